@@ -1,0 +1,23 @@
+//! What every other crate stands on: time, units, identifiers, maps, random streams, parameters.
+//!
+//! Nothing here knows of networks. No other flowloom crate is a dependency.
+
+pub mod header;
+pub mod ids;
+pub mod map;
+pub mod math;
+pub mod params;
+pub mod registry;
+pub mod rng;
+pub mod slab;
+pub mod time;
+pub mod timers;
+pub mod units;
+
+pub use ids::{FlowId, HostId, LinkId, NodeId, PortId};
+pub use map::FlowMap;
+pub use rng::{Rng, Streams};
+pub use slab::Slab;
+pub use time::{Dur, Time};
+pub use timers::{TimerKey, Timers};
+pub use units::{Bytes, Fraction, Limit, Rate, RateOr};

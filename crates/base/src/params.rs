@@ -1,0 +1,498 @@
+//! Parameters as data: each declared once, with its type, default, range and source, read from scenario files and shown by
+//! `explain` and `check`.
+//!
+//! [`params!`](crate::params!) writes the struct, the table of fields and the reader. All problems of a file are collected:
+//! reading goes on with the default after an error.
+
+use crate::time::Dur;
+use crate::units::{self, Bytes, Fraction, Limit, Rate, RateOr};
+use std::ops::RangeInclusive;
+
+/// A value as written, before its type is known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Raw {
+    /// A whole number.
+    Int(i64),
+    /// Any other number, with its digits as written.
+    Float(String),
+    /// A truth value.
+    Bool(bool),
+    /// Text.
+    Str(String),
+    /// Something else, by name: "a table", "a list".
+    Other(&'static str),
+}
+
+impl Raw {
+    /// The value as text, for literals that may stand with or without quotes.
+    fn text(&self) -> Option<String> {
+        match self {
+            Raw::Int(n) => Some(n.to_string()),
+            Raw::Float(digits) => Some(digits.clone()),
+            Raw::Str(text) => Some(text.clone()),
+            Raw::Bool(_) | Raw::Other(_) => None,
+        }
+    }
+}
+
+/// A type that a parameter can have.
+pub trait Param: Sized {
+    /// What is allowed, for messages and `explain`: "a time, like `10us`".
+    fn expects() -> String;
+    /// Reads a value. The error completes a sentence that begins with the value: "is not ...".
+    fn parse(raw: &Raw) -> Result<Self, String>;
+    /// The value as it would be written.
+    fn show(&self) -> String;
+}
+
+/// A named problem with a parameter's value, found after reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The parameter.
+    pub key: &'static str,
+    /// What is wrong, beginning with the value or the rule.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// One parameter, for `explain` and the check of unknown keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its key.
+    pub name: &'static str,
+    /// What is allowed.
+    pub expects: fn() -> String,
+    /// Its default, as it would be written; empty when it must be given.
+    pub default: &'static str,
+    /// The range, as text, or empty.
+    pub range: &'static str,
+    /// Where the default comes from.
+    pub source: &'static str,
+    /// What it does.
+    pub about: &'static str,
+}
+
+/// Where parameters are read from.
+pub trait Reader {
+    /// The value of `key`, if it was given. Marks the key as known.
+    fn get(&mut self, key: &'static str) -> Option<Raw>;
+    /// Reports a problem with the value of `key`, or with its absence.
+    fn fail(&mut self, key: &'static str, message: String);
+}
+
+/// A set of parameters. Written by [`params!`](crate::params!).
+pub trait Params: Sized + Clone {
+    /// All fields in order.
+    const FIELDS: &'static [Field];
+    /// Reads all fields; those not given, or wrong, get their defaults.
+    fn read(reader: &mut dyn Reader) -> Self;
+    /// All fields as (name, value as written).
+    fn show(&self) -> Vec<(&'static str, String)>;
+    /// All fields at their defaults. Panics when a field has none.
+    fn defaults() -> Self {
+        struct Nothing;
+        impl Reader for Nothing {
+            fn get(&mut self, _: &'static str) -> Option<Raw> {
+                None
+            }
+            fn fail(&mut self, key: &'static str, message: String) {
+                panic!("parameter `{key}` has no usable default: {message}");
+            }
+        }
+        Self::read(&mut Nothing)
+    }
+}
+
+/// Reads one field. Called by [`params!`](crate::params!).
+pub fn read_field<T: Param + Clone + PartialOrd>(
+    reader: &mut dyn Reader,
+    key: &'static str,
+    default: &'static str,
+    range: Option<RangeInclusive<T>>,
+) -> T {
+    let fallback = |text: &str| T::parse(&Raw::Str(text.to_owned())).unwrap_or_else(|e| panic!("default `{text}` of `{key}` {e}"));
+    let Some(raw) = reader.get(key) else {
+        if default.is_empty() {
+            reader.fail(key, format!("`{key}` is missing: it must be {}", T::expects()));
+            return T::fallback(key);
+        }
+        return fallback(default);
+    };
+    let shown = raw.text().map_or_else(|| describe(&raw), |text| format!("`{text}`"));
+    let problem = match T::parse(&raw) {
+        Ok(value) => match range {
+            Some(range) if !range.contains(&value) => {
+                format!("{shown} is out of range: `{key}` goes from {} to {}", range.start().show(), range.end().show())
+            }
+            _ => return value,
+        },
+        Err(e) => format!("{shown} {e}"),
+    };
+    reader.fail(key, problem);
+    if default.is_empty() { T::fallback(key) } else { fallback(default) }
+}
+
+fn describe(raw: &Raw) -> String {
+    match raw {
+        Raw::Bool(b) => format!("`{b}`"),
+        Raw::Other(what) => (*what).to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// Something to go on with after an error in a parameter that has no default, so that all errors of a file are found.
+trait Fallback: Param {
+    fn fallback(key: &str) -> Self {
+        let candidates = [Raw::Int(1), Raw::Str("1".into()), Raw::Str("1us".into()), Raw::Str("1Gbps".into()), Raw::Str("1KB".into())];
+        candidates
+            .iter()
+            .find_map(|raw| Self::parse(raw).ok())
+            .or_else(|| Self::parse(&Raw::Bool(false)).ok())
+            .unwrap_or_else(|| panic!("`{key}` needs a default: its type has no plain value"))
+    }
+}
+impl<T: Param> Fallback for T {}
+
+macro_rules! literal {
+    ($ty:ty, $parse:path, $expects:expr) => {
+        impl Param for $ty {
+            fn expects() -> String {
+                $expects.to_owned()
+            }
+            fn parse(raw: &Raw) -> Result<Self, String> {
+                let text = raw.text().ok_or_else(|| format!("is not {}", $expects))?;
+                $parse(&text)
+            }
+            fn show(&self) -> String {
+                self.to_string()
+            }
+        }
+    };
+}
+
+literal!(Dur, units::parse_dur, "a time, like `10us`");
+literal!(Rate, units::parse_rate, "a rate, like `10Gbps`");
+literal!(Bytes, units::parse_bytes, "a size, like `150KB`");
+literal!(Limit, units::parse_limit, "a limit, like `100pkt`, `150KB` or `unlimited`");
+literal!(Fraction, units::parse_fraction, "a fraction, like `0.8`");
+
+impl Param for RateOr {
+    fn expects() -> String {
+        "a rate, like `0.8Gbps`, or a fraction of the line rate, like `0.8`".to_owned()
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        let text = raw.text().ok_or_else(|| format!("is not {}", Self::expects()))?;
+        if let Ok(fraction) = units::parse_fraction(&text) {
+            return Ok(RateOr::Fraction(fraction));
+        }
+        units::parse_rate(&text).map(RateOr::Rate)
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl PartialOrd for RateOr {
+    /// Only values of one kind compare.
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        match (self, other) {
+            (RateOr::Rate(a), RateOr::Rate(b)) => a.partial_cmp(b),
+            (RateOr::Fraction(a), RateOr::Fraction(b)) => a.partial_cmp(b),
+            _ => None,
+        }
+    }
+}
+impl PartialOrd for Limit {
+    /// Only values of one kind compare; no limit is above every limit.
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        match (self, other) {
+            (Limit::Packets(a), Limit::Packets(b)) => a.partial_cmp(b),
+            (Limit::Bytes(a), Limit::Bytes(b)) => a.partial_cmp(b),
+            (Limit::Unlimited, Limit::Unlimited) => Some(Equal),
+            (Limit::Unlimited, _) => Some(Greater),
+            (_, Limit::Unlimited) => Some(Less),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! integer {
+    ($($ty:ty),*) => {$(
+        impl Param for $ty {
+            fn expects() -> String {
+                "a whole number".to_owned()
+            }
+            fn parse(raw: &Raw) -> Result<Self, String> {
+                let text = raw.text().ok_or("is not a whole number")?;
+                let n: i128 = text.parse().map_err(|_| "is not a whole number".to_owned())?;
+                <$ty>::try_from(n).map_err(|_| format!("is out of range: from {} to {}", <$ty>::MIN, <$ty>::MAX))
+            }
+            fn show(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+integer!(u8, u16, u32, u64, i64);
+
+impl Param for f64 {
+    fn expects() -> String {
+        "a number".to_owned()
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        let text = raw.text().ok_or("is not a number")?;
+        match text.parse::<f64>() {
+            Ok(x) if x.is_finite() => Ok(x),
+            Ok(_) => Err("is not finite".to_owned()),
+            Err(_) => Err("is not a number".to_owned()),
+        }
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Param for bool {
+    fn expects() -> String {
+        "`true` or `false`".to_owned()
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        match raw {
+            Raw::Bool(b) => Ok(*b),
+            Raw::Str(s) if s == "true" => Ok(true),
+            Raw::Str(s) if s == "false" => Ok(false),
+            _ => Err("is neither `true` nor `false`".to_owned()),
+        }
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Param for String {
+    fn expects() -> String {
+        "a text".to_owned()
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        match raw {
+            Raw::Str(s) => Ok(s.clone()),
+            _ => Err("is not a text in quotes".to_owned()),
+        }
+    }
+    fn show(&self) -> String {
+        self.clone()
+    }
+}
+
+/// A value, or `"auto"`: worked out from the network before the run.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub enum Auto<T> {
+    /// `"auto"`
+    Auto,
+    /// A value that was given.
+    Set(T),
+}
+
+impl<T> Auto<T> {
+    /// The value given, or else `derived`.
+    pub fn or(self, derived: T) -> T {
+        match self {
+            Auto::Auto => derived,
+            Auto::Set(value) => value,
+        }
+    }
+}
+
+impl<T: Param> Param for Auto<T> {
+    fn expects() -> String {
+        format!("{} or `auto`", T::expects())
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        match raw {
+            Raw::Str(s) if s == "auto" => Ok(Auto::Auto),
+            _ => T::parse(raw).map(Auto::Set),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Auto::Auto => "auto".to_owned(),
+            Auto::Set(value) => value.show(),
+        }
+    }
+}
+
+/// The name among `names` nearest to `wrong`, if one is near enough to be meant.
+pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    names
+        .into_iter()
+        .map(|name| (distance(wrong, name), name))
+        .filter(|(d, name)| *d <= name.len().max(wrong.len()).div_ceil(3))
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, name)| name)
+}
+
+/// Edit distance of Levenshtein.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let next = (corner + usize::from(ca != *cb)).min(row[j] + 1).min(row[j + 1] + 1);
+            corner = std::mem::replace(&mut row[j + 1], next);
+        }
+    }
+    row[b.len()]
+}
+
+/// Declares a set of parameters: per field its documentation, type, default literal, optional range and the default's source.
+///
+/// ```
+/// use base::params::{Params as _, Auto};
+/// base::params! {
+///     /// Parameters of an example.
+///     pub struct Params {
+///         /// Smallest retransmission timeout.
+///         min_rto: base::Dur = "200ms", "RFC 6298";
+///         /// Initial window in segments.
+///         init_window: u32 = "3" in 1..=100, "RFC 5681 section 3.1";
+///     }
+/// }
+/// assert_eq!(Params::defaults().init_window, 3);
+/// assert_eq!(Params::FIELDS[0].default, "200ms");
+/// ```
+#[macro_export]
+macro_rules! params {
+    ($(#[$doc:meta])* pub struct $name:ident { $(
+        $(#[doc = $about:literal])+ $field:ident : $ty:ty = $default:literal $(in $range:expr)? , $source:literal ;
+    )* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name { $($(#[doc = $about])+ pub $field: $ty),* }
+        impl $crate::params::Params for $name {
+            const FIELDS: &'static [$crate::params::Field] = &[$($crate::params::Field {
+                name: stringify!($field),
+                expects: <$ty as $crate::params::Param>::expects,
+                default: $default,
+                range: concat!($(stringify!($range))?),
+                source: $source,
+                about: concat!($($about),+),
+            }),*];
+            #[allow(unused_variables, unused_mut, unused_assignments, clippy::let_and_return)]
+            fn read(reader: &mut dyn $crate::params::Reader) -> Self {
+                $name { $($field: {
+                    let mut range: Option<std::ops::RangeInclusive<$ty>> = None;
+                    $(range = Some($range);)?
+                    $crate::params::read_field::<$ty>(reader, stringify!($field), $default, range)
+                }),* }
+            }
+            fn show(&self) -> Vec<(&'static str, String)> {
+                vec![$((stringify!($field), $crate::params::Param::show(&self.$field))),*]
+            }
+        }
+    };
+}
+
+/// Declares a choice among names: an enum whose variants are written as texts.
+#[macro_export]
+macro_rules! choice {
+    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+        pub enum $name { $($(#[$vdoc])* $variant),* }
+        impl $crate::params::Param for $name {
+            fn expects() -> String {
+                let names = [$(concat!("`", $text, "`")),*];
+                format!("one of {}", names.join(", "))
+            }
+            fn parse(raw: &$crate::params::Raw) -> Result<Self, String> {
+                match raw {
+                    $($crate::params::Raw::Str(s) if s == $text => Ok($name::$variant),)*
+                    $crate::params::Raw::Str(s) => {
+                        let near = $crate::params::nearest(s, [$($text),*]).map_or(String::new(), |n| format!("; did you mean `{n}`?"));
+                        Err(format!("is not {}{near}", Self::expects()))
+                    }
+                    _ => Err(format!("is not {}", Self::expects())),
+                }
+            }
+            fn show(&self) -> String {
+                match self { $($name::$variant => $text.to_owned()),* }
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    choice! {
+        /// A choice.
+        pub enum Sync { /// Fresh.
+            Fresh = "fresh", /// Sticky.
+            Sticky = "sticky" }
+    }
+    params! {
+        /// All kinds of parameters.
+        pub struct Example {
+            /// A time.
+            min_rto: Dur = "200ms", "here";
+            /// A count.
+            window: u32 = "3" in 1..=100, "here";
+            /// A choice.
+            sync: Sync = "fresh", "here";
+            /// Derived.
+            cwnd: Auto<u32> = "auto", "here";
+            /// A limit.
+            limit: Limit = "100pkt", "here";
+            /// Must be given.
+            size: Bytes = "", "";
+        }
+    }
+
+    #[derive(Default)]
+    struct Given(BTreeMap<&'static str, Raw>, Vec<String>);
+    impl Reader for Given {
+        fn get(&mut self, key: &'static str) -> Option<Raw> {
+            self.0.get(key).cloned()
+        }
+        fn fail(&mut self, key: &'static str, message: String) {
+            self.1.push(format!("{key}: {message}"));
+        }
+    }
+
+    #[test]
+    fn defaults_stand_where_nothing_is_given() {
+        let mut given = Given::default();
+        given.0.insert("size", Raw::Str("2MB".into()));
+        let example = Example::read(&mut given);
+        assert!(given.1.is_empty(), "{:?}", given.1);
+        let shown: Vec<String> = example.show().iter().map(|(k, v)| format!("{k}={v}")).collect();
+        assert_eq!(shown, ["min_rto=200ms", "window=3", "sync=fresh", "cwnd=auto", "limit=100pkt", "size=2MB"]);
+    }
+
+    #[test]
+    fn all_problems_are_collected() {
+        let mut given = Given::default();
+        given.0.insert("min_rto", Raw::Int(5));
+        given.0.insert("window", Raw::Int(0));
+        given.0.insert("sync", Raw::Str("stcky".into()));
+        given.0.insert("cwnd", Raw::Bool(true));
+        Example::read(&mut given);
+        let text = given.1.join("\n");
+        assert_eq!(given.1.len(), 5, "{text}");
+        for part in ["has no unit", "goes from 1 to 100", "did you mean `sticky`", "cwnd: `true` is not", "`size` is missing"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        assert_eq!(nearest("websaerch", ["websearch", "datamining"]), Some("websearch"));
+        assert_eq!(nearest("xyz", ["websearch", "datamining"]), None);
+    }
+}

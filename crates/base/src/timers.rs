@@ -1,0 +1,155 @@
+//! The timers of one host: one lazy deadline per (flow, kind).
+//!
+//! Arming again with a later deadline, as every ACK does to a retransmission timer, writes one word: the queued wake-up stays where
+//! it is and, when it comes early, is filed again at the deadline. So the queue holds about one entry per armed timer.
+
+use crate::map::FlowMap;
+use crate::{FlowId, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Kinds of timers a flow can have: kinds are numbers below this.
+pub const KINDS: usize = 4;
+
+/// Names a timer. The kind's number orders timers that are due at once.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct TimerKey {
+    /// The protocol's own number, below [`KINDS`].
+    pub kind: u8,
+    /// The flow.
+    pub flow: FlowId,
+}
+
+/// What is known of one flow's timers; `Time::MAX` means none.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    deadline: [Time; KINDS],
+    queued: [Time; KINDS],
+}
+
+/// The timers of one host.
+#[derive(Clone, Debug, Default)]
+pub struct Timers {
+    slots: FlowMap<Slot>,
+    // Entries whose time is not `queued` any more are stale and are thrown away when they surface.
+    queue: BinaryHeap<Reverse<(Time, TimerKey)>>,
+}
+
+impl Timers {
+    /// Sets the deadline of `key`, whether or not it was armed.
+    pub fn arm(&mut self, key: TimerKey, at: Time) {
+        let kind = key.kind as usize;
+        if self.slots.get(key.flow).is_none() {
+            self.slots.insert(key.flow, Slot { deadline: [Time::MAX; KINDS], queued: [Time::MAX; KINDS] });
+        }
+        let slot = self.slots.get_mut(key.flow).expect("inserted above");
+        slot.deadline[kind] = at;
+        if at < slot.queued[kind] {
+            slot.queued[kind] = at;
+            self.queue.push(Reverse((at, key)));
+        }
+    }
+    /// Takes the deadline of `key` away.
+    pub fn disarm(&mut self, key: TimerKey) {
+        if let Some(slot) = self.slots.get_mut(key.flow) {
+            slot.deadline[key.kind as usize] = Time::MAX;
+        }
+    }
+    /// Whether `key` is armed.
+    pub fn is_armed(&self, key: TimerKey) -> bool {
+        self.slots.get(key.flow).is_some_and(|slot| slot.deadline[key.kind as usize] != Time::MAX)
+    }
+    /// Forgets all timers of a flow.
+    pub fn forget(&mut self, flow: FlowId) {
+        self.slots.remove(flow);
+    }
+    /// When to look next: no timer is due before.
+    pub fn next_wake(&self) -> Time {
+        self.queue.peek().map_or(Time::MAX, |Reverse((at, _))| *at)
+    }
+    /// Takes the next timer that is due at `now`, in the order (deadline, kind, flow).
+    pub fn pop_due(&mut self, now: Time) -> Option<TimerKey> {
+        while let Some(&Reverse((at, key))) = self.queue.peek() {
+            if at > now {
+                return None;
+            }
+            self.queue.pop();
+            let kind = key.kind as usize;
+            let Some(slot) = self.slots.get_mut(key.flow) else { continue };
+            if slot.queued[kind] != at {
+                continue;
+            }
+            slot.queued[kind] = Time::MAX;
+            match slot.deadline[kind] {
+                Time::MAX => {}
+                deadline if deadline <= at => {
+                    slot.deadline[kind] = Time::MAX;
+                    return Some(key);
+                }
+                deadline => {
+                    slot.queued[kind] = deadline;
+                    self.queue.push(Reverse((deadline, key)));
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn key(kind: u8, flow: u32) -> TimerKey {
+        TimerKey { kind, flow: FlowId(flow) }
+    }
+
+    fn due(timers: &mut Timers, now: u64) -> Vec<TimerKey> {
+        std::iter::from_fn(|| timers.pop_due(Time(now))).collect()
+    }
+
+    #[test]
+    fn due_timers_come_by_deadline_kind_flow() {
+        let mut timers = Timers::default();
+        for (k, at) in [(key(1, 0), 5), (key(0, 9), 5), (key(0, 2), 5), (key(3, 1), 4), (key(0, 0), 6)] {
+            timers.arm(k, Time(at));
+        }
+        assert_eq!(due(&mut timers, 5), [key(3, 1), key(0, 2), key(0, 9), key(1, 0)]);
+        assert_eq!(timers.next_wake(), Time(6));
+    }
+
+    #[test]
+    fn arming_later_keeps_one_entry_and_fires_once() {
+        let mut timers = Timers::default();
+        for at in 10..1000 {
+            timers.arm(key(0, 1), Time(at));
+        }
+        assert_eq!(timers.queue.len(), 1);
+        assert_eq!(due(&mut timers, 10), []);
+        assert_eq!(timers.next_wake(), Time(999));
+        assert_eq!(due(&mut timers, 999), [key(0, 1)]);
+        assert_eq!(due(&mut timers, 9999), []);
+    }
+
+    #[test]
+    fn arming_earlier_fires_early_and_once() {
+        let mut timers = Timers::default();
+        timers.arm(key(0, 1), Time(100));
+        timers.arm(key(0, 1), Time(50));
+        assert_eq!(due(&mut timers, 50), [key(0, 1)]);
+        timers.arm(key(0, 1), Time(100));
+        assert_eq!(due(&mut timers, 100), [key(0, 1)]);
+        assert_eq!(due(&mut timers, 100), []);
+    }
+
+    #[test]
+    fn disarmed_and_forgotten_timers_stay_silent() {
+        let mut timers = Timers::default();
+        timers.arm(key(0, 1), Time(5));
+        timers.arm(key(1, 2), Time(5));
+        timers.disarm(key(0, 1));
+        timers.forget(FlowId(2));
+        assert!(!timers.is_armed(key(0, 1)));
+        assert_eq!(due(&mut timers, 10), []);
+    }
+}

@@ -1,0 +1,180 @@
+//! The network: nodes, directed links, ports. Built by a topology, fixed during a run.
+
+use base::{Dur, HostId, LinkId, NodeId, PortId, Rate};
+
+/// Tier of a node: hosts, then switches counted from the hosts up.
+pub type Tier = u8;
+
+/// The tier of hosts.
+pub const HOST_TIER: Tier = 0;
+/// The tier of top-of-rack (edge, leaf) switches.
+pub const TOR_TIER: Tier = 1;
+
+/// A host or a switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name in scenarios, tables and messages.
+    pub name: String,
+    /// Hosts are tier 0, ToR switches tier 1, and so on up.
+    pub tier: Tier,
+    /// IPv4 address, for hosts; zero for switches.
+    pub address: u32,
+}
+
+/// A directed link with the egress port that feeds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its node.
+    pub from: NodeId,
+    /// The node at the far end.
+    pub to: NodeId,
+    /// Its number among the ports of its node.
+    pub port: PortId,
+    /// The link of the other direction.
+    pub reverse: LinkId,
+    /// Line rate.
+    pub rate: Rate,
+    /// Propagation delay, never zero.
+    pub delay: Dur,
+}
+
+/// A network. Node ids are in builder order; links are sorted by (node, port), so those of a node are contiguous.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Net {
+    nodes: Vec<Node>,
+    links: Vec<Link>,
+    out_base: Vec<u32>,
+    hosts: Vec<NodeId>,
+    host_of: Vec<Option<HostId>>,
+}
+
+/// Builds a [`Net`]: nodes first, then cables between them.
+#[derive(Clone, Debug, Default)]
+pub struct NetBuilder {
+    nodes: Vec<Node>,
+    cables: Vec<(NodeId, NodeId, Rate, Dur)>,
+}
+
+impl NetBuilder {
+    /// Adds a host. Its address is 10.x.y.z from the host's index unless `address` is given.
+    pub fn host(&mut self, name: impl Into<String>, address: Option<u32>) -> NodeId {
+        let index = self.nodes.iter().filter(|n| n.tier == HOST_TIER).count() as u32;
+        self.add(Node { name: name.into(), tier: HOST_TIER, address: address.unwrap_or(0x0a00_0000 + index + 1) })
+    }
+    /// Adds a switch of a tier from 1 up.
+    pub fn switch(&mut self, name: impl Into<String>, tier: Tier) -> NodeId {
+        assert!(tier > HOST_TIER, "tier 0 is for hosts");
+        self.add(Node { name: name.into(), tier, address: 0 })
+    }
+    fn add(&mut self, node: Node) -> NodeId {
+        self.nodes.push(node);
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+    /// Adds a full-duplex cable. Ports count up in the order of the cables at each node.
+    pub fn cable(&mut self, a: NodeId, b: NodeId, rate: Rate, delay: Dur) {
+        self.cables.push((a, b, rate, delay));
+    }
+    /// The network.
+    pub fn build(self) -> Net {
+        let mut ports: Vec<Vec<(usize, bool)>> = vec![Vec::new(); self.nodes.len()];
+        for (i, (a, b, _, _)) in self.cables.iter().enumerate() {
+            ports[a.index()].push((i, true));
+            ports[b.index()].push((i, false));
+        }
+        let mut out_base = Vec::with_capacity(self.nodes.len() + 1);
+        let mut ids = vec![[LinkId(0); 2]; self.cables.len()];
+        let mut next = 0;
+        for node in &ports {
+            out_base.push(next);
+            for &(cable, forward) in node {
+                ids[cable][usize::from(!forward)] = LinkId(next);
+                next += 1;
+            }
+        }
+        out_base.push(next);
+        let links = ports.iter().flat_map(|node| node.iter().enumerate()).map(|(port, &(cable, forward))| {
+            let (a, b, rate, delay) = self.cables[cable];
+            let [there, back] = ids[cable];
+            let (from, to, reverse) = if forward { (a, b, back) } else { (b, a, there) };
+            Link { from, to, port: PortId(port as u32), reverse, rate, delay }
+        });
+        let links = links.collect();
+        let is_host = |id: &NodeId| self.nodes[id.index()].tier == HOST_TIER;
+        let hosts: Vec<NodeId> = (0..self.nodes.len() as u32).map(NodeId).filter(is_host).collect();
+        let mut host_of = vec![None; self.nodes.len()];
+        for (i, node) in hosts.iter().enumerate() {
+            host_of[node.index()] = Some(HostId(i as u32));
+        }
+        Net { nodes: self.nodes, links, out_base, hosts, host_of }
+    }
+}
+
+impl Net {
+    /// All nodes by id.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+    /// A node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+    /// All links by id.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+    /// A link.
+    pub fn link(&self, id: LinkId) -> &Link {
+        &self.links[id.index()]
+    }
+    /// The nodes of the hosts, by host id.
+    pub fn hosts(&self) -> &[NodeId] {
+        &self.hosts
+    }
+    /// The host at a node; `None` for switches.
+    pub fn host(&self, node: NodeId) -> Option<HostId> {
+        self.host_of[node.index()]
+    }
+    /// The first link of a node: port `p` is the link with id `out_base + p`.
+    pub fn out_base(&self, node: NodeId) -> u32 {
+        self.out_base[node.index()]
+    }
+    /// The links that leave a node, by port.
+    pub fn out_links(&self, node: NodeId) -> impl ExactSizeIterator<Item = LinkId> + use<> {
+        (self.out_base[node.index()]..self.out_base[node.index() + 1]).map(LinkId)
+    }
+    /// A host's only link.
+    pub fn nic(&self, host: HostId) -> LinkId {
+        LinkId(self.out_base(self.hosts[host.index()]))
+    }
+    /// A link's name: `tor0->root`.
+    pub fn link_name(&self, id: LinkId) -> String {
+        let link = self.link(id);
+        format!("{}->{}", self.node(link.from).name, self.node(link.to).name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_of_a_node_are_contiguous_and_know_their_reverse() {
+        let mut b = NetBuilder::default();
+        let (h0, h1) = (b.host("h0", None), b.host("h1", None));
+        let (s, t) = (b.switch("s", 1), b.switch("t", 2));
+        let gbps = Rate::from_gbps(1);
+        for (a, z) in [(h0, s), (h1, s), (s, t)] {
+            b.cable(a, z, gbps, Dur::from_us(10));
+        }
+        let net = b.build();
+        let names: Vec<String> = (0..net.links().len() as u32).map(|l| net.link_name(LinkId(l))).collect();
+        assert_eq!(names, ["h0->s", "h1->s", "s->h0", "s->h1", "s->t", "t->s"]);
+        for (i, link) in net.links().iter().enumerate() {
+            let back = net.link(link.reverse);
+            assert_eq!((back.from, back.to, back.reverse), (link.to, link.from, LinkId(i as u32)));
+            assert_eq!(net.out_base(link.from) + link.port.0, i as u32);
+        }
+        assert_eq!((net.nic(HostId(1)), net.host(h1), net.host(s)), (LinkId(1), Some(HostId(1)), None));
+        assert_eq!((net.node(h0).address, net.node(h1).address), (0x0a00_0001, 0x0a00_0002));
+    }
+}

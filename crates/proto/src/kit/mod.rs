@@ -1,0 +1,5 @@
+//! Pieces that transports are built of.
+
+pub mod ranges;
+pub mod reassembly;
+pub mod script;

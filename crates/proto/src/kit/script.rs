@@ -1,0 +1,131 @@
+//! Test harness: hand-made packets and times in, packets out. One host, no network.
+
+use crate::flow::Flow;
+use crate::packet::{Ext, Packet};
+use crate::transport::{Cx, Env, FlowTable, HostIo, Transport};
+use base::{Dur, FlowId, HostId, Limit, Rate, Rng, Slab, Time, TimerKey};
+
+/// A host with one transport, driven by hand.
+pub struct Script<T> {
+    /// The machine under test.
+    pub machine: T,
+    /// The present. Set it, or let [`Script::advance`] do it.
+    pub now: Time,
+    /// The flows it may look up.
+    pub flows: Vec<Flow>,
+    /// Blocks for large headers.
+    pub ext: Slab<Ext>,
+    /// What was recorded.
+    pub table: FlowTable,
+    /// Timers and control packets.
+    pub io: HostIo,
+    host: HostId,
+    rng: Rng,
+}
+
+/// A flow of `size_bytes` payload bytes from host 0 to host 1 at time 0 over 1 Gb/s with a round trip of 129.28 us, the longest path
+/// of MERP's single tree.
+pub fn flow(id: u32, size_bytes: u64) -> Flow {
+    Flow {
+        id: FlowId(id),
+        src: HostId(0),
+        dst: HostId(1),
+        size_bytes,
+        size_wire_bytes: Flow::wire_bytes(size_bytes, 1460, 40),
+        start: Time::ZERO,
+        deadline: None,
+        group: u64::MAX,
+        workload: 0,
+        src_port: 10_000 + id as u16,
+        rtt: Dur::from_ns(129_280),
+        bottleneck: Rate::from_gbps(1),
+    }
+}
+
+/// The environment of MERP's single tree: 1 Gb/s, 1500-byte packets, 129.28 us, 100-packet queues.
+pub fn env() -> Env {
+    Env {
+        nic_rate: Rate::from_gbps(1),
+        mtu_bytes: 1500,
+        header_bytes: 40,
+        max_rtt: Dur::from_ns(129_280),
+        queue_limit: Limit::Packets(100),
+    }
+}
+
+impl<T: Transport> Script<T> {
+    /// Host 0 with `machine`, and `flows` by id.
+    pub fn new(machine: T, flows: Vec<Flow>) -> Script<T> {
+        let table = FlowTable::new(flows.len());
+        let rng = Rng::stream(1, "script", &[]);
+        Script { machine, now: Time::ZERO, flows, ext: Slab::default(), table, io: HostIo::default(), host: HostId(0), rng }
+    }
+    /// The same host as another: receivers are tested as host 1.
+    pub fn at_host(mut self, host: u32) -> Script<T> {
+        self.host = HostId(host);
+        self
+    }
+    fn with<R>(&mut self, act: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
+        let mut cx = Cx {
+            now: self.now,
+            host: self.host,
+            flows: &self.flows,
+            ext: &mut self.ext,
+            rng: &mut self.rng,
+            io: &mut self.io,
+            table: &mut self.table,
+        };
+        act(&mut self.machine, &mut cx)
+    }
+    /// The application opens `flow` now. Returns what the host sends.
+    pub fn open(&mut self, flow: u32) -> Vec<Packet> {
+        self.with(|machine, cx| machine.on_flow(FlowId(flow), cx));
+        self.sent()
+    }
+    /// `packet` arrives now. Returns what the host sends.
+    pub fn packet(&mut self, packet: Packet) -> Vec<Packet> {
+        self.with(|machine, cx| machine.on_packet(&packet, cx));
+        self.sent()
+    }
+    /// Lets time pass to `until`, firing every timer on the way. Returns what the host sends, each with its time in `sent_at`.
+    pub fn advance(&mut self, until: Time) -> Vec<Packet> {
+        let mut all = Vec::new();
+        loop {
+            let next = self.io.timers.next_wake();
+            if next > until {
+                break;
+            }
+            self.now = self.now.max(next);
+            while let Some(key) = self.io.timers.pop_due(self.now) {
+                self.with(|machine, cx| machine.on_timer(key, cx));
+            }
+            all.extend(self.sent());
+        }
+        self.now = until;
+        all
+    }
+    /// When the next timer may fire.
+    pub fn next_wake(&self) -> Time {
+        self.io.timers.next_wake()
+    }
+    /// Whether a timer is armed.
+    pub fn is_armed(&self, flow: u32, kind: u8) -> bool {
+        self.io.timers.is_armed(TimerKey { kind, flow: FlowId(flow) })
+    }
+    /// Takes everything the host would send now: control packets, then data until there is none.
+    pub fn sent(&mut self) -> Vec<Packet> {
+        let mut packets: Vec<Packet> = self.io.control.drain(..).collect();
+        while let Some(packet) = self.with(|machine, cx| machine.poll_transmit(cx)) {
+            packets.extend(self.io.control.drain(..));
+            packets.push(packet);
+            assert!(packets.len() < 100_000, "a machine that never stops sending");
+        }
+        for packet in &mut packets {
+            packet.sent_at = self.now;
+            if packet.payload > 0 {
+                self.table.on_transmit(packet, self.now);
+            }
+        }
+        packets
+    }
+}
