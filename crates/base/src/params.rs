@@ -144,7 +144,8 @@ fn describe(raw: &Raw) -> String {
 /// Something to go on with after an error in a parameter that has no default, so that all errors of a file are found.
 trait Fallback: Param {
     fn fallback(key: &str) -> Self {
-        let candidates = [Raw::Int(1), Raw::Str("1".into()), Raw::Str("1us".into()), Raw::Str("1Gbps".into()), Raw::Str("1KB".into())];
+        let candidates =
+            [Raw::Int(1), Raw::Str("1".into()), Raw::Str("1us".into()), Raw::Str("1Gbps".into()), Raw::Str("1KB".into())];
         candidates
             .iter()
             .find_map(|raw| Self::parse(raw).ok())

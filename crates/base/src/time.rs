@@ -123,12 +123,7 @@ impl Div<u64> for Dur {
 impl fmt::Display for Dur {
     /// The largest unit that needs no more than three decimals: `129.28us`, `10ms`, `800ps`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(u64, &str); 4] = [
-            (1_000_000_000_000, "s"),
-            (1_000_000_000, "ms"),
-            (1_000_000, "us"),
-            (1_000, "ns"),
-        ];
+        const UNITS: [(u64, &str); 4] = [(1_000_000_000_000, "s"), (1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns")];
         for (scale, unit) in UNITS {
             if self.0 >= scale && self.0.is_multiple_of(scale / 1000) {
                 let (whole, rest) = (self.0 / scale, self.0 % scale / (scale / 1000));
@@ -164,9 +159,7 @@ mod tests {
 
     #[test]
     fn prints_the_largest_exact_unit() {
-        let shown: Vec<String> = [0, 800, 1_500, 129_280_000, 10_000_000_000, 1_234_567]
-            .map(|ps| Dur(ps).to_string())
-            .to_vec();
+        let shown: Vec<String> = [0, 800, 1_500, 129_280_000, 10_000_000_000, 1_234_567].map(|ps| Dur(ps).to_string()).to_vec();
         assert_eq!(shown, ["0ps", "800ps", "1.5ns", "129.28us", "10ms", "1234.567ns"]);
     }
 }

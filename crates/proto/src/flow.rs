@@ -1,6 +1,6 @@
 //! Flows: what is known of each before the run, and what both ends report of it.
 
-use base::{FlowId, HostId, Rate, Time, Dur};
+use base::{Dur, FlowId, HostId, Rate, Time};
 
 /// A flow as drawn before the run: its metadata, which both ends and every switch may look up by the id in a packet. A protocol
 /// that must not know the size does not read it, and says so under `Model:` in its file.

@@ -43,3 +43,15 @@ pub struct Env {
     /// The port is a host's NIC.
     pub host_port: bool,
 }
+
+pub mod merp;
+
+base::registry! {
+    room AnyAgent: Agent, env Env;
+    entries { merp: Merp }
+    methods {
+        fn on_enqueue(&mut self, packet: &Packet, cx: &mut Cx<'_>);
+        fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
+        fn on_link_down(&mut self);
+    }
+}

@@ -4,7 +4,6 @@
 //! arrived by then. Limits count waiting packets and exclude the one in transmission. A packet that finds its port idle starts at
 //! once and never passes through its discipline.
 
-use base::registry::Needs;
 use base::{Limit, Rate, Time};
 use proto::Packet;
 
@@ -67,5 +66,16 @@ pub struct Fifo {
     pub limit: Limit,
 }
 
-/// Shared by the entries of this room that need nothing.
-pub const NO_NEEDS: Needs = Needs::NONE;
+pub mod droptail;
+pub mod pfabric;
+pub mod strict;
+
+base::registry! {
+    room AnyQdisc: Qdisc, env Env;
+    entries { droptail: DropTail, strict: Strict, pfabric: Pfabric }
+    methods {
+        fn enqueue(&mut self, packet: Packet, now: Time, drops: &mut Vec<Packet>);
+        fn dequeue(&mut self, now: Time) -> Option<Packet>;
+        fn backlog(&self) -> Backlog;
+    }
+}

@@ -29,3 +29,13 @@ pub struct Env {
     /// Nodes of the network.
     pub nodes: u32,
 }
+
+pub mod ecmp;
+
+base::registry! {
+    room AnyRouter: Router, env Env;
+    entries { ecmp: Ecmp }
+    methods {
+        fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: u32) -> u32;
+    }
+}

@@ -11,6 +11,23 @@ use crate::packet::{Ext, Kind, Packet};
 use base::{Dur, FlowId, HostId, Limit, Rate, Rng, Slab, Time, TimerKey};
 
 pub mod host;
+pub mod merp;
+pub mod newreno;
+pub mod pfabric;
+
+base::registry! {
+    room AnyTransport: Transport, env Env;
+    entries { newreno: NewReno, pfabric: Pfabric, merp: Merp }
+    methods {
+        fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);
+        fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>);
+        fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>);
+        fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
+        fn sample(&self, flow: FlowId) -> Option<Sample>;
+        fn kind_name(&self, kind: Kind) -> Option<&'static str>;
+    }
+}
+
 pub use host::{FlowTable, HostIo};
 
 /// A transport: the machine of one host.
