@@ -2,4 +2,5 @@
 
 pub mod ranges;
 pub mod reassembly;
+pub mod rtt;
 pub mod script;
