@@ -240,6 +240,10 @@ impl<P: Wire> Engine<P> {
     pub fn tx_time(&self, id: LinkId, bytes: u32) -> base::Dur {
         self.links[id.index()].tx_time(bytes)
     }
+    /// How long the transmitter has been busy up to the present.
+    pub fn busy(&self, id: LinkId) -> base::Dur {
+        self.links[id.index()].busy(self.now)
+    }
     /// Waiting packets and bytes of a first-in first-out port at the present, exactly.
     pub fn fifo_backlog(&mut self, id: LinkId) -> (u32, u64) {
         self.links[id.index()].occupancy(self.now, &self.rings)

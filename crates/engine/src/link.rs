@@ -246,6 +246,11 @@ impl Link {
         (tail.wrapping_sub(first) - 1, bytes as u64)
     }
 
+    /// How long the transmitter has been busy up to `now`: all transmissions that have a time, less what remains of them.
+    pub fn busy(&self, now: Time) -> Dur {
+        let all = (u128::from(self.tx_bytes) * u128::from(self.ps_per_byte)) >> 16;
+        Dur(all as u64 - self.free_at.since(now).0.min(all as u64))
+    }
     /// Carries the ring's 32-bit counters over into 64 bits. Must be called at least once in 2^32 packets.
     pub fn carry(&self, stats: &mut LinkStats) {
         let (head, tail) = stats.carried;
