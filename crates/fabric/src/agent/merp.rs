@@ -1,5 +1,7 @@
 //! MERP ports.
 
+pub mod vdg;
+
 use super::{Agent, Cx, Env};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
