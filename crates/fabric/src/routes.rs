@@ -9,10 +9,10 @@ pub use cost::{Hop, bottleneck, ideal_fct, one_way, rtt};
 
 use crate::net::{HOST_TIER, Net};
 use crate::router::{FiveTuple, Router};
-use base::{HostId, LinkId, NodeId};
+use base::{Dur, HostId, LinkId, NodeId};
 use proto::Flow;
 use proto::packet::ROUTE_HOPS;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The destination port of every flow.
 pub const DST_PORT: u16 = 5001;
@@ -217,6 +217,37 @@ impl Routes {
             let tails = &self.tails[self.shape[self.cell(dst, self.number[first.index()] as usize)] as usize];
             tails.iter().map(|tail| [&[hop(up)], &tail[..], &[hop(down)]].concat()).collect()
         }
+    }
+
+    /// The longest unloaded round trip between two hosts over shortest paths: a packet of `full` wire bytes out, one of `header` bytes
+    /// back. Each distinct kind of path is costed once.
+    pub fn max_rtt(&self, net: &Net, full: u64, header: u64) -> Dur {
+        let mut ends = BTreeSet::new();
+        for (host, group) in self.group.iter().enumerate().filter(|(_, group)| **group != NONE) {
+            if let (Some(up), Some(down)) = (self.up[host], self.down[host]) {
+                ends.insert((*group, Hop::of(net, up), Hop::of(net, down)));
+            }
+        }
+        let mut kinds = BTreeSet::new();
+        for &(from, up, _) in &ends {
+            for &(to, _, down) in &ends {
+                let home = self.home[from as usize];
+                if self.is_host[home.index()] {
+                    kinds.insert((up, None, None));
+                } else {
+                    let shape = self.shape[to as usize * self.switches + self.number[home.index()] as usize];
+                    kinds.insert((up, (from != to).then_some(shape), Some(down)));
+                }
+            }
+        }
+        let cost = |(up, shape, down): (Hop, Option<u32>, Option<Hop>)| {
+            let middles: &[Vec<Hop>] = shape.map_or(&[], |shape| &self.tails[shape as usize]);
+            let direct = [Vec::new()];
+            let middles = if shape.is_none() { &direct } else { middles };
+            let path = |middle: &Vec<Hop>| [&[up], &middle[..], down.as_slice()].concat();
+            middles.iter().map(|middle| rtt(&path(middle), full, header)).max().unwrap_or_default()
+        };
+        kinds.into_iter().map(cost).max().unwrap_or_default()
     }
 
     /// Links from a switch to the switch of `dst`.
@@ -676,5 +707,13 @@ mod tests {
         // Edge: a way up. Aggregation: a way up and one to each edge of its pod. Core: one to each pod. And the empty set.
         let routes = Routes::new(&fat_tree(8), &[]);
         assert_eq!(routes.sets.len(), 32 + 32 * (1 + 4) + 16 * 8 + 1);
+    }
+
+    #[test]
+    fn the_longest_round_trip_is_that_of_the_longest_path() {
+        let routes = |net: &Net| Routes::new(net, &[]).max_rtt(net, 1500, 40);
+        // Four links of 12 + 10 us out and 0.32 + 10 us back; two links in one rack.
+        assert_eq!(routes(&single_tree(3, 3)), Dur::from_ns(129_280));
+        assert_eq!(routes(&single_tree(1, 3)), Dur::from_ns(64_640));
     }
 }

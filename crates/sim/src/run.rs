@@ -6,10 +6,10 @@ use crate::outcome::{Counters, FlowRow, Outcome, PacketRow, PortRow, StopReason}
 use crate::probe::{Off, Packets, Probe};
 use crate::sample::Sampler;
 use crate::world::{Carried, Paths, Port, Traffic, World};
-use base::{Dur, HostId, LinkId, Streams, Time};
+use base::{Dur, HostId, LinkId, Rate, Streams, Time};
 use engine::{Engine, Far, LinkSpec, Pause};
 use fabric::net::Net;
-use fabric::routes::{Path, Routes};
+use fabric::routes::{self, Path, Routes, five_tuple};
 use fabric::{agent, qdisc, router};
 use proto::Flow;
 use proto::transport::{self, FlowTable, Transport};
@@ -135,20 +135,24 @@ type Ideals = Vec<(Dur, u8)>;
 fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals), RunError> {
     let net = &*spec.net;
     let mut flows = spec.flows().map_err(RunError::Workload)?;
-    let routes = Routes::new(net);
+    let routes = Routes::new(net, &[]);
+    let (full, header) = (u64::from(spec.mtu_bytes), u64::from(spec.header_bytes));
     let mut router = spec.system.router.build(&router::Env { nodes: net.nodes().len() as u32 });
     let mut streams = Streams::new(spec.seed);
     let (mut paths, mut ideals) = (Vec::with_capacity(flows.len()), Vec::with_capacity(flows.len()));
     for flow in &mut flows {
-        let no_path = || RunError::Unreachable(host_name(net, flow.src), host_name(net, flow.dst));
-        let there = routes.plan(net, &mut router, flow, true).ok_or_else(no_path)?;
-        let back = routes.plan(net, &mut router, flow, false).ok_or_else(no_path)?;
-        let ideal = routes.ideal(net, flow, spec.mtu_bytes, spec.header_bytes);
-        (flow.rtt, flow.bottleneck) = (ideal.rtt, ideal.bottleneck);
-        ideals.push((ideal.fct, there.links.len() as u8));
+        let no_path = |_| RunError::Unreachable(host_name(net, flow.src), host_name(net, flow.dst));
+        let there = routes.plan(net, &mut router, &five_tuple(net, flow, true), flow.src, flow.dst).map_err(no_path)?;
+        let back = routes.plan(net, &mut router, &five_tuple(net, flow, false), flow.dst, flow.src).map_err(no_path)?;
+        let shapes = routes.shapes(net, flow.src, flow.dst);
+        let least = |cost: &dyn Fn(&[routes::Hop]) -> Dur| shapes.iter().map(|path| cost(path)).min().unwrap_or_default();
+        flow.rtt = least(&|path| routes::rtt(path, full, header));
+        flow.bottleneck = shapes.iter().map(|path| routes::bottleneck(path)).max().unwrap_or(Rate(1));
+        let ideal = least(&|path| routes::ideal_fct(path, flow.size_bytes, full - header, header));
+        ideals.push((ideal, there.links.len() as u8));
         paths.push(to_paths(there, back));
     }
-    let max_rtt = routes.max_rtt(net, spec.mtu_bytes, spec.header_bytes);
+    let max_rtt = routes.max_rtt(net, full, header);
     let mut starts = vec![Vec::new(); net.hosts().len()];
     for flow in &flows {
         starts[flow.src.index()].push((flow.start, flow.id));
