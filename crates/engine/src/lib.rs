@@ -11,7 +11,7 @@ pub mod tree;
 
 pub use link::{Fifo, LinkSpec, LinkStats, Sent};
 
-use base::{LinkId, Time};
+use base::{Dur, LinkId, Time};
 use link::Link;
 use ring::Rings;
 use tree::Tree;
@@ -35,26 +35,83 @@ pub enum Far {
     Switch(u32),
 }
 
+/// What a world may do to the links: all that one node can do to another.
+pub trait Links<P> {
+    /// The present.
+    fn now(&self) -> Time;
+    /// Ends the run after the event in hand.
+    fn stop(&mut self);
+    /// Where a link ends.
+    fn far(&self, link: LinkId) -> Far;
+    /// Sets a host's next wake-up; `Time::MAX` for none.
+    fn set_wake(&mut self, host: u32, at: Time);
+    /// Sets the time of the next global action; `Time::MAX` for none.
+    fn set_action(&mut self, at: Time);
+    /// Offers a packet to a first-in first-out port.
+    fn send(&mut self, link: LinkId, packet: P) -> Sent;
+    /// Puts a packet on an idle port's wire now.
+    fn transmit(&mut self, link: LinkId, packet: P);
+    /// Puts the next waiting packet of a port on its wire, its service starting when the transmitter is free.
+    fn follow(&mut self, link: LinkId, packet: P);
+    /// When the port's transmitter is free.
+    fn free_at(&self, link: LinkId) -> Time;
+    /// How many packets wait at a port that is not first in, first out.
+    fn waiting(&self, link: LinkId) -> u32;
+    /// Sets that number.
+    fn set_waiting(&mut self, link: LinkId, packets: u32);
+    /// Whether the port is first in, first out and needs no discipline.
+    fn is_fifo(&self, link: LinkId) -> bool;
+    /// Whether the link is up.
+    fn is_up(&self, link: LinkId) -> bool;
+    /// How long a packet of `bytes` takes on a link.
+    fn tx_time(&self, link: LinkId, bytes: u32) -> Dur;
+    /// How long the transmitter has been busy up to the present.
+    fn busy(&self, link: LinkId) -> Dur;
+    /// Waiting packets and bytes of a first-in first-out port at the present, exactly.
+    fn fifo_backlog(&mut self, link: LinkId) -> (u32, u64);
+    /// What the port has held, to add to.
+    fn stats_mut(&mut self, link: LinkId) -> &mut LinkStats;
+}
+
 /// What happens at the ends of links. Everything a world does to other nodes goes through links.
 pub trait World: Sized {
     /// The packet type.
     type Packet: Wire;
     /// `packet` has crossed `link`.
-    fn deliver(&mut self, engine: &mut Engine<Self::Packet>, link: LinkId, packet: Self::Packet);
-    /// Decide all service starts up to `until` of a port in which packets wait, and hand each to [`Engine::follow`].
-    fn serve(&mut self, engine: &mut Engine<Self::Packet>, link: LinkId, until: Time);
+    fn deliver(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, packet: Self::Packet);
+    /// Decide all service starts up to `until` of a port in which packets wait, and hand each to [`Links::follow`].
+    fn serve(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, until: Time);
     /// A host's wake-up is due. It must set the next one.
-    fn wake(&mut self, engine: &mut Engine<Self::Packet>, host: u32);
+    fn wake(&mut self, links: &mut impl Links<Self::Packet>, host: u32);
     /// The global action is due. It must set the next one.
-    fn act(&mut self, engine: &mut Engine<Self::Packet>);
+    fn act(&mut self, links: &mut impl Links<Self::Packet>);
 }
 
-/// Why [`Engine::run`] came back.
+/// What drives a world through time. [`Engine`] is the one that is fast; the tests have one that is plain.
+pub trait Driver<P: Wire>: Links<P> {
+    /// At time zero with links (by id) and `hosts` hosts, all idle.
+    fn new(links: &[(LinkSpec, Far)], hosts: u32) -> Self;
+    /// Handles events in order until one is at or after `end`, [`Links::stop`] was called, or `budget` events are done.
+    fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause;
+    /// Events handled so far.
+    fn events(&self) -> u64;
+    /// What a link has carried and its port has held.
+    fn stats(&mut self, link: LinkId) -> LinkStats;
+    /// The packets that have a departure time and are not delivered yet, oldest first.
+    fn on_link(&self, link: LinkId) -> Vec<P>;
+    /// Takes a link down. The packet in transmission, those on the wire and, at a first-in first-out port, those waiting are lost and
+    /// returned; a discipline's waiting packets are the caller's to clear. Until [`Driver::link_up`] everything sent is dropped.
+    fn link_down(&mut self, link: LinkId) -> Vec<P>;
+    /// Brings a link up again, its port empty.
+    fn link_up(&mut self, link: LinkId);
+}
+
+/// Why [`Driver::run`] came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
     /// No event is left, or none before the end.
     End,
-    /// [`Engine::stop`] was called.
+    /// [`Links::stop`] was called.
     Stopped,
     /// The budget of events is used up.
     Budget,
@@ -79,9 +136,88 @@ const FIRST_LINK: u32 = 1;
 /// Marks a host in `far`.
 const HOST: u32 = 1 << 31;
 
-impl<P: Wire> Engine<P> {
-    /// An engine at time zero with links (by id) and `hosts` hosts, all idle.
-    pub fn new(links: &[(LinkSpec, Far)], hosts: u32) -> Engine<P> {
+impl<P: Wire> Links<P> for Engine<P> {
+    #[inline(always)]
+    fn now(&self) -> Time {
+        self.now
+    }
+    fn stop(&mut self) {
+        self.stopped = true;
+    }
+    #[inline(always)]
+    fn far(&self, link: LinkId) -> Far {
+        let far = self.far[link.index()];
+        if far & HOST != 0 { Far::Host(far & !HOST) } else { Far::Switch(far) }
+    }
+    #[inline(always)]
+    fn set_wake(&mut self, host: u32, at: Time) {
+        let slot = host as usize + 1;
+        if self.wakes[slot] != at {
+            self.wakes[slot] = at;
+            self.tree.set(FIRST_LINK + self.links.len() as u32 + host, at);
+        }
+    }
+    fn set_action(&mut self, at: Time) {
+        self.wakes[0] = at;
+        self.tree.set(ACTION, at);
+    }
+    #[inline(always)]
+    fn send(&mut self, id: LinkId, packet: P) -> Sent {
+        let now = self.now;
+        let link = &mut self.links[id.index()];
+        debug_assert!(link.is_fifo());
+        let Some(start) = link.admit(&packet, now, &self.rings, &mut self.stats[id.index()]) else { return Sent::Dropped };
+        self.start(id, start, packet);
+        Sent::Starts(start)
+    }
+    #[inline(always)]
+    fn transmit(&mut self, id: LinkId, packet: P) {
+        self.start(id, self.now, packet);
+    }
+    #[inline]
+    fn follow(&mut self, id: LinkId, packet: P) {
+        // Behind the packets that are on the wire, or were just taken off it: the tree needs no change.
+        let link = &mut self.links[id.index()];
+        link.push(link.free_at(), packet, &mut self.rings);
+    }
+    #[inline(always)]
+    fn free_at(&self, id: LinkId) -> Time {
+        self.links[id.index()].free_at()
+    }
+    #[inline(always)]
+    fn waiting(&self, id: LinkId) -> u32 {
+        self.links[id.index()].waiting()
+    }
+    #[inline(always)]
+    fn set_waiting(&mut self, id: LinkId, packets: u32) {
+        self.links[id.index()].set_waiting(packets);
+    }
+    #[inline(always)]
+    fn is_fifo(&self, id: LinkId) -> bool {
+        self.links[id.index()].is_fifo()
+    }
+    #[inline(always)]
+    fn is_up(&self, id: LinkId) -> bool {
+        self.links[id.index()].is_up()
+    }
+    #[inline(always)]
+    fn tx_time(&self, id: LinkId, bytes: u32) -> Dur {
+        self.links[id.index()].tx_time(bytes)
+    }
+    fn busy(&self, id: LinkId) -> Dur {
+        self.links[id.index()].busy(self.now)
+    }
+    fn fifo_backlog(&mut self, id: LinkId) -> (u32, u64) {
+        self.links[id.index()].occupancy(self.now, &self.rings)
+    }
+    #[inline(always)]
+    fn stats_mut(&mut self, id: LinkId) -> &mut LinkStats {
+        &mut self.stats[id.index()]
+    }
+}
+
+impl<P: Wire> Driver<P> for Engine<P> {
+    fn new(links: &[(LinkSpec, Far)], hosts: u32) -> Engine<P> {
         let far = links.iter().map(|(_, far)| match *far {
             Far::Host(host) => host | HOST,
             Far::Switch(out_base) => out_base,
@@ -98,42 +234,8 @@ impl<P: Wire> Engine<P> {
             stopped: false,
         }
     }
-    /// The present.
-    #[inline]
-    pub fn now(&self) -> Time {
-        self.now
-    }
-    /// Events handled so far.
-    pub fn events(&self) -> u64 {
-        self.events
-    }
-    /// Makes [`Engine::run`] come back after the event in hand.
-    pub fn stop(&mut self) {
-        self.stopped = true;
-    }
-    /// Where a link ends.
-    #[inline]
-    pub fn far(&self, link: LinkId) -> Far {
-        let far = self.far[link.index()];
-        if far & HOST != 0 { Far::Host(far & !HOST) } else { Far::Switch(far) }
-    }
-    /// Sets a host's next wake-up; `Time::MAX` for none.
-    #[inline]
-    pub fn set_wake(&mut self, host: u32, at: Time) {
-        let slot = host as usize + 1;
-        if self.wakes[slot] != at {
-            self.wakes[slot] = at;
-            self.tree.set(FIRST_LINK + self.links.len() as u32 + host, at);
-        }
-    }
-    /// Sets the time of the next global action; `Time::MAX` for none.
-    pub fn set_action(&mut self, at: Time) {
-        self.wakes[0] = at;
-        self.tree.set(ACTION, at);
-    }
 
-    /// Handles events in order until one is at or after `end`, [`Engine::stop`] was called, or `budget` events are done.
-    pub fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
+    fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
         let budget_end = self.events.saturating_add(budget.min(1 << 31));
         let mut limit = self.tree.limit(end);
         self.stopped = false;
@@ -174,14 +276,35 @@ impl<P: Wire> Engine<P> {
         }
     }
 
+    fn events(&self) -> u64 {
+        self.events
+    }
+    fn stats(&mut self, id: LinkId) -> LinkStats {
+        self.links[id.index()].carry(&mut self.stats[id.index()]);
+        self.stats[id.index()]
+    }
+    fn on_link(&self, id: LinkId) -> Vec<P> {
+        self.links[id.index()].packets(&self.rings).collect()
+    }
+    fn link_down(&mut self, id: LinkId) -> Vec<P> {
+        let lost = self.on_link(id);
+        self.links[id.index()].take_down(self.now, &mut self.stats[id.index()]);
+        self.tree.set(FIRST_LINK + id.0, Time::MAX);
+        lost
+    }
+    fn link_up(&mut self, id: LinkId) {
+        self.links[id.index()].bring_up(self.now);
+    }
+}
+
+impl<P: Wire> Engine<P> {
     /// Takes the first packet off a link, settles the tree, and only then hands the packet over.
     #[inline(always)]
     fn deliver_first<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
         let link = &mut self.links[id.index()];
         let packet = link.pop(&self.rings);
         if link.ring_is_empty() && link.waiting() > 0 {
-            let now = self.now;
-            world.serve(self, id, now);
+            world.serve(self, id, self.now);
             debug_assert!(!self.links[id.index()].ring_is_empty(), "packets wait at link {id} and none was served");
         }
         let next = self.links[id.index()].first_arrival(&self.rings);
@@ -189,96 +312,14 @@ impl<P: Wire> Engine<P> {
         world.deliver(self, id, packet);
     }
 
-    /// Offers a packet to a first-in first-out port.
     #[inline(always)]
-    pub fn send(&mut self, id: LinkId, packet: P) -> Sent {
-        let now = self.now;
-        let link = &mut self.links[id.index()];
-        debug_assert!(link.is_fifo());
-        let Some(start) = link.admit(&packet, now, &self.rings, &mut self.stats[id.index()]) else { return Sent::Dropped };
-        self.transmit(id, start, packet);
-        Sent::Starts(start)
-    }
-    /// Puts a packet on an idle port's wire, its service starting at `start`.
-    #[inline(always)]
-    pub fn transmit(&mut self, id: LinkId, start: Time, packet: P) {
+    fn start(&mut self, id: LinkId, start: Time, packet: P) {
         let link = &mut self.links[id.index()];
         let was_empty = link.ring_is_empty();
         let arrival = link.push(start, packet, &mut self.rings);
         if was_empty {
             self.tree.insert(FIRST_LINK + id.0, arrival);
         }
-    }
-    /// Puts the next waiting packet of a port on the wire behind those that are there or were just taken off: the tree needs no change.
-    #[inline]
-    pub fn follow(&mut self, id: LinkId, start: Time, packet: P) {
-        self.links[id.index()].push(start, packet, &mut self.rings);
-    }
-
-    /// When the port's transmitter is free.
-    #[inline]
-    pub fn free_at(&self, id: LinkId) -> Time {
-        self.links[id.index()].free_at()
-    }
-    /// How many packets wait at a port that is served lazily.
-    #[inline]
-    pub fn waiting(&self, id: LinkId) -> u32 {
-        self.links[id.index()].waiting()
-    }
-    /// Sets how many packets wait at a port that is served lazily.
-    #[inline]
-    pub fn set_waiting(&mut self, id: LinkId, packets: u32) {
-        self.links[id.index()].set_waiting(packets);
-    }
-    /// Whether the port is first in, first out and needs no discipline.
-    #[inline]
-    pub fn is_fifo(&self, id: LinkId) -> bool {
-        self.links[id.index()].is_fifo()
-    }
-    /// How long a packet of `bytes` takes on a link.
-    #[inline]
-    pub fn tx_time(&self, id: LinkId, bytes: u32) -> base::Dur {
-        self.links[id.index()].tx_time(bytes)
-    }
-    /// How long the transmitter has been busy up to the present.
-    pub fn busy(&self, id: LinkId) -> base::Dur {
-        self.links[id.index()].busy(self.now)
-    }
-    /// Waiting packets and bytes of a first-in first-out port at the present, exactly.
-    pub fn fifo_backlog(&mut self, id: LinkId) -> (u32, u64) {
-        self.links[id.index()].occupancy(self.now, &self.rings)
-    }
-    /// What a link has carried and its port has held.
-    pub fn stats(&mut self, id: LinkId) -> LinkStats {
-        self.links[id.index()].carry(&mut self.stats[id.index()]);
-        self.stats[id.index()]
-    }
-    /// What the port has held, to add to.
-    #[inline]
-    pub fn stats_mut(&mut self, id: LinkId) -> &mut LinkStats {
-        &mut self.stats[id.index()]
-    }
-    /// The packets that have a departure time and are not delivered yet, oldest first.
-    pub fn on_link(&self, id: LinkId) -> impl Iterator<Item = P> + '_ {
-        self.links[id.index()].packets(&self.rings)
-    }
-
-    /// Takes a link down. The packet in transmission, those on the wire and, at a first-in first-out port, those waiting are lost and
-    /// returned; a lazily served port's waiting packets are the caller's to clear. Until [`Engine::link_up`] everything sent is dropped.
-    pub fn link_down(&mut self, id: LinkId) -> Vec<P> {
-        let now = self.now;
-        let lost = self.on_link(id).collect();
-        self.links[id.index()].take_down(now, &mut self.stats[id.index()]);
-        self.tree.set(FIRST_LINK + id.0, Time::MAX);
-        lost
-    }
-    /// Brings a link up again, its port empty.
-    pub fn link_up(&mut self, id: LinkId) {
-        self.links[id.index()].bring_up(self.now);
-    }
-    /// Whether a link is up.
-    pub fn is_up(&self, id: LinkId) -> bool {
-        self.links[id.index()].is_up()
     }
 
     /// Moves the tree's base to the first event, from the true times: some leaf was set beyond what a key can hold.

@@ -6,7 +6,7 @@
 use crate::probe::Probe;
 use crate::world::{Carried, World};
 use base::{HostId, LinkId, NodeId};
-use engine::Engine;
+use engine::Driver;
 use fabric::net::Net;
 use fabric::qdisc::{Backlog, Qdisc};
 use proto::Packet;
@@ -20,14 +20,14 @@ struct Inside {
 }
 
 /// Checks everything. Panics with the rule that is broken.
-pub fn check<P: Probe>(world: &mut World<P>, engine: &mut Engine<Carried>, net: &Net) {
+pub fn check<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, net: &Net) {
     let mut inside = Inside::default();
     // What each node put into its ports, by the ports' own counts.
     let mut offered = vec![0u64; net.nodes().len()];
     let mut arrived = vec![0u64; net.nodes().len()];
     for id in (0..net.links().len() as u32).map(LinkId) {
         let (link, stats) = (net.link(id), engine.stats(id));
-        let on_link: Vec<Packet> = engine.on_link(id).map(|carried| carried.0).collect();
+        let on_link: Vec<Packet> = engine.on_link(id).into_iter().map(|carried| carried.0).collect();
         assert_eq!(
             stats.tx_packets,
             stats.delivered + stats.lost + on_link.len() as u64,

@@ -7,7 +7,7 @@ use crate::probe::{Off, Packets, Probe};
 use crate::sample::Sampler;
 use crate::world::{Carried, Paths, Port, Traffic, World};
 use base::{Dur, HostId, LinkId, Rate, Streams, Time};
-use engine::{Engine, Far, LinkSpec, Pause};
+use engine::{Driver, Engine, Far, LinkSpec, Pause};
 use fabric::net::Net;
 use fabric::routes::{self, Path, Routes, five_tuple};
 use fabric::{agent, qdisc, router};
@@ -52,10 +52,15 @@ pub enum RunError {
 /// Events between two looks at the watcher: some hundredths of a second.
 const SLICE: u64 = 1 << 20;
 
-/// Runs `spec` to its end. `control` is called every million events or so, and once at the end.
+/// Runs `spec` to its end. `control` is called every million events or so.
 pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
+    run_on::<Engine<Carried>>(spec, control)
+}
+
+/// The same on another engine, for tests that compare engines.
+pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
     if spec.sample.as_ref().is_some_and(|sample| sample.packets) {
-        let (mut outcome, packets) = run_with(spec, Packets::default(), control)?;
+        let (mut outcome, packets) = run_with::<E, _>(spec, Packets::default(), control)?;
         let machine = spec.system.transport.build(&transport_env(spec, spec.net.nic(HostId(0)), Dur::ZERO));
         outcome.packets = packets
             .sorted()
@@ -73,13 +78,15 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
             .collect();
         return Ok(outcome);
     }
-    run_with(spec, Off, control).map(|(outcome, _)| outcome)
+    run_with::<E, _>(spec, Off, control).map(|(outcome, _)| outcome)
 }
 
-fn run_with<P: Probe>(spec: &RunSpec, probe: P, control: &mut dyn FnMut(Progress) -> Continue) -> Result<(Outcome, P), RunError> {
+type Control<'a> = &'a mut dyn FnMut(Progress) -> Continue;
+
+fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Control<'_>) -> Result<(Outcome, P), RunError> {
     let net = &*spec.net;
     let (mut world, ideals) = build_world(spec, probe)?;
-    let mut engine = build_engine(spec);
+    let mut engine: E = build_engine(spec);
     for host in 0..net.hosts().len() as u32 {
         engine.set_wake(host, world.hosts[host as usize].next_wake(false));
     }
@@ -217,7 +224,7 @@ fn build_ports(spec: &RunSpec) -> Vec<Option<Port>> {
     net.links().iter().enumerate().map(port).collect()
 }
 
-fn build_engine(spec: &RunSpec) -> Engine<Carried> {
+fn build_engine<E: Driver<Carried>>(spec: &RunSpec) -> E {
     let net = &*spec.net;
     let links: Vec<(LinkSpec, Far)> = net
         .links()
@@ -230,7 +237,7 @@ fn build_engine(spec: &RunSpec) -> Engine<Carried> {
             (LinkSpec { rate: link.rate, delay: link.delay, fifo }, far)
         })
         .collect();
-    Engine::new(&links, net.hosts().len() as u32)
+    E::new(&links, net.hosts().len() as u32)
 }
 
 fn flow_rows<P>(world: &World<P>, ideals: &Ideals) -> Vec<FlowRow> {
@@ -261,7 +268,7 @@ fn flow_rows<P>(world: &World<P>, ideals: &Ideals) -> Vec<FlowRow> {
     world.flows.iter().zip(world.table.records()).zip(ideals).map(row).collect()
 }
 
-fn port_rows(engine: &mut Engine<Carried>, net: &Net, now: Time) -> Vec<PortRow> {
+fn port_rows(engine: &mut impl Driver<Carried>, net: &Net, now: Time) -> Vec<PortRow> {
     let row = |(id, link): (usize, &fabric::net::Link)| {
         let id = LinkId(id as u32);
         let stats = engine.stats(id);
@@ -288,7 +295,7 @@ fn counters<P>(
     world: &World<P>,
     ports: &[PortRow],
     flows: &[FlowRow],
-    engine: &Engine<Carried>,
+    engine: &impl Driver<Carried>,
     now: Time,
     realised_load: Option<f64>,
 ) -> Counters {

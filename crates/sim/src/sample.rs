@@ -6,14 +6,14 @@ use crate::outcome::SampleRow;
 use crate::probe::Probe;
 use crate::world::{Carried, World};
 use base::{Dur, FlowId, LinkId, Time};
-use engine::{Engine, World as _};
+use engine::{Links, World as _};
 use proto::transport::Transport;
 
 /// When to look, and what was seen.
 pub struct Sampler {
     interval: Dur,
     next: Time,
-    links: u32,
+    ports: u32,
     /// Busy time of every port at the last look; empty when ports are not looked at.
     busy: Vec<Dur>,
     /// Open flows and their delivered bytes at the last look; `None` when flows are not looked at.
@@ -29,7 +29,7 @@ impl Sampler {
         Sampler {
             interval,
             next: Time::ZERO + interval,
-            links,
+            ports: links,
             busy: vec![Dur::ZERO; if ports { links as usize } else { 0 }],
             open: flows.then(Vec::new),
             started: 0,
@@ -43,29 +43,29 @@ impl Sampler {
 }
 
 /// Looks at everything now.
-pub fn take<P: Probe>(world: &mut World<P>, engine: &mut Engine<Carried>) {
+pub fn take<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>) {
     let Some(mut sampler) = world.sampler.take() else { return };
-    let now = engine.now();
+    let now = links.now();
     if !sampler.busy.is_empty() {
-        (0..sampler.links).for_each(|link| look_at_port(world, engine, &mut sampler, LinkId(link)));
+        (0..sampler.ports).for_each(|link| look_at_port(world, links, &mut sampler, LinkId(link)));
     }
     look_at_flows(world, &mut sampler, now);
     sampler.next = now + sampler.interval;
-    engine.set_action(sampler.next);
+    links.set_action(sampler.next);
     world.sampler = Some(sampler);
 }
 
-fn look_at_port<P: Probe>(world: &mut World<P>, engine: &mut Engine<Carried>, sampler: &mut Sampler, link: LinkId) {
-    let now = engine.now();
+fn look_at_port<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>, sampler: &mut Sampler, link: LinkId) {
+    let now = links.now();
     // Service starts at `now` come after global actions: catch up to just before.
-    if engine.waiting(link) > 0 && engine.free_at(link) < now {
-        world.serve(engine, link, now.before(Dur(1)));
+    if links.waiting(link) > 0 && links.free_at(link) < now {
+        world.serve(links, link, now.before(Dur(1)));
     }
     let waiting = match &world.ports[link.index()] {
         Some(port) => fabric::qdisc::Qdisc::backlog(&port.qdisc).bytes,
-        None => engine.fifo_backlog(link).1,
+        None => links.fifo_backlog(link).1,
     };
-    let busy = engine.busy(link);
+    let busy = links.busy(link);
     let share = (busy - sampler.busy[link.index()]).0 as f64 / sampler.interval.0 as f64;
     sampler.busy[link.index()] = busy;
     let row = |metric, value| SampleRow { time_ps: now.0, entity: link.0, metric, value };

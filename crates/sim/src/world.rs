@@ -3,7 +3,7 @@
 use crate::host::Host;
 use crate::probe::Probe;
 use base::{HostId, LinkId, Slab, Time};
-use engine::{Engine, Far, Sent, Wire};
+use engine::{Far, Links, Sent, Wire};
 use fabric::agent::{self, Agent, AnyAgent};
 use fabric::qdisc::{AnyQdisc, Qdisc};
 use proto::packet::{Ext, ROUTE_HOPS};
@@ -94,37 +94,37 @@ const LONG_PATH: u8 = 0x80;
 impl<P: Probe> World<P> {
     /// Sends a packet out of a port.
     #[inline(always)]
-    fn send(&mut self, engine: &mut Engine<Carried>, link: LinkId, packet: Packet) {
-        if !engine.is_fifo(link) {
-            return self.send_through_qdisc(engine, link, packet);
+    fn send(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: Packet) {
+        if !links.is_fifo(link) {
+            return self.send_through_qdisc(links, link, packet);
         }
-        match engine.send(link, Carried(packet)) {
+        match links.send(link, Carried(packet)) {
             Sent::Starts(start) => {
-                self.probe.on_start(link, start, start + engine.tx_time(link, u32::from(packet.wire_len)), &packet);
+                self.probe.on_start(link, start, start + links.tx_time(link, u32::from(packet.wire_len)), &packet);
             }
-            Sent::Dropped => self.on_drop(engine, link, packet),
+            Sent::Dropped => self.on_drop(links, link, packet),
         }
     }
 
-    fn send_through_qdisc(&mut self, engine: &mut Engine<Carried>, link: LinkId, mut packet: Packet) {
-        let now = engine.now();
-        if !engine.is_up(link) {
-            engine.stats_mut(link).dropped(u32::from(packet.wire_len));
-            return self.on_drop(engine, link, packet);
+    fn send_through_qdisc(&mut self, links: &mut impl Links<Carried>, link: LinkId, mut packet: Packet) {
+        let now = links.now();
+        if !links.is_up(link) {
+            links.stats_mut(link).dropped(u32::from(packet.wire_len));
+            return self.on_drop(links, link, packet);
         }
         // Service first at ties: every start up to now sees only what had arrived before.
-        if engine.waiting(link) > 0 && engine.free_at(link) <= now {
-            engine::World::serve(self, engine, link, now);
+        if links.waiting(link) > 0 && links.free_at(link) <= now {
+            engine::World::serve(self, links, link, now);
         }
         let port = self.ports[link.index()].as_mut().expect("a port that is not first in, first out has a discipline");
         let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
-        if engine.waiting(link) == 0 && engine.free_at(link) <= now {
+        if links.waiting(link) == 0 && links.free_at(link) <= now {
             if let Some(agent) = &mut port.agent {
                 agent.on_enqueue(&packet, &mut cx);
                 agent.on_depart(&mut packet, &mut cx);
             }
-            self.probe.on_start(link, now, now + engine.tx_time(link, u32::from(packet.wire_len)), &packet);
-            return engine.transmit(link, now, Carried(packet));
+            self.probe.on_start(link, now, now + links.tx_time(link, u32::from(packet.wire_len)), &packet);
+            return links.transmit(link, Carried(packet));
         }
         port.qdisc.enqueue(packet, now, &mut self.drops);
         if let Some(agent) = &mut port.agent
@@ -133,18 +133,18 @@ impl<P: Probe> World<P> {
             agent.on_enqueue(&packet, &mut cx);
         }
         let backlog = port.qdisc.backlog();
-        engine.set_waiting(link, backlog.packets);
-        let stats = engine.stats_mut(link);
+        links.set_waiting(link, backlog.packets);
+        let stats = links.stats_mut(link);
         stats.max_queue_bytes = stats.max_queue_bytes.max(backlog.bytes);
         while let Some(victim) = self.drops.pop() {
-            engine.stats_mut(link).dropped(u32::from(victim.wire_len));
-            self.on_drop(engine, link, victim);
+            links.stats_mut(link).dropped(u32::from(victim.wire_len));
+            self.on_drop(links, link, victim);
         }
     }
 
     #[cold]
-    fn on_drop(&mut self, engine: &mut Engine<Carried>, link: LinkId, packet: Packet) {
-        self.probe.on_drop(link, engine.now(), &packet);
+    fn on_drop(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: Packet) {
+        self.probe.on_drop(link, links.now(), &packet);
         self.traffic.dropped += 1;
         self.traffic.dropped_bytes += u64::from(packet.wire_len);
         if packet.payload > 0 {
@@ -158,7 +158,7 @@ impl<P: Probe> World<P> {
         for host in [flow.src, flow.dst] {
             let host = &mut self.hosts[host.index()];
             if host.nic == link {
-                host.drained_at = host.drained_at.before(engine.tx_time(link, u32::from(packet.wire_len)));
+                host.drained_at = host.drained_at.before(links.tx_time(link, u32::from(packet.wire_len)));
             }
         }
     }
@@ -174,8 +174,8 @@ impl<P: Probe> World<P> {
 
     /// Lets the NIC pull packets, and sets the host's next wake-up.
     #[inline]
-    fn poll(&mut self, engine: &mut Engine<Carried>, id: HostId) {
-        let now = engine.now();
+    fn poll(&mut self, links: &mut impl Links<Carried>, id: HostId) {
+        let now = links.now();
         let blocked = loop {
             let host = &mut self.hosts[id.index()];
             if !host.has_room(now) {
@@ -196,17 +196,17 @@ impl<P: Probe> World<P> {
                 Some(route) => (0, route),
                 None => (LONG_PATH, packet.route),
             };
-            host.drained_at = host.drained_at.max(now) + engine.tx_time(nic, u32::from(packet.wire_len));
+            host.drained_at = host.drained_at.max(now) + links.tx_time(nic, u32::from(packet.wire_len));
             if packet.payload > 0 {
                 self.table.on_transmit(&packet, now);
             }
             self.traffic.sent += 1;
             self.traffic.sent_bytes += u64::from(packet.wire_len);
-            self.send(engine, nic, packet);
+            self.send(links, nic, packet);
         };
-        engine.set_wake(id.0, self.hosts[id.index()].next_wake(blocked));
+        links.set_wake(id.0, self.hosts[id.index()].next_wake(blocked));
         if self.table.all_done() {
-            engine.stop();
+            links.stop();
         }
     }
 
@@ -231,61 +231,61 @@ impl<P: Probe> engine::World for World<P> {
     type Packet = Carried;
 
     #[inline(always)]
-    fn deliver(&mut self, engine: &mut Engine<Carried>, link: LinkId, Carried(mut packet): Carried) {
-        match engine.far(link) {
+    fn deliver(&mut self, links: &mut impl Links<Carried>, link: LinkId, Carried(mut packet): Carried) {
+        match links.far(link) {
             Far::Switch(out_base) => {
                 let next = match packet.route.get(packet.hop as usize) {
                     Some(port) => LinkId(out_base + u32::from(*port)),
                     None => self.long_path(&packet, link),
                 };
                 packet.hop += 1;
-                self.send(engine, next, packet);
+                self.send(links, next, packet);
             }
             Far::Host(host) => {
                 let id = HostId(host);
                 self.traffic.received += 1;
                 self.traffic.received_bytes += u64::from(packet.wire_len);
-                self.with_transport(engine.now(), id, |transport, cx| transport.on_packet(&packet, cx));
+                self.with_transport(links.now(), id, |transport, cx| transport.on_packet(&packet, cx));
                 if packet.has(Packet::EXT) {
                     self.ext.remove(packet.ext());
                 }
-                self.poll(engine, id);
+                self.poll(links, id);
             }
         }
     }
 
-    fn serve(&mut self, engine: &mut Engine<Carried>, link: LinkId, until: Time) {
+    fn serve(&mut self, links: &mut impl Links<Carried>, link: LinkId, until: Time) {
         let port = self.ports[link.index()].as_mut().expect("a port in which packets wait has a discipline");
-        let mut waiting = engine.waiting(link);
+        let mut waiting = links.waiting(link);
         while waiting > 0 {
-            let start = engine.free_at(link);
+            let start = links.free_at(link);
             if start > until {
                 break;
             }
             let mut packet = port.qdisc.dequeue(start).expect("a packet waits");
-            engine.stats_mut(link).waited(u32::from(packet.wire_len), start - packet.arrival);
+            links.stats_mut(link).waited(u32::from(packet.wire_len), start - packet.arrival);
             if let Some(agent) = &mut port.agent {
                 agent.on_depart(&mut packet, &mut agent::Cx { now: start, flows: &self.flows, ext: &mut self.ext });
             }
-            self.probe.on_start(link, start, start + engine.tx_time(link, u32::from(packet.wire_len)), &packet);
-            engine.follow(link, start, Carried(packet));
+            self.probe.on_start(link, start, start + links.tx_time(link, u32::from(packet.wire_len)), &packet);
+            links.follow(link, Carried(packet));
             waiting -= 1;
         }
-        engine.set_waiting(link, waiting);
+        links.set_waiting(link, waiting);
     }
 
-    fn wake(&mut self, engine: &mut Engine<Carried>, host: u32) {
-        let (id, now) = (HostId(host), engine.now());
+    fn wake(&mut self, links: &mut impl Links<Carried>, host: u32) {
+        let (id, now) = (HostId(host), links.now());
         while let Some(flow) = self.hosts[id.index()].pop_start(now) {
             self.with_transport(now, id, |transport, cx| transport.on_flow(flow, cx));
         }
         while let Some(key) = self.hosts[id.index()].io.timers.pop_due(now) {
             self.with_transport(now, id, |transport, cx| transport.on_timer(key, cx));
         }
-        self.poll(engine, id);
+        self.poll(links, id);
     }
 
-    fn act(&mut self, engine: &mut Engine<Carried>) {
-        crate::sample::take(self, engine);
+    fn act(&mut self, links: &mut impl Links<Carried>) {
+        crate::sample::take(self, links);
     }
 }
