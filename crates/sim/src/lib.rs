@@ -12,4 +12,5 @@ mod sample;
 mod world;
 
 pub use outcome::Outcome;
-pub use run::{Continue, Progress, RunError, run};
+pub use run::{Continue, Progress, RunError, run, run_on};
+pub use world::Carried;
