@@ -1,0 +1,3 @@
+//! References and, later, runs.
+
+pub mod fluid;
