@@ -4,6 +4,7 @@
 //! and samples change nothing.
 
 pub mod audit;
+pub mod fluid;
 mod host;
 pub mod outcome;
 pub mod probe;
