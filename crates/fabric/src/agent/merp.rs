@@ -29,8 +29,6 @@
 //! Deviates: with the defaults, in `skip_paused` and `rank_needs_rs`: the paper has no such rules, and without the first a flow that
 //! leads here but is paused elsewhere keeps this port idle.
 
-pub mod vdg;
-
 use super::{Agent, Cx, Env};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
