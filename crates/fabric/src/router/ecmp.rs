@@ -132,7 +132,7 @@ fn message(path: &FiveTuple) -> [u8; 13] {
     bytes
 }
 
-/// RFC 2992 section 1: the region of the key space that `key` falls into. The regions' size is rounded down, so the last next hop also
+/// RFC 2992: the region of the key space that `key` falls into. The regions' size is rounded down, so the last next hop also
 /// gets what is left over.
 fn threshold(key: u32, bits: u32, n: u32) -> u32 {
     let region = ((1u64 << bits) / u64::from(n)).max(1);

@@ -1,6 +1,6 @@
 //! A network: finish times of flows that each take one path.
 //!
-//! Source: the calibration of MERP against ideal SRPT and fair sharing (docs/model.md); pFabric (SIGCOMM 2013) section 4.3 for the greedy
+//! Source: the calibration of MERP against ideal SRPT and fair sharing (docs/model.md); pFabric (SIGCOMM 2013) section 3 for the greedy
 //! order and the big switch.
 //!
 //! Model: no packets, no latency, no headers beyond the bytes given, control is instant. [`Policy::Ps`] is max-min fair. Under every other

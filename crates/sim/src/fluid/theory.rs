@@ -2,7 +2,7 @@
 //!
 //! `service` is a mean service time, `lambda` the arrival rate in the same unit of time, `rho = lambda * service` the load, below one.
 //!
-//! Source: Kleinrock, Queueing Systems, vol. 1, section 5.6, and vol. 2, section 4.4; Schrage and Miller, Operations Research 14(4) 1966.
+//! Source: Kleinrock, Queueing Systems, vol. 1, chapter 5, and vol. 2, chapter 4; Schrage and Miller, Operations Research 14(4) 1966.
 
 /// Mean waiting time in M/G/1 first come first served, from the mean square of the service time (Pollaczek and Khinchine).
 pub fn fcfs_mean_wait(lambda: f64, service: f64, service_squared: f64) -> f64 {

@@ -125,7 +125,8 @@ impl Line {
     /// Whether this flow is placed after `other` when both are candidates at `x`: smaller expansion ratio, cross-multiplied so that it
     /// stays exact; ties to the larger key.
     fn goes_after(&self, other: &Line, x: u64, entries: &[Entry]) -> bool {
-        let product = |a: &Line, b: &Line| (u128::from(x) + u128::from(a.age)) * u128::from(b.size);
+        // Two 64-bit factors fit: no check needed. x + age is X - arrived, a span of the run.
+        let product = |a: &Line, b: &Line| u128::from(x + a.age).wrapping_mul(u128::from(b.size));
         match product(self, other).cmp(&product(other, self)) {
             Ordering::Less => true,
             Ordering::Greater => false,
@@ -137,8 +138,8 @@ impl Line {
     }
     /// The least x from which on `self` stays at or below the steeper `other`.
     fn holds_down_to(&self, other: &Line) -> u64 {
-        let rise = u128::from(self.age) * u128::from(other.size);
-        let fall = u128::from(other.age) * u128::from(self.size);
+        let rise = u128::from(self.age).wrapping_mul(u128::from(other.size));
+        let fall = u128::from(other.age).wrapping_mul(u128::from(self.size));
         // Below a crossing at negative x the port would have to be done already.
         let gap = rise.saturating_sub(fall);
         if gap == 0 { 0 } else { u64::try_from(gap.div_ceil(u128::from(self.size - other.size))).unwrap_or(u64::MAX) }
