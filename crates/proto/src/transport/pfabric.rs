@@ -355,6 +355,23 @@ mod tests {
         assert_eq!(h.advance(at(1_000_000_000)), []);
     }
 
+    #[test]
+    fn a_busy_nic_holds_timer_and_packets_back() {
+        let mut h = host(&Params { init_cwnd: Auto::Set(1), ..Params::defaults() }, &[2 * MSS]);
+        h.open(0);
+        h.nic_busy = true;
+        h.packet(ack(1, 0..1));
+        assert!(!h.is_armed(0, RTO));
+        h.nic_busy = false;
+        assert_eq!(segments(&h.sent()), [1]);
+        // The last ACK overtakes a retransmission that waits.
+        h.nic_busy = true;
+        h.advance(at(RTO_NS));
+        h.packet(ack(2, 0..2));
+        h.nic_busy = false;
+        assert_eq!(h.sent(), []);
+    }
+
     fn pipe(params: &Params, sizes: &[u64]) -> Pipe<Pfabric> {
         let ends = |i: usize| (HostId(i as u32 % 2), HostId(1 - i as u32 % 2));
         let flow = |(i, size): (usize, &u64)| Flow { src: ends(i).0, dst: ends(i).1, ..script::flow(i as u32, *size) };
