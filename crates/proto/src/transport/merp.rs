@@ -29,7 +29,7 @@
 //!   with a SYN, at most one per RTO. Without it the flow would probe for ever.
 //! - BOOST and DETACK carry the same fields; duplicates and packets of unknown flows are acknowledged like any other.
 //!
-//! Deviates: nothing else known.
+//! Deviates: nowhere from what the paper states; section 4.1 says nothing of the moment of the first probe (see Assumed).
 
 use super::{Cx, Env, Transport};
 use crate::flow::{Flow, FlowStats, Sample};
