@@ -43,6 +43,10 @@ pub trait Param: Sized {
     fn parse(raw: &Raw) -> Result<Self, String>;
     /// The value as it would be written.
     fn show(&self) -> String;
+    /// Whether the value stands outside every range, as `auto` does.
+    fn is_rangeless(&self) -> bool {
+        false
+    }
 }
 
 /// A named problem with a parameter's value, found after reading.
@@ -122,7 +126,7 @@ pub fn read_field<T: Param + Clone + PartialOrd>(
     let shown = raw.text().map_or_else(|| describe(&raw), |text| format!("`{text}`"));
     let problem = match T::parse(&raw) {
         Ok(value) => match range {
-            Some(range) if !range.contains(&value) => {
+            Some(range) if !value.is_rangeless() && !range.contains(&value) => {
                 format!("{shown} is out of range: `{key}` goes from {} to {}", range.start().show(), range.end().show())
             }
             _ => return value,
@@ -322,6 +326,9 @@ impl<T: Param> Param for Auto<T> {
             Auto::Set(value) => value.show(),
         }
     }
+    fn is_rangeless(&self) -> bool {
+        matches!(self, Auto::Auto)
+    }
 }
 
 /// The name among `names` nearest to `wrong`, if one is near enough to be meant.
@@ -447,7 +454,7 @@ mod tests {
             /// A choice.
             sync: Sync = "fresh", "here";
             /// Derived.
-            cwnd: Auto<u32> = "auto", "here";
+            cwnd: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(9), "here";
             /// A limit.
             limit: Limit = "100pkt", "here";
             /// Must be given.
@@ -474,6 +481,18 @@ mod tests {
         assert!(given.1.is_empty(), "{:?}", given.1);
         let shown: Vec<String> = example.show().iter().map(|(k, v)| format!("{k}={v}")).collect();
         assert_eq!(shown, ["min_rto=200ms", "window=3", "sync=fresh", "cwnd=auto", "limit=100pkt", "size=2MB"]);
+    }
+
+    #[test]
+    fn auto_is_in_every_range() {
+        let mut given = Given::default();
+        given.0.insert("size", Raw::Str("2MB".into()));
+        given.0.insert("cwnd", Raw::Str("auto".into()));
+        assert_eq!(Example::read(&mut given).cwnd, Auto::Auto);
+        assert!(given.1.is_empty(), "{:?}", given.1);
+        given.0.insert("cwnd", Raw::Int(10));
+        Example::read(&mut given);
+        assert!(given.1.concat().contains("goes from 1 to 9"), "{:?}", given.1);
     }
 
     #[test]
