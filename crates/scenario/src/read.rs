@@ -119,12 +119,13 @@ impl Reading<'_> {
         let keys = ["name", "seed", "topology", "workload", "system", "sample", "profile"];
         whole.refuse_unknown(Head::FIELDS, &keys, &mut self.problems);
         let head = Head::read(&mut self.reader(whole, Head::FIELDS));
-        if head.header.0 >= head.mtu.0 {
-            let message = format!("`{}` leaves no room for payload in packets of {} bytes", head.header, head.mtu.0);
+        // From half a packet on, a wire size could be all headers.
+        if 2 * head.header.0 > head.mtu.0 {
+            let message = format!("`{}` is more than half of a packet of {} bytes", head.header, head.mtu.0);
             self.problems.push(whole.problem(
                 "header",
                 message,
-                "must be below `mtu`",
+                "at most half of `mtu`",
                 "take a larger `mtu` or a smaller `header`",
             ));
             return None;

@@ -110,7 +110,7 @@ fn pareto_tail_sum(a: f64, scale: f64, m: f64, o: f64) -> f64 {
 pub struct Packets {
     /// Largest packet on the wire.
     pub mtu: u64,
-    /// Header of every packet, less than the MTU.
+    /// Header of every packet, at most half of the MTU.
     pub header: u64,
 }
 
@@ -238,7 +238,7 @@ mod tests {
     proptest! {
         #[test]
         fn tables_agree_with_their_points_spread_out(
-            sizes in prop::collection::vec(1u64..6000, 1..6), mtu in 100u64..2000, header in 1u64..90, step in any::<bool>(), quantum in 1u64..80,
+            sizes in prop::collection::vec(1u64..6000, 1..6), mtu in 180u64..2000, header in 1u64..=90, step in any::<bool>(), quantum in 1u64..80,
         ) {
             let mut sizes = sizes;
             sizes.sort_unstable();
@@ -256,7 +256,7 @@ mod tests {
         }
 
         #[test]
-        fn payload_and_wire_fit(size in 1u64..=MAX_SIZE_BYTES, mtu in 100u64..9000, header in 1u64..99) {
+        fn payload_and_wire_fit(size in 1u64..=MAX_SIZE_BYTES, mtu in 200u64..9000, header in 1u64..=100) {
             let packets = Packets { mtu, header };
             let payload = packets.payload(size, Unit::Wire);
             let wire = packets.wire(payload);
