@@ -128,29 +128,37 @@ def swept_axis(results: Results, at: At = None) -> str | None:
     return max(keys, key=weight, default=None)
 
 
-def metric_panel(
-    ax: Axes, results: Results, metric: str, x: str | None = None, at: At = None, scale: float | None = None
-) -> tuple[float, str]:
-    """One panel: a metric against the swept key `x`, with 95 % bands. Returns the factor and name of the unit of the y axis."""
+def metric_panel(ax: Axes, results: Results, metric: str, x: str | None = None, at: At = None) -> float:
+    """One panel: a metric against the swept key `x` with 95 % bands, or, without a key, the systems one below the other.
+
+    Returns how many of the metric's base unit the axis counts in.
+    """
     unit, drawn = curves(results, metric, x, at)
     if not drawn:
         raise NoData(f"the results hold no metric `{metric}`")
     factor, name = words.scale(unit, np.concatenate([curve.mean for curve in drawn]))
-    if scale is not None:
-        factor = scale
+    quantity = words.axis(words.title(metric), name)
+    top = float(np.nanmax(np.concatenate([curve.high for curve in drawn]))) / factor
+    limits = (0.0, 1.06 * top if top > 0 else 1.0)
+    if x is None:
+        for i, curve in enumerate(drawn):
+            mean, low, high = (float(v[0]) / factor for v in (curve.mean, curve.low, curve.high))
+            look = style.line(i) | {"linestyle": "none"}
+            ax.errorbar(mean, i, xerr=[[mean - low], [high - mean]], **look, capsize=3, label=curve.label)
+        ax.set_yticks(range(len(drawn)), [curve.label for curve in drawn])
+        ax.set(xlabel=quantity, xlim=limits, ylim=(len(drawn) - 0.5, -0.5))
+        return factor
     names = sorted({v for c in drawn for v in c.x if v is not None}, key=str)
     numeric, x_unit = words.literals(names)
     for i, curve in enumerate(drawn):
         look = style.line(i)
-        if x is None:
-            place = array([i])
-        elif numeric is None:
-            place = array(names.index(v) if v is not None else 0 for v in curve.x)
+        if curve.x == [None]:  # a system that does not have the key
+            ax.axhline(curve.mean[0] / factor, color=look["color"], linestyle=look["linestyle"], label=curve.label)
+            continue
+        if numeric is None:
+            place = array(names.index(v) if v is not None else None for v in curve.x)
         else:
             place = array((words.literals([v])[0] or [np.nan])[0] for v in curve.x)
-        if x is not None and curve.x == [None]:  # a system that does not have the key
-            ax.axhline(curve.mean[0] / factor, **{k: look[k] for k in ("color", "linestyle")}, label=curve.label)
-            continue
         mean, low, high = curve.mean / factor, curve.low / factor, curve.high / factor
         if len(place) > 1 and numeric is not None:
             ax.plot(place, mean, **look, label=curve.label)
@@ -158,18 +166,10 @@ def metric_panel(
         else:
             error = np.array([mean - low, high - mean])
             ax.errorbar(place, mean, error, **(look | {"linestyle": "none"}), capsize=3, label=curve.label)
-    if x is None:
-        ax.set_xticks(range(len(drawn)), [curve.label for curve in drawn], rotation=20, ha="right")
-        ax.margins(x=0.25)
-    elif numeric is None:
+    if numeric is None:
         ax.set_xticks(range(len(names)), [words.number(v) for v in names])
-        ax.set_xlabel(words.key(x, results.keys))
-    else:
-        ax.set_xlabel(words.axis(words.key(x, results.keys), x_unit))
-    ax.set_ylabel(words.axis(words.title(metric), name))
-    top = np.nanmax(np.concatenate([curve.high for curve in drawn])) / factor
-    ax.set_ylim(0, 1.06 * top if top > 0 else 1.0)
-    return factor, name
+    ax.set(xlabel=words.axis(words.key(x, results.keys), x_unit), ylabel=quantity, ylim=limits)
+    return factor
 
 
 @kind("summary")
@@ -190,13 +190,15 @@ def metrics(
         x = next((key for key in results.keys if key.endswith("." + x)), x)
     columns = min(len(chosen), 3)
     rows = -(-len(chosen) // columns)
-    fig = style.figure(columns, rows)
+    height = 3.1 if x is not None else 1.1 + 0.26 * len(curves(results, chosen[0], None, at)[1])
+    fig = style.figure(columns, rows, height=height)
     axes = style.panels(fig, rows, columns)
     for ax, metric in zip(axes, chosen, strict=False):
         metric_panel(ax, results, metric, x, at)
     for ax in axes[len(chosen) :]:
         ax.remove()
-    style.legend(fig, axes[: len(chosen)])
+    if x is not None:
+        style.legend(fig, axes[: len(chosen)])
     return fig
 
 
@@ -501,10 +503,9 @@ def utilisation(results: Results, at: At = None, most: int = 20) -> Figure:
     load: dict[str, dict[str, list[float]]] = {}
     for label, runs in systems.items():
         for run in runs:
-            end_ps = tables.duration_ps(results, run.point)
             table = results.ports(["name", "busy_ps"], {"point": run.point})
             for port, busy in zip(table["name"].to_pylist(), table["busy_ps"].to_pylist(), strict=True):
-                load.setdefault(port, {}).setdefault(label, []).append(100 * busy / end_ps if end_ps else 0.0)
+                load.setdefault(port, {}).setdefault(label, []).append(100 * busy / run.end_ps if run.end_ps else 0.0)
     mean = {port: {label: float(np.mean(v)) for label, v in by.items()} for port, by in load.items()}
     busiest = sorted(mean, key=lambda port: -max(mean[port].values()))[:most]
     fig = style.figure(1, 1, width=max(5.0, 0.3 * len(busiest) * max(len(systems), 2)), height=3.4)

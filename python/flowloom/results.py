@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 Value = float | str | None
 """A swept value: a number, a literal such as `10Gbps`, or `None` where the system does not have the key."""
 
-FIXED = ("point", "system", "seed", "state", "metric", "unit", "value")
-"""Columns of the tables of points and metrics that are not swept keys."""
-
-
 class Stream(Protocol):
     """What can be read as an Arrow table."""
 
@@ -55,6 +51,9 @@ class Run:
     seed: int
     keys: Mapping[str, Value]
     state: str = "done"
+    """`done`, or `interrupted`: stopped from outside."""
+    end_ps: float | None = None
+    """Simulated time at its end."""
 
 
 def plain(value: object) -> Value:
@@ -122,22 +121,11 @@ class Results:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The folder's `manifest.json`, or an empty dict in memory."""
-        return self._manifest(None)
-
-    def _manifest(self, point: str | None) -> dict[str, Any]:
-        if self.path is None:
-            return {}
-        file = (self.path / point if point else self.path) / "manifest.json"
-        if not file.is_file():
+        file = None if self.path is None else self.path / "manifest.json"
+        if file is None or not file.is_file():
             return {}
         found = json.loads(file.read_text(encoding="utf-8"))
         return found if isinstance(found, dict) else {}
-
-    def counter(self, point: str, name: str) -> float | None:
-        """A counter of one point, such as `end_ps`, from its manifest."""
-        manifest = self._manifest(point)
-        found = manifest.get("counters", {}).get(name, manifest.get(name))
-        return None if found is None else float(found)
 
     @cached_property
     def runs(self) -> list[Run]:
@@ -151,6 +139,7 @@ class Results:
                 seed=int(row["seed"]),
                 keys={key: plain(row[key]) for key in keys},
                 state=str(row.get("state", "done")),
+                end_ps=row.get("end_ps"),
             )
             for row in rows
         ]
@@ -158,8 +147,8 @@ class Results:
     @cached_property
     def keys(self) -> list[str]:
         """The swept keys, dotted."""
-        names = read(self._core.points()).column_names
-        return [name for name in names if name not in FIXED]
+        # Only swept keys have dots in their names.
+        return [name for name in read(self._core.points()).column_names if "." in name]
 
     @property
     def systems(self) -> list[str]:
@@ -172,21 +161,22 @@ class Results:
         return sorted({run.seed for run in self.runs})
 
     def select(self, at: Mapping[str, object] | None = None) -> list[Run]:
-        """The points where the keys have the given values. A key may be named by its last words: `{"load": 0.8}`.
+        """The points where the keys have the given values. A key may be named by its last words, and have one value or a list:
+        `{"load": 0.8}`, `{"system": ["MERP", "pFabric"]}`.
 
         `system`, `seed` and `point` can be asked for as well. Raises `KeyError` for a key that is not swept.
         """
         chosen = self.runs
         for name, wanted in (at or {}).items():
+            values = {plain(value) for value in (wanted if isinstance(wanted, list | tuple) else [wanted])}
             if name in ("system", "seed", "point"):
-                chosen = [run for run in chosen if str(getattr(run, name)) == str(wanted)]
+                chosen = [run for run in chosen if plain(getattr(run, name)) in values]
                 continue
             keys = [key for key in self.keys if matches(key, name)]
             if not keys:
                 known = ", ".join(f"`{key}`" for key in self.keys) or "nothing is swept"
                 raise KeyError(f"`{name}` is not swept here: {known}")
-            value = plain(wanted)
-            chosen = [run for run in chosen if any(run.keys[key] == value for key in keys)]
+            chosen = [run for run in chosen if any(run.keys[key] in values for key in keys)]
         return chosen
 
     def flows(

@@ -164,9 +164,8 @@ def links(results: Results, at: dict[str, object]) -> Table:
     """The busiest links of some points: load, longest queue, drops. Averaged over seeds."""
     rows: dict[str, list[dict[str, float]]] = {}
     for run in results.select(at):
-        end_ps = duration_ps(results, run.point)
         for port in results.ports(at={"point": run.point}).to_pylist():
-            used = port["busy_ps"] / end_ps if end_ps else 0.0
+            used = port["busy_ps"] / run.end_ps if run.end_ps else 0.0
             rows.setdefault(str(port["name"]), []).append({**numbers(port), "utilisation": used})
 
     def mean(name: str, field: str) -> float:
@@ -192,12 +191,3 @@ def links(results: Results, at: dict[str, object]) -> Table:
 def numbers(row: dict[str, object]) -> dict[str, float]:
     """The numeric fields of a row."""
     return {key: float(value) for key, value in row.items() if isinstance(value, int | float)}
-
-
-def duration_ps(results: Results, point: str) -> float | None:
-    """How long a point ran in simulated time: from its manifest, or else until its last flow finished."""
-    end = results.counter(point, "end_ps")
-    if end is not None:
-        return end
-    finish = results.flows(["finish_ps"], {"point": point})["finish_ps"].to_pylist()
-    return max((float(f) for f in finish if f is not None), default=None)

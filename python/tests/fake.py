@@ -143,14 +143,13 @@ def write(
                 if traces:
                     pq.write_table(samples(system), here / "samples.parquet")
                     pq.write_table(packets(), here / "packets.parquet")
-                (here / "manifest.json").write_text(json.dumps({"counters": {"end_ps": 10**12, "events": 1000}}))
-                points.append({"point": point, "system": system, "seed": seed, **swept, "state": "done"})
+                points.append({"point": point, "system": system, "seed": seed, **swept, "state": "done", "end_ps": 10**12})
                 for metric, (unit, value) in metrics(table).items():
                     row = {"point": point, "system": system, "seed": seed, **swept}
                     per_seed.append(row | {"metric": metric, "unit": unit, "value": value})
     pq.write_table(pa.Table.from_pylist(points), folder / "points.parquet")
     pq.write_table(pa.Table.from_pylist(per_seed), folder / "summary.parquet")
-    manifest = {"name": "demo", "version": "0.1.0", "complete": True, "stop_reason": "done", "seed": list(seeds)}
+    manifest = {"name": "demo", "program": "0.1.0+0", "complete": True, "stop_reason": "done", "seed": list(seeds)}
     manifest["config"] = 'seed = [1, 2, 3]\n\n[topology]\nkind = "star"  # <default>\n'
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
@@ -173,7 +172,7 @@ class Results:
             file = Path(str(self.path)) / row["point"] / f"{name}.parquet"
             if file.is_file():
                 part = pq.read_table(file)
-                for i, (key, value) in enumerate((k, v) for k, v in row.items() if k != "state"):
+                for i, (key, value) in enumerate((k, v) for k, v in row.items() if k not in ("state", "end_ps")):
                     part = part.add_column(i, key, [[value] * len(part)])
                 parts.append(part)
         return pa.concat_tables(parts) if parts else pa.table({})
@@ -288,7 +287,7 @@ def main(argv: Sequence[str]) -> int | dict[str, Any]:
 
 
 def compare(dirs: Sequence[str]) -> pa.Table:
-    return pa.table({"system_a": ["MERP"], "system_b": ["TCP"], LOAD: [0.8], "flows": [400], "ratio": [2.5], "ci95_low": [2.4]})
+    return pa.table({"system_a": ["MERP"], "system_b": ["TCP"], LOAD: [0.8], "flows": [400], "mean_fct_ratio": [2.5]})
 
 
 def entries(room: str) -> list[dict[str, Any]]:
