@@ -28,9 +28,7 @@ def compare(dirs: Sequence[str]) -> ArrowTable:
 def entries(room: str) -> list[dict[str, Any]]:
     """What is registered in a room: `topology`, `workload`, `transport`, `qdisc`, `router`, `agent` or `metrics`."""
 
-def fluid(
-    policy: str, capacity: float, arrivals: Sequence[float], sizes: Sequence[float]
-) -> dict[str, Any]:
+def fluid(policy: str, capacity: float, arrivals: Sequence[float], sizes: Sequence[float]) -> dict[str, Any]:
     """Schedule flows on one link as a fluid: no packets, no delay, no headers.
 
     `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. The dict holds `finish`, one time per flow, and `segments`, a list of

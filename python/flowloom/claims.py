@@ -278,9 +278,7 @@ def growth(claim: Claim, numbers: Numbers, at: Mapping[str, Value]) -> Sample:
     places = words.literals([v for v, _ in points])[0]
     if places is None or len(places) < 2:
         return {}
-    return {
-        seed: statistics.linear_regression(places, [sample[seed] for _, sample in points]).slope for seed in sorted(seeds)
-    }
+    return {seed: statistics.linear_regression(places, [sample[seed] for _, sample in points]).slope for seed in sorted(seeds)}
 
 
 KINDS: dict[str, Callable[[Claim, Numbers, Mapping[str, Value]], Sample]] = {
@@ -358,9 +356,7 @@ def only(claim: Claim, estimate: Estimate | None, reason: str) -> Judged:
     return Judged(claim, verdict, [Part("", estimate, verdict, why)])
 
 
-def samples(
-    claim: Claim, numbers: Numbers, figures: Mapping[str, Results]
-) -> Iterable[tuple[str, Mapping[str, Value], Sample]]:
+def samples(claim: Claim, numbers: Numbers, figures: Mapping[str, Results]) -> Iterable[tuple[str, Mapping[str, Value], Sample]]:
     """The numbers of a claim: where, at which swept values, and one number per seed."""
     for at in numbers.places(claim.at):
         if claim.kind == "order":

@@ -336,9 +336,7 @@ def as_json(paper: Paper, profile: str, judged: Sequence[Judged]) -> dict[str, A
     }
 
 
-def html_page(
-    paper: Paper, profile: str, judged: Sequence[Judged], results: Mapping[str, Results], parts: Sequence[str]
-) -> str:
+def html_page(paper: Paper, profile: str, judged: Sequence[Judged], results: Mapping[str, Results], parts: Sequence[str]) -> str:
     """The report: claims, figures, the summaries of all runs with their warnings and settings."""
     table = claims_table(judged).html().replace("<table>", "<table class=claims>", 1)
     body = [

@@ -173,9 +173,7 @@ def metric_panel(ax: Axes, results: Results, metric: str, x: str | None = None, 
 
 
 @kind("summary")
-def metrics(
-    results: Results, metrics: Sequence[str] | None = None, x: str | None = None, at: At = None
-) -> Figure:
+def metrics(results: Results, metrics: Sequence[str] | None = None, x: str | None = None, at: At = None) -> Figure:
     """Metrics against the swept key, one panel each, with 95 % confidence bands over seeds."""
     have = set(results.summary()["metric"].to_pylist())
     chosen = [m for m in (metrics or METRICS) if m in have]
@@ -245,9 +243,7 @@ def staircase(sample: Array, most: int = 400) -> tuple[Array, Array]:
     return x[keep], (n - 1 - keep) / n
 
 
-def distribution(
-    results: Results, column: str, factor: float, quantity: str, unit: str, at: At
-) -> Figure:
+def distribution(results: Results, column: str, factor: float, quantity: str, unit: str, at: At) -> Figure:
     """One row per swept value: the distribution on the left, its tail on logarithmic axes on the right."""
     rows = groups(results, at, 3)
     fig = style.figure(2, len(rows))

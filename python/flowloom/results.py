@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Value = float | str | None
 """A swept value: a number, a literal such as `10Gbps`, or `None` where the system does not have the key."""
 
+
 class Stream(Protocol):
     """What can be read as an Arrow table."""
 
@@ -179,27 +180,19 @@ class Results:
             chosen = [run for run in chosen if any(run.keys[key] in values for key in keys)]
         return chosen
 
-    def flows(
-        self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None
-    ) -> pa.Table:
+    def flows(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
         """One row per flow: all columns and points, or only those asked for."""
         return self._table("flows", columns, at)
 
-    def ports(
-        self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None
-    ) -> pa.Table:
+    def ports(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
         """One row per egress port and point."""
         return self._table("ports", columns, at)
 
-    def samples(
-        self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None
-    ) -> pa.Table:
+    def samples(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
         """Time series, if the scenario has a `[sample]` table."""
         return self._table("samples", columns, at)
 
-    def packets(
-        self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None
-    ) -> pa.Table:
+    def packets(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
         """One row per transmission of a packet, if the scenario has `packets = true` in its `[sample]` table."""
         return self._table("packets", columns, at)
 
@@ -215,9 +208,7 @@ class Results:
         """One row per point and metric."""
         return read(self._core.per_seed())
 
-    def _table(
-        self, name: str, columns: Sequence[str] | None, at: Mapping[str, object] | None
-    ) -> pa.Table:
+    def _table(self, name: str, columns: Sequence[str] | None, at: Mapping[str, object] | None) -> pa.Table:
         runs = self.select(at)
         if self.path is not None and (columns is not None or at is not None):
             return self._from_files(name, columns, runs)

@@ -40,9 +40,7 @@ class Scenario:
         """Read a scenario file. `set` overrides keys: `{"workload.web.load": 0.5}`."""
         path = Path(path)
         text = path.read_text(encoding="utf-8")
-        return cls(
-            _core.Scenario.from_toml(text, str(path), str(path.parent), overrides(set), seeds, profile)
-        )
+        return cls(_core.Scenario.from_toml(text, str(path), str(path.parent), overrides(set), seeds, profile))
 
     @classmethod
     def from_toml(
@@ -79,9 +77,7 @@ class Scenario:
         """The whole plan as TOML, with a comment on every value that the scenario did not set itself."""
         return self._core.resolved()
 
-    def run(
-        self, *, jobs: int = 0, out: str | Path | None = None, progress: Progress | None = None
-    ) -> Results:
+    def run(self, *, jobs: int = 0, out: str | Path | None = None, progress: Progress | None = None) -> Results:
         """Run all points, `jobs` at a time (0: one per core).
 
         With `out`, results go to that folder, and points already finished there are not run again. `progress` is called with

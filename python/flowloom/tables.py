@@ -62,17 +62,12 @@ class Table:
         """The table for an HTML page."""
 
         def line(cells: Sequence[str], tag: str) -> str:
-            marked = (
-                f"<{tag}{'' if i < self.left else ' class=n'}>{html.escape(cell)}</{tag}>"
-                for i, cell in enumerate(cells)
-            )
+            marked = (f"<{tag}{'' if i < self.left else ' class=n'}>{html.escape(cell)}</{tag}>" for i, cell in enumerate(cells))
             return f"<tr>{''.join(marked)}</tr>"
 
         body = "\n".join(line(row, "td") for row in self.rows)
         note = f"<p class=note>{html.escape(self.note)}</p>" if self.note else ""
-        return (
-            f'<div class=wide><table><thead>{line(self.head, "th")}</thead>\n<tbody>{body}</tbody></table></div>{note}'
-        )
+        return f"<div class=wide><table><thead>{line(self.head, 'th')}</thead>\n<tbody>{body}</tbody></table></div>{note}"
 
     _repr_html_ = html
 
@@ -103,9 +98,7 @@ def places(results: Results) -> dict[Place, dict[str, Row]]:
     found: dict[Place, dict[str, Row]] = {}
     for row in results.summary().to_pylist():
         place = (str(row["system"]), tuple(plain(row[key]) for key in results.keys))
-        found.setdefault(place, {})[str(row["metric"])] = Row(
-            str(row["unit"]), row["mean"], row["ci95_low"], row["ci95_high"]
-        )
+        found.setdefault(place, {})[str(row["metric"])] = Row(str(row["unit"]), row["mean"], row["ci95_low"], row["ci95_high"])
     return found
 
 
