@@ -47,11 +47,13 @@ def folders(options: Options) -> list[Path]:
 
 def place(options: Options) -> dict[str, str] | None:
     """The swept values asked for, `--at load=0.8`."""
-    given = options.get("at") or []
-    pairs = [item if isinstance(item, list | tuple) else item.split("=", 1) for item in given]
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError("`--at` wants a key and a value, like `load=0.8`")
-    return {key: value for key, value in pairs} or None
+    found: dict[str, str] = {}
+    for item in options.get("at") or []:
+        key, sign, value = item.partition("=") if isinstance(item, str) else (item[0], "=", item[1])
+        if not sign:
+            raise ValueError(f"`{item}` is no swept value\nhint: `--at` wants a key and a value, like `load=0.8`")
+        found[key] = value
+    return found or None
 
 
 def plot(options: Options) -> int:
@@ -68,7 +70,7 @@ def plot(options: Options) -> int:
         for name in kinds or list(plots.KINDS):
             try:
                 figure = plots.draw(results, name, at=place(options))
-            except plots.NoData:
+            except plots.NoDataError:
                 if kinds:
                     raise
                 continue

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from flowloom import style, tables, words
-from flowloom.results import Results, Run, Value
+from flowloom.results import Results, Run, Value, column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ METRICS = ("mean_fct_s", "p99_fct_s", "p999_fct_s", "p99_er", "max_er", "drops")
 MOST_PANELS = 4
 
 
-class NoData(ValueError):
+class NoDataError(ValueError):
     """The results do not hold what a figure needs."""
 
 
@@ -54,7 +55,7 @@ def kind(needs: str) -> Callable[[Callable[..., Figure]], Callable[..., Figure]]
 
 
 def draw(results: Results, name: str = "metrics", **options: Any) -> Figure:
-    """Draws one kind of figure. Raises `NoData` when the results do not hold what it needs."""
+    """Draws one kind of figure. Raises `NoDataError` when the results do not hold what it needs."""
     if name not in KINDS:
         raise ValueError(f"`{name}` is not a kind of figure\nhint: one of {', '.join(KINDS)}")
     with style.look():
@@ -135,7 +136,7 @@ def metric_panel(ax: Axes, results: Results, metric: str, x: str | None = None, 
     """
     unit, drawn = curves(results, metric, x, at)
     if not drawn:
-        raise NoData(f"the results hold no metric `{metric}`")
+        raise NoDataError(f"the results hold no metric `{metric}`")
     factor, name = words.scale(unit, np.concatenate([curve.mean for curve in drawn]))
     quantity = words.axis(words.title(metric), name)
     top = float(np.nanmax(np.concatenate([curve.high for curve in drawn]))) / factor
@@ -159,13 +160,13 @@ def metric_panel(ax: Axes, results: Results, metric: str, x: str | None = None, 
             place = array(names.index(v) if v is not None else None for v in curve.x)
         else:
             place = array((words.literals([v])[0] or [np.nan])[0] for v in curve.x)
-        mean, low, high = curve.mean / factor, curve.low / factor, curve.high / factor
+        means, lows, highs = curve.mean / factor, curve.low / factor, curve.high / factor
         if len(place) > 1 and numeric is not None:
-            ax.plot(place, mean, **look, label=curve.label)
-            ax.fill_between(place, low, high, color=look["color"], alpha=0.18, linewidth=0)
+            ax.plot(place, means, **look, label=curve.label)
+            ax.fill_between(place, lows, highs, color=look["color"], alpha=0.18, linewidth=0)
         else:
-            error = np.array([mean - low, high - mean])
-            ax.errorbar(place, mean, error, **(look | {"linestyle": "none"}), capsize=3, label=curve.label)
+            error = np.array([means - lows, highs - means])
+            ax.errorbar(place, means, error, **(look | {"linestyle": "none"}), capsize=3, label=curve.label)
     if numeric is None:
         ax.set_xticks(range(len(names)), [words.number(v) for v in names])
     ax.set(xlabel=words.axis(words.key(x, results.keys), x_unit), ylabel=quantity, ylim=limits)
@@ -175,13 +176,13 @@ def metric_panel(ax: Axes, results: Results, metric: str, x: str | None = None, 
 @kind("summary")
 def metrics(results: Results, metrics: Sequence[str] | None = None, x: str | None = None, at: At = None) -> Figure:
     """Metrics against the swept key, one panel each, with 95 % confidence bands over seeds."""
-    have = set(results.summary()["metric"].to_pylist())
+    have = set(column(results.summary(), "metric"))
     chosen = [m for m in (metrics or METRICS) if m in have]
     if metrics is None:
         values = tables.places(results).values()
         chosen = [m for m in chosen if any(row[m].mean for row in values if m in row)]
     if not chosen:
-        raise NoData(f"none of the metrics asked for is in the results: they hold {', '.join(sorted(have))}")
+        raise NoDataError(f"none of the metrics asked for is in the results: they hold {', '.join(sorted(have))}")
     if x is None:
         x = swept_axis(results, at)
     elif x not in results.keys:
@@ -223,9 +224,14 @@ def groups(results: Results, at: At, most: int = MOST_PANELS) -> list[tuple[str,
     return [(name, found[name]) for name in names]
 
 
-def values(results: Results, runs: Sequence[Run], column: str) -> Array:
+def numbers(table: pa.Table, name: str) -> Array:
+    """A column of numbers, with NaN for what is missing."""
+    return np.asarray(table[name].to_numpy(), dtype=np.float64)
+
+
+def values(results: Results, runs: Sequence[Run], name: str) -> Array:
     """A column of the flows of some points, all seeds together, without what is missing."""
-    parts = [array(results.flows([column], {"point": run.point})[column].to_pylist()) for run in runs]
+    parts = [numbers(results.flows([name], {"point": run.point}), name) for run in runs]
     joined = np.concatenate(parts) if parts else np.empty(0)
     return joined[~np.isnan(joined)]
 
@@ -243,15 +249,15 @@ def staircase(sample: Array, most: int = 400) -> tuple[Array, Array]:
     return x[keep], (n - 1 - keep) / n
 
 
-def distribution(results: Results, column: str, factor: float, quantity: str, unit: str, at: At) -> Figure:
+def distribution(results: Results, name: str, factor: float, quantity: str, unit: str, at: At) -> Figure:
     """One row per swept value: the distribution on the left, its tail on logarithmic axes on the right."""
     rows = groups(results, at, 3)
     fig = style.figure(2, len(rows))
     axes = style.panels(fig, len(rows), 2)
-    for row, (name, systems) in enumerate(rows):
+    for row, (title, systems) in enumerate(rows):
         body, tail = axes[2 * row], axes[2 * row + 1]
         for i, (label, runs) in enumerate(systems.items()):
-            x, above = staircase(values(results, runs, column) * factor)
+            x, above = staircase(values(results, runs, name) * factor)
             if not len(x):
                 continue
             body.plot(x, 1 - above, drawstyle="steps-post", **style.dashes(i), label=label)
@@ -259,7 +265,7 @@ def distribution(results: Results, column: str, factor: float, quantity: str, un
         body.set(xscale="log", xlabel=words.axis(quantity, unit), ylabel="share of flows at or below", ylim=(0, 1))
         tail.set(xscale="log", yscale="log", xlabel=words.axis(quantity, unit), ylabel="share of flows above")
         for ax in (body, tail):
-            ax.set_title(name)
+            ax.set_title(title)
     style.legend(fig, axes)
     return fig
 
@@ -285,8 +291,8 @@ def fct_size(results: Results, at: At = None, bins: int = 12) -> Figure:
     for ax, (name, systems) in zip(axes, rows, strict=True):
         for i, (label, runs) in enumerate(systems.items()):
             parts = [results.flows(["size_bytes", "fct_ps"], {"point": run.point}) for run in runs]
-            size = np.concatenate([array(part["size_bytes"].to_pylist()) for part in parts])
-            fct = np.concatenate([array(part["fct_ps"].to_pylist()) for part in parts]) * 1e-9
+            size = np.concatenate([numbers(part, "size_bytes") for part in parts])
+            fct = np.concatenate([numbers(part, "fct_ps") for part in parts]) * 1e-9
             done = ~np.isnan(fct)
             size, fct = size[done], fct[done]
             if not len(size):
@@ -310,12 +316,12 @@ def fct_size(results: Results, at: At = None, bins: int = 12) -> Figure:
 def named_ports(results: Results, run: Run) -> dict[int, str]:
     """Names of the ports of a point: `tor0->root`."""
     table = results.ports(["port_id", "name"], {"point": run.point})
-    return dict(zip(table["port_id"].to_pylist(), table["name"].to_pylist(), strict=True))
+    return dict(zip(column(table, "port_id"), column(table, "name"), strict=True))
 
 
 def one_per_system(results: Results, at: At, most: int = MOST_PANELS) -> list[tuple[str, Run]]:
     """The first point of each system among those chosen, first seed and first swept values."""
-    found = {}
+    found: dict[str, Run] = {}
     for run in results.select(at):
         found.setdefault(run.system, run)
     return list(found.items())[:most]
@@ -413,7 +419,7 @@ def gantt(
         if not trace.num_rows:
             continue
         spans: dict[int, list[tuple[int, float, float]]] = {}
-        for bar in bars({name: trace[name].to_pylist() for name in trace.column_names}):
+        for bar in bars({name: column(trace, name) for name in trace.column_names}):
             spans.setdefault(bar.port, []).append((bar.flow, bar.start * 1e-9, bar.end * 1e-9))
         known = named_ports(results, run)
         rows = [(known.get(port, str(port)), spans[port]) for port in sorted(spans)]
@@ -424,7 +430,7 @@ def gantt(
             rows = [row for row in rows if row in busy]
         drawn.append((system, rows))
     if not any(rows for _, rows in drawn):
-        raise NoData("the results hold no packet trace\nhint: set `packets = true` in the scenario's `[sample]` table")
+        raise NoDataError("the results hold no packet trace\nhint: set `packets = true` in the scenario's `[sample]` table")
     height = max(len(rows) for _, rows in drawn) * 0.32 + 1.0
     fig = style.figure(1, len(drawn), width=7.5, height=height)
     axes = style.panels(fig, len(drawn), 1)
@@ -450,7 +456,7 @@ def series(
         found: dict[int, list[tuple[float, float]]] = {}
         if table.num_rows:
             for time, entity, name, value in zip(
-                *(table[column].to_pylist() for column in ("time_ps", "entity", "metric", "value")), strict=True
+                *(column(table, c) for c in ("time_ps", "entity", "metric", "value")), strict=True
             ):
                 if name == metric:
                     found.setdefault(entity, []).append((time * 1e-9, value))
@@ -458,7 +464,7 @@ def series(
             drawn.append((system, run, found))
     if not drawn:
         key = "ports" if metric.startswith("port") else "flows"
-        raise NoData(f"the results hold no samples of `{metric}`\nhint: set `{key} = true` in the scenario's `[sample]` table")
+        raise NoDataError(f"the results hold no samples of `{metric}`\nhint: set `{key} = true` in the scenario's `[sample]` table")
     everything = [value for _, _, found in drawn for points in found.values() for _, value in points]
     factor, scaled = words.scale(unit, everything)
     fig = style.figure(1, len(drawn), width=7.5, height=2.6)
@@ -494,13 +500,13 @@ def utilisation(results: Results, at: At = None, most: int = 20) -> Figure:
     """Share of time in which links are busy, of the busiest links, averaged over seeds; at the highest swept value."""
     shown = groups(results, at, 1)
     if not shown:
-        raise NoData("no point is left to draw")
+        raise NoDataError("no point is left to draw")
     name, systems = shown[-1]
     load: dict[str, dict[str, list[float]]] = {}
     for label, runs in systems.items():
         for run in runs:
             table = results.ports(["name", "busy_ps"], {"point": run.point})
-            for port, busy in zip(table["name"].to_pylist(), table["busy_ps"].to_pylist(), strict=True):
+            for port, busy in zip(column(table, "name"), column(table, "busy_ps"), strict=True):
                 load.setdefault(port, {}).setdefault(label, []).append(100 * busy / run.end_ps if run.end_ps else 0.0)
     mean = {port: {label: float(np.mean(v)) for label, v in by.items()} for port, by in load.items()}
     busiest = sorted(mean, key=lambda port: -max(mean[port].values()))[:most]

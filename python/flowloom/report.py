@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1f; --page: #ffffff; --soft: #6b6b76; --line: #d9d9e0; --box: #f5f5f8; --warn: #8a4b00; }
+:root { color-scheme: light dark; --ink: #1b1b1f; --page: #ffffff; --soft: #6b6b76;
+  --line: #d9d9e0; --box: #f5f5f8; --warn: #8a4b00; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e9e9ee; --page: #17171b; --soft: #a3a3b0; --line: #3a3a44; --box: #202027; --warn: #ffb86b; }
 }
 body { margin: 2rem auto; max-width: 76rem; padding: 0 1.2rem; background: var(--page); color: var(--ink);
        font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; margin: 0 0 .2rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; } h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
+h1 { font-size: 1.6rem; margin: 0 0 .2rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; }
+h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
 p.note, figcaption { color: var(--soft); font-size: .88rem; margin: .3rem 0 .8rem; }
 ul.warn { color: var(--warn); border-left: 3px solid var(--warn); padding: .2rem 0 .2rem 1.6rem; margin: 1rem 0; }
 .wide { overflow-x: auto; }
@@ -116,7 +118,7 @@ def figures(results: Results) -> list[str]:
     for kind in plots.KINDS.values():
         try:
             fig = plots.draw(results, kind.name)
-        except plots.NoData:
+        except plots.NoDataError:
             continue
         parts.append(drawing(fig, f"fig-{kind.name}", kind.about + "."))
     return parts
@@ -127,7 +129,9 @@ def link_tables(results: Results) -> list[str]:
     parts = []
     for name, systems in plots.groups(results, None, 1):
         for label, runs in systems.items():
-            at = {"system": runs[0].system} | {key: value for key, value in runs[0].keys.items() if value is not None}
+            at: dict[str, object] = {"system": runs[0].system} | {
+                key: value for key, value in runs[0].keys.items() if value is not None
+            }
             parts.append(f"<h3>{html.escape(', '.join(filter(None, [label, name])))}</h3>")
             parts.append(tables.links(results, at).html())
     return parts

@@ -24,23 +24,41 @@ Value = float | str | None
 class Stream(Protocol):
     """What can be read as an Arrow table."""
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as an Arrow stream."""
 
 
 class Core(Protocol):
     """What [`Results`] needs of the compiled part."""
 
     @property
-    def path(self) -> str | None: ...
+    def path(self) -> str | None:
+        """The folder, if there is one."""
+
     @property
-    def complete(self) -> bool: ...
-    def flows(self) -> Stream: ...
-    def ports(self) -> Stream: ...
-    def samples(self) -> Stream: ...
-    def packets(self) -> Stream: ...
-    def points(self) -> Stream: ...
-    def summary(self) -> Stream: ...
-    def per_seed(self) -> Stream: ...
+    def complete(self) -> bool:
+        """Whether every point ran to its end."""
+
+    def flows(self) -> Stream:
+        """One row per flow."""
+
+    def ports(self) -> Stream:
+        """One row per port."""
+
+    def samples(self) -> Stream:
+        """Time series."""
+
+    def packets(self) -> Stream:
+        """Transmissions of packets."""
+
+    def points(self) -> Stream:
+        """One row per point."""
+
+    def summary(self) -> Stream:
+        """Metrics over seeds."""
+
+    def per_seed(self) -> Stream:
+        """Metrics by point."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +88,12 @@ def plain(value: object) -> Value:
 def matches(key: str, wanted: str) -> bool:
     """Whether `wanted` names the dotted key `key`: in full, or by its last words."""
     return key == wanted or key.endswith("." + wanted)
+
+
+def column(table: pa.Table, name: str) -> list[Any]:
+    """A column as a list."""
+    values: list[Any] = table[name].to_pylist()
+    return values
 
 
 def read(stream: Stream) -> pa.Table:
@@ -217,7 +241,7 @@ class Results:
             table = table.select(["point", "system", "seed", *self.keys, *columns])
         if at is not None and table.num_rows:
             chosen = {run.point for run in runs}
-            table = table.filter(pa.array([p in chosen for p in table["point"].to_pylist()]))
+            table = table.filter(pa.array([p in chosen for p in column(table, "point")]))
         return table
 
     def _from_files(self, name: str, columns: Sequence[str] | None, runs: Iterable[Run]) -> pa.Table:
@@ -232,14 +256,12 @@ class Results:
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
     def _labelled(self, part: pa.Table, run: Run) -> pa.Table:
-        labels: dict[str, Value] = {"point": run.point, "system": run.system, "seed": run.seed}
-        labels |= run.keys
+        labels: dict[str, Any] = {"point": run.point, "system": run.system, "seed": run.seed, **run.keys}
         for place, (name, value) in enumerate(labels.items()):
             if name not in part.column_names:
-                kind = pa.string() if isinstance(value, str) else pa.float64()
-                if name == "seed":
-                    kind = pa.uint64()
-                part = part.add_column(place, pa.field(name, kind), [pa.array([value] * len(part), kind)])
+                kind: Any = pa.uint64() if name == "seed" else pa.string() if isinstance(value, str) else pa.float64()
+                column: Any = pa.array([value] * part.num_rows, kind)
+                part = part.add_column(place, pa.field(name, kind), column)
         return part
 
     def table(self, metrics: Sequence[str] | None = None) -> Table:

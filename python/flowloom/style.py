@@ -29,7 +29,7 @@ INK = "#1b1b1f"
 
 FORMATS = ("png", "svg")
 
-RC: dict[str, Any] = {
+RC: Any = {
     "figure.dpi": 100,
     "savefig.dpi": 160,
     "figure.constrained_layout.use": True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -12,12 +13,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import fake
 
 try:
-    import flowloom._core
-
-    HAVE_CORE = True
+    HAVE_CORE = bool(importlib.import_module("flowloom._core"))
 except ImportError:
-    sys.modules["flowloom._core"] = fake  # type: ignore[assignment]
     HAVE_CORE = False
+    sys.modules["flowloom._core"] = fake
 
 from flowloom.results import Results
 

@@ -112,7 +112,7 @@ def metrics(table: pa.Table) -> dict[str, tuple[str, float]]:
         "p999_fct_s": ("s", rank(fct, 0.999)),
         "p99_er": ("ratio", rank(er, 0.99)),
         "max_er": ("ratio", float(er[-1])),
-        "drops": ("count", float(sum(table["drops"].to_pylist()))),
+        "drops": ("count", float(np.asarray(table["drops"].to_numpy()).sum())),
         "timeouts": ("count", 0.0),
     }
 
@@ -298,8 +298,16 @@ def fluid(policy: str, capacity: float, arrivals: Iterable[float], sizes: Iterab
         "srpt": ([3.0, 6.0, 10.0], [(0, 0, 3, 1), (1, 3, 6, 1), (2, 6, 10, 1)]),
         "ps": (
             [7.5, 10.0, 9.5],
-            [(0, 0, 3, 0.5), (2, 0, 3, 0.5), (0, 3, 7.5, 1 / 3), (1, 3, 7.5, 1 / 3), (2, 3, 7.5, 1 / 3)]
-            + [(1, 7.5, 9.5, 0.5), (2, 7.5, 9.5, 0.5), (1, 9.5, 10, 1.0)],
+            [
+                (0, 0, 3, 0.5),
+                (2, 0, 3, 0.5),
+                (0, 3, 7.5, 1 / 3),
+                (1, 3, 7.5, 1 / 3),
+                (2, 3, 7.5, 1 / 3),
+                (1, 7.5, 9.5, 0.5),
+                (2, 7.5, 9.5, 0.5),
+                (1, 9.5, 10, 1.0),
+            ],
         ),
         "merp": ([3.0, 10.0, 7.0], [(0, 0, 3, 1), (2, 3, 7, 1), (1, 7, 10, 1)]),
     }

@@ -109,10 +109,10 @@ def test_comparisons_are_paired_by_seed() -> None:
 
 @pytest.mark.parametrize(("slope", "verdict"), [(0.5, MET), (-0.5, NOT_MET), (0.0, UNDECIDED)])
 def test_growth_of_a_gap(slope: float, verdict: str) -> None:
-    values = {}
-    for load in (0.2, 0.5, 0.8):
+    values: dict[tuple[str, float], list[float]] = {}
+    for load, noise in ((0.2, 0.1), (0.5, 0.0), (0.8, -0.1)):
         values["B", load] = [1.0] * 5
-        values["A", load] = [1 - slope * load + n - 1 for n in NOISE[::-1] if True][:5] if load > 0.5 else [1 - slope * load] * 5
+        values["A", load] = [1 - slope * load + noise * (n - 1) for n in NOISE]
     assert judge(claim("growth", **PAIR, over="load", at={}, more_than=0), made(values)).verdict == verdict
 
 

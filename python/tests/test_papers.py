@@ -10,7 +10,7 @@ from typing import Any
 
 import fake
 import pytest
-from flowloom import _core, papers, scenario
+from flowloom import _core, papers
 from flowloom.claims import MET
 from flowloom.results import Results
 
@@ -18,7 +18,7 @@ from flowloom.results import Results
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes numbers up instead of simulating."""
-    monkeypatch.setattr(scenario._core, "Scenario", fake.Scenario, raising=False)
+    monkeypatch.setattr(_core, "Scenario", fake.Scenario, raising=False)
     monkeypatch.setattr(_core, "Results", fake.Results, raising=False)
 
 

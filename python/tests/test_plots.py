@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from flowloom import plots, style
 from flowloom.plots import Bar
@@ -44,9 +45,9 @@ def test_every_kind_is_drawn_by_one_of_these_results(results: Results, traced: R
 
 
 def test_missing_data_names_what_to_record(results: Results) -> None:
-    with pytest.raises(plots.NoData, match="packets = true"):
+    with pytest.raises(plots.NoDataError, match="packets = true"):
         plots.draw(results, "gantt")
-    with pytest.raises(plots.NoData, match="ports = true"):
+    with pytest.raises(plots.NoDataError, match="ports = true"):
         plots.draw(results, "queue")
     with pytest.raises(ValueError, match="one of metrics"):
         plots.draw(results, "pie")
@@ -56,7 +57,7 @@ def test_the_metric_panel_shows_the_summary(results: Results) -> None:
     fig = plots.draw(results, "metrics", metrics=["mean_fct_s"])
     (ax,) = fig.axes
     assert ax.get_xlabel() == "load" and ax.get_ylabel() == "mean FCT (ms)"
-    shown = dict(zip(*ax.lines[0].get_data(), strict=True))
+    shown = dict(np.column_stack(ax.lines[0].get_data()).tolist())
     rows = results.summary().to_pylist()
     mean = next(r["mean"] for r in rows if (r["system"], r["metric"], r["workload.web.load"]) == ("MERP", "mean_fct_s", 0.8))
     assert shown[0.8] == pytest.approx(1000 * mean)
@@ -93,8 +94,6 @@ def test_packets_that_follow_each_other_are_one_bar() -> None:
 
 
 def test_the_tail_keeps_its_last_points() -> None:
-    import numpy as np
-
     x, above = plots.staircase(np.arange(1.0, 100_001.0))
     assert len(x) <= 400
     assert x[-1] == 100_000 and above[-1] == 0
