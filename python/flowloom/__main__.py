@@ -63,9 +63,12 @@ def plot(options: Options) -> int:
 
     kinds = list(options.get("kind") or [])
     formats = list(options.get("format") or style.FORMATS)
-    for folder in folders(options):
+    found = folders(options)
+    for folder in found:
         results = Results.open(folder)
         out = Path(options["out"]) if options.get("out") else folder / "figures"
+        if options.get("out") and len(found) > 1:
+            out = out / folder.name
         drawn = 0
         for name in kinds or list(plots.KINDS):
             try:

@@ -118,7 +118,10 @@ class Meter:
             self.skipped = float(progress.get("points_skipped") or 0) / total
         spent = self.clock() - self.began
         pace = share - self.skipped
-        left = f", {span(spent * (1 - share) / pace)} left" if pace > 0 and share < 1 else ""
+        wait = progress.get("remaining_s")
+        if wait is None and pace > 0:
+            wait = spent * (1 - share) / pace
+        left = f", {span(float(wait))} left" if wait is not None and share < 1 else ""
         done = f"{int(progress.get('points_done') or 0)} of {int(total)} points, {span(spent)}{left}"
         if self.stream.isatty():
             self.stream.write(f"\r\x1b[K{self.label}: {done}")

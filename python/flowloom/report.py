@@ -87,7 +87,7 @@ def warnings(results: Results) -> list[str]:
 
 
 def header(results: Results) -> list[str]:
-    """What ran."""
+    """What ran, and what to know before trusting it."""
     manifest = results.manifest
     facts = [
         f"{len(results.systems)} systems: {', '.join(results.systems)}",
@@ -101,7 +101,11 @@ def header(results: Results) -> list[str]:
         facts.append(f"profile {manifest['profile']}")
     if manifest.get("program"):
         facts.append(f"flowloom {manifest['program']}")
-    return [f"<h1>{html.escape(results.name)}</h1>", f"<p class=note>{html.escape(' · '.join(facts))}</p>"]
+    parts = [f"<h1>{html.escape(results.name)}</h1>", f"<p class=note>{html.escape(' · '.join(facts))}</p>"]
+    found = warnings(results)
+    if found:
+        parts.append("<ul class=warn>" + "".join(f"<li>{html.escape(w)}</li>" for w in found) + "</ul>")
+    return parts
 
 
 def settings(results: Results) -> str:
@@ -137,16 +141,10 @@ def link_tables(results: Results) -> list[str]:
     return parts
 
 
-def build(results: Results, claims: str = "", extra: Sequence[str] = ()) -> str:
-    """The report as a text. `claims` and `extra` are ready HTML put before the figures."""
+def build(results: Results) -> str:
+    """The report as a text."""
     parts = header(results)
-    found = warnings(results)
-    if found:
-        parts.append("<ul class=warn>" + "".join(f"<li>{html.escape(w)}</li>" for w in found) + "</ul>")
     parts.append(section("Summary", tables.summary(results).html()))
-    if claims:
-        parts.append(section("Claims", claims))
-    parts += extra
     parts.append(section("Figures", *figures(results)))
     parts.append(section("Links", *link_tables(results)))
     parts.append(settings(results))

@@ -67,7 +67,7 @@ def test_one_file_holds_everything(results: Results, tmp_path: Path) -> None:
 
 
 def test_settings_are_shown_and_escaped(results: Results) -> None:
-    text = report.build(results)
+    text = report.settings(results)
     assert "&lt;default&gt;" in text and "<default>" not in text
 
 
@@ -96,4 +96,4 @@ def test_unfinished_flows_and_points_are_named(tmp_path: Path) -> None:
     found = report.warnings(Results(core))
     assert len(found) == 3
     assert "incomplete" in found[0] and "1 of 4 points" in found[1] and "7 flows in 1 points" in found[2]
-    assert "run is incomplete" in report.build(Results(core))
+    assert "run is incomplete" in report.header(Results(core))[-1]

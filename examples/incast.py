@@ -1,6 +1,6 @@
-"""A first script: how much does TCP's smallest timeout matter when many servers answer at once?
+"""How much does TCP's smallest timeout matter when many servers answer at once?
 
-Run it anywhere: `python first.py`. It prints a table and writes `incast.png` and `incast.svg`.
+Run it anywhere: `python incast.py`. It prints a table and writes `incast.png` and `incast.svg`.
 """
 
 from pathlib import Path
