@@ -4,8 +4,8 @@
 //! TPDS 28(11), 2017, section 3 and Table 2 (packets), 4.1 (sender), 4.2 (receiver).
 //!
 //! Model: flow sizes are known at the start, in wire bytes (payload and one header per packet), as in the paper. There is no window:
-//! what is in flight is bounded by the granted rate alone. Packets without payload but DET leave a host before waiting DATA. The scheduler for flows that overflow a port's table (section 4.4) is left
-//! out: tables have no limit.
+//! what is in flight is bounded by the granted rate alone. Packets without payload but DET leave a host before waiting DATA. The
+//! scheduler for flows that overflow a port's table (section 4.4) is left out: tables have no limit.
 //!
 //! Assumed:
 //! - Only DATA carries payload; DET packets have `det_size`, all others the size of a header.
