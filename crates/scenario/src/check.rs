@@ -3,14 +3,15 @@
 use crate::diag::Item;
 use crate::merge::PARTS;
 use crate::part::{Part, listed};
-use crate::read::{Built, Draft, MAX_POINTS, Reading, Section, Variant, limit_of};
+use crate::read::{Built, Draft, MAX_POINTS, Reading, Section, Variant};
 use crate::spec::System;
 use crate::topology::Size;
 use crate::tree::Table;
 use crate::workload::size::Packets;
 use crate::workload::{self, Workload};
 use base::registry::Needs;
-use base::{Limit, LinkId, Rate, Time};
+use base::{HostId, LinkId, NodeId, Rate, Time};
+use fabric::agent::merp::theta_problem;
 use fabric::net::{HOST_TIER, Net};
 
 /// Memory that a run may need by our estimate: 16 GB.
@@ -122,7 +123,7 @@ fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Var
         mtu_bytes,
         header_bytes: draft.head.header.0 as u16,
         max_rtt: built.max_rtt,
-        queue_limit: limit_of(&system.qdisc),
+        queue_limit: system.qdisc.limit(&fabric::qdisc::Env { rate: nic_rate, mtu_bytes, host_port: false }),
     };
     found.extend(sub(0).problems(system.transport.check(&transport)));
     found.extend(sub(2).problems(system.router.check(&fabric::router::Env { nodes: net.nodes().len() as u32 })));
@@ -141,9 +142,6 @@ fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Var
             found.extend(sub(3).problems(agent.check(&env)));
         }
     }
-    for (part, qdisc) in [(sub(1), &system.qdisc), (nic, &system.nic.qdisc)] {
-        small_buffer(part, limit_of(qdisc), mtu_bytes, found);
-    }
     merp(system, nic_rate, &sub, found);
 }
 
@@ -154,18 +152,11 @@ fn kinds_of_ports(net: &Net) -> Vec<LinkId> {
     (0..net.links().len() as u32).map(LinkId).filter(|l| seen.insert(key(l))).collect()
 }
 
-/// A queue that cannot hold a packet.
-fn small_buffer(part: Part<'_>, limit: Limit, mtu: u16, found: &mut Vec<Item>) {
-    let holds = match limit {
-        Limit::Packets(n) => n >= 1,
-        Limit::Bytes(n) => n >= u64::from(mtu),
-        Limit::Unlimited => true,
-    };
-    if !holds {
-        let message = format!("`{limit}` holds no packet of {mtu} bytes");
-        let hint = "limits count waiting packets, without the one in transmission: write `100pkt`, `150KB` or `unlimited`";
-        found.push(part.problem("limit", message, "smaller than a packet", hint));
-    }
+/// Whether a switch anywhere has a choice.
+fn several_paths(built: &Built) -> bool {
+    let hosts = || (0..built.net.hosts().len() as u32).map(HostId);
+    let switches = || (0..built.net.nodes().len() as u32).map(NodeId).filter(|n| built.net.host(*n).is_none());
+    hosts().any(|dst| switches().any(|node| built.routes.candidates(node, dst).len() > 1))
 }
 
 /// What each part needs of the others.
@@ -198,8 +189,8 @@ fn needs<'a>(system: &System, built: &Built, sub: &impl Fn(usize) -> Part<'a>, f
         if !has(agents, agent) {
             unmet("agent", "agent", agents, agent);
         }
-        if reverse_path && built.several_paths && system.router.name() == "ecmp" {
-            let message = format!("`{name}` needs ACKs on the reverse of the data path, `ecmp` hashes both directions apart");
+        if reverse_path && several_paths(built) {
+            let message = format!("`{name}` needs ACKs on the reverse of the data path, `{}` hashes both directions apart", system.router.name());
             let hint = "take a network with one path between any two hosts, or another router";
             found.push(Item::new(at, message, "several paths here", hint));
         }
@@ -211,12 +202,7 @@ fn merp<'a>(system: &System, nic_rate: Rate, sub: &impl Fn(usize) -> Part<'a>, f
     use fabric::agent::AnyParams::Merp as Ports;
     use proto::transport::AnyParams::Merp as Hosts;
     let (Hosts(hosts), Some(Ports(ports))) = (&system.transport, &system.agent) else { return };
-    let (theta, granted) = (hosts.theta.on(nic_rate), nic_rate.times(ports.alpha));
-    if theta >= granted {
-        let message = format!("`{}` is not below alpha * C, {granted} on links of {nic_rate}", hosts.theta);
-        let hint = "a flow sends data above `theta` and is granted alpha * C at most: write `theta = 0.8`";
-        found.push(sub(0).problem("theta", message, "no flow would ever send", hint));
-    }
+    found.extend(sub(0).problems(theta_problem(hosts.theta.on(nic_rate), ports.alpha, nic_rate).into_iter().collect()));
     if hosts.esr_sync != ports.esr_sync {
         let show =
             |part: &[(&'static str, String)]| part.iter().find(|(k, _)| *k == "esr_sync").map_or(String::new(), |(_, v)| v.clone());

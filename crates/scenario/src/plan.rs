@@ -129,7 +129,6 @@ fn expand(draft: Draft, name: String, resolved: String, files: &Arc<Files>) -> P
                             system: System::clone(&system.value),
                             workloads: workloads.clone(),
                             sample,
-                            max_rtt: topology.value.max_rtt,
                             files: Arc::clone(files),
                         };
                         plan.points.push(Point { id: String::new(), label: section.name.clone(), seed, swept: swept.clone(), run });

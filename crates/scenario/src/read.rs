@@ -5,7 +5,6 @@ use crate::diag::{At, Item};
 use crate::files::Files;
 use crate::merge::PARTS;
 use crate::part::{Part, PartReader, Room, listed};
-use crate::paths::Paths;
 use crate::resolved::{PartShown, shown};
 use crate::spec::{Nic, Sample, System};
 use crate::sweep::{axes, count, variants};
@@ -13,9 +12,9 @@ use crate::topology::{self, MAX_DELAY, Topology};
 use crate::tree::{Node, Table, Value};
 use crate::workload::{self, MAX_TIME};
 use base::params::{Auto, Field, Param, Params as _, Raw};
-use base::units::parse_limit;
 use base::{Bytes, Dur, Limit};
 use fabric::net::{Net, NetBuilder};
+use fabric::routes::Routes;
 use std::sync::Arc;
 
 base::params! {
@@ -77,8 +76,8 @@ pub(crate) struct Section<T> {
 pub(crate) struct Built {
     pub params: topology::AnyParams,
     pub net: Arc<Net>,
+    pub routes: Arc<Routes>,
     pub max_rtt: Dur,
-    pub several_paths: bool,
 }
 
 /// Everything that was read.
@@ -314,16 +313,16 @@ impl Reading<'_> {
         let mut builder = NetBuilder::default();
         machine.build(&mut builder);
         let net = builder.build();
-        if let Some((a, b)) = crate::paths::unreachable(&net) {
+        let routes = Routes::new(&net, &[]);
+        if let Some(cut) = routes.unreachable() {
             let name = |h| workload::hosts::name_of(&net, h);
-            let message = format!("no path leads from host `{}` to host `{}`", name(a), name(b));
+            let message = format!("no path leads from host `{}` to host `{}`", name(cut.src), name(cut.dst));
             let hint = "every host must reach every other: add the missing cables";
             self.problems.push(part.problem("kind", message, "not one network", hint));
             return None;
         }
-        let mut paths = Paths::new(&net, head.mtu.0 as u16, head.header.0 as u16);
-        let (max_rtt, several_paths) = paths.extremes();
-        Some(Built { params, net: Arc::new(net), max_rtt, several_paths })
+        let max_rtt = routes.max_rtt(&net, head.mtu.0, head.header.0);
+        Some(Built { params, net: Arc::new(net), routes: Arc::new(routes), max_rtt })
     }
 
     fn workloads(&mut self, whole: Part<'_>) -> Vec<Section<workload::AnyParams>> {
@@ -531,11 +530,4 @@ impl SampleParams {
 pub(crate) fn is_plain_name(text: &str) -> bool {
     let ends = |c: char| c == '.' || c == ' ';
     !text.is_empty() && text.len() <= 100 && !text.starts_with(ends) && !text.ends_with(ends)
-}
-
-/// The limit of a queue discipline, if it has one.
-pub(crate) fn limit_of(qdisc: &fabric::qdisc::AnyParams) -> Limit {
-    let shown = qdisc.show();
-    let limit = shown.iter().find(|(k, _)| *k == "limit");
-    limit.and_then(|(_, v)| parse_limit(v).ok()).unwrap_or(Limit::Unlimited)
 }
