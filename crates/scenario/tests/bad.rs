@@ -48,7 +48,7 @@ fn every_mistake_is_explained() {
             assert!(!item.message.is_empty() && !item.hint.is_empty() && !item.label.is_empty(), "{item:?}");
             assert!(item.message.starts_with(|c: char| !c.is_uppercase() || c == 'T') && !item.message.ends_with('.'), "{item}");
         }
-        assert_eq!(shown.matches('^').count() >= found.items().len(), true, "a caret for each\n{shown}");
+        assert!(shown.matches('^').count() >= found.items().len(), "a caret for each\n{shown}");
         assert!(shown.lines().last().unwrap().trim_start().starts_with("hint: "), "{shown}");
         assert!(!found.render(Style::Unicode).contains('\u{1b}') && found.render(Style::Colour).contains('\u{1b}'));
         let places: Vec<_> = found.items().iter().filter(|i| i.file == name).map(|i| (i.line, i.col)).collect();
