@@ -28,7 +28,6 @@ mod diag;
 mod files;
 mod merge;
 mod part;
-pub mod paths;
 mod plan;
 mod read;
 mod resolved;

@@ -7,6 +7,8 @@
 //! ```
 //! Every line is a full-duplex cable. Without a file of nodes, nodes with one cable are hosts; a switch's tier is its distance from
 //! the nearest host. Hosts are numbered in the order of the first file that names them.
+//!
+//! Source: own format.
 
 use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use crate::csv_rows::rows;
@@ -24,7 +26,7 @@ base::params! {
     /// Parameters of a network from a file.
     pub struct Params {
         /// CSV with the columns `a`, `b`, `rate`, `delay`; relative to the scenario.
-        path: String = "", "";
+        file: String = "", "";
         /// CSV with the columns `name`, `kind` (`host` or `switch`) and, if wanted, `tier`; `auto`: nodes with one cable are hosts.
         nodes: String = "auto", "what most edge lists mean";
     }
@@ -38,7 +40,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     }
 }
 
-const HINT: &str = "`path` is a CSV file with the columns `a,b,rate,delay`, like `h0,tor0,10Gbps,1us`; \
+const HINT: &str = "`file` is a CSV file with the columns `a,b,rate,delay`, like `h0,tor0,10Gbps,1us`; \
                     `nodes` one with the columns `name,kind[,tier]`";
 
 /// The network.
@@ -57,7 +59,7 @@ struct Edges {
 impl File {
     /// With these parameters. A file that [`check`] refuses makes an empty network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        let files = [&params.path, &params.nodes].into_iter().filter(|p| *p != "auto").cloned().collect();
+        let files = [&params.file, &params.nodes].into_iter().filter(|p| *p != "auto").cloned().collect();
         File { files, net: read(params, env).unwrap_or_default() }
     }
 }
@@ -116,7 +118,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, Fault> {
             declared.push(Declared { host, tier });
         }
     }
-    let cables = read_cables(params, env, &mut names, &mut index).map_err(|message| ("path", message))?;
+    let cables = read_cables(params, env, &mut names, &mut index).map_err(|message| ("file", message))?;
     let mut degree = vec![0; names.len()];
     for (a, b, _, _) in &cables {
         degree[*a] += 1;
@@ -146,9 +148,9 @@ fn read_cables(
     index: &mut BTreeMap<String, usize>,
 ) -> Result<Vec<(usize, usize, Rate, Dur)>, String> {
     let known_only = !names.is_empty();
-    let text = env.files.text(&params.path)?;
+    let text = env.files.text(&params.file)?;
     let mut cables = Vec::new();
-    for row in rows(&params.path, &text, &["a", "b", "rate", "delay"], &[])? {
+    for row in rows(&params.file, &text, &["a", "b", "rate", "delay"], &[])? {
         let row = row?;
         let mut end = |column: &'static str| -> Result<usize, String> {
             let name = row.get(column)?;
@@ -180,7 +182,7 @@ fn read_cables(
         cables.push((a, b, rate, delay));
     }
     if cables.is_empty() {
-        return Err(format!("`{}` has no cables", params.path));
+        return Err(format!("`{}` has no cables", params.file));
     }
     Ok(cables)
 }
@@ -215,7 +217,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("cables.csv"), cables).unwrap();
         std::fs::write(dir.path().join("nodes.csv"), nodes.unwrap_or("")).unwrap();
-        let params = Params { path: "cables.csv".into(), nodes: nodes.map_or("auto", |_| "nodes.csv").into() };
+        let params = Params { file: "cables.csv".into(), nodes: nodes.map_or("auto", |_| "nodes.csv").into() };
         let files = Files::new(dir.path());
         let env = Env { files: &files };
         if let Some(problem) = check(&params, &env).pop() {

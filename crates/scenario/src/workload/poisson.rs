@@ -4,6 +4,8 @@
 //! sample falls short of it: `normalize_load` stretches the arrival times so that the sample offers the load exactly.
 //!
 //! Assumed: gaps are rounded to whole picoseconds; the first flow arrives one gap after `start`; no size is above 1 TB.
+//!
+//! Source: the open-loop workloads of MERP (TPDS 2017) section 6.1, pFabric (SIGCOMM 2013) section 5.1 and others.
 
 use super::cdf::{self, Cdf, Format, SHIPPED};
 use super::hosts;
