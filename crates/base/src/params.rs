@@ -43,6 +43,13 @@ pub trait Param: Sized {
     fn parse(raw: &Raw) -> Result<Self, String>;
     /// The value as it would be written.
     fn show(&self) -> String;
+    /// Whether the value lies in `range`.
+    fn within(&self, range: &RangeInclusive<Self>) -> bool
+    where
+        Self: PartialOrd,
+    {
+        range.contains(self)
+    }
 }
 
 /// A named problem with a parameter's value, found after reading.
@@ -122,7 +129,7 @@ pub fn read_field<T: Param + Clone + PartialOrd>(
     let shown = raw.text().map_or_else(|| describe(&raw), |text| format!("`{text}`"));
     let problem = match T::parse(&raw) {
         Ok(value) => match range {
-            Some(range) if !range.contains(&value) => {
+            Some(range) if !value.within(&range) => {
                 format!("{shown} is out of range: `{key}` goes from {} to {}", range.start().show(), range.end().show())
             }
             _ => return value,
@@ -322,6 +329,13 @@ impl<T: Param> Param for Auto<T> {
             Auto::Set(value) => value.show(),
         }
     }
+    /// A range binds given values only: `auto` lies in every range.
+    fn within(&self, range: &RangeInclusive<Self>) -> bool
+    where
+        Self: PartialOrd,
+    {
+        matches!(self, Auto::Auto) || range.contains(self)
+    }
 }
 
 /// The name among `names` nearest to `wrong`, if one is near enough to be meant.
@@ -447,7 +461,7 @@ mod tests {
             /// A choice.
             sync: Sync = "fresh", "here";
             /// Derived.
-            cwnd: Auto<u32> = "auto", "here";
+            cwnd: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(9), "here";
             /// A limit.
             limit: Limit = "100pkt", "here";
             /// Must be given.
@@ -488,6 +502,17 @@ mod tests {
         assert_eq!(given.1.len(), 5, "{text}");
         for part in ["has no unit", "goes from 1 to 100", "did you mean `sticky`", "cwnd: `true` is not", "`size` is missing"] {
             assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn auto_lies_in_every_range() {
+        for (written, problems) in [(Raw::Str("auto".into()), 1), (Raw::Int(9), 1), (Raw::Int(0), 2), (Raw::Int(10), 2)] {
+            let mut given = Given::default();
+            given.0.insert("cwnd", written.clone());
+            Example::read(&mut given);
+            // `size` is missing in each.
+            assert_eq!(given.1.len(), problems, "{written:?}: {:?}", given.1);
         }
     }
 

@@ -58,6 +58,9 @@ impl Entry {
 /// Builds a room from its lines. Each file exports `META`, `Params` and the type named on its line, which has
 /// `fn new(params: &Params, env: &Env) -> Self`.
 ///
+/// Under `statics` stand associated functions of every entry, `fn(params: &Params, env: &Env) -> R`, which `AnyParams` then has as
+/// methods: what must be known of an entry before it is built.
+///
 /// Generates `enum $Any` with the room's trait implemented by one `match` per method, `enum AnyParams`, and `ENTRIES`.
 #[macro_export]
 macro_rules! registry {
@@ -65,8 +68,10 @@ macro_rules! registry {
         room $any:ident : $tr:ident , env $env:ty ;
         entries $entries:tt
         methods { $($method:tt)* }
+        $(statics { $($static:tt)* })?
     ) => {
         $crate::registry!(@types $any $env, $entries);
+        $($crate::registry!(@statics $env, $entries $($static)*);)?
         $crate::registry!(@impl $any $tr $entries [] $($method)*);
     };
 
@@ -114,6 +119,20 @@ macro_rules! registry {
             /// Builds the machine.
             pub fn build(&self, env: &$env) -> $any {
                 match self { $(AnyParams::$ty(p) => $any::$ty($name::$ty::new(p, env))),* }
+            }
+        }
+    };
+
+    (@statics $env:ty, $entries:tt) => {};
+    (@statics $env:ty, $entries:tt $(#[$doc:meta])* fn $m:ident -> $r:ty ; $($rest:tt)*) => {
+        $crate::registry!(@static $env, $entries, $(#[$doc])* $m $r);
+        $crate::registry!(@statics $env, $entries $($rest)*);
+    };
+    (@static $env:ty, { $($name:ident : $ty:ident),* $(,)? }, $(#[$doc:meta])* $m:ident $r:ty) => {
+        impl AnyParams {
+            $(#[$doc])*
+            pub fn $m(&self, env: &$env) -> $r {
+                match self { $(AnyParams::$ty(p) => $name::$ty::$m(p, env)),* }
             }
         }
     };

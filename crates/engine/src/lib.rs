@@ -1,1 +1,332 @@
-//! Placeholder.
+//! The event engine: links that carry packets, ports that serve them, hosts that wake, and the one order of all their events.
+//!
+//! It moves packets and knows nothing of protocols, queue disciplines or routes. One event is pending per entity: the delivery of a
+//! link's first packet, a host's next wake-up, the next global action. They stand in a winner tree ([`tree`]); packets lie by value
+//! in one ring per link ([`ring`]). At equal times global actions come first, then deliveries by link, then hosts by id. A service
+//! start needs no event: a first-in first-out port computes departures at arrival ([`link`]), every other port is served lazily.
+
+pub mod link;
+pub mod ring;
+pub mod tree;
+
+pub use link::{Fifo, LinkSpec, LinkStats, Sent};
+
+use base::{Dur, LinkId, Time};
+use link::Link;
+use ring::Rings;
+use tree::Tree;
+
+/// What the engine must know of a packet.
+pub trait Wire: Copy {
+    /// Bytes on the wire.
+    fn wire_len(&self) -> u32;
+    /// When its last bit reaches the far end of its link.
+    fn arrival(&self) -> Time;
+    /// Sets that time.
+    fn set_arrival(&mut self, at: Time);
+}
+
+/// Where a link ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Far {
+    /// At a host, by host id.
+    Host(u32),
+    /// At a switch, whose first outgoing link this is.
+    Switch(u32),
+}
+
+/// What a world may do to the links: all that one node can do to another.
+pub trait Links<P> {
+    /// The present.
+    fn now(&self) -> Time;
+    /// Ends the run after the event in hand.
+    fn stop(&mut self);
+    /// Where a link ends.
+    fn far(&self, link: LinkId) -> Far;
+    /// Sets a host's next wake-up; `Time::MAX` for none.
+    fn set_wake(&mut self, host: u32, at: Time);
+    /// Sets the time of the next global action; `Time::MAX` for none.
+    fn set_action(&mut self, at: Time);
+    /// Offers a packet to a first-in first-out port.
+    fn send(&mut self, link: LinkId, packet: P) -> Sent;
+    /// Puts a packet on an idle port's wire now.
+    fn transmit(&mut self, link: LinkId, packet: P);
+    /// Puts the next waiting packet of a port on its wire, its service starting when the transmitter is free.
+    fn follow(&mut self, link: LinkId, packet: P);
+    /// When the port's transmitter is free.
+    fn free_at(&self, link: LinkId) -> Time;
+    /// How many packets wait at a port that is not first in, first out.
+    fn waiting(&self, link: LinkId) -> u32;
+    /// Sets that number.
+    fn set_waiting(&mut self, link: LinkId, packets: u32);
+    /// Whether the port is first in, first out and needs no discipline.
+    fn is_fifo(&self, link: LinkId) -> bool;
+    /// Whether the link is up.
+    fn is_up(&self, link: LinkId) -> bool;
+    /// How long a packet of `bytes` takes on a link.
+    fn tx_time(&self, link: LinkId, bytes: u32) -> Dur;
+    /// How long the transmitter has been busy up to the present.
+    fn busy(&self, link: LinkId) -> Dur;
+    /// Waiting packets and bytes of a first-in first-out port at the present, exactly.
+    fn fifo_backlog(&mut self, link: LinkId) -> (u32, u64);
+    /// What the port has held, to add to.
+    fn stats_mut(&mut self, link: LinkId) -> &mut LinkStats;
+}
+
+/// What happens at the ends of links. Everything a world does to other nodes goes through links.
+pub trait World: Sized {
+    /// The packet type.
+    type Packet: Wire;
+    /// `packet` has crossed `link`.
+    fn deliver(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, packet: Self::Packet);
+    /// Decide all service starts up to `until` of a port in which packets wait, and hand each to [`Links::follow`].
+    fn serve(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, until: Time);
+    /// A host's wake-up is due. It must set the next one.
+    fn wake(&mut self, links: &mut impl Links<Self::Packet>, host: u32);
+    /// The global action is due. It must set the next one.
+    fn act(&mut self, links: &mut impl Links<Self::Packet>);
+}
+
+/// What drives a world through time. [`Engine`] is the one that is fast; the tests have one that is plain.
+pub trait Driver<P: Wire>: Links<P> {
+    /// At time zero with links (by id) and `hosts` hosts, all idle.
+    fn new(links: &[(LinkSpec, Far)], hosts: u32) -> Self;
+    /// Handles events in order until one is at or after `end`, [`Links::stop`] was called, or `budget` events are done.
+    fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause;
+    /// Events handled so far.
+    fn events(&self) -> u64;
+    /// What a link has carried and its port has held.
+    fn stats(&mut self, link: LinkId) -> LinkStats;
+    /// The packets that have a departure time and are not delivered yet, oldest first.
+    fn on_link(&self, link: LinkId) -> Vec<P>;
+    /// Takes a link down. The packet in transmission, those on the wire and, at a first-in first-out port, those waiting are lost and
+    /// returned; a discipline's waiting packets are the caller's to clear. Until [`Driver::link_up`] everything sent is dropped.
+    fn link_down(&mut self, link: LinkId) -> Vec<P>;
+    /// Brings a link up again, its port empty.
+    fn link_up(&mut self, link: LinkId);
+}
+
+/// Why [`Driver::run`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// No event is left, or none before the end.
+    End,
+    /// [`Links::stop`] was called.
+    Stopped,
+    /// The budget of events is used up.
+    Budget,
+}
+
+/// The engine.
+pub struct Engine<P> {
+    tree: Tree,
+    links: Vec<Link>,
+    stats: Vec<LinkStats>,
+    rings: Rings<P>,
+    far: Vec<u32>,
+    wakes: Vec<Time>,
+    now: Time,
+    events: u64,
+    stopped: bool,
+}
+
+/// Leaf of the global action; links and then hosts follow.
+const ACTION: u32 = 0;
+const FIRST_LINK: u32 = 1;
+/// Marks a host in `far`.
+const HOST: u32 = 1 << 31;
+
+impl<P: Wire> Links<P> for Engine<P> {
+    #[inline(always)]
+    fn now(&self) -> Time {
+        self.now
+    }
+    fn stop(&mut self) {
+        self.stopped = true;
+    }
+    #[inline(always)]
+    fn far(&self, link: LinkId) -> Far {
+        let far = self.far[link.index()];
+        if far & HOST != 0 { Far::Host(far & !HOST) } else { Far::Switch(far) }
+    }
+    #[inline(always)]
+    fn set_wake(&mut self, host: u32, at: Time) {
+        let slot = host as usize + 1;
+        if self.wakes[slot] != at {
+            self.wakes[slot] = at;
+            self.tree.set(FIRST_LINK + self.links.len() as u32 + host, at);
+        }
+    }
+    fn set_action(&mut self, at: Time) {
+        self.wakes[0] = at;
+        self.tree.set(ACTION, at);
+    }
+    #[inline(always)]
+    fn send(&mut self, id: LinkId, packet: P) -> Sent {
+        let now = self.now;
+        let link = &mut self.links[id.index()];
+        debug_assert!(link.is_fifo());
+        let Some(start) = link.admit(&packet, now, &self.rings, &mut self.stats[id.index()]) else { return Sent::Dropped };
+        self.start(id, start, packet);
+        Sent::Starts(start)
+    }
+    #[inline(always)]
+    fn transmit(&mut self, id: LinkId, packet: P) {
+        self.start(id, self.now, packet);
+    }
+    #[inline]
+    fn follow(&mut self, id: LinkId, packet: P) {
+        // Behind the packets that are on the wire, or were just taken off it: the tree needs no change.
+        let link = &mut self.links[id.index()];
+        link.push(link.free_at(), packet, &mut self.rings);
+    }
+    #[inline(always)]
+    fn free_at(&self, id: LinkId) -> Time {
+        self.links[id.index()].free_at()
+    }
+    #[inline(always)]
+    fn waiting(&self, id: LinkId) -> u32 {
+        self.links[id.index()].waiting()
+    }
+    #[inline(always)]
+    fn set_waiting(&mut self, id: LinkId, packets: u32) {
+        self.links[id.index()].set_waiting(packets);
+    }
+    #[inline(always)]
+    fn is_fifo(&self, id: LinkId) -> bool {
+        self.links[id.index()].is_fifo()
+    }
+    #[inline(always)]
+    fn is_up(&self, id: LinkId) -> bool {
+        self.links[id.index()].is_up()
+    }
+    #[inline(always)]
+    fn tx_time(&self, id: LinkId, bytes: u32) -> Dur {
+        self.links[id.index()].tx_time(bytes)
+    }
+    fn busy(&self, id: LinkId) -> Dur {
+        self.links[id.index()].busy(self.now)
+    }
+    fn fifo_backlog(&mut self, id: LinkId) -> (u32, u64) {
+        self.links[id.index()].occupancy(self.now, &self.rings)
+    }
+    #[inline(always)]
+    fn stats_mut(&mut self, id: LinkId) -> &mut LinkStats {
+        &mut self.stats[id.index()]
+    }
+}
+
+impl<P: Wire> Driver<P> for Engine<P> {
+    fn new(links: &[(LinkSpec, Far)], hosts: u32) -> Engine<P> {
+        let far = links.iter().map(|(_, far)| match *far {
+            Far::Host(host) => host | HOST,
+            Far::Switch(out_base) => out_base,
+        });
+        Engine {
+            tree: Tree::new(FIRST_LINK + links.len() as u32 + hosts),
+            far: far.collect(),
+            links: links.iter().map(|(spec, _)| Link::new(spec)).collect(),
+            stats: vec![LinkStats::default(); links.len()],
+            rings: Rings::default(),
+            wakes: vec![Time::MAX; hosts as usize + 1],
+            now: Time::ZERO,
+            events: 0,
+            stopped: false,
+        }
+    }
+
+    fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
+        let budget_end = self.events.saturating_add(budget.min(1 << 31));
+        let mut limit = self.tree.limit(end);
+        self.stopped = false;
+        loop {
+            let key = self.tree.first();
+            if key >= limit {
+                if self.tree.is_far(key) && !self.tree.is_empty() {
+                    self.rebase();
+                    limit = self.tree.limit(end);
+                    if self.tree.first() < limit {
+                        continue;
+                    }
+                }
+                return Pause::End;
+            }
+            if self.events >= budget_end {
+                // In every pause, so that the rings' 32-bit counters cannot run over twice.
+                for (link, stats) in self.links.iter().zip(&mut self.stats) {
+                    link.carry(stats);
+                }
+                return Pause::Budget;
+            }
+            let (at, leaf) = self.tree.decode(key);
+            debug_assert!(at >= self.now, "time runs backwards at leaf {leaf}");
+            self.now = at;
+            self.events += 1;
+            let link = leaf.wrapping_sub(FIRST_LINK);
+            if (link as usize) < self.links.len() {
+                self.deliver_first(world, LinkId(link));
+            } else if leaf == ACTION {
+                world.act(self);
+            } else {
+                world.wake(self, link - self.links.len() as u32);
+            }
+            if self.stopped {
+                return Pause::Stopped;
+            }
+        }
+    }
+
+    fn events(&self) -> u64 {
+        self.events
+    }
+    fn stats(&mut self, id: LinkId) -> LinkStats {
+        self.links[id.index()].carry(&mut self.stats[id.index()]);
+        self.stats[id.index()]
+    }
+    fn on_link(&self, id: LinkId) -> Vec<P> {
+        self.links[id.index()].packets(&self.rings).collect()
+    }
+    fn link_down(&mut self, id: LinkId) -> Vec<P> {
+        let lost = self.on_link(id);
+        self.links[id.index()].take_down(self.now, &mut self.stats[id.index()]);
+        self.tree.set(FIRST_LINK + id.0, Time::MAX);
+        lost
+    }
+    fn link_up(&mut self, id: LinkId) {
+        self.links[id.index()].bring_up(self.now);
+    }
+}
+
+impl<P: Wire> Engine<P> {
+    /// Takes the first packet off a link, settles the tree, and only then hands the packet over.
+    #[inline(always)]
+    fn deliver_first<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
+        let link = &mut self.links[id.index()];
+        let packet = link.pop(&self.rings);
+        if link.ring_is_empty() && link.waiting() > 0 {
+            world.serve(self, id, self.now);
+            debug_assert!(!self.links[id.index()].ring_is_empty(), "packets wait at link {id} and none was served");
+        }
+        let next = self.links[id.index()].first_arrival(&self.rings);
+        self.tree.set(FIRST_LINK + id.0, next);
+        world.deliver(self, id, packet);
+    }
+
+    #[inline(always)]
+    fn start(&mut self, id: LinkId, start: Time, packet: P) {
+        let link = &mut self.links[id.index()];
+        let was_empty = link.ring_is_empty();
+        let arrival = link.push(start, packet, &mut self.rings);
+        if was_empty {
+            self.tree.insert(FIRST_LINK + id.0, arrival);
+        }
+    }
+
+    /// Moves the tree's base to the first event, from the true times: some leaf was set beyond what a key can hold.
+    #[cold]
+    fn rebase(&mut self) {
+        let links = self.links.iter().map(|link| link.first_arrival(&self.rings));
+        let times: Vec<Time> = self.wakes[..1].iter().copied().chain(links).chain(self.wakes[1..].iter().copied()).collect();
+        self.tree.rebase(&times);
+    }
+}

@@ -1,16 +1,49 @@
-//! MERP ports.
+//! MERP ports: a table of the flows that cross the port, their virtual deadlines, and the rates it grants them.
+//!
+//! Source: S. Zhang, Z. Qian, H. Wu, S. Lu, "Efficient Data Center Flow Scheduling Without Starvation Using Expansion Ratio", IEEE
+//! TPDS 28(11), 2017, section 4.3: Alg. 1 (distributed rate controller), Alg. 2 (virtual deadlines, in [`vdg`]), Alg. 3 (rates).
+//!
+//! Model: a table has no limit (section 4.4 counts 349 525 entries in 4 MB). Computing takes no time.
+//!
+//! Assumed:
+//! - Every egress port has a table, those of host NICs too: else several flows of one host would never be arbitrated. Only SYN, DATA,
+//!   DET and FIN touch it; ACKs trigger nothing. `C` is the line rate of the port.
+//! - Sizes are wire bytes: payload and one header per packet.
+//! - esr is kept as the time it stands for, size / esr = vdl - aT: the least esr is the largest time, infinity is 0.
+//! - A flow is entered when its SYN is admitted; a repeated SYN changes nothing. All else happens when packets start to leave: the
+//!   synchronisation and the grant, what is left of the flow, and its deletion by FIN, so that DATA queued before it is still known.
+//! - What is left of a flow is counted from the highest byte that left, so that retransmissions do not count twice.
+//! - DATA or a leaving SYN of an unknown flow enters it. A DET does not, since it may trail its own FIN: it is granted as if two flows
+//!   were ahead, and marked, so that a sender that is alive opens the flow again.
+//! - An entry without a packet for too long is deleted when it is in the way: before virtual deadlines are computed, and when it ranks
+//!   ahead of a flow that asks for a rate. Too long is `stale`, and for each flow at the port the time of four probes at the detecting
+//!   rate on top: while the first flow sends, the probes of all others share that rate, the second flow's half of it, and many fall.
+//! - `esr_sync = "fresh"`: a packet collects the largest time that ports computed by themselves; the port goes by the larger of
+//!   that and of what the sender heard of the whole path one round trip ago. `sticky` overwrites what the port computed, which is
+//!   Alg. 1 l. 9-10 to the letter.
+//! - A flow paused by another port does not count in the ranking (`skip_paused`; PDQ's rule), nor does one that has left
+//!   (`rank_needs_rs`). Ties go by (vdl, aT, id).
+//! - The round trip of Alg. 3 l. 6 is that of the second flow: it must react within it.
+//! - Theta is relative to the sender's NIC: a slower port lowers it in the packet, or no grant would ever exceed it.
+//!
+//! Deviates: with the defaults, in `skip_paused` and `rank_needs_rs`: the paper has no such rules, and without the first a flow that
+//! leads here but is paused elsewhere keeps this port idle.
 
 use super::{Agent, Cx, Env};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
-use base::{Dur, Fraction, Rate};
-use proto::Packet;
-use proto::transport::merp::EsrSync;
+use base::{Dur, FlowId, FlowMap, Fraction, Rate, Time};
+use proto::transport::merp::{DET, EsrSync, Header, UNKNOWN, port_word, wire_span};
+use proto::{Kind, Packet};
+
+pub mod vdg;
+
+use vdg::vdg;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "MERP ports: flow table, virtual deadlines (VDG), rate adjustment",
-    source: "Zhang et al., IEEE TPDS 28(11) 2017, section 4.3, algorithms 1 to 3",
+    source: "Zhang et al., IEEE TPDS 28(11) 2017, section 4.3, Alg. 1 to 3",
     needs: Needs { transport: &["merp"], qdisc: &["strict"], ..Needs::NONE },
 };
 
@@ -20,41 +53,338 @@ base::params! {
         /// Largest share of the line rate that a flow is granted.
         alpha: Fraction = "0.999" in Fraction(1)..=Fraction(999_999_999), "section 6.1";
         /// How expected rates travel between ports; must be as the hosts'.
-        esr_sync: EsrSync = "fresh", "spec 5: the literal `sticky` can only fall";
+        esr_sync: EsrSync = "fresh", "flowloom, see Assumed: the literal `sticky` can only fall";
         /// A flow paused elsewhere does not hold this port.
-        skip_paused: bool = "true", "spec 5, PDQ's rule: without it the single tree is unstable above half load";
+        skip_paused: bool = "true", "flowloom, see Deviates: without it the single tree is unstable above half load";
         /// A flow with nothing left to cross this port does not count in the ranking.
-        rank_needs_rs: bool = "true", "spec 6.3";
-        /// An entry silent for longer is deleted.
-        stale: Dur = "20ms", "spec 5";
-        /// Smallest detecting rate of the second flow; 0: literal Alg. 3.
-        det_min_rate: Rate = "0bps", "spec 6.4";
+        rank_needs_rs: bool = "true", "flowloom, see Deviates: else a finished flow leads for another round trip";
+        /// An entry silent for longer, and for the turns of the other flows' probes, is deleted.
+        stale: Dur = "20ms", "flowloom, see Assumed: dead senders, lost FINs";
+        /// Smallest detecting rate of the second flow.
+        det_min_rate: Rate = "0bps", "Alg. 3 l. 9 alone";
     }
 }
 
 /// Problems that show only against the network.
-pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
-    Vec::new()
+pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let detecting = env.rate.times(params.alpha.complement());
+    if detecting.0 == 0 {
+        problems.push(Problem {
+            key: "alpha",
+            message: format!("`{}` leaves nothing of {} for probes", params.alpha, env.rate),
+            hint: "lower `alpha`; the paper has 0.999".to_owned(),
+        });
+    }
+    problems
+}
+
+/// The problem of a threshold `theta`, a parameter of the hosts, with the ports' `alpha` at line rate `rate`: no grant exceeds
+/// `alpha` of the line rate, and a sender needs more than theta (section 4.4).
+pub fn theta_problem(theta: Rate, alpha: Fraction, rate: Rate) -> Option<Problem> {
+    let most = rate.times(alpha);
+    (theta >= most).then(|| Problem {
+        key: "theta",
+        message: format!("`{theta}` is not below the {most} that a flow is granted at most (`alpha` {alpha} of {rate})"),
+        hint: "the paper recommends alpha/2 to alpha of the line rate; it has 0.8".to_owned(),
+    })
+}
+
+/// A flow at a port. Sizes in wire bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Size of the flow.
+    pub size: u64,
+    /// Bytes that have not started to leave the port.
+    pub rs: u64,
+    /// When the flow came to the port (aT).
+    pub arrived: Time,
+    /// Size / expected sending rate as this port computed it: vdl - aT.
+    pub local: Dur,
+    /// The same after synchronisation with the other ports.
+    pub expected: Dur,
+    /// The flow is paused by another port.
+    pub paused_elsewhere: bool,
+    /// When its last packet started to leave the port.
+    pub last_seen: Time,
+}
+
+impl Row {
+    /// The virtual deadline.
+    pub fn vdl(&self) -> Time {
+        self.arrived.after(self.expected)
+    }
+}
+
+/// What a port did, for its user's information.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Times that virtual deadlines were computed.
+    pub vdg_calls: u64,
+    /// Most flows at once.
+    pub max_flows: usize,
+    /// Entries deleted because they were silent.
+    pub stale_deletions: u64,
+}
+
+/// The order that Alg. 3 ranks by.
+type Rank = (Time, Time, FlowId);
+
+/// The best-ranked flows. Three, since the flow that asks may be one of them and needs to know of two others.
+#[derive(Clone, Copy, Debug, Default)]
+struct Leaders {
+    known: bool,
+    len: usize,
+    best: [(Rank, FlowId); Leaders::MAX],
+}
+
+impl Leaders {
+    const MAX: usize = 3;
+
+    fn list(&self) -> &[(Rank, FlowId)] {
+        &self.best[..self.len]
+    }
+    fn insert(&mut self, rank: Rank, flow: FlowId) {
+        let at = self.list().iter().take_while(|(other, _)| *other < rank).count();
+        if at == Self::MAX {
+            return;
+        }
+        self.len = (self.len + 1).min(Self::MAX);
+        self.best[at..self.len].rotate_right(1);
+        self.best[at] = (rank, flow);
+    }
+    /// The rank of a flow changed; `None`: it is or was not eligible. Forgets the leaders if it touches them.
+    fn on_change(&mut self, flow: FlowId, from: Option<Rank>, to: Option<Rank>) {
+        if !self.known || from == to {
+            return;
+        }
+        let led = from.is_some() && self.list().iter().any(|(_, leader)| *leader == flow);
+        if led {
+            self.known = false;
+        } else if let Some(rank) = to {
+            // All who are not on the list rank behind its last, or the list holds everyone: inserting keeps both.
+            self.insert(rank, flow);
+        }
+    }
 }
 
 /// The port's flow table.
-pub struct Merp;
+pub struct Merp {
+    params: Params,
+    rate: Rate,
+    /// alpha C
+    full: Rate,
+    /// (1 - alpha) C
+    detecting: Rate,
+    /// Between probes at that rate.
+    probe_gap: Dur,
+    port: u32,
+    header_bytes: u16,
+    table: FlowMap<Row>,
+    leaders: Leaders,
+    counters: Counters,
+    // Buffers.
+    entries: Vec<vdg::Entry>,
+    placed: Vec<vdg::Placed>,
+    scratch: vdg::Scratch,
+}
 
 impl Merp {
     /// An empty table.
-    pub fn new(_params: &Params, _env: &Env) -> Self {
-        Merp
+    pub fn new(params: &Params, env: &Env) -> Self {
+        let detecting = Rate(env.rate.times(params.alpha.complement()).0.max(1));
+        Merp {
+            params: params.clone(),
+            rate: env.rate,
+            full: env.rate.times(params.alpha),
+            detecting,
+            probe_gap: detecting.gap(u64::from(env.header_bytes)),
+            port: port_word(env.link),
+            header_bytes: env.header_bytes,
+            table: FlowMap::default(),
+            leaders: Leaders::default(),
+            counters: Counters::default(),
+            entries: Vec::new(),
+            placed: Vec::new(),
+            scratch: vdg::Scratch::default(),
+        }
+    }
+    /// All flows at the port, in the order of its slots.
+    pub fn rows(&self) -> impl Iterator<Item = (FlowId, &Row)> {
+        self.table.iter()
+    }
+    /// What the port did so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The rank of a flow among those that may hold the port.
+    fn rank(&self, flow: FlowId, row: &Row) -> Option<Rank> {
+        let eligible = (row.rs > 0 || !self.params.rank_needs_rs) && !(row.paused_elsewhere && self.params.skip_paused);
+        eligible.then(|| (row.vdl(), row.arrived, flow))
+    }
+
+    /// A new flow: enters it and computes all virtual deadlines (Alg. 1 l. 5-7).
+    fn enter(&mut self, flow: FlowId, size: u64, rs: u64, now: Time) {
+        self.drop_stale(now);
+        let row = Row { size, rs, arrived: now, local: Dur::ZERO, expected: Dur::ZERO, paused_elsewhere: false, last_seen: now };
+        self.table.insert(flow, row); // Alg. 2 l. 1-2
+        self.entries.clear();
+        for (flow, row) in self.table.iter() {
+            self.entries.push(vdg::Entry { size: row.size, rs: row.rs, arrived: row.arrived, id: flow.0 });
+        }
+        vdg(now, self.rate, &self.entries, &mut self.placed, &mut self.scratch);
+        for placed in &self.placed {
+            let flow = FlowId(self.entries[placed.index].id);
+            let row = self.table.get_mut(flow).expect("taken from the table above");
+            row.local = placed.vdl.since(row.arrived); // Alg. 2 l. 15-16
+            row.expected = row.local;
+        }
+        self.leaders.known = false;
+        self.counters.vdg_calls += 1;
+        self.counters.max_flows = self.counters.max_flows.max(self.table.len());
+    }
+
+    fn remove(&mut self, flow: FlowId) {
+        if let Some(row) = self.table.remove(flow) {
+            let from = self.rank(flow, &row);
+            self.leaders.on_change(flow, from, None);
+        }
+    }
+
+    fn is_stale(&self, row: &Row, now: Time) -> bool {
+        let turns = 4 * self.table.len() as u64;
+        row.last_seen.after(self.params.stale).after(Dur(self.probe_gap.ps().saturating_mul(turns))) < now
+    }
+    fn drop_stale(&mut self, now: Time) {
+        self.entries.clear();
+        for (flow, row) in self.table.iter() {
+            if self.is_stale(row, now) {
+                self.entries.push(vdg::Entry { size: row.size, rs: row.rs, arrived: row.arrived, id: flow.0 });
+            }
+        }
+        for i in 0..self.entries.len() {
+            self.remove(FlowId(self.entries[i].id));
+        }
+        self.counters.stale_deletions += self.entries.len() as u64;
+    }
+
+    /// Brings a known flow's row and its packet together (Alg. 1 l. 9-11). Returns the row as it is now.
+    fn sync(&mut self, flow: FlowId, packet: &Packet, header: &mut Header, cx: &Cx<'_>) -> Option<Row> {
+        let before = self.table.get(flow)?;
+        let from = self.rank(flow, before);
+        let mut row = *before;
+        if packet.kind == Kind::DATA {
+            let left = wire_span(packet, &cx.flows[flow.index()], self.header_bytes).end;
+            row.rs = row.rs.min(row.size - left);
+        }
+        if self.params.esr_sync != EsrSync::None {
+            header.expected_ps = header.expected_ps.max(row.local.ps()); // Alg. 1 l. 9
+            row.expected = Dur(header.expected_ps.max(header.expected_echo_ps)); // Alg. 1 l. 10-11
+        }
+        if self.params.esr_sync == EsrSync::Sticky {
+            row.local = row.expected;
+        }
+        row.paused_elsewhere = header.paused_by() != 0 || ![0, self.port].contains(&header.paused_echo());
+        row.last_seen = cx.now;
+        *self.table.get_mut(flow).expect("looked up above") = row;
+        let to = self.rank(flow, &row);
+        self.leaders.on_change(flow, from, to);
+        Some(row)
+    }
+
+    fn find_leaders(&mut self) {
+        let mut leaders = Leaders { known: true, ..Leaders::default() };
+        for (flow, row) in self.table.iter() {
+            if let Some(rank) = self.rank(flow, row) {
+                leaders.insert(rank, flow);
+            }
+        }
+        self.leaders = leaders;
+    }
+
+    /// How many flows rank ahead of `flow`, up to two, and what is left of the first.
+    fn ahead(&mut self, flow: FlowId, row: &Row, now: Time) -> (usize, u64) {
+        let mine = (row.vdl(), row.arrived, flow);
+        'again: loop {
+            if !self.leaders.known {
+                self.find_leaders();
+            }
+            let (mut ahead, mut first_rs) = (0, 0);
+            for &(rank, other) in self.leaders.list() {
+                if rank >= mine || ahead == 2 {
+                    break;
+                }
+                let row = self.table.get(other).expect("leaders are in the table");
+                if self.is_stale(row, now) {
+                    self.remove(other);
+                    self.counters.stale_deletions += 1;
+                    continue 'again;
+                }
+                if ahead == 0 {
+                    first_rs = row.rs;
+                }
+                ahead += 1;
+            }
+            return (ahead, first_rs);
+        }
+    }
+
+    /// Alg. 3. `known` is the flow's row, if it has one.
+    fn adjust(&mut self, flow: FlowId, known: Option<Row>, header: &mut Header, now: Time) {
+        header.theta_bps = header.theta_bps.min(self.rate.times(header.theta_share()).0);
+        let (ahead, first_rs) = known.map_or((2, 0), |row| self.ahead(flow, &row, now));
+        // rs_first < alpha C RTT, in bits times ps per second.
+        let early = || u128::from(first_rs) * 8_000_000_000_000 < u128::from(self.full.0) * u128::from(header.rtt_ps);
+        if ahead == 0 || ahead == 1 && early() {
+            header.asr_bps = header.asr_bps.min(self.full.0); // Alg. 3 l. 2, 7
+            return;
+        }
+        let detecting = if ahead == 1 {
+            let others = self.table.len() as u64 - 1;
+            self.detecting.0.saturating_mul(others).max(self.params.det_min_rate.0) // Alg. 3 l. 9
+        } else {
+            self.detecting.0 // Alg. 3 l. 12
+        };
+        header.asr_bps = header.asr_bps.min(detecting).min(header.theta_bps);
+        header.pause(self.port);
     }
 }
 
 impl Agent for Merp {
-    fn on_enqueue(&mut self, _packet: &Packet, _cx: &mut Cx<'_>) {
-        todo!()
+    fn on_enqueue(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        if packet.kind == Kind::SYN && !self.table.contains(packet.flow) {
+            let size = cx.flows[packet.flow.index()].size_wire_bytes;
+            self.enter(packet.flow, size, size, cx.now);
+        }
     }
-    fn on_depart(&mut self, _packet: &mut Packet, _cx: &mut Cx<'_>) {
-        todo!()
+    fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
+        let flow = packet.flow;
+        match packet.kind {
+            Kind::SYN | Kind::DATA | DET => {}
+            Kind::FIN => return self.remove(flow), // Alg. 1 l. 1-4
+            _ => return,
+        }
+        if packet.kind != DET && !self.table.contains(flow) {
+            let meta = &cx.flows[flow.index()];
+            let gone = if packet.kind == Kind::DATA { wire_span(packet, meta, self.header_bytes).start } else { 0 };
+            self.enter(flow, meta.size_wire_bytes, meta.size_wire_bytes - gone, cx.now);
+        }
+        let mut header: Header = packet.get_ext(cx.ext);
+        let known = self.sync(flow, packet, &mut header, cx);
+        if known.is_none() {
+            header.bits |= UNKNOWN;
+        }
+        self.adjust(flow, known, &mut header, cx.now); // Alg. 1 l. 12
+        packet.put_ext(header, cx.ext);
     }
     fn on_link_down(&mut self) {
-        todo!()
+        self.table.clear();
+        self.leaders = Leaders::default();
     }
 }
+
+#[cfg(test)]
+mod line;
+#[cfg(test)]
+mod tests;

@@ -78,4 +78,10 @@ base::registry! {
         fn dequeue(&mut self, now: Time) -> Option<Packet>;
         fn backlog(&self) -> Backlog;
     }
+    statics {
+        /// What the engine can do by itself, if it can.
+        fn fifo -> Option<Fifo>;
+        /// What may wait.
+        fn limit -> Limit;
+    }
 }

@@ -34,6 +34,10 @@ impl Pfabric {
     pub fn new(_params: &Params, _env: &Env) -> Self {
         Pfabric
     }
+    /// What may wait.
+    pub fn limit(params: &Params, _env: &Env) -> Limit {
+        params.limit
+    }
     /// What the engine can do by itself.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
         None

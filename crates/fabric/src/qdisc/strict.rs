@@ -48,6 +48,10 @@ impl Strict {
     pub fn new(_params: &Params, _env: &Env) -> Self {
         Strict
     }
+    /// What may wait.
+    pub fn limit(params: &Params, _env: &Env) -> Limit {
+        params.limit
+    }
     /// What the engine can do by itself.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
         None

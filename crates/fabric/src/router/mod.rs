@@ -1,11 +1,11 @@
 //! Room: routers. Which of several next hops a flow takes.
 
-use base::NodeId;
+use base::{LinkId, NodeId};
 
 /// A router: one for the whole network, holding what each switch needs.
 pub trait Router {
-    /// Which of `candidates` (a count of live next hops in rising port order, at least 2) the flow takes at switch `at`.
-    fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: u32) -> u32;
+    /// Which of `candidates` (live next hops in rising port order, at least 2) the flow takes at switch `at`: an index.
+    fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32;
 }
 
 /// What a packet shows of its flow to a switch. The reverse direction has its ends swapped.
@@ -36,6 +36,6 @@ base::registry! {
     room AnyRouter: Router, env Env;
     entries { ecmp: Ecmp }
     methods {
-        fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: u32) -> u32;
+        fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32;
     }
 }

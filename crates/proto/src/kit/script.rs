@@ -19,6 +19,8 @@ pub struct Script<T> {
     pub table: FlowTable,
     /// Timers and control packets.
     pub io: HostIo,
+    /// While set, the NIC takes control packets only.
+    pub nic_busy: bool,
     host: HostId,
     rng: Rng,
 }
@@ -58,7 +60,17 @@ impl<T: Transport> Script<T> {
     pub fn new(machine: T, flows: Vec<Flow>) -> Script<T> {
         let table = FlowTable::new(flows.len());
         let rng = Rng::stream(1, "script", &[]);
-        Script { machine, now: Time::ZERO, flows, ext: Slab::default(), table, io: HostIo::default(), host: HostId(0), rng }
+        Script {
+            machine,
+            now: Time::ZERO,
+            flows,
+            ext: Slab::default(),
+            table,
+            io: HostIo::default(),
+            nic_busy: false,
+            host: HostId(0),
+            rng,
+        }
     }
     /// The same host as another: receivers are tested as host 1.
     pub fn at_host(mut self, host: u32) -> Script<T> {
@@ -112,10 +124,11 @@ impl<T: Transport> Script<T> {
     pub fn is_armed(&self, flow: u32, kind: u8) -> bool {
         self.io.timers.is_armed(TimerKey { kind, flow: FlowId(flow) })
     }
-    /// Takes everything the host would send now: control packets, then data until there is none.
+    /// Takes everything the host would send now: control packets, then data until there is none or the NIC is busy.
     pub fn sent(&mut self) -> Vec<Packet> {
         let mut packets: Vec<Packet> = self.io.control.drain(..).collect();
-        while let Some(packet) = self.with(|machine, cx| machine.poll_transmit(cx)) {
+        while !self.nic_busy {
+            let Some(packet) = self.with(|machine, cx| machine.poll_transmit(cx)) else { break };
             packets.extend(self.io.control.drain(..));
             packets.push(packet);
             assert!(packets.len() < 100_000, "a machine that never stops sending");

@@ -1,0 +1,347 @@
+//! One directed link: transmitter, wire and, for first-in first-out ports, the queue.
+//!
+//! The ring holds, in order, everything that has a departure time and is not delivered: the packets on the wire and, at a first-in
+//! first-out port, those that wait, whose departures are known when they arrive. So such a port needs no service event, and its
+//! occupancy is computed only when it may matter. At other ports the waiting packets are in a discipline outside the engine, which
+//! only keeps their number.
+
+use crate::Wire;
+use crate::ring::{Ring, Rings};
+use base::{Dur, Limit, Rate, Time};
+
+/// What a link is built from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSpec {
+    /// Line rate.
+    pub rate: Rate,
+    /// Propagation delay, not zero: a packet must not arrive when it is sent.
+    pub delay: Dur,
+    /// The queue, when it is first in, first out; otherwise the port is served lazily by [`crate::World::serve`].
+    pub fifo: Option<Fifo>,
+}
+
+/// A first-in first-out queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fifo {
+    /// An arriving packet that would make more than this wait is dropped.
+    pub limit: Limit,
+}
+
+/// What became of a packet offered to a first-in first-out port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Its transmission starts then.
+    Starts(Time),
+    /// It did not fit.
+    Dropped,
+}
+
+/// What a link has carried and its port has held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets put on the wire.
+    pub tx_packets: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Packets delivered at the far end.
+    pub delivered: u64,
+    /// Packets dropped at the port.
+    pub drops: u64,
+    /// Their bytes.
+    pub drop_bytes: u64,
+    /// Most bytes that ever waited.
+    pub max_queue_bytes: u64,
+    /// Waiting bytes over time, in byte times 1024 ps: by Little's law the sum over packets of bytes times wait.
+    pub queue_area: u64,
+    /// Packets lost on the wire or in the port when the link died.
+    pub lost: u64,
+    /// The ring's 32-bit counters when they were last carried over into `tx_packets` and `delivered`.
+    carried: (u32, u32),
+}
+
+impl LinkStats {
+    /// Counts the wait of one packet.
+    #[inline(always)]
+    pub fn waited(&mut self, bytes: u32, wait: Dur) {
+        self.queue_area += u64::from(bytes) * (wait.0 >> 10);
+    }
+    /// Counts a dropped packet.
+    pub fn dropped(&mut self, bytes: u32) {
+        self.drops += 1;
+        self.drop_bytes += u64::from(bytes);
+    }
+}
+
+/// One cache line.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(crate) struct Link {
+    ring: Ring,
+    /// First-in first-out: a counter of the ring at or before the first packet that has not departed. Else: how many packets wait.
+    queue: u32,
+    /// First-in first-out: packets, or with `BYTE_LIMIT` bytes, that may wait.
+    limit: u32,
+    /// A backlog of this many 1024 ps or more is looked at exactly, for the byte limit and the record of `max_queue_bytes`.
+    exact_from: u32,
+    flags: u32,
+    free_at: Time,
+    delay: Dur,
+    /// Picoseconds per byte with 16 fractional bits.
+    ps_per_byte: u64,
+    tx_bytes: u64,
+}
+
+const _: () = assert!(size_of::<Link>() == 64);
+
+/// Flag: the port is served lazily.
+const LAZY: u32 = 1;
+/// Flag: the link is dead.
+const DOWN: u32 = 2;
+/// Flag: `limit` counts bytes.
+const BYTE_LIMIT: u32 = 4;
+
+impl Link {
+    pub fn new(spec: &LinkSpec) -> Link {
+        assert!(spec.delay > Dur::ZERO, "a link needs a propagation delay");
+        let (flags, limit) = match spec.fifo {
+            None => (LAZY, 0),
+            Some(Fifo { limit: Limit::Packets(n) }) => (0, n),
+            Some(Fifo { limit: Limit::Unlimited }) => (0, u32::MAX),
+            // A limit of 4 GiB or more is none.
+            Some(Fifo { limit: Limit::Bytes(n) }) => u32::try_from(n).map_or((0, u32::MAX), |n| (BYTE_LIMIT, n)),
+        };
+        Link {
+            ring: Ring::new(),
+            queue: 0,
+            limit,
+            exact_from: 1,
+            flags,
+            free_at: Time::ZERO,
+            delay: spec.delay,
+            ps_per_byte: spec.rate.ps_per_byte_fp16(),
+            tx_bytes: 0,
+        }
+    }
+    #[inline(always)]
+    pub fn is_fifo(&self) -> bool {
+        self.flags & LAZY == 0
+    }
+    pub fn is_up(&self) -> bool {
+        self.flags & DOWN == 0
+    }
+    #[inline(always)]
+    pub fn free_at(&self) -> Time {
+        self.free_at
+    }
+    #[inline(always)]
+    pub fn ring_is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+    /// Packets that wait in a discipline; zero at first-in first-out ports, whose waiting packets are in the ring.
+    #[inline(always)]
+    pub fn waiting(&self) -> u32 {
+        if self.is_fifo() { 0 } else { self.queue }
+    }
+    #[inline(always)]
+    pub fn set_waiting(&mut self, packets: u32) {
+        debug_assert!(!self.is_fifo());
+        self.queue = packets;
+    }
+    /// `ceil(8e12 * bytes / rate)` ps.
+    #[inline(always)]
+    pub fn tx_time(&self, bytes: u32) -> Dur {
+        Dur((u64::from(bytes) * self.ps_per_byte + 0xffff) >> 16)
+    }
+    #[inline(always)]
+    pub fn first_arrival<P: Wire>(&self, rings: &Rings<P>) -> Time {
+        if self.ring.is_empty() { Time::MAX } else { self.ring.get(self.ring.head(), rings).arrival() }
+    }
+    #[inline(always)]
+    pub fn pop<P: Wire>(&mut self, rings: &Rings<P>) -> P {
+        self.ring.pop(rings)
+    }
+    pub fn packets<'a, P: Wire>(&self, rings: &'a Rings<P>) -> impl Iterator<Item = P> + use<'a, P> {
+        let ring = self.ring;
+        (0..ring.len()).map(move |i| *ring.get(ring.head().wrapping_add(i), rings))
+    }
+
+    /// Puts a packet on the wire, service starting at `start`. Returns its arrival.
+    #[inline(always)]
+    pub fn push<P: Wire>(&mut self, start: Time, mut packet: P, rings: &mut Rings<P>) -> Time {
+        debug_assert!(start >= self.free_at, "two packets on one transmitter");
+        let len = packet.wire_len();
+        self.free_at = start + self.tx_time(len);
+        self.tx_bytes += u64::from(len);
+        let arrival = self.free_at + self.delay;
+        packet.set_arrival(arrival);
+        self.ring.push(packet, rings);
+        arrival
+    }
+
+    /// Whether a packet fits into a first-in first-out port now, and when its service starts.
+    #[inline(always)]
+    pub fn admit<P: Wire>(&mut self, packet: &P, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> Option<Time> {
+        let len = packet.wire_len();
+        let idle = self.free_at <= now;
+        // An idle port has an empty queue: a select, not a branch.
+        self.queue = if idle { self.ring.tail() } else { self.queue };
+        let start = self.free_at.max(now);
+        let backlog = if idle { 0 } else { start.0 + self.tx_time(len).0 - now.0 };
+        let known = self.ring.tail().wrapping_sub(self.queue);
+        // `known` counts the packet in transmission, which does not wait.
+        if (known > self.limit) | (backlog >> 10 >= u64::from(self.exact_from)) && !self.admit_exactly(len, now, rings, stats) {
+            stats.dropped(len);
+            return None;
+        }
+        if !idle {
+            stats.waited(len, start - now);
+        }
+        Some(start)
+    }
+
+    /// The same with the exact occupancy; also keeps the record of `max_queue_bytes`.
+    #[cold]
+    #[inline(never)]
+    fn admit_exactly<P: Wire>(&mut self, len: u32, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> bool {
+        if !self.is_up() {
+            return false;
+        }
+        let idle = self.free_at <= now;
+        let (packets, bytes) = self.occupancy(now, rings);
+        let byte_limit = self.flags & BYTE_LIMIT != 0;
+        let fits = if byte_limit { bytes + u64::from(len) <= u64::from(self.limit) } else { packets < self.limit };
+        if !idle && !fits {
+            return false;
+        }
+        if !idle {
+            stats.max_queue_bytes = stats.max_queue_bytes.max(bytes + u64::from(len));
+        }
+        // The wait is at most the backlog: below this no record can be broken and no byte limit be reached.
+        let record = stats.max_queue_bytes;
+        let bytes = if byte_limit { record.min(u64::from(self.limit)) } else { record };
+        // At least one, so that idle ports stay on the short way.
+        self.exact_from = u32::try_from((u128::from(bytes) * u128::from(self.ps_per_byte)) >> 26).unwrap_or(u32::MAX).max(1);
+        true
+    }
+
+    /// Waiting packets and bytes at `now`, without the packet in transmission.
+    pub fn occupancy<P: Wire>(&mut self, now: Time, rings: &Rings<P>) -> (u32, u64) {
+        let (head, tail) = (self.ring.head(), self.ring.tail());
+        // Everything below `head` has arrived and so has departed.
+        if self.queue.wrapping_sub(head) > tail.wrapping_sub(head) {
+            self.queue = head;
+        }
+        let departed = |counter: u32| self.ring.get(counter, rings).arrival().0 - self.delay.0 <= now.0;
+        let mut first = self.queue;
+        while first != tail && departed(first) {
+            first = first.wrapping_add(1);
+        }
+        self.queue = first;
+        if first == tail {
+            return (0, 0);
+        }
+        // The first that has not departed is in transmission; the rest follow back to back, so their bytes are their time.
+        let departs = self.ring.get(first, rings).arrival().0 - self.delay.0;
+        let bytes = (u128::from(self.free_at.0 - departs) << 16) / u128::from(self.ps_per_byte);
+        (tail.wrapping_sub(first) - 1, bytes as u64)
+    }
+
+    /// How long the transmitter has been busy up to `now`: all transmissions that have a time, less what remains of them.
+    pub fn busy(&self, now: Time) -> Dur {
+        let all = (u128::from(self.tx_bytes) * u128::from(self.ps_per_byte)) >> 16;
+        Dur(all as u64 - self.free_at.since(now).0.min(all as u64))
+    }
+    /// Carries the ring's 32-bit counters over into 64 bits. Must be called at least once in 2^32 packets.
+    pub fn carry(&self, stats: &mut LinkStats) {
+        let (head, tail) = stats.carried;
+        stats.delivered += u64::from(self.ring.head().wrapping_sub(head));
+        stats.tx_packets += u64::from(self.ring.tail().wrapping_sub(tail));
+        stats.carried = (self.ring.head(), self.ring.tail());
+        stats.tx_bytes = self.tx_bytes;
+    }
+
+    /// Everything on the link is lost.
+    pub fn take_down(&mut self, now: Time, stats: &mut LinkStats) {
+        self.carry(stats);
+        stats.lost += u64::from(self.ring.len());
+        self.ring.clear();
+        stats.carried.0 = self.ring.head();
+        self.flags |= DOWN;
+        self.queue = if self.is_fifo() { self.ring.tail() } else { 0 };
+        self.free_at = now;
+        // Sends every packet to the exact test, which knows that the link is dead.
+        self.exact_from = 0;
+    }
+    pub fn bring_up(&mut self, now: Time) {
+        self.flags &= !DOWN;
+        self.exact_from = 1;
+        self.free_at = self.free_at.max(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Copy, Debug)]
+    struct P(u32, Time);
+    impl Wire for P {
+        fn wire_len(&self) -> u32 {
+            self.0
+        }
+        fn arrival(&self) -> Time {
+            self.1
+        }
+        fn set_arrival(&mut self, at: Time) {
+            self.1 = at;
+        }
+    }
+
+    proptest! {
+        /// A first-in first-out port against a list of (start, departure, bytes), for packet and byte limits and an odd rate.
+        #[test]
+        fn lazy_occupancy_is_exact(
+            gbps in 1u64..8, delay in 1u64..40_000_000, limit in 0u32..12, bytes in any::<bool>(),
+            steps in prop::collection::vec((0u64..9_000_000, prop_oneof![Just(1500u32), Just(40), 1u32..3000]), 1..120),
+        ) {
+            let limit = if bytes { Limit::Bytes(u64::from(limit) * 700) } else { Limit::Packets(limit) };
+            let rate = Rate::from_gbps(gbps);
+            let mut rings = Rings::default();
+            let mut link = Link::new(&LinkSpec { rate, delay: Dur(delay), fifo: Some(Fifo { limit }) });
+            let mut stats = LinkStats::default();
+            let (mut now, mut model, mut most, mut area) = (0, Vec::<(u64, u64, u64)>::new(), 0, 0);
+            for (gap, len) in steps {
+                now += gap;
+                while link.first_arrival(&rings) <= Time(now) {
+                    link.pop(&rings);
+                }
+                let waiting: Vec<u64> = model.iter().filter(|m| m.0 > now).map(|m| m.2).collect();
+                let idle = model.iter().all(|m| m.1 <= now);
+                let (packets, held) = (waiting.len() as u32, waiting.iter().sum::<u64>());
+                prop_assert_eq!(link.occupancy(Time(now), &rings), (packets, held));
+                let fits = idle || match limit {
+                    Limit::Packets(n) => packets < n,
+                    Limit::Bytes(n) => held + u64::from(len) <= n,
+                    Limit::Unlimited => true,
+                };
+                let start = link.admit(&P(len, Time(0)), Time(now), &rings, &mut stats);
+                prop_assert_eq!(start.is_some(), fits);
+                if let Some(start) = start {
+                    prop_assert_eq!(start.0, model.last().map_or(0, |m| m.1).max(now));
+                    link.push(start, P(len, Time(0)), &mut rings);
+                    model.push((start.0, start.0 + rate.tx_time(u64::from(len)).0, u64::from(len)));
+                    if start.0 > now {
+                        most = most.max(held + u64::from(len));
+                        area += u64::from(len) * ((start.0 - now) >> 10);
+                    }
+                }
+            }
+            prop_assert_eq!(stats.max_queue_bytes, most);
+            prop_assert_eq!(stats.queue_area, area);
+            link.carry(&mut stats);
+            prop_assert_eq!(stats.tx_packets, model.len() as u64);
+            prop_assert_eq!(stats.tx_packets, stats.delivered + u64::from(link.ring.len()));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Packets by value in rings: one per link, a power of two long, doubled when full, all in one allocation.
+//!
+//! Small rings stay in the cache: a ring that never holds more than eight packets never touches more than eight places.
+
+/// The packets of all rings.
+#[derive(Clone, Debug)]
+pub struct Rings<P> {
+    arena: Vec<P>,
+    /// Outgrown rings by the logarithm of their size, to be used again.
+    free: Vec<Vec<u32>>,
+}
+
+/// One ring: where it lies, and free-running counters of what went in and out.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring {
+    start: u32,
+    mask: u32,
+    head: u32,
+    tail: u32,
+}
+
+/// Packets in a new ring.
+const FIRST_SIZE: u32 = 8;
+
+impl<P> Default for Rings<P> {
+    fn default() -> Self {
+        Rings { arena: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl Ring {
+    /// A ring that has no place yet.
+    pub const fn new() -> Ring {
+        Ring { start: 0, mask: 0, head: 0, tail: 0 }
+    }
+    /// Packets in the ring.
+    #[inline(always)]
+    pub fn len(&self) -> u32 {
+        self.tail.wrapping_sub(self.head)
+    }
+    /// Whether it is empty.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.tail == self.head
+    }
+    /// Free-running count of packets taken out.
+    #[inline(always)]
+    pub fn head(&self) -> u32 {
+        self.head
+    }
+    /// Free-running count of packets put in.
+    #[inline(always)]
+    pub fn tail(&self) -> u32 {
+        self.tail
+    }
+    #[inline(always)]
+    fn place(&self, counter: u32) -> usize {
+        (self.start + (counter & self.mask)) as usize
+    }
+    /// The packet with a counter in `head..tail`.
+    #[inline(always)]
+    pub fn get<'a, P>(&self, counter: u32, rings: &'a Rings<P>) -> &'a P {
+        &rings.arena[self.place(counter)]
+    }
+    /// Puts a packet in.
+    #[inline(always)]
+    pub fn push<P: Copy>(&mut self, packet: P, rings: &mut Rings<P>) {
+        if self.len() > self.mask || self.mask == 0 {
+            self.grow(packet, rings);
+        }
+        rings.arena[self.place(self.tail)] = packet;
+        self.tail = self.tail.wrapping_add(1);
+    }
+    /// Takes the oldest packet out. The ring must not be empty.
+    #[inline(always)]
+    pub fn pop<P: Copy>(&mut self, rings: &Rings<P>) -> P {
+        debug_assert!(!self.is_empty());
+        let packet = rings.arena[self.place(self.head)];
+        self.head = self.head.wrapping_add(1);
+        packet
+    }
+    /// Throws all packets away.
+    pub fn clear(&mut self) {
+        self.head = self.tail;
+    }
+
+    /// Moves into a ring of twice the size; `filler` is any packet.
+    #[cold]
+    #[inline(never)]
+    fn grow<P: Copy>(&mut self, filler: P, rings: &mut Rings<P>) {
+        let size = if self.mask == 0 { FIRST_SIZE } else { (self.mask + 1) * 2 };
+        let class = size.trailing_zeros() as usize;
+        rings.free.resize(rings.free.len().max(class + 1), Vec::new());
+        let start = rings.free[class].pop().unwrap_or_else(|| {
+            let end = rings.arena.len();
+            rings.arena.resize(end + size as usize, filler);
+            u32::try_from(end).expect("fewer than 2^32 packets in flight")
+        });
+        let bigger = Ring { start, mask: size - 1, ..*self };
+        for counter in 0..self.len() {
+            let counter = self.head.wrapping_add(counter);
+            rings.arena[bigger.place(counter)] = rings.arena[self.place(counter)];
+        }
+        if self.mask != 0 {
+            rings.free[class - 1].push(self.start);
+        }
+        *self = bigger;
+    }
+}
+
+impl Default for Ring {
+    fn default() -> Self {
+        Ring::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        /// Three rings in one arena against three deques; counters start near their overflow.
+        #[test]
+        fn rings_are_queues(steps in prop::collection::vec((0usize..3, 0u32..3), 0..600)) {
+            let mut rings = Rings::default();
+            let mut ring = [Ring { head: u32::MAX - 20, tail: u32::MAX - 20, ..Ring::new() }; 3];
+            let mut deque = [const { VecDeque::new() }; 3];
+            for (n, (which, pop)) in steps.into_iter().enumerate() {
+                if pop == 0 && !deque[which].is_empty() {
+                    prop_assert_eq!(Some(ring[which].pop(&rings)), deque[which].pop_front());
+                } else {
+                    ring[which].push(n, &mut rings);
+                    deque[which].push_back(n);
+                }
+                for i in 0..3 {
+                    prop_assert_eq!(ring[i].len() as usize, deque[i].len());
+                    for (j, held) in deque[i].iter().enumerate() {
+                        prop_assert_eq!(ring[i].get(ring[i].head().wrapping_add(j as u32), &rings), held);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A 4-ary winner tree over entities: the earliest event is at the root.
+//!
+//! A leaf holds `(time - base) << bits | leaf`, so that one comparison orders by time and then by leaf. Updates have no
+//! data-dependent branch but the early stop of [`Tree::insert`].
+
+use base::Time;
+
+/// Node `i` has the children `4i ..= 4i+3`; the root is node 1; leaf `l` is node `first + l` with `first` a power of four. Node `i` is
+/// `groups[i / 4][i % 4]`, so the children of a node lie in one group of 32 bytes.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    groups: Vec<[u64; 4]>,
+    first: usize,
+    bits: u32,
+    base: u64,
+    /// Offsets from `base` at or above this do not fit a key: they stand as this and make a rebase due.
+    far: u64,
+}
+
+/// The key of an idle leaf.
+const IDLE: u64 = u64::MAX;
+
+impl Tree {
+    /// A tree of idle leaves.
+    pub fn new(leaves: u32) -> Tree {
+        let mut first = 4;
+        while first < leaves as usize {
+            first *= 4;
+        }
+        let bits = first.trailing_zeros();
+        Tree { groups: vec![[IDLE; 4]; first / 2], first, bits, base: 0, far: (1 << (64 - bits)) - 2 }
+    }
+    /// The smallest key.
+    #[inline(always)]
+    pub fn first(&self) -> u64 {
+        self.groups[0][1]
+    }
+    /// Whether every leaf is idle.
+    pub fn is_empty(&self) -> bool {
+        self.first() == IDLE
+    }
+    /// Time and leaf of a key that is not far.
+    #[inline(always)]
+    pub fn decode(&self, key: u64) -> (Time, u32) {
+        (Time(self.base + (key >> self.bits)), (key & ((1 << self.bits) - 1)) as u32)
+    }
+    /// Keys at or above this are not before `end`, or are far.
+    pub fn limit(&self, end: Time) -> u64 {
+        end.0.saturating_sub(self.base).min(self.far) << self.bits
+    }
+    /// Whether a key stands for a time too far off to be held, or for none.
+    pub fn is_far(&self, key: u64) -> bool {
+        key >> self.bits >= self.far
+    }
+    #[inline(always)]
+    fn key(&self, leaf: u32, at: Time) -> u64 {
+        // An idle leaf gets a key above `far`; its leaf bits do not matter, but the root must then read as idle.
+        if at == Time::MAX {
+            return IDLE;
+        }
+        (at.0 - self.base).min(self.far) << self.bits | u64::from(leaf)
+    }
+    /// Sets a leaf; `Time::MAX` makes it idle.
+    #[inline(always)]
+    pub fn set(&mut self, leaf: u32, at: Time) {
+        let key = self.key(leaf, at);
+        let mut node = self.first + leaf as usize;
+        let mut winner = key;
+        self.groups[node >> 2][node & 3] = key;
+        while node >= 4 {
+            // The new value stays in a register and only its three siblings are loaded: reading the group back after the write waits
+            // for the store.
+            let group = &self.groups[node >> 2];
+            let siblings = group[node & 3 ^ 1].min(group[node & 3 ^ 2]).min(group[node & 3 ^ 3]);
+            winner = winner.min(siblings);
+            node >>= 2;
+            self.groups[node >> 2][node & 3] = winner;
+        }
+    }
+    /// Sets a leaf that was idle or later. Stops where it does not win.
+    #[inline(always)]
+    pub fn insert(&mut self, leaf: u32, at: Time) {
+        let key = self.key(leaf, at);
+        let mut node = self.first + leaf as usize;
+        debug_assert!(self.groups[node >> 2][node & 3] >= key, "insert into a leaf that is earlier");
+        self.groups[node >> 2][node & 3] = key;
+        while node >= 4 {
+            node >>= 2;
+            let held = &mut self.groups[node >> 2][node & 3];
+            if *held <= key {
+                return;
+            }
+            *held = key;
+        }
+    }
+    /// Starts again from the true times of all leaves, with the earliest as base.
+    #[cold]
+    pub fn rebase(&mut self, times: &[Time]) {
+        self.base = times.iter().min().map_or(0, |t| if *t == Time::MAX { self.base } else { t.0 });
+        self.groups.fill([IDLE; 4]);
+        for (leaf, at) in times.iter().enumerate() {
+            self.set(leaf as u32, *at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a plain array of times.
+        #[test]
+        fn the_root_is_the_earliest(leaves in 1u32..80, steps in prop::collection::vec((any::<u32>(), 0u64..50, any::<bool>()), 1..200)) {
+            let mut tree = Tree::new(leaves);
+            let mut times = vec![Time::MAX; leaves as usize];
+            for (leaf, at, idle) in steps {
+                let leaf = leaf % leaves;
+                let at = if idle { Time::MAX } else { Time(at) };
+                if at < times[leaf as usize] && at.0 % 2 == 0 {
+                    tree.insert(leaf, at);
+                } else {
+                    tree.set(leaf, at);
+                }
+                times[leaf as usize] = at;
+                let earliest = times.iter().enumerate().map(|(l, t)| (*t, l as u32)).min().filter(|(t, _)| *t != Time::MAX);
+                let first = (!tree.is_empty()).then(|| tree.decode(tree.first()));
+                prop_assert_eq!(first, earliest);
+            }
+        }
+    }
+
+    #[test]
+    fn far_times_wait_for_a_rebase() {
+        let mut tree = Tree::new(60);
+        let late = Time(u64::MAX - 5);
+        tree.set(3, late);
+        assert!(tree.is_far(tree.first()) && !tree.is_empty());
+        assert!(tree.first() >= tree.limit(Time::MAX));
+        let mut times = vec![Time::MAX; 60];
+        times[3] = late;
+        tree.rebase(&times);
+        assert_eq!(tree.decode(tree.first()), (late, 3));
+        assert!(tree.first() < tree.limit(Time(u64::MAX - 4)));
+    }
+}

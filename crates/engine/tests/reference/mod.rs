@@ -1,0 +1,254 @@
+//! The slow oracle: a plain discrete-event engine with a binary heap, an explicit event for every service start and every delivery,
+//! and queues that are queues. It must give the same results as the engine on every scenario.
+
+use base::{Dur, Limit, LinkId, Time};
+use engine::{Driver, Far, LinkSpec, LinkStats, Links, Pause, Sent, Wire, World};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Classes of events, in their order at equal times.
+const ACTION: u8 = 0;
+const SERVICE: u8 = 1;
+const DELIVERY: u8 = 2;
+const HOST: u8 = 3;
+
+struct Port<P> {
+    spec: LinkSpec,
+    far: Far,
+    up: bool,
+    free_at: Time,
+    queue: VecDeque<P>,
+    wire: VecDeque<P>,
+    waiting: u32,
+    busy: Dur,
+    stats: LinkStats,
+}
+
+/// The plain engine.
+pub struct Reference<P> {
+    heap: BinaryHeap<Reverse<(Time, u8, u32)>>,
+    ports: Vec<Port<P>>,
+    wakes: Vec<Time>,
+    action: Time,
+    now: Time,
+    events: u64,
+    stopped: bool,
+}
+
+impl<P: Wire> Reference<P> {
+    fn port(&mut self, id: LinkId) -> &mut Port<P> {
+        &mut self.ports[id.index()]
+    }
+    fn schedule(&mut self, at: Time, class: u8, id: u32) {
+        self.heap.push(Reverse((at, class, id)));
+    }
+    /// Starts transmitting now.
+    fn start(&mut self, id: LinkId, mut packet: P) {
+        let (now, port) = (self.now, &mut self.ports[id.index()]);
+        assert!(port.free_at <= now, "two packets on one transmitter");
+        let tx = port.spec.rate.tx_time(u64::from(packet.wire_len()));
+        port.free_at = now + tx;
+        port.busy += tx;
+        port.stats.tx_packets += 1;
+        port.stats.tx_bytes += u64::from(packet.wire_len());
+        packet.set_arrival(now + tx + port.spec.delay);
+        port.wire.push_back(packet);
+        self.schedule(now + tx, SERVICE, id.0);
+    }
+    fn on_service<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
+        let (now, port) = (self.now, self.port(id));
+        // Every transmission also files its delivery here: two events per hop.
+        let due = port.wire.iter().find(|p| p.arrival().0 - port.spec.delay.0 == now.0).map(Wire::arrival);
+        if let Some(arrival) = due {
+            self.schedule(arrival, DELIVERY, id.0);
+        }
+        if self.port(id).spec.fifo.is_some() {
+            if let Some(packet) = self.port(id).queue.pop_front() {
+                self.start(id, packet);
+            }
+        } else if self.waiting(id) > 0 {
+            world.serve(self, id, now);
+        }
+    }
+}
+
+impl<P: Wire> Links<P> for Reference<P> {
+    fn now(&self) -> Time {
+        self.now
+    }
+    fn stop(&mut self) {
+        self.stopped = true;
+    }
+    fn far(&self, id: LinkId) -> Far {
+        self.ports[id.index()].far
+    }
+    fn set_wake(&mut self, host: u32, at: Time) {
+        self.wakes[host as usize] = at;
+        if at != Time::MAX {
+            self.schedule(at, HOST, host);
+        }
+    }
+    fn set_action(&mut self, at: Time) {
+        self.action = at;
+        if at != Time::MAX {
+            self.schedule(at, ACTION, 0);
+        }
+    }
+    fn send(&mut self, id: LinkId, packet: P) -> Sent {
+        let (now, len) = (self.now, u64::from(packet.wire_len()));
+        let port = self.port(id);
+        let limit = port.spec.fifo.expect("a first-in first-out port").limit;
+        if !port.up {
+            port.stats.dropped(len as u32);
+            return Sent::Dropped;
+        }
+        if port.free_at <= now {
+            assert!(port.queue.is_empty());
+            self.start(id, packet);
+            return Sent::Starts(now);
+        }
+        let waiting: u64 = port.queue.iter().map(|p| u64::from(p.wire_len())).sum();
+        let fits = match limit {
+            Limit::Packets(n) => port.queue.len() < n as usize,
+            Limit::Bytes(n) => waiting + len <= n,
+            Limit::Unlimited => true,
+        };
+        if !fits {
+            port.stats.dropped(len as u32);
+            return Sent::Dropped;
+        }
+        let rate = port.spec.rate;
+        let start = port.queue.iter().fold(port.free_at, |at, p| at + rate.tx_time(u64::from(p.wire_len())));
+        port.stats.waited(len as u32, start - now);
+        port.stats.max_queue_bytes = port.stats.max_queue_bytes.max(waiting + len);
+        port.queue.push_back(packet);
+        Sent::Starts(start)
+    }
+    fn transmit(&mut self, id: LinkId, packet: P) {
+        assert_eq!(self.waiting(id), 0);
+        self.start(id, packet);
+    }
+    fn follow(&mut self, id: LinkId, packet: P) {
+        self.start(id, packet);
+    }
+    fn free_at(&self, id: LinkId) -> Time {
+        self.ports[id.index()].free_at
+    }
+    fn waiting(&self, id: LinkId) -> u32 {
+        self.ports[id.index()].waiting
+    }
+    fn set_waiting(&mut self, id: LinkId, packets: u32) {
+        self.port(id).waiting = packets;
+    }
+    fn is_fifo(&self, id: LinkId) -> bool {
+        self.ports[id.index()].spec.fifo.is_some()
+    }
+    fn is_up(&self, id: LinkId) -> bool {
+        self.ports[id.index()].up
+    }
+    fn tx_time(&self, id: LinkId, bytes: u32) -> Dur {
+        self.ports[id.index()].spec.rate.tx_time(u64::from(bytes))
+    }
+    fn busy(&self, id: LinkId) -> Dur {
+        let port = &self.ports[id.index()];
+        Dur(port.busy.0 - port.free_at.since(self.now).0.min(port.busy.0))
+    }
+    fn fifo_backlog(&mut self, id: LinkId) -> (u32, u64) {
+        let queue = &self.ports[id.index()].queue;
+        (queue.len() as u32, queue.iter().map(|p| u64::from(p.wire_len())).sum())
+    }
+    fn stats_mut(&mut self, id: LinkId) -> &mut LinkStats {
+        &mut self.port(id).stats
+    }
+}
+
+impl<P: Wire> Driver<P> for Reference<P> {
+    fn new(links: &[(LinkSpec, Far)], hosts: u32) -> Self {
+        let port = |&(spec, far): &(LinkSpec, Far)| Port {
+            spec,
+            far,
+            up: true,
+            free_at: Time::ZERO,
+            queue: VecDeque::new(),
+            wire: VecDeque::new(),
+            waiting: 0,
+            busy: Dur::ZERO,
+            stats: LinkStats::default(),
+        };
+        Reference {
+            heap: BinaryHeap::new(),
+            ports: links.iter().map(port).collect(),
+            wakes: vec![Time::MAX; hosts as usize],
+            action: Time::MAX,
+            now: Time::ZERO,
+            events: 0,
+            stopped: false,
+        }
+    }
+    fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
+        self.stopped = false;
+        for _ in 0..budget {
+            let Some(&Reverse((at, class, id))) = self.heap.peek() else { return Pause::End };
+            if at >= end {
+                return Pause::End;
+            }
+            self.heap.pop();
+            assert!(at >= self.now);
+            self.now = at;
+            self.events += 1;
+            match class {
+                // Wake-ups that were moved leave stale entries behind.
+                ACTION if self.action == at => world.act(self),
+                HOST if self.wakes[id as usize] == at => {
+                    self.wakes[id as usize] = Time::MAX;
+                    world.wake(self, id);
+                }
+                SERVICE => self.on_service(world, LinkId(id)),
+                DELIVERY => {
+                    let port = &mut self.ports[id as usize];
+                    port.stats.delivered += 1;
+                    let packet = port.wire.pop_front().expect("a packet on the wire");
+                    assert_eq!(packet.arrival(), at);
+                    world.deliver(self, LinkId(id), packet);
+                }
+                _ => {}
+            }
+            if self.stopped {
+                return Pause::Stopped;
+            }
+        }
+        Pause::Budget
+    }
+    fn events(&self) -> u64 {
+        self.events
+    }
+    /// As the engine counts: a first-in first-out port's waiting packets have their place on the wire already.
+    fn stats(&mut self, id: LinkId) -> LinkStats {
+        let (packets, bytes) = self.fifo_backlog(id);
+        let mut stats = self.ports[id.index()].stats;
+        stats.tx_packets += u64::from(packets);
+        stats.tx_bytes += bytes;
+        stats
+    }
+    fn on_link(&self, id: LinkId) -> Vec<P> {
+        let port = &self.ports[id.index()];
+        port.wire.iter().chain(&port.queue).copied().collect()
+    }
+    fn link_down(&mut self, id: LinkId) -> Vec<P> {
+        let lost = self.on_link(id);
+        let now = self.now;
+        let port = self.port(id);
+        port.stats.lost += lost.len() as u64;
+        port.stats.tx_packets += port.queue.len() as u64;
+        port.queue.clear();
+        port.wire.clear();
+        port.waiting = 0;
+        port.up = false;
+        port.free_at = now;
+        self.heap.retain(|Reverse((_, class, other))| *other != id.0 || (*class != SERVICE && *class != DELIVERY));
+        lost
+    }
+    fn link_up(&mut self, id: LinkId) {
+        self.port(id).up = true;
+    }
+}

@@ -1,0 +1,557 @@
+use super::line::{DELAY, Line, line, plain_line};
+use super::*;
+use base::params::Params as _;
+use base::{LinkId, NodeId, Slab};
+use proptest::prelude::*;
+use proto::flow::Flow;
+use proto::kit::script;
+use proto::packet::Ext;
+use proto::transport::merp::{self as host, BOOST, DETACK};
+
+const SEC: u64 = 1_000_000_000_000;
+const MS: u64 = 1_000_000_000;
+const US: u64 = 1_000_000;
+/// A full packet and a header at 1 Gb/s, ps.
+const FULL_TX: u64 = 12 * US;
+const BARE_TX: u64 = 320_000;
+/// Unloaded round trip per link.
+const HOP_RTT: u64 = FULL_TX + BARE_TX + 20 * US;
+
+/// One port by hand.
+struct Bench {
+    port: Merp,
+    flows: Vec<Flow>,
+    ext: Slab<Ext>,
+}
+
+impl Bench {
+    fn new(rate: Rate, flows: Vec<Flow>, change: impl FnOnce(&mut Params)) -> Bench {
+        let mut params = Params::defaults();
+        change(&mut params);
+        let env = Env { link: LinkId(4), node: NodeId(0), rate, nic_rate: Rate::from_gbps(1), header_bytes: 40, host_port: false };
+        Bench { port: Merp::new(&params, &env), flows, ext: Slab::default() }
+    }
+    /// At 1 Gb/s, flows of so many full packets.
+    fn gbps(packets: &[u64], change: impl FnOnce(&mut Params)) -> Bench {
+        let flows = packets.iter().enumerate().map(|(i, n)| script::flow(i as u32, n * 1460)).collect();
+        Bench::new(Rate::from_gbps(1), flows, change)
+    }
+    fn enqueue(&mut self, now: u64, packet: &Packet) {
+        self.port.on_enqueue(packet, &mut Cx { now: Time(now), flows: &self.flows, ext: &mut self.ext });
+    }
+    fn depart(&mut self, now: u64, packet: &mut Packet) {
+        self.port.on_depart(packet, &mut Cx { now: Time(now), flows: &self.flows, ext: &mut self.ext });
+    }
+    fn syn(&mut self, now: u64, flow: u32) {
+        self.enqueue(now, &Packet::new(FlowId(flow), Kind::SYN, 40));
+    }
+    fn fin(&mut self, now: u64, flow: u32) {
+        self.depart(now, &mut Packet::new(FlowId(flow), Kind::FIN, 40));
+    }
+    /// A packet with `header` leaves; its header afterwards.
+    fn pass(&mut self, now: u64, mut packet: Packet, header: Header) -> Header {
+        packet.set_ext(header, &mut self.ext);
+        self.depart(now, &mut packet);
+        let header = packet.get_ext(&self.ext);
+        self.ext.remove(packet.ext());
+        header
+    }
+    fn det(&mut self, now: u64, flow: u32, header: Header) -> Header {
+        self.pass(now, Packet::new(FlowId(flow), DET, 40), header)
+    }
+    /// The full packet with this number leaves.
+    fn data(&mut self, now: u64, flow: u32, number: u64) -> Header {
+        self.pass(now, Packet::data(FlowId(flow), number * 1460, 1460, 40), fresh())
+    }
+    fn row(&self, flow: u32) -> Row {
+        *self.port.table.get(FlowId(flow)).expect("a known flow")
+    }
+    fn known(&self) -> Vec<u32> {
+        let mut flows: Vec<u32> = self.port.rows().map(|(flow, _)| flow.0).collect();
+        flows.sort_unstable();
+        flows
+    }
+}
+
+/// The header of a packet that just left a sender with a NIC of 1 Gb/s.
+fn fresh() -> Header {
+    Header { asr_bps: 1_000_000_000, theta_bps: 800_000_000, rtt_ps: 129 * US, bits: 800_000_000 << 32, ..Header::default() }
+}
+
+/// Table 1 and Fig. 1 of the paper at one byte a second, then the synchronisation of Alg. 1 l. 9-11.
+#[test]
+fn table_1_and_sync() {
+    let flow = |id, size| Flow { size_wire_bytes: size, ..script::flow(id, 1460) };
+    // A, B, C.
+    let mut b = Bench::new(Rate(8), vec![flow(0, 3), flow(1, 3), flow(2, 4)], |_| ());
+    let placed = |b: &Bench, f| (b.row(f).vdl().ps() / SEC, b.row(f).local.ps() / SEC);
+    b.syn(0, 0);
+    b.syn(0, 2);
+    assert_eq!([placed(&b, 2), placed(&b, 0)], [(7, 7), (3, 3)]);
+    b.fin(3 * SEC, 0);
+    b.syn(3 * SEC, 1);
+    // B comes last at 10, esr 3/7; C at 7.
+    assert_eq!([placed(&b, 1), placed(&b, 2)], [(10, 7), (7, 7)]);
+    // The packet of B says esr 1/4: it leaves with 1/4, and B is due at 15.
+    let header = b.det(3 * SEC, 1, Header { expected_ps: 12 * SEC, ..fresh() });
+    assert_eq!((header.expected_ps, b.row(1).vdl()), (12 * SEC, Time(15 * SEC)));
+    // Nothing of that stays when the next packet says less.
+    let header = b.det(3 * SEC, 1, fresh());
+    assert_eq!((header.expected_ps, b.row(1).vdl()), (7 * SEC, Time(10 * SEC)));
+}
+
+#[test]
+fn expected_rates_travel_as_configured() {
+    let passed = |esr_sync| {
+        let mut b = Bench::gbps(&[10], |p| p.esr_sync = esr_sync);
+        b.syn(0, 0);
+        let local = b.row(0).local.ps();
+        assert_eq!(local, 10 * FULL_TX);
+        let up = b.det(0, 0, Header { expected_ps: local + 5, expected_echo_ps: local + 9, ..fresh() });
+        let first = (up.expected_ps - local.min(up.expected_ps), b.row(0).expected.ps() - local);
+        b.det(0, 0, fresh());
+        (first, b.row(0).expected.ps() - local)
+    };
+    assert_eq!(passed(EsrSync::Fresh), ((5, 9), 0), "the echo ranks the flow here, and does not travel on");
+    assert_eq!(passed(EsrSync::Sticky), ((5, 9), 9), "it only rises");
+    assert_eq!(passed(EsrSync::None), ((5, 0), 0));
+}
+
+/// Puts `n` flows into the port: flow 0 is due after `better` others, of which the first has `first_rs` left.
+fn ranked(n: u32, better: u32, first_rs: u64) -> Bench {
+    let mut b = Bench::gbps(&vec![100; n as usize], |_| ());
+    for i in 0..n {
+        let due = if i == 0 { u64::from(better) * 10 + 5 } else { u64::from(i) * 10 };
+        let due = Dur(due * MS);
+        let rs = if i == 1 { first_rs } else { 150_000 };
+        let row = Row {
+            size: 150_000,
+            rs,
+            arrived: Time::ZERO,
+            local: due,
+            expected: due,
+            paused_elsewhere: false,
+            last_seen: Time::ZERO,
+        };
+        b.port.table.insert(FlowId(i), row);
+    }
+    b
+}
+
+/// Alg. 3 at 1 Gb/s with alpha 0.999, theta 0.8 Gb/s and a round trip of 129 us: alpha C RTT = 16108.875 bytes.
+#[test]
+fn rate_adjustment() {
+    let rows = [
+        (1, 4, 1_000_000_000, 0, 999_000_000, false),
+        (1, 4, 3_000_000, 0, 3_000_000, false),
+        (2, 4, 1_000_000_000, 25_000, 3_000_000, true),
+        (2, 4, 1_000_000_000, 16_109, 3_000_000, true),
+        (2, 4, 1_000_000_000, 16_108, 999_000_000, false),
+        (2, 4, 1_000_000_000, 12_000, 999_000_000, false),
+        (2, 1001, 1_000_000_000, 25_000, 800_000_000, true),
+        (3, 4, 1_000_000_000, 12_000, 1_000_000, true),
+        (3, 4, 500_000, 12_000, 500_000, true),
+    ];
+    for (rank, n, asr_bps, first_rs, granted, paused) in rows {
+        let mut b = ranked(n, rank - 1, first_rs);
+        let header = b.det(0, 0, Header { asr_bps, ..fresh() });
+        assert_eq!(
+            (header.asr_bps, header.paused_by()),
+            (granted, if paused { 5 } else { 0 }),
+            "rank {rank}, n {n}, rs {first_rs}"
+        );
+    }
+}
+
+#[test]
+fn the_second_flows_detecting_rate_has_a_floor_on_request() {
+    for (floor, granted) in [(1, 3_000_000), (10_000_000, 10_000_000), (2_000_000_000, 800_000_000)] {
+        let mut b = ranked(4, 1, 25_000);
+        b.port.params.det_min_rate = Rate(floor);
+        assert_eq!(b.det(0, 0, fresh()).asr_bps, granted);
+        let mut b = ranked(4, 2, 25_000);
+        b.port.params.det_min_rate = Rate(floor);
+        assert_eq!(b.det(0, 0, fresh()).asr_bps, 1_000_000, "the others have none");
+    }
+}
+
+#[test]
+fn a_slower_port_lowers_theta_in_proportion() {
+    let flows = vec![script::flow(0, 14_600)];
+    for (mbps, theta) in [(10_000, 800_000_000), (1_000, 800_000_000), (100, 80_000_000)] {
+        let mut b = Bench::new(Rate(mbps * 1_000_000), flows.clone(), |_| ());
+        b.syn(0, 0);
+        let header = b.det(0, 0, fresh());
+        assert_eq!(header.theta_bps, theta);
+        assert!(header.asr_bps > header.theta_bps, "a flow alone is let go");
+    }
+}
+
+#[test]
+fn the_first_port_that_pauses_a_flow_stays_named() {
+    let mut b = ranked(3, 2, 150_000);
+    assert_eq!(b.det(0, 0, Header { paused: 9, ..fresh() }).paused_by(), 9);
+    assert_eq!(b.det(0, 0, Header { paused: 9 << 32, ..fresh() }).paused, 9 << 32 | 5);
+}
+
+#[test]
+fn a_repeated_syn_changes_nothing() {
+    let mut b = Bench::gbps(&[10, 20], |_| ());
+    b.syn(0, 0);
+    b.syn(5, 1);
+    let before = (b.row(0).arrived, b.row(0).vdl(), b.port.counters());
+    b.syn(50, 0);
+    assert_eq!(before, (b.row(0).arrived, b.row(0).vdl(), b.port.counters()));
+    assert_eq!(b.port.counters(), Counters { vdg_calls: 2, max_flows: 2, stale_deletions: 0 });
+}
+
+#[test]
+fn what_is_left_is_counted_from_the_highest_byte_that_left() {
+    let mut b = Bench::gbps(&[3], |_| ());
+    b.flows[0] = script::flow(0, 1460 * 2 + 100);
+    b.syn(0, 0);
+    assert_eq!(b.row(0).rs, 3140);
+    let left = [0, 1, 0].map(|number| {
+        b.data(1, 0, number);
+        b.row(0).rs
+    });
+    assert_eq!(left, [1640, 140, 140]);
+    b.pass(1, Packet::data(FlowId(0), 2920, 100, 40), fresh());
+    assert_eq!(b.row(0).rs, 0);
+}
+
+#[test]
+fn flows_are_forgotten_when_their_fin_leaves() {
+    let mut b = Bench::gbps(&[3], |_| ());
+    b.syn(0, 0);
+    b.enqueue(1, &Packet::new(FlowId(0), Kind::FIN, 40));
+    assert_eq!(b.known(), [0], "DATA may wait ahead of the FIN");
+    b.fin(2, 0);
+    b.fin(3, 0);
+    assert_eq!(b.known(), [0; 0]);
+}
+
+#[test]
+fn data_enters_an_unknown_flow_and_a_probe_does_not() {
+    let mut b = Bench::gbps(&[10, 10], |_| ());
+    b.enqueue(0, &Packet::data(FlowId(0), 4 * 1460, 1460, 40));
+    assert_eq!(b.known(), [0; 0]);
+    b.data(7, 0, 4);
+    assert_eq!((b.row(0).arrived, b.row(0).size, b.row(0).rs), (Time(7), 15_000, 7_500));
+    assert_eq!(b.row(0).local.ps(), 6 * FULL_TX, "computed with the packet that leaves");
+    let header = b.det(8, 1, fresh());
+    assert_eq!((header.asr_bps, header.paused_by(), header.bits & UNKNOWN), (1_000_000, 5, UNKNOWN));
+    assert_eq!(b.known(), [0]);
+    assert_eq!(b.det(8, 0, fresh()).bits & UNKNOWN, 0);
+}
+
+#[test]
+fn acks_touch_nothing() {
+    let mut b = Bench::gbps(&[10], |_| ());
+    for kind in [Kind::SYNACK, Kind::ACK, Kind::FINACK, DETACK, BOOST] {
+        let mut packet = Packet::new(FlowId(0), kind, 40);
+        b.enqueue(0, &packet);
+        b.depart(0, &mut packet);
+        assert_eq!((b.known(), packet), (vec![], Packet::new(FlowId(0), kind, 40)));
+    }
+}
+
+#[test]
+fn silent_entries_go_when_they_are_in_the_way() {
+    let mut b = Bench::gbps(&[1, 10, 10], |_| ());
+    b.syn(0, 0);
+    b.syn(0, 1);
+    // 20 ms, and 4 probes of 320 us for each of two flows.
+    let patience = 20 * MS + 8 * 320 * US;
+    assert_eq!(b.det(patience, 1, fresh()).asr_bps, 1_000_000);
+    assert_eq!(b.det(patience + 1, 1, fresh()).asr_bps, 999_000_000);
+    assert_eq!((b.known(), b.port.counters().stale_deletions), (vec![1], 1));
+    // Before virtual deadlines are computed: one flow alone has 20 ms and 4 probes.
+    b.syn(2 * patience, 2);
+    assert_eq!((b.known(), b.port.counters().stale_deletions), (vec![2], 2));
+    assert_eq!(b.row(2).local.ps(), 10 * FULL_TX);
+}
+
+#[test]
+fn flows_paused_elsewhere_or_gone_do_not_hold_the_port() {
+    let asks = |change: fn(&mut Params), lead: fn(&mut Bench)| {
+        let mut b = Bench::gbps(&[100, 200], change);
+        b.syn(0, 0);
+        b.syn(0, 1);
+        lead(&mut b);
+        b.det(1, 1, fresh()).asr_bps
+    };
+    const HELD: u64 = 1_000_000;
+    const FREE: u64 = 999_000_000;
+    assert_eq!(asks(|_| (), |_| ()), HELD);
+    let upstream = |b: &mut Bench| drop(b.det(0, 0, Header { paused: 3, ..fresh() }));
+    assert_eq!(asks(|_| (), upstream), FREE);
+    assert_eq!(asks(|p| p.skip_paused = false, upstream), HELD);
+    let downstream = |b: &mut Bench| drop(b.det(0, 0, Header { paused: 3 << 32, ..fresh() }));
+    assert_eq!(asks(|_| (), downstream), FREE);
+    // By this port: number 4, so 5 in headers.
+    assert_eq!(asks(|_| (), |b| drop(b.det(0, 0, Header { paused: 5 << 32, ..fresh() }))), HELD);
+    let again = |b: &mut Bench| {
+        b.det(0, 0, Header { paused: 3, ..fresh() });
+        b.det(0, 0, fresh());
+    };
+    assert_eq!(asks(|_| (), again), HELD, "every packet says anew");
+    let gone = |b: &mut Bench| drop(b.data(0, 0, 99));
+    assert_eq!(asks(|_| (), gone), FREE);
+    // To the letter it still ranks first, but with nothing left the second starts early.
+    assert_eq!(asks(|p| p.rank_needs_rs = false, gone), FREE);
+}
+
+#[test]
+fn a_finished_flow_uses_up_the_early_start_to_the_letter() {
+    let third = |needs_rs| {
+        let mut b = Bench::gbps(&[10, 20, 30], |p| p.rank_needs_rs = needs_rs);
+        (0..3).for_each(|i| b.syn(0, i));
+        b.data(0, 0, 9);
+        b.data(0, 1, 15);
+        b.det(1, 2, fresh()).asr_bps
+    };
+    assert_eq!((third(true), third(false)), (999_000_000, 1_000_000));
+}
+
+#[test]
+fn a_dead_link_voids_the_table() {
+    let mut b = ranked(4, 1, 25_000);
+    b.det(0, 0, fresh());
+    b.port.on_link_down();
+    assert_eq!(b.known(), [0; 0]);
+    b.syn(1, 2);
+    assert_eq!(b.det(1, 2, fresh()).asr_bps, 999_000_000);
+}
+
+proptest! {
+    /// The short list of leaders against counting everyone.
+    #[test]
+    fn ranks_are_as_counted(steps in prop::collection::vec((0u32..8, 0u8..6, 0u64..400), 1..120)) {
+        let mut b = Bench::gbps(&[12, 3, 7, 30, 1, 12, 60, 5], |_| ());
+        let mut now = 0;
+        for (flow, act, x) in steps {
+            now += x * US / 10;
+            let packets = b.flows[flow as usize].size_bytes / 1460;
+            let header = Header { paused: x % 3 / 2, expected_ps: x % 7 * 20 * US, ..fresh() };
+            let header = match act {
+                0 => { b.syn(now, flow); continue }
+                1 => { b.fin(now, flow); continue }
+                2 => b.pass(now, Packet::data(FlowId(flow), (x % packets) * 1460, 1460, 40), header),
+                _ => b.det(now, flow, header),
+            };
+            let ahead = match b.port.table.get(FlowId(flow)) {
+                None => 2,
+                Some(row) => {
+                    let mine = (row.vdl(), row.arrived, flow);
+                    let others = b.port.rows().filter(|(other, row)| other.0 != flow && row.rs > 0 && !row.paused_elsewhere);
+                    others.filter(|(other, row)| (row.vdl(), row.arrived, other.0) < mine).count()
+                }
+            };
+            let first = b.port.rows().filter(|(f, row)| f.0 != flow && row.rs > 0 && !row.paused_elsewhere);
+            let first_rs = first.min_by_key(|(f, row)| (row.vdl(), row.arrived, *f)).map_or(0, |(_, row)| row.rs);
+            let granted = match ahead {
+                0 => 999_000_000,
+                1 if first_rs <= 16_108 => 999_000_000,
+                1 => 1_000_000 * (b.port.table.len() as u64 - 1),
+                _ => 1_000_000,
+            };
+            prop_assert_eq!(header.asr_bps, granted);
+        }
+    }
+}
+
+#[test]
+fn parameters_are_checked() {
+    let rate = Rate::from_gbps(1);
+    let alpha = Fraction(999_000_000);
+    assert_eq!(theta_problem(Rate(998_999_999), alpha, rate), None);
+    let problem = theta_problem(Rate(999_000_000), alpha, rate).expect("a grant never exceeds theta");
+    assert_eq!(problem.key, "theta");
+    assert!(problem.message.contains("`999Mbps` is not below the 999Mbps"), "{}", problem.message);
+    let env = |rate| Env { link: LinkId(0), node: NodeId(0), rate, nic_rate: rate, header_bytes: 40, host_port: true };
+    assert_eq!(check(&Params::defaults(), &env(rate)), []);
+    let params = Params { alpha: Fraction(999_999_999), ..Params::defaults() };
+    assert_eq!(check(&params, &env(rate)), []);
+    assert_eq!(check(&params, &env(Rate(1_000_000)))[0].key, "alpha");
+}
+
+// From here on with hosts and wires.
+
+/// Flows of so many packets from a NIC each, started 1 us apart, over ports 0 (which all share), 1 and 2.
+fn trunk(packets: &[u64], start_us: impl Fn(usize) -> u64) -> Line {
+    let paths: Vec<[usize; 4]> = (0..packets.len()).map(|i| [3 + i, 0, 1, 2]).collect();
+    let flow = |(i, n): (usize, &u64)| (Dur::from_us(start_us(i)), *n, &paths[i][..]);
+    plain_line(&packets.iter().enumerate().map(flow).collect::<Vec<_>>())
+}
+
+/// Vector U1: SYN and SYNACK over 4 links, 99 gaps at alpha C, and the last packet's way.
+#[test]
+fn a_flow_alone_takes_its_closed_form() {
+    let mut l = trunk(&[100], |_| 0);
+    l.run(Time::MAX);
+    l.assert_clean();
+    let handshake = 8 * (BARE_TX + DELAY.ps());
+    assert_eq!(l.finish(0), Time(handshake + 99 * 12_012_013 + 4 * (FULL_TX + DELAY.ps())));
+    assert_eq!(l.finish(0), Time(1_359_749_287));
+}
+
+/// Section 4.3.3: the next flow starts within one gap between probes and one round trip.
+#[test]
+fn flows_follow_each_other() {
+    for n in [2, 5, 12] {
+        let mut l = trunk(&vec![300; n], |i| i as u64);
+        l.run(Time::MAX);
+        l.assert_clean();
+        let mut spans: Vec<(Time, Time)> = (0..n as u32).map(|i| l.data_at(0, i)).map(|d| (d[0], d[d.len() - 1])).collect();
+        spans.sort();
+        for (i, pair) in spans.windows(2).enumerate() {
+            // n-1 flows wait; the second of them all probes at their number times 1 Mb/s, or the port is idle.
+            let probe_gap = 320 * US / (n - i - 1) as u64;
+            let idle = pair[1].0.ps() as i64 - pair[0].1.ps() as i64;
+            assert!(idle > 0 && idle <= (probe_gap + 4 * HOP_RTT) as i64, "{n}: {idle} ps after flow {i}");
+        }
+    }
+}
+
+/// Flows shorter than a round trip start early (Alg. 3 l. 6-7) one after another, so that the port hardly idles between them.
+#[test]
+fn early_start_fills_the_round_trip() {
+    let mut l = trunk(&[10; 20], |i| 130 * i as u64);
+    l.run(Time::MAX);
+    l.assert_clean();
+    let mut starts: Vec<Time> = (0..20).flat_map(|i| l.data_at(0, i)).collect();
+    starts.sort();
+    let idle = starts.windows(2).map(|w| w[1].since(w[0]).ps()).max().expect("packets");
+    assert!(idle < 2 * FULL_TX, "{idle} ps between two packets");
+}
+
+/// Section 4.1: a short flow takes the port from a long one within a round trip.
+#[test]
+fn a_short_flow_preempts_a_long_one() {
+    let mut l = trunk(&[2000, 40], |i| 3_000 * i as u64);
+    l.run(Time::MAX);
+    l.assert_clean();
+    let short = l.data_at(0, 1);
+    let syn = Time(3_000 * US + BARE_TX + DELAY.ps());
+    assert!(short[0] <= syn + Dur(4 * HOP_RTT + FULL_TX), "{:?}", short[0]);
+    assert!(short[39] <= short[0] + Dur(45 * 12_012_013), "held up by the long flow");
+    let long = l.data_at(0, 0);
+    let resumed = long.iter().find(|t| **t > short[20]).expect("the long flow goes on");
+    let before = long.iter().rev().find(|t| **t < *resumed).expect("it began first");
+    assert!(*before <= syn + Dur(4 * HOP_RTT + 2 * FULL_TX), "the long flow stopped at {before:?}");
+    assert!(*resumed <= short[39] + Dur(4 * HOP_RTT + 320 * US), "the long flow goes on at {resumed:?}");
+}
+
+/// Section 2.2: waiting raises a flow's expansion ratio until it goes first, whatever else comes.
+#[test]
+fn an_endless_stream_of_short_flows_starves_nobody() {
+    // 20 packets every 240 us are the whole capacity, for 200 ms; the long flow alone takes 6 ms.
+    let shorts = 800;
+    let mut packets = vec![20; shorts + 1];
+    packets[0] = 500;
+    let paths: Vec<[usize; 2]> = (0..=shorts).map(|i| [1 + i.min(1) * (1 + i % 8), 0]).collect();
+    let flow = |(i, n): (usize, &u64)| (Dur::from_us(240 * i as u64), *n, &paths[i][..]);
+    let mut l = plain_line(&packets.iter().enumerate().map(flow).collect::<Vec<_>>());
+    l.run(Time::MAX);
+    l.assert_clean();
+    let last = (0..=shorts).map(|i| l.finish(i)).max().expect("flows");
+    assert!(l.finish(0) < Time(100 * MS), "{:?} of {last:?}", l.finish(0));
+}
+
+#[test]
+fn every_kind_of_packet_may_be_lost_once() {
+    for kind in [Kind::SYN, Kind::DATA, Kind::FIN, DET, Kind::SYNACK, Kind::ACK, Kind::FINACK, DETACK, BOOST] {
+        for nth in [1, 2] {
+            let mut l = trunk(&[100, 60, 100], |i| 5 * i as u64);
+            let lost = std::rc::Rc::new(std::cell::Cell::new(0));
+            let seen = lost.clone();
+            l.lose = Box::new(move |_, packet| {
+                seen.set(seen.get() + u32::from(packet.kind == kind));
+                packet.kind == kind && seen.get() == nth
+            });
+            l.run(Time(SEC));
+            assert!(lost.get() >= nth, "no {kind:?} was sent");
+            l.assert_clean();
+            assert!((0..3).all(|i| l.finish(i) < Time(20 * MS)), "{kind:?}");
+            let late = (0..3).map(|i| l.closed(i).expect("closed").timeouts).sum::<u32>();
+            let repeated = matches!(kind, Kind::SYN | Kind::DATA | Kind::FIN | Kind::SYNACK | Kind::FINACK);
+            assert!(late >= u32::from(repeated) && late <= 2, "{kind:?}: {late} timeouts");
+        }
+    }
+}
+
+#[test]
+fn a_dead_sender_is_forgotten_and_the_next_flow_goes_on() {
+    let mut l = trunk(&[300, 300], |i| 100 * i as u64);
+    // Host 3 falls silent at 1 ms.
+    l.lose = Box::new(|now, packet| now > Time(MS) && packet.flow == FlowId(0));
+    l.run(Time(23 * MS));
+    assert!(l.data_at(0, 1).is_empty(), "the dead flow holds the port");
+    l.run(Time(60 * MS));
+    assert!(l.finish(1) < Time(40 * MS), "{:?}", l.finish(1));
+    assert_eq!(l.ports[0].agent.counters().stale_deletions, 1);
+    assert_eq!(l.ports[0].agent.rows().count(), 0);
+}
+
+#[test]
+fn a_port_that_lost_its_table_learns_the_flows_again() {
+    let mut l = trunk(&[200, 300, 400], |i| i as u64);
+    l.run(Time(MS));
+    l.ports[0].agent.on_link_down();
+    l.run(Time::MAX);
+    l.assert_clean();
+    let most = (0..3).map(|i| l.finish(i)).max().expect("flows");
+    assert!(most < Time(900 * 12_012_013 + 3 * MS), "{most:?}");
+}
+
+/// f crosses A and B, g holds B, k wants A: k may have it while f waits for B.
+#[test]
+fn a_flow_paused_elsewhere_leaves_the_port_to_others() {
+    let finish_of_k = |skip_paused| {
+        let params = Params { skip_paused, ..Params::defaults() };
+        let (a, b) = (0, 1);
+        let flows: [(Dur, u64, &[usize]); 3] =
+            [(Dur::ZERO, 300, &[2, b]), (Dur::from_us(50), 310, &[3, a, b]), (Dur::from_us(60), 700, &[4, a])];
+        let mut l = line(&flows, &params, &host::Params::defaults());
+        l.run(Time::MAX);
+        l.assert_clean();
+        l.finish(2)
+    };
+    let free = Time(700 * 12_012_013 + MS);
+    assert!(finish_of_k(true) > Time(700 * 12_012_013));
+    let (skipped, literal) = (finish_of_k(true), finish_of_k(false));
+    assert!(skipped < literal, "{skipped:?} {literal:?}");
+    assert!(literal > free + Dur(3 * MS), "{literal:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// Whatever comes and whatever is lost: all flows end, tables hold open flows only, nothing leaks.
+    #[test]
+    fn nothing_is_left_behind(
+        flows in prop::collection::vec((0u64..3_000, 1u64..60, 0usize..6), 1..12),
+        lossy in 0u64..40,
+        seed in any::<u64>(),
+    ) {
+        const PATHS: [&[usize]; 6] = [&[0, 4, 5], &[0, 5], &[1, 4], &[1, 5, 6], &[2, 4, 6], &[3, 6]];
+        let flows: Vec<_> = flows.iter().map(|&(start, n, path)| (Dur::from_us(start), n, PATHS[path])).collect();
+        let mut l = plain_line(&flows);
+        let mut rng = base::Rng::stream(seed, "loss", &[]);
+        l.lose = Box::new(move |_, _| rng.below(1000) < lossy);
+        for stop in 1..60 {
+            l.run(Time(stop * 500 * US));
+            for port in &l.ports {
+                for (flow, row) in port.agent.rows() {
+                    prop_assert!(row.rs <= row.size);
+                    prop_assert!(lossy > 0 || l.closed(flow.index()).is_none(), "flow {} is still known", flow);
+                }
+            }
+        }
+        l.run(Time(100 * SEC));
+        for i in 0..flows.len() {
+            prop_assert!(l.finish(i) < Time::MAX && l.closed(i).is_some(), "flow {i}");
+        }
+        prop_assert!(l.ext.is_empty());
+    }
+}

@@ -1,0 +1,130 @@
+//! Which of a host's flows sends next: round robin, or by a key (SRPT: bytes left, EDF: deadline).
+
+use base::{FlowId, FlowMap};
+use std::collections::VecDeque;
+
+/// Flows that take turns. Keep a flag per flow: one that is in must not be added again.
+#[derive(Clone, Debug, Default)]
+pub struct RoundRobin(VecDeque<FlowId>);
+
+impl RoundRobin {
+    /// Puts `flow` behind all others.
+    #[inline]
+    pub fn add(&mut self, flow: FlowId) {
+        self.0.push_back(flow);
+    }
+    /// Takes out the flow whose turn it is; to keep it in, add it again.
+    #[inline]
+    pub fn take(&mut self) -> Option<FlowId> {
+        self.0.pop_front()
+    }
+}
+
+/// Flows by key, the smallest first, ties by flow id. An indexed binary heap.
+#[derive(Clone, Debug, Default)]
+pub struct ByKey {
+    heap: Vec<(u64, FlowId)>,
+    place: FlowMap<u32>,
+}
+
+impl ByKey {
+    /// Puts `flow` in with `key`, or gives it a new key.
+    pub fn set(&mut self, flow: FlowId, key: u64) {
+        let at = match self.place.get(flow) {
+            Some(&at) => {
+                if self.heap[at as usize].0 == key {
+                    return;
+                }
+                self.heap[at as usize].0 = key;
+                at as usize
+            }
+            None => {
+                self.heap.push((key, flow));
+                self.place.insert(flow, self.heap.len() as u32 - 1);
+                self.heap.len() - 1
+            }
+        };
+        self.settle(at);
+    }
+    /// Takes `flow` out, if it is in.
+    pub fn remove(&mut self, flow: FlowId) {
+        let Some(at) = self.place.remove(flow) else { return };
+        self.heap.swap_remove(at as usize);
+        if let Some(&(_, moved)) = self.heap.get(at as usize) {
+            self.place.insert(moved, at);
+            self.settle(at as usize);
+        }
+    }
+    /// The flow with the smallest key. It stays in.
+    #[inline]
+    pub fn first(&self) -> Option<FlowId> {
+        self.heap.first().map(|&(_, flow)| flow)
+    }
+    /// Moves the entry at `at` up or down to where its key belongs.
+    fn settle(&mut self, mut at: usize) {
+        while at > 0 && self.heap[at] < self.heap[(at - 1) / 2] {
+            self.swap(at, (at - 1) / 2);
+            at = (at - 1) / 2;
+        }
+        loop {
+            let children = (2 * at + 1)..(2 * at + 3).min(self.heap.len());
+            let Some(child) = children.min_by_key(|&child| self.heap[child]) else { return };
+            if self.heap[at] < self.heap[child] {
+                return;
+            }
+            self.swap(at, child);
+            at = child;
+        }
+    }
+    fn swap(&mut self, a: usize, b: usize) {
+        self.heap.swap(a, b);
+        for at in [a, b] {
+            self.place.insert(self.heap[at].1, at as u32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn flows_take_turns() {
+        let mut order = RoundRobin::default();
+        for id in [3, 1, 2] {
+            order.add(FlowId(id));
+        }
+        let mut turns = Vec::new();
+        while let Some(flow) = order.take() {
+            turns.push(flow.0);
+            if turns.len() < 5 {
+                order.add(flow);
+            }
+        }
+        assert_eq!(turns, [3, 1, 2, 3, 1, 2, 3]);
+    }
+
+    proptest! {
+        /// Against a plain map.
+        #[test]
+        fn the_first_has_the_smallest_key(steps in prop::collection::vec((0u32..20, prop::option::of(0u64..30)), 0..200)) {
+            let (mut order, mut plain) = (ByKey::default(), BTreeMap::new());
+            for (id, key) in steps {
+                match key {
+                    Some(key) => {
+                        order.set(FlowId(id), key);
+                        plain.insert(id, key);
+                    }
+                    None => {
+                        order.remove(FlowId(id));
+                        plain.remove(&id);
+                    }
+                }
+                let first = plain.iter().map(|(id, key)| (*key, *id)).min();
+                prop_assert_eq!(order.first().map(|f| f.0), first.map(|f| f.1));
+            }
+        }
+    }
+}

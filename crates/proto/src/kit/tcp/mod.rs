@@ -1,0 +1,303 @@
+//! One TCP machine for every window protocol: [`Tcp`], with a congestion controller plugged in.
+//!
+//! Source: RFC 5681 (windows, duplicate ACKs, ACK generation), RFC 6582 (NewReno recovery), RFC 6298 (timer), RFC 3042 (limited
+//! transmit). The machine owns sequence numbers, recovery, timers, the handshake and ACKs; a [`Congestion`] says how the window grows
+//! and how far it falls.
+//!
+//! Model: no receive window unless `max_window` is given, no SACK, no FIN: the sender's state ends with the last acknowledgment. No
+//! restart of idle connections, since a flow is all there from the start and never idles.
+//!
+//! Assumed:
+//! - A round trip is timed by an echo: every ACK carries when the segment that caused it was handed to the NIC, and whether that was a
+//!   retransmission, from which no sample is taken (Karn). Only ACKs of new data, and the SYNACK, give samples.
+//! - After a timeout everything above the resent segment counts as lost, so FlightSize is `snd_nxt - snd_una`.
+//! - The window grows only while it is the limit: when the bytes in flight were within one SMSS of `cwnd` before the ACK.
+//! - The timer starts when a segment is handed to the NIC, not when the window allows it.
+//! - With delayed ACKs the segment that completes a flow is acknowledged at once, as its FIN would be.
+//!
+//! Deviates: RFC 6298 (5.7) raises the timeout to 3 s after a lost SYN; here the doubled timeout stays.
+
+mod receiver;
+mod sender;
+
+use super::order::RoundRobin;
+use super::rtt::RttConfig;
+use crate::flow::{Flow, Sample};
+use crate::packet::{Kind, Packet};
+use crate::transport::{Cx, Transport};
+use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
+use receiver::Receivers;
+use sender::{Restart, Sender};
+
+/// What a congestion controller decides. One serves all flows of a host; what it keeps of each is its `State`. Recovery is the
+/// machine's: between a loss and the end of recovery only the machine changes the window.
+pub trait Congestion {
+    /// What it keeps of one flow.
+    type State;
+    /// The state of a flow that opens now.
+    fn open(&self, flow: &Flow) -> Self::State;
+    /// New data was acknowledged outside recovery: the window may change. It must stay at one SMSS or more.
+    fn on_ack(&self, state: &mut Self::State, window: &mut Window, ack: &Ack<'_>);
+    /// New data was acknowledged in recovery: what it keeps may change.
+    fn on_recovery_ack(&self, _state: &mut Self::State, _ack: &Ack<'_>) {}
+    /// A segment was found lost. Returns the slow-start threshold from now on, in bytes.
+    fn on_loss(&self, state: &mut Self::State, window: &Window, loss: Loss) -> u64;
+}
+
+/// The window of one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Congestion window in bytes.
+    pub cwnd: u64,
+    /// Slow-start threshold in bytes; `u64::MAX` before the first loss.
+    pub ssthresh: u64,
+}
+
+/// An acknowledgment of new data, as a controller sees it.
+pub struct Ack<'a> {
+    /// The present.
+    pub now: Time,
+    /// The flow.
+    pub flow: &'a Flow,
+    /// The packet, with what the network and the receiver wrote into it.
+    pub packet: &'a Packet,
+    /// Bytes newly acknowledged.
+    pub acked: u64,
+    /// The first byte not yet acknowledged.
+    pub snd_una: u64,
+    /// The next byte to send.
+    pub snd_nxt: u64,
+    /// The window was the limit before this ACK.
+    pub window_limited: bool,
+    /// Smoothed round trip, this ACK's sample included.
+    pub srtt: Dur,
+}
+
+/// How a loss was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Three duplicate ACKs.
+    Duplicates,
+    /// The retransmission timer.
+    Timeout,
+}
+
+/// A loss, as a controller sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// How it was found.
+    pub cause: Cause,
+    /// FlightSize: bytes sent and not acknowledged.
+    pub flight: u64,
+}
+
+/// What the machine needs to know beside its controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// SMSS: payload of a full segment.
+    pub smss: u64,
+    /// Bytes of a header, and of a packet without payload.
+    pub header: u16,
+    /// Initial window in bytes.
+    pub init_window: u64,
+    /// Largest window in bytes, as a receiver would announce it.
+    pub max_window: u64,
+    /// Bounds of the retransmission timeout.
+    pub rtt: RttConfig,
+    /// Open every connection with a SYN and a SYNACK.
+    pub handshake: bool,
+    /// In-order segments per ACK.
+    pub ack_every: u32,
+    /// Longest wait of a delayed ACK.
+    pub delayed_ack: Dur,
+    /// Send new data on the first two duplicate ACKs (RFC 3042).
+    pub limited_transmit: bool,
+    /// RFC 6582 section 3.2 step 3, option 2.
+    pub full_ack_ssthresh: bool,
+}
+
+impl Config {
+    /// The initial window of RFC 5681 section 3.1 in segments.
+    pub fn standard_window(smss: u64) -> u32 {
+        match smss {
+            2191.. => 2,
+            1096..=2190 => 3,
+            _ => 4,
+        }
+    }
+}
+
+base::header! {
+    /// What an ACK says of the segment that caused it.
+    pub struct Echo {
+        /// When the segment was handed to the NIC, in ps.
+        sent_at: u64,
+        /// 1 if its payload was sent before.
+        resent: u64,
+    }
+}
+
+impl Echo {
+    fn of(packet: &Packet) -> Echo {
+        Echo { sent_at: packet.sent_at.ps(), resent: u64::from(packet.has(Packet::RETX)) }
+    }
+}
+
+/// Timer: retransmission, at the sender.
+const RTO: u8 = 0;
+/// Timer: delayed ACK, at the receiver.
+const DELAYED_ACK: u8 = 1;
+
+/// The TCP machine of one host.
+pub struct Tcp<C: Congestion> {
+    config: Config,
+    control: C,
+    senders: FlowMap<Sender<C::State>>,
+    receivers: Receivers,
+    // Flows that may send now. A sender's `ready` says whether it is in; closed flows are skipped when their turn comes.
+    ready: RoundRobin,
+}
+
+impl<C: Congestion> Tcp<C> {
+    /// A host without flows.
+    pub fn with(config: Config, control: C) -> Self {
+        Tcp { config, control, senders: FlowMap::default(), receivers: Receivers::default(), ready: RoundRobin::default() }
+    }
+
+    /// Notes that `flow` may send, if it may.
+    #[inline]
+    fn wake(ready: &mut RoundRobin, config: &Config, flow: FlowId, sender: &mut Sender<C::State>) {
+        if !sender.ready && sender.next_segment(config).is_some() {
+            sender.ready = true;
+            ready.add(flow);
+        }
+    }
+
+    fn send_syn(config: &Config, flow: FlowId, sender: &mut Sender<C::State>, resent: bool, cx: &mut Cx<'_>) {
+        let mut syn = Packet::new(flow, Kind::SYN, config.header);
+        if resent {
+            syn.flags |= Packet::RETX;
+        }
+        cx.control(syn);
+        Self::start_timer(flow, sender, cx);
+    }
+
+    fn start_timer(flow: FlowId, sender: &mut Sender<C::State>, cx: &mut Cx<'_>) {
+        cx.arm(flow, RTO, cx.now.after(sender.rtt.rto()));
+        sender.timer = true;
+    }
+
+    fn stop_timer(flow: FlowId, sender: &mut Sender<C::State>, cx: &mut Cx<'_>) {
+        cx.disarm(flow, RTO);
+        sender.timer = false;
+    }
+
+    fn on_synack(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        let flow = packet.flow;
+        let Some(sender) = self.senders.get_mut(flow) else { return };
+        if sender.on_synack(packet.get(), cx.now, &self.config) {
+            Self::stop_timer(flow, sender, cx);
+            Self::wake(&mut self.ready, &self.config, flow, sender);
+        }
+    }
+
+    fn on_ack(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        let flow = packet.flow;
+        // An ACK of a closed flow is a late duplicate.
+        let Some(sender) = self.senders.get_mut(flow) else { return };
+        let restart = sender.on_ack(packet, cx.flow(flow), cx.now, &self.config, &self.control);
+        if sender.is_done() {
+            let stats = sender.stats;
+            self.senders.remove(flow);
+            cx.close(flow, stats);
+            return;
+        }
+        match restart {
+            Restart::Keep => {}
+            // RFC 6298 (5.3), (5.2).
+            Restart::Restart if sender.flight() > 0 => Self::start_timer(flow, sender, cx),
+            Restart::Restart => Self::stop_timer(flow, sender, cx),
+        }
+        Self::wake(&mut self.ready, &self.config, flow, sender);
+    }
+}
+
+impl<C: Congestion> Transport for Tcp<C> {
+    fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        let config = &self.config;
+        let mut sender = Sender::new(cx.flow(flow).size_bytes, config, self.control.open(cx.flow(flow)));
+        if config.handshake {
+            Self::send_syn(config, flow, &mut sender, false, cx);
+        }
+        Self::wake(&mut self.ready, config, flow, &mut sender);
+        self.senders.insert(flow, sender);
+    }
+
+    fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        match packet.kind {
+            Kind::DATA => self.receivers.on_data(packet, &self.config, cx),
+            Kind::ACK => self.on_ack(packet, cx),
+            Kind::SYN => {
+                let mut synack = Packet::new(packet.flow, Kind::SYNACK, self.config.header);
+                synack.set(Echo::of(packet));
+                cx.control(synack);
+            }
+            Kind::SYNACK => self.on_synack(packet, cx),
+            // No other kind is ever sent.
+            _ => {}
+        }
+    }
+
+    fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>) {
+        let flow = key.flow;
+        if key.kind == DELAYED_ACK {
+            return self.receivers.on_timer(flow, &self.config, cx);
+        }
+        let Some(sender) = self.senders.get_mut(flow) else { return };
+        sender.timer = false;
+        if sender.is_opening() {
+            sender.on_syn_timeout(&self.config);
+            Self::send_syn(&self.config, flow, sender, true, cx);
+        } else {
+            sender.on_timeout(&self.config, &self.control);
+            Self::wake(&mut self.ready, &self.config, flow, sender);
+        }
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        loop {
+            let flow = self.ready.take()?;
+            let Some(sender) = self.senders.get_mut(flow) else { continue };
+            sender.ready = false;
+            let Some(segment) = sender.next_segment(&self.config) else { continue };
+            let resent = sender.on_sent(&segment);
+            let mut packet = Packet::data(flow, segment.offset, segment.len, self.config.header);
+            if resent {
+                packet.flags |= Packet::RETX;
+            }
+            // RFC 6298 (5.1).
+            if !sender.timer {
+                Self::start_timer(flow, sender, cx);
+            }
+            Self::wake(&mut self.ready, &self.config, flow, sender);
+            return Some(packet);
+        }
+    }
+
+    fn sample(&self, flow: FlowId) -> Option<Sample> {
+        self.senders.get(flow).map(|sender| {
+            let window = sender.window();
+            Sample {
+                cwnd_bytes: window.cwnd,
+                ssthresh_bytes: if window.ssthresh == u64::MAX { 0 } else { window.ssthresh },
+                srtt: sender.rtt.srtt(),
+                rate: Rate(0),
+                in_flight_bytes: sender.flight(),
+            }
+        })
+    }
+
+    fn kind_name(&self, _kind: Kind) -> Option<&'static str> {
+        None
+    }
+}

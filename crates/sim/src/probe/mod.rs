@@ -1,0 +1,23 @@
+//! Room: probes. They watch what crosses the boundaries of machines, and cost nothing when off.
+//!
+//! Every method has an empty inlined default and [`Off`] overrides none, so a run without probes is compiled without them.
+
+use base::{LinkId, Time};
+use proto::Packet;
+
+mod packets;
+pub use packets::Packets;
+
+/// Watches a run.
+pub trait Probe {
+    /// The transmission of a packet on `link` starts. Called when that is decided, which may be after later events of other links.
+    #[inline(always)]
+    fn on_start(&mut self, _link: LinkId, _start: Time, _end: Time, _packet: &Packet) {}
+    /// A packet is dropped at the port of `link`.
+    #[inline(always)]
+    fn on_drop(&mut self, _link: LinkId, _now: Time, _packet: &Packet) {}
+}
+
+/// Watches nothing.
+pub struct Off;
+impl Probe for Off {}

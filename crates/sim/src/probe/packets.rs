@@ -1,0 +1,45 @@
+//! The packet trace: when each packet occupies which link.
+
+use super::Probe;
+use base::{LinkId, Time};
+use proto::{Kind, Packet};
+
+/// One transmission or drop.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Start of transmission, or the time of the drop.
+    pub start: Time,
+    /// End of transmission; as `start` for a drop.
+    pub end: Time,
+    /// The link.
+    pub link: LinkId,
+    /// The packet.
+    pub packet: Packet,
+    /// It was dropped.
+    pub dropped: bool,
+}
+
+/// Keeps every transmission and drop.
+#[derive(Default)]
+pub struct Packets(Vec<Seen>);
+
+impl Probe for Packets {
+    fn on_start(&mut self, link: LinkId, start: Time, end: Time, packet: &Packet) {
+        self.0.push(Seen { start, end, link, packet: *packet, dropped: false });
+    }
+    fn on_drop(&mut self, link: LinkId, now: Time, packet: &Packet) {
+        self.0.push(Seen { start: now, end: now, link, packet: *packet, dropped: true });
+    }
+}
+
+impl Packets {
+    /// All that was seen, by time and link. Lazily served ports decide late, so the order of calls is not the order of times.
+    pub fn sorted(mut self) -> Vec<Seen> {
+        self.0.sort_by_key(|seen| (seen.start, seen.link));
+        self.0
+    }
+    /// The word for a kind that no protocol named.
+    pub fn word(kind: Kind) -> &'static str {
+        kind.word().unwrap_or("other")
+    }
+}

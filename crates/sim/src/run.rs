@@ -1,0 +1,323 @@
+//! One run: from a point of a plan to its outcome.
+
+use crate::audit;
+use crate::host::Host;
+use crate::outcome::{Counters, FlowRow, Outcome, PacketRow, PortRow, StopReason};
+use crate::probe::{Off, Packets, Probe};
+use crate::sample::Sampler;
+use crate::world::{Carried, Paths, Port, Traffic, World};
+use base::{Dur, HostId, LinkId, Rate, Streams, Time};
+use engine::{Driver, Engine, Far, LinkSpec, Pause};
+use fabric::net::Net;
+use fabric::routes::{self, Path, Routes, five_tuple};
+use fabric::{agent, qdisc, router};
+use proto::Flow;
+use proto::transport::{self, FlowTable, Transport};
+use scenario::RunSpec;
+use xxhash_rust::xxh3::Xxh3;
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Simulated time.
+    pub now: Time,
+    /// Flows whose last byte has arrived.
+    pub finished: usize,
+    /// All flows.
+    pub flows: usize,
+    /// Events handled.
+    pub events: u64,
+}
+
+/// What the watcher of a run decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Continue {
+    /// Go on.
+    Yes,
+    /// Stop here: the outcome is incomplete.
+    No,
+}
+
+/// Why a run could not start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The workload cannot be drawn.
+    #[error("{0}")]
+    Workload(String),
+    /// Hosts that must talk are not connected.
+    #[error("no path from `{0}` to `{1}`")]
+    Unreachable(String, String),
+}
+
+/// Events between two looks at the watcher: some hundredths of a second.
+const SLICE: u64 = 1 << 20;
+
+/// Runs `spec` to its end. `control` is called every million events or so.
+pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
+    run_on::<Engine<Carried>>(spec, control)
+}
+
+/// The same on another engine, for tests that compare engines.
+pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
+    if spec.sample.as_ref().is_some_and(|sample| sample.packets) {
+        let (mut outcome, packets) = run_with::<E, _>(spec, Packets::default(), control)?;
+        let machine = spec.system.transport.build(&transport_env(spec, spec.net.nic(HostId(0)), Dur::ZERO));
+        outcome.packets = packets
+            .sorted()
+            .into_iter()
+            .map(|seen| PacketRow {
+                time_ps: seen.start.0,
+                end_ps: seen.end.0,
+                port_id: seen.link.0,
+                kind: machine.kind_name(seen.packet.kind).unwrap_or_else(|| Packets::word(seen.packet.kind)),
+                flow_id: seen.packet.flow.0,
+                offset: seen.packet.offset,
+                size_bytes: u32::from(seen.packet.wire_len),
+                dropped: seen.dropped,
+            })
+            .collect();
+        return Ok(outcome);
+    }
+    run_with::<E, _>(spec, Off, control).map(|(outcome, _)| outcome)
+}
+
+type Control<'a> = &'a mut dyn FnMut(Progress) -> Continue;
+
+fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Control<'_>) -> Result<(Outcome, P), RunError> {
+    let net = &*spec.net;
+    let (mut world, ideals) = build_world(spec, probe)?;
+    let mut engine: E = build_engine(spec);
+    for host in 0..net.hosts().len() as u32 {
+        engine.set_wake(host, world.hosts[host as usize].next_wake(false));
+    }
+    if let Some(sampler) = &world.sampler {
+        engine.set_action(sampler.next());
+    }
+    let end = spec.end.unwrap_or(Time::MAX);
+    let (mut complete, mut stop_reason) = (true, StopReason::Finished);
+    while !world.table.all_done() {
+        let pause = engine.run(&mut world, end, SLICE);
+        let finished = world.flows.len() - world.table.unfinished();
+        let progress = Progress { now: engine.now(), finished, flows: world.flows.len(), events: engine.events() };
+        match pause {
+            Pause::Stopped => {}
+            Pause::End => {
+                stop_reason = StopReason::End;
+                break;
+            }
+            Pause::Budget if control(progress) == Continue::No => {
+                (complete, stop_reason) = (false, StopReason::Stopped);
+                break;
+            }
+            Pause::Budget => {}
+        }
+    }
+    let now = if stop_reason == StopReason::End && spec.end.is_some() { end } else { engine.now() };
+    let flows = flow_rows(&world, &ideals);
+    let ports = port_rows(&mut engine, net, now);
+    audit::check(&mut world, &mut engine, net);
+    let counters = counters(&world, &ports, &flows, &engine, now, spec.realised_load(&world.flows));
+    let samples = world.sampler.map_or(Vec::new(), |sampler| sampler.rows);
+    Ok((Outcome { flows, ports, samples, packets: Vec::new(), counters, complete, stop_reason }, world.probe))
+}
+
+fn transport_env(spec: &RunSpec, nic: LinkId, max_rtt: Dur) -> transport::Env {
+    let port = qdisc_env(spec, spec.net.link(nic), false);
+    transport::Env {
+        nic_rate: spec.net.link(nic).rate,
+        mtu_bytes: spec.mtu_bytes,
+        header_bytes: spec.header_bytes,
+        max_rtt,
+        queue_limit: spec.system.qdisc.limit(&port),
+    }
+}
+
+fn qdisc_env(spec: &RunSpec, link: &fabric::net::Link, host_port: bool) -> qdisc::Env {
+    qdisc::Env { rate: link.rate, mtu_bytes: spec.mtu_bytes, host_port }
+}
+
+/// The ideal completion time of each flow and the number of links on its path.
+type Ideals = Vec<(Dur, u8)>;
+
+fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals), RunError> {
+    let net = &*spec.net;
+    let mut flows = spec.flows().map_err(RunError::Workload)?;
+    let routes = Routes::new(net, &[]);
+    let (full, header) = (u64::from(spec.mtu_bytes), u64::from(spec.header_bytes));
+    let mut router = spec.system.router.build(&router::Env { nodes: net.nodes().len() as u32 });
+    let mut streams = Streams::new(spec.seed);
+    let (mut paths, mut ideals) = (Vec::with_capacity(flows.len()), Vec::with_capacity(flows.len()));
+    for flow in &mut flows {
+        let no_path = |_| RunError::Unreachable(host_name(net, flow.src), host_name(net, flow.dst));
+        let there = routes.plan(net, &mut router, &five_tuple(net, flow, true), flow.src, flow.dst).map_err(no_path)?;
+        let back = routes.plan(net, &mut router, &five_tuple(net, flow, false), flow.dst, flow.src).map_err(no_path)?;
+        let shapes = routes.shapes(net, flow.src, flow.dst);
+        let least = |cost: &dyn Fn(&[routes::Hop]) -> Dur| shapes.iter().map(|path| cost(path)).min().unwrap_or_default();
+        flow.rtt = least(&|path| routes::rtt(path, full, header));
+        flow.bottleneck = shapes.iter().map(|path| routes::bottleneck(path)).max().unwrap_or(Rate(1));
+        let ideal = least(&|path| routes::ideal_fct(path, flow.size_bytes, full - header, header));
+        ideals.push((ideal, there.links.len() as u8));
+        paths.push(to_paths(there, back));
+    }
+    let max_rtt = routes.max_rtt(net, full, header);
+    let mut starts = vec![Vec::new(); net.hosts().len()];
+    for flow in &flows {
+        starts[flow.src.index()].push((flow.start, flow.id));
+    }
+    let hosts = starts.into_iter().enumerate().map(|(h, starts)| {
+        let nic = net.nic(HostId(h as u32));
+        let transport = spec.system.transport.build(&transport_env(spec, nic, max_rtt));
+        let low_water = spec.system.nic.low_water_bytes.map_or(Dur::MAX, |bytes| net.link(nic).rate.tx_time(bytes));
+        Host::new(transport, streams.take("proto", &[h as u64]), nic, low_water, starts)
+    });
+    let hosts = hosts.collect();
+    let sampler = spec.sample.as_ref().filter(|sample| sample.ports || sample.flows);
+    let world = World {
+        table: FlowTable::new(flows.len()),
+        flows,
+        paths,
+        hosts,
+        ports: build_ports(spec),
+        ext: base::Slab::default(),
+        traffic: Traffic::default(),
+        probe,
+        sampler: sampler.map(|s| Sampler::new(s.interval, net.links().len() as u32, s.ports, s.flows)),
+        drops: Vec::new(),
+    };
+    Ok((world, ideals))
+}
+
+fn host_name(net: &Net, host: HostId) -> String {
+    net.node(net.hosts()[host.index()]).name.clone()
+}
+
+fn to_paths(there: Path, back: Path) -> Paths {
+    let keep = |path: Path| if path.route.is_some() { Vec::new() } else { path.links };
+    Paths { routes: [there.route, back.route], links: [keep(there), keep(back)] }
+}
+
+/// The discipline of a port, as configured.
+fn port_qdisc(spec: &RunSpec, link: &fabric::net::Link) -> (&qdisc::AnyParams, qdisc::Env) {
+    let host_port = spec.net.host(link.from).is_some();
+    let params = if host_port { &spec.system.nic.qdisc } else { &spec.system.qdisc };
+    (params, qdisc_env(spec, link, host_port))
+}
+
+fn build_ports(spec: &RunSpec) -> Vec<Option<Port>> {
+    let net = &*spec.net;
+    let nic_rate = net.hosts().iter().map(|h| net.link(LinkId(net.out_base(*h))).rate).max().unwrap_or_default();
+    let port = |(id, link): (usize, &fabric::net::Link)| {
+        let (params, env) = port_qdisc(spec, link);
+        if spec.system.agent.is_none() && params.fifo(&env).is_some() {
+            return None;
+        }
+        let agent_env = agent::Env {
+            link: LinkId(id as u32),
+            node: link.from,
+            rate: link.rate,
+            nic_rate,
+            header_bytes: spec.header_bytes,
+            host_port: env.host_port,
+        };
+        Some(Port { qdisc: params.build(&env), agent: spec.system.agent.as_ref().map(|a| a.build(&agent_env)) })
+    };
+    net.links().iter().enumerate().map(port).collect()
+}
+
+fn build_engine<E: Driver<Carried>>(spec: &RunSpec) -> E {
+    let net = &*spec.net;
+    let links: Vec<(LinkSpec, Far)> = net
+        .links()
+        .iter()
+        .map(|link| {
+            let (params, env) = port_qdisc(spec, link);
+            let fifo = if spec.system.agent.is_none() { params.fifo(&env) } else { None };
+            let fifo = fifo.map(|fifo| engine::Fifo { limit: fifo.limit });
+            let far = net.host(link.to).map_or_else(|| Far::Switch(net.out_base(link.to)), |host| Far::Host(host.0));
+            (LinkSpec { rate: link.rate, delay: link.delay, fifo }, far)
+        })
+        .collect();
+    E::new(&links, net.hosts().len() as u32)
+}
+
+fn flow_rows<P>(world: &World<P>, ideals: &Ideals) -> Vec<FlowRow> {
+    let known = |t: Time| (t != Time::MAX).then_some(t.0);
+    let row = |((flow, record), (ideal, hops)): ((&Flow, &transport::host::FlowRecord), &(Dur, u8))| FlowRow {
+        flow_id: flow.id.0,
+        group_id: (flow.group != u64::MAX).then_some(flow.group),
+        src: flow.src.0,
+        dst: flow.dst.0,
+        workload: flow.workload,
+        size_bytes: flow.size_bytes,
+        size_wire_bytes: flow.size_wire_bytes,
+        start_ps: flow.start.0,
+        first_tx_ps: known(record.first_tx),
+        finish_ps: known(record.finish),
+        ideal_fct_ps: ideal.0,
+        bottleneck_bps: flow.bottleneck.0,
+        deadline_ps: flow.deadline.map(|d| d.0),
+        hops: *hops,
+        tx_packets: record.tx_packets,
+        retx_packets: record.retx_packets,
+        drops: record.drops,
+        marks: 0,
+        timeouts: record.stats.timeouts,
+        fast_retransmits: record.stats.fast_retransmits,
+        reordered: record.reordered,
+    };
+    world.flows.iter().zip(world.table.records()).zip(ideals).map(row).collect()
+}
+
+fn port_rows(engine: &mut impl Driver<Carried>, net: &Net, now: Time) -> Vec<PortRow> {
+    let row = |(id, link): (usize, &fabric::net::Link)| {
+        let id = LinkId(id as u32);
+        let stats = engine.stats(id);
+        PortRow {
+            port_id: id.0,
+            node: link.from.0,
+            peer: link.to.0,
+            name: net.link_name(id),
+            rate_bps: link.rate.0,
+            tx_packets: stats.tx_packets,
+            tx_bytes: stats.tx_bytes,
+            drops: stats.drops,
+            drop_bytes: stats.drop_bytes,
+            marks: 0,
+            busy_ps: engine.busy(id).0,
+            max_queue_bytes: stats.max_queue_bytes,
+            mean_queue_bytes: if now == Time::ZERO { 0.0 } else { stats.queue_area as f64 * 1024.0 / now.0 as f64 },
+        }
+    };
+    net.links().iter().enumerate().map(row).collect()
+}
+
+fn counters<P>(
+    world: &World<P>,
+    ports: &[PortRow],
+    flows: &[FlowRow],
+    engine: &impl Driver<Carried>,
+    now: Time,
+    realised_load: Option<f64>,
+) -> Counters {
+    let mut digest = Xxh3::new();
+    for flow in flows {
+        for word in [flow.finish_ps.unwrap_or(u64::MAX), flow.tx_packets, flow.retx_packets, flow.drops, u64::from(flow.timeouts)] {
+            digest.update(&word.to_le_bytes());
+        }
+    }
+    for port in ports {
+        for word in [port.tx_packets, port.tx_bytes, port.drops, port.max_queue_bytes, port.mean_queue_bytes.to_bits()] {
+            digest.update(&word.to_le_bytes());
+        }
+    }
+    Counters {
+        events: engine.events(),
+        hops: ports.iter().map(|port| port.tx_packets).sum(),
+        end_ps: now.0,
+        sent_packets: world.traffic.sent,
+        delivered_packets: world.traffic.received,
+        dropped_packets: world.traffic.dropped,
+        digest: digest.digest(),
+        realised_load,
+    }
+}

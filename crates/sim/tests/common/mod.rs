@@ -1,0 +1,109 @@
+//! Scenarios for tests: every transport in the system it needs, on a topology and a workload given as text.
+
+#![allow(dead_code)] // Each test file uses its part.
+
+use base::Rng;
+use scenario::{Options, Plan, Point};
+use sim::{Continue, Outcome};
+
+/// One system per transport, with the rest that it needs.
+pub const SYSTEMS: [(&str, &str); 3] = [
+    ("newreno", "transport = { kind = 'newreno', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'droptail', limit = 'LIMIT' }"),
+    ("pfabric", "transport = 'pfabric'\nqdisc = { kind = 'pfabric', limit = 'LIMIT' }"),
+    (
+        "merp",
+        "transport = 'merp'\nagent = 'merp'\nqdisc = { kind = 'strict', classes = 4, evict = 'worst_class', limit = 'LIMIT' }",
+    ),
+];
+
+/// The `[[system]]` table of a transport with switch queues of `limit`.
+pub fn system(transport: &str, limit: &str) -> String {
+    let (_, text) = SYSTEMS.iter().find(|s| s.0 == transport).expect("a transport with a system");
+    format!("[[system]]\nlabel = '{transport}'\n{}\n", text.replace("LIMIT", limit))
+}
+
+/// The plan of a scenario text. Panics with the diagnostics.
+pub fn plan(text: &str) -> Plan {
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    scenario::load(text, "test.toml", dir, &Options::default()).unwrap_or_else(|e| panic!("{e}\nin\n{text}"))
+}
+
+/// Runs a point to its end.
+pub fn run_point(point: &Point) -> Outcome {
+    sim::run(&point.run, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{}: {e}", point.id))
+}
+
+/// Runs the only point of a scenario text to its end.
+pub fn run(text: &str) -> Outcome {
+    let plan = plan(text);
+    assert_eq!(plan.points.len(), 1, "one point expected in\n{text}");
+    run_point(&plan.points[0])
+}
+
+/// Writes a flow table `rows` (src, dst, size in bytes, start in ps) and returns its workload section.
+pub fn table(name: &str, rows: &[(u32, u32, u64, u64)]) -> String {
+    let mut text = String::from("src,dst,size_bytes,start\n");
+    for (src, dst, size, start) in rows {
+        text += &format!("{src},{dst},{size},{start}ps\n");
+    }
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.csv"));
+    std::fs::write(&path, text).expect("the test folder is writable");
+    format!("[workload.flows]\nkind = 'table'\nfile = '{name}.csv'\n")
+}
+
+/// The `n`th random scenario, and whether its buffers are deep enough that every flow must finish well before the end.
+pub fn random_scenario(n: u64) -> (String, bool) {
+    let rng = &mut Rng::stream(20, "fuzz", &[n]);
+    let mut pick = |choices: &[&str]| choices[rng.below(choices.len() as u64) as usize].to_owned();
+    let rate = pick(&["1Gbps", "3Gbps", "10Gbps", "100Gbps"]);
+    let delay = pick(&["1ns", "1us", "10us", "123456ps"]);
+    let topology = pick(&[
+        "kind = 'single_tree'",
+        "kind = 'single_tree'\nracks = 2\nhosts_per_rack = 2",
+        "kind = 'star'\nhosts = 7",
+        "kind = 'dumbbell'\nleft = 3\nright = 4",
+        "kind = 'chain'\nswitches = 4\nhosts_per_switch = 2",
+        "kind = 'chain'\nswitches = 10\nhosts_per_switch = 1",
+        "kind = 'fat_tree'\nk = 4",
+    ]);
+    let topology = format!("[topology]\n{topology}\nrate = '{rate}'\ndelay = '{delay}'\n");
+    let hosts = 4;
+    let load = pick(&["0.3", "0.7", "1.2"]);
+    let size = pick(&[
+        "size = 'fixed'\nmean = '1B'",
+        "size = 'fixed'\nmean = '1461B'",
+        "size = 'pareto'\nmean = '20KB'\nshape = 1.3",
+        "size = 'exponential'\nmean = '50KB'",
+        "size = 'uniform'\nmin = '1B'\nmax = '100KB'",
+        "size = 'cdf'\ncdf = 'fb-hadoop-hpcc'",
+    ]);
+    let kind = pick(&["poisson", "poisson", "incast", "table"]);
+    let transport = pick(&SYSTEMS.map(|s| s.0));
+    let limit = pick(&["1pkt", "3pkt", "20pkt", "100pkt", "1500B", "30KB", "unlimited"]);
+    let low_water = pick(&["3KB", "0B", "unlimited"]);
+    let workload = match kind.as_str() {
+        "poisson" => format!("[workload.web]\nkind = 'poisson'\nflows = 40\nload = {load}\n{size}\n"),
+        "incast" => "[workload.burst]\nkind = 'incast'\nsenders = 3\nsize = '40KB'\nreceiver = 0\n".to_owned(),
+        _ => {
+            // Ties everywhere: everyone starts at once.
+            let rows: Vec<_> = (0..30)
+                .map(|_| {
+                    let (src, hop) = (rng.below(hosts), 1 + rng.below(hosts - 1));
+                    (src as u32, ((src + hop) % hosts) as u32, 1 + rng.below(30_000), rng.below(2) * 1_000_000)
+                })
+                .collect();
+            table(&format!("fuzz-{n}"), &rows)
+        }
+    };
+    let text = format!(
+        "seed = {}\nend = '30s'\n{topology}{workload}{}nic = {{ low_water = '{low_water}' }}\n",
+        1 + rng.below(1000),
+        system(&transport, &limit)
+    );
+    (text, !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()))
+}
+
+/// How many random scenarios to try: `usual`, or what `FLOWLOOM_FUZZ` says (`make slow`).
+pub fn fuzz_count(usual: u64) -> u64 {
+    std::env::var("FLOWLOOM_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}

@@ -1,0 +1,65 @@
+//! The engine against the slow oracle: the same world, the same results.
+
+mod common;
+#[path = "../../engine/tests/reference/mod.rs"]
+mod reference;
+
+use common::{SYSTEMS, fuzz_count, plan, random_scenario, system, table};
+use reference::Reference;
+use scenario::Point;
+use sim::{Carried, Continue, Outcome};
+
+/// Both outcomes, less the count of events, which differs by design.
+fn both(point: &Point) -> [Outcome; 2] {
+    let fast = sim::run(&point.run, &mut |_| Continue::Yes).unwrap();
+    let slow = sim::run_on::<Reference<Carried>>(&point.run, &mut |_| Continue::Yes).unwrap();
+    [fast, slow].map(|mut outcome| {
+        outcome.counters.events = 0;
+        outcome
+    })
+}
+
+fn assert_same(text: &str) {
+    for point in &plan(text).points {
+        let [fast, slow] = both(point);
+        for (a, b) in fast.flows.iter().zip(&slow.flows) {
+            assert_eq!(a, b, "{} in\n{text}", point.id);
+        }
+        for (a, b) in fast.ports.iter().zip(&slow.ports) {
+            assert_eq!(a, b, "{} in\n{text}", point.id);
+        }
+        assert_eq!(fast.counters, slow.counters, "{} in\n{text}", point.id);
+        assert_eq!(fast.samples, slow.samples, "{}", point.id);
+        assert_eq!(fast.packets, slow.packets, "{}", point.id);
+    }
+}
+
+/// Everyone starts at the same instant with equal sizes: ties everywhere.
+#[test]
+fn ties_fall_the_same_way() {
+    let rows: Vec<_> = (0..9).flat_map(|src| (1..4).map(move |hop| (src, (src + hop) % 9, 14_600 * u64::from(hop), 0))).collect();
+    for (name, _) in SYSTEMS {
+        for limit in ["3pkt", "100pkt", "20KB"] {
+            let flows = table(&format!("ties-{name}-{limit}"), &rows);
+            assert_same(&format!("end = '1s'\n[topology]\nkind = 'single_tree'\n{flows}{}", system(name, limit)));
+        }
+    }
+}
+
+#[test]
+fn series_and_traces_are_the_same() {
+    for (name, _) in SYSTEMS {
+        let watch = "[sample]\ninterval = '50us'\nports = true\nflows = true\npackets = true\n";
+        assert_same(&format!(
+            "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n{}{watch}",
+            system(name, "10pkt")
+        ));
+    }
+}
+
+#[test]
+fn random_scenarios_are_the_same() {
+    for n in 0..fuzz_count(50) {
+        assert_same(&random_scenario(n).0);
+    }
+}

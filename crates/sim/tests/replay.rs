@@ -1,0 +1,55 @@
+//! A run is a function of plan, seed and code: whatever watches it, whatever runs beside it.
+
+mod common;
+use common::{SYSTEMS, plan, run_point, system};
+
+const SMALL: &str = "seed = [1, 2]\n[topology]\nkind = 'single_tree'\n[workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\n\
+                     load_ref = 'uplinks'\nsize = 'pareto'\nmean = '30KB'\nshape = 1.5\n";
+
+fn all_systems(limit: &str) -> String {
+    SYSTEMS.iter().map(|(name, _)| system(name, limit)).collect()
+}
+
+#[test]
+fn the_same_point_gives_the_same_rows() {
+    let plan = plan(&format!("{SMALL}{}", all_systems("20pkt")));
+    for point in &plan.points {
+        let (first, second) = (run_point(point), run_point(point));
+        assert_eq!(first, second, "{}", point.id);
+        assert!(first.flows.iter().all(|f| f.finish_ps.is_some()), "{} leaves flows unfinished", point.id);
+    }
+    // Seeds matter, and systems see the same flows.
+    let digests: Vec<u64> = plan.points.iter().map(|p| run_point(p).counters.digest).collect();
+    for (i, digest) in digests.iter().enumerate() {
+        assert!(!digests[..i].contains(digest));
+    }
+    let offered = |i: usize| -> Vec<_> {
+        let flows = plan.points[i].run.flows().unwrap();
+        flows.iter().map(|f| (f.start, f.src, f.dst, f.size_bytes)).collect()
+    };
+    let of_seed = |seed| -> Vec<usize> { (0..plan.points.len()).filter(|i| plan.points[*i].seed == seed).collect() };
+    for seed in [1, 2] {
+        assert!(of_seed(seed).iter().all(|i| offered(*i) == offered(of_seed(seed)[0])));
+    }
+    assert_ne!(offered(of_seed(1)[0]), offered(of_seed(2)[0]));
+}
+
+#[test]
+fn watching_changes_nothing() {
+    let bare = plan(&format!("{SMALL}{}", all_systems("20pkt")));
+    let watch = "[sample]\ninterval = '37us'\nports = true\nflows = true\npackets = true\n";
+    let watched = plan(&format!("{SMALL}{}{watch}", all_systems("20pkt")));
+    for (bare, watched) in bare.points.iter().zip(&watched.points) {
+        let (a, b) = (run_point(bare), run_point(watched));
+        assert_eq!((a.flows, a.ports, a.counters.digest, a.counters.hops), (b.flows, b.ports, b.counters.digest, b.counters.hops));
+        assert!(a.samples.is_empty() && !b.samples.is_empty() && !b.packets.is_empty());
+        // The trace accounts for every packet on every link, and no two overlap on one.
+        let sent = b.packets.iter().filter(|p| !p.dropped).count() as u64;
+        assert!(sent >= b.counters.hops);
+        let mut free = std::collections::BTreeMap::new();
+        for packet in b.packets.iter().filter(|p| !p.dropped) {
+            let busy_until = free.insert(packet.port_id, packet.end_ps).unwrap_or(0);
+            assert!(packet.time_ps >= busy_until, "two packets at once on port {}", packet.port_id);
+        }
+    }
+}

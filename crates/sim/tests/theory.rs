@@ -1,0 +1,117 @@
+//! Runs against closed forms.
+
+mod common;
+use base::{Rate, Rng};
+use common::{run, system, table};
+
+/// Hosts on both sides of a four-link path of 1 Gb/s and 10 us: MERP's single tree across racks.
+const TREE: &str = "[topology]\nkind = 'single_tree'\n";
+
+/// 100 packets of 1500 B.
+const HUNDRED: u64 = 100 * 1460;
+
+fn lone_flow(transport: &str) -> sim::outcome::FlowRow {
+    let flows = table(&format!("lone-{transport}"), &[(0, 8, HUNDRED, 1_000_000)]);
+    run(&format!("{TREE}{flows}{}", system(transport, "100pkt"))).flows[0].clone()
+}
+
+/// The docs' vector U1: handshake 8 (0.32 + 10) us, 99 gaps of 12.012013 us, and 4 (12 + 10) us for the last packet.
+#[test]
+fn a_lone_merp_flow_takes_its_closed_form() {
+    let flow = lone_flow("merp");
+    let closed = 8 * 10_320_000 + 99 * 12_012_013 + 4 * 22_000_000;
+    assert_eq!(flow.fct_ps(), Some(closed));
+    assert!((closed as f64 / 1e6 - 1359.7492).abs() < 1e-3);
+    assert!((flow.expansion_ratio().unwrap() - 1.13312).abs() < 1e-5);
+}
+
+/// Its first window is more than the bandwidth-delay product, so the pipe never runs dry.
+#[test]
+fn a_lone_pfabric_flow_takes_the_ideal_time() {
+    let flow = lone_flow("pfabric");
+    assert_eq!(flow.fct_ps(), Some(flow.ideal_fct_ps));
+    // Store and forward: 99 packets at line rate, and four links for the last.
+    assert_eq!(flow.ideal_fct_ps, 99 * 12_000_000 + 4 * 22_000_000);
+}
+
+/// Handshake, then slow start from 3 segments: rounds of 3 and 6 segments wait for their ACKs, the third window of 12 is more than
+/// the path holds (10.8 segments) and from then on segments leave back to back.
+#[test]
+fn a_lone_newreno_flow_takes_its_closed_form() {
+    let flow = lone_flow("newreno");
+    let handshake = 8 * 10_320_000;
+    let round = 4 * 22_000_000 + 4 * 10_320_000;
+    // After two rounds 9 segments are acknowledged; the other 91 follow each other on the wire.
+    let closed = handshake + 2 * round + 90 * 12_000_000 + 4 * 22_000_000;
+    assert_eq!(flow.fct_ps(), Some(closed));
+}
+
+/// Single-packet flows from fast hosts arrive at a slow link as a Poisson stream: mean wait rho D / (2 (1 - rho)).
+#[test]
+fn waits_at_a_link_are_those_of_an_m_d_1_queue() {
+    let service_us = 12.0;
+    for (rho, transport) in [(0.5, "newreno"), (0.8, "newreno"), (0.8, "pfabric")] {
+        let mut rng = Rng::stream(11, "m-d-1", &[(rho * 10.0) as u64]);
+        let mut at = 0.0;
+        let n = 60_000;
+        let rows: Vec<(u32, u32, u64, u64)> = (0..n)
+            .map(|i| {
+                at += rng.exponential(service_us / rho * 1e6);
+                (i % 64, 64, 1460, at as u64)
+            })
+            .collect();
+        let flows = table(&format!("md1-{transport}-{rho}"), &rows);
+        let text = format!(
+            "[topology]\nkind = 'dumbbell'\nleft = 64\nright = 1\nrate = '400Gbps'\nbottleneck_rate = '1Gbps'\ndelay = '1us'\n{flows}{}",
+            system(transport, "unlimited").replace("min_rto = '10ms', init_rto = '10ms'", "handshake = false").replace(
+                "transport = 'pfabric'",
+                "transport = { kind = 'pfabric', rto = '1s' }"
+            )
+        );
+        let outcome = run(&text);
+        let waits: f64 = outcome.flows.iter().map(|f| (f.fct_ps().unwrap() - f.ideal_fct_ps) as f64 * 1e-6).sum();
+        let (measured, theory) = (waits / f64::from(n), rho * service_us / (2.0 * (1.0 - rho)));
+        assert!((measured / theory - 1.0).abs() < 0.05, "{transport} at {rho}: {measured} us, theory {theory} us");
+    }
+}
+
+/// Two flows with equal round trips share a link within 20 % over 100 round trips of congestion avoidance, and fill it.
+#[test]
+fn equal_newreno_flows_share_equally_and_fill_the_link() {
+    let flows = table("pair", &[(0, 2, 30_000_000, 0), (1, 3, 30_000_000, 137_000)]);
+    let text = format!(
+        "end = '400ms'\n[topology]\nkind = 'dumbbell'\nleft = 2\nright = 2\nrate = '1Gbps'\ndelay = '100us'\n{flows}{}[sample]\ninterval = '10ms'\nflows = true\n",
+        system("newreno", "60pkt")
+    );
+    let outcome = run(&text);
+    let rates = |flow| -> f64 {
+        let mine = outcome.samples.iter().filter(|s| s.metric == "flow.rate_bps" && s.entity == flow && s.time_ps > 100_000_000_000);
+        mine.map(|s| s.value).sum::<f64>() / 30.0
+    };
+    let (a, b) = (rates(0), rates(1));
+    assert!((a / b).max(b / a) < 1.2, "{a} and {b} bit/s");
+    // Payload share of the wire is 1460/1500.
+    assert!((a + b) * 1500.0 / 1460.0 > 0.94 * Rate::from_gbps(1).0 as f64, "{a} + {b} bit/s");
+}
+
+/// 32 senders answer at once into a port of 100 packets: the burst overflows and the laggards wait for a timeout of `min_rto`.
+#[test]
+fn incast_into_newreno_shows_timeouts() {
+    let rows: Vec<_> = (1..33).map(|src| (src, 0, 64_000, 0)).collect();
+    let text = |transport| {
+        format!(
+            "[topology]\nkind = 'star'\nhosts = 33\nrate = '1Gbps'\ndelay = '10us'\n{}{}",
+            table("incast", &rows),
+            system(transport, "100pkt").replace("min_rto = '10ms', init_rto = '10ms'", "min_rto = '200ms'")
+        )
+    };
+    let last = |outcome: &sim::Outcome| outcome.flows.iter().map(|f| f.fct_ps().unwrap()).max().unwrap();
+    let newreno = run(&text("newreno"));
+    assert!(newreno.flows.iter().any(|f| f.timeouts > 0));
+    assert!(last(&newreno) > 200_000_000_000, "a timeout lasts 200 ms");
+    // MERP schedules one sender after the other: no timeout, and little more than the transmission time of all.
+    let merp = run(&text("merp"));
+    let all = 32.0 * 64_000.0 * 1500.0 / 1460.0 * 8.0 * 1e3;
+    assert_eq!(merp.flows.iter().map(|f| f.timeouts).sum::<u32>(), 0);
+    assert!((last(&merp) as f64) < 1.25 * all, "{} ps for {all} ps of packets", last(&merp));
+}
