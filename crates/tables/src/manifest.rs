@@ -111,9 +111,9 @@ pub struct PointManifest {
     pub metrics: Vec<(String, Option<f64>)>,
 }
 
-/// Totals of a run; see [`sim::Counters`].
+/// Totals of a run; see [`sim::outcome::Counters`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // As in `sim::Counters`.
+#[allow(missing_docs)] // As in `sim::outcome::Counters`.
 pub struct Totals {
     pub events: u64,
     pub hops: u64,

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
     use crate::schema::{FLOWS, PACKETS, PORTS, SAMPLES};
     use arrow_array::Array as _;
-    use sim::{FlowRow, PacketRow, PortRow, SampleRow};
+    use sim::outcome::{FlowRow, PacketRow, PortRow, SampleRow};
 
     fn round_trip<R>(table: &Table<R>, rows: &[R]) -> RecordBatch {
         let dir = tempfile::tempdir().unwrap();

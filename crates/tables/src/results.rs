@@ -314,7 +314,7 @@ pub(crate) mod tests {
     use crate::schema::SCHEMA_VERSION;
     use arrow_array::cast::AsArray as _;
     use arrow_array::types::{Float64Type, Int32Type, UInt64Type};
-    use sim::{FlowRow, Outcome, PortRow};
+    use sim::outcome::{FlowRow, Outcome, PortRow};
 
     /// `n` flows of 1 to `n` milliseconds.
     pub fn outcome(n: u32) -> Outcome {
@@ -329,7 +329,7 @@ pub(crate) mod tests {
             ..FlowRow::default()
         };
         let ports = vec![PortRow { name: "h0->s0".into(), ..PortRow::default() }];
-        let counters = sim::Counters { end_ps: 1_000_000_000, ..sim::Counters::default() };
+        let counters = sim::outcome::Counters { end_ps: 1_000_000_000, ..sim::outcome::Counters::default() };
         Outcome { flows: (0..n).map(flow).collect(), ports, counters, complete: true, ..Outcome::default() }
     }
 
@@ -431,7 +431,7 @@ pub(crate) mod tests {
     #[test]
     fn missing_and_interrupted_points_do_not_count() {
         let dir = tempfile::tempdir().unwrap();
-        let stopped = Outcome { complete: false, stop_reason: sim::StopReason::Stopped, ..outcome(5) };
+        let stopped = Outcome { complete: false, stop_reason: sim::outcome::StopReason::Stopped, ..outcome(5) };
         let results =
             write(dir.path(), &[(key("A", None, 1), outcome(1)), (key("A", None, 2), stopped), (key("A", None, 3), outcome(1))]);
         assert!(!results.complete());

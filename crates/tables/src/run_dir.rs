@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(run.finished(&key("a-seed1", 1), "c1").unwrap(), None);
         fs::write(&path, "{").unwrap();
         assert_eq!(run.finished(&key("a-seed1", 1), "c1").unwrap(), None);
-        let stopped = Outcome { complete: false, stop_reason: sim::StopReason::Stopped, ..outcome(3) };
+        let stopped = Outcome { complete: false, stop_reason: sim::outcome::StopReason::Stopped, ..outcome(3) };
         run.write_point(&key("a-seed1", 1), &stopped, &ran, &["web".into()]).unwrap();
         assert_eq!(run.finished(&key("a-seed1", 1), "c1").unwrap(), None);
     }
@@ -172,7 +172,7 @@ mod tests {
     fn a_point_run_again_leaves_nothing_of_the_former() {
         let dir = tempfile::tempdir().unwrap();
         let run = RunDir::take(dir.path()).unwrap();
-        let sample = sim::SampleRow { time_ps: 1, entity: 0, metric: "flow.cwnd_bytes", value: 1.0 };
+        let sample = sim::outcome::SampleRow { time_ps: 1, entity: 0, metric: "flow.cwnd_bytes", value: 1.0 };
         let with = Outcome { samples: vec![sample], ..outcome(3) };
         run.write_point(&key("a", 1), &with, &Ran::default(), &["web".into()]).unwrap();
         assert!(dir.path().join("a/samples.parquet").exists());

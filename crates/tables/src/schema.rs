@@ -3,7 +3,7 @@
 
 use crate::stats::{METRICS, Metric};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use sim::{FlowRow, PacketRow, PortRow, SampleRow};
+use sim::outcome::{FlowRow, PacketRow, PortRow, SampleRow};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The metrics: every statistic of a run that has a name is defined here and nowhere else.
 
 use serde::{Deserialize, Serialize};
-use sim::{Counters, FlowRow, PortRow};
+use sim::outcome::{Counters, FlowRow, PortRow};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A statistic of a point.
