@@ -153,6 +153,7 @@ impl<P: Wire> Links<P> for Engine<P> {
     fn set_wake(&mut self, host: u32, at: Time) {
         let slot = host as usize + 1;
         if self.wakes[slot] != at {
+            assert!(at >= self.now, "host {host} wants to wake in the past");
             self.wakes[slot] = at;
             self.tree.set(FIRST_LINK + self.links.len() as u32 + host, at);
         }

@@ -52,14 +52,15 @@ pub struct Net {
 #[derive(Clone, Debug, Default)]
 pub struct NetBuilder {
     nodes: Vec<Node>,
+    hosts: u32,
     cables: Vec<(NodeId, NodeId, Rate, Dur)>,
 }
 
 impl NetBuilder {
     /// Adds a host. Its address is 10.x.y.z from the host's index unless `address` is given.
     pub fn host(&mut self, name: impl Into<String>, address: Option<u32>) -> NodeId {
-        let index = self.nodes.iter().filter(|n| n.tier == HOST_TIER).count() as u32;
-        self.add(Node { name: name.into(), tier: HOST_TIER, address: address.unwrap_or(0x0a00_0000 + index + 1) })
+        self.hosts += 1;
+        self.add(Node { name: name.into(), tier: HOST_TIER, address: address.unwrap_or(0x0a00_0000 + self.hosts) })
     }
     /// Adds a switch of a tier from 1 up.
     pub fn switch(&mut self, name: impl Into<String>, tier: Tier) -> NodeId {

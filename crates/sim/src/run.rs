@@ -197,7 +197,7 @@ fn to_paths(there: Path, back: Path) -> Paths {
 }
 
 /// The discipline of a port, as configured.
-fn port_qdisc(spec: &RunSpec, link: &fabric::net::Link) -> (&qdisc::AnyParams, qdisc::Env) {
+fn port_qdisc<'a>(spec: &'a RunSpec, link: &fabric::net::Link) -> (&'a qdisc::AnyParams, qdisc::Env) {
     let host_port = spec.net.host(link.from).is_some();
     let params = if host_port { &spec.system.nic.qdisc } else { &spec.system.qdisc };
     (params, qdisc_env(spec, link, host_port))

@@ -26,7 +26,10 @@ fn assert_same(text: &str) {
             assert_eq!(a, b, "{} in\n{text}", point.id);
         }
         for (a, b) in fast.ports.iter().zip(&slow.ports) {
-            assert_eq!(a, b, "{} in\n{text}", point.id);
+            // The engine multiplies once, the oracle rounds every packet up to a picosecond.
+            assert!(a.busy_ps.abs_diff(b.busy_ps) <= a.tx_packets + 1, "{} in\n{text}\n{a:?}\n{b:?}", point.id);
+            let b = sim::outcome::PortRow { busy_ps: a.busy_ps, ..b.clone() };
+            assert_eq!(*a, b, "{} in\n{text}", point.id);
         }
         assert_eq!(fast.counters, slow.counters, "{} in\n{text}", point.id);
         assert_eq!(fast.samples, slow.samples, "{}", point.id);

@@ -34,16 +34,19 @@ fn a_lone_pfabric_flow_takes_the_ideal_time() {
     assert_eq!(flow.ideal_fct_ps, 99 * 12_000_000 + 4 * 22_000_000);
 }
 
-/// Handshake, then slow start from 3 segments: rounds of 3 and 6 segments wait for their ACKs, the third window of 12 is more than
-/// the path holds (10.8 segments) and from then on segments leave back to back.
+/// Handshake, then slow start from 3 segments: rounds of 3 and 6 segments wait for their ACKs, and from the third window on segments
+/// leave back to back. The path holds 10.8 segments and a NIC that pulls holds segments back, so that the window stops growing at 10
+/// while it is not the limit: one stall of a round trip less ten segments. A host that hands everything to its NIC has none.
 #[test]
 fn a_lone_newreno_flow_takes_its_closed_form() {
-    let flow = lone_flow("newreno");
     let handshake = 8 * 10_320_000;
     let round = 4 * 22_000_000 + 4 * 10_320_000;
     // After two rounds 9 segments are acknowledged; the other 91 follow each other on the wire.
     let closed = handshake + 2 * round + 90 * 12_000_000 + 4 * 22_000_000;
-    assert_eq!(flow.fct_ps(), Some(closed));
+    assert_eq!(lone_flow("newreno").fct_ps(), Some(closed + round - 10 * 12_000_000));
+    let flows = table("lone-pushed", &[(0, 8, HUNDRED, 1_000_000)]);
+    let pushed = run(&format!("{TREE}{flows}{}nic = {{ low_water = 'unlimited' }}\n", system("newreno", "100pkt")));
+    assert_eq!(pushed.flows[0].fct_ps(), Some(closed));
 }
 
 /// Single-packet flows from fast hosts arrive at a slow link as a Poisson stream: mean wait rho D / (2 (1 - rho)).
@@ -74,12 +77,13 @@ fn waits_at_a_link_are_those_of_an_m_d_1_queue() {
     }
 }
 
-/// Two flows with equal round trips share a link within 20 % over 100 round trips of congestion avoidance, and fill it.
+/// Two flows with equal round trips share a link within 20 % over 100 round trips of congestion avoidance, and fill it. Their NICs are
+/// faster than the link: at equal rates a sender that its NIC holds back stops growing just below loss and locks the other out.
 #[test]
 fn equal_newreno_flows_share_equally_and_fill_the_link() {
     let flows = table("pair", &[(0, 2, 30_000_000, 0), (1, 3, 30_000_000, 137_000)]);
     let text = format!(
-        "end = '400ms'\n[topology]\nkind = 'dumbbell'\nleft = 2\nright = 2\nrate = '1Gbps'\ndelay = '100us'\n{flows}{}[sample]\ninterval = '10ms'\nflows = true\n",
+        "end = '400ms'\n[topology]\nkind = 'dumbbell'\nleft = 2\nright = 2\nrate = '10Gbps'\nbottleneck_rate = '1Gbps'\ndelay = '100us'\n{flows}{}[sample]\ninterval = '10ms'\nflows = true\n",
         system("newreno", "60pkt")
     );
     let outcome = run(&text);

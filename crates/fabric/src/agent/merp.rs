@@ -1,7 +1,7 @@
 //! MERP ports: a table of the flows that cross the port, their virtual deadlines, and the rates it grants them.
 //!
 //! Source: S. Zhang, Z. Qian, H. Wu, S. Lu, "Efficient Data Center Flow Scheduling Without Starvation Using Expansion Ratio", IEEE
-//! TPDS 28(11), 2017, section 4.3: Alg. 1 (distributed rate controller), Alg. 2 (virtual deadlines, in [`vdg`]), Alg. 3 (rates).
+//! TPDS 28(11), 2017, section 4.3: Alg. 1 (distributed rate controller), Alg. 2 (virtual deadlines, in [`mod@vdg`]), Alg. 3 (rates).
 //!
 //! Model: a table has no limit (section 4.4 counts 349 525 entries in 4 MB). Computing takes no time.
 //!

@@ -1,10 +1,20 @@
 //! First in, first out; an arriving packet that does not fit is dropped.
+//!
+//! Source: RFC 7567 section 1.2.
+//!
+//! | parameter | default | from |
+//! |---|---|---|
+//! | `limit` | 100 packets | MERP section 6.1 |
+//!
+//! Assumed: a packet fits when the limit is not exceeded with it; the packet in transmission does not count. (ns-2 refuses a packet
+//! that would fill the last place.)
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Limit, Time};
 use proto::Packet;
+use std::collections::VecDeque;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -22,36 +32,87 @@ base::params! {
 }
 
 /// Problems that show only against the network.
-pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
-    Vec::new()
+pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
+    super::check_limit(params.limit, env)
 }
 
 /// Packets that wait.
-pub struct DropTail;
+pub struct DropTail {
+    limit: Limit,
+    packets: VecDeque<Packet>,
+    backlog: Backlog,
+}
 
 impl DropTail {
     /// An empty queue.
-    pub fn new(_params: &Params, _env: &Env) -> Self {
-        DropTail
+    pub fn new(params: &Params, _env: &Env) -> Self {
+        DropTail { limit: params.limit, packets: VecDeque::new(), backlog: Backlog::default() }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
         params.limit
     }
-    /// What the engine can do by itself.
-    pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
-        None
+    /// What the engine can do by itself: all of it.
+    pub fn fifo(params: &Params, _env: &Env) -> Option<Fifo> {
+        Some(Fifo { limit: params.limit })
     }
 }
 
 impl Qdisc for DropTail {
-    fn enqueue(&mut self, _packet: Packet, _now: Time, _drops: &mut Vec<Packet>) {
-        todo!()
+    #[inline]
+    fn enqueue(&mut self, packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
+        if self.backlog.fits(&packet, self.limit) {
+            self.backlog.add(&packet);
+            self.packets.push_back(packet);
+        } else {
+            drops.push(packet);
+        }
     }
+    #[inline]
     fn dequeue(&mut self, _now: Time) -> Option<Packet> {
-        todo!()
+        let packet = self.packets.pop_front()?;
+        self.backlog.remove(&packet);
+        Some(packet)
     }
     fn backlog(&self) -> Backlog {
-        todo!()
+        self.backlog
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::tests::{drain, enqueue, env, packet};
+
+    fn queue(limit: Limit) -> DropTail {
+        assert_eq!(DropTail::fifo(&Params { limit }, &env()), Some(Fifo { limit }));
+        DropTail::new(&Params { limit }, &env())
+    }
+
+    #[test]
+    fn the_last_place_is_used_and_the_next_packet_falls() {
+        let mut q = queue(Limit::Packets(2));
+        let fell: Vec<_> = (0..4).flat_map(|n| enqueue(&mut q, packet(0, n, 1500))).collect();
+        assert_eq!(fell, [(0, 2), (0, 3)]);
+        assert_eq!(q.backlog(), Backlog { packets: 2, bytes: 3000 });
+        assert_eq!(drain(&mut q), [(0, 0), (0, 1)]);
+    }
+
+    #[test]
+    fn a_small_packet_may_fit_where_a_large_one_does_not() {
+        let mut q = queue(Limit::Bytes(3000));
+        let sizes = [1500, 1460, 41, 40, 1];
+        let fell: Vec<_> = sizes.iter().zip(0..).flat_map(|(size, n)| enqueue(&mut q, packet(0, n, *size))).collect();
+        assert_eq!(fell, [(0, 2), (0, 4)]);
+        assert_eq!(drain(&mut q), [(0, 0), (0, 1), (0, 3)]);
+    }
+
+    #[test]
+    fn without_a_limit_nothing_falls() {
+        let mut q = queue(Limit::Unlimited);
+        for n in 0..1000 {
+            assert_eq!(enqueue(&mut q, packet(0, n, 1500)), []);
+        }
+        assert_eq!(drain(&mut q), (0..1000).map(|n| (0, n)).collect::<Vec<_>>());
     }
 }

@@ -4,7 +4,8 @@
 //! arrived by then. Limits count waiting packets and exclude the one in transmission. A packet that finds its port idle starts at
 //! once and never passes through its discipline.
 
-use base::{Limit, Rate, Time};
+use base::params::Problem;
+use base::{Bytes, Limit, Rate, Time};
 use proto::Packet;
 
 /// A queue discipline: the machine of one port.
@@ -37,6 +38,15 @@ impl Backlog {
         self.packets -= 1;
         self.bytes -= u64::from(packet.wire_len);
     }
+    /// Whether `packet` can be counted in without exceeding `limit`.
+    #[inline]
+    pub fn fits(&self, packet: &Packet, limit: Limit) -> bool {
+        match limit {
+            Limit::Packets(n) => self.packets < n,
+            Limit::Bytes(n) => self.bytes + u64::from(packet.wire_len) <= n,
+            Limit::Unlimited => true,
+        }
+    }
     /// Whether what waits is more than `limit`.
     pub fn exceeds(&self, limit: Limit) -> bool {
         match limit {
@@ -56,6 +66,22 @@ pub struct Env {
     pub mtu_bytes: u16,
     /// The port is a host's NIC: its queue has no limit of its own unless the scenario gives one.
     pub host_port: bool,
+}
+
+/// The problem with a `limit` that never admits a full packet, if it is one.
+fn check_limit(limit: Limit, env: &Env) -> Vec<Problem> {
+    let mtu = Bytes(u64::from(env.mtu_bytes));
+    let too_small = match limit {
+        Limit::Packets(n) => n == 0,
+        Limit::Bytes(n) => n < mtu.0,
+        Limit::Unlimited => false,
+    };
+    let problem = || Problem {
+        key: "limit",
+        message: format!("`{limit}` holds no packet of {mtu}: none could ever wait"),
+        hint: format!("write at least `1pkt` or `{mtu}`"),
+    };
+    too_small.then(problem).into_iter().collect()
 }
 
 /// A first-in first-out queue whose occupancy the engine's link record computes by itself, so that the discipline has no code on
@@ -83,5 +109,68 @@ base::registry! {
         fn fifo -> Option<Fifo>;
         /// What may wait.
         fn limit -> Limit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::FlowId;
+    use base::params::{Params, Reader};
+    use proto::Kind;
+
+    /// The environment of a 1 Gb/s switch port.
+    pub(super) fn env() -> Env {
+        Env { rate: Rate::from_gbps(1), mtu_bytes: 1500, host_port: false }
+    }
+
+    /// A packet of `flow`, told apart by its offset.
+    pub(super) fn packet(flow: u32, offset: u64, wire_len: u16) -> Packet {
+        Packet { offset, ..Packet::new(FlowId(flow), Kind::DATA, wire_len) }
+    }
+
+    /// (flow, offset) of each.
+    pub(super) fn names(packets: &[Packet]) -> Vec<(u32, u64)> {
+        packets.iter().map(|p| (p.flow.0, p.offset)).collect()
+    }
+
+    /// Puts a packet in and returns who falls.
+    pub(super) fn enqueue(queue: &mut impl Qdisc, packet: Packet) -> Vec<(u32, u64)> {
+        let mut drops = Vec::new();
+        queue.enqueue(packet, Time::ZERO, &mut drops);
+        names(&drops)
+    }
+
+    /// Takes out all that waits.
+    pub(super) fn drain(queue: &mut impl Qdisc) -> Vec<(u32, u64)> {
+        let all: Vec<Packet> = std::iter::from_fn(|| queue.dequeue(Time::ZERO)).collect();
+        assert_eq!(queue.backlog(), Backlog::default());
+        names(&all)
+    }
+
+    struct LimitOf(&'static str);
+    impl Reader for LimitOf {
+        fn get(&mut self, key: &'static str) -> Option<base::params::Raw> {
+            (key == "limit").then(|| base::params::Raw::Str(self.0.to_owned()))
+        }
+        fn fail(&mut self, key: &'static str, message: String) {
+            panic!("{key}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_limit_below_one_packet_is_a_problem() {
+        for (text, problems) in [("0pkt", 1), ("1pkt", 0), ("1499B", 1), ("1500B", 0), ("unlimited", 0)] {
+            let all = [
+                droptail::check(&droptail::Params::read(&mut LimitOf(text)), &env()),
+                strict::check(&strict::Params::read(&mut LimitOf(text)), &env()),
+                pfabric::check(&pfabric::Params::read(&mut LimitOf(text)), &env()),
+            ];
+            for found in all {
+                assert_eq!(found.len(), problems, "{text}: {found:?}");
+            }
+        }
+        let message = &droptail::check(&droptail::Params::read(&mut LimitOf("1499B")), &env())[0].message;
+        assert_eq!(message, "`1499B` holds no packet of 1500B: none could ever wait");
     }
 }

@@ -1,9 +1,20 @@
-//! pFabric queue.
+//! pFabric queue: the smallest priority number is served, by the oldest packet of its flow; the largest is dropped.
+//!
+//! Source: Alizadeh et al., "pFabric: Minimal Near-Optimal Datacenter Transport", SIGCOMM 2013, section 4.2.
+//!
+//! | parameter | default | from |
+//! |---|---|---|
+//! | `limit` | 100 packets | MERP section 6.1; pFabric itself: two bandwidth-delay products |
+//!
+//! Assumed:
+//! - Among equal numbers the last-arrived is dropped, the arriving packet included, and the first-arrived is served.
+//! - With a limit in bytes as many packets fall as it takes.
+//! - A flow is told by its id alone: on shortest paths its two directions never share a port.
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
-use base::{Limit, Time};
+use base::{Limit, Slab, Time};
 use proto::Packet;
 
 /// What `list` and `check` know of it.
@@ -22,36 +33,185 @@ base::params! {
 }
 
 /// Problems that show only against the network.
-pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
-    Vec::new()
+pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
+    super::check_limit(params.limit, env)
 }
 
-/// Packets that wait.
-pub struct Pfabric;
+/// Packets that wait. Ranks, flows and places stand in three arrays in order of arrival, so that a search reads a few hundred
+/// contiguous bytes and a removal moves no packet.
+pub struct Pfabric {
+    limit: Limit,
+    ranks: Vec<u32>,
+    flows: Vec<u32>,
+    places: Vec<u32>,
+    packets: Slab<Packet>,
+    backlog: Backlog,
+}
 
 impl Pfabric {
     /// An empty queue.
-    pub fn new(_params: &Params, _env: &Env) -> Self {
-        Pfabric
+    pub fn new(params: &Params, _env: &Env) -> Self {
+        let (ranks, flows, places) = (Vec::new(), Vec::new(), Vec::new());
+        Pfabric { limit: params.limit, ranks, flows, places, packets: Slab::default(), backlog: Backlog::default() }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
         params.limit
     }
-    /// What the engine can do by itself.
+    /// What the engine can do by itself: nothing.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
         None
+    }
+
+    /// Takes out the packet that arrived as number `at` of those that wait.
+    #[inline]
+    fn take(&mut self, at: usize) -> Packet {
+        self.ranks.remove(at);
+        self.flows.remove(at);
+        let place = self.places.remove(at);
+        let packet = *self.packets.get(place);
+        self.packets.remove(place);
+        self.backlog.remove(&packet);
+        packet
+    }
+    /// The last-arrived packet of the largest number.
+    #[inline]
+    fn worst(&self) -> usize {
+        // A fold, unlike `max`, compiles to vector instructions.
+        let worst = self.ranks.iter().fold(0, |worst, rank| worst.max(*rank));
+        self.ranks.iter().rposition(|rank| *rank == worst).expect("a full queue has packets")
+    }
+    /// The oldest packet of the flow whose packet has the smallest number.
+    #[inline]
+    fn best(&self) -> Option<usize> {
+        let best = self.ranks.iter().fold(u32::MAX, |best, rank| best.min(*rank));
+        let first = self.ranks.iter().position(|rank| *rank == best)?;
+        let flow = self.flows[first];
+        self.flows[..=first].iter().position(|f| *f == flow)
     }
 }
 
 impl Qdisc for Pfabric {
-    fn enqueue(&mut self, _packet: Packet, _now: Time, _drops: &mut Vec<Packet>) {
-        todo!()
+    fn enqueue(&mut self, packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
+        self.backlog.add(&packet);
+        self.ranks.push(packet.rank);
+        self.flows.push(packet.flow.0);
+        self.places.push(self.packets.insert(packet));
+        while self.backlog.exceeds(self.limit) {
+            let worst = self.worst();
+            drops.push(self.take(worst));
+        }
     }
     fn dequeue(&mut self, _now: Time) -> Option<Packet> {
-        todo!()
+        self.best().map(|best| self.take(best))
     }
     fn backlog(&self) -> Backlog {
-        todo!()
+        self.backlog
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::tests::{drain, enqueue, env, names, packet};
+    use proptest::prelude::*;
+
+    const A: u32 = 0;
+    const B: u32 = 1;
+    const C: u32 = 2;
+    const D: u32 = 3;
+
+    fn queue(limit: Limit) -> Pfabric {
+        assert_eq!(Pfabric::fifo(&Params { limit }, &env()), None);
+        Pfabric::new(&Params { limit }, &env())
+    }
+
+    fn ranked(flow: u32, seq: u64, rank: u32) -> Packet {
+        Packet { rank, ..packet(flow, seq, 1500) }
+    }
+
+    /// Worked out by hand: four places, packets as (flow, number in flow, priority number).
+    #[test]
+    fn golden_full_queue() {
+        let mut q = queue(Limit::Packets(4));
+        for (flow, seq, rank) in [(A, 0, 9000), (B, 0, 3000), (A, 1, 7500), (C, 0, 20000)] {
+            assert_eq!(enqueue(&mut q, ranked(flow, seq, rank)), []);
+        }
+        assert_eq!(enqueue(&mut q, ranked(B, 1, 1500)), [(C, 0)]);
+        assert_eq!(enqueue(&mut q, ranked(D, 0, 25000)), [(D, 0)]);
+        assert_eq!(drain(&mut q), [(B, 0), (B, 1), (A, 0), (A, 1)]);
+    }
+
+    #[test]
+    fn golden_order_within_a_flow() {
+        let mut q = queue(Limit::Packets(4));
+        for (flow, seq, rank) in [(A, 0, 9000), (A, 1, 7500), (B, 0, 8000)] {
+            enqueue(&mut q, ranked(flow, seq, rank));
+        }
+        assert_eq!(drain(&mut q), [(A, 0), (A, 1), (B, 0)]);
+    }
+
+    #[test]
+    fn golden_equal_numbers() {
+        let mut q = queue(Limit::Packets(4));
+        for flow in 0..4 {
+            enqueue(&mut q, ranked(flow, 0, 7));
+        }
+        assert_eq!(enqueue(&mut q, ranked(9, 0, 7)), [(9, 0)]);
+        assert_eq!(enqueue(&mut q, ranked(9, 1, 6)), [(3, 0)]);
+        assert_eq!(drain(&mut q), [(9, 1), (0, 0), (1, 0), (2, 0)]);
+    }
+
+    #[test]
+    fn control_packets_pass_all_data_and_never_fall_for_it() {
+        let mut q = queue(Limit::Packets(2));
+        enqueue(&mut q, ranked(A, 0, 1));
+        enqueue(&mut q, ranked(A, 1, u32::MAX));
+        assert_eq!(enqueue(&mut q, ranked(B, 0, 0)), [(A, 1)]);
+        assert_eq!(drain(&mut q), [(B, 0), (A, 0)]);
+    }
+
+    #[test]
+    fn several_fall_when_bytes_need_it() {
+        let mut q = queue(Limit::Bytes(3000));
+        enqueue(&mut q, ranked(A, 0, 5));
+        enqueue(&mut q, Packet { wire_len: 1460, ..ranked(B, 0, 8) });
+        enqueue(&mut q, Packet { wire_len: 40, ..ranked(C, 0, 9) });
+        assert_eq!(q.backlog(), Backlog { packets: 3, bytes: 3000 });
+        assert_eq!(enqueue(&mut q, ranked(D, 0, 4)), [(C, 0), (B, 0)]);
+        assert_eq!(drain(&mut q), [(D, 0), (A, 0)]);
+    }
+
+    proptest! {
+        /// Against the rules word by word.
+        #[test]
+        fn is_the_rule(
+            limit in prop_oneof![(1u32..8).prop_map(Limit::Packets), (1500u64..6000).prop_map(Limit::Bytes)],
+            steps in prop::collection::vec(prop::option::weighted(0.7, (0u32..4, 0u32..6, prop_oneof![Just(40u16), Just(1500)])), 0..80),
+        ) {
+            let (mut q, mut plain) = (queue(limit), Vec::<Packet>::new());
+            for (seq, step) in steps.into_iter().enumerate() {
+                let Some((flow, rank, wire_len)) = step else {
+                    let best = plain.iter().enumerate().min_by_key(|(at, p)| (p.rank, *at)).map(|(_, p)| p.flow);
+                    let oldest = best.map(|flow| plain.remove(plain.iter().position(|p| p.flow == flow).unwrap()));
+                    prop_assert_eq!(q.dequeue(Time::ZERO), oldest);
+                    continue;
+                };
+                let new = Packet { rank, wire_len, ..packet(flow, seq as u64, 1500) };
+                plain.push(new);
+                let mut fell = Vec::new();
+                let total = |packets: &[Packet]| packets.iter().map(|p| u64::from(p.wire_len)).sum::<u64>();
+                while match limit {
+                    Limit::Packets(n) => plain.len() > n as usize,
+                    Limit::Bytes(n) => total(&plain) > n,
+                    Limit::Unlimited => false,
+                } {
+                    let worst = plain.iter().enumerate().max_by_key(|(at, p)| (p.rank, *at)).unwrap().0;
+                    fell.push(plain.remove(worst));
+                }
+                prop_assert_eq!(enqueue(&mut q, new), names(&fell));
+                prop_assert_eq!(q.backlog(), Backlog { packets: plain.len() as u32, bytes: total(&plain) });
+            }
+        }
     }
 }

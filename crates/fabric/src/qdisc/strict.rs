@@ -1,10 +1,24 @@
-//! Strict priority.
+//! Strict priority: the lowest class that has a packet is served, first in first out within a class.
+//!
+//! Source: IEEE 802.1Q, strict priority; MERP section 4.3.1 for the eviction.
+//!
+//! | parameter | default | from |
+//! |---|---|---|
+//! | `classes` | 8 | common switches |
+//! | `limit` | 100 packets, all classes together | MERP section 6.1 |
+//! | `evict` | `arriving` | common switches |
+//!
+//! Assumed:
+//! - A packet whose `prio` is beyond the last class belongs to the last class.
+//! - With `worst_class` the arriving packet competes: a full queue never gives up a packet for one of the same or a worse class.
+//! - With a limit in bytes as many packets fall as it takes, each time the last-arrived packet of the worst class.
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Limit, Time};
 use proto::Packet;
+use std::collections::VecDeque;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -36,36 +50,172 @@ base::params! {
 }
 
 /// Problems that show only against the network.
-pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
-    Vec::new()
+pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
+    super::check_limit(params.limit, env)
 }
 
 /// Packets that wait.
-pub struct Strict;
+pub struct Strict {
+    limit: Limit,
+    evict: Evict,
+    classes: Vec<VecDeque<Packet>>,
+    // Bit `i` is set when class `i` has packets.
+    occupied: u64,
+    backlog: Backlog,
+}
 
 impl Strict {
     /// An empty queue.
-    pub fn new(_params: &Params, _env: &Env) -> Self {
-        Strict
+    pub fn new(params: &Params, _env: &Env) -> Self {
+        let classes = (0..params.classes).map(|_| VecDeque::new()).collect();
+        Strict { limit: params.limit, evict: params.evict, classes, occupied: 0, backlog: Backlog::default() }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
         params.limit
     }
-    /// What the engine can do by itself.
-    pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
-        None
+    /// What the engine can do by itself: one class, of which the arriving packet is always the last.
+    pub fn fifo(params: &Params, _env: &Env) -> Option<Fifo> {
+        (params.classes == 1).then_some(Fifo { limit: params.limit })
+    }
+
+    fn push(&mut self, packet: Packet) {
+        let class = usize::from(packet.prio).min(self.classes.len() - 1);
+        self.backlog.add(&packet);
+        self.occupied |= 1 << class;
+        self.classes[class].push_back(packet);
+    }
+    /// Takes out the last-arrived packet of the worst class.
+    fn pop_worst(&mut self) -> Packet {
+        let class = 63 - self.occupied.leading_zeros() as usize;
+        let packet = self.classes[class].pop_back().expect("its bit is set");
+        self.taken(class, &packet);
+        packet
+    }
+    #[inline]
+    fn taken(&mut self, class: usize, packet: &Packet) {
+        self.backlog.remove(packet);
+        if self.classes[class].is_empty() {
+            self.occupied &= !(1 << class);
+        }
     }
 }
 
 impl Qdisc for Strict {
-    fn enqueue(&mut self, _packet: Packet, _now: Time, _drops: &mut Vec<Packet>) {
-        todo!()
+    #[inline]
+    fn enqueue(&mut self, packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
+        if self.backlog.fits(&packet, self.limit) {
+            return self.push(packet);
+        }
+        if self.evict == Evict::Arriving {
+            return drops.push(packet);
+        }
+        self.push(packet);
+        while self.backlog.exceeds(self.limit) {
+            drops.push(self.pop_worst());
+        }
     }
+    #[inline]
     fn dequeue(&mut self, _now: Time) -> Option<Packet> {
-        todo!()
+        if self.occupied == 0 {
+            return None;
+        }
+        let class = self.occupied.trailing_zeros() as usize;
+        let packet = self.classes[class].pop_front()?;
+        self.taken(class, &packet);
+        Some(packet)
     }
     fn backlog(&self) -> Backlog {
-        todo!()
+        self.backlog
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::tests::{drain, enqueue, env, packet};
+    use base::params::Params as _;
+
+    fn queue(classes: u32, limit: Limit, evict: Evict) -> Strict {
+        Strict::new(&Params { classes, limit, evict }, &env())
+    }
+
+    /// Packet `n` of class `prio`; its flow shows the class.
+    fn of(prio: u8, n: u64, wire_len: u16) -> Packet {
+        Packet { prio, ..packet(u32::from(prio), n, wire_len) }
+    }
+
+    #[test]
+    fn lower_classes_go_first_and_order_within_one_is_kept() {
+        let mut q = queue(4, Limit::Unlimited, Evict::Arriving);
+        for (n, prio) in [2, 0, 3, 2, 1, 0].into_iter().enumerate() {
+            enqueue(&mut q, of(prio, n as u64, 1500));
+        }
+        assert_eq!(q.backlog(), Backlog { packets: 6, bytes: 9000 });
+        assert_eq!(drain(&mut q), [(0, 1), (0, 5), (1, 4), (2, 0), (2, 3), (3, 2)]);
+    }
+
+    #[test]
+    fn a_class_beyond_the_last_is_the_last() {
+        let mut q = queue(2, Limit::Unlimited, Evict::Arriving);
+        for (n, prio) in [9, 1, 255, 0].into_iter().enumerate() {
+            enqueue(&mut q, of(prio, n as u64, 40));
+        }
+        assert_eq!(drain(&mut q), [(0, 3), (9, 0), (1, 1), (255, 2)]);
+        let mut most = queue(64, Limit::Unlimited, Evict::Arriving);
+        for prio in [63, 64, 62] {
+            enqueue(&mut most, of(prio, 0, 40));
+        }
+        assert_eq!(drain(&mut most), [(62, 0), (63, 0), (64, 0)]);
+    }
+
+    #[test]
+    fn the_arriving_packet_falls_whatever_its_class() {
+        let mut q = queue(4, Limit::Packets(2), Evict::Arriving);
+        enqueue(&mut q, of(3, 0, 1500));
+        enqueue(&mut q, of(3, 1, 1500));
+        assert_eq!(enqueue(&mut q, of(0, 2, 40)), [(0, 2)]);
+        assert_eq!(drain(&mut q), [(3, 0), (3, 1)]);
+    }
+
+    #[test]
+    fn the_last_arrived_of_the_worst_class_falls() {
+        let mut q = queue(4, Limit::Packets(3), Evict::WorstClass);
+        for (n, prio) in [3, 1, 3].into_iter().enumerate() {
+            enqueue(&mut q, of(prio, n as u64, 1500));
+        }
+        assert_eq!(enqueue(&mut q, of(0, 3, 1500)), [(3, 2)]);
+        // Of the same class as the worst, and worse: itself.
+        assert_eq!(enqueue(&mut q, of(3, 4, 1500)), [(3, 4)]);
+        assert_eq!(enqueue(&mut q, of(1, 5, 1500)), [(3, 0)]);
+        assert_eq!(enqueue(&mut q, of(2, 6, 1500)), [(2, 6)]);
+        assert_eq!(enqueue(&mut q, of(1, 7, 1500)), [(1, 7)]);
+        assert_eq!(drain(&mut q), [(0, 3), (1, 1), (1, 5)]);
+    }
+
+    #[test]
+    fn several_fall_when_bytes_need_it() {
+        let mut q = queue(4, Limit::Bytes(3100), Evict::WorstClass);
+        for (n, (prio, len)) in [(1, 1500), (3, 1400), (3, 40), (2, 40)].into_iter().enumerate() {
+            assert_eq!(enqueue(&mut q, of(prio, n as u64, len)), []);
+        }
+        assert_eq!(enqueue(&mut q, of(0, 4, 1500)), [(3, 2), (3, 1)]);
+        assert_eq!(q.backlog(), Backlog { packets: 3, bytes: 3040 });
+        // No room even without all of class 2: the arriving packet of class 1 is then the worst.
+        assert_eq!(enqueue(&mut q, of(1, 5, 1500)), [(2, 3), (1, 5)]);
+        assert_eq!(drain(&mut q), [(0, 4), (1, 0)]);
+    }
+
+    #[test]
+    fn one_class_is_a_fifo() {
+        let plain = Params::defaults();
+        assert_eq!(Strict::fifo(&plain, &env()), None);
+        for evict in [Evict::Arriving, Evict::WorstClass] {
+            let limit = Limit::Packets(2);
+            assert_eq!(Strict::fifo(&Params { classes: 1, limit, evict }, &env()), Some(Fifo { limit }));
+            let mut q = queue(1, limit, evict);
+            let fell: Vec<_> = (0..4).flat_map(|n| enqueue(&mut q, of(n as u8, n, 1500))).collect();
+            assert_eq!((fell, drain(&mut q)), (vec![(2, 2), (3, 3)], vec![(0, 0), (1, 1)]));
+        }
     }
 }

@@ -4,8 +4,8 @@
 //! TPDS 28(11), 2017, section 3 and Table 2 (packets), 4.1 (sender), 4.2 (receiver).
 //!
 //! Model: flow sizes are known at the start, in wire bytes (payload and one header per packet), as in the paper. There is no window:
-//! what is in flight is bounded by the granted rate alone. Packets without payload but DET leave a host before waiting DATA. The scheduler for flows that overflow a port's table (section 4.4) is left
-//! out: tables have no limit.
+//! what is in flight is bounded by the granted rate alone. Packets without payload but DET leave a host before waiting DATA. The
+//! scheduler for flows that overflow a port's table (section 4.4) is left out: tables have no limit.
 //!
 //! Assumed:
 //! - Only DATA carries payload; DET packets have `det_size`, all others the size of a header.
@@ -29,7 +29,7 @@
 //!   with a SYN, at most one per RTO. Without it the flow would probe for ever.
 //! - BOOST and DETACK carry the same fields; duplicates and packets of unknown flows are acknowledged like any other.
 //!
-//! Deviates: nothing else known.
+//! Deviates: nowhere from what the paper states; section 4.1 says nothing of the moment of the first probe (see Assumed).
 
 use super::{Cx, Env, Transport};
 use crate::flow::{Flow, FlowStats, Sample};

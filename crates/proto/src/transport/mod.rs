@@ -96,10 +96,10 @@ impl<'a> Cx<'a> {
     pub fn flow(&self, flow: FlowId) -> &'a Flow {
         &self.flows[flow.index()]
     }
-    /// Sets the deadline of a timer of `flow`; an earlier setting is replaced.
+    /// Sets the deadline of a timer of `flow`; an earlier setting is replaced. A deadline that has passed is due now.
     #[inline]
     pub fn arm(&mut self, flow: FlowId, kind: u8, at: Time) {
-        self.io.timers.arm(TimerKey { kind, flow }, at);
+        self.io.timers.arm(TimerKey { kind, flow }, at.max(self.now));
     }
     /// Takes a deadline away.
     #[inline]

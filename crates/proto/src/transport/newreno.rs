@@ -58,7 +58,7 @@ base::params! {
         /// Initial window in segments; `auto`: 2, 3 or 4 by segment size.
         init_window: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_000_000), "RFC 5681 section 3.1: 3 for 1460-byte segments; RFC 6928: 10";
         /// Largest window in segments, as a receiver would announce it; `auto`: no limit.
-        max_cwnd: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(100_000_000), "flowloom, see Assumed: no receive window";
+        max_cwnd: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(100_000_000), "no receive window in the model";
         /// Open every connection with a SYN and a SYNACK.
         handshake: bool = "true", "RFC 9293";
         /// In-order segments per ACK: 1 or 2.

@@ -51,7 +51,7 @@ pub fn table(name: &str, rows: &[(u32, u32, u64, u64)]) -> String {
     }
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.csv"));
     std::fs::write(&path, text).expect("the test folder is writable");
-    format!("[workload.flows]\nkind = 'table'\nfile = '{name}.csv'\n")
+    format!("[workload.flows]\nkind = 'table'\npath = '{name}.csv'\n")
 }
 
 /// The `n`th random scenario, and whether its buffers are deep enough that every flow must finish well before the end.
@@ -86,7 +86,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let low_water = pick(&["3KB", "0B", "unlimited"]);
     let workload = match kind.as_str() {
         "poisson" => format!("[workload.web]\nkind = 'poisson'\nflows = 40\nload = {load}\n{size}\n"),
-        "incast" => "[workload.burst]\nkind = 'incast'\nsenders = 3\nsize = '40KB'\nreceiver = 0\n".to_owned(),
+        "incast" => "[workload.burst]\nkind = 'incast'\nsenders = 3\nsize = '40KB'\nreceiver = 'h0'\n".to_owned(),
         _ => {
             // Ties everywhere: everyone starts at once.
             let rows: Vec<_> = (0..30)

@@ -301,3 +301,6 @@ impl<C: Congestion> Transport for Tcp<C> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -159,10 +159,12 @@ mod tests {
         // Part of the gap is filled, then all of it.
         assert_eq!(acks(r.packet(segment(1))), [(3, 2)]);
         assert_eq!(acks(r.packet(segment(3))), [(5, 4)]);
-        // A duplicate, then order again.
-        assert_eq!(acks(r.packet(segment(3))), [(5, 4)]);
-        assert_eq!(acks(r.packet(segment(5))), []);
-        assert_eq!(acks(r.packet(segment(6))), [(7, 6)]);
+        // Part of a gap, up to no held segment.
+        r.packet(segment(9));
+        assert_eq!(acks(r.packet(segment(5))), [(6, 6)]);
+        // A duplicate, then the rest.
+        assert_eq!(acks(r.packet(segment(3))), [(6, 4)]);
+        assert_eq!(acks(r.packet(segment(6))), [(7, 7)]);
     }
 
     #[test]
@@ -177,5 +179,9 @@ mod tests {
         assert_eq!(acks(r.packet(segment(3))), [(10, 4)]);
         assert!(r.machine.receivers.flows.is_empty());
         assert_eq!(r.table.unfinished(), 0);
+        // In order, without a partner.
+        let mut r = receiver(2);
+        r.flows[0].size_bytes = SMSS;
+        assert_eq!(acks(r.packet(segment(0))), [(1, 1)]);
     }
 }

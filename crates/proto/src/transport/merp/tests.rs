@@ -267,6 +267,38 @@ fn three_timeouts_without_an_ack_ask_for_another_path() {
 }
 
 #[test]
+fn an_ack_ends_the_row_of_timeouts() {
+    let mut s = host(&[1460 * 2]);
+    opened(&mut s, FULL);
+    let mut sent = s.advance(at_us(3_500));
+    assert_eq!(s.machine.flows.get(FlowId(0)).unwrap().silent, 2);
+    let first = sent.iter().position(|p| p.offset == 0).map(|i| sent.remove(i)).unwrap();
+    answer(&mut s, &first, Kind::ACK, FULL);
+    assert_eq!(s.machine.flows.get(FlowId(0)).unwrap().silent, 0);
+    assert!(s.advance(at_us(9_000)).iter().all(|p| p.kind == Kind::DATA));
+}
+
+#[test]
+fn a_packet_that_waits_for_the_nic_obeys_a_lower_rate_granted_meanwhile() {
+    let mut s = host(&[146_000]);
+    let first = opened(&mut s, FULL).remove(0);
+    // The second packet is due, but the NIC is busy and does not poll; then the first one's ACK grants 0.81 Gb/s.
+    let mut rng = base::Rng::stream(1, "nic", &[]);
+    let mut ack = Packet::new(FlowId(0), Kind::ACK, 40);
+    let body = Answer { asr_bps: 810_000_000, theta_bps: THETA, tx_time_ps: first.sent_at.ps(), ..Answer::default() };
+    ack.set_ext(body, &mut s.ext);
+    let now = at_us(113);
+    let mut cx =
+        Cx { now, host: base::HostId(0), flows: &s.flows, ext: &mut s.ext, rng: &mut rng, io: &mut s.io, table: &mut s.table };
+    let due = cx.io.timers.pop_due(now).expect("the second packet is due");
+    s.machine.on_timer(due, &mut cx);
+    s.machine.on_packet(&ack, &mut cx);
+    assert_eq!(s.machine.poll_transmit(&mut cx), None);
+    // 1500 B at 0.81 Gb/s: 14.814815 us after the first.
+    assert_eq!(s.advance(at_us(120))[0].sent_at, Time(114_814_815));
+}
+
+#[test]
 fn a_flow_that_a_port_does_not_know_is_opened_again_once_per_rto() {
     let mut s = host(&[14_600]);
     let det = opened(&mut s, SLOW).remove(0);

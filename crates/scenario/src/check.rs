@@ -1,0 +1,227 @@
+//! Rules between sections: what parts need of each other, and what only the network can tell.
+
+use crate::diag::Item;
+use crate::merge::PARTS;
+use crate::part::{Part, listed};
+use crate::read::{Built, Draft, MAX_POINTS, Reading, Section, Variant, limit_of};
+use crate::spec::System;
+use crate::topology::Size;
+use crate::tree::Table;
+use crate::workload::size::Packets;
+use crate::workload::{self, Workload};
+use base::registry::Needs;
+use base::{Limit, LinkId, Rate, Time};
+use fabric::net::{HOST_TIER, Net};
+
+/// Memory that a run may need by our estimate: 16 GB.
+const MAX_BYTES: u64 = 16_000_000_000;
+/// What the estimate counts for a flow: its metadata, its record, its state at both ends, its row of the results.
+const FLOW_BYTES: u64 = 640;
+
+/// Memory that a network needs: hosts, links in both directions, next hops between switches.
+pub(crate) fn memory_of(size: Size) -> u64 {
+    let tables = size.switches.saturating_mul(size.switches).saturating_mul(32);
+    let links = size.cables.saturating_mul(2 * 1024);
+    size.hosts.saturating_mul(4096).saturating_add(links).saturating_add(tables)
+}
+
+/// A network that would not fit, alone or with those of the same sweep.
+pub(crate) fn too_large(part: Part<'_>, size: Size, bytes: u64) -> Option<Item> {
+    (bytes > MAX_BYTES).then(|| {
+        let Size { hosts, switches, cables } = size;
+        let counts = format!("{hosts} hosts, {switches} switches and {cables} cables");
+        let message = format!("a network of {counts} would need {} of memory", gigabytes(bytes));
+        part.problem("kind", message, "too large", format!("at most {} are allowed: take fewer nodes", gigabytes(MAX_BYTES)))
+    })
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+/// All rules between sections.
+pub(crate) fn cross(draft: &Draft, reading: &mut Reading<'_>) {
+    let mut found = Vec::new();
+    points(draft, &mut found);
+    for built in &draft.topology.variants {
+        for (index, section) in draft.workloads.iter().enumerate() {
+            for variant in &section.variants {
+                let part = Part { table: &variant.table, at: section.at, path: &section.name };
+                let env = env(draft, reading, &built.value, index);
+                found.extend(part.problems(variant.value.check(&env)));
+            }
+        }
+        for section in &draft.systems {
+            for variant in &section.variants {
+                system(draft, &built.value, section, variant, &mut found);
+            }
+        }
+    }
+    memory(draft, reading, &mut found);
+    reading.problems.extend(found);
+}
+
+fn env<'a>(draft: &Draft, reading: &'a Reading<'_>, built: &'a Built, index: usize) -> workload::Env<'a> {
+    let packets = Packets { mtu: draft.head.mtu.0, header: draft.head.header.0 };
+    let end = match draft.head.end {
+        base::params::Auto::Auto => None,
+        base::params::Auto::Set(end) => Some(Time(end.0)),
+    };
+    workload::Env { net: &built.net, packets, end, files: reading.files, index: index as u64 }
+}
+
+/// How many points there are.
+fn points(draft: &Draft, found: &mut Vec<Item>) {
+    let shared =
+        draft.workloads.iter().fold(draft.topology.variants.len() as u64, |n, w| n.saturating_mul(w.variants.len() as u64));
+    let systems: u64 = draft.systems.iter().map(|s| s.variants.len() as u64).sum();
+    let points = shared.saturating_mul(systems).saturating_mul(draft.seeds.len() as u64);
+    if points > MAX_POINTS {
+        let message = format!("the scenario has {points} points, at most {MAX_POINTS} are allowed");
+        let hint = "points are systems x swept values x seeds: take shorter lists, or several scenarios";
+        found.push(Item::new(draft.topology.at, message, "too many", hint));
+    }
+}
+
+/// Flows and network together must fit into memory.
+fn memory(draft: &Draft, reading: &Reading<'_>, found: &mut Vec<Item>) {
+    let Some(built) = draft.topology.variants.first() else { return };
+    let mut total = 0u64;
+    for (index, section) in draft.workloads.iter().enumerate() {
+        let flows = |v: &Variant<workload::AnyParams>| v.value.build(&env(draft, reading, &built.value, index)).flows();
+        let most = section.variants.iter().map(flows).max().unwrap_or(0);
+        total = total.saturating_add(most);
+        let bytes = total.saturating_mul(FLOW_BYTES);
+        if bytes > MAX_BYTES || total > u64::from(u32::MAX) {
+            let message = format!("`{}`: {total} flows would need {} of memory", section.name, gigabytes(bytes));
+            let hint = format!("at most {} are allowed: take fewer flows", gigabytes(MAX_BYTES));
+            found.push(Item::new(section.at, message, "too many flows", hint));
+            return;
+        }
+    }
+}
+
+/// One system on one network.
+fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Variant<System>, found: &mut Vec<Item>) {
+    let empty = Table::default();
+    let system = &variant.value;
+    let path = format!("system.{}", section.name);
+    let whole = Part { table: &variant.table, at: section.at, path: &path };
+    let names: Vec<String> = PARTS.iter().map(|p| whole.name_of(p)).collect();
+    let sub = |i: usize| match whole.table.get(PARTS[i]) {
+        Some(e) => Part { table: e.node.table().unwrap_or(&empty), at: e.key_at, path: &names[i] },
+        None => Part { table: &empty, at: whole.at, path: &names[i] },
+    };
+    needs(system, built, &sub, found);
+
+    let net = &built.net;
+    let nic_rate = net.hosts().iter().map(|h| net.link(LinkId(net.out_base(*h))).rate).max().unwrap_or(Rate(1));
+    let mtu_bytes = draft.head.mtu.0 as u16;
+    let transport = proto::transport::Env {
+        nic_rate,
+        mtu_bytes,
+        header_bytes: draft.head.header.0 as u16,
+        max_rtt: built.max_rtt,
+        queue_limit: limit_of(&system.qdisc),
+    };
+    found.extend(sub(0).problems(system.transport.check(&transport)));
+    found.extend(sub(2).problems(system.router.check(&fabric::router::Env { nodes: net.nodes().len() as u32 })));
+    let nic_path = whole.name_of("nic.qdisc");
+    let nic_own = whole.table.get("nic").and_then(|e| e.node.table()?.get("qdisc")).and_then(|e| Some((e.key_at, e.node.table()?)));
+    let nic =
+        nic_own.map_or(Part { table: &empty, at: whole.at, path: &nic_path }, |(at, table)| Part { table, at, path: &nic_path });
+    for link in kinds_of_ports(net) {
+        let (rate, host_port) = (net.link(link).rate, net.node(net.link(link).from).tier == HOST_TIER);
+        let (part, qdisc) = if host_port { (nic, &system.nic.qdisc) } else { (sub(1), &system.qdisc) };
+        found.extend(part.problems(qdisc.check(&fabric::qdisc::Env { rate, mtu_bytes, host_port })));
+        if let Some(agent) = &system.agent {
+            let node = net.link(link).from;
+            let header_bytes = draft.head.header.0 as u16;
+            let env = fabric::agent::Env { link, node, rate, nic_rate, header_bytes, host_port };
+            found.extend(sub(3).problems(agent.check(&env)));
+        }
+    }
+    for (part, qdisc) in [(sub(1), &system.qdisc), (nic, &system.nic.qdisc)] {
+        small_buffer(part, limit_of(qdisc), mtu_bytes, found);
+    }
+    merp(system, nic_rate, &sub, found);
+}
+
+/// One link for each pair of rate and side: what a part may find wrong depends on no more.
+fn kinds_of_ports(net: &Net) -> Vec<LinkId> {
+    let key = |l: &LinkId| (net.link(*l).rate, net.node(net.link(*l).from).tier == HOST_TIER);
+    let mut seen = std::collections::BTreeSet::new();
+    (0..net.links().len() as u32).map(LinkId).filter(|l| seen.insert(key(l))).collect()
+}
+
+/// A queue that cannot hold a packet.
+fn small_buffer(part: Part<'_>, limit: Limit, mtu: u16, found: &mut Vec<Item>) {
+    let holds = match limit {
+        Limit::Packets(n) => n >= 1,
+        Limit::Bytes(n) => n >= u64::from(mtu),
+        Limit::Unlimited => true,
+    };
+    if !holds {
+        let message = format!("`{limit}` holds no packet of {mtu} bytes");
+        let hint = "limits count waiting packets, without the one in transmission: write `100pkt`, `150KB` or `unlimited`";
+        found.push(part.problem("limit", message, "smaller than a packet", hint));
+    }
+}
+
+/// What each part needs of the others.
+fn needs<'a>(system: &System, built: &Built, sub: &impl Fn(usize) -> Part<'a>, found: &mut Vec<Item>) {
+    let has = |names: &[&str], name: Option<&str>| names.is_empty() || name.is_some_and(|n| names.contains(&n));
+    let agent = system.agent.as_ref().map(fabric::agent::AnyParams::name);
+    let metas = [
+        (0, system.transport.name(), Some(system.transport.meta())),
+        (1, system.qdisc.name(), Some(system.qdisc.meta())),
+        (2, system.router.name(), Some(system.router.meta())),
+        (3, agent.unwrap_or(""), system.agent.as_ref().map(fabric::agent::AnyParams::meta)),
+    ];
+    for (i, name, meta) in metas {
+        let Some(Needs { transport, qdisc, agent: agents, reverse_path }) = meta.map(|m| m.needs) else { continue };
+        let part = sub(i);
+        let at = part.at_of("kind");
+        let mut unmet = |key: &str, noun: &str, names: &[&str], present: Option<&str>| {
+            let present = present.map_or(String::from("none"), |p| format!("`{p}`"));
+            let message = format!("`{name}` needs the {noun} {}, this system has {present}", listed(names.iter().copied()));
+            let example = names.first().copied().unwrap_or("");
+            let hint = format!("write `{key} = {{ kind = \"{example}\" }}` in this [[system]]");
+            found.push(Item::new(at, message, format!("needs {key} `{example}`"), hint));
+        };
+        if !has(transport, Some(system.transport.name())) {
+            unmet("transport", "transport", transport, Some(system.transport.name()));
+        }
+        if !has(qdisc, Some(system.qdisc.name())) {
+            unmet("qdisc", "queue discipline", qdisc, Some(system.qdisc.name()));
+        }
+        if !has(agents, agent) {
+            unmet("agent", "agent", agents, agent);
+        }
+        if reverse_path && built.several_paths && system.router.name() == "ecmp" {
+            let message = format!("`{name}` needs ACKs on the reverse of the data path, `ecmp` hashes both directions apart");
+            let hint = "take a network with one path between any two hosts, or another router";
+            found.push(Item::new(at, message, "several paths here", hint));
+        }
+    }
+}
+
+/// MERP's thresholds (section 4.4) and the two ends of its echo.
+fn merp<'a>(system: &System, nic_rate: Rate, sub: &impl Fn(usize) -> Part<'a>, found: &mut Vec<Item>) {
+    use fabric::agent::AnyParams::Merp as Ports;
+    use proto::transport::AnyParams::Merp as Hosts;
+    let (Hosts(hosts), Some(Ports(ports))) = (&system.transport, &system.agent) else { return };
+    let (theta, granted) = (hosts.theta.on(nic_rate), nic_rate.times(ports.alpha));
+    if theta >= granted {
+        let message = format!("`{}` is not below alpha * C, {granted} on links of {nic_rate}", hosts.theta);
+        let hint = "a flow sends data above `theta` and is granted alpha * C at most: write `theta = 0.8`";
+        found.push(sub(0).problem("theta", message, "no flow would ever send", hint));
+    }
+    if hosts.esr_sync != ports.esr_sync {
+        let show =
+            |part: &[(&'static str, String)]| part.iter().find(|(k, _)| *k == "esr_sync").map_or(String::new(), |(_, v)| v.clone());
+        let (here, there) = (show(&system.transport.show()), show(&system.agent.as_ref().expect("matched above").show()));
+        let message = format!("hosts have `{here}`, ports have `{there}`");
+        found.push(sub(0).problem("esr_sync", message, "must be alike", format!("write `esr_sync = \"{there}\"` in both")));
+    }
+}

@@ -1,0 +1,44 @@
+//! Scenarios: from a TOML file to a checked plan of runs.
+//!
+//! [`load`] reads the text, applies a profile and settings of the command line, checks everything against the declared parameters of
+//! every room and against each other, and expands sweeps and seeds into points. It reports all problems at once, each with its
+//! place, what is allowed and a hint. A [`RunSpec`] then is all that a run depends on; [`RunSpec::flows`] draws its flows.
+//!
+//! ```
+//! let text = r#"
+//!     seed = [1, 2]
+//!     [topology]
+//!     kind = "single_tree"
+//!     [workload.web]
+//!     kind = "poisson"
+//!     flows = 100
+//!     load = [0.2, 0.8]
+//!     [[system]]
+//!     transport = "newreno"
+//! "#;
+//! let plan = scenario::load(text, "demo.toml", ".".as_ref(), &scenario::Options::default()).unwrap();
+//! let ids: Vec<&str> = plan.points.iter().map(|p| p.id.as_str()).collect();
+//! assert_eq!(ids, ["newreno-load0.2-seed1", "newreno-load0.2-seed2", "newreno-load0.8-seed1", "newreno-load0.8-seed2"]);
+//! assert_eq!(plan.points[0].run.flows().unwrap().len(), 100);
+//! ```
+
+mod check;
+mod csv_rows;
+mod diag;
+mod files;
+mod merge;
+mod part;
+pub mod paths;
+mod plan;
+mod read;
+mod resolved;
+mod spec;
+mod sweep;
+pub mod topology;
+mod tree;
+pub mod workload;
+
+pub use diag::{Diagnostic, Diagnostics, Style};
+pub use files::Files;
+pub use plan::load;
+pub use spec::{Nic, Options, Plan, Point, RunSpec, Sample, System};

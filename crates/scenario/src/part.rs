@@ -1,0 +1,134 @@
+//! Parts of a scenario: tables that are read through declared parameters, and the problems found on the way.
+
+use crate::diag::{At, Item};
+use crate::tree::{Table, Value};
+use base::params::{Field, Problem, Raw, Reader, nearest};
+use base::registry::Entry;
+
+/// A table of the scenario with its name in messages and the place of its header.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'a> {
+    pub table: &'a Table,
+    pub at: At,
+    /// `workload.web`, `system.MERP.agent`: what `--set` would call it.
+    pub path: &'a str,
+}
+
+impl<'a> Part<'a> {
+    /// The place of a key's value, or of the part where the key is not given.
+    pub fn at_of(&self, key: &str) -> At {
+        self.table.get(key).map_or(self.at, |e| e.node.at)
+    }
+    /// The name of one of its keys.
+    pub fn name_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+    /// A problem with the value of a key.
+    pub fn problem(&self, key: &str, message: impl std::fmt::Display, label: impl Into<String>, hint: impl Into<String>) -> Item {
+        Item::new(self.at_of(key), format!("`{}`: {message}", self.name_of(key)), label, hint)
+    }
+    /// Problems that an entry found against the network.
+    pub fn problems(&self, found: Vec<Problem>) -> impl Iterator<Item = Item> {
+        found.into_iter().map(|p| self.problem(p.key, p.message, format!("`{}`", p.key), p.hint))
+    }
+    /// Reports every key that is neither a parameter nor among `others`.
+    pub fn refuse_unknown(&self, fields: &[Field], others: &[&str], out: &mut Vec<Item>) {
+        let names: Vec<&str> = others.iter().copied().chain(fields.iter().map(|f| f.name)).collect();
+        for entry in self.table.entries.iter().filter(|e| !names.contains(&e.key.as_str())) {
+            let whole = if self.path.is_empty() { "the scenario".to_owned() } else { format!("[{}]", self.path) };
+            let (label, start) = match nearest(&entry.key, names.iter().copied()) {
+                Some(near) => (format!("did you mean `{near}`?"), format!("write `{near}`; ")),
+                None => ("not a key of this table".to_owned(), String::new()),
+            };
+            let hint = format!("{start}allowed here: {}", listed(names.iter().copied()));
+            out.push(Item::new(entry.key_at, format!("unknown key `{}` in {whole}", entry.key), label, hint));
+        }
+    }
+}
+
+/// Reads parameters from a part.
+pub(crate) struct PartReader<'a> {
+    pub part: Part<'a>,
+    pub fields: &'a [Field],
+    pub problems: &'a mut Vec<Item>,
+    /// A value to take where the key is not given.
+    pub instead: Option<(&'static str, Raw)>,
+}
+
+impl Reader for PartReader<'_> {
+    fn get(&mut self, key: &'static str) -> Option<Raw> {
+        let given = self.part.table.get(key).map(|e| e.node.raw());
+        given.or_else(|| self.instead.as_ref().filter(|(k, _)| *k == key).map(|(_, raw)| raw.clone()))
+    }
+    fn fail(&mut self, key: &'static str, message: String) {
+        let field = self.fields.iter().find(|f| f.name == key);
+        let expects = field.map_or(String::new(), |f| (f.expects)());
+        match self.part.table.get(key) {
+            Some(_) => {
+                let default = field.map_or("", |f| f.default);
+                let otherwise = if default.is_empty() { String::new() } else { format!("; the default is `{default}`") };
+                let about = field.map_or("", |f| f.about.trim());
+                let hint = format!("`{key}` is {expects}{otherwise}. {about}");
+                self.problems.push(self.part.problem(key, message, format!("must be {expects}"), hint));
+            }
+            None => {
+                let message = format!("`{}` is missing", self.part.name_of(key));
+                let about = field.map_or("", |f| f.about.trim());
+                let item = Item::new(self.part.at, message, format!("needs `{key}`"), format!("add `{key}`: {expects}. {about}"));
+                self.problems.push(item.absent());
+            }
+        }
+    }
+}
+
+/// A room as the scenario sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    /// What an entry is called: "queue discipline".
+    pub noun: &'static str,
+    pub entries: &'static [Entry],
+    /// The kind where none is given.
+    pub default: Option<&'static str>,
+}
+
+impl Room {
+    /// The kind of a part, when it names an entry of the room.
+    pub fn kind(&self, part: Part<'_>, problems: &mut Vec<Item>) -> Option<&'static Entry> {
+        let names = || self.entries.iter().map(|e| e.name);
+        let (at, name) = match (part.table.get("kind"), self.default) {
+            (Some(entry), _) => match &entry.node.value {
+                Value::Scalar(Raw::Str(name)) => (entry.node.at, name.as_str()),
+                Value::List(_) => {
+                    let hint = "a list sweeps a parameter; for several kinds write one [[system]] or one scenario each";
+                    problems.push(part.problem("kind", "cannot be swept", format!("one of {}", listed(names())), hint));
+                    return None;
+                }
+                _ => {
+                    let hint = format!("the kinds are {}", listed(names()));
+                    problems.push(part.problem("kind", "is not a text in quotes", format!("one of {}", listed(names())), hint));
+                    return None;
+                }
+            },
+            (None, Some(default)) => (part.at, default),
+            (None, None) => {
+                let hint = format!("add `kind = \"...\"`: one of {}", listed(names()));
+                problems.push(Item::new(part.at, format!("`{}` is missing", part.name_of("kind")), "needs `kind`", hint).absent());
+                return None;
+            }
+        };
+        let found = self.entries.iter().find(|e| e.name == name);
+        if found.is_none() {
+            let near = nearest(name, names());
+            let label = near.map_or("unknown".to_owned(), |n| format!("did you mean `{n}`?"));
+            let start = near.map_or(String::new(), |n| format!("write `{n}`; "));
+            let hint = format!("{start}the kinds are {}", listed(names()));
+            problems.push(Item::new(at, format!("unknown {} `{name}`", self.noun), label, hint));
+        }
+        found
+    }
+}
+
+/// `a`, `b`, `c`
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    names.into_iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,210 @@
+//! What a checked scenario is: a plan of points, and of each point all that its run depends on.
+
+use crate::files::Files;
+use crate::paths::Paths;
+use crate::resolved;
+use crate::topology;
+use crate::workload::size::Packets;
+use crate::workload::{self, Workload};
+use base::{Dur, FlowId, Rate, Streams, Time};
+use fabric::net::Net;
+use proto::Flow;
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What the command line adds to a file.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Settings as (dotted key, value): `("workload.web.load", "0.8")`, `("system.MERP.agent.alpha", "[0.9, 0.99]")`.
+    pub set: Vec<(String, String)>,
+    /// Seeds instead of those of the file.
+    pub seeds: Option<Vec<u64>>,
+    /// A profile of the file.
+    pub profile: Option<String>,
+}
+
+/// A checked scenario with its sweeps expanded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Its name: a plain file name.
+    pub name: String,
+    /// One run each: systems by swept values by seeds, the seed fastest.
+    pub points: Vec<Point>,
+    /// The swept keys in order: `topology.rate`, `workload.web.load`, `system.agent.alpha`.
+    pub sweep_keys: Vec<String>,
+    /// The systems' labels in order.
+    pub labels: Vec<String>,
+    pub(crate) resolved: String,
+}
+
+/// One run of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Its folder: unique in the plan, of `a-z`, `0-9`, `.`, `-` and `_` only.
+    pub id: String,
+    /// Its system.
+    pub label: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Its values of the swept keys that concern its system, as (key, value).
+    pub swept: Vec<(String, String)>,
+    /// What it runs.
+    pub run: RunSpec,
+}
+
+/// All that a run depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSpec {
+    /// The network.
+    pub net: Arc<Net>,
+    /// What it was built from.
+    pub topology: topology::AnyParams,
+    /// Largest packet on the wire, headers included.
+    pub mtu_bytes: u16,
+    /// Header of every packet; also the size of a packet without payload.
+    pub header_bytes: u16,
+    /// Latest end of the run; without it a run ends when all flows are finished and closed.
+    pub end: Option<Time>,
+    /// The seed of all its random streams.
+    pub seed: u64,
+    /// What is under test.
+    pub system: System,
+    /// The workloads by name.
+    pub workloads: Vec<(String, workload::AnyParams)>,
+    /// Time series, if wanted.
+    pub sample: Option<Sample>,
+    /// Longest unloaded round trip between two hosts: a full packet out, a bare header back.
+    pub max_rtt: Dur,
+    /// The files that the scenario names.
+    pub files: Arc<Files>,
+}
+
+/// One curve: what runs on hosts and in switches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct System {
+    /// Its name in tables and figures.
+    pub label: String,
+    /// On hosts.
+    pub transport: proto::transport::AnyParams,
+    /// At every switch port.
+    pub qdisc: fabric::qdisc::AnyParams,
+    /// At every host port.
+    pub nic: Nic,
+    /// Which of several next hops a flow takes.
+    pub router: fabric::router::AnyParams,
+    /// At every port, beside the queue.
+    pub agent: Option<fabric::agent::AnyParams>,
+}
+
+/// A host's port.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nic {
+    /// What holds the packets that wait.
+    pub qdisc: fabric::qdisc::AnyParams,
+    /// The transport is asked for more while no more than this waits; `None`: always.
+    pub low_water_bytes: Option<u64>,
+}
+
+/// Time series to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// From one sample to the next.
+    pub interval: Dur,
+    /// Queue and utilisation of every port.
+    pub ports: bool,
+    /// Rate and window of every open flow.
+    pub flows: bool,
+    /// Every packet.
+    pub packets: bool,
+}
+
+impl Plan {
+    /// The whole plan as TOML, every default written out, with who set what beside each line. Reads back as the same plan.
+    pub fn resolved(&self) -> &str {
+        &self.resolved
+    }
+}
+
+impl Point {
+    /// The point alone as TOML: no comments, no lists, and a line for each file that it reads.
+    pub fn resolved(&self) -> String {
+        resolved::of_point(self)
+    }
+    /// A hash of all that determines the results of the point but the program's version.
+    pub fn config_hash(&self) -> u64 {
+        xxh3_64(self.resolved().as_bytes())
+    }
+}
+
+impl RunSpec {
+    /// Sizes of packets.
+    pub fn packets(&self) -> Packets {
+        Packets { mtu: self.mtu_bytes.into(), header: self.header_bytes.into() }
+    }
+    pub(crate) fn env(&self, index: usize) -> workload::Env<'_> {
+        workload::Env { net: &self.net, packets: self.packets(), end: self.end, files: &self.files, index: index as u64 }
+    }
+    /// Draws the flows of all workloads, sorted by (start, workload, order of drawing); a flow's id is its row. They depend on the
+    /// workloads, the network and the seed, and on nothing of the system.
+    pub fn flows(&self) -> Result<Vec<Flow>, String> {
+        let mut streams = Streams::new(self.seed);
+        let mut drawn = Vec::new();
+        for (index, (name, params)) in self.workloads.iter().enumerate() {
+            let env = self.env(index);
+            let drafts = params.build(&env).draw(&env, &mut streams).map_err(|e| format!("workload `{name}`: {e}"))?;
+            let mut ports = streams.take("workload/ports", &[index as u64]);
+            // Ports below 1024 are well known.
+            drawn.extend(drafts.into_iter().map(|d| (index as u16, 1024 + ports.below(65_536 - 1024) as u16, d)));
+        }
+        // Stable: flows of one instant stay in the order of their workload.
+        drawn.sort_by_key(|(workload, _, d)| (d.start, *workload));
+        let packets = self.packets();
+        let flow = |(id, &(workload, src_port, d)): (usize, &(u16, u16, workload::Draft))| Flow {
+            id: FlowId(id as u32),
+            src: d.src,
+            dst: d.dst,
+            size_bytes: d.size_bytes,
+            size_wire_bytes: packets.wire(d.size_bytes),
+            start: d.start,
+            deadline: d.deadline,
+            group: d.group.map_or(u64::MAX, |g| u64::from(workload) << 32 | u64::from(g)),
+            workload,
+            src_port,
+            rtt: Dur::ZERO,
+            bottleneck: Rate(0),
+        };
+        let mut flows: Vec<Flow> = drawn.iter().enumerate().map(flow).collect();
+        let mut paths = Paths::new(&self.net, self.mtu_bytes, self.header_bytes);
+        let mut order: Vec<usize> = (0..flows.len()).collect();
+        order.sort_by_key(|i| paths.far_switch(flows[*i].dst));
+        for i in order {
+            let flow = &mut flows[i];
+            let path = paths.between(flow.src, flow.dst).ok_or_else(|| {
+                let name = |h: base::HostId| &self.net.node(self.net.hosts()[h.index()]).name;
+                format!("no path leads from `{}` to `{}`", name(flow.src), name(flow.dst))
+            })?;
+            (flow.rtt, flow.bottleneck) = (path.rtt, path.bottleneck);
+        }
+        Ok(flows)
+    }
+    /// The load that a sample of flows offers, by workload: wire bytes over the time to its last arrival, as a fraction of the
+    /// reference. `None` for workloads without a load, and for samples of no length.
+    pub fn realised_loads(&self, flows: &[Flow]) -> Vec<(String, Option<f64>)> {
+        let load = |(index, (name, params)): (usize, &(String, workload::AnyParams))| {
+            let env = self.env(index);
+            let load = params.build(&env).reference(&env).and_then(|(rate, start)| {
+                let own = || flows.iter().filter(|f| usize::from(f.workload) == index);
+                let bytes: u128 = own().map(|f| u128::from(f.size_wire_bytes)).sum();
+                let span = own().map(|f| f.start).max()?.since(start).as_secs_f64();
+                (span > 0.0 && rate.0 > 0).then(|| bytes as f64 * 8.0 / span / rate.0 as f64)
+            });
+            (name.clone(), load)
+        };
+        self.workloads.iter().enumerate().map(load).collect()
+    }
+    /// The sum of [`RunSpec::realised_loads`]; `None` when no workload has a load.
+    pub fn realised_load(&self, flows: &[Flow]) -> Option<f64> {
+        let loads: Vec<f64> = self.realised_loads(flows).into_iter().filter_map(|(_, l)| l).collect();
+        if loads.is_empty() { None } else { Some(loads.iter().sum()) }
+    }
+}

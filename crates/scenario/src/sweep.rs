@@ -1,0 +1,97 @@
+//! Sweeps: a list where one value is expected.
+
+use crate::diag::Item;
+use crate::part::Part;
+use crate::tree::{Node, Table, Value};
+
+/// A list in a section: the dotted path to it, and its values.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    pub path: Vec<String>,
+    pub nodes: Vec<Node>,
+}
+
+/// All lists of a section in the order of the file. Lists that cannot be swept are reported and left out.
+pub(crate) fn axes(part: Part<'_>, problems: &mut Vec<Item>) -> Vec<Axis> {
+    let mut found = Vec::new();
+    collect(part.table, &mut Vec::new(), part.path, &mut found, problems);
+    found
+}
+
+fn collect(table: &Table, path: &mut Vec<String>, name: &str, found: &mut Vec<Axis>, problems: &mut Vec<Item>) {
+    for entry in &table.entries {
+        path.push(entry.key.clone());
+        match &entry.node.value {
+            Value::Table(inner) => collect(inner, path, name, found, problems),
+            // Kinds and labels are refused where they are read.
+            Value::List(nodes) if !matches!(entry.key.as_str(), "kind" | "label") => {
+                let key = format!("{name}.{}", path.join("."));
+                let hint = "a list stands for a sweep: one value per run, like `load = [0.2, 0.5]`";
+                if nodes.is_empty() {
+                    problems.push(Item::new(entry.node.at, format!("`{key}`: nothing to sweep"), "an empty list", hint));
+                } else if let Some(bad) = nodes.iter().find(|n| !matches!(n.value, Value::Scalar(_))) {
+                    problems.push(Item::new(bad.at, format!("`{key}`: only plain values can be swept"), "not a plain value", hint));
+                } else {
+                    found.push(Axis { path: path.clone(), nodes: nodes.clone() });
+                }
+            }
+            _ => {}
+        }
+        path.pop();
+    }
+}
+
+/// How many tables the axes make.
+pub(crate) fn count(axes: &[Axis]) -> u64 {
+    axes.iter().fold(1u64, |n, a| n.saturating_mul(a.nodes.len() as u64))
+}
+
+/// The table with each combination of the axes' values, the first axis slowest.
+pub(crate) fn variants<'a>(table: &'a Table, axes: &'a [Axis]) -> impl Iterator<Item = Table> + 'a {
+    (0..count(axes)).map(move |mut index| {
+        let mut table = table.clone();
+        for axis in axes.iter().rev() {
+            let n = axis.nodes.len() as u64;
+            if let Some(node) = table.at_path(&axis.path) {
+                *node = axis.nodes[(index % n) as usize].clone();
+            }
+            index /= n;
+        }
+        table
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::At;
+    use crate::tree::parse_file;
+
+    #[test]
+    fn the_first_axis_is_slowest() {
+        let table = parse_file("a = [1, 2]\n[b]\nc = [\"x\", \"y\"]\nd = 5\n", &mut Vec::new());
+        let part = Part { table: &table, at: At::new(0, 0..0), path: "workload.web" };
+        let mut problems = Vec::new();
+        let axes = axes(part, &mut problems);
+        assert!(problems.is_empty());
+        assert_eq!(axes.iter().map(|a| a.path.join(".")).collect::<Vec<_>>(), ["a", "b.c"]);
+        let all: Vec<String> = variants(&table, &axes)
+            .map(|t| {
+                format!(
+                    "{:?} {:?}",
+                    t.get("a").unwrap().node.raw(),
+                    t.get("b").unwrap().node.table().unwrap().get("c").unwrap().node.raw()
+                )
+            })
+            .collect();
+        assert_eq!(all, ["Int(1) Str(\"x\")", "Int(1) Str(\"y\")", "Int(2) Str(\"x\")", "Int(2) Str(\"y\")"]);
+    }
+
+    #[test]
+    fn lists_that_are_no_sweep_are_refused() {
+        let table = parse_file("a = []\nb = [1, [2]]\nc = [{x = 1}]\n", &mut Vec::new());
+        let mut problems = Vec::new();
+        assert!(axes(Part { table: &table, at: At::new(0, 0..0), path: "topology" }, &mut problems).is_empty());
+        assert_eq!(problems.len(), 3, "{problems:?}");
+    }
+}

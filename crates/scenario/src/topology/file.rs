@@ -1,0 +1,269 @@
+//! A network from a list of cables.
+//!
+//! ```text
+//! a,b,rate,delay            name,kind,tier      (optional second file)
+//! h0,tor0,10Gbps,1us        h0,host,
+//! tor0,spine0,40Gbps,1us    tor0,switch,1
+//! ```
+//! Every line is a full-duplex cable. Without a file of nodes, nodes with one cable are hosts; a switch's tier is its distance from
+//! the nearest host. Hosts are numbered in the order of the first file that names them.
+
+use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
+use crate::csv_rows::rows;
+use base::params::Problem;
+use base::registry::{Meta, Needs};
+use base::units::{parse_dur, parse_rate};
+use base::{Dur, Rate};
+use fabric::net::NetBuilder;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta { summary: "a network from a list of cables in a file", source: "own format", needs: Needs::NONE };
+
+base::params! {
+    /// Parameters of a network from a file.
+    pub struct Params {
+        /// CSV with the columns `a`, `b`, `rate`, `delay`; relative to the scenario.
+        path: String = "", "";
+        /// CSV with the columns `name`, `kind` (`host` or `switch`) and, if wanted, `tier`; `auto`: nodes with one cable are hosts.
+        nodes: String = "auto", "what most edge lists mean";
+    }
+}
+
+/// Problems that show only against the rest of the scenario.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    match read(params, env) {
+        Ok(_) => Vec::new(),
+        Err((key, message)) => vec![Problem { key, message, hint: HINT.to_owned() }],
+    }
+}
+
+const HINT: &str = "`path` is a CSV file with the columns `a,b,rate,delay`, like `h0,tor0,10Gbps,1us`; \
+                    `nodes` one with the columns `name,kind[,tier]`";
+
+/// The network.
+pub struct File {
+    files: Vec<String>,
+    net: Edges,
+}
+
+#[derive(Default)]
+struct Edges {
+    /// Name and tier, hosts first.
+    nodes: Vec<(String, u8)>,
+    cables: Vec<(usize, usize, Rate, Dur)>,
+}
+
+impl File {
+    /// With these parameters. A file that [`check`] refuses makes an empty network.
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
+        let files = [&params.path, &params.nodes].into_iter().filter(|p| *p != "auto").cloned().collect();
+        File { files, net: read(params, env).unwrap_or_default() }
+    }
+}
+
+impl Topology for File {
+    fn size(&self) -> Size {
+        let hosts = self.net.nodes.iter().filter(|n| n.1 == 0).count() as u64;
+        Size { hosts, switches: self.net.nodes.len() as u64 - hosts, cables: self.net.cables.len() as u64 }
+    }
+    fn build(&self, net: &mut NetBuilder) {
+        let add = |(name, tier): &(String, u8)| if *tier == 0 { net.host(name, None) } else { net.switch(name, *tier) };
+        let ids: Vec<_> = self.net.nodes.iter().map(add).collect();
+        for &(a, b, rate, delay) in &self.net.cables {
+            net.cable(ids[a], ids[b], rate, delay);
+        }
+    }
+    fn files(&self) -> Vec<String> {
+        self.files.clone()
+    }
+}
+
+type Fault = (&'static str, String);
+
+/// What the file of nodes says of one: host or switch, and its tier.
+struct Declared {
+    host: bool,
+    tier: Option<u8>,
+}
+
+fn read(params: &Params, env: &Env<'_>) -> Result<Edges, Fault> {
+    let mut names: Vec<String> = Vec::new();
+    let mut index: BTreeMap<String, usize> = BTreeMap::new();
+    let mut declared: Vec<Declared> = Vec::new();
+    if params.nodes != "auto" {
+        let fault = |message| ("nodes", message);
+        let text = env.files.text(&params.nodes).map_err(fault)?;
+        for row in rows(&params.nodes, &text, &["name", "kind"], &["tier"]).map_err(fault)? {
+            let row = row.map_err(fault)?;
+            let name = row.get("name").map_err(fault)?;
+            let host = match row.get("kind").map_err(fault)? {
+                "host" => true,
+                "switch" => false,
+                other => return Err(fault(row.wrong("kind", &format!("`{other}` is neither `host` nor `switch`")))),
+            };
+            let tier = match row.optional("tier") {
+                Some(tier) => match tier.parse() {
+                    Ok(tier) if (tier == 0) == host => Some(tier),
+                    _ => return Err(fault(row.wrong("tier", &format!("`{tier}`: hosts are tier 0, switches 1 to 255")))),
+                },
+                None => None,
+            };
+            if index.insert(name.to_owned(), names.len()).is_some() {
+                return Err(fault(row.wrong("name", &format!("node `{name}` stands twice"))));
+            }
+            names.push(name.to_owned());
+            declared.push(Declared { host, tier });
+        }
+    }
+    let cables = read_cables(params, env, &mut names, &mut index).map_err(|message| ("path", message))?;
+    let mut degree = vec![0; names.len()];
+    for (a, b, _, _) in &cables {
+        degree[*a] += 1;
+        degree[*b] += 1;
+    }
+    let is_host: Vec<bool> = (0..names.len()).map(|i| declared.get(i).map_or(degree[i] == 1, |d| d.host)).collect();
+    if let Some(bad) = (0..names.len()).find(|i| is_host[*i] && degree[*i] != 1) {
+        return Err(("nodes", format!("host `{}` has {} cables, a host has one", names[bad], degree[bad])));
+    }
+    let tiers = tiers(&is_host, &declared, &cables);
+    // Hosts first, each group in the order of appearance.
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    order.sort_by_key(|i| !is_host[*i]);
+    let mut place = vec![0; names.len()];
+    for (new, old) in order.iter().enumerate() {
+        place[*old] = new;
+    }
+    let nodes = order.iter().map(|i| (std::mem::take(&mut names[*i]), tiers[*i])).collect();
+    let cables = cables.into_iter().map(|(a, b, rate, delay)| (place[a], place[b], rate, delay)).collect();
+    Ok(Edges { nodes, cables })
+}
+
+fn read_cables(
+    params: &Params,
+    env: &Env<'_>,
+    names: &mut Vec<String>,
+    index: &mut BTreeMap<String, usize>,
+) -> Result<Vec<(usize, usize, Rate, Dur)>, String> {
+    let known_only = !names.is_empty();
+    let text = env.files.text(&params.path)?;
+    let mut cables = Vec::new();
+    for row in rows(&params.path, &text, &["a", "b", "rate", "delay"], &[])? {
+        let row = row?;
+        let mut end = |column: &'static str| -> Result<usize, String> {
+            let name = row.get(column)?;
+            if name.contains("->") || name.contains(char::is_whitespace) || name.contains(',') {
+                return Err(row.wrong(column, &format!("`{name}` is not a name: no spaces, commas or arrows")));
+            }
+            if let Some(known) = index.get(name) {
+                return Ok(*known);
+            }
+            if known_only {
+                return Err(row.wrong(column, &format!("`{name}` is not among the nodes of `{}`", params.nodes)));
+            }
+            names.push(name.to_owned());
+            index.insert(name.to_owned(), names.len() - 1);
+            Ok(names.len() - 1)
+        };
+        let (a, b) = (end("a")?, end("b")?);
+        if a == b {
+            return Err(row.wrong("b", "a cable from a node to itself"));
+        }
+        let rate = row.parse("rate", parse_rate)?;
+        if !(MIN_RATE..=MAX_RATE).contains(&rate) {
+            return Err(row.wrong("rate", &format!("`{rate}` is out of range: from {MIN_RATE} to {MAX_RATE}")));
+        }
+        let delay = row.parse("delay", parse_dur)?;
+        if !(MIN_DELAY..=MAX_DELAY).contains(&delay) {
+            return Err(row.wrong("delay", &format!("`{delay}` is out of range: from {MIN_DELAY} to {MAX_DELAY}")));
+        }
+        cables.push((a, b, rate, delay));
+    }
+    if cables.is_empty() {
+        return Err(format!("`{}` has no cables", params.path));
+    }
+    Ok(cables)
+}
+
+/// Tiers: as declared, else the distance from the nearest host; 1 where no host can be reached.
+fn tiers(is_host: &[bool], declared: &[Declared], cables: &[(usize, usize, Rate, Dur)]) -> Vec<u8> {
+    let mut peers: Vec<Vec<usize>> = vec![Vec::new(); is_host.len()];
+    for &(a, b, _, _) in cables {
+        peers[a].push(b);
+        peers[b].push(a);
+    }
+    let mut distance: Vec<Option<u8>> = is_host.iter().map(|host| host.then_some(0)).collect();
+    let mut queue: VecDeque<usize> = (0..is_host.len()).filter(|i| is_host[*i]).collect();
+    while let Some(node) = queue.pop_front() {
+        let next = distance[node].unwrap_or(0).saturating_add(1);
+        for &peer in &peers[node] {
+            if distance[peer].is_none() {
+                distance[peer] = Some(next);
+                queue.push_back(peer);
+            }
+        }
+    }
+    (0..is_host.len()).map(|i| declared.get(i).and_then(|d| d.tier).or(distance[i]).unwrap_or(1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Files;
+
+    fn attempt(cables: &str, nodes: Option<&str>) -> Result<fabric::net::Net, String> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("cables.csv"), cables).unwrap();
+        std::fs::write(dir.path().join("nodes.csv"), nodes.unwrap_or("")).unwrap();
+        let params = Params { path: "cables.csv".into(), nodes: nodes.map_or("auto", |_| "nodes.csv").into() };
+        let files = Files::new(dir.path());
+        let env = Env { files: &files };
+        if let Some(problem) = check(&params, &env).pop() {
+            return Err(problem.message);
+        }
+        let mut net = NetBuilder::default();
+        File::new(&params, &env).build(&mut net);
+        Ok(net.build())
+    }
+
+    #[test]
+    fn ends_are_hosts_and_tiers_count_from_them() {
+        let net = attempt("a,b,rate,delay\nx,tor,1Gbps,1us\ntor,top,10Gbps,2us\n tor2 , top,10Gbps,2us\ny,tor2,1Gbps,1us\n", None)
+            .unwrap();
+        let nodes: Vec<(&str, u8)> = net.nodes().iter().map(|n| (n.name.as_str(), n.tier)).collect();
+        assert_eq!(nodes, [("x", 0), ("y", 0), ("tor", 1), ("top", 2), ("tor2", 1)]);
+        assert_eq!(crate::topology::testing::links(&net)[0], "x->tor 1Gbps 1us");
+    }
+
+    #[test]
+    fn a_file_of_nodes_names_hosts() {
+        let cables = "a,b,rate,delay\ns,t,1Gbps,1us\ns,x,1Gbps,1us\n";
+        let net = attempt(cables, Some("name,kind,tier\nx,host,\ns,switch,\nt,switch,7\n")).unwrap();
+        let nodes: Vec<(&str, u8)> = net.nodes().iter().map(|n| (n.name.as_str(), n.tier)).collect();
+        assert_eq!(nodes, [("x", 0), ("s", 1), ("t", 7)]);
+        let unknown = attempt(cables, Some("name,kind\nx,host\ns,switch\n")).unwrap_err();
+        assert!(unknown.contains("cables.csv:2") && unknown.contains("`t` is not among"), "{unknown}");
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        let head = "a,b,rate,delay\n";
+        for (lines, why) in [
+            ("x,x,1Gbps,1us\n", "to itself"),
+            ("x,s,1Gb,1us\n", "unit `Gb`"),
+            ("x,s,1bps,1us\n", "out of range"),
+            ("x,s,1Gbps,0us\n", "out of range"),
+            ("x,,1Gbps,1us\n", "`b` is empty"),
+            ("x y,s,1Gbps,1us\n", "not a name"),
+            ("x,s\n", "2 values"),
+            ("", "no cables"),
+        ] {
+            let message = attempt(&format!("{head}{lines}"), None).unwrap_err();
+            assert!(message.contains(why), "{lines:?}: {message}");
+            assert!(lines.is_empty() || message.contains("cables.csv:2"), "{message}");
+        }
+        assert!(attempt("from,to\n", None).unwrap_err().contains("column"));
+        let two = attempt("a,b,rate,delay\nx,s,1Gbps,1us\nx,t,1Gbps,1us\n", Some("name,kind\nx,host\ns,switch\nt,switch\n"));
+        assert!(two.unwrap_err().contains("2 cables"));
+    }
+}

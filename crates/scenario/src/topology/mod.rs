@@ -1,0 +1,109 @@
+//! Room: topologies. Each builds the network of a run: hosts, switches, cables.
+//!
+//! Hosts come first and are `h0`, `h1`, ...; a node's ports are numbered hosts first, then upwards. All cables are full duplex.
+
+use crate::files::Files;
+use base::{Dur, Rate};
+use fabric::net::NetBuilder;
+
+/// A topology.
+pub trait Topology {
+    /// How large it would be.
+    fn size(&self) -> Size;
+    /// Adds its nodes and cables. Called only when its size was found sane.
+    fn build(&self, net: &mut NetBuilder);
+    /// The files that it reads.
+    fn files(&self) -> Vec<String>;
+}
+
+/// How large a network is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Hosts.
+    pub hosts: u64,
+    /// Switches.
+    pub switches: u64,
+    /// Cables.
+    pub cables: u64,
+}
+
+/// What a topology may look at.
+#[derive(Clone, Copy)]
+pub struct Env<'a> {
+    /// The files of the scenario.
+    pub files: &'a Files,
+}
+
+/// The slowest link allowed. Below, a packet takes more than a second.
+pub const MIN_RATE: Rate = Rate(10_000);
+/// The fastest link allowed.
+pub const MAX_RATE: Rate = Rate(100_000_000_000_000);
+/// The shortest propagation delay allowed: with none, cause and effect would share an instant.
+pub const MIN_DELAY: Dur = Dur(1);
+/// The longest propagation delay allowed.
+pub const MAX_DELAY: Dur = Dur::from_secs(10);
+
+pub mod chain;
+pub mod dumbbell;
+pub mod fat_tree;
+pub mod file;
+pub mod leaf_spine;
+pub mod single_tree;
+pub mod star;
+
+base::registry! {
+    room AnyTopology: Topology, env Env<'_>;
+    entries {
+        single_tree: SingleTree,
+        star: Star,
+        dumbbell: Dumbbell,
+        chain: Chain,
+        leaf_spine: LeafSpine,
+        fat_tree: FatTree,
+        file: File,
+    }
+    methods {
+        fn size(&self) -> Size;
+        fn build(&self, net: &mut NetBuilder);
+        fn files(&self) -> Vec<String>;
+    }
+}
+
+/// For the tests of the room's files.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use base::LinkId;
+    use fabric::net::Net;
+
+    /// Builds `kind` with its defaults but for `set`.
+    pub fn build(kind: &str, set: &[(&'static str, &str)]) -> Net {
+        struct Given<'a>(&'a [(&'static str, &'a str)]);
+        impl base::params::Reader for Given<'_> {
+            fn get(&mut self, key: &'static str) -> Option<base::params::Raw> {
+                self.0.iter().find(|(k, _)| *k == key).map(|(_, v)| base::params::Raw::Str((*v).to_owned()))
+            }
+            fn fail(&mut self, key: &'static str, message: String) {
+                panic!("{key}: {message}");
+            }
+        }
+        let files = Files::default();
+        let env = Env { files: &files };
+        let params = AnyParams::read(kind, &mut Given(set)).expect("a kind of the room");
+        assert_eq!(params.check(&env), []);
+        let machine = params.build(&env);
+        let mut builder = NetBuilder::default();
+        machine.build(&mut builder);
+        let net = builder.build();
+        let size = machine.size();
+        let hosts = net.hosts().len() as u64;
+        let built = Size { hosts, switches: net.nodes().len() as u64 - hosts, cables: net.links().len() as u64 / 2 };
+        assert_eq!(size, built, "the announced size of {kind}");
+        net
+    }
+    /// The links as text: `h0->tor0 1Gbps 10us`.
+    pub fn links(net: &Net) -> Vec<String> {
+        let show = |(i, l): (usize, &fabric::net::Link)| format!("{} {} {}", net.link_name(LinkId(i as u32)), l.rate, l.delay);
+        net.links().iter().enumerate().map(show).collect()
+    }
+}

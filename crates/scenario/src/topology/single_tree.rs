@@ -1,0 +1,95 @@
+//! Racks of hosts under one root.
+//!
+//! ```text
+//!            root
+//!          /  |   \
+//!      tor0 tor1 tor2
+//!      /|\   /|\   /|\
+//!    h0 h1 h2 ...     h8
+//! ```
+//! Source: MERP (TPDS 2017) section 6.1; the same tree in PDQ (SIGCOMM 2012) section 5.1.
+
+use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
+use base::params::{Auto, Problem};
+use base::registry::{Meta, Needs};
+use base::{Dur, Rate};
+use fabric::net::NetBuilder;
+
+/// What `list` and `check` know of it.
+pub const META: Meta =
+    Meta { summary: "racks of hosts under one root", source: "MERP (TPDS 2017) section 6.1", needs: Needs::NONE };
+
+base::params! {
+    /// Parameters of a single-rooted tree.
+    pub struct Params {
+        /// Racks, each with a switch `tor0`, `tor1`, ...
+        racks: u32 = "3" in 1..=100_000, "MERP section 6.1";
+        /// Hosts in each rack.
+        hosts_per_rack: u32 = "3" in 1..=100_000, "MERP section 6.1";
+        /// Rate of the hosts' links.
+        rate: Rate = "1Gbps" in MIN_RATE..=MAX_RATE, "MERP section 6.1";
+        /// Rate of the links to the root; `auto`: as `rate`.
+        uplink_rate: Auto<Rate> = "auto" in Auto::Set(MIN_RATE)..=Auto::Set(MAX_RATE), "MERP section 6.1: all links alike";
+        /// Propagation delay of every link.
+        delay: Dur = "10us" in MIN_DELAY..=MAX_DELAY, "MERP section 6.1";
+    }
+}
+
+/// Problems that show only against the rest of the scenario.
+pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
+    Vec::new()
+}
+
+/// The tree.
+pub struct SingleTree(Params);
+
+impl SingleTree {
+    /// With these parameters.
+    pub fn new(params: &Params, _env: &Env<'_>) -> Self {
+        SingleTree(params.clone())
+    }
+}
+
+impl Topology for SingleTree {
+    fn size(&self) -> Size {
+        let racks = u64::from(self.0.racks);
+        let hosts = racks * u64::from(self.0.hosts_per_rack);
+        Size { hosts, switches: racks + 1, cables: hosts + racks }
+    }
+    fn build(&self, net: &mut NetBuilder) {
+        let p = &self.0;
+        let hosts: Vec<_> = (0..p.racks * p.hosts_per_rack).map(|i| net.host(format!("h{i}"), None)).collect();
+        let tors: Vec<_> = (0..p.racks).map(|i| net.switch(format!("tor{i}"), 1)).collect();
+        let root = net.switch("root", 2);
+        for (i, &host) in hosts.iter().enumerate() {
+            net.cable(host, tors[i / p.hosts_per_rack as usize], p.rate, p.delay);
+        }
+        for tor in tors {
+            net.cable(tor, root, p.uplink_rate.or(p.rate), p.delay);
+        }
+    }
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::topology::testing::{build, links};
+
+    #[test]
+    fn the_default_is_merp_section_6_1() {
+        let net = build("single_tree", &[]);
+        let links = links(&net);
+        assert_eq!((net.hosts().len(), net.nodes().len(), links.len()), (9, 13, 24));
+        assert!(links.iter().all(|l| l.ends_with(" 1Gbps 10us")), "{links:?}");
+        assert_eq!(net.link_name(net.out_links(net.link(net.nic(base::HostId(4))).to).last().unwrap()), "tor1->root");
+    }
+
+    #[test]
+    fn uplinks_can_be_faster() {
+        let net = build("single_tree", &[("racks", "1"), ("hosts_per_rack", "1"), ("uplink_rate", "10Gbps")]);
+        let expected = ["h0->tor0 1Gbps 10us", "tor0->h0 1Gbps 10us", "tor0->root 10Gbps 10us", "root->tor0 10Gbps 10us"];
+        assert_eq!(links(&net), expected);
+    }
+}

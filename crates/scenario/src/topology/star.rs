@@ -1,0 +1,72 @@
+//! Hosts around one switch.
+//!
+//! ```text
+//!    h0  h1
+//!      \ /
+//!      s0
+//!      / \
+//!    h2  h3
+//! ```
+
+use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
+use base::params::Problem;
+use base::registry::{Meta, Needs};
+use base::{Dur, Rate};
+use fabric::net::NetBuilder;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta { summary: "hosts around one switch", source: "DCTCP (SIGCOMM 2010) section 4", needs: Needs::NONE };
+
+base::params! {
+    /// Parameters of a star.
+    pub struct Params {
+        /// Hosts.
+        hosts: u32 = "8" in 1..=1_000_000, "a small rack";
+        /// Rate of every link.
+        rate: Rate = "10Gbps" in MIN_RATE..=MAX_RATE, "common hosts";
+        /// Propagation delay of every link.
+        delay: Dur = "1us" in MIN_DELAY..=MAX_DELAY, "cables and processing";
+    }
+}
+
+/// Problems that show only against the rest of the scenario.
+pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
+    Vec::new()
+}
+
+/// The star.
+pub struct Star(Params);
+
+impl Star {
+    /// With these parameters.
+    pub fn new(params: &Params, _env: &Env<'_>) -> Self {
+        Star(params.clone())
+    }
+}
+
+impl Topology for Star {
+    fn size(&self) -> Size {
+        Size { hosts: self.0.hosts.into(), switches: 1, cables: self.0.hosts.into() }
+    }
+    fn build(&self, net: &mut NetBuilder) {
+        let hosts: Vec<_> = (0..self.0.hosts).map(|i| net.host(format!("h{i}"), None)).collect();
+        let switch = net.switch("s0", 1);
+        for host in hosts {
+            net.cable(host, switch, self.0.rate, self.0.delay);
+        }
+    }
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::topology::testing::{build, links};
+
+    #[test]
+    fn every_host_has_a_cable_to_the_switch() {
+        let net = build("star", &[("hosts", "2")]);
+        assert_eq!(links(&net), ["h0->s0 10Gbps 1us", "h1->s0 10Gbps 1us", "s0->h0 10Gbps 1us", "s0->h1 10Gbps 1us"]);
+    }
+}

@@ -1,0 +1,85 @@
+//! Hosts and pairs of hosts as texts: `all`, `h0`, `h0..h3`, `h1->h5`.
+
+use base::HostId;
+use fabric::net::{HOST_TIER, Net};
+use std::collections::BTreeSet;
+
+/// The host of this name.
+pub fn host(net: &Net, name: &str) -> Result<HostId, String> {
+    if let Some(found) = (0..net.hosts().len() as u32).map(HostId).find(|h| name_of(net, *h) == name) {
+        return Ok(found);
+    }
+    if net.nodes().iter().any(|n| n.name == name) {
+        return Err(format!("`{name}` is a switch"));
+    }
+    let (first, last) = (HostId(0), HostId(net.hosts().len().saturating_sub(1) as u32));
+    match net.hosts() {
+        [] => Err("the network has no hosts".to_owned()),
+        _ => Err(format!("there is no host `{name}`: the hosts are `{}` to `{}`", name_of(net, first), name_of(net, last))),
+    }
+}
+
+/// A host's name.
+pub fn name_of(net: &Net, host: HostId) -> &str {
+    &net.node(net.hosts()[host.index()]).name
+}
+
+/// A set of hosts in rising order: `all`, or names and ranges separated by commas; ranges include both ends.
+pub fn set(net: &Net, text: &str) -> Result<Vec<HostId>, String> {
+    if text.trim() == "all" {
+        return Ok((0..net.hosts().len() as u32).map(HostId).collect());
+    }
+    let mut found = BTreeSet::new();
+    for part in text.split(',').map(str::trim) {
+        let (first, last) = part.split_once("..").unwrap_or((part, part));
+        let (first, last) = (host(net, first.trim())?, host(net, last.trim())?);
+        if last < first {
+            return Err(format!("the range `{part}` runs backwards"));
+        }
+        found.extend((first.0..=last.0).map(HostId));
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// Pairs of different hosts: `h0->h3, h1->h4`.
+pub fn pairs(net: &Net, text: &str) -> Result<Vec<(HostId, HostId)>, String> {
+    let mut found = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let (src, dst) = part.split_once("->").ok_or_else(|| format!("`{part}` is not a pair like `h0->h3`"))?;
+        let pair = (host(net, src.trim())?, host(net, dst.trim())?);
+        if pair.0 == pair.1 {
+            return Err(format!("`{part}`: a flow from a host to itself"));
+        }
+        found.push(pair);
+    }
+    Ok(found)
+}
+
+/// Whether two hosts hang at one switch.
+pub fn same_rack(net: &Net, a: HostId, b: HostId) -> bool {
+    let at = |h| net.link(net.nic(h)).to;
+    debug_assert!(net.node(net.hosts()[a.index()]).tier == HOST_TIER);
+    at(a) == at(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::testing::build;
+
+    #[test]
+    fn texts_name_hosts() {
+        let net = build("single_tree", &[]);
+        let ids = |text: &str| set(&net, text).map(|v| v.iter().map(|h| h.0).collect::<Vec<_>>());
+        assert_eq!(ids("all").unwrap().len(), 9);
+        assert_eq!(ids("h5, h0..h2,h1").unwrap(), [0, 1, 2, 5]);
+        for (bad, why) in [("h9", "`h0` to `h8`"), ("tor0", "a switch"), ("h3..h1", "backwards"), ("", "no host ``")] {
+            assert!(ids(bad).unwrap_err().contains(why), "{bad}");
+        }
+        assert_eq!(pairs(&net, "h0->h3, h1 -> h4").unwrap(), [(HostId(0), HostId(3)), (HostId(1), HostId(4))]);
+        for (bad, why) in [("h0", "not a pair"), ("h0->h0", "itself"), ("h0->x", "no host")] {
+            assert!(pairs(&net, bad).unwrap_err().contains(why), "{bad}");
+        }
+        assert!(same_rack(&net, HostId(0), HostId(2)) && !same_rack(&net, HostId(2), HostId(3)));
+    }
+}

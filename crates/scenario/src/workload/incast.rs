@@ -1,0 +1,131 @@
+//! Many senders, one receiver, all at once.
+//!
+//! Senders are the hosts after the receiver in the order of their numbers, round and round: with more senders than hosts some hosts
+//! send several flows. The flows of one round are a group.
+
+use super::size::Unit;
+use super::{Draft, Env, MAX_TIME, Workload, hosts};
+use base::params::Problem;
+use base::registry::{Meta, Needs};
+use base::{Bytes, Dur, HostId, Rate, Streams, Time};
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "many senders, one receiver, all at once; again after an interval if wanted",
+    source: "Vasudevan et al., SIGCOMM 2009 section 2; MERP section 6.3",
+    needs: Needs::NONE,
+};
+
+base::params! {
+    /// Parameters of an incast.
+    pub struct Params {
+        /// How many flows arrive at once.
+        senders: u32 = "" in 1..=10_000_000, "";
+        /// Size of each.
+        size: Bytes = "" in Bytes(1)..=Bytes(1_000_000_000_000), "";
+        /// What the size counts: application bytes, or bytes on the wire.
+        size_unit: Unit = "payload", "application view";
+        /// The host that receives.
+        receiver: String = "h0", "the first";
+        /// When the first round starts.
+        start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "at once";
+        /// How many rounds.
+        repeat: u32 = "1" in 1..=10_000_000, "a single round";
+        /// From one round to the next.
+        interval: Dur = "10ms" in Dur(1)..=MAX_TIME, "longer than a round of a few MB at 10 Gb/s";
+    }
+}
+
+/// Problems that show only against the rest of the scenario.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let mut add = |key, message: String, hint: &str| found.push(Problem { key, message, hint: hint.to_owned() });
+    match hosts::host(env.net, &params.receiver) {
+        Err(message) => add("receiver", message, "`receiver` is the name of a host"),
+        Ok(_) if env.net.hosts().len() < 2 => {
+            add("receiver", "the network has no other host".to_owned(), "take a larger network");
+        }
+        Ok(_) => {}
+    }
+    let last = params.interval.0.saturating_mul(u64::from(params.repeat - 1)).saturating_add(params.start.0);
+    if last > MAX_TIME.0 {
+        add("repeat", format!("the last round would start after {MAX_TIME}"), "take fewer rounds or a shorter `interval`");
+    }
+    found
+}
+
+/// The workload.
+pub struct Incast(Params);
+
+impl Incast {
+    /// With these parameters.
+    pub fn new(params: &Params, _env: &Env<'_>) -> Self {
+        Incast(params.clone())
+    }
+}
+
+impl Workload for Incast {
+    fn draw(&self, env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Draft>, String> {
+        let p = &self.0;
+        let dst = hosts::host(env.net, &p.receiver)?;
+        let others = env.net.hosts().len() as u32 - 1;
+        if others == 0 {
+            return Err("`incast` needs two hosts".to_owned());
+        }
+        let size_bytes = env.payload(p.size.0, p.size_unit);
+        let flow = |round: u32, i: u32| Draft {
+            src: HostId((dst.0 + 1 + i % others) % (others + 1)),
+            dst,
+            size_bytes,
+            start: Time::ZERO + p.start + p.interval * u64::from(round),
+            deadline: None,
+            group: Some(round),
+        };
+        Ok((0..p.repeat).flat_map(|round| (0..p.senders).map(move |i| flow(round, i))).collect())
+    }
+    fn flows(&self) -> u64 {
+        u64::from(self.0.senders) * u64::from(self.0.repeat)
+    }
+    fn ignored(&self) -> Vec<&'static str> {
+        if self.0.repeat == 1 { vec!["interval"] } else { Vec::new() }
+    }
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn reference(&self, _env: &Env<'_>) -> Option<(Rate, Time)> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+
+    #[test]
+    fn senders_go_round_the_other_hosts() {
+        let bench = Bench::new("star", &[("hosts", "4")]);
+        let set = [("senders", "5"), ("size", "64KB"), ("receiver", "h2"), ("repeat", "2"), ("start", "1ms")];
+        let flows = bench.draw("incast", &set, 1);
+        assert_eq!(flows.len(), 10);
+        assert_eq!(flows[..5].iter().map(|f| f.src.0).collect::<Vec<_>>(), [3, 0, 1, 3, 0]);
+        assert!(flows.iter().all(|f| f.dst == HostId(2) && f.size_bytes == 64_000));
+        assert_eq!((flows[4].start, flows[5].start), (Time(1_000_000_000), Time(11_000_000_000)));
+        assert_eq!((flows[4].group, flows[5].group), (Some(0), Some(1)));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let bench = Bench::new("star", &[]);
+        for (set, why) in [
+            (vec![("size", "1KB")], "`senders` is missing"),
+            (vec![("senders", "2"), ("size", "1KB"), ("receiver", "s0")], "a switch"),
+            (vec![("senders", "2"), ("size", "1KB"), ("repeat", "10000000"), ("interval", "1000s")], "would start after"),
+        ] {
+            let message = bench.read("incast", &set).err().unwrap();
+            assert!(message.contains(why), "{set:?}: {message}");
+        }
+        let one = Bench::new("star", &[("hosts", "1")]);
+        assert!(one.read("incast", &[("senders", "2"), ("size", "1KB")]).err().unwrap().contains("no other host"));
+    }
+}

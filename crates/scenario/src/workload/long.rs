@@ -1,0 +1,150 @@
+//! Long flows between fixed pairs, all running side by side.
+
+use super::size::Unit;
+use super::{Draft, Env, MAX_TIME, Workload, hosts};
+use base::params::{Auto, Problem};
+use base::registry::{Meta, Needs};
+use base::{Bytes, Dur, HostId, Rate, Rng, Streams, Time};
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "long flows between fixed pairs of hosts: a permutation or a list",
+    source: "permutation traffic of Al-Fares et al., SIGCOMM 2008 section 5.4, and the long flows of MERP section 5.1",
+    needs: Needs::NONE,
+};
+
+base::params! {
+    /// Parameters of long flows.
+    pub struct Params {
+        /// `permutation`: every host sends to one and receives from one, at random; or a list like `h0->h3, h1->h4`.
+        pairs: String = "permutation", "Al-Fares et al., SIGCOMM 2008 section 5.4";
+        /// Size of each; `auto`: they outlast the run, which then needs an `end`.
+        size: Auto<Bytes> = "auto" in Auto::Set(Bytes(1))..=Auto::Set(Bytes(1_000_000_000_000)), "permanent flows";
+        /// What the size counts: application bytes, or bytes on the wire.
+        size_unit: Unit = "payload", "application view";
+        /// When the first one starts.
+        start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "at once";
+        /// From the start of one to the start of the next, in the order of the sources.
+        stagger: Dur = "0s" in Dur::ZERO..=MAX_TIME, "all together";
+    }
+}
+
+/// The size of a flow that outlasts every run: at 100 Gbps it takes 80 s, at 1 Gbps more than two hours.
+const PERMANENT: u64 = 1_000_000_000_000;
+
+/// Problems that show only against the rest of the scenario.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let mut add = |key, message: String, hint: &str| found.push(Problem { key, message, hint: hint.to_owned() });
+    let count = match pairs(params, env, None) {
+        Ok(pairs) => pairs.len() as u64,
+        Err(message) => {
+            add("pairs", message, "write `permutation`, or pairs like `h0->h3, h1->h4`");
+            0
+        }
+    };
+    if params.size == Auto::Auto && env.end.is_none() {
+        add(
+            "size",
+            "`auto` flows never finish, and the run has no `end`".to_owned(),
+            "give `end = \"1s\"` at the top, or a `size`",
+        );
+    }
+    if params.stagger.0.saturating_mul(count).saturating_add(params.start.0) > MAX_TIME.0 {
+        add("stagger", format!("the last flow would start after {MAX_TIME}"), "take a shorter `stagger`");
+    }
+    found
+}
+
+/// The pairs; a permutation needs a stream, without one it is only checked for being possible.
+fn pairs(params: &Params, env: &Env<'_>, rng: Option<&mut Rng>) -> Result<Vec<(HostId, HostId)>, String> {
+    if params.pairs.trim() != "permutation" {
+        return hosts::pairs(env.net, &params.pairs);
+    }
+    let n = env.net.hosts().len() as u32;
+    if n < 2 {
+        return Err("a permutation needs two hosts".to_owned());
+    }
+    let mut to: Vec<u32> = (0..n).collect();
+    if let Some(rng) = rng {
+        // Shuffles (Fisher and Yates) until no host sends to itself: all derangements alike, after 2.7 attempts on average.
+        while to.iter().enumerate().any(|(i, dst)| i as u32 == *dst) {
+            for i in (1..n as usize).rev() {
+                to.swap(i, rng.below(i as u64 + 1) as usize);
+            }
+        }
+    }
+    Ok(to.into_iter().enumerate().map(|(src, dst)| (HostId(src as u32), HostId(dst))).collect())
+}
+
+/// The workload.
+pub struct Long {
+    params: Params,
+    flows: u64,
+}
+
+impl Long {
+    /// With these parameters.
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
+        let flows = pairs(params, env, None).map_or(0, |p| p.len() as u64);
+        Long { params: params.clone(), flows }
+    }
+}
+
+impl Workload for Long {
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Draft>, String> {
+        let p = &self.params;
+        let pairs = pairs(p, env, Some(&mut streams.take("workload/pairs", &[env.index])))?;
+        let size_bytes = env.payload(p.size.or(Bytes(PERMANENT)).0, p.size_unit);
+        let flow = |(i, (src, dst)): (usize, (HostId, HostId))| {
+            let start = Time::ZERO + p.start + p.stagger * i as u64;
+            Draft { src, dst, size_bytes, start, deadline: None, group: None }
+        };
+        Ok(pairs.into_iter().enumerate().map(flow).collect())
+    }
+    fn flows(&self) -> u64 {
+        self.flows
+    }
+    fn ignored(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn reference(&self, _env: &Env<'_>) -> Option<(Rate, Time)> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+
+    #[test]
+    fn a_permutation_joins_every_host_once() {
+        let bench = Bench::new("fat_tree", &[]);
+        for seed in 0..20 {
+            let flows = bench.draw("long", &[("size", "1GB"), ("stagger", "1ms")], seed);
+            let mut to: Vec<u32> = flows.iter().map(|f| f.dst.0).collect();
+            to.sort_unstable();
+            assert_eq!(to, (0..16).collect::<Vec<_>>());
+            assert_eq!((flows[3].src, flows[3].start), (HostId(3), Time(3_000_000_000)));
+        }
+        let one = bench.draw("long", &[("size", "1GB")], 1);
+        assert_ne!(one, bench.draw("long", &[("size", "1GB")], 2));
+        // Two hosts have but one derangement.
+        let two = Bench::new("star", &[("hosts", "2")]).draw("long", &[("size", "1GB")], 1);
+        assert_eq!(two.iter().map(|f| f.dst.0).collect::<Vec<_>>(), [1, 0]);
+    }
+
+    #[test]
+    fn permanent_flows_need_an_end() {
+        let bench = Bench::new("star", &[]);
+        assert!(bench.read("long", &[]).err().unwrap().contains("no `end`"));
+        let flows = bench.draw("long", &[("pairs", "h0->h1, h2->h1"), ("size", "5MB"), ("size_unit", "wire")], 1);
+        assert_eq!(flows.iter().map(|f| f.size_bytes).collect::<Vec<_>>(), [5_000_000 - 3334 * 40; 2]);
+        assert!(bench.read("long", &[("pairs", "h0->h9"), ("size", "1MB")]).err().unwrap().contains("no host"));
+        assert!(bench.read("long", &[("size", "1MB"), ("stagger", "1000000s")]).err().unwrap().contains("would start after"));
+    }
+}

@@ -1,0 +1,134 @@
+//! Room: workloads. Each draws its flows before the run, from the network and the seed alone, so that all systems see the same.
+//!
+//! Streams, with the workload's index: `workload/arrivals`, `workload/sizes`, `workload/pairs`, `workload/ports`.
+
+use crate::files::Files;
+use base::{Dur, HostId, Rate, Streams, Time};
+use fabric::net::Net;
+
+pub mod cdf;
+pub mod hosts;
+pub mod load;
+pub mod size;
+
+use size::{Packets, Unit};
+
+/// A workload.
+pub trait Workload {
+    /// Draws its flows, in any order. The error is a sentence.
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Draft>, String>;
+    /// How many flows it has at most.
+    fn flows(&self) -> u64;
+    /// Parameters that have no effect beside the others.
+    fn ignored(&self) -> Vec<&'static str>;
+    /// The files that it reads.
+    fn files(&self) -> Vec<String>;
+    /// What its load refers to: the reference rate and the start of its arrivals. `None`: it has no load.
+    fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;
+}
+
+/// A flow as a workload draws it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// Sending host.
+    pub src: HostId,
+    /// Receiving host, another one.
+    pub dst: HostId,
+    /// Application bytes, at least 1.
+    pub size_bytes: u64,
+    /// When the application opens it.
+    pub start: Time,
+    /// When it should have finished.
+    pub deadline: Option<Time>,
+    /// Flows that belong together, within the workload.
+    pub group: Option<u32>,
+}
+
+/// What a workload knows of its run.
+#[derive(Clone, Copy)]
+pub struct Env<'a> {
+    /// The network.
+    pub net: &'a Net,
+    /// Sizes of packets.
+    pub packets: Packets,
+    /// Latest end of the run.
+    pub end: Option<Time>,
+    /// The files of the scenario.
+    pub files: &'a Files,
+    /// The workload's number in the scenario.
+    pub index: u64,
+}
+
+/// No flow starts later, and no run ends later: 11.5 days.
+pub const MAX_TIME: Dur = Dur::from_secs(1_000_000);
+
+impl Env<'_> {
+    /// Application bytes of a size given in `unit`.
+    fn payload(&self, size: u64, unit: Unit) -> u64 {
+        self.packets.payload(size, unit)
+    }
+}
+
+pub mod incast;
+pub mod long;
+pub mod poisson;
+pub mod table;
+
+base::registry! {
+    room AnyWorkload: Workload, env Env<'_>;
+    entries { poisson: Poisson, incast: Incast, long: Long, table: Table }
+    methods {
+        fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Draft>, String>;
+        fn flows(&self) -> u64;
+        fn ignored(&self) -> Vec<&'static str>;
+        fn files(&self) -> Vec<String>;
+        fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;
+    }
+}
+
+/// For the tests of the room's files.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use crate::topology::testing::build;
+    use base::params::{Raw, Reader};
+
+    /// What a workload makes on a network.
+    pub struct Bench {
+        pub net: Net,
+        pub files: Files,
+    }
+
+    impl Bench {
+        pub fn new(topology: &str, set: &[(&'static str, &str)]) -> Bench {
+            Bench { net: build(topology, set), files: Files::default() }
+        }
+        pub fn env(&self) -> Env<'_> {
+            let packets = Packets { mtu: 1500, header: 40 };
+            Env { net: &self.net, packets, end: None, files: &self.files, index: 0 }
+        }
+        pub fn read(&self, kind: &str, set: &[(&'static str, &str)]) -> Result<AnyWorkload, String> {
+            struct Given<'a>(&'a [(&'static str, &'a str)], Vec<String>);
+            impl Reader for Given<'_> {
+                fn get(&mut self, key: &'static str) -> Option<Raw> {
+                    self.0.iter().find(|(k, _)| *k == key).map(|(_, v)| Raw::Str((*v).to_owned()))
+                }
+                fn fail(&mut self, key: &'static str, message: String) {
+                    self.1.push(format!("{key}: {message}"));
+                }
+            }
+            let mut given = Given(set, Vec::new());
+            let params = AnyParams::read(kind, &mut given).expect("a kind of the room");
+            let found = params.check(&self.env()).into_iter().map(|p| format!("{}: {}", p.key, p.message));
+            given.1.extend(found);
+            if given.1.is_empty() { Ok(params.build(&self.env())) } else { Err(given.1.join("\n")) }
+        }
+        pub fn draw(&self, kind: &str, set: &[(&'static str, &str)], seed: u64) -> Vec<Draft> {
+            let machine = self.read(kind, set).unwrap();
+            let flows = machine.draw(&self.env(), &mut Streams::new(seed)).unwrap();
+            assert!(flows.len() as u64 <= machine.flows());
+            assert!(flows.iter().all(|f| f.src != f.dst && f.size_bytes > 0));
+            flows
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Independent flows that arrive at random: an open loop at a given load.
+//!
+//! `load * reference = rate of flows * mean wire bytes of a flow`; the mean is that of the law, not of the sample. With heavy tails a
+//! sample falls short of it: `normalize_load` stretches the arrival times so that the sample offers the load exactly.
+//!
+//! Assumed: gaps are rounded to whole picoseconds; the first flow arrives one gap after `start`; no size is above 1 TB.
+
+use super::cdf::{self, Cdf, Format, SHIPPED};
+use super::hosts;
+use super::load::LoadRef;
+use super::size::{Law, Unit};
+use super::{Draft, Env, MAX_TIME, Workload};
+use base::params::{Auto, Problem, nearest};
+use base::registry::{Meta, Needs};
+use base::{Bytes, Dur, Fraction, HostId, Rate, Rng, Streams, Time, math};
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "independent flows at a given load: Poisson arrivals, random pairs, sizes from a law or a table",
+    source: "open-loop workload of MERP section 6.1, pFabric section 5.1 and others",
+    needs: Needs::NONE,
+};
+
+base::choice! {
+    /// The law of sizes.
+    pub enum Size {
+        /// Heavy tail with `mean` and `shape`.
+        Pareto = "pareto",
+        /// Exponential with `mean`.
+        Exponential = "exponential",
+        /// Uniform between `min` and `max`.
+        Uniform = "uniform",
+        /// Always `mean`.
+        Fixed = "fixed",
+        /// A table, see `cdf`.
+        Cdf = "cdf",
+    }
+}
+
+base::choice! {
+    /// Which hosts a flow joins.
+    pub enum Pairs {
+        /// A random source, and a random destination other than it.
+        Uniform = "uniform",
+        /// The same, with the destination at another switch.
+        CrossRack = "cross_rack",
+    }
+}
+
+base::params! {
+    /// Parameters of Poisson arrivals.
+    pub struct Params {
+        /// How many flows.
+        flows: u32 = "10000" in 1..=100_000_000, "p99.9 from ten flows; MERP's own figures need 30000";
+        /// Offered load: wire bytes of first transmissions as a fraction of `load_ref`.
+        load: Fraction = "0.5" in Fraction(1_000)..=Fraction(100_000_000_000), "the middle";
+        /// What the load is a fraction of: the hosts' NICs, the uplinks of top-of-rack switches, or a rate.
+        load_ref: LoadRef = "hosts", "pFabric and most others; `uplinks` fits MERP section 6.1";
+        /// Law of the sizes.
+        size: Size = "pareto", "MERP section 6.1";
+        /// Mean size; for `fixed` the size.
+        mean: Bytes = "1500KB" in Bytes(1)..=Bytes(1_000_000_000_000), "MERP section 6.1.1";
+        /// Tail index of `pareto`.
+        shape: f64 = "1.8" in 1.01..=100.0, "fits MERP figures 5 to 7; ns-2's default is 1.5";
+        /// Smallest size of `uniform`.
+        min: Bytes = "2KB" in Bytes(1)..=Bytes(1_000_000_000_000), "PDQ section 5.1";
+        /// Largest size of `uniform`.
+        max: Bytes = "198KB" in Bytes(1)..=Bytes(1_000_000_000_000), "PDQ section 5.1";
+        /// Table of sizes: the name of a shipped one, or a file with its extension.
+        cdf: String = "websearch", "DCTCP (SIGCOMM 2010)";
+        /// How the file of a table is written.
+        cdf_format: Format = "own", "the format of the shipped tables";
+        /// What sizes count: application bytes, or bytes on the wire.
+        size_unit: Unit = "payload", "application view; MERP's scenarios count `wire`";
+        /// Which hosts a flow joins.
+        pairs: Pairs = "uniform", "MERP section 6.1 names none; all-to-all in pFabric section 5.1";
+        /// Hosts that send: `all`, or names and ranges like `h0, h2..h5`.
+        src: String = "all", "all-to-all";
+        /// Hosts that receive.
+        dst: String = "all", "all-to-all";
+        /// When arrivals begin.
+        start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "at once";
+        /// No flow starts after this time; `auto`: all do.
+        until: Auto<Dur> = "auto" in Auto::Set(Dur::ZERO)..=Auto::Set(MAX_TIME), "the count ends the arrivals";
+        /// Stretch arrival times so that the sample offers exactly `load`.
+        normalize_load: bool = "false", "the law's own mean sets the rate";
+    }
+}
+
+/// Problems that show only against the rest of the scenario.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    let mut add = |key, message: String, hint: &str| found.push(Problem { key, message, hint: hint.to_owned() });
+    if params.size == Size::Uniform && params.min > params.max {
+        add("min", format!("`{}` is above `max`, `{}`", params.min, params.max), "sizes are uniform from `min` to `max`");
+    }
+    if let Err(message) = law(params, env) {
+        let names = SHIPPED.iter().map(|s| s.name).collect::<Vec<_>>().join(", ");
+        add("cdf", message, &format!("`cdf` is one of {names}, or a file like `sizes.cdf.csv` with its `cdf_format`"));
+    }
+    if params.load_ref.bps(env.net) == 0 {
+        let hint = "this network has one switch tier: write `load_ref = \"hosts\"` or a rate";
+        add("load_ref", "`uplinks`: no top-of-rack switch of this network has a link to another switch".to_owned(), hint);
+    }
+    let sources = hosts::set(env.net, &params.src).map_err(|e| ("src", e));
+    let targets = hosts::set(env.net, &params.dst).map_err(|e| ("dst", e));
+    const HINT: &str = "write `all`, or names and ranges like `h0, h2..h5`";
+    match (sources, targets) {
+        (Ok(sources), Ok(targets)) => {
+            let choice = Choice { env, pairs: params.pairs, sources, targets };
+            if let Some(lonely) = choice.lonely() {
+                let name = hosts::name_of(env.net, lonely);
+                let hint = "let `dst` name more hosts, or take a larger network";
+                add("dst", format!("host `{name}` has no destination left"), hint);
+            }
+        }
+        (a, b) => [a.err(), b.err()].into_iter().flatten().for_each(|(key, message)| add(key, message, HINT)),
+    }
+    if params.normalize_load && params.until != Auto::Auto {
+        let message = "`true` moves arrivals across `until`".to_owned();
+        add("normalize_load", message, "give only one of `normalize_load` and `until`");
+    }
+    found
+}
+
+/// The law that the parameters describe.
+fn law(params: &Params, env: &Env<'_>) -> Result<Law, String> {
+    let mean = params.mean.0 as f64;
+    Ok(match params.size {
+        Size::Pareto => Law::pareto(params.shape, mean),
+        Size::Exponential => Law::Exponential(mean),
+        Size::Uniform => Law::Uniform(params.min.0, params.max.0.max(params.min.0)),
+        Size::Fixed => Law::Fixed(params.mean.0),
+        Size::Cdf => Law::Table(table(params, env)?),
+    })
+}
+
+fn table(params: &Params, env: &Env<'_>) -> Result<Cdf, String> {
+    if let Some(shipped) = SHIPPED.iter().find(|s| s.name == params.cdf) {
+        return Ok(shipped.table());
+    }
+    if !is_file(&params.cdf) {
+        let near = nearest(&params.cdf, SHIPPED.iter().map(|s| s.name)).map_or(String::new(), |n| format!("; did you mean `{n}`?"));
+        return Err(format!("there is no distribution `{}`{near}", params.cdf));
+    }
+    cdf::parse(&params.cdf, &env.files.text(&params.cdf)?, params.cdf_format)
+}
+
+/// Whether `cdf` names a file: no shipped name has a dot or a slash.
+fn is_file(name: &str) -> bool {
+    name.contains(['.', '/', '\\'])
+}
+
+/// The workload.
+pub struct Poisson(Params);
+
+impl Poisson {
+    /// With these parameters.
+    pub fn new(params: &Params, _env: &Env<'_>) -> Self {
+        Poisson(params.clone())
+    }
+}
+
+impl Workload for Poisson {
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Draft>, String> {
+        let p = &self.0;
+        let index = [env.index];
+        let [mut arrivals, mut sizes, mut pairs] =
+            ["workload/arrivals", "workload/sizes", "workload/pairs"].map(|name| streams.take(name, &index));
+        let law = law(p, env)?;
+        let reference = p.load_ref.bps(env.net) as f64;
+        let mean_gap_ps = env.packets.mean_wire(&law, p.size_unit) * 8e12 * 1e9 / (p.load.0 as f64 * reference);
+        let choice = Choice { env, pairs: p.pairs, sources: hosts::set(env.net, &p.src)?, targets: hosts::set(env.net, &p.dst)? };
+        let until = p.until.or(MAX_TIME);
+        let mut flows = Vec::new();
+        let mut now = p.start;
+        for _ in 0..p.flows {
+            let gap = math::floor(arrivals.exponential(mean_gap_ps) + 0.5);
+            now = Dur(now.0.saturating_add(gap as u64));
+            if now > until && p.until != Auto::Auto {
+                break;
+            }
+            if now > MAX_TIME {
+                return Err(format!(
+                    "flow {} of `poisson` would start after {MAX_TIME}: raise `load` or take fewer `flows`",
+                    flows.len()
+                ));
+            }
+            let size_bytes = env.payload(law.draw(&mut sizes), p.size_unit);
+            let (src, dst) = choice.draw(&mut pairs);
+            flows.push(Draft { src, dst, size_bytes, start: Time(now.0), deadline: None, group: None });
+        }
+        if p.normalize_load {
+            self.normalize(env, &mut flows, reference)?;
+        }
+        Ok(flows)
+    }
+    fn flows(&self) -> u64 {
+        self.0.flows.into()
+    }
+    fn ignored(&self) -> Vec<&'static str> {
+        let used: &[&str] = match self.0.size {
+            Size::Pareto => &["mean", "shape"],
+            Size::Exponential | Size::Fixed => &["mean"],
+            Size::Uniform => &["min", "max"],
+            Size::Cdf if is_file(&self.0.cdf) => &["cdf", "cdf_format"],
+            Size::Cdf => &["cdf"],
+        };
+        ["mean", "shape", "min", "max", "cdf", "cdf_format"].into_iter().filter(|k| !used.contains(k)).collect()
+    }
+    fn files(&self) -> Vec<String> {
+        let file = self.0.size == Size::Cdf && is_file(&self.0.cdf);
+        file.then(|| self.0.cdf.clone()).into_iter().collect()
+    }
+    fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)> {
+        Some((Rate(self.0.load_ref.bps(env.net)), Time(self.0.start.0)))
+    }
+}
+
+impl Poisson {
+    /// Stretches the arrival times so that the wire bytes of all flows, over the time to the last arrival, are the load.
+    fn normalize(&self, env: &Env<'_>, flows: &mut [Draft], reference: f64) -> Result<(), String> {
+        let start = Time(self.0.start.0);
+        let span = flows.last().map_or(Dur::ZERO, |f| f.start.since(start)).0 as f64;
+        let bytes: f64 = flows.iter().map(|f| env.packets.wire(f.size_bytes) as f64).sum();
+        let wanted = bytes * 8e12 * 1e9 / (self.0.load.0 as f64 * reference);
+        if span == 0.0 {
+            return Ok(());
+        }
+        if wanted > MAX_TIME.0 as f64 {
+            return Err(format!("`poisson` would last longer than {MAX_TIME}: raise `load` or take fewer `flows`"));
+        }
+        for flow in flows {
+            let since = flow.start.since(start).0 as f64;
+            flow.start = start + Dur(math::floor(since * (wanted / span) + 0.5) as u64);
+        }
+        Ok(())
+    }
+}
+
+/// Which hosts a flow joins.
+struct Choice<'a> {
+    env: &'a Env<'a>,
+    pairs: Pairs,
+    sources: Vec<HostId>,
+    targets: Vec<HostId>,
+}
+
+impl Choice<'_> {
+    fn allows(&self, src: HostId, dst: HostId) -> bool {
+        src != dst && (self.pairs == Pairs::Uniform || !hosts::same_rack(self.env.net, src, dst))
+    }
+    /// A source without a destination.
+    fn lonely(&self) -> Option<HostId> {
+        self.sources.iter().copied().find(|s| !self.targets.iter().any(|d| self.allows(*s, *d)))
+    }
+    /// A random source, then a random destination among those it may have.
+    fn draw(&self, rng: &mut Rng) -> (HostId, HostId) {
+        let pick = |rng: &mut Rng, set: &[HostId]| set[rng.below(set.len() as u64) as usize];
+        let src = pick(rng, &self.sources);
+        loop {
+            let dst = pick(rng, &self.targets);
+            if self.allows(src, dst) {
+                return (src, dst);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+
+    fn wire(bench: &Bench, flows: &[Draft]) -> f64 {
+        flows.iter().map(|f| bench.env().packets.wire(f.size_bytes) as f64).sum()
+    }
+
+    #[test]
+    fn arrivals_offer_the_load() {
+        let bench = Bench::new("single_tree", &[]);
+        for (load, load_ref, reference) in [("0.8", "uplinks", 3e9), ("0.2", "hosts", 9e9), ("1.5", "4Gbps", 4e9)] {
+            let set = [("flows", "40000"), ("load", load), ("load_ref", load_ref), ("size", "exponential")];
+            let flows = bench.draw("poisson", &set, 1);
+            let span = flows.last().unwrap().start.as_secs_f64();
+            let realised = wire(&bench, &flows) * 8.0 / span / reference;
+            let nominal: f64 = load.parse().unwrap();
+            assert!((realised / nominal - 1.0).abs() < 0.03, "{load} {load_ref}: {realised}");
+        }
+    }
+
+    #[test]
+    fn gaps_are_exponential() {
+        let bench = Bench::new("star", &[]);
+        let flows = bench.draw("poisson", &[("flows", "20000"), ("size", "fixed"), ("load", "0.4")], 2);
+        let mut before = 0;
+        let mut gaps: Vec<f64> = flows.iter().map(|f| (f.start.0 - std::mem::replace(&mut before, f.start.0)) as f64).collect();
+        gaps.sort_by(f64::total_cmp);
+        // 1.5 MB in 1028 packets over 80 Gbps at load 0.4.
+        let mean = (1_500_000.0 + 1028.0 * 40.0) * 8e12 / (0.4 * 80e9);
+        let d = gaps.iter().enumerate().map(|(i, g)| ((i + 1) as f64 / 20_000.0 - (1.0 - math::exp(-g / mean))).abs());
+        let d = d.fold(0.0, f64::max) * 20_000f64.sqrt();
+        assert!(d < 1.95, "Kolmogorov-Smirnov {d}");
+    }
+
+    #[test]
+    fn pairs_are_uniform_over_different_hosts() {
+        let bench = Bench::new("single_tree", &[]);
+        let flows = bench.draw("poisson", &[("flows", "72000")], 3);
+        let mut counts = [[0u32; 9]; 9];
+        flows.iter().for_each(|f| counts[f.src.index()][f.dst.index()] += 1);
+        // Chi-square with 71 degrees of freedom: below 120 in 999 of 1000 cases.
+        let off = (0..81).filter(|i| i / 9 != i % 9).map(|i| f64::from(counts[i / 9][i % 9]) - 1000.0);
+        let chi: f64 = off.map(|d| d * d / 1000.0).sum();
+        assert!(chi < 120.0, "{chi}");
+        let cross = bench.draw("poisson", &[("flows", "2000"), ("pairs", "cross_rack")], 3);
+        assert!(cross.iter().all(|f| f.src.0 / 3 != f.dst.0 / 3));
+        let some = bench.draw("poisson", &[("flows", "2000"), ("src", "h0..h1"), ("dst", "h1, h5")], 3);
+        let mut seen: Vec<(u32, u32)> = some.iter().map(|f| (f.src.0, f.dst.0)).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, [(0, 1), (0, 5), (1, 5)]);
+    }
+
+    #[test]
+    fn normalized_samples_offer_the_load_exactly() {
+        let bench = Bench::new("single_tree", &[]);
+        let set = [("flows", "3000"), ("load", "0.7"), ("shape", "1.05"), ("start", "5ms"), ("normalize_load", "true")];
+        let flows = bench.draw("poisson", &set, 4);
+        let span = flows.last().unwrap().start.as_secs_f64() - 5e-3;
+        let realised = wire(&bench, &flows) * 8.0 / span / 9e9;
+        assert!((realised - 0.7).abs() < 1e-9, "{realised}");
+        let plain = bench.draw("poisson", &set[..4], 4);
+        assert!(flows.iter().zip(&plain).all(|(a, b)| (a.size_bytes, a.src, a.dst) == (b.size_bytes, b.src, b.dst)));
+    }
+
+    #[test]
+    fn until_cuts_the_tail() {
+        let bench = Bench::new("single_tree", &[]);
+        let all = bench.draw("poisson", &[("flows", "500")], 5);
+        let cut = bench.draw("poisson", &[("flows", "500"), ("until", "100ms")], 5);
+        assert!(!cut.is_empty() && cut.len() < all.len());
+        assert_eq!(cut[..], all[..cut.len()]);
+        assert!(all[cut.len()].start > Time(Dur::from_ms(100).0));
+    }
+
+    #[test]
+    fn other_parameters_leave_the_sizes_alone() {
+        let bench = Bench::new("single_tree", &[]);
+        let sizes =
+            |set: &[(&'static str, &str)]| -> Vec<u64> { bench.draw("poisson", set, 6).iter().map(|f| f.size_bytes).collect() };
+        let first = sizes(&[("flows", "100")]);
+        assert_eq!(first, sizes(&[("flows", "100"), ("load", "0.9"), ("pairs", "cross_rack")]));
+        assert_eq!(first[..50], sizes(&[("flows", "50")]));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let bench = Bench::new("star", &[]);
+        for (set, why) in [
+            (vec![("load_ref", "uplinks")], "load_ref: `uplinks`"),
+            (vec![("size", "uniform"), ("min", "2MB")], "min: `2MB` is above"),
+            (vec![("size", "cdf"), ("cdf", "websaerch")], "did you mean `websearch`"),
+            (vec![("size", "cdf"), ("cdf", "none.csv")], "no such file"),
+            (vec![("src", "h0"), ("dst", "h0")], "dst: host `h0` has no destination"),
+            (vec![("pairs", "cross_rack")], "has no destination"),
+            (vec![("src", "x"), ("dst", "y")], "src: there is no host `x`"),
+            (vec![("normalize_load", "true"), ("until", "1s")], "across `until`"),
+        ] {
+            let message = bench.read("poisson", &set).err().unwrap();
+            assert!(message.contains(why), "{set:?}: {message}");
+        }
+        let slow = bench.read("poisson", &[("load", "0.000001"), ("load_ref", "1bps")]).unwrap();
+        assert!(slow.draw(&bench.env(), &mut Streams::new(1)).unwrap_err().contains("raise `load`"));
+    }
+}

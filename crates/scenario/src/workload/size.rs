@@ -1,0 +1,266 @@
+//! Laws of flow sizes, and what their sizes are on the wire.
+
+use super::cdf::{Cdf, MAX_SIZE_BYTES};
+use base::{Rng, math};
+
+base::choice! {
+    /// What a size counts.
+    pub enum Unit {
+        /// Application bytes.
+        Payload = "payload",
+        /// Bytes on the wire: a packet of the size of the MTU carries the MTU less a header.
+        Wire = "wire",
+    }
+}
+
+/// A law of sizes in whole bytes, at least 1 and at most [`MAX_SIZE_BYTES`]. Continuous laws are rounded up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Law {
+    /// Always the same.
+    Fixed(u64),
+    /// Every whole number of bytes from the first to the second alike.
+    Uniform(u64, u64),
+    /// Exponential with this mean.
+    Exponential(f64),
+    /// Pareto: P(X > x) = (scale / x)^shape.
+    Pareto {
+        /// Tail index, above 1.
+        shape: f64,
+        /// Smallest size.
+        scale: f64,
+    },
+    /// From a table.
+    Table(Cdf),
+}
+
+impl Law {
+    /// Pareto with this mean: scale = mean (shape - 1) / shape.
+    pub fn pareto(shape: f64, mean: f64) -> Law {
+        Law::Pareto { shape, scale: mean * (shape - 1.0) / shape }
+    }
+    /// One size. Takes one number from the stream, whatever the law.
+    pub fn draw(&self, rng: &mut Rng) -> u64 {
+        let whole = |x: f64| math::ceil(x) as u64;
+        let size = match self {
+            Law::Fixed(size) => {
+                rng.bits();
+                *size
+            }
+            Law::Uniform(min, max) => min + rng.below(max - min + 1),
+            Law::Exponential(mean) => whole(rng.exponential(*mean)),
+            Law::Pareto { shape, scale } => whole(rng.pareto(*shape, *scale)),
+            Law::Table(cdf) => cdf.draw(1.0 - rng.unit()),
+        };
+        size.clamp(1, MAX_SIZE_BYTES)
+    }
+    /// The mean of `ceil(max(S - offset, 0) / step)` for the size S: the sum of P(S > j step + offset) over j from 0. Closed forms.
+    fn tail_sum(&self, step: u64, offset: u64) -> f64 {
+        let (m, o) = (step as f64, offset as f64);
+        match self {
+            Law::Fixed(size) => size.saturating_sub(offset).div_ceil(step) as f64,
+            Law::Uniform(min, max) => {
+                // Sum of ceil(i / step) over i from 1 to n.
+                let sum = |n: u64| {
+                    let (whole, rest) = (u128::from(n / step), u128::from(n % step));
+                    u128::from(step) * whole * (whole + 1) / 2 + rest * (whole + 1)
+                };
+                let (a, b) = ((min - 1).saturating_sub(offset), max.saturating_sub(offset));
+                (sum(b) - sum(a)) as f64 / (max - min + 1) as f64
+            }
+            // Geometric series of exp(-(j m + o) / mean).
+            Law::Exponential(mean) => math::exp(-o / mean) / (1.0 - math::exp(-m / mean)),
+            Law::Pareto { shape, scale } => pareto_tail_sum(*shape, *scale, m, o),
+            Law::Table(cdf) => cdf.tail_sum(step, offset),
+        }
+    }
+    /// P(S <= t).
+    fn at_most(&self, t: u64) -> f64 {
+        match self {
+            Law::Fixed(size) => f64::from(u8::from(*size <= t)),
+            Law::Uniform(min, max) if t >= *min => (t.min(*max) - min + 1) as f64 / (max - min + 1) as f64,
+            Law::Uniform(..) => 0.0,
+            Law::Exponential(mean) => 1.0 - math::exp(-(t as f64) / mean),
+            Law::Pareto { scale, .. } if t as f64 <= *scale => 0.0,
+            Law::Pareto { shape, scale } => 1.0 - math::pow(scale / t as f64, *shape),
+            Law::Table(cdf) => cdf.at_most(t),
+        }
+    }
+    /// The mean size.
+    pub fn mean(&self) -> f64 {
+        self.tail_sum(1, 0)
+    }
+}
+
+/// Sum of min(1, (scale / (j m + o))^a) over j from 0: ones up to the scale, then a Hurwitz zeta function by Euler and Maclaurin.
+fn pareto_tail_sum(a: f64, scale: f64, m: f64, o: f64) -> f64 {
+    let ones = if scale < o { 0.0 } else { math::floor((scale - o) / m) + 1.0 };
+    let term = |j: f64| math::pow(scale / (j * m + o), a);
+    const DIRECT: u32 = 16;
+    let direct: f64 = (0..DIRECT).map(|i| term(ones + f64::from(i))).sum();
+    let j = ones + f64::from(DIRECT);
+    // The rest from j on: integral + term / 2 + B2/2! r - B4/4!-like corrections, r = a m / (j m + o).
+    let (x, last) = (j * m + o, term(j));
+    let r = m / x;
+    let correction = a * r / 12.0 - a * (a + 1.0) * (a + 2.0) * r * r * r / 720.0;
+    ones + direct + last * (x / (m * (a - 1.0)) + 0.5 + correction)
+}
+
+/// Sizes of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packets {
+    /// Largest packet on the wire.
+    pub mtu: u64,
+    /// Header of every packet, at most half of the MTU.
+    pub header: u64,
+}
+
+impl Packets {
+    /// Application bytes of a flow whose size is given in `unit`; at least 1.
+    pub fn payload(self, size: u64, unit: Unit) -> u64 {
+        match unit {
+            Unit::Payload => size,
+            Unit::Wire => size.saturating_sub(self.header.saturating_mul(size.div_ceil(self.mtu))).max(1),
+        }
+    }
+    /// Bytes on the wire of `payload` application bytes.
+    pub fn wire(self, payload: u64) -> u64 {
+        proto::Flow::wire_bytes(payload, self.mtu - self.header, self.header)
+    }
+    /// Mean bytes on the wire of flows whose sizes, in `unit`, follow `law`.
+    pub fn mean_wire(self, law: &Law, unit: Unit) -> f64 {
+        let h = self.header as f64;
+        match unit {
+            // S + h ceil(S / mss)
+            Unit::Payload => law.mean() + h * law.tail_sum(self.mtu - self.header, 0),
+            // A size s above h becomes s, or s - h where its last packet would hold nothing but a part of a header:
+            // s - h (ceil(s / mtu) - ceil((s - h) / mtu)). Up to h the one packet has one byte: h + 1.
+            Unit::Wire => {
+                let parts = law.tail_sum(self.mtu, 0) - law.tail_sum(self.mtu, self.header);
+                let small = |s: u64| (law.at_most(s) - law.at_most(s - 1)) * (1.0 + 2.0 * h - s as f64);
+                law.mean() - h * parts + (1..=self.header).map(small).sum::<f64>()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cdf::SHIPPED;
+    use super::*;
+    use proptest::prelude::*;
+
+    const MERP: Packets = Packets { mtu: 1500, header: 40 };
+
+    #[test]
+    fn wire_sizes_of_merp_section_6_1() {
+        for (wire, payload, again) in
+            [(1500, 1460, 1500), (3000, 2920, 3000), (1541, 1461, 1541), (1540, 1460, 1500), (40, 1, 41), (1, 1, 41)]
+        {
+            assert_eq!((MERP.payload(wire, Unit::Wire), MERP.wire(MERP.payload(wire, Unit::Wire))), (payload, again), "{wire}");
+        }
+    }
+
+    #[test]
+    fn means_on_the_wire_are_those_of_all_sizes() {
+        // Uniform over a range, counted one by one.
+        for unit in [Unit::Payload, Unit::Wire] {
+            for (min, max) in [(1, 1), (1, 5000), (30, 50), (1490, 1550), (2999, 3001)] {
+                let all: u64 = (min..=max).map(|s| MERP.wire(MERP.payload(s, unit))).sum();
+                let counted = all as f64 / (max - min + 1) as f64;
+                let exact = MERP.mean_wire(&Law::Uniform(min, max), unit);
+                assert!((exact - counted).abs() < 1e-9 * counted, "{unit:?} {min} {max}: {exact} against {counted}");
+                let fixed = MERP.mean_wire(&Law::Fixed(max), unit);
+                assert_eq!(fixed, MERP.wire(MERP.payload(max, unit)) as f64);
+            }
+        }
+    }
+
+    /// The law's own sums against sums over the probabilities of single sizes, up to where nothing is left.
+    #[test]
+    fn closed_forms_are_the_sums_they_stand_for() {
+        let laws = [Law::Exponential(300.0), Law::Exponential(4000.0), Law::pareto(6.0, 5000.0), Law::pareto(9.0, 20.0)];
+        for law in laws {
+            for unit in [Unit::Payload, Unit::Wire] {
+                let p = |s: u64| law.at_most(s) - law.at_most(s - 1);
+                let summed: f64 = (1..400_000).map(|s| p(s) * MERP.wire(MERP.payload(s, unit)) as f64).sum();
+                let exact = MERP.mean_wire(&law, unit);
+                assert!((exact - summed).abs() < 1e-6 * exact, "{law:?} {unit:?}: {exact} against {summed}");
+            }
+        }
+    }
+
+    #[test]
+    fn heavy_tails_have_their_mean() {
+        for shape in [1.05, 1.2, 1.5, 1.8, 2.2] {
+            let mean = Law::pareto(shape, 1.5e6).mean();
+            // Rounding up adds half a byte.
+            assert!((mean - 1.5e6 - 0.5).abs() < 0.01, "{shape}: {mean}");
+        }
+    }
+
+    #[test]
+    fn samples_have_the_mean_of_their_law() {
+        let mut laws = vec![Law::Fixed(5), Law::Uniform(2_000, 198_000), Law::Exponential(1e5), Law::pareto(3.5, 1e5)];
+        laws.extend(
+            ["fb-hadoop", "homa-w3", "websearch-ns2"].map(|n| Law::Table(SHIPPED.iter().find(|s| s.name == n).unwrap().table())),
+        );
+        for law in laws {
+            for unit in [Unit::Payload, Unit::Wire] {
+                let mut rng = Rng::stream(3, "law", &[]);
+                let n = 200_000;
+                let wire: Vec<f64> = (0..n).map(|_| MERP.wire(MERP.payload(law.draw(&mut rng), unit)) as f64).collect();
+                let mean = wire.iter().sum::<f64>() / f64::from(n);
+                let variance = wire.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / f64::from(n - 1);
+                let error = 4.0 * (variance / f64::from(n)).sqrt() + 1e-9;
+                let exact = MERP.mean_wire(&law, unit);
+                assert!((mean - exact).abs() < error, "{law:?} {unit:?}: {mean} against {exact} +- {error}");
+            }
+        }
+    }
+
+    /// One-sample Kolmogorov-Smirnov; discrete laws only make the statistic smaller.
+    #[test]
+    fn samples_follow_their_law() {
+        for law in [Law::Uniform(1_000, 9_000), Law::Exponential(5e4), Law::pareto(1.8, 1.5e6), Law::pareto(1.05, 1.5e6)] {
+            let mut rng = Rng::stream(11, "law", &[]);
+            let n = 20_000usize;
+            let mut sizes: Vec<u64> = (0..n).map(|_| law.draw(&mut rng)).collect();
+            sizes.sort_unstable();
+            let gap = |(i, s): (usize, &u64)| {
+                let p = law.at_most(*s);
+                ((i + 1) as f64 / n as f64 - p).abs().min((p - i as f64 / n as f64).abs())
+            };
+            let d = sizes.iter().enumerate().map(gap).fold(0.0, f64::max) * (n as f64).sqrt();
+            assert!(d < 1.95, "{law:?}: {d}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn tables_agree_with_their_points_spread_out(
+            sizes in prop::collection::vec(1u64..6000, 1..6), mtu in 180u64..2000, header in 1u64..=90, step in any::<bool>(), quantum in 1u64..80,
+        ) {
+            let mut sizes = sizes;
+            sizes.sort_unstable();
+            let n = sizes.len() as f64;
+            let rule = if step { "step" } else { "linear" };
+            let lines: String = sizes.iter().enumerate().map(|(i, s)| format!("{s},{}\n", (i + 1) as f64 / n)).collect();
+            let text = format!("# interpolation: {rule}\n# quantum_bytes: {quantum}\nsize_bytes,cum_prob\n0,0\n{lines}");
+            let law = Law::Table(super::super::cdf::parse("t", &text, super::super::cdf::Format::Own).unwrap());
+            let packets = Packets { mtu, header };
+            for unit in [Unit::Payload, Unit::Wire] {
+                let summed: f64 = (1..7000).map(|s| (law.at_most(s) - law.at_most(s - 1)) * packets.wire(packets.payload(s, unit)) as f64).sum();
+                let exact = packets.mean_wire(&law, unit);
+                prop_assert!((exact - summed).abs() < 1e-6 * exact, "{:?}: {} against {}", unit, exact, summed);
+            }
+        }
+
+        #[test]
+        fn payload_and_wire_fit(size in 1u64..=MAX_SIZE_BYTES, mtu in 200u64..9000, header in 1u64..=100) {
+            let packets = Packets { mtu, header };
+            let payload = packets.payload(size, Unit::Wire);
+            let wire = packets.wire(payload);
+            prop_assert!(payload >= 1 && wire + header >= size && wire <= size.max(header + 1));
+        }
+    }
+}

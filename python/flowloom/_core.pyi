@@ -1,0 +1,114 @@
+"""The compiled part of flowloom: scenarios, the simulator, result tables and the command line.
+
+Times are in picoseconds, sizes in bytes and rates in bit/s wherever a name does not say otherwise.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+__all__ = ["Results", "Scenario", "compare", "entries", "fluid", "main", "version"]
+
+version: str
+"""Version of the program, as `flowloom --version` prints it."""
+
+def main(argv: Sequence[str]) -> int | dict[str, Any]:
+    """Run the command line with `argv` (without the program's name).
+
+    Returns an exit code, or, for the commands that Python carries out (`plot`, `report`, `papers`, `compare`),
+    a dict with the key `command` and the parsed options.
+    """
+
+def compare(dirs: Sequence[str]) -> ArrowTable:
+    """Compare the systems found in one or more result folders, flow by flow.
+
+    Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys: `system_a`, `system_b`, the
+    swept keys, `flows`, the mean ratio of the completion times b/a and its 95 % confidence interval.
+    """
+
+def entries(room: str) -> list[dict[str, Any]]:
+    """What is registered in a room: `topology`, `workload`, `transport`, `qdisc`, `router`, `agent` or `metrics`."""
+
+def fluid(policy: str, capacity: float, arrivals: Sequence[float], sizes: Sequence[float]) -> dict[str, Any]:
+    """Schedule flows on one link as a fluid: no packets, no delay, no headers.
+
+    `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. The dict holds `finish`, one time per flow, and `segments`, a list of
+    `(flow, start, end, rate)` in order of time.
+    """
+
+@final
+class ArrowTable:
+    """A table that any Arrow reader takes without a copy: `pyarrow.table(t)`, `polars.DataFrame(t)`."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as an Arrow stream (Arrow PyCapsule interface)."""
+    def __arrow_c_schema__(self) -> object:
+        """The table's schema (Arrow PyCapsule interface)."""
+
+@final
+class Scenario:
+    """A checked scenario: every default filled in, every sweep expanded into points."""
+
+    @staticmethod
+    def from_toml(
+        text: str,
+        name: str = "scenario",
+        dir: str = ".",
+        set: Sequence[tuple[str, str]] = ...,
+        seeds: Sequence[int] | None = None,
+        profile: str | None = None,
+    ) -> Scenario:
+        """Read a scenario file's text. Files it names are looked up in `dir`; all errors are reported at once."""
+    @staticmethod
+    def from_dict(
+        scenario: Mapping[str, Any],
+        name: str = "scenario",
+        dir: str = ".",
+        set: Sequence[tuple[str, str]] = ...,
+        seeds: Sequence[int] | None = None,
+        profile: str | None = None,
+    ) -> Scenario:
+        """As `from_toml`, from a nested dict with the same keys."""
+    def resolved(self) -> str:
+        """The whole plan as TOML, with a comment on every value that the file did not set."""
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """The points to run: `point`, `system`, `seed` and one entry per swept key."""
+    def run(
+        self,
+        jobs: int = 0,
+        out: str | None = None,
+        progress: Callable[[dict[str, Any]], object] | None = None,
+    ) -> Results:
+        """Run all points, `jobs` at a time (0: one per core), and write them to the folder `out` unless it is `None`.
+
+        Points already finished in `out` by the same scenario and version are not run again. `progress` is called with
+        `points_done`, `points_total`, `point`, `flows_done`, `flows_total`, `events` and `elapsed_s`.
+        """
+
+@final
+class Results:
+    """The results of a run, in memory or in a folder."""
+
+    @staticmethod
+    def open(dir: str) -> Results:
+        """Open a results folder."""
+    @property
+    def path(self) -> str | None:
+        """The folder, or `None` when the results are only in memory."""
+    @property
+    def complete(self) -> bool:
+        """Whether every point ran to its end."""
+    def flows(self) -> ArrowTable:
+        """One row per flow."""
+    def ports(self) -> ArrowTable:
+        """One row per egress port."""
+    def samples(self) -> ArrowTable:
+        """Time series; empty unless the scenario asks for them."""
+    def packets(self) -> ArrowTable:
+        """One row per transmission of a packet; empty unless the scenario asks for them."""
+    def points(self) -> ArrowTable:
+        """One row per point: its system, seed, swept keys and state."""
+    def summary(self) -> ArrowTable:
+        """One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval."""
+    def per_seed(self) -> ArrowTable:
+        """One row per point and metric."""

@@ -1,0 +1,110 @@
+"""Scenarios: what to simulate, from a file, a text or a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from flowloom import _core
+from flowloom.results import Results
+
+Progress = Callable[[dict[str, Any]], object]
+"""Called during a run with what is done so far; see `Scenario.run`."""
+
+
+class Scenario:
+    """A checked scenario: every default filled in, every sweep expanded into points.
+
+    >>> scenario = Scenario.from_dict({
+    ...     "topology": {"kind": "star", "hosts": 4, "rate": "1Gbps", "delay": "10us"},
+    ...     "workload": {"web": {"kind": "poisson", "flows": 50, "load": [0.2, 0.4], "size": "fixed", "mean": "15KB"}},
+    ...     "system": [{"label": "TCP", "transport": "newreno"}],
+    ... }, seeds=[1, 2])
+    >>> len(scenario.points)
+    4
+    """
+
+    def __init__(self, core: _core.Scenario) -> None:
+        self._core = core
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | Path,
+        *,
+        set: Mapping[str, object] | None = None,
+        seeds: Sequence[int] | None = None,
+        profile: str | None = None,
+    ) -> Scenario:
+        """Read a scenario file. `set` overrides keys: `{"workload.web.load": 0.5}`."""
+        path = Path(path)
+        text = path.read_text(encoding="utf-8")
+        return cls(_core.Scenario.from_toml(text, str(path), str(path.parent), overrides(set), seeds, profile))
+
+    @classmethod
+    def from_toml(
+        cls,
+        text: str,
+        *,
+        name: str = "scenario",
+        set: Mapping[str, object] | None = None,
+        seeds: Sequence[int] | None = None,
+        profile: str | None = None,
+    ) -> Scenario:
+        """Read a scenario from the text of a scenario file."""
+        return cls(_core.Scenario.from_toml(text, name, ".", overrides(set), seeds, profile))
+
+    @classmethod
+    def from_dict(
+        cls,
+        scenario: Mapping[str, Any],
+        *,
+        name: str = "scenario",
+        set: Mapping[str, object] | None = None,
+        seeds: Sequence[int] | None = None,
+        profile: str | None = None,
+    ) -> Scenario:
+        """Read a scenario from a nested dict with the keys of a scenario file."""
+        return cls(_core.Scenario.from_dict(scenario, name, ".", overrides(set), seeds, profile))
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """The points to run, each with its name, system, seed and swept values."""
+        return self._core.points
+
+    def resolved(self) -> str:
+        """The whole plan as TOML, with a comment on every value that the scenario did not set itself."""
+        return self._core.resolved()
+
+    def run(self, *, jobs: int = 0, out: str | Path | None = None, progress: Progress | None = None) -> Results:
+        """Run all points, `jobs` at a time (0: one per core).
+
+        With `out`, results go to that folder, and points already finished there are not run again. `progress` is called with
+        a dict: `points_done`, `points_total`, `point`, `flows_done`, `flows_total`, `events`, `elapsed_s`.
+        """
+        return Results(self._core.run(jobs, None if out is None else str(out), progress))
+
+    def __repr__(self) -> str:
+        return f"<Scenario of {len(self.points)} points>"
+
+
+def overrides(given: Mapping[str, object] | None) -> list[tuple[str, str]]:
+    """Overrides as the pairs of texts that `--set` takes."""
+    return [(key, literal(value)) for key, value in (given or {}).items()]
+
+
+def literal(value: object) -> str:
+    """A value as it is written after `--set key=`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(quoted(v) for v in value) + "]"
+    return str(value)
+
+
+def quoted(value: object) -> str:
+    """An element of a list in TOML."""
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return literal(value)

@@ -1,0 +1,145 @@
+"""One look for all figures: colours that colour-blind readers tell apart, markers and dashes beside them, units on axes."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+try:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+except ImportError as error:  # pragma: no cover - depends on what is installed
+    raise ImportError("figures need matplotlib\nhint: pip install 'flowloom[plot]'") from error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito, "Color universal design", without black (the ink) and yellow (unreadable on white).
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
+
+INK = "#1b1b1f"
+"""Text, axes and grid. Inline SVG replaces it by the colour of the page's text, so that figures read on dark pages too."""
+
+FORMATS = ("png", "svg")
+
+RC: Any = {
+    "figure.dpi": 100,
+    "savefig.dpi": 160,
+    "figure.constrained_layout.use": True,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "normal",
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.linewidth": 0.8,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.facecolor": "none",
+    "figure.facecolor": "white",
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": INK,
+    "grid.alpha": 0.14,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "hatch.linewidth": 0.6,
+    # The same file for the same data: no random ids, no date; text stays text.
+    "svg.hashsalt": "flowloom",
+    "svg.fonttype": "none",
+}
+
+_NO_METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """The look, for the figures drawn inside."""
+    with mpl.rc_context(RC):
+        yield
+
+
+def figure(columns: int = 1, rows: int = 1, width: float = 4.2, height: float = 3.1) -> Figure:
+    """An empty figure that holds `columns` x `rows` panels. Not registered with pyplot, so nothing has to be closed."""
+    return Figure(figsize=(max(width * columns, 4.8), height * rows))
+
+
+def panels(fig: Figure, rows: int, columns: int) -> list[Axes]:
+    """Its panels, row by row."""
+    grid = fig.subplots(rows, columns, squeeze=False)
+    return [grid[row][column] for row in range(rows) for column in range(columns)]
+
+
+def line(index: int) -> dict[str, Any]:
+    """Colour, marker and dashes of the curve with this number: all three differ between neighbours."""
+    return {
+        "color": COLORS[index % len(COLORS)],
+        "marker": MARKERS[index % len(MARKERS)],
+        "linestyle": DASHES[(index + index // len(COLORS)) % len(DASHES)],
+    }
+
+
+def dashes(index: int) -> dict[str, Any]:
+    """As `line`, without markers, for curves of very many points."""
+    return {key: value for key, value in line(index).items() if key != "marker"}
+
+
+def legend(fig: Figure, axes: Sequence[Axes], title: str | None = None) -> None:
+    """One legend for all panels, above them, in the order in which curves first appear."""
+    entries: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if entries:
+        fig.legend(
+            list(entries.values()),
+            list(entries),
+            loc="outside upper center",
+            ncols=-(-len(entries) // -(-len(entries) // 5)),
+            title=title,
+        )
+
+
+def save(fig: Figure, stem: Path, formats: Iterable[str] = FORMATS) -> list[Path]:
+    """Write a figure as `stem.png` and `stem.svg`. A suffix that `stem` has already picks that format alone."""
+    suffix = stem.suffix.lstrip(".").lower()
+    if suffix in ("png", "svg", "pdf"):
+        stem, formats = stem.with_suffix(""), (suffix,)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    written = []
+    with look():
+        for form in formats:
+            path = stem.with_name(f"{stem.name}.{form}")
+            metadata = _NO_METADATA if form == "svg" else {"Software": None} if form == "png" else None
+            fig.savefig(path, format=form, metadata=metadata)
+            written.append(path)
+    return written
+
+
+def inline_svg(fig: Figure, prefix: str) -> str:
+    """A figure as an SVG element for an HTML page: ids start with `prefix`, the ink follows the page's text colour."""
+    buffer = io.StringIO()
+    with look():
+        fig.savefig(buffer, format="svg", metadata=_NO_METADATA, transparent=True)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
+    text = re.sub(r'(href="|url\()#', rf"\1#{prefix}-", text)
+    return text.replace(INK, "currentColor")

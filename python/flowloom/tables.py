@@ -1,0 +1,186 @@
+"""Text tables: columns aligned, numbers on the right, one unit per column."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flowloom import words
+
+if TYPE_CHECKING:
+    from flowloom.results import Results, Value
+
+METRICS = (
+    "flows",
+    "unfinished",
+    "mean_fct_s",
+    "p99_fct_s",
+    "p999_fct_s",
+    "p99_er",
+    "max_er",
+    "drops",
+    "timeouts",
+)
+"""What the summary table shows, in this order, of what the results have."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts. `left` says how many columns are aligned to the left; the rest are numbers."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: int
+    note: str = ""
+
+    def __str__(self) -> str:
+        """The table for a terminal."""
+        grid = [list(self.head), *map(list, self.rows)]
+        widths = [max(len(row[i]) for row in grid) for i in range(len(self.head))]
+        lines = []
+        for row in grid:
+            cells = [
+                cell.ljust(width) if i < self.left else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ]
+            lines.append("  ".join(cells).rstrip())
+        lines.insert(1, "  ".join("─" * width for width in widths))
+        return "\n".join(lines) + (f"\n{self.note}" if self.note else "")
+
+    def markdown(self) -> str:
+        """The table for a Markdown page."""
+
+        def line(cells: Sequence[str]) -> str:
+            return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+        rule = [":--" if i < self.left else "--:" for i in range(len(self.head))]
+        return "\n".join([line(self.head), line(rule), *(line(row) for row in self.rows)])
+
+    def html(self) -> str:
+        """The table for an HTML page."""
+
+        def line(cells: Sequence[str], tag: str) -> str:
+            marked = (f"<{tag}{'' if i < self.left else ' class=n'}>{html.escape(cell)}</{tag}>" for i, cell in enumerate(cells))
+            return f"<tr>{''.join(marked)}</tr>"
+
+        body = "\n".join(line(row, "td") for row in self.rows)
+        note = f"<p class=note>{html.escape(self.note)}</p>" if self.note else ""
+        return f"<div class=wide><table><thead>{line(self.head, 'th')}</thead>\n<tbody>{body}</tbody></table></div>{note}"
+
+    _repr_html_ = html
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric of one system at one set of swept values, from the summary."""
+
+    unit: str
+    mean: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def half(self) -> float | None:
+        """Half the width of the confidence interval; `None` with one seed."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+
+Place = tuple[str, tuple["Value", ...]]
+"""A system and the values of the swept keys."""
+
+
+def places(results: Results) -> dict[Place, dict[str, Row]]:
+    """The summary by system and swept values, then by metric."""
+    from flowloom.results import plain
+
+    found: dict[Place, dict[str, Row]] = {}
+    for row in results.summary().to_pylist():
+        place = (str(row["system"]), tuple(plain(row[key]) for key in results.keys))
+        found.setdefault(place, {})[str(row["metric"])] = Row(str(row["unit"]), row["mean"], row["ci95_low"], row["ci95_high"])
+    return found
+
+
+def column(rows: Sequence[Row | None]) -> tuple[str, list[str]]:
+    """A metric's column: its unit and its cells, `mean ± half the 95 % interval`, all with the same decimals."""
+    known = [row for row in rows if row is not None and row.mean is not None]
+    unit = known[0].unit if known else ""
+    factor, name = words.scale(unit, [row.mean for row in known if row.mean is not None])
+    places = words.decimals([row.mean / factor for row in known if row.mean is not None])
+    halves = [f"{row.half / factor:.{places}f}" if row and row.half is not None else "" for row in rows]
+    if all(float(half or 0) == 0 for half in halves):
+        halves = [""] * len(rows)  # the same with every seed
+    width = max(map(len, halves), default=0)
+    cells = []
+    for row, half in zip(rows, halves, strict=True):
+        if row is None or row.mean is None:
+            cells.append("-")
+            continue
+        tail = f" ± {half.rjust(width)}" if half else " " * (width + 3) if width else ""
+        cells.append(f"{row.mean / factor:.{places}f}{tail}")
+    return name, cells
+
+
+def summary(results: Results, metrics: Sequence[str] | None = None) -> Table:
+    """The summary of results: one row per system and swept values, one column per metric with its 95 % interval."""
+    found = places(results)
+    have = {metric for row in found.values() for metric in row}
+    chosen = [metric for metric in (metrics or METRICS) if metric in have]
+    if metrics is None:
+        # A column of zeros says nothing, except for flows.
+        chosen = [m for m in chosen if m == "flows" or any(row[m].mean for row in found.values() if m in row)]
+    order = sorted(found, key=lambda place: rank(results, place))
+    heads = ["system", *(words.key(key, results.keys) for key in results.keys)]
+    columns = [[place[0] for place in order]]
+    columns += [[words.number(place[1][i]) for place in order] for i in range(len(results.keys))]
+    for metric in chosen:
+        unit, cells = column([found[place].get(metric) for place in order])
+        heads.append(words.axis(words.short(metric), unit))
+        columns.append(cells)
+    seeds = len(results.seeds)
+    note = f"mean ± half the 95 % confidence interval over {seeds} seeds" if seeds > 1 else "one seed, no intervals"
+    return Table(heads, list(zip(*columns, strict=True)), 1 + len(results.keys), note)
+
+
+def rank(results: Results, place: Place) -> tuple[object, ...]:
+    """Sorts by swept values first, so that the systems to compare stand together, then in the scenario's order."""
+
+    def order(value: Value) -> tuple[int, float, str]:
+        numbers, _ = words.literals([value])
+        return (0, numbers[0], "") if numbers else (1, 0.0, str(value))
+
+    return (*(order(value) for value in place[1]), results.systems.index(place[0]))
+
+
+def links(results: Results, at: dict[str, object]) -> Table:
+    """The busiest links of some points: load, longest queue, drops. Averaged over seeds."""
+    rows: dict[str, list[dict[str, float]]] = {}
+    for run in results.select(at):
+        for port in results.ports(at={"point": run.point}).to_pylist():
+            used = port["busy_ps"] / run.end_ps if run.end_ps else 0.0
+            rows.setdefault(str(port["name"]), []).append({**numbers(port), "utilisation": used})
+
+    def mean(name: str, field: str) -> float:
+        return sum(row[field] for row in rows[name]) / len(rows[name])
+
+    busiest = sorted(rows, key=lambda name: -mean(name, "utilisation"))
+    cells = [
+        [
+            name,
+            f"{mean(name, 'rate_bps') / 1e9:g}",
+            f"{100 * mean(name, 'utilisation'):.1f}",
+            f"{mean(name, 'mean_queue_bytes') / 1e3:.1f}",
+            f"{max(row['max_queue_bytes'] for row in rows[name]) / 1e3:.1f}",
+            f"{mean(name, 'drops'):.0f}",
+            f"{mean(name, 'marks'):.0f}",
+        ]
+        for name in busiest
+    ]
+    heads = ["link", "rate (Gbit/s)", "busy (%)", "mean queue (kB)", "max queue (kB)", "drops", "marks"]
+    return Table(heads, cells, 1)
+
+
+def numbers(row: dict[str, object]) -> dict[str, float]:
+    """The numeric fields of a row."""
+    return {key: float(value) for key, value in row.items() if isinstance(value, int | float)}

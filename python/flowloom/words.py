@@ -1,0 +1,117 @@
+"""Words and units: how metrics, swept keys and numbers are written in tables and figures."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+_SCALES: Mapping[str, Sequence[tuple[float, str]]] = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
+    "bps": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
+    "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+}
+_PURE = ("", "1", "count", "ratio", "flows", "packets")
+
+
+def scale(unit: str, values: Iterable[float]) -> tuple[float, str]:
+    """The unit in which values read best, and how many of the base unit it is.
+
+    >>> scale("s", [0.0021, 0.012])
+    (0.001, 'ms')
+    """
+    steps = _SCALES.get(unit)
+    if steps is None:
+        return 1.0, "" if unit in _PURE else unit
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    return next((step for step in steps if largest >= step[0]), steps[-1])
+
+
+_WORDS = {"fct": "FCT", "er": "expansion ratio", "retx": "retransmitted", "tx": "sent"}
+_STATISTICS = {
+    "mean": "mean",
+    "p50": "median",
+    "p95": "95th-percentile",
+    "p99": "99th-percentile",
+    "p999": "99.9th-percentile",
+    "max": "maximum",
+}
+_SHORT = {"p50": "median", "p95": "p95", "p99": "p99", "p999": "p99.9", "max": "max", "er": "ER"}
+
+
+def _words(metric: str) -> list[str]:
+    words = metric.split("_")
+    if words[-1] in ("s", "bps", "bytes") and len(words) > 1:
+        words.pop()
+    return words
+
+
+def title(metric: str) -> str:
+    """A metric's name in words.
+
+    >>> title("p999_fct_s")
+    '99.9th-percentile FCT'
+    """
+    return " ".join(_STATISTICS.get(word, _WORDS.get(word, word)) for word in _words(metric))
+
+
+def short(metric: str) -> str:
+    """A metric's name for the head of a column.
+
+    >>> short("p999_fct_s")
+    'p99.9 FCT'
+    """
+    return " ".join(_SHORT.get(word, _WORDS.get(word, word)) for word in _words(metric))
+
+
+def axis(quantity: str, unit: str) -> str:
+    """An axis label with its unit.
+
+    >>> axis("mean FCT", "ms")
+    'mean FCT (ms)'
+    """
+    return f"{quantity} ({unit})" if unit else quantity
+
+
+def key(name: str, among: Iterable[str] = ()) -> str:
+    """A swept key by its last word, unless another key among them ends the same way.
+
+    >>> key("workload.web.load", ["workload.web.load", "topology.rate"])
+    'load'
+    """
+    last = name.rsplit(".", 1)[-1]
+    clash = any(other != name and other.rsplit(".", 1)[-1] == last for other in among)
+    return name if clash else last.replace("_", " ")
+
+
+def number(value: object) -> str:
+    """A swept value as text: numbers without needless digits.
+
+    >>> number(0.30000000000000004)
+    '0.3'
+    """
+    return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)
+
+
+def literals(values: Sequence[object]) -> tuple[list[float] | None, str]:
+    """Swept values as places on an axis, and their unit: `["10us", "20us"]` is `([10.0, 20.0], "us")`.
+
+    `None` when they are not numbers of one unit, so that the axis must name them one by one.
+    """
+    found, units = [], set()
+    for value in values:
+        match = re.fullmatch(r"\s*([-+]?[0-9.]+(?:e[-+]?\d+)?)\s*([A-Za-z/%]*)\s*", str(value))
+        if match is None:
+            return None, ""
+        found.append(float(match.group(1)))
+        units.add(match.group(2))
+    return (found, units.pop()) if len(units) == 1 else (None, "")
+
+
+def decimals(values: Iterable[float], digits: int = 3) -> int:
+    """How many decimals show `digits` significant digits of a middling value; none when all values are whole."""
+    known = sorted(abs(v) for v in values if math.isfinite(v) and v != 0)
+    if not known or all(v == int(v) for v in known):
+        return 0
+    middle = known[len(known) // 2]
+    return min(max(digits - 1 - math.floor(math.log10(middle)), 0), 6)

@@ -1,0 +1,47 @@
+"""Tests run with the compiled part where it is built; what only reads results runs without it too, on made-up ones."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import fake
+
+try:
+    HAVE_CORE = bool(importlib.import_module("flowloom._core"))
+except ImportError:
+    HAVE_CORE = False
+    sys.modules["flowloom._core"] = fake
+
+from flowloom.results import Results
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Announces the mark of tests that simulate."""
+    config.addinivalue_line("markers", "core: needs the compiled part")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips what simulates when there is nothing to simulate with."""
+    if not HAVE_CORE:
+        for item in items:
+            if item.get_closest_marker("core"):
+                item.add_marker(pytest.mark.skip(reason="the compiled part is not built"))
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Made-up results: three systems, four loads, three seeds, no traces."""
+    return Results(fake.Results(str(fake.write(tmp_path_factory.mktemp("sweep")))))
+
+
+@pytest.fixture(scope="session")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Made-up results of one load with time series and packets."""
+    folder = fake.write(tmp_path_factory.mktemp("traced"), ("MERP", "pFabric"), (0.5,), (1,), traces=True, key=None)
+    return Results(fake.Results(str(folder)))

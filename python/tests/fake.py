@@ -1,0 +1,318 @@
+"""A stand-in for the compiled part: results folders with made-up numbers, in the layout of real ones.
+
+Only for tests of what reads results (tables, figures, reports, claims). Nothing here is simulated.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SYSTEMS = {"MERP": 1.0, "pFabric": 0.95, "TCP": 3.0}
+TAIL = {"MERP": 1.0, "pFabric": 2.0, "TCP": 2.5}
+LOAD = "workload.web.load"
+
+
+def flows(system: str, load: float, seed: int, count: int = 400) -> pa.Table:
+    """Made-up flows: the same sizes and starts for all systems, completion times that grow with load."""
+    shared = np.random.default_rng([seed, round(load * 100)])
+    size = np.minimum(60e3 * (1 - shared.random(count)) ** (-1 / 1.8), 1e8).astype(np.int64)
+    start = np.cumsum(shared.exponential(1e9 / load, count)).astype(np.int64)
+    own = np.random.default_rng([seed, round(load * 100), len(system)])
+    ideal = size * 8000 + 44_000_000
+    wait = own.exponential(load / (1 - 0.7 * load), count) * (1 + own.pareto(3.0, count) * TAIL.get(system, 1.0))
+    fct = (ideal * (1.05 + SYSTEMS.get(system, 1.0) * wait)).astype(np.int64)
+    wire = size + 40 * np.ceil(size / 1500).astype(np.int64)
+    zero = np.zeros(count, dtype=np.int64)
+    return pa.table(
+        {
+            "flow_id": pa.array(range(count), pa.uint32()),
+            "src": pa.array(own.integers(0, 9, count), pa.uint32()),
+            "dst": pa.array(own.integers(0, 9, count), pa.uint32()),
+            "size_bytes": pa.array(size, pa.uint64()),
+            "size_wire_bytes": pa.array(wire, pa.uint64()),
+            "start_ps": pa.array(start),
+            "finish_ps": pa.array(start + fct),
+            "fct_ps": pa.array(fct),
+            "ideal_fct_ps": pa.array(ideal),
+            "slowdown": fct / ideal,
+            "expansion_ratio": fct / (wire * 8000),
+            "drops": pa.array(zero + (5 if system == "TCP" else 0), pa.uint64()),
+            "timeouts": pa.array(zero, pa.uint32()),
+        }
+    )
+
+
+def ports(load: float) -> pa.Table:
+    """Made-up ports of three hosts, a ToR and a root."""
+    names = ["h0->tor0", "h1->tor0", "h2->tor0", "tor0->root", "root->tor0"]
+    busy = [load / 3, load / 4, load / 3.5, load * 0.75, load * 0.7]
+    return pa.table(
+        {
+            "port_id": pa.array(range(5), pa.uint32()),
+            "name": names,
+            "rate_bps": pa.array([10**9] * 5, pa.uint64()),
+            "drops": pa.array([0, 0, 0, 12, 3], pa.uint64()),
+            "marks": pa.array([0] * 5, pa.uint64()),
+            "busy_ps": pa.array([int(b * 1e12) for b in busy]),
+            "max_queue_bytes": pa.array([3000, 3000, 4500, 150_000, 90_000], pa.uint64()),
+            "mean_queue_bytes": [200.0, 150.0, 250.0, 21_000.0, 9_000.0],
+        }
+    )
+
+
+def samples(system: str) -> pa.Table:
+    """Made-up time series: queues of two ports and rates of two flows."""
+    rows = []
+    for step in range(100):
+        time = step * 50_000_000
+        for port in (3, 4):
+            rows.append((time, port, "port.queue_bytes", 1e5 * abs(math.sin(step / 9 + port)) * TAIL.get(system, 1)))
+        for flow in (0, 1):
+            rows.append((time, flow, "flow.rate_bps", 1e9 if (step // 25) % 2 == flow else 0.0))
+    names = ("time_ps", "entity", "metric", "value")
+    return pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+
+def packets() -> pa.Table:
+    """Made-up transmissions of Table 1's MERP schedule on two links: A, then C, then B, 60 packets a unit."""
+    rows = []
+    for port, delay in ((0, 0), (3, 22_000_000)):
+        for flow, first, last in ((0, 0, 3), (2, 3, 7), (1, 7, 10)):
+            for i in range(first * 60, last * 60):
+                start = i * 12_012_012 + delay
+                rows.append((start, start + 12_000_000, port, "data", flow, i * 1460, 1500, False))
+                if i % 40 == 0:
+                    rows.append((start, start + 320_000, port, "det", 1, 0, 40, False))
+    names = ("time_ps", "end_ps", "port_id", "kind", "flow_id", "offset", "size_bytes", "dropped")
+    return pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+
+
+def metrics(table: pa.Table) -> dict[str, tuple[str, float]]:
+    """The metrics of one point's flows."""
+    fct = np.sort(np.array(table["fct_ps"].to_pylist()) * 1e-12)
+    er = np.sort(np.array(table["expansion_ratio"].to_pylist()))
+
+    def rank(sorted_values: Any, share: float) -> float:
+        return float(sorted_values[max(math.ceil(share * len(sorted_values)), 1) - 1])
+
+    return {
+        "flows": ("count", float(len(fct))),
+        "unfinished": ("count", 0.0),
+        "mean_fct_s": ("s", float(fct.mean())),
+        "p99_fct_s": ("s", rank(fct, 0.99)),
+        "p999_fct_s": ("s", rank(fct, 0.999)),
+        "p99_er": ("ratio", rank(er, 0.99)),
+        "max_er": ("ratio", float(er[-1])),
+        "drops": ("count", float(np.asarray(table["drops"].to_numpy()).sum())),
+        "timeouts": ("count", 0.0),
+    }
+
+
+T95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776}
+
+
+def write(
+    folder: Path,
+    systems: Sequence[str] = tuple(SYSTEMS),
+    loads: Sequence[float] = (0.2, 0.4, 0.6, 0.8),
+    seeds: Sequence[int] = (1, 2, 3),
+    traces: bool = False,
+    key: str | None = LOAD,
+) -> Path:
+    """Write a results folder."""
+    points, per_seed = [], []
+    for system in systems:
+        for load in loads if key else loads[:1]:
+            for seed in seeds:
+                swept = {key: load} if key else {}
+                point = f"{system.lower().replace(' ', '-')}-load{load}-seed{seed}"
+                here = folder / point
+                here.mkdir(parents=True, exist_ok=True)
+                table = flows(system, load, seed)
+                pq.write_table(table, here / "flows.parquet")
+                pq.write_table(ports(load), here / "ports.parquet")
+                if traces:
+                    pq.write_table(samples(system), here / "samples.parquet")
+                    pq.write_table(packets(), here / "packets.parquet")
+                points.append({"point": point, "system": system, "seed": seed, **swept, "state": "done", "end_ps": 10**12})
+                for metric, (unit, value) in metrics(table).items():
+                    row = {"point": point, "system": system, "seed": seed, **swept}
+                    per_seed.append(row | {"metric": metric, "unit": unit, "value": value})
+    pq.write_table(pa.Table.from_pylist(points), folder / "points.parquet")
+    pq.write_table(pa.Table.from_pylist(per_seed), folder / "summary.parquet")
+    manifest = {"name": "demo", "program": "0.1.0+0", "complete": True, "stop_reason": "done", "seed": list(seeds)}
+    manifest["config"] = 'seed = [1, 2, 3]\n\n[topology]\nkind = "star"  # <default>\n'
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+class Results:
+    """Reads a folder as the compiled part does."""
+
+    def __init__(self, path: str) -> None:
+        self.path: str | None = path
+        self.complete = True
+
+    @staticmethod
+    def open(folder: str) -> Results:
+        return Results(folder)
+
+    def _all(self, name: str) -> pa.Table:
+        parts = []
+        for row in self.points().to_pylist():
+            file = Path(str(self.path)) / row["point"] / f"{name}.parquet"
+            if file.is_file():
+                part = pq.read_table(file)
+                for i, (key, value) in enumerate((k, v) for k, v in row.items() if k not in ("state", "end_ps")):
+                    part = part.add_column(i, key, [[value] * len(part)])
+                parts.append(part)
+        return pa.concat_tables(parts) if parts else pa.table({})
+
+    def flows(self) -> pa.Table:
+        return self._all("flows")
+
+    def ports(self) -> pa.Table:
+        return self._all("ports")
+
+    def samples(self) -> pa.Table:
+        return self._all("samples")
+
+    def packets(self) -> pa.Table:
+        return self._all("packets")
+
+    def points(self) -> pa.Table:
+        return pq.read_table(Path(str(self.path)) / "points.parquet")
+
+    def per_seed(self) -> pa.Table:
+        return pq.read_table(Path(str(self.path)) / "summary.parquet")
+
+    def summary(self) -> pa.Table:
+        found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for row in self.per_seed().to_pylist():
+            place = tuple(v for k, v in row.items() if k not in ("point", "seed", "value"))
+            found.setdefault(place, []).append(row)
+        rows = []
+        for group in found.values():
+            sample = np.array([row["value"] for row in group])
+            n, mean = len(sample), float(sample.mean())
+            half = T95.get(n - 1, 2.0) * float(sample.std(ddof=1)) / math.sqrt(n) if n > 1 else None
+            first = {k: v for k, v in group[0].items() if k not in ("point", "seed", "value")}
+            interval = (None, None) if half is None else (mean - half, mean + half)
+            rows.append(first | {"seeds": n, "mean": mean, "ci95_low": interval[0], "ci95_high": interval[1]})
+        return pa.Table.from_pylist(rows)
+
+
+class Scenario:
+    """Takes a scenario's systems, loads and seeds, and makes numbers up for them."""
+
+    def __init__(self, spec: Mapping[str, Any], seeds: Sequence[int] | None, profile: str | None) -> None:
+        spec = merged(spec, spec.get("profile", {}).get(profile or "", {}))
+        self.systems = [s.get("label", "TCP") for s in spec["system"]]
+        web = next(iter(spec["workload"].values()))
+        self.loads = listed(web.get("load", 0.5))
+        self.seeds = list(seeds) if seeds else [int(s) for s in listed(spec.get("seed", 1))]
+        self.key = f"workload.{next(iter(spec['workload']))}.load" if len(self.loads) > 1 else None
+        self.sample = "sample" in spec
+
+    @staticmethod
+    def from_toml(
+        text: str,
+        name: str = "scenario",
+        dir: str = ".",
+        set: Sequence[tuple[str, str]] = (),
+        seeds: Sequence[int] | None = None,
+        profile: str | None = None,
+    ) -> Scenario:
+        return Scenario(tomllib.loads(text), seeds, profile)
+
+    @staticmethod
+    def from_dict(
+        scenario: Mapping[str, Any],
+        name: str = "scenario",
+        dir: str = ".",
+        set: Sequence[tuple[str, str]] = (),
+        seeds: Sequence[int] | None = None,
+        profile: str | None = None,
+    ) -> Scenario:
+        return Scenario(scenario, seeds, profile)
+
+    def resolved(self) -> str:
+        return "seed = 1  # default\n"
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        product = ((s, x, n) for s in self.systems for x in self.loads for n in self.seeds)
+        return [{"point": f"{s}-{x}-{n}", "system": s, "seed": n} for s, x, n in product]
+
+    def run(self, jobs: int = 0, out: str | None = None, progress: Callable[[dict[str, Any]], object] | None = None) -> Results:
+        assert out is not None
+        write(Path(out), self.systems, self.loads, self.seeds, self.sample, self.key)
+        total = len(self.points)
+        for done in range(1, total + 1):
+            if progress:
+                progress({"points_done": done, "points_total": total, "point": "x", "elapsed_s": 0.1 * done})
+        return Results(out)
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with the tables of `over` merged into it."""
+    result = dict(base)
+    for key, value in over.items():
+        old = result.get(key)
+        result[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def listed(value: object) -> list[Any]:
+    """A value as a list."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def main(argv: Sequence[str]) -> int | dict[str, Any]:
+    """Parses nothing but the shapes that tests use."""
+    if argv and argv[0] in ("plot", "report", "papers", "compare"):
+        return {"command": argv[0], "dirs": list(argv[1:])}
+    return 0 if argv == ["check", "x.toml"] else 2
+
+
+def compare(dirs: Sequence[str]) -> pa.Table:
+    return pa.table({"system_a": ["MERP"], "system_b": ["TCP"], LOAD: [0.8], "flows": [400], "mean_fct_ratio": [2.5]})
+
+
+def entries(room: str) -> list[dict[str, Any]]:
+    return []
+
+
+def fluid(policy: str, capacity: float, arrivals: Iterable[float], sizes: Iterable[float]) -> dict[str, Any]:
+    """Table 1 of MERP, known by heart."""
+    known = {
+        "srpt": ([3.0, 6.0, 10.0], [(0, 0, 3, 1), (1, 3, 6, 1), (2, 6, 10, 1)]),
+        "ps": (
+            [7.5, 10.0, 9.5],
+            [
+                (0, 0, 3, 0.5),
+                (2, 0, 3, 0.5),
+                (0, 3, 7.5, 1 / 3),
+                (1, 3, 7.5, 1 / 3),
+                (2, 3, 7.5, 1 / 3),
+                (1, 7.5, 9.5, 0.5),
+                (2, 7.5, 9.5, 0.5),
+                (1, 9.5, 10, 1.0),
+            ],
+        ),
+        "merp": ([3.0, 10.0, 7.0], [(0, 0, 3, 1), (2, 3, 7, 1), (1, 7, 10, 1)]),
+    }
+    finish, segments = known[policy]
+    return {"finish": finish, "segments": segments}
+
+
+version = "0.1.0"

@@ -1,0 +1,216 @@
+"""The vocabulary of claims, on numbers made for each verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from flowloom import claims
+from flowloom.claims import MET, NOT_MET, UNDECIDED, Claim, Estimate, judge
+from flowloom.results import Results
+from hypothesis import given
+from hypothesis import strategies as st
+
+LOAD = "workload.web.load"
+Values = Mapping[tuple[str, float], Sequence[float]]
+
+
+class Made:
+    """Results that hold one metric, `mean_fct_s`, with the values given by system, load and seed, and 100 flows a point."""
+
+    path = None
+    complete = True
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = []
+        for (system, load), sample in self.values.items():
+            for seed, value in enumerate(sample):
+                key = {"point": f"{system}{load}{seed}", "system": system, "seed": seed, LOAD: load}
+                rows.append(key | {"metric": "mean_fct_s", "unit": "s", "value": value})
+                rows.append(key | {"metric": "flows", "unit": "", "value": 100.0})
+        return rows
+
+    def per_seed(self) -> pa.Table:
+        return pa.Table.from_pylist(self._rows())
+
+    def points(self) -> pa.Table:
+        return self.per_seed().select(["point", "system", "seed", LOAD])
+
+    def _none(self) -> pa.Table:
+        raise NotImplementedError
+
+    flows = ports = samples = packets = summary = _none
+
+
+def made(values: Values) -> Mapping[str, Results]:
+    return {"fig": Results(Made(values))}
+
+
+def claim(kind: str, **keys: Any) -> Claim:
+    given = {"id": "c", "figure": "fig", "quote": "q", "kind": kind, "metric": "mean_fct_s", "printed": "1"}
+    return Claim.read(given | {"at": {"load": 0.8}} | keys)
+
+
+NOISE = (0.98, 1.0, 1.02, 1.01, 0.99)
+
+
+def sample(mean: float, noise: Sequence[float] = NOISE) -> list[float]:
+    return [mean * n for n in noise]
+
+
+PAIR = {"system": "A", "versus": "B"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "verdict"),
+    [
+        ({"kind": "value", "system": "A", "at_most": 1.2}, MET),
+        ({"kind": "value", "system": "A", "at_most": 0.9}, NOT_MET),
+        ({"kind": "value", "system": "A", "at_most": 1.0}, UNDECIDED),
+        ({"kind": "value", "system": "A", "within": [0.9, 1.1]}, MET),
+        ({"kind": "value", "systems": ["A", "B"], "at_most": 3}, MET),
+        ({"kind": "value", "systems": ["A", "B"], "at_most": 1.5}, NOT_MET),
+        ({"kind": "value", "system": "A", "per": "flows", "at_most": 0.011}, MET),
+        ({"kind": "ratio", "system": "B", "versus": "A", "at_least": 1.9}, MET),
+        ({"kind": "ratio", "system": "B", "versus": "A", "at_least": 2.1}, NOT_MET),
+        ({"kind": "reduction", **PAIR, "within": ["2/5", "3/5"]}, MET),
+        ({"kind": "reduction", **PAIR, "at_least": 0.6}, NOT_MET),
+        ({"kind": "increase", **PAIR, "at_most": -0.4}, MET),
+        ({"kind": "increase", "system": "B", "versus": "A", "at_most": 0.5}, NOT_MET),
+        ({"kind": "difference", "system": "B", "versus": "A", "more_than": 0}, MET),
+        ({"kind": "difference", **PAIR, "more_than": 0}, NOT_MET),
+        ({"kind": "spread", "systems": ["A", "A2"], "at_most": 0.2}, MET),
+        ({"kind": "spread", "systems": ["A", "B"], "at_most": 0.2}, NOT_MET),
+        ({"kind": "order", "systems": ["A", "A2", "B"], "at_least": 1}, MET),
+        ({"kind": "order", "systems": ["A", "B", "A2"], "at_least": 1}, NOT_MET),
+        ({"kind": "order", "systems": ["A", "loud", "B"], "at_least": 1}, UNDECIDED),
+        ({"kind": "reduction", "system": "loud", "versus": "A", "at_least": 0}, UNDECIDED),
+    ],
+)
+def test_verdicts(keys: dict[str, Any], verdict: str) -> None:
+    loud = sample(1.0, (0.5, 1.5, 0.8, 1.3, 0.9))
+    results = made({("A", 0.8): sample(1), ("A2", 0.8): sample(1.1), ("B", 0.8): sample(2), ("loud", 0.8): loud})
+    assert judge(claim(**keys), results).verdict == verdict
+
+
+def test_comparisons_are_paired_by_seed() -> None:
+    # Seeds differ by a factor of three, systems by a tenth: only the paired difference can tell.
+    seeds = (1.0, 3.0, 2.0)
+    results = made({("A", 0.8): sample(0.9, seeds), ("B", 0.8): sample(1.0, seeds)})
+    judged = judge(claim("reduction", **PAIR, within=[0.09, 0.11]), results)
+    assert judged.verdict == MET
+    assert judged.worst.estimate is not None and judged.worst.estimate.mean == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("slope", "verdict"), [(0.5, MET), (-0.5, NOT_MET), (0.0, UNDECIDED)])
+def test_growth_of_a_gap(slope: float, verdict: str) -> None:
+    values: dict[tuple[str, float], list[float]] = {}
+    for load, noise in ((0.2, 0.1), (0.5, 0.0), (0.8, -0.1)):
+        values["B", load] = [1.0] * 5
+        values["A", load] = [1 - slope * load + noise * (n - 1) for n in NOISE]
+    assert judge(claim("growth", **PAIR, over="load", at={}, more_than=0), made(values)).verdict == verdict
+
+
+def test_growth_is_the_slope_of_a_line() -> None:
+    values = {(s, x): [1 - 0.5 * x if s == "A" else 1.0] * 3 for s in "AB" for x in (0.2, 0.5, 0.8)}
+    found = judge(claim("growth", **PAIR, over="load", at={}, more_than=0), made(values)).worst.estimate
+    assert found is not None and found.mean == pytest.approx(0.5)
+
+
+def test_contrast_of_two_figures() -> None:
+    small = Results(Made({("A", 0.8): sample(0.9), ("B", 0.8): sample(1.0)}))
+    large = Results(Made({("A", 0.8): sample(0.5), ("B", 0.8): sample(1.0)}))
+    gap = claim("contrast", **PAIR, than="other", more_than=0)
+    assert judge(gap, {"fig": large, "other": small}).verdict == MET
+    assert judge(gap, {"fig": small, "other": large}).verdict == NOT_MET
+    assert judge(gap, {"fig": large}).verdict == UNDECIDED
+
+
+def test_every_value_must_hold() -> None:
+    results = made({("A", 0.2): sample(1), ("A", 0.8): sample(5)})
+    judged = judge(claim("value", system="A", at={"load": "all"}, at_most=2), results)
+    assert judged.verdict == NOT_MET and judged.worst.where == "load 0.8"
+    assert judge(claim("value", system="A", at={"load": [0.2]}, at_most=2), results).verdict == MET
+    assert judge(claim("value", system="A", at={"load": 0.5}, at_most=2), results).reason == "not run at these values"
+
+
+def test_too_few_seeds_decide_nothing() -> None:
+    results = made({("A", 0.8): [1.0, 1.0]})
+    judged = judge(claim("value", system="A", at_most=100), results)
+    assert (judged.verdict, judged.reason) == (UNDECIDED, "2 seeds, 3 needed")
+    assert judge(claim("value", system="A", at_most=100, min_seeds=2), results).verdict == MET
+    alone = made({("A", 0.8): [1.0]})
+    assert judge(claim("value", system="A", at_most=100, min_seeds=1), alone).verdict == MET
+    assert judge(claim("value", system="A", at_most=100), alone).verdict == UNDECIDED
+
+
+def test_what_was_not_run_is_undecided() -> None:
+    assert judge(claim("value", system="A", at_most=1), {}).reason == "not run"
+    assert judge(claim("value", system="Z", at_most=1), made({("A", 0.8): sample(1)})).reason == "no value"
+
+
+def test_exact_claims_need_no_results() -> None:
+    third = claim("exact", within=["17/3", "17/3"], metric="m")
+    assert judge(third, {}, {"m": 17 / 3}).verdict == MET
+    assert judge(third, {}, {"m": 5.6667}).verdict == NOT_MET
+    assert judge(third, {}).verdict == UNDECIDED
+
+
+def test_a_bound_counts_unless_it_must_be_passed() -> None:
+    same = made({("A", 0.8): [1.0] * 3, ("B", 0.8): [1.0] * 3})
+    assert judge(claim("difference", **PAIR, at_least=0), same).verdict == MET
+    assert judge(claim("difference", **PAIR, more_than=0), same).verdict == NOT_MET
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"bound": 3}, "unknown key `bound`"),
+        ({"kind": "better"}, "no kind of claim"),
+        ({}, "no bounds"),
+    ],
+)
+def test_wrong_claims_are_refused(keys: dict[str, Any], message: str) -> None:
+    table = {"id": "c", "figure": "f", "quote": "q", "kind": "value", "metric": "m", "printed": "-"} | keys
+    with pytest.raises(ValueError, match=message):
+        Claim.read(table)
+
+
+def test_student_t() -> None:
+    assert claims.student_t(1) == 12.706 and claims.student_t(4) == 2.776
+    assert claims.student_t(15) == 2.131 and claims.student_t(16) == 2.131
+    assert claims.student_t(25) == 2.086 and claims.student_t(10_000) == 1.980
+    with pytest.raises(ValueError, match="two values"):
+        claims.student_t(0)
+
+
+def test_the_interval_is_that_of_the_summary() -> None:
+    # Mean 3, standard deviation sqrt(2.5), t(4) = 2.776.
+    found = Estimate.of([1, 2, 3, 4, 5])
+    assert (found.mean, found.low, found.high) == pytest.approx((3, 3 - 1.9629, 3 + 1.9629), abs=1e-4)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=8), st.floats(-1e6, 1e6), st.floats(0, 1e6))
+def test_verdicts_agree_with_the_interval(values: list[float], low: float, width: float) -> None:
+    results = made({("A", 0.8): values})
+    judged = judge(claim("value", system="A", within=[low, low + width]), results)
+    e = Estimate.of(values)
+    inside = claim("value", system="A", within=[low, low + width]).bounds
+    expected = (
+        MET if inside[0] <= e.low and e.high <= inside[1] else NOT_MET if e.high < inside[0] or e.low > inside[1] else UNDECIDED
+    )
+    assert judged.verdict == expected
+
+
+def test_numbers_are_written_with_their_interval() -> None:
+    share = claim("reduction", **PAIR, at_least=0.5)
+    assert claims.text(share, Estimate(0.461, 0.41, 0.512, 5)) == "46 % [41, 51]"
+    assert claims.text(share, Estimate(0.461, 0.459, 0.463, 5)) == "46.1 % [45.9, 46.3]"
+    assert claims.bound_text(share) == "≥ 50 %"
+    assert claims.bound_text(claim("value", system="A", within=[0.0408, 0.0416])) == "40.8 to 41.6 ms"
+    assert claims.text(share, None) == "-"

@@ -1,0 +1,76 @@
+"""Examples in docstrings and pages run, and the stubs say what the compiled part has."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = ("flowloom", "flowloom.results", "flowloom.scenario")
+
+
+@pytest.mark.parametrize("name", ["flowloom.words"])
+def test_examples_that_simulate_nothing(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted and not found.failed
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted and not found.failed
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("page", ["README.md", "docs/model.md"])
+def test_python_examples_in_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(block, page, "exec"), {})
+
+
+@pytest.mark.core
+def test_scenarios_in_pages_and_examples() -> None:
+    from flowloom import Scenario
+
+    blocks = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        assert Scenario.from_toml(block).points
+    files = sorted((ROOT / "examples").glob("*.toml"))
+    assert files
+    for file in files:
+        assert Scenario.from_file(file).points
+
+
+@pytest.mark.core
+def test_the_example_script_runs(tmp_path: Path) -> None:
+    for script in sorted((ROOT / "examples").glob("*.py")):
+        done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.core
+def test_stubs_are_those_of_the_compiled_part() -> None:
+    command = [sys.executable, "-m", "mypy.stubtest", "flowloom._core", "--ignore-disjoint-bases"]
+    done = subprocess.run(command, cwd=ROOT / "python", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "papers").glob("*/*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+            if not target.startswith("http") and target not in GENERATED:
+                assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+GENERATED = ("docs/img/demo.png", "docs/data.md", "data.md", "papers/merp.md", "docs/papers/merp.md", "../../docs/papers/merp.md")
+"""Written by `make`, not by hand."""

@@ -1,0 +1,163 @@
+"""Papers: their folders, and a reproduction on made-up results."""
+
+from __future__ import annotations
+
+import io
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import fake
+import pytest
+from flowloom import _core, papers
+from flowloom.claims import MET
+from flowloom.results import Results
+
+
+@pytest.fixture
+def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes numbers up instead of simulating."""
+    monkeypatch.setattr(_core, "Scenario", fake.Scenario, raising=False)
+    monkeypatch.setattr(_core, "Results", fake.Results, raising=False)
+
+
+def systems(file: Path) -> list[str]:
+    return [system["label"] for system in tomllib.loads(file.read_text())["system"]]
+
+
+def test_papers_are_found_in_the_checkout_first() -> None:
+    assert papers.home().name in ("papers", "papers_data")
+    assert papers.names() == ["merp"]
+    inside = Path(papers.__file__).parent / "papers_data"
+    assert (inside / "merp" / "paper.toml").is_file(), "what the wheel ships"
+
+
+def test_claims_name_systems_keys_and_figures_that_exist() -> None:
+    paper = papers.load("merp")
+    of = {figure.id: figure.scenario for figure in paper.figures}
+    drawings = paper.drawings()
+    for figure in paper.figures:
+        assert (paper.folder / f"{figure.scenario}.toml").is_file()
+        assert callable(getattr(drawings, figure.id))
+    for claim in paper.claims:
+        if claim.kind == "exact":
+            assert claim.metric in drawings.exact()
+            continue
+        file = paper.folder / f"{of[claim.scenario or claim.figure]}.toml"
+        named = {claim.system, claim.versus, *claim.systems} - {""}
+        assert named and named <= set(systems(file)), claim.id
+        loads = tomllib.loads(file.read_text())["workload"].get("web", {}).get("load")
+        wanted = claim.at.get("load", "all")
+        assert wanted == "all" or wanted in loads, claim.id
+        metrics = {metric["name"] for metric in _core.entries("metrics")} or set(METRICS)
+        assert {claim.metric, *([claim.per] if claim.per else [])} <= metrics, claim.id
+
+
+METRICS = ("flows", "unfinished", "mean_fct_s", "p99_fct_s", "p999_fct_s", "p99_er", "max_er", "drops", "timeouts")
+
+
+def test_the_smoke_profile_is_small() -> None:
+    for file in papers.load("merp").folder.glob("*.toml"):
+        text = tomllib.loads(file.read_text())
+        if "workload" in text and "web" in text["workload"]:
+            small = text["profile"]["smoke"]
+            assert len(small["seed"]) <= 2 and small["workload"]["web"]["flows"] <= 300, file.name
+
+
+def test_the_settings_common_to_the_figures_are_the_same() -> None:
+    folder = papers.load("merp").folder
+    texts = {name: tomllib.loads((folder / f"{name}.toml").read_text()) for name in ("fig5", "fig6", "fig8", "fig9")}
+    first = texts["fig5"]
+    for name, text in texts.items():
+        assert text["topology"] == first["topology"], name
+        web = dict(text["workload"]["web"])
+        assert web.pop("mean") == ("1500KB" if name == "fig5" else "150KB")
+        assert web == {k: v for k, v in first["workload"]["web"].items() if k != "mean"}, name
+        assert text["seed"] == [1, 2, 3, 4, 5]
+    merp, pfabric, tcp = first["system"]
+    assert merp["agent"]["alpha"] == 0.999 and merp["transport"]["theta"] == "0.8Gbps"
+    assert {system["qdisc"]["limit"] for system in (merp, pfabric, tcp)} == {"100pkt"}
+
+
+def test_table_1_of_the_compiled_part() -> None:
+    found = papers.load("merp").drawings().exact()
+    exact = [claim for claim in papers.load("merp").claims if claim.kind == "exact"]
+    assert len(exact) == 15
+    for claim in exact:
+        assert found[claim.metric] == pytest.approx(claim.bounds[0], abs=1e-12), claim.id
+
+
+def test_a_reproduction_writes_everything(made_up: None, tmp_path: Path) -> None:
+    done = papers.reproduce("merp", None, "smoke", out=tmp_path, meter=None)
+    folder = tmp_path / "merp-smoke"
+    assert done.folder == folder
+    for name in ("claims.md", "claims.json", "report.html", "fig5.png", "fig5.svg", "fig9.svg", "table1.png", "sens_literal.png"):
+        assert (folder / name).is_file(), name
+    listed = json.loads((folder / "claims.json").read_text())["claims"]
+    assert len(listed) == len(done.judged) == len(done.paper.claims)
+    assert all(c["verdict"] == "met" for c in listed if c["kind"] == "exact")
+    text = (folder / "claims.md").read_text()
+    assert all(claim.id in text for claim in done.paper.claims)
+    assert "2 seeds, 3 needed" in text
+    html = (folder / "report.html").read_text()
+    assert "http" not in "".join(part.split('"')[0] for key in ('src="', 'href="') for part in html.split(key)[1:])
+
+
+def test_one_figure_can_be_run_alone(made_up: None, tmp_path: Path) -> None:
+    done = papers.reproduce("merp", "fig9", "smoke", out=tmp_path, meter=None)
+    assert sorted(done.results) == ["fig9"]
+    assert not (tmp_path / "merp-smoke" / "fig5").exists()
+    text = papers.console(done)
+    assert "f9-small" in text and "f6-max-er" not in text
+    again = papers.reproduce("merp", "fig6", "smoke", out=tmp_path, meter=None)
+    assert sorted(again.results) == ["fig6", "fig9"], "what was run before is judged too"
+
+
+def test_fig7_uses_the_runs_of_fig5(made_up: None, tmp_path: Path) -> None:
+    done = papers.reproduce("merp", "fig7", "smoke", out=tmp_path, meter=None)
+    assert sorted(done.results) == ["fig5", "fig7"] and done.results["fig5"] is done.results["fig7"]
+
+
+def test_unknown_names_are_answered_with_the_known(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="one of merp"):
+        papers.load("pdq")
+    with pytest.raises(ValueError, match="one of table1"):
+        papers.reproduce("merp", "fig99", out=tmp_path)
+    with pytest.raises(ValueError, match="one of paper, smoke"):
+        papers.reproduce("merp", profile="full", out=tmp_path)
+
+
+def test_progress_says_how_long_it_will_take() -> None:
+    clock = iter([0.0, 10.0, 20.0, 40.0])
+    stream = io.StringIO()
+    meter = papers.Meter("fig5", stream, lambda: next(clock))
+    for done in (1, 2, 4):
+        meter({"points_done": done, "points_total": 4})
+    assert stream.getvalue().splitlines() == [
+        "fig5: 1 of 4 points, 10 s, 30 s left",
+        "fig5: 2 of 4 points, 20 s, 20 s left",
+        "fig5: 4 of 4 points, 40 s",
+    ]
+    assert papers.span(89) == "89 s" and papers.span(600) == "10 min" and papers.span(12_000) == "3 h 20 min"
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(
+    "name", ["table1", "fig5", "fig6", "fig8", "fig9", "sens_shape", "sens_load", "sens_systems", "sens_literal"]
+)
+def test_every_scenario_is_valid(name: str) -> None:
+    from flowloom import Scenario
+
+    folder = papers.load("merp").folder
+    assert Scenario.from_file(folder / f"{name}.toml").points
+    if name != "table1":
+        assert Scenario.from_file(folder / f"{name}.toml", profile="smoke").points
+
+
+@pytest.mark.core
+def test_table_1_packet_by_packet(tmp_path: Path) -> None:
+    done = papers.reproduce("merp", "table1", "smoke", out=tmp_path, meter=None)
+    verdicts: dict[str, Any] = {j.claim.id: j.verdict for j in done.judged if j.claim.figure == "table1"}
+    assert set(verdicts.values()) == {MET}, verdicts
+    assert isinstance(done.results["table1"], Results)

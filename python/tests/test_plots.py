@@ -1,0 +1,118 @@
+"""Figures: what is on their axes, not how they look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flowloom import plots, style
+from flowloom.plots import Bar
+from flowloom.results import Results
+from matplotlib.figure import Figure
+
+UNITS = ("(ms)", "(s)", "(µs)", "(kB)", "(B)", "(MB)", "(Gbit/s)", "(% of the time)")
+PURE = ("expansion ratio", "share of flows", "drops", "load", "link")
+
+
+def legend_texts(fig: Figure) -> set[str]:
+    boxes = [*fig.legends, *(ax.get_legend() for ax in fig.axes)]
+    return {text.get_text() for box in boxes if box is not None for text in box.get_texts()}
+
+
+@pytest.mark.parametrize("name", ["metrics", "fct_cdf", "er_cdf", "fct_size", "utilisation"])
+def test_axes_carry_units_and_curves_a_legend(results: Results, name: str) -> None:
+    fig = plots.draw(results, name)
+    assert fig.axes
+    for ax in fig.axes:
+        for label in (ax.get_xlabel(), ax.get_ylabel()):
+            assert any(part in label for part in UNITS + PURE), label
+    assert {text.split(",")[0] for text in legend_texts(fig)} == {"MERP", "pFabric", "TCP"}
+
+
+@pytest.mark.parametrize(("name", "label"), [("gantt", "time (ms)"), ("queue", "time (ms)"), ("rate", "time (ms)")])
+def test_time_series_have_a_panel_per_system(traced: Results, name: str, label: str) -> None:
+    fig = plots.draw(traced, name)
+    assert [ax.get_title() for ax in fig.axes] == ["MERP", "pFabric"]
+    assert {ax.get_xlabel() for ax in fig.axes} == {label}
+    assert legend_texts(fig)
+
+
+def test_every_kind_is_drawn_by_one_of_these_results(results: Results, traced: Results) -> None:
+    for name in plots.KINDS:
+        source = traced if plots.KINDS[name].needs in ("samples", "packets") else results
+        assert plots.draw(source, name).axes, name
+
+
+def test_missing_data_names_what_to_record(results: Results) -> None:
+    with pytest.raises(plots.NoDataError, match="packets = true"):
+        plots.draw(results, "gantt")
+    with pytest.raises(plots.NoDataError, match="ports = true"):
+        plots.draw(results, "queue")
+    with pytest.raises(ValueError, match="one of metrics"):
+        plots.draw(results, "pie")
+
+
+def test_the_metric_panel_shows_the_summary(results: Results) -> None:
+    fig = plots.draw(results, "metrics", metrics=["mean_fct_s"])
+    (ax,) = fig.axes
+    assert ax.get_xlabel() == "load" and ax.get_ylabel() == "mean FCT (ms)"
+    shown = dict(np.column_stack(ax.lines[0].get_data()).tolist())
+    rows = results.summary().to_pylist()
+    mean = next(r["mean"] for r in rows if (r["system"], r["metric"], r["workload.web.load"]) == ("MERP", "mean_fct_s", 0.8))
+    assert shown[0.8] == pytest.approx(1000 * mean)
+    assert len(ax.collections) == 3, "one band per system"
+
+
+def test_without_a_sweep_systems_stand_below_each_other(traced: Results) -> None:
+    ax = plots.draw(traced, "metrics", metrics=["max_er"]).axes[0]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["MERP", "pFabric"]
+    assert ax.get_xlabel() == "maximum expansion ratio"
+
+
+def test_curves_differ_by_more_than_colour() -> None:
+    looks = [style.line(i) for i in range(12)]
+    assert len({(look["marker"], str(look["linestyle"])) for look in looks[:6]}) == 6
+    assert len({(look["color"], look["marker"], str(look["linestyle"])) for look in looks}) == 12
+
+
+def test_packets_that_follow_each_other_are_one_bar() -> None:
+    rows = [
+        (0, 10, 1, "data", 7, False),
+        (11, 21, 1, "data", 7, False),  # a short gap
+        (21, 22, 1, "det", 8, False),  # not data
+        (22, 32, 1, "data", 7, False),
+        (33, 43, 1, "data", 8, False),  # another flow
+        (43, 43, 1, "data", 9, True),  # dropped
+        (44, 54, 1, "data", 7, False),
+        (70, 80, 1, "data", 7, False),  # a long gap
+        (0, 10, 2, "data", 7, False),  # another port
+    ]
+    names = ("time_ps", "end_ps", "port_id", "kind", "flow_id", "dropped")
+    packets = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    assert plots.bars(packets) == [Bar(1, 7, 0, 32), Bar(1, 8, 33, 43), Bar(1, 7, 44, 54), Bar(1, 7, 70, 80), Bar(2, 7, 0, 10)]
+
+
+def test_the_tail_keeps_its_last_points() -> None:
+    x, above = plots.staircase(np.arange(1.0, 100_001.0))
+    assert len(x) <= 400
+    assert x[-1] == 100_000 and above[-1] == 0
+    assert x[-2] == 99_999 and above[-2] == pytest.approx(1e-5)
+    assert above[np.searchsorted(x, 50_000)] == pytest.approx(0.5, abs=0.01)
+
+
+def test_files_are_the_same_each_time(results: Results, tmp_path: Path) -> None:
+    written = []
+    for name in ("a", "b"):
+        files = style.save(plots.draw(results, "metrics"), tmp_path / name / "metrics")
+        assert [file.suffix for file in files] == [".png", ".svg"]
+        written.append([file.read_bytes() for file in files])
+    assert written[0] == written[1]
+    assert b"dc:date" not in written[0][1]
+
+
+def test_inline_figures_follow_the_page(results: Results) -> None:
+    text = style.inline_svg(plots.draw(results, "metrics"), "one")
+    assert text.startswith("<svg") and style.INK not in text and "currentColor" in text
+    assert 'id="one-' in text and "url(#" in text and "url(#one-" in text
+    assert text.count("url(#") == text.count("url(#one-")

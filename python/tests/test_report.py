@@ -1,0 +1,99 @@
+"""The report."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import fake
+import pyarrow as pa
+import pyarrow.parquet as pq
+from flowloom import report
+from flowloom.results import Results
+
+
+class Page(HTMLParser):
+    """Collects what a page refers to and whether its tags close."""
+
+    VOID = ("meta", "link", "br", "img", "path", "use", "rect")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refs: list[str] = []
+        self.ids: list[str] = []
+        self.open: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href", "action", "data"):
+                self.refs.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def parsed(text: str) -> Page:
+    page = Page()
+    page.feed(text)
+    return page
+
+
+def test_one_file_holds_everything(results: Results, tmp_path: Path) -> None:
+    path = report.write(results, tmp_path / "r.html")
+    text = path.read_text(encoding="utf-8")
+    page = parsed(text)
+    assert page.open == []
+    assert all(ref.startswith("#") for ref in page.refs), page.refs
+    assert {ref[1:] for ref in page.refs} <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+    assert "@import" not in text and not re.search(r"url\(\s*['\"]?(?!#)", text)
+    for part in ("seeds 1, 2, 3", "mean FCT (ms)", "tor0->root", "MERP, pFabric, TCP", "prefers-color-scheme"):
+        assert part in page.text + text, part
+
+
+def test_settings_are_shown_and_escaped(results: Results) -> None:
+    text = report.settings(results)
+    assert "&lt;default&gt;" in text and "<default>" not in text
+
+
+def test_traces_bring_their_figures(traced: Results) -> None:
+    text = report.build(traced)
+    assert 'id="fig-gantt-' in text and 'id="fig-queue-' in text
+    assert "one seed only" in text
+
+
+def test_nothing_is_warned_of_without_reason(results: Results) -> None:
+    assert report.warnings(results) == []
+
+
+def test_unfinished_flows_and_points_are_named(tmp_path: Path) -> None:
+    folder = fake.write(tmp_path, ("MERP",), (0.2, 0.4), (1, 2))
+    rows = pq.read_table(folder / "summary.parquet").to_pylist()
+    for row in rows:
+        if row["metric"] == "unfinished" and row[fake.LOAD] == 0.4 and row["seed"] == 2:
+            row["value"] = 7.0
+    pq.write_table(pa.Table.from_pylist(rows), folder / "summary.parquet")
+    points = pq.read_table(folder / "points.parquet").to_pylist()
+    points[0]["state"] = "interrupted"
+    pq.write_table(pa.Table.from_pylist(points), folder / "points.parquet")
+    core = fake.Results(str(folder))
+    core.complete = False
+    found = report.warnings(Results(core))
+    assert len(found) == 3
+    assert "incomplete" in found[0] and "1 of 4 points" in found[1] and "7 flows in 1 points" in found[2]
+    assert "run is incomplete" in report.header(Results(core))[-1]

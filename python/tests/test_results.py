@@ -1,0 +1,38 @@
+"""Results read from folders."""
+
+from __future__ import annotations
+
+import fake
+import pytest
+from flowloom.results import Results, plain
+
+
+def test_points_and_keys(results: Results) -> None:
+    assert results.keys == [fake.LOAD]
+    assert results.systems == ["MERP", "pFabric", "TCP"] and results.seeds == [1, 2, 3]
+    assert len(results.runs) == 3 * 4 * 3
+    assert results.runs[0].keys == {fake.LOAD: 0.2} and results.runs[0].end_ps == 10**12
+
+
+def test_points_are_selected_by_short_names_and_lists(results: Results) -> None:
+    chosen = results.select({"load": [0.2, "0.8"], "system": ["TCP"], "seed": 2})
+    assert [(run.system, run.seed, run.keys[fake.LOAD]) for run in chosen] == [("TCP", 2, 0.2), ("TCP", 2, 0.8)]
+    with pytest.raises(KeyError, match=r"not swept here: `workload\.web\.load`"):
+        results.select({"rate": 1})
+
+
+def test_few_columns_of_few_points_are_those_of_the_whole(results: Results) -> None:
+    part = results.flows(["fct_ps"], {"load": 0.8, "system": "TCP", "seed": 1})
+    assert part.column_names == ["point", "system", "seed", fake.LOAD, "fct_ps"]
+    whole = results.flows().to_pylist()
+    expected = [r["fct_ps"] for r in whole if (r["system"], r["seed"], r[fake.LOAD]) == ("TCP", 1, 0.8)]
+    assert part["fct_ps"].to_pylist() == expected and len(expected) == 400
+
+
+def test_what_was_not_recorded_is_empty(results: Results, traced: Results) -> None:
+    assert results.packets().num_rows == 0 and results.samples(["value"], {"seed": 1}).num_rows == 0
+    assert traced.packets().num_rows > 0
+
+
+def test_swept_values_are_numbers_where_they_can_be() -> None:
+    assert [plain(v) for v in ("0.8", 3, None, "10us")] == [0.8, 3.0, None, "10us"]

@@ -1,0 +1,68 @@
+"""Text tables."""
+
+from __future__ import annotations
+
+from flowloom import tables, words
+from flowloom.results import Results
+
+
+def test_numbers_stand_on_the_right_and_columns_align(results: Results) -> None:
+    lines = str(tables.summary(results)).splitlines()
+    head, rule, rows, note = lines[0], lines[1], lines[2:-1], lines[-1]
+    assert len(rows) == 3 * 4
+    ends = [i + 1 for i in range(len(rule)) if rule[i] == "─" and (i + 1 == len(rule) or rule[i + 1] == " ")]
+    for row in rows:
+        for end in ends[2:]:  # system and load are on the left
+            assert row[end - 1].isdigit(), (row, end)
+    for name in ("system", "load", "flows", "mean FCT (ms)", "p99.9 FCT (ms)", "max ER", "drops"):
+        assert name in head
+    assert "95 % confidence interval over 3 seeds" in note
+
+
+def test_systems_to_compare_stand_together(results: Results) -> None:
+    rows = tables.summary(results).rows
+    assert [row[0] for row in rows[:3]] == ["MERP", "pFabric", "TCP"]
+    assert [row[1] for row in rows[:3]] == ["0.2", "0.2", "0.2"]
+
+
+def test_intervals_are_shown_where_seeds_differ(results: Results) -> None:
+    table = tables.summary(results, ["flows", "mean_fct_s"])
+    assert table.head[2:] == ["flows", "mean FCT (ms)"]
+    assert table.rows[0][2] == "400" and " ± " in table.rows[0][3]
+
+
+def test_one_seed_has_no_interval(traced: Results) -> None:
+    table = tables.summary(traced)
+    assert "one seed" in table.note
+    assert not any("±" in cell for row in table.rows for cell in row)
+
+
+def test_columns_of_zeros_are_left_out(results: Results) -> None:
+    head = tables.summary(results).head
+    assert "timeouts" not in head and "unfinished" not in head
+
+
+def test_the_unit_fits_the_whole_column() -> None:
+    rows = [tables.Row("s", 0.002, 0.001, 0.003), tables.Row("s", 0.0123, 0.0120, 0.0126), None]
+    assert tables.column(rows) == ("ms", [" 2.0 ± 1.0".strip(), "12.3 ± 0.3", "-"])
+
+
+def test_links_are_sorted_by_use_and_carry_units(results: Results) -> None:
+    table = tables.links(results, {"system": "TCP", "load": 0.8})
+    assert table.rows[0][0] == "tor0->root" and table.rows[0][2] == "60.0"
+    assert [float(row[2]) for row in table.rows] == sorted((float(row[2]) for row in table.rows), reverse=True)
+    assert "busy (%)" in table.head and "max queue (kB)" in table.head
+
+
+def test_other_formats_escape() -> None:
+    table = tables.Table(["a"], [["x|y <b>"]], 1)
+    assert "x\\|y" in table.markdown() and "&lt;b&gt;" in table.html()
+
+
+def test_words() -> None:
+    assert words.title("p99_er") == "99th-percentile expansion ratio"
+    assert words.key("a.load", ["a.load", "b.load"]) == "a.load"
+    assert words.literals(["10us", "20us"]) == ([10.0, 20.0], "us")
+    assert words.literals(["10us", "1ms"]) == (None, "")
+    assert words.scale("bytes", [1.5e6, 2e3]) == (1e6, "MB")
+    assert words.decimals([12.34]) == 1 and words.decimals([1.0, 400.0]) == 0
