@@ -10,7 +10,7 @@ use std::path::Path;
 pub fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
     let plan = load(&args.scenario)?;
     sweep::prepare(&plan)?;
-    output::out(&plan.resolved());
+    output::out(plan.resolved());
     let systems = count(plan.labels.len(), "system");
     output::err(&format!("`{}` is sound: {}, {systems}\n", plan.name, count(plan.points.len(), "point")));
     Ok(Outcome::Exit(exit::DONE))

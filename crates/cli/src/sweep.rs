@@ -6,13 +6,12 @@
 
 use crate::clock::{self, Watch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use scenario::{Plan, Point, RunSpec};
+use scenario::{Plan, Point};
 use sim::{Continue, Progress};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -137,42 +136,26 @@ pub struct Prepared {
     pub work: u64,
 }
 
-/// Draws the flows of every point, once per workload and seed, and hashes what each point's result depends on.
+/// Draws the flows of every point, once per network, workload and seed, and hashes what each point's result depends on.
 pub fn prepare(plan: &Plan) -> Result<Vec<Prepared>, Error> {
-    let mut nets: BTreeMap<usize, u64> = BTreeMap::new();
     let mut drawn: BTreeMap<String, (String, u64)> = BTreeMap::new();
     let mut prepared = Vec::with_capacity(plan.points.len());
     for point in &plan.points {
         let spec = &point.run;
-        let net = *nets.entry(Arc::as_ptr(&spec.net) as usize).or_insert_with(|| hash(&format!("{:?}", spec.net)));
-        let traffic = traffic_text(spec, net);
+        // All that the flows depend on: the systems of a sweep share theirs.
+        let (mtu, header) = (spec.mtu_bytes, spec.header_bytes);
+        let traffic = format!("{:?} {mtu} {header} {:?} {} {:?}", spec.topology, spec.workloads, spec.seed, spec.end);
         if !drawn.contains_key(&traffic) {
             let flows = spec.flows().map_err(Error::Input)?;
             let work = flows.iter().fold(0u64, |sum, flow| sum.saturating_add(flow.size_wire_bytes));
             drawn.insert(traffic.clone(), (hex(hash_flows(&flows)), work));
         }
         let (flows_hash, work) = drawn[&traffic].clone();
-        let config_hash = hex(hash(&format!("{traffic}\n{}\n{flows_hash}", system_text(spec))));
-        prepared.push(Prepared { config_hash, flows_hash, work });
+        prepared.push(Prepared { config_hash: hex(point.config_hash()), flows_hash, work });
     }
     Ok(prepared)
 }
 
-/// All that the flows depend on.
-fn traffic_text(spec: &RunSpec, net: u64) -> String {
-    format!("net {net:016x}\nseed {}\nmtu {} header {}\n{:?}", spec.seed, spec.mtu_bytes, spec.header_bytes, spec.workloads)
-}
-
-/// All that a run depends on beside its flows.
-fn system_text(spec: &RunSpec) -> String {
-    // The label is a name, not a setting.
-    let scenario::System { label: _, transport, qdisc, nic, router, agent } = &spec.system;
-    format!("{:?} {:?}\n{transport:?}\n{qdisc:?}\n{nic:?}\n{router:?}\n{agent:?}", spec.end, spec.sample)
-}
-
-fn hash(text: &str) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(text.as_bytes())
-}
 fn hex(hash: u64) -> String {
     format!("{hash:016x}")
 }
@@ -268,7 +251,7 @@ fn first_manifest(plan: &Plan, settings: &Settings<'_>, keys: &[PointKey], jobs:
         sweep_keys: plan.sweep_keys.clone(),
         labels: plan.labels.clone(),
         points: keys.to_vec(),
-        config: plan.resolved(),
+        config: plan.resolved().to_owned(),
         ..RunManifest::default()
     }
 }

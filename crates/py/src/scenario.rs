@@ -55,7 +55,7 @@ impl Scenario {
         Scenario::from_toml(py, &text, name, dir, set, seeds, profile)
     }
     /// The whole plan as TOML, with a comment on every value that the file did not set.
-    fn resolved(&self) -> String {
+    fn resolved(&self) -> &str {
         self.plan.resolved()
     }
     /// The points to run: `point`, `system`, `seed` and one entry per swept key.
