@@ -1,23 +1,23 @@
 //! `flowloom check`
 
 use crate::args::{CheckArgs, ScenarioArgs};
-use crate::output::{self, count};
-use crate::{Failure, Outcome, exit, sweep};
+use crate::text::count;
+use crate::{Console, Failure, Outcome, exit, sweep};
 use scenario::{Options, Plan};
 use std::path::Path;
 
 /// Checks a scenario and prints the whole plan.
-pub fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
-    let plan = load(&args.scenario)?;
+pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
+    let plan = load(&args.scenario, console)?;
     sweep::prepare(&plan)?;
-    output::out(plan.resolved());
+    console.out(plan.resolved());
     let systems = count(plan.labels.len(), "system");
-    output::err(&format!("`{}` is sound: {}, {systems}\n", plan.name, count(plan.points.len(), "point")));
+    console.err(&format!("`{}` is sound: {}, {systems}\n", plan.name, count(plan.points.len(), "point")));
     Ok(Outcome::Exit(exit::DONE))
 }
 
 /// Reads a scenario file.
-pub fn load(args: &ScenarioArgs) -> Result<Plan, Failure> {
+pub fn load(args: &ScenarioArgs, console: &Console<'_>) -> Result<Plan, Failure> {
     let file = args.file.display().to_string();
     let text = std::fs::read(&args.file).map_err(|e| {
         let hint =
@@ -29,5 +29,5 @@ pub fn load(args: &ScenarioArgs) -> Result<Plan, Failure> {
     })?;
     let options = Options { set: args.set.clone(), seeds: args.seed.clone(), profile: args.profile.clone() };
     let dir = args.file.parent().unwrap_or(Path::new("."));
-    Ok(scenario::load(&text, &file, dir, &options)?)
+    scenario::load(&text, &file, dir, &options).map_err(|found| Failure { exit: exit::INPUT, text: found.render(console.style()) })
 }

@@ -1,20 +1,15 @@
 //! `flowloom explain`
 
-use crate::output::{columns, out};
+use crate::Failure;
 use crate::rooms::{ROOMS, Room, tagged};
-use crate::{Failure, Outcome, exit};
+use crate::text::columns;
 use base::params::nearest;
 use base::registry::{Entry, Needs};
 use std::fmt::Write as _;
 use tables::stats::{METRICS, metric};
 
 /// Explains whatever has this name.
-pub fn explain(kind: &str) -> Result<Outcome, Failure> {
-    out(&text(kind)?);
-    Ok(Outcome::Exit(exit::DONE))
-}
-
-fn text(kind: &str) -> Result<String, Failure> {
+pub fn text(kind: &str) -> Result<String, Failure> {
     let entries = ROOMS.iter().flat_map(|room| room.entries.iter().map(move |entry| (room, entry)));
     let mut texts: Vec<String> =
         entries.filter(|(_, entry)| entry.name == kind).map(|(room, entry)| explain_entry(room, entry)).collect();
@@ -87,6 +82,7 @@ fn needs(needs: &Needs) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit;
 
     #[test]
     fn every_entry_is_explained_with_all_its_parameters() {

@@ -5,16 +5,17 @@ mod check;
 mod clock;
 mod explain;
 mod list;
-mod output;
 mod progress;
 mod python;
 pub mod rooms;
 mod run;
 pub mod sweep;
+mod text;
 
 use args::{Args, Command};
 use clap::{CommandFactory as _, Parser as _};
-use std::fmt;
+use scenario::Style;
+use std::{fmt, io};
 
 /// What a command comes to.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,8 +44,38 @@ pub mod exit {
     pub const TERMINATED: u8 = 143;
 }
 
-/// Asked now and then, several times a second, during long work: `Some` once a signal says to stop.
-pub type Signals<'a> = &'a mut dyn FnMut() -> Option<Signal>;
+/// Where a command writes, and what may stop it.
+pub struct Console<'a> {
+    /// Data.
+    pub out: &'a mut dyn io::Write,
+    /// Everything else.
+    pub err: &'a mut dyn io::Write,
+    /// `err` is the terminal that a person looks at.
+    pub terminal: bool,
+    /// Asked several times a second during long work: `Some` once a signal says to stop.
+    pub signals: &'a mut dyn FnMut() -> Option<Signal>,
+}
+
+impl Console<'_> {
+    /// Writes data. A reader that went away (`| head`) is no error.
+    fn out(&mut self, text: &str) {
+        let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+    }
+    /// Writes to the person.
+    fn err(&mut self, text: &str) {
+        let _ = self.err.write_all(text.as_bytes()).and_then(|()| self.err.flush());
+    }
+    /// How diagnostics are drawn: plain unless a person looks at a terminal that can do more.
+    fn style(&self) -> Style {
+        if !self.terminal || std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+            Style::Plain
+        } else if std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty()) {
+            Style::Unicode
+        } else {
+            Style::Colour
+        }
+    }
+}
 
 /// A signal to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,12 +109,6 @@ impl Failure {
     }
 }
 
-impl From<scenario::Diagnostics> for Failure {
-    fn from(diagnostics: scenario::Diagnostics) -> Failure {
-        Failure { exit: exit::INPUT, text: diagnostics.render(output::style()) }
-    }
-}
-
 impl From<sweep::Error> for Failure {
     fn from(error: sweep::Error) -> Failure {
         let exit = match error {
@@ -97,36 +122,42 @@ impl From<sweep::Error> for Failure {
 }
 
 /// Runs the command line `args`, without the program's name in front.
-pub fn main(args: &[String], signals: Signals<'_>) -> Outcome {
+pub fn main(args: &[String], console: &mut Console<'_>) -> Outcome {
     let args = match Args::try_parse_from(std::iter::once("flowloom").chain(args.iter().map(String::as_str))) {
         Ok(args) => args,
         Err(e) => {
             // Help and the version are no mistakes: clap knows where each goes, and with which code.
             let text = e.render().to_string();
             if e.use_stderr() {
-                output::err(&text)
-            } else {
-                output::out(&text)
+                console.err(&text);
+                return Outcome::Exit(exit::INPUT);
             }
-            return Outcome::Exit(if e.use_stderr() { exit::INPUT } else { exit::DONE });
+            console.out(&text);
+            return Outcome::Exit(exit::DONE);
         }
     };
-    command(args.command, signals).unwrap_or_else(|failure| {
-        output::err(&format!("{}\n", failure.text.trim_end()));
+    command(args.command, console).unwrap_or_else(|failure| {
+        console.err(&format!("{}\n", failure.text.trim_end()));
         Outcome::Exit(failure.exit)
     })
 }
 
-fn command(command: Command, signals: Signals<'_>) -> Result<Outcome, Failure> {
+fn command(command: Command, console: &mut Console<'_>) -> Result<Outcome, Failure> {
     match command {
-        Command::Check(args) => check::check(&args),
-        Command::Run(args) => run::run(&args, signals),
-        Command::List(args) => Ok(list::list(args.what)),
-        Command::Explain(args) => explain::explain(&args.kind),
+        Command::Check(args) => check::check(&args, console),
+        Command::Run(args) => run::run(&args, console),
+        Command::List(args) => {
+            console.out(&list::text(args.what));
+            Ok(Outcome::Exit(exit::DONE))
+        }
+        Command::Explain(args) => {
+            console.out(&explain::text(&args.kind)?);
+            Ok(Outcome::Exit(exit::DONE))
+        }
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Args::command(), "flowloom", &mut script);
-            output::out(&String::from_utf8_lossy(&script));
+            console.out(&String::from_utf8_lossy(&script));
             Ok(Outcome::Exit(exit::DONE))
         }
         other => Ok(Outcome::Python(python::options(other))),

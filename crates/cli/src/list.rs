@@ -1,18 +1,12 @@
 //! `flowloom list`
 
 use crate::args::What;
-use crate::output::{columns, out};
 use crate::rooms::{ROOMS, Room};
-use crate::{Outcome, exit};
+use crate::text::columns;
 use tables::stats::METRICS;
 
-/// Prints what there is.
-pub fn list(what: Option<What>) -> Outcome {
-    out(&text(what));
-    Outcome::Exit(exit::DONE)
-}
-
-fn text(what: Option<What>) -> String {
+/// What there is, or one kind of it.
+pub fn text(what: Option<What>) -> String {
     let mut text = String::new();
     for room in ROOMS.iter().filter(|room| what.is_none_or(|what| room.plural == name(what))) {
         let rows: Vec<Vec<String>> = room.entries.iter().map(|e| row(e.name, e.meta.summary, e.meta.source)).collect();

@@ -1,9 +1,9 @@
 //! How far a run is: one line that is redrawn on a terminal, a plain line now and then elsewhere.
 
-use crate::output::{count, duration, err, short};
 use crate::sweep::Tick;
+use crate::text::{count, duration, short};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal as _;
+use std::io::Write;
 
 /// Shows ticks on stderr.
 pub enum Display {
@@ -17,9 +17,9 @@ pub enum Display {
 const LINES_EVERY_S: f64 = 10.0;
 
 impl Display {
-    /// For whatever stderr is.
-    pub fn new() -> Display {
-        if !std::io::stderr().is_terminal() {
+    /// For a terminal or not.
+    pub fn new(terminal: bool) -> Display {
+        if !terminal {
             return Display::Lines(LINES_EVERY_S);
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
@@ -27,7 +27,7 @@ impl Display {
         Display::Bar(bar)
     }
     /// Shows a tick.
-    pub fn show(&mut self, tick: &Tick<'_>) {
+    pub fn show(&mut self, tick: &Tick<'_>, err: &mut dyn Write) {
         match self {
             Display::Bar(bar) => {
                 bar.set_length(tick.points as u64);
@@ -36,7 +36,8 @@ impl Display {
             }
             Display::Lines(due) if tick.elapsed_s >= *due => {
                 *due = tick.elapsed_s + LINES_EVERY_S;
-                err(&format!("{}\n", line(tick)));
+                // What cannot be told does not stop the run.
+                let _ = writeln!(err, "{}", line(tick));
             }
             Display::Lines(_) => {}
         }

@@ -2,34 +2,34 @@
 
 use crate::args::RunArgs;
 use crate::check::load;
-use crate::output::{count, duration, err, short};
 use crate::progress::Display;
 use crate::sweep::{self, Report, Settings};
-use crate::{Failure, Outcome, Signal, Signals, exit, python};
+use crate::text::{count, duration, short};
+use crate::{Console, Failure, Outcome, Signal, exit, python};
 use sim::Continue;
 use std::path::{Path, PathBuf};
 
 /// Simulates a scenario and leaves its results in a folder.
-pub fn run(args: &RunArgs, signals: Signals<'_>) -> Result<Outcome, Failure> {
-    let plan = load(&args.scenario)?;
+pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
+    let plan = load(&args.scenario, console)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, args.scenario.profile.as_deref()));
     let settings = Settings { jobs: args.jobs, out: &out, profile: args.scenario.profile.clone() };
-    let (mut display, mut stopped) = (Display::new(), None);
+    let (mut display, mut stopped) = (Display::new(console.terminal), None);
     let report = sweep::run(&plan, &settings, &mut |tick| {
-        display.show(tick);
-        stopped = signals().or(stopped);
+        display.show(tick, console.err);
+        stopped = (console.signals)().or(stopped);
         if stopped.is_some() { Continue::No } else { Continue::Yes }
     });
     display.finish();
     let report = report?;
-    err(&told(&report, &out, stopped));
+    console.err(&told(&report, &out, stopped));
     if let Some(signal) = stopped.filter(|_| !report.results.complete()) {
         return Ok(Outcome::Exit(signal.exit()));
     }
     let unfinished: f64 = report.results.done().filter_map(|point| point.metric("unfinished")).sum();
     let failed = args.strict && unfinished > 0.0;
     if failed {
-        err(&format!(
+        console.err(&format!(
             "error: {} did not finish\nhint: a later `end` in the scenario gives them more time\n",
             count(unfinished as usize, "flow")
         ));

@@ -6,8 +6,8 @@
 
 use crate::clock::{self, Watch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use scenario::{Plan, Point};
-use sim::{Continue, Progress};
+use scenario::{Plan, Point, RunSpec};
+use sim::{Continue, Outcome, Progress, RunError};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -176,6 +176,18 @@ fn hash_flows(flows: &[proto::Flow]) -> u64 {
 /// Runs the points that are not yet there. `tick` is called several times a second, on this thread; with [`Continue::No`] the sweep
 /// stops: points that run are interrupted, those that wait are left out.
 pub fn run(plan: &Plan, settings: &Settings<'_>, tick: &mut dyn FnMut(&Tick<'_>) -> Continue) -> Result<Report, Error> {
+    run_with(plan, settings, &sim::run, tick)
+}
+
+/// [`sim::run`], or what a test puts in its place.
+type Simulate<'a> = dyn Fn(&RunSpec, &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> + Sync + 'a;
+
+fn run_with(
+    plan: &Plan,
+    settings: &Settings<'_>,
+    simulate: &Simulate<'_>,
+    tick: &mut dyn FnMut(&Tick<'_>) -> Continue,
+) -> Result<Report, Error> {
     let watch = Watch::start();
     let prepared = prepare(plan)?;
     let dir = RunDir::take(settings.out)?;
@@ -195,6 +207,7 @@ pub fn run(plan: &Plan, settings: &Settings<'_>, tick: &mut dyn FnMut(&Tick<'_>)
     let mut sweep = Sweep {
         watches: plan.points.iter().zip(&prepared).map(|(_, p)| PointWatch { work: p.work, ..PointWatch::default() }).collect(),
         stop: AtomicBool::new(false),
+        simulate,
         plan,
         keys: &keys,
         prepared: &prepared,
@@ -272,6 +285,7 @@ struct PointWatch {
 struct Sweep<'a> {
     watches: Vec<PointWatch>,
     stop: AtomicBool,
+    simulate: &'a Simulate<'a>,
     plan: &'a Plan,
     keys: &'a [PointKey],
     prepared: &'a [Prepared],
@@ -353,7 +367,7 @@ impl Sweep<'_> {
             if self.stop.load(Relaxed) { Continue::No } else { Continue::Yes }
         };
         // Nothing that the closure touches is looked at again after a panic, but for the atomics.
-        let run = catch_unwind(AssertUnwindSafe(|| sim::run(&point.run, &mut control)));
+        let run = catch_unwind(AssertUnwindSafe(|| (self.simulate)(&point.run, &mut control)));
         let outcome = match run {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(source)) => return Err(Error::Run { point: point.id.clone(), source }),
@@ -398,4 +412,155 @@ impl Sweep<'_> {
 
 fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scenario::Options;
+    use sim::outcome::StopReason;
+    use std::sync::Mutex;
+
+    /// Two systems, two seeds, two loads: 8 points.
+    fn plan() -> Plan {
+        let text = r#"
+            seed = [1, 2]
+            [topology]
+            kind = "star"
+            hosts = 4
+            [workload.web]
+            kind = "poisson"
+            flows = 20
+            load = [0.2, 0.4]
+            [[system]]
+            label = "A"
+            transport = "newreno"
+            [[system]]
+            label = "B"
+            transport = "newreno"
+            qdisc = { kind = "droptail", limit = "5pkt" }
+        "#;
+        scenario::load(text, "t.toml", ".".as_ref(), &Options::default()).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn settings(out: &Path) -> Settings<'_> {
+        Settings { jobs: 2, out, profile: None }
+    }
+    fn go_on(_: &Tick<'_>) -> Continue {
+        Continue::Yes
+    }
+
+    #[test]
+    fn systems_of_a_sweep_have_the_same_flows_and_different_hashes() {
+        let plan = plan();
+        let prepared = prepare(&plan).unwrap();
+        for (p, point) in prepared.iter().zip(&plan.points) {
+            for (q, other) in prepared.iter().zip(&plan.points) {
+                let same_flows = point.seed == other.seed && point.swept == other.swept;
+                assert_eq!(p.flows_hash == q.flows_hash, same_flows, "{} {}", point.id, other.id);
+                assert_eq!(p.config_hash == q.config_hash, point.id == other.id, "{} {}", point.id, other.id);
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_stopped_goes_on_to_the_results_of_a_run_in_one_go() {
+        let (plan, dirs) = (plan(), [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()]);
+        let whole = run(&plan, &settings(dirs[0].path()), &mut go_on).unwrap();
+        assert_eq!((whole.ran, whole.kept, whole.results.complete()), (8, 0, true));
+
+        // The third point waits until it is stopped.
+        let begun = Mutex::new(0);
+        let waits = |spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue| {
+            *begun.lock().unwrap() += 1;
+            if *begun.lock().unwrap() < 3 {
+                return sim::run(spec, control);
+            }
+            let progress = Progress { now: base::Time(1), finished: 0, flows: 1, events: 1 };
+            while control(progress) == Continue::Yes {
+                std::thread::yield_now();
+            }
+            Ok(Outcome { complete: false, stop_reason: StopReason::Stopped, ..Outcome::default() })
+        };
+        let mut stop_after_two =
+            |tick: &Tick<'_>| if tick.points_done == 2 && tick.point.is_some() { Continue::No } else { Continue::Yes };
+        let one = Settings { jobs: 1, ..settings(dirs[1].path()) };
+        let stopped = run_with(&plan, &one, &waits, &mut stop_after_two).unwrap();
+        assert_eq!((stopped.ran, stopped.kept, stopped.results.complete()), (2, 0, false));
+        assert_eq!((stopped.results.manifest.complete, stopped.results.manifest.stop_reason.as_str()), (false, "stopped"));
+        assert_eq!(stopped.results.points.iter().filter(|p| p.state == State::Interrupted).count(), 1);
+
+        let resumed = run(&plan, &settings(dirs[1].path()), &mut go_on).unwrap();
+        assert_eq!((resumed.ran, resumed.kept, resumed.results.complete()), (6, 2, true));
+        for name in ["points.parquet", "summary.parquet", &format!("{}/flows.parquet", plan.points[7].id)] {
+            let [a, b] = [0, 1].map(|i: usize| std::fs::read(dirs[i].path().join(name)).unwrap());
+            assert!(a == b, "{name} differs");
+        }
+        let again = run(&plan, &settings(dirs[1].path()), &mut go_on).unwrap();
+        assert_eq!((again.ran, again.kept), (0, 8));
+    }
+
+    #[test]
+    fn a_changed_setting_runs_again_what_it_concerns() {
+        let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
+        run(&plan, &settings(dir.path()), &mut go_on).unwrap();
+        let mut changed = plan.clone();
+        for point in changed.points.iter_mut().filter(|p| p.label == "B") {
+            point.run.system.nic.low_water_bytes = None;
+        }
+        let report = run(&changed, &settings(dir.path()), &mut go_on).unwrap();
+        assert_eq!((report.ran, report.kept), (4, 4));
+    }
+
+    #[test]
+    fn a_panic_is_a_broken_invariant_and_keeps_what_is_finished() {
+        let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
+        let breaks = |spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue| {
+            if spec.seed == 2 {
+                control(Progress { now: base::Time(7_000_000), finished: 0, flows: 1, events: 42 });
+                panic!("a packet was lost");
+            }
+            sim::run(spec, control)
+        };
+        let one = Settings { jobs: 1, ..settings(dir.path()) };
+        let error = run_with(&plan, &one, &breaks, &mut go_on).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, Error::Broken(_)) && error.hint().is_some());
+        for part in ["-seed2", "a packet was lost", "seed 2", "event 42", "7us"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        let results = Results::open(dir.path()).unwrap();
+        assert_eq!((results.manifest.complete, results.manifest.stop_reason.as_str()), (false, "failed"));
+        assert!(dir.path().join("points.parquet").exists());
+    }
+
+    #[test]
+    fn a_point_that_cannot_run_is_named() {
+        let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
+        let fails = |_: &RunSpec, _: &mut dyn FnMut(Progress) -> Continue| Err(RunError::Workload("no flows".into()));
+        let error = run_with(&plan, &settings(dir.path()), &fails, &mut go_on).unwrap_err();
+        assert!(error.to_string().starts_with("point `") && error.to_string().ends_with("no flows"), "{error}");
+    }
+
+    #[test]
+    fn ticks_come_on_this_thread_and_count_up_to_all_points() {
+        let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
+        let (mut last, mut flows) = (0, 0);
+        run(&plan, &settings(dir.path()), &mut |tick| {
+            assert!(tick.points_done >= last && tick.points == 8);
+            (last, flows) = (tick.points_done, tick.flows_done);
+            Continue::Yes
+        })
+        .unwrap();
+        assert_eq!((last, flows), (8, 8 * 20));
+    }
+
+    #[test]
+    fn nothing_is_written_when_the_folder_is_in_use() {
+        let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
+        let _held = RunDir::take(dir.path()).unwrap();
+        let error = run(&plan, &settings(dir.path()), &mut go_on).unwrap_err();
+        assert!(matches!(error, Error::Storage(tables::Error::InUse { .. })));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the lock alone");
+    }
 }

@@ -9,6 +9,7 @@ mod signals;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 /// The compiled part of flowloom: scenarios, the simulator, result tables and the command line.
@@ -36,7 +37,12 @@ mod _core {
 #[pyfunction]
 fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<Py<PyAny>> {
     let signals = signals::Handler::install(py)?;
-    let outcome = py.detach(|| cli::main(&argv, &mut signals::poll));
+    let outcome = py.detach(|| {
+        let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
+        let terminal = err.is_terminal();
+        let console = &mut cli::Console { out: &mut out, err: &mut err, terminal, signals: &mut signals::poll };
+        cli::main(&argv, console)
+    });
     signals.restore(py)?;
     match outcome {
         cli::Outcome::Exit(code) => Ok(code.into_pyobject(py)?.into_any().unbind()),

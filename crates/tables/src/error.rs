@@ -101,7 +101,9 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Error::Full { .. } => "free some space and repeat the command: finished points are kept",
-            Error::ReadOnly { .. } => "choose another folder with `--out DIR`",
+            Error::ReadOnly { .. } | Error::Io { action: "create" | "open" | "write", .. } => {
+                "choose another folder with `--out DIR`"
+            }
             Error::InUse { .. } => "wait for it, or choose another folder with `--out DIR`",
             Error::Occupied { .. } => "choose a new or empty folder with `--out DIR`",
             Error::NotARun { .. } => "give the folder that `flowloom run` printed, such as `results/demo`",

@@ -1,29 +1,4 @@
-//! Text for people: data to stdout, the rest to stderr.
-
-use scenario::Style;
-use std::io::{self, IsTerminal as _, Write as _};
-
-/// Writes to stdout. A reader that went away (`| head`) is no error.
-pub fn out(text: &str) {
-    let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-}
-
-/// Writes to stderr.
-pub fn err(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
-}
-
-/// How diagnostics are drawn on stderr: plain unless a person looks at a terminal that can do more.
-pub fn style() -> Style {
-    if !io::stderr().is_terminal() || std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
-        Style::Plain
-    } else if std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty()) {
-        Style::Unicode
-    } else {
-        Style::Colour
-    }
-}
+//! Text for people: aligned columns, short numbers.
 
 /// Rows with their columns aligned, two spaces between, each line after `indent`.
 pub fn columns(indent: &str, rows: &[Vec<String>]) -> String {

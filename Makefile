@@ -1,0 +1,139 @@
+# Every command of the project: `make help`. Nothing is installed outside this folder: Python goes to .venv, Rust to target.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+CARGO ?= cargo
+VENV := .venv
+BIN := $(VENV)/bin
+# The build back end must use the toolchain that is there, never fetch one.
+export MATURIN_NO_INSTALL_RUST := 1
+# Figures are written to files; tests need no display.
+export MPLBACKEND := agg
+
+say = @printf '\n== %s\n' '$(1)'
+
+.PHONY: help
+help: ## this list
+	@printf 'make <what>:\n'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+# ---------------------------------------------------------------- set-up
+
+.PHONY: tools
+tools:
+	@missing=; \
+	need() { printf 'error: %s\n  hint: %s\n' "$$1" "$$2" >&2; missing=1; }; \
+	at_least() { [ "$$(printf '%s\n%s\n' "$$1" "$$2" | sort -V | head -n 1)" = "$$1" ]; }; \
+	if ! command -v $(CARGO) >/dev/null; then need 'there is no cargo' 'install Rust 1.91 or newer: rustup.rs, or the package rustc of your system if new enough'; \
+	else v=$$($(CARGO) --version | awk '{print $$2}'); at_least 1.91.0 "$$v" || need "cargo $$v is too old" 'install Rust 1.91 or newer: `rustup update stable`'; fi; \
+	if ! command -v $(PYTHON) >/dev/null; then need 'there is no $(PYTHON)' 'install Python 3.11 or newer, or name it: `make PYTHON=python3.12 ...`'; \
+	else v=$$($(PYTHON) -c 'import platform; print(platform.python_version())'); at_least 3.11 "$$v" || need "$(PYTHON) $$v is too old" 'install Python 3.11 or newer, or name it: `make PYTHON=python3.12 ...`'; \
+	command -v uv >/dev/null || $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || need '$(PYTHON) has no venv' 'install the package python3-venv, or uv'; fi; \
+	command -v gcc >/dev/null || command -v cc >/dev/null || need 'there is no C compiler' 'install gcc'; \
+	[ -z "$$missing" ]
+
+# Order-only: the check runs every time and never makes anything out of date.
+$(VENV)/.installed: requirements.lock | tools
+	$(call say,Python environment in $(VENV))
+	@rm -rf $(VENV)
+	@if command -v uv >/dev/null; then uv venv -q --seed --python $(PYTHON) $(VENV) && uv pip install -q --python $(BIN)/python -r requirements.lock; \
+	else $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock; fi
+	@touch $@
+
+RUST := Cargo.toml Cargo.lock .cargo/config.toml $(shell find crates -type f -not -path '*/tests/*' -not -name '*.md')
+
+$(VENV)/.built: $(VENV)/.installed pyproject.toml $(RUST) | tools
+	$(call say,flowloom: release build of the compiled part)
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+.PHONY: build
+build: $(VENV)/.built ## build flowloom into .venv: then `.venv/bin/flowloom --help`
+
+# ---------------------------------------------------------------- use
+
+.PHONY: demo
+demo: build ## build, run a small experiment, print its table, draw its figures
+	$(call say,flowloom run examples/demo.toml)
+	@$(BIN)/flowloom run examples/demo.toml
+	$(call say,flowloom report results/demo)
+	@$(BIN)/flowloom report results/demo
+	$(call say,flowloom plot results/demo)
+	@$(BIN)/flowloom plot results/demo
+
+.PHONY: papers
+papers: build ## reproduce the papers at full size (long), judge their claims
+	@for paper in $$(cd papers && ls -d */ | tr -d /); do $(BIN)/flowloom papers $$paper; done
+
+# ---------------------------------------------------------------- tests
+
+.PHONY: test
+test: lint test-rust test-python ## all that must pass: format, lint, types, Rust and Python tests
+
+.PHONY: lint
+lint: build
+	$(call say,cargo fmt --check)
+	@$(CARGO) fmt --all --check
+	$(call say,cargo clippy)
+	@$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(call say,cargo doc)
+	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
+	$(call say,ruff)
+	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --check --quiet .
+	$(call say,mypy --strict)
+	@$(BIN)/mypy
+
+.PHONY: test-rust
+test-rust: | tools
+	$(call say,cargo test)
+	@$(CARGO) test --workspace --locked --quiet
+
+.PHONY: test-python
+test-python: build
+	$(call say,pytest)
+	@$(BIN)/python -m pytest -m 'not slow'
+
+.PHONY: slow
+slow: build ## longer tests: more random scenarios, everything in release
+	$(call say,cargo test --release)
+	@FLOWLOOM_FUZZ=2000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored
+	$(call say,pytest)
+	@$(BIN)/python -m pytest
+
+# ---------------------------------------------------------------- what is generated and checked in
+
+.PHONY: docs
+docs: build ## write docs/data.md from the columns, docs/img from the demo; check the API documentation
+	$(call say,docs/data.md)
+	@FLOWLOOM_UPDATE=1 $(CARGO) test -p flowloom-tables --locked --quiet dictionary
+	$(call say,docs/img)
+	@$(BIN)/flowloom run examples/demo.toml >/dev/null && mkdir -p docs/img && \
+	$(BIN)/flowloom plot results/demo --kind metrics --format png --out docs/img/demo.png
+	$(call say,cargo doc)
+	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
+	@echo target/doc/cli/index.html
+
+.PHONY: golden
+golden: | tools ## accept changed results in golden files; say why in the commit
+	@INSTA_UPDATE=always FLOWLOOM_UPDATE=1 $(CARGO) test --workspace --locked --quiet
+
+.PHONY: lock
+lock: | tools ## newest versions of what Python needs, into requirements.lock
+	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *p["optional-dependencies"]["dev"], sep="\n")' > $(VENV)/wanted
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r $(VENV)/wanted
+	@{ echo "# Everything that flowloom's Python part runs, builds and is tested with. Written by \`make lock\`."; $(BIN)/python -m pip freeze; } > requirements.lock
+	@touch $(VENV)/.installed
+
+.PHONY: deny
+deny: ## licences and known problems of the dependencies; needs cargo-deny
+	@$(CARGO) deny check licenses bans sources
+
+.PHONY: clean
+clean: ## remove all that was built; results stay
+	rm -rf target $(VENV) python/flowloom/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find python papers examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,212 @@
+//! Commands as they are typed: exit codes, and what is left on the disk.
+
+use cli::{Console, Outcome, Signal, exit};
+use std::fs;
+use std::path::Path;
+
+const SMALL: &str = r#"
+seed = [1, 2]
+[topology]
+kind = "star"
+hosts = 4
+[workload.web]
+kind = "poisson"
+flows = 20
+load = 0.4
+[[system]]
+label = "TCP"
+transport = "newreno"
+[profile.smoke]
+workload.web.flows = 5
+"#;
+
+/// Outcome, stdout and stderr.
+fn told(args: &[&str], signal: Option<Signal>) -> (Outcome, String, String) {
+    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let outcome = cli::main(&args, &mut Console { out: &mut out, err: &mut err, terminal: false, signals: &mut || signal });
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (outcome, text(out), text(err))
+}
+
+fn flowloom(args: &[&str]) -> Outcome {
+    told(args, None).0
+}
+
+/// A folder with `small.toml`, and a place for results in it.
+fn folder() -> (tempfile::TempDir, String, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (file, out) = (path("small.toml"), path("out"));
+    fs::write(&file, SMALL).unwrap();
+    (dir, file, out)
+}
+
+fn exit_code(outcome: &Outcome) -> u64 {
+    match outcome {
+        Outcome::Exit(code) => u64::from(*code),
+        Outcome::Python(options) => options["exit"].as_u64().unwrap(),
+    }
+}
+
+#[test]
+fn a_run_leaves_its_results_and_hands_the_summary_to_python() {
+    let (_dir, file, out) = folder();
+    let done = flowloom(&["run", &file, "--out", &out]);
+    let Outcome::Python(options) = &done else { panic!("{done:?}") };
+    assert_eq!((options["command"].as_str(), options["dirs"][0].as_str(), exit_code(&done)), (Some("run"), Some(out.as_str()), 0));
+    let results = tables::Results::open(Path::new(&out)).unwrap();
+    assert!(results.complete() && results.manifest.complete);
+    assert_eq!((results.points.len(), results.manifest.workloads.as_slice()), (2, ["web".to_owned()].as_slice()));
+    assert!(results.manifest.peak_memory_bytes.is_none_or(|bytes| bytes > 1 << 20));
+    for name in ["manifest.json", "points.parquet", "summary.parquet"] {
+        assert!(Path::new(&out).join(name).is_file(), "{name}");
+    }
+    // The manifest's scenario is a scenario: the run can be repeated from its folder alone.
+    let again = scenario::load(&results.manifest.config, "manifest", ".".as_ref(), &scenario::Options::default());
+    let again: Vec<String> = again.unwrap_or_else(|e| panic!("{e}")).points.into_iter().map(|p| p.id).collect();
+    assert_eq!(again, results.manifest.points.iter().map(|p| p.id.clone()).collect::<Vec<_>>());
+}
+
+#[test]
+fn options_reach_the_plan() {
+    let (_dir, file, out) = folder();
+    flowloom(&[
+        "run",
+        &file,
+        "--out",
+        &out,
+        "--set",
+        "workload.web.load=[0.1,0.2]",
+        "--seed",
+        "7",
+        "--profile",
+        "smoke",
+        "--jobs",
+        "1",
+    ]);
+    let results = tables::Results::open(Path::new(&out)).unwrap();
+    let points: Vec<(u64, Vec<(String, String)>)> = results.points.iter().map(|p| (p.key.seed, p.key.swept.clone())).collect();
+    let load = |value: &str| vec![("workload.web.load".to_owned(), value.to_owned())];
+    assert_eq!(points, [(7, load("0.1")), (7, load("0.2"))]);
+    assert_eq!((results.manifest.profile.as_deref(), results.manifest.jobs), (Some("smoke"), 1));
+    assert_eq!(results.points[0].metric("flows"), Some(5.0));
+}
+
+#[test]
+fn bad_input_is_told_and_writes_nothing() {
+    let (dir, file, out) = folder();
+    let broken = dir.path().join("broken.toml");
+    fs::write(&broken, SMALL.replace("hosts", "hots")).unwrap();
+    let binary = dir.path().join("binary.toml");
+    fs::write(&binary, [0xff, 0xfe, 0x00]).unwrap();
+    let missing = dir.path().join("missing.toml");
+    let path = |p: &Path| p.to_str().unwrap().to_owned();
+    for bad in [path(&broken), path(&binary), path(&missing), path(dir.path())] {
+        for command in ["check", "run"] {
+            let args: Vec<&str> = if command == "run" { vec!["run", &bad, "--out", &out] } else { vec!["check", &bad] };
+            let (outcome, out, err) = told(&args, None);
+            assert_eq!((outcome, out.as_str()), (Outcome::Exit(exit::INPUT), ""), "{command} {bad}");
+            assert!(err.contains("error: ") && err.lines().last().unwrap().trim().starts_with("hint: "), "{err}");
+        }
+    }
+    let settings: [&[&str]; 6] = [
+        &["--set", "x.y=1"],
+        &["--set", "nothing"],
+        &["--seed", "1,1"],
+        &["--seed", "one"],
+        &["--profile", "none"],
+        &["--jobs", "-1"],
+    ];
+    for more in settings {
+        let args: Vec<&str> = ["run", &file, "--out", &out].into_iter().chain(more.iter().copied()).collect();
+        assert_eq!(flowloom(&args), Outcome::Exit(exit::INPUT), "{more:?}");
+    }
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
+fn what_the_disk_refuses_is_told_apart() {
+    let (dir, file, out) = folder();
+    fs::create_dir(&out).unwrap();
+    fs::write(Path::new(&out).join("thesis.tex"), "x").unwrap();
+    assert_eq!(flowloom(&["run", &file, "--out", &out]), Outcome::Exit(exit::STORAGE), "other things are there");
+    let under_a_file = format!("{file}/out");
+    assert_eq!(flowloom(&["run", &file, "--out", &under_a_file]), Outcome::Exit(exit::STORAGE), "below a file");
+    let held = dir.path().join("held");
+    let _held = tables::RunDir::take(&held).unwrap();
+    assert_eq!(flowloom(&["run", &file, "--out", held.to_str().unwrap()]), Outcome::Exit(exit::STORAGE), "in use");
+    #[cfg(target_os = "linux")]
+    assert_eq!(flowloom(&["run", &file, "--out", "/proc/flowloom"]), Outcome::Exit(exit::STORAGE), "not writable");
+}
+
+#[test]
+fn strict_ends_with_1_when_flows_are_unfinished() {
+    let (_dir, file, out) = folder();
+    let args = ["run", &file, "--out", &out, "--set", "end=1us"];
+    assert_eq!(exit_code(&flowloom(&args)), 0);
+    assert_eq!(exit_code(&flowloom(&[args.as_slice(), &["--strict"]].concat())), u64::from(exit::CHECK));
+}
+
+#[test]
+fn a_signal_ends_the_run_with_its_code_and_the_same_command_goes_on() {
+    let (_dir, file, out) = folder();
+    for (signal, code) in [(Signal::Interrupt, exit::INTERRUPTED), (Signal::Terminate, exit::TERMINATED)] {
+        let args = ["run", &file, "--out", &out, "--set", "workload.web.flows=20000", "--jobs", "1"];
+        // At once: of two points at least the second has not begun.
+        let (outcome, _, err) = told(&args, Some(signal));
+        assert_eq!(outcome, Outcome::Exit(code));
+        assert!(err.contains("the same command goes on from here"), "{err}");
+        assert!(!tables::Results::open(Path::new(&out)).unwrap().manifest.complete);
+    }
+    assert_eq!(exit_code(&flowloom(&["run", &file, "--out", &out])), 0);
+    assert!(tables::Results::open(Path::new(&out)).unwrap().manifest.complete);
+}
+
+#[test]
+fn help_and_versions_are_no_mistakes() {
+    for args in [&["--version"] as &[&str], &["--help"], &["run", "--help"], &["list", "transports"], &["completions", "bash"]] {
+        let (outcome, out, err) = told(args, None);
+        assert_eq!((outcome, err.as_str()), (Outcome::Exit(exit::DONE), ""), "{args:?}");
+        assert!(!out.is_empty());
+    }
+    for args in [&[] as &[&str], &["simulate"], &["run"], &["list", "things"], &["explain", "newrenoo"], &["plot"]] {
+        let (outcome, out, err) = told(args, None);
+        assert_eq!((outcome, out.as_str()), (Outcome::Exit(exit::INPUT), ""), "{args:?}");
+        assert!(!err.is_empty());
+    }
+}
+
+#[test]
+fn check_prints_a_plan_that_is_a_scenario_again() {
+    let (dir, file, _) = folder();
+    let (outcome, plan, err) = told(&["check", &file, "--profile", "smoke"], None);
+    assert_eq!(outcome, Outcome::Exit(exit::DONE));
+    assert!(err.contains("2 points") && plan.contains("flows = 5"), "{err}{plan}");
+    let again = dir.path().join("again.toml");
+    fs::write(&again, &plan).unwrap();
+    assert_eq!(flowloom(&["check", again.to_str().unwrap()]), Outcome::Exit(exit::DONE));
+}
+
+#[test]
+fn python_gets_its_options() {
+    let options = |args: &[&str]| match flowloom(args) {
+        Outcome::Python(options) => options,
+        other => panic!("{other:?}"),
+    };
+    let plot = options(&["plot", "r", "--kind", "metrics,fct_cdf", "--at", "load=0.8", "--format", "pdf", "--out", "x"]);
+    assert_eq!(
+        plot,
+        serde_json::json!({"command": "plot", "dirs": ["r"], "kind": ["metrics", "fct_cdf"], "at": [["load", "0.8"]], "format": ["pdf"], "out": "x"})
+    );
+    let papers = options(&["papers", "merp", "fig5", "--profile", "smoke", "--strict"]);
+    assert_eq!(
+        papers,
+        serde_json::json!({
+            "command": "papers", "name": "merp", "figure": "fig5", "profile": "smoke", "jobs": 0, "out": null, "strict": true
+        })
+    );
+    assert_eq!(options(&["papers"])["profile"], "paper");
+    assert_eq!(options(&["compare", "a", "b"]), serde_json::json!({"command": "compare", "dirs": ["a", "b"]}));
+    assert_eq!(options(&["report", "a"]), serde_json::json!({"command": "report", "dirs": ["a"], "out": null}));
+}
