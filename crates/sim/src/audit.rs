@@ -51,7 +51,11 @@ pub fn check<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, 
     }
     for node in (0..net.nodes().len() as u32).map(NodeId).filter(|node| net.host(*node).is_none()) {
         let name = &net.node(node).name;
-        assert_eq!(arrived[node.index()], offered[node.index()], "switch {name}: packets in are not packets out, waiting or dropped");
+        assert_eq!(
+            arrived[node.index()],
+            offered[node.index()],
+            "switch {name}: packets in are not packets out, waiting or dropped"
+        );
     }
     check_totals(world, &inside, &offered, &arrived, net);
 }
@@ -60,7 +64,11 @@ fn check_totals<P: Probe>(world: &World<P>, inside: &Inside, offered: &[u64], ar
     let traffic = &world.traffic;
     let hosts = || (0..net.hosts().len() as u32).map(|h| net.hosts()[HostId(h).index()].index());
     assert_eq!(traffic.sent, hosts().map(|n| offered[n]).sum::<u64>(), "packets sent by hosts are not packets offered to NICs");
-    assert_eq!(traffic.received, hosts().map(|n| arrived[n]).sum::<u64>(), "packets received by hosts are not packets delivered to them");
+    assert_eq!(
+        traffic.received,
+        hosts().map(|n| arrived[n]).sum::<u64>(),
+        "packets received by hosts are not packets delivered to them"
+    );
     let (packets, bytes) = (inside.packets, inside.bytes);
     assert_eq!(traffic.sent, traffic.received + traffic.dropped + packets, "packets sent are not received, dropped or inside");
     assert_eq!(

@@ -66,10 +66,9 @@ fn waits_at_a_link_are_those_of_an_m_d_1_queue() {
         let flows = table(&format!("md1-{transport}-{rho}"), &rows);
         let text = format!(
             "[topology]\nkind = 'dumbbell'\nleft = 64\nright = 1\nrate = '400Gbps'\nbottleneck_rate = '1Gbps'\ndelay = '1us'\n{flows}{}",
-            system(transport, "unlimited").replace("min_rto = '10ms', init_rto = '10ms'", "handshake = false").replace(
-                "transport = 'pfabric'",
-                "transport = { kind = 'pfabric', rto = '1s' }"
-            )
+            system(transport, "unlimited")
+                .replace("min_rto = '10ms', init_rto = '10ms'", "handshake = false")
+                .replace("transport = 'pfabric'", "transport = { kind = 'pfabric', rto = '1s' }")
         );
         let outcome = run(&text);
         let waits: f64 = outcome.flows.iter().map(|f| (f.fct_ps().unwrap() - f.ideal_fct_ps) as f64 * 1e-6).sum();
@@ -89,7 +88,8 @@ fn equal_newreno_flows_share_equally_and_fill_the_link() {
     );
     let outcome = run(&text);
     let rates = |flow| -> f64 {
-        let mine = outcome.samples.iter().filter(|s| s.metric == "flow.rate_bps" && s.entity == flow && s.time_ps > 100_000_000_000);
+        let mine =
+            outcome.samples.iter().filter(|s| s.metric == "flow.rate_bps" && s.entity == flow && s.time_ps > 100_000_000_000);
         mine.map(|s| s.value).sum::<f64>() / 30.0
     };
     let (a, b) = (rates(0), rates(1));

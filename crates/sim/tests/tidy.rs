@@ -51,11 +51,18 @@ fn every_entry_says_where_it_comes_from_and_is_tested() {
         for entry in entries {
             let place = format!("{room}/{}.rs", entry.name);
             assert!(entry.head().contains("Source:"), "{place} has no `Source:` in its head");
-            assert!(entry.text.contains("#[cfg(test)]") || root().join(room).join(entry.name).join("tests.rs").exists(), "{place} has no tests");
+            assert!(
+                entry.text.contains("#[cfg(test)]") || root().join(room).join(entry.name).join("tests.rs").exists(),
+                "{place} has no tests"
+            );
             assert!(!entry.meta.summary.is_empty() && !entry.meta.source.is_empty(), "{place}: empty META");
             for field in entry.fields {
                 assert!(!field.about.trim().is_empty(), "{place}: `{}` is not explained", field.name);
-                assert!(field.default.is_empty() || !field.source.is_empty(), "{place}: the default of `{}` has no source", field.name);
+                assert!(
+                    field.default.is_empty() || !field.source.is_empty(),
+                    "{place}: the default of `{}` has no source",
+                    field.name
+                );
             }
         }
     }
@@ -66,7 +73,10 @@ fn every_entry_says_where_it_comes_from_and_is_tested() {
 fn no_room_has_a_dead_file() {
     for (room, entries) in rooms() {
         let list = read(&root().join(room).join("mod.rs"));
-        for path in files(&root().join(room), &[".rs"]).iter().filter(|p| p.parent().unwrap().ends_with(Path::new(room).file_name().unwrap())) {
+        for path in files(&root().join(room), &[".rs"])
+            .iter()
+            .filter(|p| p.parent().unwrap().ends_with(Path::new(room).file_name().unwrap()))
+        {
             let stem = path.file_stem().unwrap().to_string_lossy();
             assert!(stem == "mod" || list.contains(&format!("mod {stem};")), "{} is in no `mod.rs`", path.display());
         }

@@ -8,7 +8,10 @@ use sim::{Continue, Outcome};
 
 /// One system per transport, with the rest that it needs.
 pub const SYSTEMS: [(&str, &str); 3] = [
-    ("newreno", "transport = { kind = 'newreno', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'droptail', limit = 'LIMIT' }"),
+    (
+        "newreno",
+        "transport = { kind = 'newreno', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'droptail', limit = 'LIMIT' }",
+    ),
     ("pfabric", "transport = 'pfabric'\nqdisc = { kind = 'pfabric', limit = 'LIMIT' }"),
     (
         "merp",

@@ -1,0 +1,302 @@
+//! All commands and their options.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// Simulate data-center transports, packet by packet.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "flowloom",
+    version = tables::PROGRAM,
+    max_term_width = 120,
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
+  flowloom run examples/demo.toml              simulate; results go to results/demo
+  flowloom report results/demo                 summary, and one HTML file that holds everything
+  flowloom plot results/demo                   figures
+  flowloom run demo.toml --set workload.web.load=0.9 --seed 1,2,3
+  flowloom explain newreno                     what it is, every parameter and where its value comes from
+  flowloom papers                              what can be reproduced
+
+Exit codes: 0 done, 1 a check asked for with --strict failed, 2 input, 5 files and space, 70 a bug, 130 and 143 stopped."
+)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Check a scenario and print it with every default filled in
+    Check(CheckArgs),
+    /// Simulate a scenario
+    Run(RunArgs),
+    /// Print the summary of results and write their report
+    Report(ReportArgs),
+    /// Draw figures of results
+    Plot(PlotArgs),
+    /// Compare systems flow by flow
+    Compare(CompareArgs),
+    /// List what there is to build scenarios from
+    List(ListArgs),
+    /// Explain a transport, queue discipline, topology, metric, ...
+    Explain(ExplainArgs),
+    /// Reproduce figures of papers and judge their claims; without a name, list them
+    Papers(PapersArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+/// Which scenario.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ScenarioArgs {
+    /// The scenario, a TOML file
+    pub file: PathBuf,
+    /// Override a key; a list sweeps. May be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    pub set: Vec<(String, String)>,
+    /// Choose one of the scenario's profiles
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Seeds instead of the scenario's
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    pub seed: Option<Vec<u64>>,
+}
+
+/// Options of `check`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom check demo.toml                                   all mistakes at once, with their lines; or the whole plan
+  flowloom check demo.toml --profile smoke --set mtu=9000B   what a run with these options would do")]
+pub struct CheckArgs {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub scenario: ScenarioArgs,
+}
+
+/// Options of `run`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom run demo.toml
+  flowloom run demo.toml --set workload.web.load=[0.2,0.8] --seed 1,2,3     a sweep of two loads with three seeds
+  flowloom run demo.toml --set 'system.MERP.agent.alpha=0.99' --out results/alpha
+  flowloom run demo.toml --profile smoke --jobs 4
+
+A run that was stopped goes on where it was when the same command is given again: finished points are kept.")]
+pub struct RunArgs {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub scenario: ScenarioArgs,
+    /// Points to run at the same time [default: one per core]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub jobs: usize,
+    /// Where results go [default: results/<name of the scenario>]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// End with code 1 when a flow has not finished
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// Options of `report`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom report results/demo                     writes results/demo/report.html
+  flowloom report results/demo --out demo.html")]
+pub struct ReportArgs {
+    /// Folders that `flowloom run` wrote
+    #[arg(required = true)]
+    pub dirs: Vec<PathBuf>,
+    /// The report's file
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// Options of `plot`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom plot results/demo                                   every kind that the results can show
+  flowloom plot results/demo --kind metrics,fct_cdf --at load=0.8
+  flowloom plot results/demo --kind fct_cdf --out fct.pdf")]
+pub struct PlotArgs {
+    /// Folders that `flowloom run` wrote
+    #[arg(required = true)]
+    pub dirs: Vec<PathBuf>,
+    /// Kinds of figures [default: all that the results can show]
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',')]
+    pub kind: Vec<String>,
+    /// Only points with this value of a swept key. May be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    pub at: Vec<(String, String)>,
+    /// Formats of the files
+    #[arg(long, value_name = "FORMAT,...", value_delimiter = ',')]
+    pub format: Vec<Format>,
+    /// Where figures go [default: figures/ in the results' folder]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// A format of figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Format {
+    Png,
+    Svg,
+    Pdf,
+}
+
+/// Options of `compare`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom compare results/demo                  every pair of systems of a run
+  flowloom compare results/before results/after  the same systems in two runs
+
+All systems of a scenario see the same flows, so each flow is compared with itself: ratio of completion times, with a 95 %
+confidence interval over seeds.")]
+pub struct CompareArgs {
+    /// Folders that `flowloom run` wrote
+    #[arg(required = true)]
+    pub dirs: Vec<PathBuf>,
+}
+
+/// Options of `list`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom list              everything
+  flowloom list transports   what `transport = \"...\"` may be")]
+pub struct ListArgs {
+    /// What to list [default: everything]
+    pub what: Option<What>,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum What {
+    Transports,
+    Qdiscs,
+    Routers,
+    Agents,
+    Topologies,
+    Workloads,
+    Metrics,
+}
+
+/// Options of `explain`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom explain newreno
+  flowloom explain merp           in every room that has one: transport and agent
+  flowloom explain p99_slowdown   a metric")]
+pub struct ExplainArgs {
+    /// A name that `flowloom list` prints
+    pub kind: String,
+}
+
+/// Options of `papers`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom papers                                  what can be reproduced
+  flowloom papers merp --profile smoke             all figures of a paper, small
+  flowloom papers merp fig5 --jobs 2               one figure at full size")]
+pub struct PapersArgs {
+    /// The paper
+    pub name: Option<String>,
+    /// One of its figures [default: all]
+    pub figure: Option<String>,
+    /// How large
+    #[arg(long, value_enum, default_value = "paper")]
+    pub profile: Profile,
+    /// Points to run at the same time [default: one per core]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub jobs: usize,
+    /// Where results go [default: results/papers]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// End with code 1 when a claim is not met
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// How large a paper's figure is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// Small, for tests
+    Smoke,
+    /// As in the paper
+    Paper,
+}
+
+/// Options of `completions`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom completions bash > ~/.local/share/bash-completion/completions/flowloom
+  flowloom completions zsh > ~/.zfunc/_flowloom")]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("a key and a value are wanted, like `workload.web.load=0.8`")?;
+    let key = key.trim();
+    if key.is_empty() {
+        return Err("there is no key before the `=`".to_owned());
+    }
+    Ok((key.to_owned(), value.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definitions_are_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        let args = Args::command();
+        for command in args.get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Examples:"), "{} teaches nothing", command.get_name());
+            assert!(help.contains(&format!("flowloom {}", command.get_name())), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn examples_parse() {
+        let args = Args::command();
+        let helps = args.get_subcommands().chain([&args]).map(|c| c.get_after_help().map(ToString::to_string).unwrap_or_default());
+        let mut n = 0;
+        for line in helps.collect::<String>().lines().filter(|line| line.starts_with("  flowloom ")) {
+            let line = line.trim().split(" > ").next().unwrap().replace('\'', "");
+            // What follows two spaces explains.
+            let line = line.split("  ").next().unwrap();
+            Args::try_parse_from(line.split(' ')).unwrap_or_else(|e| panic!("{line}: {e}"));
+            n += 1;
+        }
+        assert!(n >= 20, "{n}");
+    }
+
+    #[test]
+    fn pairs_are_split_at_the_first_equals_sign() {
+        assert_eq!(pair(" a.b = x=1 "), Ok(("a.b".to_owned(), "x=1".to_owned())));
+        assert!(pair("a").is_err() && pair("=1").is_err());
+    }
+}

@@ -1,0 +1,124 @@
+//! `flowloom explain`
+
+use crate::output::{columns, out};
+use crate::rooms::{ROOMS, Room, tagged};
+use crate::{Failure, Outcome, exit};
+use base::params::nearest;
+use base::registry::{Entry, Needs};
+use std::fmt::Write as _;
+use tables::stats::{METRICS, metric};
+
+/// Explains whatever has this name.
+pub fn explain(kind: &str) -> Result<Outcome, Failure> {
+    out(&text(kind)?);
+    Ok(Outcome::Exit(exit::DONE))
+}
+
+fn text(kind: &str) -> Result<String, Failure> {
+    let entries = ROOMS.iter().flat_map(|room| room.entries.iter().map(move |entry| (room, entry)));
+    let mut texts: Vec<String> =
+        entries.filter(|(_, entry)| entry.name == kind).map(|(room, entry)| explain_entry(room, entry)).collect();
+    texts.extend(metric(kind).map(|m| {
+        let unit = if m.unit.is_empty() { String::new() } else { format!(", in {}", m.unit) };
+        format!("metric {}{unit}: {}\n", m.name, m.about)
+    }));
+    if texts.is_empty() {
+        let names = ROOMS.iter().flat_map(|room| room.entries.iter().map(|e| e.name)).chain(METRICS.iter().map(|m| m.name));
+        let near = nearest(kind, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+        return Err(Failure::input(format!("nothing is called `{kind}`{near}\nhint: `flowloom list` prints every name")));
+    }
+    Ok(texts.join("\n"))
+}
+
+fn explain_entry(room: &Room, entry: &Entry) -> String {
+    let mut text = format!("{} {}: {}\n", room.name, entry.name, entry.meta.summary);
+    let parts = tagged(&entry.head());
+    if !parts.iter().any(|(tag, _)| tag == "Source") {
+        let _ = writeln!(text, "\nSource: {}", entry.meta.source);
+    }
+    for (tag, part) in &parts {
+        let part = part.replace("[`", "`").replace("`]", "`");
+        let _ = writeln!(text, "\n{tag}:{}{}", if part.starts_with('\n') { "" } else { " " }, part.trim_end());
+    }
+    let needs = needs(&entry.meta.needs);
+    if !needs.is_empty() {
+        let _ = writeln!(text, "\nNeeds: {needs}");
+    }
+    if entry.fields.is_empty() {
+        text.push_str("\nNo parameters.\n");
+        return text;
+    }
+    let head = ["parameter", "default", "allowed", "default from"].map(str::to_owned).to_vec();
+    let mut rows = vec![head];
+    for field in entry.fields {
+        let default = if field.default.is_empty() { "(must be given)" } else { field.default };
+        let allowed =
+            if field.range.is_empty() { (field.expects)() } else { format!("{}; {}", (field.expects)(), range(field.range)) };
+        rows.push(vec![field.name.to_owned(), default.to_owned(), allowed, field.source.to_owned()]);
+    }
+    let aligned = columns("  ", &rows);
+    let mut lines = aligned.lines();
+    let _ = writeln!(text, "\n{}", lines.next().unwrap_or_default());
+    for (line, field) in lines.zip(entry.fields) {
+        let _ = writeln!(text, "{line}\n      {}", field.about.trim());
+    }
+    text
+}
+
+/// `1..=100` as people write it.
+fn range(text: &str) -> String {
+    match text.split_once("..=") {
+        Some((low, high)) => format!("from {} to {}", low.trim(), high.trim()),
+        None => text.to_owned(),
+    }
+}
+
+fn needs(needs: &Needs) -> String {
+    let one_of = |what: &str, names: &[&str]| (!names.is_empty()).then(|| format!("{what} {}", names.join(" or ")));
+    let parts = [
+        one_of("transport", needs.transport),
+        one_of("qdisc", needs.qdisc),
+        one_of("agent", needs.agent),
+        needs.reverse_path.then(|| "ACKs on the data's path".to_owned()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_is_explained_with_all_its_parameters() {
+        for room in ROOMS {
+            for entry in room.entries {
+                let text = text(entry.name).unwrap();
+                assert!(text.contains(&format!("{} {}: ", room.name, entry.name)));
+                assert!(text.contains("Source: "), "{}", entry.name);
+                for field in entry.fields {
+                    let row = |line: &str| line.split_whitespace().next() == Some(field.name);
+                    assert!(text.lines().any(row), "{} {}", entry.name, field.name);
+                    assert!(text.contains(field.about.trim()) && text.contains(field.source));
+                }
+                for (tag, _) in tagged(&entry.head()) {
+                    assert!(text.contains(&format!("{tag}:")), "{} {tag}", entry.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_in_several_rooms_is_explained_in_all() {
+        let text = text("merp").unwrap();
+        assert!(text.contains("transport merp: ") && text.contains("agent merp: "));
+    }
+
+    #[test]
+    fn metrics_are_explained_and_wrong_names_corrected() {
+        assert!(text("mean_fct_s").unwrap().starts_with("metric mean_fct_s, in s: "));
+        let failure = text("newrenoo").unwrap_err();
+        assert_eq!(failure.exit, exit::INPUT);
+        assert!(failure.text.contains("did you mean `newreno`?") && failure.text.lines().last().unwrap().starts_with("hint: "));
+        assert!(!text("qqqqqqqqqq").unwrap_err().text.contains("did you mean"));
+    }
+}

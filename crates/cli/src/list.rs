@@ -1,0 +1,85 @@
+//! `flowloom list`
+
+use crate::args::What;
+use crate::output::{columns, out};
+use crate::rooms::{ROOMS, Room};
+use crate::{Outcome, exit};
+use tables::stats::METRICS;
+
+/// Prints what there is.
+pub fn list(what: Option<What>) -> Outcome {
+    out(&text(what));
+    Outcome::Exit(exit::DONE)
+}
+
+fn text(what: Option<What>) -> String {
+    let mut text = String::new();
+    for room in ROOMS.iter().filter(|room| what.is_none_or(|what| room.plural == name(what))) {
+        let rows: Vec<Vec<String>> = room.entries.iter().map(|e| row(e.name, e.meta.summary, e.meta.source)).collect();
+        section(&mut text, what, room, &rows);
+    }
+    if what.is_none_or(|what| what == What::Metrics) {
+        let rows: Vec<Vec<String>> = METRICS.iter().map(|m| row(m.name, m.about, m.unit)).collect();
+        let metrics = Room { name: "metric", plural: "metrics", about: "what is worked out of every point", entries: &[] };
+        section(&mut text, what, &metrics, &rows);
+    }
+    if what.is_none() {
+        text.push_str("`flowloom explain NAME` tells the parameters of any of them.\n");
+    }
+    text
+}
+
+/// One room needs no title: its lines alone are easier to read by programs.
+fn section(text: &mut String, what: Option<What>, room: &Room, rows: &[Vec<String>]) {
+    if what.is_some() {
+        text.push_str(&columns("", rows));
+    } else {
+        text.push_str(&format!("{}: {}\n{}\n", room.plural, room.about, columns("  ", rows)));
+    }
+}
+
+fn row(name: &str, summary: &str, source: &str) -> Vec<String> {
+    let source = if source.is_empty() { String::new() } else { format!("[{source}]") };
+    vec![name.to_owned(), summary.to_owned(), source]
+}
+
+fn name(what: What) -> &'static str {
+    match what {
+        What::Transports => "transports",
+        What::Qdiscs => "qdiscs",
+        What::Routers => "routers",
+        What::Agents => "agents",
+        What::Topologies => "topologies",
+        What::Workloads => "workloads",
+        What::Metrics => "metrics",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum as _;
+
+    #[test]
+    fn every_room_can_be_listed_by_its_plural() {
+        for what in What::value_variants() {
+            assert_eq!(what.to_possible_value().unwrap().get_name(), name(*what));
+            assert!(*what == What::Metrics || ROOMS.iter().any(|room| room.plural == name(*what)));
+        }
+    }
+
+    #[test]
+    fn everything_is_listed_once_with_its_summary() {
+        let all = text(None);
+        for room in ROOMS {
+            assert!(all.contains(&format!("{}: ", room.plural)));
+            for entry in room.entries {
+                let line = |l: &&str| l.starts_with(&format!("  {} ", entry.name)) && l.contains(entry.meta.summary);
+                assert_eq!(all.lines().filter(line).count(), 1, "{} {}", room.name, entry.name);
+            }
+        }
+        assert!(METRICS.iter().all(|m| all.contains(&format!("  {} ", m.name))));
+        let transports = text(Some(What::Transports));
+        assert_eq!(transports.lines().count(), proto::transport::ENTRIES.len());
+    }
+}

@@ -1,0 +1,50 @@
+//! What Python carries out: its commands and options as data.
+
+use crate::args::{Command, Format, Profile};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// The options of a command of Python's.
+pub fn options(command: Command) -> Value {
+    match command {
+        Command::Report(a) => json!({"command": "report", "dirs": texts(&a.dirs), "out": a.out.as_deref().map(text)}),
+        Command::Plot(a) => {
+            let format: Vec<&str> = a.format.iter().map(|f| format(*f)).collect();
+            json!({"command": "plot", "dirs": texts(&a.dirs), "kind": a.kind, "at": a.at, "format": format, "out": a.out.as_deref().map(text)})
+        }
+        Command::Compare(a) => json!({"command": "compare", "dirs": texts(&a.dirs)}),
+        Command::Papers(a) => {
+            let profile = match a.profile {
+                Profile::Smoke => "smoke",
+                Profile::Paper => "paper",
+            };
+            let out = a.out.as_deref().map(text);
+            json!({
+                "command": "papers", "name": a.name, "figure": a.figure, "profile": profile, "jobs": a.jobs, "out": out, "strict": a.strict,
+            })
+        }
+        Command::Check(_) | Command::Run(_) | Command::List(_) | Command::Explain(_) | Command::Completions(_) => {
+            unreachable!("done in Rust")
+        }
+    }
+}
+
+/// The summary of a run that has just ended, which ends with `exit`.
+pub fn summary(dir: &Path, exit: u8) -> Value {
+    json!({"command": "run", "dirs": [text(dir)], "exit": exit})
+}
+
+fn format(format: Format) -> &'static str {
+    match format {
+        Format::Png => "png",
+        Format::Svg => "svg",
+        Format::Pdf => "pdf",
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+fn texts(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| text(path)).collect()
+}

@@ -1,0 +1,78 @@
+//! `flowloom run`
+
+use crate::args::RunArgs;
+use crate::check::load;
+use crate::output::{count, duration, err, short};
+use crate::progress::Display;
+use crate::sweep::{self, Report, Settings};
+use crate::{Failure, Outcome, Signal, Signals, exit, python};
+use sim::Continue;
+use std::path::{Path, PathBuf};
+
+/// Simulates a scenario and leaves its results in a folder.
+pub fn run(args: &RunArgs, signals: Signals<'_>) -> Result<Outcome, Failure> {
+    let plan = load(&args.scenario)?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, args.scenario.profile.as_deref()));
+    let settings = Settings { jobs: args.jobs, out: &out, profile: args.scenario.profile.clone() };
+    let (mut display, mut stopped) = (Display::new(), None);
+    let report = sweep::run(&plan, &settings, &mut |tick| {
+        display.show(tick);
+        stopped = signals().or(stopped);
+        if stopped.is_some() { Continue::No } else { Continue::Yes }
+    });
+    display.finish();
+    let report = report?;
+    err(&told(&report, &out, stopped));
+    if let Some(signal) = stopped.filter(|_| !report.results.complete()) {
+        return Ok(Outcome::Exit(signal.exit()));
+    }
+    let unfinished: f64 = report.results.done().filter_map(|point| point.metric("unfinished")).sum();
+    let failed = args.strict && unfinished > 0.0;
+    if failed {
+        err(&format!(
+            "error: {} did not finish\nhint: a later `end` in the scenario gives them more time\n",
+            count(unfinished as usize, "flow")
+        ));
+    }
+    Ok(Outcome::Python(python::summary(&out, if failed { exit::CHECK } else { exit::DONE })))
+}
+
+/// `results/<name>`, with the profile when there is one.
+pub fn default_out(name: &str, profile: Option<&str>) -> PathBuf {
+    let name = profile.map_or(name.to_owned(), |profile| format!("{name}-{profile}"));
+    let kept = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = name.chars().map(kept).collect();
+    let name = name.trim_start_matches('.');
+    Path::new("results").join(if name.is_empty() { "run" } else { name })
+}
+
+fn told(report: &Report, out: &Path, stopped: Option<Signal>) -> String {
+    let kept = if report.kept == 0 { String::new() } else { format!(", {} kept from before", report.kept) };
+    let mut text = format!("{} run in {}{kept}", count(report.ran, "point"), duration(report.wall_s));
+    if report.busy_s > 0.0 && report.events > 0 {
+        let rate = |n: u64| short(n as f64 / report.busy_s);
+        let (events, hops) = (rate(report.events), rate(report.hops));
+        text.push_str(&format!(": {} events, {events} events/s and {hops} hops/s per core", short(report.events as f64)));
+    }
+    text.push_str(&format!("\nresults: {}\n", out.display()));
+    if stopped.is_some() && !report.results.complete() {
+        let left = report.results.manifest.points.len() - report.results.done().count();
+        let are = if left == 1 { "is" } else { "are" };
+        text.push_str(&format!("stopped: {} {are} left; the same command goes on from here\n", count(left, "point")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_go_to_a_folder_of_the_scenarios_name() {
+        let out = |name, profile| default_out(name, profile).display().to_string();
+        assert_eq!(out("demo", None), "results/demo");
+        assert_eq!(out("demo", Some("smoke")), "results/demo-smoke");
+        assert_eq!(out("../a b/c", None), "results/-a-b-c");
+        assert_eq!(out("..", None), "results/run");
+    }
+}

@@ -1,0 +1,401 @@
+//! Runs the points of a plan on a pool of threads and writes them to a folder.
+//!
+//! Points are started in the order of their expected work, largest first, so that none is left over at the end; results are in the
+//! order of the plan, whatever the threads do. Every point writes its own files as it ends, so that a stopped run keeps what it
+//! finished, and the same call goes on from there.
+
+use crate::clock::{self, Watch};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use scenario::{Plan, Point};
+use sim::{Continue, Progress};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use tables::manifest::Ran;
+use tables::schema::SCHEMA_VERSION;
+use tables::{PointKey, PointManifest, Results, RunDir, RunManifest, State};
+use xxhash_rust::xxh3::Xxh3;
+
+/// Why a sweep failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A workload that cannot be drawn.
+    #[error("{0}")]
+    Input(String),
+    /// A point that cannot run.
+    #[error("point `{point}`: {source}")]
+    Run {
+        /// The point.
+        point: String,
+        /// Why.
+        source: sim::RunError,
+    },
+    /// Files and space.
+    #[error(transparent)]
+    Storage(#[from] tables::Error),
+    /// A bug of this program.
+    #[error(transparent)]
+    Broken(Box<Broken>),
+}
+
+/// A point that ended in a panic.
+#[derive(Debug, thiserror::Error)]
+#[error("point `{point}` broke an invariant: {message}\n  seed {seed}, after event {events}, at {now}")]
+pub struct Broken {
+    /// The point.
+    pub point: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Events handled when it was last looked at.
+    pub events: u64,
+    /// Simulated time at that moment.
+    pub now: base::Time,
+    /// The assertion.
+    pub message: String,
+}
+
+impl Error {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Error::Input(_) => None,
+            Error::Run { .. } => Some("`flowloom check` prints the plan"),
+            Error::Storage(e) => e.hint(),
+            Error::Broken(_) => {
+                Some("this is a bug of flowloom, not of the scenario: report it with the scenario and this message")
+            }
+        }
+    }
+}
+
+/// How to run a plan.
+#[derive(Clone, Debug)]
+pub struct Settings<'a> {
+    /// Points to run at the same time; 0: one per core.
+    pub jobs: usize,
+    /// Where results go.
+    pub out: &'a Path,
+    /// The profile that the plan was made with, for the manifest.
+    pub profile: Option<String>,
+}
+
+/// How far a sweep is.
+#[derive(Clone, Debug)]
+pub struct Tick<'a> {
+    /// Points done, those kept from before included.
+    pub points_done: usize,
+    /// All points.
+    pub points: usize,
+    /// The point that has run longest, if any runs.
+    pub point: Option<&'a str>,
+    /// Its simulated time.
+    pub now: base::Time,
+    /// Flows finished, in all points that were run.
+    pub flows_done: u64,
+    /// Flows of all points that have begun.
+    pub flows: u64,
+    /// Events handled.
+    pub events: u64,
+    /// Wall time so far, in seconds.
+    pub elapsed_s: f64,
+    /// Wall time to go, in seconds, once there is something to judge it by.
+    pub remaining_s: Option<f64>,
+}
+
+/// What became of a sweep.
+#[derive(Debug)]
+pub struct Report {
+    /// The results.
+    pub results: Results,
+    /// Points run to their end.
+    pub ran: usize,
+    /// Points found finished.
+    pub kept: usize,
+    /// Events handled, and the seconds that the threads were busy with them.
+    pub events: u64,
+    /// Packets moved over a link.
+    pub hops: u64,
+    /// Wall time of all points together, in seconds.
+    pub busy_s: f64,
+    /// Wall time of the sweep, in seconds.
+    pub wall_s: f64,
+}
+
+/// What is known of a point before it runs.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// Hash of all that its result depends on.
+    pub config_hash: String,
+    /// Hash of its flows.
+    pub flows_hash: String,
+    /// Expected work, in any unit.
+    pub work: u64,
+}
+
+/// Draws the flows of every point, once per network, workload and seed, and hashes what each point's result depends on.
+pub fn prepare(plan: &Plan) -> Result<Vec<Prepared>, Error> {
+    let mut drawn: BTreeMap<String, (String, u64)> = BTreeMap::new();
+    let mut prepared = Vec::with_capacity(plan.points.len());
+    for point in &plan.points {
+        let spec = &point.run;
+        // All that the flows depend on: the systems of a sweep share theirs.
+        let (mtu, header) = (spec.mtu_bytes, spec.header_bytes);
+        let traffic = format!("{:?} {mtu} {header} {:?} {} {:?}", spec.topology, spec.workloads, spec.seed, spec.end);
+        if !drawn.contains_key(&traffic) {
+            let flows = spec.flows().map_err(Error::Input)?;
+            let work = flows.iter().fold(0u64, |sum, flow| sum.saturating_add(flow.size_wire_bytes));
+            drawn.insert(traffic.clone(), (hex(hash_flows(&flows)), work));
+        }
+        let (flows_hash, work) = drawn[&traffic].clone();
+        prepared.push(Prepared { config_hash: hex(point.config_hash()), flows_hash, work });
+    }
+    Ok(prepared)
+}
+
+fn hex(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+fn hash_flows(flows: &[proto::Flow]) -> u64 {
+    let mut hash = Xxh3::new();
+    for flow in flows {
+        let deadline = flow.deadline.map_or(u64::MAX, |time| time.0);
+        let ends = u64::from(flow.src.0) << 32 | u64::from(flow.dst.0);
+        let rest = u64::from(flow.workload) << 16 | u64::from(flow.src_port);
+        for word in [ends, flow.size_bytes, flow.size_wire_bytes, flow.start.0, deadline, flow.group, rest] {
+            hash.update(&word.to_le_bytes());
+        }
+    }
+    hash.digest()
+}
+
+/// Runs the points that are not yet there. `tick` is called several times a second, on this thread; with [`Continue::No`] the sweep
+/// stops: points that run are interrupted, those that wait are left out.
+pub fn run(plan: &Plan, settings: &Settings<'_>, tick: &mut dyn FnMut(&Tick<'_>) -> Continue) -> Result<Report, Error> {
+    let watch = Watch::start();
+    let prepared = prepare(plan)?;
+    let dir = RunDir::take(settings.out)?;
+    let jobs = if settings.jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { settings.jobs };
+    let keys: Vec<PointKey> = plan.points.iter().map(key).collect();
+    let mut manifest = first_manifest(plan, settings, &keys, jobs);
+    dir.write_manifest(&manifest)?;
+
+    let mut todo = Vec::new();
+    for (i, (key, prepared)) in keys.iter().zip(&prepared).enumerate() {
+        if dir.finished(key, &prepared.config_hash)?.is_none() {
+            todo.push(i);
+        }
+    }
+    todo.sort_by_key(|&i| std::cmp::Reverse(prepared[i].work));
+    let kept = keys.len() - todo.len();
+    let mut sweep = Sweep {
+        watches: plan.points.iter().zip(&prepared).map(|(_, p)| PointWatch { work: p.work, ..PointWatch::default() }).collect(),
+        stop: AtomicBool::new(false),
+        plan,
+        keys: &keys,
+        prepared: &prepared,
+        dir: &dir,
+        workloads: manifest.workloads.clone(),
+    };
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(jobs)
+        .build()
+        .map_err(|e| Error::Input(format!("cannot start {jobs} threads: {e}")))?;
+    let ended = sweep.run_points(&pool, &todo, kept, watch, tick);
+    let stopped = sweep.stop.get_mut();
+
+    manifest.complete = ended.failure.is_none() && kept + ended.done() == keys.len();
+    manifest.stop_reason = match (&ended.failure, *stopped && !manifest.complete) {
+        (Some(_), _) => "failed",
+        (None, true) => "stopped",
+        (None, false) => "finished",
+    }
+    .to_owned();
+    manifest.ended = clock::now();
+    manifest.wall_s = watch.seconds();
+    manifest.peak_memory_bytes = clock::peak_memory_bytes();
+    let written = dir.write_manifest(&manifest).and_then(|()| dir.write_tables());
+    if let Some(failure) = ended.failure {
+        return Err(failure);
+    }
+    let sum = |f: fn(&PointManifest) -> u64| ended.points.iter().map(f).sum();
+    Ok(Report {
+        results: written?,
+        ran: ended.done(),
+        kept,
+        events: sum(|p| p.counters.events),
+        hops: sum(|p| p.counters.hops),
+        busy_s: ended.points.iter().map(|p| p.wall_s).sum(),
+        wall_s: watch.seconds(),
+    })
+}
+
+fn key(point: &Point) -> PointKey {
+    PointKey { id: point.id.clone(), system: point.label.clone(), seed: point.seed, swept: point.swept.clone() }
+}
+
+fn first_manifest(plan: &Plan, settings: &Settings<'_>, keys: &[PointKey], jobs: usize) -> RunManifest {
+    RunManifest {
+        schema_version: SCHEMA_VERSION,
+        program: tables::PROGRAM.to_owned(),
+        name: plan.name.clone(),
+        profile: settings.profile.clone(),
+        stop_reason: "running".to_owned(),
+        started: clock::now(),
+        jobs: jobs as u32,
+        workloads: plan.points.first().map_or(Vec::new(), |p| p.run.workloads.iter().map(|(name, _)| name.clone()).collect()),
+        sweep_keys: plan.sweep_keys.clone(),
+        labels: plan.labels.clone(),
+        points: keys.to_vec(),
+        config: plan.resolved().to_owned(),
+        ..RunManifest::default()
+    }
+}
+
+/// What a running point shows of itself.
+#[derive(Debug, Default)]
+struct PointWatch {
+    work: u64,
+    begun: AtomicBool,
+    ended: AtomicBool,
+    now: AtomicU64,
+    events: AtomicU64,
+    flows: AtomicU64,
+    flows_done: AtomicU64,
+}
+
+/// What all threads share.
+struct Sweep<'a> {
+    watches: Vec<PointWatch>,
+    stop: AtomicBool,
+    plan: &'a Plan,
+    keys: &'a [PointKey],
+    prepared: &'a [Prepared],
+    dir: &'a RunDir,
+    workloads: Vec<String>,
+}
+
+/// What came back from the threads.
+#[derive(Default)]
+struct Ended {
+    points: Vec<PointManifest>,
+    failure: Option<Error>,
+}
+
+impl Ended {
+    fn done(&self) -> usize {
+        self.points.iter().filter(|point| point.state == State::Done).count()
+    }
+}
+
+/// Between two looks at the threads.
+const TICK: Duration = Duration::from_millis(50);
+
+impl Sweep<'_> {
+    fn run_points(
+        &self,
+        pool: &ThreadPool,
+        todo: &[usize],
+        kept: usize,
+        watch: Watch,
+        tick: &mut dyn FnMut(&Tick<'_>) -> Continue,
+    ) -> Ended {
+        let (sender, receiver) = channel();
+        pool.in_place_scope_fifo(|scope| {
+            for &i in todo {
+                let sender = sender.clone();
+                scope.spawn_fifo(move |_| self.run_and_send(i, &sender));
+            }
+            drop(sender);
+            let mut ended = Ended::default();
+            loop {
+                match receiver.recv_timeout(TICK) {
+                    Ok(Ok(point)) => ended.points.push(point),
+                    Ok(Err(failure)) => {
+                        self.stop.store(true, Relaxed);
+                        // The first failure is the one to tell: the rest may follow from it.
+                        ended.failure.get_or_insert(failure);
+                    }
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+                if tick(&self.tick(todo, kept, ended.done(), watch)) == Continue::No {
+                    self.stop.store(true, Relaxed);
+                }
+            }
+            ended
+        })
+    }
+
+    fn run_and_send(&self, i: usize, sender: &Sender<Result<PointManifest, Error>>) {
+        if self.stop.load(Relaxed) {
+            return;
+        }
+        self.watches[i].begun.store(true, Relaxed);
+        let result = self.run_point(i);
+        self.watches[i].ended.store(true, Relaxed);
+        // The receiver outlives the threads.
+        let _ = sender.send(result);
+    }
+
+    fn run_point(&self, i: usize) -> Result<PointManifest, Error> {
+        let (point, seen) = (&self.plan.points[i], &self.watches[i]);
+        let (watch, started) = (Watch::start(), clock::now());
+        let mut control = |progress: Progress| {
+            seen.now.store(progress.now.0, Relaxed);
+            seen.events.store(progress.events, Relaxed);
+            seen.flows.store(progress.flows as u64, Relaxed);
+            seen.flows_done.store(progress.finished as u64, Relaxed);
+            if self.stop.load(Relaxed) { Continue::No } else { Continue::Yes }
+        };
+        // Nothing that the closure touches is looked at again after a panic, but for the atomics.
+        let run = catch_unwind(AssertUnwindSafe(|| sim::run(&point.run, &mut control)));
+        let outcome = match run {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(source)) => return Err(Error::Run { point: point.id.clone(), source }),
+            Err(panic) => {
+                let (events, now) = (seen.events.load(Relaxed), base::Time(seen.now.load(Relaxed)));
+                let message = panic_message(panic.as_ref()).to_owned();
+                return Err(Error::Broken(Box::new(Broken { point: point.id.clone(), seed: point.seed, events, now, message })));
+            }
+        };
+        seen.events.store(outcome.counters.events, Relaxed);
+        seen.flows.store(outcome.flows.len() as u64, Relaxed);
+        seen.flows_done.store(outcome.flows.iter().filter(|flow| flow.finish_ps.is_some()).count() as u64, Relaxed);
+        let Prepared { config_hash, flows_hash, .. } = self.prepared[i].clone();
+        let ran = Ran { config_hash, flows_hash, started, ended: clock::now(), wall_s: watch.seconds() };
+        Ok(self.dir.write_point(&self.keys[i], &outcome, &ran, &self.workloads)?)
+    }
+
+    fn tick(&self, todo: &[usize], kept: usize, done: usize, watch: Watch) -> Tick<'_> {
+        let sum = |f: fn(&PointWatch) -> &AtomicU64| self.watches.iter().map(|w| f(w).load(Relaxed)).sum();
+        let running = todo.iter().copied().find(|&i| self.watches[i].begun.load(Relaxed) && !self.watches[i].ended.load(Relaxed));
+        let elapsed_s = watch.seconds();
+        let (all, ahead) = todo.iter().fold((0.0, 0.0), |(all, ahead), &i| {
+            let w = &self.watches[i];
+            let share = w.flows_done.load(Relaxed) as f64 / w.flows.load(Relaxed).max(1) as f64;
+            let share = if w.ended.load(Relaxed) { 1.0 } else { share };
+            (all + w.work as f64, ahead + w.work as f64 * share)
+        });
+        let enough = all > 0.0 && ahead > 0.02 * all;
+        Tick {
+            points_done: kept + done,
+            points: self.keys.len(),
+            point: running.map(|i| self.keys[i].id.as_str()),
+            now: base::Time(running.map_or(0, |i| self.watches[i].now.load(Relaxed))),
+            flows_done: sum(|w| &w.flows_done),
+            flows: sum(|w| &w.flows),
+            events: sum(|w| &w.events),
+            elapsed_s,
+            remaining_s: enough.then(|| elapsed_s * (all - ahead) / ahead),
+        }
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}

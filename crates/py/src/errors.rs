@@ -1,0 +1,68 @@
+//! One exception class per kind of error.
+
+use cli::sweep;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+create_exception!(
+    flowloom._core,
+    ScenarioError,
+    PyValueError,
+    "A scenario has mistakes. `diagnostics` holds one dict per mistake: file, line, col, message, label, hint."
+);
+create_exception!(flowloom._core, RunError, PyRuntimeError, "A run could not start, or broke an invariant.");
+create_exception!(flowloom._core, StorageError, PyOSError, "A results folder or a file in it cannot be read or written.");
+
+/// All mistakes of a scenario.
+pub fn scenario(py: Python<'_>, found: &::scenario::Diagnostics) -> PyErr {
+    // A message on its own line, so that the drawing begins at the margin.
+    let error = ScenarioError::new_err(format!("\n{}", found.render(::scenario::Style::Plain)));
+    match diagnostics(py, found).and_then(|list| error.value(py).setattr("diagnostics", list)) {
+        Ok(()) => error,
+        Err(e) => e,
+    }
+}
+
+fn diagnostics<'py>(py: Python<'py>, found: &::scenario::Diagnostics) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for item in found.items() {
+        let dict = PyDict::new(py);
+        dict.set_item("file", &item.file)?;
+        dict.set_item("line", item.line)?;
+        dict.set_item("col", item.col)?;
+        dict.set_item("message", &item.message)?;
+        dict.set_item("label", &item.label)?;
+        dict.set_item("hint", &item.hint)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+/// A mistake that has no place in a file.
+pub fn input(py: Python<'_>, message: &str) -> PyErr {
+    let error = ScenarioError::new_err(message.to_owned());
+    match error.value(py).setattr("diagnostics", PyList::empty(py)) {
+        Ok(()) => error,
+        Err(e) => e,
+    }
+}
+
+/// A problem with files.
+pub fn storage(error: tables::Error) -> PyErr {
+    StorageError::new_err(with_hint(&error, error.hint()))
+}
+
+/// A sweep that failed.
+pub fn sweep(py: Python<'_>, error: sweep::Error) -> PyErr {
+    match error {
+        sweep::Error::Storage(error) => storage(error),
+        sweep::Error::Input(message) => input(py, &message),
+        sweep::Error::Run { .. } | sweep::Error::Broken(_) => RunError::new_err(with_hint(&error, error.hint())),
+    }
+}
+
+fn with_hint(error: &dyn std::error::Error, hint: Option<&str>) -> String {
+    hint.map_or_else(|| error.to_string(), |hint| format!("{error}\nhint: {hint}"))
+}

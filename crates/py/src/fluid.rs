@@ -1,0 +1,68 @@
+//! Ideal schedules of one link.
+
+use base::params::{Param as _, Raw};
+use num_rational::BigRational;
+use num_traits::ToPrimitive as _;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use sim::fluid::Policy;
+use sim::fluid::link::{Job, Schedule, Segment, schedule};
+
+/// Up to here exact fractions are quick enough; beyond, processor sharing piles up digits.
+const EXACT_FLOWS: usize = 200;
+
+/// Schedule flows on one link as a fluid: no packets, no delay, no headers.
+///
+/// `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. Times, sizes and the capacity are in any units that fit together. Up to 200
+/// flows the schedule is worked out in exact fractions. The dict holds `finish`, one time per flow, and `segments`, a list of
+/// `(flow, start, end, rate)` in order of time.
+#[pyfunction]
+#[pyo3(signature = (policy, capacity, arrivals, sizes, deadlines = None))]
+pub fn fluid<'py>(
+    py: Python<'py>,
+    policy: &str,
+    capacity: f64,
+    arrivals: Vec<f64>,
+    sizes: Vec<f64>,
+    deadlines: Option<Vec<Option<f64>>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let wrong = |message: String| PyValueError::new_err(message);
+    let policy = Policy::parse(&Raw::Str(policy.to_owned())).map_err(|e| wrong(format!("`{policy}` {e}")))?;
+    let n = arrivals.len();
+    let deadlines = deadlines.unwrap_or_else(|| vec![None; n]);
+    if sizes.len() != n || deadlines.len() != n {
+        return Err(wrong(format!(
+            "{n} arrivals, {} sizes and {} deadlines: there must be one of each per flow",
+            sizes.len(),
+            deadlines.len()
+        )));
+    }
+    let numbers = arrivals.iter().chain(&sizes).chain(deadlines.iter().flatten()).chain([&capacity]);
+    if let Some(number) = numbers.into_iter().find(|x| !x.is_finite()) {
+        return Err(wrong(format!("`{number}` is not finite")));
+    }
+    let flows: Vec<Job<f64>> = (0..n).map(|i| Job { arrival: arrivals[i], size: sizes[i], deadline: deadlines[i] }).collect();
+    let done = py.detach(|| {
+        if n > EXACT_FLOWS {
+            return schedule(policy, &capacity, &flows);
+        }
+        let exact = |x: f64| BigRational::from_float(x).expect("checked to be finite");
+        let flows: Vec<Job<BigRational>> =
+            flows.iter().map(|j| Job { arrival: exact(j.arrival), size: exact(j.size), deadline: j.deadline.map(exact) }).collect();
+        schedule(policy, &exact(capacity), &flows).map(|s| to_floats(&s))
+    });
+    let done = done.map_err(wrong)?;
+    let segments: Vec<(usize, f64, f64, f64)> = done.segments.iter().map(|s| (s.flow, s.start, s.end, s.rate)).collect();
+    let dict = PyDict::new(py);
+    dict.set_item("finish", done.finish)?;
+    dict.set_item("segments", segments)?;
+    Ok(dict)
+}
+
+fn to_floats(exact: &Schedule<BigRational>) -> Schedule<f64> {
+    let float = |x: &BigRational| x.to_f64().unwrap_or(f64::NAN);
+    let segment =
+        |s: &Segment<BigRational>| Segment { flow: s.flow, start: float(&s.start), end: float(&s.end), rate: float(&s.rate) };
+    Schedule { finish: exact.finish.iter().map(float).collect(), segments: exact.segments.iter().map(segment).collect() }
+}

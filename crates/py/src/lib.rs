@@ -1,0 +1,95 @@
+//! `flowloom._core`: the compiled part of the Python package. It converts and forwards; there is no simulation in here.
+
+mod errors;
+mod fluid;
+mod results;
+mod scenario;
+mod signals;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::path::PathBuf;
+
+/// The compiled part of flowloom: scenarios, the simulator, result tables and the command line.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::errors::{RunError, ScenarioError, StorageError};
+    #[pymodule_export]
+    use super::fluid::fluid;
+    #[pymodule_export]
+    use super::results::{ArrowTable, Results};
+    #[pymodule_export]
+    use super::scenario::Scenario;
+    #[pymodule_export]
+    use super::{compare, entries, main};
+
+    #[allow(non_upper_case_globals)]
+    #[pymodule_export]
+    const version: &str = tables::PROGRAM;
+}
+
+/// Run the command line with `argv` (without the program's name).
+///
+/// Returns an exit code, or, for the commands that Python carries out, a dict with the key `command` and the parsed options.
+#[pyfunction]
+fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<Py<PyAny>> {
+    let signals = signals::Handler::install(py)?;
+    let outcome = py.detach(|| cli::main(&argv, &mut signals::poll));
+    signals.restore(py)?;
+    match outcome {
+        cli::Outcome::Exit(code) => Ok(code.into_pyobject(py)?.into_any().unbind()),
+        cli::Outcome::Python(options) => Ok(py.import("json")?.call_method1("loads", (options.to_string(),))?.unbind()),
+    }
+}
+
+/// Compare the systems found in one or more result folders, flow by flow.
+///
+/// Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys.
+#[pyfunction]
+fn compare(py: Python<'_>, dirs: Vec<PathBuf>) -> PyResult<results::ArrowTable> {
+    let table = py.detach(|| tables::compare::table(&dirs));
+    Ok(results::ArrowTable::whole(table.map_err(errors::storage)?))
+}
+
+/// What is registered in a room: `topology`, `workload`, `transport`, `qdisc`, `router`, `agent` or `metrics`.
+#[pyfunction]
+fn entries<'py>(py: Python<'py>, room: &str) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    if room == "metrics" {
+        for metric in tables::stats::METRICS {
+            let entry = PyDict::new(py);
+            entry.set_item("name", metric.name)?;
+            entry.set_item("unit", metric.unit)?;
+            entry.set_item("summary", metric.about)?;
+            list.append(entry)?;
+        }
+        return Ok(list);
+    }
+    let Some(found) = cli::rooms::ROOMS.iter().find(|r| r.name == room) else {
+        let names: Vec<&str> = cli::rooms::ROOMS.iter().map(|r| r.name).chain(["metrics"]).collect();
+        return Err(PyValueError::new_err(format!("no room is called `{room}`\nhint: one of {}", names.join(", "))));
+    };
+    for entry in found.entries {
+        let dict = PyDict::new(py);
+        dict.set_item("name", entry.name)?;
+        dict.set_item("summary", entry.meta.summary)?;
+        dict.set_item("source", entry.meta.source)?;
+        dict.set_item("head", entry.head())?;
+        let fields = PyList::empty(py);
+        for field in entry.fields {
+            let parameter = PyDict::new(py);
+            parameter.set_item("name", field.name)?;
+            parameter.set_item("default", if field.default.is_empty() { None } else { Some(field.default) })?;
+            parameter.set_item("allowed", (field.expects)())?;
+            parameter.set_item("range", field.range)?;
+            parameter.set_item("source", field.source)?;
+            parameter.set_item("about", field.about.trim())?;
+            fields.append(parameter)?;
+        }
+        dict.set_item("parameters", fields)?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}

@@ -1,0 +1,144 @@
+//! Results as Arrow streams.
+
+use crate::errors;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::SchemaRef;
+use arrow_schema::ffi::FFI_ArrowSchema;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// A table that any Arrow reader takes without a copy: `pyarrow.table(t)`, `polars.DataFrame(t)`.
+#[pyclass(frozen, module = "flowloom._core")]
+pub struct ArrowTable(Source);
+
+enum Source {
+    /// In memory.
+    Whole(RecordBatch),
+    /// Read from the points' files, again for every stream.
+    Files(Files, fn(&tables::Results) -> tables::results::Reader),
+}
+
+/// Results, and the folder that goes away with them if it is a temporary one.
+#[derive(Clone)]
+struct Files {
+    results: Arc<tables::Results>,
+    temporary: Option<Arc<TempDir>>,
+}
+
+/// A reader that keeps a temporary folder.
+struct Keeping<R> {
+    reader: R,
+    _temporary: Option<Arc<TempDir>>,
+}
+
+impl<R: Iterator> Iterator for Keeping<R> {
+    type Item = R::Item;
+    fn next(&mut self) -> Option<R::Item> {
+        self.reader.next()
+    }
+}
+impl<R: RecordBatchReader> RecordBatchReader for Keeping<R> {
+    fn schema(&self) -> SchemaRef {
+        self.reader.schema()
+    }
+}
+
+impl ArrowTable {
+    /// A table in memory.
+    pub fn whole(batch: RecordBatch) -> ArrowTable {
+        ArrowTable(Source::Whole(batch))
+    }
+    fn reader(&self) -> Box<dyn RecordBatchReader + Send> {
+        match &self.0 {
+            Source::Whole(batch) => Box::new(RecordBatchIterator::new([Ok(batch.clone())], batch.schema())),
+            Source::Files(files, read) => Box::new(Keeping { reader: read(&files.results), _temporary: files.temporary.clone() }),
+        }
+    }
+}
+
+#[pymethods]
+impl ArrowTable {
+    /// The table as an Arrow stream (Arrow PyCapsule interface).
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A wish only, by the protocol: the reader casts what it wants to have otherwise.
+        drop(requested_schema);
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(self.reader()), c"arrow_array_stream")
+    }
+    /// The table's schema (Arrow PyCapsule interface).
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.reader().schema().as_ref());
+        PyCapsule::new_with_value(py, schema.map_err(|e| PyValueError::new_err(e.to_string()))?, c"arrow_schema")
+    }
+}
+
+/// The results of a run, in memory or in a folder.
+#[pyclass(frozen, module = "flowloom._core")]
+pub struct Results(Files);
+
+impl Results {
+    /// Results in a folder of the user's, or in a temporary one.
+    pub fn new(results: tables::Results, temporary: Option<TempDir>) -> Results {
+        Results(Files { results: Arc::new(results), temporary: temporary.map(Arc::new) })
+    }
+    fn files(&self, read: fn(&tables::Results) -> tables::results::Reader) -> ArrowTable {
+        ArrowTable(Source::Files(self.0.clone(), read))
+    }
+}
+
+#[pymethods]
+impl Results {
+    /// Open a results folder.
+    #[staticmethod]
+    fn open(py: Python<'_>, dir: PathBuf) -> PyResult<Results> {
+        let results = py.detach(|| tables::Results::open(&dir));
+        Ok(Results::new(results.map_err(errors::storage)?, None))
+    }
+    /// The folder, or `None` when the results are only in memory.
+    #[getter]
+    fn path(&self) -> Option<&Path> {
+        self.0.temporary.is_none().then(|| self.0.results.path())
+    }
+    /// Whether every point ran to its end.
+    #[getter]
+    fn complete(&self) -> bool {
+        self.0.results.complete()
+    }
+    /// One row per flow.
+    fn flows(&self) -> ArrowTable {
+        self.files(tables::Results::flows)
+    }
+    /// One row per egress port.
+    fn ports(&self) -> ArrowTable {
+        self.files(tables::Results::ports)
+    }
+    /// Time series; empty unless the scenario asks for them.
+    fn samples(&self) -> ArrowTable {
+        self.files(tables::Results::samples)
+    }
+    /// One row per transmission of a packet; empty unless the scenario asks for them.
+    fn packets(&self) -> ArrowTable {
+        self.files(tables::Results::packets)
+    }
+    /// One row per point: its system, seed, swept keys and state.
+    fn points(&self) -> ArrowTable {
+        ArrowTable::whole(self.0.results.points())
+    }
+    /// One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval.
+    fn summary(&self) -> ArrowTable {
+        ArrowTable::whole(self.0.results.summary())
+    }
+    /// One row per point and metric.
+    fn per_seed(&self) -> ArrowTable {
+        ArrowTable::whole(self.0.results.per_seed(true))
+    }
+}

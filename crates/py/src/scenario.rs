@@ -1,0 +1,163 @@
+//! Scenarios: read, checked, run.
+
+use crate::errors;
+use crate::results::Results;
+use cli::sweep::{self, Settings, Tick};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use scenario::{Options, Plan};
+use sim::Continue;
+use std::path::PathBuf;
+
+/// A checked scenario: every default filled in, every sweep expanded into points.
+#[pyclass(frozen, module = "flowloom._core")]
+pub struct Scenario {
+    plan: Plan,
+    profile: Option<String>,
+}
+
+/// The options of both ways to read a scenario.
+type Pairs = Vec<(String, String)>;
+
+#[pymethods]
+impl Scenario {
+    /// Read a scenario file's text. Files it names are looked up in `dir`; all errors are reported at once.
+    #[staticmethod]
+    #[pyo3(signature = (text, name = "scenario", dir = PathBuf::from("."), set = Vec::new(), seeds = None, profile = None))]
+    fn from_toml(
+        py: Python<'_>,
+        text: &str,
+        name: &str,
+        dir: PathBuf,
+        set: Pairs,
+        seeds: Option<Vec<u64>>,
+        profile: Option<String>,
+    ) -> PyResult<Scenario> {
+        let options = Options { set, seeds, profile: profile.clone() };
+        let plan = py.detach(|| scenario::load(text, name, &dir, &options));
+        Ok(Scenario { plan: plan.map_err(|found| errors::scenario(py, &found))?, profile })
+    }
+    /// As `from_toml`, from a nested dict with the same keys.
+    #[staticmethod]
+    #[pyo3(signature = (scenario, name = "scenario", dir = PathBuf::from("."), set = Vec::new(), seeds = None, profile = None))]
+    fn from_dict(
+        py: Python<'_>,
+        scenario: &Bound<'_, PyAny>,
+        name: &str,
+        dir: PathBuf,
+        set: Pairs,
+        seeds: Option<Vec<u64>>,
+        profile: Option<String>,
+    ) -> PyResult<Scenario> {
+        let json: String = py.import("json")?.call_method1("dumps", (scenario,))?.extract()?;
+        let text = to_toml(&json).map_err(|e| errors::input(py, &format!("the dict is no scenario: {e}")))?;
+        Scenario::from_toml(py, &text, name, dir, set, seeds, profile)
+    }
+    /// The whole plan as TOML, with a comment on every value that the file did not set.
+    fn resolved(&self) -> &str {
+        self.plan.resolved()
+    }
+    /// The points to run: `point`, `system`, `seed` and one entry per swept key.
+    #[getter]
+    fn points<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for point in &self.plan.points {
+            let dict = PyDict::new(py);
+            dict.set_item("point", &point.id)?;
+            dict.set_item("system", &point.label)?;
+            dict.set_item("seed", point.seed)?;
+            for key in &self.plan.sweep_keys {
+                let value = point.swept.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
+                match value.map(|v| (v, v.parse::<i64>(), v.parse::<f64>())) {
+                    None => dict.set_item(key, py.None())?,
+                    Some((_, Ok(whole), _)) => dict.set_item(key, whole)?,
+                    Some((_, _, Ok(number))) if number.is_finite() => dict.set_item(key, number)?,
+                    Some((text, ..)) => dict.set_item(key, text)?,
+                }
+            }
+            list.append(dict)?;
+        }
+        Ok(list)
+    }
+    /// Run all points, `jobs` at a time (0: one per core), and write them to the folder `out` unless it is `None`.
+    ///
+    /// Points already finished in `out` by the same scenario and version are not run again. `progress` is called with `points_done`,
+    /// `points_total`, `point`, `flows_done`, `flows_total`, `events` and `elapsed_s`.
+    #[pyo3(signature = (jobs = 0, out = None, progress = None))]
+    fn run(&self, py: Python<'_>, jobs: usize, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<Results> {
+        let temporary = match out {
+            Some(_) => None,
+            None => Some(tempfile::tempdir()?),
+        };
+        let out = match (&out, &temporary) {
+            (Some(out), _) => out.as_path(),
+            (None, Some(dir)) => dir.path(),
+            (None, None) => return Err(PyValueError::new_err("no folder")),
+        };
+        let settings = Settings { jobs, out, profile: self.profile.clone() };
+        let mut raised = None;
+        let report = py.detach(|| {
+            sweep::run(&self.plan, &settings, &mut |tick| {
+                if raised.is_none() {
+                    raised = Python::attach(|py| tell(py, tick, progress.as_ref())).err();
+                }
+                if raised.is_some() { Continue::No } else { Continue::Yes }
+            })
+        });
+        if let Some(raised) = raised {
+            return Err(raised);
+        }
+        Ok(Results::new(report.map_err(|e| errors::sweep(py, e))?.results, temporary))
+    }
+}
+
+/// Lets Python look at its signals, and tells how far the run is.
+fn tell(py: Python<'_>, tick: &Tick<'_>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
+    py.check_signals()?;
+    let Some(progress) = progress else { return Ok(()) };
+    let dict = PyDict::new(py);
+    dict.set_item("points_done", tick.points_done)?;
+    dict.set_item("points_total", tick.points)?;
+    dict.set_item("point", tick.point)?;
+    dict.set_item("flows_done", tick.flows_done)?;
+    dict.set_item("flows_total", tick.flows)?;
+    dict.set_item("events", tick.events)?;
+    dict.set_item("elapsed_s", tick.elapsed_s)?;
+    progress.call1(py, (dict,))?;
+    Ok(())
+}
+
+/// JSON as TOML, which has no null: such keys are left out, as if not given.
+fn to_toml(json: &str) -> Result<String, String> {
+    fn convert(value: serde_json::Value) -> Result<Option<toml::Value>, String> {
+        use serde_json::Value as Json;
+        Ok(Some(match value {
+            Json::Null => return Ok(None),
+            Json::Bool(b) => toml::Value::Boolean(b),
+            Json::Number(n) => match (n.as_i64(), n.as_f64()) {
+                (Some(whole), _) => toml::Value::Integer(whole),
+                (None, Some(number)) if !n.is_u64() => toml::Value::Float(number),
+                _ => return Err(format!("`{n}` is too large")),
+            },
+            Json::String(text) => toml::Value::String(text),
+            Json::Array(values) => {
+                let values: Result<Vec<_>, _> = values.into_iter().filter_map(|v| convert(v).transpose()).collect();
+                toml::Value::Array(values?)
+            }
+            Json::Object(object) => {
+                let mut table = toml::Table::new();
+                for (key, value) in object {
+                    if let Some(value) = convert(value)? {
+                        table.insert(key, value);
+                    }
+                }
+                toml::Value::Table(table)
+            }
+        }))
+    }
+    match convert(serde_json::from_str(json).map_err(|e| e.to_string())?)? {
+        Some(toml::Value::Table(table)) => toml::to_string(&table).map_err(|e| e.to_string()),
+        _ => Err("it is not a table of keys and values".to_owned()),
+    }
+}

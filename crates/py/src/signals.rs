@@ -1,0 +1,41 @@
+//! Signals while Rust works: Python's handlers run between batches of events, and what they raise stops the work.
+
+use cli::Signal;
+use pyo3::exceptions::PySystemExit;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+
+/// SIGTERM, made to stop work cleanly, as Ctrl-C does. Away from the main thread nothing changes: Python allows it there only.
+pub struct Handler {
+    former: Option<Py<PyAny>>,
+}
+
+impl Handler {
+    /// Takes SIGTERM over.
+    pub fn install(py: Python<'_>) -> PyResult<Handler> {
+        let terminate = |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<()> {
+            Err(PySystemExit::new_err(i32::from(cli::exit::TERMINATED)))
+        };
+        let handler = PyCFunction::new_closure(py, None, None, terminate)?;
+        let signal = py.import("signal")?;
+        let former = signal.call_method1("signal", (signal.getattr("SIGTERM")?, handler));
+        Ok(Handler { former: former.ok().map(Bound::unbind) })
+    }
+    /// Gives it back.
+    pub fn restore(self, py: Python<'_>) -> PyResult<()> {
+        if let Some(former) = self.former.filter(|former| !former.is_none(py)) {
+            let signal = py.import("signal")?;
+            signal.call_method1("signal", (signal.getattr("SIGTERM")?, former))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a signal says to stop.
+pub fn poll() -> Option<Signal> {
+    Python::attach(|py| match py.check_signals() {
+        Ok(()) => None,
+        Err(raised) if raised.is_instance_of::<PySystemExit>(py) => Some(Signal::Terminate),
+        Err(_) => Some(Signal::Interrupt),
+    })
+}

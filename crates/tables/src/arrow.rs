@@ -1,0 +1,56 @@
+//! Rows to Arrow.
+
+use crate::schema::{Column, Get, Table};
+use arrow_array::builder::StringDictionaryBuilder;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array,
+    UInt32Array, UInt64Array,
+};
+use std::sync::Arc;
+
+/// The rows as a batch of `table`. `list` are the words that [`Get::Listed`] points into.
+pub fn batch<R>(table: &Table<R>, rows: &[R], list: &[String]) -> RecordBatch {
+    let columns = table.columns.iter().map(|column| array(column, rows, list)).collect();
+    RecordBatch::try_new(table.schema(), columns).expect("arrays and schema come from the same columns")
+}
+
+fn array<R>(column: &Column<R>, rows: &[R], list: &[String]) -> ArrayRef {
+    match column.get {
+        Get::U8(f) => Arc::new(UInt8Array::from_iter_values(rows.iter().map(f))),
+        Get::U32(f) => Arc::new(UInt32Array::from_iter_values(rows.iter().map(f))),
+        Get::U64(f) => Arc::new(UInt64Array::from_iter_values(rows.iter().map(f))),
+        Get::OptU64(f) => Arc::new(rows.iter().map(f).collect::<UInt64Array>()),
+        Get::Ps(f) => Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| signed(f(row))))),
+        Get::OptPs(f) => Arc::new(rows.iter().map(|row| f(row).map(signed)).collect::<Int64Array>()),
+        Get::F64(f) => Arc::new(Float64Array::from_iter_values(rows.iter().map(f))),
+        Get::OptF64(f) => Arc::new(rows.iter().map(f).collect::<Float64Array>()),
+        Get::Bool(f) => Arc::new(rows.iter().map(|row| Some(f(row))).collect::<BooleanArray>()),
+        Get::OptBool(f) => Arc::new(rows.iter().map(f).collect::<BooleanArray>()),
+        Get::Word(f) => words(rows.iter().map(|row| Some(f(row)))),
+        Get::Listed(f) => {
+            let keys = Int32Array::from_iter_values(rows.iter().map(|row| f(row) as i32));
+            let values = StringArray::from_iter_values(list);
+            Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(values)).expect("every index is in the list"))
+        }
+    }
+}
+
+/// Times past 106 days are not simulated; the end of time stays the end of time.
+fn signed(ps: u64) -> i64 {
+    i64::try_from(ps).unwrap_or(i64::MAX)
+}
+
+/// A dictionary array of words, in the order of their first appearance.
+pub fn words<'a>(words: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
+    let mut builder = StringDictionaryBuilder::<Int32Type>::new();
+    words.for_each(|word| builder.append_option(word));
+    Arc::new(builder.finish())
+}
+
+/// The same word `n` times.
+pub fn word(word: Option<&str>, n: usize) -> ArrayRef {
+    let keys: Int32Array = std::iter::repeat_n(word.map(|_| 0), n).collect();
+    let values = StringArray::from_iter_values(word);
+    Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(values)).expect("one word, one index"))
+}

@@ -1,0 +1,313 @@
+//! Systems against each other, flow by flow: all systems of a scenario see the same flows, so that what the workload's chance does to
+//! one it does to the other.
+
+use crate::arrow::words;
+use crate::error::{Error, Result};
+use crate::manifest::PointManifest;
+use crate::parquet;
+use crate::results::{Results, SweptColumn, swept};
+use crate::run_dir::file;
+use crate::schema::{COMPARE, FLOWS, Note, schema};
+use crate::stats::{Estimate, quantile};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Int64Type, UInt64Type};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Two systems at one value of every swept key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// A system's label.
+    pub system_a: String,
+    /// Another system's.
+    pub system_b: String,
+    /// Values of the swept keys, those of either system.
+    pub swept: Vec<Option<String>>,
+    /// Flows that finished in both.
+    pub flows: u64,
+    /// Flows that finished in one only.
+    pub only: (u64, u64),
+    /// Share of the paired flows that finished earlier in b, over seeds.
+    pub b_faster: Estimate,
+    /// Median of fct(b) / fct(a), over seeds.
+    pub median_ratio: Estimate,
+    /// Mean of fct(b) / fct(a), over seeds.
+    pub mean_ratio: Estimate,
+}
+
+/// A point of one of the runs, with its flows.
+struct Point<'a> {
+    system: String,
+    dir: PathBuf,
+    manifest: &'a PointManifest,
+    flows: Flows,
+}
+
+/// The points of two systems with one seed.
+type Seed<'a> = (&'a Point<'a>, &'a Point<'a>);
+
+/// What is compared of a point's flows.
+struct Flows {
+    size_bytes: Vec<u64>,
+    start_ps: Vec<i64>,
+    fct_ps: Vec<Option<i64>>,
+}
+
+/// Every pair of systems in one or more run folders. A label that several runs use gets its folder's name in front.
+pub fn pairs(dirs: &[PathBuf]) -> Result<(Vec<String>, Vec<Pair>)> {
+    let runs = dirs.iter().map(|dir| Results::open(dir)).collect::<Result<Vec<_>>>()?;
+    let mut keys: Vec<String> = Vec::new();
+    for key in runs.iter().flat_map(|run| &run.manifest.sweep_keys) {
+        if !keys.contains(key) {
+            keys.push(key.clone());
+        }
+    }
+    let mut points = Vec::new();
+    for run in &runs {
+        for manifest in run.done() {
+            let dir = run.point_dir(&manifest.key);
+            let system = name(&runs, run, &manifest.key.system);
+            points.push(Point { system, flows: read(&file(&dir, &FLOWS))?, dir, manifest });
+        }
+    }
+    let mut systems: Vec<&str> = Vec::new();
+    for point in &points {
+        if !systems.contains(&point.system.as_str()) {
+            systems.push(&point.system);
+        }
+    }
+    let mut pairs = Vec::new();
+    for (i, a) in systems.iter().enumerate() {
+        for b in &systems[i + 1..] {
+            pairs.extend(pair_systems(&points, &keys, a, b)?);
+        }
+    }
+    if pairs.is_empty() {
+        let n = systems.len();
+        return Err(Error::NothingToCompare(format!("{n} system{} without a common point", if n == 1 { "" } else { "s" })));
+    }
+    Ok((keys, pairs))
+}
+
+/// [`pairs`] as a table.
+pub fn table(dirs: &[PathBuf]) -> Result<RecordBatch> {
+    let (keys, pairs) = pairs(dirs)?;
+    let (mut fields, mut arrays): (Vec<_>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
+    for (i, key) in keys.iter().enumerate() {
+        let column = SweptColumn::new(key, pairs.iter().filter_map(|p| p.swept[i].as_deref()));
+        fields.push(column.field());
+        arrays.push(column.array(pairs.iter().map(|p| p.swept[i].as_deref())));
+    }
+    fields.extend(COMPARE.iter().map(Note::field));
+    let count = |f: fn(&Pair) -> u64| Arc::new(UInt64Array::from_iter_values(pairs.iter().map(f)));
+    let number = |f: fn(&Pair) -> Option<f64>| Arc::new(pairs.iter().map(f).collect::<Float64Array>());
+    let own: [ArrayRef; 11] = [
+        words(pairs.iter().map(|p| Some(p.system_a.as_str()))),
+        words(pairs.iter().map(|p| Some(p.system_b.as_str()))),
+        Arc::new(UInt32Array::from_iter_values(pairs.iter().map(|p| p.mean_ratio.n))),
+        count(|p| p.flows),
+        count(|p| p.only.0),
+        count(|p| p.only.1),
+        number(|p| p.b_faster.mean),
+        number(|p| p.median_ratio.mean),
+        number(|p| p.mean_ratio.mean),
+        number(|p| p.mean_ratio.ci95.map(|ci| ci.0)),
+        number(|p| p.mean_ratio.ci95.map(|ci| ci.1)),
+    ];
+    arrays.extend(own);
+    let about = "systems against each other, paired by flow";
+    Ok(RecordBatch::try_new(schema(fields, about), arrays).expect("columns follow their notes"))
+}
+
+fn name(runs: &[Results], run: &Results, label: &str) -> String {
+    let shared = runs.iter().filter(|r| r.manifest.points.iter().any(|p| p.system == label)).count() > 1;
+    let folder = |path: &Path| path.canonicalize().ok().and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
+    if shared { format!("{}/{label}", folder(run.path()).unwrap_or_default()) } else { label.to_owned() }
+}
+
+fn read(path: &Path) -> Result<Flows> {
+    let mut flows = Flows { size_bytes: Vec::new(), start_ps: Vec::new(), fct_ps: Vec::new() };
+    for batch in parquet::read(path, Some(&["size_bytes", "start_ps", "fct_ps"]))? {
+        let batch = batch.map_err(|e| Error::damaged(path, e))?;
+        let column = |name: &str| batch.column_by_name(name).ok_or_else(|| Error::damaged(path, format!("no column `{name}`")));
+        flows.size_bytes.extend(column("size_bytes")?.as_primitive::<UInt64Type>().values());
+        flows.start_ps.extend(column("start_ps")?.as_primitive::<Int64Type>().values());
+        flows.fct_ps.extend(column("fct_ps")?.as_primitive::<Int64Type>().iter());
+    }
+    Ok(flows)
+}
+
+/// One pair per value of the swept keys at which both systems have a point of the same seed.
+fn pair_systems<'a>(points: &'a [Point<'a>], keys: &[String], a: &str, b: &str) -> Result<Vec<Pair>> {
+    let mut groups: Vec<(Vec<Option<String>>, Vec<Seed<'a>>)> = Vec::new();
+    let of = |system: &str| points.iter().filter(move |p| p.system == system).collect::<Vec<_>>();
+    let (all_a, all_b) = (of(a), of(b));
+    for pa in all_a {
+        for pb in all_b.iter().filter(|pb| pb.manifest.key.seed == pa.manifest.key.seed) {
+            let Some(values) = common(keys, pa, pb) else { continue };
+            match groups.iter_mut().find(|(v, _)| *v == values) {
+                Some((_, pairs)) => pairs.push((pa, pb)),
+                None => groups.push((values, vec![(pa, pb)])),
+            }
+        }
+    }
+    groups.into_iter().map(|(swept, seeds)| pair(a, b, swept, &seeds)).collect()
+}
+
+/// The swept values of two points, if they differ in none that both have.
+fn common(keys: &[String], a: &Point<'_>, b: &Point<'_>) -> Option<Vec<Option<String>>> {
+    let value = |key: &String| match (swept(&a.manifest.key, key), swept(&b.manifest.key, key)) {
+        (Some(x), Some(y)) if x != y => None,
+        (x, y) => Some(x.or(y).map(str::to_owned)),
+    };
+    keys.iter().map(value).collect()
+}
+
+fn pair(a: &str, b: &str, swept: Vec<Option<String>>, seeds: &[Seed<'_>]) -> Result<Pair> {
+    let (mut flows, mut only) = (0, (0, 0));
+    let (mut faster, mut medians, mut means) = (Vec::new(), Vec::new(), Vec::new());
+    for (pa, pb) in seeds {
+        check_same_flows(pa, pb)?;
+        let mut ratios = Vec::new();
+        for fct in pa.flows.fct_ps.iter().zip(&pb.flows.fct_ps) {
+            match fct {
+                (Some(x), Some(y)) => ratios.push(*y as f64 / *x as f64),
+                (Some(_), None) => only.0 += 1,
+                (None, Some(_)) => only.1 += 1,
+                (None, None) => {}
+            }
+        }
+        ratios.sort_unstable_by(f64::total_cmp);
+        flows += ratios.len() as u64;
+        if let Some(median) = quantile(&ratios, 500) {
+            let n = ratios.len() as f64;
+            faster.push(ratios.iter().filter(|r| **r < 1.0).count() as f64 / n);
+            medians.push(median);
+            means.push(ratios.iter().sum::<f64>() / n);
+        }
+    }
+    Ok(Pair {
+        system_a: a.to_owned(),
+        system_b: b.to_owned(),
+        swept,
+        flows,
+        only,
+        b_faster: Estimate::of(&faster),
+        median_ratio: Estimate::of(&medians),
+        mean_ratio: Estimate::of(&means),
+    })
+}
+
+fn check_same_flows(a: &Point<'_>, b: &Point<'_>) -> Result<()> {
+    let (fa, fb) = (&a.flows, &b.flows);
+    let (n, m) = (fa.fct_ps.len(), fb.fct_ps.len());
+    let differs = (0..n.min(m)).find(|&i| fa.size_bytes[i] != fb.size_bytes[i] || fa.start_ps[i] != fb.start_ps[i]);
+    match differs.or((n != m).then_some(n.min(m))) {
+        Some(flow) => Err(Error::DifferentFlows { a: a.dir.clone(), b: b.dir.clone(), flow: flow as u32 }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{PointKey, Ran};
+    use crate::results::tests::{outcome, run_manifest};
+    use crate::run_dir::RunDir;
+    use sim::Outcome;
+
+    fn key(system: &str, seed: u64, swept: &[(&str, &str)]) -> PointKey {
+        let swept: Vec<(String, String)> = swept.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let values: String = swept.iter().map(|(_, v)| format!("-{v}")).collect();
+        PointKey { id: format!("{system}{values}-seed{seed}"), system: system.into(), seed, swept }
+    }
+
+    /// Flows that take so many milliseconds; none: unfinished.
+    fn taking(ms: &[Option<u64>]) -> Outcome {
+        let mut out = outcome(ms.len() as u32);
+        for (flow, ms) in out.flows.iter_mut().zip(ms) {
+            flow.finish_ps = ms.map(|ms| flow.start_ps + ms * 1_000_000_000);
+        }
+        out
+    }
+
+    fn write(path: &Path, points: &[(PointKey, Outcome)]) {
+        let run = RunDir::take(path).unwrap();
+        let keys: Vec<PointKey> = points.iter().map(|(key, _)| key.clone()).collect();
+        run.write_manifest(&run_manifest(&keys)).unwrap();
+        for (key, outcome) in points {
+            run.write_point(key, outcome, &Ran::default(), &["web".into()]).unwrap();
+        }
+    }
+
+    #[test]
+    fn flows_are_paired_within_a_seed() {
+        let dir = tempfile::tempdir().unwrap();
+        let points = [
+            (key("A", 1, &[]), taking(&[Some(1), Some(2), Some(4), None, Some(1)])),
+            (key("B", 1, &[]), taking(&[Some(2), Some(1), Some(8), Some(1), None])),
+            (key("A", 2, &[]), taking(&[Some(2), Some(2)])),
+            (key("B", 2, &[]), taking(&[Some(1), Some(1)])),
+            (key("B", 3, &[]), taking(&[Some(1)])),
+        ];
+        write(dir.path(), &points);
+        let (_, pairs) = pairs(&[dir.path().to_owned()]).unwrap();
+        let [pair] = &pairs[..] else { panic!("{pairs:?}") };
+        assert_eq!((pair.system_a.as_str(), pair.system_b.as_str()), ("A", "B"));
+        assert_eq!((pair.flows, pair.only), (5, (1, 1)));
+        // Seed 1: ratios 2, 0.5, 2. Seed 2: 0.5, 0.5.
+        assert_eq!(pair.mean_ratio, Estimate::of(&[1.5, 0.5]));
+        assert_eq!(pair.median_ratio, Estimate::of(&[2.0, 0.5]));
+        assert_eq!(pair.b_faster, Estimate::of(&[1.0 / 3.0, 1.0]));
+        let table = table(&[dir.path().to_owned()]).unwrap();
+        assert_eq!((table.num_rows(), table.num_columns()), (1, COMPARE.len()));
+    }
+
+    #[test]
+    fn swept_values_must_agree_where_both_have_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let load = "workload.web.load";
+        let points = [
+            (key("A", 1, &[(load, "0.5"), ("system.agent.alpha", "0.9")]), outcome(1)),
+            (key("A", 1, &[(load, "0.5"), ("system.agent.alpha", "0.8")]), outcome(1)),
+            (key("A", 1, &[(load, "0.7"), ("system.agent.alpha", "0.8")]), outcome(1)),
+            (key("B", 1, &[(load, "0.5")]), outcome(1)),
+        ];
+        write(dir.path(), &points);
+        let (keys, pairs) = pairs(&[dir.path().to_owned()]).unwrap();
+        let at = |name: &str| keys.iter().position(|k| k == name).unwrap();
+        let found: Vec<_> = pairs
+            .iter()
+            .map(|p| (p.swept[at(load)].clone().unwrap(), p.swept[at("system.agent.alpha")].clone().unwrap()))
+            .collect();
+        assert_eq!(found, [("0.5".to_owned(), "0.9".to_owned()), ("0.5".to_owned(), "0.8".to_owned())]);
+    }
+
+    #[test]
+    fn one_system_of_two_runs_is_told_apart_by_its_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = ["before", "after"].map(|n| dir.path().join(n));
+        write(&dirs[0], &[(key("A", 1, &[]), taking(&[Some(2)]))]);
+        write(&dirs[1], &[(key("A", 1, &[]), taking(&[Some(1)])), (key("B", 1, &[]), taking(&[Some(1)]))]);
+        let (_, pairs) = pairs(&dirs).unwrap();
+        let names: Vec<_> =
+            pairs.iter().map(|p| format!("{} {} {:?}", p.system_a, p.system_b, p.mean_ratio.mean.unwrap())).collect();
+        assert_eq!(names, ["before/A after/A 0.5", "before/A B 0.5", "after/A B 1.0"]);
+    }
+
+    #[test]
+    fn different_flows_and_lone_systems_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut other = outcome(2);
+        other.flows[1].size_bytes += 1;
+        write(dir.path(), &[(key("A", 1, &[]), outcome(2)), (key("B", 1, &[]), other)]);
+        assert!(matches!(pairs(&[dir.path().to_owned()]), Err(Error::DifferentFlows { flow: 1, .. })));
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &[(key("A", 1, &[]), outcome(2)), (key("B", 1, &[]), outcome(3))]);
+        assert!(matches!(pairs(&[dir.path().to_owned()]), Err(Error::DifferentFlows { flow: 2, .. })));
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &[(key("A", 1, &[]), outcome(2)), (key("B", 2, &[]), outcome(2))]);
+        assert!(matches!(pairs(&[dir.path().to_owned()]), Err(Error::NothingToCompare(_))));
+    }
+}

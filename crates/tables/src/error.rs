@@ -1,0 +1,115 @@
+//! What can go wrong with files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A problem with a run folder or a file in it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The disk is full.
+    #[error("no space left to write `{path}`")]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The place cannot be written to.
+    #[error("`{path}` cannot be written: {source}")]
+    ReadOnly {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Any other refusal of the system.
+    #[error("cannot {action} `{path}`: {source}")]
+    Io {
+        /// What was tried: "read".
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Another run is writing there.
+    #[error("`{path}` is in use by another run")]
+    InUse {
+        /// The run folder.
+        path: PathBuf,
+    },
+    /// The folder holds something else.
+    #[error("`{path}` is not empty and is no run folder")]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Not a run folder.
+    #[error("`{path}` is no run folder: it has no `manifest.json`")]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Written by a program with another layout.
+    #[error("`{path}` has layout {found}, this program reads {}", crate::schema::SCHEMA_VERSION)]
+    Version {
+        /// The manifest.
+        path: PathBuf,
+        /// Its layout.
+        found: u32,
+    },
+    /// A file that says something else than it should.
+    #[error("`{path}` is damaged: {why}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// Two systems did not see the same flows.
+    #[error("`{a}` and `{b}` ran different flows: flow {flow} differs")]
+    DifferentFlows {
+        /// A point's folder.
+        a: PathBuf,
+        /// Another's.
+        b: PathBuf,
+        /// The first flow that differs.
+        flow: u32,
+    },
+    /// Nothing to pair.
+    #[error("nothing to compare: {0}")]
+    NothingToCompare(String),
+}
+
+/// The result of anything done to files.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A refusal of the system while doing `action` to `path`.
+    pub fn io(action: &'static str, path: &Path, source: io::Error) -> Error {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full { path },
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied if action != "read" => {
+                Error::ReadOnly { path, source }
+            }
+            _ => Error::Io { action, path, source },
+        }
+    }
+    pub(crate) fn damaged(path: &Path, why: impl ToString) -> Error {
+        Error::Damaged { path: path.to_owned(), why: why.to_string() }
+    }
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Error::Full { .. } => "free some space and repeat the command: finished points are kept",
+            Error::ReadOnly { .. } => "choose another folder with `--out DIR`",
+            Error::InUse { .. } => "wait for it, or choose another folder with `--out DIR`",
+            Error::Occupied { .. } => "choose a new or empty folder with `--out DIR`",
+            Error::NotARun { .. } => "give the folder that `flowloom run` printed, such as `results/demo`",
+            Error::Version { .. } => "run the scenario again with this program, into a new folder",
+            Error::Damaged { .. } => "delete the point's folder and repeat the run: only that point is run again",
+            Error::DifferentFlows { .. } => "compare runs of the same topology, workload, seed and swept values",
+            Error::NothingToCompare(_) => "give runs that hold at least two systems with common seeds and swept values",
+            Error::Io { .. } => return None,
+        })
+    }
+}

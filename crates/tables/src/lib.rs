@@ -1,0 +1,23 @@
+//! Results: the tables that a run leaves, the metrics worked out from them, and the folders they live in.
+//!
+//! This is the only crate that knows of Arrow and Parquet, and the only place where a statistic is defined. It has no clock: dates
+//! and wall times come from the caller.
+
+pub mod arrow;
+pub mod compare;
+pub mod error;
+pub mod manifest;
+pub mod parquet;
+pub mod results;
+pub mod run_dir;
+pub mod schema;
+pub mod stats;
+
+pub use arrow_array::{RecordBatch, RecordBatchReader};
+pub use error::Error;
+pub use manifest::{PointKey, PointManifest, RunManifest, State};
+pub use results::Results;
+pub use run_dir::RunDir;
+
+/// The program's version, and a hash of the sources that decide what a run does.
+pub const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("FLOWLOOM_SOURCES"));

@@ -1,0 +1,200 @@
+//! What is written beside the tables as JSON: one manifest per run, one per point.
+
+use crate::error::{Error, Result};
+use crate::schema::SCHEMA_VERSION;
+use crate::{parquet, stats};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use sim::Outcome;
+use std::path::Path;
+
+/// The manifests' name, in a run folder and in a point's.
+pub const FILE: &str = "manifest.json";
+
+/// Which point of a sweep.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointKey {
+    /// Its folder's name.
+    pub id: String,
+    /// The system's label.
+    pub system: String,
+    /// The seed.
+    pub seed: u64,
+    /// Swept keys with their values as written.
+    pub swept: Vec<(String, String)>,
+}
+
+/// A run: all points of a scenario.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunManifest {
+    /// Layout of the folder.
+    pub schema_version: u32,
+    /// Version and source hash of the program that wrote it.
+    pub program: String,
+    /// The scenario's name.
+    pub name: String,
+    /// The profile that was chosen.
+    pub profile: Option<String>,
+    /// All points are done.
+    pub complete: bool,
+    /// Why the run ended: `finished`, `stopped`, `failed`, or `running`.
+    pub stop_reason: String,
+    /// When it began, in UTC. Dates, wall time and memory are all that differs between equal runs.
+    pub started: String,
+    /// When it ended; empty while it runs.
+    pub ended: String,
+    /// Wall time, in seconds, of the last invocation.
+    pub wall_s: f64,
+    /// Points run at the same time.
+    pub jobs: u32,
+    /// Most memory that the program held, in bytes, where the system tells.
+    pub peak_memory_bytes: Option<u64>,
+    /// Names of the workloads, by index.
+    pub workloads: Vec<String>,
+    /// Swept keys, in the order of the scenario.
+    pub sweep_keys: Vec<String>,
+    /// The systems' labels, in the order of the scenario.
+    pub labels: Vec<String>,
+    /// All points in order.
+    pub points: Vec<PointKey>,
+    /// The resolved scenario, every default included, as TOML.
+    pub config: String,
+}
+
+/// Whether a point counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It ran to its end.
+    #[default]
+    Done,
+    /// It was stopped from outside.
+    Interrupted,
+}
+
+impl State {
+    /// The word in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Done => "done",
+            State::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// A point.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PointManifest {
+    /// Layout of the folder.
+    pub schema_version: u32,
+    /// Version and source hash of the program that ran it.
+    pub program: String,
+    /// Which point.
+    #[serde(flatten)]
+    pub key: PointKey,
+    /// Hash of all that the point's result depends on: its part of the scenario, and its flows.
+    pub config_hash: String,
+    /// Hash of the flows drawn before the run.
+    pub flows_hash: String,
+    /// Whether it counts.
+    pub state: State,
+    /// Why the run ended: `finished`, `end`, `stopped`.
+    pub stop_reason: String,
+    /// When it began, in UTC.
+    pub started: String,
+    /// When it ended.
+    pub ended: String,
+    /// Wall time in seconds.
+    pub wall_s: f64,
+    /// Totals of the run.
+    pub counters: Totals,
+    /// All metrics, those that depend on the machine included.
+    pub metrics: Vec<(String, Option<f64>)>,
+}
+
+/// Totals of a run; see [`sim::outcome::Counters`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // As in `sim::outcome::Counters`.
+pub struct Totals {
+    pub events: u64,
+    pub hops: u64,
+    pub end_ps: u64,
+    pub sent_packets: u64,
+    pub delivered_packets: u64,
+    pub dropped_packets: u64,
+    /// 16 hexadecimal digits.
+    pub digest: String,
+}
+
+/// What the caller knows of the run of a point, beside its outcome.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ran {
+    /// Hash of all that the point's result depends on.
+    pub config_hash: String,
+    /// Hash of the flows.
+    pub flows_hash: String,
+    /// When it began, in UTC.
+    pub started: String,
+    /// When it ended.
+    pub ended: String,
+    /// Wall time in seconds.
+    pub wall_s: f64,
+}
+
+impl PointManifest {
+    /// Of a run that has just ended.
+    pub fn new(key: &PointKey, outcome: &Outcome, ran: &Ran) -> PointManifest {
+        let counters = &outcome.counters;
+        let metrics = stats::Point::new(&outcome.flows, &outcome.ports, counters, ran.wall_s).metrics();
+        PointManifest {
+            schema_version: SCHEMA_VERSION,
+            program: crate::PROGRAM.to_owned(),
+            key: key.clone(),
+            config_hash: ran.config_hash.clone(),
+            flows_hash: ran.flows_hash.clone(),
+            state: if outcome.complete { State::Done } else { State::Interrupted },
+            stop_reason: outcome.stop_reason.name().to_owned(),
+            started: ran.started.clone(),
+            ended: ran.ended.clone(),
+            wall_s: ran.wall_s,
+            counters: Totals {
+                events: counters.events,
+                hops: counters.hops,
+                end_ps: counters.end_ps,
+                sent_packets: counters.sent_packets,
+                delivered_packets: counters.delivered_packets,
+                dropped_packets: counters.dropped_packets,
+                digest: format!("{:016x}", counters.digest),
+            },
+            metrics: metrics.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect(),
+        }
+    }
+    /// The value of a metric.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics.iter().find(|(n, _)| n == name).and_then(|(_, value)| *value)
+    }
+}
+
+/// Writes a manifest, at once or not at all.
+pub fn write<T: Serialize>(path: &Path, manifest: &T) -> Result<()> {
+    let mut text = serde_json::to_vec_pretty(manifest).expect("a manifest has text keys only");
+    text.push(b'\n');
+    parquet::replace(path, &text)
+}
+
+/// Reads a manifest of this program's layout. `None`: there is no file.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    #[derive(Deserialize)]
+    struct Layout {
+        schema_version: u32,
+    }
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => return Ok(None),
+        Err(e) => return Err(Error::io("read", path, e)),
+    };
+    let layout: Layout = serde_json::from_slice(&text).map_err(|e| Error::damaged(path, e))?;
+    if layout.schema_version != SCHEMA_VERSION {
+        return Err(Error::Version { path: path.to_owned(), found: layout.schema_version });
+    }
+    serde_json::from_slice(&text).map(Some).map_err(|e| Error::damaged(path, e))
+}

@@ -1,0 +1,166 @@
+//! Parquet files, written at once or not at all.
+
+use crate::arrow;
+use crate::error::{Error, Result};
+use crate::schema::Table;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::{ArrowWriter, ProjectionMask};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use std::fs;
+use std::path::Path;
+
+/// Rows of a row group, and of the batches that files are written and read in.
+pub const GROUP_ROWS: usize = 1 << 16;
+
+/// Writes rows as `table`. `list` are the words of [`crate::schema::Get::Listed`] columns.
+pub fn write_rows<R>(path: &Path, table: &Table<R>, rows: &[R], list: &[String]) -> Result<()> {
+    write(path, table.schema(), rows.chunks(GROUP_ROWS).map(|chunk| arrow::batch(table, chunk, list)))
+}
+
+/// Writes batches of one schema.
+pub fn write(path: &Path, schema: SchemaRef, batches: impl Iterator<Item = RecordBatch>) -> Result<()> {
+    // The name of the writer is set so that an upgrade of the library does not change the files' bytes for its sake alone.
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_created_by("flowloom".to_owned())
+        .build();
+    // Encoded in memory: a file is then written in one go, and an error of the system is seen as it is.
+    let encode = || -> std::result::Result<Vec<u8>, ParquetError> {
+        let mut writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties))?;
+        for batch in batches {
+            writer.write(&batch)?;
+        }
+        writer.into_inner()
+    };
+    let bytes = encode().map_err(|e| Error::damaged(path, e))?;
+    replace(path, &bytes)
+}
+
+/// Reads a file in batches: all columns, or those named, in the order of the file.
+pub fn read(path: &Path, columns: Option<&[&str]>) -> Result<ParquetRecordBatchReader> {
+    let file = fs::File::open(path).map_err(|e| Error::io("read", path, e))?;
+    let open = || {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file)?.with_batch_size(GROUP_ROWS);
+        let mask = match columns {
+            Some(names) => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
+            None => ProjectionMask::all(),
+        };
+        builder.with_projection(mask).build()
+    };
+    open().map_err(|e| Error::damaged(path, e))
+}
+
+/// Writes a file under a temporary name and renames it, so that nobody sees half of it.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut name = path.file_name().expect("files of a run folder have names").to_owned();
+    name.push(".tmp");
+    let temporary = path.with_file_name(name);
+    let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|e| {
+        // What was written of it is in the way of the space that the user has to free; the first error is the one to report.
+        let _ = fs::remove_file(&temporary);
+        Error::io("write", path, e)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{FLOWS, PACKETS, PORTS, SAMPLES};
+    use arrow_array::Array as _;
+    use sim::outcome::{FlowRow, PacketRow, PortRow, SampleRow};
+
+    fn round_trip<R>(table: &Table<R>, rows: &[R]) -> RecordBatch {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        let list = ["web".to_owned(), "bulk".to_owned()];
+        write_rows(&path, table, rows, &list).unwrap();
+        let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, ["t.parquet"], "no temporary file is left");
+        let file = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(&path).unwrap()).unwrap();
+        assert_eq!(*file.schema(), table.schema(), "descriptions included");
+        let batches: Vec<RecordBatch> = read(&path, None).unwrap().map(|b| b.unwrap()).collect();
+        let [batch] = &batches[..] else { panic!("{} batches", batches.len()) };
+        let expected = arrow::batch(table, rows, &list);
+        for (i, column) in table.columns.iter().enumerate() {
+            assert_eq!(batch.column(i), expected.column(i), "{}", column.name);
+        }
+        batch.clone()
+    }
+
+    #[test]
+    fn rows_come_back_with_their_descriptions() {
+        let flows = [
+            FlowRow { flow_id: 1, start_ps: 5, finish_ps: Some(25), ideal_fct_ps: 10, bottleneck_bps: 8, ..FlowRow::default() },
+            FlowRow { flow_id: 2, workload: 1, group_id: Some(u64::MAX - 1), deadline_ps: Some(7), ..FlowRow::default() },
+        ];
+        let batch = round_trip(&FLOWS, &flows);
+        assert_eq!(batch.schema().field_with_name("fct_ps").unwrap().metadata()["unit"], "ps");
+        assert!(batch.column_by_name("slowdown").unwrap().is_null(1));
+        assert!(batch.column_by_name("deadline_met").unwrap().is_null(0));
+        round_trip(&PORTS, &[PortRow { name: "a->b".into(), mean_queue_bytes: 0.5, ..PortRow::default() }]);
+        round_trip(&SAMPLES, &[SampleRow { time_ps: 1, entity: 2, metric: "port.queue_bytes", value: 3.0 }]);
+        let packet =
+            PacketRow { time_ps: 1, end_ps: 2, port_id: 3, kind: "data", flow_id: 4, offset: 5, size_bytes: 6, dropped: true };
+        round_trip(&PACKETS, &[packet]);
+    }
+
+    #[test]
+    fn no_rows_are_a_table_without_rows() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        write_rows(&path, &SAMPLES, &[], &[]).unwrap();
+        let reader = read(&path, None).unwrap();
+        assert_eq!(reader.map(|b| b.unwrap().num_rows()).sum::<usize>(), 0);
+    }
+
+    #[test]
+    fn equal_rows_give_equal_bytes_over_several_groups() {
+        let rows: Vec<SampleRow> = (0..GROUP_ROWS as u64 * 2 + 5)
+            .map(|i| SampleRow {
+                time_ps: i,
+                entity: i as u32 % 7,
+                metric: ["flow.rate_bps", "flow.cwnd_bytes"][(i % 2) as usize],
+                value: 0.5,
+            })
+            .collect();
+        let dir = tempfile::tempdir().unwrap();
+        let paths = ["a", "b"].map(|n| dir.path().join(n));
+        for path in &paths {
+            write_rows(path, &SAMPLES, &rows, &[]).unwrap();
+        }
+        assert!(fs::read(&paths[0]).unwrap() == fs::read(&paths[1]).unwrap());
+        let times: Vec<i64> = read(&paths[0], Some(&["time_ps"]))
+            .unwrap()
+            .flat_map(|b| {
+                let b = b.unwrap();
+                assert_eq!(b.num_columns(), 1);
+                b.column(0).as_any().downcast_ref::<arrow_array::Int64Array>().unwrap().values().to_vec()
+            })
+            .collect();
+        assert!(times.iter().copied().eq(0..rows.len() as i64));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn refusals_of_the_system_are_told_apart() {
+        let full = fs::write("/dev/full", b"x").map_err(|e| Error::io("write", Path::new("f"), e)).unwrap_err();
+        assert!(matches!(full, Error::Full { .. }), "{full}");
+        let missing = read(Path::new("/nonexistent/f"), None).err().unwrap();
+        assert!(matches!(missing, Error::Io { .. }), "{missing}");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f.parquet");
+        fs::write(&path, b"not parquet").unwrap();
+        let damaged = read(&path, None).err().unwrap();
+        assert!(matches!(damaged, Error::Damaged { .. }), "{damaged}");
+        fs::create_dir(dir.path().join("d")).unwrap();
+        let onto_a_folder = replace(&dir.path().join("d"), b"x").unwrap_err();
+        assert!(matches!(onto_a_folder, Error::Io { .. }), "{onto_a_folder}");
+        assert!(!dir.path().join("d.tmp").exists());
+    }
+}

@@ -1,0 +1,462 @@
+//! Run folders, read: every table with the columns `point`, `system`, `seed` and the swept keys joined on.
+
+use crate::arrow::{word, words};
+use crate::error::{Error, Result};
+use crate::manifest::{self, PointKey, PointManifest, RunManifest, State};
+use crate::parquet;
+use crate::run_dir::file;
+use crate::schema::{
+    FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, field, schema, words as words_type,
+};
+use crate::stats::{self, Estimate, METRICS};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchReader, StringArray, UInt32Array, UInt64Array};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The results of a run.
+#[derive(Clone, Debug)]
+pub struct Results {
+    path: PathBuf,
+    /// The run.
+    pub manifest: RunManifest,
+    /// The points that there are, in the order of the plan; those of a stopped run may be interrupted or missing.
+    pub points: Vec<PointManifest>,
+}
+
+/// One row of the summary over seeds.
+#[derive(Clone)]
+pub struct SummaryRow {
+    /// The system's label.
+    pub system: String,
+    /// Values of the swept keys, in the order of the manifest; `None` where the system has not got the key.
+    pub swept: Vec<Option<String>>,
+    /// The metric.
+    pub metric: &'static stats::Metric,
+    /// Over seeds.
+    pub estimate: Estimate,
+}
+
+impl Results {
+    /// Opens a run folder.
+    pub fn open(path: &Path) -> Result<Results> {
+        let manifest: RunManifest =
+            manifest::read(&path.join(manifest::FILE))?.ok_or_else(|| Error::NotARun { path: path.to_owned() })?;
+        let mut points = Vec::new();
+        for key in &manifest.points {
+            let found: Option<PointManifest> = manifest::read(&path.join(&key.id).join(manifest::FILE))?;
+            points.extend(found.filter(|point| point.key == *key));
+        }
+        Ok(Results { path: path.to_owned(), manifest, points })
+    }
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+    /// All points are done.
+    pub fn complete(&self) -> bool {
+        self.done().count() == self.manifest.points.len()
+    }
+    /// The points that count.
+    pub fn done(&self) -> impl Iterator<Item = &PointManifest> {
+        self.points.iter().filter(|point| point.state == State::Done)
+    }
+    /// The folder of a point.
+    pub fn point_dir(&self, key: &PointKey) -> PathBuf {
+        self.path.join(&key.id)
+    }
+    /// The flows of all points that are done.
+    pub fn flows(&self) -> Reader {
+        self.read(&FLOWS)
+    }
+    /// The ports of all points that are done.
+    pub fn ports(&self) -> Reader {
+        self.read(&PORTS)
+    }
+    /// The time series of all points that are done; no rows unless the scenario asks for them.
+    pub fn samples(&self) -> Reader {
+        self.read(&SAMPLES)
+    }
+    /// The packet traces of all points that are done; no rows unless the scenario asks for them.
+    pub fn packets(&self) -> Reader {
+        self.read(&PACKETS)
+    }
+
+    fn read<R>(&self, table: &Table<R>) -> Reader {
+        let columns = KeyColumns::new(&self.manifest);
+        let own = table.schema();
+        let fields = columns.fields().into_iter().chain(own.fields().iter().map(|f| f.as_ref().clone())).collect();
+        let files = self.done().map(|point| (point.key.clone(), file(&self.point_dir(&point.key), table))).collect();
+        Reader { schema: schema(fields, table.about), own, columns, files, at: 0, current: None }
+    }
+
+    /// One row per point, the interrupted ones included.
+    pub fn points(&self) -> RecordBatch {
+        let p = &self.points;
+        let metric = |name: &'static str| p.iter().map(move |point| point.metric(name).unwrap_or(0.0) as u64);
+        let own: Vec<ArrayRef> = vec![
+            words(p.iter().map(|point| Some(point.state.name()))),
+            words(p.iter().map(|point| Some(point.stop_reason.as_str()))),
+            Arc::new(UInt64Array::from_iter_values(metric("flows"))),
+            Arc::new(UInt64Array::from_iter_values(metric("unfinished"))),
+            Arc::new(Int64Array::from_iter_values(p.iter().map(|point| point.counters.end_ps as i64))),
+            Arc::new(UInt64Array::from_iter_values(p.iter().map(|point| point.counters.events))),
+            Arc::new(UInt64Array::from_iter_values(p.iter().map(|point| point.counters.hops))),
+            Arc::new(StringArray::from_iter_values(p.iter().map(|point| &point.counters.digest))),
+            Arc::new(StringArray::from_iter_values(p.iter().map(|point| &point.flows_hash))),
+        ];
+        let keys: Vec<&PointKey> = p.iter().map(|point| &point.key).collect();
+        self.keyed(&keys, POINTS, own, "one row per point of the run")
+    }
+
+    /// One row per point that is done and metric. `machine`: with those that depend on the machine.
+    pub fn per_seed(&self, machine: bool) -> RecordBatch {
+        let mut rows = Vec::new();
+        for point in self.done() {
+            let metrics = METRICS.iter().filter(|metric| machine || !metric.machine);
+            rows.extend(metrics.map(|metric| (&point.key, metric, point.metric(metric.name))));
+        }
+        let own: Vec<ArrayRef> = vec![
+            words(rows.iter().map(|(_, metric, _)| Some(metric.name))),
+            words(rows.iter().map(|(_, metric, _)| Some(metric.unit))),
+            Arc::new(rows.iter().map(|(_, _, value)| *value).collect::<Float64Array>()),
+        ];
+        let keys: Vec<&PointKey> = rows.iter().map(|(key, ..)| *key).collect();
+        self.keyed(&keys, PER_SEED, own, "one row per point and metric")
+    }
+
+    fn keyed(&self, keys: &[&PointKey], notes: &[Note], own: Vec<ArrayRef>, about: &str) -> RecordBatch {
+        let columns = KeyColumns::new(&self.manifest);
+        let fields = columns.fields().into_iter().chain(notes.iter().map(Note::field)).collect();
+        let mut arrays: Vec<ArrayRef> = vec![
+            words(keys.iter().map(|key| Some(key.id.as_str()))),
+            words(keys.iter().map(|key| Some(key.system.as_str()))),
+            Arc::new(UInt64Array::from_iter_values(keys.iter().map(|key| key.seed))),
+        ];
+        arrays.extend(columns.swept.iter().map(|column| column.array(keys.iter().map(|key| swept(key, &column.key)))));
+        arrays.extend(own);
+        RecordBatch::try_new(schema(fields, about), arrays).expect("columns follow their notes")
+    }
+
+    /// The mean of every metric over the seeds of each system and value of the swept keys, in the order of the plan.
+    pub fn summary_rows(&self) -> Vec<SummaryRow> {
+        let mut groups: Vec<(&PointKey, Vec<&PointManifest>)> = Vec::new();
+        for point in self.done() {
+            let key = &point.key;
+            match groups.iter_mut().find(|(k, _)| k.system == key.system && k.swept == key.swept) {
+                Some((_, points)) => points.push(point),
+                None => groups.push((key, vec![point])),
+            }
+        }
+        let keys = &self.manifest.sweep_keys;
+        let rows = groups.iter().flat_map(|(key, points)| {
+            METRICS.iter().map(move |metric| {
+                let values: Vec<f64> = points.iter().filter_map(|point| point.metric(metric.name)).collect();
+                let swept = keys.iter().map(|k| swept(key, k).map(str::to_owned)).collect();
+                SummaryRow { system: key.system.clone(), swept, metric, estimate: Estimate::of(&values) }
+            })
+        });
+        rows.collect()
+    }
+
+    /// [`Results::summary_rows`] as a table.
+    pub fn summary(&self) -> RecordBatch {
+        let rows = self.summary_rows();
+        let columns = KeyColumns::new(&self.manifest);
+        let mut fields = vec![KEYS[1].field()];
+        fields.extend(columns.swept.iter().map(SweptColumn::field));
+        fields.extend(SUMMARY.iter().map(Note::field));
+        let mut arrays: Vec<ArrayRef> = vec![words(rows.iter().map(|row| Some(row.system.as_str())))];
+        arrays.extend(
+            columns.swept.iter().enumerate().map(|(i, column)| column.array(rows.iter().map(|row| row.swept[i].as_deref()))),
+        );
+        let number = |f: fn(&Estimate) -> Option<f64>| Arc::new(rows.iter().map(|row| f(&row.estimate)).collect::<Float64Array>());
+        arrays.extend([
+            words(rows.iter().map(|row| Some(row.metric.name))),
+            words(rows.iter().map(|row| Some(row.metric.unit))),
+            Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.estimate.n))),
+            number(|e| e.mean),
+            number(|e| e.ci95.map(|(low, _)| low)),
+            number(|e| e.ci95.map(|(_, high)| high)),
+        ]);
+        RecordBatch::try_new(schema(fields, "one row per system, swept values and metric, over seeds"), arrays)
+            .expect("columns follow their notes")
+    }
+}
+
+/// The value of a swept key at a point.
+pub(crate) fn swept<'a>(key: &'a PointKey, name: &str) -> Option<&'a str> {
+    key.swept.iter().find(|(k, _)| k == name).map(|(_, value)| value.as_str())
+}
+
+/// The columns that tell points apart.
+#[derive(Clone)]
+struct KeyColumns {
+    swept: Vec<SweptColumn>,
+}
+
+/// The column of a swept key.
+#[derive(Clone)]
+pub(crate) struct SweptColumn {
+    pub key: String,
+    ty: DataType,
+}
+
+impl SweptColumn {
+    /// A column that can hold all `values`: whole numbers, numbers, or text.
+    pub fn new<'a>(key: &str, values: impl Iterator<Item = &'a str> + Clone) -> SweptColumn {
+        let all = |test: fn(&str) -> bool| values.clone().all(test);
+        let ty = if all(|v| v.parse::<i64>().is_ok()) {
+            DataType::Int64
+        } else if all(|v| v.parse::<f64>().is_ok_and(f64::is_finite)) {
+            DataType::Float64
+        } else {
+            words_type()
+        };
+        SweptColumn { key: key.to_owned(), ty }
+    }
+    pub fn field(&self) -> Field {
+        field(&self.key, self.ty.clone(), true, "", "swept key of the scenario; null where it belongs to another system")
+    }
+    pub fn array<'a>(&self, values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
+        match self.ty {
+            DataType::Int64 => Arc::new(values.map(|v| v.and_then(|v| v.parse().ok())).collect::<Int64Array>()),
+            DataType::Float64 => Arc::new(values.map(|v| v.and_then(|v| v.parse().ok())).collect::<Float64Array>()),
+            _ => words(values),
+        }
+    }
+}
+
+impl KeyColumns {
+    fn new(manifest: &RunManifest) -> KeyColumns {
+        let column = |key: &String| SweptColumn::new(key, manifest.points.iter().filter_map(|point| swept(point, key)));
+        KeyColumns { swept: manifest.sweep_keys.iter().map(column).collect() }
+    }
+    fn fields(&self) -> Vec<Field> {
+        KEYS.iter().map(Note::field).chain(self.swept.iter().map(SweptColumn::field)).collect()
+    }
+    /// The columns of `n` rows of one point.
+    fn arrays(&self, key: &PointKey, n: usize) -> Vec<ArrayRef> {
+        let mut arrays: Vec<ArrayRef> = vec![
+            word(Some(&key.id), n),
+            word(Some(&key.system), n),
+            Arc::new(UInt64Array::from_iter_values(std::iter::repeat_n(key.seed, n))),
+        ];
+        for column in &self.swept {
+            let value = swept(key, &column.key);
+            arrays.push(match column.ty {
+                DataType::Dictionary(..) => word(value, n),
+                _ => column.array(std::iter::repeat_n(value, n)),
+            });
+        }
+        arrays
+    }
+}
+
+/// A table of all points, read file by file, so that it never is in memory as a whole.
+pub struct Reader {
+    schema: SchemaRef,
+    own: SchemaRef,
+    columns: KeyColumns,
+    files: Vec<(PointKey, PathBuf)>,
+    at: usize,
+    current: Option<::parquet::arrow::arrow_reader::ParquetRecordBatchReader>,
+}
+
+impl Reader {
+    fn join(&self, batch: &RecordBatch) -> std::result::Result<RecordBatch, ArrowError> {
+        let (key, path) = &self.files[self.at];
+        if batch.schema().fields() != self.own.fields() {
+            return Err(ArrowError::ExternalError(Box::new(Error::damaged(path, "its columns are not those of this program"))));
+        }
+        let mut arrays = self.columns.arrays(key, batch.num_rows());
+        arrays.extend(batch.columns().iter().cloned());
+        RecordBatch::try_new(self.schema.clone(), arrays)
+    }
+}
+
+impl Iterator for Reader {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.at < self.files.len() {
+            if self.current.is_none() {
+                match parquet::read(&self.files[self.at].1, None) {
+                    Ok(reader) => self.current = Some(reader),
+                    // Samples and packets are written on request only.
+                    Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(e) => {
+                        self.at = self.files.len();
+                        return Some(Err(ArrowError::ExternalError(Box::new(e))));
+                    }
+                }
+            }
+            match self.current.as_mut().and_then(Iterator::next) {
+                Some(batch) => return Some(batch.and_then(|batch| self.join(&batch))),
+                None => (self.at, self.current) = (self.at + 1, None),
+            }
+        }
+        None
+    }
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::manifest::Ran;
+    use crate::run_dir::RunDir;
+    use crate::schema::SCHEMA_VERSION;
+    use arrow_array::cast::AsArray as _;
+    use arrow_array::types::{Float64Type, Int32Type, UInt64Type};
+    use sim::outcome::{FlowRow, Outcome, PortRow};
+
+    /// `n` flows of 1 to `n` milliseconds.
+    pub fn outcome(n: u32) -> Outcome {
+        let flow = |i: u32| FlowRow {
+            flow_id: i,
+            size_bytes: 1000,
+            size_wire_bytes: 1040,
+            start_ps: 7,
+            finish_ps: Some(7 + u64::from(i + 1) * 1_000_000_000),
+            ideal_fct_ps: 1_000_000,
+            bottleneck_bps: 1_000_000_000,
+            ..FlowRow::default()
+        };
+        let ports = vec![PortRow { name: "h0->s0".into(), ..PortRow::default() }];
+        let counters = sim::outcome::Counters { end_ps: 1_000_000_000, ..sim::outcome::Counters::default() };
+        Outcome { flows: (0..n).map(flow).collect(), ports, counters, complete: true, ..Outcome::default() }
+    }
+
+    /// A run of these points.
+    pub fn run_manifest(points: &[PointKey]) -> RunManifest {
+        let mut sweep_keys: Vec<String> = points.iter().flat_map(|p| p.swept.iter().map(|(k, _)| k.clone())).collect();
+        sweep_keys.dedup();
+        RunManifest {
+            schema_version: SCHEMA_VERSION,
+            name: "r".into(),
+            points: points.to_vec(),
+            sweep_keys,
+            ..RunManifest::default()
+        }
+    }
+
+    fn key(system: &str, load: Option<&str>, seed: u64) -> PointKey {
+        let swept: Vec<(String, String)> = load.map(|l| ("workload.web.load".to_owned(), l.to_owned())).into_iter().collect();
+        PointKey { id: format!("{system}-{}-{seed}", load.unwrap_or("none")), system: system.into(), seed, swept }
+    }
+
+    fn write(path: &Path, points: &[(PointKey, Outcome)]) -> Results {
+        let run = RunDir::take(path).unwrap();
+        let keys: Vec<PointKey> = points.iter().map(|(key, _)| key.clone()).collect();
+        run.write_manifest(&run_manifest(&keys)).unwrap();
+        for (key, outcome) in points {
+            run.write_point(key, outcome, &Ran { wall_s: 2.0, ..Ran::default() }, &["web".into()]).unwrap();
+        }
+        run.write_tables().unwrap()
+    }
+
+    fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
+        batch.column_by_name(name).unwrap_or_else(|| panic!("no {name}"))
+    }
+    fn texts(batch: &RecordBatch, name: &str) -> Vec<String> {
+        let array = column(batch, name).as_dictionary::<Int32Type>();
+        let values = array.values().as_string::<i32>();
+        array.keys().iter().map(|k| values.value(k.unwrap() as usize).to_owned()).collect()
+    }
+    fn numbers(batch: &RecordBatch, name: &str) -> Vec<Option<f64>> {
+        column(batch, name).as_primitive::<Float64Type>().iter().collect()
+    }
+
+    #[test]
+    fn tables_carry_the_keys_of_their_points() {
+        let dir = tempfile::tempdir().unwrap();
+        let points =
+            [(key("A", Some("0.5"), 1), outcome(2)), (key("B", Some("1"), 1), outcome(3)), (key("C", None, 4), outcome(1))];
+        let results = write(dir.path(), &points);
+        assert!(results.complete());
+        let batches: Vec<RecordBatch> = results.flows().map(|b| b.unwrap()).collect();
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 3, 1]);
+        assert!(batches.iter().all(|b| b.schema() == results.flows().schema()));
+        assert_eq!(texts(&batches[1], "system"), ["B", "B", "B"]);
+        assert_eq!(numbers(&batches[1], "workload.web.load"), [Some(1.0); 3]);
+        assert_eq!(numbers(&batches[2], "workload.web.load"), [None]);
+        assert_eq!(column(&batches[2], "seed").as_primitive::<UInt64Type>().values(), &[4]);
+        assert_eq!(texts(&batches[0], "workload"), ["web", "web"]);
+        assert_eq!(results.samples().map(|b| b.unwrap().num_rows()).sum::<usize>(), 0);
+        assert_eq!(texts(&results.points(), "point"), ["A-0.5-1", "B-1-1", "C-none-4"]);
+    }
+
+    #[test]
+    fn swept_values_are_numbers_only_if_all_are() {
+        let ty = |values: &[&str]| SweptColumn::new("k", values.iter().copied()).ty;
+        assert_eq!(ty(&["4", "8"]), DataType::Int64);
+        assert_eq!(ty(&["0.5", "1"]), DataType::Float64);
+        assert_eq!(ty(&["1Gbps", "1"]), words_type());
+        assert_eq!(ty(&["inf", "1"]), words_type());
+    }
+
+    #[test]
+    fn a_summary_is_over_the_seeds_of_a_system_and_its_swept_values() {
+        let dir = tempfile::tempdir().unwrap();
+        let point = |load, seed, n| (key("A", Some(load), seed), outcome(n));
+        let results = write(dir.path(), &[point("0.5", 1, 1), point("0.8", 1, 9), point("0.5", 2, 3)]);
+        let rows: Vec<SummaryRow> = results.summary_rows().into_iter().filter(|row| row.metric.name == "mean_fct_s").collect();
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[0].swept[0].as_deref(), rows[0].estimate), (Some("0.5"), Estimate::of(&[0.001, 0.002])));
+        assert_eq!((rows[1].swept[0].as_deref(), rows[1].estimate), (Some("0.8"), Estimate::of(&[0.005])));
+        let summary = results.summary();
+        let at = texts(&summary, "metric").iter().position(|m| m == "mean_fct_s").unwrap();
+        assert_eq!(numbers(&summary, "mean")[at], rows[0].estimate.mean);
+        assert_eq!(numbers(&summary, "ci95_low")[at], rows[0].estimate.ci95.map(|c| c.0));
+        assert_eq!(summary.num_rows(), 2 * METRICS.len());
+    }
+
+    #[test]
+    fn what_depends_on_the_machine_is_kept_out_of_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let results = write(dir.path(), &[(key("A", None, 1), outcome(1))]);
+        assert!(texts(&results.per_seed(true), "metric").contains(&"wall_s".to_owned()));
+        let file: Vec<RecordBatch> =
+            parquet::read(&dir.path().join("summary.parquet"), None).unwrap().map(|b| b.unwrap()).collect();
+        let metrics = texts(&file[0], "metric");
+        assert!(metrics.contains(&"mean_fct_s".to_owned()) && !metrics.contains(&"wall_s".to_owned()));
+    }
+
+    #[test]
+    fn missing_and_interrupted_points_do_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let stopped = Outcome { complete: false, stop_reason: sim::outcome::StopReason::Stopped, ..outcome(5) };
+        let results =
+            write(dir.path(), &[(key("A", None, 1), outcome(1)), (key("A", None, 2), stopped), (key("A", None, 3), outcome(1))]);
+        assert!(!results.complete());
+        std::fs::remove_dir_all(dir.path().join("A-none-3")).unwrap();
+        let results = Results::open(dir.path()).unwrap();
+        assert_eq!(texts(&results.points(), "state"), ["done", "interrupted"]);
+        assert_eq!(results.flows().map(|b| b.unwrap().num_rows()).sum::<usize>(), 1);
+        assert_eq!(results.summary_rows()[0].estimate.n, 1);
+    }
+
+    #[test]
+    fn what_is_no_run_or_of_another_layout_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(Results::open(dir.path()), Err(Error::NotARun { .. })));
+        assert!(matches!(Results::open(Path::new("/nonexistent")), Err(Error::NotARun { .. })));
+        write(dir.path(), &[(key("A", None, 1), outcome(1))]);
+        let path = dir.path().join("A-none-1/flows.parquet");
+        std::fs::copy(dir.path().join("A-none-1/ports.parquet"), &path).unwrap();
+        let other = Results::open(dir.path()).unwrap().flows().next().unwrap();
+        assert!(other.unwrap_err().to_string().contains("damaged"));
+        std::fs::write(&path, "x").unwrap();
+        assert!(Results::open(dir.path()).unwrap().flows().next().unwrap().is_err());
+        let manifest = dir.path().join(manifest::FILE);
+        let newer = std::fs::read_to_string(&manifest).unwrap().replace("\"schema_version\": 1", "\"schema_version\": 99");
+        std::fs::write(&manifest, newer).unwrap();
+        assert!(matches!(Results::open(dir.path()), Err(Error::Version { found: 99, .. })));
+    }
+}

@@ -1,0 +1,416 @@
+//! Every column of every table, once: name, unit, meaning, and where its value comes from. The type and whether it may be null
+//! follow from the accessor, so that no table can differ from its description.
+
+use crate::stats::{METRICS, Metric};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use sim::outcome::{FlowRow, PacketRow, PortRow, SampleRow};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Version of the layout of run folders. Raised when a reader of the previous one would go wrong.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A table: columns over rows of one type.
+pub struct Table<R: 'static> {
+    /// Its name, and that of its file without the ending.
+    pub name: &'static str,
+    /// What a row is.
+    pub about: &'static str,
+    /// Its columns in order.
+    pub columns: &'static [Column<R>],
+}
+
+/// A column.
+pub struct Column<R> {
+    /// Its name, which ends in its unit.
+    pub name: &'static str,
+    /// Its unit, or empty.
+    pub unit: &'static str,
+    /// What it says.
+    pub about: &'static str,
+    /// Its value in a row, which also decides its type.
+    pub get: Get<R>,
+}
+
+/// How a column is read from a row.
+pub enum Get<R> {
+    /// 8 bits.
+    U8(fn(&R) -> u8),
+    /// 32 bits.
+    U32(fn(&R) -> u32),
+    /// 64 bits.
+    U64(fn(&R) -> u64),
+    /// 64 bits or null.
+    OptU64(fn(&R) -> Option<u64>),
+    /// A time. Signed in the file, so that differences of columns never wrap.
+    Ps(fn(&R) -> u64),
+    /// A time or null.
+    OptPs(fn(&R) -> Option<u64>),
+    /// A number.
+    F64(fn(&R) -> f64),
+    /// A number or null.
+    OptF64(fn(&R) -> Option<f64>),
+    /// Yes or no.
+    Bool(fn(&R) -> bool),
+    /// Yes, no or null.
+    OptBool(fn(&R) -> Option<bool>),
+    /// A word out of few.
+    Word(fn(&R) -> &str),
+    /// A word of the list that stands beside the rows, by index.
+    Listed(fn(&R) -> usize),
+}
+
+impl<R> Column<R> {
+    /// Its type in Arrow, and whether it may be null.
+    pub fn data_type(&self) -> (DataType, bool) {
+        match self.get {
+            Get::U8(_) => (DataType::UInt8, false),
+            Get::U32(_) => (DataType::UInt32, false),
+            Get::U64(_) => (DataType::UInt64, false),
+            Get::OptU64(_) => (DataType::UInt64, true),
+            Get::Ps(_) => (DataType::Int64, false),
+            Get::OptPs(_) => (DataType::Int64, true),
+            Get::F64(_) => (DataType::Float64, false),
+            Get::OptF64(_) => (DataType::Float64, true),
+            Get::Bool(_) => (DataType::Boolean, false),
+            Get::OptBool(_) => (DataType::Boolean, true),
+            Get::Word(_) | Get::Listed(_) => (words(), false),
+        }
+    }
+}
+
+impl<R> Table<R> {
+    /// The table's schema, with descriptions and units as metadata.
+    pub fn schema(&self) -> SchemaRef {
+        let fields = self.columns.iter().map(|column| {
+            let (ty, nullable) = column.data_type();
+            field(column.name, ty, nullable, column.unit, column.about)
+        });
+        schema(fields.collect(), self.about)
+    }
+}
+
+/// The type of columns with few different words.
+pub fn words() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+/// A field with its description and unit as metadata.
+pub fn field(name: &str, ty: DataType, nullable: bool, unit: &str, about: &str) -> Field {
+    let mut metadata = BTreeMap::from([("description".to_owned(), about.to_owned())]);
+    if !unit.is_empty() {
+        metadata.insert("unit".to_owned(), unit.to_owned());
+    }
+    Field::new(name, ty, nullable).with_metadata(metadata.into_iter().collect())
+}
+
+/// A schema with its description and the version of the layout as metadata.
+pub fn schema(fields: Vec<Field>, about: &str) -> SchemaRef {
+    let version = ("flowloom.schema_version".to_owned(), SCHEMA_VERSION.to_string());
+    let metadata = [("description".to_owned(), about.to_owned()), version];
+    Arc::new(Schema::new(fields).with_metadata(metadata.into_iter().collect()))
+}
+
+macro_rules! table {
+    ($(#[$doc:meta])* $id:ident: $row:ty = $name:literal, $about:literal;
+     $($column:ident [$unit:literal] $about_column:literal = $get:ident($f:expr);)*) => {
+        $(#[$doc])*
+        pub const $id: Table<$row> = Table {
+            name: $name,
+            about: $about,
+            columns: &[$(Column { name: stringify!($column), unit: $unit, about: $about_column, get: Get::$get($f) }),*],
+        };
+    };
+}
+
+table! {
+    /// The flows of a point.
+    FLOWS: FlowRow = "flows", "one row per flow, finished or not, in the order of their starts";
+    flow_id [""] "the flow: its row in the table drawn before the run, the same for all systems" = U32(|r| r.flow_id);
+    group_id [""] "flows that belong together (an incast, a job)" = OptU64(|r| r.group_id);
+    workload [""] "the workload it comes from, by its name in the scenario" = Listed(|r| usize::from(r.workload));
+    src [""] "sending host, counted among hosts" = U32(|r| r.src);
+    dst [""] "receiving host, counted among hosts" = U32(|r| r.dst);
+    size_bytes ["bytes"] "application bytes" = U64(|r| r.size_bytes);
+    size_wire_bytes ["bytes"] "bytes on the wire of the first transmissions of its data, headers included" = U64(|r| r.size_wire_bytes);
+    start_ps ["ps"] "when the application opened it, from the start of the run" = Ps(|r| r.start_ps);
+    first_tx_ps ["ps"] "when its first packet began to be transmitted; null: none was" = OptPs(|r| r.first_tx_ps);
+    finish_ps ["ps"] "when its last payload byte reached the receiver; null: unfinished" = OptPs(|r| r.finish_ps);
+    fct_ps ["ps"] "flow completion time, finish_ps - start_ps; null: unfinished" = OptPs(FlowRow::fct_ps);
+    ideal_fct_ps ["ps"] "completion time of the flow alone: store and forward of its packets at line rate on its shortest path, without handshake or pacing" = Ps(|r| r.ideal_fct_ps);
+    bottleneck_bps ["bps"] "rate of the slowest link on its shortest path" = U64(|r| r.bottleneck_bps);
+    slowdown [""] "fct_ps / ideal_fct_ps, at least 1; null: unfinished" = OptF64(FlowRow::slowdown);
+    expansion_ratio [""] "fct over the time that size_wire_bytes take at bottleneck_bps (MERP, Eq. 2); null: unfinished" = OptF64(FlowRow::expansion_ratio);
+    deadline_ps ["ps"] "when it should have finished, from the start of the run; null: no deadline" = OptPs(|r| r.deadline_ps);
+    deadline_met [""] "finished by its deadline; null: no deadline" = OptBool(FlowRow::deadline_met);
+    hops [""] "links on its shortest path" = U8(|r| r.hops);
+    tx_packets ["packets"] "packets that its sender handed to the NIC, control and retransmissions included" = U64(|r| r.tx_packets);
+    retx_packets ["packets"] "data packets that carried bytes sent before" = U64(|r| r.retx_packets);
+    drops ["packets"] "packets of the flow, both directions, that queues dropped" = U64(|r| r.drops);
+    marks ["packets"] "packets of the flow that queues marked" = U64(|r| r.marks);
+    timeouts [""] "retransmission timeouts" = U32(|r| r.timeouts);
+    fast_retransmits [""] "fast retransmits" = U32(|r| r.fast_retransmits);
+    reordered ["packets"] "data packets that reached the receiver after a later byte" = U64(|r| r.reordered);
+}
+
+table! {
+    /// The egress ports of a point.
+    PORTS: PortRow = "ports", "one row per egress port, host NICs included";
+    port_id [""] "the port: its directed link, counted over the network" = U32(|r| r.port_id);
+    node [""] "the node it belongs to" = U32(|r| r.node);
+    peer [""] "the node at the far end" = U32(|r| r.peer);
+    name [""] "both ends by name" = Word(|r| &r.name);
+    rate_bps ["bps"] "line rate" = U64(|r| r.rate_bps);
+    tx_packets ["packets"] "packets transmitted" = U64(|r| r.tx_packets);
+    tx_bytes ["bytes"] "bytes transmitted" = U64(|r| r.tx_bytes);
+    drops ["packets"] "packets dropped by the queue" = U64(|r| r.drops);
+    drop_bytes ["bytes"] "their bytes" = U64(|r| r.drop_bytes);
+    marks ["packets"] "packets marked by the queue" = U64(|r| r.marks);
+    busy_ps ["ps"] "time spent transmitting" = Ps(|r| r.busy_ps);
+    max_queue_bytes ["bytes"] "most bytes that waited, without the packet in transmission" = U64(|r| r.max_queue_bytes);
+    mean_queue_bytes ["bytes"] "bytes waiting, averaged over the run" = F64(|r| r.mean_queue_bytes);
+}
+
+table! {
+    /// The time series of a point.
+    SAMPLES: SampleRow = "samples", "time series, one row per value; only with [sample] in the scenario";
+    time_ps ["ps"] "when, from the start of the run" = Ps(|r| r.time_ps);
+    entity [""] "the port (metrics port.*) or the flow (metrics flow.*)" = U32(|r| r.entity);
+    metric [""] "port.queue_bytes, port.utilisation, flow.rate_bps or flow.cwnd_bytes" = Word(|r| r.metric);
+    value [""] "the value, in the unit that the metric's name ends in; utilisation is a fraction of the line rate" = F64(|r| r.value);
+}
+
+table! {
+    /// The packet trace of a point.
+    PACKETS: PacketRow = "packets", "packet trace, one row per packet and port; only with packets = true in [sample]";
+    time_ps ["ps"] "start of transmission; of a dropped packet: when it fell" = Ps(|r| r.time_ps);
+    end_ps ["ps"] "end of transmission; of a dropped packet: when it fell" = Ps(|r| r.end_ps);
+    port_id [""] "the port" = U32(|r| r.port_id);
+    kind [""] "the protocol's name of its kind" = Word(|r| r.kind);
+    flow_id [""] "the flow" = U32(|r| r.flow_id);
+    offset ["bytes"] "offset of its payload in the flow, or the cumulative acknowledgement" = U64(|r| r.offset);
+    size_bytes ["bytes"] "bytes on the wire" = U32(|r| r.size_bytes);
+    dropped [""] "the queue dropped it" = Bool(|r| r.dropped);
+}
+
+/// A column that is not read from rows of the simulator, for the data dictionary.
+pub struct Note {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type in Arrow.
+    pub ty: fn() -> DataType,
+    /// It may be null.
+    pub nullable: bool,
+    /// Its unit, or empty.
+    pub unit: &'static str,
+    /// What it says.
+    pub about: &'static str,
+}
+
+impl Note {
+    /// As a field.
+    pub fn field(&self) -> Field {
+        field(self.name, (self.ty)(), self.nullable, self.unit, self.about)
+    }
+}
+
+macro_rules! notes {
+    ($(#[$doc:meta])* $id:ident { $($name:ident: $ty:expr, $nullable:literal, $unit:literal, $about:literal;)* }) => {
+        $(#[$doc])*
+        pub const $id: &[Note] = &[$(
+            Note { name: stringify!($name), ty: || $ty, nullable: $nullable, unit: $unit, about: $about }
+        ),*];
+    };
+}
+
+notes! {
+    /// What stands before the columns of every table that is read from a run folder; the swept keys follow.
+    KEYS {
+        point: words(), false, "", "the point: one system at one value of every swept key with one seed; its folder's name";
+        system: words(), false, "", "the system's label";
+        seed: DataType::UInt64, false, "", "the seed";
+    }
+}
+notes! {
+    /// The rest of the table of points, after the keys.
+    POINTS {
+        state: words(), false, "", "done, or interrupted: stopped from outside, counted in no summary";
+        stop_reason: words(), false, "", "why the run ended: finished (all flows), end (of the scenario), stopped (from outside)";
+        flows: DataType::UInt64, false, "", "flows of the point";
+        unfinished: DataType::UInt64, false, "", "of them, unfinished at the end";
+        end_ps: DataType::Int64, false, "ps", "simulated time at the end";
+        events: DataType::UInt64, false, "", "events handled";
+        hops: DataType::UInt64, false, "", "packets moved over a link";
+        digest: DataType::Utf8, false, "", "folds every event of the run; equal runs have equal digests";
+        flows_hash: DataType::Utf8, false, "", "hash of the flows drawn before the run; equal for all systems that are compared";
+    }
+}
+notes! {
+    /// The rest of the table of metrics per point, after the keys.
+    PER_SEED {
+        metric: words(), false, "", "the metric";
+        unit: words(), false, "", "its unit, or empty";
+        value: DataType::Float64, true, "", "its value over the point; null where it has none, as a mean over no flow";
+    }
+}
+notes! {
+    /// The rest of the summary over seeds, after `system` and the swept keys.
+    SUMMARY {
+        metric: words(), false, "", "the metric";
+        unit: words(), false, "", "its unit, or empty";
+        seeds: DataType::UInt32, false, "", "seeds with a value";
+        mean: DataType::Float64, true, "", "mean over these seeds";
+        ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of the mean, Student's t; null with fewer than 2 seeds";
+        ci95_high: DataType::Float64, true, "", "its upper end";
+    }
+}
+notes! {
+    /// The rest of the comparison of systems, after the swept keys.
+    COMPARE {
+        system_a: words(), false, "", "a system's label";
+        system_b: words(), false, "", "another system's label";
+        seeds: DataType::UInt32, false, "", "pairs of points, one per seed";
+        flows: DataType::UInt64, false, "", "flows that finished in both, over all seeds";
+        only_a: DataType::UInt64, false, "", "flows that finished in system a only";
+        only_b: DataType::UInt64, false, "", "flows that finished in system b only";
+        b_faster: DataType::Float64, true, "", "share of the paired flows that finished earlier in b, mean over seeds";
+        median_fct_ratio: DataType::Float64, true, "", "median of fct(b) / fct(a) over paired flows, nearest rank, mean over seeds";
+        mean_fct_ratio: DataType::Float64, true, "", "mean of fct(b) / fct(a) over paired flows, mean over seeds";
+        ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of mean_fct_ratio over seeds, Student's t; null with fewer than 2 seeds";
+        ci95_high: DataType::Float64, true, "", "its upper end";
+    }
+}
+
+/// The data dictionary, docs/data.md.
+pub fn dictionary() -> String {
+    let mut out = String::from(DICTIONARY_HEAD);
+    write_table(&mut out, &FLOWS);
+    write_table(&mut out, &PORTS);
+    write_table(&mut out, &SAMPLES);
+    write_table(&mut out, &PACKETS);
+    let keys = "The keys `point`, `system`, `seed` and one column per swept key come first.";
+    write_notes(
+        &mut out,
+        "Keys",
+        "What stands before the columns of every table that `flowloom.Results` returns. A swept key is a \
+        column of its dotted name (`workload.web.load`): a number where all its values are numbers, else text; null where it belongs \
+        to another system.",
+        KEYS,
+    );
+    write_notes(&mut out, "points", &format!("One row per point. {keys}"), POINTS);
+    write_notes(
+        &mut out,
+        "summary (file), per_seed()",
+        &format!(
+            "One row per point and metric. {keys} The file leaves out what \
+        depends on the machine (`wall_s` and the like), so that equal runs give equal files."
+        ),
+        PER_SEED,
+    );
+    write_notes(
+        &mut out,
+        "summary()",
+        "One row per system, value of the swept keys, and metric, over seeds. `system` and the swept \
+        keys come first.",
+        SUMMARY,
+    );
+    write_notes(
+        &mut out,
+        "compare()",
+        "One row per pair of systems and value of the swept keys, which come first. Flows are paired \
+        by `flow_id` within a seed: all systems of a scenario see the same flows.",
+        COMPARE,
+    );
+    out.push_str("## Metrics\n\nPer point, over its finished flows unless said. Quantiles are by nearest rank.\n\n");
+    out.push_str("| metric | unit | |\n|---|---|---|\n");
+    for Metric { name, unit, about, .. } in METRICS {
+        let _ = writeln!(out, "| `{name}` | {unit} | {about} |");
+    }
+    out
+}
+
+const DICTIONARY_HEAD: &str = "# Data dictionary
+
+Written by `make docs` from `crates/tables/src/schema.rs`; do not edit.
+
+A run folder holds `manifest.json` (the resolved scenario, versions, what was measured of the run itself), `points.parquet`,
+`summary.parquet` and a folder per point with `flows.parquet`, `ports.parquet`, on request `samples.parquet` and `packets.parquet`, and a
+`manifest.json` of its own. Every file is Parquet with zstd and describes its columns in the schema's metadata. Names end in their unit.
+Times are picoseconds from the start of the run. \"dictionary\" is text stored as an index into a list of words.
+
+";
+
+fn write_table<R>(out: &mut String, table: &Table<R>) {
+    let rows = table.columns.iter().map(|c| {
+        let (ty, nullable) = c.data_type();
+        (c.name, ty, nullable, c.unit, c.about)
+    });
+    write_rows(out, &format!("{}.parquet", table.name), &format!("{}.", upper_first(table.about)), rows);
+}
+
+fn write_notes(out: &mut String, title: &str, about: &str, notes: &[Note]) {
+    write_rows(out, title, about, notes.iter().map(|n| (n.name, (n.ty)(), n.nullable, n.unit, n.about)));
+}
+
+fn write_rows<'a>(
+    out: &mut String,
+    title: &str,
+    about: &str,
+    rows: impl Iterator<Item = (&'a str, DataType, bool, &'a str, &'a str)>,
+) {
+    let _ = write!(out, "## {title}\n\n{about}\n\n| column | type | null | unit | |\n|---|---|---|---|---|\n");
+    for (name, ty, nullable, unit, about) in rows {
+        let ty = if matches!(ty, DataType::Dictionary(..)) { "dictionary".to_owned() } else { ty.to_string().to_lowercase() };
+        let _ = writeln!(out, "| `{name}` | {ty} | {} | {unit} | {about} |", if nullable { "yes" } else { "" });
+    }
+    out.push('\n');
+}
+
+fn upper_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_checked_in_dictionary_is_current() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/data.md");
+        if std::env::var_os("FLOWLOOM_UPDATE").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, dictionary()).unwrap();
+        }
+        let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(checked_in == dictionary(), "docs/data.md is out of date: run `make docs`");
+    }
+
+    #[test]
+    fn names_are_unique_and_end_in_their_unit() {
+        fn check<'a>(columns: impl Iterator<Item = (&'a str, &'a str)>) {
+            let mut seen = std::collections::BTreeSet::new();
+            for (name, unit) in columns {
+                assert!(seen.insert(name), "{name} twice");
+                let ending = match unit {
+                    "ps" => "_ps",
+                    "bytes" if name != "offset" => "_bytes",
+                    "bps" => "_bps",
+                    "s" => "_s",
+                    _ => "",
+                };
+                assert!(name.ends_with(ending), "{name} is in {unit}");
+            }
+        }
+        check(FLOWS.columns.iter().map(|c| (c.name, c.unit)));
+        check(PORTS.columns.iter().map(|c| (c.name, c.unit)));
+        check(SAMPLES.columns.iter().map(|c| (c.name, c.unit)));
+        check(PACKETS.columns.iter().map(|c| (c.name, c.unit)));
+        for notes in [KEYS, POINTS, PER_SEED, SUMMARY, COMPARE] {
+            check(notes.iter().map(|n| (n.name, n.unit)));
+        }
+        check(METRICS.iter().map(|m| (m.name, m.unit)));
+    }
+}

@@ -1,0 +1,286 @@
+//! The metrics: every statistic of a run that has a name is defined here and nowhere else.
+
+use serde::{Deserialize, Serialize};
+use sim::outcome::{Counters, FlowRow, PortRow};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// A statistic of a point.
+pub struct Metric {
+    /// Its name, which ends in its unit.
+    pub name: &'static str,
+    /// Its unit, or empty.
+    pub unit: &'static str,
+    /// What it says.
+    pub about: &'static str,
+    /// It depends on the machine, not only on the scenario, the seed and the program.
+    pub machine: bool,
+    /// Its value. `None`: the point has none, as for a mean over no flow.
+    pub of: fn(&Point<'_>) -> Option<f64>,
+}
+
+/// What metrics are worked out from.
+pub struct Point<'a> {
+    flows: &'a [FlowRow],
+    ports: &'a [PortRow],
+    counters: &'a Counters,
+    wall_s: f64,
+    fct: Sorted,
+    slowdown: Sorted,
+    expansion: Sorted,
+}
+
+/// Values in rising order.
+struct Sorted(Vec<f64>);
+
+impl<'a> Point<'a> {
+    /// The rows of a point, and the wall time that its run took in seconds.
+    pub fn new(flows: &'a [FlowRow], ports: &'a [PortRow], counters: &'a Counters, wall_s: f64) -> Self {
+        Point {
+            flows,
+            ports,
+            counters,
+            wall_s,
+            // Seconds by one division of an integer: correctly rounded.
+            fct: Sorted::new(flows.iter().filter_map(|f| f.fct_ps().map(|ps| ps as f64 / 1e12))),
+            slowdown: Sorted::new(flows.iter().filter_map(FlowRow::slowdown)),
+            expansion: Sorted::new(flows.iter().filter_map(FlowRow::expansion_ratio)),
+        }
+    }
+    /// All metrics, in the order of the registry.
+    pub fn metrics(&self) -> Vec<(&'static Metric, Option<f64>)> {
+        METRICS.iter().map(|metric| (metric, (metric.of)(self).filter(|x| x.is_finite()))).collect()
+    }
+    fn sum(&self, f: impl Fn(&FlowRow) -> u64) -> Option<f64> {
+        Some(self.flows.iter().map(f).sum::<u64>() as f64)
+    }
+    fn count(&self, f: impl Fn(&FlowRow) -> bool) -> f64 {
+        self.flows.iter().filter(|flow| f(flow)).count() as f64
+    }
+    fn end_s(&self) -> f64 {
+        self.counters.end_ps as f64 / 1e12
+    }
+    fn utilisation(&self) -> impl Iterator<Item = f64> {
+        self.ports.iter().map(|port| port.busy_ps as f64 / self.counters.end_ps as f64)
+    }
+    fn per_wall_s(&self, count: u64) -> Option<f64> {
+        (self.wall_s > 0.0).then(|| count as f64 / self.wall_s)
+    }
+}
+
+macro_rules! metrics {
+    (of_the_run { $($name:ident [$unit:literal] $about:literal = $of:expr;)* }
+     of_the_machine { $($mname:ident [$munit:literal] $mabout:literal = $mof:expr;)* }) => {
+        /// All metrics.
+        pub const METRICS: &[Metric] = &[
+            $(Metric { name: stringify!($name), unit: $unit, about: $about, machine: false, of: $of },)*
+            $(Metric { name: stringify!($mname), unit: $munit, about: $mabout, machine: true, of: $mof },)*
+        ];
+    };
+}
+
+metrics! {
+    of_the_run {
+        flows [""] "flows" = |p| Some(p.flows.len() as f64);
+        unfinished [""] "flows that had not finished at the end of the run" = |p| Some(p.count(|f| f.finish_ps.is_none()));
+        mean_fct_s ["s"] "flow completion time, mean" = |p| p.fct.mean();
+        p50_fct_s ["s"] "flow completion time, median" = |p| p.fct.quantile(500);
+        p99_fct_s ["s"] "flow completion time, 99th percentile" = |p| p.fct.quantile(990);
+        p999_fct_s ["s"] "flow completion time, 99.9th percentile" = |p| p.fct.quantile(999);
+        max_fct_s ["s"] "flow completion time, largest" = |p| p.fct.quantile(1000);
+        mean_slowdown [""] "fct over that of the flow alone, mean" = |p| p.slowdown.mean();
+        p50_slowdown [""] "fct over that of the flow alone, median" = |p| p.slowdown.quantile(500);
+        p99_slowdown [""] "fct over that of the flow alone, 99th percentile" = |p| p.slowdown.quantile(990);
+        p999_slowdown [""] "fct over that of the flow alone, 99.9th percentile" = |p| p.slowdown.quantile(999);
+        max_slowdown [""] "fct over that of the flow alone, largest" = |p| p.slowdown.quantile(1000);
+        mean_er [""] "expansion ratio (MERP, Eq. 2), mean" = |p| p.expansion.mean();
+        p50_er [""] "expansion ratio, median" = |p| p.expansion.quantile(500);
+        p99_er [""] "expansion ratio, 99th percentile" = |p| p.expansion.quantile(990);
+        p999_er [""] "expansion ratio, 99.9th percentile" = |p| p.expansion.quantile(999);
+        max_er [""] "expansion ratio, largest" = |p| p.expansion.quantile(1000);
+        deadlines_met [""] "share of the flows with a deadline that met it; unfinished flows have not" = |p| {
+            let with = p.count(|f| f.deadline_ps.is_some());
+            (with > 0.0).then(|| p.count(|f| f.deadline_met() == Some(true)) / with)
+        };
+        goodput_bps ["bps"] "payload of all finished flows over the whole run" = |p| {
+            let bytes: u64 = p.flows.iter().filter(|f| f.finish_ps.is_some()).map(|f| f.size_bytes).sum();
+            Some(bytes as f64 * 8.0 / p.end_s())
+        };
+        realised_load [""] "wire bytes of first transmissions over what the reference of the workload's load could carry" = |p| p.counters.realised_load;
+        mean_utilisation [""] "time spent transmitting, mean over all ports" = |p| Sorted::new(p.utilisation()).mean();
+        max_utilisation [""] "time spent transmitting, busiest port" = |p| p.utilisation().reduce(f64::max);
+        max_queue_bytes ["bytes"] "longest queue of any port" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
+        tx_packets ["packets"] "packets that senders handed to their NICs" = |p| p.sum(|f| f.tx_packets);
+        retx_packets ["packets"] "data packets that carried bytes sent before" = |p| p.sum(|f| f.retx_packets);
+        drops ["packets"] "packets dropped by queues" = |p| Some(p.ports.iter().map(|port| port.drops).sum::<u64>() as f64);
+        marks ["packets"] "packets marked by queues" = |p| Some(p.ports.iter().map(|port| port.marks).sum::<u64>() as f64);
+        timeouts [""] "retransmission timeouts" = |p| p.sum(|f| u64::from(f.timeouts));
+        fast_retransmits [""] "fast retransmits" = |p| p.sum(|f| u64::from(f.fast_retransmits));
+        reordered ["packets"] "data packets that reached the receiver after a later byte" = |p| p.sum(|f| f.reordered);
+        end_s ["s"] "simulated time at the end" = |p| Some(p.end_s());
+        events [""] "events handled" = |p| Some(p.counters.events as f64);
+        hops [""] "packets moved over a link" = |p| Some(p.counters.hops as f64);
+    }
+    of_the_machine {
+        wall_s ["s"] "wall time of the run" = |p| Some(p.wall_s);
+        events_per_s ["1/s"] "events handled per second of wall time" = |p| p.per_wall_s(p.counters.events);
+        hops_per_s ["1/s"] "packets moved over a link per second of wall time" = |p| p.per_wall_s(p.counters.hops);
+    }
+}
+
+/// The metric of a name.
+pub fn metric(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
+
+impl Sorted {
+    fn new(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_unstable_by(f64::total_cmp);
+        Sorted(values)
+    }
+    /// Summed in rising order, so that the order of the flows does not matter.
+    fn mean(&self) -> Option<f64> {
+        (!self.0.is_empty()).then(|| self.0.iter().sum::<f64>() / self.0.len() as f64)
+    }
+    fn quantile(&self, per_mille: u32) -> Option<f64> {
+        quantile(&self.0, per_mille)
+    }
+}
+
+/// The quantile of values in rising order by nearest rank: the smallest value such that at least `per_mille` / 1000 of all values
+/// are no larger. `None` of no values.
+pub fn quantile(sorted: &[f64], per_mille: u32) -> Option<f64> {
+    assert!(per_mille <= 1000, "{per_mille} per mille is more than all");
+    let rank = (sorted.len() as u64 * u64::from(per_mille)).div_ceil(1000).max(1);
+    sorted.get(rank as usize - 1).copied()
+}
+
+/// The mean of a few values, with its confidence interval where there are at least two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Number of values.
+    pub n: u32,
+    /// Their mean; `None` of no values.
+    pub mean: Option<f64>,
+    /// Ends of the 95 % confidence interval of the mean.
+    pub ci95: Option<(f64, f64)>,
+}
+
+impl Estimate {
+    /// Of independent values, such as one per seed.
+    pub fn of(values: &[f64]) -> Estimate {
+        let n = values.len() as f64;
+        if values.is_empty() {
+            return Estimate::default();
+        }
+        let mean = values.iter().sum::<f64>() / n;
+        let ci95 = (values.len() > 1).then(|| {
+            let variance = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
+            let half = student_t_975(values.len() as u32 - 1) * (variance / n).sqrt();
+            (mean - half, mean + half)
+        });
+        Estimate { n: values.len() as u32, mean: Some(mean), ci95 }
+    }
+}
+
+/// The 97.5 % quantile of Student's t distribution: half the width of a two-sided 95 % interval, in standard errors.
+pub fn student_t_975(degrees_of_freedom: u32) -> f64 {
+    let t = StudentsT::new(0.0, 1.0, f64::from(degrees_of_freedom)).expect("at least one degree of freedom");
+    t.inverse_cdf(0.975)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn quantile_is_the_least_value_with_enough_at_or_below(mut values in prop::collection::vec(-1e9f64..1e9, 1..60), per_mille in 1u32..=1000) {
+            values.sort_unstable_by(f64::total_cmp);
+            let got = quantile(&values, per_mille).unwrap();
+            let enough = |x: f64| values.iter().filter(|v| **v <= x).count() as u64 * 1000 >= values.len() as u64 * u64::from(per_mille);
+            let expected = values.iter().copied().filter(|x| enough(*x)).fold(f64::INFINITY, f64::min);
+            prop_assert_eq!(got, expected);
+        }
+    }
+
+    #[test]
+    fn quantiles_at_the_ends() {
+        let values: Vec<f64> = (1..=1000).map(f64::from).collect();
+        let at = |per_mille| quantile(&values, per_mille).unwrap();
+        assert_eq!([at(0), at(1), at(500), at(990), at(999), at(1000)], [1.0, 1.0, 500.0, 990.0, 999.0, 1000.0]);
+        assert_eq!((quantile(&[], 500), quantile(&[7.0], 0), quantile(&[7.0], 999)), (None, Some(7.0), Some(7.0)));
+    }
+
+    #[test]
+    fn t_quantiles_are_those_of_the_printed_tables() {
+        // Two-sided 95 %, as printed in every statistics book.
+        let table =
+            [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (9, 2.262), (19, 2.093), (29, 2.045), (100, 1.984)];
+        for (df, t) in table {
+            assert!((student_t_975(df) - t).abs() < 6e-4, "{df}: {}", student_t_975(df));
+        }
+    }
+
+    #[test]
+    fn interval_of_a_small_sample() {
+        // Mean 10, standard deviation 2, standard error 2 / sqrt(5), t = 2.776445.
+        let e = Estimate::of(&[8.0, 9.0, 10.0, 10.0, 13.0]);
+        let half = 2.776445 * (3.5f64 / 5.0).sqrt();
+        let (low, high) = e.ci95.unwrap();
+        assert!((low - (10.0 - half)).abs() < 1e-5 && (high - (10.0 + half)).abs() < 1e-5, "{low} {high}");
+        assert_eq!((e.n, e.mean), (5, Some(10.0)));
+        assert_eq!(Estimate::of(&[3.0]), Estimate { n: 1, mean: Some(3.0), ci95: None });
+        assert_eq!(Estimate::of(&[]), Estimate::default());
+    }
+
+    fn flow(size_bytes: u64, finish_ps: Option<u64>) -> FlowRow {
+        FlowRow {
+            size_bytes,
+            size_wire_bytes: size_bytes + 40,
+            start_ps: 1_000_000_000,
+            finish_ps,
+            ideal_fct_ps: 1_000_000_000,
+            bottleneck_bps: 1_000_000_000,
+            drops: 1,
+            ..FlowRow::default()
+        }
+    }
+
+    #[test]
+    fn metrics_of_a_small_point() {
+        let flows = [
+            flow(1000, Some(2_000_000_000)),
+            flow(2000, Some(4_000_000_000)),
+            flow(9000, None),
+            FlowRow { deadline_ps: Some(3), ..flow(1, None) },
+        ];
+        let ports = [
+            PortRow { drops: 5, busy_ps: 1_000_000_000, max_queue_bytes: 10, ..PortRow::default() },
+            PortRow { drops: 2, busy_ps: 3_000_000_000, max_queue_bytes: 70, ..PortRow::default() },
+        ];
+        let counters = Counters { events: 100, end_ps: 4_000_000_000, ..Counters::default() };
+        let point = Point::new(&flows, &ports, &counters, 2.0);
+        let get = |name: &str| point.metrics().into_iter().find(|(m, _)| m.name == name).unwrap().1;
+        assert_eq!((get("flows"), get("unfinished"), get("drops")), (Some(4.0), Some(2.0), Some(7.0)));
+        assert_eq!((get("mean_fct_s"), get("p50_fct_s"), get("max_fct_s")), (Some(2e-3), Some(1e-3), Some(3e-3)));
+        assert_eq!((get("mean_slowdown"), get("max_slowdown")), (Some(2.0), Some(3.0)));
+        assert_eq!(get("max_er"), Some(3e-3 / (2040.0 * 8.0 / 1e9)));
+        assert_eq!((get("mean_utilisation"), get("max_utilisation"), get("max_queue_bytes")), (Some(0.5), Some(0.75), Some(70.0)));
+        assert_eq!((get("deadlines_met"), get("goodput_bps"), get("realised_load")), (Some(0.0), Some(3000.0 * 8.0 / 4e-3), None));
+        assert_eq!((get("events_per_s"), get("wall_s")), (Some(50.0), Some(2.0)));
+    }
+
+    #[test]
+    fn a_point_without_finished_flows_has_no_times() {
+        let counters = Counters::default();
+        let point = Point::new(&[], &[], &counters, 0.0);
+        for (metric, value) in point.metrics() {
+            let counts = ["flows", "unfinished", "end_s", "events", "hops", "wall_s"].contains(&metric.name);
+            let sums = ["drops", "marks", "tx_packets", "retx_packets", "timeouts", "fast_retransmits", "reordered"]
+                .contains(&metric.name);
+            assert_eq!(value.is_some(), counts || sums, "{}: {value:?}", metric.name);
+        }
+    }
+}
