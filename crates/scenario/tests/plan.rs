@@ -254,7 +254,7 @@ fn realised_load_is_near_the_nominal_one() {
 fn the_hash_covers_all_that_matters_and_files_too() {
     let dir = tempfile::tempdir().unwrap();
     let write = |size: u32| std::fs::write(dir.path().join("f.csv"), format!("src,dst,size_bytes,start\n0,1,{size},0s\n")).unwrap();
-    let text = "name='x'\n[topology]\nkind='star'\n[workload.t]\nkind='table'\nfile='f.csv'\n[[system]]\ntransport='newreno'\n";
+    let text = "name='x'\n[topology]\nkind='star'\n[workload.t]\nkind='table'\npath='f.csv'\n[[system]]\ntransport='newreno'\n";
     let hash = |text: &str, options: &Options| scenario::load(text, "x.toml", dir.path(), options).unwrap().points[0].config_hash();
     write(100);
     let first = hash(text, &Options::default());

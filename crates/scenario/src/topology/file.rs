@@ -26,7 +26,7 @@ base::params! {
     /// Parameters of a network from a file.
     pub struct Params {
         /// CSV with the columns `a`, `b`, `rate`, `delay`; relative to the scenario.
-        file: String = "", "";
+        path: String = "", "";
         /// CSV with the columns `name`, `kind` (`host` or `switch`) and, if wanted, `tier`; `auto`: nodes with one cable are hosts.
         nodes: String = "auto", "what most edge lists mean";
     }
@@ -40,7 +40,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     }
 }
 
-const HINT: &str = "`file` is a CSV file with the columns `a,b,rate,delay`, like `h0,tor0,10Gbps,1us`; \
+const HINT: &str = "`path` is a CSV file with the columns `a,b,rate,delay`, like `h0,tor0,10Gbps,1us`; \
                     `nodes` one with the columns `name,kind[,tier]`";
 
 /// The network.
@@ -59,7 +59,7 @@ struct Edges {
 impl File {
     /// With these parameters. A file that [`check`] refuses makes an empty network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        let files = [&params.file, &params.nodes].into_iter().filter(|p| *p != "auto").cloned().collect();
+        let files = [&params.path, &params.nodes].into_iter().filter(|p| *p != "auto").cloned().collect();
         File { files, net: read(params, env).unwrap_or_default() }
     }
 }
@@ -118,7 +118,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, Fault> {
             declared.push(Declared { host, tier });
         }
     }
-    let cables = read_cables(params, env, &mut names, &mut index).map_err(|message| ("file", message))?;
+    let cables = read_cables(params, env, &mut names, &mut index).map_err(|message| ("path", message))?;
     let mut degree = vec![0; names.len()];
     for (a, b, _, _) in &cables {
         degree[*a] += 1;
@@ -148,9 +148,9 @@ fn read_cables(
     index: &mut BTreeMap<String, usize>,
 ) -> Result<Vec<(usize, usize, Rate, Dur)>, String> {
     let known_only = !names.is_empty();
-    let text = env.files.text(&params.file)?;
+    let text = env.files.text(&params.path)?;
     let mut cables = Vec::new();
-    for row in rows(&params.file, &text, &["a", "b", "rate", "delay"], &[])? {
+    for row in rows(&params.path, &text, &["a", "b", "rate", "delay"], &[])? {
         let row = row?;
         let mut end = |column: &'static str| -> Result<usize, String> {
             let name = row.get(column)?;
@@ -182,7 +182,7 @@ fn read_cables(
         cables.push((a, b, rate, delay));
     }
     if cables.is_empty() {
-        return Err(format!("`{}` has no cables", params.file));
+        return Err(format!("`{}` has no cables", params.path));
     }
     Ok(cables)
 }
@@ -217,7 +217,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("cables.csv"), cables).unwrap();
         std::fs::write(dir.path().join("nodes.csv"), nodes.unwrap_or("")).unwrap();
-        let params = Params { file: "cables.csv".into(), nodes: nodes.map_or("auto", |_| "nodes.csv").into() };
+        let params = Params { path: "cables.csv".into(), nodes: nodes.map_or("auto", |_| "nodes.csv").into() };
         let files = Files::new(dir.path());
         let env = Env { files: &files };
         if let Some(problem) = check(&params, &env).pop() {

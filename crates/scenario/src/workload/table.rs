@@ -26,7 +26,7 @@ base::params! {
     /// Parameters of a table of flows.
     pub struct Params {
         /// CSV file with the columns `src`, `dst`, `size_bytes`, `start` and, if wanted, `deadline`, `group`; relative to the scenario.
-        file: String = "", "";
+        path: String = "", "";
         /// What sizes count: application bytes, or bytes on the wire.
         size_unit: Unit = "payload", "application view";
     }
@@ -37,18 +37,18 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let hint = "the file has the columns `src,dst,size_bytes,start[,deadline,group]`, like `h0,h3,1500000,10us`";
     match read(params, env) {
         Ok(flows) if flows.is_empty() => {
-            vec![Problem { key: "file", message: format!("`{}` has no flows", params.file), hint: hint.to_owned() }]
+            vec![Problem { key: "path", message: format!("`{}` has no flows", params.path), hint: hint.to_owned() }]
         }
         Ok(_) => Vec::new(),
-        Err(message) => vec![Problem { key: "file", message, hint: hint.to_owned() }],
+        Err(message) => vec![Problem { key: "path", message, hint: hint.to_owned() }],
     }
 }
 
 fn read(params: &Params, env: &Env<'_>) -> Result<Vec<Draft>, String> {
-    let text = env.files.text(&params.file)?;
+    let text = env.files.text(&params.path)?;
     let all = (0..env.net.hosts().len() as u32).map(HostId);
     let hosts: BTreeMap<&str, HostId> = all.map(|h| (super::hosts::name_of(env.net, h), h)).collect();
-    let table = rows(&params.file, &text, &["src", "dst", "size_bytes", "start"], &["deadline", "group"])?;
+    let table = rows(&params.path, &text, &["src", "dst", "size_bytes", "start"], &["deadline", "group"])?;
     table.map(|row| flow(&row?, &hosts, params, env)).collect()
 }
 
@@ -90,7 +90,7 @@ pub struct Table {
 impl Table {
     /// With these parameters.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        let flows = env.files.text(&params.file).map_or(0, |text| text.lines().count() as u64);
+        let flows = env.files.text(&params.path).map_or(0, |text| text.lines().count() as u64);
         Table { params: params.clone(), flows }
     }
 }
@@ -106,7 +106,7 @@ impl Workload for Table {
         Vec::new()
     }
     fn files(&self) -> Vec<String> {
-        vec![self.params.file.clone()]
+        vec![self.params.path.clone()]
     }
     fn reference(&self, _env: &Env<'_>) -> Option<(Rate, Time)> {
         None
@@ -123,8 +123,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("flows.csv"), text).unwrap();
         let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
-        bench.read("table", &[("file", "flows.csv")])?;
-        Ok(bench.draw("table", &[("file", "flows.csv")], 1))
+        bench.read("table", &[("path", "flows.csv")])?;
+        Ok(bench.draw("table", &[("path", "flows.csv")], 1))
     }
 
     #[test]
