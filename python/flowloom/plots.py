@@ -79,7 +79,7 @@ class Curve:
 def curves(results: Results, metric: str, x: str | None, at: At = None) -> tuple[str, list[Curve]]:
     """The metric's unit, and one curve per system and per value of the swept keys other than `x`."""
     chosen = {(run.system, tuple(run.keys.values())) for run in results.select(at)}
-    unit, found = "", dict[str, dict[Value, tables.Row]]()
+    unit, found = "", dict[tuple[int, str], dict[Value, tables.Row]]()
     for place, row in tables.places(results).items():
         if place not in chosen or metric not in row:
             continue
@@ -90,9 +90,9 @@ def curves(results: Results, metric: str, x: str | None, at: At = None) -> tuple
         ]
         here = place[1][results.keys.index(x)] if x else None
         unit = row[metric].unit
-        found.setdefault(", ".join([place[0], *rest]), {})[here] = row[metric]
+        found.setdefault((results.systems.index(place[0]), ", ".join([place[0], *rest])), {})[here] = row[metric]
     drawn = []
-    for label, points in found.items():
+    for (_, label), points in sorted(found.items(), key=lambda item: item[0][0]):
         order = sorted(points, key=lambda v: (words.literals([v])[0] or [0.0], str(v)))
         rows = [points[value] for value in order]
         drawn.append(
@@ -104,8 +104,7 @@ def curves(results: Results, metric: str, x: str | None, at: At = None) -> tuple
                 array(row.mean if row.high is None else row.high for row in rows),
             )
         )
-    order_of = {name: i for i, name in enumerate(results.systems)}
-    return unit, sorted(drawn, key=lambda curve: order_of[curve.label.split(", ")[0]])
+    return unit, drawn
 
 
 def array(values: Iterable[float | None]) -> Array:
@@ -273,7 +272,10 @@ def distribution(results: Results, name: str, factor: float, quantity: str, unit
 @kind("flows")
 def fct_cdf(results: Results, at: At = None) -> Figure:
     """Distribution of flow completion times, with the tail on logarithmic axes; all seeds together."""
-    return distribution(results, "fct_ps", 1e-9, "FCT", "ms", at)
+    first = results.select(at)[:1]
+    sample = values(results, first, "fct_ps")
+    factor, unit = words.scale("s", [float(np.median(sample)) * 1e-12] if len(sample) else [])
+    return distribution(results, "fct_ps", 1e-12 / factor, "FCT", unit, at)
 
 
 @kind("flows")
@@ -301,7 +303,7 @@ def fct_size(results: Results, at: At = None, bins: int = 12) -> Figure:
             which = np.digitize(size, edges) - 1
             here = [b for b in range(max(len(edges) - 1, 1)) if (which == b).any()]
             middle = array(np.exp(np.log(size[which == b]).mean()) / 1e3 for b in here)
-            for share, fill, suffix in ((0.5, None, "median"), (0.99, "white", "p99")):
+            for share, fill, suffix in ((0.5, None, "median"), (0.99, "none", "p99")):
                 y = array(np.quantile(fct[which == b], share, method="inverted_cdf") for b in here)
                 look = style.line(i) | {"markerfacecolor": fill or style.line(i)["color"], "linewidth": 0.9 if fill else 1.6}
                 ax.plot(middle, y, **look, label=f"{label}, {suffix}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import fake
 import numpy as np
 import pytest
 from flowloom import plots, style
@@ -68,6 +69,12 @@ def test_without_a_sweep_systems_stand_below_each_other(traced: Results) -> None
     ax = plots.draw(traced, "metrics", metrics=["max_er"]).axes[0]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["MERP", "pFabric"]
     assert ax.get_xlabel() == "maximum expansion ratio"
+
+
+def test_labels_may_hold_commas(tmp_path: Path) -> None:
+    folder = fake.write(tmp_path, ("TCP, 5 ms", "TCP, 1 s"), (0.2, 0.4), (1, 2))
+    (ax,) = plots.draw(Results(fake.Results(str(folder))), "metrics", metrics=["mean_fct_s"]).axes
+    assert ax.get_legend_handles_labels()[1] == ["TCP, 5 ms", "TCP, 1 s"]
 
 
 def test_curves_differ_by_more_than_colour() -> None:

@@ -491,18 +491,6 @@ mod tests {
     }
 
     #[test]
-    fn auto_is_in_every_range() {
-        let mut given = Given::default();
-        given.0.insert("size", Raw::Str("2MB".into()));
-        given.0.insert("cwnd", Raw::Str("auto".into()));
-        assert_eq!(Example::read(&mut given).cwnd, Auto::Auto);
-        assert!(given.1.is_empty(), "{:?}", given.1);
-        given.0.insert("cwnd", Raw::Int(10));
-        Example::read(&mut given);
-        assert!(given.1.concat().contains("goes from 1 to 9"), "{:?}", given.1);
-    }
-
-    #[test]
     fn all_problems_are_collected() {
         let mut given = Given::default();
         given.0.insert("min_rto", Raw::Int(5));

@@ -116,8 +116,13 @@ fn whole(mantissa: u128, decimals: u32, scale: u128) -> Result<u64, String> {
     u64::try_from(product / divisor).map_err(|_| "is too large".to_owned())
 }
 
+fn refuse_negative(text: &str) -> Result<(), String> {
+    if text.trim().starts_with('-') { Err("is negative".to_owned()) } else { Ok(()) }
+}
+
 fn with_unit(text: &str, units: &[(&str, u128)], example: &str) -> Result<u64, String> {
     let names = || units.iter().map(|u| format!("`{}`", u.0)).collect::<Vec<_>>().join(", ");
+    refuse_negative(text)?;
     let (mantissa, decimals, unit) = split(text.trim()).ok_or_else(|| format!("is not a number with a unit, like `{example}`"))?;
     if unit.is_empty() {
         return Err(format!("has no unit: write one of {}, like `{example}`", names()));
@@ -181,6 +186,7 @@ pub fn parse_limit(text: &str) -> Result<Limit, String> {
 
 /// Reads a fraction written as a decimal, to nine places.
 pub fn parse_fraction(text: &str) -> Result<Fraction, String> {
+    refuse_negative(text)?;
     match split(text.trim()) {
         Some((mantissa, decimals, "")) => whole(mantissa, decimals, 1_000_000_000).map(Fraction),
         _ => Err("is not a number, like `0.8`".to_owned()),
@@ -277,6 +283,7 @@ mod tests {
         for bad in ["", "us", "1.", "1..2us", "-1us", "1 parsec", "5", "nan", "1e3us", "0.5ps"] {
             assert!(parse_dur(bad).is_err(), "{bad}");
         }
+        assert_eq!(parse_fraction("-0.5"), Err("is negative".to_owned()));
         assert!(parse_rate("10GB").unwrap_err().contains("`Gbps`"));
         assert!(parse_limit("100").unwrap_err().contains("`100pkt`"));
         assert!(parse_bytes("99999999999TB").unwrap_err().contains("too large"));

@@ -1,16 +1,18 @@
 //! Rules between sections: what parts need of each other, and what only the network can tell.
 
-use crate::diag::Item;
+use crate::diag::{At, Item};
 use crate::merge::PARTS;
 use crate::part::{Part, listed};
-use crate::read::{Built, Draft, MAX_POINTS, Reading, Section, Variant, limit_of};
+use crate::read::{Built, Draft, MAX_POINTS, Reading, Section, Variant};
 use crate::spec::System;
 use crate::topology::Size;
 use crate::tree::Table;
 use crate::workload::size::Packets;
 use crate::workload::{self, Workload};
+use base::params::Param;
 use base::registry::Needs;
-use base::{Limit, LinkId, Rate, Time};
+use base::{HostId, LinkId, NodeId, Rate, Time};
+use fabric::agent::merp::theta_problem;
 use fabric::net::{HOST_TIER, Net};
 
 /// Memory that a run may need by our estimate: 16 GB.
@@ -105,14 +107,10 @@ fn memory(draft: &Draft, reading: &Reading<'_>, found: &mut Vec<Item>) {
 fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Variant<System>, found: &mut Vec<Item>) {
     let empty = Table::default();
     let system = &variant.value;
-    let path = format!("system.{}", section.name);
-    let whole = Part { table: &variant.table, at: section.at, path: &path };
-    let names: Vec<String> = PARTS.iter().map(|p| whole.name_of(p)).collect();
-    let sub = |i: usize| match whole.table.get(PARTS[i]) {
-        Some(e) => Part { table: e.node.table().unwrap_or(&empty), at: e.key_at, path: &names[i] },
-        None => Part { table: &empty, at: whole.at, path: &names[i] },
-    };
-    needs(system, built, &sub, found);
+    let parts = Parts::new(section, variant);
+    let sub = |i: usize| parts.part(i);
+    let whole = Part { table: &variant.table, at: section.at, path: &parts.path };
+    reverse_path(system, built, &parts, found);
 
     let net = &built.net;
     let nic_rate = net.hosts().iter().map(|h| net.link(LinkId(net.out_base(*h))).rate).max().unwrap_or(Rate(1));
@@ -122,7 +120,7 @@ fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Var
         mtu_bytes,
         header_bytes: draft.head.header.0 as u16,
         max_rtt: built.max_rtt,
-        queue_limit: limit_of(&system.qdisc),
+        queue_limit: system.qdisc.limit(&fabric::qdisc::Env { rate: nic_rate, mtu_bytes, host_port: false }),
     };
     found.extend(sub(0).problems(system.transport.check(&transport)));
     found.extend(sub(2).problems(system.router.check(&fabric::router::Env { nodes: net.nodes().len() as u32 })));
@@ -141,10 +139,7 @@ fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Var
             found.extend(sub(3).problems(agent.check(&env)));
         }
     }
-    for (part, qdisc) in [(sub(1), &system.qdisc), (nic, &system.nic.qdisc)] {
-        small_buffer(part, limit_of(qdisc), mtu_bytes, found);
-    }
-    merp(system, nic_rate, &sub, found);
+    merp_threshold(system, nic_rate, &parts, found);
 }
 
 /// One link for each pair of rate and side: what a part may find wrong depends on no more.
@@ -154,74 +149,112 @@ fn kinds_of_ports(net: &Net) -> Vec<LinkId> {
     (0..net.links().len() as u32).map(LinkId).filter(|l| seen.insert(key(l))).collect()
 }
 
-/// A queue that cannot hold a packet.
-fn small_buffer(part: Part<'_>, limit: Limit, mtu: u16, found: &mut Vec<Item>) {
-    let holds = match limit {
-        Limit::Packets(n) => n >= 1,
-        Limit::Bytes(n) => n >= u64::from(mtu),
-        Limit::Unlimited => true,
-    };
-    if !holds {
-        let message = format!("`{limit}` holds no packet of {mtu} bytes");
-        let hint = "limits count waiting packets, without the one in transmission: write `100pkt`, `150KB` or `unlimited`";
-        found.push(part.problem("limit", message, "smaller than a packet", hint));
+/// Whether a switch anywhere has a choice.
+fn several_paths(built: &Built) -> bool {
+    let hosts = || (0..built.net.hosts().len() as u32).map(HostId);
+    let switches = || (0..built.net.nodes().len() as u32).map(NodeId).filter(|n| built.net.host(*n).is_none());
+    hosts().any(|dst| switches().any(|node| built.routes.candidates(node, dst).len() > 1))
+}
+
+/// The parts of a system in one variant, as messages place and name them.
+struct Parts<'a> {
+    path: String,
+    names: Vec<String>,
+    at: At,
+    table: &'a Table,
+    empty: Table,
+}
+
+impl<'a> Parts<'a> {
+    fn new(section: &'a Section<System>, variant: &'a Variant<System>) -> Parts<'a> {
+        let path = format!("system.{}", section.name);
+        let names = PARTS.iter().map(|p| format!("{path}.{p}")).collect();
+        Parts { path, names, at: section.at, table: &variant.table, empty: Table::default() }
     }
+    /// The part at a place of [`PARTS`].
+    fn part(&self, i: usize) -> Part<'_> {
+        match self.table.get(PARTS[i]) {
+            Some(e) => Part { table: e.node.table().unwrap_or(&self.empty), at: e.key_at, path: &self.names[i] },
+            None => Part { table: &self.empty, at: self.at, path: &self.names[i] },
+        }
+    }
+}
+
+/// Rules that need no network.
+pub(crate) fn within_systems(systems: &[Section<System>], found: &mut Vec<Item>) {
+    for section in systems {
+        for variant in &section.variants {
+            let parts = Parts::new(section, variant);
+            needs(&variant.value, &parts, found);
+            merp_echo(&variant.value, &parts, found);
+        }
+    }
+}
+
+/// (place in [`PARTS`], name, what it needs) of every part of a system.
+fn needs_of(system: &System) -> Vec<(usize, &'static str, Needs)> {
+    let mut all = vec![
+        (0, system.transport.name(), system.transport.meta().needs),
+        (1, system.qdisc.name(), system.qdisc.meta().needs),
+        (2, system.router.name(), system.router.meta().needs),
+    ];
+    all.extend(system.agent.as_ref().map(|a| (3, a.name(), a.meta().needs)));
+    all
 }
 
 /// What each part needs of the others.
-fn needs<'a>(system: &System, built: &Built, sub: &impl Fn(usize) -> Part<'a>, found: &mut Vec<Item>) {
-    let has = |names: &[&str], name: Option<&str>| names.is_empty() || name.is_some_and(|n| names.contains(&n));
+fn needs(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
     let agent = system.agent.as_ref().map(fabric::agent::AnyParams::name);
-    let metas = [
-        (0, system.transport.name(), Some(system.transport.meta())),
-        (1, system.qdisc.name(), Some(system.qdisc.meta())),
-        (2, system.router.name(), Some(system.router.meta())),
-        (3, agent.unwrap_or(""), system.agent.as_ref().map(fabric::agent::AnyParams::meta)),
-    ];
-    for (i, name, meta) in metas {
-        let Some(Needs { transport, qdisc, agent: agents, reverse_path }) = meta.map(|m| m.needs) else { continue };
-        let part = sub(i);
-        let at = part.at_of("kind");
-        let mut unmet = |key: &str, noun: &str, names: &[&str], present: Option<&str>| {
-            let present = present.map_or(String::from("none"), |p| format!("`{p}`"));
-            let message = format!("`{name}` needs the {noun} {}, this system has {present}", listed(names.iter().copied()));
-            let example = names.first().copied().unwrap_or("");
-            let hint = format!("write `{key} = {{ kind = \"{example}\" }}` in this [[system]]");
-            found.push(Item::new(at, message, format!("needs {key} `{example}`"), hint));
-        };
-        if !has(transport, Some(system.transport.name())) {
-            unmet("transport", "transport", transport, Some(system.transport.name()));
-        }
-        if !has(qdisc, Some(system.qdisc.name())) {
-            unmet("qdisc", "queue discipline", qdisc, Some(system.qdisc.name()));
-        }
-        if !has(agents, agent) {
-            unmet("agent", "agent", agents, agent);
-        }
-        if reverse_path && built.several_paths && system.router.name() == "ecmp" {
-            let message = format!("`{name}` needs ACKs on the reverse of the data path, `ecmp` hashes both directions apart");
-            let hint = "take a network with one path between any two hosts, or another router";
-            found.push(Item::new(at, message, "several paths here", hint));
+    for (i, name, needs) in needs_of(system) {
+        let at = parts.part(i).at_of("kind");
+        let present = [
+            ("transport", "transport", needs.transport, Some(system.transport.name())),
+            ("qdisc", "queue discipline", needs.qdisc, Some(system.qdisc.name())),
+            ("agent", "agent", needs.agent, agent),
+        ];
+        for (key, noun, wanted, has) in present {
+            let Some(first) = wanted.first() else { continue };
+            if has.is_some_and(|h| wanted.contains(&h)) {
+                continue;
+            }
+            let has = has.map_or(String::from("none"), |h| format!("`{h}`"));
+            let message = format!("`{name}` needs the {noun} {}, this system has {has}", listed(wanted.iter().copied()));
+            let hint = format!("write `{key} = {{ kind = \"{first}\" }}` in this [[system]]");
+            found.push(Item::new(at, message, format!("needs {key} `{first}`"), hint));
         }
     }
 }
 
-/// MERP's thresholds (section 4.4) and the two ends of its echo.
-fn merp<'a>(system: &System, nic_rate: Rate, sub: &impl Fn(usize) -> Part<'a>, found: &mut Vec<Item>) {
+/// Parts whose ACKs must come back over the path of the data.
+fn reverse_path(system: &System, built: &Built, parts: &Parts<'_>, found: &mut Vec<Item>) {
+    for (i, name, needs) in needs_of(system) {
+        if needs.reverse_path && several_paths(built) {
+            let router = system.router.name();
+            let message = format!("`{name}` needs ACKs on the reverse of the data path, `{router}` may take another");
+            let hint = "take a network with one path between any two hosts, or another router";
+            found.push(Item::new(parts.part(i).at_of("kind"), message, "several paths here", hint));
+        }
+    }
+}
+
+/// MERP's threshold must lie below what ports grant (section 4.4).
+fn merp_threshold(system: &System, nic_rate: Rate, parts: &Parts<'_>, found: &mut Vec<Item>) {
+    use fabric::agent::AnyParams::Merp as Ports;
+    use proto::transport::AnyParams::Merp as Hosts;
+    if let (Hosts(hosts), Some(Ports(ports))) = (&system.transport, &system.agent) {
+        let problem = theta_problem(hosts.theta.on(nic_rate), ports.alpha, nic_rate);
+        found.extend(parts.part(0).problems(problem.into_iter().collect()));
+    }
+}
+
+/// MERP's hosts and ports must echo expected rates alike.
+fn merp_echo(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
     use fabric::agent::AnyParams::Merp as Ports;
     use proto::transport::AnyParams::Merp as Hosts;
     let (Hosts(hosts), Some(Ports(ports))) = (&system.transport, &system.agent) else { return };
-    let (theta, granted) = (hosts.theta.on(nic_rate), nic_rate.times(ports.alpha));
-    if theta >= granted {
-        let message = format!("`{}` is not below alpha * C, {granted} on links of {nic_rate}", hosts.theta);
-        let hint = "a flow sends data above `theta` and is granted alpha * C at most: write `theta = 0.8`";
-        found.push(sub(0).problem("theta", message, "no flow would ever send", hint));
-    }
     if hosts.esr_sync != ports.esr_sync {
-        let show =
-            |part: &[(&'static str, String)]| part.iter().find(|(k, _)| *k == "esr_sync").map_or(String::new(), |(_, v)| v.clone());
-        let (here, there) = (show(&system.transport.show()), show(&system.agent.as_ref().expect("matched above").show()));
+        let (here, there) = (hosts.esr_sync.show(), ports.esr_sync.show());
         let message = format!("hosts have `{here}`, ports have `{there}`");
-        found.push(sub(0).problem("esr_sync", message, "must be alike", format!("write `esr_sync = \"{there}\"` in both")));
+        found.push(parts.part(0).problem("esr_sync", message, "must be alike", format!("write `esr_sync = \"{there}\"` in both")));
     }
 }

@@ -1,6 +1,7 @@
 //! Everything wrong with a scenario, at once: file:line:col, the source line with a caret, what is allowed, a hint.
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceSpan};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -16,6 +17,9 @@ impl At {
     pub fn new(source: u32, range: Range<usize>) -> At {
         At { source, start: range.start, end: range.end }
     }
+    pub fn encloses(self, other: At) -> bool {
+        self.source == other.source && self.start <= other.start && other.end <= self.end
+    }
     pub fn range(self) -> Range<usize> {
         self.start..self.end
     }
@@ -30,11 +34,17 @@ pub(crate) struct Item {
     pub hint: String,
     /// It says that something is not there, which a broken line elsewhere may explain.
     pub about_absence: bool,
+    /// The dotted key that it is about, if it is about one.
+    pub key: Option<String>,
 }
 
 impl Item {
     pub fn new(at: At, message: impl Into<String>, label: impl Into<String>, hint: impl Into<String>) -> Item {
-        Item { at, message: message.into(), label: label.into(), hint: hint.into(), about_absence: false }
+        Item { at, message: message.into(), label: label.into(), hint: hint.into(), about_absence: false, key: None }
+    }
+    pub fn about(mut self, key: String) -> Item {
+        self.key = Some(key);
+        self
     }
     pub fn absent(mut self) -> Item {
         self.about_absence = true;
@@ -91,22 +101,27 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Sorts, drops repetitions and what a syntax error explains (anything on its line, and absences).
+    /// Sorts; drops repetitions, what an earlier problem with the same key explains, and what a syntax error explains (anything on
+    /// its line, and absences).
     pub(crate) fn new(sources: Sources, syntax: Vec<Item>, others: Vec<Item>) -> Diagnostics {
         let line_of = |at: At| (at.source, locate(&sources.0[at.source as usize].1, at.start).0);
         let broken: Vec<(u32, usize)> = syntax.iter().map(|i| line_of(i.at)).collect();
         let explained = |item: &Item| !broken.is_empty() && (item.about_absence || broken.contains(&line_of(item.at)));
         let mut items: Vec<Item> = others.into_iter().filter(|i| !explained(i)).collect();
         items.extend(syntax);
-        items.sort_by_key(|i| i.at);
-        let mut kept: Vec<Item> = Vec::new();
-        for item in items {
-            if !kept.iter().rev().take_while(|k| k.at.start == item.at.start).any(|k| k.at == item.at && k.message == item.message)
-            {
-                kept.push(item);
+        let mut places: BTreeMap<Option<String>, Vec<(At, String)>> = BTreeMap::new();
+        items.retain(|item| {
+            let before = places.entry(item.key.clone()).or_default();
+            let same = |(at, message): &(At, String)| *at == item.at && *message == item.message;
+            let explains = |(at, _): &(At, String)| item.about_absence || item.at.encloses(*at);
+            let repeated = before.iter().any(same) || (item.key.is_some() && before.iter().any(explains));
+            if !repeated {
+                before.push((item.at, item.message.clone()));
             }
-        }
-        let items = kept.into_iter().map(|item| {
+            !repeated
+        });
+        items.sort_by_key(|i| i.at);
+        let items = items.into_iter().map(|item| {
             let (file, text) = &sources.0[item.at.source as usize];
             let (line, col) = locate(text, item.at.start);
             let Item { at, message, label, hint, .. } = item;
@@ -138,7 +153,9 @@ impl Diagnostics {
         let mut out = String::new();
         for item in &self.items {
             let (name, text) = &self.sources.0[item.source];
-            let report = Report { item, source: NamedSource::new(name, text.clone()) };
+            // An empty file has no line to draw.
+            let text = if text.is_empty() { " " } else { text };
+            let report = Report { item, source: NamedSource::new(name, text.to_owned()) };
             let mut drawn = String::new();
             let whole = handler.render_report(&mut drawn, &report).is_ok();
             // Should drawing ever fail, the words still come out.

@@ -28,7 +28,6 @@ mod diag;
 mod files;
 mod merge;
 mod part;
-pub mod paths;
 mod plan;
 mod read;
 mod resolved;
@@ -41,4 +40,10 @@ pub mod workload;
 pub use diag::{Diagnostic, Diagnostics, Style};
 pub use files::Files;
 pub use plan::load;
+/// The keys of tables without a kind, for `explain`: the scenario itself, `[sample]`, a system's `nic`.
+pub const TABLES: [(&str, &[base::params::Field]); 3] = {
+    use base::params::Params;
+    [("", read::Head::FIELDS), ("sample", read::SampleParams::FIELDS), ("system.nic", read::NicParams::FIELDS)]
+};
+
 pub use spec::{Nic, Options, Plan, Point, RunSpec, Sample, System};

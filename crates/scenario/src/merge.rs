@@ -73,34 +73,138 @@ fn lay(base: &mut Node, over: Node) {
     }
 }
 
-/// Lays the profile `name` upon the file. `at` is where the name comes from.
-pub(crate) fn apply_profile(root: &mut Table, profiles: Option<&Node>, name: &str, at: At, problems: &mut Vec<Item>) {
-    let Some(table) = profiles.and_then(Node::table) else {
-        problems.push(Item::new(at, format!("there is no profile `{name}`"), "the file has none", "write a table [profile.smoke]"));
-        return;
-    };
-    let Some(entry) = table.get(name) else {
-        let names = || table.entries.iter().map(|e| e.key.as_str());
-        let label = nearest(name, names()).map_or("unknown".to_owned(), |n| format!("did you mean `{n}`?"));
-        let hint = format!("the file has the profiles {}", listed(names()));
-        problems.push(Item::new(at, format!("there is no profile `{name}`"), label, hint));
-        return;
-    };
-    let Some(profile) = entry.node.table() else {
-        let hint = "write a table [profile.smoke] with the keys to change";
-        problems.push(Item::new(entry.node.at, format!("profile `{name}` is not a table"), "must be a table", hint));
-        return;
-    };
-    for entry in &profile.entries {
-        let mut node = entry.node.clone();
-        node.set_origin(Origin::Profile);
-        if entry.key == "system" {
-            over_systems(root, &node, problems);
-        } else {
-            spell_out_like(&entry.key, &mut node);
-            lay_at(root, &entry.key, entry.key_at, node);
+/// A file with what was laid over it.
+pub(crate) struct Layers {
+    pub root: Table,
+    pub problems: Vec<Item>,
+    /// The labels of the systems as the file has them, by which profiles and settings call them.
+    labels: Vec<String>,
+}
+
+impl Layers {
+    /// The file alone, spelled out.
+    pub fn new(root: Table) -> Layers {
+        let nodes = match root.get("system").map(|e| &e.node.value) {
+            Some(Value::List(nodes)) => nodes.as_slice(),
+            _ => &[],
+        };
+        let labels = nodes.iter().map(|n| n.table().and_then(label_of).unwrap_or_default().to_owned()).collect();
+        Layers { root, problems: Vec::new(), labels }
+    }
+
+    fn report(&mut self, at: At, message: impl Into<String>, label: &str, hint: impl Into<String>) {
+        self.problems.push(Item::new(at, message, label, hint));
+    }
+
+    /// Lays the profile `name` upon the file. `at` is where the name comes from.
+    pub fn profile(&mut self, profiles: Option<&Node>, name: &str, at: At) {
+        let Some(table) = profiles.and_then(Node::table) else {
+            return self.report(at, format!("there is no profile `{name}`"), "the file has none", "write a table [profile.smoke]");
+        };
+        let Some(entry) = table.get(name) else {
+            let names: Vec<&str> = table.entries.iter().map(|e| e.key.as_str()).collect();
+            return self.problems.push(unknown(at, "profile", name, &names));
+        };
+        let Some(profile) = entry.node.table() else {
+            let hint = "write a table [profile.smoke] with the keys to change";
+            return self.report(entry.node.at, format!("profile `{name}` is not a table"), "must be a table", hint);
+        };
+        for entry in &profile.entries {
+            let mut node = entry.node.clone();
+            node.set_origin(Origin::Profile);
+            if entry.key == "system" {
+                self.over_systems(&node);
+            } else {
+                spell_out_like(&entry.key, &mut node);
+                lay_at(&mut self.root, &entry.key, entry.key_at, node);
+            }
+        }
+        spell_out(&mut self.root);
+    }
+
+    /// `system.<label>.<key>`: changes the system with that label.
+    fn over_systems(&mut self, over: &Node) {
+        let Some(by_label) = over.table() else {
+            let hint = "a profile changes systems by label: [profile.smoke.system.MERP.agent]";
+            return self.report(over.at, "a profile cannot list systems", "must be a table of labels", hint);
+        };
+        for entry in &by_label.entries {
+            let Some(system) = self.system(&entry.key, entry.key_at) else { continue };
+            let Some(changes) = entry.node.table() else {
+                let hint = "give the keys to change: `system.MERP.agent.alpha = 0.99`";
+                let message = format!("`system.{}` is not a table", entry.key);
+                self.report(entry.node.at, message, "must be a table", hint);
+                continue;
+            };
+            for change in &changes.entries {
+                let mut node = change.node.clone();
+                if PARTS.contains(&change.key.as_str()) {
+                    spell_out_part(&mut node);
+                }
+                lay_at(system, &change.key, change.key_at, node);
+            }
         }
     }
+
+    /// The system that the file labels so.
+    fn system(&mut self, label: &str, at: At) -> Option<&mut Table> {
+        let Some(index) = self.labels.iter().position(|l| l == label) else {
+            let names: Vec<&str> = self.labels.iter().map(String::as_str).filter(|l| !l.is_empty()).collect();
+            self.problems.push(unknown(at, "system", label, &names));
+            return None;
+        };
+        match &mut self.root.get_mut("system")?.node.value {
+            Value::List(nodes) => nodes.get_mut(index)?.table_mut(),
+            _ => None,
+        }
+    }
+
+    /// Applies `--set key=value`.
+    pub fn set(&mut self, key: &str, value: &str, sources: &mut Sources) {
+        let start = "--set ".len();
+        let source = sources.add("command line", format!("--set {key}={value}"));
+        let at = At::new(source, start..start + key.len());
+        let Some(path) = parse_key(key) else {
+            let hint = "write `--set workload.web.load=0.8`; names with dots or spaces stand in quotes";
+            return self.report(at, format!("`{key}` is not a dotted key"), "not a key", hint);
+        };
+        let node = parse_value(value, source, start + key.len() + 1);
+        match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["profile", ..] => {
+                self.report(at, "profiles cannot be set", "not here", "choose one with `--profile NAME`, or set its keys");
+            }
+            [top @ ("system" | "workload")] | [top @ "system", _] => {
+                let hint = format!("change one key of it, like `--set {top}.NAME.KEY=VALUE`");
+                self.report(at, format!("`{key}` cannot be set as a whole"), "too much at once", hint);
+            }
+            ["system", label, ..] => {
+                if let Some(system) = self.system(label, at) {
+                    put(system, &path[2..], at, node);
+                }
+            }
+            ["workload", name, rest @ ..] if !rest.is_empty() && *rest != ["kind"] && !self.has_workload(name) => {
+                let table = self.root.get("workload").and_then(|e| e.node.table());
+                let names: Vec<&str> = table.into_iter().flat_map(|t| t.entries.iter().map(|e| e.key.as_str())).collect();
+                self.problems.push(unknown(at, "workload", name, &names));
+            }
+            _ => put(&mut self.root, &path, at, node),
+        }
+        spell_out(&mut self.root);
+    }
+
+    fn has_workload(&self, name: &str) -> bool {
+        self.root.get("workload").and_then(|e| e.node.table()).is_none_or(|t| t.get(name).is_some())
+    }
+}
+
+/// A name that is not there.
+fn unknown(at: At, noun: &str, name: &str, names: &[&str]) -> Item {
+    let label = nearest(name, names.iter().copied()).map_or("unknown".to_owned(), |n| format!("did you mean `{n}`?"));
+    let hint = match names {
+        [] => format!("the file has no {noun}"),
+        _ => format!("the file has the {noun}s {}", listed(names.iter().copied())),
+    };
+    Item::new(at, format!("there is no {noun} `{name}`"), label, hint)
 }
 
 /// Bare names in what is laid over a part mean its kind.
@@ -121,80 +225,6 @@ fn lay_at(table: &mut Table, key: &str, key_at: At, node: Node) {
         Some(known) => lay(&mut known.node, node),
         None => table.put(key, key_at, node),
     }
-}
-
-/// `system.<label>.<key>`: changes the system with that label.
-fn over_systems(root: &mut Table, over: &Node, problems: &mut Vec<Item>) {
-    let Some(by_label) = over.table() else {
-        let hint = "a profile changes systems by label: [profile.smoke.system.MERP.agent]";
-        problems.push(Item::new(over.at, "a profile cannot list systems", "must be a table of labels", hint));
-        return;
-    };
-    for entry in &by_label.entries {
-        let Some(system) = find_system(root, &entry.key, entry.key_at, problems) else { continue };
-        let Some(changes) = entry.node.table() else {
-            let hint = "give the keys to change: `system.MERP.agent.alpha = 0.99`";
-            problems.push(Item::new(entry.node.at, format!("`system.{}` is not a table", entry.key), "must be a table", hint));
-            continue;
-        };
-        for change in &changes.entries {
-            let mut node = change.node.clone();
-            if PARTS.contains(&change.key.as_str()) {
-                spell_out_part(&mut node);
-            }
-            lay_at(system, &change.key, change.key_at, node);
-        }
-    }
-}
-
-fn find_system<'a>(root: &'a mut Table, label: &str, at: At, problems: &mut Vec<Item>) -> Option<&'a mut Table> {
-    let systems = match root.get_mut("system").map(|e| &mut e.node.value) {
-        Some(Value::List(nodes)) => nodes.as_mut_slice(),
-        _ => &mut [],
-    };
-    let labels: Vec<String> = systems.iter().filter_map(|n| label_of(n.table()?)).map(str::to_owned).collect();
-    if !labels.iter().any(|l| l == label) {
-        let names = || labels.iter().map(String::as_str);
-        let near = nearest(label, names()).map_or("unknown".to_owned(), |n| format!("did you mean `{n}`?"));
-        let hint = format!("the systems are {}", listed(names()));
-        problems.push(Item::new(at, format!("there is no system `{label}`"), near, hint));
-        return None;
-    }
-    systems.iter_mut().filter_map(Node::table_mut).find(|t| label_of(t) == Some(label))
-}
-
-/// Applies `--set key=value`.
-pub(crate) fn apply_set(root: &mut Table, key: &str, value: &str, sources: &mut Sources, problems: &mut Vec<Item>) {
-    let start = "--set ".len();
-    let source = sources.add("command line", format!("--set {key}={value}"));
-    let at = At::new(source, start..start + key.len());
-    let Some(path) = parse_key(key) else {
-        let hint = "write `--set workload.web.load=0.8`; names with dots or spaces stand in quotes";
-        problems.push(Item::new(at, format!("`{key}` is not a dotted key"), "not a key", hint));
-        return;
-    };
-    let node = parse_value(value, source, start + key.len() + 1);
-    let in_table = |table: &mut Table, path: &[String]| put(table, path, at, node.clone());
-    match path.as_slice() {
-        [top] if top == "system" || top == "workload" || top == "profile" => {
-            let hint = format!("change one key of it, like `--set {top}.NAME.KEY=VALUE`");
-            problems.push(Item::new(at, format!("`{top}` cannot be set as a whole"), "too much at once", hint));
-        }
-        [top, _] if top == "system" => {
-            let hint = "change one key of it, like `--set system.MERP.agent.alpha=0.99`";
-            problems.push(Item::new(at, "a system cannot be set as a whole", "too much at once", hint));
-        }
-        [top, label, rest @ ..] if top == "system" => {
-            if let Some(system) = find_system(root, label, at, problems) {
-                in_table(system, rest);
-            }
-        }
-        [top, ..] if top == "profile" => {
-            problems.push(Item::new(at, "profiles cannot be set", "not here", "choose one with `--profile NAME`, or set its keys"));
-        }
-        path => in_table(root, path),
-    }
-    spell_out(root);
 }
 
 /// Puts a value at a path, making tables on the way; bare names on the way become kinds.
@@ -259,29 +289,39 @@ mod tests {
     }
     const BASE: &str = "[topology]\nkind = \"star\"\nhosts = 4\n[[system]]\nlabel = \"A\"\ntransport = \"merp\"\n";
 
+    fn layers(text: &str) -> (Layers, Sources) {
+        let mut sources = Sources::default();
+        sources.add("file", text);
+        (Layers::new(tree(text)), sources)
+    }
+
     #[test]
     fn profiles_are_laid_key_by_key() {
         let mut root = tree(&format!("{BASE}[profile.p]\nend = 5\ntopology.hosts = 9\nsystem.A.transport.theta = 1\n"));
         let profiles = root.remove("profile").unwrap().node;
-        let mut problems = Vec::new();
-        apply_profile(&mut root, Some(&profiles), "p", At::new(0, 0..0), &mut problems);
-        assert!(problems.is_empty(), "{problems:?}");
-        assert_eq!(show(&root), "topology={kind=star hosts=9} system=[label=A transport={kind=merp theta=1}] end=5");
-        apply_profile(&mut root, Some(&profiles), "q", At::new(0, 0..0), &mut problems);
-        assert!(problems[0].hint.contains("`p`"));
+        let mut layers = Layers::new(root);
+        layers.profile(Some(&profiles), "p", At::new(0, 0..0));
+        assert!(layers.problems.is_empty(), "{:?}", layers.problems);
+        assert_eq!(show(&layers.root), "topology={kind=star hosts=9} system=[label=A transport={kind=merp theta=1}] end=5");
+        layers.profile(Some(&profiles), "q", At::new(0, 0..0));
+        assert!(layers.problems[0].hint.contains("`p`"));
     }
 
     #[test]
     fn another_kind_replaces_the_table() {
-        let mut root = tree(BASE);
-        let mut sources = Sources::default();
-        let mut problems = Vec::new();
-        apply_set(&mut root, "topology.kind", "dumbbell", &mut sources, &mut problems);
-        apply_set(&mut root, "topology.left", "3", &mut sources, &mut problems);
-        apply_set(&mut root, "system.A.qdisc.limit", "50pkt", &mut sources, &mut problems);
-        apply_set(&mut root, "system.A.transport", "newreno", &mut sources, &mut problems);
-        assert!(problems.is_empty(), "{problems:?}");
-        assert_eq!(show(&root), "topology={kind=dumbbell left=3} system=[label=A transport={kind=newreno} qdisc={limit=50pkt}]");
+        let (mut layers, mut sources) = layers(BASE);
+        let settings = [
+            ("topology.left", "3"),
+            ("topology.kind", "dumbbell"),
+            ("system.A.qdisc.limit", "50pkt"),
+            ("system.A.transport", "newreno"),
+            ("system.A.label", "B"),
+            ("system.A.transport.min_rto", "1ms"),
+        ];
+        settings.iter().for_each(|(key, value)| layers.set(key, value, &mut sources));
+        assert!(layers.problems.is_empty(), "{:?}", layers.problems);
+        let system = "label=B transport={kind=newreno min_rto=1ms} qdisc={limit=50pkt}";
+        assert_eq!(show(&layers.root), format!("topology={{left=3 kind=dumbbell}} system=[{system}]"));
     }
 
     #[test]
@@ -292,11 +332,10 @@ mod tests {
             ("workload", "as a whole"),
             ("system.A", "as a whole"),
         ] {
-            let (mut root, mut sources, mut problems) = (tree(BASE), Sources::default(), Vec::new());
-            sources.add("file", "");
-            apply_set(&mut root, key, "1", &mut sources, &mut problems);
-            assert!(problems[0].message.contains(why), "{problems:?}");
-            assert_eq!((problems[0].at.source, problems[0].at.start), (1, 6));
+            let (mut layers, mut sources) = layers(BASE);
+            layers.set(key, "1", &mut sources);
+            assert!(layers.problems[0].message.contains(why), "{:?}", layers.problems);
+            assert_eq!((layers.problems[0].at.source, layers.problems[0].at.start), (1, 6));
         }
     }
 }

@@ -25,11 +25,13 @@ impl<'a> Part<'a> {
     }
     /// A problem with the value of a key.
     pub fn problem(&self, key: &str, message: impl std::fmt::Display, label: impl Into<String>, hint: impl Into<String>) -> Item {
-        Item::new(self.at_of(key), format!("`{}`: {message}", self.name_of(key)), label, hint)
+        let name = self.name_of(key);
+        Item::new(self.at_of(key), format!("`{name}`: {message}"), label, hint).about(name)
     }
     /// Problems that an entry found against the network.
     pub fn problems(&self, found: Vec<Problem>) -> impl Iterator<Item = Item> {
-        found.into_iter().map(|p| self.problem(p.key, p.message, format!("`{}`", p.key), p.hint))
+        let label = |key| if self.table.get(key).is_some() { "here".to_owned() } else { format!("`{key}` by default") };
+        found.into_iter().map(move |p| self.problem(p.key, p.message, label(p.key), p.hint))
     }
     /// Reports every key that is neither a parameter nor among `others`.
     pub fn refuse_unknown(&self, fields: &[Field], others: &[&str], out: &mut Vec<Item>) {
@@ -75,7 +77,7 @@ impl Reader for PartReader<'_> {
                 let message = format!("`{}` is missing", self.part.name_of(key));
                 let about = field.map_or("", |f| f.about.trim());
                 let item = Item::new(self.part.at, message, format!("needs `{key}`"), format!("add `{key}`: {expects}. {about}"));
-                self.problems.push(item.absent());
+                self.problems.push(item.absent().about(self.part.name_of(key)));
             }
         }
     }

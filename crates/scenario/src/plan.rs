@@ -2,7 +2,7 @@
 
 use crate::diag::{At, Diagnostics, Item, Sources};
 use crate::files::Files;
-use crate::merge::{apply_profile, apply_set, spell_out};
+use crate::merge::{Layers, spell_out};
 use crate::read::{Draft, Reading, is_plain_name};
 use crate::resolved::{Voice, of_plan};
 use crate::spec::{Options, Plan, Point, RunSpec, System};
@@ -25,15 +25,15 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     spell_out(&mut base);
     let profiles = base.remove("profile").map(|e| e.node);
 
-    let mut early = Vec::new();
-    let mut root = base.clone();
+    let mut layers = Layers::new(base.clone());
     if let Some(name) = &options.profile {
         let at = At::new(sources.add("command line", format!("--profile {name}")), 10..10 + name.len());
-        apply_profile(&mut root, profiles.as_ref(), name, at, &mut early);
+        layers.profile(profiles.as_ref(), name, at);
     }
     for (key, value) in &options.set {
-        apply_set(&mut root, key, value, &mut sources, &mut early);
+        layers.set(key, value, &mut sources);
     }
+    let Layers { root, problems: mut early, .. } = layers;
     let seeds = options.seeds.as_ref().map(|seeds| check_seeds(seeds, &mut sources, &mut early));
     let mut reading = Reading { files: &files, problems: early, seeds };
     let draft = reading.scenario(&root);
@@ -73,11 +73,10 @@ fn other_profiles(base: &Table, profiles: Option<&Node>, chosen: Option<&str>, f
         return;
     };
     for entry in table.entries.iter().filter(|e| Some(e.key.as_str()) != chosen) {
-        let mut root = base.clone();
-        let mut found = Vec::new();
-        apply_profile(&mut root, Some(profiles), &entry.key, entry.key_at, &mut found);
-        let mut reading = Reading { files, problems: found, seeds: None };
-        reading.scenario(&root);
+        let mut layers = Layers::new(base.clone());
+        layers.profile(Some(profiles), &entry.key, entry.key_at);
+        let mut reading = Reading { files, problems: layers.problems, seeds: None };
+        reading.scenario(&layers.root);
         let mut places = BTreeSet::from([entry.key_at, entry.node.at]);
         collect_places(&entry.node, &mut places);
         problems.extend(reading.problems.into_iter().filter(|p| places.contains(&p.at)));
@@ -129,7 +128,6 @@ fn expand(draft: Draft, name: String, resolved: String, files: &Arc<Files>) -> P
                             system: System::clone(&system.value),
                             workloads: workloads.clone(),
                             sample,
-                            max_rtt: topology.value.max_rtt,
                             files: Arc::clone(files),
                         };
                         plan.points.push(Point { id: String::new(), label: section.name.clone(), seed, swept: swept.clone(), run });

@@ -5,7 +5,6 @@ use crate::diag::{At, Item};
 use crate::files::Files;
 use crate::merge::PARTS;
 use crate::part::{Part, PartReader, Room, listed};
-use crate::paths::Paths;
 use crate::resolved::{PartShown, shown};
 use crate::spec::{Nic, Sample, System};
 use crate::sweep::{axes, count, variants};
@@ -13,9 +12,9 @@ use crate::topology::{self, MAX_DELAY, Topology};
 use crate::tree::{Node, Table, Value};
 use crate::workload::{self, MAX_TIME};
 use base::params::{Auto, Field, Param, Params as _, Raw};
-use base::units::parse_limit;
-use base::{Bytes, Dur, Limit};
+use base::{Bytes, Dur, HostId, Limit};
 use fabric::net::{Net, NetBuilder};
+use fabric::routes::Routes;
 use std::sync::Arc;
 
 base::params! {
@@ -77,8 +76,8 @@ pub(crate) struct Section<T> {
 pub(crate) struct Built {
     pub params: topology::AnyParams,
     pub net: Arc<Net>,
+    pub routes: Arc<Routes>,
     pub max_rtt: Dur,
-    pub several_paths: bool,
 }
 
 /// Everything that was read.
@@ -140,6 +139,7 @@ impl Reading<'_> {
         let topology = self.topology(whole, &head);
         let workloads = self.workloads(whole);
         let systems = self.systems(whole, &head);
+        check::within_systems(&systems, &mut self.problems);
         let draft = Draft { name, seeds, head, sample, topology: topology?, workloads, systems };
         check::cross(&draft, self);
         Some(draft)
@@ -169,7 +169,7 @@ impl Reading<'_> {
             _ => {
                 let hint =
                     "results go to a folder of this name: letters, digits, `-`, `_`, inner dots and spaces, at most 100 characters";
-                let message = "is not a plain name in quotes";
+                let message = format!("{} is not a plain name", entry.node.named());
                 self.problems.push(whole.problem("name", message, "must be a plain name", hint));
                 None
             }
@@ -196,7 +196,12 @@ impl Reading<'_> {
                     self.problems.push(Item::new(node.at, format!("`seed`: {seed} stands twice"), "given before", HINT));
                 }
                 Ok(seed) => seeds.push(seed),
-                Err(why) => self.problems.push(Item::new(node.at, format!("`seed`: {why}"), "must be a whole number", HINT)),
+                Err(why) => self.problems.push(Item::new(
+                    node.at,
+                    format!("`seed`: {} {why}", node.named()),
+                    "must be a whole number",
+                    HINT,
+                )),
             }
         }
         if seeds.is_empty() { vec![1] } else { seeds }
@@ -214,6 +219,7 @@ impl Reading<'_> {
         let mut found = Vec::new();
         let mut ignored: Option<Vec<String>> = None;
         let n = count(&axes);
+        let before = self.problems.len();
         if n > MAX_POINTS {
             let message = format!("`{}` sweeps {n} combinations, at most {MAX_POINTS} are allowed", part.path);
             self.problems.push(Item::new(part.at, message, "too many", "take shorter lists, or several scenarios"));
@@ -233,7 +239,9 @@ impl Reading<'_> {
             });
             found.push(Variant { table, value, swept });
         }
-        self.refuse_repeated(&axes, &found, prefix);
+        if self.problems.len() == before {
+            self.refuse_repeated(&axes, &found, prefix);
+        }
         for key in ignored.unwrap_or_default() {
             self.refuse_ignored(part, &key);
         }
@@ -314,16 +322,23 @@ impl Reading<'_> {
         let mut builder = NetBuilder::default();
         machine.build(&mut builder);
         let net = builder.build();
-        if let Some((a, b)) = crate::paths::unreachable(&net) {
+        if net.hosts().len() < 2 {
+            let message = format!("a network needs two hosts, this one has {}", net.hosts().len());
+            self.problems.push(part.problem("kind", message, "too small", "take more hosts"));
+            return None;
+        }
+        let routes = Routes::new(&net, &[]);
+        // Cables lead both ways: what the first host reaches reaches all the others too.
+        let all = (0..net.hosts().len() as u32).map(HostId);
+        if let Some(cut) = all.skip(1).find(|dst| routes.distance(net.hosts()[0], *dst).is_none()) {
             let name = |h| workload::hosts::name_of(&net, h);
-            let message = format!("no path leads from host `{}` to host `{}`", name(a), name(b));
+            let message = format!("no path leads from host `{}` to host `{}`", name(HostId(0)), name(cut));
             let hint = "every host must reach every other: add the missing cables";
             self.problems.push(part.problem("kind", message, "not one network", hint));
             return None;
         }
-        let mut paths = Paths::new(&net, head.mtu.0 as u16, head.header.0 as u16);
-        let (max_rtt, several_paths) = paths.extremes();
-        Some(Built { params, net: Arc::new(net), max_rtt, several_paths })
+        let max_rtt = routes.max_rtt(&net, head.mtu.0, head.header.0);
+        Some(Built { params, net: Arc::new(net), routes: Arc::new(routes), max_rtt })
     }
 
     fn workloads(&mut self, whole: Part<'_>) -> Vec<Section<workload::AnyParams>> {
@@ -414,7 +429,7 @@ impl Reading<'_> {
                 Some(text.to_owned())
             }
             Some((_, at)) => {
-                self.problems.push(Item::new(at, "`label` is not a text", "must be a text in quotes", HINT));
+                self.problems.push(Item::new(at, "`label` is not a name", "must be a text in quotes", HINT));
                 None
             }
             None => Some(crate::merge::label_of(table).map_or_else(|| format!("at byte {}", at.start), str::to_owned)),
@@ -531,11 +546,4 @@ impl SampleParams {
 pub(crate) fn is_plain_name(text: &str) -> bool {
     let ends = |c: char| c == '.' || c == ' ';
     !text.is_empty() && text.len() <= 100 && !text.starts_with(ends) && !text.ends_with(ends)
-}
-
-/// The limit of a queue discipline, if it has one.
-pub(crate) fn limit_of(qdisc: &fabric::qdisc::AnyParams) -> Limit {
-    let shown = qdisc.show();
-    let limit = shown.iter().find(|(k, _)| *k == "limit");
-    limit.and_then(|(_, v)| parse_limit(v).ok()).unwrap_or(Limit::Unlimited)
 }

@@ -222,10 +222,12 @@ impl Page {
                 self.line(format!("[{path}]"), "");
             }
             if let Some(kind) = part.kind {
-                self.line(
-                    format!("kind = {}", quoted(kind)),
-                    voice.comment(section, &part.path_of("kind"), default_kind(part.path)),
-                );
+                let comment = voice.comment(section, &part.path_of("kind"), default_kind(part.path));
+                match (part.path, comment.starts_with("default")) {
+                    // Without a kind of its own the NIC follows the switches, also where their keys are swept.
+                    ("nic.qdisc", true) => self.line(format!("# {}, as at switches", quoted(kind)), ""),
+                    _ => self.line(format!("kind = {}", quoted(kind)), comment),
+                }
             }
             for (key, _) in &part.values {
                 let field = part.fields.iter().find(|f| f.name == *key);
@@ -236,11 +238,12 @@ impl Page {
                         values.push(value);
                     }
                 }
-                if values.is_empty() {
-                    continue;
-                }
                 let place: Vec<String> = part.path_of(key).split('.').map(str::to_owned).collect();
                 let swept = matches!(section.clone().at_path(&place).map(|n| &n.value), Some(Value::List(_)));
+                // Nothing to write for a key without effect, nor for a NIC's that follows a sweep of the switches.
+                if values.is_empty() || (values.len() > 1 && !swept) {
+                    continue;
+                }
                 let value = if swept { format!("[{}]", values.join(", ")) } else { values.swap_remove(0) };
                 let default = match (part.path, *key) {
                     ("nic.qdisc", "limit") => "no limit at hosts",
@@ -255,7 +258,6 @@ impl Page {
 
 fn default_kind(path: &str) -> &'static str {
     match path {
-        "nic.qdisc" => "as at switches",
         "qdisc" => "what most switches do",
         "router" => "what most networks do",
         _ => "",

@@ -1,7 +1,6 @@
 //! What a checked scenario is: a plan of points, and of each point all that its run depends on.
 
 use crate::files::Files;
-use crate::paths::Paths;
 use crate::resolved;
 use crate::topology;
 use crate::workload::size::Packets;
@@ -73,8 +72,6 @@ pub struct RunSpec {
     pub workloads: Vec<(String, workload::AnyParams)>,
     /// Time series, if wanted.
     pub sample: Option<Sample>,
-    /// Longest unloaded round trip between two hosts: a full packet out, a bare header back.
-    pub max_rtt: Dur,
     /// The files that the scenario names.
     pub files: Arc<Files>,
 }
@@ -145,7 +142,8 @@ impl RunSpec {
         workload::Env { net: &self.net, packets: self.packets(), end: self.end, files: &self.files, index: index as u64 }
     }
     /// Draws the flows of all workloads, sorted by (start, workload, order of drawing); a flow's id is its row. They depend on the
-    /// workloads, the network and the seed, and on nothing of the system.
+    /// workloads, the network and the seed, and on nothing of the system. Round trip and bottleneck are left at zero: they follow
+    /// from the routes of the run.
     pub fn flows(&self) -> Result<Vec<Flow>, String> {
         let mut streams = Streams::new(self.seed);
         let mut drawn = Vec::new();
@@ -173,19 +171,7 @@ impl RunSpec {
             rtt: Dur::ZERO,
             bottleneck: Rate(0),
         };
-        let mut flows: Vec<Flow> = drawn.iter().enumerate().map(flow).collect();
-        let mut paths = Paths::new(&self.net, self.mtu_bytes, self.header_bytes);
-        let mut order: Vec<usize> = (0..flows.len()).collect();
-        order.sort_by_key(|i| paths.far_switch(flows[*i].dst));
-        for i in order {
-            let flow = &mut flows[i];
-            let path = paths.between(flow.src, flow.dst).ok_or_else(|| {
-                let name = |h: base::HostId| &self.net.node(self.net.hosts()[h.index()]).name;
-                format!("no path leads from `{}` to `{}`", name(flow.src), name(flow.dst))
-            })?;
-            (flow.rtt, flow.bottleneck) = (path.rtt, path.bottleneck);
-        }
-        Ok(flows)
+        Ok(drawn.iter().enumerate().map(flow).collect())
     }
     /// The load that a sample of flows offers, by workload: wire bytes over the time to its last arrival, as a fraction of the
     /// reference. `None` for workloads without a load, and for samples of no length.

@@ -11,10 +11,11 @@ pub(crate) struct Axis {
     pub nodes: Vec<Node>,
 }
 
-/// All lists of a section in the order of the file. Lists that cannot be swept are reported and left out.
+/// All lists of a section, by path: moving lines about changes no point. Lists that cannot be swept are reported and left out.
 pub(crate) fn axes(part: Part<'_>, problems: &mut Vec<Item>) -> Vec<Axis> {
     let mut found = Vec::new();
     collect(part.table, &mut Vec::new(), part.path, &mut found, problems);
+    found.sort_by(|a, b| a.path.cmp(&b.path));
     found
 }
 
@@ -28,9 +29,11 @@ fn collect(table: &Table, path: &mut Vec<String>, name: &str, found: &mut Vec<Ax
                 let key = format!("{name}.{}", path.join("."));
                 let hint = "a list stands for a sweep: one value per run, like `load = [0.2, 0.5]`";
                 if nodes.is_empty() {
-                    problems.push(Item::new(entry.node.at, format!("`{key}`: nothing to sweep"), "an empty list", hint));
+                    let message = format!("`{key}`: nothing to sweep");
+                    problems.push(Item::new(entry.node.at, message, "an empty list", hint).about(key));
                 } else if let Some(bad) = nodes.iter().find(|n| !matches!(n.value, Value::Scalar(_))) {
-                    problems.push(Item::new(bad.at, format!("`{key}`: only plain values can be swept"), "not a plain value", hint));
+                    let message = format!("`{key}`: only plain values can be swept");
+                    problems.push(Item::new(bad.at, message, "not a plain value", hint).about(key));
                 } else {
                     found.push(Axis { path: path.clone(), nodes: nodes.clone() });
                 }
@@ -69,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_first_axis_is_slowest() {
-        let table = parse_file("a = [1, 2]\n[b]\nc = [\"x\", \"y\"]\nd = 5\n", &mut Vec::new());
+        let table = parse_file("b.c = [\"x\", \"y\"]\nb.d = 5\na = [1, 2]\n", &mut Vec::new());
         let part = Part { table: &table, at: At::new(0, 0..0), path: "workload.web" };
         let mut problems = Vec::new();
         let axes = axes(part, &mut problems);

@@ -96,6 +96,15 @@ impl Node {
             _ => None,
         }
     }
+    /// The value as a message names it.
+    pub fn named(&self) -> String {
+        match self.raw() {
+            Raw::Int(n) => format!("`{n}`"),
+            Raw::Float(text) | Raw::Str(text) => format!("`{text}`"),
+            Raw::Bool(b) => format!("`{b}`"),
+            Raw::Other(what) => what.to_owned(),
+        }
+    }
     /// The value as a parameter sees it.
     pub fn raw(&self) -> Raw {
         match &self.value {
@@ -131,6 +140,13 @@ fn syntax_error(text: &str, at: At, message: &str) -> Item {
     if message.starts_with("duplicate key") {
         let hint = "each key stands once in its table, and each table once in the file";
         return Item::new(at, format!("duplicate key `{piece}`"), "given before", hint);
+    }
+    if message.starts_with("string values must be quoted") && piece.is_empty() {
+        return Item::new(at, "a value is missing", "nothing here", "write `key = value`");
+    }
+    if message.starts_with("invalid mantissa") || message.starts_with("invalid fraction") {
+        let hint = "numbers have digits on both sides of the point: `0.5`, `5.0`";
+        return Item::new(at, "not TOML: a digit is missing", "expected a digit", hint);
     }
     if message.starts_with("string values must be quoted") {
         let hint = format!("texts and values with units stand in quotes: \"{piece}\"");

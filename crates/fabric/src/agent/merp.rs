@@ -23,6 +23,9 @@
 //!   Alg. 1 l. 9-10 to the letter.
 //! - A flow paused by another port does not count in the ranking (`skip_paused`; PDQ's rule), nor does one that has left
 //!   (`rank_needs_rs`). Ties go by (vdl, aT, id).
+//! - A flow that still probes a round trip and two probes after this port granted it enough for DATA counts as paused by another port:
+//!   while DATA at alpha C and the ACKs of the other direction fill a port, no DET crosses it, so that nobody would ever hear of the
+//!   pause, and the ports before the full one would stay idle for a flow that cannot use them.
 //! - The round trip of Alg. 3 l. 6 is that of the second flow: it must react within it.
 //! - Theta is relative to the sender's NIC: a slower port lowers it in the packet, or no grant would ever exceed it.
 //!
@@ -107,6 +110,8 @@ pub struct Row {
     pub paused_elsewhere: bool,
     /// When its last packet started to leave the port.
     pub last_seen: Time,
+    /// Since when its DETs have been granted enough for DATA here without DATA having come; `Time::MAX` if they have not.
+    pub granted: Time,
 }
 
 impl Row {
@@ -227,7 +232,7 @@ impl Merp {
     /// A new flow: enters it and computes all virtual deadlines (Alg. 1 l. 5-7).
     fn enter(&mut self, flow: FlowId, size: u64, rs: u64, now: Time) {
         self.drop_stale(now);
-        let row = Row { size, rs, arrived: now, local: Dur::ZERO, expected: Dur::ZERO, paused_elsewhere: false, last_seen: now };
+        let row = Row { size, rs, arrived: now, local: Dur::ZERO, expected: Dur::ZERO, paused_elsewhere: false, last_seen: now, granted: Time::MAX };
         self.table.insert(flow, row); // Alg. 2 l. 1-2
         self.entries.clear();
         for (flow, row) in self.table.iter() {
@@ -285,7 +290,9 @@ impl Merp {
         if self.params.esr_sync == EsrSync::Sticky {
             row.local = row.expected;
         }
-        row.paused_elsewhere = header.paused_by() != 0 || ![0, self.port].contains(&header.paused_echo());
+        let reaction = Dur(header.rtt_ps).0.saturating_add(2 * self.probe_gap.ps());
+        let unused = packet.kind == DET && row.granted.after(Dur(reaction)) < cx.now;
+        row.paused_elsewhere = header.paused_by() != 0 || ![0, self.port].contains(&header.paused_echo()) || unused;
         row.last_seen = cx.now;
         *self.table.get_mut(flow).expect("looked up above") = row;
         let to = self.rank(flow, &row);
@@ -330,15 +337,15 @@ impl Merp {
         }
     }
 
-    /// Alg. 3. `known` is the flow's row, if it has one.
-    fn adjust(&mut self, flow: FlowId, known: Option<Row>, header: &mut Header, now: Time) {
+    /// Alg. 3. `known` is the flow's row, if it has one. Says whether the port grants enough for DATA.
+    fn adjust(&mut self, flow: FlowId, known: Option<Row>, header: &mut Header, now: Time) -> bool {
         header.theta_bps = header.theta_bps.min(self.rate.times(header.theta_share()).0);
         let (ahead, first_rs) = known.map_or((2, 0), |row| self.ahead(flow, &row, now));
         // rs_first < alpha C RTT, in bits times ps per second.
         let early = || u128::from(first_rs) * 8_000_000_000_000 < u128::from(self.full.0) * u128::from(header.rtt_ps);
         if ahead == 0 || ahead == 1 && early() {
             header.asr_bps = header.asr_bps.min(self.full.0); // Alg. 3 l. 2, 7
-            return;
+            return true;
         }
         let detecting = if ahead == 1 {
             let others = self.table.len() as u64 - 1;
@@ -348,6 +355,7 @@ impl Merp {
         };
         header.asr_bps = header.asr_bps.min(detecting).min(header.theta_bps);
         header.pause(self.port);
+        false
     }
 }
 
@@ -375,7 +383,10 @@ impl Agent for Merp {
         if known.is_none() {
             header.bits |= UNKNOWN;
         }
-        self.adjust(flow, known, &mut header, cx.now); // Alg. 1 l. 12
+        let granted = self.adjust(flow, known, &mut header, cx.now); // Alg. 1 l. 12
+        if let Some(row) = self.table.get_mut(flow) {
+            row.granted = if packet.kind == DET && granted { row.granted.min(cx.now) } else { Time::MAX };
+        }
         packet.put_ext(header, cx.ext);
     }
     fn on_link_down(&mut self) {

@@ -43,9 +43,22 @@ impl Rtt {
             // RFC 6298 (2.2).
             (self.srtt, self.rttvar, self.sampled) = (sample, sample / 2, true);
         }
+        self.end_back_off(config);
+    }
+    /// The retransmission timeout without any back-off.
+    #[inline]
+    pub fn base_rto(&self, config: &RttConfig) -> Dur {
+        if !self.sampled {
+            return config.init_rto;
+        }
         let slack = config.clock.0.max(self.rttvar.0.saturating_mul(4));
         // RFC 6298 (2.4), (2.5).
-        self.rto = Dur(self.srtt.0.saturating_add(slack)).max(config.min_rto).min(config.max_rto);
+        Dur(self.srtt.0.saturating_add(slack)).max(config.min_rto).min(config.max_rto)
+    }
+    /// Ends a back-off: the path is known to carry packets again.
+    #[inline]
+    pub fn end_back_off(&mut self, config: &RttConfig) {
+        self.rto = self.base_rto(config);
     }
     /// The timer expired: doubles the timeout.
     pub fn on_timeout(&mut self, config: &RttConfig) {

@@ -20,8 +20,9 @@
 //! - DATA mode sends lost packets before new ones; DET mode probes while either is left; nothing is sent while all that remains is to
 //!   hear of packets in flight.
 //! - Round trips are measured on SYN and DATA, never on retransmissions (Karn), nor on DET, which waits behind everything.
-//! - A packet is lost when its ACK has not come one RTO after it left; then the RTO doubles. Each DATAACK names the packet it answers
-//!   and all that arrived in one piece.
+//! - A packet is lost when its ACK has not come one RTO after it left; then the RTO doubles until the next DATAACK. When the timer
+//!   expires, all packets in flight for longer than the RTO before any doubling are lost: those of one burst are found together. Each
+//!   DATAACK names the packet it answers and all that arrived in one piece.
 //! - A SYN is repeated after `syn_rto`, doubling; a FIN after the RTO, doubling, at most `fin_tries` times in all.
 //! - After `dead_after` timeouts in a row without any ACK, a SYN asks for another path. Unanswered DETs are no timeouts: they may wait
 //!   long behind the DATA of others.
@@ -423,6 +424,7 @@ impl Snd {
             self.rtt.on_sample(cx.now.since(tx_time), &set.rtt);
         }
         if packet.kind == Kind::ACK {
+            self.rtt.end_back_off(&set.rtt);
             self.on_acked(answer.acked / set.mss, packet.offset.div_ceil(set.mss));
         }
         if self.una == self.packets {
@@ -462,7 +464,8 @@ impl Snd {
                 self.send_fin(set, cx);
             }
             Mode::Det | Mode::Data => {
-                let late = self.rtt.rto();
+                // Without the back-off: packets lost in one burst are found lost together.
+                let late = self.rtt.base_rto(&set.rtt);
                 let lost_before = self.lost.len();
                 while let Some(&(number, at)) = self.sent.front()
                     && at.after(late) <= cx.now

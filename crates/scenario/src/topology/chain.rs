@@ -5,6 +5,7 @@
 //!     \ /     \ /     \ /
 //!     s0 ---- s1 ---- s2
 //! ```
+//! Source: the parking lot of RFC 5166 section 3.
 
 use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use base::params::{Auto, Problem};

@@ -5,6 +5,7 @@
 //!        s0 ------- s1
 //!    h1 /             \ h3
 //! ```
+//! Source: RFC 5166 section 3, and most of the literature.
 
 use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use base::params::{Auto, Problem};

@@ -97,9 +97,9 @@ fn grid(x: u32, y: u32, z: u32) -> impl Iterator<Item = (u32, u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::paths::Paths;
     use crate::topology::testing::build;
     use base::HostId;
+    use fabric::routes::Routes;
 
     #[test]
     fn k_4_is_the_network_of_merp_section_6_2() {
@@ -109,9 +109,8 @@ mod tests {
         assert!(net.nodes().iter().skip(16).enumerate().all(|(i, _)| net.out_links(base::NodeId(16 + i as u32)).len() == 4));
         // The last host: pod 3, edge 1, second host.
         assert_eq!(net.node(net.hosts()[15]).address, 0x0a03_0103);
-        let mut paths = Paths::new(&net, 1500, 40);
-        let hops: Vec<u32> = [1, 2, 4].map(|dst| paths.between(HostId(0), HostId(dst)).unwrap().hops).to_vec();
-        assert_eq!(hops, [2, 4, 6]);
+        let routes = Routes::new(&net, &[]);
+        assert_eq!([1, 2, 4].map(|dst| routes.distance(net.hosts()[0], HostId(dst))), [Some(2), Some(4), Some(6)]);
     }
 
     #[test]

@@ -7,6 +7,8 @@
 //! ```
 //! Every line is a full-duplex cable. Without a file of nodes, nodes with one cable are hosts; a switch's tier is its distance from
 //! the nearest host. Hosts are numbered in the order of the first file that names them.
+//!
+//! Source: own format.
 
 use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use crate::csv_rows::rows;

@@ -8,6 +8,7 @@
 //!     /|\    /|\    /|\
 //!    h0 ...            h8
 //! ```
+//! Source: pFabric (SIGCOMM 2013) section 5.1.
 
 use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use base::params::Problem;

@@ -7,6 +7,7 @@
 //!      / \
 //!    h2  h3
 //! ```
+//! Source: the rack of DCTCP (SIGCOMM 2010) section 4.
 
 use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use base::params::Problem;

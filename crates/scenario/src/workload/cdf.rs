@@ -88,6 +88,10 @@ impl Shipped {
     pub fn source(&self) -> &'static str {
         self.header("source")
     }
+    /// Mean size in bytes.
+    pub fn mean(&self) -> f64 {
+        self.table().mean()
+    }
     /// The table.
     pub fn table(&self) -> Cdf {
         parse(self.name, self.text, Format::Own).unwrap_or_else(|e| panic!("shipped distribution: {e}"))

@@ -1,13 +1,37 @@
 //! Hosts and pairs of hosts as texts: `all`, `h0`, `h0..h3`, `h1->h5`.
 
 use base::HostId;
+use base::params::{Param, Raw};
 use fabric::net::{HOST_TIER, Net};
 use std::collections::BTreeSet;
 
-/// The host of this name.
+/// A host as a parameter: its name, or its number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostName(pub String);
+
+impl Param for HostName {
+    fn expects() -> String {
+        "the name of a host, like `h0`, or its number".to_owned()
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        match raw {
+            Raw::Str(name) => Ok(HostName(name.clone())),
+            Raw::Int(number) if *number >= 0 => Ok(HostName(number.to_string())),
+            _ => Err("is not the name or number of a host".to_owned()),
+        }
+    }
+    fn show(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// The host of this name, or else of this number.
 pub fn host(net: &Net, name: &str) -> Result<HostId, String> {
     if let Some(found) = (0..net.hosts().len() as u32).map(HostId).find(|h| name_of(net, *h) == name) {
         return Ok(found);
+    }
+    if let Some(number) = name.parse().ok().filter(|n| (*n as usize) < net.hosts().len()) {
+        return Ok(HostId(number));
     }
     if net.nodes().iter().any(|n| n.name == name) {
         return Err(format!("`{name}` is a switch"));
@@ -73,6 +97,7 @@ mod tests {
         let ids = |text: &str| set(&net, text).map(|v| v.iter().map(|h| h.0).collect::<Vec<_>>());
         assert_eq!(ids("all").unwrap().len(), 9);
         assert_eq!(ids("h5, h0..h2,h1").unwrap(), [0, 1, 2, 5]);
+        assert_eq!(ids("7, 0..1").unwrap(), [0, 1, 7]);
         for (bad, why) in [("h9", "`h0` to `h8`"), ("tor0", "a switch"), ("h3..h1", "backwards"), ("", "no host ``")] {
             assert!(ids(bad).unwrap_err().contains(why), "{bad}");
         }

@@ -2,7 +2,10 @@
 //!
 //! Senders are the hosts after the receiver in the order of their numbers, round and round: with more senders than hosts some hosts
 //! send several flows. The flows of one round are a group.
+//!
+//! Source: Vasudevan et al., SIGCOMM 2009, section 2.
 
+use super::hosts::HostName;
 use super::size::Unit;
 use super::{Draft, Env, MAX_TIME, Workload, hosts};
 use base::params::Problem;
@@ -26,7 +29,7 @@ base::params! {
         /// What the size counts: application bytes, or bytes on the wire.
         size_unit: Unit = "payload", "application view";
         /// The host that receives.
-        receiver: String = "h0", "the first";
+        receiver: HostName = "h0", "the first";
         /// When the first round starts.
         start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "at once";
         /// How many rounds.
@@ -40,7 +43,7 @@ base::params! {
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut found = Vec::new();
     let mut add = |key, message: String, hint: &str| found.push(Problem { key, message, hint: hint.to_owned() });
-    match hosts::host(env.net, &params.receiver) {
+    match hosts::host(env.net, &params.receiver.0) {
         Err(message) => add("receiver", message, "`receiver` is the name of a host"),
         Ok(_) if env.net.hosts().len() < 2 => {
             add("receiver", "the network has no other host".to_owned(), "take a larger network");
@@ -67,7 +70,7 @@ impl Incast {
 impl Workload for Incast {
     fn draw(&self, env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Draft>, String> {
         let p = &self.0;
-        let dst = hosts::host(env.net, &p.receiver)?;
+        let dst = hosts::host(env.net, &p.receiver.0)?;
         let others = env.net.hosts().len() as u32 - 1;
         if others == 0 {
             return Err("`incast` needs two hosts".to_owned());

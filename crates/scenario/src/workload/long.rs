@@ -1,4 +1,6 @@
 //! Long flows between fixed pairs, all running side by side.
+//!
+//! Source: Al-Fares et al., SIGCOMM 2008, section 5.4.
 
 use super::size::Unit;
 use super::{Draft, Env, MAX_TIME, Workload, hosts};

@@ -4,6 +4,8 @@
 //! sample falls short of it: `normalize_load` stretches the arrival times so that the sample offers the load exactly.
 //!
 //! Assumed: gaps are rounded to whole picoseconds; the first flow arrives one gap after `start`; no size is above 1 TB.
+//!
+//! Source: the open-loop workloads of MERP (TPDS 2017) section 6.1, pFabric (SIGCOMM 2013) section 5.1 and others.
 
 use super::cdf::{self, Cdf, Format, SHIPPED};
 use super::hosts;
@@ -116,11 +118,45 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         }
         (a, b) => [a.err(), b.err()].into_iter().flatten().for_each(|(key, message)| add(key, message, HINT)),
     }
+    if let Auto::Set(until) = params.until
+        && until <= params.start
+    {
+        add(
+            "until",
+            format!("`{until}` is not after `start`, `{}`", params.start),
+            "give a later time, or leave it out for all flows",
+        );
+    }
     if params.normalize_load && params.until != Auto::Auto {
         let message = "`true` moves arrivals across `until`".to_owned();
         add("normalize_load", message, "give only one of `normalize_load` and `until`");
     }
+    if found.is_empty() {
+        found.extend(too_long(params, env));
+    }
     found
+}
+
+/// Arrivals that would outlast every run.
+fn too_long(params: &Params, env: &Env<'_>) -> Option<Problem> {
+    let gap = mean_gap_ps(params, env, &law(params, env).ok()?);
+    let span = gap * f64::from(params.flows) + params.start.0 as f64;
+    (params.until == Auto::Auto && span > MAX_TIME.0 as f64).then(|| Problem {
+        key: "load",
+        message: format!(
+            "`{}` spreads {} flows over {:.0} s, at most {MAX_TIME} are allowed",
+            params.load,
+            params.flows,
+            span * 1e-12
+        ),
+        hint: "raise `load`, or take fewer `flows` or an `until`".to_owned(),
+    })
+}
+
+/// The mean time between arrivals.
+fn mean_gap_ps(params: &Params, env: &Env<'_>, law: &Law) -> f64 {
+    let offered = params.load.0 as f64 * params.load_ref.bps(env.net) as f64;
+    env.packets.mean_wire(law, params.size_unit) * 8e12 * 1e9 / offered
 }
 
 /// The law that the parameters describe.
@@ -169,7 +205,7 @@ impl Workload for Poisson {
             ["workload/arrivals", "workload/sizes", "workload/pairs"].map(|name| streams.take(name, &index));
         let law = law(p, env)?;
         let reference = p.load_ref.bps(env.net) as f64;
-        let mean_gap_ps = env.packets.mean_wire(&law, p.size_unit) * 8e12 * 1e9 / (p.load.0 as f64 * reference);
+        let mean_gap_ps = mean_gap_ps(p, env, &law);
         let choice = Choice { env, pairs: p.pairs, sources: hosts::set(env.net, &p.src)?, targets: hosts::set(env.net, &p.dst)? };
         let until = p.until.or(MAX_TIME);
         let mut flows = Vec::new();
@@ -366,11 +402,11 @@ mod tests {
             (vec![("pairs", "cross_rack")], "has no destination"),
             (vec![("src", "x"), ("dst", "y")], "src: there is no host `x`"),
             (vec![("normalize_load", "true"), ("until", "1s")], "across `until`"),
+            (vec![("start", "2s"), ("until", "1s")], "until: `1s` is not after `start`, `2s`"),
+            (vec![("load", "0.000001"), ("load_ref", "1bps")], "load: `0.000001` spreads 10000 flows"),
         ] {
             let message = bench.read("poisson", &set).err().unwrap();
             assert!(message.contains(why), "{set:?}: {message}");
         }
-        let slow = bench.read("poisson", &[("load", "0.000001"), ("load_ref", "1bps")]).unwrap();
-        assert!(slow.draw(&bench.env(), &mut Streams::new(1)).unwrap_err().contains("raise `load`"));
     }
 }

@@ -147,6 +147,7 @@ impl Packets {
 mod tests {
     use super::super::cdf::SHIPPED;
     use super::*;
+    use base::Rng;
     use proptest::prelude::*;
 
     const MERP: Packets = Packets { mtu: 1500, header: 40 };

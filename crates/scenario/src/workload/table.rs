@@ -2,6 +2,8 @@
 //!
 //! Columns `src`, `dst` (names of hosts, or their numbers), `size_bytes`, `start` (a time with unit) and, if wanted, `deadline` (the time
 //! at which the flow should have finished, with unit, counted from the start of the run) and `group` (a whole number).
+//!
+//! Source: own format.
 
 use super::cdf::MAX_SIZE_BYTES;
 use super::size::Unit;

@@ -132,6 +132,7 @@ fn ranked(n: u32, better: u32, first_rs: u64) -> Bench {
             expected: due,
             paused_elsewhere: false,
             last_seen: Time::ZERO,
+            granted: Time::MAX,
         };
         b.port.table.insert(FlowId(i), row);
     }
@@ -569,4 +570,24 @@ proptest! {
             prop_assert!(last <= Time(3_000 * US + work), "{last:?}, work {work} ps");
         }
     }
+}
+
+/// While another port is full no DET of flow 0 comes through to tell that it is paused there: after a round trip and two probes it
+/// stops holding this port, and gets it back with its first DATA.
+#[test]
+fn a_grant_that_is_not_used_does_not_hold_the_port() {
+    // Sizes in packets: flow 0 leads; flow 1 has much left, so that flow 2 behind it starts no earlier.
+    let mut b = Bench::gbps(&[50, 100, 200], |_| ());
+    (0..3).for_each(|flow| b.syn(0, flow));
+    let free = |header: Header| header.asr_bps == 999_000_000;
+    let late = 1 + (129 + 2 * 320) * US + 128 * BARE_TX;
+    assert!(free(b.det(1, 0, fresh())));
+    assert!(!free(b.det(2, 1, fresh())));
+    b.det(1 + 700 * US, 0, fresh());
+    assert!(!free(b.det(2 + 700 * US, 1, fresh())), "still within the time to react");
+    assert!(free(b.det(late, 0, fresh())), "its own grant stays");
+    assert!(free(b.det(late + 1, 1, fresh())));
+    assert!(!free(b.det(late + 2, 2, fresh())));
+    b.data(late + 3, 0, 0);
+    assert!(!free(b.det(late + 4, 1, fresh())));
 }

@@ -1,0 +1,289 @@
+//! Plans of scenarios that can run: what the points are, what is written out, which flows are drawn.
+
+use scenario::{Options, Plan};
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+const TREE: &str = r#"
+seed = [1, 2]
+end = "20s"
+[topology]
+kind = "single_tree"
+[workload.web]
+kind = "poisson"
+flows = 50
+load = [0.2, 0.8]
+size_unit = "wire"
+[workload.burst]
+kind = "incast"
+senders = 3
+size = "64KB"
+[[system]]
+label = "MERP"
+transport = { kind = "merp" }
+qdisc = { kind = "strict", classes = 4, evict = "worst_class", limit = "100pkt" }
+agent = { kind = "merp", alpha = [0.99, 0.999] }
+[[system]]
+label = "pFabric"
+transport = "pfabric"
+qdisc = { kind = "pfabric", limit = ["50pkt", "150KB"] }
+nic = { low_water = "unlimited" }
+[[system]]
+transport = { kind = "newreno", min_rto = "10ms" }
+[sample]
+interval = "100us"
+[profile.smoke]
+seed = 7
+workload.web = { flows = 5, load = 0.5 }
+system.MERP.agent.alpha = 0.9
+[profile.fixed]
+workload.burst = { kind = "poisson", flows = 4, size = "fixed", mean = "15KB" }
+topology = { kind = "star", hosts = 5 }
+"#;
+
+fn load(text: &str, options: &Options) -> Plan {
+    scenario::load(text, "tree.toml", Path::new("."), options).unwrap_or_else(|e| panic!("{e}\nin\n{text}"))
+}
+fn plain(text: &str) -> Plan {
+    load(text, &Options::default())
+}
+fn set(pairs: &[(&str, &str)]) -> Options {
+    Options { set: pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(), ..Options::default() }
+}
+fn profile(name: &str) -> Options {
+    Options { profile: Some(name.to_owned()), ..Options::default() }
+}
+
+#[test]
+fn points_are_systems_by_sweeps_by_seeds() {
+    let plan = plain(TREE);
+    assert_eq!((plan.name.as_str(), plan.points.len()), ("tree", 8 + 8 + 4));
+    assert_eq!(plan.labels, ["MERP", "pFabric", "newreno"]);
+    assert_eq!(plan.sweep_keys, ["workload.web.load", "system.agent.alpha", "system.qdisc.limit"]);
+    let ids: Vec<&str> = plan.points.iter().map(|p| p.id.as_str()).collect();
+    assert_eq!(ids[..3], ["merp-load0.2-alpha0.99-seed1", "merp-load0.2-alpha0.99-seed2", "merp-load0.2-alpha0.999-seed1"]);
+    assert_eq!(
+        ids[8..11],
+        ["pfabric-load0.2-limit50pkt-seed1", "pfabric-load0.2-limit50pkt-seed2", "pfabric-load0.2-limit150kb-seed1"]
+    );
+    assert_eq!(ids[19], "newreno-load0.8-seed2");
+    assert_eq!(plan.points[19].swept, [("workload.web.load".to_owned(), "0.8".to_owned())]);
+    let run = &plan.points[8].run;
+    assert_eq!((run.system.nic.low_water_bytes, run.seed, run.mtu_bytes, run.header_bytes), (None, 1, 1500, 40));
+    assert_eq!(run.end, Some(base::Time(20_000_000_000_000)));
+    assert_eq!(run.sample.unwrap().interval, base::Dur::from_us(100));
+}
+
+#[test]
+fn folders_are_unique_and_plain() {
+    let text = r#"
+        [topology]
+        kind = "star"
+        [workload.a]
+        kind = "poisson"
+        load = [0.1, 0.2]
+        [workload.b]
+        kind = "poisson"
+        load = [0.1, 0.2]
+        size = "cdf"
+        cdf = ["websearch", "homa-w1"]
+        [[system]]
+        label = "A/B"
+        transport = "newreno"
+        [[system]]
+        label = "a b"
+        transport = { kind = "newreno", min_rto = ["1ms", "1.5ms"] }
+        [[system]]
+        label = "Äö"
+        transport = "newreno"
+        [[system]]
+        label = "a long name, longer than any folder should be, and with all that follows longer still than that"
+        transport = "newreno"
+    "#;
+    let plan = plain(text);
+    let mut ids: Vec<&str> = plan.points.iter().map(|p| p.id.as_str()).collect();
+    assert_eq!(ids[0], "a-b-a.load0.1-cdfwebsearch-b.load0.1-seed1");
+    assert_eq!(ids[8], "a-b-2-a.load0.1-cdfwebsearch-b.load0.1-min_rto1ms-seed1");
+    assert!(
+        ids.iter()
+            .all(|id| id.len() <= 120 && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b".-_".contains(&b)))
+    );
+    let n = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!((ids.len(), n), (8 + 16 + 8 + 8, 40));
+}
+
+/// The NIC's queue is that of the switches without its limit; what a NIC names of its own goes over it.
+#[test]
+fn host_ports_follow_the_switches() {
+    let nic = |line: &str| {
+        let text = format!("[topology]\nkind='star'\n[workload.w]\nkind='poisson'\n[[system]]\ntransport='newreno'\n{line}\n");
+        let plan = plain(&text);
+        assert_eq!(plain(plan.resolved()).points, plan.points, "{}", plan.resolved());
+        let show =
+            |q: &fabric::qdisc::AnyParams| format!("{} {:?}", q.name(), q.show().into_iter().map(|(_, v)| v).collect::<Vec<_>>());
+        plan.points.iter().map(|p| show(&p.run.system.nic.qdisc)).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(nic(""), r#"droptail ["unlimited"]"#);
+    assert_eq!(nic("qdisc = { kind = 'strict', classes = 3, limit = '9pkt' }"), r#"strict ["3", "unlimited", "arriving"]"#);
+    let swept = nic("qdisc = { kind = 'strict', classes = [3, 4] }");
+    assert_eq!(swept, r#"strict ["3", "unlimited", "arriving"]; strict ["4", "unlimited", "arriving"]"#);
+    let limited = nic("qdisc = { kind = 'strict', classes = 3 }\nnic = { qdisc = { limit = '20KB' } }");
+    assert_eq!(limited, r#"strict ["3", "20KB", "arriving"]"#);
+    assert_eq!(nic("qdisc = 'strict'\nnic = { qdisc = 'droptail', low_water = '1pkt' }"), r#"droptail ["unlimited"]"#);
+}
+
+#[test]
+fn what_is_written_out_reads_back_as_the_same_plan() {
+    let seeds = Options { seeds: Some(vec![5, 3]), ..set(&[("workload.web.load", "[0.3,0.4]"), ("name", "other")]) };
+    for options in [Options::default(), profile("smoke"), profile("fixed"), seeds] {
+        let plan = load(TREE, &options);
+        let again = plain(plan.resolved());
+        assert_eq!(
+            (again.points, again.sweep_keys, again.labels),
+            (plan.points.clone(), plan.sweep_keys.clone(), plan.labels.clone())
+        );
+        assert_eq!(again.name, plan.name);
+        // Each point alone does too.
+        for point in &plan.points {
+            let alone = plain(&point.resolved());
+            assert_eq!((alone.points.len(), &alone.points[0].run), (1, &point.run));
+            assert_eq!(alone.points[0].config_hash(), point.config_hash());
+        }
+    }
+}
+
+#[test]
+fn what_is_written_out_says_where_it_is_from() {
+    let options = Options { seeds: Some(vec![4]), ..set(&[("system.pFabric.transport.rto", "450us")]) };
+    let text = load(TREE, &Options { profile: Some("smoke".to_owned()), ..options }).resolved().to_owned();
+    let line = |start: &str| text.lines().find(|l| l.starts_with(start)).unwrap_or_else(|| panic!("{start} in\n{text}")).to_owned();
+    for (start, end) in [
+        ("name", "# default: the file's name"),
+        ("seed", "# --seed"),
+        ("end", "\"20s\""),
+        ("mtu", "# default: Ethernet"),
+        ("racks", "# default: MERP section 6.1"),
+        ("load", "# profile smoke"),
+        ("alpha", "# profile smoke"),
+        ("rto", "# --set"),
+        ("size_unit", "\"wire\""),
+    ] {
+        assert!(line(start).ends_with(end), "{}", line(start));
+    }
+}
+
+#[test]
+fn profiles_and_settings_change_what_they_name() {
+    let smoke = load(TREE, &profile("smoke"));
+    assert_eq!(smoke.points.iter().map(|p| p.seed).collect::<Vec<_>>(), [7; 4]);
+    assert_eq!(smoke.sweep_keys, ["system.qdisc.limit"]);
+    assert!(smoke.points.iter().all(|p| p.run.flows().unwrap().len() == 8));
+    // Another kind replaces the table.
+    let fixed = load(TREE, &profile("fixed"));
+    assert_eq!(fixed.points[0].run.net.hosts().len(), 5);
+    let sizes: Vec<u64> = fixed.points[0].run.flows().unwrap().iter().filter(|f| f.workload == 1).map(|f| f.size_bytes).collect();
+    assert_eq!(sizes, [15_000; 4]);
+    let options = set(&[
+        ("system.newreno.transport", "pfabric"),
+        ("system.newreno.qdisc.kind", "pfabric"),
+        ("system.newreno.qdisc.limit", "9pkt"),
+    ]);
+    let last = load(TREE, &options).points.pop().unwrap();
+    assert_eq!((last.label.as_str(), last.run.system.transport.name()), ("pfabric", "pfabric"));
+}
+
+#[test]
+fn all_systems_see_the_same_flows() {
+    let plan = plain(TREE);
+    let flows = |i: usize| plan.points[i].run.flows().unwrap();
+    assert_eq!(flows(0), flows(2));
+    assert_eq!(flows(0), flows(8));
+    assert_ne!(flows(0), flows(1), "another seed");
+    let all = flows(0);
+    assert_eq!(all.len(), 53);
+    assert!(all.is_sorted_by_key(|f| (f.start, f.workload)));
+    assert!(all.iter().enumerate().all(|(i, f)| f.id.index() == i && f.src != f.dst && f.src_port >= 1024));
+    assert_eq!(
+        all.iter().filter(|f| f.group != u64::MAX).map(|f| (f.group, f.size_wire_bytes)).collect::<Vec<_>>(),
+        [(1 << 32, 65_760); 3]
+    );
+    // Same arrivals and sizes at another load: only the times differ.
+    let (low, high) = (flows(0), flows(4));
+    let sizes = |flows: &[proto::Flow]| {
+        flows.iter().filter(|f| f.workload == 0).map(|f| (f.size_bytes, f.src, f.dst, f.src_port)).collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(&low), sizes(&high));
+}
+
+/// A change here changes every result ever published with these scenarios.
+#[test]
+fn flow_tables_are_stable() {
+    let hash = |point: &scenario::Point| {
+        let rows = point.run.flows().unwrap().into_iter().map(|f| {
+            format!("{} {} {} {} {} {} {}\n", f.src, f.dst, f.size_bytes, f.size_wire_bytes, f.start.0, f.src_port, f.workload)
+        });
+        xxh3_64(rows.collect::<String>().as_bytes())
+    };
+    let plan = plain(TREE);
+    assert_eq!([hash(&plan.points[0]), hash(&plan.points[1]), hash(&plan.points[4])], FLOW_TABLES);
+    let laws = "[topology]\nkind='fat_tree'\n[workload.a]\nkind='poisson'\nflows=100\nsize='cdf'\ncdf='websearch-ns2'\n\
+                [workload.b]\nkind='poisson'\nflows=100\nsize='exponential'\npairs='cross_rack'\n[workload.c]\nkind='long'\nsize='1GB'\n\
+                [[system]]\ntransport='newreno'\n";
+    assert_eq!(hash(&plain(laws).points[0]), LAWS);
+}
+
+const FLOW_TABLES: [u64; 3] = [11470425836158631508, 4987691585069166182, 7388427830184951625];
+const LAWS: u64 = 17454926824099580383;
+
+#[test]
+fn realised_load_is_near_the_nominal_one() {
+    let text = "[topology]\nkind='star'\n[workload.a]\nkind='poisson'\nflows=20000\nload=0.3\nsize='exponential'\n\
+                [workload.b]\nkind='poisson'\nflows=20000\nload=0.4\nnormalize_load=true\n[workload.c]\nkind='incast'\nsenders=2\nsize='1KB'\n\
+                [[system]]\ntransport='newreno'\n";
+    let run = &plain(text).points[0].run;
+    let flows = run.flows().unwrap();
+    let loads = run.realised_loads(&flows);
+    let of = |i: usize| loads[i].1.unwrap_or(-1.0);
+    assert!((of(0) - 0.3).abs() < 0.01 && (of(1) - 0.4).abs() < 1e-6 && of(2) == -1.0, "{loads:?}");
+    assert!((run.realised_load(&flows).unwrap() - of(0) - of(1)).abs() < 1e-12);
+}
+
+#[test]
+fn the_hash_covers_all_that_matters_and_files_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |size: u32| std::fs::write(dir.path().join("f.csv"), format!("src,dst,size_bytes,start\n0,1,{size},0s\n")).unwrap();
+    let text = "name='x'\n[topology]\nkind='star'\n[workload.t]\nkind='table'\npath='f.csv'\n[[system]]\ntransport='newreno'\n";
+    let hash = |text: &str, options: &Options| scenario::load(text, "x.toml", dir.path(), options).unwrap().points[0].config_hash();
+    write(100);
+    let first = hash(text, &Options::default());
+    assert_eq!(first, hash(&text.replace("name='x'", "# another name"), &Options::default()));
+    for change in [
+        ("topology.hosts", "9"),
+        ("mtu", "9000B"),
+        ("seed", "2"),
+        ("end", "1s"),
+        ("system.newreno.transport.min_rto", "1ms"),
+        ("sample.ports", "true"),
+    ] {
+        assert_ne!(first, hash(text, &set(&[change])), "{change:?}");
+    }
+    write(101);
+    assert_ne!(first, hash(text, &Options::default()));
+}
+
+#[test]
+fn large_plans_are_read_in_time() {
+    // 20000 points, sizes of a table among them.
+    let loads: Vec<String> = (1..=100).map(|i| format!("0.{i:03}")).collect();
+    let seeds: Vec<String> = (0..100).map(|i| i.to_string()).collect();
+    let text = format!(
+        "seed=[{}]\n[topology]\nkind='leaf_spine'\n[workload.w]\nkind='poisson'\nload=[{}]\nsize='cdf'\n[[system]]\ntransport='newreno'\n[[system]]\nlabel='b'\ntransport='newreno'\n",
+        seeds.join(","),
+        loads.join(",")
+    );
+    let plan = plain(&text);
+    assert_eq!(plan.points.len(), 20_000);
+    assert!(std::sync::Arc::ptr_eq(&plan.points[0].run.net, &plan.points[19_999].run.net));
+}
