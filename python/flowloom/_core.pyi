@@ -6,10 +6,33 @@ Times are in picoseconds, sizes in bytes and rates in bit/s wherever a name does
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
-__all__ = ["Results", "Scenario", "compare", "entries", "fluid", "main", "version"]
+__all__ = [
+    "ArrowTable",
+    "Results",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "StorageError",
+    "compare",
+    "entries",
+    "fluid",
+    "main",
+    "version",
+]
 
 version: str
 """Version of the program, as `flowloom --version` prints it."""
+
+class ScenarioError(ValueError):
+    """A scenario has mistakes. `diagnostics` holds one dict per mistake: `file`, `line`, `col`, `message`, `label`, `hint`."""
+
+    diagnostics: list[dict[str, Any]]
+
+class RunError(RuntimeError):
+    """A run could not start, or broke an invariant."""
+
+class StorageError(OSError):
+    """A results folder or a file in it cannot be read or written."""
 
 def main(argv: Sequence[str]) -> int | dict[str, Any]:
     """Run the command line with `argv` (without the program's name).
@@ -28,11 +51,17 @@ def compare(dirs: Sequence[str]) -> ArrowTable:
 def entries(room: str) -> list[dict[str, Any]]:
     """What is registered in a room: `topology`, `workload`, `transport`, `qdisc`, `router`, `agent` or `metrics`."""
 
-def fluid(policy: str, capacity: float, arrivals: Sequence[float], sizes: Sequence[float]) -> dict[str, Any]:
+def fluid(
+    policy: str,
+    capacity: float,
+    arrivals: Sequence[float],
+    sizes: Sequence[float],
+    deadlines: Sequence[float | None] | None = None,
+) -> dict[str, Any]:
     """Schedule flows on one link as a fluid: no packets, no delay, no headers.
 
-    `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. The dict holds `finish`, one time per flow, and `segments`, a list of
-    `(flow, start, end, rate)` in order of time.
+    `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. Up to 200 flows are scheduled in exact fractions. The dict holds `finish`,
+    one time per flow, and `segments`, a list of `(flow, start, end, rate)` in order of time.
     """
 
 @final

@@ -1,0 +1,336 @@
+"""The compiled part, from Python: scenarios, runs, tables, errors, and the command line with its signals."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from flowloom import _core
+
+pytestmark = pytest.mark.core
+
+SMALL: dict[str, Any] = {
+    "seed": [1, 2],
+    "topology": {"kind": "star", "hosts": 4},
+    "workload": {"web": {"kind": "poisson", "flows": 30, "load": [0.2, 0.5]}},
+    "system": [
+        {"label": "TCP", "transport": "newreno"},
+        {"label": "short", "transport": "newreno", "qdisc": {"kind": "droptail", "limit": "4pkt"}},
+    ],
+}
+TEXT = """
+[topology]
+kind = "star"
+hosts = 4
+[workload.web]
+kind = "poisson"
+flows = 30
+load = 0.5
+[[system]]
+transport = "newreno"
+"""
+
+
+LONG = TEXT.replace("load = 0.5", 'load = 0.5\nsize = "fixed"\nmean = ["1KB", "100GB"]')
+"""Two points: one is done at once, one takes minutes."""
+
+
+def long() -> _core.Scenario:
+    return _core.Scenario.from_toml(LONG)
+
+
+# Scenarios
+
+
+def test_a_dict_is_the_same_scenario_as_its_text() -> None:
+    scenario = {
+        "topology": {"kind": "star", "hosts": 4},
+        "workload": {"web": {"kind": "poisson", "flows": 30, "load": 0.5}},
+        "system": [{"transport": "newreno", "agent": None}],
+    }
+    assert _core.Scenario.from_dict(scenario).resolved() == _core.Scenario.from_toml(TEXT).resolved()
+
+
+def test_points_carry_their_swept_values() -> None:
+    points = _core.Scenario.from_dict(SMALL).points
+    assert len(points) == 8 and len({point["point"] for point in points}) == 8
+    assert {(p["system"], p["workload.web.load"], p["seed"]) for p in points} == set(
+        itertools.product(("TCP", "short"), (0.2, 0.5), (1, 2))
+    )
+
+
+def test_options_override_the_scenario() -> None:
+    points = _core.Scenario.from_dict(SMALL, set=[("workload.web.load", "0.9")], seeds=[7]).points
+    assert [(p["system"], p["seed"]) for p in points] == [("TCP", 7), ("short", 7)]
+
+
+def test_all_mistakes_are_told_at_once_with_their_places() -> None:
+    wrong = TEXT.replace("hosts", "hots").replace("0.5", '"much"')
+    with pytest.raises(_core.ScenarioError) as caught:
+        _core.Scenario.from_toml(wrong, name="wrong.toml")
+    found = caught.value.diagnostics
+    assert {d["line"] for d in found} == {wrong[: wrong.index(word)].count("\n") + 1 for word in ("hots", '"much"')}
+    assert all(d["file"] == "wrong.toml" and d["message"] and d["hint"] for d in found)
+    assert "wrong.toml:4" in str(caught.value) and isinstance(caught.value, ValueError)
+
+
+def test_what_is_no_scenario_is_refused() -> None:
+    with pytest.raises(_core.ScenarioError):
+        _core.Scenario.from_dict({"seed": 2**64})
+    with pytest.raises(TypeError):
+        _core.Scenario.from_dict({"seed": {1, 2}})
+
+
+# Runs
+
+
+def test_tables_of_a_run(tmp_path: Path) -> None:
+    results = _core.Scenario.from_dict(SMALL).run(jobs=2, out=str(tmp_path / "r"))
+    assert results.complete and results.path == str(tmp_path / "r")
+    flows = pa.table(results.flows())
+    assert flows.num_rows == 8 * 30
+    assert flows.column_names[:5] == ["point", "system", "seed", "workload.web.load", "flow_id"]
+    field = flows.schema.field("fct_ps")
+    assert field.metadata[b"unit"] == b"ps" and field.metadata[b"description"]
+    per_seed = pa.table(results.per_seed()).to_pylist()
+    for row in pa.table(results.summary()).to_pylist():
+        same = [
+            other["value"]
+            for other in per_seed
+            if all(other[key] == row[key] for key in ("system", "workload.web.load", "metric")) and other["value"] is not None
+        ]
+        assert row["seeds"] == len(same)
+        if same:
+            assert row["mean"] == pytest.approx(sum(same) / len(same)) and row["ci95_low"] <= row["mean"] <= row["ci95_high"]
+    assert pa.table(results.points())["state"].to_pylist() == ["done"] * 8
+    assert pa.table(results.ports()).num_rows == 8 * 8
+    assert pa.table(results.samples()).num_rows == pa.table(results.packets()).num_rows == 0
+    again = _core.Results.open(str(tmp_path / "r"))
+    assert pa.table(again.flows()).equals(flows)
+    one = pq.read_table(next((tmp_path / "r").glob("tcp-*/flows.parquet")))
+    assert one.num_rows == 30 and "system" not in one.column_names
+
+
+def test_metrics_are_those_of_the_flows() -> None:
+    results = _core.Scenario.from_toml(TEXT).run()
+    fct = sorted(ps / 1e12 for ps in pa.table(results.flows())["fct_ps"].to_pylist())
+    value = {row["metric"]: row["value"] for row in pa.table(results.per_seed()).to_pylist()}
+    assert value["mean_fct_s"] == pytest.approx(sum(fct) / 30)
+    assert (value["p50_fct_s"], value["p99_fct_s"], value["max_fct_s"]) == (fct[14], fct[29], fct[29])
+    assert {"wall_s", "events_per_s", "hops_per_s"} < value.keys()
+
+
+def test_samples_and_packets_on_request() -> None:
+    text = TEXT + '[sample]\ninterval = "100us"\nports = true\nflows = true\npackets = true\n'
+    results = _core.Scenario.from_toml(text).run()
+    samples, packets = pa.table(results.samples()), pa.table(results.packets())
+    assert set(samples["metric"].to_pylist()) == {"port.queue_bytes", "port.utilisation", "flow.rate_bps", "flow.cwnd_bytes"}
+    assert packets.num_rows == sum(pa.table(results.ports())["tx_packets"].to_pylist())
+    assert {"data", "ack"} <= set(packets["kind"].to_pylist())
+
+
+def test_results_in_memory_go_away_with_the_last_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    results = _core.Scenario.from_toml(TEXT).run()
+    assert results.path is None and len(list(tmp_path.iterdir())) == 1
+    flows = results.flows()
+    del results
+    assert pa.table(flows).num_rows == 30
+    stream = pa.RecordBatchReader.from_stream(flows)
+    del flows
+    assert stream.read_all().num_rows == 30
+    del stream
+    assert not list(tmp_path.iterdir())
+
+
+def test_finished_points_are_kept(tmp_path: Path) -> None:
+    scenario = _core.Scenario.from_dict(SMALL)
+    scenario.run(out=str(tmp_path))
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/manifest.json")}
+    assert len(before) == 8
+    scenario.run(out=str(tmp_path))
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/manifest.json")}
+
+
+def test_progress_is_told_and_may_stop_the_run(tmp_path: Path) -> None:
+    told: list[dict[str, Any]] = []
+    _core.Scenario.from_dict(SMALL).run(progress=told.append)
+    last = told[-1]
+    assert (last["points_done"], last["points_total"], last["flows_done"], last["flows_total"]) == (8, 8, 240, 240)
+    assert last["events"] > 0 and last["elapsed_s"] > 0 and "point" in last
+
+    def enough(tick: dict[str, Any]) -> None:
+        if tick["points_done"] == 1:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        long().run(jobs=2, out=str(tmp_path / "r"), progress=enough)
+    states = pa.table(_core.Results.open(str(tmp_path / "r")).points())["state"].to_pylist()
+    assert states == ["done", "interrupted"]
+
+
+def test_other_threads_go_on_during_a_run() -> None:
+    counted = 0
+    done = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not done.is_set():
+            counted += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+
+    def after_some(tick: dict[str, Any]) -> None:
+        if tick["elapsed_s"] > 0.5:
+            raise StopIteration
+
+    with pytest.raises(StopIteration):
+        long().run(jobs=1, progress=after_some)
+    done.set()
+    thread.join()
+    assert counted > 20
+
+
+def test_ctrl_c_stops_a_run(tmp_path: Path) -> None:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        long().run(jobs=1, out=str(tmp_path / "r"))
+    assert not _core.Results.open(str(tmp_path / "r")).complete
+
+
+def test_problems_with_files_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(_core.StorageError, match="no run folder"):
+        _core.Results.open(str(tmp_path))
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(_core.StorageError, match="not empty"):
+        _core.Scenario.from_toml(TEXT).run(out=str(tmp_path))
+    results = _core.Scenario.from_toml(TEXT).run(out=str(tmp_path / "r"))
+    next((tmp_path / "r").glob("*/flows.parquet")).write_bytes(b"x")
+    with pytest.raises((OSError, pa.ArrowException), match="damaged"):
+        pa.table(results.flows())
+
+
+# The rest of the module
+
+
+def test_systems_are_compared_flow_by_flow(tmp_path: Path) -> None:
+    results = _core.Scenario.from_dict(SMALL).run(out=str(tmp_path))
+    table = pa.table(_core.compare([str(tmp_path)])).to_pylist()
+    assert [(row["system_a"], row["system_b"], row["workload.web.load"], row["seeds"]) for row in table] == [
+        ("TCP", "short", 0.2, 2),
+        ("TCP", "short", 0.5, 2),
+    ]
+    fct: dict[tuple[Any, ...], dict[int, int]] = {}
+    for row in pa.table(results.flows()).to_pylist():
+        fct.setdefault((row["system"], row["workload.web.load"], row["seed"]), {})[row["flow_id"]] = row["fct_ps"]
+    for row in table:
+        means = []
+        for seed in (1, 2):
+            a, b = fct["TCP", row["workload.web.load"], seed], fct["short", row["workload.web.load"], seed]
+            means.append(sum(b[i] / a[i] for i in a) / len(a))
+        assert row["mean_fct_ratio"] == pytest.approx(sum(means) / 2) and row["flows"] == 60
+
+
+def test_entries_of_every_room() -> None:
+    for room in ("transport", "qdisc", "router", "agent", "topology", "workload"):
+        for entry in _core.entries(room):
+            assert entry["summary"] and entry["source"]
+            assert all(p["name"] and p["allowed"] and p["about"] for p in entry["parameters"])
+    assert {"mean_fct_s", "p99_slowdown", "drops"} < {metric["name"] for metric in _core.entries("metrics")}
+    with pytest.raises(ValueError, match="hint: one of transport, "):
+        _core.entries("rooms")
+
+
+def test_fluid_schedules() -> None:
+    srpt = _core.fluid("srpt", 1.0, [0.0, 1.0], [4.0, 1.0])
+    assert srpt["finish"] == [5.0, 2.0]
+    assert srpt["segments"] == [(0, 0.0, 1.0, 1.0), (1, 1.0, 2.0, 1.0), (0, 2.0, 5.0, 1.0)]
+    assert _core.fluid("ps", 1.0, [0.0, 0.0], [1.0, 3.0])["finish"] == [2.0, 4.0]
+    assert _core.fluid("edf", 1.0, [0.0, 0.0], [1.0, 1.0], [None, 2.0])["finish"] == [2.0, 1.0]
+    many = _core.fluid("fcfs", 2.0, [0.0] * 1000, [2.0] * 1000)
+    assert many["finish"] == [float(i) for i in range(1, 1001)]
+    for wrong in (("srtp", 1.0, [0.0], [1.0]), ("srpt", 0.0, [0.0], [1.0]), ("srpt", 1.0, [0.0], []), ("ps", 1.0, [0.0], [float("nan")])):
+        with pytest.raises(ValueError):
+            _core.fluid(*wrong)
+
+
+# The command line
+
+
+def flowloom(*args: str, cwd: Path, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "flowloom", *args]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def test_a_run_prints_its_table_and_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(TEXT)
+    code, out, err = finish(flowloom("run", "small.toml", cwd=tmp_path))
+    assert (code, out.splitlines()[0].split()[0]) == (0, "system")
+    assert "results: results/small" in err and "events/s" in err
+    code, out, err = finish(flowloom("run", "small.toml", cwd=tmp_path))
+    assert code == 0 and "1 kept from before" in err
+    code, out, err = finish(flowloom("compare", "results/small", cwd=tmp_path))
+    assert code != 0 and "Traceback" not in err and "hint: " in err
+
+
+def test_mistakes_end_with_2_and_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "wrong.toml").write_text(TEXT.replace("hosts", "hots"))
+    code, out, err = finish(flowloom("run", "wrong.toml", cwd=tmp_path))
+    assert (code, out) == (2, "") and "wrong.toml:4:1" in err and "did you mean" in err and "\x1b" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["wrong.toml"]
+    assert finish(flowloom("report", "nothing", cwd=tmp_path))[0] in (2, 5)
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_keep_what_is_finished(tmp_path: Path, sent: signal.Signals, code: int) -> None:
+    (tmp_path / "long.toml").write_text(LONG)
+    process = flowloom("run", "long.toml", "--jobs", "2", cwd=tmp_path)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("results/long/*/manifest.json")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(sent)
+    exit_code, _, err = finish(process)
+    assert exit_code == code and "the same command goes on from here" in err and "Traceback" not in err
+    manifest = json.loads((tmp_path / "results/long/manifest.json").read_text())
+    assert (manifest["complete"], manifest["stop_reason"]) == (False, "stopped")
+    assert "done" in pq.read_table(tmp_path / "results/long/points.parquet")["state"].to_pylist()
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "long.toml").write_text(LONG)
+    first = flowloom("run", "long.toml", "--jobs", "1", cwd=tmp_path)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "results/long/manifest.json").exists():
+        assert time.monotonic() < deadline and first.poll() is None
+        time.sleep(0.05)
+    code, _, err = finish(flowloom("run", "long.toml", cwd=tmp_path))
+    first.send_signal(signal.SIGINT)
+    assert finish(first)[0] == 130
+    assert code == 5 and "in use" in err
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    process = flowloom("list", cwd=tmp_path)
+    assert process.stdout is not None
+    process.stdout.close()
+    process.wait(timeout=60)
+    assert process.returncode == 0
