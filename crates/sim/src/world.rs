@@ -118,6 +118,9 @@ impl<P: Probe> World<P> {
         }
         let port = self.ports[link.index()].as_mut().expect("a port that is not first in, first out has a discipline");
         let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
+        if let Some(agent) = &mut port.agent {
+            agent.on_arrive(&packet, &mut cx);
+        }
         if links.waiting(link) == 0 && links.free_at(link) <= now {
             if let Some(agent) = &mut port.agent {
                 agent.on_enqueue(&packet, &mut cx);

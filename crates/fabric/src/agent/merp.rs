@@ -10,7 +10,7 @@
 //!   DET and FIN touch it; ACKs trigger nothing. `C` is the line rate of the port.
 //! - Sizes are wire bytes: payload and one header per packet.
 //! - esr is kept as the time it stands for, size / esr = vdl - aT: the least esr is the largest time, infinity is 0.
-//! - A flow is entered when its SYN is admitted; a repeated SYN changes nothing. All else happens when packets start to leave: the
+//! - A flow is entered when its SYN is admitted; a repeated SYN changes nothing. Nearly all else happens when packets start to leave: the
 //!   synchronisation and the grant, what is left of the flow, and its deletion by FIN, so that DATA queued before it is still known.
 //! - What is left of a flow is counted from the highest byte that left, so that retransmissions do not count twice.
 //! - DATA or a leaving SYN of an unknown flow enters it. A DET does not, since it may trail its own FIN: it is granted as if two flows
@@ -23,6 +23,10 @@
 //!   Alg. 1 l. 9-10 to the letter.
 //! - A flow paused by another port does not count in the ranking (`skip_paused`; PDQ's rule), nor does one that has left
 //!   (`rank_needs_rs`). Ties go by (vdl, aT, id).
+//! - A port that grants a flow enough for DATA takes its own name out of the packet's echo: the ports behind it need not wait for the
+//!   next answer to learn that it pauses the flow no more.
+//! - Whether a flow is paused elsewhere is read when its DET comes, not when it leaves: a port filled by another flow lets no DET
+//!   through, and would otherwise never hear that a flow with an earlier deadline is free to use it.
 //! - A flow that still probes a round trip and two probes after this port granted it enough for DATA counts as paused by another port:
 //!   while DATA at alpha C and the ACKs of the other direction fill a port, no DET crosses it, so that nobody would ever hear of the
 //!   pause, and the ports before the full one would stay idle for a flow that cannot use them.
@@ -283,6 +287,27 @@ impl Merp {
         self.counters.stale_deletions += self.entries.len() as u64;
     }
 
+    /// Whether the packet's header says that another port pauses the flow.
+    fn is_paused_elsewhere(&self, header: &Header) -> bool {
+        header.paused_by() != 0 || ![0, self.port].contains(&header.paused_echo())
+    }
+    /// A DET came: takes note of whether its flow is paused elsewhere before the DET has waited its turn, or fallen.
+    fn hear(&mut self, packet: &Packet, cx: &Cx<'_>) {
+        let flow = packet.flow;
+        let header: Header = packet.get_ext(cx.ext);
+        let paused = self.is_paused_elsewhere(&header);
+        let Some(&before) = self.table.get(flow) else { return };
+        let row = Row { paused_elsewhere: paused || self.is_unused(&before, &header, cx.now), last_seen: cx.now, ..before };
+        let (from, to) = (self.rank(flow, &before), self.rank(flow, &row));
+        self.table.insert(flow, row);
+        self.leaders.on_change(flow, from, to);
+    }
+    /// Whether a flow that probes has had long enough to use what this port grants it.
+    fn is_unused(&self, row: &Row, header: &Header, now: Time) -> bool {
+        let reaction = header.rtt_ps.saturating_add(2 * self.probe_gap.ps());
+        row.granted.after(Dur(reaction)) < now
+    }
+
     /// Brings a known flow's row and its packet together (Alg. 1 l. 9-11). Returns the row as it is now.
     fn sync(&mut self, flow: FlowId, packet: &Packet, header: &mut Header, cx: &Cx<'_>) -> Option<Row> {
         let before = self.table.get(flow)?;
@@ -299,9 +324,8 @@ impl Merp {
         if self.params.esr_sync == EsrSync::Sticky {
             row.local = row.expected;
         }
-        let reaction = Dur(header.rtt_ps).0.saturating_add(2 * self.probe_gap.ps());
-        let unused = packet.kind == DET && row.granted.after(Dur(reaction)) < cx.now;
-        row.paused_elsewhere = header.paused_by() != 0 || ![0, self.port].contains(&header.paused_echo()) || unused;
+        let unused = packet.kind == DET && self.is_unused(&row, header, cx.now);
+        row.paused_elsewhere = self.is_paused_elsewhere(header) || unused;
         row.last_seen = cx.now;
         *self.table.get_mut(flow).expect("looked up above") = row;
         let to = self.rank(flow, &row);
@@ -354,6 +378,7 @@ impl Merp {
         let early = || u128::from(first_rs) * 8_000_000_000_000 < u128::from(self.full.0) * u128::from(header.rtt_ps);
         if ahead == 0 || ahead == 1 && early() {
             header.asr_bps = header.asr_bps.min(self.full.0); // Alg. 3 l. 2, 7
+            header.release(self.port);
             return true;
         }
         let detecting = if ahead == 1 {
@@ -369,6 +394,11 @@ impl Merp {
 }
 
 impl Agent for Merp {
+    fn on_arrive(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        if packet.kind == DET {
+            self.hear(packet, cx);
+        }
+    }
     fn on_enqueue(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         if packet.kind == Kind::SYN && !self.table.contains(packet.flow) {
             let size = cx.flows[packet.flow.index()].size_wire_bytes;

@@ -28,6 +28,8 @@
 //!   long behind the DATA of others.
 //! - A port that does not know the flow of a DET, as after its link was down, says so; the sender then opens the flow there again
 //!   with a SYN, at most one per RTO. Without it the flow would probe for ever.
+//! - A waiting flow that has had no answer for a round trip and two probes echoes no pausing port any more: what it heard last is out
+//!   of date, and would keep a port that is filled by another flow from giving way.
 //! - BOOST and DETACK carry the same fields; duplicates and packets of unknown flows are acknowledged like any other.
 //!
 //! Deviates: nowhere from what the paper states; section 4.1 says nothing of the moment of the first probe (see Assumed).
@@ -186,6 +188,13 @@ impl Header {
             self.paused |= u64::from(port);
         }
     }
+    /// A port pauses the flow no more: whatever the newest ACK said of it is out of date.
+    #[inline]
+    pub fn release(&mut self, port: u32) {
+        if self.paused_echo() == port {
+            self.paused &= u64::from(u32::MAX);
+        }
+    }
     /// The threshold as a share of the sender's NIC, rounded up.
     #[inline]
     pub fn theta_share(&self) -> Fraction {
@@ -260,6 +269,8 @@ struct Snd {
     tries: u32,
     /// When the last SYN was sent.
     opened: Time,
+    /// When the last answer came.
+    heard: Time,
     /// Departure of the packet whose answer was applied last.
     applied: Option<Time>,
     /// What that answer said of the expected rate and of the pausing port.
@@ -270,7 +281,7 @@ struct Snd {
 
 impl Setup {
     /// The header of a packet that leaves now (section 4.1: asr starts at the capacity of the adjacent link, esr at infinity).
-    fn header(&self, snd: &Snd, flow: &Flow, bits: u64) -> Header {
+    fn header(&self, snd: &Snd, flow: &Flow, bits: u64, now: Time) -> Header {
         let (expected_ps, expected_echo_ps) = match self.params.esr_sync {
             EsrSync::Fresh => (0, snd.expected_echo_ps),
             EsrSync::Sticky => (snd.expected_echo_ps, 0),
@@ -282,7 +293,7 @@ impl Setup {
             expected_echo_ps,
             theta_bps: self.theta.0,
             rtt_ps: if snd.rtt.srtt() > Dur::ZERO { snd.rtt.srtt() } else { flow.rtt }.ps(),
-            paused: u64::from(snd.paused_echo) << 32,
+            paused: u64::from(if snd.is_unheard(self, now) { 0 } else { snd.paused_echo }) << 32,
             bits: bits | self.theta_share.0 << 32,
         }
     }
@@ -310,6 +321,7 @@ impl Snd {
             silent: 0,
             tries: 0,
             opened: now,
+            heard: now,
             applied: None,
             expected_echo_ps: 0,
             paused_echo: 0,
@@ -344,6 +356,12 @@ impl Snd {
         matches!(self.mode, Mode::Det | Mode::Data) && (!self.lost.is_empty() || self.next < self.packets)
     }
 
+    /// Whether a waiting flow has had no answer for a round trip and two probes: its DETs do not get through.
+    fn is_unheard(&self, set: &Setup, now: Time) -> bool {
+        let probes = self.rate.gap(u64::from(set.det_size)).max(set.params.det_min_gap) * 2;
+        self.mode == Mode::Det && now > self.heard.after(self.rtt.srtt()).after(probes)
+    }
+
     /// When the next packet may leave.
     fn due(&self, set: &Setup) -> Time {
         let Some((at, data_len)) = self.last else { return Time::ZERO };
@@ -375,7 +393,7 @@ impl Snd {
 
     fn send_syn(&mut self, set: &Setup, bits: u64, cx: &mut Cx<'_>) {
         let mut syn = set.bare(self.flow, Kind::SYN, HIGH);
-        syn.set_ext(set.header(self, cx.flow(self.flow), bits), cx.ext);
+        syn.set_ext(set.header(self, cx.flow(self.flow), bits, cx.now), cx.ext);
         if self.tries > 0 {
             syn.flags |= Packet::RETX;
         }
@@ -408,7 +426,7 @@ impl Snd {
             self.last = Some((cx.now, data.wire_len));
             Packet { prio: MIDDLE, flags: if lost.is_some() { Packet::RETX } else { 0 }, ..data }
         };
-        packet.set_ext(set.header(self, flow, 0), cx.ext);
+        packet.set_ext(set.header(self, flow, 0, cx.now), cx.ext);
         packet
     }
 
@@ -420,6 +438,7 @@ impl Snd {
         let answer: Answer = packet.get_ext(cx.ext);
         let tx_time = Time(answer.tx_time_ps);
         self.silent = 0;
+        self.heard = cx.now;
         if matches!(packet.kind, Kind::ACK | Kind::SYNACK) && !packet.has(Packet::RETX) {
             self.rtt.on_sample(cx.now.since(tx_time), &set.rtt);
         }
