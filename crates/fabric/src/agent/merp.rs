@@ -232,7 +232,16 @@ impl Merp {
     /// A new flow: enters it and computes all virtual deadlines (Alg. 1 l. 5-7).
     fn enter(&mut self, flow: FlowId, size: u64, rs: u64, now: Time) {
         self.drop_stale(now);
-        let row = Row { size, rs, arrived: now, local: Dur::ZERO, expected: Dur::ZERO, paused_elsewhere: false, last_seen: now, granted: Time::MAX };
+        let row = Row {
+            size,
+            rs,
+            arrived: now,
+            local: Dur::ZERO,
+            expected: Dur::ZERO,
+            paused_elsewhere: false,
+            last_seen: now,
+            granted: Time::MAX,
+        };
         self.table.insert(flow, row); // Alg. 2 l. 1-2
         self.entries.clear();
         for (flow, row) in self.table.iter() {
