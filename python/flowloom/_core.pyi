@@ -81,7 +81,7 @@ class Scenario:
     def from_toml(
         text: str,
         name: str = "scenario",
-        dir: str = ".",
+        dir: str = ...,
         set: Sequence[tuple[str, str]] = ...,
         seeds: Sequence[int] | None = None,
         profile: str | None = None,
@@ -91,7 +91,7 @@ class Scenario:
     def from_dict(
         scenario: Mapping[str, Any],
         name: str = "scenario",
-        dir: str = ".",
+        dir: str = ...,
         set: Sequence[tuple[str, str]] = ...,
         seeds: Sequence[int] | None = None,
         profile: str | None = None,
