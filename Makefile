@@ -9,8 +9,11 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 BIN := $(VENV)/bin
+PYTHON_FILES := python papers examples
 # The build back end must use the toolchain that is there, never fetch one.
 export MATURIN_NO_INSTALL_RUST := 1
+export PIP_QUIET := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Figures are written to files; tests need no display.
 export MPLBACKEND := agg
 
@@ -41,14 +44,14 @@ $(VENV)/.installed: requirements.lock | tools
 	$(call say,Python environment in $(VENV))
 	@rm -rf $(VENV)
 	@if command -v uv >/dev/null; then uv venv -q --seed --python $(PYTHON) $(VENV) && uv pip install -q --python $(BIN)/python -r requirements.lock; \
-	else $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock; fi
+	else $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q -r requirements.lock; fi
 	@touch $@
 
 RUST := Cargo.toml Cargo.lock .cargo/config.toml $(shell find crates -type f -not -path '*/tests/*' -not -name '*.md')
 
 $(VENV)/.built: $(VENV)/.installed pyproject.toml $(RUST) | tools
-	$(call say,flowloom: release build of the compiled part)
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	$(call say,release build of the compiled part: some minutes the first time)
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release
 	@touch $@
 
 .PHONY: build
@@ -61,7 +64,7 @@ demo: build ## build, run a small experiment, print its table, draw its figures
 	$(call say,flowloom run examples/demo.toml)
 	@$(BIN)/flowloom run examples/demo.toml
 	$(call say,flowloom report results/demo)
-	@$(BIN)/flowloom report results/demo
+	@$(BIN)/flowloom report results/demo | tail -n 1
 	$(call say,flowloom plot results/demo)
 	@$(BIN)/flowloom plot results/demo
 
@@ -83,7 +86,7 @@ lint: build
 	$(call say,cargo doc)
 	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
 	$(call say,ruff)
-	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet $(PYTHON_FILES) && $(BIN)/ruff format --check --quiet $(PYTHON_FILES)
 	$(call say,mypy --strict)
 	@$(BIN)/mypy
 
@@ -125,7 +128,7 @@ golden: | tools ## accept changed results in golden files; say why in the commit
 lock: | tools ## newest versions of what Python needs, into requirements.lock
 	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *p["optional-dependencies"]["dev"], sep="\n")' > $(VENV)/wanted
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -r $(VENV)/wanted
+	@$(BIN)/python -m pip install -q -r $(VENV)/wanted
 	@{ echo "# Everything that flowloom's Python part runs, builds and is tested with. Written by \`make lock\`."; $(BIN)/python -m pip freeze; } > requirements.lock
 	@touch $(VENV)/.installed
 

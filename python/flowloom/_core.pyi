@@ -60,8 +60,8 @@ def fluid(
 ) -> dict[str, Any]:
     """Schedule flows on one link as a fluid: no packets, no delay, no headers.
 
-    `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. Up to 200 flows are scheduled in exact fractions. The dict holds `finish`,
-    one time per flow, and `segments`, a list of `(flow, start, end, rate)` in order of time.
+    `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. Up to 200 flows are scheduled in exact fractions. The dict holds
+    `finish`, one time per flow, and `segments`, a list of `(flow, start, end, rate)` in order of time.
     """
 
 @final

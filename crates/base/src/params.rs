@@ -72,8 +72,8 @@ pub struct Field {
     pub expects: fn() -> String,
     /// Its default, as it would be written; empty when it must be given.
     pub default: &'static str,
-    /// The range, as text, or empty.
-    pub range: &'static str,
+    /// The ends of its range, as they would be written: `(1, 100)`.
+    pub range: fn() -> Option<(String, String)>,
     /// Where the default comes from.
     pub source: &'static str,
     /// What it does.
@@ -392,7 +392,10 @@ macro_rules! params {
                 name: stringify!($field),
                 expects: <$ty as $crate::params::Param>::expects,
                 default: $default,
-                range: concat!($(stringify!($range))?),
+                range: || {
+                    let range: Vec<std::ops::RangeInclusive<$ty>> = vec![$($range)?];
+                    range.first().map(|r| ($crate::params::Param::show(r.start()), $crate::params::Param::show(r.end())))
+                },
                 source: $source,
                 about: concat!($($about),+),
             }),*];

@@ -84,8 +84,8 @@ pub struct CheckArgs {
 #[command(after_help = "\
 Examples:
   flowloom run demo.toml
-  flowloom run demo.toml --set workload.web.load=[0.2,0.8] --seed 1,2,3     a sweep of two loads with three seeds
-  flowloom run demo.toml --set 'system.MERP.agent.alpha=0.99' --out results/alpha
+  flowloom run demo.toml --set 'workload.web.load=[0.2,0.8]' --seed 1,2,3   a sweep of two loads with three seeds
+  flowloom run demo.toml --set system.MERP.agent.alpha=0.99 --out results/alpha
   flowloom run demo.toml --profile smoke --jobs 4
 
 A run that was stopped goes on where it was when the same command is given again: finished points are kept.")]

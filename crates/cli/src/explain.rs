@@ -32,7 +32,7 @@ fn explain_entry(room: &Room, entry: &Entry) -> String {
         let _ = writeln!(text, "\nSource: {}", entry.meta.source);
     }
     for (tag, part) in &parts {
-        let part = part.replace("[`", "`").replace("`]", "`");
+        let part = part.replace("[`", "`").replace("`]", "`").replace("`mod@", "`");
         let _ = writeln!(text, "\n{tag}:{}{}", if part.starts_with('\n') { "" } else { " " }, part.trim_end());
     }
     let needs = needs(&entry.meta.needs);
@@ -48,7 +48,7 @@ fn explain_entry(room: &Room, entry: &Entry) -> String {
     for field in entry.fields {
         let default = if field.default.is_empty() { "(must be given)" } else { field.default };
         let allowed =
-            if field.range.is_empty() { (field.expects)() } else { format!("{}; {}", (field.expects)(), range(field.range)) };
+            (field.range)().map_or_else(field.expects, |(low, high)| format!("{}; from {low} to {high}", (field.expects)()));
         rows.push(vec![field.name.to_owned(), default.to_owned(), allowed, field.source.to_owned()]);
     }
     let aligned = columns("  ", &rows);
@@ -58,14 +58,6 @@ fn explain_entry(room: &Room, entry: &Entry) -> String {
         let _ = writeln!(text, "{line}\n      {}", field.about.trim());
     }
     text
-}
-
-/// `1..=100` as people write it.
-fn range(text: &str) -> String {
-    match text.split_once("..=") {
-        Some((low, high)) => format!("from {} to {}", low.trim(), high.trim()),
-        None => text.to_owned(),
-    }
 }
 
 fn needs(needs: &Needs) -> String {

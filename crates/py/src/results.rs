@@ -8,7 +8,7 @@ use arrow_schema::ffi::FFI_ArrowSchema;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -105,8 +105,8 @@ impl Results {
     }
     /// The folder, or `None` when the results are only in memory.
     #[getter]
-    fn path(&self) -> Option<&Path> {
-        self.0.temporary.is_none().then(|| self.0.results.path())
+    fn path(&self) -> Option<String> {
+        self.0.temporary.is_none().then(|| self.0.results.path().to_string_lossy().into_owned())
     }
     /// Whether every point ran to its end.
     #[getter]

@@ -24,28 +24,28 @@ type Pairs = Vec<(String, String)>;
 impl Scenario {
     /// Read a scenario file's text. Files it names are looked up in `dir`; all errors are reported at once.
     #[staticmethod]
-    #[pyo3(signature = (text, name = "scenario", dir = PathBuf::from("."), set = Vec::new(), seeds = None, profile = None))]
+    #[pyo3(signature = (text, name = "scenario", dir = ".", set = Vec::new(), seeds = None, profile = None))]
     fn from_toml(
         py: Python<'_>,
         text: &str,
         name: &str,
-        dir: PathBuf,
+        dir: &str,
         set: Pairs,
         seeds: Option<Vec<u64>>,
         profile: Option<String>,
     ) -> PyResult<Scenario> {
         let options = Options { set, seeds, profile: profile.clone() };
-        let plan = py.detach(|| scenario::load(text, name, &dir, &options));
+        let plan = py.detach(|| scenario::load(text, name, dir.as_ref(), &options));
         Ok(Scenario { plan: plan.map_err(|found| errors::scenario(py, &found))?, profile })
     }
     /// As `from_toml`, from a nested dict with the same keys.
     #[staticmethod]
-    #[pyo3(signature = (scenario, name = "scenario", dir = PathBuf::from("."), set = Vec::new(), seeds = None, profile = None))]
+    #[pyo3(signature = (scenario, name = "scenario", dir = ".", set = Vec::new(), seeds = None, profile = None))]
     fn from_dict(
         py: Python<'_>,
         scenario: &Bound<'_, PyAny>,
         name: &str,
-        dir: PathBuf,
+        dir: &str,
         set: Pairs,
         seeds: Option<Vec<u64>>,
         profile: Option<String>,
