@@ -115,7 +115,7 @@ docs: build ## write docs/data.md from the columns, docs/img from the demo; chec
 	@FLOWLOOM_UPDATE=1 $(CARGO) test -p flowloom-tables --locked --quiet dictionary
 	$(call say,docs/img)
 	@$(BIN)/flowloom run examples/demo.toml >/dev/null && mkdir -p docs/img && \
-	$(BIN)/flowloom plot results/demo --kind metrics --format png --out docs/img/demo.png
+	$(BIN)/flowloom plot results/demo --kind fct_cdf --at load=0.8 --format png --out docs/img/demo.png
 	$(call say,cargo doc)
 	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
 	@echo target/doc/cli/index.html
