@@ -96,7 +96,7 @@ pub struct RunArgs {
     /// Points to run at the same time [default: one per core]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
-    /// Where results go [default: results/NAME, after the scenario]
+    /// Where results go [default: results/NAME, by the name of the scenario]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// End with code 1 when a flow has not finished

@@ -23,7 +23,7 @@ impl Display {
             return Display::Lines(LINES_EVERY_S);
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-        bar.set_style(ProgressStyle::with_template("[{bar:30}] {msg}").expect("the template is sound").progress_chars("=> "));
+        bar.set_style(ProgressStyle::with_template("[{bar:30}] {wide_msg}").expect("the template is sound").progress_chars("=> "));
         Display::Bar(bar)
     }
     /// Shows a tick.
