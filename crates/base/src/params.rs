@@ -338,6 +338,29 @@ impl<T: Param> Param for Auto<T> {
     }
 }
 
+/// A value that need not be there: `none`.
+impl<T: Param> Param for Option<T> {
+    fn expects() -> String {
+        format!("{} or `none`", T::expects())
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        match raw {
+            Raw::Str(s) if s == "none" => Ok(None),
+            _ => T::parse(raw).map(Some),
+        }
+    }
+    fn show(&self) -> String {
+        self.as_ref().map_or_else(|| "none".to_owned(), T::show)
+    }
+    /// A range binds given values only.
+    fn within(&self, range: &RangeInclusive<Self>) -> bool
+    where
+        Self: PartialOrd,
+    {
+        self.is_none() || range.contains(self)
+    }
+}
+
 /// The name among `names` nearest to `wrong`, if one is near enough to be meant.
 pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names

@@ -83,8 +83,8 @@ pub trait World: Sized {
     fn serve(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, until: Time);
     /// A host's wake-up is due. It must set the next one.
     fn wake(&mut self, links: &mut impl Links<Self::Packet>, host: u32);
-    /// The global action is due. It must set the next one.
-    fn act(&mut self, links: &mut impl Links<Self::Packet>);
+    /// The global action is due: it may take links down and up. It must set the next one.
+    fn act(&mut self, links: &mut impl Driver<Self::Packet>);
 }
 
 /// What drives a world through time. [`Engine`] is the one that is fast; the tests have one that is plain.
@@ -99,8 +99,9 @@ pub trait Driver<P: Wire>: Links<P> {
     fn stats(&mut self, link: LinkId) -> LinkStats;
     /// The packets that have a departure time and are not delivered yet, oldest first.
     fn on_link(&self, link: LinkId) -> Vec<P>;
-    /// Takes a link down. The packet in transmission, those on the wire and, at a first-in first-out port, those waiting are lost and
-    /// returned; a discipline's waiting packets are the caller's to clear. Until [`Driver::link_up`] everything sent is dropped.
+    /// Takes a link that is up down. The packet in transmission, those on the wire and, at a first-in first-out port, those waiting are
+    /// lost and returned. A discipline's waiting packets are the caller's: to serve before, up to just before the present, and to
+    /// clear and count after. Until [`Driver::link_up`] nothing can be sent.
     fn link_down(&mut self, link: LinkId) -> Vec<P>;
     /// Brings a link up again, its port empty.
     fn link_up(&mut self, link: LinkId);
@@ -167,7 +168,9 @@ impl<P: Wire> Links<P> for Engine<P> {
         let now = self.now;
         let link = &mut self.links[id.index()];
         debug_assert!(link.is_fifo());
-        let Some(start) = link.admit(&packet, now, &self.rings, &mut self.stats[id.index()]) else { return Sent::Dropped };
+        let Some(start) = link.admit(&packet, now, &self.rings, &mut self.stats[id.index()]) else {
+            return if link.is_up() { Sent::Dropped } else { Sent::Down };
+        };
         self.start(id, start, packet);
         Sent::Starts(start)
     }
@@ -206,7 +209,7 @@ impl<P: Wire> Links<P> for Engine<P> {
         self.links[id.index()].tx_time(bytes)
     }
     fn busy(&self, id: LinkId) -> Dur {
-        self.links[id.index()].busy(self.now)
+        self.links[id.index()].busy(self.now, &self.stats[id.index()])
     }
     fn fifo_backlog(&mut self, id: LinkId) -> (u32, u64) {
         self.links[id.index()].occupancy(self.now, &self.rings)
@@ -289,12 +292,12 @@ impl<P: Wire> Driver<P> for Engine<P> {
     }
     fn link_down(&mut self, id: LinkId) -> Vec<P> {
         let lost = self.on_link(id);
-        self.links[id.index()].take_down(self.now, &mut self.stats[id.index()]);
+        self.links[id.index()].take_down(self.now, &self.rings, &mut self.stats[id.index()]);
         self.tree.set(FIRST_LINK + id.0, Time::MAX);
         lost
     }
     fn link_up(&mut self, id: LinkId) {
-        self.links[id.index()].bring_up(self.now);
+        self.links[id.index()].bring_up();
     }
 }
 

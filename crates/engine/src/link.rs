@@ -34,6 +34,8 @@ pub enum Sent {
     Starts(Time),
     /// It did not fit.
     Dropped,
+    /// The link is down. What becomes of the packet, and its count, is the caller's.
+    Down,
 }
 
 /// What a link has carried and its port has held.
@@ -53,8 +55,12 @@ pub struct LinkStats {
     pub max_queue_bytes: u64,
     /// Waiting bytes over time, in byte times 1024 ps: by Little's law the sum over packets of bytes times wait.
     pub queue_area: u64,
-    /// Packets lost on the wire or in the port when the link died.
-    pub lost: u64,
+    /// Packets lost in transmission or on the wire when the link went down; they are among `tx_packets`.
+    pub lost_sent: u64,
+    /// Packets lost at the port: they waited when the link went down, or were sent while it was down.
+    pub lost_unsent: u64,
+    /// What was left of transmissions that the link's end cut short.
+    cut: Dur,
     /// The ring's 32-bit counters when they were last carried over into `tx_packets` and `delivered`.
     carried: (u32, u32),
 }
@@ -190,7 +196,6 @@ impl Link {
         let known = self.ring.tail().wrapping_sub(self.queue);
         // `known` counts the packet in transmission, which does not wait.
         if (known > self.limit) | (backlog >> 10 >= u64::from(self.exact_from)) && !self.admit_exactly(len, now, rings, stats) {
-            stats.dropped(len);
             return None;
         }
         if !idle {
@@ -199,7 +204,7 @@ impl Link {
         Some(start)
     }
 
-    /// The same with the exact occupancy; also keeps the record of `max_queue_bytes`.
+    /// The same with the exact occupancy; also keeps the record of `max_queue_bytes` and counts what does not fit.
     #[cold]
     #[inline(never)]
     fn admit_exactly<P: Wire>(&mut self, len: u32, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> bool {
@@ -211,6 +216,7 @@ impl Link {
         let byte_limit = self.flags & BYTE_LIMIT != 0;
         let fits = if byte_limit { bytes + u64::from(len) <= u64::from(self.limit) } else { packets < self.limit };
         if !idle && !fits {
+            stats.dropped(len);
             return false;
         }
         if !idle {
@@ -247,9 +253,10 @@ impl Link {
     }
 
     /// How long the transmitter has been busy up to `now`: all transmissions that have a time, less what remains of them.
-    pub fn busy(&self, now: Time) -> Dur {
+    pub fn busy(&self, now: Time, stats: &LinkStats) -> Dur {
         let all = (u128::from(self.tx_bytes) * u128::from(self.ps_per_byte)) >> 16;
-        Dur(all as u64 - self.free_at.since(now).0.min(all as u64))
+        let rest = stats.cut.0 + self.free_at.since(now).0;
+        Dur((all as u64).saturating_sub(rest))
     }
     /// Carries the ring's 32-bit counters over into 64 bits. Must be called at least once in 2^32 packets.
     pub fn carry(&self, stats: &mut LinkStats) {
@@ -260,22 +267,36 @@ impl Link {
         stats.tx_bytes = self.tx_bytes;
     }
 
-    /// Everything on the link is lost.
-    pub fn take_down(&mut self, now: Time, stats: &mut LinkStats) {
+    /// Everything on the link is lost. Packets of a first-in first-out port whose service has not started (starts at `now` come
+    /// later) were never sent: what was counted of them in advance is taken back.
+    pub fn take_down<P: Wire>(&mut self, now: Time, rings: &Rings<P>, stats: &mut LinkStats) {
         self.carry(stats);
-        stats.lost += u64::from(self.ring.len());
+        for packet in self.packets(rings) {
+            let len = packet.wire_len();
+            let ends = packet.arrival().before(self.delay);
+            let start = ends.before(self.tx_time(len));
+            if start >= now {
+                stats.lost_unsent += 1;
+                stats.tx_packets -= 1;
+                self.tx_bytes -= u64::from(len);
+                stats.queue_area -= u64::from(len) * ((start - now).0 >> 10);
+            } else {
+                stats.lost_sent += 1;
+                stats.cut = stats.cut + ends.since(now);
+            }
+        }
+        stats.tx_bytes = self.tx_bytes;
         self.ring.clear();
         stats.carried.0 = self.ring.head();
         self.flags |= DOWN;
         self.queue = if self.is_fifo() { self.ring.tail() } else { 0 };
-        self.free_at = now;
+        self.free_at = self.free_at.min(now);
         // Sends every packet to the exact test, which knows that the link is dead.
         self.exact_from = 0;
     }
-    pub fn bring_up(&mut self, now: Time) {
+    pub fn bring_up(&mut self) {
         self.flags &= !DOWN;
         self.exact_from = 1;
-        self.free_at = self.free_at.max(now);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::workload::size::Packets;
 use crate::workload::{self, Workload};
 use base::params::Param;
 use base::registry::Needs;
-use base::{HostId, LinkId, NodeId, Rate, Time};
+use base::{HostId, LinkId, NodeId, Rate};
 use fabric::agent::merp::theta_problem;
 use fabric::net::{HOST_TIER, Net};
 
@@ -60,15 +60,13 @@ pub(crate) fn cross(draft: &Draft, reading: &mut Reading<'_>) {
         }
     }
     memory(draft, reading, &mut found);
+    crate::event::read::against_networks(draft, &mut found);
     reading.problems.extend(found);
 }
 
 fn env<'a>(draft: &Draft, reading: &'a Reading<'_>, built: &'a Built, index: usize) -> workload::Env<'a> {
     let packets = Packets { mtu: draft.head.mtu.0, header: draft.head.header.0 };
-    let end = match draft.head.end {
-        base::params::Auto::Auto => None,
-        base::params::Auto::Set(end) => Some(Time(end.0)),
-    };
+    let end = draft.head.latest_end();
     workload::Env { net: &built.net, packets, end, files: reading.files, index: index as u64 }
 }
 
@@ -77,6 +75,8 @@ fn points(draft: &Draft, found: &mut Vec<Item>) {
     let shared =
         draft.workloads.iter().fold(draft.topology.variants.len() as u64, |n, w| n.saturating_mul(w.variants.len() as u64));
     let systems: u64 = draft.systems.iter().map(|s| s.variants.len() as u64).sum();
+    let failures = draft.events.iter().map(|e| e.variants.len()).chain(draft.failure.iter().map(|f| f.variants.len()));
+    let shared = failures.fold(shared, |n, variants| n.saturating_mul(variants as u64));
     let points = shared.saturating_mul(systems).saturating_mul(draft.seeds.len() as u64);
     if points > MAX_POINTS {
         let message = format!("the scenario has {points} points, at most {MAX_POINTS} are allowed");

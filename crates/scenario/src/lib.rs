@@ -25,6 +25,7 @@
 mod check;
 mod csv_rows;
 mod diag;
+pub mod event;
 mod files;
 mod merge;
 mod part;
@@ -40,10 +41,18 @@ pub mod workload;
 pub use diag::{Diagnostic, Diagnostics, Style};
 pub use files::Files;
 pub use plan::load;
-/// The keys of tables without a kind, for `explain`: the scenario itself, `[sample]`, a system's `nic`.
-pub const TABLES: [(&str, &[base::params::Field]); 3] = {
+/// The keys of tables without a kind, for `explain`: the scenario itself, `[sample]`, a system's `nic`, `[[event]]` and its `random`,
+/// `[failure]`.
+pub const TABLES: [(&str, &[base::params::Field]); 6] = {
     use base::params::Params;
-    [("", read::Head::FIELDS), ("sample", read::SampleParams::FIELDS), ("system.nic", read::NicParams::FIELDS)]
+    [
+        ("", read::Head::FIELDS),
+        ("sample", read::SampleParams::FIELDS),
+        ("system.nic", read::NicParams::FIELDS),
+        ("event", event::EventParams::FIELDS),
+        ("event.random", event::RandomParams::FIELDS),
+        ("failure", event::FailureParams::FIELDS),
+    ]
 };
 
 pub use spec::{Nic, Options, Plan, Point, RunSpec, Sample, System};

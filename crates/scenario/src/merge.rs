@@ -18,6 +18,7 @@ pub(crate) fn spell_out(root: &mut Table) {
         Some(Value::List(nodes)) => nodes.iter_mut().for_each(each),
         _ => {}
     };
+    crate::event::read::spell_out(root);
     inner(root, "workload", spell_out_part);
     inner(root, "system", |system| {
         let Some(system) = system.table_mut() else { return };
@@ -182,18 +183,24 @@ impl Layers {
                     put(system, &path[2..], at, node);
                 }
             }
-            ["workload", name, rest @ ..] if !rest.is_empty() && *rest != ["kind"] && !self.has_workload(name) => {
+            ["workload", name, rest @ ..] if !rest.is_empty() && *rest != ["kind"] && !self.has("workload", name) => {
                 let table = self.root.get("workload").and_then(|e| e.node.table());
                 let names: Vec<&str> = table.into_iter().flat_map(|t| t.entries.iter().map(|e| e.key.as_str())).collect();
                 self.problems.push(unknown(at, "workload", name, &names));
+            }
+            ["event", name, _, ..] if !self.has("event", name) => {
+                let table = self.root.get("event").and_then(|e| e.node.table());
+                let names: Vec<&str> = table.into_iter().flat_map(|t| t.entries.iter().map(|e| e.key.as_str())).collect();
+                self.problems.push(unknown(at, "event", name, &names));
             }
             _ => put(&mut self.root, &path, at, node),
         }
         spell_out(&mut self.root);
     }
 
-    fn has_workload(&self, name: &str) -> bool {
-        self.root.get("workload").and_then(|e| e.node.table()).is_none_or(|t| t.get(name).is_some())
+    /// Whether a table of tables has this name, or cannot have any.
+    fn has(&self, tables: &str, name: &str) -> bool {
+        self.root.get(tables).and_then(|e| e.node.table()).is_none_or(|t| t.get(name).is_some())
     }
 }
 

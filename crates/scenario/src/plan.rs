@@ -1,15 +1,14 @@
 //! From text to plan: parse, lay profile and settings over, read, check, expand.
 
 use crate::diag::{At, Diagnostics, Item, Sources};
+use crate::event;
 use crate::files::Files;
 use crate::merge::{Layers, spell_out};
 use crate::read::{Draft, Reading, is_plain_name};
-use crate::resolved::{Voice, of_plan};
+use crate::resolved::{Voice, of_events, of_plan};
 use crate::spec::{Options, Plan, Point, RunSpec, System};
 use crate::tree::{Node, Table, Value, parse_file};
 use crate::workload;
-use base::Time;
-use base::params::Auto;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,8 +45,15 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     let name = draft.name.clone().unwrap_or_else(|| stem(file));
     let voice =
         Voice { profile: options.profile.as_deref().unwrap_or(""), name: &name, seeds_from_command_line: options.seeds.is_some() };
-    let resolved = of_plan(&draft, &root, &files, &voice);
-    Ok(expand(draft, name, resolved, &files))
+    let mut resolved = of_plan(&draft, &root, &files, &voice);
+    let places: Vec<At> = draft.events.iter().map(|event| event.at).collect();
+    let mut plan = expand(draft, name, &files);
+    if let Some(problem) = event::read::cut_off(&plan, &places) {
+        return Err(Diagnostics::new(sources, Vec::new(), vec![problem]));
+    }
+    resolved.push_str(&of_events(&plan));
+    plan.resolved = resolved;
+    Ok(plan)
 }
 
 /// Seeds of the command line: at least one, all different.
@@ -103,19 +109,18 @@ fn stem(file: &str) -> String {
 }
 
 /// All points: systems by topologies by workloads by what a system sweeps, by seeds.
-fn expand(draft: Draft, name: String, resolved: String, files: &Arc<Files>) -> Plan {
-    let end = match draft.head.end {
-        Auto::Auto => None,
-        Auto::Set(end) => Some(Time(end.0)),
-    };
+fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
+    let end = draft.head.latest_end();
     let sample = draft.sample.as_ref().map(|s| s.sample());
-    let mut plan = Plan { name, points: Vec::new(), sweep_keys: Vec::new(), labels: Vec::new(), resolved };
+    let mut plan = Plan { name, points: Vec::new(), sweep_keys: Vec::new(), labels: Vec::new(), resolved: String::new() };
+    let traffic = workload_variants(&draft);
+    let failures = event::read::variants(&draft);
     for section in &draft.systems {
         plan.labels.push(section.name.clone());
         for topology in &draft.topology.variants {
-            for (workloads, swept) in workload_variants(&draft) {
+            for ((workloads, offered), (failures, failing)) in traffic.iter().flat_map(|t| failures.iter().map(move |f| (t, f))) {
                 for system in &section.variants {
-                    let all = topology.swept.iter().chain(&swept).chain(&system.swept).cloned();
+                    let all = topology.swept.iter().chain(offered).chain(failing).chain(&system.swept).cloned();
                     let swept: Vec<(String, String)> = all.collect();
                     for &seed in &draft.seeds {
                         let run = RunSpec {
@@ -127,6 +132,7 @@ fn expand(draft: Draft, name: String, resolved: String, files: &Arc<Files>) -> P
                             seed,
                             system: System::clone(&system.value),
                             workloads: workloads.clone(),
+                            failures: failures.clone(),
                             sample,
                             files: Arc::clone(files),
                         };
@@ -165,9 +171,11 @@ fn workload_variants(draft: &Draft) -> Vec<(Named, Vec<(String, String)>)> {
 fn sweep_keys(draft: &Draft) -> Vec<String> {
     let topology = draft.topology.variants.iter().map(|v| &v.swept);
     let workloads = draft.workloads.iter().flat_map(|w| w.variants.iter().map(|v| &v.swept));
+    let failure = draft.failure.iter().flat_map(|f| f.variants.iter().map(|v| &v.swept));
+    let events = draft.events.iter().flat_map(|e| e.variants.iter().map(|v| &v.swept));
     let systems = draft.systems.iter().flat_map(|s| s.variants.iter().map(|v| &v.swept));
     let mut keys: Vec<String> = Vec::new();
-    for (key, _) in topology.chain(workloads).chain(systems).flatten() {
+    for (key, _) in topology.chain(workloads).chain(failure).chain(events).chain(systems).flatten() {
         if !keys.contains(key) {
             keys.push(key.clone());
         }

@@ -2,6 +2,7 @@
 
 use crate::check;
 use crate::diag::{At, Item};
+use crate::event::{Event, FailureParams};
 use crate::files::Files;
 use crate::merge::PARTS;
 use crate::part::{Part, PartReader, Room, listed};
@@ -12,7 +13,7 @@ use crate::topology::{self, MAX_DELAY, Topology};
 use crate::tree::{Node, Table, Value};
 use crate::workload::{self, MAX_TIME};
 use base::params::{Auto, Field, Param, Params as _, Raw};
-use base::{Bytes, Dur, HostId, Limit};
+use base::{Bytes, Dur, HostId, Limit, Time};
 use fabric::net::{Net, NetBuilder};
 use fabric::routes::Routes;
 use std::sync::Arc;
@@ -90,6 +91,19 @@ pub(crate) struct Draft {
     pub topology: Section<Built>,
     pub workloads: Vec<Section<workload::AnyParams>>,
     pub systems: Vec<Section<System>>,
+    pub events: Vec<Section<Event>>,
+    /// Only with events.
+    pub failure: Option<Section<FailureParams>>,
+}
+
+impl Head {
+    /// The latest end of a run.
+    pub fn latest_end(&self) -> Option<Time> {
+        match self.end {
+            Auto::Auto => None,
+            Auto::Set(end) => Some(Time(end.0)),
+        }
+    }
 }
 
 /// What reading needs beside the tree.
@@ -115,7 +129,7 @@ impl Reading<'_> {
     pub fn scenario(&mut self, root: &Table) -> Option<Draft> {
         let start = At::new(0, 0..0);
         let whole = Part { table: root, at: start, path: "" };
-        let keys = ["name", "seed", "topology", "workload", "system", "sample", "profile"];
+        let keys = ["name", "seed", "topology", "workload", "system", "sample", "event", "failure", "profile"];
         whole.refuse_unknown(Head::FIELDS, &keys, &mut self.problems);
         let head = Head::read(&mut self.reader(whole, Head::FIELDS));
         // From half a packet on, a wire size could be all headers.
@@ -140,17 +154,19 @@ impl Reading<'_> {
         let workloads = self.workloads(whole);
         let systems = self.systems(whole, &head);
         check::within_systems(&systems, &mut self.problems);
-        let draft = Draft { name, seeds, head, sample, topology: topology?, workloads, systems };
+        let events = self.events(whole, head.latest_end());
+        let failure = self.failure(whole, !events.is_empty(), head.latest_end());
+        let draft = Draft { name, seeds, head, sample, topology: topology?, workloads, systems, events, failure };
         check::cross(&draft, self);
         Some(draft)
     }
 
-    fn reader<'b>(&'b mut self, part: Part<'b>, fields: &'b [Field]) -> PartReader<'b> {
+    pub(crate) fn reader<'b>(&'b mut self, part: Part<'b>, fields: &'b [Field]) -> PartReader<'b> {
         PartReader { part, fields, problems: &mut self.problems, instead: None }
     }
 
     /// A node as a table, or a problem.
-    fn table_of<'b>(&mut self, key_at: At, node: &'b Node, path: &'b str, example: &str) -> Option<Part<'b>> {
+    pub(crate) fn table_of<'b>(&mut self, key_at: At, node: &'b Node, path: &'b str, example: &str) -> Option<Part<'b>> {
         match node.table() {
             Some(table) => Some(Part { table, at: key_at, path }),
             None => {
@@ -208,7 +224,7 @@ impl Reading<'_> {
     }
 
     /// Reads a section in every variant. `read` gives the value of one variant and what it shows by key.
-    fn section<T>(
+    pub(crate) fn section<T>(
         &mut self,
         part: Part<'_>,
         name: &str,

@@ -1,8 +1,9 @@
 //! Plans and points written out as TOML with every default.
 
+use crate::event::{self, FailureParams};
 use crate::files::Files;
 use crate::read::{Draft, Head, NicParams, SampleParams, Section};
-use crate::spec::{Point, System};
+use crate::spec::{Plan, Point, System};
 use crate::topology::{self, Topology as _};
 use crate::tree::{Origin, Table, Value};
 use crate::workload::size::Packets;
@@ -46,6 +47,11 @@ impl PartShown {
     /// A part without a kind.
     pub fn bare(path: &'static str, fields: &'static [Field], values: Vec<(&'static str, String)>) -> PartShown {
         PartShown { path, kind: None, fields, values, ignored: Vec::new() }
+    }
+    /// The part without some keys that have no effect.
+    pub fn without(mut self, ignored: Vec<&'static str>) -> PartShown {
+        self.ignored = ignored;
+        self
     }
     fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
@@ -150,6 +156,17 @@ pub(crate) fn of_point(point: &Point) -> String {
     for (name, params) in &run.workloads {
         line(format!("\n[workload.{}]", header_key(name)));
         part_of_workload(params, &run.files).lines(|_, key, value| line(format!("{key} = {value}")));
+    }
+    if let Some(failures) = &run.failures {
+        for event in &failures.events {
+            for part in event::read::parts(event) {
+                let name = header_key(&event.name);
+                line(format!("\n[event.{}]", if part.path.is_empty() { name } else { format!("{name}.{}", part.path) }));
+                part.lines(|_, key, value| line(format!("{key} = {value}")));
+            }
+        }
+        line("\n[failure]".to_owned());
+        PartShown::bare("", FailureParams::FIELDS, failures.params.show()).lines(|_, key, value| line(format!("{key} = {value}")));
     }
     if let Some(s) = run.sample {
         line("\n[sample]".to_owned());
@@ -281,6 +298,16 @@ pub(crate) fn of_plan(draft: &Draft, root: &Table, files: &Files, voice: &Voice<
         let name = section.name.trim_start_matches("workload.");
         page.section(&format!("workload.{}", header_key(name)), &section.table, &variants, voice);
     }
+    for section in &draft.events {
+        let variants: Vec<_> = section.variants.iter().map(|v| event::read::parts(&v.value)).collect();
+        let name = section.name.trim_start_matches("event.");
+        page.section(&format!("event.{}", header_key(name)), &section.table, &variants, voice);
+    }
+    if let Some(section) = &draft.failure {
+        let shown = |v: &crate::read::Variant<FailureParams>| vec![PartShown::bare("", FailureParams::FIELDS, v.value.show())];
+        let variants: Vec<_> = section.variants.iter().map(shown).collect();
+        page.section("failure", &section.table, &variants, voice);
+    }
     if let Some(sample) = &draft.sample {
         let empty = Table::default();
         let table = root.get("sample").and_then(|e| e.node.table()).unwrap_or(&empty);
@@ -290,6 +317,32 @@ pub(crate) fn of_plan(draft: &Draft, root: &Table, files: &Files, voice: &Voice<
         system(&mut page, section, voice);
     }
     page.text()
+}
+
+/// What the events of a plan do, as comments: once per network, events and seed.
+pub(crate) fn of_events(plan: &Plan) -> String {
+    const MOST: usize = 12;
+    let mut seen: Vec<(String, Vec<String>)> = Vec::new();
+    for point in plan.points.iter().filter(|p| p.run.failures.is_some()) {
+        let own = |key: &str| key.starts_with("topology.") || key.starts_with("event.");
+        let swept = point.swept.iter().filter(|(key, _)| own(key)).map(|(key, value)| format!(", {key} = {value}"));
+        let title = format!("seed {}{}", point.seed, swept.collect::<String>());
+        if seen.iter().all(|(known, _)| *known != title) {
+            seen.push((title, event::read::in_words(&point.run)));
+        }
+    }
+    let mut out = String::new();
+    for (title, lines) in seen.iter().take(MOST) {
+        out.push_str(&format!("\n# events with {title}\n"));
+        lines.iter().for_each(|line| out.push_str(&format!("#   {line}\n")));
+        if lines.is_empty() {
+            out.push_str("#   nothing happens\n");
+        }
+    }
+    if seen.len() > MOST {
+        out.push_str(&format!("\n# and events with {} more seeds or swept values\n", seen.len() - MOST));
+    }
+    out
 }
 
 fn system(page: &mut Page, section: &Section<System>, voice: &Voice<'_>) {

@@ -1,5 +1,6 @@
 //! What a checked scenario is: a plan of points, and of each point all that its run depends on.
 
+use crate::event::{self, Change, Failures};
 use crate::files::Files;
 use crate::resolved;
 use crate::topology;
@@ -70,6 +71,8 @@ pub struct RunSpec {
     pub system: System,
     /// The workloads by name.
     pub workloads: Vec<(String, workload::AnyParams)>,
+    /// What goes down and comes up, if anything does.
+    pub failures: Option<Failures>,
     /// Time series, if wanted.
     pub sample: Option<Sample>,
     /// The files that the scenario names.
@@ -172,6 +175,11 @@ impl RunSpec {
             bottleneck: Rate(0),
         };
         Ok(drawn.iter().enumerate().map(flow).collect())
+    }
+    /// What goes down and comes up, in order; random failures are drawn by the seed. Nothing of it depends on the system.
+    pub fn changes(&self) -> Vec<Change> {
+        let events = self.failures.as_ref().map_or(&[][..], |failures| &failures.events);
+        event::changes(events, &self.net, self.seed).unwrap_or_else(|(_, p)| panic!("checked with the scenario: {}", p.message))
     }
     /// The load that a sample of flows offers, by workload: wire bytes over the time to its last arrival, as a fraction of the
     /// reference. `None` for workloads without a load, and for samples of no length.

@@ -36,9 +36,18 @@ nic = { low_water = "unlimited", qdisc = { limit = "1MB" } }
 [[system]]
 transport = { kind = "newreno", init_window = "auto" }
 router = { kind = "ecmp", hash = "crc16" }
+[[event]]
+link = ["leaf0", "spine1"]
+at = "1ms"
+until = ["2ms", "3ms"]
+[[event]]
+random = { probability = 0.1, tier = "leaf-spine" }
+[failure]
+unreachable = "run"
 [sample]
 flows = true
 [profile.smoke]
+event.1.at = "1us"
 workload.web.flows = 3
 system.MERP.agent.alpha = 0.9
 "#;

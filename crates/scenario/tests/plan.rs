@@ -287,3 +287,87 @@ fn large_plans_are_read_in_time() {
     assert_eq!(plan.points.len(), 20_000);
     assert!(std::sync::Arc::ptr_eq(&plan.points[0].run.net, &plan.points[19_999].run.net));
 }
+
+const EVENTS: &str = r#"
+seed = [1, 2]
+end = "1s"
+topology = "fat_tree"
+[workload.web]
+kind = "poisson"
+flows = 100
+load = 0.5
+[[event]]
+at = "10ms"
+link = ["agg0_1", "core3"]
+until = "20ms"
+[[event]]
+random = { count = [1, 2], tier = "core-agg" }
+[failure]
+converge = "5ms"
+[[system]]
+transport = "newreno"
+"#;
+
+#[test]
+fn events_are_tables_by_number() {
+    let plan = plain(EVENTS);
+    assert_eq!(plan.sweep_keys, ["event.2.random.count"]);
+    let ids: Vec<&str> = plan.points.iter().map(|p| p.id.as_str()).collect();
+    assert_eq!(ids, ["newreno-count1-seed1", "newreno-count1-seed2", "newreno-count2-seed1", "newreno-count2-seed2"]);
+    for text in ["[event.1]\n", "link = \"agg0_1--core3\"", "[event.2.random]\n", "count = [1, 2]", "[failure]\n"] {
+        assert!(plan.resolved().contains(text), "{text} in\n{}", plan.resolved());
+    }
+    let words = "# events with seed 2, event.2.random.count = 2\n#   0s down agg2_0--core1, agg2_1--core3\n\
+                 #   10ms down agg0_1--core3\n#   20ms up agg0_1--core3\n";
+    assert!(plan.resolved().ends_with(words), "{}", plan.resolved());
+    // What is written out is the same plan.
+    let again = plain(plan.resolved());
+    assert_eq!((again.points.len(), again.resolved()), (4, plain(again.resolved()).resolved()));
+    for (a, b) in plan.points.iter().zip(&again.points) {
+        assert_eq!((a.config_hash(), &a.run.failures, a.run.changes()), (b.config_hash(), &b.run.failures, b.run.changes()));
+        assert_eq!(plain(&a.resolved()).points[0].config_hash(), a.config_hash());
+    }
+}
+
+#[test]
+fn events_change_the_results_and_not_the_flows() {
+    let plan = plain(EVENTS);
+    let (one, two) = (&plan.points[0], &plan.points[2]);
+    assert_ne!(one.config_hash(), two.config_hash());
+    assert_eq!(one.run.flows(), two.run.flows());
+    assert_eq!((one.run.changes().len(), two.run.changes().len()), (3, 4));
+    let other = load(EVENTS, &set(&[("failure.detect", "1us")]));
+    assert_ne!(one.config_hash(), other.points[0].config_hash());
+}
+
+#[test]
+fn events_are_set_and_swept_by_number_or_name() {
+    let changed =
+        [("event.1.at", "5ms"), ("event.2.random.count", "3"), ("event.1.link", "[[\"agg0_0\", \"core0\"], \"agg0_0--core1\"]")];
+    let plan = load(EVENTS, &set(&changed));
+    assert_eq!(plan.sweep_keys, ["event.1.link"]);
+    assert_eq!(plan.points[2].id, "newreno-linkagg0_0--core1-seed1");
+    assert_eq!(plan.points[2].run.failures.as_ref().unwrap().events[0].params.at, base::Dur::from_ms(5));
+    let named = EVENTS.replacen("[[event]]", "[event.cut]", 1).replacen("[[event]]", "[event.more]", 1);
+    let text = format!("{named}[profile.smoke]\nevent.cut.at = \"1ms\"\nfailure.converge = \"0s\"\n");
+    let plan = load(&text, &profile("smoke"));
+    assert_eq!(plan.sweep_keys, ["event.more.random.count"]);
+    let failures = plan.points[0].run.failures.as_ref().unwrap();
+    assert_eq!((failures.events[0].name.as_str(), failures.events[0].params.at), ("cut", base::Dur::from_ms(1)));
+    assert_eq!(failures.params.converge, base::Dur::ZERO);
+}
+
+#[test]
+fn hosts_may_stay_apart_when_that_is_asked_for() {
+    let cut = format!("{EVENTS}[event.3]\nnode = \"edge0_0\"\n").replacen("[[event]]", "[event.1]", 1).replacen(
+        "[[event]]",
+        "[event.2]",
+        1,
+    );
+    let refused = scenario::load(&cut, "x.toml", Path::new("."), &Options::default()).unwrap_err();
+    assert_eq!(refused.items().len(), 1);
+    assert!(refused.items()[0].message.starts_with("`event.3`: "), "{refused}");
+    assert!(load(&cut, &set(&[("failure.unreachable", "run")])).points.len() == 4);
+    // It comes up again: nothing stays apart.
+    assert!(load(&cut, &set(&[("event.3.until", "10ms")])).points.len() == 4);
+}

@@ -99,8 +99,7 @@ impl<P: Wire> Links<P> for Reference<P> {
         let port = self.port(id);
         let limit = port.spec.fifo.expect("a first-in first-out port").limit;
         if !port.up {
-            port.stats.dropped(len as u32);
-            return Sent::Dropped;
+            return Sent::Down;
         }
         if port.free_at <= now {
             assert!(port.queue.is_empty());
@@ -235,16 +234,23 @@ impl<P: Wire> Driver<P> for Reference<P> {
         port.wire.iter().chain(&port.queue).copied().collect()
     }
     fn link_down(&mut self, id: LinkId) -> Vec<P> {
-        let lost = self.on_link(id);
-        let now = self.now;
-        let port = self.port(id);
-        port.stats.lost += lost.len() as u64;
-        port.stats.tx_packets += port.queue.len() as u64;
+        let (lost, now, port) = (self.on_link(id), self.now, self.port(id));
+        assert!(port.up, "link {id} goes down twice");
+        port.stats.lost_sent += port.wire.len() as u64;
+        port.stats.lost_unsent += port.queue.len() as u64;
+        // Their waits were counted on arrival, up to starts that never come.
+        let mut start = port.free_at;
+        for packet in &port.queue {
+            let len = u64::from(packet.wire_len());
+            port.stats.queue_area -= len * ((start - now).0 >> 10);
+            start = start + port.spec.rate.tx_time(len);
+        }
         port.queue.clear();
         port.wire.clear();
         port.waiting = 0;
         port.up = false;
-        port.free_at = now;
+        port.busy = port.busy - port.free_at.since(now);
+        port.free_at = port.free_at.min(now);
         self.heap.retain(|Reverse((_, class, other))| *other != id.0 || (*class != SERVICE && *class != DELIVERY));
         lost
     }
