@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod net;
+pub mod port;
 pub mod qdisc;
 pub mod router;
 pub mod routes;

@@ -11,7 +11,7 @@ use crate::net::{HOST_TIER, Net};
 use crate::router::{FiveTuple, Router};
 use base::{Dur, HostId, LinkId, NodeId};
 use proto::Flow;
-use proto::packet::ROUTE_HOPS;
+use proto::packet::{ASK, ROUTE_HOPS};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The destination port of every flow.
@@ -54,7 +54,7 @@ pub struct Path {
     /// The links in order.
     pub links: Vec<LinkId>,
     /// Egress port at each switch, for the packet's route bytes; `None` when there are more than [`ROUTE_HOPS`] switches or a port above
-    /// 255, so that switches look up each hop.
+    /// 254, so that switches look up each hop.
     pub route: Option<[u8; ROUTE_HOPS]>,
 }
 
@@ -133,7 +133,8 @@ impl Routes {
         routes
     }
 
-    /// The next hops from `node` towards `dst`, live and in rising port order; empty when there is no way, or at `dst` itself.
+    /// The live next hops of `node` towards `dst` in rising port order; empty when there is no way, or at `dst` itself. Everybody who
+    /// forwards a packet, by plan or at a switch, takes one of these.
     pub fn candidates(&self, node: NodeId, dst: HostId) -> &[LinkId] {
         let Some(down) = &self.down[dst.index()] else { return &[] };
         let home = self.home[self.group[dst.index()] as usize];
@@ -393,7 +394,7 @@ fn route_bytes(net: &Net, links: &[LinkId]) -> Option<[u8; ROUTE_HOPS]> {
         return None;
     }
     for (byte, &link) in route.iter_mut().zip(ports) {
-        *byte = u8::try_from(net.link(link).port.0).ok()?;
+        *byte = u8::try_from(net.link(link).port.0).ok().filter(|&port| port != ASK)?;
     }
     Some(route)
 }
@@ -471,7 +472,7 @@ mod tests {
     }
 
     fn ecmp() -> Ecmp {
-        Ecmp::new(&Params::defaults(), &Env { nodes: 0 })
+        Ecmp::new(&Params::defaults(), &Env { net: &Net::default(), routes: &Routes::new(&Net::default(), &[]), seed: 0 })
     }
 
     fn flow(src: u32, dst: u32, src_port: u16) -> Flow {
@@ -596,8 +597,8 @@ mod tests {
         }
         let net = single_tree(1, 257);
         let routes = Routes::new(&net, &[]);
-        assert_eq!(plan(&net, &routes, 0, 255, 1024).unwrap().route, Some([255, 0, 0, 0, 0, 0]));
-        assert_eq!(plan(&net, &routes, 0, 256, 1024).unwrap().route, None);
+        assert_eq!(plan(&net, &routes, 0, 254, 1024).unwrap().route, Some([254, 0, 0, 0, 0, 0]));
+        assert_eq!(plan(&net, &routes, 0, 255, 1024).unwrap().route, None);
     }
 
     /// Against all-pairs distances by Floyd and Warshall, on random graphs with random dead links.

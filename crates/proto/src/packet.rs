@@ -6,6 +6,9 @@ use base::{FlowId, Slab, Time};
 /// Route bytes in a packet: it can cross this many switches on a source route.
 pub const ROUTE_HOPS: usize = 6;
 
+/// The route byte that names no port: the router decides at that switch.
+pub const ASK: u8 = u8::MAX;
+
 /// A packet. Copied from ring to ring; never allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
@@ -34,9 +37,9 @@ pub struct Packet {
     pub prio: u8,
     /// ECN code point and flag bits.
     pub flags: u8,
-    /// Switches crossed.
+    /// Which route byte is next; [`ROUTE_HOPS`] when none is.
     pub hop: u8,
-    /// Egress port at each switch on its way.
+    /// Egress port at each switch on its way, or [`ASK`].
     pub route: [u8; ROUTE_HOPS],
 }
 
@@ -81,6 +84,8 @@ impl Packet {
     pub const RETX: u8 = 1 << 4;
     /// Flag: word 0 of the header is a handle into the extension slab, freed by the run at delivery and at every drop.
     pub const EXT: u8 = 1 << 5;
+    /// Flag: it goes from the flow's destination back to its source. The run's.
+    pub const BACK: u8 = 1 << 6;
 
     /// A packet of `kind` with no payload and `wire_len` bytes on the wire.
     pub fn new(flow: FlowId, kind: Kind, wire_len: u16) -> Packet {

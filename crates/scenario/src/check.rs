@@ -123,7 +123,7 @@ fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Var
         queue_limit: system.qdisc.limit(&fabric::qdisc::Env { rate: nic_rate, mtu_bytes, host_port: false }),
     };
     found.extend(sub(0).problems(system.transport.check(&transport)));
-    found.extend(sub(2).problems(system.router.check(&fabric::router::Env { nodes: net.nodes().len() as u32 })));
+    found.extend(sub(2).problems(system.router.check(&fabric::router::Env { net, routes: &built.routes, seed: 0 })));
     let nic_path = whole.name_of("nic.qdisc");
     let nic_own = whole.table.get("nic").and_then(|e| e.node.table()?.get("qdisc")).and_then(|e| Some((e.key_at, e.node.table()?)));
     let nic =

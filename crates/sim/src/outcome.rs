@@ -97,7 +97,7 @@ impl FlowRow {
     pub fn fct_ps(&self) -> Option<u64> {
         self.finish_ps.map(|finish| finish - self.start_ps)
     }
-    /// Completion time over that of the flow alone; never below 1.
+    /// Completion time over that of the flow alone; never below 1 for a flow that keeps to one path.
     pub fn slowdown(&self) -> Option<f64> {
         self.fct_ps().map(|fct| fct as f64 / self.ideal_fct_ps as f64)
     }

@@ -5,15 +5,19 @@ use crate::host::Host;
 use crate::outcome::{Counters, FlowRow, Outcome, PacketRow, PortRow, StopReason};
 use crate::probe::{Off, Packets, Probe};
 use crate::sample::Sampler;
-use crate::world::{Carried, Paths, Port, Traffic, World};
+use crate::world::{Carried, Paths, Routing, Traffic, World};
 use base::{Dur, HostId, LinkId, Rate, Streams, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Pause};
 use fabric::net::Net;
-use fabric::routes::{self, Path, Routes, five_tuple};
+use fabric::port::Port;
+use fabric::router::Duties;
+use fabric::routes::{self, Routes, Unreachable, five_tuple};
 use fabric::{agent, qdisc, router};
 use proto::Flow;
+use proto::packet::{ASK, ROUTE_HOPS};
 use proto::transport::{self, FlowTable, Transport};
 use scenario::RunSpec;
+use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
 /// How far a run is.
@@ -86,7 +90,7 @@ type Control<'a> = &'a mut dyn FnMut(Progress) -> Continue;
 fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Control<'_>) -> Result<(Outcome, P), RunError> {
     let net = &*spec.net;
     let (mut world, ideals) = build_world(spec, probe)?;
-    let mut engine: E = build_engine(spec);
+    let mut engine: E = build_engine(spec, &world.ports);
     for host in 0..net.hosts().len() as u32 {
         engine.set_wake(host, world.hosts[host as usize].next_wake(false));
     }
@@ -144,20 +148,21 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
     let mut flows = spec.flows().map_err(RunError::Workload)?;
     let routes = Routes::new(net, &[]);
     let (full, header) = (u64::from(spec.mtu_bytes), u64::from(spec.header_bytes));
-    let mut router = spec.system.router.build(&router::Env { nodes: net.nodes().len() as u32 });
+    let router_env = router::Env { net, routes: &routes, seed: spec.seed };
+    let mut router = spec.system.router.build(&router_env);
+    let Duties { asked, watches } = spec.system.router.duties(&router_env);
     let mut streams = Streams::new(spec.seed);
     let (mut paths, mut ideals) = (Vec::with_capacity(flows.len()), Vec::with_capacity(flows.len()));
     for flow in &mut flows {
         let no_path = |_| RunError::Unreachable(host_name(net, flow.src), host_name(net, flow.dst));
-        let there = routes.plan(net, &mut router, &five_tuple(net, flow, true), flow.src, flow.dst).map_err(no_path)?;
-        let back = routes.plan(net, &mut router, &five_tuple(net, flow, false), flow.dst, flow.src).map_err(no_path)?;
+        paths.push(plan(net, &routes, &mut router, asked, flow).map_err(no_path)?);
         let shapes = routes.shapes(net, flow.src, flow.dst);
         let least = |cost: &dyn Fn(&[routes::Hop]) -> Dur| shapes.iter().map(|path| cost(path)).min().unwrap_or_default();
         flow.rtt = least(&|path| routes::rtt(path, full, header));
         flow.bottleneck = shapes.iter().map(|path| routes::bottleneck(path)).max().unwrap_or(Rate(1));
         let ideal = least(&|path| routes::ideal_fct(path, flow.size_bytes, full - header, header));
-        ideals.push((ideal, there.links.len() as u8));
-        paths.push(to_paths(there, back));
+        let hops = routes.distance(net.hosts()[flow.src.index()], flow.dst).unwrap_or(0);
+        ideals.push((ideal, hops as u8));
     }
     let max_rtt = routes.max_rtt(net, full, header);
     let mut starts = vec![Vec::new(); net.hosts().len()];
@@ -177,7 +182,8 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
         flows,
         paths,
         hosts,
-        ports: build_ports(spec),
+        ports: build_ports(spec, watches),
+        routing: Routing { net: Arc::clone(&spec.net), routes, router, asked },
         ext: base::Slab::default(),
         traffic: Traffic::default(),
         probe,
@@ -191,9 +197,21 @@ fn host_name(net: &Net, host: HostId) -> String {
     net.node(net.hosts()[host.index()]).name.clone()
 }
 
-fn to_paths(there: Path, back: Path) -> Paths {
-    let keep = |path: Path| if path.route.is_some() { Vec::new() } else { path.links };
-    Paths { routes: [there.route, back.route], links: [keep(there), keep(back)] }
+/// Both paths of a flow, where the router is not `asked` at switches.
+fn plan(net: &Net, routes: &Routes, router: &mut router::AnyRouter, asked: [bool; 2], flow: &Flow) -> Result<Paths, Unreachable> {
+    let mut paths = Paths { routes: [Some([ASK; ROUTE_HOPS]); 2], links: [Vec::new(), Vec::new()] };
+    for (way, (src, dst)) in [(flow.src, flow.dst), (flow.dst, flow.src)].into_iter().enumerate() {
+        if asked[way] {
+            routes.distance(net.hosts()[src.index()], dst).ok_or(Unreachable { src, dst })?;
+            continue;
+        }
+        let path = routes.plan(net, router, &five_tuple(net, flow, way == 0), src, dst)?;
+        paths.routes[way] = path.route;
+        if path.route.is_none() {
+            paths.links[way] = path.links;
+        }
+    }
+    Ok(paths)
 }
 
 /// The discipline of a port, as configured.
@@ -203,12 +221,14 @@ fn port_qdisc<'a>(spec: &'a RunSpec, link: &fabric::net::Link) -> (&'a qdisc::An
     (params, qdisc_env(spec, link, host_port))
 }
 
-fn build_ports(spec: &RunSpec) -> Vec<Option<Port>> {
+/// Ports that need more than the engine's first-in first-out queue.
+fn build_ports(spec: &RunSpec, watches: bool) -> Vec<Option<Port>> {
     let net = &*spec.net;
     let nic_rate = net.hosts().iter().map(|h| net.link(LinkId(net.out_base(*h))).rate).max().unwrap_or_default();
     let port = |(id, link): (usize, &fabric::net::Link)| {
         let (params, env) = port_qdisc(spec, link);
-        if spec.system.agent.is_none() && params.fifo(&env).is_some() {
+        let watched = watches && !env.host_port && net.host(link.to).is_none();
+        if spec.system.agent.is_none() && !watched && params.fifo(&env).is_some() {
             return None;
         }
         let agent_env = agent::Env {
@@ -219,19 +239,20 @@ fn build_ports(spec: &RunSpec) -> Vec<Option<Port>> {
             header_bytes: spec.header_bytes,
             host_port: env.host_port,
         };
-        Some(Port { qdisc: params.build(&env), agent: spec.system.agent.as_ref().map(|a| a.build(&agent_env)) })
+        Some(Port { qdisc: params.build(&env), agent: spec.system.agent.as_ref().map(|a| a.build(&agent_env)), watched })
     };
     net.links().iter().enumerate().map(port).collect()
 }
 
-fn build_engine<E: Driver<Carried>>(spec: &RunSpec) -> E {
+fn build_engine<E: Driver<Carried>>(spec: &RunSpec, ports: &[Option<Port>]) -> E {
     let net = &*spec.net;
     let links: Vec<(LinkSpec, Far)> = net
         .links()
         .iter()
-        .map(|link| {
+        .zip(ports)
+        .map(|(link, port)| {
             let (params, env) = port_qdisc(spec, link);
-            let fifo = if spec.system.agent.is_none() { params.fifo(&env) } else { None };
+            let fifo = if port.is_none() { params.fifo(&env) } else { None };
             let fifo = fifo.map(|fifo| engine::Fifo { limit: fifo.limit });
             let far = net.host(link.to).map_or_else(|| Far::Switch(net.out_base(link.to)), |host| Far::Host(host.0));
             (LinkSpec { rate: link.rate, delay: link.delay, fifo }, far)

@@ -4,11 +4,16 @@ use crate::host::Host;
 use crate::probe::Probe;
 use base::{HostId, LinkId, Slab, Time};
 use engine::{Far, Links, Sent, Wire};
-use fabric::agent::{self, Agent, AnyAgent};
-use fabric::qdisc::{AnyQdisc, Qdisc};
-use proto::packet::{Ext, ROUTE_HOPS};
+use fabric::agent::{self, Agent};
+use fabric::net::Net;
+use fabric::port::Port;
+use fabric::qdisc::Qdisc;
+use fabric::router::{AnyRouter, Router, View};
+use fabric::routes::Routes;
+use proto::packet::{ASK, Ext, ROUTE_HOPS};
 use proto::transport::{Cx, FlowTable, Transport};
 use proto::{Flow, Packet};
+use std::sync::Arc;
 
 /// A packet as the engine sees it.
 #[derive(Clone, Copy)]
@@ -30,14 +35,6 @@ impl Wire for Carried {
     }
 }
 
-/// An egress port that needs more than the engine's first-in first-out queue.
-pub struct Port {
-    /// Holds the packets that wait.
-    pub qdisc: AnyQdisc,
-    /// Watches and rewrites what passes.
-    pub agent: Option<AnyAgent>,
-}
-
 /// Both paths of a flow: data there, acknowledgments back.
 #[derive(Clone, Debug)]
 pub struct Paths {
@@ -45,6 +42,18 @@ pub struct Paths {
     pub routes: [Option<[u8; ROUTE_HOPS]>; 2],
     /// The links of paths that are too long for route bytes, and nothing for others.
     pub links: [Vec<LinkId>; 2],
+}
+
+/// How switches find the next hop of a packet whose route bytes do not name it.
+pub struct Routing {
+    /// The network.
+    pub net: Arc<Net>,
+    /// Its live next hops.
+    pub routes: Routes,
+    /// Chooses among them.
+    pub router: AnyRouter,
+    /// It decides at switches for packets there, and for those back.
+    pub asked: [bool; 2],
 }
 
 /// Packets and bytes that hosts sent and received, counted apart from the links so that the audit compares two counts.
@@ -70,6 +79,8 @@ pub struct World<P> {
     pub flows: Vec<Flow>,
     /// Their paths.
     pub paths: Vec<Paths>,
+    /// The way of packets that have none in their route bytes.
+    pub routing: Routing,
     /// What happened to them.
     pub table: FlowTable,
     /// All hosts, by id.
@@ -88,8 +99,8 @@ pub struct World<P> {
     pub drops: Vec<Packet>,
 }
 
-/// `hop` of packets on a path too long for route bytes starts here.
-const LONG_PATH: u8 = 0x80;
+/// `hop` of packets that have no route byte left.
+const OFF_ROUTE: u8 = ROUTE_HOPS as u8;
 
 impl<P: Probe> World<P> {
     /// Sends a packet out of a port.
@@ -125,6 +136,9 @@ impl<P: Probe> World<P> {
             if let Some(agent) = &mut port.agent {
                 agent.on_enqueue(&packet, &mut cx);
                 agent.on_depart(&mut packet, &mut cx);
+            }
+            if port.watched {
+                self.routing.router.on_depart(link, &mut packet, now);
             }
             self.probe.on_start(link, now, now + links.tx_time(link, u32::from(packet.wire_len)), &packet);
             return links.transmit(link, Carried(packet));
@@ -166,13 +180,33 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// The next link of a packet on a path too long for route bytes.
+    /// The next link of a packet that `link` brought to a switch and whose route bytes do not name it: the router decides here, or the path
+    /// is too long for route bytes.
     #[cold]
-    fn long_path(&self, packet: &Packet, link: LinkId) -> LinkId {
-        let paths = &self.paths[packet.flow.index()];
-        let crossed = usize::from(packet.hop - LONG_PATH);
-        let way = paths.links.iter().find(|way| way.get(crossed) == Some(&link)).expect("a packet is on its flow's path");
-        way[crossed + 1]
+    #[inline(never)]
+    fn next_hop(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) -> LinkId {
+        let back = usize::from(packet.has(Packet::BACK));
+        if !self.routing.asked[back] {
+            let way = &self.paths[packet.flow.index()].links[back];
+            let crossed = way.iter().position(|&crossed| crossed == link).expect("a packet is on its flow's path");
+            return way[crossed + 1];
+        }
+        let (now, at, flow) = (links.now(), self.routing.net.link(link).to, &self.flows[packet.flow.index()]);
+        let dst = if back == 0 { flow.dst } else { flow.src };
+        let count = self.routing.routes.candidates(at, dst).len();
+        // Service first: what was due up to now has left its port before anybody reads the port.
+        for i in (0..count).filter(|_| count > 1) {
+            let candidate = self.routing.routes.candidates(at, dst)[i];
+            if links.waiting(candidate) > 0 && links.free_at(candidate) <= now {
+                engine::World::serve(self, links, candidate, now);
+            }
+        }
+        let Routing { net, routes, router, .. } = &mut self.routing;
+        let candidates = routes.candidates(at, dst);
+        let view = View { now, at, candidates, flows: &self.flows, ext: &self.ext, net, routes, ports: &self.ports };
+        let next = candidates[router.decide(packet, &view) as usize];
+        packet.hop = (packet.hop + 1).min(OFF_ROUTE);
+        next
     }
 
     /// Lets the NIC pull packets, and sets the host's next wake-up.
@@ -194,10 +228,11 @@ impl<P: Probe> World<P> {
             packet.sent_at = now;
             packet.arrival = now;
             let flow = &self.flows[packet.flow.index()];
-            let back = usize::from(flow.src != id);
-            (packet.hop, packet.route) = match self.paths[packet.flow.index()].routes[back] {
+            let back = flow.src != id;
+            packet.flags |= u8::from(back) * Packet::BACK;
+            (packet.hop, packet.route) = match self.paths[packet.flow.index()].routes[usize::from(back)] {
                 Some(route) => (0, route),
-                None => (LONG_PATH, packet.route),
+                None => (OFF_ROUTE, packet.route),
             };
             host.drained_at = host.drained_at.max(now) + links.tx_time(nic, u32::from(packet.wire_len));
             if packet.payload > 0 {
@@ -238,10 +273,12 @@ impl<P: Probe> engine::World for World<P> {
         match links.far(link) {
             Far::Switch(out_base) => {
                 let next = match packet.route.get(packet.hop as usize) {
-                    Some(port) => LinkId(out_base + u32::from(*port)),
-                    None => self.long_path(&packet, link),
+                    Some(&port) if port != ASK => {
+                        packet.hop += 1;
+                        LinkId(out_base + u32::from(port))
+                    }
+                    _ => self.next_hop(links, link, &mut packet),
                 };
-                packet.hop += 1;
                 self.send(links, next, packet);
             }
             Far::Host(host) => {
@@ -269,6 +306,9 @@ impl<P: Probe> engine::World for World<P> {
             links.stats_mut(link).waited(u32::from(packet.wire_len), start - packet.arrival);
             if let Some(agent) = &mut port.agent {
                 agent.on_depart(&mut packet, &mut agent::Cx { now: start, flows: &self.flows, ext: &mut self.ext });
+            }
+            if port.watched {
+                self.routing.router.on_depart(link, &mut packet, start);
             }
             self.probe.on_start(link, start, start + links.tx_time(link, u32::from(packet.wire_len)), &packet);
             links.follow(link, Carried(packet));

@@ -10,10 +10,12 @@ use sim::outcome::StopReason;
 fn random_scenarios_keep_every_invariant() {
     for n in 0..fuzz_count(80) {
         let (text, deep) = random_scenario(n);
+        let one_path = !["spray", "conga"].iter().any(|router| text.contains(router));
         let check = || {
             let outcome = run_point(&plan(&text).points[0]);
             for flow in &outcome.flows {
-                if let Some(fct) = flow.fct_ps() {
+                // Packets on several paths at once may beat the ideal, which has one.
+                if let Some(fct) = flow.fct_ps().filter(|_| one_path) {
                     assert!(fct >= flow.ideal_fct_ps, "flow {} beats the ideal: {fct} < {} ps", flow.flow_id, flow.ideal_fct_ps);
                 }
                 assert!(flow.tx_packets >= flow.retx_packets);

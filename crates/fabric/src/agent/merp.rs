@@ -432,6 +432,9 @@ impl Agent for Merp {
         self.table.clear();
         self.leaders = Leaders::default();
     }
+    fn table(&self) -> Option<&FlowMap<Row>> {
+        Some(&self.table)
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Switch ports and host NICs are the same to an agent, but for [`Env::host_port`].
 
-use base::{LinkId, NodeId, Rate, Slab, Time};
+use base::{FlowMap, LinkId, NodeId, Rate, Slab, Time};
 use proto::packet::Ext;
 use proto::{Flow, Packet};
 
@@ -17,6 +17,10 @@ pub trait Agent {
     fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
     /// The link died: what the port knew is void.
     fn on_link_down(&mut self);
+    /// The flows at the port, for a router that goes by them.
+    fn table(&self) -> Option<&FlowMap<merp::Row>> {
+        None
+    }
 }
 
 /// What an agent sees while it handles a packet.
@@ -56,5 +60,6 @@ base::registry! {
         fn on_enqueue(&mut self, packet: &Packet, cx: &mut Cx<'_>);
         fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
         fn on_link_down(&mut self);
+        fn table(&self) -> Option<&FlowMap<merp::Row>>;
     }
 }

@@ -11,7 +11,7 @@
 //! uses only part of its uplinks. A CRC is linear, so salting its input or output does not help; `seed = "mix"` multiplies the switch's
 //! id into it.
 
-use super::{Env, FiveTuple, Router};
+use super::{Duties, Env, FiveTuple, Router};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{LinkId, NodeId, Rng};
@@ -73,7 +73,7 @@ base::params! {
 }
 
 /// Problems that show only against the network.
-pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
+pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
 
@@ -85,8 +85,12 @@ pub struct Ecmp {
 
 impl Ecmp {
     /// For a network.
-    pub fn new(params: &Params, _env: &Env) -> Self {
+    pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Ecmp { params: params.clone() }
+    }
+    /// A flow keeps its path, so that all is planned.
+    pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
+        Duties::PLAN
     }
 
     /// The key of a five-tuple at a switch, and its width in bits.
@@ -154,10 +158,17 @@ const CRC_16: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_3740);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::Net;
+    use crate::routes::Routes;
     use base::params::Params as _;
 
+    fn ecmp(params: Params) -> Ecmp {
+        let net = Net::default();
+        Ecmp::new(&params, &Env { net: &net, routes: &Routes::new(&net, &[]), seed: 0 })
+    }
+
     fn router(hash: Hash, mode: Mode, seed: Seed) -> Ecmp {
-        Ecmp::new(&Params { hash, mode, seed, ..Params::defaults() }, &Env { nodes: 36 })
+        ecmp(Params { hash, mode, seed, ..Params::defaults() })
     }
 
     fn links(n: u32) -> Vec<LinkId> {
@@ -328,9 +339,27 @@ mod tests {
         }
     }
 
+    /// How many of 4 next hops 4 flows use: (1, 21, 36, 6) / 64 if each flow chooses by itself.
+    #[test]
+    fn flows_collide_as_often_as_they_should() {
+        for mode in [Mode::HashThreshold, Mode::Modulo, Mode::Hrw, Mode::Random] {
+            let mut router = router(Hash::Crc32, mode, Seed::Mix);
+            let chosen: Vec<u32> = tuples(40_000).map(|t| router.choose(NodeId(20), &t, &links(4))).collect();
+            let mut counts = [0.0; 4];
+            for four in chosen.chunks(4) {
+                let used = (0..4).filter(|hop| four.contains(hop)).count();
+                counts[used - 1] += 1.0;
+            }
+            let expected = [1.0, 21.0, 36.0, 6.0].map(|share| share / 64.0 * 10_000.0);
+            let chi: f64 = counts.iter().zip(expected).map(|(c, e)| (c - e) * (c - e) / e).sum();
+            // 99.9 % quantile with 3 degrees of freedom.
+            assert!(chi < 16.266, "{mode:?} {counts:?}: {chi}");
+        }
+    }
+
     #[test]
     fn random_choices_depend_on_salt_and_tuple_only() {
-        let salted = |salt| Ecmp::new(&Params { mode: Mode::Random, salt, ..Params::defaults() }, &Env { nodes: 36 });
+        let salted = |salt| ecmp(Params { mode: Mode::Random, salt, ..Params::defaults() });
         let draw = |mut router: Ecmp| tuples(200).map(|t| router.choose(NodeId(1), &t, &links(4))).collect::<Vec<_>>();
         assert_eq!(draw(salted(1)), draw(salted(1)));
         assert_ne!(draw(salted(1)), draw(salted(2)));

@@ -19,6 +19,10 @@ pub const SYSTEMS: [(&str, &str); 3] = [
     ),
 ];
 
+/// Routers, and the transports and topologies that each is tried with; "" fits all.
+pub const ROUTERS: [(&str, &str, &str); 3] =
+    [("'ecmp'", "", ""), ("'spray'", "", ""), ("{ kind = 'spray', mode = 'round_robin' }", "", "")];
+
 /// The `[[system]]` table of a transport with switch queues of `limit`.
 pub fn system(transport: &str, limit: &str) -> String {
     let (_, text) = SYSTEMS.iter().find(|s| s.0 == transport).expect("a transport with a system");
@@ -68,8 +72,10 @@ pub fn random_scenario(n: u64) -> (String, bool) {
         "kind = 'chain'\nswitches = 4\nhosts_per_switch = 2",
         "kind = 'chain'\nswitches = 10\nhosts_per_switch = 1",
         "kind = 'fat_tree'\nk = 4",
+        "kind = 'leaf_spine'\nleaves = 3\nspines = 4\nhosts_per_leaf = 2\nhost_rate = 'RATE'\nspine_rate = 'RATE'",
     ]);
-    let topology = format!("[topology]\n{topology}\nrate = '{rate}'\ndelay = '{delay}'\n");
+    let rates = if topology.contains("RATE") { String::new() } else { format!("rate = '{rate}'\n") };
+    let topology = format!("[topology]\n{}\n{rates}delay = '{delay}'\n", topology.replace("RATE", &rate));
     let hosts = 4;
     let load = pick(&["0.3", "0.7", "1.2"]);
     let size = pick(&[
@@ -82,6 +88,9 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     ]);
     let kind = pick(&["poisson", "poisson", "incast", "table"]);
     let transport = pick(&SYSTEMS.map(|s| s.0));
+    let fits = |what: &str, list: &str| list.is_empty() || list.split(' ').any(|one| what.contains(one));
+    let routers: Vec<_> = ROUTERS.iter().filter(|r| fits(&transport, r.1) && fits(&topology, r.2)).map(|r| r.0).collect();
+    let router = pick(&routers);
     let limit = pick(&["1pkt", "3pkt", "20pkt", "100pkt", "1500B", "30KB", "unlimited"]);
     let low_water = pick(&["3KB", "0B", "unlimited"]);
     let workload = match kind.as_str() {
@@ -99,7 +108,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
         }
     };
     let text = format!(
-        "seed = {}\nend = '30s'\n{topology}{workload}{}nic = {{ low_water = '{low_water}' }}\n",
+        "seed = {}\nend = '30s'\n{topology}{workload}{}router = {router}\nnic = {{ low_water = '{low_water}' }}\n",
         1 + rng.below(1000),
         system(&transport, &limit)
     );
