@@ -133,6 +133,27 @@ impl Routes {
         routes
     }
 
+    /// The same without the `dead` links where they begin: what switches do that see their own ports die, before routing has converged.
+    /// Distances stay as they are.
+    pub fn without(mut self, dead: &[bool]) -> Routes {
+        let alive = |link: &LinkId| !dead[link.index()];
+        for (from, to) in &mut self.sets {
+            let all = &mut self.members[*from as usize..*to as usize];
+            let mut kept = 0;
+            for i in 0..all.len() {
+                if alive(&all[i]) {
+                    all[kept] = all[i];
+                    kept += 1;
+                }
+            }
+            *to = *from + kept as u32;
+        }
+        for end in self.down.iter_mut().chain(&mut self.up) {
+            *end = end.filter(alive);
+        }
+        self
+    }
+
     /// The live next hops of `node` towards `dst` in rising port order; empty when there is no way, or at `dst` itself. Everybody who
     /// forwards a packet, by plan or at a switch, takes one of these.
     pub fn candidates(&self, node: NodeId, dst: HostId) -> &[LinkId] {
@@ -179,6 +200,15 @@ impl Routes {
         hosts().find_map(|src| hosts().find(|&dst| cut(src, dst)).map(|dst| Unreachable { src, dst }))
     }
 
+    /// The next hop from `at` of a flow that shows `tuple`, the router asked if there is a choice.
+    pub fn choose(&self, router: &mut impl Router, tuple: &FiveTuple, at: NodeId, dst: HostId) -> Option<LinkId> {
+        match self.candidates(at, dst) {
+            [] => None,
+            [only] => Some(*only),
+            several => Some(several[router.choose(at, tuple, several) as usize]),
+        }
+    }
+
     /// The path of a flow that shows `tuple`, the router asked at every switch with a choice.
     pub fn plan(
         &self,
@@ -191,11 +221,7 @@ impl Routes {
         let (mut at, end) = (net.hosts()[src.index()], net.hosts()[dst.index()]);
         let mut links = Vec::new();
         while at != end {
-            let link = match self.candidates(at, dst) {
-                [] => return Err(Unreachable { src, dst }),
-                [only] => *only,
-                several => several[router.choose(at, tuple, several) as usize],
-            };
+            let link = self.choose(router, tuple, at, dst).ok_or(Unreachable { src, dst })?;
             links.push(link);
             at = net.link(link).to;
         }

@@ -14,6 +14,8 @@ use proto::Packet;
 /// What is inside the network.
 #[derive(Default)]
 struct Inside {
+    /// Not inside any more: lost on links and at their ports.
+    lost: u64,
     packets: u64,
     bytes: u64,
     ext_blocks: usize,
@@ -30,13 +32,14 @@ pub fn check<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, 
         let on_link: Vec<Packet> = engine.on_link(id).into_iter().map(|carried| carried.0).collect();
         assert_eq!(
             stats.tx_packets,
-            stats.delivered + stats.lost + on_link.len() as u64,
+            stats.delivered + stats.lost_sent + on_link.len() as u64,
             "port {}: packets sent are not packets delivered, lost or on the wire",
             net.link_name(id)
         );
         let waiting = world.ports[id.index()].as_ref().map_or(Backlog::default(), |port| port.qdisc.backlog());
         assert_eq!(waiting.packets, engine.waiting(id), "port {}: the engine's count of waiting packets is off", net.link_name(id));
-        offered[link.from.index()] += stats.tx_packets + stats.drops + u64::from(waiting.packets);
+        offered[link.from.index()] += stats.tx_packets + stats.drops + stats.lost_unsent + u64::from(waiting.packets);
+        inside.lost += stats.lost_sent + stats.lost_unsent;
         arrived[link.to.index()] += stats.delivered;
         inside.packets += on_link.len() as u64 + u64::from(waiting.packets);
         inside.bytes += on_link.iter().map(|p| u64::from(p.wire_len)).sum::<u64>() + waiting.bytes;
@@ -53,8 +56,8 @@ pub fn check<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, 
         let name = &net.node(node).name;
         assert_eq!(
             arrived[node.index()],
-            offered[node.index()],
-            "switch {name}: packets in are not packets out, waiting or dropped"
+            offered[node.index()] + world.no_route[node.index()],
+            "switch {name}: packets in are not packets out, waiting, dropped, lost or without a route"
         );
     }
     check_totals(world, &inside, &offered, &arrived, net);
@@ -69,12 +72,16 @@ fn check_totals<P: Probe>(world: &World<P>, inside: &Inside, offered: &[u64], ar
         hosts().map(|n| arrived[n]).sum::<u64>(),
         "packets received by hosts are not packets delivered to them"
     );
-    let (packets, bytes) = (inside.packets, inside.bytes);
-    assert_eq!(traffic.sent, traffic.received + traffic.dropped + packets, "packets sent are not received, dropped or inside");
+    let no_route: u64 = world.no_route.iter().sum();
+    assert_eq!(traffic.lost, inside.lost + no_route, "packets lost are not lost on links, at ports or without a route");
+    let of_flows: u64 = world.table.records().iter().map(|record| record.lost_link).sum();
+    assert_eq!(traffic.lost, of_flows, "packets lost are not the flows' packets lost");
+    let (packets, bytes) = (inside.packets + traffic.lost, inside.bytes + traffic.lost_bytes);
+    assert_eq!(traffic.sent, traffic.received + traffic.dropped + packets, "packets sent are not received, dropped, lost or inside");
     assert_eq!(
         traffic.sent_bytes,
         traffic.received_bytes + traffic.dropped_bytes + bytes,
-        "bytes sent are not received, dropped or inside"
+        "bytes sent are not received, dropped, lost or inside"
     );
     let control: usize = world.hosts.iter().flat_map(|host| &host.io.control).filter(|p| p.has(Packet::EXT)).count();
     assert_eq!(world.ext.len(), inside.ext_blocks + control, "header blocks are left over or missing");

@@ -4,6 +4,7 @@
 //! and samples change nothing.
 
 pub mod audit;
+mod failures;
 pub mod fluid;
 mod host;
 pub mod outcome;

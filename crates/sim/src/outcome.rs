@@ -82,6 +82,8 @@ pub struct FlowRow {
     pub retx_packets: u64,
     /// Packets of the flow, both directions, that queues dropped.
     pub drops: u64,
+    /// Packets of the flow, both directions, lost to dead links or for want of any path.
+    pub lost_link: u64,
     /// Packets of the flow that queues marked.
     pub marks: u64,
     /// Retransmission timeouts.
@@ -133,6 +135,8 @@ pub struct PortRow {
     pub drops: u64,
     /// Their bytes.
     pub drop_bytes: u64,
+    /// Packets lost with the link: they waited, were in transmission or on the wire when it went down, or came while it was.
+    pub lost_link: u64,
     /// Packets marked.
     pub marks: u64,
     /// Time spent transmitting.
@@ -173,7 +177,7 @@ pub struct PacketRow {
     pub offset: u64,
     /// Bytes on the wire.
     pub size_bytes: u32,
-    /// The queue dropped it.
+    /// The queue dropped it, or it was lost with the link.
     pub dropped: bool,
 }
 
@@ -192,6 +196,8 @@ pub struct Counters {
     pub delivered_packets: u64,
     /// Packets that queues dropped.
     pub dropped_packets: u64,
+    /// Packets lost to dead links or for want of any path.
+    pub lost_packets: u64,
     /// Folds every event of the run: equal runs have equal digests.
     pub digest: u64,
     /// Wire bytes of first transmissions over what the reference of the load could carry, if the workload has one.

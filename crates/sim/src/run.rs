@@ -1,20 +1,20 @@
 //! One run: from a point of a plan to its outcome.
 
 use crate::audit;
+use crate::failures::Failures;
 use crate::host::Host;
 use crate::outcome::{Counters, FlowRow, Outcome, PacketRow, PortRow, StopReason};
 use crate::probe::{Off, Packets, Probe};
 use crate::sample::Sampler;
-use crate::world::{Carried, Paths, Routing, Traffic, World};
+use crate::world::{Carried, Routing, Traffic, World};
 use base::{Dur, HostId, LinkId, Rate, Streams, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Pause};
 use fabric::net::Net;
 use fabric::port::Port;
 use fabric::router::Duties;
-use fabric::routes::{self, Routes, Unreachable, five_tuple};
+use fabric::routes::{self, Routes};
 use fabric::{agent, qdisc, router};
 use proto::Flow;
-use proto::packet::{ASK, ROUTE_HOPS};
 use proto::transport::{self, FlowTable, Transport};
 use scenario::RunSpec;
 use std::sync::Arc;
@@ -48,9 +48,6 @@ pub enum RunError {
     /// The workload cannot be drawn.
     #[error("{0}")]
     Workload(String),
-    /// Hosts that must talk are not connected.
-    #[error("no path from `{0}` to `{1}`")]
-    Unreachable(String, String),
 }
 
 /// Events between two looks at the watcher: some hundredths of a second.
@@ -94,9 +91,7 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Con
     for host in 0..net.hosts().len() as u32 {
         engine.set_wake(host, world.hosts[host as usize].next_wake(false));
     }
-    if let Some(sampler) = &world.sampler {
-        engine.set_action(sampler.next());
-    }
+    engine.set_action(world.next_action());
     let end = spec.end.unwrap_or(Time::MAX);
     let (mut complete, mut stop_reason) = (true, StopReason::Finished);
     while !world.table.all_done() {
@@ -146,25 +141,28 @@ type Ideals = Vec<(Dur, u8)>;
 fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals), RunError> {
     let net = &*spec.net;
     let mut flows = spec.flows().map_err(RunError::Workload)?;
-    let routes = Routes::new(net, &[]);
+    // Ideals are those of the healthy network.
+    let healthy = Routes::new(net, &[]);
     let (full, header) = (u64::from(spec.mtu_bytes), u64::from(spec.header_bytes));
-    let router_env = router::Env { net, routes: &routes, seed: spec.seed };
-    let mut router = spec.system.router.build(&router_env);
-    let Duties { asked, watches } = spec.system.router.duties(&router_env);
-    let mut streams = Streams::new(spec.seed);
-    let (mut paths, mut ideals) = (Vec::with_capacity(flows.len()), Vec::with_capacity(flows.len()));
+    let mut ideals = Vec::with_capacity(flows.len());
     for flow in &mut flows {
-        let no_path = |_| RunError::Unreachable(host_name(net, flow.src), host_name(net, flow.dst));
-        paths.push(plan(net, &routes, &mut router, asked, flow).map_err(no_path)?);
-        let shapes = routes.shapes(net, flow.src, flow.dst);
+        let shapes = healthy.shapes(net, flow.src, flow.dst);
         let least = |cost: &dyn Fn(&[routes::Hop]) -> Dur| shapes.iter().map(|path| cost(path)).min().unwrap_or_default();
         flow.rtt = least(&|path| routes::rtt(path, full, header));
         flow.bottleneck = shapes.iter().map(|path| routes::bottleneck(path)).max().unwrap_or(Rate(1));
         let ideal = least(&|path| routes::ideal_fct(path, flow.size_bytes, full - header, header));
-        let hops = routes.distance(net.hosts()[flow.src.index()], flow.dst).unwrap_or(0);
+        let hops = healthy.distance(net.hosts()[flow.src.index()], flow.dst).unwrap_or(0);
         ideals.push((ideal, hops as u8));
     }
-    let max_rtt = routes.max_rtt(net, full, header);
+    let max_rtt = healthy.max_rtt(net, full, header);
+    let mut failures = Failures::new(spec);
+    let routes = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO)).unwrap_or(healthy);
+    let router_env = router::Env { net, routes: &routes, seed: spec.seed };
+    let router = spec.system.router.build(&router_env);
+    let Duties { asked, watches } = spec.system.router.duties(&router_env);
+    let mut routing = Routing { net: Arc::clone(&spec.net), routes, router, asked };
+    let paths = flows.iter().map(|flow| routing.plan(flow)).collect();
+    let mut streams = Streams::new(spec.seed);
     let mut starts = vec![Vec::new(); net.hosts().len()];
     for flow in &flows {
         starts[flow.src.index()].push((flow.start, flow.id));
@@ -183,7 +181,9 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
         paths,
         hosts,
         ports: build_ports(spec, watches),
-        routing: Routing { net: Arc::clone(&spec.net), routes, router, asked },
+        routing,
+        failures,
+        no_route: vec![0; net.nodes().len()],
         ext: base::Slab::default(),
         traffic: Traffic::default(),
         probe,
@@ -191,27 +191,6 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
         drops: Vec::new(),
     };
     Ok((world, ideals))
-}
-
-fn host_name(net: &Net, host: HostId) -> String {
-    net.node(net.hosts()[host.index()]).name.clone()
-}
-
-/// Both paths of a flow, where the router is not `asked` at switches.
-fn plan(net: &Net, routes: &Routes, router: &mut router::AnyRouter, asked: [bool; 2], flow: &Flow) -> Result<Paths, Unreachable> {
-    let mut paths = Paths { routes: [Some([ASK; ROUTE_HOPS]); 2], links: [Vec::new(), Vec::new()] };
-    for (way, (src, dst)) in [(flow.src, flow.dst), (flow.dst, flow.src)].into_iter().enumerate() {
-        if asked[way] {
-            routes.distance(net.hosts()[src.index()], dst).ok_or(Unreachable { src, dst })?;
-            continue;
-        }
-        let path = routes.plan(net, router, &five_tuple(net, flow, way == 0), src, dst)?;
-        paths.routes[way] = path.route;
-        if path.route.is_none() {
-            paths.links[way] = path.links;
-        }
-    }
-    Ok(paths)
 }
 
 /// The discipline of a port, as configured.
@@ -281,6 +260,7 @@ fn flow_rows<P>(world: &World<P>, ideals: &Ideals) -> Vec<FlowRow> {
         tx_packets: record.tx_packets,
         retx_packets: record.retx_packets,
         drops: record.drops,
+        lost_link: record.lost_link,
         marks: 0,
         timeouts: record.stats.timeouts,
         fast_retransmits: record.stats.fast_retransmits,
@@ -303,6 +283,7 @@ fn port_rows(engine: &mut impl Driver<Carried>, net: &Net, now: Time) -> Vec<Por
             tx_bytes: stats.tx_bytes,
             drops: stats.drops,
             drop_bytes: stats.drop_bytes,
+            lost_link: stats.lost_sent + stats.lost_unsent,
             marks: 0,
             busy_ps: engine.busy(id).0,
             max_queue_bytes: stats.max_queue_bytes,
@@ -338,6 +319,7 @@ fn counters<P>(
         sent_packets: world.traffic.sent,
         delivered_packets: world.traffic.received,
         dropped_packets: world.traffic.dropped,
+        lost_packets: world.traffic.lost,
         digest: digest.digest(),
         realised_load,
     }

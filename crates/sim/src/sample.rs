@@ -51,7 +51,6 @@ pub fn take<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>) {
     }
     look_at_flows(world, &mut sampler, now);
     sampler.next = now + sampler.interval;
-    links.set_action(sampler.next);
     world.sampler = Some(sampler);
 }
 

@@ -1,15 +1,17 @@
 //! The world behind the engine's events: hosts and ports bound together, packets carried from one to the next.
 
+use crate::failures::Failures;
 use crate::host::Host;
 use crate::probe::Probe;
-use base::{HostId, LinkId, Slab, Time};
-use engine::{Far, Links, Sent, Wire};
+use crate::sample::Sampler;
+use base::{HostId, LinkId, NodeId, Slab, Time};
+use engine::{Driver, Far, Links, Sent, Wire};
 use fabric::agent::{self, Agent};
 use fabric::net::Net;
 use fabric::port::Port;
 use fabric::qdisc::Qdisc;
 use fabric::router::{AnyRouter, Router, View};
-use fabric::routes::Routes;
+use fabric::routes::{Routes, five_tuple};
 use proto::packet::{ASK, Ext, ROUTE_HOPS};
 use proto::transport::{Cx, FlowTable, Transport};
 use proto::{Flow, Packet};
@@ -35,14 +37,11 @@ impl Wire for Carried {
     }
 }
 
-/// Both paths of a flow: data there, acknowledgments back.
-#[derive(Clone, Debug)]
-pub struct Paths {
-    /// Route bytes there and back; `None` where the path is too long for them.
-    pub routes: [Option<[u8; ROUTE_HOPS]>; 2],
-    /// The links of paths that are too long for route bytes, and nothing for others.
-    pub links: [Vec<LinkId>; 2],
-}
+/// Route bytes of a flow there and back, or [`ASK_ALWAYS`] where it has no path, one too long for them, or none that is planned.
+pub type Paths = [[u8; ROUTE_HOPS]; 2];
+
+/// Route bytes by which every switch asks for the next hop.
+pub const ASK_ALWAYS: [u8; ROUTE_HOPS] = [ASK; ROUTE_HOPS];
 
 /// How switches find the next hop of a packet whose route bytes do not name it.
 pub struct Routing {
@@ -54,6 +53,21 @@ pub struct Routing {
     pub router: AnyRouter,
     /// It decides at switches for packets there, and for those back.
     pub asked: [bool; 2],
+}
+
+impl Routing {
+    /// The paths of a flow, where they are planned.
+    pub fn plan(&mut self, flow: &Flow) -> Paths {
+        let Routing { net, routes, router, asked } = self;
+        let mut paths = [ASK_ALWAYS; 2];
+        for (way, (src, dst)) in [(flow.src, flow.dst), (flow.dst, flow.src)].into_iter().enumerate() {
+            if !asked[way] {
+                let path = routes.plan(net, router, &five_tuple(net, flow, way == 0), src, dst);
+                paths[way] = path.ok().and_then(|path| path.route).unwrap_or(ASK_ALWAYS);
+            }
+        }
+        paths
+    }
 }
 
 /// Packets and bytes that hosts sent and received, counted apart from the links so that the audit compares two counts.
@@ -71,6 +85,10 @@ pub struct Traffic {
     pub dropped: u64,
     /// Their bytes.
     pub dropped_bytes: u64,
+    /// Lost to dead links, or for want of any path.
+    pub lost: u64,
+    /// Their bytes.
+    pub lost_bytes: u64,
 }
 
 /// Everything that events act on.
@@ -93,8 +111,12 @@ pub struct World<P> {
     pub traffic: Traffic,
     /// What watches.
     pub probe: P,
+    /// Links that go down and come up.
+    pub failures: Option<Failures>,
+    /// Packets that reached a switch without any next hop, by node.
+    pub no_route: Vec<u64>,
     /// Time series.
-    pub sampler: Option<crate::sample::Sampler>,
+    pub sampler: Option<Sampler>,
     /// Packets that fell in the enqueue in hand.
     pub drops: Vec<Packet>,
 }
@@ -114,14 +136,14 @@ impl<P: Probe> World<P> {
                 self.probe.on_start(link, start, start + links.tx_time(link, u32::from(packet.wire_len)), &packet);
             }
             Sent::Dropped => self.on_drop(links, link, packet),
+            Sent::Down => self.on_dead_port(links, link, packet),
         }
     }
 
     fn send_through_qdisc(&mut self, links: &mut impl Links<Carried>, link: LinkId, mut packet: Packet) {
         let now = links.now();
         if !links.is_up(link) {
-            links.stats_mut(link).dropped(u32::from(packet.wire_len));
-            return self.on_drop(links, link, packet);
+            return self.on_dead_port(links, link, packet);
         }
         // Service first at ties: every start up to now sees only what had arrived before.
         if links.waiting(link) > 0 && links.free_at(link) <= now {
@@ -180,19 +202,53 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// The next link of a packet that `link` brought to a switch and whose route bytes do not name it: the router decides here, or the path
-    /// is too long for route bytes.
+    /// A packet is to leave through a port whose link is down. A switch that knows finds it another way, if there is one.
     #[cold]
     #[inline(never)]
-    fn next_hop(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) -> LinkId {
-        let back = usize::from(packet.has(Packet::BACK));
-        if !self.routing.asked[back] {
-            let way = &self.paths[packet.flow.index()].links[back];
-            let crossed = way.iter().position(|&crossed| crossed == link).expect("a packet is on its flow's path");
-            return way[crossed + 1];
+    fn on_dead_port(&mut self, links: &mut impl Links<Carried>, link: LinkId, mut packet: Packet) {
+        let at = self.routing.net.link(link).from;
+        let known = self.failures.as_ref().is_some_and(|failures| failures.is_known_down(link));
+        if known && self.routing.net.host(at).is_none() {
+            (packet.hop, packet.route) = (0, ASK_ALWAYS);
+            if let Some(next) = self.next_hop(links, at, &mut packet) {
+                return self.send(links, next, packet);
+            }
         }
-        let (now, at, flow) = (links.now(), self.routing.net.link(link).to, &self.flows[packet.flow.index()]);
-        let dst = if back == 0 { flow.dst } else { flow.src };
+        links.stats_mut(link).lost_unsent += 1;
+        self.lose(link, links.now(), packet);
+    }
+
+    /// A packet came over `link` to a switch that has no next hop for it.
+    #[cold]
+    fn on_no_route(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: Packet) {
+        self.no_route[self.routing.net.link(link).to.index()] += 1;
+        self.lose(link, links.now(), packet);
+    }
+
+    /// A packet is lost to a dead link, or after crossing `link` for want of any path.
+    #[cold]
+    pub fn lose(&mut self, link: LinkId, now: Time, packet: Packet) {
+        self.probe.on_drop(link, now, &packet);
+        self.traffic.lost += 1;
+        self.traffic.lost_bytes += u64::from(packet.wire_len);
+        self.table.on_lost(&packet);
+        if packet.has(Packet::EXT) {
+            self.ext.remove(packet.ext());
+        }
+    }
+
+    /// The next link of a packet at a switch whose route bytes do not name it: the router decides here, the path is too long for route
+    /// bytes, or the planned one is dead. `None`: no link leads to its destination.
+    #[cold]
+    #[inline(never)]
+    fn next_hop(&mut self, links: &mut impl Links<Carried>, at: NodeId, packet: &mut Packet) -> Option<LinkId> {
+        let (now, flow, back) = (links.now(), &self.flows[packet.flow.index()], packet.has(Packet::BACK));
+        let dst = if back { flow.src } else { flow.dst };
+        if !self.routing.asked[usize::from(back)] {
+            packet.hop = (packet.hop + 1).min(OFF_ROUTE);
+            let Routing { net, routes, router, .. } = &mut self.routing;
+            return routes.choose(router, &five_tuple(net, flow, !back), at, dst);
+        }
         let count = self.routing.routes.candidates(at, dst).len();
         // Service first: what was due up to now has left its port before anybody reads the port.
         for i in (0..count).filter(|_| count > 1) {
@@ -203,10 +259,31 @@ impl<P: Probe> World<P> {
         }
         let Routing { net, routes, router, .. } = &mut self.routing;
         let candidates = routes.candidates(at, dst);
+        if candidates.is_empty() {
+            return None;
+        }
         let view = View { now, at, candidates, flows: &self.flows, ext: &self.ext, net, routes, ports: &self.ports };
         let next = candidates[router.decide(packet, &view) as usize];
         packet.hop = (packet.hop + 1).min(OFF_ROUTE);
-        next
+        Some(next)
+    }
+
+    /// The routes have changed: flows that are not done get the paths that they would be given now. As the hash of a switch whose set
+    /// of next hops changed spreads its flows anew, some move whose path is alive (RFC 2992).
+    #[cold]
+    pub fn reroute(&mut self, routes: Routes) {
+        self.routing.routes = routes;
+        for (flow, paths) in self.flows.iter().zip(&mut self.paths) {
+            if !self.table.is_done(flow.id) {
+                *paths = self.routing.plan(flow);
+            }
+        }
+    }
+
+    /// When the next global action is due.
+    pub fn next_action(&self) -> Time {
+        let failures = self.failures.as_ref().map_or(Time::MAX, Failures::next);
+        failures.min(self.sampler.as_ref().map_or(Time::MAX, Sampler::next))
     }
 
     /// Lets the NIC pull packets, and sets the host's next wake-up.
@@ -230,10 +307,7 @@ impl<P: Probe> World<P> {
             let flow = &self.flows[packet.flow.index()];
             let back = flow.src != id;
             packet.flags |= u8::from(back) * Packet::BACK;
-            (packet.hop, packet.route) = match self.paths[packet.flow.index()].routes[usize::from(back)] {
-                Some(route) => (0, route),
-                None => (OFF_ROUTE, packet.route),
-            };
+            (packet.hop, packet.route) = (0, self.paths[packet.flow.index()][usize::from(back)]);
             host.drained_at = host.drained_at.max(now) + links.tx_time(nic, u32::from(packet.wire_len));
             if packet.payload > 0 {
                 self.table.on_transmit(&packet, now);
@@ -277,7 +351,10 @@ impl<P: Probe> engine::World for World<P> {
                         packet.hop += 1;
                         LinkId(out_base + u32::from(port))
                     }
-                    _ => self.next_hop(links, link, &mut packet),
+                    _ => match self.next_hop(links, self.routing.net.link(link).to, &mut packet) {
+                        Some(next) => next,
+                        None => return self.on_no_route(links, link, packet),
+                    },
                 };
                 self.send(links, next, packet);
             }
@@ -328,7 +405,15 @@ impl<P: Probe> engine::World for World<P> {
         self.poll(links, id);
     }
 
-    fn act(&mut self, links: &mut impl Links<Carried>) {
-        crate::sample::take(self, links);
+    /// Of all that is due now: failures, then samples.
+    fn act(&mut self, links: &mut impl Driver<Carried>) {
+        let now = links.now();
+        if self.failures.as_ref().is_some_and(|failures| failures.next() <= now) {
+            crate::failures::act(self, links);
+        }
+        if self.sampler.as_ref().is_some_and(|sampler| sampler.next() <= now) {
+            crate::sample::take(self, links);
+        }
+        links.set_action(self.next_action());
     }
 }

@@ -30,6 +30,8 @@ pub struct FlowRecord {
     pub retx_packets: u64,
     /// Packets with payload dropped on the way.
     pub drops: u64,
+    /// Packets of either direction lost to dead links, or for want of any path.
+    pub lost_link: u64,
     /// Packets with payload that arrived after a later one.
     pub reordered: u64,
     /// Counts of the sender.
@@ -57,6 +59,7 @@ impl FlowTable {
             tx_packets: 0,
             retx_packets: 0,
             drops: 0,
+            lost_link: 0,
             reordered: 0,
             stats: FlowStats::default(),
             closed: false,
@@ -92,6 +95,15 @@ impl FlowTable {
     /// A packet with payload was dropped.
     pub fn on_drop(&mut self, packet: &Packet) {
         self.records[packet.flow.index()].drops += 1;
+    }
+    /// A packet was lost to a dead link, or for want of any path.
+    pub fn on_lost(&mut self, packet: &Packet) {
+        self.records[packet.flow.index()].lost_link += 1;
+    }
+    /// Whether a flow has finished and its sender's state is done.
+    pub fn is_done(&self, flow: FlowId) -> bool {
+        let record = self.get(flow);
+        record.finish != Time::MAX && record.closed
     }
     /// The receiver has `len` bytes from `offset` on.
     #[inline]

@@ -13,7 +13,10 @@ pub trait Probe {
     /// The transmission of a packet on `link` starts. Called when that is decided, which may be after later events of other links.
     #[inline(always)]
     fn on_start(&mut self, _link: LinkId, _start: Time, _end: Time, _packet: &Packet) {}
-    /// A packet is dropped at the port of `link`.
+    /// `link` goes down: transmissions on it end here, and those that were to start later never do.
+    #[inline(always)]
+    fn on_link_down(&mut self, _link: LinkId, _now: Time) {}
+    /// A packet is dropped at the port of `link`, or lost with it.
     #[inline(always)]
     fn on_drop(&mut self, _link: LinkId, _now: Time, _packet: &Packet) {}
 }

@@ -15,7 +15,7 @@ pub struct Seen {
     pub link: LinkId,
     /// The packet.
     pub packet: Packet,
-    /// It was dropped.
+    /// It was dropped, or lost with the link.
     pub dropped: bool,
 }
 
@@ -26,6 +26,12 @@ pub struct Packets(Vec<Seen>);
 impl Probe for Packets {
     fn on_start(&mut self, link: LinkId, start: Time, end: Time, packet: &Packet) {
         self.0.push(Seen { start, end, link, packet: *packet, dropped: false });
+    }
+    fn on_link_down(&mut self, link: LinkId, now: Time) {
+        self.0.retain(|seen| seen.link != link || seen.start < now || seen.dropped);
+        for seen in self.0.iter_mut().filter(|seen| seen.link == link) {
+            seen.end = seen.end.min(now);
+        }
     }
     fn on_drop(&mut self, link: LinkId, now: Time, packet: &Packet) {
         self.0.push(Seen { start: now, end: now, link, packet: *packet, dropped: true });
