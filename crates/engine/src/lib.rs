@@ -110,7 +110,7 @@ pub trait Driver<P: Wire>: Links<P> {
 /// Why [`Driver::run`] came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// No event is left, or none before the end.
+    /// No event is left, or none before the end, if there is one: that is the present now.
     End,
     /// [`Links::stop`] was called.
     Stopped,
@@ -252,6 +252,9 @@ impl<P: Wire> Driver<P> for Engine<P> {
                     if self.tree.first() < limit {
                         continue;
                     }
+                }
+                if end != Time::MAX {
+                    self.now = end;
                 }
                 return Pause::End;
             }

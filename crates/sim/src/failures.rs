@@ -8,7 +8,7 @@
 use crate::probe::Probe;
 use crate::world::{Carried, World};
 use base::{Dur, LinkId, Time};
-use engine::{Driver, World as _};
+use engine::Driver;
 use fabric::agent::Agent;
 use fabric::net::Net;
 use fabric::qdisc::Qdisc;
@@ -97,10 +97,7 @@ pub fn act<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>) {
 /// Everything at a port and on its wire is lost.
 fn take_down<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>, link: LinkId) {
     let now = links.now();
-    // Starts of service at `now` come after global actions: catch up to just before.
-    if links.waiting(link) > 0 && links.free_at(link) < now {
-        world.serve(links, link, now.before(Dur(1)));
-    }
+    world.catch_up(links, link);
     world.probe.on_link_down(link, now);
     for Carried(packet) in links.link_down(link) {
         world.lose(link, now, packet);

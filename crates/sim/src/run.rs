@@ -111,7 +111,10 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Con
             Pause::Budget => {}
         }
     }
-    let now = if stop_reason == StopReason::End && spec.end.is_some() { end } else { engine.now() };
+    let now = engine.now();
+    for link in (0..net.links().len() as u32).map(LinkId) {
+        world.catch_up(&mut engine, link);
+    }
     let flows = flow_rows(&world, &ideals);
     let ports = port_rows(&mut engine, net, now);
     audit::check(&mut world, &mut engine, net);

@@ -6,7 +6,7 @@ use crate::outcome::SampleRow;
 use crate::probe::Probe;
 use crate::world::{Carried, World};
 use base::{Dur, FlowId, LinkId, Time};
-use engine::{Links, World as _};
+use engine::Links;
 use proto::transport::Transport;
 
 /// When to look, and what was seen.
@@ -56,10 +56,7 @@ pub fn take<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>) {
 
 fn look_at_port<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>, sampler: &mut Sampler, link: LinkId) {
     let now = links.now();
-    // Service starts at `now` come after global actions: catch up to just before.
-    if links.waiting(link) > 0 && links.free_at(link) < now {
-        world.serve(links, link, now.before(Dur(1)));
-    }
+    world.catch_up(links, link);
     let waiting = match &world.ports[link.index()] {
         Some(port) => fabric::qdisc::Qdisc::backlog(&port.qdisc).bytes,
         None => links.fifo_backlog(link).1,

@@ -4,7 +4,7 @@ use crate::failures::Failures;
 use crate::host::Host;
 use crate::probe::Probe;
 use crate::sample::Sampler;
-use base::{HostId, LinkId, NodeId, Slab, Time};
+use base::{Dur, HostId, LinkId, NodeId, Slab, Time};
 use engine::{Driver, Far, Links, Sent, Wire};
 use fabric::agent::{self, Agent};
 use fabric::net::Net;
@@ -277,6 +277,14 @@ impl<P: Probe> World<P> {
             if !self.table.is_done(flow.id) {
                 *paths = self.routing.plan(flow);
             }
+        }
+    }
+
+    /// Makes a port's state that of just before now: starts of service at this instant come after global actions.
+    pub fn catch_up(&mut self, links: &mut impl Links<Carried>, link: LinkId) {
+        let now = links.now();
+        if links.waiting(link) > 0 && links.free_at(link) < now {
+            engine::World::serve(self, links, link, now.before(Dur(1)));
         }
     }
 

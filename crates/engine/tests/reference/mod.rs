@@ -187,10 +187,13 @@ impl<P: Wire> Driver<P> for Reference<P> {
     fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
         self.stopped = false;
         for _ in 0..budget {
-            let Some(&Reverse((at, class, id))) = self.heap.peek() else { return Pause::End };
-            if at >= end {
+            let next = self.heap.peek().filter(|Reverse((at, ..))| *at < end);
+            let Some(&Reverse((at, class, id))) = next else {
+                if end != Time::MAX {
+                    self.now = end;
+                }
                 return Pause::End;
-            }
+            };
             self.heap.pop();
             assert!(at >= self.now);
             self.now = at;

@@ -61,6 +61,8 @@ pub fn table(name: &str, rows: &[(u32, u32, u64, u64)]) -> String {
 /// The `n`th random scenario, and whether its buffers are deep enough that every flow must finish well before the end.
 pub fn random_scenario(n: u64) -> (String, bool) {
     let rng = &mut Rng::stream(20, "fuzz", &[n]);
+    let events_rng = &mut Rng::stream(20, "fuzz/events", &[n]);
+    let mut pick_events = |choices: &[&str]| choices[events_rng.below(choices.len() as u64) as usize].to_owned();
     let mut pick = |choices: &[&str]| choices[rng.below(choices.len() as u64) as usize].to_owned();
     let rate = pick(&["1Gbps", "3Gbps", "10Gbps", "100Gbps"]);
     let delay = pick(&["1ns", "1us", "10us", "123456ps"]);
@@ -107,12 +109,38 @@ pub fn random_scenario(n: u64) -> (String, bool) {
             table(&format!("fuzz-{n}"), &rows)
         }
     };
+    let (events, lasting) = random_events(&topology, &mut pick_events);
+    // Senders of flows that are cut off for good try again and again.
+    let end = if lasting { "5ms" } else { "30s" };
     let text = format!(
-        "seed = {}\nend = '30s'\n{topology}{workload}{}router = {router}\nnic = {{ low_water = '{low_water}' }}\n",
+        "seed = {}\nend = '{end}'\n{topology}{workload}{}router = {router}\nnic = {{ low_water = '{low_water}' }}\n{events}",
         1 + rng.below(1000),
         system(&transport, &limit)
     );
-    (text, !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()))
+    (text, !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !lasting)
+}
+
+/// Up to two events for a random scenario, and whether one of them lasts, so that flows may be left unfinished.
+fn random_events(topology: &str, pick: &mut impl FnMut(&[&str]) -> String) -> (String, bool) {
+    let (mut text, mut lasting) = (String::new(), false);
+    for _ in 0..pick(&["0", "0", "1", "2"]).parse().expect("a number") {
+        let fabric = "random = { probability = 0.4 }";
+        let target = pick(&["node = 'h0'", "random = { count = 1, tier = 'host' }", fabric, fabric, fabric]);
+        // A star has no cables between switches.
+        let target = if topology.contains("'star'") && target == fabric { "random = { count = 2, tier = 'host' }" } else { &target };
+        let at = pick(&["0s", "1us", "3us", "50us"]);
+        let until = pick(&["until = '60us'", "until = '400us'", "until = '3ms'", ""]);
+        if text.contains("'h0'") && target.contains("'h0'") {
+            continue;
+        }
+        lasting |= until.is_empty();
+        text += &format!("[[event]]\n{target}\nat = '{at}'\n{until}\n");
+    }
+    if !text.is_empty() {
+        let (detect, converge) = (pick(&["0s", "5us", "200us"]), pick(&["0s", "20us", "1ms"]));
+        text += &format!("[failure]\ndetect = '{detect}'\nconverge = '{converge}'\nunreachable = 'run'\n");
+    }
+    (text, lasting)
 }
 
 /// How many random scenarios to try: `usual`, or what `FLOWLOOM_FUZZ` says (`make slow`).
