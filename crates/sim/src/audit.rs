@@ -77,7 +77,11 @@ fn check_totals<P: Probe>(world: &World<P>, inside: &Inside, offered: &[u64], ar
     let of_flows: u64 = world.table.records().iter().map(|record| record.lost_link).sum();
     assert_eq!(traffic.lost, of_flows, "packets lost are not the flows' packets lost");
     let (packets, bytes) = (inside.packets + traffic.lost, inside.bytes + traffic.lost_bytes);
-    assert_eq!(traffic.sent, traffic.received + traffic.dropped + packets, "packets sent are not received, dropped, lost or inside");
+    assert_eq!(
+        traffic.sent,
+        traffic.received + traffic.dropped + packets,
+        "packets sent are not received, dropped, lost or inside"
+    );
     assert_eq!(
         traffic.sent_bytes,
         traffic.received_bytes + traffic.dropped_bytes + bytes,

@@ -65,7 +65,11 @@ impl Failures {
     }
     /// When something happens or becomes known next.
     pub fn next(&self) -> Time {
-        [&self.happened, &self.detected, &self.converged].map(|front| front.next(&self.changes)).into_iter().min().unwrap_or(Time::MAX)
+        [&self.happened, &self.detected, &self.converged]
+            .map(|front| front.next(&self.changes))
+            .into_iter()
+            .min()
+            .unwrap_or(Time::MAX)
     }
     /// Whether the nodes at its ends know that a link is down.
     pub fn is_known_down(&self, link: LinkId) -> bool {

@@ -127,7 +127,8 @@ fn random_events(topology: &str, pick: &mut impl FnMut(&[&str]) -> String) -> (S
         let fabric = "random = { probability = 0.4 }";
         let target = pick(&["node = 'h0'", "random = { count = 1, tier = 'host' }", fabric, fabric, fabric]);
         // A star has no cables between switches.
-        let target = if topology.contains("'star'") && target == fabric { "random = { count = 2, tier = 'host' }" } else { &target };
+        let target =
+            if topology.contains("'star'") && target == fabric { "random = { count = 2, tier = 'host' }" } else { &target };
         let at = pick(&["0s", "1us", "3us", "50us"]);
         let until = pick(&["until = '60us'", "until = '400us'", "until = '3ms'", ""]);
         if text.contains("'h0'") && target.contains("'h0'") {
