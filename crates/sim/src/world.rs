@@ -180,19 +180,26 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// The next link of a packet that `link` brought to a switch and whose route bytes do not name it: the router decides here, or the path
-    /// is too long for route bytes.
+    /// Sends on a packet that `link` brought to a switch and whose route bytes do not name its next link.
     #[cold]
     #[inline(never)]
-    fn next_hop(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) -> LinkId {
+    fn forward(&mut self, links: &mut impl Links<Carried>, link: LinkId, mut packet: Packet) {
         let back = usize::from(packet.has(Packet::BACK));
-        if !self.routing.asked[back] {
-            let way = &self.paths[packet.flow.index()].links[back];
-            let crossed = way.iter().position(|&crossed| crossed == link).expect("a packet is on its flow's path");
-            return way[crossed + 1];
-        }
+        let next = if self.routing.asked[back] { self.decide(links, link, &mut packet) } else { self.long_path(link, &packet) };
+        self.send(links, next, packet);
+    }
+
+    /// The next link of a packet on a planned path that is too long for route bytes.
+    fn long_path(&self, link: LinkId, packet: &Packet) -> LinkId {
+        let way = &self.paths[packet.flow.index()].links[usize::from(packet.has(Packet::BACK))];
+        let crossed = way.iter().position(|&crossed| crossed == link).expect("a packet is on its flow's path");
+        way[crossed + 1]
+    }
+
+    /// The next link of a packet that `link` brought to a switch where the router decides.
+    fn decide(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) -> LinkId {
         let (now, at, flow) = (links.now(), self.routing.net.link(link).to, &self.flows[packet.flow.index()]);
-        let dst = if back == 0 { flow.dst } else { flow.src };
+        let dst = if packet.has(Packet::BACK) { flow.src } else { flow.dst };
         let count = self.routing.routes.candidates(at, dst).len();
         // Service first: what was due up to now has left its port before anybody reads the port.
         for i in (0..count).filter(|_| count > 1) {
@@ -204,9 +211,8 @@ impl<P: Probe> World<P> {
         let Routing { net, routes, router, .. } = &mut self.routing;
         let candidates = routes.candidates(at, dst);
         let view = View { now, at, candidates, flows: &self.flows, ext: &self.ext, net, routes, ports: &self.ports };
-        let next = candidates[router.decide(packet, &view) as usize];
         packet.hop = (packet.hop + 1).min(OFF_ROUTE);
-        next
+        candidates[router.decide(packet, &view) as usize]
     }
 
     /// Lets the NIC pull packets, and sets the host's next wake-up.
@@ -272,14 +278,12 @@ impl<P: Probe> engine::World for World<P> {
     fn deliver(&mut self, links: &mut impl Links<Carried>, link: LinkId, Carried(mut packet): Carried) {
         match links.far(link) {
             Far::Switch(out_base) => {
-                let next = match packet.route.get(packet.hop as usize) {
-                    Some(&port) if port != ASK => {
-                        packet.hop += 1;
-                        LinkId(out_base + u32::from(port))
-                    }
-                    _ => self.next_hop(links, link, &mut packet),
-                };
-                self.send(links, next, packet);
+                let port = packet.route.get(packet.hop as usize).copied().unwrap_or(ASK);
+                if port == ASK {
+                    return self.forward(links, link, packet);
+                }
+                packet.hop += 1;
+                self.send(links, LinkId(out_base + u32::from(port)), packet);
             }
             Far::Host(host) => {
                 let id = HostId(host);
