@@ -218,11 +218,18 @@ impl<P: Probe> World<P> {
         self.lose(link, links.now(), packet);
     }
 
-    /// A packet came over `link` to a switch that has no next hop for it.
+    /// Sends on a packet that `link` brought to a switch and whose route bytes do not name its next link.
     #[cold]
-    fn on_no_route(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: Packet) {
-        self.no_route[self.routing.net.link(link).to.index()] += 1;
-        self.lose(link, links.now(), packet);
+    #[inline(never)]
+    fn forward(&mut self, links: &mut impl Links<Carried>, link: LinkId, mut packet: Packet) {
+        let at = self.routing.net.link(link).to;
+        match self.next_hop(links, at, &mut packet) {
+            Some(next) => self.send(links, next, packet),
+            None => {
+                self.no_route[at.index()] += 1;
+                self.lose(link, links.now(), packet);
+            }
+        }
     }
 
     /// A packet is lost to a dead link, or after crossing `link` for want of any path.
@@ -239,19 +246,17 @@ impl<P: Probe> World<P> {
 
     /// The next link of a packet at a switch whose route bytes do not name it: the router decides here, the path is too long for route
     /// bytes, or the planned one is dead. `None`: no link leads to its destination.
-    #[cold]
-    #[inline(never)]
     fn next_hop(&mut self, links: &mut impl Links<Carried>, at: NodeId, packet: &mut Packet) -> Option<LinkId> {
         let (now, flow, back) = (links.now(), &self.flows[packet.flow.index()], packet.has(Packet::BACK));
         let dst = if back { flow.src } else { flow.dst };
+        packet.hop = (packet.hop + 1).min(OFF_ROUTE);
         if !self.routing.asked[usize::from(back)] {
-            packet.hop = (packet.hop + 1).min(OFF_ROUTE);
             let Routing { net, routes, router, .. } = &mut self.routing;
             return routes.choose(router, &five_tuple(net, flow, !back), at, dst);
         }
         let count = self.routing.routes.candidates(at, dst).len();
         // Service first: what was due up to now has left its port before anybody reads the port.
-        for i in (0..count).filter(|_| count > 1) {
+        for i in 0..count {
             let candidate = self.routing.routes.candidates(at, dst)[i];
             if links.waiting(candidate) > 0 && links.free_at(candidate) <= now {
                 engine::World::serve(self, links, candidate, now);
@@ -263,9 +268,7 @@ impl<P: Probe> World<P> {
             return None;
         }
         let view = View { now, at, candidates, flows: &self.flows, ext: &self.ext, net, routes, ports: &self.ports };
-        let next = candidates[router.decide(packet, &view) as usize];
-        packet.hop = (packet.hop + 1).min(OFF_ROUTE);
-        Some(next)
+        Some(candidates[router.decide(packet, &view) as usize])
     }
 
     /// The routes have changed: flows that are not done get the paths that they would be given now. As the hash of a switch whose set
@@ -354,17 +357,12 @@ impl<P: Probe> engine::World for World<P> {
     fn deliver(&mut self, links: &mut impl Links<Carried>, link: LinkId, Carried(mut packet): Carried) {
         match links.far(link) {
             Far::Switch(out_base) => {
-                let next = match packet.route.get(packet.hop as usize) {
-                    Some(&port) if port != ASK => {
-                        packet.hop += 1;
-                        LinkId(out_base + u32::from(port))
-                    }
-                    _ => match self.next_hop(links, self.routing.net.link(link).to, &mut packet) {
-                        Some(next) => next,
-                        None => return self.on_no_route(links, link, packet),
-                    },
-                };
-                self.send(links, next, packet);
+                let port = packet.route.get(packet.hop as usize).copied().unwrap_or(ASK);
+                if port == ASK {
+                    return self.forward(links, link, packet);
+                }
+                packet.hop += 1;
+                self.send(links, LinkId(out_base + u32::from(port)), packet);
             }
             Far::Host(host) => {
                 let id = HostId(host);
