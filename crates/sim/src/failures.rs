@@ -22,6 +22,8 @@ pub struct Failures {
     happened: Front,
     detected: Front,
     converged: Front,
+    /// By link: how long it was down before, and since when it is.
+    down: Vec<(Dur, Option<Time>)>,
 }
 
 /// How many changes have reached some place, a delay after they happened.
@@ -61,7 +63,8 @@ impl Failures {
         let params = &spec.failures.as_ref().filter(|_| !changes.is_empty())?.params;
         let front = |delay| Front::new(&spec.net, delay);
         let (happened, detected) = (front(Dur::ZERO), front(params.detect));
-        Some(Failures { changes, happened, detected, converged: front(params.detect + params.converge) })
+        let converged = front(params.detect + params.converge);
+        Some(Failures { changes, happened, detected, converged, down: vec![(Dur::ZERO, None); spec.net.links().len()] })
     }
     /// When something happens or becomes known next.
     pub fn next(&self) -> Time {
@@ -70,6 +73,11 @@ impl Failures {
             .into_iter()
             .min()
             .unwrap_or(Time::MAX)
+    }
+    /// How long a link has been down.
+    pub fn down_time(&self, link: LinkId, now: Time) -> Dur {
+        let (before, since) = self.down[link.index()];
+        before + since.map_or(Dur::ZERO, |since| now.since(since))
     }
     /// Whether the nodes at its ends know that a link is down.
     pub fn is_known_down(&self, link: LinkId) -> bool {
@@ -89,7 +97,13 @@ pub fn act<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>) {
     let (now, net) = (links.now(), std::sync::Arc::clone(&world.routing.net));
     while let Some((change, hit)) = failures.happened.pop(&failures.changes, &net, now) {
         for link in hit {
-            if change.up { links.link_up(link) } else { take_down(world, links, link) }
+            if change.up {
+                links.link_up(link);
+                failures.down[link.index()] = (failures.down_time(link, now), None);
+            } else {
+                take_down(world, links, link);
+                failures.down[link.index()].1 = Some(now);
+            }
         }
     }
     if let Some(routes) = failures.routes(&net, now) {

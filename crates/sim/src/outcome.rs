@@ -137,6 +137,8 @@ pub struct PortRow {
     pub drop_bytes: u64,
     /// Packets lost with the link: they waited, were in transmission or on the wire when it went down, or came while it was.
     pub lost_link: u64,
+    /// How long the link was down.
+    pub down_ps: u64,
     /// Packets marked.
     pub marks: u64,
     /// Time spent transmitting.

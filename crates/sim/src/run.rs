@@ -116,7 +116,7 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Con
         world.catch_up(&mut engine, link);
     }
     let flows = flow_rows(&world, &ideals);
-    let ports = port_rows(&mut engine, net, now);
+    let ports = port_rows(&mut engine, net, now, world.failures.as_ref());
     audit::check(&mut world, &mut engine, net);
     let counters = counters(&world, &ports, &flows, &engine, now, spec.realised_load(&world.flows));
     let samples = world.sampler.map_or(Vec::new(), |sampler| sampler.rows);
@@ -272,7 +272,7 @@ fn flow_rows<P>(world: &World<P>, ideals: &Ideals) -> Vec<FlowRow> {
     world.flows.iter().zip(world.table.records()).zip(ideals).map(row).collect()
 }
 
-fn port_rows(engine: &mut impl Driver<Carried>, net: &Net, now: Time) -> Vec<PortRow> {
+fn port_rows(engine: &mut impl Driver<Carried>, net: &Net, now: Time, failures: Option<&Failures>) -> Vec<PortRow> {
     let row = |(id, link): (usize, &fabric::net::Link)| {
         let id = LinkId(id as u32);
         let stats = engine.stats(id);
@@ -287,6 +287,7 @@ fn port_rows(engine: &mut impl Driver<Carried>, net: &Net, now: Time) -> Vec<Por
             drops: stats.drops,
             drop_bytes: stats.drop_bytes,
             lost_link: stats.lost_sent + stats.lost_unsent,
+            down_ps: failures.map_or(0, |failures| failures.down_time(id, now).0),
             marks: 0,
             busy_ps: engine.busy(id).0,
             max_queue_bytes: stats.max_queue_bytes,

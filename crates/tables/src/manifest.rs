@@ -121,6 +121,8 @@ pub struct Totals {
     pub sent_packets: u64,
     pub delivered_packets: u64,
     pub dropped_packets: u64,
+    #[serde(default)]
+    pub lost_packets: u64,
     /// 16 hexadecimal digits.
     pub digest: String,
 }
@@ -163,6 +165,7 @@ impl PointManifest {
                 sent_packets: counters.sent_packets,
                 delivered_packets: counters.delivered_packets,
                 dropped_packets: counters.dropped_packets,
+                lost_packets: counters.lost_packets,
                 digest: format!("{:016x}", counters.digest),
             },
             metrics: metrics.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect(),

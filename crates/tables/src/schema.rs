@@ -148,6 +148,7 @@ table! {
     tx_packets ["packets"] "packets that its sender handed to the NIC, control and retransmissions included" = U64(|r| r.tx_packets);
     retx_packets ["packets"] "data packets that carried bytes sent before" = U64(|r| r.retx_packets);
     drops ["packets"] "packets of the flow, both directions, that queues dropped" = U64(|r| r.drops);
+    lost_link ["packets"] "packets of the flow, both directions, lost to dead links or for want of any path" = U64(|r| r.lost_link);
     marks ["packets"] "packets of the flow that queues marked" = U64(|r| r.marks);
     timeouts [""] "retransmission timeouts" = U32(|r| r.timeouts);
     fast_retransmits [""] "fast retransmits" = U32(|r| r.fast_retransmits);
@@ -166,6 +167,8 @@ table! {
     tx_bytes ["bytes"] "bytes transmitted" = U64(|r| r.tx_bytes);
     drops ["packets"] "packets dropped by the queue" = U64(|r| r.drops);
     drop_bytes ["bytes"] "their bytes" = U64(|r| r.drop_bytes);
+    lost_link ["packets"] "packets lost with the link: waiting, in transmission or on the wire when it went down, or sent while it was" = U64(|r| r.lost_link);
+    down_ps ["ps"] "time that the link was down" = Ps(|r| r.down_ps);
     marks ["packets"] "packets marked by the queue" = U64(|r| r.marks);
     busy_ps ["ps"] "time spent transmitting" = Ps(|r| r.busy_ps);
     max_queue_bytes ["bytes"] "most bytes that waited, without the packet in transmission" = U64(|r| r.max_queue_bytes);
@@ -191,7 +194,7 @@ table! {
     flow_id [""] "the flow" = U32(|r| r.flow_id);
     offset ["bytes"] "offset of its payload in the flow, or the cumulative acknowledgement" = U64(|r| r.offset);
     size_bytes ["bytes"] "bytes on the wire" = U32(|r| r.size_bytes);
-    dropped [""] "the queue dropped it" = Bool(|r| r.dropped);
+    dropped [""] "the queue dropped it, or it was lost with the link" = Bool(|r| r.dropped);
 }
 
 /// A column that is not read from rows of the simulator, for the data dictionary.

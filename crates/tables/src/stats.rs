@@ -111,6 +111,7 @@ metrics! {
         max_queue_bytes ["bytes"] "longest queue of any port" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
         tx_packets ["packets"] "packets that senders handed to their NICs" = |p| p.sum(|f| f.tx_packets);
         retx_packets ["packets"] "data packets that carried bytes sent before" = |p| p.sum(|f| f.retx_packets);
+        lost_link ["packets"] "packets lost to dead links or for want of any path" = |p| Some(p.counters.lost_packets as f64);
         drops ["packets"] "packets dropped by queues" = |p| Some(p.ports.iter().map(|port| port.drops).sum::<u64>() as f64);
         marks ["packets"] "packets marked by queues" = |p| Some(p.ports.iter().map(|port| port.marks).sum::<u64>() as f64);
         timeouts [""] "retransmission timeouts" = |p| p.sum(|f| u64::from(f.timeouts));
@@ -278,7 +279,7 @@ mod tests {
         let point = Point::new(&[], &[], &counters, 0.0);
         for (metric, value) in point.metrics() {
             let counts = ["flows", "unfinished", "end_s", "events", "hops", "wall_s"].contains(&metric.name);
-            let sums = ["drops", "marks", "tx_packets", "retx_packets", "timeouts", "fast_retransmits", "reordered"]
+            let sums = ["lost_link", "drops", "marks", "tx_packets", "retx_packets", "timeouts", "fast_retransmits", "reordered"]
                 .contains(&metric.name);
             assert_eq!(value.is_some(), counts || sums, "{}: {value:?}", metric.name);
         }
