@@ -1,0 +1,254 @@
+//! Links that go down and come up, in the engine and in the oracle alike: what is lost, what stands, and what begins anew.
+
+mod reference;
+
+use base::{Dur, Limit, LinkId, Rate, Time};
+use engine::{Driver, Engine, Far, Fifo, LinkSpec, LinkStats, Links, Pause, Sent, Wire, World};
+use reference::Reference;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Packet {
+    number: u32,
+    len: u32,
+    arrival: Time,
+}
+
+impl Wire for Packet {
+    fn wire_len(&self) -> u32 {
+        self.len
+    }
+    fn arrival(&self) -> Time {
+        self.arrival
+    }
+    fn set_arrival(&mut self, at: Time) {
+        self.arrival = at;
+    }
+}
+
+/// What happens to a link.
+#[derive(Clone, Copy, Debug)]
+enum Do {
+    /// The host offers packets of 1000 bytes to it.
+    Send(u32, usize),
+    /// Global actions.
+    Down(u32),
+    Up(u32),
+}
+use Do::{Down, Send, Up};
+
+/// Two links, the second served lazily from a plain queue, and a list of things to do.
+struct Bench {
+    sends: Vec<(Time, Do)>,
+    actions: Vec<(Time, Do)>,
+    sent: u32,
+    queue: Vec<Packet>,
+    /// (link, number, when)
+    delivered: Vec<(u32, u32, u64)>,
+    /// Numbers lost on and at links when they went down; sent while they were.
+    lost: Vec<u32>,
+    refused: Vec<u32>,
+}
+
+impl World for Bench {
+    type Packet = Packet;
+    fn deliver(&mut self, links: &mut impl Links<Packet>, link: LinkId, packet: Packet) {
+        self.delivered.push((link.0, packet.number, links.now().0));
+    }
+    fn serve(&mut self, links: &mut impl Links<Packet>, link: LinkId, until: Time) {
+        while !self.queue.is_empty() && links.free_at(link) <= until {
+            links.follow(link, self.queue.remove(0));
+        }
+        links.set_waiting(link, self.queue.len() as u32);
+    }
+    fn wake(&mut self, links: &mut impl Links<Packet>, host: u32) {
+        while let Some(Send(link, packets)) = pop(&mut self.sends, links.now()) {
+            (0..packets).for_each(|_| self.send(links, LinkId(link)));
+        }
+        links.set_wake(host, next(&self.sends));
+    }
+    fn act(&mut self, links: &mut impl Driver<Packet>) {
+        while let Some(what) = pop(&mut self.actions, links.now()) {
+            match what {
+                Down(link) => self.take_down(links, LinkId(link)),
+                Up(link) => links.link_up(LinkId(link)),
+                Send(..) => unreachable!("the host's"),
+            }
+        }
+        links.set_action(next(&self.actions));
+    }
+}
+
+/// When the first thing of a list is due.
+fn next(list: &[(Time, Do)]) -> Time {
+    list.first().map_or(Time::MAX, |(at, _)| *at)
+}
+
+/// Takes it when it is due.
+fn pop(list: &mut Vec<(Time, Do)>, now: Time) -> Option<Do> {
+    (next(list) == now).then(|| list.remove(0).1)
+}
+
+impl Bench {
+    fn take_down(&mut self, links: &mut impl Driver<Packet>, link: LinkId) {
+        let now = links.now();
+        if links.waiting(link) > 0 && links.free_at(link) < now {
+            self.serve(links, link, now.before(Dur(1)));
+        }
+        self.lost.extend(links.link_down(link).iter().map(|packet| packet.number));
+        assert_eq!((links.on_link(link), links.waiting(link), links.is_up(link)), (Vec::new(), 0, false));
+        if !links.is_fifo(link) {
+            self.lost.extend(self.queue.drain(..).map(|packet| packet.number));
+        }
+    }
+    fn send(&mut self, links: &mut impl Links<Packet>, link: LinkId) {
+        let now = links.now();
+        let packet = Packet { number: self.sent, len: 1000, arrival: now };
+        self.sent += 1;
+        if links.is_fifo(link) {
+            match links.send(link, packet) {
+                Sent::Starts(_) => {}
+                Sent::Down => self.refused.push(packet.number),
+                Sent::Dropped => panic!("no limit"),
+            }
+        } else if !links.is_up(link) {
+            self.refused.push(packet.number);
+        } else {
+            if links.waiting(link) > 0 && links.free_at(link) <= now {
+                self.serve(links, link, now);
+            }
+            if links.waiting(link) == 0 && links.free_at(link) <= now {
+                links.transmit(link, packet);
+            } else {
+                self.queue.push(packet);
+                links.set_waiting(link, self.queue.len() as u32);
+            }
+        }
+    }
+}
+
+/// What is left of a run of 1 ms.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    delivered: Vec<(u32, u32, u64)>,
+    lost: Vec<u32>,
+    refused: Vec<u32>,
+    /// By link: sent packets and bytes, delivered, lost of those sent, lost of those not.
+    counts: Vec<[u64; 5]>,
+    busy: Vec<u64>,
+    area: Vec<u64>,
+}
+
+/// 1000 bytes take 1 us at 8 Gb/s; the wire is 3 us long.
+fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)]) -> Seen {
+    let link = |fifo| LinkSpec { rate: Rate::from_gbps(8), delay: Dur::from_us(3), fifo };
+    let fifo = Some(Fifo { limit: Limit::Unlimited });
+    let mut driver = D::new(&[(link(fifo), Far::Host(0)), (link(None), Far::Host(0))], 1);
+    let all = todo.iter().map(|(ns, what)| (Time(ns * 1000), *what));
+    let (sends, actions): (Vec<_>, Vec<_>) = all.partition(|(_, what)| matches!(what, Send(..)));
+    driver.set_action(next(&actions));
+    driver.set_wake(0, next(&sends));
+    let mut world =
+        Bench { sends, actions, sent: 0, queue: Vec::new(), delivered: Vec::new(), lost: Vec::new(), refused: Vec::new() };
+    assert_eq!(driver.run(&mut world, Time(1_000_000_000), u64::MAX), Pause::End);
+    assert_eq!((driver.now(), world.sends.len() + world.actions.len()), (Time(1_000_000_000), 0), "the present is the end");
+    let links = [LinkId(0), LinkId(1)];
+    let stats: Vec<LinkStats> = links.iter().map(|link| driver.stats(*link)).collect();
+    Seen {
+        delivered: world.delivered,
+        lost: world.lost,
+        refused: world.refused,
+        counts: stats.iter().map(|s| [s.tx_packets, s.tx_bytes, s.delivered, s.lost_sent, s.lost_unsent]).collect(),
+        busy: links.iter().map(|link| driver.busy(*link).0 / 1000).collect(),
+        area: stats.iter().map(|s| s.queue_area).collect(),
+    }
+}
+
+fn run(todo: &[(u64, Do)]) -> Seen {
+    let (fast, slow) = (run_on::<Engine<Packet>>(todo), run_on::<Reference<Packet>>(todo));
+    assert_eq!(fast, slow, "{todo:?}");
+    fast
+}
+
+/// At 5.5 us: two of eight have been delivered (at 4 and 5), three are on the wire, one is in transmission, two wait.
+#[test]
+fn waiting_transmitted_and_flying_packets_are_lost() {
+    for link in [0, 1] {
+        let seen = run(&[(0, Send(link, 8)), (5_500, Down(link))]);
+        assert_eq!(seen.delivered, [(link, 0, 4_000_000), (link, 1, 5_000_000)]);
+        assert_eq!(seen.lost, [2, 3, 4, 5, 6, 7]);
+        // The port's own waiting packets were never sent; a discipline's are its owner's to count.
+        let unsent = if link == 0 { 2 } else { 0 };
+        assert_eq!(seen.counts[link as usize], [6, 6000, 2, 4, unsent]);
+        assert_eq!(seen.busy[link as usize], 5_500, "the sixth is cut short");
+    }
+}
+
+/// The wait that was counted of a packet that arrived at 0 and was lost at 5.5 us is 5.5 us, not the 6 or 7 until its start.
+#[test]
+fn what_was_counted_of_the_future_is_taken_back() {
+    let area = |starts_ps: [u64; 7]| starts_ps.iter().map(|ps| 1000 * (ps >> 10)).sum::<u64>();
+    let us = 1_000_000;
+    let whole = run(&[(0, Send(0, 8))]);
+    assert_eq!(whole.area[0], area([1, 2, 3, 4, 5, 6, 7].map(|n| n * us)));
+    let cut = run(&[(0, Send(0, 8)), (5_500, Down(0))]);
+    let back = [6 * us - 5_500_000, 7 * us - 5_500_000].iter().map(|ps| 1000 * (ps >> 10)).sum::<u64>();
+    assert_eq!(cut.area[0], whole.area[0] - back);
+}
+
+/// Global actions come first: a delivery and a start of service of the same instant do not happen, those just before do.
+#[test]
+fn what_was_due_before_stands() {
+    for link in [0, 1] {
+        let seen = run(&[(0, Send(link, 8)), (5_000, Down(link))]);
+        assert_eq!((seen.delivered.len(), seen.counts[link as usize][0], seen.busy[link as usize]), (1, 5, 5_000));
+        let seen = run(&[(1, Send(link, 8)), (5_002, Down(link))]);
+        assert_eq!((seen.delivered.len(), seen.counts[link as usize][0]), (2, 6));
+    }
+}
+
+#[test]
+fn nothing_is_sent_while_it_is_down_and_the_port_starts_empty() {
+    for link in [0, 1] {
+        let seen = run(&[
+            (0, Send(link, 3)),
+            (500, Down(link)),
+            (600, Send(link, 2)),
+            (900, Up(link)),
+            (900, Send(link, 2)),
+            // Down again with one delivered, and the other on the wire.
+            (5_400, Down(link)),
+            (5_400, Up(link)),
+            (7_000, Send(link, 1)),
+        ]);
+        assert_eq!((seen.lost, seen.refused), (vec![0, 1, 2, 6], vec![3, 4]));
+        assert_eq!(seen.delivered, [(link, 5, 4_900_000), (link, 7, 11_000_000)]);
+        assert_eq!(seen.busy[link as usize], 500 + 2_000 + 1_000);
+        assert_eq!(seen.counts[link as usize][..4], [4, 4000, 2, 2]);
+    }
+}
+
+/// Many random lists: both engines agree, and every packet is somewhere.
+#[test]
+fn random_lists_agree() {
+    for n in 0..300 {
+        let mut rng = base::Rng::stream(n, "down", &[]);
+        let (mut at, mut up, mut todo) = (0, [true; 2], Vec::new());
+        for _ in 0..40 {
+            at += [0, 250, 500, 1000, 1400, 5000][rng.below(6) as usize];
+            let link = rng.below(2) as usize;
+            let what = match rng.below(4) {
+                0 if up[link] => Down(link as u32),
+                0 => Up(link as u32),
+                _ => Send(link as u32, 1 + rng.below(4) as usize),
+            };
+            match what {
+                Send(..) => {}
+                _ => up[link] = !up[link],
+            }
+            todo.push((at, what));
+        }
+        let sent: usize = todo.iter().map(|(_, what)| if let Send(_, packets) = what { *packets } else { 0 }).sum();
+        let seen = run(&todo);
+        assert_eq!(seen.delivered.len() + seen.lost.len() + seen.refused.len(), sent);
+    }
+}
