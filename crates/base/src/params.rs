@@ -488,6 +488,8 @@ mod tests {
             sync: Sync = "fresh", "here";
             /// Derived.
             cwnd: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(9), "here";
+            /// Need not be there.
+            count: Option<u32> = "none" in Some(1)..=Some(9), "here";
             /// A limit.
             limit: Limit = "100pkt", "here";
             /// Must be given.
@@ -513,7 +515,7 @@ mod tests {
         let example = Example::read(&mut given);
         assert!(given.1.is_empty(), "{:?}", given.1);
         let shown: Vec<String> = example.show().iter().map(|(k, v)| format!("{k}={v}")).collect();
-        assert_eq!(shown, ["min_rto=200ms", "window=3", "sync=fresh", "cwnd=auto", "limit=100pkt", "size=2MB"]);
+        assert_eq!(shown, ["min_rto=200ms", "window=3", "sync=fresh", "cwnd=auto", "count=none", "limit=100pkt", "size=2MB"]);
     }
 
     #[test]
@@ -532,13 +534,15 @@ mod tests {
     }
 
     #[test]
-    fn auto_lies_in_every_range() {
-        for (written, problems) in [(Raw::Str("auto".into()), 1), (Raw::Int(9), 1), (Raw::Int(0), 2), (Raw::Int(10), 2)] {
-            let mut given = Given::default();
-            given.0.insert("cwnd", written.clone());
-            Example::read(&mut given);
-            // `size` is missing in each.
-            assert_eq!(given.1.len(), problems, "{written:?}: {:?}", given.1);
+    fn auto_and_none_lie_in_every_range() {
+        for (key, word) in [("cwnd", "auto"), ("count", "none")] {
+            for (written, problems) in [(Raw::Str(word.into()), 1), (Raw::Int(9), 1), (Raw::Int(0), 2), (Raw::Int(10), 2)] {
+                let mut given = Given::default();
+                given.0.insert(key, written.clone());
+                Example::read(&mut given);
+                // `size` is missing in each.
+                assert_eq!(given.1.len(), problems, "{key} {written:?}: {:?}", given.1);
+            }
         }
     }
 

@@ -3,8 +3,9 @@
 use crate::Failure;
 use crate::rooms::{ROOMS, Room, tagged};
 use crate::text::columns;
-use base::params::nearest;
+use base::params::{Field, nearest};
 use base::registry::{Entry, Needs};
+use scenario::TABLES;
 use std::fmt::Write as _;
 use tables::stats::{METRICS, metric};
 
@@ -17,8 +18,13 @@ pub fn text(kind: &str) -> Result<String, Failure> {
         let unit = if m.unit.is_empty() { String::new() } else { format!(", in {}", m.unit) };
         format!("metric {}{unit}: {}\n", m.name, m.about)
     }));
+    // `event` also shows `event.random`.
+    let tables = TABLES.iter().filter(|table| !table.name.is_empty() && table.name.split('.').any(|part| part == kind));
+    texts.extend(tables.map(|table| format!("table {}: {}\n{}", table.name, table.about, parameters(table.fields))));
     if texts.is_empty() {
-        let names = ROOMS.iter().flat_map(|room| room.entries.iter().map(|e| e.name)).chain(METRICS.iter().map(|m| m.name));
+        let tables = TABLES.iter().flat_map(|table| table.name.split('.')).filter(|name| !name.is_empty());
+        let names =
+            ROOMS.iter().flat_map(|room| room.entries.iter().map(|e| e.name)).chain(METRICS.iter().map(|m| m.name)).chain(tables);
         let near = nearest(kind, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
         return Err(Failure::input(format!("nothing is called `{kind}`{near}\nhint: `flowloom list` prints every name")));
     }
@@ -39,13 +45,18 @@ fn explain_entry(room: &Room, entry: &Entry) -> String {
     if !needs.is_empty() {
         let _ = writeln!(text, "\nNeeds: {needs}");
     }
-    if entry.fields.is_empty() {
-        text.push_str("\nNo parameters.\n");
-        return text;
+    text.push_str(&parameters(entry.fields));
+    text
+}
+
+fn parameters(fields: &[Field]) -> String {
+    if fields.is_empty() {
+        return "\nNo parameters.\n".to_owned();
     }
+    let mut text = String::new();
     let head = ["parameter", "default", "allowed", "default from"].map(str::to_owned).to_vec();
     let mut rows = vec![head];
-    for field in entry.fields {
+    for field in fields {
         let default = if field.default.is_empty() { "(must be given)" } else { field.default };
         let allowed =
             (field.range)().map_or_else(field.expects, |(low, high)| format!("{}; from {low} to {high}", (field.expects)()));
@@ -54,7 +65,7 @@ fn explain_entry(room: &Room, entry: &Entry) -> String {
     let aligned = columns("  ", &rows);
     let mut lines = aligned.lines();
     let _ = writeln!(text, "\n{}", lines.next().unwrap_or_default());
-    for (line, field) in lines.zip(entry.fields) {
+    for (line, field) in lines.zip(fields) {
         let _ = writeln!(text, "{line}\n      {}", field.about.trim());
     }
     text
@@ -99,6 +110,14 @@ mod tests {
     fn a_name_in_several_rooms_is_explained_in_all() {
         let text = text("merp").unwrap();
         assert!(text.contains("transport merp: ") && text.contains("agent merp: "));
+    }
+
+    #[test]
+    fn tables_are_explained() {
+        let event = text("event").unwrap();
+        assert!(event.contains("table event: ") && event.contains("table event.random: ") && event.contains("probability"));
+        assert!(text("failure").unwrap().contains("converge") && text("nic").unwrap().contains("low_water"));
+        assert!(text("failur").unwrap_err().text.contains("did you mean `failure`?"));
     }
 
     #[test]

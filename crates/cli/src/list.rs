@@ -3,6 +3,7 @@
 use crate::args::What;
 use crate::rooms::{ROOMS, Room};
 use crate::text::columns;
+use scenario::TABLES;
 use tables::stats::METRICS;
 
 /// What there is, or one kind of it.
@@ -18,6 +19,8 @@ pub fn text(what: Option<What>) -> String {
         section(&mut text, what, &metrics, &rows);
     }
     if what.is_none() {
+        let rows: Vec<Vec<String>> = TABLES.iter().filter(|t| !t.name.is_empty()).map(|t| row(t.name, t.about, "")).collect();
+        text.push_str(&format!("tables: what a scenario has beside these\n{}\n", columns("  ", &rows)));
         text.push_str("`flowloom explain NAME` tells the parameters of any of them.\n");
     }
     text

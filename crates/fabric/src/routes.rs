@@ -25,6 +25,8 @@ pub const PROTOCOL: u8 = 6;
 pub struct Routes {
     /// Per host: the link from its switch down to it, if alive.
     down: Vec<Option<LinkId>>,
+    /// Per host: only its switch knows that this link is dead.
+    cut: Vec<bool>,
     /// Per host: its NIC, if alive.
     up: Vec<Option<LinkId>>,
     /// Per host: the group of hosts that share its switch; `NONE` without a cable.
@@ -93,6 +95,7 @@ impl Routes {
         }
         let mut routes = Routes {
             down: Vec::new(),
+            cut: vec![false; net.hosts().len()],
             up: Vec::new(),
             group: Vec::new(),
             home: Vec::new(),
@@ -148,8 +151,11 @@ impl Routes {
             }
             *to = *from + kept as u32;
         }
-        for end in self.down.iter_mut().chain(&mut self.up) {
-            *end = end.filter(alive);
+        for (cut, down) in self.cut.iter_mut().zip(&self.down) {
+            *cut = down.is_some_and(|down| !alive(&down));
+        }
+        for up in &mut self.up {
+            *up = up.filter(alive);
         }
         self
     }
@@ -166,7 +172,7 @@ impl Routes {
             return if away { std::slice::from_ref(up) } else { &[] };
         }
         if node == home {
-            return std::slice::from_ref(down);
+            return if self.cut[dst.index()] { &[] } else { std::slice::from_ref(down) };
         }
         let (from, to) = self.sets[self.set[self.cell(dst, number)] as usize];
         &self.members[from as usize..to as usize]
@@ -583,6 +589,25 @@ mod tests {
         assert_eq!(names(&net, routes.candidates(NodeId(24), HostId(4))), ["agg0_0->core1"]);
         assert_eq!(names(&net, routes.candidates(NodeId(24), HostId(8))), ["agg0_0->core0", "agg0_0->core1"]);
         assert_eq!(routes.unreachable(), None);
+    }
+
+    #[test]
+    fn a_dead_port_is_left_out_where_it_begins_and_nowhere_else() {
+        let net = fat_tree(4);
+        let gone = dead(&net, &["agg0_0->core0", "core0->agg0_0", "core0->agg1_0", "edge0_0->h1", "h0->edge0_0"]);
+        let (healthy, routes) = (Routes::new(&net, &[]), Routes::new(&net, &[]).without(&gone));
+        assert_eq!(names(&net, routes.candidates(NodeId(24), HostId(4))), ["agg0_0->core1"]);
+        assert_eq!(names(&net, routes.candidates(NodeId(24), HostId(12))), ["agg0_0->core1"]);
+        // The core has no other port to that pod; its neighbours do not know, and send to it as before.
+        assert_eq!(routes.candidates(NodeId(32), HostId(4)), []);
+        assert_eq!(names(&net, routes.candidates(NodeId(26), HostId(4))), ["agg1_0->edge1_0"]);
+        assert_eq!(names(&net, routes.candidates(NodeId(28), HostId(4))), ["agg2_0->core0", "agg2_0->core1"]);
+        assert_eq!((routes.candidates(NodeId(16), HostId(1)), routes.candidates(NodeId(0), HostId(4))), (&[][..], &[][..]));
+        // What begins elsewhere is untouched.
+        for (node, dst) in (0..36).flat_map(|node| (0..16).map(move |dst| (NodeId(node), HostId(dst)))) {
+            let alive: Vec<LinkId> = healthy.candidates(node, dst).iter().copied().filter(|l| !gone[l.index()]).collect();
+            assert_eq!(routes.candidates(node, dst), alive, "{node:?} {dst:?}");
+        }
     }
 
     #[test]

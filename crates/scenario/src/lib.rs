@@ -41,17 +41,27 @@ pub mod workload;
 pub use diag::{Diagnostic, Diagnostics, Style};
 pub use files::Files;
 pub use plan::load;
-/// The keys of tables without a kind, for `explain`: the scenario itself, `[sample]`, a system's `nic`, `[[event]]` and its `random`,
-/// `[failure]`.
-pub const TABLES: [(&str, &[base::params::Field]); 6] = {
+/// A table of a scenario without a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct TableOf {
+    /// Its dotted name; empty for the scenario itself.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// Its keys.
+    pub fields: &'static [base::params::Field],
+}
+
+/// All tables without a kind, for `list` and `explain`.
+pub const TABLES: [TableOf; 6] = {
     use base::params::Params;
     [
-        ("", read::Head::FIELDS),
-        ("sample", read::SampleParams::FIELDS),
-        ("system.nic", read::NicParams::FIELDS),
-        ("event", event::EventParams::FIELDS),
-        ("event.random", event::RandomParams::FIELDS),
-        ("failure", event::FailureParams::FIELDS),
+        TableOf { name: "", about: "the scenario itself", fields: read::Head::FIELDS },
+        TableOf { name: "event", about: "a link or switch that goes down or comes up", fields: event::EventParams::FIELDS },
+        TableOf { name: "event.random", about: "links or switches drawn by the seed", fields: event::RandomParams::FIELDS },
+        TableOf { name: "failure", about: "how the network finds out about events", fields: event::FailureParams::FIELDS },
+        TableOf { name: "sample", about: "time series to record", fields: read::SampleParams::FIELDS },
+        TableOf { name: "system.nic", about: "the hosts' ports", fields: read::NicParams::FIELDS },
     ]
 };
 
