@@ -202,7 +202,7 @@ impl<P: Probe> World<P> {
         let dst = if packet.has(Packet::BACK) { flow.src } else { flow.dst };
         let count = self.routing.routes.candidates(at, dst).len();
         // Service first: what was due up to now has left its port before anybody reads the port.
-        for i in (0..count).filter(|_| count > 1) {
+        for i in 0..count {
             let candidate = self.routing.routes.candidates(at, dst)[i];
             if links.waiting(candidate) > 0 && links.free_at(candidate) <= now {
                 engine::World::serve(self, links, candidate, now);
