@@ -93,13 +93,21 @@ impl Ecmp {
         Duties::PLAN
     }
 
-    /// The key of a five-tuple at a switch, and its width in bits.
-    fn key(&self, at: NodeId, path: &FiveTuple) -> (u32, u32) {
+    /// The hash of a five-tuple.
+    pub fn hash(&self, path: &FiveTuple) -> u32 {
+        self.crc(path).0
+    }
+    /// The same, and its width in bits.
+    fn crc(&self, path: &FiveTuple) -> (u32, u32) {
         let message = message(path);
-        let (crc, bits) = match self.params.hash {
+        match self.params.hash {
             Hash::Crc32 => (CRC_32.checksum(&message), 32),
             Hash::Crc16 => (u32::from(CRC_16.checksum(&message)), 16),
-        };
+        }
+    }
+    /// The key of a five-tuple at a switch, and its width in bits.
+    fn key(&self, at: NodeId, path: &FiveTuple) -> (u32, u32) {
+        let (crc, bits) = self.crc(path);
         match self.params.seed {
             Seed::Same => (crc, bits),
             Seed::Mix => (mix(crc, at.0), 32),

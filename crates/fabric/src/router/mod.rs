@@ -106,12 +106,14 @@ impl<'a> View<'a> {
     }
 }
 
+pub mod conga;
 pub mod ecmp;
+pub mod memr;
 pub mod spray;
 
 base::registry! {
     room AnyRouter: Router, env Env<'_>;
-    entries { ecmp: Ecmp, spray: Spray }
+    entries { ecmp: Ecmp, spray: Spray, memr: Memr, conga: Conga }
     methods {
         fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32;
         fn decide(&mut self, packet: &mut Packet, view: &View<'_>) -> u32;

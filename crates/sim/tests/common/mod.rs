@@ -20,8 +20,14 @@ pub const SYSTEMS: [(&str, &str); 3] = [
 ];
 
 /// Routers, and the transports and topologies that each is tried with; "" fits all.
-pub const ROUTERS: [(&str, &str, &str); 3] =
-    [("'ecmp'", "", ""), ("'spray'", "", ""), ("{ kind = 'spray', mode = 'round_robin' }", "", "")];
+pub const ROUTERS: [(&str, &str, &str); 6] = [
+    ("'ecmp'", "", ""),
+    ("'spray'", "", ""),
+    ("{ kind = 'spray', mode = 'round_robin' }", "", ""),
+    ("'memr'", "merp", ""),
+    ("'conga'", "", "single_tree dumbbell fat_tree leaf_spine"),
+    ("{ kind = 'conga', mode = 'edge', flowlet_gap = '20us' }", "", "single_tree dumbbell fat_tree leaf_spine"),
+];
 
 /// The `[[system]]` table of a transport with switch queues of `limit`.
 pub fn system(transport: &str, limit: &str) -> String {

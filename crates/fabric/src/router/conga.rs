@@ -1,0 +1,258 @@
+//! CONGA: leaves send flowlets over the path that is least congested, as the far leaf reports it.
+//!
+//! Source: Alizadeh et al., "CONGA: Distributed Congestion-Aware Load Balancing for Datacenters", SIGCOMM 2014, sections 3.2 to 3.6.
+//!
+//! A switch with hosts is a leaf. Between leaves, packets carry the tag of their path, the largest congestion met on it (CE), and one
+//! entry of what the sending leaf knows of the way back (feedback). Congestion is what a discounting rate estimator ([`mod@dre`]) at
+//! every port between switches says. A flowlet, a burst of packets with gaps of at most `flowlet_gap`, keeps its path; a new one takes
+//! the path whose larger value of local and remote congestion is least.
+//!
+//! Model: the overlay header takes no bytes on the wire (CONGA reuses those of VXLAN).
+//!
+//! | parameter | default | from |
+//! |---|---|---|
+//! | `flowlet_gap` | 500 us | section 3.6 (T_fl; 13 ms makes it CONGA-Flow) |
+//! | `age` | 10 ms | section 3.3 |
+//! | `dre_interval`, `dre_alpha` | 32 us, 0.2 at 10 Gb/s and above: tau = 160 us; 200 us, 0.2 below: tau = 1 ms | section 3.6 |
+//! | metrics, tags | 3 bits, 4 bits | section 3.6, 3.1 |
+//!
+//! Assumed:
+//! - Gaps are measured exactly. The hardware has a bit that a timer clears, so that its gaps lie between one and two periods.
+//! - The estimator counts a packet when its transmission starts, before CE is written. A leaf's own uplink is not in CE: it knows it.
+//! - An entry that was not refreshed for `age` counts as 0 from then on, and is fed back no more. The paper lets it fall gradually.
+//! - Below 10 Gb/s the estimator has 1 ms: 160 us are 13 packets at 1 Gb/s, too coarse for eight levels.
+//! - Every flow has a flowlet entry of its own unless `flowlets` bounds the table (64 K in the paper); then flows share entries by hash.
+//! - A flowlet whose path dies takes another at once. Tags count the paths at the start of the run; when none of them is left, packets
+//!   follow ECMP without a tag.
+//!
+//! Deviates: three tiers are outside the paper. `mode = "path"` gives every shortest path between two leaves a tag, which the sending leaf
+//! obeys as a source route; `mode = "edge"` gives each uplink a tag and leaves the rest to ECMP with `mix`, CE being that of the path taken.
+//! With two tiers both are the paper's.
+
+use super::{Duties, Env, FiveTuple, Router, View, ecmp};
+use crate::net::Net;
+use crate::routes::Routes;
+use base::params::{Auto, Params as _};
+use base::registry::{Meta, Needs};
+use base::{Dur, FlowId, FlowMap, Fraction, HostId, LinkId, NodeId, Rng, Time};
+use dre::Dre;
+use proto::Packet;
+use proto::packet::ASK;
+use std::collections::BTreeMap;
+
+mod check;
+mod dre;
+mod peer;
+
+pub use check::check;
+use peer::{Overlay, Peer};
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "CONGA: flowlets over the least congested path, by feedback between leaves",
+    source: "Alizadeh et al., SIGCOMM 2014",
+    needs: Needs::NONE,
+};
+
+base::choice! {
+    /// What a tag stands for.
+    pub enum Mode {
+        /// A whole path between two leaves.
+        Path = "path",
+        /// An uplink of the sending leaf.
+        Edge = "edge",
+    }
+}
+
+base::params! {
+    /// Parameters of CONGA.
+    pub struct Params {
+        /// What a tag stands for; matters with three tiers only.
+        mode: Mode = "path", "flowloom, see Deviates: the paper has two tiers";
+        /// A pause of a flow after which it may change its path.
+        flowlet_gap: Dur = "500us" in Dur(0)..=Dur::from_secs(60), "section 3.6";
+        /// Entries of each leaf's flowlet table; `auto`: one per flow.
+        flowlets: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1 << 24), "flowloom: no collisions; the paper has 64 K";
+        /// What a leaf learned of a path counts for so long.
+        age: Dur = "10ms" in Dur(1)..=Dur::from_secs(60), "section 3.3";
+        /// From one decay of the rate estimator to the next; `auto`: 32us from 10 Gb/s on, 200us below.
+        dre_interval: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(1)), "section 3.6; see Assumed";
+        /// Share that a decay takes.
+        dre_alpha: Fraction = "0.2" in Fraction(10_000_000)..=Fraction(990_000_000), "section 3.2; ns-3 implementations";
+    }
+}
+
+/// Tags have 4 bits.
+const TAGS: usize = 16;
+
+/// What all leaves and ports know.
+pub struct Conga {
+    params: Params,
+    /// Chooses where tags do not say.
+    rest: ecmp::Ecmp,
+    /// The switch of each host.
+    home: Vec<NodeId>,
+    /// By node.
+    leaves: Vec<Option<Leaf>>,
+    /// By link.
+    estimators: Vec<Dre>,
+    /// By link: it begins at a leaf.
+    is_uplink: Vec<bool>,
+    /// The next hops that tags count.
+    routes: Routes,
+}
+
+/// A leaf.
+struct Leaf {
+    flowlets: FlowMap<Flowlet>,
+    /// By the node of the other leaf.
+    peers: BTreeMap<NodeId, Peer>,
+    rng: Rng,
+}
+
+/// The path of the packets of a burst.
+#[derive(Clone, Copy, Debug)]
+struct Flowlet {
+    tag: u8,
+    last: Time,
+}
+
+impl Conga {
+    /// For a network.
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
+        let home: Vec<NodeId> = homes(env.net).collect();
+        let mut leaves: Vec<Option<Leaf>> = env.net.nodes().iter().map(|_| None).collect();
+        for node in &home {
+            leaves[node.index()].get_or_insert_with(|| Leaf {
+                flowlets: FlowMap::default(),
+                peers: BTreeMap::new(),
+                rng: Rng::stream(env.seed, "router/pick", &[u64::from(node.0)]),
+            });
+        }
+        let links = env.net.links();
+        Conga {
+            params: params.clone(),
+            is_uplink: links.iter().map(|link| leaves[link.from.index()].is_some()).collect(),
+            rest: ecmp::Ecmp::new(&ecmp::Params::defaults(), env),
+            home,
+            leaves,
+            estimators: links.iter().map(|link| Dre::new(link.rate, params.dre_interval, params.dre_alpha)).collect(),
+            routes: env.routes.clone(),
+        }
+    }
+    /// Every packet carries something.
+    pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
+        Duties { asked: [true; 2], watches: true }
+    }
+
+    /// A packet from a host here leaves for another leaf (section 3.5). The uplink it takes; `None` if no path that has a tag is left.
+    fn send(&mut self, packet: &mut Packet, view: &View<'_>, to: NodeId) -> Option<LinkId> {
+        let (key, (_, dst)) = (self.flowlet_key(packet, view), view.ends(packet));
+        let Conga { params, leaves, estimators, routes, .. } = self;
+        let Leaf { flowlets, peers, rng } = leaves[view.at.index()].as_mut().expect("hosts hang on leaves");
+        let peer = peers.entry(to).or_insert_with(|| Peer::new(ways(view.net, routes, params.mode, view.at, dst)));
+        let old = flowlets.get(key).copied();
+        let goes_on = |old: &Flowlet| view.now.since(old.last) <= params.flowlet_gap && peer.is_live(old.tag, view, dst);
+        let tag = match old.filter(goes_on) {
+            Some(flowlet) => flowlet.tag,
+            None => {
+                let local = |uplink: LinkId| estimators[uplink.index()].metric(view.now);
+                let best = peer.least_congested(view, dst, params.age, local);
+                pick(best, old.map(|flowlet| flowlet.tag), rng)?
+            }
+        };
+        flowlets.insert(key, Flowlet { tag, last: view.now });
+        Overlay { tag, ce: 0, feedback: peer.feedback(view.now, params.age) }.write(packet);
+        let way = &peer.ways[usize::from(tag)];
+        // The rest of the way as a source route; the far leaf is asked.
+        for (byte, &link) in packet.route.iter_mut().skip(packet.hop.into()).zip(&way[1..]) {
+            *byte = u8::try_from(view.net.link(link).port.0).unwrap_or(ASK);
+        }
+        Some(way[0])
+    }
+
+    /// A packet from another leaf comes to a host here (section 3.3).
+    fn receive(&mut self, packet: &Packet, view: &View<'_>, from: NodeId) {
+        let (Some(overlay), (src, _)) = (Overlay::read(packet), view.ends(packet)) else { return };
+        let Conga { params, leaves, routes, .. } = self;
+        let peers = &mut leaves[view.at.index()].as_mut().expect("hosts hang on leaves").peers;
+        let peer = peers.entry(from).or_insert_with(|| Peer::new(ways(view.net, routes, params.mode, view.at, src)));
+        peer.learn(overlay, view.now);
+    }
+
+    fn flowlet_key(&self, packet: &Packet, view: &View<'_>) -> FlowId {
+        match self.params.flowlets {
+            Auto::Auto => packet.flow,
+            Auto::Set(size) => FlowId(self.rest.hash(&view.tuple(packet)) % size),
+        }
+    }
+}
+
+impl Router for Conga {
+    fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32 {
+        self.rest.choose(at, path, candidates)
+    }
+    fn decide(&mut self, packet: &mut Packet, view: &View<'_>) -> u32 {
+        let (src, dst) = view.ends(packet);
+        let (from, to) = (self.home[src.index()], self.home[dst.index()]);
+        if from == to {
+            return 0;
+        }
+        packet.entropy = if view.at == from { 0 } else { packet.entropy };
+        if view.at == from
+            && let Some(uplink) = self.send(packet, view, to)
+        {
+            return view.candidates.iter().position(|&link| link == uplink).expect("a live path begins with a next hop") as u32;
+        }
+        if view.at == to {
+            self.receive(packet, view, from);
+        }
+        if view.candidates.len() == 1 { 0 } else { self.choose(view.at, &view.tuple(packet), view.candidates) }
+    }
+    fn on_depart(&mut self, link: LinkId, packet: &mut Packet, now: Time) {
+        let estimator = &mut self.estimators[link.index()];
+        estimator.count(packet.wire_len, now);
+        if !self.is_uplink[link.index()] {
+            Overlay::raise(packet, estimator.metric(now));
+        }
+    }
+}
+
+/// The switch of each host.
+fn homes(net: &Net) -> impl Iterator<Item = NodeId> {
+    (0..net.hosts().len() as u32).map(|host| net.link(net.nic(HostId(host))).to)
+}
+
+/// The ways from a leaf to that of `dst`, in the order of their ports: the place of each is its tag.
+fn ways(net: &Net, routes: &Routes, mode: Mode, at: NodeId, dst: HostId) -> Vec<Vec<LinkId>> {
+    let (mut found, mut open) = (Vec::new(), vec![(at, Vec::new())]);
+    while let Some((node, way)) = open.pop() {
+        let hops = routes.candidates(node, dst);
+        // The leaf of `dst` is where the only link leads to it.
+        let arrived = hops.first().is_some_and(|&link| net.host(net.link(link).to).is_some());
+        if found.len() == TAGS {
+            break;
+        }
+        if arrived || mode == Mode::Edge && way.len() == 1 {
+            found.push(way);
+        } else {
+            open.extend(hops.iter().rev().map(|&link| (net.link(link).to, [&way[..], &[link]].concat())));
+        }
+    }
+    found
+}
+
+/// One of the tags in `best`: the present one if it is among them, so that a flow moves for a better path only (section 3.5).
+fn pick(best: u16, present: Option<u8>, rng: &mut Rng) -> Option<u8> {
+    if best == 0 {
+        return None;
+    }
+    present.filter(|&tag| best & 1 << tag != 0).or_else(|| {
+        let skip = rng.below(u64::from(best.count_ones()));
+        let rest = (0..skip).fold(best, |rest, _| rest & (rest - 1));
+        Some(rest.trailing_zeros() as u8)
+    })
+}
+
+#[cfg(test)]
+mod tests;

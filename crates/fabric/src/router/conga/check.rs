@@ -1,0 +1,88 @@
+//! On which networks CONGA can run.
+
+use super::{Mode, Params, TAGS, homes};
+use crate::net::Net;
+use crate::router::Env;
+use crate::routes::Routes;
+use base::params::Problem;
+use base::{HostId, NodeId};
+use proto::packet::ROUTE_HOPS;
+use std::collections::BTreeMap;
+
+/// Problems that show only against the network.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    problem(params, env).into_iter().collect()
+}
+
+fn problem(params: &Params, env: &Env<'_>) -> Option<Problem> {
+    let (net, routes) = (env.net, env.routes);
+    // Each leaf with one of its hosts.
+    let leaves: BTreeMap<NodeId, HostId> =
+        homes(net).zip((0..).map(HostId)).filter(|(home, _)| net.host(*home).is_none()).map(|(l, h)| (l, h)).collect();
+    let name = |node: NodeId| net.node(node).name.as_str();
+    let refuse = |key, message: String, hint: &str| Some(Problem { key, message, hint: hint.to_owned() });
+    if leaves.len() < 2 {
+        let message = format!("`conga` balances traffic between leaves, switches with hosts; this network has {}", leaves.len());
+        return refuse("kind", message, "take a topology with two leaves or more, or the router `ecmp`");
+    }
+    for (&leaf, &dst) in &leaves {
+        if let Some(transit) = transit(net, routes, &leaves, leaf, dst) {
+            let message =
+                format!("`{}` has hosts and lies between other hosts: `conga` needs a network of leaves and spines", name(transit));
+            return refuse("kind", message, "take `leaf_spine` or `fat_tree`, or the router `ecmp`");
+        }
+        let mut ways = Ways { net, routes, dst, known: vec![None; net.nodes().len()] };
+        for (&from, &src) in leaves.iter().filter(|(from, _)| **from != leaf) {
+            let (tags, what) = match params.mode {
+                Mode::Path => (ways.from(from), "paths"),
+                Mode::Edge => (routes.candidates(from, dst).len() as u32, "uplinks"),
+            };
+            if tags > TAGS as u32 {
+                let pair = format!("from `{}` to `{}`", name(from), name(leaf));
+                let message = format!("{tags} {what} lead {pair}, a tag of 4 bits tells {TAGS} apart");
+                let hint = if params.mode == Mode::Path {
+                    "write `mode = \"edge\"`, or take a smaller network"
+                } else {
+                    "take a smaller network"
+                };
+                return refuse("mode", message, hint);
+            }
+            let links = routes.distance(net.hosts()[src.index()], dst).unwrap_or(0) as usize;
+            if params.mode == Mode::Path && links > ROUTE_HOPS + 1 {
+                let message = format!("paths of {} switches; a source route has room for {ROUTE_HOPS}", links - 1);
+                return refuse("mode", message, "write `mode = \"edge\"`");
+            }
+        }
+    }
+    None
+}
+
+/// A leaf between other leaves and the leaf of `dst`.
+fn transit(net: &Net, routes: &Routes, leaves: &BTreeMap<NodeId, HostId>, leaf: NodeId, dst: HostId) -> Option<NodeId> {
+    let switches = (0..net.nodes().len() as u32).map(NodeId).filter(|&node| net.host(node).is_none());
+    let mut hops = switches.flat_map(|node| routes.candidates(node, dst)).map(|&link| net.link(link).to);
+    hops.find(|next| *next != leaf && leaves.contains_key(next))
+}
+
+/// Counts paths to the leaf of `dst`.
+struct Ways<'a> {
+    net: &'a Net,
+    routes: &'a Routes,
+    dst: HostId,
+    known: Vec<Option<u32>>,
+}
+
+impl Ways<'_> {
+    fn from(&mut self, node: NodeId) -> u32 {
+        if let Some(known) = self.known[node.index()] {
+            return known;
+        }
+        let mut count: u32 = 0;
+        for &link in self.routes.candidates(node, self.dst) {
+            let to = self.net.link(link).to;
+            count = count.saturating_add(if self.net.host(to).is_some() { 1 } else { self.from(to) });
+        }
+        self.known[node.index()] = Some(count);
+        count
+    }
+}

@@ -1,0 +1,127 @@
+//! Discounting rate estimator (section 3.2): a register that grows by every byte sent and loses a share of itself every interval, so that it
+//! stands near rate * tau, tau = interval / alpha.
+
+use base::params::Auto;
+use base::{Dur, Fraction, Rate, Time};
+
+/// Metrics have 3 bits (Q = 3).
+pub(super) const METRIC_BITS: u32 = 3;
+
+/// The estimator of one port. Ticks count from time zero.
+#[derive(Clone, Debug)]
+pub(super) struct Dre {
+    /// Bytes, with [`POINT`] binary places.
+    register: u64,
+    /// What the register stands at when the port is always busy, in the same unit.
+    full: u64,
+    interval: Dur,
+    keep: Fraction,
+    /// Ticks that the register has lost its share for.
+    ticks: u64,
+}
+
+const POINT: u32 = 16;
+
+impl Dre {
+    pub(super) fn new(rate: Rate, interval: Auto<Dur>, alpha: Fraction) -> Dre {
+        let interval = interval.or(if rate >= Rate::from_gbps(10) { Dur::from_us(32) } else { Dur::from_us(200) });
+        let tau = u128::from(interval.ps()) * u128::from(Fraction::ONE.0) / u128::from(alpha.0);
+        let full = (u128::from(rate.0) * tau << POINT) / 8_000_000_000_000;
+        Dre { register: 0, full: (full as u64).max(1), interval, keep: alpha.complement(), ticks: 0 }
+    }
+    /// A packet of so many wire bytes starts to leave.
+    pub(super) fn count(&mut self, bytes: u16, now: Time) {
+        self.decay(now);
+        self.register += u64::from(bytes) << POINT;
+    }
+    /// Congestion: 0 when idle, 7 when busy.
+    pub(super) fn metric(&mut self, now: Time) -> u8 {
+        self.decay(now);
+        let level = (u128::from(self.register) << METRIC_BITS) / u128::from(self.full);
+        // A burst may exceed full scale.
+        level.min((1 << METRIC_BITS) - 1) as u8
+    }
+    fn decay(&mut self, now: Time) {
+        let ticks = now.ps() / self.interval.ps();
+        while self.ticks < ticks && self.register > 0 {
+            self.register = (u128::from(self.register) * u128::from(self.keep.0) / u128::from(Fraction::ONE.0)) as u64;
+            self.ticks += 1;
+        }
+        self.ticks = self.ticks.max(ticks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: u64 = 32_000_000;
+
+    fn dre() -> Dre {
+        Dre::new(Rate::from_gbps(1), Auto::Set(Dur(TICK)), Fraction(200_000_000))
+    }
+    fn bytes(dre: &Dre) -> f64 {
+        dre.register as f64 / f64::from(1 << POINT)
+    }
+
+    /// 1 Gb/s always busy, 32 us, alpha 0.2: before and after the decay of tick k.
+    #[test]
+    fn golden_values_of_a_busy_port() {
+        let table = [
+            (1, 4000.0, 3200.0, 1, 1),
+            (2, 7200.0, 5760.0, 2, 2),
+            (3, 9760.0, 7808.0, 3, 3),
+            (4, 11808.0, 9446.4, 4, 3),
+            (5, 13446.4, 10757.1, 5, 4),
+            (8, 16644.6, 13315.6, 6, 5),
+            (12, 18625.6, 14900.5, 7, 5),
+            (20, 19769.4, 15815.5, 7, 6),
+            (25, 19924.4, 15939.6, 7, 6),
+        ];
+        let mut dre = dre();
+        for k in 1..=25 {
+            for part in 0..4 {
+                dre.count(1000, Time((k - 1) * TICK + part * TICK / 4));
+            }
+            let Some(row) = table.iter().find(|row| row.0 == k) else { continue };
+            let before = (bytes(&dre), dre.metric(Time(k * TICK - 1)));
+            let metric = dre.metric(Time(k * TICK));
+            assert!((before.0 - row.1).abs() < 0.1 && (bytes(&dre) - row.2).abs() < 0.1, "tick {k}: {before:?}, {}", bytes(&dre));
+            assert_eq!((before.1, metric), (row.3, row.4), "tick {k}");
+        }
+        let idle = [12751.6, 10201.3, 8161.1, 6528.8, 5223.1, 4178.5, 3342.8, 2674.2, 2139.4];
+        for ((k, expected), metric) in (26..).zip(idle).zip([5, 4, 3, 2, 2, 1, 1, 1, 0]) {
+            assert_eq!(dre.metric(Time(k * TICK)), metric);
+            assert!((bytes(&dre) - expected).abs() < 0.1, "tick {k}: {} for {expected}", bytes(&dre));
+        }
+    }
+
+    #[test]
+    fn a_burst_is_clamped() {
+        let mut dre = dre();
+        (0..20).for_each(|_| dre.count(1500, Time::ZERO));
+        assert_eq!(dre.metric(Time::ZERO), 7);
+    }
+
+    #[test]
+    fn idle_ticks_count_whenever_they_are_looked_at() {
+        let (mut lazy, mut eager) = (dre(), dre());
+        for d in [&mut lazy, &mut eager] {
+            d.count(1500, Time(TICK / 2));
+        }
+        (1..=7).for_each(|k| eager.decay(Time(k * TICK)));
+        lazy.decay(Time(7 * TICK));
+        assert_eq!(lazy.register, eager.register);
+        lazy.decay(Time(1_000_000 * TICK));
+        assert_eq!((lazy.register, lazy.ticks), (0, 1_000_000));
+    }
+
+    #[test]
+    fn the_time_constant_follows_the_rate() {
+        let tau_us = |gbps| {
+            let dre = Dre::new(Rate::from_gbps(gbps), Auto::Auto, Fraction(200_000_000));
+            (dre.full >> POINT) * 8 / (gbps * 1000)
+        };
+        assert_eq!([1, 10, 40].map(tau_us), [1000, 160, 160]);
+    }
+}

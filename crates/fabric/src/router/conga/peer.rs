@@ -1,0 +1,173 @@
+//! What a leaf knows of another, and the header that carries it.
+
+use super::TAGS;
+use super::dre::METRIC_BITS;
+use crate::router::View;
+use base::{Dur, HostId, LinkId, Time};
+use proto::Packet;
+
+/// One direction's congestion between two leaves, by tag.
+#[derive(Clone, Debug)]
+pub(super) struct Peer {
+    /// The paths there.
+    pub(super) ways: Vec<Vec<LinkId>>,
+    /// Congestion-To-Leaf: what the other leaf said of them.
+    to: [Option<Entry>; TAGS],
+    /// Congestion-From-Leaf: what packets from there met.
+    from: [Option<Entry>; TAGS],
+    /// Where the search for the next feedback starts.
+    turn: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    metric: u8,
+    /// Not fed back since it was set.
+    changed: bool,
+    set_at: Time,
+}
+
+impl Peer {
+    pub(super) fn new(ways: Vec<Vec<LinkId>>) -> Peer {
+        Peer { ways, to: [None; TAGS], from: [None; TAGS], turn: 0 }
+    }
+
+    /// Whether every link of a path is a live next hop.
+    pub(super) fn is_live(&self, tag: u8, view: &View<'_>, dst: HostId) -> bool {
+        let live = |&link: &LinkId| view.routes.candidates(view.net.link(link).from, dst).contains(&link);
+        self.ways.get(usize::from(tag)).is_some_and(|way| way.iter().all(live))
+    }
+
+    /// The tags of the live paths with the least congestion, as bits: the larger one of the uplink's and of what the other leaf said.
+    pub(super) fn least_congested(&self, view: &View<'_>, dst: HostId, age: Dur, mut local: impl FnMut(LinkId) -> u8) -> u16 {
+        let (mut least, mut best) = (u8::MAX, 0);
+        for tag in (0..self.ways.len() as u8).filter(|&tag| self.is_live(tag, view, dst)) {
+            let remote = fresh(self.to[usize::from(tag)], view.now, age).map_or(0, |entry| entry.metric);
+            let cost = remote.max(local(self.ways[usize::from(tag)][0]));
+            if cost < least {
+                (least, best) = (cost, 0);
+            }
+            if cost == least {
+                best |= 1 << tag;
+            }
+        }
+        best
+    }
+
+    /// A packet came from the other leaf.
+    pub(super) fn learn(&mut self, overlay: Overlay, now: Time) {
+        self.from[usize::from(overlay.tag)] = Some(Entry { metric: overlay.ce, changed: true, set_at: now });
+        if let Some((tag, metric)) = overlay.feedback {
+            self.to[usize::from(tag)] = Some(Entry { metric, changed: false, set_at: now });
+        }
+    }
+
+    /// What to tell the other leaf now: a (tag, metric), one in turn, those not told yet first (section 3.3).
+    pub(super) fn feedback(&mut self, now: Time, age: Dur) -> Option<(u8, u8)> {
+        let entry = |i: usize| fresh(self.from[i % TAGS], now, age);
+        let turns = || self.turn..self.turn + TAGS;
+        let unsaid = turns().find(|&i| entry(i).is_some_and(|entry| entry.changed));
+        let chosen = unsaid.or_else(|| turns().find(|&i| entry(i).is_some()))? % TAGS;
+        self.turn = (chosen + 1) % TAGS;
+        let entry = self.from[chosen].as_mut()?;
+        entry.changed = false;
+        Some((chosen as u8, entry.metric))
+    }
+}
+
+fn fresh(entry: Option<Entry>, now: Time, age: Dur) -> Option<Entry> {
+    entry.filter(|entry| now.since(entry.set_at) <= age)
+}
+
+/// The header between leaves, in the packet's `entropy`: tag (4 bits), CE (3), whether there is feedback (1), its tag (4), its metric (3),
+/// whether there is a header (1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Overlay {
+    pub(super) tag: u8,
+    pub(super) ce: u8,
+    pub(super) feedback: Option<(u8, u8)>,
+}
+
+const TAG: u16 = TAGS as u16 - 1;
+const METRIC: u16 = (1 << METRIC_BITS) - 1;
+const CE_AT: u32 = 4;
+const FEEDBACK: u16 = 1 << 7;
+const FEEDBACK_TAG_AT: u32 = 8;
+const FEEDBACK_METRIC_AT: u32 = 12;
+const PRESENT: u16 = 1 << 15;
+
+impl Overlay {
+    pub(super) fn write(self, packet: &mut Packet) {
+        let feedback = self
+            .feedback
+            .map_or(0, |(tag, metric)| FEEDBACK | u16::from(tag) << FEEDBACK_TAG_AT | u16::from(metric) << FEEDBACK_METRIC_AT);
+        packet.entropy = PRESENT | u16::from(self.tag) | u16::from(self.ce) << CE_AT | feedback;
+    }
+    pub(super) fn read(packet: &Packet) -> Option<Overlay> {
+        let bits = packet.entropy;
+        let feedback = ((bits >> FEEDBACK_TAG_AT & TAG) as u8, (bits >> FEEDBACK_METRIC_AT & METRIC) as u8);
+        (bits & PRESENT != 0).then_some(Overlay {
+            tag: (bits & TAG) as u8,
+            ce: (bits >> CE_AT & METRIC) as u8,
+            feedback: (bits & FEEDBACK != 0).then_some(feedback),
+        })
+    }
+    /// A port on the way says how congested it is: CE becomes the larger of the two.
+    pub(super) fn raise(packet: &mut Packet, metric: u8) {
+        let ce = (packet.entropy >> CE_AT & METRIC).max(u16::from(metric));
+        packet.entropy = packet.entropy & !(METRIC << CE_AT) | ce << CE_AT;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::FlowId;
+    use proto::Kind;
+
+    const MS: u64 = 1_000_000_000;
+    const AGE: Dur = Dur(10 * MS);
+
+    fn overlay(tag: u8, ce: u8, feedback: Option<(u8, u8)>) -> Overlay {
+        Overlay { tag, ce, feedback }
+    }
+
+    #[test]
+    fn the_header_keeps_what_it_is_given() {
+        let mut packet = Packet::new(FlowId(0), Kind::DATA, 40);
+        assert_eq!(Overlay::read(&packet), None);
+        for tag in 0..16 {
+            for (ce, feedback) in [(0, None), (7, Some((0, 0))), (3, Some((15, 7))), (1, Some((tag, 2)))] {
+                overlay(tag, ce, feedback).write(&mut packet);
+                assert_eq!(Overlay::read(&packet), Some(overlay(tag, ce, feedback)));
+            }
+        }
+        overlay(5, 3, Some((9, 4))).write(&mut packet);
+        for (metric, ce) in [(2, 3), (6, 6), (7, 7), (0, 7)] {
+            Overlay::raise(&mut packet, metric);
+            assert_eq!(Overlay::read(&packet), Some(overlay(5, ce, Some((9, 4)))));
+        }
+    }
+
+    /// fromleaf {0: 3 told, 1: 5, 2: 1}, and the search starts at 0.
+    #[test]
+    fn golden_order_of_feedback() {
+        let mut peer = Peer::new(Vec::new());
+        peer.learn(overlay(0, 3, None), Time(1));
+        assert_eq!(peer.feedback(Time(1), AGE), Some((0, 3)));
+        peer.turn = 0;
+        peer.learn(overlay(1, 5, None), Time(2));
+        peer.learn(overlay(2, 1, None), Time(3));
+        let told: Vec<_> = (0..4).map(|_| peer.feedback(Time(4), AGE)).collect();
+        assert_eq!(told, [Some((1, 5)), Some((2, 1)), Some((0, 3)), Some((1, 5))]);
+    }
+
+    #[test]
+    fn what_is_old_is_not_told() {
+        let mut peer = Peer::new(Vec::new());
+        assert_eq!(peer.feedback(Time(0), AGE), None);
+        peer.learn(overlay(4, 6, None), Time(MS));
+        assert_eq!(peer.feedback(Time(11 * MS), AGE), Some((4, 6)));
+        assert_eq!(peer.feedback(Time(11 * MS + 1), AGE), None);
+    }
+}

@@ -1,0 +1,524 @@
+//! MERP's route control (MEMR): a flow takes the next hop whose port would serve it best, by the flow tables of MERP's ports.
+//!
+//! Source: S. Zhang, Z. Qian, H. Wu, S. Lu, "Efficient Data Center Flow Scheduling Without Starvation Using Expansion Ratio", IEEE
+//! TPDS 28(11), 2017, section 5.3: Alg. 4 (two stages), Alg. 5 (GPE), Alg. 6 (GMER).
+//!
+//! Stage 1 keeps the ports at which the flow's own expansion ratio would be least (GPE). Of these, stage 2 takes the one whose last flow
+//! would be served fastest, counting what flows to the same destination can expect at all (GMER).
+//!
+//! Model: a path is known by its next port at this switch. What lies behind enters through the expected rates that ports exchange.
+//!
+//! Assumed:
+//! - Every switch with a choice decides when a SYN comes, and when DATA comes of a flow that the port does not know (any more). The choice
+//!   holds while the port has the flow in its table: until a FIN, silence, or the link's death. A SYN sent again keeps it; one that
+//!   asks for another path (`reroute`) takes any port but the present one.
+//! - Remaining ties go by the flow's hash (ECMP with `mix`), or all flows that come to empty tables would take the first port. So do
+//!   packets of flows that no table has (a DET behind its FIN, the fallback of section 4.4), and the way back of all flows.
+//! - GPE breaks ties as VDG does. A port where nothing precedes the flow has GPE 1, an empty one too, where Alg. 5 returns nothing.
+//! - Ports of unequal rate are compared by GPE * C_ref / C: by when the flow would be done.
+//! - `gmer_cmp`: which flows to the same destination limit what a port's last flow may expect (Alg. 6 l. 12); the copies of the paper
+//!   leave the sign of the comparison of sizes in doubt.
+
+use super::{Duties, Env, FiveTuple, Router, View, ecmp};
+use crate::agent::merp::{Row, vdg};
+use base::params::{Params as _, Problem};
+use base::registry::{Meta, Needs};
+use base::{FlowId, FlowMap, HostId, LinkId, NodeId, Rate, Time};
+use proto::transport::merp::{DET, Header};
+use proto::{Flow, Kind, Packet};
+use std::cmp::Ordering;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "MERP's routing (MEMR): by the flow tables of MERP's ports",
+    source: "Zhang et al., IEEE TPDS 28(11) 2017, section 5.3, Alg. 4 to 6",
+    needs: Needs { agent: &["merp"], ..Needs::NONE },
+};
+
+base::choice! {
+    /// Which flows to the same destination bound GMER, by their size.
+    pub enum GmerCmp {
+        /// Those of the flow's size or larger.
+        Le = "le",
+        /// Those of the flow's size or smaller.
+        Ge = "ge",
+        /// All.
+        Any = "any",
+    }
+}
+
+base::params! {
+    /// Parameters of MEMR.
+    pub struct Params {
+        /// Which flows to the same destination bound GMER, by their size.
+        gmer_cmp: GmerCmp = "le", "Alg. 6 l. 12: f.size <= f_i.size";
+    }
+}
+
+/// Problems that show only against the network.
+pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
+    Vec::new()
+}
+
+/// The choices of all switches.
+pub struct Memr {
+    gmer_cmp: GmerCmp,
+    ties: ecmp::Ecmp,
+    /// By node: the port that each flow was sent to.
+    pins: Vec<FlowMap<LinkId>>,
+    // Buffers.
+    entries: Vec<vdg::Entry>,
+    placed: Vec<vdg::Placed>,
+    scratch: vdg::Scratch,
+    best: Vec<LinkId>,
+}
+
+impl Memr {
+    /// For a network.
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
+        Memr {
+            gmer_cmp: params.gmer_cmp,
+            ties: ecmp::Ecmp::new(&ecmp::Params::defaults(), env),
+            pins: vec![FlowMap::default(); env.net.nodes().len()],
+            entries: Vec::new(),
+            placed: Vec::new(),
+            scratch: vdg::Scratch::default(),
+            best: Vec::new(),
+        }
+    }
+    /// Decides the way there; the way back is planned.
+    pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
+        Duties { asked: [true, false], watches: false }
+    }
+
+    /// Alg. 4: leaves the best ports in `self.best`, all of them if they tie.
+    fn select<'a>(&mut self, flow: &Flow, now: Time, flows: &[Flow], ports: impl Iterator<Item = (LinkId, Port<'a>)>) {
+        self.best.clear();
+        let mut least: Option<Score> = None;
+        for (link, port) in ports {
+            let score = Score { done_ps: self.done(flow, now, &port), ps_per_byte: tail(self.gmer_cmp, flow, now, flows, &port) };
+            match least.map_or(Ordering::Less, |least| score.cmp(&least)) {
+                Ordering::Less => {
+                    self.best.clear();
+                    self.best.push(link);
+                    least = Some(score);
+                }
+                Ordering::Equal => self.best.push(link),
+                Ordering::Greater => {}
+            }
+        }
+    }
+
+    /// How long until the flow is done at a port, other than by flows placed after it: GPE (Alg. 5) times the flow's size over the
+    /// port's rate. For all ports the same factor makes GPE * C_ref / C of it.
+    fn done(&mut self, flow: &Flow, now: Time, port: &Port<'_>) -> u64 {
+        self.entries.clear();
+        let rows = port.table.into_iter().flat_map(FlowMap::iter);
+        for (id, row) in rows.filter(|(id, _)| *id != flow.id) {
+            self.entries.push(vdg::Entry { size: row.size, rs: row.rs, arrived: row.arrived, id: id.0 });
+        }
+        let (me, size) = (self.entries.len(), flow.size_wire_bytes);
+        self.entries.push(vdg::Entry { size, rs: size, arrived: now, id: flow.id.0 });
+        vdg::vdg(now, port.rate, &self.entries, &mut self.placed, &mut self.scratch);
+        let mine = self.placed.iter().find(|placed| placed.index == me).expect("every flow is placed");
+        mine.vdl.since(now).ps()
+    }
+
+    /// The port that a flow takes from now on.
+    fn pick(&mut self, packet: &Packet, view: &View<'_>, barred: Option<LinkId>) -> LinkId {
+        let port = |&link: &LinkId| (link, Port { rate: view.rate(link), table: view.table(link) });
+        let open = view.candidates.iter().filter(|&&link| Some(link) != barred);
+        self.select(&view.flows[packet.flow.index()], view.now, view.flows, open.map(port));
+        let tie = if self.best.len() == 1 { 0 } else { self.ties.choose(view.at, &view.tuple(packet), &self.best) };
+        self.best[tie as usize]
+    }
+}
+
+impl Router for Memr {
+    fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32 {
+        self.ties.choose(at, path, candidates)
+    }
+    fn decide(&mut self, packet: &mut Packet, view: &View<'_>) -> u32 {
+        if view.candidates.len() == 1 {
+            return 0;
+        }
+        let (pins, flow) = (&mut self.pins[view.at.index()], packet.flow);
+        let index = |link: LinkId| view.candidates.iter().position(|&candidate| candidate == link).map(|i| i as u32);
+        let pin = if packet.kind == Kind::FIN { pins.remove(flow) } else { pins.get(flow).copied() };
+        // A dead link is no candidate.
+        let pinned = pin.and_then(index);
+        if matches!(packet.kind, Kind::FIN | DET) {
+            return pinned.unwrap_or_else(|| self.choose(view.at, &view.tuple(packet), view.candidates));
+        }
+        let known = pin.filter(|&link| pinned.is_some() && view.table(link).is_some_and(|table| table.contains(flow)));
+        let reroute = packet.kind == Kind::SYN && packet.get_ext::<Header>(view.ext).bits & Header::REROUTE != 0;
+        if let (Some(_), Some(pinned), false) = (known, pinned, reroute) {
+            return pinned;
+        }
+        let link = self.pick(packet, view, pin.filter(|_| reroute));
+        self.pins[view.at.index()].insert(flow, link);
+        index(link).expect("picked from the candidates")
+    }
+}
+
+/// A port as MEMR sees it.
+struct Port<'a> {
+    rate: Rate,
+    table: Option<&'a FlowMap<Row>>,
+}
+
+/// How good a port is: less is better, by `done_ps` and then by the time per byte of its last flow.
+#[derive(Clone, Copy, Debug)]
+struct Score {
+    done_ps: u64,
+    ps_per_byte: Ratio,
+}
+
+impl Score {
+    fn cmp(&self, other: &Score) -> Ordering {
+        self.done_ps.cmp(&other.done_ps).then_with(|| self.ps_per_byte.cmp(&other.ps_per_byte))
+    }
+}
+
+/// A time over a number of bytes, compared exactly.
+#[derive(Clone, Copy, Debug)]
+struct Ratio(u64, u64);
+
+impl Ratio {
+    fn cmp(&self, other: &Ratio) -> Ordering {
+        (u128::from(self.0) * u128::from(other.1)).cmp(&(u128::from(other.0) * u128::from(self.1)))
+    }
+    fn min(self, other: Ratio) -> Ratio {
+        if other.cmp(&self).is_lt() { other } else { self }
+    }
+    fn max(self, other: Ratio) -> Ratio {
+        if other.cmp(&self).is_gt() { other } else { self }
+    }
+}
+
+/// GMER (Alg. 6), as the time per byte that it leaves: of the flow that would be last, or longer if a flow to the same destination
+/// expects no more.
+fn tail(cmp: GmerCmp, flow: &Flow, now: Time, flows: &[Flow], port: &Port<'_>) -> Ratio {
+    let size = flow.size_wire_bytes;
+    let rows = || port.table.into_iter().flat_map(FlowMap::iter).filter(|(id, _)| *id != flow.id);
+    let all = port.rate.tx_time(rows().map(|(_, row)| row.rs).sum::<u64>() + size);
+    let last = |least: Ratio, (_, row): (FlowId, &Row)| least.min(Ratio((all + now.since(row.arrived)).ps(), row.size)); // Alg. 6 l. 2-9
+    let least = rows().fold(Ratio(all.ps(), size), last);
+    let dst = |id: FlowId| -> HostId { flows[id.index()].dst };
+    let bounds = |(id, row): &(FlowId, &Row)| {
+        let fits = match cmp {
+            GmerCmp::Le => size <= row.size,
+            GmerCmp::Ge => size >= row.size,
+            GmerCmp::Any => true,
+        };
+        fits && dst(*id) == flow.dst
+    };
+    // Alg. 6 l. 11-15, 1 / esr = (vdl - aT) / size.
+    rows().filter(bounds).fold(least, |most, (_, row)| most.max(Ratio(row.expected.ps(), row.size)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::merp::{Merp, Params as PortParams};
+    use crate::agent::{self, Agent, AnyAgent};
+    use crate::net::{Net, NetBuilder};
+    use crate::qdisc::{self, AnyQdisc};
+    use crate::routes::Routes;
+    use base::{Dur, Slab};
+    use proptest::prelude::*;
+    use proto::kit::script;
+    use proto::packet::Ext;
+
+    /// One byte per second.
+    const SLOW: Rate = Rate(8);
+    const SEC: u64 = 1_000_000_000_000;
+
+    /// (id, aT in s, size, rs, vdl - aT in s as a fraction); esr is size over that.
+    type Known = (u32, u64, u64, u64, (u64, u64));
+
+    fn table(rows: &[Known]) -> FlowMap<Row> {
+        let mut table = FlowMap::default();
+        for &(id, at, size, rs, (num, den)) in rows {
+            let expected = Dur(num * SEC / den);
+            let (arrived, last_seen, granted) = (Time(at * SEC), Time::ZERO, Time::MAX);
+            let row = Row { size, rs, arrived, local: expected, expected, paused_elsewhere: false, last_seen, granted };
+            table.insert(FlowId(id), row);
+        }
+        table
+    }
+    /// Flows of so many wire bytes to these hosts.
+    fn flows(all: &[(u64, u32)]) -> Vec<Flow> {
+        let flow = |(i, &(size, dst)): (usize, &(u64, u32))| Flow {
+            size_wire_bytes: size,
+            dst: HostId(dst),
+            ..script::flow(i as u32, size)
+        };
+        all.iter().enumerate().map(flow).collect()
+    }
+    fn memr(gmer_cmp: GmerCmp) -> Memr {
+        let net = Net::default();
+        Memr::new(&Params { gmer_cmp }, &Env { net: &net, routes: &Routes::new(&net, &[]), seed: 0 })
+    }
+    /// GPE in the port's own rate: (ps until done, ps that the flow takes alone).
+    fn gpe(flow: &Flow, now: u64, rate: Rate, table: &FlowMap<Row>) -> (u64, u64) {
+        let done = memr(GmerCmp::Le).done(flow, Time(now * SEC), &Port { rate, table: Some(table) });
+        (done, rate.tx_time(flow.size_wire_bytes).ps())
+    }
+    fn gmer(cmp: GmerCmp, flow: &Flow, now: u64, flows: &[Flow], table: &FlowMap<Row>) -> Ratio {
+        tail(cmp, flow, Time(now * SEC), flows, &Port { rate: SLOW, table: Some(table) })
+    }
+    /// The best of ports that all have the slow rate, by index.
+    fn best(flow: &Flow, now: u64, flows: &[Flow], tables: &[FlowMap<Row>]) -> Vec<u32> {
+        let mut memr = memr(GmerCmp::Le);
+        let port = |(i, table)| (LinkId(i as u32), Port { rate: SLOW, table: Some(table) });
+        memr.select(flow, Time(now * SEC), flows, tables.iter().enumerate().map(port));
+        memr.best.iter().map(|l| l.0).collect()
+    }
+    fn assert_ratio(found: Ratio, num: u64, den: u64) {
+        assert!(found.cmp(&Ratio(num * SEC, den)).is_eq(), "{found:?} is not {num}/{den} s per byte");
+    }
+
+    /// The example of section 5.2.
+    #[test]
+    fn g1_the_port_that_serves_the_flow_first() {
+        let all = flows(&[(4, 0), (1, 0), (1, 0), (1, 0)]);
+        let p1 = table(&[(0, 0, 4, 4, (4, 1))]);
+        let p2 = table(&[(1, 0, 1, 1, (1, 1)), (2, 0, 1, 1, (2, 1))]);
+        assert_eq!([&p1, &p2].map(|t| gpe(&all[3], 0, SLOW, t)), [(SEC, SEC), (3 * SEC, SEC)]);
+        assert_eq!(best(&all[3], 0, &all, &[p1, p2]), [0]);
+    }
+
+    #[test]
+    fn g2_two_stages() {
+        let all = flows(&[(20, 0), (4, 0), (10, 0), (6, 0), (30, 0), (5, 1)]);
+        let p1 = table(&[(0, 0, 20, 12, (1, 1)), (1, 6, 4, 4, (1, 1))]);
+        let p2 = table(&[(2, 2, 10, 8, (1, 1)), (3, 9, 6, 6, (1, 1))]);
+        let p3 = table(&[(4, 4, 30, 25, (1, 1))]);
+        let f = &all[5];
+        assert_eq!([&p1, &p2, &p3].map(|t| gpe(f, 10, SLOW, t)), [(9 * SEC, 5 * SEC), (5 * SEC, 5 * SEC), (5 * SEC, 5 * SEC)]);
+        assert_ratio(gmer(GmerCmp::Le, f, 10, &all, &p2), 27, 10);
+        assert_ratio(gmer(GmerCmp::Le, f, 10, &all, &p3), 6, 5);
+        assert_eq!(best(f, 10, &all, &[p1, p2, p3]), [2]);
+    }
+
+    #[test]
+    fn g3_flows_to_the_same_destination_bound_the_tail() {
+        let all = flows(&[(20, 1), (40, 2), (5, 1)]);
+        let q1 = table(&[(0, 0, 20, 20, (40, 1))]);
+        let q2 = table(&[(1, 0, 40, 40, (320, 1))]);
+        assert_eq!([&q1, &q2].map(|t| gpe(&all[2], 0, SLOW, t)), [(5 * SEC, 5 * SEC); 2]);
+        assert_ratio(gmer(GmerCmp::Le, &all[2], 0, &all, &q1), 2, 1);
+        assert_ratio(gmer(GmerCmp::Le, &all[2], 0, &all, &q2), 9, 8);
+        // Unbounded.
+        assert_ratio(gmer(GmerCmp::Ge, &all[2], 0, &all, &q1), 5, 4);
+        assert_eq!(best(&all[2], 0, &all, &[q1, q2]), [1]);
+    }
+
+    #[test]
+    fn g4_the_sign_of_the_comparison() {
+        let all = flows(&[(20, 1), (2, 1), (30, 2), (5, 1)]);
+        let t = table(&[(0, 0, 20, 20, (40, 1)), (1, 0, 2, 2, (20, 1)), (2, 0, 30, 5, (600, 1))]);
+        let unbounded = flows(&[(20, 9), (2, 9), (30, 9), (5, 1)]);
+        assert_ratio(gmer(GmerCmp::Any, &unbounded[3], 0, &unbounded, &t), 16, 15);
+        for (cmp, num, den) in [(GmerCmp::Le, 2, 1), (GmerCmp::Ge, 10, 1), (GmerCmp::Any, 10, 1)] {
+            assert_ratio(gmer(cmp, &all[3], 0, &all, &t), num, den);
+        }
+    }
+
+    #[test]
+    fn a_faster_port_wins_if_it_is_done_earlier() {
+        // Alone at C = 1: GPE 1. Behind 3 bytes at C = 2: GPE 4/1, of which C_ref / C takes half.
+        let all = flows(&[(1, 0), (1, 0), (3, 1)]);
+        let empty = table(&[]);
+        let busy = |rs| table(&[(0, 0, 3, rs, (1, 1))]);
+        let mut memr = memr(GmerCmp::Le);
+        let mut pick = |rs| {
+            let tables = [(Rate(8), &empty), (Rate(16), &busy(rs))];
+            let port = |(i, &(rate, table)): (usize, &(Rate, &'_ FlowMap<Row>))| {
+                let done = memr.done(&all[2], Time(0), &Port { rate, table: Some(table) });
+                (done, i)
+            };
+            tables.iter().enumerate().map(port).min().unwrap().1
+        };
+        assert_eq!([pick(1), pick(2)], [1, 1]);
+        let alone = gpe(&all[2], 0, Rate(16), &empty);
+        assert_eq!(alone, (3 * SEC / 2, 3 * SEC / 2));
+    }
+
+    proptest! {
+        /// GPE is Alg. 5 to the letter: take away the flow with the least expansion ratio until it is the new one.
+        #[test]
+        fn gpe_is_alg_5(rows in prop::collection::vec((1u64..30, 0u64..30, 0u64..20), 0..12), size in 1u64..30) {
+            let known: Vec<Known> = rows.iter().enumerate().map(|(i, &(s, rs, at))| (i as u32, at, s, rs.min(s), (1, 1))).collect();
+            let mut all: Vec<(u64, u32)> = rows.iter().map(|r| (r.0, 0)).collect();
+            all.push((size, 0));
+            let (all, me, now) = (flows(&all), rows.len() as u32, 20);
+            let mut left: Vec<(u64, u64, u64, u32)> = known.iter().map(|&(id, at, s, rs, _)| (s, at, rs, id)).collect();
+            left.push((size, now, size, me));
+            let done = loop {
+                let x = now + left.iter().map(|f| f.2).sum::<u64>();
+                // Smallest (x - aT) / size; ties to the largest key.
+                let last = *left.iter().min_by(|a, b| ((x - a.1) * b.0).cmp(&((x - b.1) * a.0)).then(b.cmp(a))).unwrap();
+                if last.3 == me {
+                    break x - now;
+                }
+                left.retain(|f| f.3 != last.3);
+            };
+            prop_assert_eq!(gpe(&all[me as usize], now, SLOW, &table(&known)).0, done * SEC);
+        }
+    }
+
+    /// A switch with three ways to a host, and MERP's ports.
+    struct Bench {
+        net: Net,
+        flows: Vec<Flow>,
+        routes: Routes,
+        ports: Vec<Option<crate::port::Port>>,
+        ext: Slab<Ext>,
+        memr: Memr,
+    }
+
+    const AT: NodeId = NodeId(2);
+
+    impl Bench {
+        fn new(flows: &[u64]) -> Bench {
+            let (mut b, rate, delay) = (NetBuilder::default(), Rate::from_gbps(1), Dur::from_us(10));
+            let (h0, h1) = (b.host("h0", None), b.host("h1", None));
+            let (s, t) = (b.switch("s", 1), b.switch("t", 1));
+            b.cable(h0, s, rate, delay);
+            b.cable(h1, t, rate, delay);
+            for i in 0..3 {
+                let spine = b.switch(format!("spine{i}"), 2);
+                b.cable(s, spine, rate, delay);
+                b.cable(spine, t, rate, delay);
+            }
+            let net = b.build();
+            let port = |id: usize, link: &crate::net::Link| {
+                let node = link.from;
+                let env = agent::Env { link: LinkId(id as u32), node, rate, nic_rate: rate, header_bytes: 40, host_port: false };
+                let qdisc = qdisc::AnyParams::DropTail(qdisc::droptail::Params::defaults());
+                let qdisc: AnyQdisc = qdisc.build(&qdisc::Env { rate, mtu_bytes: 1500, host_port: false });
+                let agent = AnyAgent::Merp(Merp::new(&PortParams::defaults(), &env));
+                Some(crate::port::Port { qdisc, agent: Some(agent), watched: false })
+            };
+            let ports = net.links().iter().enumerate().map(|(id, link)| port(id, link)).collect();
+            let flow = |(i, &packets): (usize, &u64)| script::flow(i as u32, packets * 1460);
+            let routes = Routes::new(&net, &[]);
+            let memr = Memr::new(&Params::defaults(), &Env { net: &net, routes: &routes, seed: 0 });
+            Bench { flows: flows.iter().enumerate().map(flow).collect(), net, routes, ports, ext: Slab::default(), memr }
+        }
+        fn links(&self) -> Vec<LinkId> {
+            self.net.out_links(AT).skip(1).collect()
+        }
+        fn kill(&mut self, link: LinkId) {
+            let mut dead = vec![false; self.net.links().len()];
+            dead[link.index()] = true;
+            self.routes = Routes::new(&self.net, &dead);
+            self.agent(link).on_link_down();
+        }
+        fn agent(&mut self, link: LinkId) -> &mut AnyAgent {
+            self.ports[link.index()].as_mut().unwrap().agent.as_mut().unwrap()
+        }
+        fn packet(&mut self, flow: u32, kind: Kind, bits: u64) -> Packet {
+            let mut packet =
+                if kind == Kind::DATA { Packet::data(FlowId(flow), 0, 1460, 40) } else { Packet::new(FlowId(flow), kind, 40) };
+            if kind != Kind::FIN {
+                let (asr_bps, theta_bps, bits) = (1_000_000_000, 800_000_000, bits | 800_000_000 << 32);
+                packet.set_ext(Header { asr_bps, theta_bps, bits, ..Header::default() }, &mut self.ext);
+            }
+            packet
+        }
+        /// Where a packet goes; it passes the port at once.
+        fn pass(&mut self, now: u64, flow: u32, kind: Kind, bits: u64) -> LinkId {
+            let mut packet = self.packet(flow, kind, bits);
+            let (flows, ext, now) = (self.flows.clone(), &self.ext, Time(now));
+            let candidates = self.routes.candidates(AT, HostId(1));
+            let view =
+                View { now, at: AT, candidates, flows: &flows, ext, net: &self.net, routes: &self.routes, ports: &self.ports };
+            let link = candidates[self.memr.decide(&mut packet, &view) as usize];
+            let agent = self.ports[link.index()].as_mut().unwrap().agent.as_mut().unwrap();
+            let mut cx = agent::Cx { now, flows: &flows, ext: &mut self.ext };
+            agent.on_enqueue(&packet, &mut cx);
+            agent.on_depart(&mut packet, &mut cx);
+            link
+        }
+        fn knows(&mut self, link: LinkId, flow: u32) -> bool {
+            self.agent(link).table().unwrap().contains(FlowId(flow))
+        }
+    }
+
+    #[test]
+    fn a_flow_keeps_its_port_until_its_fin() {
+        let mut b = Bench::new(&[100, 1, 1, 1]);
+        let link = b.pass(0, 0, Kind::SYN, 0);
+        for kind in [Kind::SYN, DET, Kind::DATA, Kind::DATA] {
+            assert_eq!(b.pass(1000, 0, kind, 0), link);
+        }
+        assert!(b.knows(link, 0));
+        assert_eq!(b.pass(2000, 0, Kind::FIN, 0), link);
+        assert!(!b.knows(link, 0) && b.memr.pins[AT.index()].is_empty());
+        // Behind its FIN, and a FIN sent again: by the hash, and no port is to know of it.
+        let late = [b.pass(3000, 0, DET, 0), b.pass(3000, 0, Kind::FIN, 0)];
+        assert!(late[0] == late[1] && b.memr.pins[AT.index()].is_empty());
+    }
+
+    #[test]
+    fn flows_spread_over_empty_ports() {
+        let mut b = Bench::new(&[10; 3]);
+        let mut taken: Vec<LinkId> = (0..3).map(|f| b.pass(0, f, Kind::SYN, 0)).collect();
+        taken.sort();
+        assert_eq!(taken, b.links(), "each SYN sees the tables that the ones before have filled");
+    }
+
+    #[test]
+    fn ties_go_by_the_hash() {
+        let mut counts = [0.0; 3];
+        for port in 0..3000 {
+            let mut b = Bench::new(&[10]);
+            b.flows[0].src_port = 1024 + 17 * port;
+            let link = b.pass(0, 0, Kind::SYN, 0);
+            counts[b.links().iter().position(|&l| l == link).unwrap()] += 1.0;
+        }
+        let chi: f64 = counts.iter().map(|c| (c - 1000.0) * (c - 1000.0) / 1000.0).sum();
+        assert!(chi < 13.816, "{counts:?}: {chi}"); // 99.9 %, 2 degrees of freedom
+    }
+
+    #[test]
+    fn a_dead_port_is_never_picked_and_its_flows_move() {
+        let mut b = Bench::new(&[100, 100, 100, 100]);
+        let first: Vec<LinkId> = (0..3).map(|f| b.pass(0, f, Kind::SYN, 0)).collect();
+        b.kill(first[0]);
+        let moved = b.pass(1000, 0, Kind::DATA, 0);
+        assert!(moved != first[0] && b.knows(moved, 0), "DATA opens the flow at its new port");
+        assert_eq!(b.pass(2000, 0, Kind::DATA, 0), moved);
+        assert_eq!([b.pass(2000, 1, Kind::DATA, 0), b.pass(2000, 2, Kind::DATA, 0)], first[1..], "the others stay");
+        for f in 0..4 {
+            for kind in [Kind::SYN, Kind::DATA, DET, Kind::FIN] {
+                assert_ne!(b.pass(3000, f, kind, 0), first[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_flow_that_its_port_forgot_is_routed_again() {
+        let mut b = Bench::new(&[100, 1]);
+        let link = b.pass(0, 0, Kind::SYN, 0);
+        b.agent(link).on_link_down();
+        // The link is up again, and another port is as empty: the hash decides, as at first.
+        assert_eq!(b.pass(1000, 0, Kind::DATA, 0), link);
+        assert!(b.knows(link, 0));
+    }
+
+    #[test]
+    fn a_syn_may_ask_for_another_port() {
+        let mut b = Bench::new(&[100]);
+        let first = b.pass(0, 0, Kind::SYN, 0);
+        let second = b.pass(1000, 0, Kind::SYN, Header::REROUTE);
+        assert_ne!(second, first);
+        assert_eq!([b.pass(2000, 0, Kind::DATA, 0), b.pass(2000, 0, DET, 0)], [second; 2]);
+        // Back and forth, as often as it asks.
+        let third = b.pass(3000, 0, Kind::SYN, Header::REROUTE);
+        assert!(third != second && b.pass(4000, 0, Kind::DATA, 0) == third);
+    }
+}
