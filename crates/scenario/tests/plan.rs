@@ -288,6 +288,17 @@ fn large_plans_are_read_in_time() {
     assert!(std::sync::Arc::ptr_eq(&plan.points[0].run.net, &plan.points[19_999].run.net));
 }
 
+#[test]
+fn the_examples_are_sound() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let files = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path());
+    for path in files.filter(|path| path.extension().is_some_and(|e| e == "toml")) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let plan = scenario::load(&text, &path.display().to_string(), &folder, &Options::default());
+        assert!(!plan.unwrap_or_else(|e| panic!("{e}")).points.is_empty());
+    }
+}
+
 const EVENTS: &str = r#"
 seed = [1, 2]
 end = "1s"

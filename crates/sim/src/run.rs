@@ -158,11 +158,11 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
         ideals.push((ideal, hops as u8));
     }
     let max_rtt = healthy.max_rtt(net, full, header);
-    let mut failures = Failures::new(spec);
-    let routes = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO)).unwrap_or(healthy);
-    let router_env = router::Env { net, routes: &routes, seed: spec.seed };
+    let router_env = router::Env { net, routes: &healthy, seed: spec.seed };
     let router = spec.system.router.build(&router_env);
     let Duties { asked, watches } = spec.system.router.duties(&router_env);
+    let mut failures = Failures::new(spec);
+    let routes = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO)).unwrap_or(healthy);
     let mut routing = Routing { net: Arc::clone(&spec.net), routes, router, asked };
     let paths = flows.iter().map(|flow| routing.plan(flow)).collect();
     let mut streams = Streams::new(spec.seed);

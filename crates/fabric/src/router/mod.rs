@@ -60,7 +60,7 @@ pub struct FiveTuple {
 pub struct Env<'a> {
     /// The network.
     pub net: &'a Net,
-    /// Its next hops at the start of the run.
+    /// Its next hops while all links are up.
     pub routes: &'a Routes,
     /// The seed of the run.
     pub seed: u64,
