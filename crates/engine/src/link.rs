@@ -282,7 +282,7 @@ impl Link {
                 stats.queue_area -= u64::from(len) * ((start - now).0 >> 10);
             } else {
                 stats.lost_sent += 1;
-                stats.cut = stats.cut + ends.since(now);
+                stats.cut += ends.since(now);
             }
         }
         stats.tx_bytes = self.tx_bytes;

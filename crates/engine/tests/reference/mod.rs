@@ -246,7 +246,7 @@ impl<P: Wire> Driver<P> for Reference<P> {
         for packet in &port.queue {
             let len = u64::from(packet.wire_len());
             port.stats.queue_area -= len * ((start - now).0 >> 10);
-            start = start + port.spec.rate.tx_time(len);
+            start += port.spec.rate.tx_time(len);
         }
         port.queue.clear();
         port.wire.clear();

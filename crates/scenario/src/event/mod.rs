@@ -295,7 +295,7 @@ impl Event {
         let mut all = of_tier(net, &random.tier)?;
         let mut rng = Rng::stream(seed, "failure", &[index as u64]);
         if let Some(Fraction(billionths)) = random.probability {
-            all.retain(|_| rng.below(1_000_000_000) < u64::from(billionths));
+            all.retain(|_| rng.below(1_000_000_000) < billionths);
         } else {
             let count = random.count.unwrap_or(0) as usize;
             if count > all.len() {

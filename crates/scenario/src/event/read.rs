@@ -131,12 +131,15 @@ pub(crate) fn parts(event: &Event) -> Vec<PartShown> {
     parts
 }
 
+/// (key, value) of swept keys.
+type Swept = Vec<(String, String)>;
+
 /// Every combination of the events' variants with their swept keys, the last event fastest.
-pub(crate) fn variants(draft: &Draft) -> Vec<(Option<Failures>, Vec<(String, String)>)> {
+pub(crate) fn variants(draft: &Draft) -> Vec<(Option<Failures>, Swept)> {
     let Some(failure) = &draft.failure else { return vec![(None, Vec::new())] };
     let with =
         |v: &crate::read::Variant<FailureParams>| (Failures { events: Vec::new(), params: v.value.clone() }, v.swept.clone());
-    let mut all: Vec<(Failures, Vec<(String, String)>)> = failure.variants.iter().map(with).collect();
+    let mut all: Vec<(Failures, Swept)> = failure.variants.iter().map(with).collect();
     for section in &draft.events {
         let longer = all.into_iter().flat_map(|(failures, swept)| {
             section.variants.iter().map(move |v| {
