@@ -36,12 +36,24 @@ fn the_same_point_gives_the_same_rows() {
 
 #[test]
 fn watching_changes_nothing() {
-    let bare = plan(&format!("{SMALL}{}", all_systems("20pkt")));
+    watch_with("");
+}
+
+#[test]
+fn watching_failures_changes_nothing() {
+    watch_with(
+        "[[event]]\nnode = 'tor1'\nat = '2ms'\nuntil = '4ms'\n[[event]]\nlink = ['tor0', 'root']\nat = '3ms'\nuntil = '5ms'\n",
+    );
+}
+
+fn watch_with(events: &str) {
+    let bare = plan(&format!("{SMALL}{}{events}", all_systems("20pkt")));
     let watch = "[sample]\ninterval = '37us'\nports = true\nflows = true\npackets = true\n";
-    let watched = plan(&format!("{SMALL}{}{watch}", all_systems("20pkt")));
+    let watched = plan(&format!("{SMALL}{}{events}{watch}", all_systems("20pkt")));
     for (bare, watched) in bare.points.iter().zip(&watched.points) {
         let (a, b) = (run_point(bare), run_point(watched));
         assert_eq!((a.flows, a.ports, a.counters.digest, a.counters.hops), (b.flows, b.ports, b.counters.digest, b.counters.hops));
+        assert_eq!(a.counters.lost_packets > 0, !events.is_empty());
         assert!(a.samples.is_empty() && !b.samples.is_empty() && !b.packets.is_empty());
         // The trace accounts for every packet on every link, and no two overlap on one.
         let sent = b.packets.iter().filter(|p| !p.dropped).count() as u64;
