@@ -35,7 +35,8 @@ fn conga_finds_the_better_path_and_ecmp_does_not() {
     };
     let (conga, ecmp) = (share("'conga'"), share("'ecmp'"));
     assert!((1.6..2.6).contains(&conga), "{conga}");
-    assert!((0.85..1.18).contains(&ecmp), "{ecmp}");
+    // What the slower path loses is sent again over the same path.
+    assert!((0.7..1.15).contains(&ecmp), "{ecmp}");
 }
 
 /// A gap longer than any difference between two paths keeps packets in order; one much shorter does not.
