@@ -112,15 +112,23 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Con
         }
     }
     let now = engine.now();
-    for link in (0..net.links().len() as u32).map(LinkId) {
-        world.catch_up(&mut engine, link);
-    }
+    // What is due at the end itself happens no more.
+    serve_all(&mut world, &mut engine, if stop_reason == StopReason::End { now.before(Dur(1)) } else { now });
     let flows = flow_rows(&world, &ideals);
     let ports = port_rows(&mut engine, net, now, world.failures.as_ref());
     audit::check(&mut world, &mut engine, net);
     let counters = counters(&world, &ports, &flows, &engine, now, spec.realised_load(&world.flows));
     let samples = world.sampler.map_or(Vec::new(), |sampler| sampler.rows);
     Ok((Outcome { flows, ports, samples, packets: Vec::new(), counters, complete, stop_reason }, world.probe))
+}
+
+/// Starts all services up to `until`: nobody may have looked at a port since they were due.
+fn serve_all<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, until: Time) {
+    for link in (0..world.ports.len() as u32).map(LinkId) {
+        if engine.waiting(link) > 0 && engine.free_at(link) <= until {
+            engine::World::serve(world, engine, link, until);
+        }
+    }
 }
 
 fn transport_env(spec: &RunSpec, nic: LinkId, max_rtt: Dur) -> transport::Env {

@@ -3,7 +3,7 @@
 //! Source: S. Zhang, Z. Qian, H. Wu, S. Lu, "Efficient Data Center Flow Scheduling Without Starvation Using Expansion Ratio", IEEE
 //! TPDS 28(11), 2017, section 4.3: Alg. 1 (distributed rate controller), Alg. 2 (virtual deadlines, in [`mod@vdg`]), Alg. 3 (rates).
 //!
-//! Model: a table has no limit (section 4.4 counts 349 525 entries in 4 MB). Computing takes no time.
+//! Model: a table has no limit unless `table_limit` is given (section 4.4 counts 349 525 entries in 4 MB). Computing takes no time.
 //!
 //! Assumed:
 //! - Every egress port has a table, those of host NICs too: else several flows of one host would never be arbitrated. Only SYN, DATA,
@@ -31,6 +31,9 @@
 //!   while DATA at alpha C and the ACKs of the other direction fill a port, no DET crosses it, so that nobody would ever hear of the
 //!   pause, and the ports before the full one would stay idle for a flow that cannot use them. When the full port is this one, the
 //!   silence says nothing: after 16 such times without a packet of the flow leaving, the unused grant is forgotten.
+//! - A SYN that finds the table full, silent entries aside, is marked. A port that sees the mark, or a packet in the class of flows that
+//!   overflowed somewhere (section 4.4), drops the flow's entry and makes none. DATA that finds the table full is treated as a DET of an
+//!   unknown flow: its sender opens the flow again, and that SYN is marked.
 //! - The round trip of Alg. 3 l. 6 is that of the second flow: it must react within it.
 //! - Theta is relative to the sender's NIC: a slower port lowers it in the packet, or no grant would ever exceed it.
 //!
@@ -38,10 +41,10 @@
 //! leads here but is paused elsewhere keeps this port idle.
 
 use super::{Agent, Cx, Env};
-use base::params::Problem;
+use base::params::{Auto, Problem};
 use base::registry::{Meta, Needs};
 use base::{Dur, FlowId, FlowMap, Fraction, Rate, Time};
-use proto::transport::merp::{DET, EsrSync, Header, UNKNOWN, port_word, wire_span};
+use proto::transport::merp::{DET, EsrSync, Header, OVERFLOW, STATELESS, UNKNOWN, port_word, wire_span};
 use proto::{Kind, Packet};
 
 pub mod vdg;
@@ -70,6 +73,8 @@ base::params! {
         stale: Dur = "20ms", "flowloom, see Assumed: dead senders, lost FINs";
         /// Smallest detecting rate of the second flow.
         det_min_rate: Rate = "0bps", "Alg. 3 l. 9 alone";
+        /// Flows that a port has room for; more run TCP NewReno on what MERP leaves.
+        table_limit: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(u32::MAX), "section 4.4: a limit is never reached";
     }
 }
 
@@ -137,6 +142,8 @@ pub struct Counters {
     pub max_flows: usize,
     /// Entries deleted because they were silent.
     pub stale_deletions: u64,
+    /// SYNs marked because the table was full.
+    pub overflows: u64,
 }
 
 /// Reactions (see [`Merp::reaction`]) without a packet leaving, after which an unused grant is forgotten.
@@ -294,6 +301,15 @@ impl Merp {
         self.counters.stale_deletions += self.entries.len() as u64;
     }
 
+    /// Whether the table has no room, with silent entries deleted if that makes some.
+    fn is_full(&mut self, now: Time) -> bool {
+        let Auto::Set(limit) = self.params.table_limit else { return false };
+        if self.table.len() >= limit as usize {
+            self.drop_stale(now);
+        }
+        self.table.len() >= limit as usize
+    }
+
     /// Whether the packet's header says that another port pauses the flow.
     fn is_paused_elsewhere(&self, header: &Header) -> bool {
         header.paused_by() != 0 || ![0, self.port].contains(&header.paused_echo())
@@ -417,19 +433,39 @@ impl Merp {
         header.pause(self.port);
         false
     }
+
+    /// Marks the SYN of a flow that has no place here.
+    fn refuse(&mut self, syn: &Packet, cx: &mut Cx<'_>) {
+        let mut header: Header = syn.get_ext(cx.ext);
+        header.bits |= STATELESS;
+        syn.put_ext(header, cx.ext);
+        self.counters.overflows += 1;
+    }
+}
+
+/// Whether a packet belongs to a flow that overflowed a table.
+#[inline]
+fn is_stateless(packet: &Packet, cx: &Cx<'_>) -> bool {
+    packet.prio == OVERFLOW || packet.kind == Kind::SYN && packet.get_ext::<Header>(cx.ext).bits & STATELESS != 0
 }
 
 impl Agent for Merp {
     fn on_arrive(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         if packet.kind == DET {
             self.hear(packet, cx);
+        } else if is_stateless(packet, cx) {
+            self.remove(packet.flow);
         }
     }
     fn on_enqueue(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
-        if packet.kind == Kind::SYN && !self.table.contains(packet.flow) {
-            let size = cx.flows[packet.flow.index()].size_wire_bytes;
-            self.enter(packet.flow, size, size, cx.now);
+        if packet.kind != Kind::SYN || self.table.contains(packet.flow) || is_stateless(packet, cx) {
+            return;
         }
+        if self.is_full(cx.now) {
+            return self.refuse(packet, cx);
+        }
+        let size = cx.flows[packet.flow.index()].size_wire_bytes;
+        self.enter(packet.flow, size, size, cx.now);
     }
     fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
         let flow = packet.flow;
@@ -438,7 +474,10 @@ impl Agent for Merp {
             Kind::FIN => return self.remove(flow), // Alg. 1 l. 1-4
             _ => return,
         }
-        if packet.kind != DET && !self.table.contains(flow) {
+        if is_stateless(packet, cx) {
+            return;
+        }
+        if packet.kind != DET && !self.table.contains(flow) && !self.is_full(cx.now) {
             let meta = &cx.flows[flow.index()];
             let gone = if packet.kind == Kind::DATA { wire_span(packet, meta, self.header_bytes).start } else { 0 };
             self.enter(flow, meta.size_wire_bytes, meta.size_wire_bytes - gone, cx.now);

@@ -24,7 +24,7 @@ use crate::agent::merp::{Row, vdg};
 use base::params::{Params as _, Problem};
 use base::registry::{Meta, Needs};
 use base::{FlowId, FlowMap, HostId, LinkId, NodeId, Rate, Time};
-use proto::transport::merp::{DET, Header};
+use proto::transport::merp::{DET, Header, OVERFLOW};
 use proto::{Flow, Kind, Packet};
 use std::cmp::Ordering;
 
@@ -144,10 +144,12 @@ impl Router for Memr {
         }
         let (pins, flow) = (&mut self.pins[view.at.index()], packet.flow);
         let index = |link: LinkId| view.candidates.iter().position(|&candidate| candidate == link).map(|i| i as u32);
-        let pin = if packet.kind == Kind::FIN { pins.remove(flow) } else { pins.get(flow).copied() };
+        // A flow that overflowed a table passes its port once more, which drops its entry.
+        let leaves = packet.kind == Kind::FIN || packet.prio == OVERFLOW;
+        let pin = if leaves { pins.remove(flow) } else { pins.get(flow).copied() };
         // A dead link is no candidate.
         let pinned = pin.and_then(index);
-        if matches!(packet.kind, Kind::FIN | DET) {
+        if leaves || packet.kind == DET {
             return pinned.unwrap_or_else(|| self.choose(view.at, &view.tuple(packet), view.candidates));
         }
         let known = pin.filter(|&link| pinned.is_some() && view.table(link).is_some_and(|table| table.contains(flow)));
@@ -241,8 +243,8 @@ mod tests {
         let mut table = FlowMap::default();
         for &(id, at, size, rs, (num, den)) in rows {
             let expected = Dur(num * SEC / den);
-            let (arrived, last_seen, granted) = (Time(at * SEC), Time::ZERO, Time::MAX);
-            let row = Row { size, rs, arrived, local: expected, expected, paused_elsewhere: false, last_seen, granted };
+            let (arrived, left, last_seen, granted) = (Time(at * SEC), Time::ZERO, Time::ZERO, Time::MAX);
+            let row = Row { size, rs, arrived, local: expected, expected, paused_elsewhere: false, left, last_seen, granted };
             table.insert(FlowId(id), row);
         }
         table

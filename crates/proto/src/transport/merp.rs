@@ -4,8 +4,7 @@
 //! TPDS 28(11), 2017, section 3 and Table 2 (packets), 4.1 (sender), 4.2 (receiver).
 //!
 //! Model: flow sizes are known at the start, in wire bytes (payload and one header per packet), as in the paper. There is no window:
-//! what is in flight is bounded by the granted rate alone. Packets without payload but DET leave a host before waiting DATA. The
-//! scheduler for flows that overflow a port's table (section 4.4) is left out: tables have no limit.
+//! what is in flight is bounded by the granted rate alone. Packets without payload but DET leave a host before waiting DATA.
 //!
 //! Assumed:
 //! - Only DATA carries payload; DET packets have `det_size`, all others the size of a header.
@@ -30,16 +29,20 @@
 //!   with a SYN, at most one per RTO. Without it the flow would probe for ever.
 //! - A waiting flow that has had no answer for a round trip and two probes echoes no pausing port any more: what it heard last is out
 //!   of date, and would keep a port that is filled by another flow from giving way.
+//! - A flow that finds a port's table full is handed to TCP NewReno on the capacity that MERP leaves: all its packets go in the class between
+//!   DATA and DET, which is how ports know them. The SYN is marked by the port, the SYNACK brings the mark back; a flow that
+//!   was open goes on from its first unacknowledged byte as after a timeout. Section 4.4 asks for "another stateless scheduler".
 //! - BOOST and DETACK carry the same fields; duplicates and packets of unknown flows are acknowledged like any other.
 //!
 //! Deviates: nowhere from what the paper states; section 4.1 says nothing of the moment of the first probe (see Assumed).
 
+use super::newreno::{self, NewReno};
 use super::{Cx, Env, Transport};
 use crate::flow::{Flow, FlowStats, Sample};
 use crate::kit::ranges::Ranges;
 use crate::kit::rtt::{Rtt, RttConfig};
 use crate::packet::{Kind, Packet};
-use base::params::Problem;
+use base::params::{Auto, Params as _, Problem};
 use base::registry::{Meta, Needs};
 use base::{Bytes, Dur, FlowId, FlowMap, Fraction, LinkId, Rate, RateOr, Time, TimerKey};
 use std::collections::VecDeque;
@@ -119,10 +122,12 @@ pub const DETACK: Kind = Kind(Kind::OWN + 1);
 /// Answer to a probe that was granted enough for DATA (BOOST).
 pub const BOOST: Kind = Kind(Kind::OWN + 2);
 
-/// Classes of Table 2, strict priority. Class 2 is free for the scheduler of flows that overflow a table (section 4.4).
+/// Classes of Table 2, strict priority.
 const HIGH: u8 = 0;
 const MIDDLE: u8 = 1;
 const LOW: u8 = 3;
+/// The class of flows that overflowed a table (section 4.4): no other packet has it.
+pub const OVERFLOW: u8 = 2;
 
 base::header! {
     /// What SYN, DATA and DET carry (section 4.1), in the extension slab. The flow's size is metadata.
@@ -139,7 +144,7 @@ base::header! {
         rtt_ps: u64,
         /// See [`Header::paused_by`] and [`Header::paused_echo`].
         paused: u64,
-        /// See [`Header::theta_share`], [`Header::REROUTE`] and [`UNKNOWN`].
+        /// See [`Header::theta_share`], [`Header::REROUTE`], [`UNKNOWN`] and [`STATELESS`].
         bits: u64,
     }
 }
@@ -159,13 +164,15 @@ base::header! {
         paused_by: u32,
         /// Payload offset of the answered packet.
         acked: u64,
-        /// [`UNKNOWN`] or 0.
+        /// [`UNKNOWN`], [`STATELESS`].
         bits: u64,
     }
 }
 
 /// Bit of both headers: a port did not know the flow.
 pub const UNKNOWN: u64 = 1;
+/// Bit of a SYN and its SYNACK: a port has no room for the flow in its table.
+pub const STATELESS: u64 = 4;
 
 impl Header {
     /// Bit: the sender asks for another path.
@@ -514,6 +521,8 @@ pub struct Merp {
     flows: FlowMap<Snd>,
     /// Flows whose next packet is due, the one due longest first. What is no more due when its turn comes is passed over.
     ready: VecDeque<FlowId>,
+    /// Has the flows that overflowed a table.
+    tcp: NewReno,
 }
 
 impl Merp {
@@ -531,7 +540,9 @@ impl Merp {
             mss: u64::from(env.mss()),
             header_bytes: env.header_bytes,
         };
-        Merp { set, flows: FlowMap::default(), ready: VecDeque::new() }
+        let (min_rto, max_rto, init_rto) = (params.min_rto, params.max_rto, Auto::Set(params.syn_rto));
+        let tcp = newreno::Params { handshake: false, min_rto, max_rto, init_rto, ..newreno::Params::defaults() };
+        Merp { set, flows: FlowMap::default(), ready: VecDeque::new(), tcp: NewReno::new(&tcp, env) }
     }
 
     /// Answers SYN, DATA, DET and FIN (section 4.2).
@@ -557,11 +568,30 @@ impl Merp {
             tx_time_ps: packet.sent_at.ps(),
             paused_by: header.paused_by(),
             acked: packet.offset,
-            bits: header.bits & UNKNOWN,
+            bits: header.bits & (UNKNOWN | STATELESS),
         };
         ack.set_ext(answer, cx.ext);
         ack.flags |= packet.flags & Packet::RETX;
         cx.control(ack);
+    }
+
+    /// A port has no room for the flow: TCP goes on with it.
+    fn overflow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        if self.flows.get(flow).is_none_or(|snd| snd.mode == Mode::FinSent) {
+            return;
+        }
+        let snd = self.flows.remove(flow).expect("looked up above");
+        cx.disarm(flow, PACE);
+        cx.disarm(flow, RTO);
+        let [acked, sent] = [snd.una, snd.next].map(|number| (number * self.set.mss).min(cx.flow(flow).size_bytes));
+        let stats = FlowStats { timeouts: snd.timeouts, fast_retransmits: 0 };
+        self.with_tcp(cx, |tcp, cx| tcp.resume(flow, acked, sent, stats, cx));
+    }
+    /// All that TCP sends goes in the class of overflowed flows.
+    fn with_tcp(&mut self, cx: &mut Cx<'_>, act: impl FnOnce(&mut NewReno, &mut Cx<'_>)) {
+        let before = cx.io.control.len();
+        act(&mut self.tcp, cx);
+        cx.io.control.range_mut(before..).for_each(|packet| packet.prio = OVERFLOW);
     }
 
     fn close(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
@@ -579,7 +609,9 @@ impl Transport for Merp {
     }
     fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         match packet.kind {
+            _ if packet.prio == OVERFLOW => self.with_tcp(cx, |tcp, cx| tcp.on_packet(packet, cx)),
             Kind::SYN | Kind::DATA | Kind::FIN | DET => self.receive(packet, cx),
+            Kind::SYNACK if packet.get_ext::<Answer>(cx.ext).bits & STATELESS != 0 => self.overflow(packet.flow, cx),
             Kind::SYNACK | Kind::ACK | DETACK | BOOST => {
                 let Some(snd) = self.flows.get_mut(packet.flow) else { return };
                 snd.on_answer(packet, &self.set, cx);
@@ -590,7 +622,7 @@ impl Transport for Merp {
         }
     }
     fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>) {
-        let Some(snd) = self.flows.get_mut(key.flow) else { return };
+        let Some(snd) = self.flows.get_mut(key.flow) else { return self.with_tcp(cx, |tcp, cx| tcp.on_timer(key, cx)) };
         if key.kind == RTO {
             if snd.mode == Mode::FinSent && snd.tries >= self.set.params.fin_tries {
                 self.close(key.flow, cx);
@@ -610,10 +642,10 @@ impl Transport for Merp {
                 return packet;
             }
         }
-        None
+        self.tcp.poll_transmit(cx).map(|packet| Packet { prio: OVERFLOW, ..packet })
     }
     fn sample(&self, flow: FlowId) -> Option<Sample> {
-        let snd = self.flows.get(flow)?;
+        let Some(snd) = self.flows.get(flow) else { return self.tcp.sample(flow) };
         let in_flight = snd.sent.iter().filter(|&&(number, _)| !snd.is_acked(number)).count() as u64;
         Some(Sample {
             srtt: snd.rtt.srtt(),

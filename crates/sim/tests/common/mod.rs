@@ -100,6 +100,8 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let routers: Vec<_> = ROUTERS.iter().filter(|r| fits(&transport, r.1) && fits(&topology, r.2)).map(|r| r.0).collect();
     let router = pick(&routers);
     let limit = pick(&["1pkt", "3pkt", "20pkt", "100pkt", "1500B", "30KB", "unlimited"]);
+    // Some ports of MERP have room for few flows.
+    let agent = pick(&["'merp'", "'merp'", "{ kind = 'merp', table_limit = 1 }", "{ kind = 'merp', table_limit = 4 }"]);
     let low_water = pick(&["3KB", "0B", "unlimited"]);
     let workload = match kind.as_str() {
         "poisson" => format!("[workload.web]\nkind = 'poisson'\nflows = 40\nload = {load}\n{size}\n"),
@@ -121,7 +123,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let text = format!(
         "seed = {}\nend = '{end}'\n{topology}{workload}{}router = {router}\nnic = {{ low_water = '{low_water}' }}\n{events}",
         1 + rng.below(1000),
-        system(&transport, &limit)
+        system(&transport, &limit).replace("agent = 'merp'", &format!("agent = {agent}"))
     );
     (text, !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !lasting)
 }

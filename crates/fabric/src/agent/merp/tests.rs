@@ -43,7 +43,17 @@ impl Bench {
         self.port.on_depart(packet, &mut Cx { now: Time(now), flows: &self.flows, ext: &mut self.ext });
     }
     fn syn(&mut self, now: u64, flow: u32) {
-        self.enqueue(now, &Packet::new(FlowId(flow), Kind::SYN, 40));
+        self.open(now, flow, fresh());
+    }
+    /// A SYN with `header` comes to the port and is admitted; its header afterwards.
+    fn open(&mut self, now: u64, flow: u32, header: Header) -> Header {
+        let mut syn = Packet::new(FlowId(flow), Kind::SYN, 40);
+        syn.set_ext(header, &mut self.ext);
+        self.port.on_arrive(&syn, &mut Cx { now: Time(now), flows: &self.flows, ext: &mut self.ext });
+        self.enqueue(now, &syn);
+        let header = syn.get_ext(&self.ext);
+        self.ext.remove(syn.ext());
+        header
     }
     fn fin(&mut self, now: u64, flow: u32) {
         self.depart(now, &mut Packet::new(FlowId(flow), Kind::FIN, 40));
@@ -211,7 +221,7 @@ fn a_repeated_syn_changes_nothing() {
     let before = (b.row(0).arrived, b.row(0).vdl(), b.port.counters());
     b.syn(50, 0);
     assert_eq!(before, (b.row(0).arrived, b.row(0).vdl(), b.port.counters()));
-    assert_eq!(b.port.counters(), Counters { vdg_calls: 2, max_flows: 2, stale_deletions: 0 });
+    assert_eq!(b.port.counters(), Counters { vdg_calls: 2, max_flows: 2, ..Counters::default() });
 }
 
 #[test]
@@ -626,4 +636,56 @@ fn a_probe_that_waits_is_heard() {
     assert_eq!(b.row(0).expected, Dur(20 * MS));
     b.det_comes(2, 0, Header { expected_ps: 0, ..fresh() });
     assert_eq!(b.row(0).expected, b.row(0).local);
+}
+
+/// Section 4.4: a full table marks the SYN; a marked SYN and packets in the class of overflowed flows drop the entry and make none.
+#[test]
+fn a_full_table_marks_syns() {
+    let mut b = Bench::gbps(&[10; 5], |p| p.table_limit = Auto::Set(2));
+    assert_eq!([0, 1, 2].map(|flow| b.open(0, flow, fresh()).bits & STATELESS), [0, 0, STATELESS]);
+    assert_eq!((b.known(), b.port.counters().overflows), (vec![0, 1], 1));
+    // Known flows may repeat their SYN.
+    assert_eq!(b.open(1, 0, fresh()).bits & STATELESS, 0);
+    // The marked SYN leaves as it came: no rate, no pause.
+    let marked = Header { bits: fresh().bits | STATELESS, ..fresh() };
+    assert_eq!(b.pass(2, Packet::new(FlowId(2), Kind::SYN, 40), marked), marked);
+    // DATA without a place is told that it is unknown, and may only probe.
+    let header = b.data(3, 3, 0);
+    assert_eq!((header.bits & UNKNOWN, header.asr_bps, b.known()), (UNKNOWN, 1_000_000, vec![0, 1]));
+    // Another port had no place for flow 1; flow 0 is already in its class.
+    b.open(4, 1, marked);
+    assert_eq!(b.known(), [0]);
+    let mut cx = Cx { now: Time(5), flows: &b.flows, ext: &mut b.ext };
+    let mut data = Packet { prio: OVERFLOW, ..Packet::data(FlowId(0), 0, 1460, 40) };
+    b.port.on_arrive(&data, &mut cx);
+    b.port.on_enqueue(&data, &mut cx);
+    b.port.on_depart(&mut data, &mut cx);
+    assert_eq!((b.known(), data.prio), (vec![], OVERFLOW));
+    // Silent entries make room.
+    assert_eq!([3, 4].map(|flow| b.open(6, flow, fresh()).bits & STATELESS), [0; 2]);
+    assert_eq!(b.open(SEC, 0, fresh()).bits & STATELESS, 0);
+    assert_eq!(b.known(), [0]);
+}
+
+#[test]
+fn fifty_flows_pass_tables_of_four() {
+    for lost in [false, true] {
+        let flows: Vec<(Dur, u64, Vec<usize>)> =
+            (0..50).map(|i| (Dur::from_us(37 * i), 1 + 7 * i % 40, vec![i as usize % 5, 5, 6])).collect();
+        let flows: Vec<(Dur, u64, &[usize])> = flows.iter().map(|f| (f.0, f.1, &f.2[..])).collect();
+        let params = Params { table_limit: Auto::Set(4), ..Params::defaults() };
+        let mut line = line(&flows, &params, &host::Params::defaults());
+        let mut count = 0;
+        // Every 13th packet, whatever it is.
+        line.lose = Box::new(move |_, _| {
+            count += 1;
+            lost && count % 13 == 0
+        });
+        line.run(Time(60 * SEC));
+        line.assert_clean();
+        let overflowed =
+            line.departures.iter().filter(|d| d.2.prio == OVERFLOW).map(|d| d.2.flow).collect::<std::collections::BTreeSet<_>>();
+        assert!(overflowed.len() > 10, "{} flows overflowed", overflowed.len());
+        assert!(line.ports[5].agent.counters().max_flows <= 4);
+    }
 }

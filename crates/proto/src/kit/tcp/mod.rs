@@ -22,7 +22,7 @@ mod sender;
 
 use super::order::RoundRobin;
 use super::rtt::RttConfig;
-use crate::flow::{Flow, Sample};
+use crate::flow::{Flow, FlowStats, Sample};
 use crate::packet::{Kind, Packet};
 use crate::transport::{Cx, Transport};
 use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
@@ -162,6 +162,15 @@ impl<C: Congestion> Tcp<C> {
     /// A host without flows.
     pub fn with(config: Config, control: C) -> Self {
         Tcp { config, control, senders: FlowMap::default(), receivers: Receivers::default(), ready: RoundRobin::default() }
+    }
+
+    /// Takes over a flow of which `acked` bytes are acknowledged and `sent` were sent: what was not acknowledged counts as lost, as after
+    /// a timeout. There is no handshake, so the configuration must have none.
+    pub fn resume(&mut self, flow: FlowId, acked: u64, sent: u64, stats: FlowStats, cx: &mut Cx<'_>) {
+        let mut sender = Sender::new(cx.flow(flow).size_bytes, &self.config, self.control.open(cx.flow(flow)));
+        sender.resume(acked, sent, stats);
+        Self::wake(&mut self.ready, &self.config, flow, &mut sender);
+        self.senders.insert(flow, sender);
     }
 
     /// Notes that `flow` may send, if it may.

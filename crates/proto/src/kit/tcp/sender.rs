@@ -85,6 +85,16 @@ impl<S> Sender<S> {
         }
     }
 
+    /// Starts from what another protocol has sent.
+    pub(super) fn resume(&mut self, acked: u64, sent: u64, stats: FlowStats) {
+        (self.snd_una, self.snd_nxt, self.snd_max) = (acked, acked, sent);
+        if sent > acked {
+            // RFC 6582 section 3.2 step 4, as after a timeout.
+            self.recover = seq(sent) - 1;
+        }
+        self.stats = stats;
+    }
+
     pub(super) fn is_opening(&self) -> bool {
         matches!(self.phase, Phase::Opening { .. })
     }

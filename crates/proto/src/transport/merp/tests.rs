@@ -1,6 +1,5 @@
 use super::*;
 use crate::kit::script::{self, Script};
-use base::params::Params as _;
 
 const FULL: u64 = 999_000_000;
 const SLOW: u64 = 1_000_000;
@@ -419,4 +418,71 @@ fn own_kinds_have_the_papers_names() {
     let s = host(&[]);
     assert_eq!([DET, DETACK, BOOST].map(|k| s.machine.kind_name(k)), [Some("det"), Some("detack"), Some("boost")]);
     assert_eq!(s.machine.kind_name(Kind::DATA), None);
+}
+
+/// A SYNACK to flow 0 that says that a port has no room.
+fn overflow(s: &mut Script<Merp>, syn: &Packet) -> Vec<Packet> {
+    answer_with(s, syn, Kind::SYNACK, Answer { asr_bps: FULL, bits: STATELESS, ..Answer::default() })
+}
+
+#[test]
+fn a_marked_syn_is_answered_with_a_marked_synack() {
+    let mut s = host(&[14_600]).at_host(1);
+    let mut syn = Packet::new(FlowId(0), Kind::SYN, 40);
+    syn.set_ext(Header { bits: STATELESS | Header::REROUTE, ..Header::default() }, &mut s.ext);
+    let ack = s.packet(syn);
+    assert_eq!((kinds(&ack), ack[0].get_ext::<Answer>(&s.ext).bits), (vec![Kind::SYNACK], STATELESS));
+}
+
+#[test]
+fn an_overflowed_flow_is_one_of_tcp_in_its_own_class() {
+    let mut s = host(&[14_600]);
+    let syn = s.open(0).remove(0);
+    s.advance(at_us(100));
+    let sent = overflow(&mut s, &syn);
+    // NewReno's initial window, without headers of MERP.
+    assert_eq!(kinds(&sent), [Kind::DATA; 3]);
+    assert!(sent.iter().all(|p| p.prio == OVERFLOW && !p.has(Packet::EXT)));
+    // A second SYNACK changes nothing.
+    assert_eq!(overflow(&mut s, &syn), []);
+    // The receiver answers in the same class; its ACK opens the window.
+    let mut receiver = host(&[14_600]).at_host(1);
+    let ack = receiver.packet(sent[0]);
+    assert_eq!((kinds(&ack), ack[0].prio, ack[0].offset, ack[0].has(Packet::EXT)), (vec![Kind::ACK], OVERFLOW, 1460, false));
+    let more = s.packet(ack[0]);
+    assert_eq!(
+        more.iter().map(|p| (p.kind, p.prio, p.offset)).collect::<Vec<_>>(),
+        [3, 4].map(|n| (Kind::DATA, OVERFLOW, n * 1460))
+    );
+    // Nothing more is heard: TCP's timer resends, in its class, and no FIN ends the flow.
+    let resent = s.advance(at_us(3000));
+    assert_eq!((resent[0].offset, resent[0].prio, resent[0].has(Packet::RETX)), (1460, OVERFLOW, true));
+    for acked in 2..=10 {
+        let mut ack = ack[0];
+        ack.offset = acked * 1460;
+        s.packet(ack);
+    }
+    assert!(s.table.get(FlowId(0)).closed && s.advance(at_us(10_000_000)).is_empty());
+}
+
+#[test]
+fn an_open_flow_goes_on_where_it_was() {
+    let mut s = host(&[14_600]);
+    let first = opened(&mut s, FULL).remove(0);
+    let more = s.advance(at_us(130));
+    assert_eq!((first.offset, more.len()), (0, 2));
+    // The first packet is acknowledged; the port did not know the flow, and has no room for it.
+    let header = Answer { asr_bps: SLOW, bits: UNKNOWN, ..Answer::default() };
+    s.advance(at_us(1200));
+    let mut ack = Packet::new(FlowId(0), Kind::ACK, 40);
+    (ack.offset, ack.flags) = (1460, Packet::RETX);
+    ack.set_ext(Answer { theta_bps: THETA, tx_time_ps: first.sent_at.ps() + 1, ..header }, &mut s.ext);
+    let syn = s.packet(ack).into_iter().find(|p| p.kind == Kind::SYN).expect("it opens the flow again");
+    let sent = overflow(&mut s, &syn);
+    let seen: Vec<(u64, u8, bool)> = sent.iter().map(|p| (p.offset / 1460, p.prio, p.has(Packet::RETX))).collect();
+    assert_eq!(seen[0], (1, OVERFLOW, true));
+    // What is in flight of MERP counts when TCP's receiver says so: no byte is unknown to it.
+    let mut tcp = Packet { prio: OVERFLOW, offset: 3 * 1460, ..Packet::new(FlowId(0), Kind::ACK, 40) };
+    tcp.set(crate::kit::tcp::Echo::default());
+    assert!(s.packet(tcp).iter().all(|p| p.prio == OVERFLOW && p.offset >= 3 * 1460));
 }

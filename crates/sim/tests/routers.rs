@@ -1,0 +1,98 @@
+//! Routers in real networks: what their papers promise.
+
+mod common;
+use common::{run, system, table};
+use sim::Outcome;
+use sim::outcome::StopReason;
+
+/// Two leaves and two spines; the way down from the second spine has half the rate.
+fn lopsided(router: &str) -> Outcome {
+    let mut cables = String::from("a,b,rate,delay\n");
+    for i in 0..12 {
+        cables += &format!("h{i},leaf{},1Gbps,1us\n", i / 6);
+    }
+    for (leaf, spine, rate) in [(0, 0, "1Gbps"), (0, 1, "1Gbps"), (1, 0, "1Gbps"), (1, 1, "500Mbps")] {
+        cables += &format!("leaf{leaf},spine{spine},{rate},1us\n");
+    }
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(dir.join("lopsided.csv"), cables).expect("the test folder is writable");
+    // 1.2 of 1.5 Gb/s from leaf to leaf, in flows of 100 KB.
+    let rows: Vec<_> = (0..1500u64).map(|i| ((i % 6) as u32, (6 + i * 5 / 6 % 6) as u32, 100_000, i * 690_000_000)).collect();
+    let flows = table("lopsided-flows", &rows);
+    run(&format!("[topology]\nkind = 'file'\npath = 'lopsided.csv'\n{flows}{}router = {router}\n", system("newreno", "100pkt")))
+}
+
+fn sent(outcome: &Outcome, port: &str) -> f64 {
+    outcome.ports.iter().find(|p| p.name == port).unwrap_or_else(|| panic!("no port {port}")).tx_bytes as f64
+}
+
+/// CONGA section 2.4: congestion awareness finds the split that the capacities ask for; hashing splits in halves.
+#[test]
+fn conga_finds_the_better_path_and_ecmp_does_not() {
+    let share = |router| {
+        let outcome = lopsided(router);
+        sent(&outcome, "leaf0->spine0") / sent(&outcome, "leaf0->spine1")
+    };
+    let (conga, ecmp) = (share("'conga'"), share("'ecmp'"));
+    assert!((1.6..2.6).contains(&conga), "{conga}");
+    // What the slower path loses is sent again over the same path.
+    assert!((0.7..1.15).contains(&ecmp), "{ecmp}");
+}
+
+/// A gap longer than any difference between two paths keeps packets in order; one much shorter does not.
+#[test]
+fn flowlets_with_long_gaps_do_not_reorder() {
+    let reordered = |gap: &str| {
+        let text = format!(
+            "[topology]\nkind = 'fat_tree'\n[workload.web]\nkind = 'poisson'\nflows = 400\nload = 0.6\nsize = 'exponential'\nmean = '100KB'\n{}router = {{ kind = 'conga', flowlet_gap = '{gap}' }}\n",
+            system("newreno", "unlimited")
+        );
+        let outcome = run(&text);
+        assert_eq!((outcome.stop_reason, outcome.counters.dropped_packets), (StopReason::Finished, 0));
+        // No queue is longer than this, and a path has six.
+        let worst = outcome.ports.iter().map(|p| p.max_queue_bytes * 8).max().unwrap_or(0) * 6;
+        (outcome.flows.iter().map(|f| f.reordered).sum::<u64>(), worst)
+    };
+    let (long, worst_ns) = reordered("60ms");
+    assert!(worst_ns < 60_000_000, "paths differ by up to {worst_ns} ns");
+    assert_eq!(long, 0);
+    assert!(reordered("1ns").0 > 1000);
+}
+
+/// MEMR sees where flows are; a hash does not. Four long flows between two leaves over four spines never share one.
+#[test]
+fn memr_spreads_long_flows_over_all_paths() {
+    let flows = table("four", &[0, 1, 2, 3].map(|i| (i, 4 + i, 1_000_000, u64::from(i) * 100_000_000)));
+    let used = |router: &str, seed: u64| {
+        let net = "kind = 'leaf_spine'\nleaves = 2\nspines = 4\nhosts_per_leaf = 4\nhost_rate = '1Gbps'\nspine_rate = '1Gbps'";
+        let outcome = run(&format!("seed = {seed}\n[topology]\n{net}\n{flows}{}router = {router}\n", system("merp", "100pkt")));
+        (0..4).filter(|i| sent(&outcome, &format!("leaf0->spine{i}")) > 1e6).count()
+    };
+    assert!((1..=8).all(|seed| used("'memr'", seed) == 4));
+    assert!((1..=8).any(|seed| used("'ecmp'", seed) < 4));
+}
+
+/// Every packet has a path of its own: one flow uses all of them, in turn or at random.
+#[test]
+fn sprayed_flows_use_all_paths() {
+    for (mode, spread) in [("round_robin", 0.01), ("random", 0.2)] {
+        let flows = table(&format!("sprayed-{mode}"), &[(0, 15, 1_000_000, 0)]);
+        let router = format!("router = {{ kind = 'spray', mode = '{mode}' }}\n");
+        let outcome = run(&format!("[topology]\nkind = 'fat_tree'\n{flows}{}{router}", system("newreno", "100pkt")));
+        let cores: Vec<f64> = (0..4).map(|core| sent(&outcome, &format!("core{core}->agg3_{}", core / 2))).collect();
+        let mean = cores.iter().sum::<f64>() / 4.0;
+        assert!(cores.iter().all(|bytes| (bytes / mean - 1.0).abs() < spread), "{mode}: {cores:?}");
+    }
+}
+
+/// MERP section 4.4: ports with room for 4 flows, and 50 flows in a fat-tree, with every router that MERP can have.
+#[test]
+fn flows_that_overflow_tables_finish() {
+    let rows: Vec<_> = (0..50).map(|i| (i % 8, 8 + i * 3 % 8, 1000 + 4999 * u64::from(i), u64::from(i) * 20_000_000)).collect();
+    for router in ["'ecmp'", "'memr'", "'conga'"] {
+        let flows = table(&format!("overflow-{}", router.trim_matches('\'')), &rows);
+        let merp = system("merp", "100pkt").replace("agent = 'merp'", "agent = { kind = 'merp', table_limit = 4 }");
+        let outcome = run(&format!("end = '20s'\n[topology]\nkind = 'fat_tree'\n{flows}{merp}router = {router}\n"));
+        assert_eq!(outcome.stop_reason, StopReason::Finished, "{router}");
+    }
+}
