@@ -26,10 +26,10 @@ fn all_failures(event: &str) -> impl Iterator<Item = (String, Plan)> {
     let kinds =
         ROUTERS.iter().flat_map(|r| SYSTEMS.map(|s| (r, s.0))).filter(move |(r, s)| fits(s, r.1) && fits("'fat_tree'", r.2));
     kinds.flat_map(move |(router, transport)| {
-        let flows = flows(&format!("all-{transport}"), 40_000);
+        let flows = flows(&format!("all-{transport}"), 30_000);
         let system = format!("{}router = {}\n", system(transport, "100pkt"), router.0);
         let text =
-            format!("end = '1s'\ntopology = 'fat_tree'\n{flows}{system}[failure]\nunreachable = 'run'\n[[event]]\n{event}\n");
+            format!("end = '300ms'\ntopology = 'fat_tree'\n{flows}{system}[failure]\nunreachable = 'run'\n[[event]]\n{event}\n");
         let switches = ["edge", "agg"].iter().flat_map(|tier| (0..8).map(move |i| format!("'{tier}{}_{}'", i / 2, i % 2)));
         let nodes: Vec<String> = switches.chain((0..4).map(|i| format!("'core{i}'"))).collect();
         [("link", links.join(", ")), ("node", nodes.join(", "))]
