@@ -70,6 +70,13 @@ impl Rate {
     }
 }
 
+impl Dur {
+    /// `fraction` of this span, rounded down.
+    pub fn times(self, fraction: Fraction) -> Dur {
+        Dur((u128::from(self.0) * u128::from(fraction.0) / u128::from(Fraction::ONE.0)) as u64)
+    }
+}
+
 impl Fraction {
     /// One.
     pub const ONE: Fraction = Fraction(1_000_000_000);

@@ -58,6 +58,14 @@ pub struct Path {
     pub route: Option<[u8; ROUTE_HOPS]>,
 }
 
+impl Path {
+    /// The same cables backwards: the path of a flow's ACKs where they must take that of its data.
+    pub fn reversed(&self, net: &Net) -> Path {
+        let links: Vec<LinkId> = self.links.iter().rev().map(|&link| net.link(link).reverse).collect();
+        Path { route: route_bytes(net, &links), links }
+    }
+}
+
 /// Two hosts with no live path from the first to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreachable {
@@ -536,6 +544,20 @@ mod tests {
         cores.sort_unstable();
         cores.dedup();
         assert_eq!(cores, [32, 33, 34, 35]);
+    }
+
+    #[test]
+    fn a_reversed_path_leads_back_over_the_same_cables() {
+        let net = fat_tree(4);
+        let routes = Routes::new(&net, &[]);
+        for port in 0..32 {
+            let there = plan(&net, &routes, 0, 4, 2000 + 97 * port).unwrap();
+            let back = there.reversed(&net);
+            let nodes = |path: &Path| path.links.iter().map(|&l| (net.link(l).from, net.link(l).to)).collect::<Vec<_>>();
+            let turned: Vec<_> = nodes(&back).into_iter().rev().map(|(from, to)| (to, from)).collect();
+            assert_eq!((nodes(&there), there.clone()), (turned, back.reversed(&net)));
+            assert_eq!(back.route, route_bytes(&net, &back.links));
+        }
     }
 
     #[test]

@@ -115,6 +115,15 @@ pub struct Sample {
     pub packets: bool,
 }
 
+impl System {
+    /// Whether ACKs take the path of the data backwards: some part needs it.
+    pub fn reverse_path(&self) -> bool {
+        let agent = self.agent.as_ref().map(|agent| agent.meta());
+        let parts = [self.transport.meta(), self.qdisc.meta(), self.router.meta()];
+        parts.into_iter().chain(agent).any(|meta| meta.needs.reverse_path)
+    }
+}
+
 impl Plan {
     /// The whole plan as TOML, every default written out, with who set what beside each line. Reads back as the same plan.
     pub fn resolved(&self) -> &str {

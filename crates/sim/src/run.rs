@@ -150,7 +150,11 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
     for flow in &mut flows {
         let no_path = |_| RunError::Unreachable(host_name(net, flow.src), host_name(net, flow.dst));
         let there = routes.plan(net, &mut router, &five_tuple(net, flow, true), flow.src, flow.dst).map_err(no_path)?;
-        let back = routes.plan(net, &mut router, &five_tuple(net, flow, false), flow.dst, flow.src).map_err(no_path)?;
+        let back = if spec.system.reverse_path() {
+            there.reversed(net)
+        } else {
+            routes.plan(net, &mut router, &five_tuple(net, flow, false), flow.dst, flow.src).map_err(no_path)?
+        };
         let shapes = routes.shapes(net, flow.src, flow.dst);
         let least = |cost: &dyn Fn(&[routes::Hop]) -> Dur| shapes.iter().map(|path| cost(path)).min().unwrap_or_default();
         flow.rtt = least(&|path| routes::rtt(path, full, header));
@@ -172,12 +176,14 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
     });
     let hosts = hosts.collect();
     let sampler = spec.sample.as_ref().filter(|sample| sample.ports || sample.flows);
+    let hears = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().needs.reverse_path);
     let world = World {
         table: FlowTable::new(flows.len()),
         flows,
         paths,
         hosts,
         ports: build_ports(spec),
+        reverse: if hears { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() },
         ext: base::Slab::default(),
         traffic: Traffic::default(),
         probe,

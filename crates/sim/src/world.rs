@@ -76,6 +76,8 @@ pub struct World<P> {
     pub hosts: Vec<Host>,
     /// By link; `None` where the engine's queue does.
     pub ports: Vec<Option<Port>>,
+    /// By link: the other direction of its cable, whose port hears of what comes in over this one; empty where none needs to.
+    pub reverse: Vec<LinkId>,
     /// Blocks for large headers.
     pub ext: Slab<Ext>,
     /// Counts.
@@ -166,6 +168,17 @@ impl<P: Probe> World<P> {
         }
     }
 
+    /// Tells the port at the end of `link` what comes in over its cable. Service first at ties, as for every reader of a port.
+    fn hear(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &Packet) {
+        let now = links.now();
+        if links.waiting(link) > 0 && links.free_at(link) <= now {
+            engine::World::serve(self, links, link, now);
+        }
+        let port = self.ports[link.index()].as_mut().and_then(|port| port.agent.as_mut());
+        let agent = port.expect("where answers are heard every port has an agent");
+        agent.on_return(packet, &mut agent::Cx { now, flows: &self.flows, ext: &mut self.ext });
+    }
+
     /// The next link of a packet on a path too long for route bytes.
     #[cold]
     fn long_path(&self, packet: &Packet, link: LinkId) -> LinkId {
@@ -235,6 +248,9 @@ impl<P: Probe> engine::World for World<P> {
 
     #[inline(always)]
     fn deliver(&mut self, links: &mut impl Links<Carried>, link: LinkId, Carried(mut packet): Carried) {
+        if let Some(&back) = self.reverse.get(link.index()) {
+            self.hear(links, back, &packet);
+        }
         match links.far(link) {
             Far::Switch(out_base) => {
                 let next = match packet.route.get(packet.hop as usize) {

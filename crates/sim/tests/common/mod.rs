@@ -7,7 +7,7 @@ use scenario::{Options, Plan, Point};
 use sim::{Continue, Outcome};
 
 /// One system per transport, with the rest that it needs.
-pub const SYSTEMS: [(&str, &str); 3] = [
+pub const SYSTEMS: [(&str, &str); 4] = [
     (
         "newreno",
         "transport = { kind = 'newreno', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'droptail', limit = 'LIMIT' }",
@@ -17,6 +17,7 @@ pub const SYSTEMS: [(&str, &str); 3] = [
         "merp",
         "transport = 'merp'\nagent = 'merp'\nqdisc = { kind = 'strict', classes = 4, evict = 'worst_class', limit = 'LIMIT' }",
     ),
+    ("pdq", "transport = 'pdq'\nagent = 'pdq'\nqdisc = { kind = 'droptail', limit = 'LIMIT' }"),
 ];
 
 /// The `[[system]]` table of a transport with switch queues of `limit`.
