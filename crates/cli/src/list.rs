@@ -45,6 +45,7 @@ fn name(what: What) -> &'static str {
         What::Agents => "agents",
         What::Topologies => "topologies",
         What::Workloads => "workloads",
+        What::Deadlines => "deadlines",
         What::Metrics => "metrics",
     }
 }

@@ -227,6 +227,12 @@ impl Routes {
         }
     }
 
+    /// The completion time of a flow alone, over the best of its shortest paths; see [`ideal_fct`].
+    pub fn ideal_fct(&self, net: &Net, src: HostId, dst: HostId, payload: u64, mss: u64, header: u64) -> Dur {
+        let shapes = self.shapes(net, src, dst);
+        shapes.iter().map(|path| ideal_fct(path, payload, mss, header)).min().unwrap_or_default()
+    }
+
     /// The longest unloaded round trip between two hosts over shortest paths: a packet of `full` wire bytes out, one of `header` bytes
     /// back. Each distinct kind of path is costed once.
     pub fn max_rtt(&self, net: &Net, full: u64, header: u64) -> Dur {

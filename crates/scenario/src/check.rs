@@ -4,11 +4,11 @@ use crate::diag::{At, Item};
 use crate::merge::PARTS;
 use crate::part::{Part, listed};
 use crate::read::{Built, Draft, MAX_POINTS, Reading, Section, Variant};
-use crate::spec::System;
+use crate::spec::{System, Traffic};
 use crate::topology::Size;
 use crate::tree::Table;
 use crate::workload::size::Packets;
-use crate::workload::{self, Workload};
+use crate::workload::{self, Workload as _};
 use base::params::Param;
 use base::registry::Needs;
 use base::{LinkId, Rate, Time};
@@ -50,7 +50,7 @@ pub(crate) fn cross(draft: &Draft, reading: &mut Reading<'_>) {
             for variant in &section.variants {
                 let part = Part { table: &variant.table, at: section.at, path: &section.name };
                 let env = env(draft, reading, &built.value, index);
-                found.extend(part.problems(variant.value.check(&env)));
+                found.extend(part.problems(variant.value.workload.check(&env)));
             }
         }
         for section in &draft.systems {
@@ -90,7 +90,7 @@ fn memory(draft: &Draft, reading: &Reading<'_>, found: &mut Vec<Item>) {
     let Some(built) = draft.topology.variants.first() else { return };
     let mut total = 0u64;
     for (index, section) in draft.workloads.iter().enumerate() {
-        let flows = |v: &Variant<workload::AnyParams>| v.value.build(&env(draft, reading, &built.value, index)).flows();
+        let flows = |v: &Variant<Traffic>| v.value.workload.build(&env(draft, reading, &built.value, index)).flows();
         let most = section.variants.iter().map(flows).max().unwrap_or(0);
         total = total.saturating_add(most);
         let bytes = total.saturating_mul(FLOW_BYTES);

@@ -24,6 +24,7 @@
 
 mod check;
 mod csv_rows;
+pub mod deadline;
 mod diag;
 mod files;
 mod merge;
@@ -46,4 +47,4 @@ pub const TABLES: [(&str, &[base::params::Field]); 3] = {
     [("", read::Head::FIELDS), ("sample", read::SampleParams::FIELDS), ("system.nic", read::NicParams::FIELDS)]
 };
 
-pub use spec::{Nic, Options, Plan, Point, RunSpec, Sample, System};
+pub use spec::{Nic, Options, Plan, Point, RunSpec, Sample, System, Traffic};

@@ -5,9 +5,8 @@ use crate::files::Files;
 use crate::merge::{Layers, spell_out};
 use crate::read::{Draft, Reading, is_plain_name};
 use crate::resolved::{Voice, of_plan};
-use crate::spec::{Options, Plan, Point, RunSpec, System};
+use crate::spec::{Options, Plan, Point, RunSpec, System, Traffic};
 use crate::tree::{Node, Table, Value, parse_file};
-use crate::workload;
 use base::Time;
 use base::params::Auto;
 use std::collections::BTreeSet;
@@ -141,7 +140,7 @@ fn expand(draft: Draft, name: String, resolved: String, files: &Arc<Files>) -> P
     plan
 }
 
-type Named = Vec<(String, workload::AnyParams)>;
+type Named = Vec<(String, Traffic)>;
 
 /// Every combination of the workloads' variants, the last workload fastest.
 fn workload_variants(draft: &Draft) -> Vec<(Named, Vec<(String, String)>)> {

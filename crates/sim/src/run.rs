@@ -159,7 +159,7 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
         let least = |cost: &dyn Fn(&[routes::Hop]) -> Dur| shapes.iter().map(|path| cost(path)).min().unwrap_or_default();
         flow.rtt = least(&|path| routes::rtt(path, full, header));
         flow.bottleneck = shapes.iter().map(|path| routes::bottleneck(path)).max().unwrap_or(Rate(1));
-        let ideal = least(&|path| routes::ideal_fct(path, flow.size_bytes, full - header, header));
+        let ideal = routes.ideal_fct(net, flow.src, flow.dst, flow.size_bytes, full - header, header);
         ideals.push((ideal, there.links.len() as u8));
         paths.push(to_paths(there, back));
     }
@@ -262,6 +262,7 @@ fn flow_rows<P>(world: &World<P>, ideals: &Ideals) -> Vec<FlowRow> {
         ideal_fct_ps: ideal.0,
         bottleneck_bps: flow.bottleneck.0,
         deadline_ps: flow.deadline.map(|d| d.0),
+        terminated: record.terminated && record.finish == Time::MAX,
         hops: *hops,
         tx_packets: record.tx_packets,
         retx_packets: record.retx_packets,
