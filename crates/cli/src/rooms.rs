@@ -23,7 +23,12 @@ pub const ROOMS: [Room; 7] = [
     Room { name: "agent", plural: "agents", about: "logic of ports beside the queue", entries: fabric::agent::ENTRIES },
     Room { name: "topology", plural: "topologies", about: "how nodes are connected", entries: scenario::topology::ENTRIES },
     Room { name: "workload", plural: "workloads", about: "which flows there are", entries: scenario::workload::ENTRIES },
-    Room { name: "deadline", plural: "deadlines", about: "what time a workload's flows may take", entries: scenario::deadline::ENTRIES },
+    Room {
+        name: "deadline",
+        plural: "deadlines",
+        about: "what time a workload's flows may take",
+        entries: scenario::deadline::ENTRIES,
+    },
 ];
 
 /// The parts of a file's head that begin with a tag: (`Assumed`, text), in the order of the file.

@@ -164,10 +164,9 @@ fn read(text: &str, options: &Options) {
             let again = again.unwrap_or_else(|e| panic!("{e}\nfrom\n{text}"));
             assert!(again.points == plan.points, "{text}\nbecame\n{}", plan.resolved());
             let run = &plan.points[0].run;
-            let small = run
-                .workloads
-                .iter()
-                .all(|(_, t)| t.workload.show().iter().all(|(_, v)| v.parse::<f64>().is_ok_and(|n| n < 1e5) || v.parse::<f64>().is_err()));
+            let small = run.workloads.iter().all(|(_, t)| {
+                t.workload.show().iter().all(|(_, v)| v.parse::<f64>().is_ok_and(|n| n < 1e5) || v.parse::<f64>().is_err())
+            });
             if small && let Ok(flows) = run.flows() {
                 assert!(flows.iter().all(|f| f.src != f.dst && f.size_bytes > 0 && f.size_wire_bytes > f.size_bytes));
             }

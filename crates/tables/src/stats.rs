@@ -269,7 +269,10 @@ mod tests {
         assert_eq!((get("mean_slowdown"), get("max_slowdown")), (Some(2.0), Some(3.0)));
         assert_eq!(get("max_er"), Some(3e-3 / (2040.0 * 8.0 / 1e9)));
         assert_eq!((get("mean_utilisation"), get("max_utilisation"), get("max_queue_bytes")), (Some(0.5), Some(0.75), Some(70.0)));
-        assert_eq!((get("deadline_miss_rate"), get("goodput_bps"), get("realised_load")), (Some(1.0), Some(3000.0 * 8.0 / 4e-3), None));
+        assert_eq!(
+            (get("deadline_miss_rate"), get("goodput_bps"), get("realised_load")),
+            (Some(1.0), Some(3000.0 * 8.0 / 4e-3), None)
+        );
         assert_eq!((get("events_per_s"), get("wall_s")), (Some(50.0), Some(2.0)));
     }
 

@@ -11,11 +11,8 @@ use base::registry::{Meta, Needs};
 use base::{Dur, Rng, math};
 
 /// What `list` and `check` know of it.
-pub const META: Meta = Meta {
-    summary: "exponential with `mean`, at least `min`",
-    source: "PDQ (SIGCOMM 2012) section 5.1",
-    needs: Needs::NONE,
-};
+pub const META: Meta =
+    Meta { summary: "exponential with `mean`, at least `min`", source: "PDQ (SIGCOMM 2012) section 5.1", needs: Needs::NONE };
 
 base::params! {
     /// Parameters of exponential deadlines.

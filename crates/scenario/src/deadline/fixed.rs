@@ -9,7 +9,8 @@ use base::registry::{Meta, Needs};
 use base::{Dur, Rng};
 
 /// What `list` and `check` know of it.
-pub const META: Meta = Meta { summary: "every flow has the same time; `deadline = \"20ms\"` for short", source: "own", needs: Needs::NONE };
+pub const META: Meta =
+    Meta { summary: "every flow has the same time; `deadline = \"20ms\"` for short", source: "own", needs: Needs::NONE };
 
 base::params! {
     /// Parameters of fixed deadlines.

@@ -9,11 +9,7 @@ use base::registry::{Meta, Needs};
 use base::{Dur, Rng};
 
 /// What `list` and `check` know of it.
-pub const META: Meta = Meta {
-    summary: "uniform between `min` and `max`",
-    source: "STAM (2019) section 5",
-    needs: Needs::NONE,
-};
+pub const META: Meta = Meta { summary: "uniform between `min` and `max`", source: "STAM (2019) section 5", needs: Needs::NONE };
 
 base::params! {
     /// Parameters of uniform deadlines.
