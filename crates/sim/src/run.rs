@@ -113,6 +113,13 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Con
         }
     }
     let now = if stop_reason == StopReason::End && spec.end.is_some() { end } else { engine.now() };
+    // Service that has started by now and that nobody had to know of: events are handled before `end`, or up to the last one.
+    let served = if stop_reason == StopReason::End { end.before(Dur(1)) } else { now };
+    for link in (0..net.links().len() as u32).map(LinkId) {
+        if engine.waiting(link) > 0 {
+            engine::World::serve(&mut world, &mut engine, link, served);
+        }
+    }
     let flows = flow_rows(&world, &ideals);
     let ports = port_rows(&mut engine, net, now);
     audit::check(&mut world, &mut engine, net);

@@ -12,6 +12,17 @@ fn fct(flow: &FlowRow) -> u64 {
     flow.fct_ps().expect("finished")
 }
 
+/// The SYN and its answer, then packets back to back: 40 bytes there and back over four links of 0.32 + 10 us, a hundred packets of 12 us
+/// at the first, and 22 us for the last one at each.
+#[test]
+fn a_lone_flow_takes_one_round_trip_more_than_the_ideal() {
+    let flows = table("pdq-alone", &[(0, 8, 146_000, 0)]);
+    let outcome = run(&format!("{TREE}{flows}{}", system("pdq", "100pkt")));
+    let us = |ns: u64| ns * 1000;
+    assert_eq!(fct(&outcome.flows[0]), us(2 * 4 * 10_320 + 99 * 12_000 + 4 * 22_000));
+    assert_eq!(fct(&outcome.flows[0]) - outcome.flows[0].ideal_fct_ps, us(82_560));
+}
+
 /// Three flows to one host, each shorter than the one before: each preempts the others, and has the link alone in its turn.
 #[test]
 fn flows_run_one_after_another_the_shortest_first() {

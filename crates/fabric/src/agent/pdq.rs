@@ -310,7 +310,7 @@ impl Agent for Pdq {
     }
     fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
         self.catch_up(cx.now);
-        self.queued -= u64::from(packet.wire_len);
+        self.queued = self.queued.checked_sub(u64::from(packet.wire_len)).expect("what leaves a port had entered it");
         match packet.kind {
             Kind::FIN => self.remove(packet.flow),
             Kind::SYN | Kind::DATA | Kind::PROBE if packet.has(Packet::EXT) => {

@@ -17,6 +17,8 @@
 //! - A flow asks at least every max(I, 1) round trips while it has something to send: if its rate is so low that no DATA is due by then,
 //!   it probes as if it were paused. It would else learn only after a whole packet gap that a link has become free.
 //! - At most one probe is outstanding; one that is not answered within the retransmission timeout is lost, and doubles it.
+//! - A port that pauses a flow takes R down to 0. A packet that says paused and still has a rate when it arrives met no such port: the path
+//!   has changed, and the receiver voids the pause, or the flow would wait for a port that it never meets again.
 //! - An answer counts only if the packet it answers left later than that of the newest answer applied.
 //! - The next departure is that of the packet before, plus its length at the present rate; after a pause it waits for nothing.
 //! - A packet is lost when its ACK has not come one RTO after it left; then the RTO doubles until the next answer. When the timer
@@ -384,7 +386,10 @@ impl Pdq {
             ack.offset = cx.deliver(packet.flow, packet.offset, packet.payload).next;
         }
         if packet.has(Packet::EXT) {
-            let header: Header = packet.get_ext(cx.ext);
+            let mut header: Header = packet.get_ext(cx.ext);
+            if header.is_paused() && header.rate_bps > 0 {
+                (header.paused_by, header.rate_bps) = (0, 0);
+            }
             ack.set_ext(Header { tx_time_ps: packet.sent_at.ps(), acked: packet.offset, ..header }, cx.ext);
         }
         cx.control(ack);

@@ -85,6 +85,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let transport = pick(&SYSTEMS.map(|s| s.0));
     let limit = pick(&["1pkt", "3pkt", "20pkt", "100pkt", "1500B", "30KB", "unlimited"]);
     let low_water = pick(&["3KB", "0B", "unlimited"]);
+    let deadline = pick(&["", "", "deadline = '300us'\n", "deadline = { kind = 'slack', factor = 3 }\n"]);
     let workload = match kind.as_str() {
         "poisson" => format!("[workload.web]\nkind = 'poisson'\nflows = 40\nload = {load}\n{size}\n"),
         "incast" => "[workload.burst]\nkind = 'incast'\nsenders = 3\nsize = '40KB'\nreceiver = 'h0'\n".to_owned(),
@@ -100,7 +101,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
         }
     };
     let text = format!(
-        "seed = {}\nend = '30s'\n{topology}{workload}{}nic = {{ low_water = '{low_water}' }}\n",
+        "seed = {}\nend = '30s'\n{topology}{workload}{deadline}{}nic = {{ low_water = '{low_water}' }}\n",
         1 + rng.below(1000),
         system(&transport, &limit)
     );

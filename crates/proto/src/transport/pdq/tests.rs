@@ -203,13 +203,30 @@ fn the_receiver_copies_the_header() {
         let mut packet =
             if kind == Kind::DATA { Packet::data(FlowId(0), 1460, 1460, 40) } else { Packet::new(FlowId(0), kind, 40) };
         packet.sent_at = at_us(5);
-        let sent = Header { rate_bps: 77, paused_by: 3, expected_ps: 8, rtt_ps: 9, probe_rtts: 10, ..Header::default() };
+        let sent = Header { rate_bps: 77, paused_by: 0, expected_ps: 8, rtt_ps: 9, probe_rtts: 10, ..Header::default() };
         packet.set_ext(sent, &mut s.ext);
         let ack = s.packet(packet).remove(0);
         assert_eq!((ack.kind, ack.wire_len, ack.offset), (reply, 40, 0));
         let acked = if kind == Kind::DATA { 1460 } else { 0 };
         assert_eq!(header(&s, &ack), Header { tx_time_ps: at_us(5).ps(), acked, ..sent });
     }
+}
+
+#[test]
+fn a_pause_that_no_port_on_the_way_confirms_is_void() {
+    let mut s = host(2, None).at_host(1);
+    let mut reply = |rate_bps| {
+        let mut probe = Packet::new(FlowId(0), Kind::PROBE, 40);
+        probe.set_ext(Header { rate_bps, paused_by: 3, ..Header::default() }, &mut s.ext);
+        let ack = s.packet(probe).remove(0);
+        let answer = header(&s, &ack);
+        (answer.rate_bps, answer.paused_by)
+    };
+    assert_eq!((reply(0), reply(GBPS)), ((0, 3), (0, 0)), "nor does it grant a rate");
+    // The next probe asks every port anew.
+    let mut s = host(2, None);
+    let first = opened(&mut s, |h| h.rate_bps = 0);
+    assert_eq!((first[0].kind, header(&s, &first[0]).paused_by), (Kind::PROBE, 0));
 }
 
 #[test]
