@@ -163,8 +163,7 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
             routes.plan(net, &mut router, &five_tuple(net, flow, false), flow.dst, flow.src).map_err(no_path)?
         };
         let shapes = routes.shapes(net, flow.src, flow.dst);
-        let least = |cost: &dyn Fn(&[routes::Hop]) -> Dur| shapes.iter().map(|path| cost(path)).min().unwrap_or_default();
-        flow.rtt = least(&|path| routes::rtt(path, full, header));
+        flow.rtt = shapes.iter().map(|path| routes::rtt(path, full, header)).min().unwrap_or_default();
         flow.bottleneck = shapes.iter().map(|path| routes::bottleneck(path)).max().unwrap_or(Rate(1));
         let ideal = routes.ideal_fct(net, flow.src, flow.dst, flow.size_bytes, full - header, header);
         ideals.push((ideal, there.links.len() as u8));
