@@ -122,7 +122,9 @@ def compare(options: Options) -> int:
         return f"{value:.4g}" if isinstance(value, float) else words.number(value)
 
     left = [name for name in table.column_names if name.startswith("system")]
-    names = left + [name for name in table.column_names if name not in left]
+    # Deadlines and intervals are shown where there are any.
+    known = [name for name in table.column_names if table[name].null_count < table.num_rows]
+    names = left + [name for name in known if name not in left]
     rows = [[cell(row[name]) for name in names] for row in table.to_pylist()]
     print(tables.Table([words.key(name, names) for name in names], rows, len(left)))
     return 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 At = Mapping[str, object] | None
 
-METRICS = ("mean_fct_s", "p99_fct_s", "p999_fct_s", "p99_er", "max_er", "drops")
+METRICS = ("deadline_miss_rate", "mean_fct_s", "p99_fct_s", "p999_fct_s", "p99_er", "max_er", "drops")
 MOST_PANELS = 4
 
 
@@ -179,7 +179,7 @@ def metrics(results: Results, metrics: Sequence[str] | None = None, x: str | Non
     chosen = [m for m in (metrics or METRICS) if m in have]
     if metrics is None:
         values = tables.places(results).values()
-        chosen = [m for m in chosen if any(row[m].mean for row in values if m in row)]
+        chosen = [m for m in chosen if tables.speaks(m, values)]
     if not chosen:
         raise NoDataError(f"none of the metrics asked for is in the results: they hold {', '.join(sorted(have))}")
     if x is None:

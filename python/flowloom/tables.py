@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 METRICS = (
     "flows",
     "unfinished",
+    "deadline_miss_rate",
     "mean_fct_s",
     "p99_fct_s",
     "p999_fct_s",
@@ -24,6 +25,9 @@ METRICS = (
     "timeouts",
 )
 """What the summary table shows, in this order, of what the results have."""
+
+ALWAYS = ("flows", "deadline_miss_rate")
+"""Of these, zeros say something too. Without deadlines there is no miss rate."""
 
 
 @dataclass(frozen=True)
@@ -122,14 +126,19 @@ def column(rows: Sequence[Row | None]) -> tuple[str, list[str]]:
     return name, cells
 
 
+def speaks(metric: str, rows: Iterable[dict[str, Row]]) -> bool:
+    """Whether a metric is worth a column or a panel: zeros alone say nothing, but for a few."""
+    means = [row[metric].mean for row in rows if metric in row]
+    return any(mean is not None if metric in ALWAYS else mean for mean in means)
+
+
 def summary(results: Results, metrics: Sequence[str] | None = None) -> Table:
     """The summary of results: one row per system and swept values, one column per metric with its 95 % interval."""
     found = places(results)
     have = {metric for row in found.values() for metric in row}
     chosen = [metric for metric in (metrics or METRICS) if metric in have]
     if metrics is None:
-        # A column of zeros says nothing, except for flows.
-        chosen = [m for m in chosen if m == "flows" or any(row[m].mean for row in found.values() if m in row)]
+        chosen = [m for m in chosen if speaks(m, found.values())]
     order = sorted(found, key=lambda place: rank(results, place))
     heads = ["system", *(words.key(key, results.keys) for key in results.keys)]
     columns = [[place[0] for place in order]]

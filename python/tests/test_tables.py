@@ -42,6 +42,14 @@ def test_columns_of_zeros_are_left_out(results: Results) -> None:
     assert "timeouts" not in head and "unfinished" not in head
 
 
+def test_a_miss_rate_of_nothing_is_shown_where_there_are_deadlines() -> None:
+    def speaks(metric: str, mean: float | None) -> bool:
+        return tables.speaks(metric, [{metric: tables.Row("", mean, None, None)}])
+
+    assert [speaks("deadline_miss_rate", mean) for mean in (0.0, 0.2, None)] == [True, True, False]
+    assert [speaks("drops", mean) for mean in (0.0, 0.2, None)] == [False, True, False]
+
+
 def test_the_unit_fits_the_whole_column() -> None:
     rows = [tables.Row("s", 0.002, 0.001, 0.003), tables.Row("s", 0.0123, 0.0120, 0.0126), None]
     assert tables.column(rows) == ("ms", [" 2.0 ± 1.0".strip(), "12.3 ± 0.3", "-"])

@@ -70,6 +70,14 @@ impl Rate {
     }
 }
 
+impl Dur {
+    /// `fraction` of this span, rounded down; the longest span where that is out of range.
+    pub fn times(self, fraction: Fraction) -> Dur {
+        let product = u128::from(self.0) * u128::from(fraction.0) / u128::from(Fraction::ONE.0);
+        Dur(u64::try_from(product).unwrap_or(u64::MAX))
+    }
+}
+
 impl Fraction {
     /// One.
     pub const ONE: Fraction = Fraction(1_000_000_000);

@@ -189,6 +189,7 @@ pub enum What {
     Agents,
     Topologies,
     Workloads,
+    Deadlines,
     Metrics,
 }
 

@@ -48,6 +48,7 @@ fn name(what: What) -> &'static str {
         What::Agents => "agents",
         What::Topologies => "topologies",
         What::Workloads => "workloads",
+        What::Deadlines => "deadlines",
         What::Metrics => "metrics",
     }
 }

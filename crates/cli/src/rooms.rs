@@ -16,13 +16,19 @@ pub struct Room {
 }
 
 /// All rooms but the metrics.
-pub const ROOMS: [Room; 6] = [
+pub const ROOMS: [Room; 7] = [
     Room { name: "transport", plural: "transports", about: "what hosts speak", entries: proto::transport::ENTRIES },
     Room { name: "qdisc", plural: "qdiscs", about: "how ports queue and drop", entries: fabric::qdisc::ENTRIES },
     Room { name: "router", plural: "routers", about: "which of several paths a flow takes", entries: fabric::router::ENTRIES },
     Room { name: "agent", plural: "agents", about: "logic of ports beside the queue", entries: fabric::agent::ENTRIES },
     Room { name: "topology", plural: "topologies", about: "how nodes are connected", entries: scenario::topology::ENTRIES },
     Room { name: "workload", plural: "workloads", about: "which flows there are", entries: scenario::workload::ENTRIES },
+    Room {
+        name: "deadline",
+        plural: "deadlines",
+        about: "what time a workload's flows may take",
+        entries: scenario::deadline::ENTRIES,
+    },
 ];
 
 /// The parts of a file's head that begin with a tag: (`Assumed`, text), in the order of the file.

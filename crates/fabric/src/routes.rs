@@ -60,6 +60,14 @@ pub struct Path {
     pub route: Option<[u8; ROUTE_HOPS]>,
 }
 
+impl Path {
+    /// The same cables backwards: the path of a flow's ACKs where they must take that of its data.
+    pub fn reversed(&self, net: &Net) -> Path {
+        let links: Vec<LinkId> = self.links.iter().rev().map(|&link| net.link(link).reverse).collect();
+        Path { route: route_bytes(net, &links), links }
+    }
+}
+
 /// Two hosts with no live path from the first to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreachable {
@@ -250,6 +258,12 @@ impl Routes {
             let tails = &self.tails[self.shape[self.cell(dst, self.number[first.index()] as usize)] as usize];
             tails.iter().map(|tail| [&[hop(up)], &tail[..], &[hop(down)]].concat()).collect()
         }
+    }
+
+    /// The completion time of a flow alone, over the best of its shortest paths; see [`ideal_fct`].
+    pub fn ideal_fct(&self, net: &Net, src: HostId, dst: HostId, payload: u64, mss: u64, header: u64) -> Dur {
+        let shapes = self.shapes(net, src, dst);
+        shapes.iter().map(|path| ideal_fct(path, payload, mss, header)).min().unwrap_or_default()
     }
 
     /// The longest unloaded round trip between two hosts over shortest paths: a packet of `full` wire bytes out, one of `header` bytes
@@ -569,6 +583,20 @@ mod tests {
         cores.sort_unstable();
         cores.dedup();
         assert_eq!(cores, [32, 33, 34, 35]);
+    }
+
+    #[test]
+    fn a_reversed_path_leads_back_over_the_same_cables() {
+        let net = fat_tree(4);
+        let routes = Routes::new(&net, &[]);
+        for port in 0..32 {
+            let there = plan(&net, &routes, 0, 4, 2000 + 97 * port).unwrap();
+            let back = there.reversed(&net);
+            let nodes = |path: &Path| path.links.iter().map(|&l| (net.link(l).from, net.link(l).to)).collect::<Vec<_>>();
+            let turned: Vec<_> = nodes(&back).into_iter().rev().map(|(from, to)| (to, from)).collect();
+            assert_eq!((nodes(&there), there.clone()), (turned, back.reversed(&net)));
+            assert_eq!(back.route, route_bytes(&net, &back.links));
+        }
     }
 
     #[test]

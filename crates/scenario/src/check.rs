@@ -4,14 +4,14 @@ use crate::diag::{At, Item};
 use crate::merge::PARTS;
 use crate::part::{Part, listed};
 use crate::read::{Built, Draft, MAX_POINTS, Reading, Section, Variant};
-use crate::spec::System;
+use crate::spec::{System, Traffic};
 use crate::topology::Size;
 use crate::tree::Table;
 use crate::workload::size::Packets;
-use crate::workload::{self, Workload};
+use crate::workload::{self, Workload as _};
 use base::params::Param;
 use base::registry::Needs;
-use base::{HostId, LinkId, NodeId, Rate};
+use base::{LinkId, Rate};
 use fabric::agent::merp::theta_problem;
 use fabric::net::{HOST_TIER, Net};
 
@@ -50,7 +50,7 @@ pub(crate) fn cross(draft: &Draft, reading: &mut Reading<'_>) {
             for variant in &section.variants {
                 let part = Part { table: &variant.table, at: section.at, path: &section.name };
                 let env = env(draft, reading, &built.value, index);
-                found.extend(part.problems(variant.value.check(&env)));
+                found.extend(part.problems(variant.value.workload.check(&env)));
             }
         }
         for section in &draft.systems {
@@ -90,7 +90,7 @@ fn memory(draft: &Draft, reading: &Reading<'_>, found: &mut Vec<Item>) {
     let Some(built) = draft.topology.variants.first() else { return };
     let mut total = 0u64;
     for (index, section) in draft.workloads.iter().enumerate() {
-        let flows = |v: &Variant<workload::AnyParams>| v.value.build(&env(draft, reading, &built.value, index)).flows();
+        let flows = |v: &Variant<Traffic>| v.value.workload.build(&env(draft, reading, &built.value, index)).flows();
         let most = section.variants.iter().map(flows).max().unwrap_or(0);
         total = total.saturating_add(most);
         let bytes = total.saturating_mul(FLOW_BYTES);
@@ -110,7 +110,6 @@ fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Var
     let parts = Parts::new(section, variant);
     let sub = |i: usize| parts.part(i);
     let whole = Part { table: &variant.table, at: section.at, path: &parts.path };
-    reverse_path(system, built, &parts, found);
 
     let net = &built.net;
     let nic_rate = net.hosts().iter().map(|h| net.link(LinkId(net.out_base(*h))).rate).max().unwrap_or(Rate(1));
@@ -147,13 +146,6 @@ fn kinds_of_ports(net: &Net) -> Vec<LinkId> {
     let key = |l: &LinkId| (net.link(*l).rate, net.node(net.link(*l).from).tier == HOST_TIER);
     let mut seen = std::collections::BTreeSet::new();
     (0..net.links().len() as u32).map(LinkId).filter(|l| seen.insert(key(l))).collect()
-}
-
-/// Whether a switch anywhere has a choice.
-fn several_paths(built: &Built) -> bool {
-    let hosts = || (0..built.net.hosts().len() as u32).map(HostId);
-    let switches = || (0..built.net.nodes().len() as u32).map(NodeId).filter(|n| built.net.host(*n).is_none());
-    hosts().any(|dst| switches().any(|node| built.routes.candidates(node, dst).len() > 1))
 }
 
 /// The parts of a system in one variant, as messages place and name them.
@@ -221,18 +213,6 @@ fn needs(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
             let message = format!("`{name}` needs the {noun} {}, this system has {has}", listed(wanted.iter().copied()));
             let hint = format!("write `{key} = {{ kind = \"{first}\" }}` in this [[system]]");
             found.push(Item::new(at, message, format!("needs {key} `{first}`"), hint));
-        }
-    }
-}
-
-/// Parts whose ACKs must come back over the path of the data.
-fn reverse_path(system: &System, built: &Built, parts: &Parts<'_>, found: &mut Vec<Item>) {
-    for (i, name, needs) in needs_of(system) {
-        if needs.reverse_path && several_paths(built) {
-            let router = system.router.name();
-            let message = format!("`{name}` needs ACKs on the reverse of the data path, `{router}` may take another");
-            let hint = "take a network with one path between any two hosts, or another router";
-            found.push(Item::new(parts.part(i).at_of("kind"), message, "several paths here", hint));
         }
     }
 }

@@ -24,6 +24,7 @@
 
 mod check;
 mod csv_rows;
+pub mod deadline;
 mod diag;
 pub mod event;
 mod files;
@@ -65,4 +66,4 @@ pub const TABLES: [TableOf; 6] = {
     ]
 };
 
-pub use spec::{Nic, Options, Plan, Point, RunSpec, Sample, System};
+pub use spec::{Nic, Options, Plan, Point, RunSpec, Sample, System, Traffic};

@@ -45,6 +45,33 @@ fn spell_out_part(node: &mut Node) {
     }
 }
 
+/// A bare time for a deadline is that of the law `fixed`: `deadline = "20ms"` is `deadline = { kind = "fixed", after = "20ms" }`. So is
+/// a list of times, which sweeps.
+pub(crate) fn spell_out_deadline(node: &mut Node) {
+    let is_time = |node: &Node| node.text().is_none_or(|text| !text.starts_with(|c: char| c.is_ascii_alphabetic()));
+    if !is_time(node) {
+        return spell_out_part(node);
+    }
+    let after = match &mut node.value {
+        Value::Table(table) => match table.get("kind") {
+            // What was laid over the kind of another law.
+            Some(kind) if is_time(&kind.node) && kind.node.text().is_some() => table.remove("kind").expect("just seen").node,
+            _ => return,
+        },
+        _ => node.clone(),
+    };
+    let (at, origin) = (after.at, after.origin);
+    let kind = Node { value: Value::Scalar(Raw::Str("fixed".to_owned())), at, origin };
+    if node.table().is_none() {
+        node.value = Value::Table(Table::default());
+    }
+    let table = node.table_mut().expect("made above");
+    table.put("kind", at, kind);
+    if table.get("after").is_none() {
+        table.put("after", at, after);
+    }
+}
+
 /// Labels of the systems in order: as given, or else the kind of the transport.
 pub(crate) fn label_of(system: &Table) -> Option<&str> {
     let transport = || system.get("transport")?.node.table()?.get("kind")?.node.text();

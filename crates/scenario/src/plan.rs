@@ -6,9 +6,8 @@ use crate::files::Files;
 use crate::merge::{Layers, spell_out};
 use crate::read::{Draft, Reading, is_plain_name};
 use crate::resolved::{Voice, of_events, of_plan};
-use crate::spec::{Options, Plan, Point, RunSpec, System};
+use crate::spec::{Options, Plan, Point, RunSpec, System, Traffic};
 use crate::tree::{Node, Table, Value, parse_file};
-use crate::workload;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -147,7 +146,7 @@ fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
     plan
 }
 
-type Named = Vec<(String, workload::AnyParams)>;
+type Named = Vec<(String, Traffic)>;
 
 /// Every combination of the workloads' variants, the last workload fastest.
 fn workload_variants(draft: &Draft) -> Vec<(Named, Vec<(String, String)>)> {

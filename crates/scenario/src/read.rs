@@ -1,13 +1,14 @@
 //! From the tree to typed values: every section of a scenario in every variant that its sweeps make.
 
 use crate::check;
+use crate::deadline;
 use crate::diag::{At, Item};
 use crate::event::{Event, FailureParams};
 use crate::files::Files;
-use crate::merge::PARTS;
+use crate::merge::{PARTS, spell_out_deadline};
 use crate::part::{Part, PartReader, Room, listed};
-use crate::resolved::{PartShown, shown};
-use crate::spec::{Nic, Sample, System};
+use crate::resolved::{PartShown, parts_of_workload, shown};
+use crate::spec::{Nic, Sample, System, Traffic};
 use crate::sweep::{axes, count, variants};
 use crate::topology::{self, MAX_DELAY, Topology};
 use crate::tree::{Node, Table, Value};
@@ -89,7 +90,7 @@ pub(crate) struct Draft {
     pub head: Head,
     pub sample: Option<SampleParams>,
     pub topology: Section<Built>,
-    pub workloads: Vec<Section<workload::AnyParams>>,
+    pub workloads: Vec<Section<Traffic>>,
     pub systems: Vec<Section<System>>,
     pub events: Vec<Section<Event>>,
     /// Only with events.
@@ -116,6 +117,7 @@ pub(crate) struct Reading<'a> {
 
 const TOPOLOGY: Room = Room { noun: "topology", entries: topology::ENTRIES, default: None };
 const WORKLOAD: Room = Room { noun: "workload", entries: workload::ENTRIES, default: None };
+const DEADLINE: Room = Room { noun: "law of deadlines", entries: deadline::ENTRIES, default: None };
 const TRANSPORT: Room = Room { noun: "transport", entries: proto::transport::ENTRIES, default: None };
 const QDISC: Room = Room { noun: "queue discipline", entries: fabric::qdisc::ENTRIES, default: Some("droptail") };
 const ROUTER: Room = Room { noun: "router", entries: fabric::router::ENTRIES, default: Some("ecmp") };
@@ -357,7 +359,7 @@ impl Reading<'_> {
         Some(Built { params, net: Arc::new(net), routes: Arc::new(routes), max_rtt })
     }
 
-    fn workloads(&mut self, whole: Part<'_>) -> Vec<Section<workload::AnyParams>> {
+    fn workloads(&mut self, whole: Part<'_>) -> Vec<Section<Traffic>> {
         const EXAMPLE: &str = "add a table like [workload.web] with `kind = \"poisson\"`";
         let entry = whole.table.get("workload");
         let table = match entry.map(|e| (&e.node.value, e)) {
@@ -386,15 +388,32 @@ impl Reading<'_> {
             }
             let Some(part) = self.table_of(entry.key_at, &entry.node, &path, "kind = \"poisson\"") else { continue };
             let Some(kind) = WORKLOAD.kind(part, &mut self.problems) else { continue };
-            part.refuse_unknown(kind.fields, &["kind"], &mut self.problems);
+            part.refuse_unknown(kind.fields, &["kind", "deadline"], &mut self.problems);
+            let mut table = part.table.clone();
+            if let Some(deadline) = table.get_mut("deadline") {
+                spell_out_deadline(&mut deadline.node);
+            }
             let files = Arc::clone(self.files);
-            found.push(self.section(part, &path, &path, |this, part| {
-                let params = workload::AnyParams::read(kind.name, &mut this.reader(part, kind.fields))?;
-                let parts = vec![crate::resolved::of_workload(kind, &params, &files)];
-                Some((params, parts))
+            found.push(self.section(Part { table: &table, ..part }, &path, &path, |this, part| {
+                let workload = workload::AnyParams::read(kind.name, &mut this.reader(part, kind.fields))?;
+                let traffic = Traffic { workload, deadline: this.deadline(part) };
+                let parts = parts_of_workload(&traffic, &files);
+                Some((traffic, parts))
             }));
         }
         found
+    }
+
+    /// The law of a workload's deadlines, if it has one.
+    fn deadline(&mut self, workload: Part<'_>) -> Option<deadline::AnyParams> {
+        let entry = workload.table.get("deadline")?;
+        let path = workload.name_of("deadline");
+        let part = self.table_of(entry.key_at, &entry.node, &path, "kind = \"exponential\"")?;
+        let kind = DEADLINE.kind(part, &mut self.problems)?;
+        part.refuse_unknown(kind.fields, &["kind"], &mut self.problems);
+        let law = deadline::AnyParams::read(kind.name, &mut self.reader(part, kind.fields))?;
+        self.problems.extend(part.problems(law.check(&())));
+        Some(law)
     }
 
     fn systems(&mut self, whole: Part<'_>, head: &Head) -> Vec<Section<System>> {

@@ -3,7 +3,7 @@
 use crate::event::{self, FailureParams};
 use crate::files::Files;
 use crate::read::{Draft, Head, NicParams, SampleParams, Section};
-use crate::spec::{Plan, Point, System};
+use crate::spec::{Plan, Point, System, Traffic};
 use crate::topology::{self, Topology as _};
 use crate::tree::{Origin, Table, Value};
 use crate::workload::size::Packets;
@@ -37,7 +37,7 @@ pub(crate) fn shown(
 }
 
 /// A workload; which of its keys have no effect depends on its parameters alone.
-pub(crate) fn of_workload(entry: &Entry, params: &workload::AnyParams, files: &Files) -> PartShown {
+fn of_workload(entry: &Entry, params: &workload::AnyParams, files: &Files) -> PartShown {
     let net = Net::default();
     let env = workload::Env { net: &net, packets: Packets { mtu: 1500, header: 40 }, end: None, files, index: 0 };
     shown("", entry, params.show(), params.build(&env).ignored())
@@ -55,6 +55,10 @@ impl PartShown {
     }
     fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+    /// Its header in a section with this header.
+    fn path_in(&self, header: &str) -> String {
+        if self.path.is_empty() { header.to_owned() } else { format!("{header}.{}", self.path) }
     }
     /// The value at a dotted path of the section.
     pub fn value_at(&self, path: &str) -> Option<String> {
@@ -134,9 +138,12 @@ fn part_of_topology(params: &topology::AnyParams) -> PartShown {
     part!("", topology::ENTRIES, params)
 }
 
-fn part_of_workload(params: &workload::AnyParams, files: &Files) -> PartShown {
+/// The parts of a workload in the order in which they are written.
+pub(crate) fn parts_of_workload(traffic: &Traffic, files: &Files) -> Vec<PartShown> {
+    let params = &traffic.workload;
     let entry = workload::ENTRIES.iter().find(|e| e.name == params.name()).expect("every entry is in its room's table");
-    of_workload(entry, params, files)
+    let deadline = traffic.deadline.as_ref().map(|law| part!("deadline", crate::deadline::ENTRIES, law));
+    std::iter::once(of_workload(entry, params, files)).chain(deadline).collect()
 }
 
 /// A point alone, without comments.
@@ -153,9 +160,11 @@ pub(crate) fn of_point(point: &Point) -> String {
     PartShown::bare("", Head::FIELDS, head.show()).lines(|_, key, value| line(format!("{key} = {value}")));
     line("\n[topology]".to_owned());
     part_of_topology(&run.topology).lines(|_, key, value| line(format!("{key} = {value}")));
-    for (name, params) in &run.workloads {
-        line(format!("\n[workload.{}]", header_key(name)));
-        part_of_workload(params, &run.files).lines(|_, key, value| line(format!("{key} = {value}")));
+    for (name, traffic) in &run.workloads {
+        for part in parts_of_workload(traffic, &run.files) {
+            line(format!("\n[{}]", part.path_in(&format!("workload.{}", header_key(name)))));
+            part.lines(|_, key, value| line(format!("{key} = {value}")));
+        }
     }
     if let Some(failures) = &run.failures {
         for event in &failures.events {
@@ -179,7 +188,7 @@ pub(crate) fn of_point(point: &Point) -> String {
         part.lines(|_, key, value| line(format!("{key} = {value}")));
     }
     let files = run.topology.build(&topology::Env { files: &run.files }).files();
-    let more = run.workloads.iter().enumerate().flat_map(|(i, (_, params))| params.build(&run.env(i)).files());
+    let more = run.workloads.iter().enumerate().flat_map(|(i, (_, t))| t.workload.build(&run.env(i)).files());
     for file in files.into_iter().chain(more) {
         let hash = run.files.hash(&file).map_or_else(|e| e, |h| format!("{h:016x}"));
         line(format!("# file {} {hash}", quoted(&file)));
@@ -233,7 +242,7 @@ impl Page {
     fn section(&mut self, header: &str, section: &Table, variants: &[Vec<PartShown>], voice: &Voice<'_>) {
         let Some(first) = variants.first() else { return };
         for (i, part) in first.iter().enumerate() {
-            let path = if part.path.is_empty() { header.to_owned() } else { format!("{header}.{}", part.path) };
+            let path = part.path_in(header);
             if !(part.path.is_empty() && header.is_empty()) {
                 self.line("", "");
                 self.line(format!("[{path}]"), "");
@@ -294,7 +303,7 @@ pub(crate) fn of_plan(draft: &Draft, root: &Table, files: &Files, voice: &Voice<
     let topologies: Vec<_> = draft.topology.variants.iter().map(|v| vec![part_of_topology(&v.value.params)]).collect();
     page.section("topology", &draft.topology.table, &topologies, voice);
     for section in &draft.workloads {
-        let variants: Vec<_> = section.variants.iter().map(|v| vec![part_of_workload(&v.value, files)]).collect();
+        let variants: Vec<_> = section.variants.iter().map(|v| parts_of_workload(&v.value, files)).collect();
         let name = section.name.trim_start_matches("workload.");
         page.section(&format!("workload.{}", header_key(name)), &section.table, &variants, voice);
     }

@@ -1,14 +1,17 @@
 //! What a checked scenario is: a plan of points, and of each point all that its run depends on.
 
+use crate::deadline::{self, Law};
 use crate::event::{self, Change, Failures};
 use crate::files::Files;
 use crate::resolved;
 use crate::topology;
 use crate::workload::size::Packets;
 use crate::workload::{self, Workload};
-use base::{Dur, FlowId, Rate, Streams, Time};
+use base::{Dur, FlowId, Rate, Rng, Streams, Time};
 use fabric::net::Net;
+use fabric::routes::Routes;
 use proto::Flow;
+use std::cell::OnceCell;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -70,13 +73,22 @@ pub struct RunSpec {
     /// What is under test.
     pub system: System,
     /// The workloads by name.
-    pub workloads: Vec<(String, workload::AnyParams)>,
+    pub workloads: Vec<(String, Traffic)>,
     /// What goes down and comes up, if anything does.
     pub failures: Option<Failures>,
     /// Time series, if wanted.
     pub sample: Option<Sample>,
     /// The files that the scenario names.
     pub files: Arc<Files>,
+}
+
+/// What one workload of a scenario asks of the network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traffic {
+    /// What draws its flows.
+    pub workload: workload::AnyParams,
+    /// The law of their deadlines. Flows that come with a deadline keep it.
+    pub deadline: Option<deadline::AnyParams>,
 }
 
 /// One curve: what runs on hosts and in switches.
@@ -118,6 +130,15 @@ pub struct Sample {
     pub packets: bool,
 }
 
+impl System {
+    /// Whether ACKs take the path of the data backwards: some part needs it.
+    pub fn reverse_path(&self) -> bool {
+        let agent = self.agent.as_ref().map(|agent| agent.meta());
+        let parts = [self.transport.meta(), self.qdisc.meta(), self.router.meta()];
+        parts.into_iter().chain(agent).any(|meta| meta.needs.reverse_path)
+    }
+}
+
 impl Plan {
     /// The whole plan as TOML, every default written out, with who set what beside each line. Reads back as the same plan.
     pub fn resolved(&self) -> &str {
@@ -150,9 +171,14 @@ impl RunSpec {
     pub fn flows(&self) -> Result<Vec<Flow>, String> {
         let mut streams = Streams::new(self.seed);
         let mut drawn = Vec::new();
-        for (index, (name, params)) in self.workloads.iter().enumerate() {
+        let routes = OnceCell::new();
+        for (index, (name, traffic)) in self.workloads.iter().enumerate() {
             let env = self.env(index);
-            let drafts = params.build(&env).draw(&env, &mut streams).map_err(|e| format!("workload `{name}`: {e}"))?;
+            let machine = traffic.workload.build(&env);
+            let mut drafts = machine.draw(&env, &mut streams).map_err(|e| format!("workload `{name}`: {e}"))?;
+            if let Some(deadline) = &traffic.deadline {
+                self.set_deadlines(deadline, &mut drafts, &routes, &mut streams.take("workload/deadlines", &[index as u64]));
+            }
             let mut ports = streams.take("workload/ports", &[index as u64]);
             // Ports below 1024 are well known.
             drawn.extend(drafts.into_iter().map(|d| (index as u16, 1024 + ports.below(65_536 - 1024) as u16, d)));
@@ -181,12 +207,30 @@ impl RunSpec {
         let events = self.failures.as_ref().map_or(&[][..], |failures| &failures.events);
         event::changes(events, &self.net, self.seed).unwrap_or_else(|(_, p)| panic!("checked with the scenario: {}", p.message))
     }
+    /// Draws a deadline for every flow that has none. Routes are looked for when a law first needs them.
+    fn set_deadlines(
+        &self,
+        deadline: &deadline::AnyParams,
+        drafts: &mut [workload::Draft],
+        routes: &OnceCell<Routes>,
+        rng: &mut Rng,
+    ) {
+        let (law, packets) = (deadline.build(&()), self.packets());
+        for draft in drafts.iter_mut() {
+            let ideal = || {
+                let routes = routes.get_or_init(|| Routes::new(&self.net, &[]));
+                routes.ideal_fct(&self.net, draft.src, draft.dst, draft.size_bytes, packets.mtu - packets.header, packets.header)
+            };
+            let allowed = law.draw(&ideal, rng);
+            draft.deadline = draft.deadline.or(Some(draft.start.after(allowed)));
+        }
+    }
     /// The load that a sample of flows offers, by workload: wire bytes over the time to its last arrival, as a fraction of the
     /// reference. `None` for workloads without a load, and for samples of no length.
     pub fn realised_loads(&self, flows: &[Flow]) -> Vec<(String, Option<f64>)> {
-        let load = |(index, (name, params)): (usize, &(String, workload::AnyParams))| {
+        let load = |(index, (name, traffic)): (usize, &(String, Traffic))| {
             let env = self.env(index);
-            let load = params.build(&env).reference(&env).and_then(|(rate, start)| {
+            let load = traffic.workload.build(&env).reference(&env).and_then(|(rate, start)| {
                 let own = || flows.iter().filter(|f| usize::from(f.workload) == index);
                 let bytes: u128 = own().map(|f| u128::from(f.size_wire_bytes)).sum();
                 let span = own().map(|f| f.start).max()?.since(start).as_secs_f64();

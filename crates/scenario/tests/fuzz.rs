@@ -24,8 +24,8 @@ seed = [1, 2]
 end = "1s"
 mtu = "1500B"
 topology = { kind = "leaf_spine", leaves = 2, spines = 2, hosts_per_leaf = 3 }
-workload.web = { kind = "poisson", flows = 20, load = [0.2, 0.5], size = "cdf", cdf = "homa-w3", load_ref = "uplinks" }
-workload.burst = { kind = "incast", senders = 3, size = "64KB", repeat = 2, receiver = 1 }
+workload.web = { kind = "poisson", flows = 20, load = [0.2, 0.5], size = "cdf", cdf = "homa-w3", load_ref = "uplinks", deadline = { kind = "exponential", mean = "5ms" } }
+workload.burst = { kind = "incast", senders = 3, size = "64KB", repeat = 2, receiver = 1, deadline = "1ms" }
 workload.bulk = { kind = "long", stagger = "1us" }
 [[system]]
 label = "MERP"
@@ -173,10 +173,9 @@ fn read(text: &str, options: &Options) {
             let again = again.unwrap_or_else(|e| panic!("{e}\nfrom\n{text}"));
             assert!(again.points == plan.points, "{text}\nbecame\n{}", plan.resolved());
             let run = &plan.points[0].run;
-            let small = run
-                .workloads
-                .iter()
-                .all(|(_, w)| w.show().iter().all(|(_, v)| v.parse::<f64>().is_ok_and(|n| n < 1e5) || v.parse::<f64>().is_err()));
+            let small = run.workloads.iter().all(|(_, t)| {
+                t.workload.show().iter().all(|(_, v)| v.parse::<f64>().is_ok_and(|n| n < 1e5) || v.parse::<f64>().is_err())
+            });
             if small && let Ok(flows) = run.flows() {
                 assert!(flows.iter().all(|f| f.src != f.dst && f.size_bytes > 0 && f.size_wire_bytes > f.size_bytes));
             }

@@ -382,3 +382,64 @@ fn hosts_may_stay_apart_when_that_is_asked_for() {
     // It comes up again: nothing stays apart.
     assert!(load(&cut, &set(&[("event.3.until", "10ms")])).points.len() == 4);
 }
+/// TREE with a law for the deadlines of `web`.
+fn with_deadline(law: &str) -> String {
+    TREE.replace("size_unit = \"wire\"", &format!("size_unit = \"wire\"\ndeadline = {law}"))
+}
+
+/// (start, size, deadline from the start) of each flow of `web`, in ps and bytes.
+fn web(plan: &Plan) -> Vec<(u64, u64, Option<u64>)> {
+    let flows = plan.points[0].run.flows().unwrap();
+    let row = |f: &proto::Flow| (f.start.ps(), f.size_bytes, f.deadline.map(|d| d.since(f.start).ps()));
+    flows.iter().filter(|f| f.workload == 0).map(row).collect()
+}
+
+#[test]
+fn deadlines_leave_the_flows_as_they_are() {
+    const MS: u64 = 1_000_000_000;
+    let flows = |plan: &Plan| plan.points[0].run.flows().unwrap();
+    let before = flows(&plain(TREE));
+    assert!(before.iter().all(|f| f.deadline.is_none()));
+    for law in [
+        "'20ms'",
+        "{ kind = 'fixed', after = '20ms' }",
+        "{ kind = 'exponential', mean = '5ms' }",
+        "{ kind = 'uniform', min = '1ms' }",
+        "{ kind = 'slack', factor = 3 }",
+    ] {
+        let after = flows(&plain(&with_deadline(law)));
+        assert!(after.iter().all(|f| f.deadline.is_some_and(|d| d > f.start) == (f.workload == 0)), "{law}");
+        let bare: Vec<_> = after.into_iter().map(|f| proto::Flow { deadline: None, ..f }).collect();
+        assert_eq!(bare, before, "{law}");
+    }
+    assert!(web(&plain(&with_deadline("'20ms'"))).iter().all(|f| f.2 == Some(20 * MS)));
+    // One packet of 1500 bytes and one of 41 on four links of 1 Gb/s and 10 us: the short one is right behind at the last.
+    let one = with_deadline("{ kind = 'slack', factor = 2 }").replace("size_unit", "size = 'fixed'\nmean = '1541B'\nsize_unit");
+    let ideal = if web(&plain(&one))[0].2 == Some(2 * (48_000_000 + 328_000 + 40_000_000)) { 4 } else { 2 };
+    let expected = 2 * (12_000_000 * ideal + 328_000 + 10_000_000 * ideal);
+    assert_eq!(web(&plain(&one))[0].2, Some(expected), "on {ideal} links");
+}
+
+#[test]
+fn deadlines_are_swept_and_set_like_any_parameter() {
+    let swept = plain(&with_deadline("['5ms', '20ms']"));
+    assert_eq!(swept.sweep_keys, ["workload.web.deadline.after", "workload.web.load", "system.agent.alpha", "system.qdisc.limit"]);
+    assert_eq!(swept.points[0].id, "merp-after5ms-load0.2-alpha0.99-seed1");
+    let swept = plain(&with_deadline("{ kind = 'exponential', mean = ['5ms', '20ms'] }"));
+    assert_eq!(swept.sweep_keys[0], "workload.web.deadline.mean");
+    let law = |text: &str, options: &Options| load(text, options).points[0].run.workloads[0].1.deadline.clone().unwrap().show();
+    let fixed = vec![("after", "30ms".to_owned())];
+    let exponential = with_deadline("{ kind = 'exponential', mean = '5ms' }");
+    assert_eq!(law(&exponential, &set(&[("workload.web.deadline", "30ms")])), fixed);
+    assert_eq!(law(TREE, &set(&[("workload.web.deadline", "30ms")])), fixed);
+    assert_eq!(law(&exponential, &set(&[("workload.web.deadline.mean", "7ms")]))[0].1, "7ms");
+    assert_eq!(law(&with_deadline("'9ms'"), &set(&[("workload.web.deadline.after", "30ms")])), fixed);
+    let profiled = TREE.replace("load = 0.5 }", "load = 0.5, deadline = { kind = 'uniform' } }");
+    assert_eq!(law(&profiled, &profile("smoke")).len(), 2);
+    for text in [with_deadline("'20ms'"), exponential] {
+        let plan = plain(&text);
+        assert_eq!(load(plan.resolved(), &Options::default()).points, plan.points);
+        let alone = load(&plan.points[0].resolved(), &Options::default());
+        assert_eq!(alone.points[0].run, plan.points[0].run);
+    }
+}

@@ -74,6 +74,8 @@ pub struct FlowRow {
     pub bottleneck_bps: u64,
     /// When it should have finished, if it has a deadline; from the start of the run.
     pub deadline_ps: Option<u64>,
+    /// Its sender gave it up before it had finished.
+    pub terminated: bool,
     /// Links on its shortest path.
     pub hops: u8,
     /// Packets that its sender handed to the NIC, control and retransmissions included.

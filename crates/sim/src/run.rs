@@ -158,10 +158,9 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
     let mut ideals = Vec::with_capacity(flows.len());
     for flow in &mut flows {
         let shapes = healthy.shapes(net, flow.src, flow.dst);
-        let least = |cost: &dyn Fn(&[routes::Hop]) -> Dur| shapes.iter().map(|path| cost(path)).min().unwrap_or_default();
-        flow.rtt = least(&|path| routes::rtt(path, full, header));
+        flow.rtt = shapes.iter().map(|path| routes::rtt(path, full, header)).min().unwrap_or_default();
         flow.bottleneck = shapes.iter().map(|path| routes::bottleneck(path)).max().unwrap_or(Rate(1));
-        let ideal = least(&|path| routes::ideal_fct(path, flow.size_bytes, full - header, header));
+        let ideal = healthy.ideal_fct(net, flow.src, flow.dst, flow.size_bytes, full - header, header);
         let hops = healthy.distance(net.hosts()[flow.src.index()], flow.dst).unwrap_or(0);
         ideals.push((ideal, hops as u8));
     }
@@ -171,7 +170,7 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
     let Duties { asked, watches } = spec.system.router.duties(&router_env);
     let mut failures = Failures::new(spec);
     let routes = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO)).unwrap_or(healthy);
-    let mut routing = Routing { net: Arc::clone(&spec.net), routes, router, asked };
+    let mut routing = Routing { net: Arc::clone(&spec.net), routes, router, asked, reversed: spec.system.reverse_path() };
     let paths = flows.iter().map(|flow| routing.plan(flow)).collect();
     let mut streams = Streams::new(spec.seed);
     let mut starts = vec![Vec::new(); net.hosts().len()];
@@ -186,6 +185,7 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
     });
     let hosts = hosts.collect();
     let sampler = spec.sample.as_ref().filter(|sample| sample.ports || sample.flows);
+    let hears = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().needs.reverse_path);
     let world = World {
         table: FlowTable::new(flows.len()),
         flows,
@@ -195,6 +195,7 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
         routing,
         failures,
         no_route: vec![0; net.nodes().len()],
+        reverse: if hears { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() },
         ext: base::Slab::default(),
         traffic: Traffic::default(),
         probe,
@@ -267,6 +268,7 @@ fn flow_rows<P>(world: &World<P>, ideals: &Ideals) -> Vec<FlowRow> {
         ideal_fct_ps: ideal.0,
         bottleneck_bps: flow.bottleneck.0,
         deadline_ps: flow.deadline.map(|d| d.0),
+        terminated: record.terminated && record.finish == Time::MAX,
         hops: *hops,
         tx_packets: record.tx_packets,
         retx_packets: record.retx_packets,

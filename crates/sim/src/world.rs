@@ -53,20 +53,22 @@ pub struct Routing {
     pub router: AnyRouter,
     /// It decides at switches for packets there, and for those back.
     pub asked: [bool; 2],
+    /// What comes back takes the cables of the data.
+    pub reversed: bool,
 }
 
 impl Routing {
     /// The paths of a flow, where they are planned.
     pub fn plan(&mut self, flow: &Flow) -> Paths {
-        let Routing { net, routes, router, asked } = self;
-        let mut paths = [ASK_ALWAYS; 2];
-        for (way, (src, dst)) in [(flow.src, flow.dst), (flow.dst, flow.src)].into_iter().enumerate() {
-            if !asked[way] {
-                let path = routes.plan(net, router, &five_tuple(net, flow, way == 0), src, dst);
-                paths[way] = path.ok().and_then(|path| path.route).unwrap_or(ASK_ALWAYS);
-            }
-        }
-        paths
+        let Routing { net, routes, router, asked, reversed } = self;
+        let mut plan = |forward, src, dst| routes.plan(net, router, &five_tuple(net, flow, forward), src, dst).ok();
+        let there = if asked[0] { None } else { plan(true, flow.src, flow.dst) };
+        let back = match &there {
+            _ if asked[1] => None,
+            Some(there) if *reversed => Some(there.reversed(net)),
+            _ => plan(false, flow.dst, flow.src),
+        };
+        [there, back].map(|path| path.and_then(|path| path.route).unwrap_or(ASK_ALWAYS))
     }
 }
 
@@ -105,6 +107,8 @@ pub struct World<P> {
     pub hosts: Vec<Host>,
     /// By link; `None` where the engine's queue does.
     pub ports: Vec<Option<Port>>,
+    /// By link: the other direction of its cable, whose port hears of what comes in over this one; empty where none needs to.
+    pub reverse: Vec<LinkId>,
     /// Blocks for large headers.
     pub ext: Slab<Ext>,
     /// Counts.
@@ -200,6 +204,17 @@ impl<P: Probe> World<P> {
                 host.drained_at = host.drained_at.before(links.tx_time(link, u32::from(packet.wire_len)));
             }
         }
+    }
+
+    /// Tells the port at the end of `link` what comes in over its cable. Service first at ties, as for every reader of a port.
+    fn hear(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &Packet) {
+        let now = links.now();
+        if links.waiting(link) > 0 && links.free_at(link) <= now {
+            engine::World::serve(self, links, link, now);
+        }
+        let port = self.ports[link.index()].as_mut().and_then(|port| port.agent.as_mut());
+        let agent = port.expect("where answers are heard every port has an agent");
+        agent.on_return(packet, &mut agent::Cx { now, flows: &self.flows, ext: &mut self.ext });
     }
 
     /// A packet is to leave through a port whose link is down. A switch that knows finds it another way, if there is one.
@@ -355,6 +370,9 @@ impl<P: Probe> engine::World for World<P> {
 
     #[inline(always)]
     fn deliver(&mut self, links: &mut impl Links<Carried>, link: LinkId, Carried(mut packet): Carried) {
+        if let Some(&back) = self.reverse.get(link.index()) {
+            self.hear(links, back, &packet);
+        }
         match links.far(link) {
             Far::Switch(out_base) => {
                 let port = packet.route.get(packet.hop as usize).copied().unwrap_or(ASK);

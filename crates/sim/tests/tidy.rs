@@ -42,6 +42,7 @@ fn rooms() -> Vec<(&'static str, Vec<&'static base::registry::Entry>)> {
         ("crates/fabric/src/agent", fabric::agent::ENTRIES.iter().collect()),
         ("crates/scenario/src/topology", scenario::topology::ENTRIES.iter().collect()),
         ("crates/scenario/src/workload", scenario::workload::ENTRIES.iter().collect()),
+        ("crates/scenario/src/deadline", scenario::deadline::ENTRIES.iter().collect()),
     ]
 }
 

@@ -34,6 +34,8 @@ pub struct Pair {
     pub median_ratio: Estimate,
     /// Mean of fct(b) / fct(a), over seeds.
     pub mean_ratio: Estimate,
+    /// Deadline miss rates of a and of b, over seeds; of no value without deadlines.
+    pub miss_rates: (Estimate, Estimate),
 }
 
 /// A point of one of the runs, with its flows.
@@ -52,6 +54,8 @@ struct Flows {
     size_bytes: Vec<u64>,
     start_ps: Vec<i64>,
     fct_ps: Vec<Option<i64>>,
+    /// Of the flows with a deadline, whether they met it.
+    met: Vec<bool>,
 }
 
 /// Every pair of systems in one or more run folders. A label that several runs use gets its folder's name in front.
@@ -102,7 +106,7 @@ pub fn table(dirs: &[PathBuf]) -> Result<RecordBatch> {
     fields.extend(COMPARE.iter().map(Note::field));
     let count = |f: fn(&Pair) -> u64| Arc::new(UInt64Array::from_iter_values(pairs.iter().map(f)));
     let number = |f: fn(&Pair) -> Option<f64>| Arc::new(pairs.iter().map(f).collect::<Float64Array>());
-    let own: [ArrayRef; 11] = [
+    let own: [ArrayRef; 13] = [
         words(pairs.iter().map(|p| Some(p.system_a.as_str()))),
         words(pairs.iter().map(|p| Some(p.system_b.as_str()))),
         Arc::new(UInt32Array::from_iter_values(pairs.iter().map(|p| p.mean_ratio.n))),
@@ -114,6 +118,8 @@ pub fn table(dirs: &[PathBuf]) -> Result<RecordBatch> {
         number(|p| p.mean_ratio.mean),
         number(|p| p.mean_ratio.ci95.map(|ci| ci.0)),
         number(|p| p.mean_ratio.ci95.map(|ci| ci.1)),
+        number(|p| p.miss_rates.0.mean),
+        number(|p| p.miss_rates.1.mean),
     ];
     arrays.extend(own);
     let about = "systems against each other, paired by flow";
@@ -127,13 +133,14 @@ fn name(runs: &[Results], run: &Results, label: &str) -> String {
 }
 
 fn read(path: &Path) -> Result<Flows> {
-    let mut flows = Flows { size_bytes: Vec::new(), start_ps: Vec::new(), fct_ps: Vec::new() };
-    for batch in parquet::read(path, Some(&["size_bytes", "start_ps", "fct_ps"]))? {
+    let mut flows = Flows { size_bytes: Vec::new(), start_ps: Vec::new(), fct_ps: Vec::new(), met: Vec::new() };
+    for batch in parquet::read(path, Some(&["size_bytes", "start_ps", "fct_ps", "deadline_met"]))? {
         let batch = batch.map_err(|e| Error::damaged(path, e))?;
         let column = |name: &str| batch.column_by_name(name).ok_or_else(|| Error::damaged(path, format!("no column `{name}`")));
         flows.size_bytes.extend(column("size_bytes")?.as_primitive::<UInt64Type>().values());
         flows.start_ps.extend(column("start_ps")?.as_primitive::<Int64Type>().values());
         flows.fct_ps.extend(column("fct_ps")?.as_primitive::<Int64Type>().iter());
+        flows.met.extend(column("deadline_met")?.as_boolean().iter().flatten());
     }
     Ok(flows)
 }
@@ -196,7 +203,15 @@ fn pair(a: &str, b: &str, swept: Vec<Option<String>>, seeds: &[Seed<'_>]) -> Res
         b_faster: Estimate::of(&faster),
         median_ratio: Estimate::of(&medians),
         mean_ratio: Estimate::of(&means),
+        miss_rates: (miss_rate(seeds.iter().map(|(a, _)| *a)), miss_rate(seeds.iter().map(|(_, b)| *b))),
     })
+}
+
+/// The deadline miss rate of points that differ in their seeds.
+fn miss_rate<'a>(points: impl Iterator<Item = &'a Point<'a>>) -> Estimate {
+    let rate = |met: &Vec<bool>| met.iter().filter(|met| !**met).count() as f64 / met.len() as f64;
+    let rates: Vec<f64> = points.map(|point| &point.flows.met).filter(|met| !met.is_empty()).map(rate).collect();
+    Estimate::of(&rates)
 }
 
 fn check_same_flows(a: &Point<'_>, b: &Point<'_>) -> Result<()> {
@@ -260,8 +275,31 @@ mod tests {
         assert_eq!(pair.mean_ratio, Estimate::of(&[1.5, 0.5]));
         assert_eq!(pair.median_ratio, Estimate::of(&[2.0, 0.5]));
         assert_eq!(pair.b_faster, Estimate::of(&[1.0 / 3.0, 1.0]));
+        assert_eq!(pair.miss_rates, (Estimate::default(), Estimate::default()));
         let table = table(&[dir.path().to_owned()]).unwrap();
         assert_eq!((table.num_rows(), table.num_columns()), (1, COMPARE.len()));
+    }
+
+    #[test]
+    fn deadlines_are_compared_where_there_are_any() {
+        let dir = tempfile::tempdir().unwrap();
+        let due = |ms: &[Option<u64>], deadlines: &[Option<u64>]| {
+            let mut out = taking(ms);
+            for (flow, deadline) in out.flows.iter_mut().zip(deadlines) {
+                flow.deadline_ps = deadline.map(|ms| flow.start_ps + ms * 1_000_000_000);
+            }
+            out
+        };
+        let deadlines = [Some(2), Some(2), None, Some(2)];
+        let points = [
+            (key("A", 1, &[]), due(&[Some(1), Some(3), Some(9), None], &deadlines)),
+            (key("B", 1, &[]), due(&[Some(1), Some(2), Some(9), None], &deadlines)),
+            (key("A", 2, &[]), due(&[Some(1)], &[Some(1)])),
+            (key("B", 2, &[]), due(&[Some(2)], &[Some(1)])),
+        ];
+        write(dir.path(), &points);
+        let (_, pairs) = pairs(&[dir.path().to_owned()]).unwrap();
+        assert_eq!(pairs[0].miss_rates, (Estimate::of(&[2.0 / 3.0, 0.0]), Estimate::of(&[1.0 / 3.0, 1.0])));
     }
 
     #[test]

@@ -144,6 +144,7 @@ table! {
     expansion_ratio [""] "fct over the time that size_wire_bytes take at bottleneck_bps (MERP, Eq. 2); null: unfinished" = OptF64(FlowRow::expansion_ratio);
     deadline_ps ["ps"] "when it should have finished, from the start of the run; null: no deadline" = OptPs(|r| r.deadline_ps);
     deadline_met [""] "finished by its deadline; null: no deadline" = OptBool(FlowRow::deadline_met);
+    terminated [""] "its sender gave it up before it had finished, as early termination does" = Bool(|r| r.terminated);
     hops [""] "links on its shortest path" = U8(|r| r.hops);
     tx_packets ["packets"] "packets that its sender handed to the NIC, control and retransmissions included" = U64(|r| r.tx_packets);
     retx_packets ["packets"] "data packets that carried bytes sent before" = U64(|r| r.retx_packets);
@@ -282,6 +283,8 @@ notes! {
         mean_fct_ratio: DataType::Float64, true, "", "mean of fct(b) / fct(a) over paired flows, mean over seeds";
         ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of mean_fct_ratio over seeds, Student's t; null with fewer than 2 seeds";
         ci95_high: DataType::Float64, true, "", "its upper end";
+        miss_rate_a: DataType::Float64, true, "", "share of the flows with a deadline that missed it in system a, mean over seeds; null without deadlines";
+        miss_rate_b: DataType::Float64, true, "", "the same in system b";
     }
 }
 

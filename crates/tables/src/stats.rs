@@ -97,10 +97,11 @@ metrics! {
         p99_er [""] "expansion ratio, 99th percentile" = |p| p.expansion.quantile(990);
         p999_er [""] "expansion ratio, 99.9th percentile" = |p| p.expansion.quantile(999);
         max_er [""] "expansion ratio, largest" = |p| p.expansion.quantile(1000);
-        deadlines_met [""] "share of the flows with a deadline that met it; unfinished flows have not" = |p| {
+        deadline_miss_rate [""] "share of the flows with a deadline that missed it; unfinished flows have" = |p| {
             let with = p.count(|f| f.deadline_ps.is_some());
-            (with > 0.0).then(|| p.count(|f| f.deadline_met() == Some(true)) / with)
+            (with > 0.0).then(|| p.count(|f| f.deadline_met() == Some(false)) / with)
         };
+        terminated [""] "flows that their senders gave up, of the unfinished" = |p| Some(p.count(|f| f.terminated));
         goodput_bps ["bps"] "payload of all finished flows over the whole run" = |p| {
             let bytes: u64 = p.flows.iter().filter(|f| f.finish_ps.is_some()).map(|f| f.size_bytes).sum();
             Some(bytes as f64 * 8.0 / p.end_s())
@@ -269,7 +270,10 @@ mod tests {
         assert_eq!((get("mean_slowdown"), get("max_slowdown")), (Some(2.0), Some(3.0)));
         assert_eq!(get("max_er"), Some(3e-3 / (2040.0 * 8.0 / 1e9)));
         assert_eq!((get("mean_utilisation"), get("max_utilisation"), get("max_queue_bytes")), (Some(0.5), Some(0.75), Some(70.0)));
-        assert_eq!((get("deadlines_met"), get("goodput_bps"), get("realised_load")), (Some(0.0), Some(3000.0 * 8.0 / 4e-3), None));
+        assert_eq!(
+            (get("deadline_miss_rate"), get("goodput_bps"), get("realised_load")),
+            (Some(1.0), Some(3000.0 * 8.0 / 4e-3), None)
+        );
         assert_eq!((get("events_per_s"), get("wall_s")), (Some(50.0), Some(2.0)));
     }
 
@@ -279,8 +283,18 @@ mod tests {
         let point = Point::new(&[], &[], &counters, 0.0);
         for (metric, value) in point.metrics() {
             let counts = ["flows", "unfinished", "end_s", "events", "hops", "wall_s"].contains(&metric.name);
-            let sums = ["lost_link", "drops", "marks", "tx_packets", "retx_packets", "timeouts", "fast_retransmits", "reordered"]
-                .contains(&metric.name);
+            let sums = [
+                "lost_link",
+                "drops",
+                "marks",
+                "tx_packets",
+                "retx_packets",
+                "timeouts",
+                "fast_retransmits",
+                "reordered",
+                "terminated",
+            ]
+            .contains(&metric.name);
             assert_eq!(value.is_some(), counts || sums, "{}: {value:?}", metric.name);
         }
     }

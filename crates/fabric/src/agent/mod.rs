@@ -15,6 +15,10 @@ pub trait Agent {
     /// A packet's transmission starts at `cx.now`, which may lie before the event being handled: rewrite the packet and the port's own
     /// state, nothing else.
     fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
+    /// A packet came in over the port's own cable, against the direction of what leaves: where an entry needs ACKs on the reverse of
+    /// the data path ([`Needs::reverse_path`](base::registry::Needs)), an ACK of what left here. Its header in the extension slab may be
+    /// rewritten.
+    fn on_return(&mut self, _packet: &Packet, _cx: &mut Cx<'_>) {}
     /// The link died: what the port knew is void.
     fn on_link_down(&mut self);
     /// The flows at the port, for a router that goes by them.
@@ -51,14 +55,16 @@ pub struct Env {
 }
 
 pub mod merp;
+pub mod pdq;
 
 base::registry! {
     room AnyAgent: Agent, env Env;
-    entries { merp: Merp }
+    entries { merp: Merp, pdq: Pdq }
     methods {
         fn on_arrive(&mut self, packet: &Packet, cx: &mut Cx<'_>);
         fn on_enqueue(&mut self, packet: &Packet, cx: &mut Cx<'_>);
         fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
+        fn on_return(&mut self, packet: &Packet, cx: &mut Cx<'_>);
         fn on_link_down(&mut self);
         fn table(&self) -> Option<&FlowMap<merp::Row>>;
     }

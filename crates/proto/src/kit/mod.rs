@@ -6,5 +6,6 @@ pub mod pipe;
 pub mod ranges;
 pub mod reassembly;
 pub mod rtt;
+pub mod scoreboard;
 pub mod script;
 pub mod tcp;

@@ -1,7 +1,7 @@
 //! Test helper: two hosts joined by a pipe that may lose, delay or double what goes through it.
 
 use super::script::Script;
-use crate::packet::Packet;
+use crate::packet::{Ext, Packet};
 use crate::transport::Transport;
 use base::{Dur, HostId, Time};
 use std::cmp::Reverse;
@@ -26,6 +26,8 @@ pub struct Pipe<T> {
     pub hosts: [Script<T>; 2],
     /// Every packet handed to the pipe, lost ones included, in order.
     pub log: Vec<Packet>,
+    /// Their blocks of the sender's extension slab.
+    blocks: Vec<Option<Ext>>,
     // (arrival, packet as an index into `log`, host it goes to).
     flying: BinaryHeap<Reverse<(Time, usize, usize)>>,
     delay: Dur,
@@ -34,7 +36,7 @@ pub struct Pipe<T> {
 impl<T: Transport> Pipe<T> {
     /// Joins two hosts that know the same flows.
     pub fn new(first: Script<T>, second: Script<T>, delay: Dur) -> Pipe<T> {
-        Pipe { hosts: [first, second.at_host(1)], log: Vec::new(), flying: BinaryHeap::new(), delay }
+        Pipe { hosts: [first, second.at_host(1)], log: Vec::new(), blocks: Vec::new(), flying: BinaryHeap::new(), delay }
     }
     fn post(&mut self, from: usize, packets: Vec<Packet>, fate: &mut dyn FnMut(&Packet) -> Fate) {
         for packet in packets {
@@ -47,6 +49,11 @@ impl<T: Transport> Pipe<T> {
             };
             for &at in arrivals {
                 self.flying.push(Reverse((at, self.log.len(), 1 - from)));
+            }
+            let slab = &mut self.hosts[from].ext;
+            self.blocks.push(packet.has(Packet::EXT).then(|| *slab.get(packet.ext())));
+            if packet.has(Packet::EXT) {
+                slab.remove(packet.ext());
             }
             self.log.push(packet);
         }
@@ -75,7 +82,14 @@ impl<T: Transport> Pipe<T> {
                     break;
                 }
                 self.flying.pop();
-                let sent = self.hosts[to].packet(self.log[index]);
+                let (mut packet, host) = (self.log[index], &mut self.hosts[to]);
+                if let Some(block) = self.blocks[index] {
+                    packet.words[0] = u64::from(host.ext.insert(block));
+                }
+                let sent = host.packet(packet);
+                if packet.has(Packet::EXT) {
+                    host.ext.remove(packet.ext());
+                }
                 self.post(to, sent, &mut fate);
             }
         }
@@ -85,6 +99,7 @@ impl<T: Transport> Pipe<T> {
             let received = host(dst).table.get(flow.id);
             assert_eq!(received.delivered_bytes, flow.size_bytes, "flow {} is unfinished", flow.id);
             assert!(host(src).table.get(flow.id).closed, "flow {} is open", flow.id);
+            assert!(self.hosts.iter().all(|host| host.ext.is_empty()), "header blocks are left over");
             assert_eq!(host(src).machine.sample(flow.id), None, "flow {} left state behind", flow.id);
         }
     }

@@ -38,6 +38,8 @@ pub struct FlowRecord {
     pub stats: FlowStats,
     /// The sender's state is done.
     pub closed: bool,
+    /// The sender gave the flow up.
+    pub terminated: bool,
     reassembly: Reassembly,
 }
 
@@ -47,6 +49,8 @@ pub struct FlowTable {
     records: Vec<FlowRecord>,
     unfinished: usize,
     unclosed: usize,
+    /// Unfinished flows that their senders gave up.
+    hopeless: usize,
 }
 
 impl FlowTable {
@@ -63,9 +67,10 @@ impl FlowTable {
             reordered: 0,
             stats: FlowStats::default(),
             closed: false,
+            terminated: false,
             reassembly: Reassembly::default(),
         };
-        FlowTable { records: vec![blank; flows], unfinished: flows, unclosed: flows }
+        FlowTable { records: vec![blank; flows], unfinished: flows, unclosed: flows, hopeless: 0 }
     }
     /// The record of a flow.
     pub fn get(&self, flow: FlowId) -> &FlowRecord {
@@ -79,10 +84,10 @@ impl FlowTable {
     pub fn unfinished(&self) -> usize {
         self.unfinished
     }
-    /// Whether every flow has finished and its sender's state is done.
+    /// Whether every flow has finished, or was given up, and its sender's state is done.
     #[inline]
     pub fn all_done(&self) -> bool {
-        self.unfinished == 0 && self.unclosed == 0
+        self.unfinished == self.hopeless && self.unclosed == 0
     }
     /// The NIC took a packet with payload.
     #[inline]
@@ -116,6 +121,7 @@ impl FlowTable {
         if delivery.new_bytes > 0 && record.delivered_bytes == flow.size_bytes {
             record.finish = now;
             self.unfinished -= 1;
+            self.hopeless -= usize::from(record.terminated);
         }
         delivery
     }
@@ -126,5 +132,11 @@ impl FlowTable {
         record.stats = stats;
         record.closed = true;
         self.unclosed -= 1;
+    }
+    /// The sender gave the flow up. What is still in flight of it may finish it yet.
+    pub fn terminate(&mut self, flow: FlowId) {
+        let record = &mut self.records[flow.index()];
+        record.terminated = true;
+        self.hopeless += usize::from(record.finish == Time::MAX);
     }
 }

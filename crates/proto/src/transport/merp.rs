@@ -39,8 +39,8 @@
 use super::newreno::{self, NewReno};
 use super::{Cx, Env, Transport};
 use crate::flow::{Flow, FlowStats, Sample};
-use crate::kit::ranges::Ranges;
 use crate::kit::rtt::{Rtt, RttConfig};
+use crate::kit::scoreboard::Scoreboard;
 use crate::packet::{Kind, Packet};
 use base::params::{Auto, Params as _, Problem};
 use base::registry::{Meta, Needs};
@@ -253,18 +253,8 @@ struct Snd {
     mode: Mode,
     /// The granted rate.
     rate: Rate,
-    /// DATA packets of the flow. They are numbered from 0.
-    packets: u64,
-    /// The first that was never sent.
-    next: u64,
-    /// The first that is not acknowledged.
-    una: u64,
-    /// Acknowledged ones above it.
-    acked: Ranges,
-    /// To be sent again; some may be acknowledged since.
-    lost: VecDeque<u64>,
-    /// Those in flight in order of departure. Acknowledged ones leave when they come to the front.
-    sent: VecDeque<(u64, Time)>,
+    /// DATA packets of the flow.
+    packets: Scoreboard,
     /// Departure of the packet before, and its length, or 0 if it was a DET.
     last: Option<(Time, u16)>,
     /// Whether it is on the ready list.
@@ -316,12 +306,7 @@ impl Snd {
             flow: flow.id,
             mode: Mode::SynSent,
             rate: set.nic_rate,
-            packets: flow.size_bytes.div_ceil(set.mss),
-            next: 0,
-            una: 0,
-            acked: Ranges::default(),
-            lost: VecDeque::new(),
-            sent: VecDeque::new(),
+            packets: Scoreboard::new(flow.size_bytes.div_ceil(set.mss)),
             last: None,
             ready: false,
             rtt: Rtt::new(&set.rtt),
@@ -336,31 +321,9 @@ impl Snd {
         }
     }
 
-    fn is_acked(&self, number: u64) -> bool {
-        number < self.una || self.acked.containing(number).is_some()
-    }
-    /// An ACK answers packet `number`, and says that all below `below` have arrived.
-    fn on_acked(&mut self, number: u64, below: u64) {
-        if number > self.una || !self.acked.is_empty() {
-            self.acked.insert(number..number + 1);
-        } else if number == self.una {
-            self.una += 1;
-        }
-        self.una = self.una.max(below);
-        if !self.acked.is_empty() {
-            self.una = self.acked.containing(self.una).map_or(self.una, |range| range.end);
-            self.acked.remove_below(self.una);
-        }
-        while self.sent.front().is_some_and(|&(number, _)| self.is_acked(number)) {
-            self.sent.pop_front();
-        }
-    }
-    /// Whether there is DATA left to send; if a packet is lost, the next one is at the front of `lost`.
+    /// Whether there is DATA left to send.
     fn has_data(&mut self) -> bool {
-        while self.lost.front().is_some_and(|&number| self.is_acked(number)) {
-            self.lost.pop_front();
-        }
-        matches!(self.mode, Mode::Det | Mode::Data) && (!self.lost.is_empty() || self.next < self.packets)
+        matches!(self.mode, Mode::Det | Mode::Data) && self.packets.peek().is_some()
     }
 
     /// Whether a waiting flow has had no answer for a round trip and two probes: its DETs do not get through.
@@ -392,8 +355,8 @@ impl Snd {
     }
     /// Sets the retransmission timer to when the oldest packet in flight counts as lost.
     fn arm_rto(&self, cx: &mut Cx<'_>) {
-        match self.sent.front() {
-            Some(&(_, at)) => cx.arm(self.flow, RTO, at.after(self.rtt.rto())),
+        match self.packets.oldest() {
+            Some(at) => cx.arm(self.flow, RTO, at.after(self.rtt.rto())),
             None => cx.disarm(self.flow, RTO),
         }
     }
@@ -420,18 +383,15 @@ impl Snd {
             self.last = Some((cx.now, 0));
             Packet { prio: LOW, ..Packet::new(self.flow, DET, set.det_size) }
         } else {
-            let lost = self.lost.pop_front();
-            let number = lost.unwrap_or(self.next);
-            self.next += u64::from(lost.is_none());
+            let (number, resent) = self.packets.take(cx.now).expect("a flow that is due has DATA");
             let offset = number * set.mss;
             let payload = (flow.size_bytes - offset).min(set.mss) as u16;
             let data = Packet::data(self.flow, offset, payload, set.header_bytes);
-            self.sent.push_back((number, cx.now));
             if !cx.is_armed(self.flow, RTO) {
                 self.arm_rto(cx);
             }
             self.last = Some((cx.now, data.wire_len));
-            Packet { prio: MIDDLE, flags: if lost.is_some() { Packet::RETX } else { 0 }, ..data }
+            Packet { prio: MIDDLE, flags: if resent { Packet::RETX } else { 0 }, ..data }
         };
         packet.set_ext(set.header(self, flow, 0, cx.now), cx.ext);
         packet
@@ -451,9 +411,9 @@ impl Snd {
         }
         if packet.kind == Kind::ACK {
             self.rtt.end_back_off(&set.rtt);
-            self.on_acked(answer.acked / set.mss, packet.offset.div_ceil(set.mss));
+            self.packets.on_acked(answer.acked / set.mss, packet.offset.div_ceil(set.mss));
         }
-        if self.una == self.packets {
+        if self.packets.is_done() {
             self.mode = Mode::FinSent;
             self.tries = 0;
             cx.disarm(self.flow, PACE);
@@ -491,17 +451,7 @@ impl Snd {
             }
             Mode::Det | Mode::Data => {
                 // Without the back-off: packets lost in one burst are found lost together.
-                let late = self.rtt.base_rto(&set.rtt);
-                let lost_before = self.lost.len();
-                while let Some(&(number, at)) = self.sent.front()
-                    && at.after(late) <= cx.now
-                {
-                    self.sent.pop_front();
-                    if !self.is_acked(number) {
-                        self.lost.push_back(number);
-                    }
-                }
-                if self.lost.len() > lost_before {
+                if self.packets.lose(self.rtt.base_rto(&set.rtt), cx.now) {
                     self.timeouts += 1;
                     self.rtt.on_timeout(&set.rtt);
                     self.silent += 1;
@@ -583,7 +533,7 @@ impl Merp {
         let snd = self.flows.remove(flow).expect("looked up above");
         cx.disarm(flow, PACE);
         cx.disarm(flow, RTO);
-        let [acked, sent] = [snd.una, snd.next].map(|number| (number * self.set.mss).min(cx.flow(flow).size_bytes));
+        let [acked, sent] = snd.packets.ends().map(|number| (number * self.set.mss).min(cx.flow(flow).size_bytes));
         let stats = FlowStats { timeouts: snd.timeouts, fast_retransmits: 0 };
         self.with_tcp(cx, |tcp, cx| tcp.resume(flow, acked, sent, stats, cx));
     }
@@ -646,11 +596,10 @@ impl Transport for Merp {
     }
     fn sample(&self, flow: FlowId) -> Option<Sample> {
         let Some(snd) = self.flows.get(flow) else { return self.tcp.sample(flow) };
-        let in_flight = snd.sent.iter().filter(|&&(number, _)| !snd.is_acked(number)).count() as u64;
         Some(Sample {
             srtt: snd.rtt.srtt(),
             rate: if snd.mode == Mode::Data { snd.rate } else { Rate(0) },
-            in_flight_bytes: in_flight * self.set.mss,
+            in_flight_bytes: snd.packets.in_flight() * self.set.mss,
             ..Sample::default()
         })
     }

@@ -13,11 +13,12 @@ use base::{Dur, FlowId, HostId, Limit, Rate, Rng, Slab, Time, TimerKey};
 pub mod host;
 pub mod merp;
 pub mod newreno;
+pub mod pdq;
 pub mod pfabric;
 
 base::registry! {
     room AnyTransport: Transport, env Env;
-    entries { newreno: NewReno, pfabric: Pfabric, merp: Merp }
+    entries { newreno: NewReno, pfabric: Pfabric, merp: Merp, pdq: Pdq }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>);
@@ -125,5 +126,10 @@ impl<'a> Cx<'a> {
     pub fn close(&mut self, flow: FlowId, stats: FlowStats) {
         self.io.timers.forget(flow);
         self.table.close(flow, stats);
+    }
+    /// The sender gives `flow` up, whatever has arrived of it: nobody waits for it to finish any more.
+    pub fn terminate(&mut self, flow: FlowId, stats: FlowStats) {
+        self.close(flow, stats);
+        self.table.terminate(flow);
     }
 }

@@ -73,8 +73,8 @@ fn flow(row: &Row<'_>, hosts: &BTreeMap<&str, HostId>, params: &Params, env: &En
     };
     let start = time("start")?;
     let deadline = row.optional("deadline").is_some().then(|| time("deadline")).transpose()?;
-    if deadline.is_some_and(|d| d < start) {
-        return Err(row.wrong("deadline", "lies before the start; it counts from the start of the run"));
+    if deadline.is_some_and(|d| d <= start) {
+        return Err(row.wrong("deadline", "does not lie after the start; it counts from the start of the run"));
     }
     let group = |text: &str| text.parse::<u32>().map_err(|_| "is not a whole number below 2^32".to_owned());
     let group = row.optional("group").is_some().then(|| row.parse("group", group)).transpose()?;
@@ -154,7 +154,8 @@ mod tests {
             ("h0,h1,1.5,0s,,", "`1.5` is not a whole number"),
             ("h0,h1,1,5,,", "has no unit"),
             ("h0,h1,1,2000000s,,", "is after"),
-            ("h0,h1,1,2s,1s,", "before the start"),
+            ("h0,h1,1,2s,1s,", "not lie after the start"),
+            ("h0,h1,1,2s,2s,", "not lie after the start"),
             ("h0,h1,1,0s,,x", "`x` is not a whole number"),
             ("h0,h1,1", "3 values"),
         ] {

@@ -7,7 +7,7 @@ use scenario::{Options, Plan, Point};
 use sim::{Continue, Outcome};
 
 /// One system per transport, with the rest that it needs.
-pub const SYSTEMS: [(&str, &str); 3] = [
+pub const SYSTEMS: [(&str, &str); 4] = [
     (
         "newreno",
         "transport = { kind = 'newreno', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'droptail', limit = 'LIMIT' }",
@@ -17,6 +17,7 @@ pub const SYSTEMS: [(&str, &str); 3] = [
         "merp",
         "transport = 'merp'\nagent = 'merp'\nqdisc = { kind = 'strict', classes = 4, evict = 'worst_class', limit = 'LIMIT' }",
     ),
+    ("pdq", "transport = 'pdq'\nagent = 'pdq'\nqdisc = { kind = 'droptail', limit = 'LIMIT' }"),
 ];
 
 /// Routers, and the transports and topologies that each is tried with; "" fits all.
@@ -103,6 +104,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     // Some ports of MERP have room for few flows.
     let agent = pick(&["'merp'", "'merp'", "{ kind = 'merp', table_limit = 1 }", "{ kind = 'merp', table_limit = 4 }"]);
     let low_water = pick(&["3KB", "0B", "unlimited"]);
+    let deadline = pick(&["", "", "deadline = '300us'\n", "deadline = { kind = 'slack', factor = 3 }\n"]);
     let workload = match kind.as_str() {
         "poisson" => format!("[workload.web]\nkind = 'poisson'\nflows = 40\nload = {load}\n{size}\n"),
         "incast" => "[workload.burst]\nkind = 'incast'\nsenders = 3\nsize = '40KB'\nreceiver = 'h0'\n".to_owned(),
@@ -121,7 +123,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     // Senders of flows that are cut off for good try again and again.
     let end = if lasting { "5ms" } else { "30s" };
     let text = format!(
-        "seed = {}\nend = '{end}'\n{topology}{workload}{}router = {router}\nnic = {{ low_water = '{low_water}' }}\n{events}",
+        "seed = {}\nend = '{end}'\n{topology}{workload}{deadline}{}router = {router}\nnic = {{ low_water = '{low_water}' }}\n{events}",
         1 + rng.below(1000),
         system(&transport, &limit).replace("agent = 'merp'", &format!("agent = {agent}"))
     );

@@ -1,0 +1,475 @@
+//! PDQ hosts: flows are paced by the rate that the ports on their path allot, most critical flow first, and probe while they are
+//! paused.
+//!
+//! Source: C.-Y. Hong, M. Caesar, P. B. Godfrey, "Finishing Flows Quickly with Preemptive Scheduling", SIGCOMM 2012 (arXiv
+//! 1206.2057), section 3: scheduling header, sender, receiver. The ports are the agent `pdq`.
+//!
+//! Model: flow sizes and deadlines are known at the start and are metadata of the flow, not bytes of the header, which the paper has
+//! in 16 bytes of its own and we inside the header that every packet has. There is no window: what is in flight is bounded by the
+//! allotted rate. Receivers have no limit of their own. There is no multipath PDQ (section 6).
+//!
+//! Assumed:
+//! - T, the expected transmission time, is the time that the packets not yet sent, and those found lost, take on the wire at the rate
+//!   of the NIC. Packets in flight do not count: they need the links no more, and a flow that has sent everything is not hopeless.
+//! - The SYN carries the header and is treated like a probe (`syn_probe`), which saves a round trip; without it a probe follows the
+//!   SYNACK, as in the paper.
+//! - Packets leave with R = rate of the NIC and I = 0; ports lower the one and raise the other.
+//! - A flow asks at least every max(I, 1) round trips while it has something to send: if its rate is so low that no DATA is due by then,
+//!   it probes as if it were paused. It would else learn only after a whole packet gap that a link has become free.
+//! - At most one probe is outstanding; one that is not answered within the retransmission timeout is lost, and doubles it.
+//! - A port that pauses a flow takes R down to 0. A packet that says paused and still has a rate when it arrives met no such port: the path
+//!   has changed, and the receiver voids the pause, or the flow would wait for a port that it never meets again.
+//! - An answer counts only if the packet it answers left later than that of the newest answer applied.
+//! - The next departure is that of the packet before, plus its length at the present rate; after a pause it waits for nothing.
+//! - A packet is lost when its ACK has not come one RTO after it left; then the RTO doubles until the next answer. When the timer
+//!   expires, all packets in flight for longer than the RTO before any doubling are lost. Each ACK names the packet it answers and all
+//!   that arrived in one piece.
+//! - A flow ends with the ACK of its last byte, or by early termination; either way one FIN (the paper's TERM) clears the ports.
+//!   Nobody answers it: where it is lost, ports forget the flow after a while.
+//!
+//! Deviates: nowhere that we know of.
+
+use super::{Cx, Env, Transport};
+use crate::flow::{Flow, FlowStats, Sample};
+use crate::kit::rtt::{Rtt, RttConfig};
+use crate::kit::scoreboard::Scoreboard;
+use crate::packet::{Kind, Packet};
+use base::params::Problem;
+use base::registry::{Meta, Needs};
+use base::{Dur, FlowId, FlowMap, Fraction, LinkId, Rate, Time, TimerKey};
+use std::collections::VecDeque;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "PDQ hosts: explicit rates, paused and preempted by the ports; early termination of hopeless deadlines",
+    source: "Hong et al., SIGCOMM 2012, section 3",
+    needs: Needs { agent: &["pdq"], qdisc: &["droptail"], reverse_path: true, ..Needs::NONE },
+};
+
+base::params! {
+    /// Parameters of PDQ's hosts.
+    pub struct Params {
+        /// The SYN asks the ports for a rate; without it the first probe does, one round trip later.
+        syn_probe: bool = "true", "flowloom, see Assumed; the paper's SYN asks for nothing";
+        /// A flow that cannot meet its deadline any more gives up.
+        early_termination: bool = "true", "section 3.1";
+        /// Smallest retransmission timeout.
+        min_rto: Dur = "1ms", "flowloom: several round trips of a data center";
+        /// Largest retransmission timeout.
+        max_rto: Dur = "60s", "RFC 6298 rule 2.5";
+        /// Retransmission timeout before the first round trip is known: that of the SYN.
+        syn_rto: Dur = "1ms", "flowloom: as min_rto";
+    }
+}
+
+/// Problems that show only against the network, or between parameters.
+pub fn check(params: &Params, _env: &Env) -> Vec<Problem> {
+    let wrong = params.max_rto < params.min_rto;
+    let problem = || Problem {
+        key: "max_rto",
+        message: format!("`{}` is below `min_rto` of {}", params.max_rto, params.min_rto),
+        hint: "raise `max_rto`".to_owned(),
+    };
+    wrong.then(problem).into_iter().collect()
+}
+
+base::header! {
+    /// The scheduling header of SYN, DATA and PROBE, and, copied, of their answers; in the extension slab. The flow's deadline (D) is
+    /// metadata.
+    pub struct Header {
+        /// R: the rate of the NIC, lowered by every port, bit/s; 0 in answers that pause.
+        rate_bps: u64,
+        /// P: see [`Header::is_paused`].
+        paused_by: u32,
+        /// T: how long the rest of the flow takes at the rate of the NIC, ps.
+        expected_ps: u64,
+        /// The sender's smoothed round trip, ps.
+        rtt_ps: u64,
+        /// I: round trips between probes, in parts per billion.
+        probe_rtts: u64,
+        /// In answers: when the answered packet was handed to the NIC, ps.
+        tx_time_ps: u64,
+        /// In answers: payload offset of the answered packet.
+        acked: u64,
+    }
+}
+
+impl Header {
+    /// Whether a port pauses the flow.
+    #[inline]
+    pub fn is_paused(&self) -> bool {
+        self.paused_by != 0
+    }
+    /// Whether another port than `port` pauses the flow.
+    #[inline]
+    pub fn is_paused_elsewhere(&self, port: LinkId) -> bool {
+        self.is_paused() && self.paused_by != port.0 + 1
+    }
+    /// `port` pauses the flow.
+    #[inline]
+    pub fn pause(&mut self, port: LinkId) {
+        (self.paused_by, self.rate_bps) = (port.0 + 1, 0);
+    }
+    /// Nobody pauses the flow: it may send at `rate`, or at what other ports allot if that is less.
+    #[inline]
+    pub fn allot(&mut self, rate: Rate) {
+        (self.paused_by, self.rate_bps) = (0, self.rate_bps.min(rate.0));
+    }
+}
+
+/// Timers of a flow: the next DATA or probe, retransmission, the moment at which it becomes hopeless.
+const ASK: u8 = 0;
+const RTO: u8 = 1;
+const END: u8 = 2;
+
+/// What all flows of a host have in common.
+struct Setup {
+    params: Params,
+    nic_rate: Rate,
+    rtt: RttConfig,
+    mss: u64,
+    mtu_bytes: u64,
+    header_bytes: u16,
+}
+
+/// The sender's side of a flow.
+struct Snd {
+    flow: FlowId,
+    /// The SYN was answered.
+    open: bool,
+    /// R: 0 while paused.
+    rate: Rate,
+    /// P.
+    paused_by: u32,
+    /// I.
+    probe_rtts: Fraction,
+    packets: Scoreboard,
+    rtt: Rtt,
+    /// Departure of the DATA before, and its length on the wire.
+    last: Option<(Time, u16)>,
+    /// When a packet last asked for a rate.
+    asked: Option<Time>,
+    /// When the probe that is not answered yet was sent.
+    probing: Option<Time>,
+    /// Whether it is on the ready list.
+    ready: bool,
+    /// Departure of the packet whose answer was applied last.
+    applied: Option<Time>,
+    timeouts: u32,
+}
+
+/// What a flow does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Data(Time),
+    Probe(Time),
+    Nothing,
+}
+
+impl Setup {
+    /// The header of a packet that leaves now.
+    fn header(&self, snd: &Snd, flow: &Flow) -> Header {
+        Header {
+            rate_bps: self.nic_rate.0,
+            paused_by: snd.paused_by,
+            expected_ps: snd.expected(self, flow).ps(),
+            rtt_ps: snd.round_trip(flow).ps(),
+            ..Header::default()
+        }
+    }
+    /// A packet without payload that asks for a rate.
+    fn bare(&self, snd: &Snd, kind: Kind, cx: &mut Cx<'_>) -> Packet {
+        let mut packet = Packet::new(snd.flow, kind, self.header_bytes);
+        packet.set_ext(self.header(snd, cx.flow(snd.flow)), cx.ext);
+        packet
+    }
+}
+
+impl Snd {
+    fn new(flow: &Flow, set: &Setup) -> Snd {
+        Snd {
+            flow: flow.id,
+            open: false,
+            rate: Rate(0),
+            paused_by: 0,
+            probe_rtts: Fraction(0),
+            packets: Scoreboard::new(flow.size_bytes.div_ceil(set.mss)),
+            rtt: Rtt::new(&set.rtt),
+            last: None,
+            asked: None,
+            probing: None,
+            ready: false,
+            applied: None,
+            timeouts: 0,
+        }
+    }
+    /// The round trip as far as it is known.
+    fn round_trip(&self, flow: &Flow) -> Dur {
+        if self.rtt.srtt() > Dur::ZERO { self.rtt.srtt() } else { flow.rtt }
+    }
+    /// T: how long the packets that wait to be sent take on the wire at the rate of the NIC.
+    fn expected(&self, set: &Setup, flow: &Flow) -> Dur {
+        let last = flow.size_bytes.div_ceil(set.mss) - 1;
+        let short = if self.packets.waits(last) { (last + 1) * set.mss - flow.size_bytes } else { 0 };
+        set.nic_rate.gap(self.packets.waiting() * set.mtu_bytes - short)
+    }
+    fn has_data(&mut self) -> bool {
+        self.open && self.packets.peek().is_some()
+    }
+
+    /// The DATA or the probe that is next, and when it is due.
+    fn next(&mut self, flow: &Flow) -> Next {
+        if !self.has_data() {
+            return Next::Nothing;
+        }
+        let interval = self.round_trip(flow).times(self.probe_rtts.max(Fraction::ONE));
+        let probe = match (self.probing, self.asked) {
+            (Some(at), _) => at.after(self.rtt.rto().max(interval)),
+            (None, Some(at)) => at.after(interval),
+            (None, None) => Time::ZERO,
+        };
+        let data = match self.last {
+            _ if self.rate == Rate(0) => Time::MAX,
+            Some((at, len)) => at.after(self.rate.gap(u64::from(len))),
+            None => Time::ZERO,
+        };
+        if data <= probe { Next::Data(data) } else { Next::Probe(probe) }
+    }
+    /// Sends the probe that is due, puts a flow whose DATA is due on the ready list, or waits for the next of either.
+    fn pace(&mut self, set: &Setup, ready: &mut VecDeque<FlowId>, cx: &mut Cx<'_>) {
+        if self.ready {
+            return;
+        }
+        let flow = cx.flow(self.flow);
+        let mut next = self.next(flow);
+        if matches!(next, Next::Probe(at) if at <= cx.now) {
+            self.send_probe(set, cx);
+            next = self.next(flow);
+        }
+        match next {
+            Next::Data(at) if at <= cx.now => {
+                self.ready = true;
+                ready.push_back(self.flow);
+            }
+            Next::Data(at) | Next::Probe(at) => cx.arm(self.flow, ASK, at),
+            Next::Nothing => cx.disarm(self.flow, ASK),
+        }
+    }
+    fn send_probe(&mut self, set: &Setup, cx: &mut Cx<'_>) {
+        if self.probing.is_some() {
+            self.timeouts += 1;
+            self.rtt.on_timeout(&set.rtt);
+        }
+        (self.asked, self.probing) = (Some(cx.now), Some(cx.now));
+        let probe = set.bare(self, Kind::PROBE, cx);
+        cx.control(probe);
+    }
+    fn send_syn(&mut self, set: &Setup, cx: &mut Cx<'_>) {
+        let mut syn = if set.params.syn_probe {
+            self.asked = Some(cx.now);
+            set.bare(self, Kind::SYN, cx)
+        } else {
+            Packet::new(self.flow, Kind::SYN, set.header_bytes)
+        };
+        if self.timeouts > 0 {
+            syn.flags |= Packet::RETX;
+        }
+        cx.arm(self.flow, RTO, cx.now.after(self.rtt.rto()));
+        cx.control(syn);
+    }
+    /// The DATA that is due.
+    fn transmit(&mut self, set: &Setup, cx: &mut Cx<'_>) -> Packet {
+        let flow = cx.flow(self.flow);
+        let header = set.header(self, flow);
+        let (number, resent) = self.packets.take(cx.now).expect("a flow that is due has DATA");
+        let offset = number * set.mss;
+        let payload = (flow.size_bytes - offset).min(set.mss) as u16;
+        let mut data = Packet::data(self.flow, offset, payload, set.header_bytes);
+        data.set_ext(header, cx.ext);
+        if resent {
+            data.flags |= Packet::RETX;
+        }
+        if !cx.is_armed(self.flow, RTO) {
+            self.arm_rto(cx);
+        }
+        self.last = Some((cx.now, data.wire_len));
+        self.asked = Some(cx.now);
+        data
+    }
+    /// Sets the retransmission timer to when the oldest packet in flight counts as lost.
+    fn arm_rto(&self, cx: &mut Cx<'_>) {
+        match self.packets.oldest() {
+            Some(at) => cx.arm(self.flow, RTO, at.after(self.rtt.rto())),
+            None => cx.disarm(self.flow, RTO),
+        }
+    }
+
+    /// SYNACK, ACK or PROBEACK.
+    fn on_answer(&mut self, packet: &Packet, set: &Setup, cx: &mut Cx<'_>) {
+        let was_open = std::mem::replace(&mut self.open, true);
+        if packet.has(Packet::EXT) {
+            let answer: Header = packet.get_ext(cx.ext);
+            let tx_time = Time(answer.tx_time_ps);
+            self.rtt.on_sample(cx.now.since(tx_time), &set.rtt);
+            if packet.kind == Kind::ACK {
+                self.packets.on_acked(answer.acked / set.mss, packet.offset.div_ceil(set.mss));
+            }
+            if self.probing.is_some_and(|at| tx_time >= at) {
+                self.probing = None;
+            }
+            if self.applied.is_none_or(|newest| tx_time > newest) {
+                self.applied = Some(tx_time);
+                (self.rate, self.paused_by) = (Rate(answer.rate_bps), answer.paused_by);
+                self.probe_rtts = Fraction(answer.probe_rtts);
+            }
+        } else if !was_open && self.timeouts == 0 {
+            // A SYNACK that answers a SYN sent once: a round trip since the flow was opened.
+            self.rtt.on_sample(cx.now.since(cx.flow(self.flow).start), &set.rtt);
+        }
+        self.arm_rto(cx);
+    }
+    /// The retransmission timer.
+    fn on_rto(&mut self, set: &Setup, cx: &mut Cx<'_>) {
+        if !self.open {
+            self.timeouts += 1;
+            self.rtt.on_timeout(&set.rtt);
+            return self.send_syn(set, cx);
+        }
+        // Without the back-off: packets lost in one burst are found lost together.
+        if self.packets.lose(self.rtt.base_rto(&set.rtt), cx.now) {
+            self.timeouts += 1;
+            self.rtt.on_timeout(&set.rtt);
+        }
+        self.arm_rto(cx);
+    }
+
+    /// The flow's deadline, and the least time that it still needs (section 3.1, early termination): the rest takes T; a paused flow
+    /// needs a round trip to hear that it may send.
+    fn pressure(&mut self, set: &Setup, flow: &Flow) -> Option<(Time, Dur)> {
+        let deadline = flow.deadline.filter(|_| set.params.early_termination)?;
+        let wait = if self.has_data() && self.rate == Rate(0) { self.round_trip(flow) } else { Dur::ZERO };
+        Some((deadline, self.expected(set, flow).max(wait)))
+    }
+}
+
+/// The machine of one host.
+pub struct Pdq {
+    set: Setup,
+    flows: FlowMap<Snd>,
+    /// Flows whose next DATA is due, the one due longest first. What is no more due when its turn comes is passed over.
+    ready: VecDeque<FlowId>,
+}
+
+impl Pdq {
+    /// A host without flows.
+    pub fn new(params: &Params, env: &Env) -> Self {
+        let set = Setup {
+            params: params.clone(),
+            nic_rate: env.nic_rate,
+            rtt: RttConfig { init_rto: params.syn_rto, min_rto: params.min_rto, max_rto: params.max_rto, clock: Dur::ZERO },
+            mss: u64::from(env.mss()),
+            mtu_bytes: u64::from(env.mtu_bytes),
+            header_bytes: env.header_bytes,
+        };
+        Pdq { set, flows: FlowMap::default(), ready: VecDeque::new() }
+    }
+
+    /// Answers SYN, DATA and PROBE: the receiver copies the header (section 3.2).
+    fn receive(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        let kind = match packet.kind {
+            Kind::SYN => Kind::SYNACK,
+            Kind::DATA => Kind::ACK,
+            _ => Kind::PROBEACK,
+        };
+        let mut ack = Packet::new(packet.flow, kind, self.set.header_bytes);
+        if packet.kind == Kind::DATA {
+            ack.offset = cx.deliver(packet.flow, packet.offset, packet.payload).next;
+        }
+        if packet.has(Packet::EXT) {
+            let mut header: Header = packet.get_ext(cx.ext);
+            if header.is_paused() && header.rate_bps > 0 {
+                (header.paused_by, header.rate_bps) = (0, 0);
+            }
+            ack.set_ext(Header { tx_time_ps: packet.sent_at.ps(), acked: packet.offset, ..header }, cx.ext);
+        }
+        cx.control(ack);
+    }
+
+    /// What follows from whatever happened to a flow: it is done, hopeless, or goes on.
+    fn go_on(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        let Some(snd) = self.flows.get_mut(flow) else { return };
+        let pressure = snd.pressure(&self.set, cx.flow(flow));
+        let hopeless = pressure.is_some_and(|(deadline, needed)| cx.now.after(needed) > deadline);
+        let done = snd.packets.is_done();
+        if done || hopeless {
+            let stats = FlowStats { timeouts: snd.timeouts, fast_retransmits: 0 };
+            // A flow that is hopeless from the start has sent nothing.
+            if snd.open || cx.is_armed(flow, RTO) {
+                cx.control(Packet::new(flow, Kind::FIN, self.set.header_bytes));
+            }
+            self.flows.remove(flow);
+            return if done { cx.close(flow, stats) } else { cx.terminate(flow, stats) };
+        }
+        if let Some((deadline, needed)) = pressure {
+            cx.arm(flow, END, deadline.before(needed).after(Dur(1)));
+        }
+        snd.pace(&self.set, &mut self.ready, cx);
+    }
+}
+
+impl Transport for Pdq {
+    fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        self.flows.insert(flow, Snd::new(cx.flow(flow), &self.set));
+        self.go_on(flow, cx);
+        if let Some(snd) = self.flows.get_mut(flow) {
+            snd.send_syn(&self.set, cx);
+        }
+    }
+    fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        match packet.kind {
+            Kind::SYN | Kind::DATA | Kind::PROBE => self.receive(packet, cx),
+            Kind::SYNACK | Kind::ACK | Kind::PROBEACK => {
+                let Some(snd) = self.flows.get_mut(packet.flow) else { return };
+                snd.on_answer(packet, &self.set, cx);
+                self.go_on(packet.flow, cx);
+            }
+            // Ports read the FIN; the receiver keeps no state.
+            _ => {}
+        }
+    }
+    fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>) {
+        let Some(snd) = self.flows.get_mut(key.flow) else { return };
+        if key.kind == RTO {
+            snd.on_rto(&self.set, cx);
+        }
+        self.go_on(key.flow, cx);
+    }
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        while let Some(flow) = self.ready.pop_front() {
+            let Some(snd) = self.flows.get_mut(flow) else { continue };
+            snd.ready = false;
+            let due = matches!(snd.next(cx.flow(flow)), Next::Data(at) if at <= cx.now);
+            let packet = due.then(|| snd.transmit(&self.set, cx));
+            self.go_on(flow, cx);
+            if packet.is_some() {
+                return packet;
+            }
+        }
+        None
+    }
+    fn sample(&self, flow: FlowId) -> Option<Sample> {
+        let snd = self.flows.get(flow)?;
+        Some(Sample {
+            srtt: snd.rtt.srtt(),
+            rate: snd.rate,
+            in_flight_bytes: snd.packets.in_flight() * self.set.mss,
+            ..Sample::default()
+        })
+    }
+    fn kind_name(&self, _kind: Kind) -> Option<&'static str> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

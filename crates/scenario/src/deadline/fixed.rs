@@ -1,0 +1,53 @@
+//! The same time for every flow.
+//!
+//! Source: own.
+
+use super::{Env, Law};
+use crate::workload::MAX_TIME;
+use base::params::Problem;
+use base::registry::{Meta, Needs};
+use base::{Dur, Rng};
+
+/// What `list` and `check` know of it.
+pub const META: Meta =
+    Meta { summary: "every flow has the same time; `deadline = \"20ms\"` for short", source: "own", needs: Needs::NONE };
+
+base::params! {
+    /// Parameters of fixed deadlines.
+    pub struct Params {
+        /// The time that a flow may take.
+        after: Dur = "" in Dur(1)..=MAX_TIME, "";
+    }
+}
+
+/// Nothing can be wrong.
+pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
+    Vec::new()
+}
+
+/// The law.
+pub struct Fixed(Params);
+
+impl Fixed {
+    /// With these parameters.
+    pub fn new(params: &Params, _env: &Env) -> Self {
+        Fixed(params.clone())
+    }
+}
+
+impl Law for Fixed {
+    fn draw(&self, _ideal: &dyn Fn() -> Dur, _rng: &mut Rng) -> Dur {
+        self.0.after
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::draw;
+    use super::*;
+
+    #[test]
+    fn all_are_alike() {
+        assert_eq!(draw(&Fixed(Params { after: Dur::from_ms(20) }), 3), [Dur::from_ms(20); 3]);
+    }
+}
