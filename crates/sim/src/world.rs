@@ -8,7 +8,7 @@ use fabric::agent::{self, Agent};
 use fabric::net::Net;
 use fabric::port::Port;
 use fabric::qdisc::Qdisc;
-use fabric::router::{AnyRouter, Router, View};
+use fabric::router::{AnyRouter, Router, Tables, View};
 use fabric::routes::Routes;
 use proto::packet::{ASK, Ext, ROUTE_HOPS};
 use proto::transport::{Cx, FlowTable, Transport};
@@ -210,7 +210,8 @@ impl<P: Probe> World<P> {
         }
         let Routing { net, routes, router, .. } = &mut self.routing;
         let candidates = routes.candidates(at, dst);
-        let view = View { now, at, candidates, flows: &self.flows, ext: &self.ext, net, routes, ports: &self.ports };
+        let tables = Tables::new(&self.ports);
+        let view = View { now, at, candidates, flows: &self.flows, ext: &self.ext, net, routes, tables };
         packet.hop = (packet.hop + 1).min(OFF_ROUTE);
         candidates[router.decide(packet, &view) as usize]
     }
