@@ -10,7 +10,7 @@ use fabric::agent::{self, Agent};
 use fabric::net::Net;
 use fabric::port::Port;
 use fabric::qdisc::Qdisc;
-use fabric::router::{AnyRouter, Router, View};
+use fabric::router::{AnyRouter, Router, Tables, View};
 use fabric::routes::{Routes, five_tuple};
 use proto::packet::{ASK, Ext, ROUTE_HOPS};
 use proto::transport::{Cx, FlowTable, Transport};
@@ -282,7 +282,8 @@ impl<P: Probe> World<P> {
         if candidates.is_empty() {
             return None;
         }
-        let view = View { now, at, candidates, flows: &self.flows, ext: &self.ext, net, routes, ports: &self.ports };
+        let tables = Tables::new(&self.ports);
+        let view = View { now, at, candidates, flows: &self.flows, ext: &self.ext, net, routes, tables };
         Some(candidates[router.decide(packet, &view) as usize])
     }
 

@@ -1,13 +1,36 @@
 //! What every registered transport must do in a real network: all bytes arrive once whatever is lost, and timers end.
 
 mod common;
-use common::{SYSTEMS, plan, run, run_point, system, table};
+use common::{ROUTERS, SYSTEMS, plan, routers_for, run, run_point, system, table};
 use sim::outcome::StopReason;
 
 #[test]
 fn every_transport_has_a_system_to_be_tested_in() {
     for entry in proto::transport::ENTRIES {
         assert!(SYSTEMS.iter().any(|s| s.0 == entry.name), "add `{}` to SYSTEMS in tests/common/mod.rs", entry.name);
+    }
+}
+
+#[test]
+fn every_router_is_among_those_to_be_tested() {
+    for entry in fabric::router::ENTRIES {
+        let quoted = format!("'{}'", entry.name);
+        assert!(ROUTERS.iter().any(|r| r.0.contains(&quoted)), "add `{}` to ROUTERS in tests/common/mod.rs", entry.name);
+    }
+}
+
+/// Heavy loss on many paths: with every router everything arrives, and the run ends by itself.
+#[test]
+fn every_router_delivers_everything_under_heavy_loss() {
+    for (name, _) in SYSTEMS {
+        for (number, router) in routers_for(name, "fat_tree").into_iter().enumerate() {
+            let rows: Vec<_> = (0..48).map(|i| (i % 8, 15 - i % 3, 1 + 3919 * u64::from(i), u64::from(i / 8) * 500_000)).collect();
+            let flows = table(&format!("routed-{name}-{number}"), &rows);
+            let text = format!("end = '100s'\n[topology]\nkind = 'fat_tree'\n{flows}{}router = {router}\n", system(name, "6pkt"));
+            let outcome = run(&text);
+            assert_eq!(outcome.stop_reason, StopReason::Finished, "{name} with {router}");
+            assert!(outcome.counters.dropped_packets > 0, "{name} with {router}: nothing was lost");
+        }
     }
 }
 
@@ -41,15 +64,28 @@ fn every_transport_delivers_the_smallest_flows() {
     }
 }
 
-/// Paths of more than six switches have no room in the packet's route bytes and are looked up at every hop.
+/// Paths of more than six switches have no room in the packet's route bytes and are looked up, or decided, at every hop.
 #[test]
 fn long_paths_work() {
     for (name, _) in SYSTEMS {
-        let flows = table(&format!("long-{name}"), &[(0, 11, 100_000, 0), (11, 0, 100_000, 0), (3, 8, 100_000, 0)]);
-        let text = format!("[topology]\nkind = 'chain'\nswitches = 12\nhosts_per_switch = 1\n{flows}{}", system(name, "100pkt"));
-        let outcome = run(&text);
-        assert_eq!(outcome.flows[0].hops, 13);
-        assert_eq!(outcome.stop_reason, StopReason::Finished, "{name}");
+        for (number, router) in routers_for(name, "chain").into_iter().enumerate() {
+            let flows = table(&format!("long-{name}-{number}"), &[(0, 11, 100_000, 0), (11, 0, 100_000, 0), (3, 8, 100_000, 0)]);
+            let net = "[topology]\nkind = 'chain'\nswitches = 12\nhosts_per_switch = 1\n";
+            let outcome = run(&format!("{net}{flows}{}router = {router}\n", system(name, "100pkt")));
+            assert_eq!(outcome.flows[0].hops, 13);
+            assert_eq!(outcome.stop_reason, StopReason::Finished, "{name} with {router}");
+        }
+    }
+}
+
+/// So are those of more than 127 switches.
+#[test]
+fn very_long_paths_work() {
+    let flows = table("very-long", &[(0, 199, 10_000, 0)]);
+    let net = "[topology]\nkind = 'chain'\nswitches = 200\nhosts_per_switch = 1\ndelay = '1us'\n";
+    for router in ["'ecmp'", "'spray'"] {
+        let outcome = run(&format!("{net}{flows}{}router = {router}\n", system("newreno", "100pkt")));
+        assert_eq!((outcome.flows[0].hops, outcome.stop_reason), (201, StopReason::Finished));
     }
 }
 

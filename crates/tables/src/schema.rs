@@ -140,7 +140,7 @@ table! {
     fct_ps ["ps"] "flow completion time, finish_ps - start_ps; null: unfinished" = OptPs(FlowRow::fct_ps);
     ideal_fct_ps ["ps"] "completion time of the flow alone: store and forward of its packets at line rate on its shortest path, without handshake or pacing" = Ps(|r| r.ideal_fct_ps);
     bottleneck_bps ["bps"] "rate of the slowest link on its shortest path" = U64(|r| r.bottleneck_bps);
-    slowdown [""] "fct_ps / ideal_fct_ps, at least 1; null: unfinished" = OptF64(FlowRow::slowdown);
+    slowdown [""] "fct_ps / ideal_fct_ps, at least 1 on one path; null: unfinished" = OptF64(FlowRow::slowdown);
     expansion_ratio [""] "fct over the time that size_wire_bytes take at bottleneck_bps (MERP, Eq. 2); null: unfinished" = OptF64(FlowRow::expansion_ratio);
     deadline_ps ["ps"] "when it should have finished, from the start of the run; null: no deadline" = OptPs(|r| r.deadline_ps);
     deadline_met [""] "finished by its deadline; null: no deadline" = OptBool(FlowRow::deadline_met);

@@ -3,7 +3,7 @@
 //! Source: Alizadeh et al., "CONGA: Distributed Congestion-Aware Load Balancing for Datacenters", SIGCOMM 2014, sections 3.2 to 3.6.
 //!
 //! A switch with hosts is a leaf. Between leaves, packets carry the tag of their path, the largest congestion met on it (CE), and one
-//! entry of what the sending leaf knows of the way back (feedback). Congestion is what a discounting rate estimator ([`mod@dre`]) at
+//! entry of what the sending leaf knows of the way back (feedback). Congestion is what a discounting rate estimator (`conga/dre.rs`) at
 //! every port between switches says. A flowlet, a burst of packets with gaps of at most `flowlet_gap`, keeps its path; a new one takes
 //! the path whose larger value of local and remote congestion is least.
 //!

@@ -126,7 +126,7 @@ impl Memr {
 
     /// The port that a flow takes from now on.
     fn pick(&mut self, packet: &Packet, view: &View<'_>, barred: Option<LinkId>) -> LinkId {
-        let port = |&link: &LinkId| (link, Port { rate: view.rate(link), table: view.table(link) });
+        let port = |&link: &LinkId| (link, Port { rate: view.net.link(link).rate, table: view.tables.at(link) });
         let open = view.candidates.iter().filter(|&&link| Some(link) != barred);
         self.select(&view.flows[packet.flow.index()], view.now, view.flows, open.map(port));
         let tie = if self.best.len() == 1 { 0 } else { self.ties.choose(view.at, &view.tuple(packet), &self.best) };
@@ -152,7 +152,7 @@ impl Router for Memr {
         if leaves || packet.kind == DET {
             return pinned.unwrap_or_else(|| self.choose(view.at, &view.tuple(packet), view.candidates));
         }
-        let known = pin.filter(|&link| pinned.is_some() && view.table(link).is_some_and(|table| table.contains(flow)));
+        let known = pin.filter(|&link| pinned.is_some() && view.tables.at(link).is_some_and(|table| table.contains(flow)));
         let reroute = packet.kind == Kind::SYN && packet.get_ext::<Header>(view.ext).bits & Header::REROUTE != 0;
         if let (Some(_), Some(pinned), false) = (known, pinned, reroute) {
             return pinned;
@@ -226,6 +226,7 @@ mod tests {
     use crate::agent::{self, Agent, AnyAgent};
     use crate::net::{Net, NetBuilder};
     use crate::qdisc::{self, AnyQdisc};
+    use crate::router::Tables;
     use crate::routes::Routes;
     use base::{Dur, Slab};
     use proptest::prelude::*;
@@ -436,8 +437,8 @@ mod tests {
             let mut packet = self.packet(flow, kind, bits);
             let (flows, ext, now) = (self.flows.clone(), &self.ext, Time(now));
             let candidates = self.routes.candidates(AT, HostId(1));
-            let view =
-                View { now, at: AT, candidates, flows: &flows, ext, net: &self.net, routes: &self.routes, ports: &self.ports };
+            let tables = Tables::new(&self.ports);
+            let view = View { now, at: AT, candidates, flows: &flows, ext, net: &self.net, routes: &self.routes, tables };
             let link = candidates[self.memr.decide(&mut packet, &view) as usize];
             let agent = self.ports[link.index()].as_mut().unwrap().agent.as_mut().unwrap();
             let mut cx = agent::Cx { now, flows: &flows, ext: &mut self.ext };

@@ -8,7 +8,7 @@ use crate::agent::merp::Row;
 use crate::net::Net;
 use crate::port::Port;
 use crate::routes::{Routes, five_tuple};
-use base::{FlowMap, HostId, LinkId, NodeId, Rate, Slab, Time};
+use base::{FlowMap, HostId, LinkId, NodeId, Slab, Time};
 use proto::packet::Ext;
 use proto::{Flow, Packet};
 
@@ -82,8 +82,23 @@ pub struct View<'a> {
     pub net: &'a Net,
     /// Its live next hops.
     pub routes: &'a Routes,
-    /// All ports, by link.
-    pub ports: &'a [Option<Port>],
+    /// The flow tables of its ports.
+    pub tables: Tables<'a>,
+}
+
+/// The flow tables that agents keep: all that a router sees of them.
+#[derive(Clone, Copy)]
+pub struct Tables<'a>(&'a [Option<Port>]);
+
+impl<'a> Tables<'a> {
+    /// Of these ports, by link.
+    pub fn new(ports: &'a [Option<Port>]) -> Self {
+        Tables(ports)
+    }
+    /// The table at a port, if an agent keeps one there.
+    pub fn at(self, link: LinkId) -> Option<&'a FlowMap<Row>> {
+        self.0[link.index()].as_ref()?.agent.as_ref()?.table()
+    }
 }
 
 impl<'a> View<'a> {
@@ -95,14 +110,6 @@ impl<'a> View<'a> {
     /// What the packet shows of its flow.
     pub fn tuple(&self, packet: &Packet) -> FiveTuple {
         five_tuple(self.net, &self.flows[packet.flow.index()], !packet.has(Packet::BACK))
-    }
-    /// The line rate of a candidate.
-    pub fn rate(&self, link: LinkId) -> Rate {
-        self.net.link(link).rate
-    }
-    /// The flow table of a candidate's agent, if there is an agent that keeps one.
-    pub fn table(&self, link: LinkId) -> Option<&'a FlowMap<Row>> {
-        self.ports[link.index()].as_ref()?.agent.as_ref()?.table()
     }
 }
 

@@ -30,6 +30,12 @@ pub const ROUTERS: [(&str, &str, &str); 6] = [
     ("{ kind = 'conga', mode = 'edge', flowlet_gap = '20us' }", "", "single_tree dumbbell fat_tree leaf_spine"),
 ];
 
+/// The routers that run with a transport on a topology, as a scenario names them.
+pub fn routers_for(transport: &str, topology: &str) -> Vec<&'static str> {
+    let fits = |what: &str, list: &str| list.is_empty() || list.split(' ').any(|one| what.contains(one));
+    ROUTERS.iter().filter(|r| fits(transport, r.1) && fits(topology, r.2)).map(|r| r.0).collect()
+}
+
 /// The `[[system]]` table of a transport with switch queues of `limit`.
 pub fn system(transport: &str, limit: &str) -> String {
     let (_, text) = SYSTEMS.iter().find(|s| s.0 == transport).expect("a transport with a system");
@@ -97,8 +103,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     ]);
     let kind = pick(&["poisson", "poisson", "incast", "table"]);
     let transport = pick(&SYSTEMS.map(|s| s.0));
-    let fits = |what: &str, list: &str| list.is_empty() || list.split(' ').any(|one| what.contains(one));
-    let routers: Vec<_> = ROUTERS.iter().filter(|r| fits(&transport, r.1) && fits(&topology, r.2)).map(|r| r.0).collect();
+    let routers = routers_for(&transport, &topology);
     let router = pick(&routers);
     let limit = pick(&["1pkt", "3pkt", "20pkt", "100pkt", "1500B", "30KB", "unlimited"]);
     // Some ports of MERP have room for few flows.

@@ -18,7 +18,7 @@ fn problem(params: &Params, env: &Env<'_>) -> Option<Problem> {
     let (net, routes) = (env.net, env.routes);
     // Each leaf with one of its hosts.
     let leaves: BTreeMap<NodeId, HostId> =
-        homes(net).zip((0..).map(HostId)).filter(|(home, _)| net.host(*home).is_none()).map(|(l, h)| (l, h)).collect();
+        homes(net).zip((0..).map(HostId)).filter(|(home, _)| net.host(*home).is_none()).collect();
     let name = |node: NodeId| net.node(node).name.as_str();
     let refuse = |key, message: String, hint: &str| Some(Problem { key, message, hint: hint.to_owned() });
     if leaves.len() < 2 {

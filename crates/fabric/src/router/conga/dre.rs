@@ -26,7 +26,7 @@ impl Dre {
     pub(super) fn new(rate: Rate, interval: Auto<Dur>, alpha: Fraction) -> Dre {
         let interval = interval.or(if rate >= Rate::from_gbps(10) { Dur::from_us(32) } else { Dur::from_us(200) });
         let tau = u128::from(interval.ps()) * u128::from(Fraction::ONE.0) / u128::from(alpha.0);
-        let full = (u128::from(rate.0) * tau << POINT) / 8_000_000_000_000;
+        let full = ((u128::from(rate.0) * tau) << POINT) / 8_000_000_000_000;
         Dre { register: 0, full: (full as u64).max(1), interval, keep: alpha.complement(), ticks: 0 }
     }
     /// A packet of so many wire bytes starts to leave.

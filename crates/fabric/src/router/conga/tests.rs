@@ -1,5 +1,6 @@
 use super::*;
 use crate::net::NetBuilder;
+use crate::router::Tables;
 use base::{Rate, Slab};
 use proto::kit::script;
 use proto::packet::{Ext, ROUTE_HOPS};
@@ -78,7 +79,7 @@ impl Bench {
         let dst = if packet.has(Packet::BACK) { flow.src } else { flow.dst };
         let candidates = self.routes.candidates(at, dst);
         let (net, routes) = (&self.net, &self.routes);
-        let view = View { now: Time(now), at, candidates, flows: &self.flows, ext: &ext, net, routes, ports: &[] };
+        let view = View { now: Time(now), at, candidates, flows: &self.flows, ext: &ext, net, routes, tables: Tables::new(&[]) };
         packet.hop += 1;
         candidates[self.conga.decide(packet, &view) as usize]
     }
