@@ -89,8 +89,9 @@ def warnings(results: Results) -> list[str]:
 def header(results: Results) -> list[str]:
     """What ran, and what to know before trusting it."""
     manifest = results.manifest
+    systems = [system for system in results.systems if system not in results.ideals]
     facts = [
-        f"{len(results.systems)} systems: {', '.join(results.systems)}",
+        f"{len(systems)} systems: {', '.join(systems)}",
         f"{len(results.runs)} points",
         f"seeds {', '.join(map(str, results.seeds))}",
     ]
@@ -131,7 +132,7 @@ def figures(results: Results) -> list[str]:
 def link_tables(results: Results) -> list[str]:
     """The links of each system, at the last swept values."""
     parts = []
-    for name, systems in plots.groups(results, None, 1):
+    for name, systems in plots.groups(results, None, 1, ideals=False):
         for label, runs in systems.items():
             at: dict[str, object] = {"system": runs[0].system} | {
                 key: value for key, value in runs[0].keys.items() if value is not None

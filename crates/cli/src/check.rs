@@ -27,7 +27,11 @@ pub fn load(args: &ScenarioArgs, console: &Console<'_>) -> Result<Plan, Failure>
     let text = String::from_utf8(text).map_err(|e| {
         Failure::input(format!("`{file}` is not UTF-8 text: byte {}\nhint: scenarios are TOML", e.utf8_error().valid_up_to()))
     })?;
-    let options = Options { set: args.set.clone(), seeds: args.seed.clone(), profile: args.profile.clone() };
+    let mut set = args.set.clone();
+    if let Some(ideals) = &args.ideal {
+        set.push(("ideal".to_owned(), format!("[{}]", ideals.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", "))));
+    }
+    let options = Options { set, seeds: args.seed.clone(), profile: args.profile.clone() };
     let dir = args.file.parent().unwrap_or(Path::new("."));
     scenario::load(&text, &file, dir, &options).map_err(|found| Failure { exit: exit::INPUT, text: found.render(console.style()) })
 }

@@ -26,6 +26,7 @@ mod check;
 mod csv_rows;
 mod diag;
 mod files;
+mod ideal;
 mod merge;
 mod part;
 mod plan;
@@ -39,6 +40,7 @@ pub mod workload;
 
 pub use diag::{Diagnostic, Diagnostics, Style};
 pub use files::Files;
+pub use ideal::Ideal;
 pub use plan::load;
 /// The keys of tables without a kind, for `explain`: the scenario itself, `[sample]`, a system's `nic`.
 pub const TABLES: [(&str, &[base::params::Field]); 3] = {

@@ -1,6 +1,7 @@
 //! What a checked scenario is: a plan of points, and of each point all that its run depends on.
 
 use crate::files::Files;
+use crate::ideal::Ideal;
 use crate::resolved;
 use crate::topology;
 use crate::workload::size::Packets;
@@ -31,7 +32,7 @@ pub struct Plan {
     pub points: Vec<Point>,
     /// The swept keys in order: `topology.rate`, `workload.web.load`, `system.agent.alpha`.
     pub sweep_keys: Vec<String>,
-    /// The systems' labels in order.
+    /// The systems' labels in order, then those of the ideal references.
     pub labels: Vec<String>,
     pub(crate) resolved: String,
 }
@@ -66,8 +67,10 @@ pub struct RunSpec {
     pub end: Option<Time>,
     /// The seed of all its random streams.
     pub seed: u64,
-    /// What is under test.
+    /// What is under test; of an ideal reference: the scenario's first system, which it does not look at.
     pub system: System,
+    /// The run is this ideal reference instead of a simulation.
+    pub ideal: Option<Ideal>,
     /// The workloads by name.
     pub workloads: Vec<(String, workload::AnyParams)>,
     /// Time series, if wanted.
