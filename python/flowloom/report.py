@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowloom import plots, style, tables, words
+from flowloom.files import write_whole
 from flowloom.results import Results
 
 if TYPE_CHECKING:
@@ -161,6 +162,5 @@ def write(results: Results, out: str | Path | None = None) -> Path:
     path = Path(out)
     if path.is_dir():
         path = path / "report.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(build(results), encoding="utf-8")
+    write_whole(path, build(results))
     return path

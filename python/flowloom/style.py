@@ -18,6 +18,8 @@ try:
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ImportError("figures need matplotlib\nhint: pip install 'flowloom[plot]'") from error
 
+from flowloom.files import write_whole
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -181,13 +183,14 @@ def save(fig: Figure, stem: Path, formats: Iterable[str] = FORMATS) -> list[Path
     suffix = stem.suffix.lstrip(".").lower()
     if suffix in ("png", "svg", "pdf"):
         stem, formats = stem.with_suffix(""), (suffix,)
-    stem.parent.mkdir(parents=True, exist_ok=True)
     written = []
     with look():
         for form in formats:
             path = stem.with_name(f"{stem.name}.{form}")
             metadata = _NO_METADATA if form == "svg" else {"Software": None} if form == "png" else None
-            fig.savefig(path, format=form, metadata=metadata)
+            drawn = io.BytesIO()
+            fig.savefig(drawn, format=form, metadata=metadata)
+            write_whole(path, drawn.getvalue())
             written.append(path)
     return written
 

@@ -23,7 +23,7 @@ def fat_tree() -> list[Link]:
                 cables.append((f"h{4 * pod + 2 * edge + host}", f"edge{pod}_{edge}", 0))
             cables += [(f"edge{pod}_{edge}", f"agg{pod}_{agg}", 1) for agg in range(2)]
         cables += [(f"agg{pod}_{i // 2}", f"core{i}", 2) for i in range(4)]
-    found = []
+    found: list[Link] = []
     for low, high, tier in cables:
         found.append(Link(len(found), f"{low}->{high}", (tier, tier + 1), len(found) / 100))
         found.append(Link(len(found), f"{high}->{low}", (tier + 1, tier), len(found) / 100))
@@ -58,7 +58,7 @@ def test_a_map_shows_each_cable_once_and_crosses_out_the_dead() -> None:
     crosses = [line for line in ax.lines if line.get_marker() == "X"]
     places = network.layout(found)
     middles = {tuple(np.mean([places[a], places[b]], axis=0)) for a, b in (("core0", "agg0_0"), ("h3", "edge0_1"))}
-    assert {(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in crosses} == middles
+    assert {tuple(np.column_stack(line.get_data())[0].tolist()) for line in crosses} == middles
     assert ax.get_legend_handles_labels()[1] == ["dead link"]
 
 

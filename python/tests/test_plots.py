@@ -185,6 +185,23 @@ def test_files_are_the_same_each_time(results: Results, tmp_path: Path) -> None:
     assert b"dc:date" not in written[0][1]
 
 
+def test_a_file_that_cannot_be_finished_leaves_the_former(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (before,) = style.save(plots.draw(results, "metrics"), tmp_path / "a.png")
+    content = before.read_bytes()
+
+    def full(self: Path, data: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(data[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space"):
+        style.save(plots.draw(results, "fct_cdf"), tmp_path / "a.png")
+    assert list(tmp_path.iterdir()) == [before] and before.read_bytes() == content
+
+
 def test_inline_figures_follow_the_page(results: Results) -> None:
     text = style.inline_svg(plots.draw(results, "metrics"), "one")
     assert text.startswith("<svg") and style.INK not in text and "currentColor" in text

@@ -129,7 +129,9 @@ pub struct ReportArgs {
 Examples:
   flowloom plot results/demo                                   every kind that the results can show
   flowloom plot results/demo --kind metrics,fct_cdf --at load=0.8
-  flowloom plot results/demo --kind fct_cdf --out fct.pdf")]
+  flowloom plot results/demo --kind fct_cdf --out fct.pdf
+
+Kinds: metrics, fct_cdf, er_cdf, fct_size, topology, utilisation, heatmap, queue, rate (with samples), gantt (with packets)")]
 pub struct PlotArgs {
     /// Folders that `flowloom run` wrote
     #[arg(required = true)]
