@@ -107,12 +107,19 @@ def groups(results: Results, at: At, most: int = MOST_PANELS, ideals: bool = Tru
 
 
 def one_per_system(results: Results, at: At, most: int = MOST_PANELS) -> list[tuple[str, Run]]:
-    """The first point of each simulated system among those chosen, first seed and first swept values."""
+    """One point of each simulated system among those chosen: the last swept values, the first seed."""
     found: dict[str, Run] = {}
     for run in results.select(at):
-        if not run.ideal:
-            found.setdefault(run.system, run)
+        known = found.get(run.system)
+        if not run.ideal and (known is None or known.keys != run.keys):
+            found[run.system] = run
     return list(found.items())[:most]
+
+
+def titled(results: Results, run: Run, at: At) -> str:
+    """A point in a title: its system, and the values of the keys that are swept among the points chosen."""
+    swept = [key for key in results.keys if run.keys[key] is not None and varies(results, key, at)]
+    return ", ".join([run.system, *(f"{words.key(key, results.keys)} {words.number(run.keys[key])}" for key in swept)])
 
 
 def named_ports(results: Results, run: Run) -> dict[int, str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowloom import style
-from flowloom.drawing import MOST_PANELS, Array, At, NoDataError, groups, kind, one_per_system
+from flowloom.drawing import MOST_PANELS, Array, At, NoDataError, groups, kind, one_per_system, titled
 from flowloom.results import Results, Run, column
 from flowloom.traces import missing, sampled
 
@@ -79,7 +79,7 @@ def dead_cables(results: Results) -> set[Cable]:
 
 ROWS_WITH_NAMES = 40
 COLUMNS = 400
-QUIET = 0.005
+QUIET = 0.02
 """The share of all traffic at the end of a run that is cut off: what a few late flows send after the rest has gone."""
 
 
@@ -118,7 +118,7 @@ def heat_panel(ax: Axes, found: Sequence[Link], grid: Array, edges: Array) -> An
     stages = [link.stage for link in found]
     first = [i for i, stage in enumerate(stages) if i == 0 or stages[i - 1] != stage]
     for i in first[1:]:
-        ax.axhline(i, color="white", linewidth=1.6)
+        ax.axhline(i, color=style.PAPER, linewidth=1.6)
     if len(found) <= ROWS_WITH_NAMES:
         ax.set_yticks(np.arange(len(found)) + 0.5, [link.name for link in found], fontsize=7)
     else:
@@ -133,12 +133,14 @@ def heat_panel(ax: Axes, found: Sequence[Link], grid: Array, edges: Array) -> An
 
 @kind("samples")
 def heatmap(results: Results, at: At = None) -> Figure:
-    """How busy every link is over time: up from the hosts, and down to them again."""
+    """How busy every link is over time: up from the hosts, and down to them again; without the quiet end of a run."""
     drawn = []
-    for system, run in one_per_system(results, at):
+    for _, run in one_per_system(results, at):
         found, series = links(results, run), sampled(results, run, "port.utilisation")
         if series is not None:
-            drawn.append((system, found, *activity(found, series.times, series.values)))
+            # Links of hosts that take no part would only fill the page.
+            used = [link for link in found if link.busy > 0 or 0 not in link.tiers]
+            drawn.append((titled(results, run, at), used, *activity(used, series.times, series.values)))
     if not drawn:
         raise missing("port.utilisation")
     rows = max(len(found) for _, found, _, _ in drawn)
@@ -252,16 +254,16 @@ def topology(results: Results, at: At = None, dead: Collection[Cable] | None = N
     panels = [(label, found) for label, found in panels if found]
     if not panels:
         raise NoDataError("the results hold no ports")
-    columns = 1 if len(panels) == 1 else 2
+    columns = 2 if len(panels) == 4 else min(len(panels), 3)
     rows = -(-len(panels) // columns)
-    fig = style.figure(columns, rows, width=7.5 if columns == 1 else 5.2, height=3.2)
+    fig = style.figure(columns, rows, width=7.5 if columns == 1 else 4.6, height=3.0)
     axes = style.panels(fig, rows, columns)
     for ax, (label, found) in zip(axes, panels, strict=False):
         lines = topology_panel(ax, found, crossed)
         ax.set_title(", ".join(filter(None, [label, name])))
     for ax in axes[len(panels) :]:
         ax.remove()
-    share_bar(fig, axes[: len(panels)], lines, "busy (% of the run)")
+    share_bar(fig, axes[: len(panels)], lines, "busy (% of the run)\nin the busier direction")
     style.legend(fig, axes[: len(panels)])
     return fig
 

@@ -150,20 +150,20 @@ def metric_panel(ax: Axes, results: Results, metric: str, x: str | None = None, 
 
     Returns how many of the metric's base unit the axis counts in.
     """
-    unit, drawn = curves(results, metric, x, at)
-    drawn = [curve for curve in drawn if not np.isnan(curve.mean).all()]  # an ideal reference drops no packets
+    unit, every = curves(results, metric, x, at)
+    drawn = [curve for curve in every if not np.isnan(curve.mean).all()]  # an ideal reference drops no packets
     if not drawn:
         raise NoDataError(f"the results hold no metric `{metric}`")
     factor, name = words.scale(unit, np.concatenate([curve.mean for curve in drawn]))
     quantity = words.axis(words.title(metric), name)
     if x is None:
         scale_value_axis(ax, drawn, factor, "x")
-        for i, (curve, look) in enumerate(zip(drawn, looks([curve.ideal for curve in drawn]), strict=True)):
+        for i, (curve, look) in enumerate(zip(every, looks([curve.ideal for curve in every]), strict=True)):
             mean, low, high = (float(v[0]) / factor for v in (curve.mean, curve.low, curve.high))
-            point = look | {"linestyle": "none", "marker": look.get("marker", "|"), "clip_on": False, "zorder": 3}
-            ax.errorbar(mean, i, xerr=[[mean - low], [high - mean]], **point, capsize=3, label=curve.label)
-        ax.set_yticks(range(len(drawn)), [curve.label for curve in drawn])
-        ax.set(xlabel=quantity, ylim=(len(drawn) - 0.5, -0.5))
+            ax.errorbar(mean, i, xerr=[[mean - max(low, ax.get_xlim()[0])], [high - mean]], color=look["color"], capsize=3)
+            ax.plot(mean, i, look.get("marker", "d"), color=look["color"], clip_on=False, zorder=3, label=curve.label)
+        ax.set_yticks(range(len(every)), [curve.label for curve in every])
+        ax.set(xlabel=quantity, ylim=(len(every) - 0.5, -0.5))
         return factor
     scale_value_axis(ax, drawn, factor)
     present = {v for c in drawn for v in c.x if v is not None}
@@ -220,6 +220,9 @@ def metrics(results: Results, metrics: Sequence[str] | None = None, x: str | Non
     if x is not None:
         style.legend(fig, axes[: len(chosen)])
         fig.align_ylabels()
+    for i, ax in enumerate(axes[: len(chosen)]):
+        # Without a key all panels have the same rows: they are named once.
+        ax.tick_params(labelleft=x is not None or i % columns == 0)
     return fig
 
 

@@ -35,7 +35,9 @@ REFERENCE_DASHES: tuple[Any, ...] = ((0, (4, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5
 HEAT = ("#cfd2dc", "#efc07a", "#d55e00", "#5c1400")
 """From idle to busy: darker all the way, so that it reads in grey too."""
 
-HALO = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "boxstyle": "square,pad=0.1"}
+PAPER = "#fffffe"
+"""Behind the ink. Inline SVG replaces it by the colour of the page."""
+HALO = {"facecolor": PAPER, "alpha": 0.7, "edgecolor": "none", "boxstyle": "square,pad=0.1"}
 """Behind text that crosses lines."""
 
 INK = "#1b1b1f"
@@ -205,4 +207,4 @@ def inline_svg(fig: Figure, prefix: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r'(href="|url\()#', rf"\1#{prefix}-", text)
-    return text.replace(INK, "currentColor")
+    return text.replace(INK, "currentColor").replace(PAPER, "var(--page, white)")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from flowloom import style, words
-from flowloom.drawing import Array, At, NoDataError, kind, named_ports, numbers, one_per_system
+from flowloom.drawing import Array, At, NoDataError, kind, named_ports, numbers, one_per_system, titled
 from flowloom.results import Results, Run, column
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def gantt(
 ) -> Figure:
     """Which flow holds which link when: data packets in sequence, those that follow each other merged into a bar."""
     drawn = []
-    for system, run in one_per_system(results, at):
+    for _, run in one_per_system(results, at):
         trace = results.packets(None, {"point": run.point})
         if not trace.num_rows:
             continue
@@ -173,7 +173,7 @@ def gantt(
         elif len(rows) > most:
             busy = sorted(rows, key=lambda row: -sum(end - start for _, start, end in row[1]))[:most]
             rows = [row for row in rows if row in busy]
-        drawn.append((system, rows))
+        drawn.append((titled(results, run, at), rows))
     if not any(rows for _, rows in drawn):
         raise NoDataError("the results hold no packet trace\nhint: set `packets = true` in the scenario's `[sample]` table")
     height = max(len(rows) for _, rows in drawn) * 0.32 + 1.0
@@ -220,21 +220,21 @@ def series(
     results: Results, metric: str, quantity: str, unit: str, at: At, most: int, name_of: Callable[[Run], Mapping[int, str]]
 ) -> Figure:
     """One panel per system: a sampled quantity over time, of the entities in which it is largest on average over all systems."""
-    chosen = [(system, run, sampled(results, run, metric)) for system, run in one_per_system(results, at)]
-    drawn = [(system, run, found) for system, run, found in chosen if found is not None]
+    chosen = [(run, sampled(results, run, metric)) for _, run in one_per_system(results, at)]
+    drawn = [(run, found) for run, found in chosen if found is not None]
     if not drawn:
         raise missing(metric)
     total: dict[int, float] = {}
-    for _, _, found in drawn:
+    for _, found in drawn:
         for entity, values in found.values.items():
             total[entity] = total.get(entity, 0.0) + float(np.nanmean(values))
     # Largest first: in every panel the same entity has the same look, and the one that matters most the plainest.
     largest = sorted(total, key=lambda entity: (-total[entity], entity))[:most]
-    top = max(float(np.nanmax(found.values[e])) for _, _, found in drawn for e in largest if e in found.values)
+    top = max(float(np.nanmax(found.values[e])) for _, found in drawn for e in largest if e in found.values)
     factor, scaled = words.scale(unit, [top])
     fig = style.figure(1, len(drawn), width=7.5, height=2.5)
     axes = style.panels(fig, len(drawn), 1)
-    for ax, (system, run, found) in zip(axes, drawn, strict=True):
+    for ax, (run, found) in zip(axes, drawn, strict=True):
         names = name_of(run)
         step = float(found.times[0] if len(found.times) == 1 else np.diff(found.times).min())
         busy = [(t - step, t) for t, *values in zip(found.times, *found.values.values(), strict=True) if np.nanmax(values) > 0]
@@ -245,7 +245,7 @@ def series(
                 drawstyle = "steps-pre" if unit == "bps" else "default"
                 look = style.dashes(i) | {"linewidth": 1.2, "drawstyle": drawstyle}
                 ax.plot(found.times, found.values[entity] / factor, **look, label=label)
-        ax.set(xlabel="time (ms)", ylabel=words.axis(quantity, scaled), title=system)
+        ax.set(xlabel="time (ms)", ylabel=words.axis(quantity, scaled), title=titled(results, run, at))
         cut_idle(ax, idle([(0.0, 0.0), *busy]), float(found.times[-1]))
         ax.set_ylim(bottom=0)
     style.legend(fig, axes)

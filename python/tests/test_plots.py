@@ -7,7 +7,7 @@ from pathlib import Path
 import fake
 import numpy as np
 import pytest
-from flowloom import plots, style, traces
+from flowloom import drawing, plots, style, traces
 from flowloom.plots import Bar
 from flowloom.results import Results
 from matplotlib.figure import Figure
@@ -138,6 +138,17 @@ def test_without_a_sweep_systems_stand_below_each_other(traced: Results) -> None
     assert ax.get_xlabel() == "maximum expansion ratio"
 
 
+def test_intervals_stay_inside_and_rows_in_line(tmp_path: Path) -> None:
+    folder = fake.write(tmp_path, ("MERP", "TCP"), (0.5,), (1, 2), key=None, ideals=("ideal SRPT",))
+    fig = plots.draw(Results(fake.Results(str(folder))), "metrics", metrics=["mean_fct_s", "drops"])
+    first, second = fig.axes
+    assert [t.get_text() for t in first.get_yticklabels()] == ["MERP", "TCP", "ideal SRPT"]
+    assert first.get_yticks().tolist() == second.get_yticks().tolist() and first.get_ylim() == second.get_ylim()
+    for ax in fig.axes:
+        ends = [float(x) for bars in ax.collections for path in bars.get_paths() for x in np.asarray(path.vertices)[:, 0]]
+        assert min(x for x in ends if not np.isnan(x)) >= ax.get_xlim()[0] - 1e-9
+
+
 def test_labels_may_hold_commas(tmp_path: Path) -> None:
     folder = fake.write(tmp_path, ("TCP, 5 ms", "TCP, 1 s"), (0.2, 0.4), (1, 2))
     (ax,) = plots.draw(Results(fake.Results(str(folder))), "metrics", metrics=["mean_fct_s"]).axes
@@ -234,3 +245,15 @@ def test_long_waits_are_cut_short() -> None:
     ticks = ax.get_xticks()
     assert not ((ticks > 30) & (ticks < 1000)).any() and (ticks <= 30).sum() >= 2 and (ticks >= 1000).sum() >= 2
     assert [text.get_text() for text in ax.texts] == ["970 ms idle"]
+
+
+def test_of_a_sweep_the_last_values_are_drawn_and_named(results: Results) -> None:
+    chosen = drawing.one_per_system(results, None)
+    assert [(run.system, run.keys[fake.LOAD], run.seed) for _, run in chosen] == [
+        ("MERP", 0.8, 1),
+        ("pFabric", 0.8, 1),
+        ("TCP", 0.8, 1),
+    ]
+    assert drawing.titled(results, chosen[0][1], None) == "MERP, load 0.8"
+    (run,) = [run for system, run in drawing.one_per_system(results, {"load": 0.2}) if system == "TCP"]
+    assert run.keys[fake.LOAD] == 0.2 and drawing.titled(results, run, {"load": 0.2}) == "TCP"
