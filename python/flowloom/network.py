@@ -64,14 +64,14 @@ def links(results: Results, run: Run) -> list[Link]:
 
 
 def dead_cables(results: Results) -> set[Cable]:
-    """The cables that the scenario takes down: those of its events, and all cables of a switch that goes down."""
-    events = tomllib.loads(str(results.manifest.get("config", ""))).get("event", [])
-    down = [event for event in events if event.get("state") == "down"]
-    dead = {frozenset(event["link"]) for event in down if "link" in event}
-    switches = {event["switch"] for event in down if "switch" in event}
-    if switches and results.runs:
-        ends = (link.ends for run in results.runs[:1] for link in links(results, run))
-        dead |= {frozenset(pair) for pair in ends if switches & set(pair)}
+    """The cables that the events of the resolved scenario take down by name: `link = "a--b"`, or all of a `node`."""
+    events = tomllib.loads(str(results.manifest.get("config", ""))).get("event", {})
+    down = [event for event in events.values() if event.get("state") == "down"]
+    dead = {frozenset(event["link"].split("--")) for event in down if "--" in event.get("link", "")}
+    nodes = {event["node"] for event in down if "node" in event}
+    if nodes and results.runs:
+        ends = [link.ends for link in links(results, results.runs[0])]
+        dead |= {frozenset(pair) for pair in ends if nodes & set(pair)}
     return dead
 
 

@@ -126,14 +126,15 @@ def gantt_panel(
     gaps = idle([(0.0, 0.0), *busy])
     shown = whole - sum(end - start for start, end in gaps)
     for i, flow in enumerate(flows):
+        color = style.COLORS[i % len(style.COLORS)]
         held = [(y, start, end) for y, (_, spans) in enumerate(rows) for f, start, end in spans if f == flow]
         ax.barh(
             [y for y, _, _ in held],
             [end - start for _, start, end in held],
             left=[start for _, start, _ in held],
             height=0.66,
-            color=style.COLORS[i % len(style.COLORS)],
-            hatch=style.HATCHES[(i // len(style.COLORS)) % len(style.HATCHES)],
+            color=color,
+            hatch=style.HATCHES[(i + i // len(style.COLORS)) % len(style.HATCHES)],
             edgecolor="white",
             linewidth=0,
             label=flow_name(flow, names),
@@ -141,7 +142,8 @@ def gantt_panel(
         label = flow_name(flow, names).removeprefix("flow ")
         for y, start, end in held:
             if (end - start) > 0.02 * shown * (len(label) + 1):
-                ax.text((start + end) / 2, y, label, ha="center", va="center", color="white", fontsize=8.5)
+                box = {"facecolor": color, "edgecolor": "none", "pad": 1.0}
+                ax.text((start + end) / 2, y, label, ha="center", va="center", color="white", fontsize=8.5, bbox=box)
     ax.set_yticks(range(len(rows)), [name for name, _ in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     cut_idle(ax, gaps, whole + 0.02 * shown, unit)

@@ -71,18 +71,19 @@ def test_large_networks_are_drawn_without_their_hosts() -> None:
 
 def test_dead_links_come_from_the_events_of_the_scenario(tmp_path: Path) -> None:
     config = """
-[[event]]
+[event.1]
 at = "1ms"
-link = ["h1", "tor0"]
 state = "down"
-[[event]]
-at = "2ms"
-link = ["h0", "tor0"]
+link = "h1--tor0"
+node = "none"
+[event.2]
 state = "up"
-[[event]]
-at = "3ms"
-switch = "root"
+link = "h0--tor0"
+node = "none"
+[event.3]
 state = "down"
+link = "none"
+node = "root"
 """
     folder = fake.write(tmp_path, ("MERP",), (0.5,), (1, 2), key=None, config=config)
     results = Results(fake.Results(str(folder)))
