@@ -13,7 +13,7 @@ import numpy as np
 from flowloom import style
 from flowloom.drawing import MOST_PANELS, Array, At, NoDataError, groups, kind, one_per_system, titled
 from flowloom.results import Results, Run, column
-from flowloom.traces import missing, sampled
+from flowloom.traces import Span, cut_idle, idle, missing, sampled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,28 +93,48 @@ def kinds_of_nodes(found: Sequence[Link]) -> dict[int, str]:
     return names | {0: "hosts"}
 
 
-def activity(found: Sequence[Link], times: Array, values: Mapping[int, Array]) -> tuple[Array, Array]:
-    """Busy shares by link and time, without the quiet end, averaged into at most `COLUMNS` columns; and the columns' edges."""
+@dataclass(frozen=True)
+class Activity:
+    """Busy shares by link and interval; where nothing happens for long there is one empty interval."""
+
+    grid: Array
+    edges: Array
+    gaps: Sequence[Span]
+
+
+def activity(found: Sequence[Link], times: Array, values: Mapping[int, Array]) -> Activity:
+    """What was sampled of links, without the quiet end, averaged into about `COLUMNS` intervals."""
     grid = np.array([np.nan_to_num(values.get(link.port, np.zeros(len(times)))) for link in found])
     sent = np.cumsum(grid.sum(axis=0))
     last = int(np.searchsorted(sent, (1 - QUIET) * sent[-1])) + 1 if sent[-1] > 0 else len(times)
+    ends = times[:last]
     step = float(times[0] if len(times) == 1 else np.diff(times).min())
-    starts = np.unique(np.linspace(0, last, min(last, COLUMNS), endpoint=False).astype(int))
-    counts = np.diff(np.append(starts, last))
-    return np.add.reduceat(grid[:, :last], starts, axis=1) / counts, np.append(times[starts] - step, times[last - 1])
+    gaps = idle([(0.0, 0.0), *((end - step, end) for end, used in zip(ends, grid.sum(axis=0), strict=False) if used > 0)])
+    waiting = np.zeros(last, dtype=bool)
+    for start, stop in gaps:
+        waiting |= (ends > start + step / 2) & (ends <= stop + step / 2)
+    pieces = [piece for piece in np.split(np.arange(last), np.flatnonzero(np.diff(waiting)) + 1) if not waiting[piece[0]]]
+    kept = sum(map(len, pieces))
+    columns: list[Array] = []
+    edges = np.empty(0)
+    for piece in pieces:
+        starts = np.unique(
+            np.linspace(0, len(piece), max(min(len(piece), COLUMNS * len(piece) // kept), 1), endpoint=False).astype(int)
+        )
+        if columns:
+            columns.append(np.full((len(found), 1), np.nan))
+        counts = np.diff(np.append(starts, len(piece)))
+        columns.append(np.add.reduceat(grid[:, piece], starts, axis=1) / counts)
+        edges = np.concatenate([edges, ends[piece[starts]] - step, [ends[piece[-1]]]])
+    return Activity(np.hstack(columns), edges, gaps)
 
 
-def heat_panel(ax: Axes, found: Sequence[Link], grid: Array, edges: Array) -> Any:
+def heat_panel(ax: Axes, found: Sequence[Link], seen: Activity) -> Any:
     """One panel: a row per link, a column per interval; darker is busier. Returns what a colour bar is made for."""
-    image = ax.imshow(
-        grid,
-        aspect="auto",
-        interpolation="nearest",
-        cmap=style.heat(),
-        vmin=0,
-        vmax=1,
-        extent=(float(edges[0]), float(edges[-1]), len(found), 0),
-    )
+    rows = np.arange(len(found) + 1)
+    mesh = ax.pcolormesh(seen.edges, rows, seen.grid, cmap=style.heat(), norm=style.share(), rasterized=True)
+    ax.set_ylim(len(found), 0)
+    cut_idle(ax, seen.gaps, float(seen.edges[-1]))
     stages = [link.stage for link in found]
     first = [i for i, stage in enumerate(stages) if i == 0 or stages[i - 1] != stage]
     for i in first[1:]:
@@ -128,7 +148,7 @@ def heat_panel(ax: Axes, found: Sequence[Link], grid: Array, edges: Array) -> An
     ax.tick_params(axis="y", length=0)
     ax.grid(visible=False)
     ax.set_xlabel("time (ms)")
-    return image
+    return mesh
 
 
 @kind("samples")
@@ -140,17 +160,17 @@ def heatmap(results: Results, at: At = None) -> Figure:
         if series is not None:
             # Links of hosts that take no part would only fill the page.
             used = [link for link in found if link.busy > 0 or 0 not in link.tiers]
-            drawn.append((titled(results, run, at), used, *activity(used, series.times, series.values)))
+            drawn.append((titled(results, run, at), used, activity(used, series.times, series.values)))
     if not drawn:
         raise missing("port.utilisation")
-    rows = max(len(found) for _, found, _, _ in drawn)
+    rows = max(len(found) for _, found, _ in drawn)
     height = 0.8 + (0.13 * rows if rows <= ROWS_WITH_NAMES else min(0.022 * rows, 4.2))
     fig = style.figure(1, len(drawn), width=7.5, height=max(height, 1.8))
     axes = style.panels(fig, len(drawn), 1)
-    for ax, (system, found, grid, edges) in zip(axes, drawn, strict=True):
-        image = heat_panel(ax, found, grid, edges)
-        ax.set_title(system)
-    share_bar(fig, axes, image, "busy (% of the interval)")
+    for ax, (title, found, seen) in zip(axes, drawn, strict=True):
+        mesh = heat_panel(ax, found, seen)
+        ax.set_title(title)
+    share_bar(fig, axes, mesh, "busy (% of the interval)")
     return fig
 
 

@@ -141,7 +141,7 @@ def summary(results: Results, metrics: Sequence[str] | None = None) -> Table:
     seeds = len(results.seeds)
     note = f"mean ± half the 95 % confidence interval over {seeds} seeds" if seeds > 1 else "one seed, no intervals"
     if results.ideals:
-        note += f"\n{words.joined(results.ideals)}: the same flows as a fluid, a bound to compare with and no system"
+        note += f"\n{words.joined(results.ideals)}: the same flows as a fluid without packets, a yardstick and no system"
     return Table(heads, list(zip(*columns, strict=True)), 1 + len(results.keys), note)
 
 

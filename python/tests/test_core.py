@@ -466,7 +466,7 @@ def test_figures_and_reports_that_cannot_be_written_end_with_5(tmp_path: Path) -
     assert finish(flowloom("run", "small.toml", cwd=tmp_path))[0] == 0
     for command in (["report"], ["plot", "--kind", "metrics"]):
         code, _, err = finish(flowloom(*command, "results/small", "--out", "/proc/flowloom/x", cwd=tmp_path))
-        assert code == 5 and err.startswith("error: ") and "Traceback" not in err, err
+        assert code == 5 and "error: cannot use `/proc/flowloom`" in err and "Traceback" not in err, err
 
 
 def test_help_teaches_by_example(tmp_path: Path) -> None:
@@ -476,7 +476,7 @@ def test_help_teaches_by_example(tmp_path: Path) -> None:
         code, text, _ = finish(flowloom(command, "--help", cwd=tmp_path))
         assert code == 0 and "Examples:" in text and command in out
     shown = re.search(r"^Kinds: (.*)$", finish(flowloom("plot", "--help", cwd=tmp_path))[1], re.MULTILINE)
-    assert shown and re.sub(r" \(.*?\)", "", shown[1]).split(", ") == list(plots.KINDS)
+    assert shown and re.findall(r"\w+(?=,|;|$)", shown[1]) == list(plots.KINDS)
     assert finish(flowloom("--version", cwd=tmp_path))[1].startswith("flowloom 0.")
 
 

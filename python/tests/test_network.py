@@ -10,7 +10,7 @@ import pytest
 from flowloom import network, plots
 from flowloom.network import Link
 from flowloom.results import Results
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.figure import Figure
 
 
@@ -97,22 +97,33 @@ node = "root"
 
 def test_the_heat_map_holds_the_samples_up_to_the_quiet_end(traced: Results) -> None:
     ax = plots.draw(traced, "heatmap").axes[0]
-    (image,) = ax.images
-    grid = np.asarray(image.get_array())
+    (mesh,) = [found for found in ax.collections if isinstance(found, QuadMesh)]
+    grid = np.asarray(mesh.get_array())
     names = ["h0->tor0", "h1->tor0", "h2->tor0", "tor0->root", "root->tor0"]
     assert [text.get_text() for text in ax.get_yticklabels()] == names
     # 50 samples of traffic; of the quiet half with its one packet nothing is left.
     assert grid == pytest.approx(np.outer([0.1, 0.2, 0.3, 0.4, 0.5], np.ones(50)))
-    assert image.get_clim() == (0, 1)
-    left, right, *_ = image.get_extent()
-    assert (left, right) == pytest.approx((-0.05, 49 * 0.05)), "a sample tells of the interval before it"
+    assert mesh.get_clim() == (0, 1)
+    times = np.asarray(mesh.get_coordinates())[0, :, 0]
+    assert (times[0], times[-1]) == pytest.approx((-0.05, 49 * 0.05)), "a sample tells of the interval before it"
 
 
 def test_many_samples_are_averaged() -> None:
     found = [Link(0, "h0->s0", (0, 1), 0.5), Link(1, "s0->h0", (1, 0), 0.5)]
     times = np.arange(1.0, 1001.0)
     values = {0: np.tile([0.0, 1.0], 500), 1: np.ones(1000)}
-    grid, edges = network.activity(found, times, values)
-    assert grid.shape == (2, network.COLUMNS) and len(edges) == network.COLUMNS + 1
+    seen = network.activity(found, times, values)
+    grid, edges = seen.grid, seen.edges
+    assert grid.shape == (2, network.COLUMNS) and len(edges) == network.COLUMNS + 1 and not seen.gaps
     assert grid[1] == pytest.approx(1.0) and grid[0].mean() == pytest.approx(0.5, abs=0.02)
     assert edges[0] == 0 and edges[-1] == pytest.approx(980, rel=0.01) and (np.diff(edges) > 0).all()
+
+
+def test_a_long_wait_is_one_empty_interval() -> None:
+    times = np.arange(1.0, 1001.0)
+    busy = np.where((times <= 100) | (times > 900), 1.0, 0.0)
+    seen = network.activity([Link(0, "h0->s0", (0, 1), 0.2)], times, {0: busy})
+    assert list(seen.gaps) == [(100, 900)]
+    # 100 and, without the quiet end, 97 samples as they are.
+    assert seen.edges == pytest.approx(np.concatenate([np.arange(0, 101), np.arange(900, seen.edges[-1] + 1)]))
+    assert np.isnan(seen.grid[0, 100]) and np.nansum(seen.grid) == pytest.approx(len(seen.grid[0]) - 1)

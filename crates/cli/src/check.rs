@@ -4,6 +4,7 @@ use crate::args::{CheckArgs, ScenarioArgs};
 use crate::text::count;
 use crate::{Console, Failure, Outcome, exit, sweep};
 use scenario::{Options, Plan};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Checks a scenario and prints the whole plan.
@@ -11,8 +12,12 @@ pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Fai
     let plan = load(&args.scenario, console)?;
     sweep::prepare(&plan)?;
     console.out(plan.resolved());
-    let systems = count(plan.labels.len(), "system");
-    console.err(&format!("`{}` is sound: {}, {systems}\n", plan.name, count(plan.points.len(), "point")));
+    let ideals: BTreeSet<&str> = plan.points.iter().filter_map(|p| p.run.ideal.map(|ideal| ideal.label())).collect();
+    let mut parts = vec![count(plan.points.len(), "point"), count(plan.labels.len() - ideals.len(), "system")];
+    if !ideals.is_empty() {
+        parts.push(count(ideals.len(), "ideal reference"));
+    }
+    console.err(&format!("`{}` is sound: {}\n", plan.name, parts.join(", ")));
     Ok(Outcome::Exit(exit::DONE))
 }
 
