@@ -171,11 +171,16 @@ def legend(fig: Figure, axes: Sequence[Axes], title: str | None = None) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
     if entries:
+        # In points: the line, its margins, and text of about half the font's size per letter.
+        size = float(RC["legend.fontsize"])
+        widths = [size * (RC["legend.handlelength"] + 3 + 0.6 * len(label)) for label in entries]
+        most = max(int(0.95 * 72 * fig.get_figwidth() // max(widths)), 1)
+        rows = -(-len(entries) // min(most, 6))
         fig.legend(
             list(entries.values()),
             list(entries),
             loc="outside upper center",
-            ncols=-(-len(entries) // -(-len(entries) // 5)),
+            ncols=-(-len(entries) // rows),
             title=title,
         )
 

@@ -120,12 +120,12 @@ def gantt_panel(
     unit: str = "ms",
 ) -> None:
     """One panel: per row (a link) the stretches (flow, start, end) in which flows hold it. Flows differ by colour and hatch."""
-    flows = sorted({flow for _, spans in rows for flow, _, _ in spans})
+    flows = {flow for _, spans in rows for flow, _, _ in spans}
     busy = [(start, end) for _, spans in rows for _, start, end in spans]
     whole = max((end for _, end in busy), default=1.0)
     gaps = idle([(0.0, 0.0), *busy])
     shown = whole - sum(end - start for start, end in gaps)
-    for i, flow in enumerate(flows):
+    for i, flow in enumerate(sorted(flows, key=lambda flow: ((names or {}).get(flow, ""), flow))):
         color = style.COLORS[i % len(style.COLORS)]
         held = [(y, start, end) for y, (_, spans) in enumerate(rows) for f, start, end in spans if f == flow]
         ax.barh(

@@ -213,6 +213,20 @@ def test_a_file_that_cannot_be_finished_leaves_the_former(
     assert list(tmp_path.iterdir()) == [before] and before.read_bytes() == content
 
 
+def test_a_legend_fits_its_figure() -> None:
+    cases = ((4.8, [f"theta 0.{i}" for i in range(5, 10)]), (4.2, ["TCP, RTO 200 ms", "b" * 40]), (12, list("abcdef")))
+    for width, labels in cases:
+        with style.look():
+            fig = style.figure(1, 1, width=width)
+            (ax,) = style.panels(fig, 1, 1)
+            for i, label in enumerate(labels):
+                ax.plot([0, 1], [0, i], **style.line(i), label=label)
+            style.legend(fig, [ax])
+            fig.canvas.draw()
+            box = fig.legends[0].get_window_extent()
+        assert box.x0 >= 0 and box.x1 <= fig.bbox.x1, (labels, box)
+
+
 def test_inline_figures_follow_the_page(results: Results) -> None:
     text = style.inline_svg(plots.draw(results, "metrics"), "one")
     assert text.startswith("<svg") and style.INK not in text and "currentColor" in text
