@@ -1,7 +1,7 @@
 """First steps, from a question to a figure: what does it cost a short flow to share its way with long ones?
 
     python first_steps.py           some seconds
-    python first_steps.py 100       the same with 100 flows per run instead of 500
+    python first_steps.py 100       the same with 100 flows per run instead of 300
 
 Results go to `first_steps/` where you stand; run the script again, and only what has changed is simulated.
 """
@@ -10,7 +10,7 @@ import sys
 
 import flowloom
 
-flows = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+flows = int(sys.argv[1]) if len(sys.argv) > 1 else 300
 
 # 1. A scenario is a dict with the keys of a scenario file: a network, a workload, and the systems to compare. A list makes a
 #    sweep: this one has two loads. `flowloom explain poisson` says what can be set and where each default comes from.
@@ -27,7 +27,7 @@ scenario = flowloom.Scenario.from_dict(
         "workload": {"web": {"kind": "poisson", "flows": flows, "load": [0.3, 0.6], "size": "cdf", "cdf": "websearch"}},
         "system": [
             {"label": "pFabric", "transport": "pfabric", "qdisc": "pfabric"},
-            {"label": "TCP", "transport": {"kind": "newreno", "min_rto": "10ms"}},
+            {"label": "TCP", "transport": {"kind": "newreno", "min_rto": "10ms", "init_rto": "10ms"}},
         ],
         # What would be possible: the same flows, always the shortest one first, as a fluid.
         "ideal": ["srpt"],
@@ -58,7 +58,7 @@ for pair in flowloom.compare("first_steps").to_pylist():
 for row in (
     results.flows(["size_bytes", "slowdown"], at={"load": 0.6, "seed": 1}).sort_by([("slowdown", "descending")]).to_pylist()[:3]
 ):
-    print(f"{row['system']}: a flow of {row['size_bytes'] / 1e3:.0f} kB took {row['slowdown']:.1f} times as long as alone")
+    print(f"{row['system']}: a flow of {row['size_bytes']} bytes took {row['slowdown']:.1f} times as long as alone")
 
 # 7. Figures, as PNG and SVG, and a report that holds them all. `flowloom.plots.KINDS` lists the kinds.
 flowloom.plot(results, "metrics", out="first_steps/figures/metrics", metrics=["mean_fct_s", "p99_slowdown"])

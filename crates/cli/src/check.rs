@@ -34,7 +34,10 @@ pub fn load(args: &ScenarioArgs, console: &Console<'_>) -> Result<Plan, Failure>
     })?;
     let mut set = args.set.clone();
     if let Some(ideals) = &args.ideal {
-        set.push(("ideal".to_owned(), format!("[{}]", ideals.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", "))));
+        set.push((
+            "ideal".to_owned(),
+            format!("[{}]", ideals.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")),
+        ));
     }
     let options = Options { set, seeds: args.seed.clone(), profile: args.profile.clone() };
     let dir = args.file.parent().unwrap_or(Path::new("."));

@@ -9,7 +9,9 @@ use crate::schema::{
     FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, field, schema, words as words_type,
 };
 use crate::stats::{self, Estimate, METRICS};
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchReader, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchReader, StringArray, UInt32Array, UInt64Array,
+};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

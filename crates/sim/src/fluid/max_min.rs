@@ -27,13 +27,7 @@ struct Sharing<'a> {
 }
 
 /// When each flow ends, in seconds; `None` when `go_on` says no. `by_arrival` are the flows in the order of their arrival, at `arrival` seconds.
-pub(super) fn run(
-    capacity: &[f64],
-    flows: &[Flow],
-    arrival: &[f64],
-    by_arrival: &[usize],
-    go_on: GoOn<'_>,
-) -> Option<Vec<f64>> {
+pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival: &[usize], go_on: GoOn<'_>) -> Option<Vec<f64>> {
     let mut sharing = Sharing {
         capacity,
         classes: Vec::new(),
