@@ -67,6 +67,10 @@ demo: build ## build, run a small experiment, print its table, draw its figures
 	@$(BIN)/flowloom report results/demo | tail -n 1
 	$(call say,flowloom plot results/demo)
 	@$(BIN)/flowloom plot results/demo
+	$(call say,flowloom run examples/fat_tree.toml)
+	@$(BIN)/flowloom run examples/fat_tree.toml
+	$(call say,flowloom report results/fat_tree: links over time and on a map)
+	@$(BIN)/flowloom report results/fat_tree | tail -n 1
 
 .PHONY: papers
 papers: build ## reproduce the papers at full size (long), judge their claims

@@ -48,7 +48,10 @@ def table1(results: Results) -> Figure:
         for bar in plots.bars({name: packets[name].to_pylist() for name in packets.column_names}):
             spans.setdefault(named[bar.port], []).append((bar.flow, bar.start * 1e-9 / UNIT_MS, bar.end * 1e-9 / UNIT_MS))
         shared = shared_link(spans)
-        plots.gantt_panel(below[system], [(shared, spans[shared])], dict(enumerate(NAMES)), "units of 7.2 ms")
+        # Flows are numbered by their start: A, C, B. They come from h0, h1 and h2 in the order of their names.
+        rows = results.flows(["flow_id", "src"], {"point": run.point}).to_pylist()
+        names = {row["flow_id"]: NAMES[row["src"]] for row in rows if row["src"] < len(NAMES)}
+        plots.gantt_panel(below[system], [(shared, spans[shared])], names, "units of 7.2 ms")
         below[system].set(xlim=(0, 10.4), title=f"{system}, packets")
     axes[4].remove()
     style.legend(fig, axes[:3])

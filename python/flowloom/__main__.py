@@ -29,7 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def complain(error: Exception, code: int) -> int:
     """Says what is wrong, without a trace."""
-    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    text: object = error.args[0] if isinstance(error, KeyError) and error.args else error
+    if type(error) is not _core.StorageError and isinstance(error, OSError) and error.filename and error.strerror:
+        text = f"cannot use `{error.filename}`: {error.strerror.lower()}"
     print(f"error: {text}", file=sys.stderr)
     return code
 

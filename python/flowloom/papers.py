@@ -21,6 +21,7 @@ from typing import Any, TextIO
 
 from flowloom import claims, report, style, tables
 from flowloom.claims import Claim, Judged
+from flowloom.files import write_whole
 from flowloom.results import Results
 from flowloom.scenario import Scenario
 
@@ -211,7 +212,7 @@ def write(paper: Paper, profile: str, folder: Path, results: Mapping[str, Result
         ("report.html", html_page(paper, profile, judged, results, parts)),
     ):
         path = folder / suffix
-        path.write_text(content, encoding="utf-8")
+        write_whole(path, content)
         files.append(path)
     return Reproduction(paper, profile, folder, results, judged, files)
 

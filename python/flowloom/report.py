@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowloom import plots, style, tables, words
+from flowloom.files import write_whole
 from flowloom.results import Results
 
 if TYPE_CHECKING:
@@ -89,8 +90,9 @@ def warnings(results: Results) -> list[str]:
 def header(results: Results) -> list[str]:
     """What ran, and what to know before trusting it."""
     manifest = results.manifest
+    systems = [system for system in results.systems if system not in results.ideals]
     facts = [
-        f"{len(results.systems)} systems: {', '.join(results.systems)}",
+        f"{len(systems)} systems: {', '.join(systems)}",
         f"{len(results.runs)} points",
         f"seeds {', '.join(map(str, results.seeds))}",
     ]
@@ -131,7 +133,7 @@ def figures(results: Results) -> list[str]:
 def link_tables(results: Results) -> list[str]:
     """The links of each system, at the last swept values."""
     parts = []
-    for name, systems in plots.groups(results, None, 1):
+    for name, systems in plots.groups(results, None, 1, ideals=False):
         for label, runs in systems.items():
             at: dict[str, object] = {"system": runs[0].system} | {
                 key: value for key, value in runs[0].keys.items() if value is not None
@@ -160,6 +162,5 @@ def write(results: Results, out: str | Path | None = None) -> Path:
     path = Path(out)
     if path.is_dir():
         path = path / "report.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(build(results), encoding="utf-8")
+    write_whole(path, build(results))
     return path

@@ -73,6 +73,8 @@ class Run:
     """`done`, or `interrupted`: stopped from outside."""
     end_ps: float | None = None
     """Simulated time at its end."""
+    ideal: bool = False
+    """An ideal reference: a fluid schedule of the same flows, no system."""
 
 
 def plain(value: object) -> Value:
@@ -165,6 +167,7 @@ class Results:
                 keys={key: plain(row[key]) for key in keys},
                 state=str(row.get("state", "done")),
                 end_ps=row.get("end_ps"),
+                ideal=bool(row.get("ideal")),
             )
             for row in rows
         ]
@@ -177,8 +180,13 @@ class Results:
 
     @property
     def systems(self) -> list[str]:
-        """The labels of the systems, in the order of the scenario."""
+        """The labels of the systems, in the order of the scenario; those of ideal references are last."""
         return list(dict.fromkeys(run.system for run in self.runs))
+
+    @property
+    def ideals(self) -> list[str]:
+        """The labels that are ideal references: fluid schedules of the same flows, no systems."""
+        return list(dict.fromkeys(run.system for run in self.runs if run.ideal))
 
     @property
     def seeds(self) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,9 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 try:
     import matplotlib as mpl
+    from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Formatter, LogLocator, NullFormatter
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ImportError("figures need matplotlib\nhint: pip install 'flowloom[plot]'") from error
+
+from flowloom.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +28,17 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
+
+GREY = "#7b7b86"
+"""Ideal references, and what is only said beside the data; reads on white and on dark pages."""
+REFERENCE_DASHES: tuple[Any, ...] = ((0, (4, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (9, 2)), (0, (1, 3)), (0, (3, 4)))
+HEAT = ("#cfd2dc", "#efc07a", "#d55e00", "#5c1400")
+"""From idle to busy: darker all the way, so that it reads in grey too."""
+
+PAPER = "#fffffe"
+"""Behind the ink. Inline SVG replaces it by the colour of the page."""
+HALO = {"facecolor": PAPER, "alpha": 0.7, "edgecolor": "none", "boxstyle": "square,pad=0.1"}
+"""Behind text that crosses lines."""
 
 INK = "#1b1b1f"
 """Text, axes and grid. Inline SVG replaces it by the colour of the page's text, so that figures read on dark pages too."""
@@ -50,6 +66,8 @@ RC: Any = {
     "axes.facecolor": "none",
     "figure.facecolor": "white",
     "text.color": INK,
+    "xtick.minor.pad": 5.0,  # labels of short ticks in line with those of long ones
+    "ytick.minor.pad": 5.0,
     "xtick.color": INK,
     "ytick.color": INK,
     "grid.color": INK,
@@ -57,6 +75,7 @@ RC: Any = {
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "legend.fontsize": 8.5,
+    "legend.handlelength": 3.2,  # long enough for the longest dashes
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
     "hatch.linewidth": 0.6,
@@ -95,9 +114,54 @@ def line(index: int) -> dict[str, Any]:
     }
 
 
+def reference(index: int) -> dict[str, Any]:
+    """As `line`, for the ideal reference with this number: thin, grey and dashed, without markers."""
+    return {"color": GREY, "linestyle": REFERENCE_DASHES[index % len(REFERENCE_DASHES)], "linewidth": 1.2}
+
+
 def dashes(index: int) -> dict[str, Any]:
     """As `line`, without markers, for curves of very many points."""
     return {key: value for key, value in line(index).items() if key != "marker"}
+
+
+class Plain(Formatter):
+    """Labels of a logarithmic axis as plain numbers: powers of ten, and where it spans little, steps between them."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """The label at `x`."""
+        if x <= 0 or self.axis is None:
+            return "0"
+        low, high = self.axis.get_view_interval()
+        power = math.floor(math.log10(x) + 1e-9)
+        lead = round(x / 10**power, 6)
+        decades = math.log10(high / low) if low > 0 else math.inf
+        if lead not in ((1,) if decades > 2.2 else (1, 2, 5) if decades > 0.5 else range(1, 10)):
+            return ""
+        return f"{x:g}" if 1e-4 <= x < 1e5 else f"$10^{{{power}}}$" if lead == 1 else ""
+
+
+def log_axis(ax: Axes, which: str, linear_to: float | None = None) -> None:
+    """Makes the `x` or `y` axis logarithmic, labelled with plain numbers; with `linear_to`, linear from 0 up to there."""
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    scale: dict[str, Any] = {"value": "log"} if linear_to is None else {"value": "symlog", "linthresh": linear_to, "linscale": 0.5}
+    (ax.set_xscale if which == "x" else ax.set_yscale)(**scale)
+    axis.set_major_formatter(Plain())
+    axis.set_minor_formatter(Plain())
+    if linear_to is None:
+        axis.set_major_locator(LogLocator(numticks=9))
+        axis.set_minor_locator(LogLocator(subs=range(2, 10), numticks=99))
+    else:
+        axis.set_minor_formatter(NullFormatter())
+
+
+def heat() -> Colormap:
+    """Colours from idle to busy."""
+    return LinearSegmentedColormap.from_list("heat", HEAT)
+
+
+def share() -> Normalize:
+    """From nothing to all."""
+    return Normalize(0.0, 1.0)
 
 
 def legend(fig: Figure, axes: Sequence[Axes], title: str | None = None) -> None:
@@ -107,11 +171,16 @@ def legend(fig: Figure, axes: Sequence[Axes], title: str | None = None) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
     if entries:
+        # In points: the line, its margins, and text of about half the font's size per letter.
+        size = float(RC["legend.fontsize"])
+        widths = [size * (RC["legend.handlelength"] + 3 + 0.6 * len(label)) for label in entries]
+        most = max(int(0.95 * 72 * fig.get_figwidth() // max(widths)), 1)
+        rows = -(-len(entries) // min(most, 6))
         fig.legend(
             list(entries.values()),
             list(entries),
             loc="outside upper center",
-            ncols=-(-len(entries) // -(-len(entries) // 5)),
+            ncols=-(-len(entries) // rows),
             title=title,
         )
 
@@ -121,13 +190,14 @@ def save(fig: Figure, stem: Path, formats: Iterable[str] = FORMATS) -> list[Path
     suffix = stem.suffix.lstrip(".").lower()
     if suffix in ("png", "svg", "pdf"):
         stem, formats = stem.with_suffix(""), (suffix,)
-    stem.parent.mkdir(parents=True, exist_ok=True)
     written = []
     with look():
         for form in formats:
             path = stem.with_name(f"{stem.name}.{form}")
             metadata = _NO_METADATA if form == "svg" else {"Software": None} if form == "png" else None
-            fig.savefig(path, format=form, metadata=metadata)
+            drawn = io.BytesIO()
+            fig.savefig(drawn, format=form, metadata=metadata)
+            write_whole(path, drawn.getvalue())
             written.append(path)
     return written
 
@@ -142,4 +212,4 @@ def inline_svg(fig: Figure, prefix: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r'(href="|url\()#', rf"\1#{prefix}-", text)
-    return text.replace(INK, "currentColor")
+    return text.replace(INK, "currentColor").replace(PAPER, "var(--page, white)")

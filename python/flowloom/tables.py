@@ -149,6 +149,8 @@ def summary(results: Results, metrics: Sequence[str] | None = None) -> Table:
         columns.append(cells)
     seeds = len(results.seeds)
     note = f"mean ± half the 95 % confidence interval over {seeds} seeds" if seeds > 1 else "one seed, no intervals"
+    if results.ideals:
+        note += f"\n{words.joined(results.ideals)}: the same flows as a fluid without packets, a yardstick and no system"
     return Table(heads, list(zip(*columns, strict=True)), 1 + len(results.keys), note)
 
 

@@ -84,6 +84,15 @@ def key(name: str, among: Iterable[str] = ()) -> str:
     return name if clash else last.replace("_", " ")
 
 
+def joined(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> joined(["a", "b", "c"])
+    'a, b and c'
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def number(value: object) -> str:
     """A swept value as text: numbers without needless digits.
 

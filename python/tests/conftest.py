@@ -41,6 +41,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 @pytest.fixture(scope="session")
+def with_ideals(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Made-up results of two systems and two ideal references."""
+    folder = fake.write(tmp_path_factory.mktemp("ideals"), ("MERP", "TCP"), (0.4, 0.8), ideals=tuple(fake.IDEALS))
+    return Results(fake.Results(str(folder)))
+
+
+@pytest.fixture(scope="session")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """Made-up results of one load with time series and packets."""
     folder = fake.write(tmp_path_factory.mktemp("traced"), ("MERP", "pFabric"), (0.5,), (1,), traces=True, key=None)

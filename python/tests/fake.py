@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 SYSTEMS = {"MERP": 1.0, "pFabric": 0.95, "TCP": 3.0}
+IDEALS = {"ideal SRPT": 0.6, "ideal PS": 1.2}
 TAIL = {"MERP": 1.0, "pFabric": 2.0, "TCP": 2.5}
 LOAD = "workload.web.load"
 
@@ -29,7 +30,7 @@ def flows(system: str, load: float, seed: int, count: int = 400) -> pa.Table:
     own = np.random.default_rng([seed, round(load * 100), len(system)])
     ideal = size * 8000 + 44_000_000
     wait = own.exponential(load / (1 - 0.7 * load), count) * (1 + own.pareto(3.0, count) * TAIL.get(system, 1.0))
-    fct = (ideal * (1.05 + SYSTEMS.get(system, 1.0) * wait)).astype(np.int64)
+    fct = (ideal * (1.05 + (SYSTEMS | IDEALS).get(system, 1.0) * wait)).astype(np.int64)
     wire = size + 40 * np.ceil(size / 1500).astype(np.int64)
     zero = np.zeros(count, dtype=np.int64)
     return pa.table(
@@ -58,6 +59,9 @@ def ports(load: float) -> pa.Table:
     return pa.table(
         {
             "port_id": pa.array(range(5), pa.uint32()),
+            "node": pa.array([0, 1, 2, 3, 4], pa.uint32()),
+            "peer": pa.array([3, 3, 3, 4, 3], pa.uint32()),
+            "tier": pa.array([0, 0, 0, 1, 2], pa.uint8()),
             "name": names,
             "rate_bps": pa.array([10**9] * 5, pa.uint64()),
             "drops": pa.array([0, 0, 0, 12, 3], pa.uint64()),
@@ -70,12 +74,15 @@ def ports(load: float) -> pa.Table:
 
 
 def samples(system: str) -> pa.Table:
-    """Made-up time series: queues of two ports and rates of two flows."""
+    """Made-up time series: queues of two ports, use of all, and rates of two flows. The second half is quiet but for one packet."""
     rows = []
     for step in range(100):
         time = step * 50_000_000
         for port in (3, 4):
             rows.append((time, port, "port.queue_bytes", 1e5 * abs(math.sin(step / 9 + port)) * TAIL.get(system, 1)))
+        for port in range(5):
+            used = 0.1 * (port + 1) if step < 50 else 0.01 if step == 99 and port == 0 else 0.0
+            rows.append((time, port, "port.utilisation", used))
         for flow in (0, 1):
             rows.append((time, flow, "flow.rate_bps", 1e9 if (step // 25) % 2 == flow else 0.0))
     names = ("time_ps", "entity", "metric", "value")
@@ -127,10 +134,12 @@ def write(
     seeds: Sequence[int] = (1, 2, 3),
     traces: bool = False,
     key: str | None = LOAD,
+    ideals: Sequence[str] = (),
+    config: str = "",
 ) -> Path:
     """Write a results folder."""
     points, per_seed = [], []
-    for system in systems:
+    for system in (*systems, *ideals):
         for load in loads if key else loads[:1]:
             for seed in seeds:
                 swept = {key: load} if key else {}
@@ -139,18 +148,21 @@ def write(
                 here.mkdir(parents=True, exist_ok=True)
                 table = flows(system, load, seed)
                 pq.write_table(table, here / "flows.parquet")
-                pq.write_table(ports(load), here / "ports.parquet")
-                if traces:
+                pq.write_table(ports(load).slice(0, 0 if system in ideals else 5), here / "ports.parquet")
+                if traces and system not in ideals:
                     pq.write_table(samples(system), here / "samples.parquet")
                     pq.write_table(packets(), here / "packets.parquet")
-                points.append({"point": point, "system": system, "seed": seed, **swept, "state": "done", "end_ps": 10**12})
+                rest = {"state": "done", "ideal": system in ideals, "end_ps": 10**12}
+                points.append({"point": point, "system": system, "seed": seed, **swept, **rest})
                 for metric, (unit, value) in metrics(table).items():
+                    if system in ideals and metric in ("drops", "timeouts"):
+                        value = math.nan
                     row = {"point": point, "system": system, "seed": seed, **swept}
-                    per_seed.append(row | {"metric": metric, "unit": unit, "value": value})
+                    per_seed.append(row | {"metric": metric, "unit": unit, "value": None if math.isnan(value) else value})
     pq.write_table(pa.Table.from_pylist(points), folder / "points.parquet")
     pq.write_table(pa.Table.from_pylist(per_seed), folder / "summary.parquet")
     manifest = {"name": "demo", "program": "0.1.0+0", "complete": True, "stop_reason": "done", "seed": list(seeds)}
-    manifest["config"] = 'seed = [1, 2, 3]\n\n[topology]\nkind = "star"  # <default>\n'
+    manifest["config"] = f'seed = [1, 2, 3]\n\n[topology]\nkind = "star"  # <default>\n{config}'
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
 
@@ -172,7 +184,7 @@ class Results:
             file = Path(str(self.path)) / row["point"] / f"{name}.parquet"
             if file.is_file():
                 part = pq.read_table(file)
-                for i, (key, value) in enumerate((k, v) for k, v in row.items() if k not in ("state", "end_ps")):
+                for i, (key, value) in enumerate((k, v) for k, v in row.items() if k not in ("state", "ideal", "end_ps")):
                     part = part.add_column(i, key, [[value] * len(part)])
                 parts.append(part)
         return pa.concat_tables(parts) if parts else pa.table({})
@@ -202,11 +214,11 @@ class Results:
             found.setdefault(place, []).append(row)
         rows = []
         for group in found.values():
-            sample = np.array([row["value"] for row in group])
-            n, mean = len(sample), float(sample.mean())
+            sample = np.array([row["value"] for row in group if row["value"] is not None])
+            n, mean = len(sample), float(sample.mean()) if len(sample) else None
             half = T95.get(n - 1, 2.0) * float(sample.std(ddof=1)) / math.sqrt(n) if n > 1 else None
             first = {k: v for k, v in group[0].items() if k not in ("point", "seed", "value")}
-            interval = (None, None) if half is None else (mean - half, mean + half)
+            interval = (None, None) if half is None or mean is None else (mean - half, mean + half)
             rows.append(first | {"seeds": n, "mean": mean, "ci95_low": interval[0], "ci95_high": interval[1]})
         return pa.Table.from_pylist(rows)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from flowloom import _core
+from flowloom import _core, plots
 
 pytestmark = pytest.mark.core
 
@@ -208,9 +210,17 @@ def test_other_threads_go_on_during_a_run() -> None:
 
 
 def test_ctrl_c_stops_a_run(tmp_path: Path) -> None:
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    sent = 0.0
+
+    def interrupt() -> None:
+        nonlocal sent
+        sent = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(0.5, interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         long().run(jobs=1, out=str(tmp_path / "r"))
+    assert time.monotonic() - sent < 5, "at once, and not at the end of a point that takes minutes"
     assert not _core.Results.open(str(tmp_path / "r")).complete
 
 
@@ -323,6 +333,79 @@ def test_signals_keep_what_is_finished(tmp_path: Path, sent: signal.Signals, cod
     assert "done" in pq.read_table(tmp_path / "results/long/points.parquet")["state"].to_pylist()
 
 
+def test_what_was_stopped_goes_on_to_the_same_results(tmp_path: Path) -> None:
+    text = TEXT.replace("load = 0.5", 'load = 0.5\nsize = "fixed"\nmean = "20MB"') + "\n"
+    (tmp_path / "some.toml").write_text(f"seed = [1, 2, 3, 4, 5, 6]\nideal = 'srpt'\n{text}")
+    process = flowloom("run", "some.toml", "--jobs", "1", cwd=tmp_path)
+    results = tmp_path / "results/some"
+    deadline = time.monotonic() + 60
+    while not list(results.glob("*/manifest.json")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert finish(process)[0] == 130
+    assert not json.loads((results / "manifest.json").read_text())["complete"]
+    states = {path: json.loads(path.read_text())["state"] for path in results.glob("*/manifest.json")}
+    kept = {path: path.stat().st_mtime_ns for path, state in states.items() if state == "done"}
+    assert 1 <= len(kept) < 12
+    code, _, err = finish(flowloom("run", "some.toml", cwd=tmp_path))
+    assert code == 0 and f"{len(kept)} kept from before" in err
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}
+    assert json.loads((results / "manifest.json").read_text())["complete"]
+    assert finish(flowloom("run", "some.toml", "--out", "whole", cwd=tmp_path))[0] == 0
+    assert contents(results) == contents(tmp_path / "whole")
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """All files of a run, but for what equal runs differ in: dates, wall time, memory, threads."""
+    found: dict[str, Any] = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        found[str(path.relative_to(folder))] = path.read_bytes()
+        if path.name == "manifest.json":
+            manifest = json.loads(path.read_text())
+            for key in ("started", "ended", "wall_s", "peak_memory_bytes", "jobs"):
+                manifest.pop(key, None)
+            machine = ("wall_s", "events_per_s", "hops_per_s")
+            manifest["metrics"] = [m for m in manifest.get("metrics", []) if m[0] not in machine]
+            found[str(path.relative_to(folder))] = manifest
+    return found
+
+
+def test_the_number_of_jobs_changes_no_byte(tmp_path: Path) -> None:
+    for jobs in (1, 2):
+        scenario = _core.Scenario.from_dict(SMALL | {"ideal": ["srpt", "ps"], "sample": {"ports": True, "packets": True}})
+        scenario.run(jobs=jobs, out=str(tmp_path / str(jobs)))
+    one, two = contents(tmp_path / "1"), contents(tmp_path / "2")
+    assert one.keys() == two.keys() and len(one) > 8 * 5
+    for name in one:
+        assert one[name] == two[name], name
+
+
+def test_ideal_references_have_points_without_packets(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(TEXT)
+    code, out, err = finish(flowloom("run", "small.toml", "--ideal", "srpt,ps", "--seed", "1,2", cwd=tmp_path))
+    assert code == 0, err
+    rows = {line.split("  ")[0]: line for line in out.splitlines()}
+    assert {"newreno", "ideal SRPT", "ideal PS"} <= rows.keys()
+    assert "ideal SRPT and ideal PS: the same flows as a fluid" in out
+    results = _core.Results.open(str(tmp_path / "results/small"))
+    points = pa.table(results.points()).to_pylist()
+    assert [(p["system"], p["ideal"], p["events"] > 0) for p in points] == [
+        *[("newreno", False, True)] * 2,
+        *[("ideal SRPT", True, False)] * 2,
+        *[("ideal PS", True, False)] * 2,
+    ]
+    assert len({p["flows_hash"] for p in points if p["seed"] == 1}) == 1, "the very same flows"
+    mean = {row["system"]: row["mean"] for row in pa.table(results.summary()).to_pylist() if row["metric"] == "mean_fct_s"}
+    assert mean["ideal SRPT"] < mean["ideal PS"] < mean["newreno"]
+    drops = {row["system"]: row["mean"] for row in pa.table(results.summary()).to_pylist() if row["metric"] == "drops"}
+    assert drops["ideal SRPT"] is None and drops["newreno"] is not None
+    pairs = pa.table(_core.compare([str(tmp_path / "results/small")])).to_pylist()
+    assert {(p["system_a"], p["system_b"]) for p in pairs} > {("newreno", "ideal SRPT")}
+    code, _, err = finish(flowloom("check", "small.toml", "--ideal", "srtp", cwd=tmp_path))
+    assert code == 2 and "did you mean `srpt`?" in err
+
+
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     (tmp_path / "long.toml").write_text(LONG)
     first = flowloom("run", "long.toml", "--jobs", "1", cwd=tmp_path)
@@ -342,3 +425,69 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     process.stdout.close()
     process.wait(timeout=60)
     assert process.returncode == 0
+
+
+def no_larger_files() -> None:
+    """As on a full disk: a file ends at 2000 bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+
+def test_a_full_disk_ends_with_5_and_leaves_no_half_files(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(TEXT.replace("flows = 30", "flows = 2000"))
+    code, out, err = finish(flowloom("run", "small.toml", "--out", "r", cwd=tmp_path, preexec_fn=no_larger_files))
+    assert (code, out) == (5, "") and err.count("error: ") == 1 and "Traceback" not in err
+    written = [path for path in (tmp_path / "r").rglob("*") if path.is_file()]
+    for path in written:
+        # What is there under its final name is whole.
+        if path.suffix == ".parquet":
+            pq.read_table(path)
+        elif path.suffix == ".json":
+            json.loads(path.read_text())
+    assert not list((tmp_path / "r").glob("*/manifest.json")), "no point counts"
+    assert finish(flowloom("run", "small.toml", "--out", "r", cwd=tmp_path))[0] == 0, "with space it goes on"
+    assert contents(tmp_path / "r").keys() >= {"points.parquet", "summary.parquet"}
+    assert not [path for path in (tmp_path / "r").rglob("*") if "tmp" in path.name], "nothing is left behind"
+
+
+def test_a_folder_that_cannot_be_written_ends_with_5(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(TEXT)
+    (tmp_path / "file").write_text("")
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o555)
+    places = ["file/r", "/proc/flowloom", *(["closed/r"] if os.geteuid() != 0 else [])]
+    for out in places:
+        code, _, err = finish(flowloom("run", "small.toml", "--out", out, cwd=tmp_path))
+        assert code == 5 and "error: cannot" in err and "Traceback" not in err, (out, code, err)
+    assert not list(closed.iterdir())
+
+
+def test_figures_and_reports_that_cannot_be_written_end_with_5(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(TEXT)
+    assert finish(flowloom("run", "small.toml", cwd=tmp_path))[0] == 0
+    for command in (["report"], ["plot", "--kind", "metrics"]):
+        code, _, err = finish(flowloom(*command, "results/small", "--out", "/proc/flowloom/x", cwd=tmp_path))
+        assert code == 5 and "error: cannot use `/proc/flowloom`" in err and "Traceback" not in err, err
+
+
+def test_help_teaches_by_example(tmp_path: Path) -> None:
+    code, out, _ = finish(flowloom("--help", cwd=tmp_path))
+    assert code == 0 and "flowloom run examples/demo.toml" in out
+    for command in ("check", "run", "report", "plot", "compare", "list", "explain", "papers", "completions"):
+        code, text, _ = finish(flowloom(command, "--help", cwd=tmp_path))
+        assert code == 0 and "Examples:" in text and command in out
+    shown = re.search(r"^Kinds: (.*)$", finish(flowloom("plot", "--help", cwd=tmp_path))[1], re.MULTILINE)
+    assert shown and re.findall(r"\w+(?=,|;|$)", shown[1]) == list(plots.KINDS)
+    assert finish(flowloom("--version", cwd=tmp_path))[1].startswith("flowloom 0.")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_know_every_option(tmp_path: Path, shell: str) -> None:
+    code, script, _ = finish(flowloom("completions", shell, cwd=tmp_path))
+    assert code == 0
+    for word in ("run", "compare", "ideal", "profile"):
+        assert word in script
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+        words = "source /dev/stdin; COMP_WORDS=(flowloom run --id); COMP_CWORD=2; _flowloom flowloom --id run; echo ${COMPREPLY[@]}"
+        done = subprocess.run(["bash", "-c", words], input=script, capture_output=True, text=True, check=True)
+        assert done.stdout.split() == ["--ideal"]

@@ -53,8 +53,9 @@ def test_scenarios_in_pages_and_examples() -> None:
 @pytest.mark.core
 def test_the_example_script_runs(tmp_path: Path) -> None:
     for script in sorted((ROOT / "examples").glob("*.py")):
-        done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, str(script), "60"], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+    assert (tmp_path / "first_steps/report.html").is_file() and (tmp_path / "first_steps/figures/metrics.png").is_file()
 
 
 @pytest.mark.core

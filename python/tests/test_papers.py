@@ -10,9 +10,11 @@ from typing import Any
 
 import fake
 import pytest
-from flowloom import _core, papers
+from flowloom import _core, papers, style
 from flowloom.claims import MET
 from flowloom.results import Results
+from flowloom.scenario import Scenario
+from matplotlib.colors import to_rgba
 
 
 @pytest.fixture
@@ -161,3 +163,16 @@ def test_table_1_packet_by_packet(tmp_path: Path) -> None:
     verdicts: dict[str, Any] = {j.claim.id: j.verdict for j in done.judged if j.claim.figure == "table1"}
     assert set(verdicts.values()) == {MET}, verdicts
     assert isinstance(done.results["table1"], Results)
+
+
+@pytest.mark.core
+def test_the_flows_of_table_1_bear_their_names(tmp_path: Path) -> None:
+    paper = papers.load("merp")
+    folder = tmp_path / "t"
+    results = Scenario.from_file(paper.folder / "table1.toml").run(out=folder)
+    fig = paper.drawings().table1(results)
+    panel = next(ax for ax in fig.axes if ax.get_title() == "MERP, packets")
+    held = {str(bars.get_label()): bars.patches[0] for bars in panel.containers}
+    # MERP serves A, then C, then B: 3, 4 and 3 units.
+    assert [held[name].get_x() for name in "ACB"] == pytest.approx([0, 3, 7], abs=0.2)
+    assert [held[name].get_facecolor() for name in "ABC"] == [to_rgba(color) for color in style.COLORS[:3]]

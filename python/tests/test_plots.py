@@ -7,12 +7,12 @@ from pathlib import Path
 import fake
 import numpy as np
 import pytest
-from flowloom import plots, style
+from flowloom import drawing, plots, style, traces
 from flowloom.plots import Bar
 from flowloom.results import Results
 from matplotlib.figure import Figure
 
-UNITS = ("(ms)", "(s)", "(µs)", "(kB)", "(B)", "(MB)", "(Gbit/s)", "(% of the time)")
+UNITS = ("(ms)", "(s)", "(µs)", "(kB)", "(B)", "(MB)", "(Gbit/s)", "(% of the run)")
 PURE = ("expansion ratio", "share of flows", "drops", "load", "link")
 
 
@@ -31,12 +31,15 @@ def test_axes_carry_units_and_curves_a_legend(results: Results, name: str) -> No
     assert {text.split(",")[0] for text in legend_texts(fig)} == {"MERP", "pFabric", "TCP"}
 
 
-@pytest.mark.parametrize(("name", "label"), [("gantt", "time (ms)"), ("queue", "time (ms)"), ("rate", "time (ms)")])
+@pytest.mark.parametrize(
+    ("name", "label"), [("gantt", "time (ms)"), ("queue", "time (ms)"), ("rate", "time (ms)"), ("heatmap", "time (ms)")]
+)
 def test_time_series_have_a_panel_per_system(traced: Results, name: str, label: str) -> None:
     fig = plots.draw(traced, name)
-    assert [ax.get_title() for ax in fig.axes] == ["MERP", "pFabric"]
-    assert {ax.get_xlabel() for ax in fig.axes} == {label}
-    assert legend_texts(fig)
+    panels = [ax for ax in fig.axes if ax.get_title()]
+    assert [ax.get_title() for ax in panels] == ["MERP", "pFabric"]
+    assert {ax.get_xlabel() for ax in panels} == {label}
+    assert legend_texts(fig) or fig.axes[-1].get_ylabel() == "busy (% of the interval)"
 
 
 def test_every_kind_is_drawn_by_one_of_these_results(results: Results, traced: Results) -> None:
@@ -63,12 +66,87 @@ def test_the_metric_panel_shows_the_summary(results: Results) -> None:
     mean = next(r["mean"] for r in rows if (r["system"], r["metric"], r["workload.web.load"]) == ("MERP", "mean_fct_s", 0.8))
     assert shown[0.8] == pytest.approx(1000 * mean)
     assert len(ax.collections) == 3, "one band per system"
+    assert ax.get_yscale() == "linear" and ax.get_ylim()[0] == 0
+    assert ax.get_xticks().tolist() == [0.2, 0.4, 0.6, 0.8], "a tick per load"
+
+
+def curve(label: str, *mean: float) -> plots.Curve:
+    values = np.array(mean)
+    return plots.Curve(label, list(range(len(mean))), values, values, values)
+
+
+def test_an_axis_is_logarithmic_when_a_curve_could_not_be_read() -> None:
+    ax = Figure().add_subplot()
+    for small, scale in ((10.0, "linear"), (80 / 8, "linear"), (9.9, "log"), (0.01, "log")):
+        plots.scale_value_axis(ax, [curve("a", 1.0, 80.0), curve("b", 1.0, small)], 1.0)
+        assert ax.get_yscale() == scale, small
+        low, high = ax.get_ylim()
+        assert low < min(1.0, small) and high > 80
+        ax.set_yscale("linear")
+    # What is nothing throughout can be read on any axis; what is nothing somewhere must stay on it.
+    plots.scale_value_axis(ax, [curve("a", 1.0, 80.0), curve("b", 0.0, 0.0)], 1.0)
+    assert ax.get_yscale() == "linear"
+    plots.scale_value_axis(ax, [curve("a", 1.0, 80.0), curve("b", 0.0, 3.0)], 1.0)
+    assert ax.get_yscale() == "symlog" and ax.get_ylim()[0] == 0
+
+
+def test_values_that_double_stand_at_equal_distances() -> None:
+    ax = Figure().add_subplot()
+    plots.swept_ticks(ax, [0.2, 0.5, 0.8], [0.2, 0.5, 0.8])
+    assert ax.get_xscale() == "linear"
+    plots.swept_ticks(ax, [4.0, 8.0, 16.0, 32.0], [4.0, 8.0, 16.0, 32.0])
+    assert ax.get_xscale() == "log" and [t.get_text() for t in ax.get_xticklabels()] == ["4", "8", "16", "32"]
+
+
+def test_labels_of_a_logarithmic_axis_are_plain_numbers() -> None:
+    ax = Figure().add_subplot()
+    style.log_axis(ax, "y")
+    ax.set_ylim(0.5, 2000)
+    label = ax.yaxis.get_major_formatter()
+    assert [label(x) for x in (1, 10, 1000, 20, 0)] == ["1", "10", "1000", "", "0"]
+    ax.set_ylim(8, 60)
+    assert [label(x) for x in (10, 20, 50, 30)] == ["10", "20", "50", ""]
+
+
+# Ideal references
+
+
+def test_ideal_references_are_grey_dashed_curves(with_ideals: Results) -> None:
+    (ax,) = plots.draw(with_ideals, "metrics", metrics=["mean_fct_s"]).axes
+    handles, labels = ax.get_legend_handles_labels()
+    look = dict(zip(labels, handles, strict=True))
+    assert labels == ["MERP", "TCP", "ideal SRPT", "ideal PS"]
+    assert look["MERP"].get_color() == style.COLORS[0] and look["TCP"].get_color() == style.COLORS[1]
+    ideals = [look["ideal SRPT"], look["ideal PS"]]
+    assert {line.get_color() for line in ideals} == {style.GREY} and {line.get_marker() for line in ideals} == {"None"}
+    assert not {str(line.get_linestyle()) for line in ideals} & {"-"}
+    for name in ("fct_cdf", "fct_size"):
+        assert {text.split(",")[0] for text in legend_texts(plots.draw(with_ideals, name))} == set(labels), name
+    for name in ("utilisation", "topology"):
+        texts = {ax.get_title().split(",")[0] for ax in plots.draw(with_ideals, name).axes} | legend_texts(
+            plots.draw(with_ideals, name)
+        )
+        assert "MERP" in texts and "ideal SRPT" not in texts, name
+    # A fluid drops no packets: no curve, not one at zero.
+    (ax,) = plots.draw(with_ideals, "metrics", metrics=["drops"]).axes
+    assert set(ax.get_legend_handles_labels()[1]) == {"MERP", "TCP"}
 
 
 def test_without_a_sweep_systems_stand_below_each_other(traced: Results) -> None:
     ax = plots.draw(traced, "metrics", metrics=["max_er"]).axes[0]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["MERP", "pFabric"]
     assert ax.get_xlabel() == "maximum expansion ratio"
+
+
+def test_intervals_stay_inside_and_rows_in_line(tmp_path: Path) -> None:
+    folder = fake.write(tmp_path, ("MERP", "TCP"), (0.5,), (1, 2), key=None, ideals=("ideal SRPT",))
+    fig = plots.draw(Results(fake.Results(str(folder))), "metrics", metrics=["mean_fct_s", "drops"])
+    first, second = fig.axes
+    assert [t.get_text() for t in first.get_yticklabels()] == ["MERP", "TCP", "ideal SRPT"]
+    assert first.get_yticks().tolist() == second.get_yticks().tolist() and first.get_ylim() == second.get_ylim()
+    for ax in fig.axes:
+        ends = [float(x) for bars in ax.collections for path in bars.get_paths() for x in np.asarray(path.vertices)[:, 0]]
+        assert min(x for x in ends if not np.isnan(x)) >= ax.get_xlim()[0] - 1e-9
 
 
 def test_labels_may_hold_commas(tmp_path: Path) -> None:
@@ -118,8 +196,78 @@ def test_files_are_the_same_each_time(results: Results, tmp_path: Path) -> None:
     assert b"dc:date" not in written[0][1]
 
 
+def test_a_file_that_cannot_be_finished_leaves_the_former(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (before,) = style.save(plots.draw(results, "metrics"), tmp_path / "a.png")
+    content = before.read_bytes()
+
+    def full(self: Path, data: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(data[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space"):
+        style.save(plots.draw(results, "fct_cdf"), tmp_path / "a.png")
+    assert list(tmp_path.iterdir()) == [before] and before.read_bytes() == content
+
+
+def test_a_legend_fits_its_figure() -> None:
+    cases = ((4.8, [f"theta 0.{i}" for i in range(5, 10)]), (4.2, ["TCP, RTO 200 ms", "b" * 40]), (12, list("abcdef")))
+    for width, labels in cases:
+        with style.look():
+            fig = style.figure(1, 1, width=width)
+            (ax,) = style.panels(fig, 1, 1)
+            for i, label in enumerate(labels):
+                ax.plot([0, 1], [0, i], **style.line(i), label=label)
+            style.legend(fig, [ax])
+            fig.canvas.draw()
+            box = fig.legends[0].get_window_extent()
+        assert box.x0 >= 0 and box.x1 <= fig.bbox.x1, (labels, box)
+
+
 def test_inline_figures_follow_the_page(results: Results) -> None:
     text = style.inline_svg(plots.draw(results, "metrics"), "one")
     assert text.startswith("<svg") and style.INK not in text and "currentColor" in text
     assert 'id="one-' in text and "url(#" in text and "url(#one-" in text
     assert text.count("url(#") == text.count("url(#one-")
+
+
+# What happens over time
+
+
+def test_a_queue_has_the_same_look_in_every_panel(traced: Results) -> None:
+    fig = plots.draw(traced, "queue", most=1)
+    first, second = fig.axes
+    assert first.lines[0].get_label() == second.lines[0].get_label()
+    assert first.lines[0].get_color() == second.lines[0].get_color() == style.COLORS[0]
+    rows = [row for row in traced.samples(None, {"system": "MERP"}).to_pylist() if row["metric"] == "port.queue_bytes"]
+    port = {"tor0->root": 3, "root->tor0": 4}[str(first.lines[0].get_label())]
+    expected = [(row["time_ps"] * 1e-9, row["value"] / 1e3) for row in rows if row["entity"] == port]
+    assert np.column_stack(first.lines[0].get_data()) == pytest.approx(np.array(expected))
+
+
+def test_long_waits_are_cut_short() -> None:
+    assert traces.idle([(0, 10), (12, 20)]) == []
+    assert traces.idle([(0, 10), (5, 30), (1000, 1020), (1022, 1030)]) == [(30, 1000)]
+    ax = Figure().add_subplot()
+    traces.cut_idle(ax, [(30, 1000)], 1030)
+    place = ax.transData.transform([(0, 0), (30, 0), (1000, 0), (1030, 0)])[:, 0]
+    before, gap, after = np.diff(place)
+    assert before == pytest.approx(after) and gap == pytest.approx(traces.SHORT * (before + after))
+    ticks = ax.get_xticks()
+    assert not ((ticks > 30) & (ticks < 1000)).any() and (ticks <= 30).sum() >= 2 and (ticks >= 1000).sum() >= 2
+    assert [text.get_text() for text in ax.texts] == ["970 ms idle"]
+
+
+def test_of_a_sweep_the_last_values_are_drawn_and_named(results: Results) -> None:
+    chosen = drawing.one_per_system(results, None)
+    assert [(run.system, run.keys[fake.LOAD], run.seed) for _, run in chosen] == [
+        ("MERP", 0.8, 1),
+        ("pFabric", 0.8, 1),
+        ("TCP", 0.8, 1),
+    ]
+    assert drawing.titled(results, chosen[0][1], None) == "MERP, load 0.8"
+    (run,) = [run for system, run in drawing.one_per_system(results, {"load": 0.2}) if system == "TCP"]
+    assert run.keys[fake.LOAD] == 0.2 and drawing.titled(results, run, {"load": 0.2}) == "TCP"

@@ -65,6 +65,9 @@ pub struct ScenarioArgs {
     /// Seeds instead of the scenario's
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub seed: Option<Vec<u64>>,
+    /// Ideal references beside the systems: srpt, ps, fcfs, edf, merp, big_switch
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub ideal: Option<Vec<String>>,
 }
 
 /// Options of `check`.
@@ -87,6 +90,7 @@ Examples:
   flowloom run demo.toml --set 'workload.web.load=[0.2,0.8]' --seed 1,2,3   a sweep of two loads with three seeds
   flowloom run demo.toml --set system.MERP.agent.alpha=0.99 --out results/alpha
   flowloom run demo.toml --profile smoke --jobs 4
+  flowloom run demo.toml --ideal srpt,ps           also what ideal schedules make of the same flows: seconds
 
 A run that was stopped goes on where it was when the same command is given again: finished points are kept.")]
 pub struct RunArgs {
@@ -125,7 +129,9 @@ pub struct ReportArgs {
 Examples:
   flowloom plot results/demo                                   every kind that the results can show
   flowloom plot results/demo --kind metrics,fct_cdf --at load=0.8
-  flowloom plot results/demo --kind fct_cdf --out fct.pdf")]
+  flowloom plot results/demo --kind fct_cdf --out fct.pdf
+
+Kinds: metrics, fct_cdf, er_cdf, fct_size, topology, utilisation; with [sample]: queue, rate, heatmap; with its packets: gantt")]
 pub struct PlotArgs {
     /// Folders that `flowloom run` wrote
     #[arg(required = true)]

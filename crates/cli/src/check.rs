@@ -4,6 +4,7 @@ use crate::args::{CheckArgs, ScenarioArgs};
 use crate::text::count;
 use crate::{Console, Failure, Outcome, exit, sweep};
 use scenario::{Options, Plan};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Checks a scenario and prints the whole plan.
@@ -11,8 +12,12 @@ pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Fai
     let plan = load(&args.scenario, console)?;
     sweep::prepare(&plan)?;
     console.out(plan.resolved());
-    let systems = count(plan.labels.len(), "system");
-    console.err(&format!("`{}` is sound: {}, {systems}\n", plan.name, count(plan.points.len(), "point")));
+    let ideals: BTreeSet<&str> = plan.points.iter().filter_map(|p| p.run.ideal.map(|ideal| ideal.label())).collect();
+    let mut parts = vec![count(plan.points.len(), "point"), count(plan.labels.len() - ideals.len(), "system")];
+    if !ideals.is_empty() {
+        parts.push(count(ideals.len(), "ideal reference"));
+    }
+    console.err(&format!("`{}` is sound: {}\n", plan.name, parts.join(", ")));
     Ok(Outcome::Exit(exit::DONE))
 }
 
@@ -27,7 +32,14 @@ pub fn load(args: &ScenarioArgs, console: &Console<'_>) -> Result<Plan, Failure>
     let text = String::from_utf8(text).map_err(|e| {
         Failure::input(format!("`{file}` is not UTF-8 text: byte {}\nhint: scenarios are TOML", e.utf8_error().valid_up_to()))
     })?;
-    let options = Options { set: args.set.clone(), seeds: args.seed.clone(), profile: args.profile.clone() };
+    let mut set = args.set.clone();
+    if let Some(ideals) = &args.ideal {
+        set.push((
+            "ideal".to_owned(),
+            format!("[{}]", ideals.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")),
+        ));
+    }
+    let options = Options { set, seeds: args.seed.clone(), profile: args.profile.clone() };
     let dir = args.file.parent().unwrap_or(Path::new("."));
     scenario::load(&text, &file, dir, &options).map_err(|found| Failure { exit: exit::INPUT, text: found.render(console.style()) })
 }

@@ -28,6 +28,7 @@ pub mod deadline;
 mod diag;
 pub mod event;
 mod files;
+mod ideal;
 mod merge;
 mod part;
 mod plan;
@@ -41,6 +42,7 @@ pub mod workload;
 
 pub use diag::{Diagnostic, Diagnostics, Style};
 pub use files::Files;
+pub use ideal::Ideal;
 pub use plan::load;
 /// A table of a scenario without a kind.
 #[derive(Clone, Copy, Debug)]

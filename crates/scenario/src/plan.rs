@@ -3,6 +3,7 @@
 use crate::diag::{At, Diagnostics, Item, Sources};
 use crate::event;
 use crate::files::Files;
+use crate::ideal::Ideal;
 use crate::merge::{Layers, spell_out};
 use crate::read::{Draft, Reading, is_plain_name};
 use crate::resolved::{Voice, of_events, of_plan};
@@ -131,6 +132,7 @@ fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
                             seed,
                             system: System::clone(&system.value),
                             workloads: workloads.clone(),
+                            ideal: None,
                             failures: failures.clone(),
                             sample,
                             files: Arc::clone(files),
@@ -141,9 +143,28 @@ fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
             }
         }
     }
+    add_ideals(&mut plan, &draft.ideals);
     plan.sweep_keys = sweep_keys(&draft);
     name_points(&mut plan);
     plan
+}
+
+/// One point per ideal reference, network, workload and seed, behind those of the systems.
+fn add_ideals(plan: &mut Plan, ideals: &[Ideal]) {
+    let of_systems = plan.points.clone();
+    for &ideal in ideals {
+        let label = ideal.label().to_owned();
+        let mut known = BTreeSet::new();
+        for point in &of_systems {
+            // What a system sweeps does not concern the flows.
+            let swept: Vec<_> = point.swept.iter().filter(|(key, _)| !key.starts_with("system.")).cloned().collect();
+            if known.insert((swept.clone(), point.seed)) {
+                let run = RunSpec { ideal: Some(ideal), sample: None, ..point.run.clone() };
+                plan.points.push(Point { label: label.clone(), swept, run, ..point.clone() });
+            }
+        }
+        plan.labels.push(label);
+    }
 }
 
 type Named = Vec<(String, Traffic)>;

@@ -5,6 +5,7 @@ use crate::deadline;
 use crate::diag::{At, Item};
 use crate::event::{Event, FailureParams};
 use crate::files::Files;
+use crate::ideal::Ideal;
 use crate::merge::{PARTS, spell_out_deadline};
 use crate::part::{Part, PartReader, Room, listed};
 use crate::resolved::{PartShown, parts_of_workload, shown};
@@ -87,6 +88,7 @@ pub(crate) struct Built {
 pub(crate) struct Draft {
     pub name: Option<String>,
     pub seeds: Vec<u64>,
+    pub ideals: Vec<Ideal>,
     pub head: Head,
     pub sample: Option<SampleParams>,
     pub topology: Section<Built>,
@@ -131,7 +133,7 @@ impl Reading<'_> {
     pub fn scenario(&mut self, root: &Table) -> Option<Draft> {
         let start = At::new(0, 0..0);
         let whole = Part { table: root, at: start, path: "" };
-        let keys = ["name", "seed", "topology", "workload", "system", "sample", "event", "failure", "profile"];
+        let keys = ["name", "seed", "ideal", "topology", "workload", "system", "sample", "event", "failure", "profile"];
         whole.refuse_unknown(Head::FIELDS, &keys, &mut self.problems);
         let head = Head::read(&mut self.reader(whole, Head::FIELDS));
         // From half a packet on, a wire size could be all headers.
@@ -147,6 +149,7 @@ impl Reading<'_> {
         }
         let name = self.name(whole);
         let seeds = self.seeds(whole);
+        let ideals = self.ideals(whole);
         let sample = root.get("sample").and_then(|entry| {
             let part = self.table_of(entry.key_at, &entry.node, "sample", "interval = \"10us\"")?;
             part.refuse_unknown(SampleParams::FIELDS, &[], &mut self.problems);
@@ -155,10 +158,11 @@ impl Reading<'_> {
         let topology = self.topology(whole, &head);
         let workloads = self.workloads(whole);
         let systems = self.systems(whole, &head);
+        self.refuse_ideal_labels(whole, &systems, &ideals);
         check::within_systems(&systems, &mut self.problems);
         let events = self.events(whole, head.latest_end());
         let failure = self.failure(whole, !events.is_empty(), head.latest_end());
-        let draft = Draft { name, seeds, head, sample, topology: topology?, workloads, systems, events, failure };
+        let draft = Draft { name, seeds, ideals, head, sample, topology: topology?, workloads, systems, events, failure };
         check::cross(&draft, self);
         Some(draft)
     }
@@ -223,6 +227,38 @@ impl Reading<'_> {
             }
         }
         if seeds.is_empty() { vec![1] } else { seeds }
+    }
+
+    /// The ideal references that are asked for.
+    fn ideals(&mut self, whole: Part<'_>) -> Vec<Ideal> {
+        let Some(entry) = whole.table.get("ideal") else { return Vec::new() };
+        const HINT: &str = "write `ideal = \"srpt\"`, or a list: `ideal = [\"srpt\", \"ps\"]`";
+        let nodes = match &entry.node.value {
+            Value::List(nodes) => nodes.as_slice(),
+            _ => std::slice::from_ref(&entry.node),
+        };
+        let mut found = Vec::new();
+        for node in nodes {
+            let (message, label) = match Ideal::parse(&node.raw()) {
+                Ok(ideal) if found.contains(&ideal) => (format!("`ideal`: {} stands twice", node.named()), "given before"),
+                Ok(ideal) => {
+                    found.push(ideal);
+                    continue;
+                }
+                Err(why) => (format!("`ideal`: {} {why}", node.named()), "not an ideal reference"),
+            };
+            self.problems.push(Item::new(node.at, message, label, HINT));
+        }
+        found
+    }
+
+    /// Rows of tables go by their labels.
+    fn refuse_ideal_labels(&mut self, whole: Part<'_>, systems: &[Section<System>], ideals: &[Ideal]) {
+        for ideal in ideals.iter().filter(|ideal| systems.iter().any(|system| system.name == ideal.label())) {
+            let message = format!("a system has the label `{}`", ideal.label());
+            let hint = "give the system another `label`: this one belongs to the ideal reference";
+            self.problems.push(whole.problem("ideal", message, "two rows of the same name", hint));
+        }
     }
 
     /// Reads a section in every variant. `read` gives the value of one variant and what it shows by key.

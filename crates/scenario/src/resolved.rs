@@ -157,6 +157,9 @@ pub(crate) fn of_point(point: &Point) -> String {
     let auto = |end: Option<base::Time>| end.map_or(Auto::Auto, |t| Auto::Set(Dur(t.0)));
     let head = Head { end: auto(run.end), mtu: Bytes(run.mtu_bytes.into()), header: Bytes(run.header_bytes.into()) };
     line(format!("seed = {}", run.seed));
+    if let Some(ideal) = run.ideal {
+        line(format!("ideal = {}", quoted(&ideal.show())));
+    }
     PartShown::bare("", Head::FIELDS, head.show()).lines(|_, key, value| line(format!("{key} = {value}")));
     line("\n[topology]".to_owned());
     part_of_topology(&run.topology).lines(|_, key, value| line(format!("{key} = {value}")));
@@ -182,10 +185,12 @@ pub(crate) fn of_point(point: &Point) -> String {
         let sample = SampleParams { interval: s.interval, ports: s.ports, flows: s.flows, packets: s.packets };
         PartShown::bare("", SampleParams::FIELDS, sample.show()).lines(|_, key, value| line(format!("{key} = {value}")));
     }
-    line(format!("\n[[system]]\nlabel = {}", quoted(&point.label)));
-    for part in parts_of_system(&run.system) {
-        line(format!("\n[system.{}]", part.path));
-        part.lines(|_, key, value| line(format!("{key} = {value}")));
+    if run.ideal.is_none() {
+        line(format!("\n[[system]]\nlabel = {}", quoted(&point.label)));
+        for part in parts_of_system(&run.system) {
+            line(format!("\n[system.{}]", part.path));
+            part.lines(|_, key, value| line(format!("{key} = {value}")));
+        }
     }
     let files = run.topology.build(&topology::Env { files: &run.files }).files();
     let more = run.workloads.iter().enumerate().flat_map(|(i, (_, t))| t.workload.build(&run.env(i)).files());
@@ -299,6 +304,8 @@ pub(crate) fn of_plan(draft: &Draft, root: &Table, files: &Files, voice: &Voice<
     let seeds = if seeds.len() == 1 { seeds.concat() } else { format!("[{}]", seeds.join(", ")) };
     let from = if voice.seeds_from_command_line { "--seed".to_owned() } else { given("seed", "one run") };
     page.line(format!("seed = {seeds}"), from);
+    let ideals: Vec<String> = draft.ideals.iter().map(|ideal| quoted(&ideal.show())).collect();
+    page.line(format!("ideal = [{}]", ideals.join(", ")), given("ideal", "systems only"));
     page.section("", root, &[vec![PartShown::bare("", Head::FIELDS, draft.head.show())]], voice);
     let topologies: Vec<_> = draft.topology.variants.iter().map(|v| vec![part_of_topology(&v.value.params)]).collect();
     page.section("topology", &draft.topology.table, &topologies, voice);

@@ -3,6 +3,7 @@
 use crate::deadline::{self, Law};
 use crate::event::{self, Change, Failures};
 use crate::files::Files;
+use crate::ideal::Ideal;
 use crate::resolved;
 use crate::topology;
 use crate::workload::size::Packets;
@@ -35,7 +36,7 @@ pub struct Plan {
     pub points: Vec<Point>,
     /// The swept keys in order: `topology.rate`, `workload.web.load`, `system.agent.alpha`.
     pub sweep_keys: Vec<String>,
-    /// The systems' labels in order.
+    /// The systems' labels in order, then those of the ideal references.
     pub labels: Vec<String>,
     pub(crate) resolved: String,
 }
@@ -70,8 +71,10 @@ pub struct RunSpec {
     pub end: Option<Time>,
     /// The seed of all its random streams.
     pub seed: u64,
-    /// What is under test.
+    /// What is under test; of an ideal reference: the scenario's first system, which it does not look at.
     pub system: System,
+    /// The run is this ideal reference instead of a simulation.
+    pub ideal: Option<Ideal>,
     /// The workloads by name.
     pub workloads: Vec<(String, Traffic)>,
     /// What goes down and comes up, if anything does.

@@ -154,6 +154,49 @@ fn what_is_written_out_reads_back_as_the_same_plan() {
     }
 }
 
+/// Ideal references stand behind the systems, once per network, workload and seed, whatever the systems sweep.
+#[test]
+fn ideal_references_are_points_of_their_own() {
+    let text = r#"
+        seed = [1, 2]
+        ideal = ["srpt", "big_switch"]
+        [topology]
+        kind = "star"
+        [workload.web]
+        kind = "poisson"
+        load = [0.2, 0.4]
+        [[system]]
+        transport = { kind = "newreno", min_rto = ["5ms", "10ms"] }
+        [[system]]
+        label = "other"
+        transport = "newreno"
+        [sample]
+        ports = true
+    "#;
+    let plan = plain(text);
+    assert_eq!(plan.labels, ["newreno", "other", "ideal SRPT", "ideal big switch"]);
+    let (systems, ideals): (Vec<_>, Vec<_>) = plan.points.iter().partition(|p| p.run.ideal.is_none());
+    assert_eq!((systems.len(), ideals.len()), (8 + 4, 2 * 4));
+    let ids: Vec<&str> = ideals.iter().map(|p| p.id.as_str()).collect();
+    let srpt = ["ideal-srpt-load0.2-seed1", "ideal-srpt-load0.2-seed2", "ideal-srpt-load0.4-seed1", "ideal-srpt-load0.4-seed2"];
+    assert_eq!(ids[..4], srpt);
+    for ideal in ideals {
+        let same = systems.iter().find(|p| p.label == "other" && p.seed == ideal.seed && p.swept == ideal.swept).unwrap();
+        assert_eq!(same.run.flows(), ideal.run.flows());
+        assert_eq!(ideal.run.sample, None, "nothing to look at");
+    }
+    let again = plain(plan.resolved());
+    assert_eq!((again.points, again.labels), (plan.points.clone(), plan.labels.clone()));
+    // What a system is does not concern an ideal reference: it is not run again when one changes.
+    let changed = load(text, &set(&[("system.other.qdisc.limit", "9pkt"), ("system.newreno.transport.min_rto", "1ms")]));
+    let hashes = |plan: &scenario::Plan| -> Vec<(String, u64)> {
+        plan.points.iter().filter(|p| p.run.ideal.is_some()).map(|p| (p.id.clone(), p.config_hash())).collect()
+    };
+    assert_eq!(hashes(&changed), hashes(&plan));
+    let off = load(text, &set(&[("ideal", "[]")]));
+    assert!(off.points.iter().all(|p| p.run.ideal.is_none()) && off.labels.len() == 2);
+}
+
 #[test]
 fn what_is_written_out_says_where_it_is_from() {
     let options = Options { seeds: Some(vec![4]), ..set(&[("system.pFabric.transport.rto", "450us")]) };

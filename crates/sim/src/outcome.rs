@@ -20,6 +20,8 @@ pub struct Outcome {
     pub complete: bool,
     /// Why it ended.
     pub stop_reason: StopReason,
+    /// A fluid schedule gave it: there were no packets to count.
+    pub ideal: bool,
 }
 
 /// Why a run ended.
@@ -125,6 +127,8 @@ pub struct PortRow {
     pub node: u32,
     /// The node at the far end.
     pub peer: u32,
+    /// The tier of its node: hosts 0, ToR switches 1, and so on up.
+    pub tier: u8,
     /// Both ends by name: `tor0->root`.
     pub name: String,
     /// Line rate.

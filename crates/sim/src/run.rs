@@ -55,6 +55,9 @@ const SLICE: u64 = 1 << 20;
 
 /// Runs `spec` to its end. `control` is called every million events or so.
 pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
+    if let Some(ideal) = spec.ideal {
+        return crate::fluid::point::run(spec, ideal, control);
+    }
     run_on::<Engine<Carried>>(spec, control)
 }
 
@@ -119,7 +122,7 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Con
     audit::check(&mut world, &mut engine, net);
     let counters = counters(&world, &ports, &flows, &engine, now, spec.realised_load(&world.flows));
     let samples = world.sampler.map_or(Vec::new(), |sampler| sampler.rows);
-    Ok((Outcome { flows, ports, samples, packets: Vec::new(), counters, complete, stop_reason }, world.probe))
+    Ok((Outcome { flows, ports, samples, packets: Vec::new(), counters, complete, stop_reason, ideal: false }, world.probe))
 }
 
 /// Starts all services up to `until`: nobody may have looked at a port since they were due.
@@ -290,6 +293,7 @@ fn port_rows(engine: &mut impl Driver<Carried>, net: &Net, now: Time, failures: 
             port_id: id.0,
             node: link.from.0,
             peer: link.to.0,
+            tier: net.node(link.from).tier,
             name: net.link_name(id),
             rate_bps: link.rate.0,
             tx_packets: stats.tx_packets,

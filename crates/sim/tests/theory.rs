@@ -49,6 +49,66 @@ fn a_lone_newreno_flow_takes_its_closed_form() {
     assert_eq!(pushed.flows[0].fct_ps(), Some(closed));
 }
 
+/// Alone, a flow has the ideal completion time under every ideal reference, on a tree and on a fat-tree.
+#[test]
+fn a_lone_flow_of_an_ideal_reference_has_slowdown_one() {
+    for topology in [TREE, "[topology]\nkind = 'fat_tree'\nk = 4\n"] {
+        let flows = table("lone-ideal", &[(0, 8, HUNDRED, 1_000_000), (8, 0, 1, 900_000_000_000)]);
+        let ideals = "ideal = ['srpt', 'ps', 'fcfs', 'edf', 'merp', 'big_switch']\n";
+        let plan = common::plan(&format!("{ideals}{topology}{flows}{}", system("newreno", "100pkt")));
+        let ideals: Vec<_> = plan.points.iter().filter(|p| p.run.ideal.is_some()).collect();
+        assert_eq!(ideals.len(), 6);
+        for point in ideals {
+            let outcome = common::run_point(point);
+            assert!(outcome.ideal && outcome.complete && outcome.ports.is_empty() && outcome.flows.len() == 2);
+            for flow in &outcome.flows {
+                let over = flow.fct_ps().unwrap() - flow.ideal_fct_ps;
+                assert!(over <= 2, "{}: {over} ps too long", point.id);
+            }
+        }
+    }
+}
+
+/// On one link nothing beats SRPT's mean: neither another schedule nor a system.
+#[test]
+fn no_system_beats_the_mean_of_ideal_srpt_on_one_link() {
+    let text = "ideal = ['srpt', 'ps', 'fcfs', 'merp', 'big_switch']
+        [topology]
+        kind = 'star'
+        hosts = 5
+        rate = '1Gbps'
+        [workload.web]
+        kind = 'poisson'
+        flows = 400
+        load = 0.8
+        load_ref = '1Gbps'
+        size = 'pareto'
+        mean = '60KB'
+        shape = 1.5
+        src = 'h1, h2, h3, h4'
+        dst = 'h0'
+        ";
+    let systems: String = common::SYSTEMS.iter().map(|(name, _)| system(name, "100pkt")).collect();
+    let plan = common::plan(&format!("{text}\n{systems}"));
+    let mean = |point: &scenario::Point| {
+        let outcome = common::run_point(point);
+        let fct: Vec<u64> = outcome.flows.iter().map(|f| f.fct_ps().expect("all flows finish")).collect();
+        assert!(outcome.flows.iter().all(|f| f.slowdown() >= Some(1.0)), "{}", point.label);
+        fct.iter().sum::<u64>() as f64 / fct.len() as f64
+    };
+    let means: Vec<(String, f64)> = plan.points.iter().map(|p| (p.label.clone(), mean(p))).collect();
+    let of = |label: &str| means.iter().find(|(l, _)| l == label).unwrap().1;
+    let srpt = of("ideal SRPT");
+    for (label, mean) in &means {
+        assert!(*mean >= srpt * (1.0 - 1e-9), "{label}: {mean} below {srpt}, {means:?}");
+    }
+    assert!(of("ideal PS") > 1.2 * srpt && of("ideal FCFS") > of("ideal PS"), "{means:?}");
+    for scheduler in ["pfabric", "merp"] {
+        assert!(of(scheduler) < of("ideal PS"), "packets and all, {scheduler} beats fair sharing: {means:?}");
+    }
+    assert_eq!(of("ideal big switch"), srpt, "the only link in common is a host's");
+}
+
 /// Single-packet flows from fast hosts arrive at a slow link as a Poisson stream: mean wait rho D / (2 (1 - rho)).
 #[test]
 fn waits_at_a_link_are_those_of_an_m_d_1_queue() {

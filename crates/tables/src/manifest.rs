@@ -97,6 +97,8 @@ pub struct PointManifest {
     pub flows_hash: String,
     /// Whether it counts.
     pub state: State,
+    /// An ideal reference: its flows were served by a fluid schedule, not simulated.
+    pub ideal: bool,
     /// Why the run ended: `finished`, `end`, `stopped`.
     pub stop_reason: String,
     /// When it began, in UTC.
@@ -147,6 +149,8 @@ impl PointManifest {
     pub fn new(key: &PointKey, outcome: &Outcome, ran: &Ran) -> PointManifest {
         let counters = &outcome.counters;
         let metrics = stats::Point::new(&outcome.flows, &outcome.ports, counters, ran.wall_s).metrics();
+        // A fluid has no packets to count.
+        let metrics = metrics.into_iter().filter(|(metric, _)| !(outcome.ideal && metric.packets));
         PointManifest {
             schema_version: SCHEMA_VERSION,
             program: crate::PROGRAM.to_owned(),
@@ -154,6 +158,7 @@ impl PointManifest {
             config_hash: ran.config_hash.clone(),
             flows_hash: ran.flows_hash.clone(),
             state: if outcome.complete { State::Done } else { State::Interrupted },
+            ideal: outcome.ideal,
             stop_reason: outcome.stop_reason.name().to_owned(),
             started: ran.started.clone(),
             ended: ran.ended.clone(),
@@ -168,7 +173,7 @@ impl PointManifest {
                 lost_packets: counters.lost_packets,
                 digest: format!("{:016x}", counters.digest),
             },
-            metrics: metrics.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect(),
+            metrics: metrics.map(|(metric, value)| (metric.name.to_owned(), value)).collect(),
         }
     }
     /// The value of a metric.

@@ -9,7 +9,9 @@ use crate::schema::{
     FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, field, schema, words as words_type,
 };
 use crate::stats::{self, Estimate, METRICS};
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchReader, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchReader, StringArray, UInt32Array, UInt64Array,
+};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,6 +98,7 @@ impl Results {
         let metric = |name: &'static str| p.iter().map(move |point| point.metric(name).unwrap_or(0.0) as u64);
         let own: Vec<ArrayRef> = vec![
             words(p.iter().map(|point| Some(point.state.name()))),
+            Arc::new(p.iter().map(|point| Some(point.ideal)).collect::<BooleanArray>()),
             words(p.iter().map(|point| Some(point.stop_reason.as_str()))),
             Arc::new(UInt64Array::from_iter_values(metric("flows"))),
             Arc::new(UInt64Array::from_iter_values(metric("unfinished"))),
@@ -455,7 +458,8 @@ pub(crate) mod tests {
         std::fs::write(&path, "x").unwrap();
         assert!(Results::open(dir.path()).unwrap().flows().next().unwrap().is_err());
         let manifest = dir.path().join(manifest::FILE);
-        let newer = std::fs::read_to_string(&manifest).unwrap().replace("\"schema_version\": 1", "\"schema_version\": 99");
+        let own = format!("\"schema_version\": {SCHEMA_VERSION}");
+        let newer = std::fs::read_to_string(&manifest).unwrap().replace(&own, "\"schema_version\": 99");
         std::fs::write(&manifest, newer).unwrap();
         assert!(matches!(Results::open(dir.path()), Err(Error::Version { found: 99, .. })));
     }

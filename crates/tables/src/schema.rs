@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Version of the layout of run folders. Raised when a reader of the previous one would go wrong.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// A table: columns over rows of one type.
 pub struct Table<R: 'static> {
@@ -162,6 +162,7 @@ table! {
     port_id [""] "the port: its directed link, counted over the network" = U32(|r| r.port_id);
     node [""] "the node it belongs to" = U32(|r| r.node);
     peer [""] "the node at the far end" = U32(|r| r.peer);
+    tier [""] "tier of the node: hosts 0, ToR switches 1, and so on up" = U8(|r| r.tier);
     name [""] "both ends by name" = Word(|r| &r.name);
     rate_bps ["bps"] "line rate" = U64(|r| r.rate_bps);
     tx_packets ["packets"] "packets transmitted" = U64(|r| r.tx_packets);
@@ -240,6 +241,7 @@ notes! {
     /// The rest of the table of points, after the keys.
     POINTS {
         state: words(), false, "", "done, or interrupted: stopped from outside, counted in no summary";
+        ideal: DataType::Boolean, false, "", "an ideal reference: a fluid schedule of the same flows, no system; metrics that count packets are null";
         stop_reason: words(), false, "", "why the run ended: finished (all flows), end (of the scenario), stopped (from outside)";
         flows: DataType::UInt64, false, "", "flows of the point";
         unfinished: DataType::UInt64, false, "", "of them, unfinished at the end";

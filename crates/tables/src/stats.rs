@@ -14,6 +14,8 @@ pub struct Metric {
     pub about: &'static str,
     /// It depends on the machine, not only on the scenario, the seed and the program.
     pub machine: bool,
+    /// It counts packets, queues or events, which an ideal reference has none of.
+    pub packets: bool,
     /// Its value. `None`: the point has none, as for a mean over no flow.
     pub of: fn(&Point<'_>) -> Option<f64>,
 }
@@ -68,18 +70,18 @@ impl<'a> Point<'a> {
 }
 
 macro_rules! metrics {
-    (of_the_run { $($name:ident [$unit:literal] $about:literal = $of:expr;)* }
-     of_the_machine { $($mname:ident [$munit:literal] $mabout:literal = $mof:expr;)* }) => {
+    ($(machine: $machine:literal, packets: $packets:literal { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
         /// All metrics.
         pub const METRICS: &[Metric] = &[
-            $(Metric { name: stringify!($name), unit: $unit, about: $about, machine: false, of: $of },)*
-            $(Metric { name: stringify!($mname), unit: $munit, about: $mabout, machine: true, of: $mof },)*
+            $($(Metric {
+                name: stringify!($name), unit: $unit, about: $about, machine: $machine, packets: $packets, of: $of,
+            },)*)*
         ];
     };
 }
 
 metrics! {
-    of_the_run {
+    machine: false, packets: false {
         flows [""] "flows" = |p| Some(p.flows.len() as f64);
         unfinished [""] "flows that had not finished at the end of the run" = |p| Some(p.count(|f| f.finish_ps.is_none()));
         mean_fct_s ["s"] "flow completion time, mean" = |p| p.fct.mean();
@@ -107,6 +109,9 @@ metrics! {
             Some(bytes as f64 * 8.0 / p.end_s())
         };
         realised_load [""] "wire bytes of first transmissions over what the reference of the workload's load could carry" = |p| p.counters.realised_load;
+        end_s ["s"] "simulated time at the end" = |p| Some(p.end_s());
+    }
+    machine: false, packets: true {
         mean_utilisation [""] "time spent transmitting, mean over all ports" = |p| Sorted::new(p.utilisation()).mean();
         max_utilisation [""] "time spent transmitting, busiest port" = |p| p.utilisation().reduce(f64::max);
         max_queue_bytes ["bytes"] "longest queue of any port" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
@@ -118,12 +123,13 @@ metrics! {
         timeouts [""] "retransmission timeouts" = |p| p.sum(|f| u64::from(f.timeouts));
         fast_retransmits [""] "fast retransmits" = |p| p.sum(|f| u64::from(f.fast_retransmits));
         reordered ["packets"] "data packets that reached the receiver after a later byte" = |p| p.sum(|f| f.reordered);
-        end_s ["s"] "simulated time at the end" = |p| Some(p.end_s());
         events [""] "events handled" = |p| Some(p.counters.events as f64);
         hops [""] "packets moved over a link" = |p| Some(p.counters.hops as f64);
     }
-    of_the_machine {
+    machine: true, packets: false {
         wall_s ["s"] "wall time of the run" = |p| Some(p.wall_s);
+    }
+    machine: true, packets: true {
         events_per_s ["1/s"] "events handled per second of wall time" = |p| p.per_wall_s(p.counters.events);
         hops_per_s ["1/s"] "packets moved over a link per second of wall time" = |p| p.per_wall_s(p.counters.hops);
     }

@@ -1,6 +1,6 @@
 //! Max-min fair sharing. Flows of one path have one rate, so the work per event grows with the paths in use, not with the flows.
 
-use super::network::Flow;
+use super::network::{Flow, GoOn, PATIENCE};
 use std::collections::BTreeMap;
 
 /// The flows of one path.
@@ -26,8 +26,8 @@ struct Sharing<'a> {
     free: Vec<f64>,
 }
 
-/// When each flow ends, in seconds. `by_arrival` are the flows in the order of their arrival, at `arrival` seconds.
-pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival: &[usize]) -> Vec<f64> {
+/// When each flow ends, in seconds; `None` when `go_on` says no. `by_arrival` are the flows in the order of their arrival, at `arrival` seconds.
+pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival: &[usize], go_on: GoOn<'_>) -> Option<Vec<f64>> {
     let mut sharing = Sharing {
         capacity,
         classes: Vec::new(),
@@ -39,13 +39,16 @@ pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival:
     let mut finish = vec![f64::INFINITY; flows.len()];
     let mut coming = by_arrival.iter().copied().peekable();
     let mut now = 0.0;
-    loop {
+    for step in 1.. {
+        if step % PATIENCE == 0 && !go_on(now, finish.iter().filter(|end| end.is_finite()).count()) {
+            return None;
+        }
         let next_end = sharing.classes.iter().enumerate().filter_map(|(i, class)| Some((class.next_end(now)?, i)));
         let next_end = next_end.min_by(|a, b| a.0.total_cmp(&b.0));
         let next_arrival = coming.peek().map_or(f64::INFINITY, |&flow| arrival[flow]);
         let until = next_end.map_or(f64::INFINITY, |(end, _)| end).min(next_arrival);
         if until == f64::INFINITY {
-            return finish; // Only flows behind links without capacity are left.
+            break; // Only flows behind links without capacity are left.
         }
         for class in &mut sharing.classes {
             class.attained += class.rate * (until - now);
@@ -70,6 +73,7 @@ pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival:
         }
         sharing.fill();
     }
+    Some(finish)
 }
 
 impl Class {

@@ -1,11 +1,13 @@
 //! Fluid references: what an ideal scheduler would do with the same flows if packets were infinitely small and control instant.
 //!
 //! [`link`] serves one link, exactly if asked to. [`network`] serves a network, in floating point: it is a yardstick, not the engine.
+//! [`point`] serves the flows of a scenario.
 //! [`theory`] has closed forms of queueing theory that both, and the simulator, are tested against.
 
 pub mod link;
 mod max_min;
 pub mod network;
+pub mod point;
 pub mod theory;
 
 base::choice! {

@@ -30,18 +30,24 @@ pub struct Flow {
     pub deadline: Option<Time>,
 }
 
-/// When each flow ends, in seconds; never (infinity) behind a link without capacity. `capacity` is per link.
-pub fn finish_times(policy: Policy, capacity: &[Rate], flows: &[Flow]) -> Vec<f64> {
+/// Asked now and then whether to go on: what time it is in seconds, and how many flows have ended.
+pub type GoOn<'a> = &'a mut dyn FnMut(f64, usize) -> bool;
+
+/// Arrivals and ends between two questions.
+pub(super) const PATIENCE: usize = 1 << 10;
+
+/// When each flow ends, in seconds; never (infinity) behind a link without capacity. `capacity` is per link. `None` when `go_on` says no.
+pub fn finish_times(policy: Policy, capacity: &[Rate], flows: &[Flow], go_on: GoOn<'_>) -> Option<Vec<f64>> {
     let bytes_per_sec: Vec<f64> = capacity.iter().map(|rate| rate.bps() as f64 / 8.0).collect();
     let arrival: Vec<f64> = flows.iter().map(|flow| flow.arrival.as_secs_f64()).collect();
     let mut by_arrival: Vec<usize> = (0..flows.len()).collect();
     by_arrival.sort_by_key(|&flow| (flows[flow].arrival, flow));
     match policy {
-        Policy::Ps => max_min::run(&bytes_per_sec, flows, &arrival, &by_arrival),
+        Policy::Ps => max_min::run(&bytes_per_sec, flows, &arrival, &by_arrival, go_on),
         Policy::Srpt | Policy::Fcfs | Policy::Edf | Policy::Merp => {
             let mut tables = Tables::new(capacity, flows);
             let merp = (policy == Policy::Merp).then_some(&mut tables);
-            Greedy::new(policy, &bytes_per_sec, flows).run(&arrival, &by_arrival, merp)
+            Greedy::new(policy, &bytes_per_sec, flows).run(&arrival, &by_arrival, merp, go_on)
         }
     }
 }
@@ -85,16 +91,25 @@ impl<'a> Greedy<'a> {
         Greedy { policy, capacity, flows, left, key, order: Vec::new(), served: Vec::new(), free: capacity.to_vec() }
     }
 
-    fn run(mut self, arrival: &[f64], by_arrival: &[usize], mut merp: Option<&mut Tables<'_>>) -> Vec<f64> {
+    fn run(
+        mut self,
+        arrival: &[f64],
+        by_arrival: &[usize],
+        mut merp: Option<&mut Tables<'_>>,
+        go_on: GoOn<'_>,
+    ) -> Option<Vec<f64>> {
         let mut finish = vec![f64::INFINITY; arrival.len()];
         let mut coming = by_arrival.iter().copied().peekable();
         let mut now = 0.0;
-        loop {
+        for step in 1.. {
+            if step % PATIENCE == 0 && !go_on(now, finish.iter().filter(|end| end.is_finite()).count()) {
+                return None;
+            }
             let next_arrival = coming.peek().map_or(f64::INFINITY, |&flow| arrival[flow]);
             let end = |&(flow, rate): &(usize, f64)| now + self.left[flow] / rate;
             let until = self.served.iter().map(end).fold(next_arrival, f64::min);
             if until == f64::INFINITY {
-                return finish; // Only flows behind links without capacity are left.
+                break; // Only flows behind links without capacity are left.
             }
             let mut ended = false;
             for &(flow, rate) in &self.served {
@@ -133,6 +148,7 @@ impl<'a> Greedy<'a> {
             self.sort(arrival);
             self.allocate();
         }
+        Some(finish)
     }
 
     /// Insertion sort: the order is the old one but for a few flows.
@@ -260,8 +276,12 @@ mod tests {
         Flow { arrival: Time(arrival_ns * 1000), wire_bytes, path: path.to_vec(), deadline: None }
     }
 
+    fn in_seconds(policy: Policy, capacity: &[Rate], flows: &[Flow]) -> Vec<f64> {
+        finish_times(policy, capacity, flows, &mut |_, _| true).unwrap()
+    }
+
     fn finish_ns(policy: Policy, capacity: &[Rate], flows: &[Flow]) -> Vec<f64> {
-        finish_times(policy, capacity, flows).iter().map(|t| (t * 1e12).round() / 1e3).collect()
+        in_seconds(policy, capacity, flows).iter().map(|t| (t * 1e12).round() / 1e3).collect()
     }
 
     #[test]
@@ -280,7 +300,7 @@ mod tests {
             };
             let jobs: Vec<_> = flows.iter().map(job).collect();
             for policy in Policy::ALL {
-                let network = finish_times(policy, &[GIGABYTE], &flows);
+                let network = in_seconds(policy, &[GIGABYTE], &flows);
                 let alone = link::finish_times(policy, &1e9, &jobs).unwrap();
                 for (a, b) in network.iter().zip(&alone) {
                     assert!((a - b).abs() < 2e-9, "{policy:?} {network:?} {alone:?} {flows:?}");
@@ -335,10 +355,24 @@ mod tests {
     fn degenerate_input() {
         for policy in Policy::ALL {
             let flows = [flow(7, 10, &[]), flow(0, 10, &[1]), flow(0, 10, &[0])];
-            let finish = finish_times(policy, &[GIGABYTE, Rate(0)], &flows);
+            let finish = in_seconds(policy, &[GIGABYTE, Rate(0)], &flows);
             assert_eq!(finish[1], f64::INFINITY);
             assert!((finish[0] - 7e-9).abs() < 1e-18 && (finish[2] - 10e-9).abs() < 1e-18);
-            assert!(finish_times(policy, &[], &[]).is_empty());
+            assert!(in_seconds(policy, &[], &[]).is_empty());
+        }
+    }
+
+    #[test]
+    fn who_asks_to_stop_gets_no_times() {
+        let flows: Vec<Flow> = (0..2000).map(|i| flow(10 * i, 10, &[0])).collect();
+        for policy in Policy::ALL {
+            let mut asked = Vec::new();
+            let stopped = finish_times(policy, &[GIGABYTE], &flows, &mut |now, ended| {
+                asked.push((now, ended));
+                asked.len() < 2
+            });
+            assert_eq!((stopped, asked.len()), (None, 2), "{policy:?}");
+            assert!(asked[0].0 < asked[1].0 && asked[0].1 < asked[1].1, "{asked:?}");
         }
     }
 
@@ -370,7 +404,7 @@ mod tests {
 
     /// Mean FCT in ms and largest expansion ratio.
     fn summary(policy: Policy, flows: &[Flow]) -> (f64, f64) {
-        let finish = finish_times(policy, &[Rate::from_gbps(1); 24], flows);
+        let finish = in_seconds(policy, &[Rate::from_gbps(1); 24], flows);
         let fct = |(end, flow): (&f64, &Flow)| end - flow.arrival.as_secs_f64();
         let all: Vec<f64> = finish.iter().zip(flows).map(fct).collect();
         let ratios = all.iter().zip(flows).map(|(fct, flow)| fct * 1e9 / (8.0 * flow.wire_bytes as f64));

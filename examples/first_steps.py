@@ -1,0 +1,66 @@
+"""First steps, from a question to a figure: what does it cost a short flow to share its way with long ones?
+
+    python first_steps.py           some seconds
+    python first_steps.py 100       the same with 100 flows per run instead of 300
+
+Results go to `first_steps/` where you stand; run the script again, and only what has changed is simulated.
+"""
+
+import sys
+
+import flowloom
+
+flows = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+
+# 1. A scenario is a dict with the keys of a scenario file: a network, a workload, and the systems to compare. A list makes a
+#    sweep: this one has two loads. `flowloom explain poisson` says what can be set and where each default comes from.
+scenario = flowloom.Scenario.from_dict(
+    {
+        "topology": {
+            "kind": "leaf_spine",
+            "leaves": 2,
+            "spines": 2,
+            "hosts_per_leaf": 4,
+            "host_rate": "1Gbps",
+            "spine_rate": "2Gbps",
+        },
+        "workload": {"web": {"kind": "poisson", "flows": flows, "load": [0.3, 0.6], "size": "cdf", "cdf": "websearch"}},
+        "system": [
+            {"label": "pFabric", "transport": "pfabric", "qdisc": "pfabric"},
+            {"label": "TCP", "transport": {"kind": "newreno", "min_rto": "10ms", "init_rto": "10ms"}},
+        ],
+        # What would be possible: the same flows, always the shortest one first, as a fluid.
+        "ideal": ["srpt"],
+    },
+    seeds=[1, 2, 3],
+)
+
+# 2. Everything that was left open is filled in, with its reason: read it before you trust a number.
+print(scenario.resolved())
+print(f"{len(scenario.points)} runs: systems by loads by seeds")
+
+# 3. All systems see the same flows. With `out`, results are kept in a folder, and finished runs are not run again.
+results = scenario.run(out="first_steps")
+
+# 4. The table: mean over seeds, and half of its 95 % confidence interval. Where intervals overlap, nothing is shown yet.
+print(results.table(["mean_fct_s", "p99_fct_s", "p99_slowdown", "drops", "timeouts"]))
+
+# 5. So compare flow by flow: each with itself in the other system. What the draw of the flows did to both alike cancels.
+for pair in flowloom.compare("first_steps").to_pylist():
+    if pair["system_b"] == "TCP":
+        interval = f"{pair['ci95_low']:.2f} to {pair['ci95_high']:.2f}"
+        print(
+            f"load {pair['workload.web.load']}: a flow takes {pair['mean_fct_ratio']:.2f} ({interval}) times as long with TCP "
+            f"as with {pair['system_a']}; {100 * pair['b_faster']:.0f} % of the flows are faster with TCP"
+        )
+
+# 6. Your own numbers: every table is an Arrow table, which polars and pandas take as it is. Which flows pay?
+for row in (
+    results.flows(["size_bytes", "slowdown"], at={"load": 0.6, "seed": 1}).sort_by([("slowdown", "descending")]).to_pylist()[:3]
+):
+    print(f"{row['system']}: a flow of {row['size_bytes']} bytes took {row['slowdown']:.1f} times as long as alone")
+
+# 7. Figures, as PNG and SVG, and a report that holds them all. `flowloom.plots.KINDS` lists the kinds.
+flowloom.plot(results, "metrics", out="first_steps/figures/metrics", metrics=["mean_fct_s", "p99_slowdown"])
+flowloom.plot(results, "fct_size", out="first_steps/figures/fct_size", at={"load": 0.6})
+print(f"report: {results.report()}")

@@ -1,0 +1,128 @@
+"""What all kinds of figures share: their registry, and how they pick what to draw from results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowloom import style, words
+from flowloom.results import Results, Run, column
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = npt.NDArray[np.float64]
+At = Mapping[str, object] | None
+
+MOST_PANELS = 4
+
+
+class NoDataError(ValueError):
+    """The results do not hold what a figure needs."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure."""
+
+    name: str
+    about: str
+    needs: str
+    """What it is drawn from: one of `NEEDS`."""
+    draw: Callable[..., Figure]
+
+
+NEEDS = ("summary", "flows", "ports", "samples", "packets")
+"""What figures are drawn from, from the whole to its parts: the order in which they are shown."""
+
+KINDS: dict[str, Kind] = {}
+"""All kinds of figures by name."""
+
+
+def kind(needs: str) -> Callable[[Callable[..., Figure]], Callable[..., Figure]]:
+    """Registers a figure under its function's name, described by its first line."""
+
+    def register(draw: Callable[..., Figure]) -> Callable[..., Figure]:
+        about = (draw.__doc__ or "").strip().splitlines()[0].rstrip(".")
+        new = Kind(draw.__name__, about, needs, draw)
+        ordered = sorted([*KINDS.values(), new], key=lambda kind: NEEDS.index(kind.needs))
+        KINDS.clear()
+        KINDS.update((kind.name, kind) for kind in ordered)
+        return draw
+
+    return register
+
+
+def draw(results: Results, name: str = "metrics", **options: Any) -> Figure:
+    """Draws one kind of figure. Raises `NoDataError` when the results do not hold what it needs."""
+    if name not in KINDS:
+        raise ValueError(f"`{name}` is not a kind of figure\nhint: one of {', '.join(KINDS)}")
+    with style.look():
+        return KINDS[name].draw(results, **options)
+
+
+def array(values: Iterable[float | None]) -> Array:
+    """Numbers, with NaN for what is missing."""
+    return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+
+
+def numbers(table: pa.Table, name: str) -> Array:
+    """A column of numbers, with NaN for what is missing."""
+    return np.asarray(table[name].to_numpy(), dtype=np.float64)
+
+
+def looks(ideal: Sequence[bool]) -> list[dict[str, Any]]:
+    """How to draw curves in this order: systems in colour, ideal references in grey."""
+    return [style.reference(sum(ideal[:i])) if is_ideal else style.line(i - sum(ideal[:i])) for i, is_ideal in enumerate(ideal)]
+
+
+def varies(results: Results, key: str, at: At) -> bool:
+    """Whether a swept key has more than one value among the points chosen."""
+    return len({run.keys[key] for run in results.select(at) if run.keys[key] is not None}) > 1
+
+
+def groups(results: Results, at: At, most: int = MOST_PANELS, ideals: bool = True) -> list[tuple[str, dict[str, list[Run]]]]:
+    """The points by swept values, then by system: at most `most` groups, spread over the sweep.
+
+    Systems that do not have a swept key join every group.
+    """
+    chosen = [run for run in results.select(at) if ideals or not run.ideal]
+    keys = [key for key in results.keys if varies(results, key, at)]
+    shared = [key for key in keys if not key.startswith("system.")]
+    found: dict[str, dict[str, list[Run]]] = {}
+    for run in chosen:
+        name = ", ".join(f"{words.key(key, results.keys)} {words.number(run.keys[key])}" for key in shared)
+        own = [key for key in keys if key not in shared and run.keys[key] is not None]
+        label = ", ".join([run.system, *(f"{words.key(k, results.keys)} {words.number(run.keys[k])}" for k in own)])
+        found.setdefault(name, {}).setdefault(label, []).append(run)
+    names = list(found)
+    if len(names) > most:
+        names = [names[round(i * (len(names) - 1) / (most - 1))] for i in range(most)] if most > 1 else names[-1:]
+    return [(name, found[name]) for name in names]
+
+
+def one_per_system(results: Results, at: At, most: int = MOST_PANELS) -> list[tuple[str, Run]]:
+    """One point of each simulated system among those chosen: the last swept values, the first seed."""
+    found: dict[str, Run] = {}
+    for run in results.select(at):
+        known = found.get(run.system)
+        if not run.ideal and (known is None or known.keys != run.keys):
+            found[run.system] = run
+    return list(found.items())[:most]
+
+
+def titled(results: Results, run: Run, at: At) -> str:
+    """A point in a title: its system, and the values of the keys that are swept among the points chosen."""
+    swept = [key for key in results.keys if run.keys[key] is not None and varies(results, key, at)]
+    return ", ".join([run.system, *(f"{words.key(key, results.keys)} {words.number(run.keys[key])}" for key in swept)])
+
+
+def named_ports(results: Results, run: Run) -> dict[int, str]:
+    """Names of the ports of a point: `tor0->root`."""
+    table = results.ports(["port_id", "name"], {"point": run.point})
+    return dict(zip(column(table, "port_id"), column(table, "name"), strict=True))

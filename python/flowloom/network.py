@@ -1,0 +1,340 @@
+"""Figures of the network: how busy its links are, over time and on a map, and which of them are dead."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flowloom import style
+from flowloom.drawing import MOST_PANELS, Array, At, NoDataError, groups, kind, one_per_system, titled
+from flowloom.results import Results, Run, column
+from flowloom.traces import Span, cut_idle, idle, missing, sampled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Cable = frozenset[str]
+"""The names of the two nodes that a cable connects."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A directed link of a point, and the tiers of its ends: hosts 0, ToR switches 1, and so on up."""
+
+    port: int
+    name: str
+    tiers: tuple[int, int]
+    busy: float
+    """Share of the run in which it was busy."""
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The names of its nodes."""
+        start, _, end = self.name.partition("->")
+        return start, end
+
+    @property
+    def stage(self) -> tuple[int, int]:
+        """Where packets come by: up from the hosts, across, and down again."""
+        low, high = self.tiers
+        return (0, low) if low < high else (1, low) if low == high else (2, -low)
+
+
+def links(results: Results, run: Run) -> list[Link]:
+    """The links of a point, in the order in which packets come by."""
+    table = results.ports(["port_id", "name", "node", "peer", "tier", "busy_ps"], {"point": run.point})
+    rows = table.to_pylist()
+    tier = {row["node"]: row["tier"] for row in rows}
+    found = [
+        Link(
+            row["port_id"],
+            row["name"],
+            (row["tier"], tier[row["peer"]]),
+            row["busy_ps"] / run.end_ps if run.end_ps else 0.0,
+        )
+        for row in rows
+    ]
+    return sorted(found, key=lambda link: (link.stage, link.port))
+
+
+def dead_cables(results: Results) -> set[Cable]:
+    """The cables that the events of the resolved scenario take down by name: `link = "a--b"`, or all of a `node`."""
+    events = tomllib.loads(str(results.manifest.get("config", ""))).get("event", {})
+    down = [event for event in events.values() if event.get("state") == "down"]
+    dead = {frozenset(event["link"].split("--")) for event in down if "--" in event.get("link", "")}
+    nodes = {event["node"] for event in down if "node" in event}
+    if nodes and results.runs:
+        ends = [link.ends for link in links(results, results.runs[0])]
+        dead |= {frozenset(pair) for pair in ends if nodes & set(pair)}
+    return dead
+
+
+# Over time
+
+ROWS_WITH_NAMES = 40
+COLUMNS = 400
+QUIET = 0.02
+"""The share of all traffic at the end of a run that is cut off: what a few late flows send after the rest has gone."""
+
+
+def kinds_of_nodes(found: Sequence[Link]) -> dict[int, str]:
+    """What to call the nodes of each tier: what their names have in front of the numbers, if that is one word."""
+    stems: dict[int, set[str]] = {}
+    for link in found:
+        for end, tier in zip(link.ends, link.tiers, strict=True):
+            stems.setdefault(tier, set()).add(re.sub(r"[\d_.-]*$", "", end))
+    names = {tier: stem.pop() if len(stem) == 1 else f"tier {tier}" for tier, stem in stems.items()}
+    return names | {0: "hosts"}
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Busy shares by link and interval; where nothing happens for long there is one empty interval."""
+
+    grid: Array
+    edges: Array
+    gaps: Sequence[Span]
+
+
+def activity(found: Sequence[Link], times: Array, values: Mapping[int, Array]) -> Activity:
+    """What was sampled of links, without the quiet end, averaged into about `COLUMNS` intervals."""
+    grid = np.array([np.nan_to_num(values.get(link.port, np.zeros(len(times)))) for link in found])
+    sent = np.cumsum(grid.sum(axis=0))
+    last = int(np.searchsorted(sent, (1 - QUIET) * sent[-1])) + 1 if sent[-1] > 0 else len(times)
+    ends = times[:last]
+    step = float(times[0] if len(times) == 1 else np.diff(times).min())
+    gaps = idle([(0.0, 0.0), *((end - step, end) for end, used in zip(ends, grid.sum(axis=0), strict=False) if used > 0)])
+    waiting = np.zeros(last, dtype=bool)
+    for start, stop in gaps:
+        waiting |= (ends > start + step / 2) & (ends <= stop + step / 2)
+    pieces = [piece for piece in np.split(np.arange(last), np.flatnonzero(np.diff(waiting)) + 1) if not waiting[piece[0]]]
+    kept = sum(map(len, pieces))
+    columns: list[Array] = []
+    edges = np.empty(0)
+    for piece in pieces:
+        starts = np.unique(
+            np.linspace(0, len(piece), max(min(len(piece), COLUMNS * len(piece) // kept), 1), endpoint=False).astype(int)
+        )
+        if columns:
+            columns.append(np.full((len(found), 1), np.nan))
+        counts = np.diff(np.append(starts, len(piece)))
+        columns.append(np.add.reduceat(grid[:, piece], starts, axis=1) / counts)
+        edges = np.concatenate([edges, ends[piece[starts]] - step, [ends[piece[-1]]]])
+    return Activity(np.hstack(columns), edges, gaps)
+
+
+def heat_panel(ax: Axes, found: Sequence[Link], seen: Activity) -> Any:
+    """One panel: a row per link, a column per interval; darker is busier. Returns what a colour bar is made for."""
+    rows = np.arange(len(found) + 1)
+    mesh = ax.pcolormesh(seen.edges, rows, seen.grid, cmap=style.heat(), norm=style.share(), rasterized=True)
+    ax.set_ylim(len(found), 0)
+    cut_idle(ax, seen.gaps, float(seen.edges[-1]))
+    stages = [link.stage for link in found]
+    first = [i for i, stage in enumerate(stages) if i == 0 or stages[i - 1] != stage]
+    for i in first[1:]:
+        ax.axhline(i, color=style.PAPER, linewidth=1.6)
+    if len(found) <= ROWS_WITH_NAMES:
+        ax.set_yticks(np.arange(len(found)) + 0.5, [link.name for link in found], fontsize=7)
+    else:
+        nodes = kinds_of_nodes(found)
+        middle = [(i + j) / 2 for i, j in zip(first, [*first[1:], len(found)], strict=True)]
+        ax.set_yticks(middle, [f"{nodes[found[i].tiers[0]]} → {nodes[found[i].tiers[1]]}" for i in first])
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=False)
+    ax.set_xlabel("time (ms)")
+    return mesh
+
+
+@kind("samples")
+def heatmap(results: Results, at: At = None) -> Figure:
+    """How busy every link is over time: up from the hosts, and down to them again; without the quiet end of a run."""
+    drawn = []
+    for _, run in one_per_system(results, at):
+        found, series = links(results, run), sampled(results, run, "port.utilisation")
+        if series is not None:
+            # Links of hosts that take no part would only fill the page.
+            used = [link for link in found if link.busy > 0 or 0 not in link.tiers]
+            drawn.append((titled(results, run, at), used, activity(used, series.times, series.values)))
+    if not drawn:
+        raise missing("port.utilisation")
+    rows = max(len(found) for _, found, _ in drawn)
+    height = 0.8 + (0.13 * rows if rows <= ROWS_WITH_NAMES else min(0.022 * rows, 4.2))
+    fig = style.figure(1, len(drawn), width=7.5, height=max(height, 1.8))
+    axes = style.panels(fig, len(drawn), 1)
+    for ax, (title, found, seen) in zip(axes, drawn, strict=True):
+        mesh = heat_panel(ax, found, seen)
+        ax.set_title(title)
+    share_bar(fig, axes, mesh, "busy (% of the interval)")
+    return fig
+
+
+def share_bar(fig: Figure, axes: Sequence[Axes], drawn: Any, label: str) -> None:
+    """What the colours mean, beside the panels."""
+    bar = fig.colorbar(drawn, ax=axes, label=label, ticks=[0, 0.25, 0.5, 0.75, 1], aspect=30, pad=0.01)
+    bar.ax.set_yticklabels(["0", "25", "50", "75", "100"])
+    bar.outline.set_visible(False)
+
+
+# On a map
+
+MOST_HOSTS = 64
+"""With more hosts than this only switches are drawn."""
+
+
+def layout(found: Sequence[Link]) -> dict[str, tuple[float, float]]:
+    """A place for each node: tiers one above the other, each spread over the whole width, nodes over those they are cabled to."""
+    tier: dict[str, int] = {}
+    below: dict[str, set[str]] = {}
+    for link in found:
+        tier.update(zip(link.ends, link.tiers, strict=True))
+        if link.tiers[1] != link.tiers[0]:
+            high, low = link.ends if link.tiers[1] < link.tiers[0] else link.ends[::-1]
+            below.setdefault(high, set()).add(low)
+    order = {name: i for i, name in enumerate(sorted(tier, key=natural))}
+    x: dict[str, float] = {}
+    for level in sorted(set(tier.values())):
+        here = [name for name in tier if tier[name] == level]
+
+        def over(name: str) -> tuple[float, int]:
+            under = [x[other] for other in below.get(name, ())]
+            return (float(np.mean(under)) if under else 0.5, order[name])
+
+        for i, name in enumerate(sorted(here, key=over)):
+            x[name] = (i + 0.5) / len(here)
+    return {name: (x[name], float(tier[name])) for name in tier}
+
+
+def natural(name: str) -> list[object]:
+    """Sorts `h10` behind `h9`."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
+
+
+def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()) -> Any:
+    """One panel: the network by tiers, each cable as dark and wide as its busier direction is busy; dead cables crossed out.
+
+    Returns what a colour bar is made for.
+    """
+    from matplotlib.collections import LineCollection
+
+    hosts = {end for link in found for end, tier in zip(link.ends, link.tiers, strict=True) if tier == 0}
+    if len(hosts) > MOST_HOSTS:
+        found = [link for link in found if 0 not in link.tiers]
+    busy: dict[Cable, float] = {}
+    for link in found:
+        busy[frozenset(link.ends)] = max(busy.get(frozenset(link.ends), 0.0), link.busy)
+    places = layout(found)
+    dead_here = [cable for cable in busy if cable in set(dead)]
+    # The busiest are drawn last, on top.
+    alive = sorted((cable for cable in busy if cable not in dead_here), key=lambda cable: busy[cable])
+    lines = LineCollection(
+        [[places[end] for end in sorted(cable)] for cable in alive],
+        array=np.array([busy[cable] for cable in alive]),
+        cmap=style.heat(),
+        norm=style.share(),
+        linewidths=[1.0 + 3.0 * busy[cable] for cable in alive],
+        zorder=1,
+    )
+    ax.add_collection(lines)
+    for i, cable in enumerate(dead_here):
+        (x0, y0), (x1, y1) = (places[end] for end in sorted(cable))
+        ax.plot([x0, x1], [y0, y1], color=style.INK, linestyle=(0, (2, 2)), linewidth=1.2, zorder=2)
+        middle = ((x0 + x1) / 2, (y0 + y1) / 2)
+        ax.plot(*middle, "X", color=style.INK, markersize=8, zorder=4, label="dead link" if i == 0 else None)
+    for x, y in places.values():
+        ax.plot(x, y, "o" if y == 0 else "s", color=style.INK, markersize=3.5 if y == 0 else 6, zorder=3)
+    tiers = [y for _, y in places.values()]
+    for name, (x, y) in places.items():
+        if tiers.count(y) <= 20:
+            up = y == max(tiers)
+            text: dict[str, Any] = {"fontsize": 7, "ha": "center", "va": "bottom" if up else "top", "zorder": 5, "bbox": style.HALO}
+            ax.annotate(name, (x, y), (0, 5 if up else -5), textcoords="offset points", **text)
+    ax.set(xlim=(0, 1), ylim=(min(tiers) - 0.35, max(tiers) + 0.3))
+    ax.set_axis_off()
+    return lines
+
+
+@kind("ports")
+def topology(results: Results, at: At = None, dead: Collection[Cable] | None = None) -> Figure:
+    """The network, each link as dark and wide as it is busy over the run, dead ones crossed out; at the highest swept value.
+
+    `dead` are pairs of node names; without it, the links that the scenario's events take down.
+    """
+    shown = groups(results, at, 1, ideals=False)
+    if not shown:
+        raise NoDataError("no point is left to draw")
+    name, systems = shown[-1]
+    crossed = dead_cables(results) if dead is None else {frozenset(cable) for cable in dead}
+    panels = [(label, mean_links(results, runs)) for label, runs in list(systems.items())[:MOST_PANELS]]
+    panels = [(label, found) for label, found in panels if found]
+    if not panels:
+        raise NoDataError("the results hold no ports")
+    columns = 2 if len(panels) == 4 else min(len(panels), 3)
+    rows = -(-len(panels) // columns)
+    fig = style.figure(columns, rows, width=7.5 if columns == 1 else 4.6, height=3.0)
+    axes = style.panels(fig, rows, columns)
+    for ax, (label, found) in zip(axes, panels, strict=False):
+        lines = topology_panel(ax, found, crossed)
+        ax.set_title(", ".join(filter(None, [label, name])))
+    for ax in axes[len(panels) :]:
+        ax.remove()
+    share_bar(fig, axes[: len(panels)], lines, "busy (% of the run)\nin the busier direction")
+    style.legend(fig, axes[: len(panels)])
+    return fig
+
+
+def mean_links(results: Results, runs: Sequence[Run]) -> list[Link]:
+    """The links of points that differ by their seed, with their mean use."""
+    found = [links(results, run) for run in runs]
+    return [
+        Link(same[0].port, same[0].name, same[0].tiers, float(np.mean([link.busy for link in same])))
+        for same in zip(*found, strict=True)
+    ]
+
+
+# All in all
+
+MOST_LINKS = 14
+
+
+@kind("ports")
+def utilisation(results: Results, at: At = None, most: int = MOST_LINKS) -> Figure:
+    """Share of time in which links are busy, of the busiest links, averaged over seeds; at the highest swept value."""
+    shown = groups(results, at, 1, ideals=False)
+    if not shown:
+        raise NoDataError("no point is left to draw")
+    name, systems = shown[-1]
+    load: dict[str, dict[str, list[float]]] = {}
+    for label, runs in systems.items():
+        for run in runs:
+            table = results.ports(["name", "busy_ps"], {"point": run.point})
+            for port, busy in zip(column(table, "name"), column(table, "busy_ps"), strict=True):
+                load.setdefault(port, {}).setdefault(label, []).append(100 * busy / run.end_ps if run.end_ps else 0.0)
+    mean = {port: {label: float(np.mean(v)) for label, v in by.items()} for port, by in load.items()}
+    busiest = sorted(mean, key=lambda port: -max(mean[port].values()))[:most]
+    fig = style.figure(1, 1, width=min(max(5.0, 0.22 * len(busiest) * max(len(systems), 2)), 9.5), height=3.4)
+    (ax,) = style.panels(fig, 1, 1)
+    width = 0.8 / len(systems)
+    for i, label in enumerate(systems):
+        place = np.arange(len(busiest)) + (i - (len(systems) - 1) / 2) * width
+        heights = [mean[port].get(label, 0.0) for port in busiest]
+        ax.bar(
+            place,
+            heights,
+            width * 0.92,
+            color=style.COLORS[i % len(style.COLORS)],
+            hatch=style.HATCHES[i % len(style.HATCHES)],
+            edgecolor="white",
+            linewidth=0,
+            label=label,
+        )
+    ax.set_xticks(range(len(busiest)), busiest, rotation=45, ha="right", rotation_mode="anchor")
+    ax.set(ylabel="busy (% of the run)", title=name, ylim=(0, 100), xlim=(-0.6, len(busiest) - 0.4), xlabel="link")
+    ax.grid(axis="x", visible=False)
+    style.legend(fig, [ax])
+    return fig

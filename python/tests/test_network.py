@@ -1,0 +1,129 @@
+"""Pictures of the network: what is drawn of its links, and where its nodes stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fake
+import numpy as np
+import pytest
+from flowloom import network, plots
+from flowloom.network import Link
+from flowloom.results import Results
+from matplotlib.collections import LineCollection, QuadMesh
+from matplotlib.figure import Figure
+
+
+def fat_tree() -> list[Link]:
+    """The links of a fat-tree of 4-port switches, both directions, busy by their number."""
+    cables = []
+    for pod in range(4):
+        for edge in range(2):
+            for host in range(2):
+                cables.append((f"h{4 * pod + 2 * edge + host}", f"edge{pod}_{edge}", 0))
+            cables += [(f"edge{pod}_{edge}", f"agg{pod}_{agg}", 1) for agg in range(2)]
+        cables += [(f"agg{pod}_{i // 2}", f"core{i}", 2) for i in range(4)]
+    found: list[Link] = []
+    for low, high, tier in cables:
+        found.append(Link(len(found), f"{low}->{high}", (tier, tier + 1), len(found) / 100))
+        found.append(Link(len(found), f"{high}->{low}", (tier + 1, tier), len(found) / 100))
+    return sorted(found, key=lambda link: (link.stage, link.port))
+
+
+def test_links_are_in_the_order_in_which_packets_pass() -> None:
+    stages = list(dict.fromkeys((link.tiers) for link in fat_tree()))
+    assert stages == [(0, 1), (1, 2), (2, 3), (3, 2), (2, 1), (1, 0)]
+
+
+def test_nodes_stand_in_tiers_above_what_hangs_below_them() -> None:
+    places = network.layout(fat_tree())
+    assert {y for _, y in places.values()} == {0, 1, 2, 3} and len(places) == 16 + 8 + 8 + 4
+    for tier in range(4):
+        xs = sorted(x for x, y in places.values() if y == tier)
+        assert np.diff(xs) == pytest.approx(np.full(len(xs) - 1, 1 / len(xs))), "evenly over the width"
+    order = sorted((f"h{i}" for i in range(16)), key=lambda name: places[name][0])
+    assert order == [f"h{i}" for i in range(16)]
+    assert places["edge1_0"][0] == pytest.approx((places["h4"][0] + places["h5"][0]) / 2)
+
+
+def test_a_map_shows_each_cable_once_and_crosses_out_the_dead() -> None:
+    found = fat_tree()
+    ax = Figure().add_subplot()
+    lines = network.topology_panel(ax, found, {frozenset(("core0", "agg0_0")), frozenset(("h3", "edge0_1")), frozenset(("x", "y"))})
+    assert isinstance(lines, LineCollection) and len(lines.get_segments()) == 48 - 2
+    shown = np.asarray(lines.get_array())
+    busier = sorted(max(a.busy, b.busy) for a in found for b in found if a.ends == b.ends[::-1] and a.tiers[0] < a.tiers[1])
+    dead = [max(link.busy for link in found if set(link.ends) == set(pair)) for pair in (("core0", "agg0_0"), ("h3", "edge0_1"))]
+    assert shown == pytest.approx([busy for busy in busier if busy not in dead]), "the busiest on top"
+    crosses = [line for line in ax.lines if line.get_marker() == "X"]
+    places = network.layout(found)
+    middles = {tuple(np.mean([places[a], places[b]], axis=0)) for a, b in (("core0", "agg0_0"), ("h3", "edge0_1"))}
+    assert {tuple(np.column_stack(line.get_data())[0].tolist()) for line in crosses} == middles
+    assert ax.get_legend_handles_labels()[1] == ["dead link"]
+
+
+def test_large_networks_are_drawn_without_their_hosts() -> None:
+    found = [Link(2 * i, f"h{i}->tor{i // 50}", (0, 1), 0.5) for i in range(100)]
+    found += [Link(1000 + i, f"tor{i}->root", (1, 2), 0.5) for i in range(2)]
+    lines = network.topology_panel(Figure().add_subplot(), found)
+    assert len(lines.get_segments()) == 2
+
+
+def test_dead_links_come_from_the_events_of_the_scenario(tmp_path: Path) -> None:
+    config = """
+[event.1]
+at = "1ms"
+state = "down"
+link = "h1--tor0"
+node = "none"
+[event.2]
+state = "up"
+link = "h0--tor0"
+node = "none"
+[event.3]
+state = "down"
+link = "none"
+node = "root"
+"""
+    folder = fake.write(tmp_path, ("MERP",), (0.5,), (1, 2), key=None, config=config)
+    results = Results(fake.Results(str(folder)))
+    dead = {frozenset(("h1", "tor0")), frozenset(("tor0", "root"))}
+    assert network.dead_cables(results) == dead
+    ax = plots.draw(results, "topology").axes[0]
+    assert len([line for line in ax.lines if line.get_marker() == "X"]) == 2
+    ax = plots.draw(results, "topology", dead=[("h2", "tor0")]).axes[0]
+    assert len([line for line in ax.lines if line.get_marker() == "X"]) == 1
+
+
+def test_the_heat_map_holds_the_samples_up_to_the_quiet_end(traced: Results) -> None:
+    ax = plots.draw(traced, "heatmap").axes[0]
+    (mesh,) = [found for found in ax.collections if isinstance(found, QuadMesh)]
+    grid = np.asarray(mesh.get_array())
+    names = ["h0->tor0", "h1->tor0", "h2->tor0", "tor0->root", "root->tor0"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == names
+    # 50 samples of traffic; of the quiet half with its one packet nothing is left.
+    assert grid == pytest.approx(np.outer([0.1, 0.2, 0.3, 0.4, 0.5], np.ones(50)))
+    assert mesh.get_clim() == (0, 1)
+    times = np.asarray(mesh.get_coordinates())[0, :, 0]
+    assert (times[0], times[-1]) == pytest.approx((-0.05, 49 * 0.05)), "a sample tells of the interval before it"
+
+
+def test_many_samples_are_averaged() -> None:
+    found = [Link(0, "h0->s0", (0, 1), 0.5), Link(1, "s0->h0", (1, 0), 0.5)]
+    times = np.arange(1.0, 1001.0)
+    values = {0: np.tile([0.0, 1.0], 500), 1: np.ones(1000)}
+    seen = network.activity(found, times, values)
+    grid, edges = seen.grid, seen.edges
+    assert grid.shape == (2, network.COLUMNS) and len(edges) == network.COLUMNS + 1 and not seen.gaps
+    assert grid[1] == pytest.approx(1.0) and grid[0].mean() == pytest.approx(0.5, abs=0.02)
+    assert edges[0] == 0 and edges[-1] == pytest.approx(980, rel=0.01) and (np.diff(edges) > 0).all()
+
+
+def test_a_long_wait_is_one_empty_interval() -> None:
+    times = np.arange(1.0, 1001.0)
+    busy = np.where((times <= 100) | (times > 900), 1.0, 0.0)
+    seen = network.activity([Link(0, "h0->s0", (0, 1), 0.2)], times, {0: busy})
+    assert list(seen.gaps) == [(100, 900)]
+    # 100 and, without the quiet end, 97 samples as they are.
+    assert seen.edges == pytest.approx(np.concatenate([np.arange(0, 101), np.arange(900, seen.edges[-1] + 1)]))
+    assert np.isnan(seen.grid[0, 100]) and np.nansum(seen.grid) == pytest.approx(len(seen.grid[0]) - 1)
