@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from flowloom import claims, fluid, papers, plots, style
-from flowloom.results import Results
+import numpy as np
+from flowloom import claims, drawing, fluid, papers, plots, style, traces
+from flowloom.results import Results, Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,10 +93,10 @@ class Panel:
 
 
 def panels(results: Results, shown: Sequence[Panel], systems: Sequence[str] | None = None) -> Figure:
-    """A row of panels."""
+    """A row of panels, against load if it is swept."""
     fig = style.figure(len(shown), 1, width=4.6, height=3.7)
     axes = style.panels(fig, 1, len(shown))
-    x = next((key for key in results.keys if key.endswith(".load")), None)
+    x = next((key for key in results.keys if key.endswith(".load")), plots.swept_axis(results))
     for ax, panel in zip(axes, shown, strict=True):
         factor = plots.metric_panel(ax, results, panel.metric, x, {"system": list(systems)} if systems else None)
         ax.set_title("\n".join([panel.title, *(printed(results, claim) for claim in panel.claims)]), fontsize=9)
@@ -140,17 +141,17 @@ Ends = tuple[float, float] | None
 
 
 def versus(results: Results, p99: Ends, highest: Ends, fct: Ends, max_er: Sequence[str], tail: Sequence[str]) -> Figure:
-    """The three panels of Figs. 5 and 6: MERP against pFabric."""
+    """The three panels of Figs. 5 and 6: MERP against pFabric, and PDQ, which the paper does not show."""
     shown = [
         Panel("p99_er", "(a) 99th-percentile expansion ratio", p99),
         Panel("max_er", "(b) maximum expansion ratio", highest, max_er),
         Panel("p999_fct_s", "(c) 99.9th-percentile FCT", fct, tail),
     ]
-    return panels(results, shown, ("MERP", "pFabric"))
+    return panels(results, shown, ("MERP", "pFabric", "PDQ"))
 
 
 def fig7(results: Results) -> Figure:
-    """Average FCT of MERP, pFabric and TCP."""
+    """Average FCT of MERP, pFabric and TCP, and of PDQ, which the paper does not show."""
     return panels(results, [Panel("mean_fct_s", "MERP against pFabric", (0, 0.1), ("f7-gap",))])
 
 
@@ -163,6 +164,132 @@ def fig8(results: Results) -> Figure:
 def fig9(results: Results) -> Figure:
     """Impact of theta."""
     return panels(results, [Panel("p999_fct_s", "99.9th-percentile FCT", (0.03, 0.11))])
+
+
+# Section 5.1 and 6.2: route control.
+
+
+def fig4(results: Results) -> Figure:
+    """Utilisation of the two links from S3 to the spines."""
+    chosen = [(run, traces.sampled(results, run, "port.utilisation")) for _, run in plots.one_per_system(results, None)]
+    fig = style.figure(1, len(chosen), width=7.5, height=2.3)
+    axes = style.panels(fig, len(chosen), 1)
+    for ax, (run, found) in zip(axes, chosen, strict=True):
+        if found is not None:
+            for i, (values, label) in enumerate(zip(spine_links(results, run, found), ("long flow's link", "other link"), strict=True)):
+                ax.plot(found.times, values, **style.dashes(i) | {"linewidth": 1.2}, label=label)
+        ax.set(title=run.system, xlabel="time (ms)", ylabel="utilisation", ylim=(0, 1.2))
+    style.legend(fig, axes)
+    return fig
+
+
+def spine_links(results: Results, run: Run, found: traces.Series) -> tuple[drawing.Array, drawing.Array]:
+    """The utilisation of the link that is busier, since the long flow holds it, and of the other."""
+    names = drawing.named_ports(results, run)
+    one, two = (found.values[port] for port, name in names.items() if name.startswith("leaf0->spine"))
+    return (one, two) if float(one.mean()) >= float(two.mean()) else (two, one)
+
+
+def fig10(results: Results) -> Figure:
+    """Mean FCT and mean expansion ratio against load."""
+    return panels(results, [Panel("mean_fct_s", "(a) average FCT"), Panel("mean_er", "(b) average expansion ratio")])
+
+
+def fig11(results: Results) -> Figure:
+    """The distribution of FCTs at load 0.6; lines at the paper's 100 and 200 ms, 1 %."""
+    fig = plots.fct_cdf(results, {"load": 0.6})
+    tail = fig.axes[1]
+    unit = 1e-3 if "(s)" in tail.get_xlabel() else 1.0
+    for ms in (100, 200):
+        tail.axvline(ms * unit, color=style.INK, linewidth=0.8, linestyle=(0, (1, 2)), alpha=0.7)
+    tail.axhline(0.01, color=style.INK, linewidth=0.8, linestyle=(0, (1, 2)), alpha=0.7)
+    return fig
+
+
+def fig10_large(results: Results) -> Figure:
+    """The same, mean size 1500 kB."""
+    return fig10(results)
+
+
+def failure(results: Results) -> Figure:
+    """One dead link from the start."""
+    return fig10(results)
+
+
+def failure_many(results: Results) -> Figure:
+    """Several dead links."""
+    return panels(results, [Panel("mean_fct_s", "average FCT, load 0.5"), Panel("mean_er", "average expansion ratio, load 0.5")])
+
+
+def failure_dynamic(results: Results) -> Figure:
+    """A link that dies and comes back."""
+    shown = [Panel("mean_fct_s", "average FCT"), Panel("p999_fct_s", "99.9th-percentile FCT"), Panel("timeouts", "timeouts")]
+    return panels(results, shown)
+
+
+# Section 6.3: switching between flows, and incast.
+
+BIN_MS = 1.0
+
+
+def received(results: Results, run: Run) -> tuple[drawing.Array, dict[int, drawing.Array], drawing.Array]:
+    """At the link to h0: the ends of bins in ms, each flow's DATA as a share of the link in each bin, and all bytes."""
+    port = next(port for port, name in drawing.named_ports(results, run).items() if name.endswith("->h0"))
+    packets = results.packets(["port_id", "flow_id", "kind", "end_ps", "size_bytes", "dropped"], {"point": run.point})
+    rows = [row for row in packets.to_pylist() if row["port_id"] == port and not row["dropped"]]
+    data = [row for row in rows if row["kind"] == "data"]
+    bins = int(max(row["end_ps"] for row in data) * 1e-9 / BIN_MS) + 1
+    whole = 1e9 * BIN_MS * 1e-3 / 8  # bytes in a bin at 1 Gb/s
+
+    def share(chosen: Sequence[Mapping[str, Any]]) -> drawing.Array:
+        at = [min(int(row["end_ps"] * 1e-9 / BIN_MS), bins - 1) for row in chosen]
+        return np.bincount(at, [row["size_bytes"] / whole for row in chosen], bins)
+
+    flows = {flow: share([row for row in data if row["flow_id"] == flow]) for flow in sorted({row["flow_id"] for row in data})}
+    return (np.arange(bins) + 1) * BIN_MS, flows, share(rows)
+
+
+def switching(results: Results) -> Figure:
+    """Goodput of each flow and use of the link they share, in bins of 1 ms."""
+    chosen = plots.one_per_system(results, None)
+    fig = style.figure(1, len(chosen), width=7.5, height=2.0)
+    axes = style.panels(fig, len(chosen), 1)
+    for ax, (system, run) in zip(axes, chosen, strict=True):
+        times, flows, everything = received(results, run)
+        for i, (flow, values) in enumerate(flows.items()):
+            ax.plot(times, values, drawstyle="steps-pre", **style.dashes(i) | {"linewidth": 1.2}, label=f"flow {flow + 1}")
+        ax.plot(times, everything, drawstyle="steps-pre", color=style.GREY, linewidth=0.8, label="link")
+        ax.set(title=system, xlabel="time (ms)", ylabel="share of the link", ylim=(0, 1.08), xlim=(0, max(times[-1], 45)))
+    style.legend(fig, axes)
+    return fig
+
+
+def incast(results: Results) -> Figure:
+    """Time until the last answer is there, against the number of senders."""
+    shown = [Panel("max_fct_s", "until the last answer is there"), Panel("timeouts", "timeouts"), Panel("drops", "dropped packets")]
+    return panels(results, shown)
+
+
+def measured(results: Mapping[str, Results]) -> dict[str, claims.Sample]:
+    """What claims are judged on that is no metric of a run: by seed."""
+    found: dict[str, claims.Sample] = {}
+    if "fig4" in results:
+        for run in results["fig4"].select({"system": "ECMP, MERP hosts"}):
+            series = traces.sampled(results["fig4"], run, "port.utilisation")
+            if series is not None:
+                # The first sample holds the start of the long flow.
+                long, other = (values[1:] for values in spine_links(results["fig4"], run, series))
+                found.setdefault("fig4.long.mean", {})[run.seed] = float(long.mean())
+                found.setdefault("fig4.long.sd", {})[run.seed] = float(long.std())
+                found.setdefault("fig4.other.sd", {})[run.seed] = float(other.std())
+    if "switching" in results:
+        for system, run in plots.one_per_system(results["switching"], None):
+            _, flows, everything = received(results["switching"], run)
+            shared = sum(sum(values[i] > 0.05 for values in flows.values()) > 1 for i in range(len(everything)))
+            # All bins but the first, with the handshake, and the last, which ends when the flows do.
+            found[f"switching.{system}.use"] = {run.seed: float(everything[1:-1].mean())}
+            found[f"switching.{system}.shared"] = {run.seed: shared / len(everything)}
+    return found
 
 
 SENSITIVITY = ("max_er", "p999_fct_s", "mean_fct_s")

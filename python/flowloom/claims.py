@@ -108,8 +108,8 @@ class Claim:
         if missing:
             raise ValueError(f"claim `{name}` lacks `{missing[0]}`")
         claim = cls(**table)
-        if claim.kind not in KINDS and claim.kind != "exact":
-            raise ValueError(f"claim `{name}`: `{claim.kind}` is no kind of claim\nhint: one of {', '.join([*KINDS, 'exact'])}")
+        if claim.kind not in KINDS and claim.kind not in COMPUTED:
+            raise ValueError(f"claim `{name}`: `{claim.kind}` is no kind of claim\nhint: one of {', '.join([*KINDS, *COMPUTED])}")
         if claim.bounds == (-math.inf, math.inf):
             raise ValueError(f"claim `{name}` has no bounds\nhint: give `within`, `at_least`, `more_than` or `at_most`")
         return claim
@@ -297,9 +297,12 @@ KINDS: dict[str, Callable[[Claim, Numbers, Mapping[str, Value]], Sample]] = {
 
 `value`: a system's metric. `ratio`, `reduction`, `increase`, `difference`: a system against `versus`. `spread`: among `systems`.
 `order`: each of `systems` against the one before it, as a ratio. `growth`: the slope of a gap (`than` names it) along `over`.
-`contrast`: the reduction in these results minus that in the results of the figure named by `than`. `exact`: a number without
-chance, such as the example on one link.
+`contrast`: the reduction in these results minus that in the results of the figure named by `than`.
 """
+
+COMPUTED = ("exact", "measured")
+"""Numbers that the paper's `figures.py` works out. `exact`: one without chance, such as the example on one link. `measured`: one per
+seed, read off time series or packets."""
 
 
 def judge_estimate(claim: Claim, estimate: Estimate) -> tuple[str, str]:
@@ -325,11 +328,13 @@ def combined(verdicts: Iterable[str]) -> str:
     return MET if found and all(v == MET for v in found) else UNDECIDED
 
 
-def judge(claim: Claim, figures: Mapping[str, Results], exact: Mapping[str, float] | None = None) -> Judged:
-    """Judges a claim on the results of the figures that were run. `exact` holds the numbers of `exact` claims by `metric`."""
-    if claim.kind == "exact":
-        known = (exact or {}).get(claim.metric)
-        return only(claim, None if known is None else Estimate.exact(known), "not computed")
+def judge(claim: Claim, figures: Mapping[str, Results], computed: Mapping[str, float | Sample] | None = None) -> Judged:
+    """Judges a claim on the results of the figures that were run. `computed` holds numbers of `COMPUTED` claims by `metric`."""
+    if claim.kind in COMPUTED:
+        known = (computed or {}).get(claim.metric)
+        if known is None:
+            return only(claim, None, "not computed")
+        return only(claim, Estimate.of(list(known.values())) if isinstance(known, dict) else Estimate.exact(known), "")
     results = figures.get(claim.scenario or claim.figure)
     if results is None:
         return only(claim, None, "not run")

@@ -1,7 +1,7 @@
 """Reproductions: runs the scenarios of a paper's figures, judges its claims and draws its figures.
 
 A paper is a folder: `paper.toml` lists its figures and their scenarios, `claims.toml` its claims, and `figures.py` draws figures
-in the paper's layout.
+in the paper's layout, and may compute numbers that claims are judged on (`exact`, `measured`).
 """
 
 from __future__ import annotations
@@ -195,8 +195,10 @@ def write(paper: Paper, profile: str, folder: Path, results: Mapping[str, Result
     """Judges, draws the figures named in `drawn`, and writes claims, figures and report into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     module = paper.drawings()
-    exact: Mapping[str, float] = module.exact() if hasattr(module, "exact") else {}
-    judged = [claims.judge(claim, results, exact) for claim in paper.claims]
+    computed: dict[str, float | claims.Sample] = dict(module.exact()) if hasattr(module, "exact") else {}
+    if hasattr(module, "measured"):
+        computed |= module.measured(results)
+    judged = [claims.judge(claim, results, computed) for claim in paper.claims]
     files, parts = [], []
     for figure in paper.figures:
         if figure.id not in results or not hasattr(module, figure.id):
