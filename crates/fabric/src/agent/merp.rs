@@ -25,11 +25,12 @@
 //!   (`rank_needs_rs`). Ties go by (vdl, aT, id).
 //! - A port that grants a flow enough for DATA takes its own name out of the packet's echo: the ports behind it need not wait for the
 //!   next answer to learn that it pauses the flow no more.
-//! - Whether a flow is paused elsewhere is read when its DET comes, not when it leaves: a port filled by another flow lets no DET
-//!   through, and would otherwise never hear that a flow with an earlier deadline is free to use it.
+//! - Whether a flow is paused elsewhere, and its expected rate, are read when its DET comes, not when it leaves: a port filled by
+//!   another flow lets no DET through, and would otherwise never hear that a flow with an earlier deadline is free to use it.
 //! - A flow that still probes a round trip and two probes after this port granted it enough for DATA counts as paused by another port:
 //!   while DATA at alpha C and the ACKs of the other direction fill a port, no DET crosses it, so that nobody would ever hear of the
-//!   pause, and the ports before the full one would stay idle for a flow that cannot use them.
+//!   pause, and the ports before the full one would stay idle for a flow that cannot use them. When the full port is this one, the
+//!   silence says nothing: after 16 such times without a packet of the flow leaving, the unused grant is forgotten.
 //! - The round trip of Alg. 3 l. 6 is that of the second flow: it must react within it.
 //! - Theta is relative to the sender's NIC: a slower port lowers it in the packet, or no grant would ever exceed it.
 //!
@@ -113,6 +114,8 @@ pub struct Row {
     /// The flow is paused by another port.
     pub paused_elsewhere: bool,
     /// When its last packet started to leave the port.
+    pub left: Time,
+    /// When it was last heard of: as `left`, or a later DET came.
     pub last_seen: Time,
     /// Since when its DETs have been granted enough for DATA here without DATA having come; `Time::MAX` if they have not.
     pub granted: Time,
@@ -135,6 +138,9 @@ pub struct Counters {
     /// Entries deleted because they were silent.
     pub stale_deletions: u64,
 }
+
+/// Reactions (see [`Merp::reaction`]) without a packet leaving, after which an unused grant is forgotten.
+const HELD_REACTIONS: u64 = 16;
 
 /// The order that Alg. 3 ranks by.
 type Rank = (Time, Time, FlowId);
@@ -243,6 +249,7 @@ impl Merp {
             local: Dur::ZERO,
             expected: Dur::ZERO,
             paused_elsewhere: false,
+            left: now,
             last_seen: now,
             granted: Time::MAX,
         };
@@ -297,15 +304,33 @@ impl Merp {
         let header: Header = packet.get_ext(cx.ext);
         let paused = self.is_paused_elsewhere(&header);
         let Some(&before) = self.table.get(flow) else { return };
-        let row = Row { paused_elsewhere: paused || self.is_unused(&before, &header, cx.now), last_seen: cx.now, ..before };
+        // When none of its probes has left here for long, that nothing came of the grant says nothing of the ports behind.
+        let reaction = self.reaction(&header).ps();
+        let is_held = before.left.after(Dur(reaction.saturating_mul(HELD_REACTIONS))) < cx.now;
+        let mut row = Row { expected: self.expected(&before, &header), last_seen: cx.now, ..before };
+        if is_held {
+            row.granted = Time::MAX;
+        }
+        row.paused_elsewhere = paused || self.is_unused(&row, &header, cx.now);
         let (from, to) = (self.rank(flow, &before), self.rank(flow, &row));
         self.table.insert(flow, row);
         self.leaders.on_change(flow, from, to);
     }
     /// Whether a flow that probes has had long enough to use what this port grants it.
     fn is_unused(&self, row: &Row, header: &Header, now: Time) -> bool {
-        let reaction = header.rtt_ps.saturating_add(2 * self.probe_gap.ps());
-        row.granted.after(Dur(reaction)) < now
+        row.granted.after(self.reaction(header)) < now
+    }
+    /// How long a flow may take to use a grant: a round trip and two probes.
+    fn reaction(&self, header: &Header) -> Dur {
+        Dur(header.rtt_ps.saturating_add(2 * self.probe_gap.ps()))
+    }
+
+    /// What the port goes by for a flow whose packet it sees (Alg. 1 l. 10-11): its own time, the packet's and the sender's echo.
+    fn expected(&self, row: &Row, header: &Header) -> Dur {
+        match self.params.esr_sync {
+            EsrSync::None => row.expected,
+            _ => row.local.max(Dur(header.expected_ps.max(header.expected_echo_ps))),
+        }
     }
 
     /// Brings a known flow's row and its packet together (Alg. 1 l. 9-11). Returns the row as it is now.
@@ -317,9 +342,9 @@ impl Merp {
             let left = wire_span(packet, &cx.flows[flow.index()], self.header_bytes).end;
             row.rs = row.rs.min(row.size - left);
         }
+        row.expected = self.expected(&row, header);
         if self.params.esr_sync != EsrSync::None {
             header.expected_ps = header.expected_ps.max(row.local.ps()); // Alg. 1 l. 9
-            row.expected = Dur(header.expected_ps.max(header.expected_echo_ps)); // Alg. 1 l. 10-11
         }
         if self.params.esr_sync == EsrSync::Sticky {
             row.local = row.expected;
@@ -327,6 +352,7 @@ impl Merp {
         let unused = packet.kind == DET && self.is_unused(&row, header, cx.now);
         row.paused_elsewhere = self.is_paused_elsewhere(header) || unused;
         row.last_seen = cx.now;
+        row.left = cx.now;
         *self.table.get_mut(flow).expect("looked up above") = row;
         let to = self.rank(flow, &row);
         self.leaders.on_change(flow, from, to);

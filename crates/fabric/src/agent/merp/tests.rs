@@ -59,6 +59,13 @@ impl Bench {
     fn det(&mut self, now: u64, flow: u32, header: Header) -> Header {
         self.pass(now, Packet::new(FlowId(flow), DET, 40), header)
     }
+    /// A DET comes, and falls or waits.
+    fn det_comes(&mut self, now: u64, flow: u32, header: Header) {
+        let mut packet = Packet::new(FlowId(flow), DET, 40);
+        packet.set_ext(header, &mut self.ext);
+        self.port.on_arrive(&packet, &mut Cx { now: Time(now), flows: &self.flows, ext: &mut self.ext });
+        self.ext.remove(packet.ext());
+    }
     /// The full packet with this number leaves.
     fn data(&mut self, now: u64, flow: u32, number: u64) -> Header {
         self.pass(now, Packet::data(FlowId(flow), number * 1460, 1460, 40), fresh())
@@ -131,6 +138,7 @@ fn ranked(n: u32, better: u32, first_rs: u64) -> Bench {
             local: due,
             expected: due,
             paused_elsewhere: false,
+            left: Time::ZERO,
             last_seen: Time::ZERO,
             granted: Time::MAX,
         };
@@ -590,4 +598,32 @@ fn a_grant_that_is_not_used_does_not_hold_the_port() {
     assert!(!free(b.det(late + 2, 2, fresh())));
     b.data(late + 3, 0, 0);
     assert!(!free(b.det(late + 4, 1, fresh())));
+}
+
+/// The same, but then none of its DETs leaves this port any more, as flow 1's DATA fills it: that the grant is unused says nothing now.
+#[test]
+fn a_grant_whose_probes_are_held_back_here_is_forgotten() {
+    let mut b = Bench::gbps(&[50, 100, 200], |_| ());
+    (0..3).for_each(|flow| b.syn(0, flow));
+    let free = |header: Header| header.asr_bps == 999_000_000;
+    let reaction = (129 + 2 * 320) * US + 128 * BARE_TX;
+    b.det(1, 0, fresh());
+    b.det(1 + reaction, 0, fresh());
+    let left = 1 + reaction;
+    b.det_comes(left + 2 * reaction, 0, fresh());
+    assert!(free(b.data(left + 2 * reaction, 1, 0)));
+    b.det_comes(left + 17 * reaction, 0, fresh());
+    assert!(!free(b.data(left + 17 * reaction, 1, 1)), "flow 0 leads again");
+    assert!(free(b.det(left + 17 * reaction, 0, fresh())));
+}
+
+/// What a DET brings of the expected rate counts when it comes, whether or not it ever leaves.
+#[test]
+fn a_probe_that_waits_is_heard() {
+    let mut b = Bench::gbps(&[50, 100], |_| ());
+    (0..2).for_each(|flow| b.syn(0, flow));
+    b.det_comes(1, 0, Header { expected_ps: 20 * MS, ..fresh() });
+    assert_eq!(b.row(0).expected, Dur(20 * MS));
+    b.det_comes(2, 0, Header { expected_ps: 0, ..fresh() });
+    assert_eq!(b.row(0).expected, b.row(0).local);
 }
