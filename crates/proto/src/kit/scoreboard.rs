@@ -31,6 +31,14 @@ impl Scoreboard {
     fn is_acked(&self, number: u64) -> bool {
         number < self.una || self.acked.containing(number).is_some()
     }
+    /// The first that is not acknowledged.
+    pub fn una(&self) -> u64 {
+        self.una
+    }
+    /// The first that was never sent.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
     /// Whether all are acknowledged.
     pub fn is_done(&self) -> bool {
         self.una == self.packets
@@ -124,6 +132,7 @@ mod tests {
         assert_eq!([0, 10, 20].map(|us| board.take(at(us))), [0, 1, 2].map(|number| Some((number, false))));
         board.on_acked(1, 0);
         assert_eq!((board.in_flight(), board.oldest(), board.waiting()), (2, Some(at(0)), 2));
+        assert_eq!((board.una(), board.next()), (0, 3));
         assert!(!board.lose(LATE, at(99)));
         assert!(board.lose(LATE, at(120)));
         assert_eq!((board.in_flight(), board.waiting()), (0, 4));
