@@ -220,7 +220,7 @@ def test_ctrl_c_stops_a_run(tmp_path: Path) -> None:
     threading.Timer(0.5, interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         long().run(jobs=1, out=str(tmp_path / "r"))
-    assert time.monotonic() - sent < 5, "at once, and not at the end of a point that takes minutes"
+    assert time.monotonic() - sent < 10, "at once, and not at the end of a point that takes minutes"
     assert not _core.Results.open(str(tmp_path / "r")).complete
 
 

@@ -19,8 +19,12 @@ struct Sharing<'a> {
     /// Bytes per second.
     capacity: &'a [f64],
     classes: Vec<Class>,
-    /// Per link: the classes that cross it.
+    /// The classes with flows, in order.
+    active: Vec<usize>,
+    /// Per link: the active classes that cross it.
     crossing: Vec<Vec<usize>>,
+    /// The links that some active class crosses and that are not full.
+    open: Vec<usize>,
     /// Per link: flows not frozen yet, and what the frozen ones leave.
     load: Vec<usize>,
     free: Vec<f64>,
@@ -31,6 +35,8 @@ pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival:
     let mut sharing = Sharing {
         capacity,
         classes: Vec::new(),
+        active: Vec::new(),
+        open: Vec::new(),
         crossing: vec![Vec::new(); capacity.len()],
         load: vec![0; capacity.len()],
         free: vec![0.0; capacity.len()],
@@ -43,22 +49,26 @@ pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival:
         if step % PATIENCE == 0 && !go_on(now, finish.iter().filter(|end| end.is_finite()).count()) {
             return None;
         }
-        let next_end = sharing.classes.iter().enumerate().filter_map(|(i, class)| Some((class.next_end(now)?, i)));
+        let next_end = sharing.active.iter().filter_map(|&i| Some((sharing.classes[i].next_end(now)?, i)));
         let next_end = next_end.min_by(|a, b| a.0.total_cmp(&b.0));
         let next_arrival = coming.peek().map_or(f64::INFINITY, |&flow| arrival[flow]);
         let until = next_end.map_or(f64::INFINITY, |(end, _)| end).min(next_arrival);
         if until == f64::INFINITY {
             break; // Only flows behind links without capacity are left.
         }
-        for class in &mut sharing.classes {
+        for &class in &sharing.active {
+            let class = &mut sharing.classes[class];
             class.attained += class.rate * (until - now);
         }
         now = until;
-        if let Some((_, class)) = next_end.filter(|&(end, _)| end <= now) {
-            let class = &mut sharing.classes[class];
+        if let Some((_, index)) = next_end.filter(|&(end, _)| end <= now) {
+            let class = &mut sharing.classes[index];
             if let Some((end, flow)) = class.ends.pop() {
                 finish[flow] = now;
                 class.attained = if class.ends.is_empty() { 0.0 } else { end };
+            }
+            if class.ends.is_empty() {
+                sharing.active.retain(|&other| other != index);
             }
         }
         while let Some(flow) = coming.next_if(|&flow| arrival[flow] <= now) {
@@ -67,6 +77,10 @@ pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival:
                 continue;
             }
             let class = &mut sharing.classes[class_of[flow]];
+            if class.ends.is_empty() {
+                let place = sharing.active.partition_point(|&other| other < class_of[flow]);
+                sharing.active.insert(place, class_of[flow]);
+            }
             let end = class.attained + flows[flow].wire_bytes as f64;
             let place = class.ends.partition_point(|&other| other > (end, flow));
             class.ends.insert(place, (end, flow));
@@ -91,11 +105,7 @@ impl Sharing<'_> {
         let mut class_of = Vec::with_capacity(flows.len());
         for flow in flows {
             let class = *known.entry(&flow.path).or_insert_with(|| {
-                let path = flow.path.clone();
-                for &link in &path {
-                    self.crossing[link].push(self.classes.len());
-                }
-                self.classes.push(Class { path, attained: 0.0, rate: 0.0, ends: Vec::new(), frozen: false });
+                self.classes.push(Class { path: flow.path.clone(), attained: 0.0, rate: 0.0, ends: Vec::new(), frozen: false });
                 self.classes.len() - 1
             });
             class_of.push(class);
@@ -107,16 +117,21 @@ impl Sharing<'_> {
     fn fill(&mut self) {
         self.load.fill(0);
         self.free.copy_from_slice(self.capacity);
-        for class in &mut self.classes {
-            (class.frozen, class.rate) = (class.ends.is_empty(), 0.0);
+        self.crossing.iter_mut().for_each(Vec::clear);
+        for &index in &self.active {
+            let class = &mut self.classes[index];
+            (class.frozen, class.rate) = (false, 0.0);
             for &link in &class.path {
                 self.load[link] += class.ends.len();
+                self.crossing[link].push(index);
             }
         }
+        self.open.clear();
+        self.open.extend((0..self.load.len()).filter(|&link| self.load[link] > 0));
         loop {
-            let used = (0..self.load.len()).filter(|&link| self.load[link] > 0);
             let share = |link: usize| self.free[link].max(0.0) / self.load[link] as f64;
-            let Some((rate, full)) = used.map(|link| (share(link), link)).min_by(|a, b| a.0.total_cmp(&b.0)) else { return };
+            let next = self.open.iter().map(|&link| (share(link), link)).min_by(|a, b| a.0.total_cmp(&b.0));
+            let Some((rate, full)) = next else { return };
             for &class in &self.crossing[full] {
                 let class = &mut self.classes[class];
                 if !class.frozen {
@@ -127,6 +142,7 @@ impl Sharing<'_> {
                     }
                 }
             }
+            self.open.retain(|&link| self.load[link] > 0);
         }
     }
 }
