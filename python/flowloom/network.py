@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -63,16 +62,14 @@ def links(results: Results, run: Run) -> list[Link]:
     return sorted(found, key=lambda link: (link.stage, link.port))
 
 
-def dead_cables(results: Results) -> set[Cable]:
-    """The cables that the events of the resolved scenario take down by name: `link = "a--b"`, or all of a `node`."""
-    events = tomllib.loads(str(results.manifest.get("config", ""))).get("event", {})
-    down = [event for event in events.values() if event.get("state") == "down"]
-    dead = {frozenset(event["link"].split("--")) for event in down if "--" in event.get("link", "")}
-    nodes = {event["node"] for event in down if "node" in event}
-    if nodes and results.runs:
-        ends = [link.ends for link in links(results, results.runs[0])]
-        dead |= {frozenset(pair) for pair in ends if nodes & set(pair)}
-    return dead
+def dead_cables(results: Results, runs: Sequence[Run]) -> set[Cable]:
+    """The cables that were down at some time of a run."""
+    found: set[Cable] = set()
+    for run in runs:
+        for row in results.ports(["name", "down_ps"], {"point": run.point}).to_pylist():
+            if row["down_ps"]:
+                found.add(frozenset(row["name"].split("->")))
+    return found
 
 
 # Over time
@@ -263,13 +260,13 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
 def topology(results: Results, at: At = None, dead: Collection[Cable] | None = None) -> Figure:
     """The network, each link as dark and wide as it is busy over the run, dead ones crossed out; at the highest swept value.
 
-    `dead` are pairs of node names; without it, the links that the scenario's events take down.
+    `dead` are pairs of node names; without it, the links that were down at some time.
     """
     shown = groups(results, at, 1, ideals=False)
     if not shown:
         raise NoDataError("no point is left to draw")
     name, systems = shown[-1]
-    crossed = dead_cables(results) if dead is None else {frozenset(cable) for cable in dead}
+    crossed = dead_cables(results, [run for runs in systems.values() for run in runs]) if dead is None else {frozenset(cable) for cable in dead}
     panels = [(label, mean_links(results, runs)) for label, runs in list(systems.items())[:MOST_PANELS]]
     panels = [(label, found) for label, found in panels if found]
     if not panels:

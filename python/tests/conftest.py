@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from flowloom.results import Results
 def pytest_configure(config: pytest.Config) -> None:
     """Announces the mark of tests that simulate."""
     config.addinivalue_line("markers", "core: needs the compiled part")
+    # Started in the background, a shell has SIGINT ignored, and all that is started from here would ignore it too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -52,8 +52,8 @@ def flows(system: str, load: float, seed: int, count: int = 400) -> pa.Table:
     )
 
 
-def ports(load: float) -> pa.Table:
-    """Made-up ports of three hosts, a ToR and a root."""
+def ports(load: float, down: Sequence[int] = ()) -> pa.Table:
+    """Made-up ports of three hosts, a ToR and a root; those named are down for a while."""
     names = ["h0->tor0", "h1->tor0", "h2->tor0", "tor0->root", "root->tor0"]
     busy = [load / 3, load / 4, load / 3.5, load * 0.75, load * 0.7]
     return pa.table(
@@ -68,6 +68,7 @@ def ports(load: float) -> pa.Table:
             "marks": pa.array([0] * 5, pa.uint64()),
             "busy_ps": pa.array([int(b * 1e12) for b in busy]),
             "max_queue_bytes": pa.array([3000, 3000, 4500, 150_000, 90_000], pa.uint64()),
+            "down_ps": pa.array([10**9 if port in down else 0 for port in range(5)], pa.uint64()),
             "mean_queue_bytes": [200.0, 150.0, 250.0, 21_000.0, 9_000.0],
         }
     )
@@ -135,7 +136,7 @@ def write(
     traces: bool = False,
     key: str | None = LOAD,
     ideals: Sequence[str] = (),
-    config: str = "",
+    down: Sequence[int] = (),
 ) -> Path:
     """Write a results folder."""
     points, per_seed = [], []
@@ -148,7 +149,7 @@ def write(
                 here.mkdir(parents=True, exist_ok=True)
                 table = flows(system, load, seed)
                 pq.write_table(table, here / "flows.parquet")
-                pq.write_table(ports(load).slice(0, 0 if system in ideals else 5), here / "ports.parquet")
+                pq.write_table(ports(load, down).slice(0, 0 if system in ideals else 5), here / "ports.parquet")
                 if traces and system not in ideals:
                     pq.write_table(samples(system), here / "samples.parquet")
                     pq.write_table(packets(), here / "packets.parquet")
@@ -162,7 +163,7 @@ def write(
     pq.write_table(pa.Table.from_pylist(points), folder / "points.parquet")
     pq.write_table(pa.Table.from_pylist(per_seed), folder / "summary.parquet")
     manifest = {"name": "demo", "program": "0.1.0+0", "complete": True, "stop_reason": "done", "seed": list(seeds)}
-    manifest["config"] = f'seed = [1, 2, 3]\n\n[topology]\nkind = "star"  # <default>\n{config}'
+    manifest["config"] = 'seed = [1, 2, 3]\n\n[topology]\nkind = "star"  # <default>\n'
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
 

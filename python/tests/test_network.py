@@ -69,26 +69,11 @@ def test_large_networks_are_drawn_without_their_hosts() -> None:
     assert len(lines.get_segments()) == 2
 
 
-def test_dead_links_come_from_the_events_of_the_scenario(tmp_path: Path) -> None:
-    config = """
-[event.1]
-at = "1ms"
-state = "down"
-link = "h1--tor0"
-node = "none"
-[event.2]
-state = "up"
-link = "h0--tor0"
-node = "none"
-[event.3]
-state = "down"
-link = "none"
-node = "root"
-"""
-    folder = fake.write(tmp_path, ("MERP",), (0.5,), (1, 2), key=None, config=config)
+def test_dead_links_are_those_that_were_down(tmp_path: Path) -> None:
+    folder = fake.write(tmp_path, ("MERP",), (0.5,), (1, 2), key=None, down=[1, 3, 4])
     results = Results(fake.Results(str(folder)))
     dead = {frozenset(("h1", "tor0")), frozenset(("tor0", "root"))}
-    assert network.dead_cables(results) == dead
+    assert network.dead_cables(results, results.runs) == dead
     ax = plots.draw(results, "topology").axes[0]
     assert len([line for line in ax.lines if line.get_marker() == "X"]) == 2
     ax = plots.draw(results, "topology", dead=[("h2", "tor0")]).axes[0]

@@ -159,7 +159,7 @@ fn add_ideals(plan: &mut Plan, ideals: &[Ideal]) {
             // What a system sweeps does not concern the flows.
             let swept: Vec<_> = point.swept.iter().filter(|(key, _)| !key.starts_with("system.")).cloned().collect();
             if known.insert((swept.clone(), point.seed)) {
-                let run = RunSpec { ideal: Some(ideal), sample: None, ..point.run.clone() };
+                let run = RunSpec { ideal: Some(ideal), sample: None, failures: None, ..point.run.clone() };
                 plan.points.push(Point { label: label.clone(), swept, run, ..point.clone() });
             }
         }
