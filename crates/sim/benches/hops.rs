@@ -132,10 +132,12 @@ fn one(file: &str, set: &[&str]) {
     let pair = |s: &&str| s.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
     let options = Options { set: set.iter().filter_map(pair).collect(), ..Options::default() };
     let plan = scenario::load(&text, file, &folder(), &options).unwrap_or_else(|e| panic!("{e}"));
-    let outcome = sim::run(&plan.points[0].run, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{e}"));
-    let c = &outcome.counters;
-    let cpu_s = cpu_s().unwrap_or_else(|| started.elapsed().as_secs_f64());
-    println!("{} {} {cpu_s} {} {:016x}", c.hops, c.events, peak_bytes().unwrap_or(0), c.digest);
+    for point in &plan.points {
+        let outcome = sim::run(&point.run, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{e}"));
+        let c = &outcome.counters;
+        let cpu_s = cpu_s().unwrap_or_else(|| started.elapsed().as_secs_f64());
+        println!("{} {} {cpu_s} {} {:016x}", c.hops, c.events, peak_bytes().unwrap_or(0), c.digest);
+    }
 }
 
 /// Processor time of this process, which other processes disturb less than wall time.
