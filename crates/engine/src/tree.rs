@@ -5,11 +5,11 @@
 
 use base::Time;
 
-/// Node `i` has the children `4i ..= 4i+3`; the root is node 1; leaf `l` is node `first + l` with `first` a power of four. Node `i` is
-/// `groups[i / 4][i % 4]`, so the children of a node lie in one group of 32 bytes.
+/// Node `i` has the children `4i ..= 4i+3`; the root is node 1; leaf `l` is node `first + l` with `first` a power of four.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    groups: Vec<[u64; 4]>,
+    /// `2 * first` keys, a whole number of groups of four.
+    nodes: Box<[u64]>,
     first: usize,
     bits: u32,
     base: u64,
@@ -28,12 +28,12 @@ impl Tree {
             first *= 4;
         }
         let bits = first.trailing_zeros();
-        Tree { groups: vec![[IDLE; 4]; first / 2], first, bits, base: 0, far: (1 << (64 - bits)) - 2 }
+        Tree { nodes: vec![IDLE; 2 * first].into_boxed_slice(), first, bits, base: 0, far: (1 << (64 - bits)) - 2 }
     }
     /// The smallest key.
     #[inline(always)]
     pub fn first(&self) -> u64 {
-        self.groups[0][1]
+        self.nodes[1]
     }
     /// Whether every leaf is idle.
     pub fn is_empty(&self) -> bool {
@@ -60,44 +60,53 @@ impl Tree {
         }
         (at.0 - self.base).min(self.far) << self.bits | u64::from(leaf)
     }
+    /// The node of a leaf: inside the tree, as are all nodes above it and, in their groups of four, their siblings.
+    #[inline(always)]
+    fn node(&self, leaf: u32) -> usize {
+        assert!((leaf as usize) < self.first, "no leaf {leaf}");
+        self.first + leaf as usize
+    }
     /// Sets a leaf; `Time::MAX` makes it idle.
     #[inline(always)]
+    #[allow(unsafe_code)]
     pub fn set(&mut self, leaf: u32, at: Time) {
-        let key = self.key(leaf, at);
-        let mut node = self.first + leaf as usize;
-        let mut winner = key;
-        self.groups[node >> 2][node & 3] = key;
-        while node >= 4 {
-            // The new value stays in a register and only its three siblings are loaded: reading the group back after the write waits
-            // for the store.
-            let group = &self.groups[node >> 2];
-            let siblings = group[node & 3 ^ 1].min(group[node & 3 ^ 2]).min(group[node & 3 ^ 3]);
-            winner = winner.min(siblings);
+        let mut winner = self.key(leaf, at);
+        let mut node = self.node(leaf);
+        let nodes = &mut *self.nodes;
+        loop {
+            // SAFETY: see `Tree::node`.
+            unsafe {
+                *nodes.get_unchecked_mut(node) = winner;
+                if node == 1 {
+                    return;
+                }
+                // The new value stays in a register and only its three siblings are loaded: reading the group back after the write
+                // waits for the store.
+                let sibling = |n: usize| *nodes.get_unchecked(node ^ n);
+                winner = winner.min(sibling(1).min(sibling(2)).min(sibling(3)));
+            }
             node >>= 2;
-            self.groups[node >> 2][node & 3] = winner;
         }
     }
     /// Sets a leaf that was idle or later. Stops where it does not win.
     #[inline(always)]
+    #[allow(unsafe_code)]
     pub fn insert(&mut self, leaf: u32, at: Time) {
         let key = self.key(leaf, at);
-        let mut node = self.first + leaf as usize;
-        debug_assert!(self.groups[node >> 2][node & 3] >= key, "insert into a leaf that is earlier");
-        self.groups[node >> 2][node & 3] = key;
-        while node >= 4 {
+        let mut node = self.node(leaf);
+        let nodes = &mut *self.nodes;
+        debug_assert!(nodes[node] >= key, "insert into a leaf that is earlier");
+        // SAFETY: see `Tree::node`; zero is no node.
+        while node > 0 && unsafe { *nodes.get_unchecked(node) } > key {
+            unsafe { *nodes.get_unchecked_mut(node) = key };
             node >>= 2;
-            let held = &mut self.groups[node >> 2][node & 3];
-            if *held <= key {
-                return;
-            }
-            *held = key;
         }
     }
     /// Starts again from the true times of all leaves, with the earliest as base.
     #[cold]
     pub fn rebase(&mut self, times: &[Time]) {
         self.base = times.iter().min().map_or(0, |t| if *t == Time::MAX { self.base } else { t.0 });
-        self.groups.fill([IDLE; 4]);
+        self.nodes.fill(IDLE);
         for (leaf, at) in times.iter().enumerate() {
             self.set(leaf as u32, *at);
         }
