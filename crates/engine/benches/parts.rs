@@ -48,10 +48,10 @@ fn tree(c: &mut Criterion) {
 
 fn ring(c: &mut Criterion) {
     let (mut rings, mut ring) = (Rings::default(), Ring::new());
-    (0..5).for_each(|_| ring.push(PACKET, &mut rings));
+    (0..5).for_each(|_| ring.push(&PACKET, &mut rings));
     c.bench_function("ring: push and pop", |b| {
         b.iter(|| {
-            ring.push(black_box(PACKET), &mut rings);
+            ring.push(black_box(&PACKET), &mut rings);
             ring.pop(&rings)
         });
     });
@@ -62,7 +62,7 @@ struct PingPong;
 
 impl World for PingPong {
     type Packet = Packet;
-    fn deliver(&mut self, links: &mut impl Links<Packet>, link: LinkId, packet: Packet) {
+    fn deliver(&mut self, links: &mut impl Links<Packet>, link: LinkId, packet: &mut Packet) {
         links.send(LinkId(1 - link.0), packet);
     }
     fn serve(&mut self, _: &mut impl Links<Packet>, _: LinkId, _: Time) {}
@@ -78,7 +78,7 @@ fn fifo_port(c: &mut Criterion) {
         let spec = LinkSpec { rate: Rate::from_gbps(10), delay: Dur::from_us(1), fifo };
         let mut engine = Engine::new(&[(spec, Far::Switch(1)), (spec, Far::Switch(0))], 0);
         for n in 0..packets {
-            engine.send(LinkId(n % 2), PACKET);
+            engine.send(LinkId(n % 2), &PACKET);
         }
         group.bench_function(BenchmarkId::from_parameter(packets), |b| b.iter(|| engine.run(&mut PingPong, Time::MAX, 1)));
     }

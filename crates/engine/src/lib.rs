@@ -11,20 +11,12 @@ pub mod tree;
 
 pub use link::{Fifo, LinkSpec, LinkStats, Sent};
 
+pub use base::Wire;
+
 use base::{Dur, LinkId, Time};
 use link::Link;
 use ring::Rings;
 use tree::Tree;
-
-/// What the engine must know of a packet.
-pub trait Wire: Copy {
-    /// Bytes on the wire.
-    fn wire_len(&self) -> u32;
-    /// When its last bit reaches the far end of its link.
-    fn arrival(&self) -> Time;
-    /// Sets that time.
-    fn set_arrival(&mut self, at: Time);
-}
 
 /// Where a link ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +40,11 @@ pub trait Links<P> {
     /// Sets the time of the next global action; `Time::MAX` for none.
     fn set_action(&mut self, at: Time);
     /// Offers a packet to a first-in first-out port.
-    fn send(&mut self, link: LinkId, packet: P) -> Sent;
+    fn send(&mut self, link: LinkId, packet: &P) -> Sent;
     /// Puts a packet on an idle port's wire now.
-    fn transmit(&mut self, link: LinkId, packet: P);
+    fn transmit(&mut self, link: LinkId, packet: &P);
     /// Puts the next waiting packet of a port on its wire, its service starting when the transmitter is free.
-    fn follow(&mut self, link: LinkId, packet: P);
+    fn follow(&mut self, link: LinkId, packet: &P);
     /// When the port's transmitter is free.
     fn free_at(&self, link: LinkId) -> Time;
     /// How many packets wait at a port that is not first in, first out.
@@ -77,8 +69,8 @@ pub trait Links<P> {
 pub trait World: Sized {
     /// The packet type.
     type Packet: Wire;
-    /// `packet` has crossed `link`.
-    fn deliver(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, packet: Self::Packet);
+    /// `packet` has crossed `link`. It is lent, so that it is copied twice a hop, as a whole, and never taken apart.
+    fn deliver(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, packet: &mut Self::Packet);
     /// Decide all service starts up to `until` of a port in which packets wait, and hand each to [`Links::follow`].
     fn serve(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, until: Time);
     /// A host's wake-up is due. It must set the next one.
@@ -163,20 +155,20 @@ impl<P: Wire> Links<P> for Engine<P> {
         self.tree.set(ACTION, at);
     }
     #[inline(always)]
-    fn send(&mut self, id: LinkId, packet: P) -> Sent {
+    fn send(&mut self, id: LinkId, packet: &P) -> Sent {
         let now = self.now;
         let link = &mut self.links[id.index()];
         debug_assert!(link.is_fifo());
-        let Some(start) = link.admit(&packet, now, &self.rings, &mut self.stats[id.index()]) else { return Sent::Dropped };
+        let Some(start) = link.admit(packet, now, &self.rings, &mut self.stats[id.index()]) else { return Sent::Dropped };
         self.start(id, start, packet);
         Sent::Starts(start)
     }
     #[inline(always)]
-    fn transmit(&mut self, id: LinkId, packet: P) {
+    fn transmit(&mut self, id: LinkId, packet: &P) {
         self.start(id, self.now, packet);
     }
     #[inline]
-    fn follow(&mut self, id: LinkId, packet: P) {
+    fn follow(&mut self, id: LinkId, packet: &P) {
         // Behind the packets that are on the wire, or were just taken off it: the tree needs no change.
         let link = &mut self.links[id.index()];
         link.push(link.free_at(), packet, &mut self.rings);
@@ -303,18 +295,18 @@ impl<P: Wire> Engine<P> {
     #[inline(always)]
     fn deliver_first<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
         let link = &mut self.links[id.index()];
-        let packet = link.pop(&self.rings);
+        let mut packet = link.pop(&self.rings);
         if link.ring_is_empty() && link.waiting() > 0 {
             world.serve(self, id, self.now);
             debug_assert!(!self.links[id.index()].ring_is_empty(), "packets wait at link {id} and none was served");
         }
         let next = self.links[id.index()].first_arrival(&self.rings);
         self.tree.set(FIRST_LINK + id.0, next);
-        world.deliver(self, id, packet);
+        world.deliver(self, id, &mut packet);
     }
 
     #[inline(always)]
-    fn start(&mut self, id: LinkId, start: Time, packet: P) {
+    fn start(&mut self, id: LinkId, start: Time, packet: &P) {
         let link = &mut self.links[id.index()];
         let was_empty = link.ring_is_empty();
         let arrival = link.push(start, packet, &mut self.rings);

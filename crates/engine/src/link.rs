@@ -167,14 +167,13 @@ impl Link {
 
     /// Puts a packet on the wire, service starting at `start`. Returns its arrival.
     #[inline(always)]
-    pub fn push<P: Wire>(&mut self, start: Time, mut packet: P, rings: &mut Rings<P>) -> Time {
+    pub fn push<P: Wire>(&mut self, start: Time, packet: &P, rings: &mut Rings<P>) -> Time {
         debug_assert!(start >= self.free_at, "two packets on one transmitter");
         let len = packet.wire_len();
         self.free_at = start + self.tx_time(len);
         self.tx_bytes += u64::from(len);
         let arrival = self.free_at + self.delay;
-        packet.set_arrival(arrival);
-        self.ring.push(packet, rings);
+        self.ring.push(packet, rings).set_arrival(arrival);
         arrival
     }
 
@@ -329,7 +328,7 @@ mod tests {
                 prop_assert_eq!(start.is_some(), fits);
                 if let Some(start) = start {
                     prop_assert_eq!(start.0, model.last().map_or(0, |m| m.1).max(now));
-                    link.push(start, P(len, Time(0)), &mut rings);
+                    link.push(start, &P(len, Time(0)), &mut rings);
                     model.push((start.0, start.0 + rate.tx_time(u64::from(len)).0, u64::from(len)));
                     if start.0 > now {
                         most = most.max(held + u64::from(len));

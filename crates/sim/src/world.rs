@@ -3,32 +3,15 @@
 use crate::host::Host;
 use crate::probe::Probe;
 use base::{HostId, LinkId, Slab, Time};
-use engine::{Far, Links, Sent, Wire};
+use engine::{Far, Links, Sent};
 use fabric::agent::{self, Agent, AnyAgent};
 use fabric::qdisc::{AnyQdisc, Qdisc};
 use proto::packet::{Ext, ROUTE_HOPS};
 use proto::transport::{Cx, FlowTable, Transport};
 use proto::{Flow, Packet};
 
-/// A packet as the engine sees it.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub struct Carried(pub Packet);
-
-impl Wire for Carried {
-    #[inline(always)]
-    fn wire_len(&self) -> u32 {
-        u32::from(self.0.wire_len)
-    }
-    #[inline(always)]
-    fn arrival(&self) -> Time {
-        self.0.arrival
-    }
-    #[inline(always)]
-    fn set_arrival(&mut self, at: Time) {
-        self.0.arrival = at;
-    }
-}
+/// What links carry.
+pub type Carried = Packet;
 
 /// An egress port that needs more than the engine's first-in first-out queue.
 pub struct Port {
@@ -94,19 +77,19 @@ const LONG_PATH: u8 = 0x80;
 impl<P: Probe> World<P> {
     /// Sends a packet out of a port.
     #[inline(always)]
-    fn send(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: Packet) {
+    fn send(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
         if !links.is_fifo(link) {
             return self.send_through_qdisc(links, link, packet);
         }
-        match links.send(link, Carried(packet)) {
+        match links.send(link, packet) {
             Sent::Starts(start) => {
-                self.probe.on_start(link, start, start + links.tx_time(link, u32::from(packet.wire_len)), &packet);
+                self.probe.on_start(link, start, start + links.tx_time(link, u32::from(packet.wire_len)), packet);
             }
             Sent::Dropped => self.on_drop(links, link, packet),
         }
     }
 
-    fn send_through_qdisc(&mut self, links: &mut impl Links<Carried>, link: LinkId, mut packet: Packet) {
+    fn send_through_qdisc(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
         let now = links.now();
         if !links.is_up(link) {
             links.stats_mut(link).dropped(u32::from(packet.wire_len));
@@ -119,21 +102,21 @@ impl<P: Probe> World<P> {
         let port = self.ports[link.index()].as_mut().expect("a port that is not first in, first out has a discipline");
         let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
         if let Some(agent) = &mut port.agent {
-            agent.on_arrive(&packet, &mut cx);
+            agent.on_arrive(packet, &mut cx);
         }
         if links.waiting(link) == 0 && links.free_at(link) <= now {
             if let Some(agent) = &mut port.agent {
-                agent.on_enqueue(&packet, &mut cx);
-                agent.on_depart(&mut packet, &mut cx);
+                agent.on_enqueue(packet, &mut cx);
+                agent.on_depart(packet, &mut cx);
             }
-            self.probe.on_start(link, now, now + links.tx_time(link, u32::from(packet.wire_len)), &packet);
-            return links.transmit(link, Carried(packet));
+            self.probe.on_start(link, now, now + links.tx_time(link, u32::from(packet.wire_len)), packet);
+            return links.transmit(link, packet);
         }
-        port.qdisc.enqueue(packet, now, &mut self.drops);
+        port.qdisc.enqueue(*packet, now, &mut self.drops);
         if let Some(agent) = &mut port.agent
-            && !self.drops.contains(&packet)
+            && !self.drops.contains(packet)
         {
-            agent.on_enqueue(&packet, &mut cx);
+            agent.on_enqueue(packet, &mut cx);
         }
         let backlog = port.qdisc.backlog();
         links.set_waiting(link, backlog.packets);
@@ -141,17 +124,17 @@ impl<P: Probe> World<P> {
         stats.max_queue_bytes = stats.max_queue_bytes.max(backlog.bytes);
         while let Some(victim) = self.drops.pop() {
             links.stats_mut(link).dropped(u32::from(victim.wire_len));
-            self.on_drop(links, link, victim);
+            self.on_drop(links, link, &victim);
         }
     }
 
     #[cold]
-    fn on_drop(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: Packet) {
-        self.probe.on_drop(link, links.now(), &packet);
+    fn on_drop(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &Packet) {
+        self.probe.on_drop(link, links.now(), packet);
         self.traffic.dropped += 1;
         self.traffic.dropped_bytes += u64::from(packet.wire_len);
         if packet.payload > 0 {
-            self.table.on_drop(&packet);
+            self.table.on_drop(packet);
         }
         if packet.has(Packet::EXT) {
             self.ext.remove(packet.ext());
@@ -205,7 +188,7 @@ impl<P: Probe> World<P> {
             }
             self.traffic.sent += 1;
             self.traffic.sent_bytes += u64::from(packet.wire_len);
-            self.send(links, nic, packet);
+            self.send(links, nic, &mut packet);
         };
         links.set_wake(id.0, self.hosts[id.index()].next_wake(blocked));
         if self.table.all_done() {
@@ -234,12 +217,12 @@ impl<P: Probe> engine::World for World<P> {
     type Packet = Carried;
 
     #[inline(always)]
-    fn deliver(&mut self, links: &mut impl Links<Carried>, link: LinkId, Carried(mut packet): Carried) {
+    fn deliver(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
         match links.far(link) {
             Far::Switch(out_base) => {
                 let next = match packet.route.get(packet.hop as usize) {
                     Some(port) => LinkId(out_base + u32::from(*port)),
-                    None => self.long_path(&packet, link),
+                    None => self.long_path(packet, link),
                 };
                 packet.hop += 1;
                 self.send(links, next, packet);
@@ -248,7 +231,7 @@ impl<P: Probe> engine::World for World<P> {
                 let id = HostId(host);
                 self.traffic.received += 1;
                 self.traffic.received_bytes += u64::from(packet.wire_len);
-                self.with_transport(links.now(), id, |transport, cx| transport.on_packet(&packet, cx));
+                self.with_transport(links.now(), id, |transport, cx| transport.on_packet(packet, cx));
                 if packet.has(Packet::EXT) {
                     self.ext.remove(packet.ext());
                 }
@@ -271,7 +254,7 @@ impl<P: Probe> engine::World for World<P> {
                 agent.on_depart(&mut packet, &mut agent::Cx { now: start, flows: &self.flows, ext: &mut self.ext });
             }
             self.probe.on_start(link, start, start + links.tx_time(link, u32::from(packet.wire_len)), &packet);
-            links.follow(link, Carried(packet));
+            links.follow(link, &packet);
             waiting -= 1;
         }
         links.set_waiting(link, waiting);
