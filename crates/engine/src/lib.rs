@@ -39,7 +39,7 @@ pub trait Links<P> {
     fn set_wake(&mut self, host: u32, at: Time);
     /// Sets the time of the next global action; `Time::MAX` for none.
     fn set_action(&mut self, at: Time);
-    /// Offers a packet to a first-in first-out port.
+    /// Offers a packet to a port. One that is not first in, first out refuses all.
     fn send(&mut self, link: LinkId, packet: &P) -> Sent;
     /// Puts a packet on an idle port's wire now.
     fn transmit(&mut self, link: LinkId, packet: &P);
@@ -51,8 +51,6 @@ pub trait Links<P> {
     fn waiting(&self, link: LinkId) -> u32;
     /// Sets that number.
     fn set_waiting(&mut self, link: LinkId, packets: u32);
-    /// Whether the port is first in, first out and needs no discipline.
-    fn is_fifo(&self, link: LinkId) -> bool;
     /// Whether the link is up.
     fn is_up(&self, link: LinkId) -> bool;
     /// How long a packet of `bytes` takes on a link.
@@ -119,7 +117,8 @@ pub struct Engine<P> {
     wakes: Vec<Time>,
     now: Time,
     events: u64,
-    stopped: bool,
+    /// The run pauses when this many events are handled; zero stops it.
+    pause_at: u64,
 }
 
 /// Leaf of the global action; links and then hosts follow.
@@ -134,7 +133,7 @@ impl<P: Wire> Links<P> for Engine<P> {
         self.now
     }
     fn stop(&mut self) {
-        self.stopped = true;
+        self.pause_at = 0;
     }
     #[inline(always)]
     fn far(&self, link: LinkId) -> Far {
@@ -158,14 +157,16 @@ impl<P: Wire> Links<P> for Engine<P> {
     fn send(&mut self, id: LinkId, packet: &P) -> Sent {
         let now = self.now;
         let link = &mut self.links[id.index()];
-        debug_assert!(link.is_fifo());
-        let Some(start) = link.admit(packet, now, &self.rings, &mut self.stats[id.index()]) else { return Sent::Dropped };
-        self.start(id, start, packet);
+        if !link.is_fifo() {
+            return Sent::Refused;
+        }
+        let Some(start) = link.admit(packet, now, &self.rings, || &mut self.stats[id.index()]) else { return Sent::Dropped };
+        start_on(link, id, start, packet, &mut self.rings, &mut self.tree);
         Sent::Starts(start)
     }
     #[inline(always)]
     fn transmit(&mut self, id: LinkId, packet: &P) {
-        self.start(id, self.now, packet);
+        start_on(&mut self.links[id.index()], id, self.now, packet, &mut self.rings, &mut self.tree);
     }
     #[inline]
     fn follow(&mut self, id: LinkId, packet: &P) {
@@ -184,10 +185,6 @@ impl<P: Wire> Links<P> for Engine<P> {
     #[inline(always)]
     fn set_waiting(&mut self, id: LinkId, packets: u32) {
         self.links[id.index()].set_waiting(packets);
-    }
-    #[inline(always)]
-    fn is_fifo(&self, id: LinkId) -> bool {
-        self.links[id.index()].is_fifo()
     }
     #[inline(always)]
     fn is_up(&self, id: LinkId) -> bool {
@@ -224,18 +221,20 @@ impl<P: Wire> Driver<P> for Engine<P> {
             wakes: vec![Time::MAX; hosts as usize + 1],
             now: Time::ZERO,
             events: 0,
-            stopped: false,
+            pause_at: 0,
         }
     }
 
     fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
-        let budget_end = self.events.saturating_add(budget.min(1 << 31));
+        self.pause_at = self.events.saturating_add(budget.clamp(1, 1 << 31));
         let mut limit = self.tree.limit(end);
-        self.stopped = false;
         loop {
+            if self.events >= self.pause_at {
+                return self.pause();
+            }
             let key = self.tree.first();
             if key >= limit {
-                if self.tree.is_far(key) && !self.tree.is_empty() {
+                if self.tree.is_far(key) {
                     self.rebase();
                     limit = self.tree.limit(end);
                     if self.tree.first() < limit {
@@ -243,13 +242,6 @@ impl<P: Wire> Driver<P> for Engine<P> {
                     }
                 }
                 return Pause::End;
-            }
-            if self.events >= budget_end {
-                // In every pause, so that the rings' 32-bit counters cannot run over twice.
-                for (link, stats) in self.links.iter().zip(&mut self.stats) {
-                    link.carry(stats);
-                }
-                return Pause::Budget;
             }
             let (at, leaf) = self.tree.decode(key);
             debug_assert!(at >= self.now, "time runs backwards at leaf {leaf}");
@@ -262,9 +254,6 @@ impl<P: Wire> Driver<P> for Engine<P> {
                 world.act(self);
             } else {
                 world.wake(self, link - self.links.len() as u32);
-            }
-            if self.stopped {
-                return Pause::Stopped;
             }
         }
     }
@@ -294,25 +283,24 @@ impl<P: Wire> Engine<P> {
     /// Takes the first packet off a link, settles the tree, and only then hands the packet over.
     #[inline(always)]
     fn deliver_first<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
-        let link = &mut self.links[id.index()];
+        let mut link = &mut self.links[id.index()];
         let mut packet = link.pop(&self.rings);
         if link.ring_is_empty() && link.waiting() > 0 {
             world.serve(self, id, self.now);
-            debug_assert!(!self.links[id.index()].ring_is_empty(), "packets wait at link {id} and none was served");
+            link = &mut self.links[id.index()];
+            debug_assert!(!link.ring_is_empty(), "packets wait at link {id} and none was served");
         }
-        let next = self.links[id.index()].first_arrival(&self.rings);
-        self.tree.set(FIRST_LINK + id.0, next);
+        self.tree.set(FIRST_LINK + id.0, link.first_arrival(&self.rings));
         world.deliver(self, id, &mut packet);
     }
 
-    #[inline(always)]
-    fn start(&mut self, id: LinkId, start: Time, packet: &P) {
-        let link = &mut self.links[id.index()];
-        let was_empty = link.ring_is_empty();
-        let arrival = link.push(start, packet, &mut self.rings);
-        if was_empty {
-            self.tree.insert(FIRST_LINK + id.0, arrival);
+    /// In every pause, so that the rings' 32-bit counters cannot run over twice.
+    #[cold]
+    fn pause(&mut self) -> Pause {
+        for (link, stats) in self.links.iter().zip(&mut self.stats) {
+            link.carry(stats);
         }
+        if self.pause_at == 0 { Pause::Stopped } else { Pause::Budget }
     }
 
     /// Moves the tree's base to the first event, from the true times: some leaf was set beyond what a key can hold.
@@ -321,5 +309,15 @@ impl<P: Wire> Engine<P> {
         let links = self.links.iter().map(|link| link.first_arrival(&self.rings));
         let times: Vec<Time> = self.wakes[..1].iter().copied().chain(links).chain(self.wakes[1..].iter().copied()).collect();
         self.tree.rebase(&times);
+    }
+}
+
+/// Puts a packet on a link, service starting at `start`.
+#[inline(always)]
+fn start_on<P: Wire>(link: &mut Link, id: LinkId, start: Time, packet: &P, rings: &mut Rings<P>, tree: &mut Tree) {
+    let was_empty = link.ring_is_empty();
+    let arrival = link.push(start, packet, rings);
+    if was_empty {
+        tree.insert(FIRST_LINK + id.0, arrival);
     }
 }

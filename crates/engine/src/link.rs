@@ -27,9 +27,11 @@ pub struct Fifo {
     pub limit: Limit,
 }
 
-/// What became of a packet offered to a first-in first-out port.
+/// What became of a packet offered to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
+    /// Nothing: the port is not first in, first out, and its discipline must take it.
+    Refused,
     /// Its transmission starts then.
     Starts(Time),
     /// It did not fit.
@@ -170,16 +172,23 @@ impl Link {
     pub fn push<P: Wire>(&mut self, start: Time, packet: &P, rings: &mut Rings<P>) -> Time {
         debug_assert!(start >= self.free_at, "two packets on one transmitter");
         let len = packet.wire_len();
-        self.free_at = start + self.tx_time(len);
+        // Plain sums, since those of `Time` are checked: what could overflow them is refused before a run.
+        self.free_at = Time(start.0 + self.tx_time(len).0);
         self.tx_bytes += u64::from(len);
-        let arrival = self.free_at + self.delay;
+        let arrival = Time(self.free_at.0 + self.delay.0);
         self.ring.push(packet, rings).set_arrival(arrival);
         arrival
     }
 
     /// Whether a packet fits into a first-in first-out port now, and when its service starts.
     #[inline(always)]
-    pub fn admit<P: Wire>(&mut self, packet: &P, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> Option<Time> {
+    pub fn admit<'a, P: Wire>(
+        &mut self,
+        packet: &P,
+        now: Time,
+        rings: &Rings<P>,
+        stats: impl FnOnce() -> &'a mut LinkStats,
+    ) -> Option<Time> {
         let len = packet.wire_len();
         let idle = self.free_at <= now;
         // An idle port has an empty queue: a select, not a branch.
@@ -188,21 +197,21 @@ impl Link {
         let backlog = if idle { 0 } else { start.0 + self.tx_time(len).0 - now.0 };
         let known = self.ring.tail().wrapping_sub(self.queue);
         // `known` counts the packet in transmission, which does not wait.
-        if (known > self.limit) | (backlog >> 10 >= u64::from(self.exact_from)) && !self.admit_exactly(len, now, rings, stats) {
-            stats.dropped(len);
-            return None;
+        if (known > self.limit) | (backlog >> 10 >= u64::from(self.exact_from)) {
+            return self.admit_exactly(len, now, rings, stats()).then_some(start);
         }
         if !idle {
-            stats.waited(len, start - now);
+            stats().waited(len, start - now);
         }
         Some(start)
     }
 
-    /// The same with the exact occupancy; also keeps the record of `max_queue_bytes`.
+    /// The same with the exact occupancy: whether it fits. Also keeps the record of `max_queue_bytes`, and counts drops.
     #[cold]
     #[inline(never)]
     fn admit_exactly<P: Wire>(&mut self, len: u32, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> bool {
         if !self.is_up() {
+            stats.dropped(len);
             return false;
         }
         let idle = self.free_at <= now;
@@ -210,9 +219,11 @@ impl Link {
         let byte_limit = self.flags & BYTE_LIMIT != 0;
         let fits = if byte_limit { bytes + u64::from(len) <= u64::from(self.limit) } else { packets < self.limit };
         if !idle && !fits {
+            stats.dropped(len);
             return false;
         }
         if !idle {
+            stats.waited(len, self.free_at - now);
             stats.max_queue_bytes = stats.max_queue_bytes.max(bytes + u64::from(len));
         }
         // The wait is at most the backlog: below this no record can be broken and no byte limit be reached.
@@ -324,7 +335,7 @@ mod tests {
                     Limit::Bytes(n) => held + u64::from(len) <= n,
                     Limit::Unlimited => true,
                 };
-                let start = link.admit(&P(len, Time(0)), Time(now), &rings, &mut stats);
+                let start = link.admit(&P(len, Time(0)), Time(now), &rings, || &mut stats);
                 prop_assert_eq!(start.is_some(), fits);
                 if let Some(start) = start {
                     prop_assert_eq!(start.0, model.last().map_or(0, |m| m.1).max(now));

@@ -12,12 +12,14 @@ pub struct Tree {
     nodes: Box<[u64]>,
     first: usize,
     bits: u32,
+    /// Of the bits of a key that name its leaf.
+    mask: u64,
     base: u64,
     /// Offsets from `base` at or above this do not fit a key: they stand as this and make a rebase due.
     far: u64,
 }
 
-/// The key of an idle leaf.
+/// The key of a node without leaves, and of leaves that were never set.
 const IDLE: u64 = u64::MAX;
 
 impl Tree {
@@ -28,21 +30,26 @@ impl Tree {
             first *= 4;
         }
         let bits = first.trailing_zeros();
-        Tree { nodes: vec![IDLE; 2 * first].into_boxed_slice(), first, bits, base: 0, far: (1 << (64 - bits)) - 2 }
+        Tree {
+            nodes: vec![IDLE; 2 * first].into_boxed_slice(),
+            first,
+            bits,
+            mask: (1 << bits) - 1,
+            base: 0,
+            far: (1 << (64 - bits)) - 2,
+        }
     }
     /// The smallest key.
     #[inline(always)]
+    #[allow(unsafe_code)]
     pub fn first(&self) -> u64 {
-        self.nodes[1]
-    }
-    /// Whether every leaf is idle.
-    pub fn is_empty(&self) -> bool {
-        self.first() == IDLE
+        // SAFETY: the smallest tree has eight nodes.
+        unsafe { *self.nodes.get_unchecked(1) }
     }
     /// Time and leaf of a key that is not far.
     #[inline(always)]
     pub fn decode(&self, key: u64) -> (Time, u32) {
-        (Time(self.base + (key >> self.bits)), (key & ((1 << self.bits) - 1)) as u32)
+        (Time(self.base + (key >> self.bits)), (key & self.mask) as u32)
     }
     /// Keys at or above this are not before `end`, or are far.
     pub fn limit(&self, end: Time) -> u64 {
@@ -52,12 +59,9 @@ impl Tree {
     pub fn is_far(&self, key: u64) -> bool {
         key >> self.bits >= self.far
     }
+    /// An idle leaf is as far as can be.
     #[inline(always)]
     fn key(&self, leaf: u32, at: Time) -> u64 {
-        // An idle leaf gets a key above `far`; its leaf bits do not matter, but the root must then read as idle.
-        if at == Time::MAX {
-            return IDLE;
-        }
         (at.0 - self.base).min(self.far) << self.bits | u64::from(leaf)
     }
     /// The node of a leaf: inside the tree, as are all nodes above it and, in their groups of four, their siblings.
@@ -134,7 +138,7 @@ mod tests {
                 }
                 times[leaf as usize] = at;
                 let earliest = times.iter().enumerate().map(|(l, t)| (*t, l as u32)).min().filter(|(t, _)| *t != Time::MAX);
-                let first = (!tree.is_empty()).then(|| tree.decode(tree.first()));
+                let first = (!tree.is_far(tree.first())).then(|| tree.decode(tree.first()));
                 prop_assert_eq!(first, earliest);
             }
         }
@@ -145,7 +149,7 @@ mod tests {
         let mut tree = Tree::new(60);
         let late = Time(u64::MAX - 5);
         tree.set(3, late);
-        assert!(tree.is_far(tree.first()) && !tree.is_empty());
+        assert!(tree.is_far(tree.first()));
         assert!(tree.first() >= tree.limit(Time::MAX));
         let mut times = vec![Time::MAX; 60];
         times[3] = late;

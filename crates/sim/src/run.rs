@@ -67,7 +67,10 @@ pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: &mut dyn FnMut(Progre
             .into_iter()
             .map(|seen| PacketRow {
                 time_ps: seen.start.0,
-                end_ps: seen.end.0,
+                end_ps: match seen.dropped {
+                    true => seen.start.0,
+                    false => (seen.start + spec.net.link(seen.link).rate.tx_time(seen.packet.wire_len.into())).0,
+                },
                 port_id: seen.link.0,
                 kind: machine.kind_name(seen.packet.kind).unwrap_or_else(|| Packets::word(seen.packet.kind)),
                 flow_id: seen.packet.flow.0,

@@ -78,13 +78,9 @@ impl<P: Probe> World<P> {
     /// Sends a packet out of a port.
     #[inline(always)]
     fn send(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
-        if !links.is_fifo(link) {
-            return self.send_through_qdisc(links, link, packet);
-        }
         match links.send(link, packet) {
-            Sent::Starts(start) => {
-                self.probe.on_start(link, start, start + links.tx_time(link, u32::from(packet.wire_len)), packet);
-            }
+            Sent::Starts(start) => self.probe.on_start(link, start, packet),
+            Sent::Refused => self.send_through_qdisc(links, link, packet),
             Sent::Dropped => self.on_drop(links, link, packet),
         }
     }
@@ -109,7 +105,7 @@ impl<P: Probe> World<P> {
                 agent.on_enqueue(packet, &mut cx);
                 agent.on_depart(packet, &mut cx);
             }
-            self.probe.on_start(link, now, now + links.tx_time(link, u32::from(packet.wire_len)), packet);
+            self.probe.on_start(link, now, packet);
             return links.transmit(link, packet);
         }
         port.qdisc.enqueue(*packet, now, &mut self.drops);
@@ -253,7 +249,7 @@ impl<P: Probe> engine::World for World<P> {
             if let Some(agent) = &mut port.agent {
                 agent.on_depart(&mut packet, &mut agent::Cx { now: start, flows: &self.flows, ext: &mut self.ext });
             }
-            self.probe.on_start(link, start, start + links.tx_time(link, u32::from(packet.wire_len)), &packet);
+            self.probe.on_start(link, start, &packet);
             links.follow(link, &packet);
             waiting -= 1;
         }

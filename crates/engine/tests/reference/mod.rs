@@ -97,7 +97,7 @@ impl<P: Wire> Links<P> for Reference<P> {
     fn send(&mut self, id: LinkId, packet: &P) -> Sent {
         let (now, len) = (self.now, u64::from(packet.wire_len()));
         let port = self.port(id);
-        let limit = port.spec.fifo.expect("a first-in first-out port").limit;
+        let Some(engine::Fifo { limit }) = port.spec.fifo else { return Sent::Refused };
         if !port.up {
             port.stats.dropped(len as u32);
             return Sent::Dropped;
@@ -139,9 +139,6 @@ impl<P: Wire> Links<P> for Reference<P> {
     }
     fn set_waiting(&mut self, id: LinkId, packets: u32) {
         self.port(id).waiting = packets;
-    }
-    fn is_fifo(&self, id: LinkId) -> bool {
-        self.ports[id.index()].spec.fifo.is_some()
     }
     fn is_up(&self, id: LinkId) -> bool {
         self.ports[id.index()].up

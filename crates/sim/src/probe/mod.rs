@@ -12,7 +12,7 @@ pub use packets::Packets;
 pub trait Probe {
     /// The transmission of a packet on `link` starts. Called when that is decided, which may be after later events of other links.
     #[inline(always)]
-    fn on_start(&mut self, _link: LinkId, _start: Time, _end: Time, _packet: &Packet) {}
+    fn on_start(&mut self, _link: LinkId, _start: Time, _packet: &Packet) {}
     /// A packet is dropped at the port of `link`.
     #[inline(always)]
     fn on_drop(&mut self, _link: LinkId, _now: Time, _packet: &Packet) {}

@@ -9,8 +9,6 @@ use proto::{Kind, Packet};
 pub struct Seen {
     /// Start of transmission, or the time of the drop.
     pub start: Time,
-    /// End of transmission; as `start` for a drop.
-    pub end: Time,
     /// The link.
     pub link: LinkId,
     /// The packet.
@@ -24,11 +22,11 @@ pub struct Seen {
 pub struct Packets(Vec<Seen>);
 
 impl Probe for Packets {
-    fn on_start(&mut self, link: LinkId, start: Time, end: Time, packet: &Packet) {
-        self.0.push(Seen { start, end, link, packet: *packet, dropped: false });
+    fn on_start(&mut self, link: LinkId, start: Time, packet: &Packet) {
+        self.0.push(Seen { start, link, packet: *packet, dropped: false });
     }
     fn on_drop(&mut self, link: LinkId, now: Time, packet: &Packet) {
-        self.0.push(Seen { start: now, end: now, link, packet: *packet, dropped: true });
+        self.0.push(Seen { start: now, link, packet: *packet, dropped: true });
     }
 }
 
