@@ -39,18 +39,21 @@ pub trait Links<P> {
     fn set_wake(&mut self, host: u32, at: Time);
     /// Sets the time of the next global action; `Time::MAX` for none.
     fn set_action(&mut self, at: Time);
-    /// Offers a packet to a port. One that is not first in, first out refuses all.
+    /// Offers a packet to a port. One that is not first in, first out takes it only when it is idle and not watched.
     fn send(&mut self, link: LinkId, packet: &P) -> Sent;
     /// Puts a packet on an idle port's wire now.
     fn transmit(&mut self, link: LinkId, packet: &P);
-    /// Puts the next waiting packet of a port on its wire, its service starting when the transmitter is free.
-    fn follow(&mut self, link: LinkId, packet: &P);
+    /// Puts the next waiting packet of a port on its wire, its service starting when the transmitter is free, and counts its wait since
+    /// its arrival. Returns when the transmitter is free again.
+    fn follow(&mut self, link: LinkId, packet: &P) -> Time;
     /// When the port's transmitter is free.
     fn free_at(&self, link: LinkId) -> Time;
     /// How many packets wait at a port that is not first in, first out.
     fn waiting(&self, link: LinkId) -> u32;
-    /// Sets that number.
+    /// Sets that number, after a service.
     fn set_waiting(&mut self, link: LinkId, packets: u32);
+    /// Sets that number, after an arrival, and keeps the record of the bytes that wait.
+    fn set_backlog(&mut self, link: LinkId, packets: u32, bytes: u64);
     /// Whether the link is up.
     fn is_up(&self, link: LinkId) -> bool;
     /// How long a packet of `bytes` takes on a link.
@@ -158,7 +161,11 @@ impl<P: Wire> Links<P> for Engine<P> {
         let now = self.now;
         let link = &mut self.links[id.index()];
         if !link.is_fifo() {
-            return Sent::Refused;
+            if !link.is_open(now) {
+                return Sent::Refused;
+            }
+            start_on(link, id, now, packet, &mut self.rings, &mut self.tree);
+            return Sent::Starts(now);
         }
         let Some(start) = link.admit(packet, now, &self.rings, || &mut self.stats[id.index()]) else { return Sent::Dropped };
         start_on(link, id, start, packet, &mut self.rings, &mut self.tree);
@@ -169,10 +176,13 @@ impl<P: Wire> Links<P> for Engine<P> {
         start_on(&mut self.links[id.index()], id, self.now, packet, &mut self.rings, &mut self.tree);
     }
     #[inline]
-    fn follow(&mut self, id: LinkId, packet: &P) {
+    fn follow(&mut self, id: LinkId, packet: &P) -> Time {
         // Behind the packets that are on the wire, or were just taken off it: the tree needs no change.
         let link = &mut self.links[id.index()];
-        link.push(link.free_at(), packet, &mut self.rings);
+        let start = link.free_at();
+        self.stats[id.index()].waited(packet.wire_len(), start - packet.arrival());
+        link.push(start, packet, &mut self.rings);
+        link.free_at()
     }
     #[inline(always)]
     fn free_at(&self, id: LinkId) -> Time {
@@ -185,6 +195,12 @@ impl<P: Wire> Links<P> for Engine<P> {
     #[inline(always)]
     fn set_waiting(&mut self, id: LinkId, packets: u32) {
         self.links[id.index()].set_waiting(packets);
+    }
+    #[inline(always)]
+    fn set_backlog(&mut self, id: LinkId, packets: u32, bytes: u64) {
+        self.links[id.index()].set_waiting(packets);
+        let stats = &mut self.stats[id.index()];
+        stats.max_queue_bytes = stats.max_queue_bytes.max(bytes);
     }
     #[inline(always)]
     fn is_up(&self, id: LinkId) -> bool {

@@ -18,6 +18,8 @@ pub struct LinkSpec {
     pub delay: Dur,
     /// The queue, when it is first in, first out; otherwise the port is served lazily by [`crate::World::serve`].
     pub fifo: Option<Fifo>,
+    /// Of a port that is served lazily: the world must see every packet, those too that find the port idle.
+    pub watched: bool,
 }
 
 /// A first-in first-out queue.
@@ -30,7 +32,7 @@ pub struct Fifo {
 /// What became of a packet offered to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Nothing: the port is not first in, first out, and its discipline must take it.
+    /// Nothing: the port is not first in, first out, and its world must take it.
     Refused,
     /// Its transmission starts then.
     Starts(Time),
@@ -101,12 +103,14 @@ const LAZY: u32 = 1;
 const DOWN: u32 = 2;
 /// Flag: `limit` counts bytes.
 const BYTE_LIMIT: u32 = 4;
+/// Flag: the world must see every packet.
+const WATCHED: u32 = 8;
 
 impl Link {
     pub fn new(spec: &LinkSpec) -> Link {
         assert!(spec.delay > Dur::ZERO, "a link needs a propagation delay");
         let (flags, limit) = match spec.fifo {
-            None => (LAZY, 0),
+            None => (if spec.watched { LAZY | WATCHED } else { LAZY }, 0),
             Some(Fifo { limit: Limit::Packets(n) }) => (0, n),
             Some(Fifo { limit: Limit::Unlimited }) => (0, u32::MAX),
             // A limit of 4 GiB or more is none.
@@ -130,6 +134,12 @@ impl Link {
     }
     pub fn is_up(&self) -> bool {
         self.flags & DOWN == 0
+    }
+    /// Whether a packet starts at once at this lazily served port, without anybody else having to know.
+    #[inline(always)]
+    pub fn is_open(&self, now: Time) -> bool {
+        debug_assert!(!self.is_fifo());
+        self.flags & (WATCHED | DOWN) == 0 && self.queue == 0 && self.free_at <= now
     }
     #[inline(always)]
     pub fn free_at(&self) -> Time {
@@ -318,7 +328,7 @@ mod tests {
             let limit = if bytes { Limit::Bytes(u64::from(limit) * 700) } else { Limit::Packets(limit) };
             let rate = Rate::from_gbps(gbps);
             let mut rings = Rings::default();
-            let mut link = Link::new(&LinkSpec { rate, delay: Dur(delay), fifo: Some(Fifo { limit }) });
+            let mut link = Link::new(&LinkSpec { rate, delay: Dur(delay), fifo: Some(Fifo { limit }), watched: false });
             let mut stats = LinkStats::default();
             let (mut now, mut model, mut most, mut area) = (0, Vec::<(u64, u64, u64)>::new(), 0, 0);
             for (gap, len) in steps {

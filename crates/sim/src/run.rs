@@ -237,7 +237,7 @@ fn build_engine<E: Driver<Carried>>(spec: &RunSpec) -> E {
             let fifo = if spec.system.agent.is_none() { params.fifo(&env) } else { None };
             let fifo = fifo.map(|fifo| engine::Fifo { limit: fifo.limit });
             let far = net.host(link.to).map_or_else(|| Far::Switch(net.out_base(link.to)), |host| Far::Host(host.0));
-            (LinkSpec { rate: link.rate, delay: link.delay, fifo }, far)
+            (LinkSpec { rate: link.rate, delay: link.delay, fifo, watched: spec.system.agent.is_some() }, far)
         })
         .collect();
     E::new(&links, net.hosts().len() as u32)

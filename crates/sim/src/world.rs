@@ -85,6 +85,8 @@ impl<P: Probe> World<P> {
         }
     }
 
+    /// Sends a packet out of a port with a discipline, in which packets wait or whose agent watches.
+    #[inline(never)]
     fn send_through_qdisc(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
         let now = links.now();
         if !links.is_up(link) {
@@ -115,9 +117,14 @@ impl<P: Probe> World<P> {
             agent.on_enqueue(packet, &mut cx);
         }
         let backlog = port.qdisc.backlog();
-        links.set_waiting(link, backlog.packets);
-        let stats = links.stats_mut(link);
-        stats.max_queue_bytes = stats.max_queue_bytes.max(backlog.bytes);
+        links.set_backlog(link, backlog.packets, backlog.bytes);
+        if !self.drops.is_empty() {
+            self.drop_victims(links, link);
+        }
+    }
+
+    #[cold]
+    fn drop_victims(&mut self, links: &mut impl Links<Carried>, link: LinkId) {
         while let Some(victim) = self.drops.pop() {
             links.stats_mut(link).dropped(u32::from(victim.wire_len));
             self.on_drop(links, link, &victim);
@@ -238,19 +245,14 @@ impl<P: Probe> engine::World for World<P> {
 
     fn serve(&mut self, links: &mut impl Links<Carried>, link: LinkId, until: Time) {
         let port = self.ports[link.index()].as_mut().expect("a port in which packets wait has a discipline");
-        let mut waiting = links.waiting(link);
-        while waiting > 0 {
-            let start = links.free_at(link);
-            if start > until {
-                break;
-            }
+        let (mut waiting, mut start) = (links.waiting(link), links.free_at(link));
+        while waiting > 0 && start <= until {
             let mut packet = port.qdisc.dequeue(start).expect("a packet waits");
-            links.stats_mut(link).waited(u32::from(packet.wire_len), start - packet.arrival);
             if let Some(agent) = &mut port.agent {
                 agent.on_depart(&mut packet, &mut agent::Cx { now: start, flows: &self.flows, ext: &mut self.ext });
             }
             self.probe.on_start(link, start, &packet);
-            links.follow(link, &packet);
+            start = links.follow(link, &packet);
             waiting -= 1;
         }
         links.set_waiting(link, waiting);

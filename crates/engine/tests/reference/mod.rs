@@ -97,6 +97,7 @@ impl<P: Wire> Links<P> for Reference<P> {
     fn send(&mut self, id: LinkId, packet: &P) -> Sent {
         let (now, len) = (self.now, u64::from(packet.wire_len()));
         let port = self.port(id);
+        // Ports with a discipline are the world's, idle or not.
         let Some(engine::Fifo { limit }) = port.spec.fifo else { return Sent::Refused };
         if !port.up {
             port.stats.dropped(len as u32);
@@ -128,8 +129,11 @@ impl<P: Wire> Links<P> for Reference<P> {
         assert_eq!(self.waiting(id), 0);
         self.start(id, *packet);
     }
-    fn follow(&mut self, id: LinkId, packet: &P) {
+    fn follow(&mut self, id: LinkId, packet: &P) -> Time {
+        let wait = self.now - packet.arrival();
+        self.port(id).stats.waited(packet.wire_len(), wait);
         self.start(id, *packet);
+        self.free_at(id)
     }
     fn free_at(&self, id: LinkId) -> Time {
         self.ports[id.index()].free_at
@@ -139,6 +143,11 @@ impl<P: Wire> Links<P> for Reference<P> {
     }
     fn set_waiting(&mut self, id: LinkId, packets: u32) {
         self.port(id).waiting = packets;
+    }
+    fn set_backlog(&mut self, id: LinkId, packets: u32, bytes: u64) {
+        let port = self.port(id);
+        port.waiting = packets;
+        port.stats.max_queue_bytes = port.stats.max_queue_bytes.max(bytes);
     }
     fn is_up(&self, id: LinkId) -> bool {
         self.ports[id.index()].up
