@@ -262,8 +262,12 @@ impl Link {
         }
         // The first that has not departed is in transmission; the rest follow back to back, so their bytes are their time.
         let departs = self.ring.get(first, rings).arrival().0 - self.delay.0;
-        let bytes = (u128::from(self.free_at.0 - departs) << 16) / u128::from(self.ps_per_byte);
-        (tail.wrapping_sub(first) - 1, bytes as u64)
+        let time = self.free_at.0 - departs;
+        let bytes = match time >> 48 {
+            0 => (time << 16) / self.ps_per_byte,
+            _ => ((u128::from(time) << 16) / u128::from(self.ps_per_byte)) as u64,
+        };
+        (tail.wrapping_sub(first) - 1, bytes)
     }
 
     /// How long the transmitter has been busy up to `now`: all transmissions that have a time, less what remains of them.

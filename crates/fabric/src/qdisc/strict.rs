@@ -101,6 +101,7 @@ impl Strict {
             ClassOf::Flow => packet.flow.index() % self.classes.len(),
         }
     }
+    #[inline]
     fn push(&mut self, packet: Packet) {
         let class = self.class(&packet);
         self.backlog.add(&packet);
@@ -147,6 +148,7 @@ impl Qdisc for Strict {
         self.taken(class, &packet);
         Some(packet)
     }
+    #[inline]
     fn backlog(&self) -> Backlog {
         self.backlog
     }
