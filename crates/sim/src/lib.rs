@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod fluid;
 mod host;
+pub mod memory;
 pub mod outcome;
 pub mod probe;
 mod run;
