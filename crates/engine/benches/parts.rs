@@ -48,7 +48,9 @@ fn tree(c: &mut Criterion) {
 
 fn ring(c: &mut Criterion) {
     let (mut rings, mut ring) = (Rings::default(), Ring::new());
-    (0..5).for_each(|_| ring.push(&PACKET, &mut rings));
+    for _ in 0..5 {
+        ring.push(&PACKET, &mut rings);
+    }
     c.bench_function("ring: push and pop", |b| {
         b.iter(|| {
             ring.push(black_box(&PACKET), &mut rings);
