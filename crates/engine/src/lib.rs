@@ -175,7 +175,7 @@ impl<P: Wire> Links<P> for Engine<P> {
     fn transmit(&mut self, id: LinkId, packet: &P) {
         start_on(&mut self.links[id.index()], id, self.now, packet, &mut self.rings, &mut self.tree);
     }
-    #[inline]
+    #[inline(always)]
     fn follow(&mut self, id: LinkId, packet: &P) -> Time {
         // Behind the packets that are on the wire, or were just taken off it: the tree needs no change.
         let link = &mut self.links[id.index()];

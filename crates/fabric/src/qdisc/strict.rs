@@ -125,7 +125,7 @@ impl Strict {
 }
 
 impl Qdisc for Strict {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
         if self.backlog.fits(&packet, self.limit) {
             return self.push(packet);
@@ -140,11 +140,8 @@ impl Qdisc for Strict {
     }
     #[inline]
     fn dequeue(&mut self, _now: Time) -> Option<Packet> {
-        if self.occupied == 0 {
-            return None;
-        }
         let class = self.occupied.trailing_zeros() as usize;
-        let packet = self.classes[class].pop_front()?;
+        let packet = self.classes.get_mut(class)?.pop_front()?;
         self.taken(class, &packet);
         Some(packet)
     }
