@@ -22,7 +22,7 @@ say = @printf '\n== %s\n' '$(1)'
 .PHONY: help
 help: ## this list
 	@printf 'make <what>:\n'
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 # ---------------------------------------------------------------- set-up
 
@@ -79,7 +79,7 @@ papers: build ## reproduce the papers at full size (long), judge their claims
 # ---------------------------------------------------------------- tests
 
 .PHONY: test
-test: lint test-rust test-python ## all that must pass: format, lint, types, Rust and Python tests
+test: lint test-rust test-python gate ## all that must pass: format, lint, types, Rust and Python tests, instructions per hop
 
 .PHONY: lint
 lint: build
@@ -104,12 +104,27 @@ test-python: build
 	$(call say,pytest)
 	@$(BIN)/python -m pytest -m 'not slow'
 
+.PHONY: gate
+gate: | tools ## instructions per hop of small scenarios against bench/instructions.txt; needs valgrind
+	$(call say,instructions per hop)
+	@$(CARGO) bench -p flowloom-sim --bench hops --locked --quiet -- --gate
+
 .PHONY: slow
 slow: build ## longer tests: more random scenarios, everything in release
 	$(call say,cargo test --release)
 	@FLOWLOOM_FUZZ=2000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored
 	$(call say,pytest)
 	@$(BIN)/python -m pytest
+
+# ---------------------------------------------------------------- speed
+
+.PHONY: bench
+bench: | tools ## the speed table: hops/s, ns and instructions per hop, memory (minutes); valgrind counts
+	@$(CARGO) bench -p flowloom-sim --bench hops --locked --quiet
+
+.PHONY: bench-parts
+bench-parts: | tools ## micro-benchmarks of the tree, the ring, ports and virtual deadlines
+	@$(CARGO) bench -p flowloom-engine -p flowloom-fabric --bench parts --locked --quiet
 
 # ---------------------------------------------------------------- what is generated and checked in
 
@@ -127,6 +142,7 @@ docs: build ## write docs/data.md from the columns, docs/img from the demo; chec
 .PHONY: golden
 golden: | tools ## accept changed results in golden files; say why in the commit
 	@INSTA_UPDATE=always FLOWLOOM_UPDATE=1 $(CARGO) test --workspace --locked --quiet
+	@FLOWLOOM_UPDATE=1 $(CARGO) bench -p flowloom-sim --bench hops --locked --quiet -- --gate
 
 .PHONY: lock
 lock: | tools ## newest versions of what Python needs, into requirements.lock

@@ -13,6 +13,7 @@ pub mod slab;
 pub mod time;
 pub mod timers;
 pub mod units;
+pub mod wire;
 
 pub use ids::{FlowId, HostId, LinkId, NodeId, PortId};
 pub use map::FlowMap;
@@ -21,3 +22,4 @@ pub use slab::Slab;
 pub use time::{Dur, Time};
 pub use timers::{TimerKey, Timers};
 pub use units::{Bytes, Fraction, Limit, Rate, RateOr};
+pub use wire::Wire;

@@ -145,7 +145,7 @@ macro_rules! registry {
         fn $m:ident(&mut self $(, $a:ident : $t:ty)* $(,)?) $(-> $r:ty)? ; $($rest:tt)*
     ) => {
         $crate::registry!(@impl $any $tr $entries [$($done)*
-            #[inline]
+            #[inline(always)]
             fn $m(&mut self $(, $a: $t)*) $(-> $r)? { $crate::registry!(@match self $any $entries $m ($($a),*)) }
         ] $($rest)*);
     };
@@ -153,7 +153,7 @@ macro_rules! registry {
         fn $m:ident(&self $(, $a:ident : $t:ty)* $(,)?) $(-> $r:ty)? ; $($rest:tt)*
     ) => {
         $crate::registry!(@impl $any $tr $entries [$($done)*
-            #[inline]
+            #[inline(always)]
             fn $m(&self $(, $a: $t)*) $(-> $r)? { $crate::registry!(@match self $any $entries $m ($($a),*)) }
         ] $($rest)*);
     };

@@ -39,10 +39,7 @@ impl Timers {
     /// Sets the deadline of `key`, whether or not it was armed.
     pub fn arm(&mut self, key: TimerKey, at: Time) {
         let kind = key.kind as usize;
-        if self.slots.get(key.flow).is_none() {
-            self.slots.insert(key.flow, Slot { deadline: [Time::MAX; KINDS], queued: [Time::MAX; KINDS] });
-        }
-        let slot = self.slots.get_mut(key.flow).expect("inserted above");
+        let slot = self.slots.or_insert_with(key.flow, || Slot { deadline: [Time::MAX; KINDS], queued: [Time::MAX; KINDS] });
         slot.deadline[kind] = at;
         if at < slot.queued[kind] {
             slot.queued[kind] = at;
@@ -64,6 +61,7 @@ impl Timers {
         self.slots.remove(flow);
     }
     /// When to look next: no timer is due before.
+    #[inline]
     pub fn next_wake(&self) -> Time {
         self.queue.peek().map_or(Time::MAX, |Reverse((at, _))| *at)
     }

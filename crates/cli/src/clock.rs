@@ -30,3 +30,18 @@ pub fn peak_memory_bytes() -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
+
+/// Memory that may still be taken, in bytes, where the system tells: what is free, within the limit of the control group.
+pub fn free_memory_bytes() -> Option<u64> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
+    let left = |limit: &str, used: &str| Some(number(limit)?.saturating_sub(number(used)?));
+    let groups = [
+        left("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        left("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ];
+    let info = read("/proc/meminfo")?;
+    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?;
+    groups.into_iter().flatten().chain([kib * 1024]).min()
+}

@@ -70,10 +70,12 @@ fn line(tick: &Tick<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sweep::Jobs;
 
     #[test]
     fn a_line_says_how_far_it_is() {
         let tick = Tick {
+            jobs: Jobs { asked: 2, jobs: 2, need_bytes: 0, free_bytes: None },
             points_done: 3,
             points: 24,
             point: Some("merp-seed1"),

@@ -14,8 +14,12 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     let plan = load(&args.scenario, console)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, args.scenario.profile.as_deref()));
     let settings = Settings { jobs: args.jobs, out: &out, profile: args.scenario.profile.clone() };
-    let (mut display, mut stopped) = (Display::new(console.terminal), None);
+    let (mut display, mut stopped, mut begun) = (Display::new(console.terminal), None, false);
     let report = sweep::run(&plan, &settings, &mut |tick| {
+        if let Some(note) = tick.jobs.note().filter(|_| !begun) {
+            console.err(&format!("{note}\n"));
+        }
+        begun = true;
         display.show(tick, console.err);
         stopped = (console.signals)().or(stopped);
         if stopped.is_some() { Continue::No } else { Continue::Yes }

@@ -5,6 +5,7 @@
 //! finished, and the same call goes on from there.
 
 use crate::clock::{self, Watch};
+use crate::text::{count, short};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use scenario::{Plan, Point, RunSpec};
 use sim::{Continue, Outcome, Progress, RunError};
@@ -83,9 +84,45 @@ pub struct Settings<'a> {
     pub profile: Option<String>,
 }
 
+/// How many points run at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jobs {
+    /// What was asked for, but no more than there are points.
+    pub asked: usize,
+    /// What memory allows of it.
+    pub jobs: usize,
+    /// What the largest points would take together, as far as can be told, in bytes.
+    pub need_bytes: u64,
+    /// What they may take, in bytes, where the system tells.
+    pub free_bytes: Option<u64>,
+}
+
+impl Jobs {
+    /// As many of the `asked` points as fit into memory, one at least. `sizes` are those of all points, in bytes.
+    fn that_fit(asked: usize, mut sizes: Vec<u64>, free_bytes: Option<u64>) -> Jobs {
+        sizes.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
+        sizes.truncate(asked);
+        let (mut need_bytes, mut fit) = (0u64, 0);
+        for bytes in &sizes {
+            need_bytes = need_bytes.saturating_add(*bytes);
+            fit += usize::from(free_bytes.is_none_or(|free| need_bytes <= free));
+        }
+        Jobs { asked: sizes.len().max(1), jobs: fit.max(1), need_bytes, free_bytes }
+    }
+    /// What to tell when memory allows less than was asked for.
+    pub fn note(&self) -> Option<String> {
+        let free = self.free_bytes.filter(|free| *free < self.need_bytes)?;
+        let (asked, need, free) = (count(self.asked, "point"), short(self.need_bytes as f64), short(free as f64));
+        let jobs = count(self.jobs, "point");
+        Some(format!("note: {asked} at a time may need {need}B of memory and {free}B are free: running {jobs} at a time"))
+    }
+}
+
 /// How far a sweep is.
 #[derive(Clone, Debug)]
 pub struct Tick<'a> {
+    /// How many points run at the same time.
+    pub jobs: Jobs,
     /// Points done, those kept from before included.
     pub points_done: usize,
     /// All points.
@@ -134,11 +171,13 @@ pub struct Prepared {
     pub flows_hash: String,
     /// Expected work, in any unit.
     pub work: u64,
+    /// Expected memory.
+    pub bytes: u64,
 }
 
 /// Draws the flows of every point, once per network, workload and seed, and hashes what each point's result depends on.
 pub fn prepare(plan: &Plan) -> Result<Vec<Prepared>, Error> {
-    let mut drawn: BTreeMap<String, (String, u64)> = BTreeMap::new();
+    let mut drawn: BTreeMap<String, (String, u64, u64)> = BTreeMap::new();
     let mut prepared = Vec::with_capacity(plan.points.len());
     for point in &plan.points {
         let spec = &point.run;
@@ -148,10 +187,10 @@ pub fn prepare(plan: &Plan) -> Result<Vec<Prepared>, Error> {
         if !drawn.contains_key(&traffic) {
             let flows = spec.flows().map_err(Error::Input)?;
             let work = flows.iter().fold(0u64, |sum, flow| sum.saturating_add(flow.size_wire_bytes));
-            drawn.insert(traffic.clone(), (hex(hash_flows(&flows)), work));
+            drawn.insert(traffic.clone(), (hex(hash_flows(&flows)), work, sim::memory::estimate(spec, &flows)));
         }
-        let (flows_hash, work) = drawn[&traffic].clone();
-        prepared.push(Prepared { config_hash: hex(point.config_hash()), flows_hash, work });
+        let (flows_hash, work, bytes) = drawn[&traffic].clone();
+        prepared.push(Prepared { config_hash: hex(point.config_hash()), flows_hash, work, bytes });
     }
     Ok(prepared)
 }
@@ -193,9 +232,6 @@ fn run_with(
     let dir = RunDir::take(settings.out)?;
     let jobs = if settings.jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { settings.jobs };
     let keys: Vec<PointKey> = plan.points.iter().map(key).collect();
-    let mut manifest = first_manifest(plan, settings, &keys, jobs);
-    dir.write_manifest(&manifest)?;
-
     let mut todo = Vec::new();
     for (i, (key, prepared)) in keys.iter().zip(&prepared).enumerate() {
         if dir.finished(key, &prepared.config_hash)?.is_none() {
@@ -203,6 +239,9 @@ fn run_with(
         }
     }
     todo.sort_by_key(|&i| std::cmp::Reverse(prepared[i].work));
+    let jobs = Jobs::that_fit(jobs, todo.iter().map(|&i| prepared[i].bytes).collect(), clock::free_memory_bytes());
+    let mut manifest = first_manifest(plan, settings, &keys, jobs.jobs);
+    dir.write_manifest(&manifest)?;
     let kept = keys.len() - todo.len();
     let mut sweep = Sweep {
         watches: plan.points.iter().zip(&prepared).map(|(_, p)| PointWatch { work: p.work, ..PointWatch::default() }).collect(),
@@ -213,11 +252,12 @@ fn run_with(
         prepared: &prepared,
         dir: &dir,
         workloads: manifest.workloads.clone(),
+        jobs,
     };
     let pool = ThreadPoolBuilder::new()
-        .num_threads(jobs)
+        .num_threads(jobs.jobs)
         .build()
-        .map_err(|e| Error::Input(format!("cannot start {jobs} threads: {e}")))?;
+        .map_err(|e| Error::Input(format!("cannot start {} threads: {e}", jobs.jobs)))?;
     let ended = sweep.run_points(&pool, &todo, kept, watch, tick);
     let stopped = sweep.stop.get_mut();
 
@@ -291,6 +331,7 @@ struct Sweep<'a> {
     prepared: &'a [Prepared],
     dir: &'a RunDir,
     workloads: Vec<String>,
+    jobs: Jobs,
 }
 
 /// What came back from the threads.
@@ -397,6 +438,7 @@ impl Sweep<'_> {
         });
         let enough = all > 0.0 && ahead > 0.02 * all;
         Tick {
+            jobs: self.jobs,
             points_done: kept + done,
             points: self.keys.len(),
             point: running.map(|i| self.keys[i].id.as_str()),
@@ -448,6 +490,23 @@ mod tests {
     }
     fn go_on(_: &Tick<'_>) -> Continue {
         Continue::Yes
+    }
+
+    #[test]
+    fn no_more_points_run_than_fit_into_memory() {
+        let jobs = |asked, free| Jobs::that_fit(asked, vec![30, 10, 20, 40], free);
+        assert_eq!(jobs(3, None), Jobs { asked: 3, jobs: 3, need_bytes: 90, free_bytes: None });
+        for (free, fit) in [(200, 3), (90, 3), (89, 2), (70, 2), (69, 1), (40, 1), (0, 1)] {
+            assert_eq!(jobs(3, Some(free)), Jobs { asked: 3, jobs: fit, need_bytes: 90, free_bytes: Some(free) });
+        }
+        assert_eq!(jobs(9, Some(99)), Jobs { asked: 4, jobs: 3, need_bytes: 100, free_bytes: Some(99) });
+        assert_eq!(Jobs::that_fit(2, Vec::new(), Some(1)).jobs, 1);
+        assert_eq!(jobs(3, Some(90)).note(), None);
+        let note = Jobs::that_fit(2, vec![6_000_000_000; 2], Some(8_000_000_000)).note();
+        assert_eq!(
+            note.as_deref(),
+            Some("note: 2 points at a time may need 12.0 GB of memory and 8.00 GB are free: running 1 point at a time")
+        );
     }
 
     #[test]

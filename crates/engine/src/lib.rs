@@ -11,20 +11,12 @@ pub mod tree;
 
 pub use link::{Fifo, LinkSpec, LinkStats, Sent};
 
+pub use base::Wire;
+
 use base::{Dur, LinkId, Time};
 use link::Link;
 use ring::Rings;
 use tree::Tree;
-
-/// What the engine must know of a packet.
-pub trait Wire: Copy {
-    /// Bytes on the wire.
-    fn wire_len(&self) -> u32;
-    /// When its last bit reaches the far end of its link.
-    fn arrival(&self) -> Time;
-    /// Sets that time.
-    fn set_arrival(&mut self, at: Time);
-}
 
 /// Where a link ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,20 +39,21 @@ pub trait Links<P> {
     fn set_wake(&mut self, host: u32, at: Time);
     /// Sets the time of the next global action; `Time::MAX` for none.
     fn set_action(&mut self, at: Time);
-    /// Offers a packet to a first-in first-out port.
-    fn send(&mut self, link: LinkId, packet: P) -> Sent;
+    /// Offers a packet to a port. One that is not first in, first out takes it only when it is idle and not watched.
+    fn send(&mut self, link: LinkId, packet: &P) -> Sent;
     /// Puts a packet on an idle port's wire now.
-    fn transmit(&mut self, link: LinkId, packet: P);
-    /// Puts the next waiting packet of a port on its wire, its service starting when the transmitter is free.
-    fn follow(&mut self, link: LinkId, packet: P);
+    fn transmit(&mut self, link: LinkId, packet: &P);
+    /// Puts the next waiting packet of a port on its wire, its service starting when the transmitter is free, and counts its wait since
+    /// its arrival. Returns when the transmitter is free again.
+    fn follow(&mut self, link: LinkId, packet: &P) -> Time;
     /// When the port's transmitter is free.
     fn free_at(&self, link: LinkId) -> Time;
     /// How many packets wait at a port that is not first in, first out.
     fn waiting(&self, link: LinkId) -> u32;
-    /// Sets that number.
+    /// Sets that number, after a service.
     fn set_waiting(&mut self, link: LinkId, packets: u32);
-    /// Whether the port is first in, first out and needs no discipline.
-    fn is_fifo(&self, link: LinkId) -> bool;
+    /// Sets that number, after an arrival, and keeps the record of the bytes that wait.
+    fn set_backlog(&mut self, link: LinkId, packets: u32, bytes: u64);
     /// Whether the link is up.
     fn is_up(&self, link: LinkId) -> bool;
     /// How long a packet of `bytes` takes on a link.
@@ -77,8 +70,8 @@ pub trait Links<P> {
 pub trait World: Sized {
     /// The packet type.
     type Packet: Wire;
-    /// `packet` has crossed `link`.
-    fn deliver(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, packet: Self::Packet);
+    /// `packet` has crossed `link`. It is lent, so that it is copied twice a hop, as a whole, and never taken apart.
+    fn deliver(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, packet: &mut Self::Packet);
     /// Decide all service starts up to `until` of a port in which packets wait, and hand each to [`Links::follow`].
     fn serve(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, until: Time);
     /// A host's wake-up is due. It must set the next one.
@@ -128,7 +121,8 @@ pub struct Engine<P> {
     wakes: Vec<Time>,
     now: Time,
     events: u64,
-    stopped: bool,
+    /// The run pauses when this many events are handled; zero stops it.
+    pause_at: u64,
 }
 
 /// Leaf of the global action; links and then hosts follow.
@@ -143,7 +137,7 @@ impl<P: Wire> Links<P> for Engine<P> {
         self.now
     }
     fn stop(&mut self) {
-        self.stopped = true;
+        self.pause_at = 0;
     }
     #[inline(always)]
     fn far(&self, link: LinkId) -> Far {
@@ -164,25 +158,34 @@ impl<P: Wire> Links<P> for Engine<P> {
         self.tree.set(ACTION, at);
     }
     #[inline(always)]
-    fn send(&mut self, id: LinkId, packet: P) -> Sent {
+    fn send(&mut self, id: LinkId, packet: &P) -> Sent {
         let now = self.now;
         let link = &mut self.links[id.index()];
-        debug_assert!(link.is_fifo());
-        let Some(start) = link.admit(&packet, now, &self.rings, &mut self.stats[id.index()]) else {
+        if !link.is_fifo() {
+            if !link.is_open(now) {
+                return Sent::Refused;
+            }
+            start_on(link, id, now, packet, &mut self.rings, &mut self.tree);
+            return Sent::Starts(now);
+        }
+        let Some(start) = link.admit(packet, now, &self.rings, || &mut self.stats[id.index()]) else {
             return if link.is_up() { Sent::Dropped } else { Sent::Down };
         };
-        self.start(id, start, packet);
+        start_on(link, id, start, packet, &mut self.rings, &mut self.tree);
         Sent::Starts(start)
     }
     #[inline(always)]
-    fn transmit(&mut self, id: LinkId, packet: P) {
-        self.start(id, self.now, packet);
+    fn transmit(&mut self, id: LinkId, packet: &P) {
+        start_on(&mut self.links[id.index()], id, self.now, packet, &mut self.rings, &mut self.tree);
     }
-    #[inline]
-    fn follow(&mut self, id: LinkId, packet: P) {
+    #[inline(always)]
+    fn follow(&mut self, id: LinkId, packet: &P) -> Time {
         // Behind the packets that are on the wire, or were just taken off it: the tree needs no change.
         let link = &mut self.links[id.index()];
-        link.push(link.free_at(), packet, &mut self.rings);
+        let start = link.free_at();
+        self.stats[id.index()].waited(packet.wire_len(), start - packet.arrival());
+        link.push(start, packet, &mut self.rings);
+        link.free_at()
     }
     #[inline(always)]
     fn free_at(&self, id: LinkId) -> Time {
@@ -197,8 +200,10 @@ impl<P: Wire> Links<P> for Engine<P> {
         self.links[id.index()].set_waiting(packets);
     }
     #[inline(always)]
-    fn is_fifo(&self, id: LinkId) -> bool {
-        self.links[id.index()].is_fifo()
+    fn set_backlog(&mut self, id: LinkId, packets: u32, bytes: u64) {
+        self.links[id.index()].set_waiting(packets);
+        let stats = &mut self.stats[id.index()];
+        stats.max_queue_bytes = stats.max_queue_bytes.max(bytes);
     }
     #[inline(always)]
     fn is_up(&self, id: LinkId) -> bool {
@@ -235,18 +240,20 @@ impl<P: Wire> Driver<P> for Engine<P> {
             wakes: vec![Time::MAX; hosts as usize + 1],
             now: Time::ZERO,
             events: 0,
-            stopped: false,
+            pause_at: 0,
         }
     }
 
     fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
-        let budget_end = self.events.saturating_add(budget.min(1 << 31));
+        self.pause_at = self.events.saturating_add(budget.clamp(1, 1 << 31));
         let mut limit = self.tree.limit(end);
-        self.stopped = false;
         loop {
+            if self.events >= self.pause_at {
+                return self.pause();
+            }
             let key = self.tree.first();
             if key >= limit {
-                if self.tree.is_far(key) && !self.tree.is_empty() {
+                if self.tree.is_far(key) {
                     self.rebase();
                     limit = self.tree.limit(end);
                     if self.tree.first() < limit {
@@ -257,13 +264,6 @@ impl<P: Wire> Driver<P> for Engine<P> {
                     self.now = end;
                 }
                 return Pause::End;
-            }
-            if self.events >= budget_end {
-                // In every pause, so that the rings' 32-bit counters cannot run over twice.
-                for (link, stats) in self.links.iter().zip(&mut self.stats) {
-                    link.carry(stats);
-                }
-                return Pause::Budget;
             }
             let (at, leaf) = self.tree.decode(key);
             debug_assert!(at >= self.now, "time runs backwards at leaf {leaf}");
@@ -276,9 +276,6 @@ impl<P: Wire> Driver<P> for Engine<P> {
                 world.act(self);
             } else {
                 world.wake(self, link - self.links.len() as u32);
-            }
-            if self.stopped {
-                return Pause::Stopped;
             }
         }
     }
@@ -308,25 +305,24 @@ impl<P: Wire> Engine<P> {
     /// Takes the first packet off a link, settles the tree, and only then hands the packet over.
     #[inline(always)]
     fn deliver_first<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
-        let link = &mut self.links[id.index()];
-        let packet = link.pop(&self.rings);
+        let mut link = &mut self.links[id.index()];
+        let mut packet = link.pop(&self.rings);
         if link.ring_is_empty() && link.waiting() > 0 {
             world.serve(self, id, self.now);
-            debug_assert!(!self.links[id.index()].ring_is_empty(), "packets wait at link {id} and none was served");
+            link = &mut self.links[id.index()];
+            debug_assert!(!link.ring_is_empty(), "packets wait at link {id} and none was served");
         }
-        let next = self.links[id.index()].first_arrival(&self.rings);
-        self.tree.set(FIRST_LINK + id.0, next);
-        world.deliver(self, id, packet);
+        self.tree.set(FIRST_LINK + id.0, link.first_arrival(&self.rings));
+        world.deliver(self, id, &mut packet);
     }
 
-    #[inline(always)]
-    fn start(&mut self, id: LinkId, start: Time, packet: P) {
-        let link = &mut self.links[id.index()];
-        let was_empty = link.ring_is_empty();
-        let arrival = link.push(start, packet, &mut self.rings);
-        if was_empty {
-            self.tree.insert(FIRST_LINK + id.0, arrival);
+    /// In every pause, so that the rings' 32-bit counters cannot run over twice.
+    #[cold]
+    fn pause(&mut self) -> Pause {
+        for (link, stats) in self.links.iter().zip(&mut self.stats) {
+            link.carry(stats);
         }
+        if self.pause_at == 0 { Pause::Stopped } else { Pause::Budget }
     }
 
     /// Moves the tree's base to the first event, from the true times: some leaf was set beyond what a key can hold.
@@ -335,5 +331,15 @@ impl<P: Wire> Engine<P> {
         let links = self.links.iter().map(|link| link.first_arrival(&self.rings));
         let times: Vec<Time> = self.wakes[..1].iter().copied().chain(links).chain(self.wakes[1..].iter().copied()).collect();
         self.tree.rebase(&times);
+    }
+}
+
+/// Puts a packet on a link, service starting at `start`.
+#[inline(always)]
+fn start_on<P: Wire>(link: &mut Link, id: LinkId, start: Time, packet: &P, rings: &mut Rings<P>, tree: &mut Tree) {
+    let was_empty = link.ring_is_empty();
+    let arrival = link.push(start, packet, rings);
+    if was_empty {
+        tree.insert(FIRST_LINK + id.0, arrival);
     }
 }

@@ -18,6 +18,8 @@ pub struct LinkSpec {
     pub delay: Dur,
     /// The queue, when it is first in, first out; otherwise the port is served lazily by [`crate::World::serve`].
     pub fifo: Option<Fifo>,
+    /// Of a port that is served lazily: the world must see every packet, those too that find the port idle.
+    pub watched: bool,
 }
 
 /// A first-in first-out queue.
@@ -27,9 +29,11 @@ pub struct Fifo {
     pub limit: Limit,
 }
 
-/// What became of a packet offered to a first-in first-out port.
+/// What became of a packet offered to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
+    /// Nothing: the port is not first in, first out, and its world must take it.
+    Refused,
     /// Its transmission starts then.
     Starts(Time),
     /// It did not fit.
@@ -105,12 +109,14 @@ const LAZY: u32 = 1;
 const DOWN: u32 = 2;
 /// Flag: `limit` counts bytes.
 const BYTE_LIMIT: u32 = 4;
+/// Flag: the world must see every packet.
+const WATCHED: u32 = 8;
 
 impl Link {
     pub fn new(spec: &LinkSpec) -> Link {
         assert!(spec.delay > Dur::ZERO, "a link needs a propagation delay");
         let (flags, limit) = match spec.fifo {
-            None => (LAZY, 0),
+            None => (if spec.watched { LAZY | WATCHED } else { LAZY }, 0),
             Some(Fifo { limit: Limit::Packets(n) }) => (0, n),
             Some(Fifo { limit: Limit::Unlimited }) => (0, u32::MAX),
             // A limit of 4 GiB or more is none.
@@ -134,6 +140,12 @@ impl Link {
     }
     pub fn is_up(&self) -> bool {
         self.flags & DOWN == 0
+    }
+    /// Whether a packet starts at once at this lazily served port, without anybody else having to know.
+    #[inline(always)]
+    pub fn is_open(&self, now: Time) -> bool {
+        debug_assert!(!self.is_fifo());
+        self.flags & (WATCHED | DOWN) == 0 && self.queue == 0 && self.free_at <= now
     }
     #[inline(always)]
     pub fn free_at(&self) -> Time {
@@ -173,20 +185,26 @@ impl Link {
 
     /// Puts a packet on the wire, service starting at `start`. Returns its arrival.
     #[inline(always)]
-    pub fn push<P: Wire>(&mut self, start: Time, mut packet: P, rings: &mut Rings<P>) -> Time {
+    pub fn push<P: Wire>(&mut self, start: Time, packet: &P, rings: &mut Rings<P>) -> Time {
         debug_assert!(start >= self.free_at, "two packets on one transmitter");
         let len = packet.wire_len();
-        self.free_at = start + self.tx_time(len);
+        // Plain sums, since those of `Time` are checked: what could overflow them is refused before a run.
+        self.free_at = Time(start.0 + self.tx_time(len).0);
         self.tx_bytes += u64::from(len);
-        let arrival = self.free_at + self.delay;
-        packet.set_arrival(arrival);
-        self.ring.push(packet, rings);
+        let arrival = Time(self.free_at.0 + self.delay.0);
+        self.ring.push(packet, rings).set_arrival(arrival);
         arrival
     }
 
     /// Whether a packet fits into a first-in first-out port now, and when its service starts.
     #[inline(always)]
-    pub fn admit<P: Wire>(&mut self, packet: &P, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> Option<Time> {
+    pub fn admit<'a, P: Wire>(
+        &mut self,
+        packet: &P,
+        now: Time,
+        rings: &Rings<P>,
+        stats: impl FnOnce() -> &'a mut LinkStats,
+    ) -> Option<Time> {
         let len = packet.wire_len();
         let idle = self.free_at <= now;
         // An idle port has an empty queue: a select, not a branch.
@@ -195,20 +213,21 @@ impl Link {
         let backlog = if idle { 0 } else { start.0 + self.tx_time(len).0 - now.0 };
         let known = self.ring.tail().wrapping_sub(self.queue);
         // `known` counts the packet in transmission, which does not wait.
-        if (known > self.limit) | (backlog >> 10 >= u64::from(self.exact_from)) && !self.admit_exactly(len, now, rings, stats) {
-            return None;
+        if (known > self.limit) | (backlog >> 10 >= u64::from(self.exact_from)) {
+            return self.admit_exactly(len, now, rings, stats()).then_some(start);
         }
         if !idle {
-            stats.waited(len, start - now);
+            stats().waited(len, start - now);
         }
         Some(start)
     }
 
-    /// The same with the exact occupancy; also keeps the record of `max_queue_bytes` and counts what does not fit.
+    /// The same with the exact occupancy: whether it fits. Also keeps the record of `max_queue_bytes`, and counts drops.
     #[cold]
     #[inline(never)]
     fn admit_exactly<P: Wire>(&mut self, len: u32, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> bool {
         if !self.is_up() {
+            stats.dropped(len);
             return false;
         }
         let idle = self.free_at <= now;
@@ -220,6 +239,7 @@ impl Link {
             return false;
         }
         if !idle {
+            stats.waited(len, self.free_at - now);
             stats.max_queue_bytes = stats.max_queue_bytes.max(bytes + u64::from(len));
         }
         // The wait is at most the backlog: below this no record can be broken and no byte limit be reached.
@@ -248,8 +268,12 @@ impl Link {
         }
         // The first that has not departed is in transmission; the rest follow back to back, so their bytes are their time.
         let departs = self.ring.get(first, rings).arrival().0 - self.delay.0;
-        let bytes = (u128::from(self.free_at.0 - departs) << 16) / u128::from(self.ps_per_byte);
-        (tail.wrapping_sub(first) - 1, bytes as u64)
+        let time = self.free_at.0 - departs;
+        let bytes = match time >> 48 {
+            0 => (time << 16) / self.ps_per_byte,
+            _ => ((u128::from(time) << 16) / u128::from(self.ps_per_byte)) as u64,
+        };
+        (tail.wrapping_sub(first) - 1, bytes)
     }
 
     /// How long the transmitter has been busy up to `now`: all transmissions that have a time, less what remains of them.
@@ -329,7 +353,7 @@ mod tests {
             let limit = if bytes { Limit::Bytes(u64::from(limit) * 700) } else { Limit::Packets(limit) };
             let rate = Rate::from_gbps(gbps);
             let mut rings = Rings::default();
-            let mut link = Link::new(&LinkSpec { rate, delay: Dur(delay), fifo: Some(Fifo { limit }) });
+            let mut link = Link::new(&LinkSpec { rate, delay: Dur(delay), fifo: Some(Fifo { limit }), watched: false });
             let mut stats = LinkStats::default();
             let (mut now, mut model, mut most, mut area) = (0, Vec::<(u64, u64, u64)>::new(), 0, 0);
             for (gap, len) in steps {
@@ -346,11 +370,11 @@ mod tests {
                     Limit::Bytes(n) => held + u64::from(len) <= n,
                     Limit::Unlimited => true,
                 };
-                let start = link.admit(&P(len, Time(0)), Time(now), &rings, &mut stats);
+                let start = link.admit(&P(len, Time(0)), Time(now), &rings, || &mut stats);
                 prop_assert_eq!(start.is_some(), fits);
                 if let Some(start) = start {
                     prop_assert_eq!(start.0, model.last().map_or(0, |m| m.1).max(now));
-                    link.push(start, P(len, Time(0)), &mut rings);
+                    link.push(start, &P(len, Time(0)), &mut rings);
                     model.push((start.0, start.0 + rate.tx_time(u64::from(len)).0, u64::from(len)));
                     if start.0 > now {
                         most = most.max(held + u64::from(len));

@@ -62,14 +62,16 @@ impl Ring {
     pub fn get<'a, P>(&self, counter: u32, rings: &'a Rings<P>) -> &'a P {
         &rings.arena[self.place(counter)]
     }
-    /// Puts a packet in.
+    /// Puts a packet in, and shows where it lies.
     #[inline(always)]
-    pub fn push<P: Copy>(&mut self, packet: P, rings: &mut Rings<P>) {
+    pub fn push<'a, P: Copy>(&mut self, packet: &P, rings: &'a mut Rings<P>) -> &'a mut P {
         if self.len() > self.mask || self.mask == 0 {
             self.grow(packet, rings);
         }
-        rings.arena[self.place(self.tail)] = packet;
+        let place = &mut rings.arena[self.place(self.tail)];
+        *place = *packet;
         self.tail = self.tail.wrapping_add(1);
+        place
     }
     /// Takes the oldest packet out. The ring must not be empty.
     #[inline(always)]
@@ -87,13 +89,13 @@ impl Ring {
     /// Moves into a ring of twice the size; `filler` is any packet.
     #[cold]
     #[inline(never)]
-    fn grow<P: Copy>(&mut self, filler: P, rings: &mut Rings<P>) {
+    fn grow<P: Copy>(&mut self, filler: &P, rings: &mut Rings<P>) {
         let size = if self.mask == 0 { FIRST_SIZE } else { (self.mask + 1) * 2 };
         let class = size.trailing_zeros() as usize;
         rings.free.resize(rings.free.len().max(class + 1), Vec::new());
         let start = rings.free[class].pop().unwrap_or_else(|| {
             let end = rings.arena.len();
-            rings.arena.resize(end + size as usize, filler);
+            rings.arena.resize(end + size as usize, *filler);
             u32::try_from(end).expect("fewer than 2^32 packets in flight")
         });
         let bigger = Ring { start, mask: size - 1, ..*self };
@@ -131,7 +133,7 @@ mod tests {
                 if pop == 0 && !deque[which].is_empty() {
                     prop_assert_eq!(Some(ring[which].pop(&rings)), deque[which].pop_front());
                 } else {
-                    ring[which].push(n, &mut rings);
+                    ring[which].push(&n, &mut rings);
                     deque[which].push_back(n);
                 }
                 for i in 0..3 {

@@ -5,19 +5,21 @@
 
 use base::Time;
 
-/// Node `i` has the children `4i ..= 4i+3`; the root is node 1; leaf `l` is node `first + l` with `first` a power of four. Node `i` is
-/// `groups[i / 4][i % 4]`, so the children of a node lie in one group of 32 bytes.
+/// Node `i` has the children `4i ..= 4i+3`; the root is node 1; leaf `l` is node `first + l` with `first` a power of four.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    groups: Vec<[u64; 4]>,
+    /// `2 * first` keys, a whole number of groups of four.
+    nodes: Box<[u64]>,
     first: usize,
     bits: u32,
+    /// Of the bits of a key that name its leaf.
+    mask: u64,
     base: u64,
     /// Offsets from `base` at or above this do not fit a key: they stand as this and make a rebase due.
     far: u64,
 }
 
-/// The key of an idle leaf.
+/// The key of a node without leaves, and of leaves that were never set.
 const IDLE: u64 = u64::MAX;
 
 impl Tree {
@@ -28,21 +30,26 @@ impl Tree {
             first *= 4;
         }
         let bits = first.trailing_zeros();
-        Tree { groups: vec![[IDLE; 4]; first / 2], first, bits, base: 0, far: (1 << (64 - bits)) - 2 }
+        Tree {
+            nodes: vec![IDLE; 2 * first].into_boxed_slice(),
+            first,
+            bits,
+            mask: (1 << bits) - 1,
+            base: 0,
+            far: (1 << (64 - bits)) - 2,
+        }
     }
     /// The smallest key.
     #[inline(always)]
+    #[allow(unsafe_code)]
     pub fn first(&self) -> u64 {
-        self.groups[0][1]
-    }
-    /// Whether every leaf is idle.
-    pub fn is_empty(&self) -> bool {
-        self.first() == IDLE
+        // SAFETY: the smallest tree has eight nodes.
+        unsafe { *self.nodes.get_unchecked(1) }
     }
     /// Time and leaf of a key that is not far.
     #[inline(always)]
     pub fn decode(&self, key: u64) -> (Time, u32) {
-        (Time(self.base + (key >> self.bits)), (key & ((1 << self.bits) - 1)) as u32)
+        (Time(self.base + (key >> self.bits)), (key & self.mask) as u32)
     }
     /// Keys at or above this are not before `end`, or are far.
     pub fn limit(&self, end: Time) -> u64 {
@@ -52,52 +59,58 @@ impl Tree {
     pub fn is_far(&self, key: u64) -> bool {
         key >> self.bits >= self.far
     }
+    /// An idle leaf is as far as can be.
     #[inline(always)]
     fn key(&self, leaf: u32, at: Time) -> u64 {
-        // An idle leaf gets a key above `far`; its leaf bits do not matter, but the root must then read as idle.
-        if at == Time::MAX {
-            return IDLE;
-        }
         (at.0 - self.base).min(self.far) << self.bits | u64::from(leaf)
+    }
+    /// The node of a leaf: inside the tree, as are all nodes above it and, in their groups of four, their siblings.
+    #[inline(always)]
+    fn node(&self, leaf: u32) -> usize {
+        assert!((leaf as usize) < self.first, "no leaf {leaf}");
+        self.first + leaf as usize
     }
     /// Sets a leaf; `Time::MAX` makes it idle.
     #[inline(always)]
+    #[allow(unsafe_code)]
     pub fn set(&mut self, leaf: u32, at: Time) {
-        let key = self.key(leaf, at);
-        let mut node = self.first + leaf as usize;
-        let mut winner = key;
-        self.groups[node >> 2][node & 3] = key;
-        while node >= 4 {
-            // The new value stays in a register and only its three siblings are loaded: reading the group back after the write waits
-            // for the store.
-            let group = &self.groups[node >> 2];
-            let siblings = group[node & 3 ^ 1].min(group[node & 3 ^ 2]).min(group[node & 3 ^ 3]);
-            winner = winner.min(siblings);
+        let mut winner = self.key(leaf, at);
+        let mut node = self.node(leaf);
+        let nodes = &mut *self.nodes;
+        loop {
+            // SAFETY: see `Tree::node`.
+            unsafe {
+                *nodes.get_unchecked_mut(node) = winner;
+                if node == 1 {
+                    return;
+                }
+                // The new value stays in a register and only its three siblings are loaded: reading the group back after the write
+                // waits for the store.
+                let sibling = |n: usize| *nodes.get_unchecked(node ^ n);
+                winner = winner.min(sibling(1).min(sibling(2)).min(sibling(3)));
+            }
             node >>= 2;
-            self.groups[node >> 2][node & 3] = winner;
         }
     }
     /// Sets a leaf that was idle or later. Stops where it does not win.
     #[inline(always)]
+    #[allow(unsafe_code)]
     pub fn insert(&mut self, leaf: u32, at: Time) {
         let key = self.key(leaf, at);
-        let mut node = self.first + leaf as usize;
-        debug_assert!(self.groups[node >> 2][node & 3] >= key, "insert into a leaf that is earlier");
-        self.groups[node >> 2][node & 3] = key;
-        while node >= 4 {
+        let mut node = self.node(leaf);
+        let nodes = &mut *self.nodes;
+        debug_assert!(nodes[node] >= key, "insert into a leaf that is earlier");
+        // SAFETY: see `Tree::node`; zero is no node.
+        while node > 0 && unsafe { *nodes.get_unchecked(node) } > key {
+            unsafe { *nodes.get_unchecked_mut(node) = key };
             node >>= 2;
-            let held = &mut self.groups[node >> 2][node & 3];
-            if *held <= key {
-                return;
-            }
-            *held = key;
         }
     }
     /// Starts again from the true times of all leaves, with the earliest as base.
     #[cold]
     pub fn rebase(&mut self, times: &[Time]) {
         self.base = times.iter().min().map_or(0, |t| if *t == Time::MAX { self.base } else { t.0 });
-        self.groups.fill([IDLE; 4]);
+        self.nodes.fill(IDLE);
         for (leaf, at) in times.iter().enumerate() {
             self.set(leaf as u32, *at);
         }
@@ -125,7 +138,7 @@ mod tests {
                 }
                 times[leaf as usize] = at;
                 let earliest = times.iter().enumerate().map(|(l, t)| (*t, l as u32)).min().filter(|(t, _)| *t != Time::MAX);
-                let first = (!tree.is_empty()).then(|| tree.decode(tree.first()));
+                let first = (!tree.is_far(tree.first())).then(|| tree.decode(tree.first()));
                 prop_assert_eq!(first, earliest);
             }
         }
@@ -136,7 +149,7 @@ mod tests {
         let mut tree = Tree::new(60);
         let late = Time(u64::MAX - 5);
         tree.set(3, late);
-        assert!(tree.is_far(tree.first()) && !tree.is_empty());
+        assert!(tree.is_far(tree.first()));
         assert!(tree.first() >= tree.limit(Time::MAX));
         let mut times = vec![Time::MAX; 60];
         times[3] = late;

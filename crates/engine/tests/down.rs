@@ -36,6 +36,9 @@ enum Do {
 }
 use Do::{Down, Send, Up};
 
+/// The link that is served lazily.
+const LAZY: LinkId = LinkId(1);
+
 /// Two links, the second served lazily from a plain queue, and a list of things to do.
 struct Bench {
     sends: Vec<(Time, Do)>,
@@ -51,12 +54,12 @@ struct Bench {
 
 impl World for Bench {
     type Packet = Packet;
-    fn deliver(&mut self, links: &mut impl Links<Packet>, link: LinkId, packet: Packet) {
+    fn deliver(&mut self, links: &mut impl Links<Packet>, link: LinkId, packet: &mut Packet) {
         self.delivered.push((link.0, packet.number, links.now().0));
     }
     fn serve(&mut self, links: &mut impl Links<Packet>, link: LinkId, until: Time) {
         while !self.queue.is_empty() && links.free_at(link) <= until {
-            links.follow(link, self.queue.remove(0));
+            links.follow(link, &self.queue.remove(0));
         }
         links.set_waiting(link, self.queue.len() as u32);
     }
@@ -96,7 +99,7 @@ impl Bench {
         }
         self.lost.extend(links.link_down(link).iter().map(|packet| packet.number));
         assert_eq!((links.on_link(link), links.waiting(link), links.is_up(link)), (Vec::new(), 0, false));
-        if !links.is_fifo(link) {
+        if link == LAZY {
             self.lost.extend(self.queue.drain(..).map(|packet| packet.number));
         }
     }
@@ -104,23 +107,21 @@ impl Bench {
         let now = links.now();
         let packet = Packet { number: self.sent, len: 1000, arrival: now };
         self.sent += 1;
-        if links.is_fifo(link) {
-            match links.send(link, packet) {
-                Sent::Starts(_) => {}
-                Sent::Down => self.refused.push(packet.number),
-                Sent::Dropped => panic!("no limit"),
-            }
-        } else if !links.is_up(link) {
-            self.refused.push(packet.number);
-        } else {
-            if links.waiting(link) > 0 && links.free_at(link) <= now {
-                self.serve(links, link, now);
-            }
-            if links.waiting(link) == 0 && links.free_at(link) <= now {
-                links.transmit(link, packet);
-            } else {
-                self.queue.push(packet);
-                links.set_waiting(link, self.queue.len() as u32);
+        match links.send(link, &packet) {
+            Sent::Starts(_) => {}
+            Sent::Dropped => panic!("no limit"),
+            Sent::Down => self.refused.push(packet.number),
+            Sent::Refused if !links.is_up(link) => self.refused.push(packet.number),
+            Sent::Refused => {
+                if links.waiting(link) > 0 && links.free_at(link) <= now {
+                    self.serve(links, link, now);
+                }
+                if links.waiting(link) == 0 && links.free_at(link) <= now {
+                    links.transmit(link, &packet);
+                } else {
+                    self.queue.push(packet);
+                    links.set_waiting(link, self.queue.len() as u32);
+                }
             }
         }
     }
@@ -140,7 +141,7 @@ struct Seen {
 
 /// 1000 bytes take 1 us at 8 Gb/s; the wire is 3 us long.
 fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)]) -> Seen {
-    let link = |fifo| LinkSpec { rate: Rate::from_gbps(8), delay: Dur::from_us(3), fifo };
+    let link = |fifo| LinkSpec { rate: Rate::from_gbps(8), delay: Dur::from_us(3), fifo, watched: false };
     let fifo = Some(Fifo { limit: Limit::Unlimited });
     let mut driver = D::new(&[(link(fifo), Far::Host(0)), (link(None), Far::Host(0))], 1);
     let all = todo.iter().map(|(ns, what)| (Time(ns * 1000), *what));

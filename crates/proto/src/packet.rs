@@ -1,7 +1,7 @@
 //! The packet: 64 bytes by value, the same for every protocol.
 
 use base::header::Header;
-use base::{FlowId, Slab, Time};
+use base::{FlowId, Slab, Time, Wire};
 
 /// Route bytes in a packet: it can cross this many switches on a source route.
 pub const ROUTE_HOPS: usize = 6;
@@ -44,6 +44,21 @@ pub struct Packet {
 }
 
 const _: () = assert!(size_of::<Packet>() == 64);
+
+impl Wire for Packet {
+    #[inline(always)]
+    fn wire_len(&self) -> u32 {
+        u32::from(self.wire_len)
+    }
+    #[inline(always)]
+    fn arrival(&self) -> Time {
+        self.arrival
+    }
+    #[inline(always)]
+    fn set_arrival(&mut self, at: Time) {
+        self.arrival = at;
+    }
+}
 
 /// What a packet is. The first sixteen numbers are shared words; a protocol's own kinds start at [`Kind::OWN`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -29,7 +29,7 @@ pub fn check<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, 
     let mut arrived = vec![0u64; net.nodes().len()];
     for id in (0..net.links().len() as u32).map(LinkId) {
         let (link, stats) = (net.link(id), engine.stats(id));
-        let on_link: Vec<Packet> = engine.on_link(id).into_iter().map(|carried| carried.0).collect();
+        let on_link = engine.on_link(id);
         assert_eq!(
             stats.tx_packets,
             stats.delivered + stats.lost_sent + on_link.len() as u64,

@@ -117,15 +117,15 @@ fn take_down<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>, l
     let now = links.now();
     world.catch_up(links, link);
     world.probe.on_link_down(link, now);
-    for Carried(packet) in links.link_down(link) {
-        world.lose(link, now, packet);
+    for packet in links.link_down(link) {
+        world.lose(link, now, &packet);
     }
     if let Some(mut port) = world.ports[link.index()].take() {
         while let Some(packet) = port.qdisc.dequeue(now) {
             let stats = links.stats_mut(link);
             stats.waited(u32::from(packet.wire_len), now - packet.arrival);
             stats.lost_unsent += 1;
-            world.lose(link, now, packet);
+            world.lose(link, now, &packet);
         }
         if let Some(agent) = &mut port.agent {
             agent.on_link_down();

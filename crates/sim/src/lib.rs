@@ -7,6 +7,7 @@ pub mod audit;
 mod failures;
 pub mod fluid;
 mod host;
+pub mod memory;
 pub mod outcome;
 pub mod probe;
 mod run;

@@ -71,7 +71,10 @@ pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: &mut dyn FnMut(Progre
             .into_iter()
             .map(|seen| PacketRow {
                 time_ps: seen.start.0,
-                end_ps: seen.end.0,
+                end_ps: match seen.dropped {
+                    true => seen.start.0,
+                    false => (seen.start + spec.net.link(seen.link).rate.tx_time(seen.packet.wire_len.into())).min(seen.until).0,
+                },
                 port_id: seen.link.0,
                 kind: machine.kind_name(seen.packet.kind).unwrap_or_else(|| Packets::word(seen.packet.kind)),
                 flow_id: seen.packet.flow.0,
@@ -248,8 +251,9 @@ fn build_engine<E: Driver<Carried>>(spec: &RunSpec, ports: &[Option<Port>]) -> E
             let (params, env) = port_qdisc(spec, link);
             let fifo = if port.is_none() { params.fifo(&env) } else { None };
             let fifo = fifo.map(|fifo| engine::Fifo { limit: fifo.limit });
+            let watched = port.as_ref().is_some_and(|port| port.agent.is_some() || port.watched);
             let far = net.host(link.to).map_or_else(|| Far::Switch(net.out_base(link.to)), |host| Far::Host(host.0));
-            (LinkSpec { rate: link.rate, delay: link.delay, fifo }, far)
+            (LinkSpec { rate: link.rate, delay: link.delay, fifo, watched }, far)
         })
         .collect();
     E::new(&links, net.hosts().len() as u32)

@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::probe::Probe;
 use crate::sample::Sampler;
 use base::{Dur, HostId, LinkId, NodeId, Slab, Time};
-use engine::{Driver, Far, Links, Sent, Wire};
+use engine::{Driver, Far, Links, Sent};
 use fabric::agent::{self, Agent};
 use fabric::net::Net;
 use fabric::port::Port;
@@ -17,25 +17,8 @@ use proto::transport::{Cx, FlowTable, Transport};
 use proto::{Flow, Packet};
 use std::sync::Arc;
 
-/// A packet as the engine sees it.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub struct Carried(pub Packet);
-
-impl Wire for Carried {
-    #[inline(always)]
-    fn wire_len(&self) -> u32 {
-        u32::from(self.0.wire_len)
-    }
-    #[inline(always)]
-    fn arrival(&self) -> Time {
-        self.0.arrival
-    }
-    #[inline(always)]
-    fn set_arrival(&mut self, at: Time) {
-        self.0.arrival = at;
-    }
-}
+/// What links carry.
+pub type Carried = Packet;
 
 /// Route bytes of a flow there and back, or [`ASK_ALWAYS`] where it has no path, one too long for them, or none that is planned.
 pub type Paths = [[u8; ROUTE_HOPS]; 2];
@@ -131,20 +114,18 @@ const OFF_ROUTE: u8 = ROUTE_HOPS as u8;
 impl<P: Probe> World<P> {
     /// Sends a packet out of a port.
     #[inline(always)]
-    fn send(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: Packet) {
-        if !links.is_fifo(link) {
-            return self.send_through_qdisc(links, link, packet);
-        }
-        match links.send(link, Carried(packet)) {
-            Sent::Starts(start) => {
-                self.probe.on_start(link, start, start + links.tx_time(link, u32::from(packet.wire_len)), &packet);
-            }
+    fn send(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
+        match links.send(link, packet) {
+            Sent::Starts(start) => self.probe.on_start(link, start, packet),
+            Sent::Refused => self.send_through_qdisc(links, link, packet),
             Sent::Dropped => self.on_drop(links, link, packet),
             Sent::Down => self.on_dead_port(links, link, packet),
         }
     }
 
-    fn send_through_qdisc(&mut self, links: &mut impl Links<Carried>, link: LinkId, mut packet: Packet) {
+    /// Sends a packet out of a port with a discipline, in which packets wait or whose agent watches.
+    #[inline(never)]
+    fn send_through_qdisc(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
         let now = links.now();
         if !links.is_up(link) {
             return self.on_dead_port(links, link, packet);
@@ -156,42 +137,47 @@ impl<P: Probe> World<P> {
         let port = self.ports[link.index()].as_mut().expect("a port that is not first in, first out has a discipline");
         let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
         if let Some(agent) = &mut port.agent {
-            agent.on_arrive(&packet, &mut cx);
+            agent.on_arrive(packet, &mut cx);
         }
         if links.waiting(link) == 0 && links.free_at(link) <= now {
             if let Some(agent) = &mut port.agent {
-                agent.on_enqueue(&packet, &mut cx);
-                agent.on_depart(&mut packet, &mut cx);
+                agent.on_enqueue(packet, &mut cx);
+                agent.on_depart(packet, &mut cx);
             }
             if port.watched {
-                self.routing.router.on_depart(link, &mut packet, now);
+                self.routing.router.on_depart(link, packet, now);
             }
-            self.probe.on_start(link, now, now + links.tx_time(link, u32::from(packet.wire_len)), &packet);
-            return links.transmit(link, Carried(packet));
+            self.probe.on_start(link, now, packet);
+            return links.transmit(link, packet);
         }
-        port.qdisc.enqueue(packet, now, &mut self.drops);
+        port.qdisc.enqueue(*packet, now, &mut self.drops);
         if let Some(agent) = &mut port.agent
-            && !self.drops.contains(&packet)
+            && !self.drops.contains(packet)
         {
-            agent.on_enqueue(&packet, &mut cx);
+            agent.on_enqueue(packet, &mut cx);
         }
         let backlog = port.qdisc.backlog();
-        links.set_waiting(link, backlog.packets);
-        let stats = links.stats_mut(link);
-        stats.max_queue_bytes = stats.max_queue_bytes.max(backlog.bytes);
-        while let Some(victim) = self.drops.pop() {
-            links.stats_mut(link).dropped(u32::from(victim.wire_len));
-            self.on_drop(links, link, victim);
+        links.set_backlog(link, backlog.packets, backlog.bytes);
+        if !self.drops.is_empty() {
+            self.drop_victims(links, link);
         }
     }
 
     #[cold]
-    fn on_drop(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: Packet) {
-        self.probe.on_drop(link, links.now(), &packet);
+    fn drop_victims(&mut self, links: &mut impl Links<Carried>, link: LinkId) {
+        while let Some(victim) = self.drops.pop() {
+            links.stats_mut(link).dropped(u32::from(victim.wire_len));
+            self.on_drop(links, link, &victim);
+        }
+    }
+
+    #[cold]
+    fn on_drop(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &Packet) {
+        self.probe.on_drop(link, links.now(), packet);
         self.traffic.dropped += 1;
         self.traffic.dropped_bytes += u64::from(packet.wire_len);
         if packet.payload > 0 {
-            self.table.on_drop(&packet);
+            self.table.on_drop(packet);
         }
         if packet.has(Packet::EXT) {
             self.ext.remove(packet.ext());
@@ -220,12 +206,12 @@ impl<P: Probe> World<P> {
     /// A packet is to leave through a port whose link is down. A switch that knows finds it another way, if there is one.
     #[cold]
     #[inline(never)]
-    fn on_dead_port(&mut self, links: &mut impl Links<Carried>, link: LinkId, mut packet: Packet) {
+    fn on_dead_port(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
         let at = self.routing.net.link(link).from;
         let known = self.failures.as_ref().is_some_and(|failures| failures.is_known_down(link));
         if known && self.routing.net.host(at).is_none() {
             (packet.hop, packet.route) = (0, ASK_ALWAYS);
-            if let Some(next) = self.next_hop(links, at, &mut packet) {
+            if let Some(next) = self.next_hop(links, at, packet) {
                 return self.send(links, next, packet);
             }
         }
@@ -236,9 +222,9 @@ impl<P: Probe> World<P> {
     /// Sends on a packet that `link` brought to a switch and whose route bytes do not name its next link.
     #[cold]
     #[inline(never)]
-    fn forward(&mut self, links: &mut impl Links<Carried>, link: LinkId, mut packet: Packet) {
+    fn forward(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
         let at = self.routing.net.link(link).to;
-        match self.next_hop(links, at, &mut packet) {
+        match self.next_hop(links, at, packet) {
             Some(next) => self.send(links, next, packet),
             None => {
                 self.no_route[at.index()] += 1;
@@ -249,11 +235,11 @@ impl<P: Probe> World<P> {
 
     /// A packet is lost to a dead link, or after crossing `link` for want of any path.
     #[cold]
-    pub fn lose(&mut self, link: LinkId, now: Time, packet: Packet) {
-        self.probe.on_drop(link, now, &packet);
+    pub fn lose(&mut self, link: LinkId, now: Time, packet: &Packet) {
+        self.probe.on_drop(link, now, packet);
         self.traffic.lost += 1;
         self.traffic.lost_bytes += u64::from(packet.wire_len);
-        self.table.on_lost(&packet);
+        self.table.on_lost(packet);
         if packet.has(Packet::EXT) {
             self.ext.remove(packet.ext());
         }
@@ -341,7 +327,7 @@ impl<P: Probe> World<P> {
             }
             self.traffic.sent += 1;
             self.traffic.sent_bytes += u64::from(packet.wire_len);
-            self.send(links, nic, packet);
+            self.send(links, nic, &mut packet);
         };
         links.set_wake(id.0, self.hosts[id.index()].next_wake(blocked));
         if self.table.all_done() {
@@ -370,9 +356,9 @@ impl<P: Probe> engine::World for World<P> {
     type Packet = Carried;
 
     #[inline(always)]
-    fn deliver(&mut self, links: &mut impl Links<Carried>, link: LinkId, Carried(mut packet): Carried) {
+    fn deliver(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
         if let Some(&back) = self.reverse.get(link.index()) {
-            self.hear(links, back, &packet);
+            self.hear(links, back, packet);
         }
         match links.far(link) {
             Far::Switch(out_base) => {
@@ -387,7 +373,7 @@ impl<P: Probe> engine::World for World<P> {
                 let id = HostId(host);
                 self.traffic.received += 1;
                 self.traffic.received_bytes += u64::from(packet.wire_len);
-                self.with_transport(links.now(), id, |transport, cx| transport.on_packet(&packet, cx));
+                self.with_transport(links.now(), id, |transport, cx| transport.on_packet(packet, cx));
                 if packet.has(Packet::EXT) {
                     self.ext.remove(packet.ext());
                 }
@@ -398,22 +384,17 @@ impl<P: Probe> engine::World for World<P> {
 
     fn serve(&mut self, links: &mut impl Links<Carried>, link: LinkId, until: Time) {
         let port = self.ports[link.index()].as_mut().expect("a port in which packets wait has a discipline");
-        let mut waiting = links.waiting(link);
-        while waiting > 0 {
-            let start = links.free_at(link);
-            if start > until {
-                break;
-            }
+        let (mut waiting, mut start) = (links.waiting(link), links.free_at(link));
+        while waiting > 0 && start <= until {
             let mut packet = port.qdisc.dequeue(start).expect("a packet waits");
-            links.stats_mut(link).waited(u32::from(packet.wire_len), start - packet.arrival);
             if let Some(agent) = &mut port.agent {
                 agent.on_depart(&mut packet, &mut agent::Cx { now: start, flows: &self.flows, ext: &mut self.ext });
             }
             if port.watched {
                 self.routing.router.on_depart(link, &mut packet, start);
             }
-            self.probe.on_start(link, start, start + links.tx_time(link, u32::from(packet.wire_len)), &packet);
-            links.follow(link, Carried(packet));
+            self.probe.on_start(link, start, &packet);
+            start = links.follow(link, &packet);
             waiting -= 1;
         }
         links.set_waiting(link, waiting);

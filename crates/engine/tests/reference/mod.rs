@@ -94,16 +94,17 @@ impl<P: Wire> Links<P> for Reference<P> {
             self.schedule(at, ACTION, 0);
         }
     }
-    fn send(&mut self, id: LinkId, packet: P) -> Sent {
+    fn send(&mut self, id: LinkId, packet: &P) -> Sent {
         let (now, len) = (self.now, u64::from(packet.wire_len()));
         let port = self.port(id);
-        let limit = port.spec.fifo.expect("a first-in first-out port").limit;
+        // Ports with a discipline are the world's, idle or not.
+        let Some(engine::Fifo { limit }) = port.spec.fifo else { return Sent::Refused };
         if !port.up {
             return Sent::Down;
         }
         if port.free_at <= now {
             assert!(port.queue.is_empty());
-            self.start(id, packet);
+            self.start(id, *packet);
             return Sent::Starts(now);
         }
         let waiting: u64 = port.queue.iter().map(|p| u64::from(p.wire_len())).sum();
@@ -120,15 +121,18 @@ impl<P: Wire> Links<P> for Reference<P> {
         let start = port.queue.iter().fold(port.free_at, |at, p| at + rate.tx_time(u64::from(p.wire_len())));
         port.stats.waited(len as u32, start - now);
         port.stats.max_queue_bytes = port.stats.max_queue_bytes.max(waiting + len);
-        port.queue.push_back(packet);
+        port.queue.push_back(*packet);
         Sent::Starts(start)
     }
-    fn transmit(&mut self, id: LinkId, packet: P) {
+    fn transmit(&mut self, id: LinkId, packet: &P) {
         assert_eq!(self.waiting(id), 0);
-        self.start(id, packet);
+        self.start(id, *packet);
     }
-    fn follow(&mut self, id: LinkId, packet: P) {
-        self.start(id, packet);
+    fn follow(&mut self, id: LinkId, packet: &P) -> Time {
+        let wait = self.now - packet.arrival();
+        self.port(id).stats.waited(packet.wire_len(), wait);
+        self.start(id, *packet);
+        self.free_at(id)
     }
     fn free_at(&self, id: LinkId) -> Time {
         self.ports[id.index()].free_at
@@ -139,8 +143,10 @@ impl<P: Wire> Links<P> for Reference<P> {
     fn set_waiting(&mut self, id: LinkId, packets: u32) {
         self.port(id).waiting = packets;
     }
-    fn is_fifo(&self, id: LinkId) -> bool {
-        self.ports[id.index()].spec.fifo.is_some()
+    fn set_backlog(&mut self, id: LinkId, packets: u32, bytes: u64) {
+        let port = self.port(id);
+        port.waiting = packets;
+        port.stats.max_queue_bytes = port.stats.max_queue_bytes.max(bytes);
     }
     fn is_up(&self, id: LinkId) -> bool {
         self.ports[id.index()].up
@@ -209,9 +215,9 @@ impl<P: Wire> Driver<P> for Reference<P> {
                 DELIVERY => {
                     let port = &mut self.ports[id as usize];
                     port.stats.delivered += 1;
-                    let packet = port.wire.pop_front().expect("a packet on the wire");
+                    let mut packet = port.wire.pop_front().expect("a packet on the wire");
                     assert_eq!(packet.arrival(), at);
-                    world.deliver(self, LinkId(id), packet);
+                    world.deliver(self, LinkId(id), &mut packet);
                 }
                 _ => {}
             }

@@ -29,11 +29,13 @@ pub struct Backlog {
 
 impl Backlog {
     /// Counts a packet in.
+    #[inline]
     pub fn add(&mut self, packet: &Packet) {
         self.packets += 1;
         self.bytes += u64::from(packet.wire_len);
     }
     /// Counts a packet out.
+    #[inline]
     pub fn remove(&mut self, packet: &Packet) {
         self.packets -= 1;
         self.bytes -= u64::from(packet.wire_len);
@@ -48,6 +50,7 @@ impl Backlog {
         }
     }
     /// Whether what waits is more than `limit`.
+    #[inline]
     pub fn exceeds(&self, limit: Limit) -> bool {
         match limit {
             Limit::Packets(n) => self.packets > n,

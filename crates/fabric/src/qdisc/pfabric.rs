@@ -64,7 +64,7 @@ impl Pfabric {
     }
 
     /// Takes out the packet that arrived as number `at` of those that wait.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, at: usize) -> Packet {
         self.ranks.remove(at);
         self.flows.remove(at);
@@ -74,8 +74,15 @@ impl Pfabric {
         self.backlog.remove(&packet);
         packet
     }
+    /// Drops until what waits is within the limit.
+    #[cold]
+    fn drop_worst(&mut self, drops: &mut Vec<Packet>) {
+        while self.backlog.exceeds(self.limit) {
+            let worst = self.worst();
+            drops.push(self.take(worst));
+        }
+    }
     /// The last-arrived packet of the largest number.
-    #[inline]
     fn worst(&self) -> usize {
         // A fold, unlike `max`, compiles to vector instructions.
         let worst = self.ranks.iter().fold(0, |worst, rank| worst.max(*rank));
@@ -92,19 +99,21 @@ impl Pfabric {
 }
 
 impl Qdisc for Pfabric {
+    #[inline(always)]
     fn enqueue(&mut self, packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
         self.backlog.add(&packet);
         self.ranks.push(packet.rank);
         self.flows.push(packet.flow.0);
         self.places.push(self.packets.insert(packet));
-        while self.backlog.exceeds(self.limit) {
-            let worst = self.worst();
-            drops.push(self.take(worst));
+        if self.backlog.exceeds(self.limit) {
+            self.drop_worst(drops);
         }
     }
+    #[inline]
     fn dequeue(&mut self, _now: Time) -> Option<Packet> {
         self.best().map(|best| self.take(best))
     }
+    #[inline]
     fn backlog(&self) -> Backlog {
         self.backlog
     }

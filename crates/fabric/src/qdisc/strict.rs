@@ -5,6 +5,7 @@
 //! | parameter | default | from |
 //! |---|---|---|
 //! | `classes` | 8 | common switches |
+//! | `class_of` | `prio` | IEEE 802.1Q |
 //! | `limit` | 100 packets, all classes together | MERP section 6.1 |
 //! | `evict` | `arriving` | common switches |
 //!
@@ -37,11 +38,23 @@ base::choice! {
     }
 }
 
+base::choice! {
+    /// What says to which class a packet belongs.
+    pub enum ClassOf {
+        /// Its priority, as its sender set it.
+        Prio = "prio",
+        /// Its flow: the flow's number modulo the number of classes, as a switch that classifies by addresses and ports.
+        Flow = "flow",
+    }
+}
+
 base::params! {
     /// Parameters of a strict-priority queue.
     pub struct Params {
         /// Number of classes; class 0 is served first.
         classes: u32 = "8" in 1..=64, "common switches";
+        /// What says to which class a packet belongs.
+        class_of: ClassOf = "prio", "IEEE 802.1Q: the priority code point";
         /// What may wait, all classes together.
         limit: Limit = "100pkt", "MERP section 6.1";
         /// Who falls when the queue is full.
@@ -58,6 +71,7 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
 pub struct Strict {
     limit: Limit,
     evict: Evict,
+    class_of: ClassOf,
     classes: Vec<VecDeque<Packet>>,
     // Bit `i` is set when class `i` has packets.
     occupied: u64,
@@ -68,7 +82,8 @@ impl Strict {
     /// An empty queue.
     pub fn new(params: &Params, _env: &Env) -> Self {
         let classes = (0..params.classes).map(|_| VecDeque::new()).collect();
-        Strict { limit: params.limit, evict: params.evict, classes, occupied: 0, backlog: Backlog::default() }
+        let Params { limit, evict, class_of, .. } = *params;
+        Strict { limit, evict, class_of, classes, occupied: 0, backlog: Backlog::default() }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -79,8 +94,16 @@ impl Strict {
         (params.classes == 1).then_some(Fifo { limit: params.limit })
     }
 
+    #[inline]
+    fn class(&self, packet: &Packet) -> usize {
+        match self.class_of {
+            ClassOf::Prio => usize::from(packet.prio).min(self.classes.len() - 1),
+            ClassOf::Flow => packet.flow.index() % self.classes.len(),
+        }
+    }
+    #[inline]
     fn push(&mut self, packet: Packet) {
-        let class = usize::from(packet.prio).min(self.classes.len() - 1);
+        let class = self.class(&packet);
         self.backlog.add(&packet);
         self.occupied |= 1 << class;
         self.classes[class].push_back(packet);
@@ -102,7 +125,7 @@ impl Strict {
 }
 
 impl Qdisc for Strict {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
         if self.backlog.fits(&packet, self.limit) {
             return self.push(packet);
@@ -117,14 +140,12 @@ impl Qdisc for Strict {
     }
     #[inline]
     fn dequeue(&mut self, _now: Time) -> Option<Packet> {
-        if self.occupied == 0 {
-            return None;
-        }
         let class = self.occupied.trailing_zeros() as usize;
-        let packet = self.classes[class].pop_front()?;
+        let packet = self.classes.get_mut(class)?.pop_front()?;
         self.taken(class, &packet);
         Some(packet)
     }
+    #[inline]
     fn backlog(&self) -> Backlog {
         self.backlog
     }
@@ -137,7 +158,7 @@ mod tests {
     use base::params::Params as _;
 
     fn queue(classes: u32, limit: Limit, evict: Evict) -> Strict {
-        Strict::new(&Params { classes, limit, evict }, &env())
+        Strict::new(&Params { classes, limit, evict, class_of: ClassOf::Prio }, &env())
     }
 
     /// Packet `n` of class `prio`; its flow shows the class.
@@ -167,6 +188,16 @@ mod tests {
             enqueue(&mut most, of(prio, 0, 40));
         }
         assert_eq!(drain(&mut most), [(62, 0), (63, 0), (64, 0)]);
+    }
+
+    #[test]
+    fn flows_can_be_the_classes() {
+        let params = Params { classes: 3, class_of: ClassOf::Flow, ..Params::defaults() };
+        let mut q = Strict::new(&params, &env());
+        for (flow, n) in [(5, 0), (4, 1), (2, 2), (3, 3), (4, 4)] {
+            enqueue(&mut q, Packet { prio: 2 - (flow % 3) as u8, ..packet(flow, n, 1500) });
+        }
+        assert_eq!(drain(&mut q), [(3, 3), (4, 1), (4, 4), (5, 0), (2, 2)]);
     }
 
     #[test]
@@ -212,7 +243,7 @@ mod tests {
         assert_eq!(Strict::fifo(&plain, &env()), None);
         for evict in [Evict::Arriving, Evict::WorstClass] {
             let limit = Limit::Packets(2);
-            assert_eq!(Strict::fifo(&Params { classes: 1, limit, evict }, &env()), Some(Fifo { limit }));
+            assert_eq!(Strict::fifo(&Params { classes: 1, limit, evict, ..plain.clone() }, &env()), Some(Fifo { limit }));
             let mut q = queue(1, limit, evict);
             let fell: Vec<_> = (0..4).flat_map(|n| enqueue(&mut q, of(n as u8, n, 1500))).collect();
             assert_eq!((fell, drain(&mut q)), (vec![(2, 2), (3, 3)], vec![(0, 0), (1, 1)]));

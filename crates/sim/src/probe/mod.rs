@@ -6,13 +6,13 @@ use base::{LinkId, Time};
 use proto::Packet;
 
 mod packets;
-pub use packets::Packets;
+pub use packets::{Packets, Seen};
 
 /// Watches a run.
 pub trait Probe {
     /// The transmission of a packet on `link` starts. Called when that is decided, which may be after later events of other links.
     #[inline(always)]
-    fn on_start(&mut self, _link: LinkId, _start: Time, _end: Time, _packet: &Packet) {}
+    fn on_start(&mut self, _link: LinkId, _start: Time, _packet: &Packet) {}
     /// `link` goes down: transmissions on it end here, and those that were to start later never do.
     #[inline(always)]
     fn on_link_down(&mut self, _link: LinkId, _now: Time) {}

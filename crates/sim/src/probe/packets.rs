@@ -9,8 +9,8 @@ use proto::{Kind, Packet};
 pub struct Seen {
     /// Start of transmission, or the time of the drop.
     pub start: Time,
-    /// End of transmission; as `start` for a drop.
-    pub end: Time,
+    /// When its link went down, at the earliest; `Time::MAX`: it did not.
+    pub until: Time,
     /// The link.
     pub link: LinkId,
     /// The packet.
@@ -24,17 +24,17 @@ pub struct Seen {
 pub struct Packets(Vec<Seen>);
 
 impl Probe for Packets {
-    fn on_start(&mut self, link: LinkId, start: Time, end: Time, packet: &Packet) {
-        self.0.push(Seen { start, end, link, packet: *packet, dropped: false });
+    fn on_start(&mut self, link: LinkId, start: Time, packet: &Packet) {
+        self.0.push(Seen { start, until: Time::MAX, link, packet: *packet, dropped: false });
     }
     fn on_link_down(&mut self, link: LinkId, now: Time) {
         self.0.retain(|seen| seen.link != link || seen.start < now || seen.dropped);
         for seen in self.0.iter_mut().filter(|seen| seen.link == link) {
-            seen.end = seen.end.min(now);
+            seen.until = seen.until.min(now);
         }
     }
     fn on_drop(&mut self, link: LinkId, now: Time, packet: &Packet) {
-        self.0.push(Seen { start: now, end: now, link, packet: *packet, dropped: true });
+        self.0.push(Seen { start: now, until: Time::MAX, link, packet: *packet, dropped: true });
     }
 }
 

@@ -39,10 +39,7 @@ impl Receivers {
 
     #[allow(clippy::too_many_arguments)] // One call, from above.
     fn maybe_delay(&mut self, flow: FlowId, next: u64, end: u64, in_order: bool, echo: Echo, config: &Config, cx: &mut Cx<'_>) {
-        if self.flows.get(flow).is_none() {
-            self.flows.insert(flow, Receiver::default());
-        }
-        let receiver = self.flows.get_mut(flow).expect("inserted above");
+        let receiver = self.flows.or_insert_with(flow, Receiver::default);
         let had_hole = receiver.next < receiver.top;
         (receiver.next, receiver.top) = (next, receiver.top.max(end));
         if receiver.held == 0 {

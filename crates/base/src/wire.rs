@@ -1,0 +1,13 @@
+//! What the engine knows of the packets that it moves.
+
+use crate::Time;
+
+/// A packet as links see it.
+pub trait Wire: Copy {
+    /// Bytes on the wire.
+    fn wire_len(&self) -> u32;
+    /// When its last bit reaches the far end of its link.
+    fn arrival(&self) -> Time;
+    /// Sets that time.
+    fn set_arrival(&mut self, at: Time);
+}

@@ -1,0 +1,266 @@
+//! What a hop costs: one packet sent over one link. `make bench` prints the table, `make gate` holds instructions per hop to
+//! `bench/instructions.txt`.
+//!
+//! Scenarios are those of the folder `bench`, run as `flowloom run` runs them. Every figure per hop is the difference between a longer
+//! and a shorter run, each in a process of its own, so that set-up cancels; set-up is what the shorter run took beyond its hops.
+#![allow(clippy::disallowed_methods)] // It measures.
+
+use scenario::Options;
+use sim::Continue;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+/// A scenario of the folder with settings, and the ends of its runs: the shorter and the longer.
+#[derive(Clone, Copy)]
+struct Work {
+    file: &'static str,
+    set: &'static str,
+    timed: [&'static str; 2],
+    counted: [&'static str; 2],
+}
+
+/// A row of the table, with what is asked of it: at least, and better.
+struct Row {
+    name: &'static str,
+    work: Work,
+    mega_hops_per_s: Option<[f64; 2]>,
+    instructions: Option<[f64; 2]>,
+    peak_mb: Option<[f64; 2]>,
+}
+
+const ROWS: [Row; 7] = [
+    Row {
+        name: "NewReno, fat-tree k=4",
+        work: Work { file: "newreno", set: "topology.k=4", timed: ["100ms", "600ms"], counted: ["5ms", "10ms"] },
+        mega_hops_per_s: Some([25.0, 40.0]),
+        instructions: None,
+        peak_mb: None,
+    },
+    Row {
+        name: "NewReno, fat-tree k=8",
+        work: Work { file: "newreno", set: "topology.k=8", timed: ["10ms", "70ms"], counted: ["2ms", "3ms"] },
+        mega_hops_per_s: Some([20.0, 30.0]),
+        instructions: Some([400.0, 300.0]),
+        peak_mb: Some([20.0, 10.0]),
+    },
+    Row {
+        name: "NewReno, fat-tree k=16",
+        work: Work { file: "newreno", set: "topology.k=16", timed: ["2ms", "8ms"], counted: ["1ms", "1100us"] },
+        mega_hops_per_s: Some([13.0, 20.0]),
+        instructions: None,
+        peak_mb: Some([60.0, 25.0]),
+    },
+    Row {
+        name: "NewReno, fat-tree k=32",
+        work: Work { file: "newreno", set: "topology.k=32", timed: ["200us", "500us"], counted: ["0s", "0s"] },
+        mega_hops_per_s: None,
+        instructions: None,
+        peak_mb: Some([250.0, 100.0]),
+    },
+    Row {
+        name: "8 strict priorities, fat-tree k=8",
+        work: Work { file: "strict", set: "topology.k=8", timed: ["10ms", "70ms"], counted: ["2ms", "3ms"] },
+        mega_hops_per_s: None,
+        instructions: Some([480.0, 350.0]),
+        peak_mb: None,
+    },
+    Row {
+        name: "pFabric, leaf-spine of 144 hosts, web search",
+        work: Work { file: "pfabric", set: "", timed: ["10ms", "1s"], counted: ["10ms", "12ms"] },
+        mega_hops_per_s: Some([10.0, 16.0]),
+        instructions: Some([560.0, 420.0]),
+        peak_mb: None,
+    },
+    Row {
+        name: "MERP, single tree, load 0.8",
+        work: Work { file: "merp", set: "", timed: ["2s", "1000s"], counted: ["100ms", "500ms"] },
+        mega_hops_per_s: Some([8.0, 15.0]),
+        instructions: None,
+        peak_mb: None,
+    },
+];
+
+/// What the gate counts, by the names in its file. Small: all together take some seconds. Beyond the first 5 ms retransmission timers
+/// are due, so that what they cost shows.
+const GATE: [(&str, Work); 4] = [
+    ("newreno", Work { file: "newreno", set: "topology.k=4", timed: ["", ""], counted: ["6ms", "8ms"] }),
+    ("strict", Work { file: "strict", set: "topology.k=4", timed: ["", ""], counted: ["6ms", "8ms"] }),
+    ("pfabric", Work { file: "pfabric", set: "workload.web.flows=400", timed: ["", ""], counted: ["3ms", "4ms"] }),
+    ("merp", Work { file: "merp", set: "workload.web.flows=1000", timed: ["", ""], counted: ["100ms", "250ms"] }),
+];
+
+/// More instructions than this fail the gate, by how much more; with another compiler than that of the file, by how much.
+const TOLERANCE: f64 = 0.02;
+const OTHER_COMPILER: f64 = 0.10;
+
+/// Each run is timed this often; the fastest counts.
+const REPEATS: usize = 3;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--one", file, ref set @ ..] => one(file, set),
+        ["--gate"] => return gate(),
+        [] => table(),
+        _ => {
+            eprintln!("error: no option, or --gate");
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench")
+}
+
+// ------------------------------------------------------------------------------------------------ one run, in this process
+
+/// What one run says of itself.
+struct Run {
+    hops: f64,
+    events: f64,
+    cpu_s: f64,
+    peak_bytes: f64,
+    digest: String,
+}
+
+fn one(file: &str, set: &[&str]) {
+    let started = Instant::now();
+    let path = folder().join(file).with_extension("toml");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let pair = |s: &&str| s.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let options = Options { set: set.iter().filter_map(pair).collect(), ..Options::default() };
+    let plan = scenario::load(&text, file, &folder(), &options).unwrap_or_else(|e| panic!("{e}"));
+    for point in &plan.points {
+        let outcome = sim::run(&point.run, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{e}"));
+        let c = &outcome.counters;
+        let cpu_s = cpu_s().unwrap_or_else(|| started.elapsed().as_secs_f64());
+        println!("{} {} {cpu_s} {} {:016x}", c.hops, c.events, peak_bytes().unwrap_or(0), c.digest);
+    }
+}
+
+/// Processor time of this process, which other processes disturb less than wall time.
+fn cpu_s() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/schedstat").ok()?;
+    stat.split(' ').next()?.parse::<f64>().ok().map(|ns| ns * 1e-9)
+}
+
+fn peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+// ------------------------------------------------------------------------------------------------ runs in processes of their own
+
+fn command(work: &Work, end: &str, tool: &[&str]) -> (Run, String) {
+    let program = std::env::current_exe().expect("this program has a path");
+    let line = [tool, &[program.to_str().expect("a path of plain text"), "--one", work.file, work.set]].concat();
+    let output = Command::new(line[0]).args(&line[1..]).arg(format!("end={end}")).output();
+    let output = output.unwrap_or_else(|e| panic!("{}: {e}", line[0]));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr).into_owned());
+    assert!(output.status.success(), "{} with `{}` until {end} failed:\n{err}", work.file, work.set);
+    let words: Vec<&str> = out.split_whitespace().collect();
+    let number = |i: usize| words[i].parse().expect("a number");
+    (Run { hops: number(0), events: number(1), cpu_s: number(2), peak_bytes: number(3), digest: words[4].to_owned() }, err)
+}
+
+/// The fastest of several runs.
+fn timed(work: &Work, end: &str) -> Run {
+    let runs = (0..REPEATS).map(|_| command(work, end, &[]).0);
+    runs.min_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s)).expect("at least one run")
+}
+
+/// Instructions per hop; `None` where there is no valgrind.
+fn instructions(work: &Work) -> Option<f64> {
+    // It counts as callgrind does, in half the time.
+    const VALGRIND: [&str; 5] = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", "--"];
+    Command::new("valgrind").arg("--version").output().ok()?;
+    let count = |end: &str| {
+        let (run, err) = command(work, end, &VALGRIND);
+        let (_, number) = err.lines().find_map(|line| line.split_once("refs:")).expect("cachegrind says how many it counted");
+        (number.replace(',', "").trim().parse::<f64>().expect("a number"), run.hops)
+    };
+    let [(few, short), (many, long)] = work.counted.map(count);
+    Some((many - few) / (long - short))
+}
+
+// ------------------------------------------------------------------------------------------------ the table
+
+fn table() {
+    println!(
+        "What is asked stands in parentheses: at least, and better. Times are processor time of one thread. Equal digests: equal results.\n"
+    );
+    let cell = |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
+    let asked = |value: String, want: Option<[f64; 2]>| match want {
+        Some([least, better]) => format!("{value} ({least}, {better})"),
+        None => value,
+    };
+    println!(
+        "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16}  digest",
+        "work", "M hops/s", "ns/hop", "instr./hop", "events/hop", "set-up", "peak MB"
+    );
+    for row in &ROWS {
+        let [short, long] = row.work.timed.map(|end| timed(&row.work, end));
+        let ns = (long.cpu_s - short.cpu_s) / (long.hops - short.hops) * 1e9;
+        let counted = if row.work.counted == ["0s"; 2] { None } else { instructions(&row.work) };
+        println!(
+            "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16}  {}",
+            row.name,
+            asked(cell(Some(1e3 / ns), 1), row.mega_hops_per_s),
+            cell(Some(ns), 1),
+            asked(cell(counted, 0), row.instructions),
+            cell(Some((long.events - short.events) / (long.hops - short.hops)), 3),
+            format!("{:.0} ms", (short.cpu_s - short.hops * ns * 1e-9) * 1e3),
+            asked(cell(Some(long.peak_bytes * 1e-6), 1), row.peak_mb),
+            long.digest,
+        );
+    }
+}
+
+// ------------------------------------------------------------------------------------------------ the gate
+
+fn gate() -> ExitCode {
+    let path = folder().join("instructions.txt");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let known = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned));
+    let mut counts = Vec::new();
+    for (name, work) in &GATE {
+        let Some(count) = instructions(work) else {
+            eprintln!("valgrind is not there: instructions per hop are not checked");
+            return ExitCode::SUCCESS;
+        };
+        counts.push((*name, count));
+    }
+    if std::env::var_os("FLOWLOOM_UPDATE").is_some() {
+        let mut text =
+            "# Instructions per hop that `make gate` accepts. Written by `make golden`; say why in the commit.\n".to_owned();
+        text.push_str(&format!("compiler: {}\n", compiler()));
+        counts.iter().for_each(|(name, count)| text.push_str(&format!("{name}: {count:.1}\n")));
+        std::fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        return ExitCode::SUCCESS;
+    }
+    let same = known("compiler").is_some_and(|known| known == compiler());
+    let tolerance = if same { TOLERANCE } else { OTHER_COMPILER };
+    let mut passed = true;
+    for (name, count) in counts {
+        let limit: f64 = known(name).and_then(|n| n.parse().ok()).unwrap_or(0.0);
+        let more = count / limit - 1.0;
+        println!("{name:<8} {count:>6.1} instructions per hop, {limit:.1} before ({:+.1} %)", more * 100.0);
+        passed &= more <= tolerance;
+    }
+    if passed {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("error: a hop takes over {:.0} % more instructions than before", tolerance * 100.0);
+    eprintln!("hint: `cargo bench -p flowloom-sim --bench hops` shows all; `make golden` accepts the new numbers");
+    ExitCode::FAILURE
+}
+
+/// Counts of different compilers are not the same.
+fn compiler() -> String {
+    let output = Command::new("rustc").arg("--version").output();
+    output.map_or("unknown".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
