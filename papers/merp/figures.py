@@ -218,7 +218,7 @@ def failure(results: Results) -> Figure:
 
 def failure_many(results: Results) -> Figure:
     """Several dead links."""
-    return panels(results, [Panel("mean_fct_s", "average FCT, load 0.5"), Panel("mean_er", "average expansion ratio, load 0.5")])
+    return panels(results, [Panel("mean_fct_s", "average FCT, load 0.3"), Panel("mean_er", "average expansion ratio, load 0.3")])
 
 
 def failure_dynamic(results: Results) -> Figure:

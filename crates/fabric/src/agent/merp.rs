@@ -29,11 +29,9 @@
 //!   another flow lets no DET through, and would otherwise never hear that a flow with an earlier deadline is free to use it.
 //! - A flow that still probes a round trip and two probes after this port granted it enough for DATA counts as paused by another port:
 //!   while DATA at alpha C and the ACKs of the other direction fill a port, no DET crosses it, so that nobody would ever hear of the
-//!   pause, and the ports before the full one would stay idle for a flow that cannot use them. When the full port is this one, the
-//!   silence says nothing: after 16 such times without a packet of the flow leaving, the unused grant is forgotten.
-//! - A SYN that finds the table full, silent entries aside, is marked. A port that sees the mark, or a packet in the class of flows that
-//!   overflowed somewhere (section 4.4), drops the flow's entry and makes none. DATA that finds the table full is treated as a DET of an
-//!   unknown flow: its sender opens the flow again, and that SYN is marked.
+//!   pause, and the ports before the full one would stay idle for a flow that cannot use them.
+//! - When DETs come and for four such times none has left, this port is the full one: what the flow's sender echoes of other ports is
+//!   out of date, and that its grant is unused says nothing. It counts as free to use the port, which makes way for its DETs.
 //! - The round trip of Alg. 3 l. 6 is that of the second flow: it must react within it.
 //! - Theta is relative to the sender's NIC: a slower port lowers it in the packet, or no grant would ever exceed it.
 //!
@@ -146,8 +144,8 @@ pub struct Counters {
     pub overflows: u64,
 }
 
-/// Reactions (see [`Merp::reaction`]) without a packet leaving, after which an unused grant is forgotten.
-const HELD_REACTIONS: u64 = 16;
+/// Reactions (see [`Merp::reaction`]) without a packet leaving, after which a flow counts as held up by this port.
+const HELD_REACTIONS: u64 = 4;
 
 /// The order that Alg. 3 ranks by.
 type Rank = (Time, Time, FlowId);
@@ -320,14 +318,15 @@ impl Merp {
         let header: Header = packet.get_ext(cx.ext);
         let paused = self.is_paused_elsewhere(&header);
         let Some(&before) = self.table.get(flow) else { return };
-        // When none of its probes has left here for long, that nothing came of the grant says nothing of the ports behind.
+        // When none of its probes has left here for long, what the sender heard of other ports is out of date, and that nothing came of
+        // the grant says nothing of them.
         let reaction = self.reaction(&header).ps();
         let is_held = before.left.after(Dur(reaction.saturating_mul(HELD_REACTIONS))) < cx.now;
         let mut row = Row { expected: self.expected(&before, &header), last_seen: cx.now, ..before };
         if is_held {
             row.granted = Time::MAX;
         }
-        row.paused_elsewhere = paused || self.is_unused(&row, &header, cx.now);
+        row.paused_elsewhere = if is_held { header.paused_by() != 0 } else { paused || self.is_unused(&row, &header, cx.now) };
         let (from, to) = (self.rank(flow, &before), self.rank(flow, &row));
         self.table.insert(flow, row);
         self.leaders.on_change(flow, from, to);

@@ -27,8 +27,6 @@
 //!   long behind the DATA of others.
 //! - A port that does not know the flow of a DET, as after its link was down, says so; the sender then opens the flow there again
 //!   with a SYN, at most one per RTO. Without it the flow would probe for ever.
-//! - A waiting flow that has had no answer for a round trip and two probes echoes no pausing port any more: what it heard last is out
-//!   of date, and would keep a port that is filled by another flow from giving way.
 //! - A flow that finds a port's table full is handed to TCP NewReno on the capacity that MERP leaves: all its packets go in the class between
 //!   DATA and DET, which is how ports know them. The SYN is marked by the port, the SYNACK brings the mark back; a flow that
 //!   was open goes on from its first unacknowledged byte as after a timeout. Section 4.4 asks for "another stateless scheduler".
@@ -266,8 +264,6 @@ struct Snd {
     tries: u32,
     /// When the last SYN was sent.
     opened: Time,
-    /// When the last answer came.
-    heard: Time,
     /// Departure of the packet whose answer was applied last.
     applied: Option<Time>,
     /// What that answer said of the expected rate and of the pausing port.
@@ -278,7 +274,7 @@ struct Snd {
 
 impl Setup {
     /// The header of a packet that leaves now (section 4.1: asr starts at the capacity of the adjacent link, esr at infinity).
-    fn header(&self, snd: &Snd, flow: &Flow, bits: u64, now: Time) -> Header {
+    fn header(&self, snd: &Snd, flow: &Flow, bits: u64) -> Header {
         let (expected_ps, expected_echo_ps) = match self.params.esr_sync {
             EsrSync::Fresh => (0, snd.expected_echo_ps),
             EsrSync::Sticky => (snd.expected_echo_ps, 0),
@@ -290,7 +286,7 @@ impl Setup {
             expected_echo_ps,
             theta_bps: self.theta.0,
             rtt_ps: if snd.rtt.srtt() > Dur::ZERO { snd.rtt.srtt() } else { flow.rtt }.ps(),
-            paused: u64::from(if snd.is_unheard(self, now) { 0 } else { snd.paused_echo }) << 32,
+            paused: u64::from(snd.paused_echo) << 32,
             bits: bits | self.theta_share.0 << 32,
         }
     }
@@ -313,7 +309,6 @@ impl Snd {
             silent: 0,
             tries: 0,
             opened: now,
-            heard: now,
             applied: None,
             expected_echo_ps: 0,
             paused_echo: 0,
@@ -324,12 +319,6 @@ impl Snd {
     /// Whether there is DATA left to send.
     fn has_data(&mut self) -> bool {
         matches!(self.mode, Mode::Det | Mode::Data) && self.packets.peek().is_some()
-    }
-
-    /// Whether a waiting flow has had no answer for a round trip and two probes: its DETs do not get through.
-    fn is_unheard(&self, set: &Setup, now: Time) -> bool {
-        let probes = self.rate.gap(u64::from(set.det_size)).max(set.params.det_min_gap) * 2;
-        self.mode == Mode::Det && now > self.heard.after(self.rtt.srtt()).after(probes)
     }
 
     /// When the next packet may leave.
@@ -363,7 +352,7 @@ impl Snd {
 
     fn send_syn(&mut self, set: &Setup, bits: u64, cx: &mut Cx<'_>) {
         let mut syn = set.bare(self.flow, Kind::SYN, HIGH);
-        syn.set_ext(set.header(self, cx.flow(self.flow), bits, cx.now), cx.ext);
+        syn.set_ext(set.header(self, cx.flow(self.flow), bits), cx.ext);
         if self.tries > 0 {
             syn.flags |= Packet::RETX;
         }
@@ -393,7 +382,7 @@ impl Snd {
             self.last = Some((cx.now, data.wire_len));
             Packet { prio: MIDDLE, flags: if resent { Packet::RETX } else { 0 }, ..data }
         };
-        packet.set_ext(set.header(self, flow, 0, cx.now), cx.ext);
+        packet.set_ext(set.header(self, flow, 0), cx.ext);
         packet
     }
 
@@ -405,7 +394,6 @@ impl Snd {
         let answer: Answer = packet.get_ext(cx.ext);
         let tx_time = Time(answer.tx_time_ps);
         self.silent = 0;
-        self.heard = cx.now;
         if matches!(packet.kind, Kind::ACK | Kind::SYNACK) && !packet.has(Packet::RETX) {
             self.rtt.on_sample(cx.now.since(tx_time), &set.rtt);
         }

@@ -622,9 +622,27 @@ fn a_grant_whose_probes_are_held_back_here_is_forgotten() {
     let left = 1 + reaction;
     b.det_comes(left + 2 * reaction, 0, fresh());
     assert!(free(b.data(left + 2 * reaction, 1, 0)));
-    b.det_comes(left + 17 * reaction, 0, fresh());
-    assert!(!free(b.data(left + 17 * reaction, 1, 1)), "flow 0 leads again");
-    assert!(free(b.det(left + 17 * reaction, 0, fresh())));
+    b.det_comes(left + 5 * reaction, 0, fresh());
+    assert!(!free(b.data(left + 5 * reaction, 1, 1)), "flow 0 leads again");
+    assert!(free(b.det(left + 5 * reaction, 0, fresh())));
+}
+
+/// The same for what a sender heard of another port: it counts while the flow's DETs leave here, and no more when they are held up.
+#[test]
+fn an_echo_is_out_of_date_when_probes_are_held_back_here() {
+    let mut b = Bench::gbps(&[50, 100], |_| ());
+    (0..2).for_each(|flow| b.syn(0, flow));
+    let free = |header: Header| header.asr_bps == 999_000_000;
+    let reaction = (129 + 2 * 320) * US + 128 * BARE_TX;
+    let paused_at_another = Header { paused: 9 << 32, ..fresh() };
+    b.det(1, 0, paused_at_another);
+    b.det_comes(1 + 2 * reaction, 0, paused_at_another);
+    assert!(free(b.data(1 + 2 * reaction, 1, 0)));
+    b.det_comes(1 + 5 * reaction, 0, paused_at_another);
+    assert!(!free(b.data(1 + 5 * reaction, 1, 1)));
+    // Its DET leaves, and tells again.
+    b.det(2 + 5 * reaction, 0, paused_at_another);
+    assert!(free(b.data(3 + 5 * reaction, 1, 2)));
 }
 
 /// What a DET brings of the expected rate counts when it comes, whether or not it ever leaves.
