@@ -227,7 +227,6 @@ impl Link {
     #[inline(never)]
     fn admit_exactly<P: Wire>(&mut self, len: u32, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> bool {
         if !self.is_up() {
-            stats.dropped(len);
             return false;
         }
         let idle = self.free_at <= now;

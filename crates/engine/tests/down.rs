@@ -154,6 +154,7 @@ fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)]) -> Seen {
     assert_eq!((driver.now(), world.sends.len() + world.actions.len()), (Time(1_000_000_000), 0), "the present is the end");
     let links = [LinkId(0), LinkId(1)];
     let stats: Vec<LinkStats> = links.iter().map(|link| driver.stats(*link)).collect();
+    assert!(stats.iter().all(|stats| stats.drops == 0), "what a dead link loses is no drop");
     Seen {
         delivered: world.delivered,
         lost: world.lost,

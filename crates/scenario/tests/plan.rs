@@ -130,7 +130,7 @@ fn host_ports_follow_the_switches() {
     let swept = nic("qdisc = { kind = 'strict', classes = [3, 4] }");
     assert_eq!(swept, r#"strict ["3", "prio", "unlimited", "arriving"]; strict ["4", "prio", "unlimited", "arriving"]"#);
     let limited = nic("qdisc = { kind = 'strict', classes = 3 }\nnic = { qdisc = { limit = '20KB' } }");
-    assert_eq!(limited, r#"strict ["3", "20KB", "arriving"]"#);
+    assert_eq!(limited, r#"strict ["3", "prio", "20KB", "arriving"]"#);
     assert_eq!(nic("qdisc = 'strict'\nnic = { qdisc = 'droptail', low_water = '1pkt' }"), r#"droptail ["unlimited"]"#);
 }
 
