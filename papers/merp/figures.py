@@ -176,7 +176,8 @@ def fig4(results: Results) -> Figure:
     axes = style.panels(fig, len(chosen), 1)
     for ax, (run, found) in zip(axes, chosen, strict=True):
         if found is not None:
-            for i, (values, label) in enumerate(zip(spine_links(results, run, found), ("long flow's link", "other link"), strict=True)):
+            named = zip(spine_links(results, run, found), ("long flow's link", "other link"), strict=True)
+            for i, (values, label) in enumerate(named):
                 ax.plot(found.times, values, **style.dashes(i) | {"linewidth": 1.2}, label=label)
         ax.set(title=run.system, xlabel="time (ms)", ylabel="utilisation", ylim=(0, 1.2))
     style.legend(fig, axes)
@@ -243,10 +244,10 @@ def received(results: Results, run: Run) -> tuple[drawing.Array, dict[int, drawi
 
     def share(chosen: Sequence[Mapping[str, Any]]) -> drawing.Array:
         at = [min(int(row["end_ps"] * 1e-9 / BIN_MS), bins - 1) for row in chosen]
-        return np.bincount(at, [row["size_bytes"] / whole for row in chosen], bins)
+        return np.bincount(at, [row["size_bytes"] / whole for row in chosen], bins).astype(np.float64)
 
     flows = {flow: share([row for row in data if row["flow_id"] == flow]) for flow in sorted({row["flow_id"] for row in data})}
-    return (np.arange(bins) + 1) * BIN_MS, flows, share(rows)
+    return np.arange(1, bins + 1, dtype=np.float64) * BIN_MS, flows, share(rows)
 
 
 def switching(results: Results) -> Figure:

@@ -301,8 +301,8 @@ KINDS: dict[str, Callable[[Claim, Numbers, Mapping[str, Value]], Sample]] = {
 """
 
 COMPUTED = ("exact", "measured")
-"""Numbers that the paper's `figures.py` works out. `exact`: one without chance, such as the example on one link. `measured`: one per
-seed, read off time series or packets."""
+"""Numbers that the paper's `figures.py` works out. `exact`: one without chance, such as the example on one link. `measured`: one
+per seed, read off time series or packets."""
 
 
 def judge_estimate(claim: Claim, estimate: Estimate) -> tuple[str, str]:

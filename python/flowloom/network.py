@@ -266,7 +266,8 @@ def topology(results: Results, at: At = None, dead: Collection[Cable] | None = N
     if not shown:
         raise NoDataError("no point is left to draw")
     name, systems = shown[-1]
-    crossed = dead_cables(results, [run for runs in systems.values() for run in runs]) if dead is None else {frozenset(cable) for cable in dead}
+    drawn = [run for runs in systems.values() for run in runs]
+    crossed = dead_cables(results, drawn) if dead is None else {frozenset(cable) for cable in dead}
     panels = [(label, mean_links(results, runs)) for label, runs in list(systems.items())[:MOST_PANELS]]
     panels = [(label, found) for label, found in panels if found]
     if not panels:

@@ -52,9 +52,17 @@ def flows(system: str, load: float, seed: int, count: int = 400) -> pa.Table:
     )
 
 
-def ports(load: float, down: Sequence[int] = ()) -> pa.Table:
-    """Made-up ports of three hosts, a ToR and a root; those named are down for a while."""
-    names = ["h0->tor0", "h1->tor0", "h2->tor0", "tor0->root", "root->tor0"]
+TREE = ("h0->tor0", "h1->tor0", "h2->tor0", "tor0->root", "root->tor0")
+"""Made-up ports of three hosts, a ToR and a root."""
+PORTS = {
+    "leaf_spine": ("h0->leaf0", "h1->leaf0", "leaf0->spine0", "leaf0->spine1", "spine0->leaf0"),
+    "star": ("h1->s0", "h2->s0", "h3->s0", "s0->h0", "s0->h1"),
+}
+"""What they are called in other topologies."""
+
+
+def ports(load: float, down: Sequence[int] = (), names: Sequence[str] = TREE) -> pa.Table:
+    """Made-up ports; those of `down` are down for a while."""
     busy = [load / 3, load / 4, load / 3.5, load * 0.75, load * 0.7]
     return pa.table(
         {
@@ -62,7 +70,7 @@ def ports(load: float, down: Sequence[int] = ()) -> pa.Table:
             "node": pa.array([0, 1, 2, 3, 4], pa.uint32()),
             "peer": pa.array([3, 3, 3, 4, 3], pa.uint32()),
             "tier": pa.array([0, 0, 0, 1, 2], pa.uint8()),
-            "name": names,
+            "name": list(names),
             "rate_bps": pa.array([10**9] * 5, pa.uint64()),
             "drops": pa.array([0, 0, 0, 12, 3], pa.uint64()),
             "marks": pa.array([0] * 5, pa.uint64()),
@@ -118,6 +126,8 @@ def metrics(table: pa.Table) -> dict[str, tuple[str, float]]:
         "mean_fct_s": ("s", float(fct.mean())),
         "p99_fct_s": ("s", rank(fct, 0.99)),
         "p999_fct_s": ("s", rank(fct, 0.999)),
+        "max_fct_s": ("s", float(fct[-1])),
+        "mean_er": ("ratio", float(er.mean())),
         "p99_er": ("ratio", rank(er, 0.99)),
         "max_er": ("ratio", float(er[-1])),
         "drops": ("count", float(np.asarray(table["drops"].to_numpy()).sum())),
@@ -137,6 +147,7 @@ def write(
     key: str | None = LOAD,
     ideals: Sequence[str] = (),
     down: Sequence[int] = (),
+    names: Sequence[str] = TREE,
 ) -> Path:
     """Write a results folder."""
     points, per_seed = [], []
@@ -149,7 +160,7 @@ def write(
                 here.mkdir(parents=True, exist_ok=True)
                 table = flows(system, load, seed)
                 pq.write_table(table, here / "flows.parquet")
-                pq.write_table(ports(load, down).slice(0, 0 if system in ideals else 5), here / "ports.parquet")
+                pq.write_table(ports(load, down, names).slice(0, 0 if system in ideals else 5), here / "ports.parquet")
                 if traces and system not in ideals:
                     pq.write_table(samples(system), here / "samples.parquet")
                     pq.write_table(packets(), here / "packets.parquet")
@@ -235,6 +246,8 @@ class Scenario:
         self.seeds = list(seeds) if seeds else [int(s) for s in listed(spec.get("seed", 1))]
         self.key = f"workload.{next(iter(spec['workload']))}.load" if len(self.loads) > 1 else None
         self.sample = "sample" in spec
+        topology = spec["topology"]
+        self.ports = PORTS.get(topology if isinstance(topology, str) else topology["kind"], TREE)
 
     @staticmethod
     def from_toml(
@@ -268,7 +281,7 @@ class Scenario:
 
     def run(self, jobs: int = 0, out: str | None = None, progress: Callable[[dict[str, Any]], object] | None = None) -> Results:
         assert out is not None
-        write(Path(out), self.systems, self.loads, self.seeds, self.sample, self.key)
+        write(Path(out), self.systems, self.loads, self.seeds, self.sample, self.key, names=self.ports)
         total = len(self.points)
         for done in range(1, total + 1):
             if progress:

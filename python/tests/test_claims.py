@@ -161,6 +161,14 @@ def test_exact_claims_need_no_results() -> None:
     assert judge(third, {}).verdict == UNDECIDED
 
 
+def test_measured_claims_have_a_number_per_seed() -> None:
+    high = claim("measured", at_least=0.9, metric="m")
+    assert judge(high, {}, {"m": {1: 0.95, 2: 0.96, 3: 0.94}}).verdict == MET
+    assert judge(high, {}, {"m": {1: 0.5, 2: 0.51, 3: 0.52}}).verdict == NOT_MET
+    assert judge(high, {}, {"m": {1: 0.95, 2: 0.96}}).verdict == UNDECIDED, "too few seeds"
+    assert judge(high, {}).reason == "not computed"
+
+
 def test_a_bound_counts_unless_it_must_be_passed() -> None:
     same = made({("A", 0.8): [1.0] * 3, ("B", 0.8): [1.0] * 3})
     assert judge(claim("difference", **PAIR, at_least=0), same).verdict == MET
