@@ -73,8 +73,10 @@ demo: build ## build, run a small experiment, print its table, draw its figures
 	@$(BIN)/flowloom report results/fat_tree | tail -n 1
 
 .PHONY: papers
-papers: build ## reproduce the papers at full size (long), judge their claims
-	@for paper in $$(cd papers && ls -d */ | tr -d /); do $(BIN)/flowloom papers $$paper; done
+papers: build ## reproduce the papers at full size (long), judge their claims, write docs/papers
+	@for paper in $$(cd papers && ls -d */ | tr -d /); do \
+	$(BIN)/flowloom papers $$paper && mkdir -p docs/papers/$$paper && \
+	cp results/papers/$$paper-paper/*.png docs/papers/$$paper/ && cp results/papers/$$paper-paper/claims.md docs/papers/$$paper/README.md; done
 
 # ---------------------------------------------------------------- tests
 

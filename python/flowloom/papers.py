@@ -274,7 +274,7 @@ def seeds_text(results: Mapping[str, Results]) -> str:
 
 
 def page(paper: Paper, profile: str, judged: Sequence[Judged], results: Mapping[str, Results]) -> str:
-    """The claims as a Markdown page: the table, then a paragraph on each claim that is not met or undecided."""
+    """The claims as a Markdown page beside the figures: pictures and tables, then a word on each claim that is not met or undecided."""
     lines = [
         f"# {paper.title}",
         "",
@@ -288,8 +288,12 @@ def page(paper: Paper, profile: str, judged: Sequence[Judged], results: Mapping[
     ]
     for figure in paper.figures:
         here = [j for j in judged if j.claim.figure == figure.id]
+        if here or figure.id in results:
+            lines += [f"## {figure.title}", ""]
+        if figure.id in results:
+            lines += [f"![{figure.title}]({figure.id}.png)", ""]
         if here:
-            lines += [f"## {figure.title}", "", claims_table(here).markdown(), ""]
+            lines += [claims_table(here).markdown(), ""]
     open_ones = [j for j in judged if j.verdict != claims.MET]
     if open_ones:
         lines += ["## What is not met, or open", ""]

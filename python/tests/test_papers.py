@@ -116,7 +116,7 @@ def test_a_reproduction_writes_everything(made_up: None, tmp_path: Path) -> None
     assert all(c["verdict"] == "met" for c in listed if c["kind"] == "exact")
     text = (folder / "claims.md").read_text()
     assert all(claim.id in text for claim in done.paper.claims)
-    assert "2 seeds, 3 needed" in text
+    assert "2 seeds, 3 needed" in text and "](sens_literal.png)" in text
     html = (folder / "report.html").read_text()
     assert "http" not in "".join(part.split('"')[0] for key in ('src="', 'href="') for part in html.split(key)[1:])
 
