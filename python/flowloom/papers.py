@@ -274,7 +274,7 @@ def seeds_text(results: Mapping[str, Results]) -> str:
 
 
 def page(paper: Paper, profile: str, judged: Sequence[Judged], results: Mapping[str, Results]) -> str:
-    """The claims as a Markdown page beside the figures: pictures and tables, then a word on each claim that is not met or undecided."""
+    """The claims as a Markdown page beside the figures: pictures, tables, then a word on each claim that is not met or open."""
     lines = [
         f"# {paper.title}",
         "",
