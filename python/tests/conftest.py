@@ -22,8 +22,15 @@ except ImportError:
 from flowloom.results import Results
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Without the compiled part only on request: tests that are left out unseen prove nothing."""
+    parser.addoption("--without-core", action="store_true", help="leave out what needs the compiled part")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Announces the mark of tests that simulate."""
+    """Announces the mark of tests that simulate; refuses to leave them out unasked."""
+    if not HAVE_CORE and not config.getoption("--without-core"):
+        raise pytest.UsageError("the compiled part is not built: `make build`, or `pytest --without-core`")
     config.addinivalue_line("markers", "core: needs the compiled part")
     # Started in the background, a shell has SIGINT ignored, and all that is started from here would ignore it too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -34,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not HAVE_CORE:
         for item in items:
             if item.get_closest_marker("core"):
-                item.add_marker(pytest.mark.skip(reason="the compiled part is not built"))
+                item.add_marker(pytest.mark.skip(reason="--without-core: asked for"))  # see pytest_addoption
 
 
 @pytest.fixture(scope="session")

@@ -115,7 +115,7 @@ pub fn act<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>) {
 /// Everything at a port and on its wire is lost.
 fn take_down<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>, link: LinkId) {
     let now = links.now();
-    world.catch_up(links, link);
+    world.catch_up(links, link, now.before(Dur(1)));
     world.probe.on_link_down(link, now);
     for packet in links.link_down(link) {
         world.lose(link, now, &packet);

@@ -99,6 +99,21 @@ pub struct FlowRow {
 }
 
 impl FlowRow {
+    /// What is known of a flow before it is run.
+    pub(crate) fn of(flow: &proto::Flow) -> FlowRow {
+        FlowRow {
+            flow_id: flow.id.0,
+            group_id: (flow.group != u64::MAX).then_some(flow.group),
+            src: flow.src.0,
+            dst: flow.dst.0,
+            workload: flow.workload,
+            size_bytes: flow.size_bytes,
+            size_wire_bytes: flow.size_wire_bytes,
+            start_ps: flow.start.0,
+            deadline_ps: flow.deadline.map(|deadline| deadline.0),
+            ..FlowRow::default()
+        }
+    }
     /// Flow completion time: from the start to the last payload byte at the receiver. `None` when unfinished.
     pub fn fct_ps(&self) -> Option<u64> {
         self.finish_ps.map(|finish| finish - self.start_ps)

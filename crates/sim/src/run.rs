@@ -118,23 +118,17 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Con
         }
     }
     let now = engine.now();
-    // What is due at the end itself happens no more.
-    serve_all(&mut world, &mut engine, if stop_reason == StopReason::End { now.before(Dur(1)) } else { now });
+    // Nobody may have looked at a port since service was due. What is due at the end itself happens no more.
+    let until = if stop_reason == StopReason::End { now.before(Dur(1)) } else { now };
+    for link in (0..net.links().len() as u32).map(LinkId) {
+        world.catch_up(&mut engine, link, until);
+    }
     let flows = flow_rows(&world, &ideals);
     let ports = port_rows(&mut engine, net, now, world.failures.as_ref());
     audit::check(&mut world, &mut engine, net);
     let counters = counters(&world, &ports, &flows, &engine, now, spec.realised_load(&world.flows));
     let samples = world.sampler.map_or(Vec::new(), |sampler| sampler.rows);
     Ok((Outcome { flows, ports, samples, packets: Vec::new(), counters, complete, stop_reason, ideal: false }, world.probe))
-}
-
-/// Starts all services up to `until`: nobody may have looked at a port since they were due.
-fn serve_all<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, until: Time) {
-    for link in (0..world.ports.len() as u32).map(LinkId) {
-        if engine.waiting(link) > 0 && engine.free_at(link) <= until {
-            engine::World::serve(world, engine, link, until);
-        }
-    }
 }
 
 fn transport_env(spec: &RunSpec, nic: LinkId, max_rtt: Dur) -> transport::Env {
@@ -262,29 +256,20 @@ fn build_engine<E: Driver<Carried>>(spec: &RunSpec, ports: &[Option<Port>]) -> E
 fn flow_rows<P>(world: &World<P>, ideals: &Ideals) -> Vec<FlowRow> {
     let known = |t: Time| (t != Time::MAX).then_some(t.0);
     let row = |((flow, record), (ideal, hops)): ((&Flow, &transport::host::FlowRecord), &(Dur, u8))| FlowRow {
-        flow_id: flow.id.0,
-        group_id: (flow.group != u64::MAX).then_some(flow.group),
-        src: flow.src.0,
-        dst: flow.dst.0,
-        workload: flow.workload,
-        size_bytes: flow.size_bytes,
-        size_wire_bytes: flow.size_wire_bytes,
-        start_ps: flow.start.0,
         first_tx_ps: known(record.first_tx),
         finish_ps: known(record.finish),
         ideal_fct_ps: ideal.0,
         bottleneck_bps: flow.bottleneck.0,
-        deadline_ps: flow.deadline.map(|d| d.0),
         terminated: record.terminated && record.finish == Time::MAX,
         hops: *hops,
         tx_packets: record.tx_packets,
         retx_packets: record.retx_packets,
         drops: record.drops,
         lost_link: record.lost_link,
-        marks: 0,
         timeouts: record.stats.timeouts,
         fast_retransmits: record.stats.fast_retransmits,
         reordered: record.reordered,
+        ..FlowRow::of(flow)
     };
     world.flows.iter().zip(world.table.records()).zip(ideals).map(row).collect()
 }

@@ -56,7 +56,7 @@ pub fn take<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>) {
 
 fn look_at_port<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>, sampler: &mut Sampler, link: LinkId) {
     let now = links.now();
-    world.catch_up(links, link);
+    world.catch_up(links, link, now.before(Dur(1)));
     let waiting = match &world.ports[link.index()] {
         Some(port) => fabric::qdisc::Qdisc::backlog(&port.qdisc).bytes,
         None => links.fifo_backlog(link).1,

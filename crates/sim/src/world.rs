@@ -4,7 +4,7 @@ use crate::failures::Failures;
 use crate::host::Host;
 use crate::probe::Probe;
 use crate::sample::Sampler;
-use base::{Dur, HostId, LinkId, NodeId, Slab, Time};
+use base::{HostId, LinkId, NodeId, Slab, Time};
 use engine::{Driver, Far, Links, Sent};
 use fabric::agent::{self, Agent};
 use fabric::net::Net;
@@ -131,9 +131,7 @@ impl<P: Probe> World<P> {
             return self.on_dead_port(links, link, packet);
         }
         // Service first at ties: every start up to now sees only what had arrived before.
-        if links.waiting(link) > 0 && links.free_at(link) <= now {
-            engine::World::serve(self, links, link, now);
-        }
+        self.catch_up(links, link, now);
         let port = self.ports[link.index()].as_mut().expect("a port that is not first in, first out has a discipline");
         let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
         if let Some(agent) = &mut port.agent {
@@ -195,9 +193,7 @@ impl<P: Probe> World<P> {
     /// Tells the port at the end of `link` what comes in over its cable. Service first at ties, as for every reader of a port.
     fn hear(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &Packet) {
         let now = links.now();
-        if links.waiting(link) > 0 && links.free_at(link) <= now {
-            engine::World::serve(self, links, link, now);
-        }
+        self.catch_up(links, link, now);
         let port = self.ports[link.index()].as_mut().and_then(|port| port.agent.as_mut());
         let agent = port.expect("where answers are heard every port has an agent");
         agent.on_return(packet, &mut agent::Cx { now, flows: &self.flows, ext: &mut self.ext });
@@ -258,10 +254,7 @@ impl<P: Probe> World<P> {
         let count = self.routing.routes.candidates(at, dst).len();
         // Service first: what was due up to now has left its port before anybody reads the port.
         for i in 0..count {
-            let candidate = self.routing.routes.candidates(at, dst)[i];
-            if links.waiting(candidate) > 0 && links.free_at(candidate) <= now {
-                engine::World::serve(self, links, candidate, now);
-            }
+            self.catch_up(links, self.routing.routes.candidates(at, dst)[i], now);
         }
         let Routing { net, routes, router, .. } = &mut self.routing;
         let candidates = routes.candidates(at, dst);
@@ -285,11 +278,11 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// Makes a port's state that of just before now: starts of service at this instant come after global actions.
-    pub fn catch_up(&mut self, links: &mut impl Links<Carried>, link: LinkId) {
-        let now = links.now();
-        if links.waiting(link) > 0 && links.free_at(link) < now {
-            engine::World::serve(self, links, link, now.before(Dur(1)));
+    /// Brings a port up to date: all service that is due up to `until` starts. Global actions come before the starts of their instant.
+    #[inline(always)]
+    pub fn catch_up(&mut self, links: &mut impl Links<Carried>, link: LinkId, until: Time) {
+        if links.waiting(link) > 0 && links.free_at(link) <= until {
+            engine::World::serve(self, links, link, until);
         }
     }
 

@@ -328,7 +328,7 @@ impl Merp {
         }
         row.paused_elsewhere = if is_held { header.paused_by() != 0 } else { paused || self.is_unused(&row, &header, cx.now) };
         let (from, to) = (self.rank(flow, &before), self.rank(flow, &row));
-        self.table.insert(flow, row);
+        *self.table.get_mut(flow).expect("looked up above") = row;
         self.leaders.on_change(flow, from, to);
     }
     /// Whether a flow that probes has had long enough to use what this port grants it.

@@ -92,24 +92,9 @@ fn path(net: &Net, routes: &Routes, src: HostId, dst: HostId, rng: &mut Rng) -> 
 fn row(spec: &RunSpec, routes: &Routes, flow: &proto::Flow, hops: usize) -> FlowRow {
     let (full, header) = (u64::from(spec.mtu_bytes), u64::from(spec.header_bytes));
     let shapes = routes.shapes(&spec.net, flow.src, flow.dst);
-    let ideal = shapes.iter().map(|path| routes::ideal_fct(path, flow.size_bytes, full - header, header)).min();
+    let ideal = routes.ideal_fct(&spec.net, flow.src, flow.dst, flow.size_bytes, full - header, header);
     let bottleneck = shapes.iter().map(|path| routes::bottleneck(path)).max();
-    FlowRow {
-        flow_id: flow.id.0,
-        group_id: (flow.group != u64::MAX).then_some(flow.group),
-        src: flow.src.0,
-        dst: flow.dst.0,
-        workload: flow.workload,
-        size_bytes: flow.size_bytes,
-        size_wire_bytes: flow.size_wire_bytes,
-        start_ps: flow.start.0,
-        first_tx_ps: None,
-        ideal_fct_ps: ideal.unwrap_or_default().0,
-        bottleneck_bps: bottleneck.unwrap_or(Rate(1)).0,
-        deadline_ps: flow.deadline.map(|deadline| deadline.0),
-        hops: hops as u8,
-        ..FlowRow::default()
-    }
+    FlowRow { ideal_fct_ps: ideal.0, bottleneck_bps: bottleneck.unwrap_or(Rate(1)).0, hops: hops as u8, ..FlowRow::of(flow) }
 }
 
 /// When the last byte arrives, of a flow whose last bit leaves the fluid at `finish` seconds; `None`: never.
