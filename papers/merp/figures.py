@@ -219,7 +219,10 @@ def failure(results: Results) -> Figure:
 
 def failure_many(results: Results) -> Figure:
     """Several dead links."""
-    return panels(results, [Panel("mean_fct_s", "average FCT, load 0.3"), Panel("mean_er", "average expansion ratio, load 0.3")])
+    fig = panels(results, [Panel("mean_fct_s", "average FCT, load 0.3"), Panel("mean_er", "average expansion ratio, load 0.3")])
+    for ax in fig.axes:
+        ax.set_xlabel("dead links")
+    return fig
 
 
 def failure_dynamic(results: Results) -> Figure:
