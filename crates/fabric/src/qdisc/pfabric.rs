@@ -37,22 +37,26 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     super::check_limit(params.limit, env)
 }
 
-/// Packets that wait. Ranks, flows and places stand in three arrays in order of arrival, so that a search reads a few hundred
-/// contiguous bytes and a removal moves no packet.
+/// Packets that wait. What decides stands in one array in order of arrival, so that a search reads a few contiguous bytes and a
+/// removal moves no packet.
 pub struct Pfabric {
     limit: Limit,
-    ranks: Vec<u32>,
-    flows: Vec<u32>,
-    places: Vec<u32>,
+    waiting: Vec<Waiting>,
     packets: Slab<Packet>,
     backlog: Backlog,
+}
+
+#[derive(Clone, Copy)]
+struct Waiting {
+    rank: u32,
+    flow: u32,
+    place: u32,
 }
 
 impl Pfabric {
     /// An empty queue.
     pub fn new(params: &Params, _env: &Env) -> Self {
-        let (ranks, flows, places) = (Vec::new(), Vec::new(), Vec::new());
-        Pfabric { limit: params.limit, ranks, flows, places, packets: Slab::default(), backlog: Backlog::default() }
+        Pfabric { limit: params.limit, waiting: Vec::new(), packets: Slab::default(), backlog: Backlog::default() }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -66,9 +70,12 @@ impl Pfabric {
     /// Takes out the packet that arrived as number `at` of those that wait.
     #[inline(always)]
     fn take(&mut self, at: usize) -> Packet {
-        self.ranks.remove(at);
-        self.flows.remove(at);
-        let place = self.places.remove(at);
+        // Most often it is the last one, and there is nothing to move.
+        let Waiting { place, .. } = if at + 1 == self.waiting.len() {
+            self.waiting.pop().expect("it waits")
+        } else {
+            self.waiting.remove(at)
+        };
         let packet = *self.packets.get(place);
         self.packets.remove(place);
         self.backlog.remove(&packet);
@@ -84,17 +91,15 @@ impl Pfabric {
     }
     /// The last-arrived packet of the largest number.
     fn worst(&self) -> usize {
-        // A fold, unlike `max`, compiles to vector instructions.
-        let worst = self.ranks.iter().fold(0, |worst, rank| worst.max(*rank));
-        self.ranks.iter().rposition(|rank| *rank == worst).expect("a full queue has packets")
+        let worst = self.waiting.iter().fold(0, |worst, w| worst.max(w.rank));
+        self.waiting.iter().rposition(|w| w.rank == worst).expect("a full queue has packets")
     }
     /// The oldest packet of the flow whose packet has the smallest number.
     #[inline]
     fn best(&self) -> Option<usize> {
-        let best = self.ranks.iter().fold(u32::MAX, |best, rank| best.min(*rank));
-        let first = self.ranks.iter().position(|rank| *rank == best)?;
-        let flow = self.flows[first];
-        self.flows[..=first].iter().position(|f| *f == flow)
+        let (first, rest) = self.waiting.split_first()?;
+        let best = rest.iter().fold(*first, |best, w| if w.rank < best.rank { *w } else { best });
+        self.waiting.iter().position(|w| w.flow == best.flow)
     }
 }
 
@@ -102,9 +107,8 @@ impl Qdisc for Pfabric {
     #[inline(always)]
     fn enqueue(&mut self, packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
         self.backlog.add(&packet);
-        self.ranks.push(packet.rank);
-        self.flows.push(packet.flow.0);
-        self.places.push(self.packets.insert(packet));
+        let place = self.packets.insert(packet);
+        self.waiting.push(Waiting { rank: packet.rank, flow: packet.flow.0, place });
         if self.backlog.exceeds(self.limit) {
             self.drop_worst(drops);
         }
