@@ -58,6 +58,12 @@ impl Wire for Packet {
     fn set_arrival(&mut self, at: Time) {
         self.arrival = at;
     }
+    #[inline]
+    fn mark(&mut self) -> bool {
+        let capable = self.has(Packet::ECT);
+        self.flags |= u8::from(capable) * Packet::CE;
+        capable
+    }
 }
 
 /// What a packet is. The first sixteen numbers are shared words; a protocol's own kinds start at [`Kind::OWN`].
@@ -95,6 +101,10 @@ impl Kind {
 pub type Ext = [u64; 7];
 
 impl Packet {
+    /// ECN field: its transport understands marks (RFC 3168 section 5, the code point ECT(0)).
+    pub const ECT: u8 = 0b10;
+    /// ECN field: congestion experienced. A packet that has it has [`Packet::ECT`] too.
+    pub const CE: u8 = 0b11;
     /// Flag: the payload was sent before.
     pub const RETX: u8 = 1 << 4;
     /// Flag: word 0 of the header is a handle into the extension slab, freed by the run at delivery and at every drop.

@@ -119,7 +119,13 @@ fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Var
         mtu_bytes,
         header_bytes: draft.head.header.0 as u16,
         max_rtt: built.max_rtt,
-        queue_limit: system.qdisc.limit(&fabric::qdisc::Env { rate: nic_rate, mtu_bytes, host_port: false }),
+        queue_limit: system.qdisc.limit(&fabric::qdisc::Env {
+            rate: nic_rate,
+            mtu_bytes,
+            host_port: false,
+            link: LinkId(0),
+            seed: 0,
+        }),
     };
     found.extend(sub(0).problems(system.transport.check(&transport)));
     found.extend(sub(2).problems(system.router.check(&fabric::router::Env { net, routes: &built.routes, seed: 0 })));
@@ -130,7 +136,7 @@ fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Var
     for link in kinds_of_ports(net) {
         let (rate, host_port) = (net.link(link).rate, net.node(net.link(link).from).tier == HOST_TIER);
         let (part, qdisc) = if host_port { (nic, &system.nic.qdisc) } else { (sub(1), &system.qdisc) };
-        found.extend(part.problems(qdisc.check(&fabric::qdisc::Env { rate, mtu_bytes, host_port })));
+        found.extend(part.problems(qdisc.check(&fabric::qdisc::Env { rate, mtu_bytes, host_port, link, seed: 0 })));
         if let Some(agent) = &system.agent {
             let node = net.link(link).from;
             let header_bytes = draft.head.header.0 as u16;

@@ -36,6 +36,22 @@ pub fn routers_for(transport: &str, topology: &str) -> Vec<&'static str> {
     ROUTERS.iter().filter(|r| fits(transport, r.1) && fits(topology, r.2)).map(|r| r.0).collect()
 }
 
+/// Queue disciplines that can stand in for `droptail` where a system does not insist on it.
+pub const FIFOS: [&str; 5] = [
+    "kind = 'droptail', limit = 'LIMIT'",
+    "kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt'",
+    "kind = 'ecn_threshold', limit = 'LIMIT', mark = '4KB'",
+    "kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt', at = 'dequeue'",
+    "kind = 'red_ecn', limit = 'LIMIT', th_min = '2pkt', th_max = '8pkt', wq = 0.2, max_p = 0.3",
+];
+
+/// The system of a transport with another of [`FIFOS`] at its switches, where that can be.
+pub fn with_fifo(transport: &str, limit: &str, fifo: &str) -> String {
+    let text = system(transport, limit);
+    let plain = FIFOS[0].replace("LIMIT", limit);
+    if transport == "pdq" { text } else { text.replace(&plain, &fifo.replace("LIMIT", limit)) }
+}
+
 /// The `[[system]]` table of a transport with switch queues of `limit`.
 pub fn system(transport: &str, limit: &str) -> String {
     let (_, text) = SYSTEMS.iter().find(|s| s.0 == transport).expect("a transport with a system");
@@ -106,6 +122,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let routers = routers_for(&transport, &topology);
     let router = pick(&routers);
     let limit = pick(&["1pkt", "3pkt", "20pkt", "100pkt", "1500B", "30KB", "unlimited"]);
+    let fifo = pick(&FIFOS);
     // Some ports of MERP have room for few flows.
     let agent = pick(&["'merp'", "'merp'", "{ kind = 'merp', table_limit = 1 }", "{ kind = 'merp', table_limit = 4 }"]);
     let low_water = pick(&["3KB", "0B", "unlimited"]);
@@ -130,7 +147,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let text = format!(
         "seed = {}\nend = '{end}'\n{topology}{workload}{deadline}{}router = {router}\nnic = {{ low_water = '{low_water}' }}\n{events}",
         1 + rng.below(1000),
-        system(&transport, &limit).replace("agent = 'merp'", &format!("agent = {agent}"))
+        with_fifo(&transport, &limit, &fifo).replace("agent = 'merp'", &format!("agent = {agent}"))
     );
     (text, !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !lasting)
 }
