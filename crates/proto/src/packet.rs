@@ -95,7 +95,15 @@ impl Kind {
 pub type Ext = [u64; 7];
 
 impl Packet {
-    /// Flag: the payload was sent before.
+    /// ECN code point ECT(0): a queue may mark the packet instead of dropping it (RFC 3168 section 5).
+    pub const ECT: u8 = 0b10;
+    /// ECN code point CE: a queue has marked it. Includes [`Packet::ECT`].
+    pub const CE: u8 = 0b11;
+    /// Flag ECN-Echo, on an ACK: its receiver saw CE.
+    pub const ECE: u8 = 1 << 2;
+    /// Flag Congestion Window Reduced, on data: its sender has reacted.
+    pub const CWR: u8 = 1 << 3;
+    /// Flag: the payload was sent before; on an answer, that of the packet it answers.
     pub const RETX: u8 = 1 << 4;
     /// Flag: word 0 of the header is a handle into the extension slab, freed by the run at delivery and at every drop.
     pub const EXT: u8 = 1 << 5;
@@ -129,6 +137,12 @@ impl Packet {
     #[inline]
     pub fn has(&self, flags: u8) -> bool {
         self.flags & flags == flags
+    }
+    /// A queue marks the packet, if its code point allows that. Says whether it did.
+    #[inline]
+    pub fn mark(&mut self) -> bool {
+        self.flags |= if self.has(Packet::ECT) { Packet::CE } else { 0 };
+        self.has(Packet::CE)
     }
     /// Puts a protocol header of at most two words into the packet.
     #[inline]
@@ -164,5 +178,20 @@ impl Packet {
     #[inline]
     pub fn put_ext<H: Header>(&self, header: H, slab: &mut Slab<Ext>) {
         header.pack(slab.get_mut(self.ext()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_capable_packets_are_marked_and_no_other_flag_changes() {
+        let mut plain = Packet { flags: Packet::RETX | Packet::CWR, ..Packet::data(FlowId(0), 0, 1460, 40) };
+        assert!(!plain.mark() && plain.flags == Packet::RETX | Packet::CWR);
+        plain.flags |= Packet::ECT;
+        assert!(plain.has(Packet::ECT) && !plain.has(Packet::CE));
+        assert!(plain.mark() && plain.mark() && plain.has(Packet::ECT) && plain.has(Packet::CE));
+        assert_eq!(plain.flags, Packet::RETX | Packet::CWR | Packet::CE);
     }
 }
