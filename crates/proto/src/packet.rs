@@ -138,12 +138,6 @@ impl Packet {
     pub fn has(&self, flags: u8) -> bool {
         self.flags & flags == flags
     }
-    /// A queue marks the packet, if its code point allows that. Says whether it did.
-    #[inline]
-    pub fn mark(&mut self) -> bool {
-        self.flags |= if self.has(Packet::ECT) { Packet::CE } else { 0 };
-        self.has(Packet::CE)
-    }
     /// Puts a protocol header of at most two words into the packet.
     #[inline]
     pub fn set<H: Header>(&mut self, header: H) {
@@ -178,20 +172,5 @@ impl Packet {
     #[inline]
     pub fn put_ext<H: Header>(&self, header: H, slab: &mut Slab<Ext>) {
         header.pack(slab.get_mut(self.ext()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_capable_packets_are_marked_and_no_other_flag_changes() {
-        let mut plain = Packet { flags: Packet::RETX | Packet::CWR, ..Packet::data(FlowId(0), 0, 1460, 40) };
-        assert!(!plain.mark() && plain.flags == Packet::RETX | Packet::CWR);
-        plain.flags |= Packet::ECT;
-        assert!(plain.has(Packet::ECT) && !plain.has(Packet::CE));
-        assert!(plain.mark() && plain.mark() && plain.has(Packet::ECT) && plain.has(Packet::CE));
-        assert_eq!(plain.flags, Packet::RETX | Packet::CWR | Packet::CE);
     }
 }
