@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use crate::kit::pipe::{Fate, Pipe};
     use crate::kit::script::{self, Script};
-    use crate::packet::{Kind, Packet};
+    use crate::packet::Kind;
     use base::params::Params as _;
     use base::{HostId, Time};
     use proptest::prelude::*;
@@ -186,13 +186,9 @@ mod tests {
     const SMSS: u64 = 1460;
 
     fn grow(reno: Reno, window: &mut Window, counted: &mut u64, acked: u64, window_limited: bool) -> u64 {
-        let (flow, packet) = (script::flow(0, 1), Packet::new(base::FlowId(0), Kind::ACK, 40));
-        let (now, srtt) = (Time::ZERO, Dur::ZERO);
-        reno.on_ack(
-            counted,
-            window,
-            &Ack { now, flow: &flow, packet: &packet, acked, snd_una: 0, snd_nxt: 0, window_limited, srtt },
-        );
+        let flow = script::flow(0, 1);
+        let ack = Ack { window_limited, ..script::ack(&flow, acked) };
+        reno.on_ack(counted, window, &ack);
         window.cwnd
     }
 
@@ -228,8 +224,8 @@ mod tests {
         let reno = Reno { smss: SMSS, byte_counting: false };
         let window = Window { cwnd: 100 * SMSS, ssthresh: u64::MAX };
         let cause = crate::kit::tcp::Cause::Timeout;
-        assert_eq!(reno.on_loss(&mut 0, &window, Loss { cause, flight: 9 * SMSS }), 9 * SMSS / 2);
-        assert_eq!(reno.on_loss(&mut 0, &window, Loss { cause, flight: SMSS }), 2 * SMSS);
+        assert_eq!(reno.on_loss(&mut 0, &window, Loss { cause, flight: 9 * SMSS, after_mark: false }), 9 * SMSS / 2);
+        assert_eq!(reno.on_loss(&mut 0, &window, Loss { cause, flight: SMSS, after_mark: false }), 2 * SMSS);
     }
 
     #[test]

@@ -30,21 +30,54 @@ use receiver::Receivers;
 use sender::{Restart, Sender};
 
 /// What a congestion controller decides. One serves all flows of a host; what it keeps of each is its `State`. Recovery is the
-/// machine's: between a loss and the end of recovery only the machine changes the window.
+/// machine's: between a loss and the end of recovery only the machine changes the window. So is the rule that marks cut a window at
+/// most once.
 pub trait Congestion {
     /// What it keeps of one flow.
     type State;
+    /// How its connections use ECN.
+    const ECN: Ecn = Ecn::Off;
     /// The state of a flow that opens now.
     fn open(&self, flow: &Flow) -> Self::State;
-    /// New data was acknowledged outside recovery: the window may change. It must stay at one SMSS or more.
+    /// New data was acknowledged, in recovery or not: what it keeps may change, before any of the following is called.
+    fn on_feedback(&self, _state: &mut Self::State, _ack: &Ack<'_>) {}
+    /// New data was acknowledged outside recovery, and no mark cuts the window now: it may change.
     fn on_ack(&self, state: &mut Self::State, window: &mut Window, ack: &Ack<'_>);
-    /// New data was acknowledged in recovery: what it keeps may change.
-    fn on_recovery_ack(&self, _state: &mut Self::State, _ack: &Ack<'_>) {}
+    /// An ACK outside recovery echoes the first mark since the data of the last cut was acknowledged. Returns the window from now on,
+    /// in bytes; the slow-start threshold follows it.
+    fn on_mark(&self, _state: &mut Self::State, window: &Window) -> u64 {
+        window.cwnd
+    }
     /// A segment was found lost. Returns the slow-start threshold from now on, in bytes.
     fn on_loss(&self, state: &mut Self::State, window: &Window, loss: Loss) -> u64;
 }
 
-/// The window of one flow.
+/// How a connection uses explicit congestion notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// Not at all.
+    Off,
+    /// RFC 3168: after a marked segment every ACK has ECE until a segment with CWR comes. Only data sent for the first time can be
+    /// marked.
+    Classic,
+    /// RFC 8257: an ACK has ECE if the segments that it answers were marked. SYN, SYNACK and all data can be marked.
+    Exact,
+}
+
+impl Ecn {
+    /// The code point of a packet: `first` says that it is data sent for the first time.
+    fn code_point(self, first: bool) -> u8 {
+        match self {
+            Ecn::Off => 0,
+            // RFC 3168 sections 6.1.1, 6.1.4 and 6.1.5: no SYN, no ACK, no retransmission.
+            Ecn::Classic => u8::from(first) * Packet::ECT,
+            // RFC 8257 section 3.6.
+            Ecn::Exact => Packet::ECT,
+        }
+    }
+}
+
+/// The window of one flow. Whole bytes: a controller that needs finer arithmetic keeps the rest in its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Congestion window in bytes.
@@ -59,10 +92,12 @@ pub struct Ack<'a> {
     pub now: Time,
     /// The flow.
     pub flow: &'a Flow,
-    /// The packet, with what the network and the receiver wrote into it.
-    pub packet: &'a Packet,
     /// Bytes newly acknowledged.
     pub acked: u64,
+    /// It echoes a mark. Never without ECN.
+    pub ece: bool,
+    /// Word 0 of the segment that it answers, as the ports on the way left it.
+    pub feedback: u64,
     /// The first byte not yet acknowledged.
     pub snd_una: u64,
     /// The next byte to send.
@@ -89,6 +124,8 @@ pub struct Loss {
     pub cause: Cause,
     /// FlightSize: bytes sent and not acknowledged.
     pub flight: u64,
+    /// A mark has cut the window since the lost segment was sent.
+    pub after_mark: bool,
 }
 
 /// What the machine needs to know beside its controller.
@@ -127,19 +164,33 @@ impl Config {
     }
 }
 
-base::header! {
-    /// What an ACK says of the segment that caused it.
-    pub struct Echo {
-        /// When the segment was handed to the NIC, in ps.
-        sent_at: u64,
-        /// 1 if its payload was sent before.
-        resent: u64,
-    }
+/// What an ACK says of the segment that caused it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Echo {
+    /// Word 0 of its header, as the ports on the way left it. The sender leaves it zero.
+    pub feedback: u64,
+    /// When it was handed to the NIC.
+    pub sent_at: Time,
+    /// Its payload was sent before.
+    pub resent: bool,
 }
 
 impl Echo {
-    fn of(packet: &Packet) -> Echo {
-        Echo { sent_at: packet.sent_at.ps(), resent: u64::from(packet.has(Packet::RETX)) }
+    /// What is to be said of `segment`.
+    #[inline]
+    pub fn of(segment: &Packet) -> Echo {
+        Echo { feedback: segment.words[0], sent_at: segment.sent_at, resent: segment.has(Packet::RETX) }
+    }
+    /// Puts it into an ACK.
+    #[inline]
+    pub fn write(self, ack: &mut Packet) {
+        ack.words = [self.feedback, self.sent_at.ps()];
+        ack.flags |= u8::from(self.resent) * Packet::RETX;
+    }
+    /// What an ACK says.
+    #[inline]
+    pub fn read(ack: &Packet) -> Echo {
+        Echo { feedback: ack.words[0], sent_at: Time(ack.words[1]), resent: ack.has(Packet::RETX) }
     }
 }
 
@@ -184,9 +235,7 @@ impl<C: Congestion> Tcp<C> {
 
     fn send_syn(config: &Config, flow: FlowId, sender: &mut Sender<C::State>, resent: bool, cx: &mut Cx<'_>) {
         let mut syn = Packet::new(flow, Kind::SYN, config.header);
-        if resent {
-            syn.flags |= Packet::RETX;
-        }
+        syn.flags = C::ECN.code_point(false) | u8::from(resent) * Packet::RETX;
         cx.control(syn);
         Self::start_timer(flow, sender, cx);
     }
@@ -204,7 +253,7 @@ impl<C: Congestion> Tcp<C> {
     fn on_synack(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let flow = packet.flow;
         let Some(sender) = self.senders.get_mut(flow) else { return };
-        if sender.on_synack(packet.get(), cx.now, &self.config) {
+        if sender.on_synack(Echo::read(packet), cx.now, &self.config) {
             Self::stop_timer(flow, sender, cx);
             Self::wake(&mut self.ready, &self.config, flow, sender);
         }
@@ -244,11 +293,12 @@ impl<C: Congestion> Transport for Tcp<C> {
 
     fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         match packet.kind {
-            Kind::DATA => self.receivers.on_data(packet, &self.config, cx),
+            Kind::DATA => self.receivers.on_data(packet, C::ECN, &self.config, cx),
             Kind::ACK => self.on_ack(packet, cx),
             Kind::SYN => {
                 let mut synack = Packet::new(packet.flow, Kind::SYNACK, self.config.header);
-                synack.set(Echo::of(packet));
+                synack.flags = C::ECN.code_point(false);
+                Echo::of(packet).write(&mut synack);
                 cx.control(synack);
             }
             Kind::SYNACK => self.on_synack(packet, cx),
@@ -279,11 +329,8 @@ impl<C: Congestion> Transport for Tcp<C> {
             let Some(sender) = self.senders.get_mut(flow) else { continue };
             sender.ready = false;
             let Some(segment) = sender.next_segment(&self.config) else { continue };
-            let resent = sender.on_sent(&segment);
             let mut packet = Packet::data(flow, segment.offset, segment.len, self.config.header);
-            if resent {
-                packet.flags |= Packet::RETX;
-            }
+            packet.flags = sender.on_sent(&segment, C::ECN);
             // RFC 6298 (5.1).
             if !sender.timer {
                 Self::start_timer(flow, sender, cx);

@@ -1,6 +1,6 @@
 //! The sending half of one flow: sequence numbers, windows and NewReno recovery (RFC 6582).
 
-use super::{Ack, Cause, Config, Congestion, Echo, Loss, Window};
+use super::{Ack, Cause, Config, Congestion, Echo, Ecn, Loss, Window};
 use crate::flow::{Flow, FlowStats};
 use crate::kit::rtt::Rtt;
 use crate::packet::Packet;
@@ -24,6 +24,12 @@ pub(super) struct Sender<S> {
     resend: bool,
     /// `snd_una` at the last timeout: the segment resent by the timer.
     timed_out: Option<u64>,
+    /// `snd_nxt` when the window was cut last: no mark cuts it again before an ACK goes beyond.
+    cut_at: u64,
+    /// That was for a mark.
+    cut_by_mark: bool,
+    /// The next new segment tells the receiver of it (CWR).
+    tell_cut: bool,
     control: S,
     pub(super) rtt: Rtt,
     pub(super) stats: FlowStats,
@@ -77,6 +83,9 @@ impl<S> Sender<S> {
             first_dup_nxt: 0,
             resend: false,
             timed_out: None,
+            cut_at: 0,
+            cut_by_mark: false,
+            tell_cut: false,
             control,
             rtt: Rtt::new(&config.rtt),
             stats: FlowStats::default(),
@@ -129,9 +138,9 @@ impl<S> Sender<S> {
         (len > 0 && fits).then_some(Segment { offset: self.snd_nxt, len: len as u16, resend: false })
     }
 
-    /// `segment` was handed to the NIC. Says whether its payload was sent before.
+    /// `segment` was handed to the NIC. Returns its flags.
     #[inline]
-    pub(super) fn on_sent(&mut self, segment: &Segment) -> bool {
+    pub(super) fn on_sent(&mut self, segment: &Segment, ecn: Ecn) -> u8 {
         let resent = segment.offset < self.snd_max;
         let end = segment.offset + u64::from(segment.len);
         if segment.resend {
@@ -140,7 +149,13 @@ impl<S> Sender<S> {
             self.snd_nxt = end;
         }
         self.snd_max = self.snd_max.max(end);
-        resent
+        let mut flags = ecn.code_point(!resent) | u8::from(resent) * Packet::RETX;
+        // RFC 3168 section 6.1.2: on the first new segment after the cut.
+        if ecn != Ecn::Off && self.tell_cut && !resent {
+            self.tell_cut = false;
+            flags |= Packet::CWR;
+        }
+        flags
     }
 
     /// The connection is open. Says whether that is news.
@@ -166,8 +181,7 @@ impl<S> Sender<S> {
         self.stats.timeouts += 1;
         // RFC 5681 section 3.1: held while the timer resends one segment again and again.
         if self.timed_out != Some(self.snd_una) {
-            let loss = Loss { cause: Cause::Timeout, flight: self.flight() };
-            self.window.ssthresh = control.on_loss(&mut self.control, &self.window, loss);
+            self.lose(Cause::Timeout, self.flight(), control);
         }
         self.timed_out = Some(self.snd_una);
         self.window.cwnd = config.smss;
@@ -207,15 +221,24 @@ impl<S> Sender<S> {
         self.snd_nxt = self.snd_nxt.max(self.snd_una);
         self.dupacks = 0;
         self.resend = false;
-        self.sample(packet.get(), now, config);
+        let echo = Echo::read(packet);
+        self.sample(echo, now, config);
         let (snd_una, snd_nxt, srtt) = (self.snd_una, self.snd_nxt, self.rtt.srtt());
-        let ack = Ack { now, flow, packet, acked, snd_una, snd_nxt, window_limited, srtt };
+        let ece = C::ECN != Ecn::Off && packet.has(Packet::ECE);
+        let ack = Ack { now, flow, acked, ece, feedback: echo.feedback, snd_una, snd_nxt, window_limited, srtt };
+        control.on_feedback(&mut self.control, &ack);
         let Phase::Recovery { partial } = self.phase else {
-            control.on_ack(&mut self.control, &mut self.window, &ack);
-            self.window.cwnd = self.window.cwnd.min(config.max_window);
+            // RFC 3168 section 6.1.2: one cut per window of data, whatever reported the congestion.
+            if ece && self.snd_una > self.cut_at {
+                self.window.cwnd = control.on_mark(&mut self.control, &self.window);
+                self.window.ssthresh = self.window.cwnd.max(2 * config.smss);
+                self.note_cut(true, self.snd_nxt);
+            } else {
+                control.on_ack(&mut self.control, &mut self.window, &ack);
+                self.window.cwnd = self.window.cwnd.min(config.max_window);
+            }
             return Restart::Restart;
         };
-        control.on_recovery_ack(&mut self.control, &ack);
         if seq(self.snd_una) > self.recover {
             self.leave_recovery(config);
             return Restart::Restart;
@@ -261,8 +284,7 @@ impl<S> Sender<S> {
     fn enter_recovery<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
         // RFC 3042: what limited transmit sent does not count.
         let flight = if config.limited_transmit { self.first_dup_nxt - self.snd_una } else { self.flight() };
-        let loss = Loss { cause: Cause::Duplicates, flight };
-        self.window.ssthresh = control.on_loss(&mut self.control, &self.window, loss);
+        self.lose(Cause::Duplicates, flight, control);
         self.window.cwnd = self.window.ssthresh + u64::from(DUP_THRESHOLD) * config.smss;
         self.recover = seq(self.snd_max) - 1;
         self.phase = Phase::Recovery { partial: false };
@@ -270,11 +292,22 @@ impl<S> Sender<S> {
         self.stats.fast_retransmits += 1;
     }
 
+    /// A segment was found lost.
+    fn lose<C: Congestion<State = S>>(&mut self, cause: Cause, flight: u64, control: &C) {
+        let after_mark = self.cut_by_mark && self.snd_una < self.cut_at;
+        self.window.ssthresh = control.on_loss(&mut self.control, &self.window, Loss { cause, flight, after_mark });
+        self.note_cut(false, self.snd_max);
+    }
+
+    fn note_cut(&mut self, by_mark: bool, at: u64) {
+        (self.cut_at, self.cut_by_mark, self.tell_cut) = (at, by_mark, true);
+    }
+
     /// Takes a round-trip sample, unless the segment was sent twice (Karn).
     #[inline]
     fn sample(&mut self, echo: Echo, now: Time, config: &Config) {
-        if echo.resent == 0 {
-            self.rtt.on_sample(now.since(Time(echo.sent_at)), &config.rtt);
+        if !echo.resent {
+            self.rtt.on_sample(now.since(echo.sent_at), &config.rtt);
         }
     }
 }

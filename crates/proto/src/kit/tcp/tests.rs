@@ -31,14 +31,14 @@ fn open(window: u32) -> Script<NewReno> {
 fn ack(n: u64) -> Packet {
     let mut ack = Packet::new(FlowId(0), Kind::ACK, 40);
     ack.offset = n * SMSS;
-    ack.set(Echo { sent_at: 0, resent: 1 });
+    Echo { resent: true, ..Echo::default() }.write(&mut ack);
     ack
 }
 
 /// The same, caused by a segment sent at `at`.
 fn timed_ack(n: u64, at: Time) -> Packet {
-    let mut ack = ack(n);
-    ack.set(Echo { sent_at: at.ps(), resent: 0 });
+    let mut ack = Packet { flags: 0, ..ack(n) };
+    Echo { sent_at: at, ..Echo::default() }.write(&mut ack);
     ack
 }
 
@@ -335,7 +335,7 @@ fn the_handshake_comes_first_and_gives_a_sample() {
     assert_eq!((syn.len(), syn[0].kind, syn[0].wire_len), (1, Kind::SYN, 40));
     host.now = Time::ZERO + Dur::from_us(50);
     let mut synack = Packet::new(FlowId(0), Kind::SYNACK, 40);
-    synack.set(Echo { sent_at: 0, resent: 0 });
+    Echo::default().write(&mut synack);
     assert_eq!(segments(host.packet(synack)), [0, 1, 2]);
     assert_eq!(sender(&mut host).rtt.srtt(), Dur::from_us(50));
     assert_eq!(segments(host.packet(synack)), []);
@@ -354,7 +354,7 @@ fn a_lost_syn_costs_the_initial_window() {
     assert_eq!(host.advance(Time::ZERO + Dur::from_ms(2999)), []);
     assert_eq!(host.advance(Time::ZERO + Dur::from_secs(3)).len(), 1);
     let mut synack = Packet::new(FlowId(0), Kind::SYNACK, 40);
-    synack.set(Echo { sent_at: 0, resent: 1 });
+    Echo { resent: true, ..Echo::default() }.write(&mut synack);
     assert_eq!(segments(host.packet(synack)), [0]);
     let s = sender(&mut host);
     assert_eq!((s.rtt.rto(), s.window, s.stats.timeouts), (Dur::from_secs(4), Window { cwnd: SMSS, ssthresh: u64::MAX }, 2));
