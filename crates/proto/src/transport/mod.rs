@@ -7,6 +7,7 @@
 
 use crate::flow::{Flow, FlowStats, Sample};
 use crate::kit::reassembly::Delivery;
+use crate::kit::tcp;
 use crate::packet::{Ext, Kind, Packet};
 use base::{Dur, FlowId, HostId, Limit, Rate, Rng, Slab, Time, TimerKey};
 
@@ -18,7 +19,7 @@ pub mod pfabric;
 
 base::registry! {
     room AnyTransport: Transport, env Env;
-    entries { newreno: NewReno, pfabric: Pfabric, merp: Merp, pdq: Pdq }
+    entries { newreno: NewReno on tcp::TEXT, pfabric: Pfabric, merp: Merp, pdq: Pdq }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>);

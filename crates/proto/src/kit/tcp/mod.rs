@@ -17,6 +17,7 @@
 //!
 //! Deviates: RFC 6298 (5.7) raises the timeout to 3 s after a lost SYN; here the doubled timeout stays.
 
+mod options;
 mod receiver;
 mod sender;
 
@@ -26,6 +27,7 @@ use crate::flow::{Flow, FlowStats, Sample};
 use crate::packet::{Kind, Packet};
 use crate::transport::{Cx, Transport};
 use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
+pub use options::Options;
 use receiver::Receivers;
 use sender::{Restart, Sender};
 
@@ -153,17 +155,6 @@ pub struct Config {
     pub full_ack_ssthresh: bool,
 }
 
-impl Config {
-    /// The initial window of RFC 5681 section 3.1 in segments.
-    pub fn standard_window(smss: u64) -> u32 {
-        match smss {
-            2191.. => 2,
-            1096..=2190 => 3,
-            _ => 4,
-        }
-    }
-}
-
 /// What an ACK says of the segment that caused it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echo {
@@ -193,6 +184,9 @@ impl Echo {
         Echo { feedback: ack.words[0], sent_at: Time(ack.words[1]), resent: ack.has(Packet::RETX) }
     }
 }
+
+/// This file, whose head holds for every transport on the machine.
+pub const TEXT: &str = include_str!("mod.rs");
 
 /// Timer: retransmission, at the sender.
 const RTO: u8 = 0;
