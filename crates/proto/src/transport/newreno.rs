@@ -9,7 +9,7 @@
 
 use super::Env;
 use crate::flow::Flow;
-use crate::kit::tcp::{Ack, Congestion, Loss, Options, Tcp, Window};
+use crate::kit::tcp::{Ack, Congestion, Loss, Options, Tcp, Window, half_flight};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 
@@ -84,8 +84,7 @@ impl Congestion for Reno {
 
     fn on_loss(&self, counted: &mut u64, _window: &Window, loss: Loss) -> u64 {
         *counted = 0;
-        // RFC 5681 eq. 4.
-        (loss.flight / 2).max(2 * self.smss)
+        half_flight(loss, self.smss)
     }
 }
 
