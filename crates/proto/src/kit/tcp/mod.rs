@@ -1,8 +1,8 @@
 //! One TCP machine for every window protocol: [`Tcp`], with a congestion controller plugged in.
 //!
 //! Source: RFC 5681 (windows, duplicate ACKs, ACK generation), RFC 6582 (NewReno recovery), RFC 6298 (timer), RFC 3042 (limited
-//! transmit). The machine owns sequence numbers, recovery, timers, the handshake and ACKs; a [`Congestion`] says how the window grows
-//! and how far it falls.
+//! transmit), RFC 3168 and RFC 8257 (marks and their echoes). The machine owns sequence numbers, recovery, timers, the handshake and
+//! ACKs; a [`Congestion`] says how the window grows and how far it falls.
 //!
 //! Model: no receive window unless `max_window` is given, no SACK, no FIN: the sender's state ends with the last acknowledgment. No
 //! restart of idle connections, since a flow is all there from the start and never idles.
@@ -13,10 +13,14 @@
 //! - After a timeout everything above the resent segment counts as lost, so FlightSize is `snd_nxt - snd_una`.
 //! - The window grows only while it is the limit: when the bytes in flight were within one SMSS of `cwnd` before the ACK.
 //! - The timer starts when a segment is handed to the NIC, not when the window allows it.
+//! - The clock granularity enters the timeout formula only; timers fire exactly at their deadlines.
 //! - With delayed ACKs the segment that completes a flow is acknowledged at once, as its FIN would be.
+//! - An ACK echoes a mark only if it acknowledges new data; what duplicates echo is not heard.
 //!
 //! Deviates: RFC 6298 (5.7) raises the timeout to 3 s after a lost SYN; here the doubled timeout stays.
 
+mod growth;
+mod options;
 mod receiver;
 mod sender;
 
@@ -26,6 +30,8 @@ use crate::flow::{Flow, FlowStats, Sample};
 use crate::packet::{Kind, Packet};
 use crate::transport::{Cx, Transport};
 use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
+pub use growth::{Growth, half_flight};
+pub use options::Options;
 use receiver::Receivers;
 use sender::{Restart, Sender};
 
@@ -153,17 +159,6 @@ pub struct Config {
     pub full_ack_ssthresh: bool,
 }
 
-impl Config {
-    /// The initial window of RFC 5681 section 3.1 in segments.
-    pub fn standard_window(smss: u64) -> u32 {
-        match smss {
-            2191.. => 2,
-            1096..=2190 => 3,
-            _ => 4,
-        }
-    }
-}
-
 /// What an ACK says of the segment that caused it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echo {
@@ -193,6 +188,9 @@ impl Echo {
         Echo { feedback: ack.words[0], sent_at: Time(ack.words[1]), resent: ack.has(Packet::RETX) }
     }
 }
+
+/// This file, whose head holds for every transport on the machine.
+pub const TEXT: &str = include_str!("mod.rs");
 
 /// Timer: retransmission, at the sender.
 const RTO: u8 = 0;

@@ -123,7 +123,8 @@ mod tests {
     const SMSS: u64 = 1460;
 
     fn receiver(ack_every: u32) -> Script<NewReno> {
-        let params = Params { ack_every, ..Params::defaults() };
+        let mut params = Params::defaults();
+        params.tcp.ack_every = ack_every;
         Script::new(NewReno::new(&params, &script::env()), vec![script::flow(0, 10 * SMSS)]).at_host(1)
     }
 
