@@ -184,7 +184,7 @@ pub(crate) fn within_systems(systems: &[Section<System>], found: &mut Vec<Item>)
         for variant in &section.variants {
             let parts = Parts::new(section, variant);
             needs(&variant.value, &parts, found);
-            merp_echo(&variant.value, &parts, found);
+            alike(&variant.value, &parts, found);
         }
     }
 }
@@ -233,14 +233,17 @@ fn merp_threshold(system: &System, nic_rate: Rate, parts: &Parts<'_>, found: &mu
     }
 }
 
-/// MERP's hosts and ports must echo expected rates alike.
-fn merp_echo(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
-    use fabric::agent::AnyParams::Merp as Ports;
-    use proto::transport::AnyParams::Merp as Hosts;
-    let (Hosts(hosts), Some(Ports(ports))) = (&system.transport, &system.agent) else { return };
-    if hosts.esr_sync != ports.esr_sync {
-        let (here, there) = (hosts.esr_sync.show(), ports.esr_sync.show());
+/// What hosts and ports must have alike: how MERP's echo expected rates, in which unit BOTCP's count.
+fn alike(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
+    use fabric::agent::AnyParams as Ports;
+    use proto::transport::AnyParams as Hosts;
+    let (key, here, there) = match (&system.transport, &system.agent) {
+        (Hosts::Merp(hosts), Some(Ports::Merp(ports))) => ("esr_sync", hosts.esr_sync.show(), ports.esr_sync.show()),
+        (Hosts::Botcp(hosts), Some(Ports::Bof(ports))) => ("bof_unit", hosts.bof_unit.show(), ports.bof_unit.show()),
+        _ => return,
+    };
+    if here != there {
         let message = format!("hosts have `{here}`, ports have `{there}`");
-        found.push(parts.part(0).problem("esr_sync", message, "must be alike", format!("write `esr_sync = \"{there}\"` in both")));
+        found.push(parts.part(0).problem(key, message, "must be alike", format!("write `{key} = \"{there}\"` in both")));
     }
 }

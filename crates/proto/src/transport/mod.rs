@@ -11,6 +11,7 @@ use crate::kit::tcp;
 use crate::packet::{Ext, Kind, Packet};
 use base::{Dur, FlowId, HostId, Limit, Rate, Rng, Slab, Time, TimerKey};
 
+pub mod botcp;
 pub mod dctcp;
 pub mod host;
 pub mod merp;
@@ -22,7 +23,7 @@ pub mod tcp_ecn;
 base::registry! {
     room AnyTransport: Transport, env Env;
     entries {
-        newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT,
+        newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, botcp: Botcp on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq,
     }
     methods {

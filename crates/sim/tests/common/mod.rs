@@ -7,10 +7,22 @@ use scenario::{Options, Plan, Point};
 use sim::{Continue, Outcome};
 
 /// One system per transport, with the rest that it needs.
-pub const SYSTEMS: [(&str, &str); 4] = [
+pub const SYSTEMS: [(&str, &str); 7] = [
     (
         "newreno",
         "transport = { kind = 'newreno', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'droptail', limit = 'LIMIT' }",
+    ),
+    (
+        "tcp_ecn",
+        "transport = { kind = 'tcp_ecn', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'red_ecn', limit = 'LIMIT', th_min = '2pkt', th_max = '8pkt', wq = 0.2, max_p = 0.3 }",
+    ),
+    (
+        "dctcp",
+        "transport = { kind = 'dctcp', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt' }",
+    ),
+    (
+        "botcp",
+        "transport = { kind = 'botcp', min_rto = '10ms', occ_long = 2, occ_short = 4, occ_max = 8 }\nagent = 'bof'\nqdisc = { kind = 'droptail', limit = 'LIMIT' }",
     ),
     ("pfabric", "transport = 'pfabric'\nqdisc = { kind = 'pfabric', limit = 'LIMIT' }"),
     (
@@ -36,7 +48,7 @@ pub fn routers_for(transport: &str, topology: &str) -> Vec<&'static str> {
     ROUTERS.iter().filter(|r| fits(transport, r.1) && fits(topology, r.2)).map(|r| r.0).collect()
 }
 
-/// Queue disciplines that can stand in for `droptail` where a system does not insist on it.
+/// First-in first-out disciplines: any can stand in for another where a system does not insist on it.
 pub const FIFOS: [&str; 5] = [
     "kind = 'droptail', limit = 'LIMIT'",
     "kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt'",
@@ -48,8 +60,8 @@ pub const FIFOS: [&str; 5] = [
 /// The system of a transport with another of [`FIFOS`] at its switches, where that can be.
 pub fn with_fifo(transport: &str, limit: &str, fifo: &str) -> String {
     let text = system(transport, limit);
-    let plain = FIFOS[0].replace("LIMIT", limit);
-    if transport == "pdq" { text } else { text.replace(&plain, &fifo.replace("LIMIT", limit)) }
+    let own = FIFOS.map(|own| own.replace("LIMIT", limit)).into_iter().find(|own| text.contains(own));
+    own.filter(|_| transport != "pdq").map_or(text.clone(), |own| text.replace(&own, &fifo.replace("LIMIT", limit)))
 }
 
 /// The `[[system]]` table of a transport with switch queues of `limit`.

@@ -56,6 +56,12 @@ pub trait Congestion {
     }
     /// A segment was found lost. Returns the slow-start threshold from now on, in bytes.
     fn on_loss(&self, state: &mut Self::State, window: &Window, loss: Loss) -> u64;
+    /// A segment is handed to the NIC. With it `sent` bytes of the flow were sent at least once.
+    fn on_sent(&self, _state: &mut Self::State, _now: Time, _sent: u64) {}
+    /// The next segment is not sent before then, whatever the window: for windows below one segment.
+    fn not_before(&self, _state: &Self::State, _srtt: Dur) -> Time {
+        Time::ZERO
+    }
 }
 
 /// How a connection uses explicit congestion notification.
@@ -196,6 +202,8 @@ pub const TEXT: &str = include_str!("mod.rs");
 const RTO: u8 = 0;
 /// Timer: delayed ACK, at the receiver.
 const DELAYED_ACK: u8 = 1;
+/// Timer: the next segment, where the controller paces.
+const PACED: u8 = 2;
 
 /// The TCP machine of one host.
 pub struct Tcp<C: Congestion> {
@@ -311,6 +319,9 @@ impl<C: Congestion> Transport for Tcp<C> {
             return self.receivers.on_timer(flow, &self.config, cx);
         }
         let Some(sender) = self.senders.get_mut(flow) else { return };
+        if key.kind == PACED {
+            return Self::wake(&mut self.ready, &self.config, flow, sender);
+        }
         sender.timer = false;
         if sender.is_opening() {
             sender.on_syn_timeout(&self.config);
@@ -327,8 +338,14 @@ impl<C: Congestion> Transport for Tcp<C> {
             let Some(sender) = self.senders.get_mut(flow) else { continue };
             sender.ready = false;
             let Some(segment) = sender.next_segment(&self.config) else { continue };
+            let earliest = self.control.not_before(&sender.control, sender.rtt.srtt());
+            if earliest > cx.now {
+                cx.arm(flow, PACED, earliest);
+                continue;
+            }
             let mut packet = Packet::data(flow, segment.offset, segment.len, self.config.header);
             packet.flags = sender.on_sent(&segment, C::ECN);
+            self.control.on_sent(&mut sender.control, cx.now, sender.snd_max);
             // RFC 6298 (5.1).
             if !sender.timer {
                 Self::start_timer(flow, sender, cx);

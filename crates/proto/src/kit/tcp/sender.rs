@@ -30,7 +30,7 @@ pub(super) struct Sender<S> {
     cut_by_mark: bool,
     /// The next new segment tells the receiver of it (CWR).
     tell_cut: bool,
-    control: S,
+    pub(super) control: S,
     pub(super) rtt: Rtt,
     pub(super) stats: FlowStats,
     /// The retransmission timer runs.
