@@ -3,13 +3,13 @@
 use crate::diag::{At, Item};
 use crate::merge::PARTS;
 use crate::part::{Part, listed};
-use crate::read::{Built, Draft, MAX_POINTS, Reading, Section, Variant};
+use crate::read::{Built, Draft, MAX_POINTS, Reading, SampleParams, Section, Variant};
 use crate::spec::{System, Traffic};
 use crate::topology::Size;
 use crate::tree::Table;
 use crate::workload::size::Packets;
 use crate::workload::{self, Workload as _};
-use base::params::Param;
+use base::params::{Param, nearest};
 use base::registry::Needs;
 use base::{LinkId, Rate};
 use fabric::agent::merp::theta_problem;
@@ -46,6 +46,7 @@ pub(crate) fn cross(draft: &Draft, reading: &mut Reading<'_>) {
     let mut found = Vec::new();
     points(draft, &mut found);
     for built in &draft.topology.variants {
+        sampled_port(draft, &built.value.net, &mut found);
         for (index, section) in draft.workloads.iter().enumerate() {
             for variant in &section.variants {
                 let part = Part { table: &variant.table, at: section.at, path: &section.name };
@@ -62,6 +63,17 @@ pub(crate) fn cross(draft: &Draft, reading: &mut Reading<'_>) {
     memory(draft, reading, &mut found);
     crate::event::read::against_networks(draft, &mut found);
     reading.problems.extend(found);
+}
+
+/// The port to look at must be there.
+fn sampled_port(draft: &Draft, net: &Net, found: &mut Vec<Item>) {
+    let Some((SampleParams { port: Some(name), .. }, at)) = &draft.sample else { return };
+    if net.link_named(name).is_none() {
+        let names: Vec<String> = (0..net.links().len() as u32).map(|l| net.link_name(LinkId(l))).collect();
+        let near = nearest(name, names.iter().map(String::as_str)).unwrap_or(&names[0]);
+        let hint = format!("a port is named after the ends of its link, like `{near}`");
+        found.push(Item::new(*at, format!("`sample.port`: there is no port `{name}`"), "no such port", hint).about("sample.port".to_owned()));
+    }
 }
 
 fn env<'a>(draft: &Draft, reading: &'a Reading<'_>, built: &'a Built, index: usize) -> workload::Env<'a> {

@@ -200,7 +200,7 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
         ext: base::Slab::default(),
         traffic: Traffic::default(),
         probe,
-        sampler: sampler.map(|s| Sampler::new(s.interval, net.links().len() as u32, s.ports, s.flows)),
+        sampler: sampler.map(|s| Sampler::new(s, net)),
         drops: Vec::new(),
     };
     Ok((world, ideals))

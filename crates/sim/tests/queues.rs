@@ -21,7 +21,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 fn extreme_load(name: &str, delay: &str, transport: &str) -> Outcome {
     let rows: Vec<_> = (0..100).map(|i| (1 + i, 0, 50_000, u64::from(i / 20) * 200_000_000)).collect();
     run(&format!(
-        "end = '1s'\n[topology]\nkind = 'star'\nhosts = 101\ndelay = '{delay}'\n{}[sample]\ninterval = '2us'\n[[system]]\nlabel = 'x'\n{transport}\nnic.low_water = 'unlimited'\n",
+        "end = '1s'\n[topology]\nkind = 'star'\nhosts = 101\ndelay = '{delay}'\n{}[sample]\ninterval = '2us'\nport = 's0->h0'\n[[system]]\nlabel = 'x'\n{transport}\nnic.low_water = 'unlimited'\n",
         table(name, &rows)
     ))
 }
@@ -76,7 +76,7 @@ fn dctcp_makes_the_sawtooth_of_the_analysis() {
         let rows: Vec<_> = (0..n).map(|i| (1 + i, 0, 1_000_000_000, 0)).collect();
         let flows = table(&format!("sawtooth-{n}"), &rows);
         let outcome = run(&format!(
-            "end = '60ms'\n[topology]\nkind = 'star'\nhosts = {}\ndelay = '24500ns'\n{flows}[sample]\ninterval = '5us'\n[[system]]\nlabel = 'x'\ntransport = 'dctcp'\nqdisc = {{ kind = 'ecn_threshold', limit = 'unlimited', mark = '40pkt' }}\n",
+            "end = '60ms'\n[topology]\nkind = 'star'\nhosts = {}\ndelay = '24500ns'\n{flows}[sample]\ninterval = '5us'\nport = 's0->h0'\n[[system]]\nlabel = 'x'\ntransport = 'dctcp'\nqdisc = {{ kind = 'ecn_threshold', limit = 'unlimited', mark = '40pkt' }}\n",
             n + 1
         ));
         let seen: Vec<_> = queue(&outcome, "s0->h0").into_iter().filter(|s| s.0 > 20_000.0).map(|s| (s.0, s.1 / 1500.0)).collect();
