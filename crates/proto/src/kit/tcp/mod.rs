@@ -19,9 +19,11 @@
 //!
 //! Deviates: RFC 6298 (5.7) raises the timeout to 3 s after a lost SYN; here the doubled timeout stays.
 
+mod answer;
 mod growth;
 mod options;
 mod receiver;
+mod sack;
 mod sender;
 
 use super::order::RoundRobin;
@@ -29,6 +31,8 @@ use super::rtt::RttConfig;
 use crate::flow::{Flow, FlowStats, Sample};
 use crate::packet::{Kind, Packet};
 use crate::transport::{Cx, Transport};
+use answer::Answer;
+pub use answer::{Blocks, Echo};
 use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
 pub use growth::{Growth, half_flight};
 pub use options::Options;
@@ -163,36 +167,8 @@ pub struct Config {
     pub limited_transmit: bool,
     /// RFC 6582 section 3.2 step 3, option 2.
     pub full_ack_ssthresh: bool,
-}
-
-/// What an ACK says of the segment that caused it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Echo {
-    /// Word 0 of its header, as the ports on the way left it. The sender leaves it zero.
-    pub feedback: u64,
-    /// When it was handed to the NIC.
-    pub sent_at: Time,
-    /// Its payload was sent before.
-    pub resent: bool,
-}
-
-impl Echo {
-    /// What is to be said of `segment`.
-    #[inline]
-    pub fn of(segment: &Packet) -> Echo {
-        Echo { feedback: segment.words[0], sent_at: segment.sent_at, resent: segment.has(Packet::RETX) }
-    }
-    /// Puts it into an ACK.
-    #[inline]
-    pub fn write(self, ack: &mut Packet) {
-        ack.words = [self.feedback, self.sent_at.ps()];
-        ack.flags |= u8::from(self.resent) * Packet::RETX;
-    }
-    /// What an ACK says.
-    #[inline]
-    pub fn read(ack: &Packet) -> Echo {
-        Echo { feedback: ack.words[0], sent_at: Time(ack.words[1]), resent: ack.has(Packet::RETX) }
-    }
+    /// Selective acknowledgments (RFC 2018, RFC 6675).
+    pub sack: bool,
 }
 
 /// This file, whose head holds for every transport on the machine.
@@ -269,7 +245,15 @@ impl<C: Congestion> Tcp<C> {
         let flow = packet.flow;
         // An ACK of a closed flow is a late duplicate.
         let Some(sender) = self.senders.get_mut(flow) else { return };
-        let restart = sender.on_ack(packet, cx.flow(flow), cx.now, &self.config, &self.control);
+        let ece = C::ECN != Ecn::Off && packet.has(Packet::ECE);
+        let mut answer = Answer { next: packet.offset, echo: Echo::read(packet), ece };
+        let mut blocks = None;
+        if packet.has(Packet::EXT) {
+            let in_slab: Blocks = packet.get_ext(cx.ext);
+            answer.echo.feedback = in_slab.feedback;
+            blocks = Some(in_slab);
+        }
+        let restart = sender.on_ack(&answer, blocks, cx.flow(flow), cx.now, &self.config, &self.control);
         if sender.is_done() {
             let stats = sender.stats;
             self.senders.remove(flow);

@@ -30,7 +30,9 @@ base::params! {
         /// Send new data on the first two duplicate ACKs.
         limited_transmit: bool = "false", "RFC 3042";
         /// Leave recovery at `ssthresh` instead of the smaller of it and FlightSize + SMSS.
-        full_ack_ssthresh: bool = "false", "RFC 6582 section 3.2 step 3, option 2";
+        full_ack_ssthresh: bool = "false", "RFC 6582 section 3.2 step 3, option 2; of no account with `sack`";
+        /// Selective acknowledgments: three blocks in an ACK, and recovery by what is in flight.
+        sack: bool = "false", "RFC 2018 and RFC 6675; the papers' baselines have none";
     }
 }
 
@@ -81,6 +83,7 @@ impl Options {
             delayed_ack: self.delayed_ack,
             limited_transmit: self.limited_transmit,
             full_ack_ssthresh: self.full_ack_ssthresh,
+            sack: self.sack,
         }
     }
 }

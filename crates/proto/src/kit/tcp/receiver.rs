@@ -1,13 +1,15 @@
 //! The receiving half: when to acknowledge what (RFC 5681 section 4.2).
 
-use super::{Config, DELAYED_ACK, Echo, Ecn};
+use super::answer::{Answer, MAX_BLOCKS};
+use super::{Blocks, Config, DELAYED_ACK, Echo, Ecn};
 use crate::kit::reassembly::Delivery;
 use crate::packet::{Kind, Packet};
 use crate::transport::Cx;
 use base::{FlowId, FlowMap};
+use std::ops::Range;
 
-/// The flows of which ACKs may be delayed, or marks remembered. Without either there is no state: what has arrived is in the flow
-/// table.
+/// The flows of which ACKs may be delayed, marks remembered, or blocks reported. Without any of these there is no state: what has
+/// arrived is in the flow table.
 #[derive(Default)]
 pub(super) struct Receivers {
     flows: FlowMap<Receiver>,
@@ -21,15 +23,8 @@ struct Receiver {
     answer: Answer,
     /// No byte from here on has arrived.
     top: u64,
-}
-
-/// What an ACK says.
-#[derive(Clone, Copy, Default)]
-struct Answer {
-    /// All bytes below have arrived.
-    next: u64,
-    echo: Echo,
-    ece: bool,
+    /// Stretches that arrived out of order, the one heard of last first.
+    blocks: Vec<Range<u64>>,
 }
 
 impl Receivers {
@@ -37,11 +32,11 @@ impl Receivers {
     #[inline]
     pub(super) fn on_data(&mut self, packet: &Packet, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
         let delivery = cx.deliver(packet.flow, packet.offset, packet.payload);
-        if config.ack_every <= 1 && ecn != Ecn::Classic {
+        if config.ack_every <= 1 && ecn != Ecn::Classic && !config.sack {
             // RFC 8257 section 3.2, with one ACK per segment.
             let ece = ecn == Ecn::Exact && packet.has(Packet::CE);
             let answer = Answer { next: delivery.next, echo: Echo::of(packet), ece };
-            return acknowledge(packet.flow, answer, config, cx);
+            return acknowledge(packet.flow, answer, &[], config, cx);
         }
         self.maybe_delay(packet, &delivery, ecn, config, cx);
     }
@@ -57,6 +52,9 @@ impl Receivers {
             receiver.answer.echo = Echo::of(packet);
         }
         receiver.held += 1;
+        if config.sack {
+            receiver.note_block(delivery);
+        }
         let in_order = delivery.next == end && delivery.new_bytes == u64::from(packet.payload);
         let done = delivery.next == cx.flow(flow).size_bytes;
         // RFC 5681 section 4.2: at once when out of order, or when a hole is filled in whole or in part.
@@ -95,20 +93,33 @@ impl Receiver {
         }
     }
 
+    /// The stretch that has just grown goes before those reported earlier, which it may have swallowed (RFC 2018 section 4).
+    fn note_block(&mut self, delivery: &Delivery) {
+        let (next, block) = (delivery.next, delivery.block.clone());
+        self.blocks.retain(|old| old.start > next && !(block.start <= old.start && old.end <= block.end));
+        if block.start > next {
+            self.blocks.insert(0, block);
+            self.blocks.truncate(MAX_BLOCKS);
+        }
+    }
+
     /// Acknowledges all that has arrived.
     fn answer_held(&mut self, flow: FlowId, config: &Config, cx: &mut Cx<'_>) {
         self.held = 0;
         cx.disarm(flow, DELAYED_ACK);
-        acknowledge(flow, self.answer, config, cx);
+        acknowledge(flow, self.answer, &self.blocks, config, cx);
     }
 }
 
 #[inline]
-fn acknowledge(flow: FlowId, answer: Answer, config: &Config, cx: &mut Cx<'_>) {
+fn acknowledge(flow: FlowId, answer: Answer, blocks: &[Range<u64>], config: &Config, cx: &mut Cx<'_>) {
     let mut ack = Packet::new(flow, Kind::ACK, config.header);
     ack.offset = answer.next;
     ack.flags = u8::from(answer.ece) * Packet::ECE;
     answer.echo.write(&mut ack);
+    if !blocks.is_empty() {
+        Blocks::write(blocks, &mut ack, cx.ext);
+    }
     cx.control(ack);
 }
 

@@ -1,6 +1,9 @@
-//! The sending half of one flow: sequence numbers, windows and NewReno recovery (RFC 6582).
+//! The sending half of one flow: sequence numbers, windows, and recovery by partial ACKs (RFC 6582) or by what is known to be in flight
+//! (RFC 6675).
 
-use super::{Ack, Cause, Config, Congestion, Echo, Ecn, Loss, Window};
+use super::answer::{Answer, Blocks, Echo};
+use super::sack::{Next, Sack};
+use super::{Ack, Cause, Config, Congestion, Ecn, Loss, Window};
 use crate::flow::{Flow, FlowStats};
 use crate::kit::rtt::Rtt;
 use crate::packet::Packet;
@@ -30,6 +33,8 @@ pub(super) struct Sender<S> {
     cut_by_mark: bool,
     /// The next new segment tells the receiver of it (CWR).
     tell_cut: bool,
+    /// With selective acknowledgments.
+    sack: Option<Box<Sack>>,
     pub(super) control: S,
     pub(super) rtt: Rtt,
     pub(super) stats: FlowStats,
@@ -57,7 +62,18 @@ pub(super) enum Restart {
 pub(super) struct Segment {
     pub(super) offset: u64,
     pub(super) len: u16,
-    resend: bool,
+    why: Why,
+}
+
+enum Why {
+    /// Its turn has come, for the first time or again after a timeout.
+    Next,
+    /// It is at `snd_una`, and taken for lost.
+    First,
+    /// A hole is to be filled.
+    Hole,
+    /// All else is done.
+    Rescue,
 }
 
 /// The sequence number of the byte at `offset`: the SYN has number 1.
@@ -66,7 +82,7 @@ pub(super) const fn seq(offset: u64) -> u64 {
 }
 
 /// Duplicate ACKs that reveal a loss.
-const DUP_THRESHOLD: u32 = 3;
+pub(super) const DUP_THRESHOLD: u32 = 3;
 
 impl<S> Sender<S> {
     pub(super) fn new(size: u64, config: &Config, control: S) -> Self {
@@ -86,6 +102,7 @@ impl<S> Sender<S> {
             cut_at: 0,
             cut_by_mark: false,
             tell_cut: false,
+            sack: config.sack.then(Box::default),
             control,
             rtt: Rtt::new(&config.rtt),
             stats: FlowStats::default(),
@@ -126,16 +143,45 @@ impl<S> Sender<S> {
         }
         if self.resend {
             let len = config.smss.min(self.size - self.snd_una) as u16;
-            return Some(Segment { offset: self.snd_una, len, resend: true });
+            return Some(Segment { offset: self.snd_una, len, why: Why::First });
+        }
+        let mut window = self.window.cwnd;
+        match &self.sack {
+            Some(sack) if self.phase != Phase::Open => return self.next_in_recovery(sack, config),
+            Some(sack) if seq(self.snd_una) <= self.recover => return self.next_after_timeout(sack, config),
+            // RFC 6675 section 5 step 3.
+            Some(sack) if config.limited_transmit => window += sack.bytes_below(self.snd_nxt),
+            // RFC 3042: new data, up to two segments beyond cwnd.
+            None if config.limited_transmit && self.phase == Phase::Open && self.snd_nxt == self.snd_max => {
+                window += u64::from(self.dupacks.min(2)) * config.smss;
+            }
+            _ => {}
         }
         let len = config.smss.min(self.size - self.snd_nxt);
-        let mut window = self.window.cwnd;
-        // RFC 3042: new data, up to two segments beyond cwnd.
-        if config.limited_transmit && self.phase == Phase::Open && self.snd_nxt == self.snd_max {
-            window += u64::from(self.dupacks.min(2)) * config.smss;
-        }
         let fits = self.flight() + len <= window.min(config.max_window);
-        (len > 0 && fits).then_some(Segment { offset: self.snd_nxt, len: len as u16, resend: false })
+        (len > 0 && fits).then_some(Segment { offset: self.snd_nxt, len: len as u16, why: Why::Next })
+    }
+
+    /// RFC 6675 section 5 step C.
+    fn next_in_recovery(&self, sack: &Sack, config: &Config) -> Option<Segment> {
+        let len = config.smss.min(self.size - self.snd_nxt);
+        let new = len > 0 && self.flight() + len <= config.max_window;
+        let (range, why) = match sack.next(self.snd_una, self.snd_nxt, config.smss, new)? {
+            Next::New => (self.snd_nxt..self.snd_nxt + len, Why::Next),
+            Next::Hole(range) => (range, Why::Hole),
+            Next::Rescue(range) => (range, Why::Rescue),
+        };
+        let len = range.end - range.start;
+        let fits = sack.pipe(self.snd_una, self.snd_nxt, config.smss) + len <= self.window.cwnd;
+        fits.then_some(Segment { offset: range.start, len: len as u16, why })
+    }
+
+    /// What the receiver reports missing, in order (RFC 6675 section 5.1).
+    fn next_after_timeout(&self, sack: &Sack, config: &Config) -> Option<Segment> {
+        let hole = sack.hole(self.snd_nxt, self.snd_max).unwrap_or(self.snd_max.max(self.snd_nxt)..self.size);
+        let len = config.smss.min(hole.end - hole.start);
+        let fits = self.flight() - sack.bytes_below(self.snd_nxt) + len <= self.window.cwnd.min(config.max_window);
+        (len > 0 && fits).then_some(Segment { offset: hole.start, len: len as u16, why: Why::Next })
     }
 
     /// `segment` was handed to the NIC. Returns its flags.
@@ -143,10 +189,11 @@ impl<S> Sender<S> {
     pub(super) fn on_sent(&mut self, segment: &Segment, ecn: Ecn) -> u8 {
         let resent = segment.offset < self.snd_max;
         let end = segment.offset + u64::from(segment.len);
-        if segment.resend {
-            self.resend = false;
-        } else {
-            self.snd_nxt = end;
+        match (&segment.why, &mut self.sack) {
+            (Why::First, _) => self.resend = false,
+            (Why::Hole, Some(sack)) => sack.on_resent(end),
+            (Why::Rescue, Some(sack)) => sack.on_rescued(self.snd_max),
+            _ => self.snd_nxt = end,
         }
         self.snd_max = self.snd_max.max(end);
         let mut flags = ecn.code_point(!resent) | u8::from(resent) * Packet::RETX;
@@ -188,6 +235,9 @@ impl<S> Sender<S> {
         self.snd_nxt = self.snd_una;
         self.resend = false;
         self.dupacks = 0;
+        if let Some(sack) = &mut self.sack {
+            sack.clear();
+        }
         // RFC 6582 section 3.2 step 4.
         self.recover = seq(self.snd_max) - 1;
         self.phase = Phase::Open;
@@ -196,36 +246,53 @@ impl<S> Sender<S> {
 
     /// An ACK arrived.
     #[inline]
-    pub(super) fn on_ack<C>(&mut self, packet: &Packet, flow: &Flow, now: Time, config: &Config, control: &C) -> Restart
+    pub(super) fn on_ack<C>(
+        &mut self,
+        answer: &Answer,
+        blocks: Option<Blocks>,
+        flow: &Flow,
+        now: Time,
+        config: &Config,
+        control: &C,
+    ) -> Restart
     where
         C: Congestion<State = S>,
     {
-        debug_assert!(packet.offset <= self.snd_max, "flow {} acknowledges bytes never sent", flow.id);
-        if packet.offset > self.snd_una {
-            return self.on_new_ack(packet, flow, now, config, control);
+        debug_assert!(answer.next <= self.snd_max, "flow {} acknowledges bytes never sent", flow.id);
+        let mut restart = Restart::Keep;
+        let repeated = answer.next == self.snd_una && self.flight() > 0;
+        if answer.next > self.snd_una {
+            restart = self.on_new_ack(answer, flow, now, config, control);
         }
-        // RFC 5681 section 2: a duplicate repeats the greatest ACK while data is outstanding.
-        if packet.offset == self.snd_una && self.flight() > 0 {
+        // RFC 5681 section 2: a duplicate repeats the greatest ACK while data is outstanding. RFC 6675 section 2: it reports bytes not
+        // known to have arrived, even if it acknowledges others.
+        let duplicate = match &mut self.sack {
+            None => repeated,
+            Some(sack) => blocks.is_some_and(|blocks| sack.update(&blocks, self.snd_una, self.snd_max)),
+        };
+        if duplicate {
             self.on_duplicate(config, control);
         }
-        Restart::Keep
+        restart
     }
 
-    fn on_new_ack<C>(&mut self, packet: &Packet, flow: &Flow, now: Time, config: &Config, control: &C) -> Restart
+    fn on_new_ack<C>(&mut self, answer: &Answer, flow: &Flow, now: Time, config: &Config, control: &C) -> Restart
     where
         C: Congestion<State = S>,
     {
-        let acked = packet.offset - self.snd_una;
+        let acked = answer.next - self.snd_una;
         let window_limited = self.flight() + config.smss >= self.window.cwnd;
-        self.snd_una = packet.offset;
+        self.snd_una = answer.next;
         self.snd_nxt = self.snd_nxt.max(self.snd_una);
         self.dupacks = 0;
         self.resend = false;
-        let echo = Echo::read(packet);
-        self.sample(echo, now, config);
+        if let Some(sack) = &mut self.sack {
+            sack.on_acked(self.snd_una);
+        }
+        self.sample(answer.echo, now, config);
         let (snd_una, snd_nxt, srtt) = (self.snd_una, self.snd_nxt, self.rtt.srtt());
-        let ece = C::ECN != Ecn::Off && packet.has(Packet::ECE);
-        let ack = Ack { now, flow, acked, ece, feedback: echo.feedback, snd_una, snd_nxt, window_limited, srtt };
+        let (ece, feedback) = (answer.ece, answer.echo.feedback);
+        let ack = Ack { now, flow, acked, ece, feedback, snd_una, snd_nxt, window_limited, srtt };
         control.on_feedback(&mut self.control, &ack);
         let Phase::Recovery { partial } = self.phase else {
             // RFC 3168 section 6.1.2: one cut per window of data, whatever reported the congestion.
@@ -243,16 +310,22 @@ impl<S> Sender<S> {
             self.leave_recovery(config);
             return Restart::Restart;
         }
+        if self.sack.is_some() {
+            return Restart::Restart;
+        }
         self.on_partial_ack(acked, config);
         // RFC 6582 section 3.2 step 3: the "impatient" variant restarts the timer at the first partial ACK only.
         if partial { Restart::Keep } else { Restart::Restart }
     }
 
-    /// RFC 6582 section 3.2 step 3, full acknowledgment.
+    /// RFC 6582 section 3.2 step 3, full acknowledgment. RFC 6675 section 5 step A: the window stays.
     fn leave_recovery(&mut self, config: &Config) {
+        self.phase = Phase::Open;
+        if self.sack.is_some() {
+            return;
+        }
         let small = self.flight().max(config.smss) + config.smss;
         self.window.cwnd = if config.full_ack_ssthresh { self.window.ssthresh } else { self.window.ssthresh.min(small) };
-        self.phase = Phase::Open;
     }
 
     /// RFC 6582 section 3.2 step 3, partial acknowledgment.
@@ -266,26 +339,38 @@ impl<S> Sender<S> {
 
     fn on_duplicate<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
         if matches!(self.phase, Phase::Recovery { .. }) {
-            // RFC 5681 section 3.2 step 4: a segment has left the network.
-            self.window.cwnd += config.smss;
+            // RFC 5681 section 3.2 step 4: a segment has left the network. RFC 6675 counts what is in it.
+            self.window.cwnd += if self.sack.is_some() { 0 } else { config.smss };
             return;
         }
         if self.dupacks == 0 {
             self.first_dup_nxt = self.snd_nxt;
         }
         self.dupacks += 1;
-        // RFC 6582 section 3.2 step 2.
-        if self.dupacks == DUP_THRESHOLD && seq(self.snd_una) - 1 > self.recover {
+        let lost = match &self.sack {
+            // RFC 6582 section 3.2 step 2.
+            None => self.dupacks == DUP_THRESHOLD && seq(self.snd_una) - 1 > self.recover,
+            // RFC 6675 section 5 steps 1 and 2, and section 5.1.
+            Some(sack) => {
+                let lost = self.dupacks >= DUP_THRESHOLD || sack.lost_below(config.smss) > self.snd_una;
+                lost && seq(self.snd_una) > self.recover
+            }
+        };
+        if lost {
             self.enter_recovery(config, control);
         }
     }
 
-    /// RFC 6582 section 3.2 step 2, RFC 5681 section 3.2 steps 2 and 3.
+    /// RFC 6582 section 3.2 step 2, RFC 5681 section 3.2 steps 2 and 3, RFC 6675 section 5 step 4.
     fn enter_recovery<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
         // RFC 3042: what limited transmit sent does not count.
         let flight = if config.limited_transmit { self.first_dup_nxt - self.snd_una } else { self.flight() };
         self.lose(Cause::Duplicates, flight, control);
-        self.window.cwnd = self.window.ssthresh + u64::from(DUP_THRESHOLD) * config.smss;
+        self.window.cwnd = self.window.ssthresh;
+        match &mut self.sack {
+            Some(sack) => sack.begin(self.size.min(self.snd_una + config.smss)),
+            None => self.window.cwnd += u64::from(DUP_THRESHOLD) * config.smss,
+        }
         self.recover = seq(self.snd_max) - 1;
         self.phase = Phase::Recovery { partial: false };
         self.resend = true;
