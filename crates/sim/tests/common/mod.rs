@@ -7,10 +7,18 @@ use scenario::{Options, Plan, Point};
 use sim::{Continue, Outcome};
 
 /// One system per transport, with the rest that it needs.
-pub const SYSTEMS: [(&str, &str); 4] = [
+pub const SYSTEMS: [(&str, &str); 6] = [
     (
         "newreno",
         "transport = { kind = 'newreno', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'droptail', limit = 'LIMIT' }",
+    ),
+    (
+        "tcp_ecn",
+        "transport = { kind = 'tcp_ecn', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'droptail', limit = 'LIMIT' }",
+    ),
+    (
+        "dctcp",
+        "transport = { kind = 'dctcp', sack = true, min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'droptail', limit = 'LIMIT' }",
     ),
     ("pfabric", "transport = 'pfabric'\nqdisc = { kind = 'pfabric', limit = 'LIMIT' }"),
     (

@@ -341,4 +341,6 @@ impl<C: Congestion> Transport for Tcp<C> {
 }
 
 #[cfg(test)]
+mod pipe_tests;
+#[cfg(test)]
 mod tests;
