@@ -239,13 +239,11 @@ impl<C: Congestion> Tcp<C> {
         let Some(sender) = self.senders.get_mut(flow) else { return };
         let ece = C::ECN != Ecn::Off && packet.has(Packet::ECE);
         let mut answer = Answer { next: packet.offset, echo: Echo::read(packet), ece };
-        let mut blocks = None;
-        if packet.has(Packet::EXT) {
-            let in_slab: Blocks = packet.get_ext(cx.ext);
-            answer.echo.feedback = in_slab.feedback;
-            blocks = Some(in_slab);
+        let blocks = packet.has(Packet::EXT).then(|| packet.get_ext::<Blocks>(cx.ext));
+        if let Some(blocks) = &blocks {
+            answer.echo.feedback = blocks.feedback;
         }
-        let restart = sender.on_ack(&answer, blocks, cx.flow(flow), cx.now, &self.config, &self.control);
+        let restart = sender.on_ack(&answer, blocks.as_ref(), cx.flow(flow), cx.now, &self.config, &self.control);
         if sender.is_done() {
             let stats = sender.stats;
             self.senders.remove(flow);
