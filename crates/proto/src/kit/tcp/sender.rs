@@ -207,7 +207,7 @@ impl<S> Sender<S> {
             Why::Hole | Why::Rescue => self.on_filled(segment, end),
         }
         self.snd_max = self.snd_max.max(end);
-        let mut flags = ecn.code_point(!resent) | u8::from(resent) * Packet::RETX;
+        let mut flags = ecn.flags(true, resent);
         // RFC 3168 section 6.1.2: on the first new segment after the cut.
         if ecn != Ecn::Off && self.tell_cut && !resent {
             self.tell_cut = false;
