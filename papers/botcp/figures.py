@@ -87,7 +87,7 @@ def sens_load(results: Results) -> Figure:
 
 def sens_extreme(results: Results) -> Figure:
     """By system."""
-    return plots.metrics(results, ("mean_fct_s", "max_fct_s", "drops", "timeouts"))
+    return plots.metrics(results, ("mean_fct_s", "max_fct_s", "drops"))
 
 
 # Fig. 8: bandwidth between long and short flows.

@@ -163,7 +163,7 @@ impl Case {
             options.0.insert(key.trim().to_owned(), value.trim().to_owned());
         }
         let params = AnyParams::read(self.key("transport"), &mut options).expect("a transport");
-        for (key, _) in &options.0 {
+        for key in options.0.keys() {
             assert!(params.show().iter().any(|(known, _)| known == key), "{}: `{key}` is no option", self.name);
         }
         let size = self.head.get("size").map_or(Some(1000 * self.smss()), |size| self.bytes(size)).expect("`size` is in segments");

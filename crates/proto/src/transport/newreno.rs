@@ -91,12 +91,7 @@ impl Congestion for Reno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::pipe::{Fate, Pipe};
-    use crate::kit::script::{self, Script};
-    use crate::packet::Kind;
-    use base::params::{Auto, Params as _};
-    use base::{Dur, HostId, Time};
-    use proptest::prelude::*;
+    use crate::kit::script;
 
     const SMSS: u64 = 1460;
 
@@ -141,105 +136,5 @@ mod tests {
         let cause = crate::kit::tcp::Cause::Timeout;
         assert_eq!(reno.on_loss(&mut 0, &window, Loss { cause, flight: 9 * SMSS, after_mark: false }), 9 * SMSS / 2);
         assert_eq!(reno.on_loss(&mut 0, &window, Loss { cause, flight: SMSS, after_mark: false }), 2 * SMSS);
-    }
-
-    #[test]
-    fn growth_is_one_segment_per_ack_then_one_per_window() {
-        let mut params = Params::defaults();
-        params.tcp.handshake = false;
-        let mut pipe = pipe(&params, &[400 * SMSS]);
-        pipe.run(|_| Fate::Pass);
-        // Doubling from 3: 400 segments need 8 round trips of 200 us, and no more.
-        let finish = pipe.hosts[1].table.get(base::FlowId(0)).finish;
-        assert_eq!(finish, Time::ZERO + Dur::from_us(100 + 7 * 200));
-    }
-
-    /// Flows of these sizes, every second one from host 1 to host 0, through a pipe with a round trip of 200 us.
-    fn pipe(params: &Params, sizes: &[u64]) -> Pipe<NewReno> {
-        let flows: Vec<Flow> = sizes
-            .iter()
-            .enumerate()
-            .map(|(i, size)| {
-                let ends = [HostId(0), HostId(1)];
-                Flow { src: ends[i % 2], dst: ends[1 - i % 2], ..script::flow(i as u32, *size) }
-            })
-            .collect();
-        let host = || Script::new(NewReno::new(params, &script::env()), flows.clone());
-        Pipe::new(host(), host(), Dur::from_us(100))
-    }
-
-    fn variants() -> Vec<Params> {
-        let plain = Options::defaults();
-        let with = |tcp, byte_counting| Params { tcp, byte_counting };
-        vec![
-            Params::defaults(),
-            with(
-                Options {
-                    handshake: false,
-                    init_window: Auto::Set(10),
-                    min_rto: Dur::from_us(200),
-                    init_rto: Auto::Auto,
-                    ..plain.clone()
-                },
-                false,
-            ),
-            with(Options { ack_every: 2, limited_transmit: true, full_ack_ssthresh: true, ..plain.clone() }, false),
-            with(Options { max_cwnd: Auto::Set(4), ..plain }, true),
-        ]
-    }
-
-    #[test]
-    fn a_segment_dropped_once_at_any_place_is_recovered() {
-        for params in variants() {
-            for lost in 0..20 {
-                let mut pipe = pipe(&params, &[20 * SMSS]);
-                let mut dropped = 0;
-                pipe.run(|p| {
-                    let hit = p.kind == Kind::DATA && p.offset == lost * SMSS && dropped == 0;
-                    dropped += u32::from(hit);
-                    if hit { Fate::Drop } else { Fate::Pass }
-                });
-                assert_eq!(dropped, 1);
-                let stats = pipe.hosts[0].table.get(base::FlowId(0)).stats;
-                assert!(stats.timeouts + stats.fast_retransmits >= 1, "segment {lost}: {stats:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn every_packet_of_any_kind_dropped_once_is_recovered() {
-        for params in variants() {
-            let packets = {
-                let mut whole = pipe(&params, &[20 * SMSS]);
-                whole.run(|_| Fate::Pass);
-                whole.log.len()
-            };
-            for lost in 0..packets {
-                let mut seen = 0;
-                pipe(&params, &[20 * SMSS]).run(|_| {
-                    seen += 1;
-                    if seen == lost + 1 { Fate::Drop } else { Fate::Pass }
-                });
-            }
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
-        /// All bytes arrive once, senders close and timers end, whatever happens to the first 200 packets.
-        #[test]
-        fn survives_loss_reordering_and_duplication(
-            variant in 0usize..4,
-            sizes in prop::collection::vec(1u64..60_000, 1..4),
-            fates in prop::collection::vec(prop_oneof![
-                4 => Just(Fate::Pass),
-                2 => Just(Fate::Drop),
-                1 => Just(Fate::Twice),
-                2 => (1u64..2_000).prop_map(|us| Fate::Late(Dur::from_us(us))),
-            ], 0..200),
-        ) {
-            let mut fates = fates.into_iter();
-            pipe(&variants()[variant], &sizes).run(|_| fates.next().unwrap_or(Fate::Pass));
-        }
     }
 }

@@ -18,7 +18,7 @@ pub const SYSTEMS: [(&str, &str); 7] = [
     ),
     (
         "dctcp",
-        "transport = { kind = 'dctcp', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt' }",
+        "transport = { kind = 'dctcp', sack = true, min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt' }",
     ),
     (
         "botcp",

@@ -81,15 +81,17 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// The code point of a packet: `first` says that it is data sent for the first time.
-    fn code_point(self, first: bool) -> u8 {
-        match self {
+    /// The flags of what a sender sends, or of an answer to a SYN.
+    #[inline]
+    fn flags(self, data: bool, resent: bool) -> u8 {
+        let code_point = match self {
             Ecn::Off => 0,
             // RFC 3168 sections 6.1.1, 6.1.4 and 6.1.5: no SYN, no ACK, no retransmission.
-            Ecn::Classic => u8::from(first) * Packet::ECT,
+            Ecn::Classic => u8::from(data && !resent) * Packet::ECT,
             // RFC 8257 section 3.6.
             Ecn::Exact => Packet::ECT,
-        }
+        };
+        code_point | if resent { Packet::RETX } else { 0 }
     }
 }
 
@@ -217,7 +219,7 @@ impl<C: Congestion> Tcp<C> {
 
     fn send_syn(config: &Config, flow: FlowId, sender: &mut Sender<C::State>, resent: bool, cx: &mut Cx<'_>) {
         let mut syn = Packet::new(flow, Kind::SYN, config.header);
-        syn.flags = C::ECN.code_point(false) | u8::from(resent) * Packet::RETX;
+        syn.flags = C::ECN.flags(false, resent);
         cx.control(syn);
         Self::start_timer(flow, sender, cx);
     }
@@ -247,13 +249,11 @@ impl<C: Congestion> Tcp<C> {
         let Some(sender) = self.senders.get_mut(flow) else { return };
         let ece = C::ECN != Ecn::Off && packet.has(Packet::ECE);
         let mut answer = Answer { next: packet.offset, echo: Echo::read(packet), ece };
-        let mut blocks = None;
-        if packet.has(Packet::EXT) {
-            let in_slab: Blocks = packet.get_ext(cx.ext);
-            answer.echo.feedback = in_slab.feedback;
-            blocks = Some(in_slab);
+        let blocks = packet.has(Packet::EXT).then(|| packet.get_ext::<Blocks>(cx.ext));
+        if let Some(blocks) = &blocks {
+            answer.echo.feedback = blocks.feedback;
         }
-        let restart = sender.on_ack(&answer, blocks, cx.flow(flow), cx.now, &self.config, &self.control);
+        let restart = sender.on_ack(&answer, blocks.as_ref(), cx.flow(flow), cx.now, &self.config, &self.control);
         if sender.is_done() {
             let stats = sender.stats;
             self.senders.remove(flow);
@@ -287,7 +287,7 @@ impl<C: Congestion> Transport for Tcp<C> {
             Kind::ACK => self.on_ack(packet, cx),
             Kind::SYN => {
                 let mut synack = Packet::new(packet.flow, Kind::SYNACK, self.config.header);
-                synack.flags = C::ECN.code_point(false);
+                synack.flags = C::ECN.flags(false, false);
                 Echo::of(packet).write(&mut synack);
                 cx.control(synack);
             }
@@ -357,5 +357,7 @@ impl<C: Congestion> Transport for Tcp<C> {
     }
 }
 
+#[cfg(test)]
+mod pipe_tests;
 #[cfg(test)]
 mod tests;

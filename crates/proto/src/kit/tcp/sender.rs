@@ -145,21 +145,33 @@ impl<S> Sender<S> {
             let len = config.smss.min(self.size - self.snd_una) as u16;
             return Some(Segment { offset: self.snd_una, len, why: Why::First });
         }
-        let mut window = self.window.cwnd;
-        match &self.sack {
-            Some(sack) if self.phase != Phase::Open => return self.next_in_recovery(sack, config),
-            Some(sack) if seq(self.snd_una) <= self.recover => return self.next_after_timeout(sack, config),
-            // RFC 6675 section 5 step 3.
-            Some(sack) if config.limited_transmit => window += sack.bytes_below(self.snd_nxt),
-            // RFC 3042: new data, up to two segments beyond cwnd.
-            None if config.limited_transmit && self.phase == Phase::Open && self.snd_nxt == self.snd_max => {
-                window += u64::from(self.dupacks.min(2)) * config.smss;
-            }
-            _ => {}
+        if let Some(sack) = &self.sack {
+            return self.next_with_sack(sack, config);
         }
+        // RFC 3042: new data, up to two segments beyond cwnd.
+        let beyond = config.limited_transmit && self.phase == Phase::Open && self.snd_nxt == self.snd_max;
+        let extra = if beyond { u64::from(self.dupacks.min(2)) * config.smss } else { 0 };
+        self.next_in_order(extra, config)
+    }
+
+    /// The next segment, if it fits into the window and `extra` bytes.
+    #[inline]
+    fn next_in_order(&self, extra: u64, config: &Config) -> Option<Segment> {
         let len = config.smss.min(self.size - self.snd_nxt);
-        let fits = self.flight() + len <= window.min(config.max_window);
+        let fits = self.flight() + len <= (self.window.cwnd + extra).min(config.max_window);
         (len > 0 && fits).then_some(Segment { offset: self.snd_nxt, len: len as u16, why: Why::Next })
+    }
+
+    #[inline(never)]
+    fn next_with_sack(&self, sack: &Sack, config: &Config) -> Option<Segment> {
+        if self.phase != Phase::Open {
+            self.next_in_recovery(sack, config)
+        } else if seq(self.snd_una) <= self.recover {
+            self.next_after_timeout(sack, config)
+        } else {
+            // RFC 6675 section 5 step 3.
+            self.next_in_order(if config.limited_transmit { sack.bytes_below(self.snd_nxt) } else { 0 }, config)
+        }
     }
 
     /// RFC 6675 section 5 step C.
@@ -189,20 +201,28 @@ impl<S> Sender<S> {
     pub(super) fn on_sent(&mut self, segment: &Segment, ecn: Ecn) -> u8 {
         let resent = segment.offset < self.snd_max;
         let end = segment.offset + u64::from(segment.len);
-        match (&segment.why, &mut self.sack) {
-            (Why::First, _) => self.resend = false,
-            (Why::Hole, Some(sack)) => sack.on_resent(end),
-            (Why::Rescue, Some(sack)) => sack.on_rescued(self.snd_max),
-            _ => self.snd_nxt = end,
+        match segment.why {
+            Why::Next => self.snd_nxt = end,
+            Why::First => self.resend = false,
+            Why::Hole | Why::Rescue => self.on_filled(segment, end),
         }
         self.snd_max = self.snd_max.max(end);
-        let mut flags = ecn.code_point(!resent) | u8::from(resent) * Packet::RETX;
+        let mut flags = ecn.flags(true, resent);
         // RFC 3168 section 6.1.2: on the first new segment after the cut.
         if ecn != Ecn::Off && self.tell_cut && !resent {
             self.tell_cut = false;
             flags |= Packet::CWR;
         }
         flags
+    }
+
+    #[cold]
+    fn on_filled(&mut self, segment: &Segment, end: u64) {
+        let sack = self.sack.as_mut().expect("holes are known of with selective acknowledgments only");
+        match segment.why {
+            Why::Rescue => sack.on_rescued(self.snd_max),
+            _ => sack.on_resent(end),
+        }
     }
 
     /// The connection is open. Says whether that is news.
@@ -249,7 +269,7 @@ impl<S> Sender<S> {
     pub(super) fn on_ack<C>(
         &mut self,
         answer: &Answer,
-        blocks: Option<Blocks>,
+        blocks: Option<&Blocks>,
         flow: &Flow,
         now: Time,
         config: &Config,
@@ -260,16 +280,15 @@ impl<S> Sender<S> {
     {
         debug_assert!(answer.next <= self.snd_max, "flow {} acknowledges bytes never sent", flow.id);
         let mut restart = Restart::Keep;
-        let repeated = answer.next == self.snd_una && self.flight() > 0;
+        // RFC 5681 section 2: a duplicate repeats the greatest ACK while data is outstanding.
+        let mut duplicate = answer.next == self.snd_una && self.flight() > 0;
         if answer.next > self.snd_una {
             restart = self.on_new_ack(answer, flow, now, config, control);
         }
-        // RFC 5681 section 2: a duplicate repeats the greatest ACK while data is outstanding. RFC 6675 section 2: it reports bytes not
-        // known to have arrived, even if it acknowledges others.
-        let duplicate = match &mut self.sack {
-            None => repeated,
-            Some(sack) => blocks.is_some_and(|blocks| sack.update(&blocks, self.snd_una, self.snd_max)),
-        };
+        // RFC 6675 section 2: it reports bytes not known to have arrived, even if it acknowledges others.
+        if let Some(sack) = &mut self.sack {
+            duplicate = blocks.is_some_and(|blocks| sack.update(blocks, self.snd_una, self.snd_max));
+        }
         if duplicate {
             self.on_duplicate(config, control);
         }
@@ -337,6 +356,7 @@ impl<S> Sender<S> {
         self.phase = Phase::Recovery { partial: true };
     }
 
+    #[inline(never)]
     fn on_duplicate<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
         if matches!(self.phase, Phase::Recovery { .. }) {
             // RFC 5681 section 3.2 step 4: a segment has left the network. RFC 6675 counts what is in it.
