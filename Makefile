@@ -131,9 +131,11 @@ bench-parts: | tools ## micro-benchmarks of the tree, the ring, ports and virtua
 # ---------------------------------------------------------------- what is generated and checked in
 
 .PHONY: docs
-docs: build ## write docs/data.md from the columns, docs/img from the demo; check the API documentation
+docs: build ## write docs/data.md from the columns, docs/conformance.md from the scripts, docs/img from the demo; check the API documentation
 	$(call say,docs/data.md)
 	@FLOWLOOM_UPDATE=1 $(CARGO) test -p flowloom-tables --locked --quiet dictionary
+	$(call say,docs/conformance.md)
+	@FLOWLOOM_UPDATE=1 $(CARGO) test -p flowloom-proto --locked --quiet --test conformance the_list
 	$(call say,docs/img)
 	@$(BIN)/flowloom run examples/demo.toml >/dev/null && mkdir -p docs/img && \
 	$(BIN)/flowloom plot results/demo --kind fct_cdf --at load=0.8 --format png --out docs/img/demo.png

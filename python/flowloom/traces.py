@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -218,8 +221,64 @@ def missing(metric: str) -> NoDataError:
     return NoDataError(f"the results hold no samples of `{metric}`\nhint: set `{key} = true` in the scenario's `[sample]` table")
 
 
+UNITS = {"B": 1, "KB": 1e3, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+"""Bytes, as scenarios write them."""
+BOUNDS = {
+    "qdisc": ("limit", "mark", "th_min", "th_max"),
+    "transport": ("occ_long", "occ_short", "occ_max"),
+}
+"""Settings of a system that are lengths of its switches' queues; bare numbers are packets."""
+
+
+def bounds(results: Results, run: Run) -> dict[str, float]:
+    """What the settings of a point's system say of the queues at its switches, in bytes, by name; nothing without a manifest."""
+    config = tomllib.loads(str(results.manifest.get("config", "")))
+    system: dict[str, Any] = next((s for s in config.get("system", []) if s["label"] == run.system), {})
+    mtu = length(config.get("mtu", "1500B"), 0.0) or 0.0
+    found: dict[str, float] = {}
+    for part, names in BOUNDS.items():
+        for name in names:
+            written = system.get(part, {}).get(name)
+            if isinstance(written, list):  # swept: what this point has
+                written = next((v for key, v in run.keys.items() if key.endswith(f"{part}.{name}") and v is not None), None)
+            value = None if written is None else length(written, mtu)
+            if value is not None:
+                found[name] = value
+    return found
+
+
+def length(written: object, packet: float) -> float | None:
+    """A queue's length in bytes from its literal: `20pkt`, `30KB` or a bare number of packets; `None` for no limit."""
+    match = re.fullmatch(r"\s*([0-9._]+)\s*([A-Za-z]*)\s*", str(written))
+    if match is None:
+        return None
+    unit = {"": packet, "pkt": packet, **UNITS}.get(match.group(2))
+    return None if unit is None else float(match.group(1).replace("_", "")) * unit
+
+
+def draw_bounds(ax: Axes, found: Mapping[str, float], factor: float, top: float) -> None:
+    """Draws what `bounds` found as labelled lines, those that what is drawn comes near."""
+    at: dict[float, list[str]] = {}
+    for name, value in found.items():
+        if value <= 1.3 * top:
+            at.setdefault(value, []).append(name)
+    for value, names in at.items():
+        ax.axhline(value / factor, color=style.INK, linewidth=0.8, linestyle=(0, (1, 2)), alpha=0.7)
+        ax.annotate(
+            ", ".join(names), (1, value / factor), (-2, 1.5), xycoords=("axes fraction", "data"), textcoords="offset points",
+            ha="right", va="bottom", fontsize=7.5, bbox=style.HALO,
+        )  # fmt: skip
+
+
 def series(
-    results: Results, metric: str, quantity: str, unit: str, at: At, most: int, name_of: Callable[[Run], Mapping[int, str]]
+    results: Results,
+    metric: str,
+    quantity: str,
+    unit: str,
+    at: At,
+    most: int,
+    name_of: Callable[[Run], Mapping[int, str]],
+    bounds_of: Callable[[Run], Mapping[str, float]] = lambda run: {},
 ) -> Figure:
     """One panel per system: a sampled quantity over time, of the entities in which it is largest on average over all systems."""
     chosen = [(run, sampled(results, run, metric)) for _, run in one_per_system(results, at)]
@@ -249,6 +308,7 @@ def series(
                 ax.plot(found.times, found.values[entity] / factor, **look, label=label)
         ax.set(xlabel="time (ms)", ylabel=words.axis(quantity, scaled), title=titled(results, run, at))
         cut_idle(ax, idle([(0.0, 0.0), *busy]), float(found.times[-1]))
+        draw_bounds(ax, bounds_of(run), factor, max(float(np.nanmax(found.values[e])) for e in largest if e in found.values))
         ax.set_ylim(bottom=0)
     style.legend(fig, axes)
     return fig
@@ -256,11 +316,75 @@ def series(
 
 @kind("samples")
 def queue(results: Results, at: At = None, most: int = 4) -> Figure:
-    """Queue length over time, of the ports whose queues are longest."""
-    return series(results, "port.queue_bytes", "queue", "bytes", at, most, lambda run: named_ports(results, run))
+    """Queue length over time, of the ports whose queues are longest, and the thresholds that switches and hosts have for it."""
+    names, lines = partial(named_ports, results), partial(bounds, results)
+    return series(results, "port.queue_bytes", "queue", "bytes", at, most, names, lines)
 
 
 @kind("samples")
 def rate(results: Results, at: At = None, most: int = 6) -> Figure:
     """Rate over time, of the flows that send most."""
     return series(results, "flow.rate_bps", "rate", "bps", at, most, lambda run: {})
+
+
+def classes(results: Results, run: Run, most: int = 6) -> dict[str, list[int]]:
+    """The flows of a point by size, the largest first: a class for each size, or for each power of ten if there are many."""
+    table = results.flows(["flow_id", "size_bytes"], {"point": run.point})
+    sizes = dict(zip(column(table, "flow_id"), column(table, "size_bytes"), strict=True))
+
+    def words_of(size: float) -> str:
+        factor, unit = words.scale("bytes", [size])
+        return f"{words.number(size / factor)} {unit}"
+
+    found: dict[float, list[int]] = {}
+    few = len(set(sizes.values())) <= most
+    for flow, size in sizes.items():
+        found.setdefault(size if few else 10.0 ** np.floor(np.log10(size)), []).append(flow)
+
+    def named(size: float) -> str:
+        return f"of {words_of(size)}" if few else f"from {words_of(size)} to {words_of(10 * size)}"
+
+    return {
+        f"{len(flows)} flow{'s' * (len(flows) > 1)} {named(size)}": flows for size, flows in sorted(found.items(), reverse=True)
+    }
+
+
+def binned(found: Series, flows: Sequence[int], edges: Array) -> Array:
+    """The sum of what was sampled of some flows, averaged over the samples in each bin."""
+    total = np.zeros(len(found.times))
+    for flow in flows:
+        if flow in found.values:
+            total += np.nan_to_num(found.values[flow])
+    place = np.digitize(found.times, edges, right=True) - 1
+    inside = (place >= 0) & (place < len(edges) - 1)
+    counts = np.bincount(place[inside], minlength=len(edges) - 1)
+    return np.asarray(np.bincount(place[inside], total[inside], len(edges) - 1) / np.maximum(counts, 1), dtype=np.float64)
+
+
+def throughput_panel(ax: Axes, results: Results, run: Run, found: Series, span: Span | None = None, bins: int = 150) -> None:
+    """One panel: the throughput of the flows of each size, stacked, in Gbit/s."""
+    start, end = span or (0.0, float(found.times[-1]))
+    edges = np.linspace(start, end, min(bins, int(((found.times > start) & (found.times <= end)).sum())) + 1)
+    below = np.zeros(len(edges) - 1)
+    for i, (name, flows) in enumerate(classes(results, run).items()):
+        top = below + binned(found, flows, edges) / 1e9
+        look: dict[str, Any] = {"facecolor": style.COLORS[i % len(style.COLORS)], "hatch": style.HATCHES[i % len(style.HATCHES)]}
+        ax.stairs(top, edges, baseline=below, fill=True, edgecolor="white", linewidth=0, label=name, **look)
+        below = top
+    ax.set(xlim=(start, end), ylim=(0, None), xlabel=words.axis("time", "ms"), ylabel=words.axis("throughput", "Gbit/s"))
+
+
+@kind("samples")
+def throughput(results: Results, at: At = None, span: Span | None = None, bins: int = 150) -> Figure:
+    """Throughput over time of the flows of each size, one on top of the other."""
+    chosen = [(run, sampled(results, run, "flow.rate_bps")) for _, run in one_per_system(results, at)]
+    drawn = [(run, found) for run, found in chosen if found is not None]
+    if not drawn:
+        raise missing("flow.rate_bps")
+    fig = style.figure(1, len(drawn), width=7.5, height=2.2)
+    axes = style.panels(fig, len(drawn), 1)
+    for ax, (run, found) in zip(axes, drawn, strict=True):
+        throughput_panel(ax, results, run, found, span, bins)
+        ax.set_title(titled(results, run, at))
+    style.legend(fig, axes)
+    return fig

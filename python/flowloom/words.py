@@ -27,7 +27,14 @@ def scale(unit: str, values: Iterable[float]) -> tuple[float, str]:
     return next((step for step in steps if largest >= step[0]), steps[-1])
 
 
-_WORDS = {"fct": "FCT", "er": "expansion ratio", "retx": "retransmitted", "tx": "sent"}
+_WORDS = {
+    "fct": "FCT",
+    "er": "expansion ratio",
+    "retx": "retransmitted",
+    "tx": "sent",
+    "short": "of short flows",
+    "long": "of long flows",
+}
 _STATISTICS = {
     "mean": "mean",
     "p50": "median",
@@ -36,7 +43,7 @@ _STATISTICS = {
     "p999": "99.9th-percentile",
     "max": "maximum",
 }
-_SHORT = {"p50": "median", "p95": "p95", "p99": "p99", "p999": "p99.9", "max": "max", "er": "ER"}
+_SHORT = {"short": "short", "long": "long", "p50": "median", "p95": "p95", "p99": "p99", "p999": "p99.9", "max": "max", "er": "ER"}
 
 
 def _words(metric: str) -> list[str]:

@@ -388,53 +388,138 @@ fn distance(a: &str, b: &str) -> usize {
 
 /// Declares a set of parameters: per field its documentation, type, default literal, optional range and the default's source.
 ///
+/// A set may begin with all fields of another one, in braces those of which the default differs.
+///
 /// ```
 /// use base::params::{Params as _, Auto};
 /// base::params! {
-///     /// Parameters of an example.
-///     pub struct Params {
+///     /// Parameters of timers.
+///     pub struct Timers {
 ///         /// Smallest retransmission timeout.
 ///         min_rto: base::Dur = "200ms", "RFC 6298";
+///         /// Largest retransmission timeout.
+///         max_rto: base::Dur = "60s", "RFC 6298";
+///     }
+/// }
+/// base::params! {
+///     /// Parameters of an example.
+///     pub struct Params {
+///         ..timers: Timers { min_rto = "5ms", "the paper"; }
 ///         /// Initial window in segments.
 ///         init_window: u32 = "3" in 1..=100, "RFC 5681 section 3.1";
 ///     }
 /// }
-/// assert_eq!(Params::defaults().init_window, 3);
-/// assert_eq!(Params::FIELDS[0].default, "200ms");
+/// assert_eq!(Params::defaults().timers.min_rto, base::Dur::from_ms(5));
+/// assert_eq!(Params::FIELDS.iter().map(|f| (f.name, f.default)).collect::<Vec<_>>(),
+///     [("min_rto", "5ms"), ("max_rto", "60s"), ("init_window", "3")]);
 /// ```
 #[macro_export]
 macro_rules! params {
-    ($(#[$doc:meta])* pub struct $name:ident { $(
-        $(#[doc = $about:literal])+ $field:ident : $ty:ty = $default:literal $(in $range:expr)? , $source:literal ;
-    )* }) => {
+    ($(#[$doc:meta])* pub struct $name:ident {
+        $(..$block:ident : $block_ty:ident { $($key:ident = $other:literal, $why:literal ;)* })?
+        $($(#[doc = $about:literal])+ $field:ident : $ty:ty = $default:literal $(in $range:expr)? , $source:literal ;)*
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
-        pub struct $name { $($(#[doc = $about])+ pub $field: $ty),* }
+        pub struct $name {
+            $(#[doc = concat!("See [`", stringify!($block_ty), "`].")] pub $block: $block_ty,)?
+            $($(#[doc = $about])+ pub $field: $ty),*
+        }
         impl $crate::params::Params for $name {
-            const FIELDS: &'static [$crate::params::Field] = &[$($crate::params::Field {
-                name: stringify!($field),
-                expects: <$ty as $crate::params::Param>::expects,
-                default: $default,
-                range: || {
-                    let range: Vec<std::ops::RangeInclusive<$ty>> = vec![$($range)?];
-                    range.first().map(|r| ($crate::params::Param::show(r.start()), $crate::params::Param::show(r.end())))
-                },
-                source: $source,
-                about: concat!($($about),+),
-            }),*];
+            const FIELDS: &'static [$crate::params::Field] = {
+                const OWN: &[$crate::params::Field] = &[$($crate::params::Field {
+                    name: stringify!($field),
+                    expects: <$ty as $crate::params::Param>::expects,
+                    default: $default,
+                    range: || {
+                        let range: Vec<std::ops::RangeInclusive<$ty>> = vec![$($range)?];
+                        range.first().map(|r| ($crate::params::Param::show(r.start()), $crate::params::Param::show(r.end())))
+                    },
+                    source: $source,
+                    about: concat!($($about),+),
+                }),*];
+                $crate::params!(@fields OWN $($block_ty [$((stringify!($key), $other, $why)),*])?)
+            };
             #[allow(unused_variables, unused_mut, unused_assignments, clippy::let_and_return)]
             fn read(reader: &mut dyn $crate::params::Reader) -> Self {
-                $name { $($field: {
-                    let mut range: Option<std::ops::RangeInclusive<$ty>> = None;
-                    $(range = Some($range);)?
-                    $crate::params::read_field::<$ty>(reader, stringify!($field), $default, range)
-                }),* }
+                $name {
+                    $($block: <$block_ty as $crate::params::Params>::read(&mut $crate::params::Instead {
+                        reader: &mut *reader,
+                        defaults: &[$((stringify!($key), $other)),*],
+                    }),)?
+                    $($field: {
+                        let mut range: Option<std::ops::RangeInclusive<$ty>> = None;
+                        $(range = Some($range);)?
+                        $crate::params::read_field::<$ty>(reader, stringify!($field), $default, range)
+                    }),*
+                }
             }
+            #[allow(unused_mut)]
             fn show(&self) -> Vec<(&'static str, String)> {
-                vec![$((stringify!($field), $crate::params::Param::show(&self.$field))),*]
+                let mut shown: Vec<(&'static str, String)> = Vec::new();
+                $(shown.extend($crate::params::Params::show(&self.$block));)?
+                $(shown.push((stringify!($field), $crate::params::Param::show(&self.$field)));)*
+                shown
             }
         }
     };
+    (@fields $own:ident) => { $own };
+    (@fields $own:ident $block:ident $defaults:tt) => {{
+        const BLOCK: &[$crate::params::Field] = <$block as $crate::params::Params>::FIELDS;
+        const ALL: [$crate::params::Field; BLOCK.len() + $own.len()] = $crate::params::join(BLOCK, &$defaults, $own);
+        &ALL
+    }};
+}
+
+/// The fields of a block with other defaults, and then `own`. Called by [`params!`](crate::params!).
+pub const fn join<const N: usize>(block: &[Field], defaults: &[(&str, &'static str, &'static str)], own: &[Field]) -> [Field; N] {
+    // Called with two empty sets only by mistake, which does not compile.
+    let mut all = [if block.is_empty() { own[0] } else { block[0] }; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = if i < block.len() { block[i] } else { own[i - block.len()] };
+        i += 1;
+    }
+    let mut d = 0;
+    while d < defaults.len() {
+        let (name, default, source) = defaults[d];
+        let mut i = 0;
+        while !same(all[i].name, name) {
+            // Beyond the end: the block has no such field.
+            i += 1;
+        }
+        (all[i].default, all[i].source) = (default, source);
+        d += 1;
+    }
+    all
+}
+
+/// Whether two texts are the same, in a constant.
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+/// A reader with other defaults for some keys. Used by [`params!`](crate::params!).
+pub struct Instead<'a> {
+    /// Where parameters are read from.
+    pub reader: &'a mut dyn Reader,
+    /// (key, default as it would be written).
+    pub defaults: &'a [(&'static str, &'static str)],
+}
+
+impl Reader for Instead<'_> {
+    fn get(&mut self, key: &'static str) -> Option<Raw> {
+        let default = || self.defaults.iter().find(|(name, _)| *name == key).map(|(_, text)| Raw::Str((*text).to_owned()));
+        self.reader.get(key).or_else(default)
+    }
+    fn fail(&mut self, key: &'static str, message: String) {
+        self.reader.fail(key, message);
+    }
 }
 
 /// Declares a choice among names: an enum whose variants are written as texts.
@@ -495,6 +580,33 @@ mod tests {
             /// Must be given.
             size: Bytes = "", "";
         }
+    }
+
+    params! {
+        /// A set that begins with another.
+        pub struct Longer {
+            ..example: Example { window = "7", "there"; size = "1KB", "there"; }
+            /// Its own.
+            gain: u32 = "2", "here";
+        }
+    }
+
+    #[test]
+    fn a_set_may_begin_with_another() {
+        let longer = Longer::defaults();
+        let shown: Vec<String> = longer.show().iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let all = ["min_rto=200ms", "window=7", "sync=fresh", "cwnd=auto", "count=none", "limit=100pkt", "size=1KB", "gain=2"];
+        assert_eq!(shown, all);
+        let fields: Vec<String> = Longer::FIELDS.iter().map(|f| format!("{}={}", f.name, f.default)).collect();
+        assert_eq!(
+            (fields, Longer::FIELDS[1].source, Longer::FIELDS[0].source),
+            (all.map(str::to_owned).to_vec(), "there", "here")
+        );
+        // What is given counts, in the block as elsewhere, and so do ranges.
+        let mut given = Given::default();
+        given.0.extend([("window", Raw::Int(9)), ("gain", Raw::Int(3)), ("cwnd", Raw::Int(10))]);
+        let longer = Longer::read(&mut given);
+        assert_eq!((longer.example.window, longer.gain, given.1.len()), (9, 3, 1));
     }
 
     #[derive(Default)]

@@ -45,18 +45,28 @@ pub struct Entry {
     pub fields: &'static [Field],
     /// The text of its file, whose head holds the assumptions.
     pub text: &'static str,
+    /// The text of the file of the machine that it shares with others, if it does.
+    pub machine: Option<&'static str>,
 }
 
 impl Entry {
     /// The file's head: its `//!` lines without the marks.
     pub fn head(&self) -> String {
-        let lines = self.text.lines().take_while(|line| line.starts_with("//!"));
-        lines.map(|line| line.strip_prefix("//! ").unwrap_or(&line[3..])).collect::<Vec<_>>().join("\n")
+        head(self.text)
+    }
+    /// The same of the machine that it shares with others, if it does.
+    pub fn machine_head(&self) -> Option<String> {
+        self.machine.map(head)
     }
 }
 
+fn head(text: &str) -> String {
+    let lines = text.lines().take_while(|line| line.starts_with("//!"));
+    lines.map(|line| line.strip_prefix("//! ").unwrap_or(&line[3..])).collect::<Vec<_>>().join("\n")
+}
+
 /// Builds a room from its lines. Each file exports `META`, `Params` and the type named on its line, which has
-/// `fn new(params: &Params, env: &Env) -> Self`.
+/// `fn new(params: &Params, env: &Env) -> Self`. After `on` may stand the text of the file of a machine that several entries share.
 ///
 /// Under `statics` stand associated functions of every entry, `fn(params: &Params, env: &Env) -> R`, which `AnyParams` then has as
 /// methods: what must be known of an entry before it is built.
@@ -75,7 +85,7 @@ macro_rules! registry {
         $crate::registry!(@impl $any $tr $entries [] $($method)*);
     };
 
-    (@types $any:ident $env:ty, { $($name:ident : $ty:ident),* $(,)? }) => {
+    (@types $any:ident $env:ty, { $($name:ident : $ty:ident $(on $machine:path)?),* $(,)? }) => {
         /// Any entry of the room.
         #[allow(clippy::large_enum_variant)]
         pub enum $any { $(#[doc = concat!("See [`", stringify!($name), "`].")] $ty($name::$ty)),* }
@@ -90,6 +100,10 @@ macro_rules! registry {
             meta: &$name::META,
             fields: <$name::Params as $crate::params::Params>::FIELDS,
             text: include_str!(concat!(stringify!($name), ".rs")),
+            machine: {
+                let machine: &[&'static str] = &[$($machine)?];
+                machine.first().copied()
+            },
         }),*];
 
         impl AnyParams {
@@ -128,7 +142,7 @@ macro_rules! registry {
         $crate::registry!(@static $env, $entries, $(#[$doc])* $m $r);
         $crate::registry!(@statics $env, $entries $($rest)*);
     };
-    (@static $env:ty, { $($name:ident : $ty:ident),* $(,)? }, $(#[$doc:meta])* $m:ident $r:ty) => {
+    (@static $env:ty, { $($name:ident : $ty:ident $(on $machine:path)?),* $(,)? }, $(#[$doc:meta])* $m:ident $r:ty) => {
         impl AnyParams {
             $(#[$doc])*
             pub fn $m(&self, env: &$env) -> $r {
@@ -157,7 +171,7 @@ macro_rules! registry {
             fn $m(&self $(, $a: $t)*) $(-> $r)? { $crate::registry!(@match self $any $entries $m ($($a),*)) }
         ] $($rest)*);
     };
-    (@match $self:ident $any:ident { $($name:ident : $ty:ident),* $(,)? } $m:ident $args:tt) => {
+    (@match $self:ident $any:ident { $($name:ident : $ty:ident $(on $machine:path)?),* $(,)? } $m:ident $args:tt) => {
         match $self { $($any::$ty(x) => $crate::registry!(@call x $m $args)),* }
     };
     (@call $x:ident $m:ident ($($a:ident),*)) => { $x.$m($($a),*) };

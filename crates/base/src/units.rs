@@ -16,14 +16,27 @@ pub struct Bytes(pub u64);
 pub struct Fraction(pub u64);
 
 /// A queue limit: waiting packets or waiting bytes, never the packet in transmission.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Limit {
     /// `"100pkt"`
     Packets(u32),
     /// `"150KB"`
     Bytes(u64),
     /// `"unlimited"`
+    #[default]
     Unlimited,
+}
+
+impl Limit {
+    /// Whether `packets` of `bytes` in all are more than this.
+    #[inline]
+    pub fn exceeded_by(self, packets: u32, bytes: u64) -> bool {
+        match self {
+            Limit::Packets(n) => packets > n,
+            Limit::Bytes(n) => bytes > n,
+            Limit::Unlimited => false,
+        }
+    }
 }
 
 /// A rate, or a fraction of the rate of the link in question.

@@ -10,4 +10,8 @@ pub trait Wire: Copy {
     fn arrival(&self) -> Time;
     /// Sets that time.
     fn set_arrival(&mut self, at: Time);
+    /// It meets congestion: marks it, if it can be marked. Says whether it can.
+    fn mark(&mut self) -> bool {
+        false
+    }
 }

@@ -37,9 +37,10 @@ fn explain_entry(room: &Room, entry: &Entry) -> String {
     if !parts.iter().any(|(tag, _)| tag == "Source") {
         let _ = writeln!(text, "\nSource: {}", entry.meta.source);
     }
-    for (tag, part) in &parts {
-        let part = part.replace("[`", "`").replace("`]", "`").replace("`mod@", "`");
-        let _ = writeln!(text, "\n{tag}:{}{}", if part.starts_with('\n') { "" } else { " " }, part.trim_end());
+    write_parts(&mut text, &parts);
+    if let Some(machine) = entry.machine_head() {
+        let _ = writeln!(text, "\nIt runs on: {}", plain(machine.lines().next().unwrap_or_default()));
+        write_parts(&mut text, &tagged(&machine));
     }
     let needs = needs(&entry.meta.needs);
     if !needs.is_empty() {
@@ -47,6 +48,18 @@ fn explain_entry(room: &Room, entry: &Entry) -> String {
     }
     text.push_str(&parameters(entry.fields));
     text
+}
+
+fn write_parts(text: &mut String, parts: &[(String, String)]) {
+    for (tag, part) in parts {
+        let part = plain(part);
+        let _ = writeln!(text, "\n{tag}:{}{}", if part.starts_with('\n') { "" } else { " " }, part.trim_end());
+    }
+}
+
+/// Documentation without its links.
+fn plain(text: &str) -> String {
+    text.replace("[`", "`").replace("`]", "`").replace("`mod@", "`")
 }
 
 fn parameters(fields: &[Field]) -> String {

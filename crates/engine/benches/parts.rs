@@ -76,7 +76,7 @@ fn fifo_port(c: &mut Criterion) {
     let mut group = c.benchmark_group("first-in first-out port: one hop");
     // One packet at a time, or a queue of thirty.
     for packets in [1, 60] {
-        let fifo = Some(Fifo { limit: Limit::Packets(100) });
+        let fifo = Some(Fifo { limit: Limit::Packets(100), mark: Limit::Unlimited });
         let spec = LinkSpec { rate: Rate::from_gbps(10), delay: Dur::from_us(1), fifo, watched: false };
         let mut engine = Engine::new(&[(spec, Far::Switch(1)), (spec, Far::Switch(0))], 0);
         for n in 0..packets {

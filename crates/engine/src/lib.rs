@@ -172,8 +172,16 @@ impl<P: Wire> Links<P> for Engine<P> {
             start_on(link, id, now, packet, &mut self.rings, &mut self.tree);
             return Sent::Starts(now);
         }
-        let Some(start) = link.admit(packet, now, &self.rings, || &mut self.stats[id.index()]) else {
+        let Some((start, mark)) = link.admit(packet, now, &self.rings, || &mut self.stats[id.index()]) else {
             return if link.is_up() { Sent::Dropped } else { Sent::Down };
+        };
+        let mut marked;
+        let packet = if mark {
+            marked = *packet;
+            self.stats[id.index()].marks += u64::from(marked.mark());
+            &marked
+        } else {
+            packet
         };
         start_on(link, id, start, packet, &mut self.rings, &mut self.tree);
         Sent::Starts(start)
@@ -239,7 +247,7 @@ impl<P: Wire> Driver<P> for Engine<P> {
             tree: Tree::new(FIRST_LINK + links.len() as u32 + hosts),
             far: far.collect(),
             links: links.iter().map(|(spec, _)| Link::new(spec)).collect(),
-            stats: vec![LinkStats::default(); links.len()],
+            stats: links.iter().map(|(spec, _)| LinkStats::new(spec)).collect(),
             rings: Rings::default(),
             wakes: vec![Time::MAX; hosts as usize + 1],
             now: Time::ZERO,

@@ -23,10 +23,12 @@ pub struct LinkSpec {
 }
 
 /// A first-in first-out queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fifo {
     /// An arriving packet that would make more than this wait is dropped.
     pub limit: Limit,
+    /// One that makes more than this wait, and is let in, is marked.
+    pub mark: Limit,
 }
 
 /// What became of a packet offered to a port.
@@ -63,13 +65,21 @@ pub struct LinkStats {
     pub lost_sent: u64,
     /// Packets lost at the port: they waited when the link went down, or were sent while it was down.
     pub lost_unsent: u64,
+    /// Packets marked.
+    pub marks: u64,
     /// What was left of transmissions that the link's end cut short.
     cut: Dur,
+    /// The exact bounds of a first-in first-out port, here because the link's own cache line is full.
+    fifo: Fifo,
     /// The ring's 32-bit counters when they were last carried over into `tx_packets` and `delivered`.
     carried: (u32, u32),
 }
 
 impl LinkStats {
+    /// Nothing was carried yet.
+    pub(crate) fn new(spec: &LinkSpec) -> LinkStats {
+        LinkStats { fifo: spec.fifo.unwrap_or_default(), ..LinkStats::default() }
+    }
     /// Counts the wait of one packet.
     #[inline(always)]
     pub fn waited(&mut self, bytes: u32, wait: Dur) {
@@ -89,9 +99,9 @@ pub(crate) struct Link {
     ring: Ring,
     /// First-in first-out: a counter of the ring at or before the first packet that has not departed. Else: how many packets wait.
     queue: u32,
-    /// First-in first-out: packets, or with `BYTE_LIMIT` bytes, that may wait.
-    limit: u32,
-    /// A backlog of this many 1024 ps or more is looked at exactly, for the byte limit and the record of `max_queue_bytes`.
+    /// First-in first-out: more packets than this are looked at exactly, for a limit or a mark in packets.
+    exact_above: u32,
+    /// A backlog of this many 1024 ps or more is looked at exactly, for bounds in bytes and the record of `max_queue_bytes`.
     exact_from: u32,
     flags: u32,
     free_at: Time,
@@ -107,25 +117,22 @@ const _: () = assert!(size_of::<Link>() == 64);
 const LAZY: u32 = 1;
 /// Flag: the link is dead.
 const DOWN: u32 = 2;
-/// Flag: `limit` counts bytes.
-const BYTE_LIMIT: u32 = 4;
 /// Flag: the world must see every packet.
-const WATCHED: u32 = 8;
+const WATCHED: u32 = 4;
 
 impl Link {
     pub fn new(spec: &LinkSpec) -> Link {
         assert!(spec.delay > Dur::ZERO, "a link needs a propagation delay");
-        let (flags, limit) = match spec.fifo {
-            None => (if spec.watched { LAZY | WATCHED } else { LAZY }, 0),
-            Some(Fifo { limit: Limit::Packets(n) }) => (0, n),
-            Some(Fifo { limit: Limit::Unlimited }) => (0, u32::MAX),
-            // A limit of 4 GiB or more is none.
-            Some(Fifo { limit: Limit::Bytes(n) }) => u32::try_from(n).map_or((0, u32::MAX), |n| (BYTE_LIMIT, n)),
+        let flags = match spec.fifo {
+            None if spec.watched => LAZY | WATCHED,
+            None => LAZY,
+            Some(_) => 0,
         };
+        let packets = |bound: Limit| if let Limit::Packets(n) = bound { n } else { u32::MAX };
         Link {
             ring: Ring::new(),
             queue: 0,
-            limit,
+            exact_above: spec.fifo.map_or(0, |fifo| packets(fifo.limit).min(packets(fifo.mark))),
             exact_from: 1,
             flags,
             free_at: Time::ZERO,
@@ -200,7 +207,7 @@ impl Link {
         arrival
     }
 
-    /// Whether a packet fits into a first-in first-out port now, and when its service starts.
+    /// Whether a packet fits into a first-in first-out port now, when its service starts, and whether it is to be marked.
     #[inline(always)]
     pub fn admit<'a, P: Wire>(
         &mut self,
@@ -208,7 +215,7 @@ impl Link {
         now: Time,
         rings: &Rings<P>,
         stats: impl FnOnce() -> &'a mut LinkStats,
-    ) -> Option<Time> {
+    ) -> Option<(Time, bool)> {
         let len = packet.wire_len();
         let idle = self.free_at <= now;
         // An idle port has an empty queue: a select, not a branch.
@@ -217,40 +224,43 @@ impl Link {
         let backlog = if idle { 0 } else { start.0 + self.tx_time(len).0 - now.0 };
         let known = self.ring.tail().wrapping_sub(self.queue);
         // `known` counts the packet in transmission, which does not wait.
-        if (known > self.limit) | (backlog >> 10 >= u64::from(self.exact_from)) {
-            return self.admit_exactly(len, now, rings, stats()).then_some(start);
+        if (known > self.exact_above) | (backlog >> 10 >= u64::from(self.exact_from)) {
+            return self.admit_exactly(len, now, rings, stats()).map(|mark| (start, mark));
         }
         if !idle {
             stats().waited(len, start - now);
         }
-        Some(start)
+        Some((start, false))
     }
 
-    /// The same with the exact occupancy: whether it fits. Also keeps the record of `max_queue_bytes`, and counts drops.
+    /// The same with the exact occupancy: if it fits, whether it is to be marked. Also keeps the record of `max_queue_bytes`, and
+    /// counts drops.
     #[cold]
     #[inline(never)]
-    fn admit_exactly<P: Wire>(&mut self, len: u32, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> bool {
+    fn admit_exactly<P: Wire>(&mut self, len: u32, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> Option<bool> {
         if !self.is_up() {
-            return false;
+            return None;
         }
         let idle = self.free_at <= now;
         let (packets, bytes) = self.occupancy(now, rings);
-        let byte_limit = self.flags & BYTE_LIMIT != 0;
-        let fits = if byte_limit { bytes + u64::from(len) <= u64::from(self.limit) } else { packets < self.limit };
-        if !idle && !fits {
-            stats.dropped(len);
-            return false;
-        }
+        let (packets, bytes) = (packets + 1, bytes + u64::from(len));
+        let Fifo { limit, mark } = stats.fifo;
         if !idle {
+            if limit.exceeded_by(packets, bytes) {
+                stats.dropped(len);
+                return None;
+            }
             stats.waited(len, self.free_at - now);
-            stats.max_queue_bytes = stats.max_queue_bytes.max(bytes + u64::from(len));
+            stats.max_queue_bytes = stats.max_queue_bytes.max(bytes);
         }
-        // The wait is at most the backlog: below this no record can be broken and no byte limit be reached.
-        let record = stats.max_queue_bytes;
-        let bytes = if byte_limit { record.min(u64::from(self.limit)) } else { record };
+        // The wait is at most the backlog: below this no record can be broken and no bound in bytes be reached.
+        let least = [limit, mark].into_iter().fold(stats.max_queue_bytes, |least, bound| match bound {
+            Limit::Bytes(n) => least.min(n),
+            _ => least,
+        });
         // At least one, so that idle ports stay on the short way.
-        self.exact_from = u32::try_from((u128::from(bytes) * u128::from(self.ps_per_byte)) >> 26).unwrap_or(u32::MAX).max(1);
-        true
+        self.exact_from = u32::try_from((u128::from(least) * u128::from(self.ps_per_byte)) >> 26).unwrap_or(u32::MAX).max(1);
+        Some(!idle && mark.exceeded_by(packets, bytes))
     }
 
     /// Waiting packets and bytes at `now`, without the packet in transmission.
@@ -350,14 +360,16 @@ mod tests {
         /// A first-in first-out port against a list of (start, departure, bytes), for packet and byte limits and an odd rate.
         #[test]
         fn lazy_occupancy_is_exact(
-            gbps in 1u64..8, delay in 1u64..40_000_000, limit in 0u32..12, bytes in any::<bool>(),
+            gbps in 1u64..8, delay in 1u64..40_000_000,
+            limit in 0u32..12, bytes in any::<bool>(), mark in 0u32..12, mark_bytes in any::<bool>(),
             steps in prop::collection::vec((0u64..9_000_000, prop_oneof![Just(1500u32), Just(40), 1u32..3000]), 1..120),
         ) {
-            let limit = if bytes { Limit::Bytes(u64::from(limit) * 700) } else { Limit::Packets(limit) };
+            let bound = |n: u32, bytes| if bytes { Limit::Bytes(u64::from(n) * 700) } else { Limit::Packets(n) };
+            let (limit, mark) = (bound(limit, bytes), bound(mark, mark_bytes));
             let rate = Rate::from_gbps(gbps);
             let mut rings = Rings::default();
-            let mut link = Link::new(&LinkSpec { rate, delay: Dur(delay), fifo: Some(Fifo { limit }), watched: false });
-            let mut stats = LinkStats::default();
+            let spec = LinkSpec { rate, delay: Dur(delay), fifo: Some(Fifo { limit, mark }), watched: false };
+            let (mut link, mut stats) = (Link::new(&spec), LinkStats::new(&spec));
             let (mut now, mut model, mut most, mut area) = (0, Vec::<(u64, u64, u64)>::new(), 0, 0);
             for (gap, len) in steps {
                 now += gap;
@@ -368,14 +380,15 @@ mod tests {
                 let idle = model.iter().all(|m| m.1 <= now);
                 let (packets, held) = (waiting.len() as u32, waiting.iter().sum::<u64>());
                 prop_assert_eq!(link.occupancy(Time(now), &rings), (packets, held));
-                let fits = idle || match limit {
+                let within = |bound| match bound {
                     Limit::Packets(n) => packets < n,
                     Limit::Bytes(n) => held + u64::from(len) <= n,
                     Limit::Unlimited => true,
                 };
                 let start = link.admit(&P(len, Time(0)), Time(now), &rings, || &mut stats);
-                prop_assert_eq!(start.is_some(), fits);
-                if let Some(start) = start {
+                prop_assert_eq!(start.is_some(), idle || within(limit));
+                if let Some((start, marked)) = start {
+                    prop_assert_eq!(marked, !idle && !within(mark));
                     prop_assert_eq!(start.0, model.last().map_or(0, |m| m.1).max(now));
                     link.push(start, &P(len, Time(0)), &mut rings);
                     model.push((start.0, start.0 + rate.tx_time(u64::from(len)).0, u64::from(len)));

@@ -2,7 +2,7 @@
 
 mod reference;
 
-use base::{Dur, Limit, LinkId, Rate, Time};
+use base::{Dur, LinkId, Rate, Time};
 use engine::{Driver, Engine, Far, Fifo, LinkSpec, LinkStats, Links, Pause, Sent, Wire, World};
 use reference::Reference;
 
@@ -142,7 +142,7 @@ struct Seen {
 /// 1000 bytes take 1 us at 8 Gb/s; the wire is 3 us long.
 fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)]) -> Seen {
     let link = |fifo| LinkSpec { rate: Rate::from_gbps(8), delay: Dur::from_us(3), fifo, watched: false };
-    let fifo = Some(Fifo { limit: Limit::Unlimited });
+    let fifo = Some(Fifo::default());
     let mut driver = D::new(&[(link(fifo), Far::Host(0)), (link(None), Far::Host(0))], 1);
     let all = todo.iter().map(|(ns, what)| (Time(ns * 1000), *what));
     let (sends, actions): (Vec<_>, Vec<_>) = all.partition(|(_, what)| matches!(what, Send(..)));

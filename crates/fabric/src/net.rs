@@ -147,6 +147,10 @@ impl Net {
     pub fn nic(&self, host: HostId) -> LinkId {
         LinkId(self.out_base(self.hosts[host.index()]))
     }
+    /// The link of this name.
+    pub fn link_named(&self, name: &str) -> Option<LinkId> {
+        (0..self.links.len() as u32).map(LinkId).find(|link| self.link_name(*link) == name)
+    }
     /// A link's name: `tor0->root`.
     pub fn link_name(&self, id: LinkId) -> String {
         let link = self.link(id);
@@ -175,6 +179,7 @@ mod tests {
             assert_eq!((back.from, back.to, back.reverse), (link.to, link.from, LinkId(i as u32)));
             assert_eq!(net.out_base(link.from) + link.port.0, i as u32);
         }
+        assert_eq!((net.link_named("t->s"), net.link_named("t->h0")), (Some(LinkId(5)), None));
         assert_eq!((net.nic(HostId(1)), net.host(h1), net.host(s)), (LinkId(1), Some(HostId(1)), None));
         assert_eq!((net.node(h0).address, net.node(h1).address), (0x0a00_0001, 0x0a00_0002));
     }

@@ -4,7 +4,7 @@ mod adding;
 
 use adding::{AnyParams, ENTRIES, Env, Qdisc};
 use base::params::{Raw, Reader};
-use base::{FlowId, Limit, Rate, Time};
+use base::{FlowId, Limit, LinkId, Rate, Time};
 use proto::Packet;
 
 /// The page's first block of Rust is the file that is compiled here.
@@ -33,7 +33,7 @@ fn the_registry_lines_are_enough() {
     let mut given = Given(Vec::new());
     let params = AnyParams::read("lifo", &mut given).expect("the entry is found by its name");
     assert_eq!((given.0, params.show()), (Vec::new(), vec![("limit", "2pkt".to_owned())]));
-    let env = Env { rate: Rate::from_gbps(1), mtu_bytes: 1500, host_port: false };
+    let env = Env { rate: Rate::from_gbps(1), mtu_bytes: 1500, host_port: false, link: LinkId(0), seed: 1 };
     assert_eq!((params.limit(&env), params.fifo(&env), params.check(&env)), (Limit::Packets(2), None, Vec::new()));
     let mut queue = params.build(&env);
     let mut drops = Vec::new();

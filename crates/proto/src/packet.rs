@@ -58,6 +58,12 @@ impl Wire for Packet {
     fn set_arrival(&mut self, at: Time) {
         self.arrival = at;
     }
+    #[inline]
+    fn mark(&mut self) -> bool {
+        let capable = self.has(Packet::ECT);
+        self.flags |= u8::from(capable) * Packet::CE;
+        capable
+    }
 }
 
 /// What a packet is. The first sixteen numbers are shared words; a protocol's own kinds start at [`Kind::OWN`].
@@ -95,7 +101,15 @@ impl Kind {
 pub type Ext = [u64; 7];
 
 impl Packet {
-    /// Flag: the payload was sent before.
+    /// ECN code point ECT(0): a queue may mark the packet instead of dropping it (RFC 3168 section 5).
+    pub const ECT: u8 = 0b10;
+    /// ECN code point CE: a queue has marked it. Includes [`Packet::ECT`].
+    pub const CE: u8 = 0b11;
+    /// Flag ECN-Echo, on an ACK: its receiver saw CE.
+    pub const ECE: u8 = 1 << 2;
+    /// Flag Congestion Window Reduced, on data: its sender has reacted.
+    pub const CWR: u8 = 1 << 3;
+    /// Flag: the payload was sent before; on an answer, that of the packet it answers.
     pub const RETX: u8 = 1 << 4;
     /// Flag: word 0 of the header is a handle into the extension slab, freed by the run at delivery and at every drop.
     pub const EXT: u8 = 1 << 5;

@@ -3,13 +3,13 @@
 use crate::diag::{At, Item};
 use crate::merge::PARTS;
 use crate::part::{Part, listed};
-use crate::read::{Built, Draft, MAX_POINTS, Reading, Section, Variant};
+use crate::read::{Built, Draft, MAX_POINTS, Reading, SampleParams, Section, Variant};
 use crate::spec::{System, Traffic};
 use crate::topology::Size;
 use crate::tree::Table;
 use crate::workload::size::Packets;
 use crate::workload::{self, Workload as _};
-use base::params::Param;
+use base::params::{Param, nearest};
 use base::registry::Needs;
 use base::{LinkId, Rate};
 use fabric::agent::merp::theta_problem;
@@ -46,6 +46,7 @@ pub(crate) fn cross(draft: &Draft, reading: &mut Reading<'_>) {
     let mut found = Vec::new();
     points(draft, &mut found);
     for built in &draft.topology.variants {
+        sampled_port(draft, &built.value.net, &mut found);
         for (index, section) in draft.workloads.iter().enumerate() {
             for variant in &section.variants {
                 let part = Part { table: &variant.table, at: section.at, path: &section.name };
@@ -62,6 +63,17 @@ pub(crate) fn cross(draft: &Draft, reading: &mut Reading<'_>) {
     memory(draft, reading, &mut found);
     crate::event::read::against_networks(draft, &mut found);
     reading.problems.extend(found);
+}
+
+/// The port to look at must be there.
+fn sampled_port(draft: &Draft, net: &Net, found: &mut Vec<Item>) {
+    let Some((SampleParams { port: Some(name), .. }, at)) = &draft.sample else { return };
+    if net.link_named(name).is_none() {
+        let names: Vec<String> = (0..net.links().len() as u32).map(|l| net.link_name(LinkId(l))).collect();
+        let near = nearest(name, names.iter().map(String::as_str)).unwrap_or(&names[0]);
+        let hint = format!("a port is named after the ends of its link, like `{near}`");
+        found.push(Item::new(*at, format!("`sample.port`: there is no port `{name}`"), "no such port", hint).about("sample.port".to_owned()));
+    }
 }
 
 fn env<'a>(draft: &Draft, reading: &'a Reading<'_>, built: &'a Built, index: usize) -> workload::Env<'a> {
@@ -119,7 +131,13 @@ fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Var
         mtu_bytes,
         header_bytes: draft.head.header.0 as u16,
         max_rtt: built.max_rtt,
-        queue_limit: system.qdisc.limit(&fabric::qdisc::Env { rate: nic_rate, mtu_bytes, host_port: false }),
+        queue_limit: system.qdisc.limit(&fabric::qdisc::Env {
+            rate: nic_rate,
+            mtu_bytes,
+            host_port: false,
+            link: LinkId(0),
+            seed: 0,
+        }),
     };
     found.extend(sub(0).problems(system.transport.check(&transport)));
     found.extend(sub(2).problems(system.router.check(&fabric::router::Env { net, routes: &built.routes, seed: 0 })));
@@ -130,7 +148,7 @@ fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Var
     for link in kinds_of_ports(net) {
         let (rate, host_port) = (net.link(link).rate, net.node(net.link(link).from).tier == HOST_TIER);
         let (part, qdisc) = if host_port { (nic, &system.nic.qdisc) } else { (sub(1), &system.qdisc) };
-        found.extend(part.problems(qdisc.check(&fabric::qdisc::Env { rate, mtu_bytes, host_port })));
+        found.extend(part.problems(qdisc.check(&fabric::qdisc::Env { rate, mtu_bytes, host_port, link, seed: 0 })));
         if let Some(agent) = &system.agent {
             let node = net.link(link).from;
             let header_bytes = draft.head.header.0 as u16;
@@ -178,7 +196,7 @@ pub(crate) fn within_systems(systems: &[Section<System>], found: &mut Vec<Item>)
         for variant in &section.variants {
             let parts = Parts::new(section, variant);
             needs(&variant.value, &parts, found);
-            merp_echo(&variant.value, &parts, found);
+            alike(&variant.value, &parts, found);
         }
     }
 }
@@ -227,14 +245,17 @@ fn merp_threshold(system: &System, nic_rate: Rate, parts: &Parts<'_>, found: &mu
     }
 }
 
-/// MERP's hosts and ports must echo expected rates alike.
-fn merp_echo(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
-    use fabric::agent::AnyParams::Merp as Ports;
-    use proto::transport::AnyParams::Merp as Hosts;
-    let (Hosts(hosts), Some(Ports(ports))) = (&system.transport, &system.agent) else { return };
-    if hosts.esr_sync != ports.esr_sync {
-        let (here, there) = (hosts.esr_sync.show(), ports.esr_sync.show());
+/// What hosts and ports must have alike: how MERP's echo expected rates, in which unit BOTCP's count.
+fn alike(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
+    use fabric::agent::AnyParams as Ports;
+    use proto::transport::AnyParams as Hosts;
+    let (key, here, there) = match (&system.transport, &system.agent) {
+        (Hosts::Merp(hosts), Some(Ports::Merp(ports))) => ("esr_sync", hosts.esr_sync.show(), ports.esr_sync.show()),
+        (Hosts::Botcp(hosts), Some(Ports::Bof(ports))) => ("bof_unit", hosts.bof_unit.show(), ports.bof_unit.show()),
+        _ => return,
+    };
+    if here != there {
         let message = format!("hosts have `{here}`, ports have `{there}`");
-        found.push(parts.part(0).problem("esr_sync", message, "must be alike", format!("write `esr_sync = \"{there}\"` in both")));
+        found.push(parts.part(0).problem(key, message, "must be alike", format!("write `{key} = \"{there}\"` in both")));
     }
 }

@@ -111,13 +111,13 @@ fn stem(file: &str) -> String {
 /// All points: systems by topologies by workloads by what a system sweeps, by seeds.
 fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
     let end = draft.head.latest_end();
-    let sample = draft.sample.as_ref().map(|s| s.sample());
     let mut plan = Plan { name, points: Vec::new(), sweep_keys: Vec::new(), labels: Vec::new(), resolved: String::new() };
     let traffic = workload_variants(&draft);
     let failures = event::read::variants(&draft);
     for section in &draft.systems {
         plan.labels.push(section.name.clone());
         for topology in &draft.topology.variants {
+            let sample = draft.sample.as_ref().map(|(s, _)| s.sample(&topology.value.net));
             for ((workloads, offered), (failures, failing)) in traffic.iter().flat_map(|t| failures.iter().map(move |f| (t, f))) {
                 for system in &section.variants {
                     let all = topology.swept.iter().chain(offered).chain(failing).chain(&system.swept).cloned();

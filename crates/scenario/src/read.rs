@@ -39,6 +39,8 @@ base::params! {
         interval: Dur = "10us" in Dur(1_000)..=MAX_DELAY, "a few packets at 1 Gb/s";
         /// Queue and utilisation of every port.
         ports: bool = "true", "what most plots show";
+        /// The only port looked at, like `tor0->root`; `none`: all of them.
+        port: Option<String> = "none", "all";
         /// Rate and window of every open flow.
         flows: bool = "false", "large";
         /// Every packet.
@@ -90,7 +92,7 @@ pub(crate) struct Draft {
     pub seeds: Vec<u64>,
     pub ideals: Vec<Ideal>,
     pub head: Head,
-    pub sample: Option<SampleParams>,
+    pub sample: Option<(SampleParams, At)>,
     pub topology: Section<Built>,
     pub workloads: Vec<Section<Traffic>>,
     pub systems: Vec<Section<System>>,
@@ -153,7 +155,8 @@ impl Reading<'_> {
         let sample = root.get("sample").and_then(|entry| {
             let part = self.table_of(entry.key_at, &entry.node, "sample", "interval = \"10us\"")?;
             part.refuse_unknown(SampleParams::FIELDS, &[], &mut self.problems);
-            Some(SampleParams::read(&mut self.reader(part, SampleParams::FIELDS)))
+            let at = part.at_of("port");
+            Some((SampleParams::read(&mut self.reader(part, SampleParams::FIELDS)), at))
         });
         let topology = self.topology(whole, &head);
         let workloads = self.workloads(whole);
@@ -607,9 +610,10 @@ impl Reading<'_> {
 }
 
 impl SampleParams {
-    /// As the run wants it.
-    pub fn sample(&self) -> Sample {
-        Sample { interval: self.interval, ports: self.ports, flows: self.flows, packets: self.packets }
+    /// As the run wants it on a network.
+    pub fn sample(&self, net: &Net) -> Sample {
+        let port = self.port.as_ref().and_then(|name| net.link_named(name));
+        Sample { interval: self.interval, ports: self.ports, port, flows: self.flows, packets: self.packets }
     }
 }
 

@@ -182,7 +182,8 @@ pub(crate) fn of_point(point: &Point) -> String {
     }
     if let Some(s) = run.sample {
         line("\n[sample]".to_owned());
-        let sample = SampleParams { interval: s.interval, ports: s.ports, flows: s.flows, packets: s.packets };
+        let crate::Sample { interval, ports, port, flows, packets } = s;
+        let sample = SampleParams { interval, ports, port: port.map(|link| run.net.link_name(link)), flows, packets };
         PartShown::bare("", SampleParams::FIELDS, sample.show()).lines(|_, key, value| line(format!("{key} = {value}")));
     }
     if run.ideal.is_none() {
@@ -324,7 +325,7 @@ pub(crate) fn of_plan(draft: &Draft, root: &Table, files: &Files, voice: &Voice<
         let variants: Vec<_> = section.variants.iter().map(shown).collect();
         page.section("failure", &section.table, &variants, voice);
     }
-    if let Some(sample) = &draft.sample {
+    if let Some((sample, _)) = &draft.sample {
         let empty = Table::default();
         let table = root.get("sample").and_then(|e| e.node.table()).unwrap_or(&empty);
         page.section("sample", table, &[vec![PartShown::bare("", SampleParams::FIELDS, sample.show())]], voice);

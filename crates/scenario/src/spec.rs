@@ -8,7 +8,7 @@ use crate::resolved;
 use crate::topology;
 use crate::workload::size::Packets;
 use crate::workload::{self, Workload};
-use base::{Dur, FlowId, Rate, Rng, Streams, Time};
+use base::{Dur, FlowId, LinkId, Rate, Rng, Streams, Time};
 use fabric::net::Net;
 use fabric::routes::Routes;
 use proto::Flow;
@@ -127,6 +127,8 @@ pub struct Sample {
     pub interval: Dur,
     /// Queue and utilisation of every port.
     pub ports: bool,
+    /// Of this port only.
+    pub port: Option<LinkId>,
     /// Rate and window of every open flow.
     pub flows: bool,
     /// Every packet.

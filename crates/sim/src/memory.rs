@@ -30,7 +30,8 @@ pub fn estimate(spec: &RunSpec, flows: &[Flow]) -> u64 {
     let last = flows.iter().map(|flow| flow.start).max().unwrap_or_default();
     let looks = spec.end.unwrap_or(last).0 / sample.interval.max(Dur(1)).0;
     // Two rows for each; of the flows some percent are open at a time.
-    let rows = 2 * (u64::from(sample.ports) * links + u64::from(sample.flows) * (count / 20 + 1));
+    let ports = if sample.port.is_some() { 1 } else { links };
+    let rows = 2 * (u64::from(sample.ports) * ports + u64::from(sample.flows) * (count / 20 + 1));
     bytes = bytes.saturating_add(looks.saturating_mul(rows).saturating_mul(WRITTEN * size(size_of::<SampleRow>())));
     if sample.packets {
         // Packets and as many ACKs, up to the top of the network and down again.

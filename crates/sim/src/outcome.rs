@@ -88,7 +88,7 @@ pub struct FlowRow {
     pub drops: u64,
     /// Packets of the flow, both directions, lost to dead links or for want of any path.
     pub lost_link: u64,
-    /// Packets of the flow that queues marked.
+    /// Packets of the flow, both directions, that arrived marked.
     pub marks: u64,
     /// Retransmission timeouts.
     pub timeouts: u32,

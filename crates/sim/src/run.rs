@@ -11,6 +11,7 @@ use base::{Dur, HostId, LinkId, Rate, Streams, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Pause};
 use fabric::net::Net;
 use fabric::port::Port;
+use fabric::qdisc::Qdisc as _;
 use fabric::router::Duties;
 use fabric::routes::{self, Routes};
 use fabric::{agent, qdisc, router};
@@ -124,7 +125,7 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Con
         world.catch_up(&mut engine, link, until);
     }
     let flows = flow_rows(&world, &ideals);
-    let ports = port_rows(&mut engine, net, now, world.failures.as_ref());
+    let ports = port_rows(&world, &mut engine, net, now);
     audit::check(&mut world, &mut engine, net);
     let counters = counters(&world, &ports, &flows, &engine, now, spec.realised_load(&world.flows));
     let samples = world.sampler.map_or(Vec::new(), |sampler| sampler.rows);
@@ -132,7 +133,7 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Con
 }
 
 fn transport_env(spec: &RunSpec, nic: LinkId, max_rtt: Dur) -> transport::Env {
-    let port = qdisc_env(spec, spec.net.link(nic), false);
+    let port = qdisc_env(spec, nic, false);
     transport::Env {
         nic_rate: spec.net.link(nic).rate,
         mtu_bytes: spec.mtu_bytes,
@@ -142,8 +143,8 @@ fn transport_env(spec: &RunSpec, nic: LinkId, max_rtt: Dur) -> transport::Env {
     }
 }
 
-fn qdisc_env(spec: &RunSpec, link: &fabric::net::Link, host_port: bool) -> qdisc::Env {
-    qdisc::Env { rate: link.rate, mtu_bytes: spec.mtu_bytes, host_port }
+fn qdisc_env(spec: &RunSpec, link: LinkId, host_port: bool) -> qdisc::Env {
+    qdisc::Env { rate: spec.net.link(link).rate, mtu_bytes: spec.mtu_bytes, host_port, link, seed: spec.seed }
 }
 
 /// The ideal completion time of each flow and the number of links on its path.
@@ -199,15 +200,15 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals),
         ext: base::Slab::default(),
         traffic: Traffic::default(),
         probe,
-        sampler: sampler.map(|s| Sampler::new(s.interval, net.links().len() as u32, s.ports, s.flows)),
+        sampler: sampler.map(|s| Sampler::new(s, net)),
         drops: Vec::new(),
     };
     Ok((world, ideals))
 }
 
 /// The discipline of a port, as configured.
-fn port_qdisc<'a>(spec: &'a RunSpec, link: &fabric::net::Link) -> (&'a qdisc::AnyParams, qdisc::Env) {
-    let host_port = spec.net.host(link.from).is_some();
+fn port_qdisc(spec: &RunSpec, link: LinkId) -> (&qdisc::AnyParams, qdisc::Env) {
+    let host_port = spec.net.host(spec.net.link(link).from).is_some();
     let params = if host_port { &spec.system.nic.qdisc } else { &spec.system.qdisc };
     (params, qdisc_env(spec, link, host_port))
 }
@@ -217,13 +218,14 @@ fn build_ports(spec: &RunSpec, watches: bool) -> Vec<Option<Port>> {
     let net = &*spec.net;
     let nic_rate = net.hosts().iter().map(|h| net.link(LinkId(net.out_base(*h))).rate).max().unwrap_or_default();
     let port = |(id, link): (usize, &fabric::net::Link)| {
-        let (params, env) = port_qdisc(spec, link);
+        let id = LinkId(id as u32);
+        let (params, env) = port_qdisc(spec, id);
         let watched = watches && !env.host_port && net.host(link.to).is_none();
         if spec.system.agent.is_none() && !watched && params.fifo(&env).is_some() {
             return None;
         }
         let agent_env = agent::Env {
-            link: LinkId(id as u32),
+            link: id,
             node: link.from,
             rate: link.rate,
             nic_rate,
@@ -241,11 +243,12 @@ fn build_engine<E: Driver<Carried>>(spec: &RunSpec, ports: &[Option<Port>]) -> E
         .links()
         .iter()
         .zip(ports)
-        .map(|(link, port)| {
-            let (params, env) = port_qdisc(spec, link);
+        .zip((0..).map(LinkId))
+        .map(|((link, port), id)| {
+            let (params, env) = port_qdisc(spec, id);
             let fifo = if port.is_none() { params.fifo(&env) } else { None };
-            let fifo = fifo.map(|fifo| engine::Fifo { limit: fifo.limit });
-            let watched = port.as_ref().is_some_and(|port| port.agent.is_some() || port.watched);
+            let fifo = fifo.map(|fifo| engine::Fifo { limit: fifo.limit, mark: fifo.mark });
+            let watched = port.as_ref().is_some_and(|port| port.agent.is_some() || port.watched || port.qdisc.watches());
             let far = net.host(link.to).map_or_else(|| Far::Switch(net.out_base(link.to)), |host| Far::Host(host.0));
             (LinkSpec { rate: link.rate, delay: link.delay, fifo, watched }, far)
         })
@@ -266,6 +269,7 @@ fn flow_rows<P>(world: &World<P>, ideals: &Ideals) -> Vec<FlowRow> {
         retx_packets: record.retx_packets,
         drops: record.drops,
         lost_link: record.lost_link,
+        marks: record.marks,
         timeouts: record.stats.timeouts,
         fast_retransmits: record.stats.fast_retransmits,
         reordered: record.reordered,
@@ -274,7 +278,7 @@ fn flow_rows<P>(world: &World<P>, ideals: &Ideals) -> Vec<FlowRow> {
     world.flows.iter().zip(world.table.records()).zip(ideals).map(row).collect()
 }
 
-fn port_rows(engine: &mut impl Driver<Carried>, net: &Net, now: Time, failures: Option<&Failures>) -> Vec<PortRow> {
+fn port_rows<P>(world: &World<P>, engine: &mut impl Driver<Carried>, net: &Net, now: Time) -> Vec<PortRow> {
     let row = |(id, link): (usize, &fabric::net::Link)| {
         let id = LinkId(id as u32);
         let stats = engine.stats(id);
@@ -290,8 +294,8 @@ fn port_rows(engine: &mut impl Driver<Carried>, net: &Net, now: Time, failures: 
             drops: stats.drops,
             drop_bytes: stats.drop_bytes,
             lost_link: stats.lost_sent + stats.lost_unsent,
-            down_ps: failures.map_or(0, |failures| failures.down_time(id, now).0),
-            marks: 0,
+            down_ps: world.failures.as_ref().map_or(0, |failures| failures.down_time(id, now).0),
+            marks: stats.marks + world.ports[id.index()].as_ref().map_or(0, |port| port.qdisc.marks()),
             busy_ps: engine.busy(id).0,
             max_queue_bytes: stats.max_queue_bytes,
             mean_queue_bytes: if now == Time::ZERO { 0.0 } else { stats.queue_area as f64 * 1024.0 / now.0 as f64 },

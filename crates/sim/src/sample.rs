@@ -7,15 +7,16 @@ use crate::probe::Probe;
 use crate::world::{Carried, World};
 use base::{Dur, FlowId, LinkId, Time};
 use engine::Links;
+use fabric::net::Net;
 use proto::transport::Transport;
+use scenario::Sample;
 
 /// When to look, and what was seen.
 pub struct Sampler {
     interval: Dur,
     next: Time,
-    ports: u32,
-    /// Busy time of every port at the last look; empty when ports are not looked at.
-    busy: Vec<Dur>,
+    /// The ports to look at, and how long each had been busy at the last look.
+    ports: Vec<(LinkId, Dur)>,
     /// Open flows and their delivered bytes at the last look; `None` when flows are not looked at.
     open: Option<Vec<(FlowId, u64)>>,
     started: usize,
@@ -24,14 +25,15 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Looks every `interval` from time `interval` on.
-    pub fn new(interval: Dur, links: u32, ports: bool, flows: bool) -> Sampler {
+    /// Looks every interval from its first end on.
+    pub fn new(sample: &Sample, net: &Net) -> Sampler {
+        let every = (0..net.links().len() as u32).map(LinkId);
+        let chosen = every.filter(|link| sample.ports && sample.port.is_none_or(|only| only == *link));
         Sampler {
-            interval,
-            next: Time::ZERO + interval,
-            ports: links,
-            busy: vec![Dur::ZERO; if ports { links as usize } else { 0 }],
-            open: flows.then(Vec::new),
+            interval: sample.interval,
+            next: Time::ZERO + sample.interval,
+            ports: chosen.map(|link| (link, Dur::ZERO)).collect(),
+            open: sample.flows.then(Vec::new),
             started: 0,
             rows: Vec::new(),
         }
@@ -46,15 +48,16 @@ impl Sampler {
 pub fn take<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>) {
     let Some(mut sampler) = world.sampler.take() else { return };
     let now = links.now();
-    if !sampler.busy.is_empty() {
-        (0..sampler.ports).for_each(|link| look_at_port(world, links, &mut sampler, LinkId(link)));
+    for i in 0..sampler.ports.len() {
+        look_at_port(world, links, &mut sampler, i);
     }
     look_at_flows(world, &mut sampler, now);
     sampler.next = now + sampler.interval;
     world.sampler = Some(sampler);
 }
 
-fn look_at_port<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>, sampler: &mut Sampler, link: LinkId) {
+fn look_at_port<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>, sampler: &mut Sampler, index: usize) {
+    let (link, before) = sampler.ports[index];
     let now = links.now();
     world.catch_up(links, link, now.before(Dur(1)));
     let waiting = match &world.ports[link.index()] {
@@ -62,8 +65,8 @@ fn look_at_port<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>,
         None => links.fifo_backlog(link).1,
     };
     let busy = links.busy(link);
-    let share = (busy - sampler.busy[link.index()]).0 as f64 / sampler.interval.0 as f64;
-    sampler.busy[link.index()] = busy;
+    let share = (busy - before).0 as f64 / sampler.interval.0 as f64;
+    sampler.ports[index].1 = busy;
     let row = |metric, value| SampleRow { time_ps: now.0, entity: link.0, metric, value };
     sampler.rows.push(row("port.queue_bytes", waiting as f64));
     sampler.rows.push(row("port.utilisation", share));

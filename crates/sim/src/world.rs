@@ -145,6 +145,7 @@ impl<P: Probe> World<P> {
             if port.watched {
                 self.routing.router.on_depart(link, packet, now);
             }
+            port.qdisc.on_pass(packet, now);
             self.probe.on_start(link, now, packet);
             return links.transmit(link, packet);
         }
@@ -366,6 +367,9 @@ impl<P: Probe> engine::World for World<P> {
                 let id = HostId(host);
                 self.traffic.received += 1;
                 self.traffic.received_bytes += u64::from(packet.wire_len);
+                if packet.has(Packet::CE) {
+                    self.table.on_mark(packet);
+                }
                 self.with_transport(links.now(), id, |transport, cx| transport.on_packet(packet, cx));
                 if packet.has(Packet::EXT) {
                     self.ext.remove(packet.ext());

@@ -4,7 +4,7 @@ mod common;
 #[path = "../../engine/tests/reference/mod.rs"]
 mod reference;
 
-use common::{SYSTEMS, fuzz_count, plan, random_scenario, routers_for, system, table};
+use common::{FIFOS, SYSTEMS, fuzz_count, plan, random_scenario, routers_for, system, table, with_fifo};
 use reference::Reference;
 use scenario::Point;
 use sim::{Carried, Continue, Outcome};
@@ -45,6 +45,20 @@ fn ties_fall_the_same_way() {
         for limit in ["3pkt", "100pkt", "20KB"] {
             let flows = table(&format!("ties-{name}-{limit}"), &rows);
             assert_same(&format!("end = '1s'\n[topology]\nkind = 'single_tree'\n{flows}{}", system(name, limit)));
+        }
+    }
+}
+
+/// The same ties at ports that mark, with the engine's own queue and with disciplines.
+#[test]
+fn marks_fall_the_same_way() {
+    let rows: Vec<_> = (0..9).flat_map(|src| (1..4).map(move |hop| (src, (src + hop) % 9, 14_600 * u64::from(hop), 0))).collect();
+    for (n, fifo) in FIFOS.iter().enumerate() {
+        for (name, _) in SYSTEMS.iter().filter(|(_, text)| FIFOS.iter().any(|fifo| text.contains(fifo))) {
+            for limit in ["3pkt", "100pkt", "20KB"] {
+                let flows = table(&format!("marks-{name}-{n}-{limit}"), &rows);
+                assert_same(&format!("end = '1s'\n[topology]\nkind = 'single_tree'\n{flows}{}", with_fifo(name, limit, fifo)));
+            }
         }
     }
 }

@@ -150,7 +150,7 @@ table! {
     retx_packets ["packets"] "data packets that carried bytes sent before" = U64(|r| r.retx_packets);
     drops ["packets"] "packets of the flow, both directions, that queues dropped" = U64(|r| r.drops);
     lost_link ["packets"] "packets of the flow, both directions, lost to dead links or for want of any path" = U64(|r| r.lost_link);
-    marks ["packets"] "packets of the flow that queues marked" = U64(|r| r.marks);
+    marks ["packets"] "packets of the flow, both directions, that arrived marked" = U64(|r| r.marks);
     timeouts [""] "retransmission timeouts" = U32(|r| r.timeouts);
     fast_retransmits [""] "fast retransmits" = U32(|r| r.fast_retransmits);
     reordered ["packets"] "data packets that reached the receiver after a later byte" = U64(|r| r.reordered);

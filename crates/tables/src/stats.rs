@@ -58,6 +58,10 @@ impl<'a> Point<'a> {
     fn count(&self, f: impl Fn(&FlowRow) -> bool) -> f64 {
         self.flows.iter().filter(|flow| f(flow)).count() as f64
     }
+    /// Completion times of some of the flows.
+    fn fct_of(&self, of: impl Fn(&FlowRow) -> bool) -> Sorted {
+        Sorted::new(self.flows.iter().filter(|f| of(f)).filter_map(|f| f.fct_ps()).map(|ps| ps as f64 / 1e12))
+    }
     fn end_s(&self) -> f64 {
         self.counters.end_ps as f64 / 1e12
     }
@@ -68,6 +72,9 @@ impl<'a> Point<'a> {
         (self.wall_s > 0.0).then(|| count as f64 / self.wall_s)
     }
 }
+
+/// The largest flow that counts as short (pFabric section 5.1, BOTCP section 4.3).
+const SHORT_BYTES: u64 = 100_000;
 
 macro_rules! metrics {
     ($(machine: $machine:literal, packets: $packets:literal { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
@@ -89,6 +96,9 @@ metrics! {
         p99_fct_s ["s"] "flow completion time, 99th percentile" = |p| p.fct.quantile(990);
         p999_fct_s ["s"] "flow completion time, 99.9th percentile" = |p| p.fct.quantile(999);
         max_fct_s ["s"] "flow completion time, largest" = |p| p.fct.quantile(1000);
+        mean_fct_short_s ["s"] "flow completion time of flows of at most 100 KB, mean" = |p| p.fct_of(|f| f.size_bytes <= SHORT_BYTES).mean();
+        p99_fct_short_s ["s"] "flow completion time of flows of at most 100 KB, 99th percentile" = |p| p.fct_of(|f| f.size_bytes <= SHORT_BYTES).quantile(990);
+        mean_fct_long_s ["s"] "flow completion time of flows of more than 100 KB, mean" = |p| p.fct_of(|f| f.size_bytes > SHORT_BYTES).mean();
         mean_slowdown [""] "fct over that of the flow alone, mean" = |p| p.slowdown.mean();
         p50_slowdown [""] "fct over that of the flow alone, median" = |p| p.slowdown.quantile(500);
         p99_slowdown [""] "fct over that of the flow alone, 99th percentile" = |p| p.slowdown.quantile(990);

@@ -98,7 +98,7 @@ impl<P: Wire> Links<P> for Reference<P> {
         let (now, len) = (self.now, u64::from(packet.wire_len()));
         let port = self.port(id);
         // Ports with a discipline are the world's, idle or not.
-        let Some(engine::Fifo { limit }) = port.spec.fifo else { return Sent::Refused };
+        let Some(engine::Fifo { limit, mark }) = port.spec.fifo else { return Sent::Refused };
         if !port.up {
             return Sent::Down;
         }
@@ -108,12 +108,12 @@ impl<P: Wire> Links<P> for Reference<P> {
             return Sent::Starts(now);
         }
         let waiting: u64 = port.queue.iter().map(|p| u64::from(p.wire_len())).sum();
-        let fits = match limit {
+        let within = |bound| match bound {
             Limit::Packets(n) => port.queue.len() < n as usize,
             Limit::Bytes(n) => waiting + len <= n,
             Limit::Unlimited => true,
         };
-        if !fits {
+        if !within(limit) {
             port.stats.dropped(len as u32);
             return Sent::Dropped;
         }
@@ -121,7 +121,11 @@ impl<P: Wire> Links<P> for Reference<P> {
         let start = port.queue.iter().fold(port.free_at, |at, p| at + rate.tx_time(u64::from(p.wire_len())));
         port.stats.waited(len as u32, start - now);
         port.stats.max_queue_bytes = port.stats.max_queue_bytes.max(waiting + len);
-        port.queue.push_back(*packet);
+        let mut packet = *packet;
+        if !within(mark) {
+            port.stats.marks += u64::from(packet.mark());
+        }
+        port.queue.push_back(packet);
         Sent::Starts(start)
     }
     fn transmit(&mut self, id: LinkId, packet: &P) {

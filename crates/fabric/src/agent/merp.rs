@@ -449,7 +449,7 @@ fn is_stateless(packet: &Packet, cx: &Cx<'_>) -> bool {
 }
 
 impl Agent for Merp {
-    fn on_arrive(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+    fn on_arrive(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
         if packet.kind == DET {
             self.hear(packet, cx);
         } else if is_stateless(packet, cx) {

@@ -8,8 +8,8 @@ use proto::{Flow, Packet};
 
 /// An agent: the machine of one port.
 pub trait Agent {
-    /// A packet comes to the port, whether or not it will be admitted.
-    fn on_arrive(&mut self, packet: &Packet, cx: &mut Cx<'_>);
+    /// A packet comes to the port, whether or not it will be admitted. What it takes along may be written into it.
+    fn on_arrive(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
     /// A packet was admitted to the port. A dropped packet never gets here.
     fn on_enqueue(&mut self, packet: &Packet, cx: &mut Cx<'_>);
     /// A packet's transmission starts at `cx.now`, which may lie before the event being handled: rewrite the packet and the port's own
@@ -54,14 +54,15 @@ pub struct Env {
     pub host_port: bool,
 }
 
+pub mod bof;
 pub mod merp;
 pub mod pdq;
 
 base::registry! {
     room AnyAgent: Agent, env Env;
-    entries { merp: Merp, pdq: Pdq }
+    entries { merp: Merp, pdq: Pdq, bof: Bof }
     methods {
-        fn on_arrive(&mut self, packet: &Packet, cx: &mut Cx<'_>);
+        fn on_arrive(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
         fn on_enqueue(&mut self, packet: &Packet, cx: &mut Cx<'_>);
         fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
         fn on_return(&mut self, packet: &Packet, cx: &mut Cx<'_>);

@@ -304,7 +304,7 @@ fn controlled(line: Rate, queued: u64, rtt: Dur) -> Rate {
 }
 
 impl Agent for Pdq {
-    fn on_arrive(&mut self, _packet: &Packet, _cx: &mut Cx<'_>) {}
+    fn on_arrive(&mut self, _packet: &mut Packet, _cx: &mut Cx<'_>) {}
     fn on_enqueue(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         self.catch_up(cx.now);
         self.queued += u64::from(packet.wire_len);

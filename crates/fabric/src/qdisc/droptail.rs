@@ -54,7 +54,7 @@ impl DropTail {
     }
     /// What the engine can do by itself: all of it.
     pub fn fifo(params: &Params, _env: &Env) -> Option<Fifo> {
-        Some(Fifo { limit: params.limit })
+        Some(Fifo { limit: params.limit, mark: Limit::Unlimited })
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
     use crate::qdisc::tests::{drain, enqueue, env, packet};
 
     fn queue(limit: Limit) -> DropTail {
-        assert_eq!(DropTail::fifo(&Params { limit }, &env()), Some(Fifo { limit }));
+        assert_eq!(DropTail::fifo(&Params { limit }, &env()), Some(Fifo { limit, mark: Limit::Unlimited }));
         DropTail::new(&Params { limit }, &env())
     }
 

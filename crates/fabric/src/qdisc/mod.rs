@@ -2,10 +2,10 @@
 //!
 //! The port serves lazily: decisions about a start of service at `now` are made later, but with exactly the packets that had
 //! arrived by then. Limits count waiting packets and exclude the one in transmission. A packet that finds its port idle starts at
-//! once and never passes through its discipline.
+//! once and never passes through its discipline, which hears of it if it [watches](Qdisc::watches).
 
 use base::params::Problem;
-use base::{Bytes, Limit, Rate, Time};
+use base::{Bytes, Limit, LinkId, Rate, Time};
 use proto::Packet;
 
 /// A queue discipline: the machine of one port.
@@ -16,6 +16,16 @@ pub trait Qdisc {
     fn dequeue(&mut self, now: Time) -> Option<Packet>;
     /// What waits.
     fn backlog(&self) -> Backlog;
+    /// Whether it must be told of packets that find the port idle.
+    fn watches(&self) -> bool {
+        false
+    }
+    /// A packet finds the port idle: its service starts at `now`, without waiting. Told to those that watch.
+    fn on_pass(&mut self, _packet: &Packet, _now: Time) {}
+    /// Packets marked so far.
+    fn marks(&self) -> u64 {
+        0
+    }
 }
 
 /// What waits at a port.
@@ -43,20 +53,12 @@ impl Backlog {
     /// Whether `packet` can be counted in without exceeding `limit`.
     #[inline]
     pub fn fits(&self, packet: &Packet, limit: Limit) -> bool {
-        match limit {
-            Limit::Packets(n) => self.packets < n,
-            Limit::Bytes(n) => self.bytes + u64::from(packet.wire_len) <= n,
-            Limit::Unlimited => true,
-        }
+        !limit.exceeded_by(self.packets + 1, self.bytes + u64::from(packet.wire_len))
     }
     /// Whether what waits is more than `limit`.
     #[inline]
     pub fn exceeds(&self, limit: Limit) -> bool {
-        match limit {
-            Limit::Packets(n) => self.packets > n,
-            Limit::Bytes(n) => self.bytes > n,
-            Limit::Unlimited => false,
-        }
+        limit.exceeded_by(self.packets, self.bytes)
     }
 }
 
@@ -69,6 +71,10 @@ pub struct Env {
     pub mtu_bytes: u16,
     /// The port is a host's NIC: its queue has no limit of its own unless the scenario gives one.
     pub host_port: bool,
+    /// The port: with the seed it names the port's stream of random numbers.
+    pub link: LinkId,
+    /// Seed of the run.
+    pub seed: u64,
 }
 
 /// The problem with a `limit` that never admits a full packet, if it is one.
@@ -93,19 +99,26 @@ fn check_limit(limit: Limit, env: &Env) -> Vec<Problem> {
 pub struct Fifo {
     /// Arriving packets are dropped when they would exceed this.
     pub limit: Limit,
+    /// Those let in are marked when more than this waits with them.
+    pub mark: Limit,
 }
 
 pub mod droptail;
+pub mod ecn_threshold;
 pub mod pfabric;
+pub mod red_ecn;
 pub mod strict;
 
 base::registry! {
     room AnyQdisc: Qdisc, env Env;
-    entries { droptail: DropTail, strict: Strict, pfabric: Pfabric }
+    entries { droptail: DropTail, ecn_threshold: EcnThreshold, red_ecn: RedEcn, strict: Strict, pfabric: Pfabric }
     methods {
         fn enqueue(&mut self, packet: Packet, now: Time, drops: &mut Vec<Packet>);
         fn dequeue(&mut self, now: Time) -> Option<Packet>;
         fn backlog(&self) -> Backlog;
+        fn watches(&self) -> bool;
+        fn on_pass(&mut self, packet: &Packet, now: Time);
+        fn marks(&self) -> u64;
     }
     statics {
         /// What the engine can do by itself, if it can.
@@ -124,7 +137,7 @@ mod tests {
 
     /// The environment of a 1 Gb/s switch port.
     pub(super) fn env() -> Env {
-        Env { rate: Rate::from_gbps(1), mtu_bytes: 1500, host_port: false }
+        Env { rate: Rate::from_gbps(1), mtu_bytes: 1500, host_port: false, link: LinkId(0), seed: 1 }
     }
 
     /// A packet of `flow`, told apart by its offset.
@@ -166,6 +179,8 @@ mod tests {
         for (text, problems) in [("0pkt", 1), ("1pkt", 0), ("1499B", 1), ("1500B", 0), ("unlimited", 0)] {
             let all = [
                 droptail::check(&droptail::Params::read(&mut LimitOf(text)), &env()),
+                ecn_threshold::check(&ecn_threshold::Params::read(&mut LimitOf(text)), &env()),
+                red_ecn::check(&red_ecn::Params::read(&mut LimitOf(text)), &env()),
                 strict::check(&strict::Params::read(&mut LimitOf(text)), &env()),
                 pfabric::check(&pfabric::Params::read(&mut LimitOf(text)), &env()),
             ];

@@ -91,7 +91,7 @@ impl Strict {
     }
     /// What the engine can do by itself: one class, of which the arriving packet is always the last.
     pub fn fifo(params: &Params, _env: &Env) -> Option<Fifo> {
-        (params.classes == 1).then_some(Fifo { limit: params.limit })
+        (params.classes == 1).then_some(Fifo { limit: params.limit, mark: Limit::Unlimited })
     }
 
     #[inline]
@@ -242,8 +242,8 @@ mod tests {
         let plain = Params::defaults();
         assert_eq!(Strict::fifo(&plain, &env()), None);
         for evict in [Evict::Arriving, Evict::WorstClass] {
-            let limit = Limit::Packets(2);
-            assert_eq!(Strict::fifo(&Params { classes: 1, limit, evict, ..plain.clone() }, &env()), Some(Fifo { limit }));
+            let (limit, mark) = (Limit::Packets(2), Limit::Unlimited);
+            assert_eq!(Strict::fifo(&Params { classes: 1, limit, evict, ..plain.clone() }, &env()), Some(Fifo { limit, mark }));
             let mut q = queue(1, limit, evict);
             let fell: Vec<_> = (0..4).flat_map(|n| enqueue(&mut q, of(n as u8, n, 1500))).collect();
             assert_eq!((fell, drain(&mut q)), (vec![(2, 2), (3, 3)], vec![(0, 0), (1, 1)]));

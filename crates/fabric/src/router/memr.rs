@@ -401,7 +401,8 @@ mod tests {
                 let node = link.from;
                 let env = agent::Env { link: LinkId(id as u32), node, rate, nic_rate: rate, header_bytes: 40, host_port: false };
                 let qdisc = qdisc::AnyParams::DropTail(qdisc::droptail::Params::defaults());
-                let qdisc: AnyQdisc = qdisc.build(&qdisc::Env { rate, mtu_bytes: 1500, host_port: false });
+                let qdisc: AnyQdisc =
+                    qdisc.build(&qdisc::Env { rate, mtu_bytes: 1500, host_port: false, link: LinkId(0), seed: 0 });
                 let agent = AnyAgent::Merp(Merp::new(&PortParams::defaults(), &env));
                 Some(crate::port::Port { qdisc, agent: Some(agent), watched: false })
             };

@@ -79,7 +79,7 @@ impl Qdisc for Lifo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{FlowId, Rate};
+    use base::{FlowId, LinkId, Rate};
 
     fn packet(offset: u64) -> Packet {
         Packet::data(FlowId(0), offset, 1460, 40)
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_newest_goes_first_and_the_oldest_falls() {
-        let env = Env { rate: Rate::from_gbps(1), mtu_bytes: 1500, host_port: false };
+        let env = Env { rate: Rate::from_gbps(1), mtu_bytes: 1500, host_port: false, link: LinkId(0), seed: 1 };
         let mut queue = Lifo::new(&Params { limit: Limit::Packets(2) }, &env);
         let mut drops = Vec::new();
         for offset in 0..3 {

@@ -4,8 +4,7 @@ use super::script::Script;
 use crate::packet::{Ext, Packet};
 use crate::transport::Transport;
 use base::{Dur, HostId, Time};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,44 +17,66 @@ pub enum Fate {
     Twice,
     /// It arrives this much later than the others.
     Late(Dur),
+    /// It arrives, and is marked if it can be.
+    Mark,
 }
 
 /// Two hosts, 0 and 1, and what is between them.
 pub struct Pipe<T> {
     /// Both hosts.
     pub hosts: [Script<T>; 2],
-    /// Every packet handed to the pipe, lost ones included, in order.
+    /// Every packet handed to the pipe, lost ones included, in order, unless there are too many to keep.
     pub log: Vec<Packet>,
-    /// Their blocks of the sender's extension slab.
-    blocks: Vec<Option<Ext>>,
-    // (arrival, packet as an index into `log`, host it goes to).
-    flying: BinaryHeap<Reverse<(Time, usize, usize)>>,
+    /// Whether to keep them.
+    pub keep_log: bool,
+    /// Looks at a host after whatever it did.
+    pub watch: fn(&Script<T>),
+    // By arrival, and at the same time in the order of departure.
+    flying: BTreeMap<(Time, u64), Flying>,
+    posted: u64,
     delay: Dur,
+}
+
+/// A packet on its way to a host, with its block of the sender's extension slab.
+#[derive(Clone)]
+struct Flying {
+    packet: Packet,
+    block: Option<Ext>,
+    to: usize,
 }
 
 impl<T: Transport> Pipe<T> {
     /// Joins two hosts that know the same flows.
     pub fn new(first: Script<T>, second: Script<T>, delay: Dur) -> Pipe<T> {
-        Pipe { hosts: [first, second.at_host(1)], log: Vec::new(), blocks: Vec::new(), flying: BinaryHeap::new(), delay }
+        let hosts = [first, second.at_host(1)];
+        Pipe { hosts, log: Vec::new(), keep_log: true, watch: |_| {}, flying: BTreeMap::new(), posted: 0, delay }
     }
     fn post(&mut self, from: usize, packets: Vec<Packet>, fate: &mut dyn FnMut(&Packet) -> Fate) {
-        for packet in packets {
+        (self.watch)(&self.hosts[from]);
+        for mut packet in packets {
             let arrival = packet.sent_at + self.delay;
-            let arrivals: &[Time] = match fate(&packet) {
-                Fate::Pass => &[arrival],
+            let fate = fate(&packet);
+            if self.keep_log {
+                self.log.push(packet);
+            }
+            let slab = &mut self.hosts[from].ext;
+            let block = packet.has(Packet::EXT).then(|| *slab.get(packet.ext()));
+            if packet.has(Packet::EXT) {
+                slab.remove(packet.ext());
+            }
+            if fate == Fate::Mark && packet.has(Packet::ECT) {
+                packet.flags |= Packet::CE;
+            }
+            let arrivals: &[Time] = match fate {
+                Fate::Pass | Fate::Mark => &[arrival],
                 Fate::Drop => &[],
                 Fate::Twice => &[arrival, arrival + Dur::from_us(1)],
                 Fate::Late(extra) => &[arrival + extra],
             };
             for &at in arrivals {
-                self.flying.push(Reverse((at, self.log.len(), 1 - from)));
+                self.flying.insert((at, self.posted), Flying { packet, block, to: 1 - from });
             }
-            let slab = &mut self.hosts[from].ext;
-            self.blocks.push(packet.has(Packet::EXT).then(|| *slab.get(packet.ext())));
-            if packet.has(Packet::EXT) {
-                slab.remove(packet.ext());
-            }
-            self.log.push(packet);
+            self.posted += 1;
         }
     }
     /// Opens every flow at its sender, and runs until nothing is armed and nothing flies. Fails when a flow is then unfinished or
@@ -67,7 +88,7 @@ impl<T: Transport> Pipe<T> {
             self.post(from, sent, &mut fate);
         }
         loop {
-            let arrival = self.flying.peek().map_or(Time::MAX, |Reverse(next)| next.0);
+            let arrival = self.flying.first_key_value().map_or(Time::MAX, |(next, _)| next.0);
             let now = arrival.min(self.hosts[0].next_wake()).min(self.hosts[1].next_wake());
             if now == Time::MAX {
                 break;
@@ -77,13 +98,12 @@ impl<T: Transport> Pipe<T> {
                 let sent = self.hosts[host].advance(now);
                 self.post(host, sent, &mut fate);
             }
-            while let Some(&Reverse((at, index, to))) = self.flying.peek() {
-                if at > now {
-                    break;
-                }
-                self.flying.pop();
-                let (mut packet, host) = (self.log[index], &mut self.hosts[to]);
-                if let Some(block) = self.blocks[index] {
+            while let Some(next) = self.flying.first_entry()
+                && next.key().0 <= now
+            {
+                let Flying { mut packet, block, to } = next.remove();
+                let host = &mut self.hosts[to];
+                if let Some(block) = block {
                     packet.words[0] = u64::from(host.ext.insert(block));
                 }
                 let sent = host.packet(packet);

@@ -29,6 +29,15 @@ impl Ranges {
             first.start = first.start.max(upto);
         }
     }
+    /// The stretches of `within` that are not in the set, in rising order.
+    pub fn holes(&self, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let first = self.0.partition_point(|r| r.end <= within.start);
+        let known = self.0[first..].iter().take_while(move |r| r.start < within.end);
+        let mut from = within.start;
+        let end = within.end;
+        let before = known.map(|r| r.start..r.end).chain(std::iter::once(end..end));
+        before.map(move |r| std::mem::replace(&mut from, r.end)..r.start).filter(|hole| hole.start < hole.end)
+    }
     /// The range that holds `byte`.
     pub fn containing(&self, byte: u64) -> Option<Range<u64>> {
         let at = self.0.partition_point(|r| r.end <= byte);
@@ -43,7 +52,7 @@ impl Ranges {
         self.0.is_empty()
     }
     /// The ranges in rising order.
-    pub fn iter(&self) -> impl Iterator<Item = &Range<u64>> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Range<u64>> {
         self.0.iter()
     }
 }
@@ -71,6 +80,8 @@ mod tests {
                 let listed: Vec<u64> = ranges.iter().flat_map(Clone::clone).collect();
                 prop_assert_eq!(listed, bytes.iter().copied().collect::<Vec<_>>());
                 prop_assert!(ranges.0.windows(2).all(|w| w[0].end < w[1].start));
+                let holes: Vec<u64> = ranges.holes(start..start + 20).flatten().collect();
+                prop_assert_eq!(holes, (start..start + 20).filter(|b| !bytes.contains(b)).collect::<Vec<_>>());
                 for byte in 0..75 {
                     prop_assert_eq!(ranges.containing(byte).is_some(), bytes.contains(&byte));
                 }

@@ -1,6 +1,7 @@
 //! Test harness: hand-made packets and times in, packets out. One host, no network.
 
 use crate::flow::Flow;
+use crate::kit::tcp::Ack;
 use crate::packet::{Ext, Packet};
 use crate::transport::{Cx, Env, FlowTable, HostIo, Transport};
 use base::{Dur, FlowId, HostId, Limit, Rate, Rng, Slab, Time, TimerKey};
@@ -53,6 +54,12 @@ pub fn env() -> Env {
         max_rtt: Dur::from_ns(129_280),
         queue_limit: Limit::Packets(100),
     }
+}
+
+/// An ACK of `acked` bytes as a congestion controller sees it: limited by the window, without a mark, at time 0.
+pub fn ack(flow: &Flow, acked: u64) -> Ack<'_> {
+    let (now, srtt) = (Time::ZERO, Dur::ZERO);
+    Ack { now, flow, acked, ece: false, feedback: 0, snd_una: 0, snd_nxt: 0, window_limited: true, srtt }
 }
 
 impl<T: Transport> Script<T> {

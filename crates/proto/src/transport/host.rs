@@ -32,6 +32,8 @@ pub struct FlowRecord {
     pub drops: u64,
     /// Packets of either direction lost to dead links, or for want of any path.
     pub lost_link: u64,
+    /// Packets of either direction that arrived marked.
+    pub marks: u64,
     /// Packets with payload that arrived after a later one.
     pub reordered: u64,
     /// Counts of the sender.
@@ -64,6 +66,7 @@ impl FlowTable {
             retx_packets: 0,
             drops: 0,
             lost_link: 0,
+            marks: 0,
             reordered: 0,
             stats: FlowStats::default(),
             closed: false,
@@ -104,6 +107,11 @@ impl FlowTable {
     /// A packet was lost to a dead link, or for want of any path.
     pub fn on_lost(&mut self, packet: &Packet) {
         self.records[packet.flow.index()].lost_link += 1;
+    }
+    /// A packet arrived marked.
+    #[inline]
+    pub fn on_mark(&mut self, packet: &Packet) {
+        self.records[packet.flow.index()].marks += 1;
     }
     /// Whether a flow has finished and its sender's state is done.
     pub fn is_done(&self, flow: FlowId) -> bool {

@@ -39,6 +39,7 @@ use super::{Cx, Env, Transport};
 use crate::flow::{Flow, FlowStats, Sample};
 use crate::kit::rtt::{Rtt, RttConfig};
 use crate::kit::scoreboard::Scoreboard;
+use crate::kit::tcp::Options;
 use crate::packet::{Kind, Packet};
 use base::params::{Auto, Params as _, Problem};
 use base::registry::{Meta, Needs};
@@ -479,7 +480,8 @@ impl Merp {
             header_bytes: env.header_bytes,
         };
         let (min_rto, max_rto, init_rto) = (params.min_rto, params.max_rto, Auto::Set(params.syn_rto));
-        let tcp = newreno::Params { handshake: false, min_rto, max_rto, init_rto, ..newreno::Params::defaults() };
+        let mut tcp = newreno::Params::defaults();
+        tcp.tcp = Options { handshake: false, min_rto, max_rto, init_rto, ..tcp.tcp };
         Merp { set, flows: FlowMap::default(), ready: VecDeque::new(), tcp: NewReno::new(&tcp, env) }
     }
 

@@ -7,18 +7,25 @@
 
 use crate::flow::{Flow, FlowStats, Sample};
 use crate::kit::reassembly::Delivery;
+use crate::kit::tcp;
 use crate::packet::{Ext, Kind, Packet};
 use base::{Dur, FlowId, HostId, Limit, Rate, Rng, Slab, Time, TimerKey};
 
+pub mod botcp;
+pub mod dctcp;
 pub mod host;
 pub mod merp;
 pub mod newreno;
 pub mod pdq;
 pub mod pfabric;
+pub mod tcp_ecn;
 
 base::registry! {
     room AnyTransport: Transport, env Env;
-    entries { newreno: NewReno, pfabric: Pfabric, merp: Merp, pdq: Pdq }
+    entries {
+        newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, botcp: Botcp on tcp::TEXT,
+        pfabric: Pfabric, merp: Merp, pdq: Pdq,
+    }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>);

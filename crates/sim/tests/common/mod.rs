@@ -7,10 +7,22 @@ use scenario::{Options, Plan, Point};
 use sim::{Continue, Outcome};
 
 /// One system per transport, with the rest that it needs.
-pub const SYSTEMS: [(&str, &str); 4] = [
+pub const SYSTEMS: [(&str, &str); 7] = [
     (
         "newreno",
         "transport = { kind = 'newreno', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'droptail', limit = 'LIMIT' }",
+    ),
+    (
+        "tcp_ecn",
+        "transport = { kind = 'tcp_ecn', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'red_ecn', limit = 'LIMIT', th_min = '2pkt', th_max = '8pkt', wq = 0.2, max_p = 0.3 }",
+    ),
+    (
+        "dctcp",
+        "transport = { kind = 'dctcp', sack = true, min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt' }",
+    ),
+    (
+        "botcp",
+        "transport = { kind = 'botcp', min_rto = '10ms', occ_long = 2, occ_short = 4, occ_max = 8 }\nagent = 'bof'\nqdisc = { kind = 'droptail', limit = 'LIMIT' }",
     ),
     ("pfabric", "transport = 'pfabric'\nqdisc = { kind = 'pfabric', limit = 'LIMIT' }"),
     (
@@ -34,6 +46,22 @@ pub const ROUTERS: [(&str, &str, &str); 6] = [
 pub fn routers_for(transport: &str, topology: &str) -> Vec<&'static str> {
     let fits = |what: &str, list: &str| list.is_empty() || list.split(' ').any(|one| what.contains(one));
     ROUTERS.iter().filter(|r| fits(transport, r.1) && fits(topology, r.2)).map(|r| r.0).collect()
+}
+
+/// First-in first-out disciplines: any can stand in for another where a system does not insist on it.
+pub const FIFOS: [&str; 5] = [
+    "kind = 'droptail', limit = 'LIMIT'",
+    "kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt'",
+    "kind = 'ecn_threshold', limit = 'LIMIT', mark = '4KB'",
+    "kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt', at = 'dequeue'",
+    "kind = 'red_ecn', limit = 'LIMIT', th_min = '2pkt', th_max = '8pkt', wq = 0.2, max_p = 0.3",
+];
+
+/// The system of a transport with another of [`FIFOS`] at its switches, where that can be.
+pub fn with_fifo(transport: &str, limit: &str, fifo: &str) -> String {
+    let text = system(transport, limit);
+    let own = FIFOS.map(|own| own.replace("LIMIT", limit)).into_iter().find(|own| text.contains(own));
+    own.filter(|_| transport != "pdq").map_or(text.clone(), |own| text.replace(&own, &fifo.replace("LIMIT", limit)))
 }
 
 /// The `[[system]]` table of a transport with switch queues of `limit`.
@@ -106,6 +134,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let routers = routers_for(&transport, &topology);
     let router = pick(&routers);
     let limit = pick(&["1pkt", "3pkt", "20pkt", "100pkt", "1500B", "30KB", "unlimited"]);
+    let fifo = pick(&FIFOS);
     // Some ports of MERP have room for few flows.
     let agent = pick(&["'merp'", "'merp'", "{ kind = 'merp', table_limit = 1 }", "{ kind = 'merp', table_limit = 4 }"]);
     let low_water = pick(&["3KB", "0B", "unlimited"]);
@@ -130,7 +159,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let text = format!(
         "seed = {}\nend = '{end}'\n{topology}{workload}{deadline}{}router = {router}\nnic = {{ low_water = '{low_water}' }}\n{events}",
         1 + rng.below(1000),
-        system(&transport, &limit).replace("agent = 'merp'", &format!("agent = {agent}"))
+        with_fifo(&transport, &limit, &fifo).replace("agent = 'merp'", &format!("agent = {agent}"))
     );
     (text, !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !lasting)
 }

@@ -123,10 +123,10 @@ impl Line {
                 self.host(h.index(), |script| script.packet(packet));
                 self.free(&packet);
             }
-            Event::Port(leg, packet) => {
+            Event::Port(leg, mut packet) => {
                 let port = self.paths[packet.flow.index()][leg];
                 let mut cx = Cx { now: self.now, flows: &self.flows, ext: &mut self.ext };
-                self.ports[port].agent.on_arrive(&packet, &mut cx);
+                self.ports[port].agent.on_arrive(&mut packet, &mut cx);
                 self.ports[port].agent.on_enqueue(&packet, &mut cx);
                 self.ports[port].queue[packet.prio as usize].push_back(Packet { hop: leg as u8, ..packet });
                 if !self.ports[port].busy {

@@ -49,7 +49,7 @@ impl Bench {
     fn open(&mut self, now: u64, flow: u32, header: Header) -> Header {
         let mut syn = Packet::new(FlowId(flow), Kind::SYN, 40);
         syn.set_ext(header, &mut self.ext);
-        self.port.on_arrive(&syn, &mut Cx { now: Time(now), flows: &self.flows, ext: &mut self.ext });
+        self.port.on_arrive(&mut syn, &mut Cx { now: Time(now), flows: &self.flows, ext: &mut self.ext });
         self.enqueue(now, &syn);
         let header = syn.get_ext(&self.ext);
         self.ext.remove(syn.ext());
@@ -73,7 +73,7 @@ impl Bench {
     fn det_comes(&mut self, now: u64, flow: u32, header: Header) {
         let mut packet = Packet::new(FlowId(flow), DET, 40);
         packet.set_ext(header, &mut self.ext);
-        self.port.on_arrive(&packet, &mut Cx { now: Time(now), flows: &self.flows, ext: &mut self.ext });
+        self.port.on_arrive(&mut packet, &mut Cx { now: Time(now), flows: &self.flows, ext: &mut self.ext });
         self.ext.remove(packet.ext());
     }
     /// The full packet with this number leaves.
@@ -675,7 +675,7 @@ fn a_full_table_marks_syns() {
     assert_eq!(b.known(), [0]);
     let mut cx = Cx { now: Time(5), flows: &b.flows, ext: &mut b.ext };
     let mut data = Packet { prio: OVERFLOW, ..Packet::data(FlowId(0), 0, 1460, 40) };
-    b.port.on_arrive(&data, &mut cx);
+    b.port.on_arrive(&mut data, &mut cx);
     b.port.on_enqueue(&data, &mut cx);
     b.port.on_depart(&mut data, &mut cx);
     assert_eq!((b.known(), data.prio), (vec![], OVERFLOW));

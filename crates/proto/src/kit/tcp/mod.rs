@@ -1,8 +1,8 @@
 //! One TCP machine for every window protocol: [`Tcp`], with a congestion controller plugged in.
 //!
 //! Source: RFC 5681 (windows, duplicate ACKs, ACK generation), RFC 6582 (NewReno recovery), RFC 6298 (timer), RFC 3042 (limited
-//! transmit). The machine owns sequence numbers, recovery, timers, the handshake and ACKs; a [`Congestion`] says how the window grows
-//! and how far it falls.
+//! transmit), RFC 3168 and RFC 8257 (marks and their echoes). The machine owns sequence numbers, recovery, timers, the handshake and
+//! ACKs; a [`Congestion`] says how the window grows and how far it falls.
 //!
 //! Model: no receive window unless `max_window` is given, no SACK, no FIN: the sender's state ends with the last acknowledgment. No
 //! restart of idle connections, since a flow is all there from the start and never idles.
@@ -13,11 +13,17 @@
 //! - After a timeout everything above the resent segment counts as lost, so FlightSize is `snd_nxt - snd_una`.
 //! - The window grows only while it is the limit: when the bytes in flight were within one SMSS of `cwnd` before the ACK.
 //! - The timer starts when a segment is handed to the NIC, not when the window allows it.
+//! - The clock granularity enters the timeout formula only; timers fire exactly at their deadlines.
 //! - With delayed ACKs the segment that completes a flow is acknowledged at once, as its FIN would be.
+//! - An ACK echoes a mark only if it acknowledges new data; what duplicates echo is not heard.
 //!
 //! Deviates: RFC 6298 (5.7) raises the timeout to 3 s after a lost SYN; here the doubled timeout stays.
 
+mod answer;
+mod growth;
+mod options;
 mod receiver;
+mod sack;
 mod sender;
 
 use super::order::RoundRobin;
@@ -25,26 +31,71 @@ use super::rtt::RttConfig;
 use crate::flow::{Flow, FlowStats, Sample};
 use crate::packet::{Kind, Packet};
 use crate::transport::{Cx, Transport};
+use answer::Answer;
+pub use answer::{Blocks, Echo};
 use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
+pub use growth::{Growth, half_flight};
+pub use options::Options;
 use receiver::Receivers;
 use sender::{Restart, Sender};
 
 /// What a congestion controller decides. One serves all flows of a host; what it keeps of each is its `State`. Recovery is the
-/// machine's: between a loss and the end of recovery only the machine changes the window.
+/// machine's: between a loss and the end of recovery only the machine changes the window. So is the rule that marks cut a window at
+/// most once.
 pub trait Congestion {
     /// What it keeps of one flow.
     type State;
+    /// How its connections use ECN.
+    const ECN: Ecn = Ecn::Off;
     /// The state of a flow that opens now.
     fn open(&self, flow: &Flow) -> Self::State;
-    /// New data was acknowledged outside recovery: the window may change. It must stay at one SMSS or more.
+    /// New data was acknowledged, in recovery or not: what it keeps may change, before any of the following is called.
+    fn on_feedback(&self, _state: &mut Self::State, _ack: &Ack<'_>) {}
+    /// New data was acknowledged outside recovery, and no mark cuts the window now: it may change.
     fn on_ack(&self, state: &mut Self::State, window: &mut Window, ack: &Ack<'_>);
-    /// New data was acknowledged in recovery: what it keeps may change.
-    fn on_recovery_ack(&self, _state: &mut Self::State, _ack: &Ack<'_>) {}
+    /// An ACK outside recovery echoes the first mark since the data of the last cut was acknowledged. Returns the window from now on,
+    /// in bytes; the slow-start threshold follows it.
+    fn on_mark(&self, _state: &mut Self::State, window: &Window) -> u64 {
+        window.cwnd
+    }
     /// A segment was found lost. Returns the slow-start threshold from now on, in bytes.
     fn on_loss(&self, state: &mut Self::State, window: &Window, loss: Loss) -> u64;
+    /// A segment is handed to the NIC. With it `sent` bytes of the flow were sent at least once.
+    fn on_sent(&self, _state: &mut Self::State, _now: Time, _sent: u64) {}
+    /// The next segment is not sent before then, whatever the window: for windows below one segment.
+    fn not_before(&self, _state: &Self::State, _srtt: Dur) -> Time {
+        Time::ZERO
+    }
 }
 
-/// The window of one flow.
+/// How a connection uses explicit congestion notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// Not at all.
+    Off,
+    /// RFC 3168: after a marked segment every ACK has ECE until a segment with CWR comes. Only data sent for the first time can be
+    /// marked.
+    Classic,
+    /// RFC 8257: an ACK has ECE if the segments that it answers were marked. SYN, SYNACK and all data can be marked.
+    Exact,
+}
+
+impl Ecn {
+    /// The flags of what a sender sends, or of an answer to a SYN.
+    #[inline]
+    fn flags(self, data: bool, resent: bool) -> u8 {
+        let code_point = match self {
+            Ecn::Off => 0,
+            // RFC 3168 sections 6.1.1, 6.1.4 and 6.1.5: no SYN, no ACK, no retransmission.
+            Ecn::Classic => u8::from(data && !resent) * Packet::ECT,
+            // RFC 8257 section 3.6.
+            Ecn::Exact => Packet::ECT,
+        };
+        code_point | if resent { Packet::RETX } else { 0 }
+    }
+}
+
+/// The window of one flow. Whole bytes: a controller that needs finer arithmetic keeps the rest in its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Congestion window in bytes.
@@ -59,10 +110,12 @@ pub struct Ack<'a> {
     pub now: Time,
     /// The flow.
     pub flow: &'a Flow,
-    /// The packet, with what the network and the receiver wrote into it.
-    pub packet: &'a Packet,
     /// Bytes newly acknowledged.
     pub acked: u64,
+    /// It echoes a mark. Never without ECN.
+    pub ece: bool,
+    /// Word 0 of the segment that it answers, as the ports on the way left it.
+    pub feedback: u64,
     /// The first byte not yet acknowledged.
     pub snd_una: u64,
     /// The next byte to send.
@@ -89,6 +142,8 @@ pub struct Loss {
     pub cause: Cause,
     /// FlightSize: bytes sent and not acknowledged.
     pub flight: u64,
+    /// A mark has cut the window since the lost segment was sent.
+    pub after_mark: bool,
 }
 
 /// What the machine needs to know beside its controller.
@@ -114,39 +169,19 @@ pub struct Config {
     pub limited_transmit: bool,
     /// RFC 6582 section 3.2 step 3, option 2.
     pub full_ack_ssthresh: bool,
+    /// Selective acknowledgments (RFC 2018, RFC 6675).
+    pub sack: bool,
 }
 
-impl Config {
-    /// The initial window of RFC 5681 section 3.1 in segments.
-    pub fn standard_window(smss: u64) -> u32 {
-        match smss {
-            2191.. => 2,
-            1096..=2190 => 3,
-            _ => 4,
-        }
-    }
-}
-
-base::header! {
-    /// What an ACK says of the segment that caused it.
-    pub struct Echo {
-        /// When the segment was handed to the NIC, in ps.
-        sent_at: u64,
-        /// 1 if its payload was sent before.
-        resent: u64,
-    }
-}
-
-impl Echo {
-    fn of(packet: &Packet) -> Echo {
-        Echo { sent_at: packet.sent_at.ps(), resent: u64::from(packet.has(Packet::RETX)) }
-    }
-}
+/// This file, whose head holds for every transport on the machine.
+pub const TEXT: &str = include_str!("mod.rs");
 
 /// Timer: retransmission, at the sender.
 const RTO: u8 = 0;
 /// Timer: delayed ACK, at the receiver.
 const DELAYED_ACK: u8 = 1;
+/// Timer: the next segment, where the controller paces.
+const PACED: u8 = 2;
 
 /// The TCP machine of one host.
 pub struct Tcp<C: Congestion> {
@@ -184,9 +219,7 @@ impl<C: Congestion> Tcp<C> {
 
     fn send_syn(config: &Config, flow: FlowId, sender: &mut Sender<C::State>, resent: bool, cx: &mut Cx<'_>) {
         let mut syn = Packet::new(flow, Kind::SYN, config.header);
-        if resent {
-            syn.flags |= Packet::RETX;
-        }
+        syn.flags = C::ECN.flags(false, resent);
         cx.control(syn);
         Self::start_timer(flow, sender, cx);
     }
@@ -204,7 +237,7 @@ impl<C: Congestion> Tcp<C> {
     fn on_synack(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let flow = packet.flow;
         let Some(sender) = self.senders.get_mut(flow) else { return };
-        if sender.on_synack(packet.get(), cx.now, &self.config) {
+        if sender.on_synack(Echo::read(packet), cx.now, &self.config) {
             Self::stop_timer(flow, sender, cx);
             Self::wake(&mut self.ready, &self.config, flow, sender);
         }
@@ -214,7 +247,13 @@ impl<C: Congestion> Tcp<C> {
         let flow = packet.flow;
         // An ACK of a closed flow is a late duplicate.
         let Some(sender) = self.senders.get_mut(flow) else { return };
-        let restart = sender.on_ack(packet, cx.flow(flow), cx.now, &self.config, &self.control);
+        let ece = C::ECN != Ecn::Off && packet.has(Packet::ECE);
+        let mut answer = Answer { next: packet.offset, echo: Echo::read(packet), ece };
+        let blocks = packet.has(Packet::EXT).then(|| packet.get_ext::<Blocks>(cx.ext));
+        if let Some(blocks) = &blocks {
+            answer.echo.feedback = blocks.feedback;
+        }
+        let restart = sender.on_ack(&answer, blocks.as_ref(), cx.flow(flow), cx.now, &self.config, &self.control);
         if sender.is_done() {
             let stats = sender.stats;
             self.senders.remove(flow);
@@ -244,11 +283,12 @@ impl<C: Congestion> Transport for Tcp<C> {
 
     fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         match packet.kind {
-            Kind::DATA => self.receivers.on_data(packet, &self.config, cx),
+            Kind::DATA => self.receivers.on_data(packet, C::ECN, &self.config, cx),
             Kind::ACK => self.on_ack(packet, cx),
             Kind::SYN => {
                 let mut synack = Packet::new(packet.flow, Kind::SYNACK, self.config.header);
-                synack.set(Echo::of(packet));
+                synack.flags = C::ECN.flags(false, false);
+                Echo::of(packet).write(&mut synack);
                 cx.control(synack);
             }
             Kind::SYNACK => self.on_synack(packet, cx),
@@ -263,6 +303,9 @@ impl<C: Congestion> Transport for Tcp<C> {
             return self.receivers.on_timer(flow, &self.config, cx);
         }
         let Some(sender) = self.senders.get_mut(flow) else { return };
+        if key.kind == PACED {
+            return Self::wake(&mut self.ready, &self.config, flow, sender);
+        }
         sender.timer = false;
         if sender.is_opening() {
             sender.on_syn_timeout(&self.config);
@@ -279,11 +322,14 @@ impl<C: Congestion> Transport for Tcp<C> {
             let Some(sender) = self.senders.get_mut(flow) else { continue };
             sender.ready = false;
             let Some(segment) = sender.next_segment(&self.config) else { continue };
-            let resent = sender.on_sent(&segment);
-            let mut packet = Packet::data(flow, segment.offset, segment.len, self.config.header);
-            if resent {
-                packet.flags |= Packet::RETX;
+            let earliest = self.control.not_before(&sender.control, sender.rtt.srtt());
+            if earliest > cx.now {
+                cx.arm(flow, PACED, earliest);
+                continue;
             }
+            let mut packet = Packet::data(flow, segment.offset, segment.len, self.config.header);
+            packet.flags = sender.on_sent(&segment, C::ECN);
+            self.control.on_sent(&mut sender.control, cx.now, sender.snd_max);
             // RFC 6298 (5.1).
             if !sender.timer {
                 Self::start_timer(flow, sender, cx);
@@ -311,5 +357,7 @@ impl<C: Congestion> Transport for Tcp<C> {
     }
 }
 
+#[cfg(test)]
+mod pipe_tests;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,15 @@
 //! The receiving half: when to acknowledge what (RFC 5681 section 4.2).
 
-use super::{Config, DELAYED_ACK, Echo};
+use super::answer::{Answer, MAX_BLOCKS};
+use super::{Blocks, Config, DELAYED_ACK, Echo, Ecn};
+use crate::kit::reassembly::Delivery;
 use crate::packet::{Kind, Packet};
 use crate::transport::Cx;
 use base::{FlowId, FlowMap};
+use std::ops::Range;
 
-/// The flows of which ACKs may be delayed. Without delayed ACKs there is no state: what has arrived is in the flow table.
+/// The flows of which ACKs may be delayed, marks remembered, or blocks reported. Without any of these there is no state: what has
+/// arrived is in the flow table.
 #[derive(Default)]
 pub(super) struct Receivers {
     flows: FlowMap<Receiver>,
@@ -15,44 +19,47 @@ pub(super) struct Receivers {
 struct Receiver {
     /// In-order segments not yet acknowledged.
     held: u32,
-    /// Of the first of them: a delayed ACK times the whole delay.
-    echo: Echo,
-    /// All bytes below have arrived.
-    next: u64,
+    /// What the next ACK says. The echo is of the first of them: a delayed ACK times the whole delay.
+    answer: Answer,
     /// No byte from here on has arrived.
     top: u64,
+    /// Stretches that arrived out of order, the one heard of last first.
+    blocks: Vec<Range<u64>>,
 }
 
 impl Receivers {
     /// A segment arrived.
     #[inline]
-    pub(super) fn on_data(&mut self, packet: &Packet, config: &Config, cx: &mut Cx<'_>) {
+    pub(super) fn on_data(&mut self, packet: &Packet, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
         let delivery = cx.deliver(packet.flow, packet.offset, packet.payload);
-        let echo = Echo::of(packet);
-        if config.ack_every <= 1 {
-            return acknowledge(packet.flow, delivery.next, echo, config, cx);
+        if config.ack_every <= 1 && ecn != Ecn::Classic && !config.sack {
+            // RFC 8257 section 3.2, with one ACK per segment.
+            let ece = ecn == Ecn::Exact && packet.has(Packet::CE);
+            let answer = Answer { next: delivery.next, echo: Echo::of(packet), ece };
+            return acknowledge(packet.flow, answer, &[], config, cx);
         }
-        let end = packet.offset + u64::from(packet.payload);
-        let in_order = delivery.next == end && delivery.new_bytes == u64::from(packet.payload);
-        self.maybe_delay(packet.flow, delivery.next, end, in_order, echo, config, cx);
+        self.maybe_delay(packet, &delivery, ecn, config, cx);
     }
 
-    #[allow(clippy::too_many_arguments)] // One call, from above.
-    fn maybe_delay(&mut self, flow: FlowId, next: u64, end: u64, in_order: bool, echo: Echo, config: &Config, cx: &mut Cx<'_>) {
+    fn maybe_delay(&mut self, packet: &Packet, delivery: &Delivery, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
+        let flow = packet.flow;
         let receiver = self.flows.or_insert_with(flow, Receiver::default);
-        let had_hole = receiver.next < receiver.top;
-        (receiver.next, receiver.top) = (next, receiver.top.max(end));
+        receiver.hear_mark(packet, ecn, config, cx);
+        let had_hole = receiver.answer.next < receiver.top;
+        let end = packet.offset + u64::from(packet.payload);
+        (receiver.answer.next, receiver.top) = (delivery.next, receiver.top.max(end));
         if receiver.held == 0 {
-            receiver.echo = echo;
+            receiver.answer.echo = Echo::of(packet);
         }
         receiver.held += 1;
-        let done = next == cx.flow(flow).size_bytes;
+        if config.sack {
+            receiver.note_block(delivery);
+        }
+        let in_order = delivery.next == end && delivery.new_bytes == u64::from(packet.payload);
+        let done = delivery.next == cx.flow(flow).size_bytes;
         // RFC 5681 section 4.2: at once when out of order, or when a hole is filled in whole or in part.
         if done || !in_order || had_hole || receiver.held >= config.ack_every {
-            let echo = receiver.echo;
-            receiver.held = 0;
-            cx.disarm(flow, DELAYED_ACK);
-            acknowledge(flow, next, echo, config, cx);
+            receiver.answer_held(flow, config, cx);
         } else if receiver.held == 1 {
             cx.arm(flow, DELAYED_ACK, cx.now.after(config.delayed_ack));
         }
@@ -64,16 +71,55 @@ impl Receivers {
     /// The delayed ACK is due.
     pub(super) fn on_timer(&mut self, flow: FlowId, config: &Config, cx: &mut Cx<'_>) {
         let Some(receiver) = self.flows.get_mut(flow) else { return };
-        receiver.held = 0;
-        acknowledge(flow, receiver.next, receiver.echo, config, cx);
+        receiver.answer_held(flow, config, cx);
+    }
+}
+
+impl Receiver {
+    /// Takes note of the ECN field of a segment that has just arrived.
+    fn hear_mark(&mut self, packet: &Packet, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
+        let marked = packet.has(Packet::CE);
+        match ecn {
+            Ecn::Off => {}
+            // RFC 3168 section 6.1.3: until CWR comes, and on if the segment that brings it is marked.
+            Ecn::Classic => self.answer.ece = marked || (self.answer.ece && !packet.has(Packet::CWR)),
+            Ecn::Exact => {
+                // RFC 8257 section 3.2: what came before a change is acknowledged at once, with the old value.
+                if marked != self.answer.ece && self.held > 0 {
+                    self.answer_held(packet.flow, config, cx);
+                }
+                self.answer.ece = marked;
+            }
+        }
+    }
+
+    /// The stretch that has just grown goes before those reported earlier, which it may have swallowed (RFC 2018 section 4).
+    fn note_block(&mut self, delivery: &Delivery) {
+        let (next, block) = (delivery.next, delivery.block.clone());
+        self.blocks.retain(|old| old.start > next && !(block.start <= old.start && old.end <= block.end));
+        if block.start > next {
+            self.blocks.insert(0, block);
+            self.blocks.truncate(MAX_BLOCKS);
+        }
+    }
+
+    /// Acknowledges all that has arrived.
+    fn answer_held(&mut self, flow: FlowId, config: &Config, cx: &mut Cx<'_>) {
+        self.held = 0;
+        cx.disarm(flow, DELAYED_ACK);
+        acknowledge(flow, self.answer, &self.blocks, config, cx);
     }
 }
 
 #[inline]
-fn acknowledge(flow: FlowId, next: u64, echo: Echo, config: &Config, cx: &mut Cx<'_>) {
+fn acknowledge(flow: FlowId, answer: Answer, blocks: &[Range<u64>], config: &Config, cx: &mut Cx<'_>) {
     let mut ack = Packet::new(flow, Kind::ACK, config.header);
-    ack.offset = next;
-    ack.set(echo);
+    ack.offset = answer.next;
+    ack.flags = u8::from(answer.ece) * Packet::ECE;
+    answer.echo.write(&mut ack);
+    if !blocks.is_empty() {
+        Blocks::write(blocks, &mut ack, cx.ext);
+    }
     cx.control(ack);
 }
 
@@ -88,7 +134,8 @@ mod tests {
     const SMSS: u64 = 1460;
 
     fn receiver(ack_every: u32) -> Script<NewReno> {
-        let params = Params { ack_every, ..Params::defaults() };
+        let mut params = Params::defaults();
+        params.tcp.ack_every = ack_every;
         Script::new(NewReno::new(&params, &script::env()), vec![script::flow(0, 10 * SMSS)]).at_host(1)
     }
 
@@ -102,7 +149,7 @@ mod tests {
     /// (acknowledged segments, echoed microseconds) of every ACK.
     fn acks(packets: Vec<Packet>) -> Vec<(u64, u64)> {
         assert!(packets.iter().all(|p| p.kind == Kind::ACK && p.wire_len == 40 && p.payload == 0));
-        packets.iter().map(|p| (p.offset / SMSS, p.get::<Echo>().sent_at / 1_000_000)).collect()
+        packets.iter().map(|p| (p.offset / SMSS, Echo::read(p).sent_at.ps() / 1_000_000)).collect()
     }
 
     #[test]
@@ -114,7 +161,7 @@ mod tests {
         let mut resent = segment(1);
         resent.flags |= Packet::RETX;
         let ack = r.packet(resent);
-        assert_eq!((ack[0].offset, ack[0].get::<Echo>().resent), (3 * SMSS, 1));
+        assert_eq!((ack[0].offset, Echo::read(&ack[0]).resent), (3 * SMSS, true));
     }
 
     #[test]
@@ -122,9 +169,10 @@ mod tests {
         let mut r = receiver(1);
         let mut syn = Packet::new(FlowId(0), Kind::SYN, 40);
         syn.sent_at = Time(7);
-        for resent in [0, 1] {
+        for resent in [false, true] {
             let answer = r.packet(syn);
-            assert_eq!((answer.len(), answer[0].kind, answer[0].get::<Echo>()), (1, Kind::SYNACK, Echo { sent_at: 7, resent }));
+            let echo = Echo { feedback: 0, sent_at: Time(7), resent };
+            assert_eq!((answer.len(), answer[0].kind, Echo::read(&answer[0])), (1, Kind::SYNACK, echo));
             syn.flags |= Packet::RETX;
         }
     }

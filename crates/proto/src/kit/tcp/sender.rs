@@ -1,6 +1,9 @@
-//! The sending half of one flow: sequence numbers, windows and NewReno recovery (RFC 6582).
+//! The sending half of one flow: sequence numbers, windows, and recovery by partial ACKs (RFC 6582) or by what is known to be in flight
+//! (RFC 6675).
 
-use super::{Ack, Cause, Config, Congestion, Echo, Loss, Window};
+use super::answer::{Answer, Blocks, Echo};
+use super::sack::{Next, Sack};
+use super::{Ack, Cause, Config, Congestion, Ecn, Loss, Window};
 use crate::flow::{Flow, FlowStats};
 use crate::kit::rtt::Rtt;
 use crate::packet::Packet;
@@ -24,7 +27,15 @@ pub(super) struct Sender<S> {
     resend: bool,
     /// `snd_una` at the last timeout: the segment resent by the timer.
     timed_out: Option<u64>,
-    control: S,
+    /// `snd_nxt` when the window was cut last: no mark cuts it again before an ACK goes beyond.
+    cut_at: u64,
+    /// That was for a mark.
+    cut_by_mark: bool,
+    /// The next new segment tells the receiver of it (CWR).
+    tell_cut: bool,
+    /// With selective acknowledgments.
+    sack: Option<Box<Sack>>,
+    pub(super) control: S,
     pub(super) rtt: Rtt,
     pub(super) stats: FlowStats,
     /// The retransmission timer runs.
@@ -51,7 +62,18 @@ pub(super) enum Restart {
 pub(super) struct Segment {
     pub(super) offset: u64,
     pub(super) len: u16,
-    resend: bool,
+    why: Why,
+}
+
+enum Why {
+    /// Its turn has come, for the first time or again after a timeout.
+    Next,
+    /// It is at `snd_una`, and taken for lost.
+    First,
+    /// A hole is to be filled.
+    Hole,
+    /// All else is done.
+    Rescue,
 }
 
 /// The sequence number of the byte at `offset`: the SYN has number 1.
@@ -60,7 +82,7 @@ pub(super) const fn seq(offset: u64) -> u64 {
 }
 
 /// Duplicate ACKs that reveal a loss.
-const DUP_THRESHOLD: u32 = 3;
+pub(super) const DUP_THRESHOLD: u32 = 3;
 
 impl<S> Sender<S> {
     pub(super) fn new(size: u64, config: &Config, control: S) -> Self {
@@ -77,6 +99,10 @@ impl<S> Sender<S> {
             first_dup_nxt: 0,
             resend: false,
             timed_out: None,
+            cut_at: 0,
+            cut_by_mark: false,
+            tell_cut: false,
+            sack: config.sack.then(Box::default),
             control,
             rtt: Rtt::new(&config.rtt),
             stats: FlowStats::default(),
@@ -117,30 +143,86 @@ impl<S> Sender<S> {
         }
         if self.resend {
             let len = config.smss.min(self.size - self.snd_una) as u16;
-            return Some(Segment { offset: self.snd_una, len, resend: true });
+            return Some(Segment { offset: self.snd_una, len, why: Why::First });
         }
-        let len = config.smss.min(self.size - self.snd_nxt);
-        let mut window = self.window.cwnd;
+        if let Some(sack) = &self.sack {
+            return self.next_with_sack(sack, config);
+        }
         // RFC 3042: new data, up to two segments beyond cwnd.
-        if config.limited_transmit && self.phase == Phase::Open && self.snd_nxt == self.snd_max {
-            window += u64::from(self.dupacks.min(2)) * config.smss;
-        }
-        let fits = self.flight() + len <= window.min(config.max_window);
-        (len > 0 && fits).then_some(Segment { offset: self.snd_nxt, len: len as u16, resend: false })
+        let beyond = config.limited_transmit && self.phase == Phase::Open && self.snd_nxt == self.snd_max;
+        let extra = if beyond { u64::from(self.dupacks.min(2)) * config.smss } else { 0 };
+        self.next_in_order(extra, config)
     }
 
-    /// `segment` was handed to the NIC. Says whether its payload was sent before.
+    /// The next segment, if it fits into the window and `extra` bytes.
     #[inline]
-    pub(super) fn on_sent(&mut self, segment: &Segment) -> bool {
+    fn next_in_order(&self, extra: u64, config: &Config) -> Option<Segment> {
+        let len = config.smss.min(self.size - self.snd_nxt);
+        let fits = self.flight() + len <= (self.window.cwnd + extra).min(config.max_window);
+        (len > 0 && fits).then_some(Segment { offset: self.snd_nxt, len: len as u16, why: Why::Next })
+    }
+
+    #[inline(never)]
+    fn next_with_sack(&self, sack: &Sack, config: &Config) -> Option<Segment> {
+        if self.phase != Phase::Open {
+            self.next_in_recovery(sack, config)
+        } else if seq(self.snd_una) <= self.recover {
+            self.next_after_timeout(sack, config)
+        } else {
+            // RFC 6675 section 5 step 3.
+            self.next_in_order(if config.limited_transmit { sack.bytes_below(self.snd_nxt) } else { 0 }, config)
+        }
+    }
+
+    /// RFC 6675 section 5 step C.
+    fn next_in_recovery(&self, sack: &Sack, config: &Config) -> Option<Segment> {
+        let len = config.smss.min(self.size - self.snd_nxt);
+        let new = len > 0 && self.flight() + len <= config.max_window;
+        let (range, why) = match sack.next(self.snd_una, self.snd_nxt, config.smss, new)? {
+            Next::New => (self.snd_nxt..self.snd_nxt + len, Why::Next),
+            Next::Hole(range) => (range, Why::Hole),
+            Next::Rescue(range) => (range, Why::Rescue),
+        };
+        let len = range.end - range.start;
+        let fits = sack.pipe(self.snd_una, self.snd_nxt, config.smss) + len <= self.window.cwnd;
+        fits.then_some(Segment { offset: range.start, len: len as u16, why })
+    }
+
+    /// What the receiver reports missing, in order (RFC 6675 section 5.1).
+    fn next_after_timeout(&self, sack: &Sack, config: &Config) -> Option<Segment> {
+        let hole = sack.hole(self.snd_nxt, self.snd_max).unwrap_or(self.snd_max.max(self.snd_nxt)..self.size);
+        let len = config.smss.min(hole.end - hole.start);
+        let fits = self.flight() - sack.bytes_below(self.snd_nxt) + len <= self.window.cwnd.min(config.max_window);
+        (len > 0 && fits).then_some(Segment { offset: hole.start, len: len as u16, why: Why::Next })
+    }
+
+    /// `segment` was handed to the NIC. Returns its flags.
+    #[inline]
+    pub(super) fn on_sent(&mut self, segment: &Segment, ecn: Ecn) -> u8 {
         let resent = segment.offset < self.snd_max;
         let end = segment.offset + u64::from(segment.len);
-        if segment.resend {
-            self.resend = false;
-        } else {
-            self.snd_nxt = end;
+        match segment.why {
+            Why::Next => self.snd_nxt = end,
+            Why::First => self.resend = false,
+            Why::Hole | Why::Rescue => self.on_filled(segment, end),
         }
         self.snd_max = self.snd_max.max(end);
-        resent
+        let mut flags = ecn.flags(true, resent);
+        // RFC 3168 section 6.1.2: on the first new segment after the cut.
+        if ecn != Ecn::Off && self.tell_cut && !resent {
+            self.tell_cut = false;
+            flags |= Packet::CWR;
+        }
+        flags
+    }
+
+    #[cold]
+    fn on_filled(&mut self, segment: &Segment, end: u64) {
+        let sack = self.sack.as_mut().expect("holes are known of with selective acknowledgments only");
+        match segment.why {
+            Why::Rescue => sack.on_rescued(self.snd_max),
+            _ => sack.on_resent(end),
+        }
     }
 
     /// The connection is open. Says whether that is news.
@@ -166,14 +248,16 @@ impl<S> Sender<S> {
         self.stats.timeouts += 1;
         // RFC 5681 section 3.1: held while the timer resends one segment again and again.
         if self.timed_out != Some(self.snd_una) {
-            let loss = Loss { cause: Cause::Timeout, flight: self.flight() };
-            self.window.ssthresh = control.on_loss(&mut self.control, &self.window, loss);
+            self.lose(Cause::Timeout, self.flight(), control);
         }
         self.timed_out = Some(self.snd_una);
         self.window.cwnd = config.smss;
         self.snd_nxt = self.snd_una;
         self.resend = false;
         self.dupacks = 0;
+        if let Some(sack) = &mut self.sack {
+            sack.clear();
+        }
         // RFC 6582 section 3.2 step 4.
         self.recover = seq(self.snd_max) - 1;
         self.phase = Phase::Open;
@@ -182,42 +266,70 @@ impl<S> Sender<S> {
 
     /// An ACK arrived.
     #[inline]
-    pub(super) fn on_ack<C>(&mut self, packet: &Packet, flow: &Flow, now: Time, config: &Config, control: &C) -> Restart
+    pub(super) fn on_ack<C>(
+        &mut self,
+        answer: &Answer,
+        blocks: Option<&Blocks>,
+        flow: &Flow,
+        now: Time,
+        config: &Config,
+        control: &C,
+    ) -> Restart
     where
         C: Congestion<State = S>,
     {
-        debug_assert!(packet.offset <= self.snd_max, "flow {} acknowledges bytes never sent", flow.id);
-        if packet.offset > self.snd_una {
-            return self.on_new_ack(packet, flow, now, config, control);
-        }
+        debug_assert!(answer.next <= self.snd_max, "flow {} acknowledges bytes never sent", flow.id);
+        let mut restart = Restart::Keep;
         // RFC 5681 section 2: a duplicate repeats the greatest ACK while data is outstanding.
-        if packet.offset == self.snd_una && self.flight() > 0 {
+        let mut duplicate = answer.next == self.snd_una && self.flight() > 0;
+        if answer.next > self.snd_una {
+            restart = self.on_new_ack(answer, flow, now, config, control);
+        }
+        // RFC 6675 section 2: it reports bytes not known to have arrived, even if it acknowledges others.
+        if let Some(sack) = &mut self.sack {
+            duplicate = blocks.is_some_and(|blocks| sack.update(blocks, self.snd_una, self.snd_max));
+        }
+        if duplicate {
             self.on_duplicate(config, control);
         }
-        Restart::Keep
+        restart
     }
 
-    fn on_new_ack<C>(&mut self, packet: &Packet, flow: &Flow, now: Time, config: &Config, control: &C) -> Restart
+    fn on_new_ack<C>(&mut self, answer: &Answer, flow: &Flow, now: Time, config: &Config, control: &C) -> Restart
     where
         C: Congestion<State = S>,
     {
-        let acked = packet.offset - self.snd_una;
+        let acked = answer.next - self.snd_una;
         let window_limited = self.flight() + config.smss >= self.window.cwnd;
-        self.snd_una = packet.offset;
+        self.snd_una = answer.next;
         self.snd_nxt = self.snd_nxt.max(self.snd_una);
         self.dupacks = 0;
         self.resend = false;
-        self.sample(packet.get(), now, config);
+        if let Some(sack) = &mut self.sack {
+            sack.on_acked(self.snd_una);
+        }
+        self.sample(answer.echo, now, config);
         let (snd_una, snd_nxt, srtt) = (self.snd_una, self.snd_nxt, self.rtt.srtt());
-        let ack = Ack { now, flow, packet, acked, snd_una, snd_nxt, window_limited, srtt };
+        let (ece, feedback) = (answer.ece, answer.echo.feedback);
+        let ack = Ack { now, flow, acked, ece, feedback, snd_una, snd_nxt, window_limited, srtt };
+        control.on_feedback(&mut self.control, &ack);
         let Phase::Recovery { partial } = self.phase else {
-            control.on_ack(&mut self.control, &mut self.window, &ack);
-            self.window.cwnd = self.window.cwnd.min(config.max_window);
+            // RFC 3168 section 6.1.2: one cut per window of data, whatever reported the congestion.
+            if ece && self.snd_una > self.cut_at {
+                self.window.cwnd = control.on_mark(&mut self.control, &self.window);
+                self.window.ssthresh = self.window.cwnd.max(2 * config.smss);
+                self.note_cut(true, self.snd_nxt);
+            } else {
+                control.on_ack(&mut self.control, &mut self.window, &ack);
+                self.window.cwnd = self.window.cwnd.min(config.max_window);
+            }
             return Restart::Restart;
         };
-        control.on_recovery_ack(&mut self.control, &ack);
         if seq(self.snd_una) > self.recover {
             self.leave_recovery(config);
+            return Restart::Restart;
+        }
+        if self.sack.is_some() {
             return Restart::Restart;
         }
         self.on_partial_ack(acked, config);
@@ -225,11 +337,14 @@ impl<S> Sender<S> {
         if partial { Restart::Keep } else { Restart::Restart }
     }
 
-    /// RFC 6582 section 3.2 step 3, full acknowledgment.
+    /// RFC 6582 section 3.2 step 3, full acknowledgment. RFC 6675 section 5 step A: the window stays.
     fn leave_recovery(&mut self, config: &Config) {
+        self.phase = Phase::Open;
+        if self.sack.is_some() {
+            return;
+        }
         let small = self.flight().max(config.smss) + config.smss;
         self.window.cwnd = if config.full_ack_ssthresh { self.window.ssthresh } else { self.window.ssthresh.min(small) };
-        self.phase = Phase::Open;
     }
 
     /// RFC 6582 section 3.2 step 3, partial acknowledgment.
@@ -241,40 +356,63 @@ impl<S> Sender<S> {
         self.phase = Phase::Recovery { partial: true };
     }
 
+    #[inline(never)]
     fn on_duplicate<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
         if matches!(self.phase, Phase::Recovery { .. }) {
-            // RFC 5681 section 3.2 step 4: a segment has left the network.
-            self.window.cwnd += config.smss;
+            // RFC 5681 section 3.2 step 4: a segment has left the network. RFC 6675 counts what is in it.
+            self.window.cwnd += if self.sack.is_some() { 0 } else { config.smss };
             return;
         }
         if self.dupacks == 0 {
             self.first_dup_nxt = self.snd_nxt;
         }
         self.dupacks += 1;
-        // RFC 6582 section 3.2 step 2.
-        if self.dupacks == DUP_THRESHOLD && seq(self.snd_una) - 1 > self.recover {
+        let lost = match &self.sack {
+            // RFC 6582 section 3.2 step 2.
+            None => self.dupacks == DUP_THRESHOLD && seq(self.snd_una) - 1 > self.recover,
+            // RFC 6675 section 5 steps 1 and 2, and section 5.1.
+            Some(sack) => {
+                let lost = self.dupacks >= DUP_THRESHOLD || sack.lost_below(config.smss) > self.snd_una;
+                lost && seq(self.snd_una) > self.recover
+            }
+        };
+        if lost {
             self.enter_recovery(config, control);
         }
     }
 
-    /// RFC 6582 section 3.2 step 2, RFC 5681 section 3.2 steps 2 and 3.
+    /// RFC 6582 section 3.2 step 2, RFC 5681 section 3.2 steps 2 and 3, RFC 6675 section 5 step 4.
     fn enter_recovery<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
         // RFC 3042: what limited transmit sent does not count.
         let flight = if config.limited_transmit { self.first_dup_nxt - self.snd_una } else { self.flight() };
-        let loss = Loss { cause: Cause::Duplicates, flight };
-        self.window.ssthresh = control.on_loss(&mut self.control, &self.window, loss);
-        self.window.cwnd = self.window.ssthresh + u64::from(DUP_THRESHOLD) * config.smss;
+        self.lose(Cause::Duplicates, flight, control);
+        self.window.cwnd = self.window.ssthresh;
+        match &mut self.sack {
+            Some(sack) => sack.begin(self.size.min(self.snd_una + config.smss)),
+            None => self.window.cwnd += u64::from(DUP_THRESHOLD) * config.smss,
+        }
         self.recover = seq(self.snd_max) - 1;
         self.phase = Phase::Recovery { partial: false };
         self.resend = true;
         self.stats.fast_retransmits += 1;
     }
 
+    /// A segment was found lost.
+    fn lose<C: Congestion<State = S>>(&mut self, cause: Cause, flight: u64, control: &C) {
+        let after_mark = self.cut_by_mark && self.snd_una < self.cut_at;
+        self.window.ssthresh = control.on_loss(&mut self.control, &self.window, Loss { cause, flight, after_mark });
+        self.note_cut(false, self.snd_max);
+    }
+
+    fn note_cut(&mut self, by_mark: bool, at: u64) {
+        (self.cut_at, self.cut_by_mark, self.tell_cut) = (at, by_mark, true);
+    }
+
     /// Takes a round-trip sample, unless the segment was sent twice (Karn).
     #[inline]
     fn sample(&mut self, echo: Echo, now: Time, config: &Config) {
-        if echo.resent == 0 {
-            self.rtt.on_sample(now.since(Time(echo.sent_at)), &config.rtt);
+        if !echo.resent {
+            self.rtt.on_sample(now.since(echo.sent_at), &config.rtt);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::RTO;
 use super::sender::{Phase, Sender, seq};
-use super::{Echo, Window};
+use super::{Echo, Options, Window};
 use crate::flow::FlowStats;
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
@@ -12,17 +12,21 @@ use base::{Dur, FlowId, Time};
 
 const SMSS: u64 = 1460;
 
-fn params() -> Params {
-    Params { handshake: false, ..Params::defaults() }
+fn plain() -> Options {
+    Options { handshake: false, ..Options::defaults() }
 }
 
-fn host(params: &Params, size: u64) -> Script<NewReno> {
-    Script::new(NewReno::new(params, &script::env()), vec![script::flow(0, size)])
+fn machine(options: &Options) -> NewReno {
+    NewReno::new(&Params { tcp: options.clone(), ..Params::defaults() }, &script::env())
+}
+
+fn host(options: &Options, size: u64) -> Script<NewReno> {
+    Script::new(machine(options), vec![script::flow(0, size)])
 }
 
 /// A flow of 1000 segments with an initial window of `window`.
 fn open(window: u32) -> Script<NewReno> {
-    let mut host = host(&Params { init_window: Auto::Set(window), ..params() }, 1000 * SMSS);
+    let mut host = host(&Options { init_window: Auto::Set(window), ..plain() }, 1000 * SMSS);
     assert_eq!(segments(host.open(0)), (0..u64::from(window)).collect::<Vec<_>>());
     host
 }
@@ -31,14 +35,14 @@ fn open(window: u32) -> Script<NewReno> {
 fn ack(n: u64) -> Packet {
     let mut ack = Packet::new(FlowId(0), Kind::ACK, 40);
     ack.offset = n * SMSS;
-    ack.set(Echo { sent_at: 0, resent: 1 });
+    Echo { resent: true, ..Echo::default() }.write(&mut ack);
     ack
 }
 
 /// The same, caused by a segment sent at `at`.
 fn timed_ack(n: u64, at: Time) -> Packet {
-    let mut ack = ack(n);
-    ack.set(Echo { sent_at: at.ps(), resent: 0 });
+    let mut ack = Packet { flags: 0, ..ack(n) };
+    Echo { sent_at: at, ..Echo::default() }.write(&mut ack);
     ack
 }
 
@@ -102,7 +106,7 @@ fn golden_recovery() {
 #[test]
 fn a_full_ack_may_restore_ssthresh() {
     for (option, cwnd) in [(false, 2), (true, 8)] {
-        let mut host = host(&Params { init_window: Auto::Set(16), full_ack_ssthresh: option, ..params() }, 16 * SMSS);
+        let mut host = host(&Options { init_window: Auto::Set(16), full_ack_ssthresh: option, ..plain() }, 16 * SMSS);
         host.open(0);
         feed(&mut host, [0, 0, 0]);
         assert_eq!(window(&mut host), (11, 8));
@@ -240,7 +244,7 @@ fn retransmissions_are_flagged_and_give_no_sample() {
 
 #[test]
 fn the_last_segment_needs_only_its_own_room() {
-    let mut host = host(&Params { init_window: Auto::Set(2), ..params() }, 2 * SMSS + 100);
+    let mut host = host(&Options { init_window: Auto::Set(2), ..plain() }, 2 * SMSS + 100);
     assert_eq!(segments(host.open(0)), [0, 1]);
     for (cwnd, lens) in [(SMSS + 99, vec![]), (SMSS + 100, vec![100])] {
         // One segment is in flight; the window does not grow by duplicates.
@@ -252,7 +256,7 @@ fn the_last_segment_needs_only_its_own_room() {
 
 #[test]
 fn limited_transmit_sends_one_new_segment_per_early_duplicate() {
-    let mut host = host(&Params { init_window: Auto::Set(4), limited_transmit: true, ..params() }, 100 * SMSS);
+    let mut host = host(&Options { init_window: Auto::Set(4), limited_transmit: true, ..plain() }, 100 * SMSS);
     host.open(0);
     assert_eq!(feed(&mut host, [0]), [4]);
     assert_eq!(feed(&mut host, [0]), [5]);
@@ -268,14 +272,14 @@ fn limited_transmit_sends_one_new_segment_per_early_duplicate() {
 
 #[test]
 fn max_cwnd_bounds_growth_and_what_is_in_flight() {
-    let p = Params { init_window: Auto::Set(8), max_cwnd: Auto::Set(8), ..params() };
+    let p = Options { init_window: Auto::Set(8), max_cwnd: Auto::Set(8), ..plain() };
     let mut host = host(&p, 100 * SMSS);
     host.open(0);
     assert_eq!(feed(&mut host, [1, 2]), [8, 9]);
     assert_eq!(window(&mut host).0, 8);
     assert_eq!(feed(&mut host, [2, 2, 2, 2, 2, 2, 2, 2]), [2]);
     assert_eq!(window(&mut host), (12, 4));
-    let tight = Params { max_cwnd: Auto::Set(2), ..params() };
+    let tight = Options { max_cwnd: Auto::Set(2), ..plain() };
     let mut host = self::host(&tight, 100 * SMSS);
     assert_eq!((segments(host.open(0)), window(&mut host).0), (vec![0, 1], 2));
 }
@@ -330,12 +334,12 @@ fn the_timer_waits_for_the_nic() {
 
 #[test]
 fn the_handshake_comes_first_and_gives_a_sample() {
-    let mut host = host(&Params::defaults(), 100 * SMSS);
+    let mut host = host(&Options::defaults(), 100 * SMSS);
     let syn = host.open(0);
     assert_eq!((syn.len(), syn[0].kind, syn[0].wire_len), (1, Kind::SYN, 40));
     host.now = Time::ZERO + Dur::from_us(50);
     let mut synack = Packet::new(FlowId(0), Kind::SYNACK, 40);
-    synack.set(Echo { sent_at: 0, resent: 0 });
+    Echo::default().write(&mut synack);
     assert_eq!(segments(host.packet(synack)), [0, 1, 2]);
     assert_eq!(sender(&mut host).rtt.srtt(), Dur::from_us(50));
     assert_eq!(segments(host.packet(synack)), []);
@@ -347,14 +351,14 @@ fn the_handshake_comes_first_and_gives_a_sample() {
 
 #[test]
 fn a_lost_syn_costs_the_initial_window() {
-    let mut host = host(&Params::defaults(), 100 * SMSS);
+    let mut host = host(&Options::defaults(), 100 * SMSS);
     host.open(0);
     let again = host.advance(Time::ZERO + Dur::from_secs(1));
     assert!(again.len() == 1 && again[0].kind == Kind::SYN && again[0].has(Packet::RETX));
     assert_eq!(host.advance(Time::ZERO + Dur::from_ms(2999)), []);
     assert_eq!(host.advance(Time::ZERO + Dur::from_secs(3)).len(), 1);
     let mut synack = Packet::new(FlowId(0), Kind::SYNACK, 40);
-    synack.set(Echo { sent_at: 0, resent: 1 });
+    Echo { resent: true, ..Echo::default() }.write(&mut synack);
     assert_eq!(segments(host.packet(synack)), [0]);
     let s = sender(&mut host);
     assert_eq!((s.rtt.rto(), s.window, s.stats.timeouts), (Dur::from_secs(4), Window { cwnd: SMSS, ssthresh: u64::MAX }, 2));
@@ -362,7 +366,7 @@ fn a_lost_syn_costs_the_initial_window() {
 
 #[test]
 fn the_last_ack_closes_and_later_ones_are_ignored() {
-    let mut host = host(&params(), 3 * SMSS);
+    let mut host = host(&plain(), 3 * SMSS);
     host.open(0);
     feed(&mut host, [3]);
     assert!(host.table.get(FlowId(0)).closed && host.machine.senders.is_empty() && !host.is_armed(0, RTO));
@@ -374,7 +378,7 @@ fn the_last_ack_closes_and_later_ones_are_ignored() {
 #[test]
 fn flows_of_a_host_take_turns() {
     let flows = vec![script::flow(0, 5 * SMSS), script::flow(1, 2 * SMSS)];
-    let mut host = Script::new(NewReno::new(&params(), &script::env()), flows);
+    let mut host = Script::new(machine(&plain()), flows);
     host.nic_busy = true;
     host.open(0);
     host.open(1);
@@ -383,7 +387,7 @@ fn flows_of_a_host_take_turns() {
     assert_eq!(turns, [0, 1, 0, 1, 0]);
     // A flow that is woken twice still has one turn.
     let flows = vec![script::flow(0, 9 * SMSS), script::flow(1, 3 * SMSS)];
-    let mut host = Script::new(NewReno::new(&params(), &script::env()), flows);
+    let mut host = Script::new(machine(&plain()), flows);
     host.open(0);
     host.nic_busy = true;
     feed(&mut host, [1, 2]);

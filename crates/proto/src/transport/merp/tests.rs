@@ -483,6 +483,6 @@ fn an_open_flow_goes_on_where_it_was() {
     assert_eq!(seen[0], (1, OVERFLOW, true));
     // What is in flight of MERP counts when TCP's receiver says so: no byte is unknown to it.
     let mut tcp = Packet { prio: OVERFLOW, offset: 3 * 1460, ..Packet::new(FlowId(0), Kind::ACK, 40) };
-    tcp.set(crate::kit::tcp::Echo::default());
+    crate::kit::tcp::Echo::default().write(&mut tcp);
     assert!(s.packet(tcp).iter().all(|p| p.prio == OVERFLOW && p.offset >= 3 * 1460));
 }

@@ -1,0 +1,204 @@
+//! BOTCP's ports: every data packet learns the largest occupancy met on its way.
+//!
+//! Source: H. Ahmed, M. J. Arshad, "Buffer Occupancy-Based Transport to Reduce Flow Completion Time of Short Flows in Data Center
+//! Networks", Symmetry 11(5):646, 2019, sections 3.1 and 4.1, Fig. 5.
+//!
+//! Model: ACKs pass untouched. What they would learn serves data on the way back, and a flow here has data one way only.
+//!
+//! Assumed:
+//! - The occupancy is read when a packet arrives and counts that packet, but not the one in transmission (`at = "dequeue"`: when it
+//!   departs, what it leaves behind). The paper says neither.
+//! - A host's NIC is a port like any other, as in ns-2, where a host's link has a queue of the same kind. Without that the window of a flow that
+//!   is alone on its path has no bound but `max_cwnd`: no switch ever holds a packet of it.
+//! - More than 255 units are 255.
+
+use super::{Agent, Cx, Env};
+use base::params::Problem;
+use base::registry::{Meta, Needs};
+use proto::transport::botcp::Unit;
+use proto::{Kind, Packet};
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "BOTCP ports: write the largest occupancy on the way into data packets",
+    source: "Ahmed and Arshad, Symmetry 11(5):646, 2019, section 4.1",
+    needs: Needs { transport: &["botcp"], qdisc: &["droptail", "ecn_threshold", "red_ecn"], ..Needs::NONE },
+};
+
+base::choice! {
+    /// When the occupancy is read.
+    pub enum At {
+        /// When the packet arrives.
+        Enqueue = "enqueue",
+        /// When its transmission starts.
+        Dequeue = "dequeue",
+    }
+}
+
+base::params! {
+    /// Parameters of BOTCP's ports.
+    pub struct Params {
+        /// Unit of the occupancy; must be that of the hosts.
+        bof_unit: Unit = "packet", "section 5 counts packets; section 3.1 drops ten bits: `kib`";
+        /// When the occupancy is read.
+        at: At = "enqueue", "flowloom, see Assumed";
+        /// The NICs of hosts take part.
+        bof_at_host: bool = "true", "flowloom, see Assumed";
+    }
+}
+
+/// Problems that show only against the network.
+pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
+    Vec::new()
+}
+
+/// One port.
+pub struct Bof {
+    unit: Unit,
+    at: At,
+    silent: bool,
+    /// Bytes that wait.
+    queued: u64,
+}
+
+impl Bof {
+    /// A port at which nothing waits.
+    pub fn new(params: &Params, env: &Env) -> Self {
+        let silent = env.host_port && !params.bof_at_host;
+        Bof { unit: params.bof_unit, at: params.at, silent, queued: 0 }
+    }
+
+    /// Fig. 5: the larger of what the packet knows and what waits here.
+    fn write(&self, packet: &mut Packet, at: At, occupancy: u64) {
+        if at == self.at && !self.silent && packet.kind == Kind::DATA {
+            let bof = &mut packet.words[0];
+            *bof = (*bof).max(self.unit.octet(occupancy).into());
+        }
+    }
+}
+
+impl Agent for Bof {
+    fn on_arrive(&mut self, packet: &mut Packet, _cx: &mut Cx<'_>) {
+        let with_it = self.queued + u64::from(packet.wire_len);
+        self.write(packet, At::Enqueue, with_it);
+    }
+    fn on_enqueue(&mut self, packet: &Packet, _cx: &mut Cx<'_>) {
+        self.queued += u64::from(packet.wire_len);
+    }
+    fn on_depart(&mut self, packet: &mut Packet, _cx: &mut Cx<'_>) {
+        self.queued -= u64::from(packet.wire_len);
+        self.write(packet, At::Dequeue, self.queued);
+    }
+    fn on_link_down(&mut self) {
+        self.queued = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::params::Params as _;
+    use base::{FlowId, LinkId, NodeId, Rate, Slab, Time};
+    use proto::packet::Ext;
+
+    struct Bench {
+        port: Bof,
+        ext: Slab<Ext>,
+    }
+
+    impl Bench {
+        fn new(host_port: bool, change: impl FnOnce(&mut Params)) -> Bench {
+            let mut params = Params::defaults();
+            change(&mut params);
+            let rate = Rate::from_gbps(10);
+            let env = Env { link: LinkId(0), node: NodeId(0), rate, nic_rate: rate, header_bytes: 40, host_port };
+            Bench { port: Bof::new(&params, &env), ext: Slab::default() }
+        }
+        fn with(&mut self, act: impl FnOnce(&mut Bof, &mut Cx<'_>)) {
+            act(&mut self.port, &mut Cx { now: Time::ZERO, flows: &[], ext: &mut self.ext });
+        }
+        /// A packet comes, and stays if it is `admitted`.
+        fn arrive(&mut self, mut packet: Packet, admitted: bool) -> Packet {
+            self.with(|port, cx| {
+                port.on_arrive(&mut packet, cx);
+                if admitted {
+                    port.on_enqueue(&packet, cx);
+                }
+            });
+            packet
+        }
+        fn depart(&mut self, mut packet: Packet) -> Packet {
+            self.with(|port, cx| port.on_depart(&mut packet, cx));
+            packet
+        }
+    }
+
+    fn data() -> Packet {
+        Packet::data(FlowId(0), 0, 1456, 44)
+    }
+    fn bof(packet: &Packet) -> u64 {
+        packet.words[0]
+    }
+
+    /// The arriving packet counts, the one in transmission does not, one that is dropped leaves no trace.
+    #[test]
+    fn the_occupancy_is_what_waits_with_the_arriving_packet() {
+        let mut b = Bench::new(false, |_| {});
+        assert_eq!(bof(&b.arrive(data(), true)), 1);
+        assert_eq!(bof(&b.arrive(data(), true)), 2);
+        assert_eq!(bof(&b.arrive(data(), false)), 3);
+        assert_eq!(bof(&b.arrive(data(), true)), 3);
+        // Nothing is written on departure.
+        assert_eq!(bof(&b.depart(data())), 0);
+        assert_eq!(bof(&b.arrive(data(), true)), 3);
+        b.with(|port, _| port.on_link_down());
+        assert_eq!(bof(&b.arrive(data(), true)), 1);
+    }
+
+    /// Ports with 3, 41 and 12 packets.
+    #[test]
+    fn the_largest_on_the_way_stays() {
+        let mut packet = data();
+        for (others, so_far) in [(2, 3), (40, 41), (11, 41)] {
+            let mut b = Bench::new(false, |_| {});
+            for _ in 0..others {
+                b.arrive(data(), true);
+            }
+            packet = b.arrive(packet, true);
+            assert_eq!(bof(&packet), so_far);
+        }
+    }
+
+    #[test]
+    fn at_departure_it_is_what_stays_behind() {
+        let mut b = Bench::new(false, |p| p.at = At::Dequeue);
+        let waiting: Vec<Packet> = (0..3).map(|_| b.arrive(data(), true)).collect();
+        assert!(waiting.iter().all(|p| bof(p) == 0));
+        let seen: Vec<u64> = waiting.into_iter().map(|p| bof(&b.depart(p))).collect();
+        assert_eq!(seen, [2, 1, 0]);
+    }
+
+    #[test]
+    fn bytes_count_and_kib_are_rounded_down() {
+        let mut b = Bench::new(false, |p| p.bof_unit = Unit::Kib);
+        let ack = Packet::new(FlowId(0), Kind::ACK, 44);
+        for _ in 0..20 {
+            b.arrive(data(), true);
+        }
+        // 30 000 B and 40 ACKs are 31 760 B; with the arriving packet 33 260.
+        for _ in 0..40 {
+            assert_eq!(bof(&b.arrive(ack, true)), 0);
+        }
+        assert_eq!(bof(&b.arrive(data(), true)), 32);
+    }
+
+    #[test]
+    fn hosts_take_part_unless_told_otherwise() {
+        for (at_host, expected) in [(true, 1), (false, 0)] {
+            let mut b = Bench::new(true, |p| p.bof_at_host = at_host);
+            assert_eq!(bof(&b.arrive(data(), true)), expected);
+            let mut switch = Bench::new(false, |p| p.bof_at_host = at_host);
+            assert_eq!(bof(&switch.arrive(data(), true)), 1);
+        }
+    }
+}

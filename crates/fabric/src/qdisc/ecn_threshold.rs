@@ -1,0 +1,175 @@
+//! First in, first out, with one marking threshold on what waits at this instant.
+//!
+//! Source: Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.1; RFC 3168 section 5; RFC 8257 section 3.1.
+//!
+//! | parameter | default | from |
+//! |---|---|---|
+//! | `limit` | 100 packets | MERP section 6.1 |
+//! | `mark` (K) | 20 packets | DCTCP section 3.4: 20 packets at 1 Gb/s, 65 at 10 Gb/s |
+//! | `at` | `enqueue` | DCTCP section 3.1: on arrival |
+//!
+//! Assumed:
+//! - A packet is marked when more than K waits with it, at its arrival or at its departure; the packet in transmission does not count. One
+//!   that finds its port idle never waits and is never marked.
+//! - Only packets whose ECN field says that their transport understands marks are marked. The others are not dropped for it.
+
+use super::{Backlog, Env, Fifo, Qdisc};
+use base::params::Problem;
+use base::registry::{Meta, Needs};
+use base::{Limit, Time, Wire as _};
+use proto::Packet;
+use std::collections::VecDeque;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "first in, first out; packets are marked while more than a threshold waits",
+    source: "Alizadeh et al., SIGCOMM 2010, section 3.1; RFC 3168",
+    needs: Needs::NONE,
+};
+
+base::choice! {
+    /// When a packet is compared with the threshold.
+    pub enum At {
+        /// When it arrives.
+        Enqueue = "enqueue",
+        /// When its transmission starts.
+        Dequeue = "dequeue",
+    }
+}
+
+base::params! {
+    /// Parameters of a queue with a marking threshold.
+    pub struct Params {
+        /// What may wait.
+        limit: Limit = "100pkt", "MERP section 6.1";
+        /// Threshold (K): packets are marked while more than this waits.
+        mark: Limit = "20pkt", "DCTCP section 3.4: 20 packets at 1 Gb/s, 65 at 10 Gb/s";
+        /// When a packet is compared with the threshold.
+        at: At = "enqueue", "DCTCP section 3.1";
+    }
+}
+
+/// Problems that show only against the network.
+pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
+    super::check_limit(params.limit, env)
+}
+
+/// Packets that wait.
+pub struct EcnThreshold {
+    params: Params,
+    packets: VecDeque<Packet>,
+    backlog: Backlog,
+    marks: u64,
+}
+
+impl EcnThreshold {
+    /// An empty queue.
+    pub fn new(params: &Params, _env: &Env) -> Self {
+        EcnThreshold { params: params.clone(), packets: VecDeque::new(), backlog: Backlog::default(), marks: 0 }
+    }
+    /// What may wait.
+    pub fn limit(params: &Params, _env: &Env) -> Limit {
+        params.limit
+    }
+    /// What the engine can do by itself: all of it, unless departures are looked at.
+    pub fn fifo(params: &Params, _env: &Env) -> Option<Fifo> {
+        (params.at == At::Enqueue).then_some(Fifo { limit: params.limit, mark: params.mark })
+    }
+    /// Marks a packet, if what waits, itself included, is more than the threshold now.
+    fn look_at(&mut self, packet: &mut Packet, at: At) {
+        if at == self.params.at && self.backlog.exceeds(self.params.mark) {
+            self.marks += u64::from(packet.mark());
+        }
+    }
+}
+
+impl Qdisc for EcnThreshold {
+    fn enqueue(&mut self, mut packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
+        if !self.backlog.fits(&packet, self.params.limit) {
+            return drops.push(packet);
+        }
+        self.backlog.add(&packet);
+        self.look_at(&mut packet, At::Enqueue);
+        self.packets.push_back(packet);
+    }
+    fn dequeue(&mut self, _now: Time) -> Option<Packet> {
+        let mut packet = self.packets.pop_front()?;
+        self.look_at(&mut packet, At::Dequeue);
+        self.backlog.remove(&packet);
+        Some(packet)
+    }
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+    fn marks(&self) -> u64 {
+        self.marks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::tests::{enqueue, env, packet};
+
+    fn queue(mark: Limit, at: At) -> EcnThreshold {
+        let params = Params { limit: Limit::Packets(6), mark, at };
+        let by_engine = Some(Fifo { limit: params.limit, mark }).filter(|_| at == At::Enqueue);
+        assert_eq!(EcnThreshold::fifo(&params, &env()), by_engine);
+        EcnThreshold::new(&params, &env())
+    }
+
+    fn capable(n: u64, wire_len: u16) -> Packet {
+        Packet { flags: Packet::ECT, ..packet(0, n, wire_len) }
+    }
+
+    /// Numbers of the marked packets among those that leave.
+    fn marked(q: &mut EcnThreshold) -> Vec<u64> {
+        let all = std::iter::from_fn(|| q.dequeue(Time::ZERO));
+        all.filter(|p| p.has(Packet::CE)).map(|p| p.offset).collect()
+    }
+
+    #[test]
+    fn marks_begin_above_the_threshold() {
+        let mut q = queue(Limit::Packets(3), At::Enqueue);
+        let fell: Vec<_> = (0..8).flat_map(|n| enqueue(&mut q, capable(n, 1500))).collect();
+        assert_eq!((fell, q.marks()), (vec![(0, 6), (0, 7)], 3));
+        assert_eq!(marked(&mut q), [3, 4, 5]);
+        // An empty queue starts anew.
+        enqueue(&mut q, capable(9, 1500));
+        assert_eq!(marked(&mut q), []);
+    }
+
+    #[test]
+    fn bytes_count_as_they_are() {
+        let mut q = queue(Limit::Bytes(3000), At::Enqueue);
+        for (n, len) in [(0, 1500), (1, 1500), (2, 40), (3, 1500)] {
+            enqueue(&mut q, capable(n, len));
+        }
+        assert_eq!(marked(&mut q), [2, 3]);
+    }
+
+    /// The departing packet sees those that came after it.
+    #[test]
+    fn at_departure_the_first_are_marked() {
+        let mut q = queue(Limit::Packets(3), At::Dequeue);
+        for n in 0..6 {
+            enqueue(&mut q, capable(n, 1500));
+        }
+        assert_eq!(q.marks(), 0);
+        assert_eq!(marked(&mut q), [0, 1, 2]);
+        assert_eq!(q.marks(), 3);
+    }
+
+    #[test]
+    fn only_capable_packets_are_marked_and_none_falls_for_it() {
+        for at in [At::Enqueue, At::Dequeue] {
+            let mut q = queue(Limit::Packets(0), at);
+            for n in 0..4 {
+                let packet = if n % 2 == 0 { capable(n, 1500) } else { packet(0, n, 1500) };
+                assert_eq!(enqueue(&mut q, packet), []);
+            }
+            let flags: Vec<u8> = std::iter::from_fn(|| q.dequeue(Time::ZERO)).map(|p| p.flags).collect();
+            assert_eq!((flags, q.marks()), (vec![Packet::CE, 0, Packet::CE, 0], 2));
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! Random early detection: first in, first out; packets are marked, or dropped, by how much waits on average.
+//!
+//! Source: Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", IEEE/ACM ToN 1(4), 1993, sections 4 and 8;
+//! ns-2 `queue/red.cc` for `gentle`, `wait` and `mark_p`; RFC 3168 section 5 for marks.
+//!
+//! Model: no adaptive `max_p`. The probability does not depend on a packet's size.
+//!
+//! | parameter | default | from |
+//! |---|---|---|
+//! | `limit` | 100 packets | MERP section 6.1 |
+//! | `th_min`, `th_max` | 20 packets | BOTCP section 5 |
+//! | `wq` | 0.002 | Floyd and Jacobson section 6; `auto` is ns-2's -1 |
+//! | `max_p`, `gentle`, `wait` | 0.1, off, on | ns-2 |
+//! | `ecn`, `mark_p` | on, 1 | RFC 3168; ns-2: 0.1 |
+//!
+//! Assumed:
+//! - What waits does not include the packet in transmission. The average is updated at every arrival, from what waits before it, also by
+//!   packets that find the port idle. For time without any packet at the port it falls as if full packets had come and gone.
+//! - Thresholds in bytes make it an average of bytes.
+//! - With no more than one packet waiting nothing is marked (ns-2).
+//! - The count of packets since the last mark starts anew when the average is below `th_min`, at most one packet waits, or the queue is
+//!   full.
+//! - A packet that is chosen and whose transport does not understand marks is dropped.
+//!
+//! Deviates: ns-2 spares the first packet above `th_min`; here its probability is that of any other.
+
+use super::{Backlog, Env, Fifo, Qdisc};
+use base::params::{Auto, Param as _, Problem};
+use base::registry::{Meta, Needs};
+use base::{Dur, Limit, Rate, Rng, Time, Wire as _, math};
+use proto::Packet;
+use std::collections::VecDeque;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "random early detection: marks or drops by the average of what waits",
+    source: "Floyd and Jacobson, IEEE/ACM ToN 1993; ns-2 queue/red.cc; RFC 3168",
+    needs: Needs::NONE,
+};
+
+base::params! {
+    /// Parameters of random early detection.
+    pub struct Params {
+        /// What may wait.
+        limit: Limit = "100pkt", "MERP section 6.1";
+        /// No packet is chosen while the average is below this.
+        th_min: Limit = "20pkt", "BOTCP section 5";
+        /// From this average on every packet is chosen; in the same unit.
+        th_max: Limit = "20pkt", "BOTCP section 5";
+        /// Weight of one arrival in the average; `auto`: 1 - exp(-1 / packets in a second).
+        wq: Auto<f64> = "0.002" in Auto::Set(1e-9)..=Auto::Set(1.0), "Floyd and Jacobson section 6; ns-2 `q_weight_ = -1` for `auto`";
+        /// Probability just below `th_max`.
+        max_p: f64 = "0.1" in 0.0..=1.0, "ns-2 `linterm_ = 10`";
+        /// From `th_max` to twice that the probability goes from `max_p` to 1, instead of being 1.
+        gentle: bool = "false", "Floyd and Jacobson; ns-2 has it on";
+        /// Wait for 1 / probability packets after a mark before the next.
+        wait: bool = "true", "ns-2 `wait_`";
+        /// Mark the chosen packets that can be marked, instead of dropping them.
+        ecn: bool = "true", "RFC 3168 section 5";
+        /// From this probability on chosen packets are dropped even if they could be marked; 1: never.
+        mark_p: f64 = "1" in 0.0..=1.0, "RFC 3168; ns-2 drops from 0.1 on when `use_mark_p_` is set";
+    }
+}
+
+/// Problems that show only against the network, or between parameters.
+pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
+    let mut problems = super::check_limit(params.limit, env);
+    let (low, high) = (params.th_min.show(), params.th_max.show());
+    if size(params.th_min).is_none() {
+        let (message, hint) = (format!("`{low}` is no threshold"), "write packets (`20pkt`) or bytes (`30KB`)".to_owned());
+        problems.push(Problem { key: "th_min", message, hint });
+    } else if params.th_min.partial_cmp(&params.th_max).is_none() || size(params.th_max).is_none() {
+        let message = format!("`{high}` is not in the unit of `th_min`, which is `{low}`");
+        problems.push(Problem { key: "th_max", message, hint: "write both in packets or both in bytes".to_owned() });
+    } else if params.th_min > params.th_max {
+        let message = format!("`{low}` is above `th_max`, which is `{high}`");
+        problems.push(Problem { key: "th_min", message, hint: "lower `th_min` or raise `th_max`".to_owned() });
+    }
+    problems
+}
+
+/// A threshold as a number.
+fn size(threshold: Limit) -> Option<f64> {
+    match threshold {
+        Limit::Packets(n) => Some(f64::from(n)),
+        Limit::Bytes(n) => Some(n as f64),
+        Limit::Unlimited => None,
+    }
+}
+
+/// Packets that wait, and how many have on average.
+pub struct RedEcn {
+    params: Params,
+    packets: VecDeque<Packet>,
+    backlog: Backlog,
+    marks: u64,
+    rng: Rng,
+    rate: Rate,
+    /// How long a full packet takes: what is taken for the size of those that did not come.
+    packet_time: Dur,
+    wq: f64,
+    avg: f64,
+    /// Packets since the last that was chosen.
+    count: u32,
+    /// When the transmitter is free, if no more packets come.
+    free_at: Time,
+}
+
+impl RedEcn {
+    /// An empty queue.
+    pub fn new(params: &Params, env: &Env) -> Self {
+        let packet_time = env.rate.tx_time(env.mtu_bytes.into());
+        // ns-2: ten round trips of 0.1 s, in packets.
+        let slow = || 1.0 - math::exp(-packet_time.as_secs_f64());
+        RedEcn {
+            wq: match params.wq {
+                Auto::Auto => slow(),
+                Auto::Set(wq) => wq,
+            },
+            params: params.clone(),
+            packets: VecDeque::new(),
+            backlog: Backlog::default(),
+            marks: 0,
+            rng: Rng::stream(env.seed, "qdisc", &[env.link.0.into()]),
+            rate: env.rate,
+            packet_time,
+            avg: 0.0,
+            count: 0,
+            free_at: Time::ZERO,
+        }
+    }
+    /// What may wait.
+    pub fn limit(params: &Params, _env: &Env) -> Limit {
+        params.limit
+    }
+    /// What the engine can do by itself: nothing.
+    pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
+        None
+    }
+
+    /// A packet arrives: the average of what waits.
+    fn update(&mut self, now: Time) {
+        let waits = match self.params.th_min {
+            Limit::Bytes(_) => self.backlog.bytes as f64,
+            _ => f64::from(self.backlog.packets),
+        };
+        // Without any packet at the port: those that could have been sent in the meantime, each of which would have found nothing.
+        let idle = if self.backlog.packets == 0 { now.since(self.free_at).0 / self.packet_time.0.max(1) } else { 0 };
+        if idle > 0 {
+            self.avg *= math::pow(1.0 - self.wq, idle as f64);
+        }
+        self.avg = self.avg * (1.0 - self.wq) + self.wq * waits;
+    }
+
+    /// The probability that the average asks for; `None` while no packet is to be chosen.
+    fn base_probability(&self) -> Option<f64> {
+        let Params { max_p, gentle, .. } = self.params;
+        let (low, high) = (size(self.params.th_min)?, size(self.params.th_max)?);
+        if self.avg < low || self.backlog.packets <= 1 {
+            return None;
+        }
+        Some(match (self.avg < high, gentle) {
+            (true, _) => max_p * (self.avg - low) / (high - low),
+            (false, true) => (max_p + (1.0 - max_p) * (self.avg - high) / high).min(1.0),
+            (false, false) => 1.0,
+        })
+    }
+
+    /// Whether this packet is chosen: at even distances rather than at random ones, by the count since the last.
+    fn chooses(&mut self, base: f64) -> bool {
+        self.count += 1;
+        let due = f64::from(self.count) * base;
+        let (from, to) = if self.params.wait { (1.0, 2.0) } else { (0.0, 1.0) };
+        let p = match due {
+            _ if due < from => 0.0,
+            _ if due < to => base / (to - due),
+            _ => 1.0,
+        };
+        let chosen = p >= 1.0 || (p > 0.0 && self.rng.unit() < p);
+        if chosen {
+            self.count = 0;
+        }
+        chosen
+    }
+
+    /// Marks a chosen packet. False: it is to be dropped.
+    fn mark(&mut self, packet: &mut Packet, base: f64) -> bool {
+        let Params { ecn, mark_p, .. } = self.params;
+        let marked = ecn && (mark_p >= 1.0 || base < mark_p) && packet.mark();
+        self.marks += u64::from(marked);
+        marked
+    }
+
+    fn occupied(&mut self, packet: &Packet, now: Time) {
+        self.free_at = now + self.rate.tx_time(packet.wire_len.into());
+    }
+}
+
+impl Qdisc for RedEcn {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, drops: &mut Vec<Packet>) {
+        self.update(now);
+        if !self.backlog.fits(&packet, self.params.limit) {
+            self.count = 0;
+            return drops.push(packet);
+        }
+        match self.base_probability() {
+            None => self.count = 0,
+            Some(base) => {
+                if self.chooses(base) && !self.mark(&mut packet, base) {
+                    return drops.push(packet);
+                }
+            }
+        }
+        self.backlog.add(&packet);
+        self.packets.push_back(packet);
+    }
+    fn dequeue(&mut self, now: Time) -> Option<Packet> {
+        let packet = self.packets.pop_front()?;
+        self.backlog.remove(&packet);
+        self.occupied(&packet, now);
+        Some(packet)
+    }
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+    fn watches(&self) -> bool {
+        true
+    }
+    fn on_pass(&mut self, packet: &Packet, now: Time) {
+        self.update(now);
+        self.count = 0;
+        self.occupied(packet, now);
+    }
+    fn marks(&self) -> u64 {
+        self.marks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::tests::{env, packet};
+    use base::params::Params as _;
+
+    /// A queue at 1 Gb/s that holds `waiting` packets and whose average is `avg`.
+    fn queue(params: Params, waiting: u32, avg: f64) -> RedEcn {
+        let mut red = RedEcn::new(&Params { limit: Limit::Packets(1000), ..params }, &env());
+        for n in 0..waiting {
+            red.enqueue(capable(n.into()), Time::ZERO, &mut Vec::new());
+        }
+        (red.avg, red.count, red.marks) = (avg, 0, 0);
+        red
+    }
+
+    fn capable(n: u64) -> Packet {
+        Packet { flags: Packet::ECT, ..packet(0, n, 1500) }
+    }
+
+    fn params() -> Params {
+        Params::defaults()
+    }
+
+    /// Thresholds 20 and 60, and an average that does not move.
+    fn between() -> Params {
+        Params { th_max: Limit::Packets(60), wq: Auto::Set(1e-9), ..params() }
+    }
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-6, "{a} is not {b}");
+    }
+
+    /// The average after n arrivals that each find 50 packets (weight 0.002).
+    #[test]
+    fn golden_average() {
+        let rows = [(1, 0.1), (10, 0.991048), (100, 9.071660), (255, 19.990550), (256, 20.050569), (500, 31.624437)];
+        let mut red = queue(params(), 50, 0.0);
+        for n in 1..=500 {
+            red.update(Time::ZERO);
+            if let Some((_, avg)) = rows.iter().find(|row| row.0 == n) {
+                near(red.avg, *avg);
+            }
+        }
+    }
+
+    /// An average of 30 after 83 packet times without a packet, and then with the arrival that ends them.
+    #[test]
+    fn golden_idle_time() {
+        let mut red = queue(params(), 0, 30.0);
+        red.update(Time::ZERO + Dur::from_us(12) * 83);
+        near(red.avg / 0.998, 25.407164);
+    }
+
+    /// The transmitter is busy until 12 us after a start; only then the port is idle. Part of a packet time is none.
+    #[test]
+    fn a_busy_transmitter_is_not_idle() {
+        let us = |n: u64| Time::ZERO + Dur::from_us(n);
+        for (at, steps) in [(us(100), 1.0), (us(112), 1.0), (us(123), 1.0), (us(124), 2.0), (us(136), 3.0)] {
+            let mut red = queue(params(), 0, 30.0);
+            red.on_pass(&capable(0), us(100));
+            let before = red.avg;
+            red.update(at);
+            near(red.avg, before * math::pow(0.998, steps));
+        }
+        // The same after a packet that waited.
+        let mut red = queue(params(), 1, 30.0);
+        red.dequeue(us(100));
+        assert_eq!(red.free_at, us(112));
+    }
+
+    #[test]
+    fn weights_of_ns2() {
+        let fast = Env { rate: Rate::from_gbps(10), ..env() };
+        let red = RedEcn::new(&Params { wq: Auto::Auto, ..params() }, &fast);
+        assert!((red.wq - 1.2e-6).abs() < 1e-9, "{}", red.wq);
+        // It takes 425 688 arrivals at 50 packets until such an average is 20.
+        let arrivals = math::ln(0.6) / math::ln(1.0 - red.wq);
+        assert!((arrivals - 425_688.0).abs() < 2.0, "{arrivals}");
+    }
+
+    /// Thresholds 20 and 60, max_p 0.1.
+    #[test]
+    fn golden_probabilities() {
+        let at = |gentle, avg, waiting| queue(Params { gentle, ..between() }, waiting, avg).base_probability();
+        let rows = [(19.999, None), (20.0, Some(0.0)), (30.0, Some(0.025)), (40.0, Some(0.05)), (59.0, Some(0.0975))];
+        for (avg, p) in rows {
+            assert_eq!((at(false, avg, 2), at(true, avg, 2)), (p, p), "{avg}");
+            assert_eq!(at(false, avg, 1), None);
+        }
+        for (avg, gentle) in [(60.0, 0.1), (90.0, 0.55), (120.0, 1.0), (500.0, 1.0)] {
+            assert_eq!(at(false, avg, 2), Some(1.0));
+            near(at(true, avg, 2).unwrap(), gentle);
+        }
+        // One threshold: nothing below, everything from it on.
+        assert_eq!([19.9, 20.0].map(|avg| queue(params(), 2, avg).base_probability()), [None, Some(1.0)]);
+    }
+
+    /// Packets between one mark and the next while 50 wait and the average stays.
+    fn gaps(params: Params, avg: f64, marks: usize) -> Vec<u32> {
+        let mut red = queue(params, 50, avg);
+        let (mut gaps, mut gap) = (Vec::new(), 0);
+        while gaps.len() < marks {
+            gap += 1;
+            let before = red.marks;
+            red.enqueue(capable(0), Time::ZERO, &mut Vec::new());
+            red.dequeue(Time::ZERO);
+            if red.marks > before {
+                gaps.push(std::mem::take(&mut gap));
+            }
+        }
+        gaps
+    }
+
+    /// With base probability p gaps are uniform: from 1/p to 2/p - 1 packets when it waits, from 1 to 1/p - 1 when not. The chance
+    /// that such values of chi-square are exceeded is one in a thousand.
+    #[test]
+    fn marks_come_with_the_right_probability() {
+        let max_p = 0.2;
+        for (wait, range, bound) in [(true, 10..20, 27.9), (false, 1..10, 26.1)] {
+            // (40 - 20) / (60 - 20) * 0.2 = 0.1
+            let gaps = gaps(Params { wait, max_p, ..between() }, 40.0, 20_000);
+            let expected = gaps.len() as f64 / range.len() as f64;
+            let of = |n: u32| gaps.iter().filter(|gap| **gap == n).count() as f64;
+            assert_eq!(range.clone().map(of).sum::<f64>(), 20_000.0, "a gap is out of range, wait = {wait}");
+            let chi: f64 = range.map(|n| (of(n) - expected) * (of(n) - expected) / expected).sum();
+            assert!(chi < bound, "chi-square {chi}, wait = {wait}");
+        }
+    }
+
+    #[test]
+    fn above_the_upper_threshold_every_packet_is_chosen() {
+        assert_eq!(gaps(params(), 40.0, 50), [1; 50]);
+    }
+
+    /// What becomes of a chosen packet: (marked, dropped).
+    fn fate(params: Params, packet: Packet) -> (bool, bool) {
+        let mut red = queue(params, 50, 80.0);
+        let mut drops = Vec::new();
+        red.enqueue(packet, Time::ZERO, &mut drops);
+        let marked = red.packets.iter().any(|p| p.has(Packet::CE));
+        assert_eq!((u64::from(marked), red.backlog().packets), (red.marks(), 51 - drops.len() as u32));
+        (marked, !drops.is_empty())
+    }
+
+    #[test]
+    fn only_capable_packets_are_marked_and_others_fall() {
+        assert_eq!(fate(params(), capable(0)), (true, false));
+        assert_eq!(fate(params(), packet(0, 0, 1500)), (false, true));
+        assert_eq!(fate(Params { ecn: false, ..params() }, capable(0)), (false, true));
+    }
+
+    /// Gentle at 80 between 60 and 120: probability 0.4. Without it 1.
+    #[test]
+    fn from_mark_p_on_even_capable_packets_fall() {
+        let gentle = Params { gentle: true, th_max: Limit::Packets(60), ..params() };
+        for (mark_p, gentle_falls) in [(0.1, true), (0.39, true), (0.5, false), (1.0, false)] {
+            let mut red = queue(Params { mark_p, ..gentle.clone() }, 50, 80.0);
+            near(red.base_probability().unwrap(), 0.4);
+            assert_eq!(red.mark(&mut capable(0), 0.4), !gentle_falls);
+            assert_eq!(fate(Params { mark_p, ..params() }, capable(0)).1, mark_p < 1.0);
+        }
+    }
+
+    #[test]
+    fn a_full_queue_drops_whatever_the_average() {
+        let mut red = RedEcn::new(&Params { limit: Limit::Packets(2), ..params() }, &env());
+        let mut drops = Vec::new();
+        for n in 0..3 {
+            red.enqueue(capable(n), Time::ZERO, &mut drops);
+        }
+        assert_eq!((drops, red.marks()), (vec![capable(2)], 0));
+    }
+
+    #[test]
+    fn thresholds_in_bytes_average_bytes() {
+        let params = Params { th_min: Limit::Bytes(30_000), th_max: Limit::Bytes(30_000), ..params() };
+        let mut red = queue(params, 50, 0.0);
+        for _ in 0..255 {
+            red.update(Time::ZERO);
+        }
+        assert_eq!(red.base_probability(), None);
+        red.update(Time::ZERO);
+        near(red.avg / 1500.0, 20.050569);
+        assert_eq!(red.base_probability(), Some(1.0));
+    }
+
+    #[test]
+    fn streams_differ_by_port_and_seed_and_repeat() {
+        let of = |link, seed| {
+            let mut red = RedEcn::new(&params(), &Env { link: base::LinkId(link), seed, ..env() });
+            red.rng.bits()
+        };
+        assert_eq!(of(3, 1), of(3, 1));
+        assert!(of(3, 1) != of(4, 1) && of(3, 1) != of(3, 2));
+    }
+
+    #[test]
+    fn thresholds_are_checked() {
+        let of = |th_min, th_max| check(&Params { th_min, th_max, ..params() }, &env()).into_iter().map(|p| p.message).collect();
+        let none: Vec<String> = of(Limit::Packets(5), Limit::Packets(15));
+        assert!(none.is_empty(), "{none:?}");
+        let rows = [
+            (Limit::Packets(21), Limit::Packets(20), "`21pkt` is above `th_max`, which is `20pkt`"),
+            (Limit::Packets(20), Limit::Bytes(30_000), "`30KB` is not in the unit of `th_min`, which is `20pkt`"),
+            (Limit::Packets(20), Limit::Unlimited, "`unlimited` is not in the unit of `th_min`, which is `20pkt`"),
+            (Limit::Unlimited, Limit::Unlimited, "`unlimited` is no threshold"),
+        ];
+        for (low, high, message) in rows {
+            assert_eq!(of(low, high), [message]);
+        }
+    }
+}

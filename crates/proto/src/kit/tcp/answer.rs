@@ -1,0 +1,84 @@
+//! What an ACK says, and how it is written into a packet.
+
+use crate::packet::{Ext, Packet};
+use base::{Slab, Time};
+use std::ops::Range;
+
+/// What an ACK says of the segment that caused it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Echo {
+    /// Word 0 of its header, as the ports on the way left it. The sender leaves it zero.
+    pub feedback: u64,
+    /// When it was handed to the NIC.
+    pub sent_at: Time,
+    /// Its payload was sent before.
+    pub resent: bool,
+}
+
+impl Echo {
+    /// What is to be said of `segment`.
+    #[inline]
+    pub fn of(segment: &Packet) -> Echo {
+        Echo { feedback: segment.words[0], sent_at: segment.sent_at, resent: segment.has(Packet::RETX) }
+    }
+    /// Puts it into an ACK.
+    #[inline]
+    pub fn write(self, ack: &mut Packet) {
+        ack.words = [self.feedback, self.sent_at.ps()];
+        ack.flags |= u8::from(self.resent) * Packet::RETX;
+    }
+    /// What an ACK says.
+    #[inline]
+    pub fn read(ack: &Packet) -> Echo {
+        Echo { feedback: ack.words[0], sent_at: Time(ack.words[1]), resent: ack.has(Packet::RETX) }
+    }
+}
+
+/// What an ACK says in all, but for its blocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Answer {
+    /// All bytes below have arrived.
+    pub next: u64,
+    pub echo: Echo,
+    pub ece: bool,
+}
+
+base::header! {
+    /// What an ACK with SACK blocks has in the extension slab: an empty block is none.
+    pub struct Blocks {
+        /// See [`Echo`], whose place the handle takes.
+        feedback: u64,
+        /// The block that the segment which caused the ACK is in (RFC 2018 section 4), unless that segment moved the ACK.
+        start_0: u64,
+        /// Its end.
+        end_0: u64,
+        /// The block reported before.
+        start_1: u64,
+        /// Its end.
+        end_1: u64,
+        /// The block reported before that.
+        start_2: u64,
+        /// Its end.
+        end_2: u64,
+    }
+}
+
+/// SACK blocks in an ACK: three fit beside time stamps, which every ACK has (RFC 2018 section 3).
+pub(super) const MAX_BLOCKS: usize = 3;
+
+impl Blocks {
+    /// Puts up to three blocks, the newest first, into an ACK that has its [`Echo`]. They make it longer.
+    pub fn write(blocks: &[Range<u64>], ack: &mut Packet, ext: &mut Slab<Ext>) {
+        let edges = |i: usize| blocks.get(i).map_or((0, 0), |block| (block.start, block.end));
+        let [(start_0, end_0), (start_1, end_1), (start_2, end_2)] = [edges(0), edges(1), edges(2)];
+        let feedback = ack.words[0];
+        ack.set_ext(Blocks { feedback, start_0, end_0, start_1, end_1, start_2, end_2 }, ext);
+        // RFC 2018 section 3: eight bytes a block and two for the option, in whole words.
+        ack.wire_len += 4 + 8 * blocks.len() as u16;
+    }
+    /// The blocks of an ACK, the newest first.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
+        let edges = [(self.start_0, self.end_0), (self.start_1, self.end_1), (self.start_2, self.end_2)];
+        edges.into_iter().map(|(start, end)| start..end).filter(|block| !block.is_empty())
+    }
+}

@@ -1,0 +1,181 @@
+//! The scoreboard of a sender with selective acknowledgments (RFC 6675 section 4): what has arrived out of order, what is lost, how
+//! much is in flight, and what to send next. Positions are byte offsets; an end is the first byte beyond.
+
+use super::answer::Blocks;
+use super::sender::DUP_THRESHOLD;
+use crate::kit::ranges::Ranges;
+use std::ops::Range;
+
+/// What a sender knows beyond the cumulative acknowledgment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sack {
+    /// Bytes that the receiver has out of order.
+    sacked: Ranges,
+    /// Lost bytes below were sent again in this recovery (HighRxt).
+    high_rxt: u64,
+    /// No rescue before all below is acknowledged (RescueRxt).
+    rescue_rxt: u64,
+}
+
+/// What a recovery sends.
+pub(super) enum Next {
+    /// Lost bytes again (rules 1 and 3).
+    Hole(Range<u64>),
+    /// What was never sent (rule 2).
+    New,
+    /// The last bytes in flight, once per recovery, in case that they are lost (rule 4).
+    Rescue(Range<u64>),
+}
+
+impl Sack {
+    /// Update: notes the blocks of an ACK, as far as they lie between its number and what was sent. Says whether one of their bytes
+    /// was not known of.
+    pub fn update(&mut self, blocks: &Blocks, acked: u64, snd_max: u64) -> bool {
+        let fresh = |block: Range<u64>| self.sacked.insert(block.start.max(acked)..block.end.min(snd_max));
+        blocks.ranges().map(fresh).sum::<u64>() > 0
+    }
+    /// All bytes below are acknowledged.
+    pub fn on_acked(&mut self, snd_una: u64) {
+        self.sacked.remove_below(snd_una);
+        self.high_rxt = self.high_rxt.max(snd_una);
+    }
+    /// Forgets everything (RFC 2018 section 8): after a timeout the receiver may have dropped what it had.
+    pub fn clear(&mut self) {
+        *self = Sack::default();
+    }
+    /// A recovery begins: the segment that ends at `end` is sent again, whatever the window is (section 5 step 4.3).
+    pub fn begin(&mut self, end: u64) {
+        (self.high_rxt, self.rescue_rxt) = (end, end);
+    }
+    /// Bytes sent again by [`Next::Hole`].
+    pub fn on_resent(&mut self, end: u64) {
+        self.high_rxt = self.high_rxt.max(end);
+    }
+    /// A rescue was sent in the recovery that ends at `recovery_point`.
+    pub fn on_rescued(&mut self, recovery_point: u64) {
+        self.rescue_rxt = recovery_point;
+    }
+    /// Bytes below `end` that the receiver has out of order.
+    pub fn bytes_below(&self, end: u64) -> u64 {
+        self.sacked.iter().map(|r| r.end.min(end).saturating_sub(r.start)).sum()
+    }
+    /// The first stretch from `from` on, up to `end`, that the receiver is not known to have.
+    pub fn hole(&self, from: u64, end: u64) -> Option<Range<u64>> {
+        self.sacked.holes(from..end).next()
+    }
+    /// IsLost holds for every byte below that is not sacked: above it lie three sacked stretches, or more than two segments of sacked
+    /// bytes.
+    pub fn lost_below(&self, smss: u64) -> u64 {
+        let (mut stretches, mut bytes) = (0, 0);
+        for range in self.sacked.iter().rev() {
+            stretches += 1;
+            bytes += range.end - range.start;
+            if stretches >= DUP_THRESHOLD || bytes > u64::from(DUP_THRESHOLD - 1) * smss {
+                return range.start;
+            }
+        }
+        0
+    }
+    /// SetPipe: bytes in flight, of those sent so far.
+    pub fn pipe(&self, snd_una: u64, snd_nxt: u64, smss: u64) -> u64 {
+        let lost_below = self.lost_below(smss);
+        let of = |hole: Range<u64>| {
+            let not_lost = hole.end.saturating_sub(hole.start.max(lost_below));
+            let resent = hole.end.min(self.high_rxt).saturating_sub(hole.start);
+            not_lost + resent
+        };
+        self.sacked.holes(snd_una..snd_nxt).map(of).sum()
+    }
+    /// NextSeg. `new`: there is data never sent, and the receiver has room for it.
+    pub fn next(&self, snd_una: u64, snd_nxt: u64, smss: u64, new: bool) -> Option<Next> {
+        let top = self.sacked.iter().next_back().map_or(0, |last| last.start);
+        let segment = |hole: Range<u64>| hole.start..hole.end.min(hole.start + smss);
+        let from = self.high_rxt.max(snd_una);
+        let hole = if from < top { self.hole(from, top).map(segment) } else { None };
+        match hole {
+            Some(hole) if hole.start < self.lost_below(smss) => Some(Next::Hole(hole)),
+            _ if new => Some(Next::New),
+            Some(hole) => Some(Next::Hole(hole)),
+            None if snd_una > self.rescue_rxt => {
+                let last = self.sacked.holes(snd_una..snd_nxt).last()?;
+                // Every segment but a flow's last is full, and so starts at a multiple of its size.
+                Some(Next::Rescue(last.start.max((last.end - 1) / smss * smss)..last.end))
+            }
+            None => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SMSS: u64 = 10;
+
+    fn board(sacked: &[(u64, u64)], high_rxt: u64) -> Sack {
+        let mut sack = Sack { high_rxt, ..Sack::default() };
+        for &(start, end) in sacked {
+            sack.sacked.insert(start..end);
+        }
+        sack
+    }
+
+    #[test]
+    fn a_byte_is_lost_with_three_stretches_or_more_than_two_segments_above() {
+        assert_eq!(board(&[(20, 30), (40, 50)], 0).lost_below(SMSS), 0);
+        assert_eq!(board(&[(20, 30), (40, 50), (60, 61)], 0).lost_below(SMSS), 20);
+        assert_eq!(board(&[(20, 40)], 0).lost_below(SMSS), 0);
+        assert_eq!(board(&[(20, 41)], 0).lost_below(SMSS), 20);
+        assert_eq!(board(&[(20, 30), (50, 71)], 0).lost_below(SMSS), 50);
+    }
+
+    fn what(next: Option<Next>) -> (char, u64, u64) {
+        match next {
+            Some(Next::Hole(hole)) => ('h', hole.start, hole.end),
+            Some(Next::New) => ('n', 0, 0),
+            Some(Next::Rescue(range)) => ('r', range.start, range.end),
+            None => ('-', 0, 0),
+        }
+    }
+
+    #[test]
+    fn lost_holes_go_first_then_new_data_then_other_holes_then_a_rescue() {
+        let mut board = board(&[(10, 20), (30, 60), (70, 80)], 0);
+        let mut next = |rxt, new, una| {
+            board.high_rxt = rxt;
+            what(board.next(una, 100, SMSS, new))
+        };
+        assert_eq!(next(0, true, 0), ('h', 0, 10));
+        assert_eq!(next(10, true, 0), ('h', 20, 30));
+        assert_eq!((next(30, true, 0), next(30, false, 0)), (('n', 0, 0), ('h', 60, 70)));
+        // Once per recovery.
+        assert_eq!(next(70, false, 1), ('r', 90, 100));
+        board.on_rescued(100);
+        assert_eq!(what(board.next(20, 100, SMSS, false)), ('-', 0, 0));
+    }
+
+    proptest! {
+        /// Pipe and IsLost octet by octet, as RFC 6675 states them.
+        #[test]
+        fn pipe_is_what_the_definition_counts(
+            sacked in prop::collection::vec((1u64..90, 1u64..25), 0..8),
+            una in 0u64..30,
+            high_rxt in 0u64..100,
+        ) {
+            let ranges: Vec<_> = sacked.iter().map(|&(start, len)| (start.max(una + 1), (start + len).min(100))).collect();
+            let board = board(&ranges, high_rxt);
+            let is_sacked = |byte: u64| board.sacked.containing(byte).is_some();
+            let is_lost = |byte: u64| {
+                let above: Vec<_> = board.sacked.iter().filter(|r| r.start > byte).collect();
+                above.len() >= 3 || above.iter().map(|r| r.end - r.start).sum::<u64>() > 2 * SMSS
+            };
+            let count = |byte: u64| u64::from(!is_lost(byte)) + u64::from(byte < high_rxt);
+            let pipe: u64 = (una..100).filter(|byte| !is_sacked(*byte)).map(count).sum();
+            prop_assert_eq!(board.pipe(una, 100, SMSS), pipe);
+            for byte in (una..100).filter(|byte| !is_sacked(*byte)) {
+                prop_assert_eq!(byte < board.lost_below(SMSS), is_lost(byte));
+            }
+        }
+    }
+}

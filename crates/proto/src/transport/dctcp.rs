@@ -1,0 +1,256 @@
+//! DCTCP: a mark cuts the window by half the fraction of bytes that were marked of late.
+//!
+//! Source: RFC 8257 section 3; M. Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3. The machine is `kit/tcp`, which
+//! also echoes marks exactly and cuts a window at most once; this file estimates the fraction, and says how the window grows and falls.
+//!
+//! Model: as the machine's. ECN is not negotiated: both ends have it.
+//!
+//! | step on an ACK of new data | from |
+//! |---|---|
+//! | 1. count its bytes, and those with ECE as marked | RFC 8257 section 3.3 |
+//! | 2. beyond the end of the window of observation: `alpha = (1 - g) alpha + g marked / acked`, next window up to `snd_nxt` | eq. 1 |
+//! | 3. ECE, beyond the data of the last cut: `cwnd = cwnd (1 - alpha / 2)`, with the alpha of step 2 | eq. 2 |
+//! | 4. else grow as Reno | section 3.4 |
+//!
+//! Assumed:
+//! - The first window of observation ends with the first ACK, so that one ACK alone moves alpha once (as in Linux and ns-2).
+//! - An ACK with ECE that cuts nothing grows the window like any other, as in ns-2. RFC 3168 would not let it grow.
+//! - A loss halves FlightSize even if a mark has cut the window before (section 3.5; so does Linux since 2019): that cut may have been
+//!   next to nothing.
+//! - Retransmissions, SYN and SYNACK can be marked like all data (section 3.6; Linux), bare ACKs cannot.
+//! - Alpha and the fraction of marked bytes are whole parts per billion, rounded down; the window is whole bytes, rounded down.
+//! - Congestion avoidance adds one SMSS per `cwnd` bytes acknowledged, the fraction of a byte carried over.
+
+use super::Env;
+use crate::flow::Flow;
+use crate::kit::tcp::{Ack, Congestion, Ecn, Growth, Loss, Options, Tcp, Window, half_flight};
+use base::Fraction;
+use base::params::Problem;
+use base::registry::{Meta, Needs};
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "DCTCP: a mark cuts the window by half the fraction of bytes marked of late",
+    source: "RFC 8257; Alizadeh et al., SIGCOMM 2010",
+    needs: Needs::NONE,
+};
+
+base::params! {
+    /// Parameters of DCTCP.
+    pub struct Params {
+        ..tcp: Options {}
+        /// Gain: how much a window of observation counts against all before it.
+        g: Fraction = "0.0625" in Fraction(1)..=Fraction::ONE, "SIGCOMM 2010 section 4, Linux: 1/16";
+        /// Alpha before anything is known.
+        alpha: Fraction = "1" in Fraction(0)..=Fraction::ONE, "Linux, ns-3; ns-2: 0";
+        /// Segments that marks leave of a window at least.
+        min_cwnd: u32 = "1" in 1..=2, "ns-2; Linux: 2";
+    }
+}
+
+/// Contradictions between parameters.
+pub fn check(params: &Params, _env: &Env) -> Vec<Problem> {
+    params.tcp.check()
+}
+
+/// The machine of one host.
+pub type Dctcp = Tcp<Proportional>;
+
+impl Dctcp {
+    /// A host without flows.
+    pub fn new(params: &Params, env: &Env) -> Self {
+        let config = params.tcp.config(env);
+        let min_cwnd = u64::from(params.min_cwnd) * config.smss;
+        Tcp::with(config, Proportional { smss: config.smss, g: params.g, alpha: params.alpha, min_cwnd })
+    }
+}
+
+/// The window rules of RFC 5681, and those of RFC 8257 for marks.
+#[derive(Clone, Copy, Debug)]
+pub struct Proportional {
+    smss: u64,
+    g: Fraction,
+    alpha: Fraction,
+    min_cwnd: u64,
+}
+
+/// What is known of one flow.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    growth: Growth,
+    alpha: Fraction,
+    /// Where the window of observation ends.
+    window_end: u64,
+    /// Bytes acknowledged in it, and those of them that were marked.
+    acked: u64,
+    marked: u64,
+}
+
+impl Congestion for Proportional {
+    type State = State;
+    const ECN: Ecn = Ecn::Exact;
+
+    fn open(&self, _flow: &Flow) -> State {
+        State { growth: Growth::default(), alpha: self.alpha, window_end: 0, acked: 0, marked: 0 }
+    }
+
+    #[inline]
+    fn on_feedback(&self, state: &mut State, ack: &Ack<'_>) {
+        // RFC 8257 section 3.3, steps 1 to 3.
+        state.acked += ack.acked;
+        state.marked += if ack.ece { ack.acked } else { 0 };
+        // Steps 4 to 8.
+        if ack.snd_una > state.window_end {
+            state.alpha = average(state.alpha, fraction(state.marked, state.acked), self.g);
+            (state.window_end, state.acked, state.marked) = (ack.snd_nxt, 0, 0);
+        }
+    }
+
+    #[inline]
+    fn on_ack(&self, state: &mut State, window: &mut Window, ack: &Ack<'_>) {
+        state.growth.on_ack(window, ack, self.smss);
+    }
+
+    fn on_mark(&self, state: &mut State, window: &Window) -> u64 {
+        // RFC 8257 section 3.3 step 9.
+        let twice = 2 * u128::from(Fraction::ONE.ppb());
+        let cut = u128::from(window.cwnd) * (twice - u128::from(state.alpha.ppb())) / twice;
+        (cut as u64).max(self.min_cwnd)
+    }
+
+    fn on_loss(&self, _state: &mut State, _window: &Window, loss: Loss) -> u64 {
+        // RFC 8257 section 3.5.
+        half_flight(loss, self.smss)
+    }
+}
+
+/// `part / whole`, where the whole is not zero.
+fn fraction(part: u64, whole: u64) -> Fraction {
+    Fraction((u128::from(part) * u128::from(Fraction::ONE.ppb()) / u128::from(whole)) as u64)
+}
+
+/// `(1 - weight) old + weight new`.
+fn average(old: Fraction, new: Fraction, weight: Fraction) -> Fraction {
+    // Each product is at most 10^18.
+    Fraction((old.ppb() * weight.complement().ppb() + new.ppb() * weight.ppb()) / Fraction::ONE.ppb())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::script;
+    use proptest::prelude::*;
+
+    const SMSS: u64 = 1460;
+    const G: Fraction = Fraction(62_500_000);
+
+    fn rules(alpha: f64, min_cwnd: u64) -> Proportional {
+        Proportional { smss: SMSS, g: G, alpha: Fraction((alpha * 1e9) as u64), min_cwnd: min_cwnd * SMSS }
+    }
+
+    /// Alpha after each window with these fractions of marked bytes.
+    fn series(start: f64, fractions: &[(u64, u64)]) -> Vec<f64> {
+        let mut alpha = Fraction((start * 1e9) as u64);
+        let step = |&(marked, acked): &(u64, u64)| {
+            alpha = average(alpha, fraction(marked, acked), G);
+            alpha.ppb() as f64 * 1e-9
+        };
+        fractions.iter().map(step).collect()
+    }
+
+    #[track_caller]
+    fn assert_near(seen: &[f64], wanted: &[f64], within: f64) {
+        assert!(
+            seen.len() == wanted.len() && seen.iter().zip(wanted).all(|(a, b)| (a - b).abs() < within),
+            "{seen:?}, not {wanted:?}"
+        );
+    }
+
+    #[test]
+    fn golden_alpha() {
+        let from_one = [(0, 10), (0, 10), (5, 10), (10, 10), (5, 20)];
+        assert_near(&series(1.0, &from_one), &[0.9375, 0.87890625, 0.855224609, 0.864273071, 0.825881004], 1e-8);
+        let from_zero = [(1, 1), (1, 1), (0, 1), (1, 2)];
+        assert_near(&series(0.0, &from_zero), &[0.0625, 0.12109375, 0.113525391, 0.137680054], 1e-8);
+        // Linux counts in 1/1024 and rounds every step.
+        assert_near(&series(1.0, &from_one), &[960.0, 900.0, 876.0, 886.0, 847.0].map(|n| n / 1024.0), 2.0 / 1024.0);
+    }
+
+    /// (cwnd, alpha, cwnd after), in segments; whole bytes.
+    #[test]
+    fn golden_cuts() {
+        let rows = [
+            (20.0, 0.5, 15.0),
+            (20.0, 1.0, 10.0),
+            (20.0, 0.0625, 19.375),
+            (10.0, 0.91015625, 5.44921875),
+            (2.0, 1.0, 1.0),
+            (1.0, 1.0, 1.0),
+        ];
+        for (cwnd, alpha, cut) in rows {
+            let rules = rules(alpha, 1);
+            let window = Window { cwnd: (cwnd * SMSS as f64) as u64, ssthresh: u64::MAX };
+            assert_eq!(rules.on_mark(&mut rules.open(&script::flow(0, 1)), &window), (cut * SMSS as f64) as u64, "{cwnd} {alpha}");
+        }
+        let rules = rules(1.0, 2);
+        assert_eq!(rules.on_mark(&mut rules.open(&script::flow(0, 1)), &Window { cwnd: 3 * SMSS, ssthresh: 0 }), 2 * SMSS);
+    }
+
+    #[test]
+    fn a_window_of_observation_ends_with_the_ack_beyond_what_was_sent_when_it_began() {
+        let (rules, flow) = (rules(0.0, 1), script::flow(0, 1));
+        let mut state = rules.open(&flow);
+        let mut hear = |snd_una: u64, snd_nxt: u64, ece| {
+            let ack = Ack { ece, snd_una: snd_una * SMSS, snd_nxt: snd_nxt * SMSS, ..script::ack(&flow, SMSS) };
+            rules.on_feedback(&mut state, &ack);
+            state.alpha.ppb()
+        };
+        // The first ACK ends a window of its own; the next one is of segments 2 to 10.
+        assert_eq!(hear(1, 10, true), 62_500_000);
+        for una in 2..=10 {
+            assert_eq!(hear(una, una + 10, una % 3 == 0), 62_500_000);
+        }
+        // The ACK beyond counts in the window that it ends: 4 of 10.
+        assert_eq!(hear(11, 21, true), 62_500_000 * 15 / 16 + 400_000_000 / 16);
+    }
+
+    #[test]
+    fn a_loss_halves_the_flight_whatever_alpha_is() {
+        let (rules, cause) = (rules(0.0, 1), crate::kit::tcp::Cause::Duplicates);
+        for (flight, after_mark, ssthresh) in [(20, false, 10), (20, true, 10), (3, false, 2)] {
+            let loss = Loss { cause, flight: flight * SMSS, after_mark };
+            let window = Window { cwnd: 20 * SMSS, ssthresh: 20 * SMSS };
+            assert_eq!(rules.on_loss(&mut rules.open(&script::flow(0, 1)), &window, loss), ssthresh * SMSS);
+        }
+    }
+
+    proptest! {
+        /// Whatever is acknowledged and marked, alpha stays in [0, 1] and the window at its least or above.
+        #[test]
+        fn alpha_and_the_window_keep_their_bounds(
+            start in 0u64..=1_000_000_000,
+            g in 1u64..=1_000_000_000,
+            min_cwnd in 1u64..=2,
+            acks in prop::collection::vec((1u64..100_000, any::<bool>(), any::<bool>(), 0u64..200_000), 1..200),
+        ) {
+            let rules = Proportional { smss: SMSS, g: Fraction(g), alpha: Fraction(start), min_cwnd: min_cwnd * SMSS };
+            let flow = script::flow(0, 1);
+            let (mut state, mut window, mut snd_una) = (rules.open(&flow), Window { cwnd: 2 * SMSS, ssthresh: u64::MAX }, 0);
+            for (acked, ece, cut, ahead) in acks {
+                snd_una += acked;
+                let ack = Ack { ece, snd_una, snd_nxt: snd_una + ahead, ..script::ack(&flow, acked) };
+                rules.on_feedback(&mut state, &ack);
+                prop_assert!(state.alpha <= Fraction::ONE && state.marked <= state.acked);
+                let before = window.cwnd;
+                if ece && cut {
+                    window.cwnd = rules.on_mark(&mut state, &window);
+                    window.ssthresh = window.cwnd.max(2 * SMSS);
+                    prop_assert!(window.cwnd <= before.max(min_cwnd * SMSS) && window.cwnd >= (before / 2).max(min_cwnd * SMSS));
+                } else {
+                    rules.on_ack(&mut state, &mut window, &ack);
+                    prop_assert!(window.cwnd >= before);
+                }
+            }
+        }
+    }
+}

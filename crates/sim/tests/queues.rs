@@ -1,0 +1,112 @@
+//! Transports that steer queues: what they hold, against closed forms and models.
+
+mod common;
+
+use common::{run, table};
+use sim::Outcome;
+
+/// (time in us, bytes) of the queue of the port `name`, every sample.
+fn queue(outcome: &Outcome, name: &str) -> Vec<(f64, f64)> {
+    let port = outcome.ports.iter().find(|p| p.name == name).expect("a port of this name").port_id;
+    let of_it = outcome.samples.iter().filter(|s| s.metric == "port.queue_bytes" && s.entity == port);
+    of_it.map(|s| (s.time_ps as f64 * 1e-6, s.value)).collect()
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, n) = values.fold((0.0, 0), |(sum, n), v| (sum + v, n + 1));
+    sum / f64::from(n)
+}
+
+/// Five bursts of 20 flows of 50 KB to one host, 200 us apart, through one 10 Gb/s port (BOTCP section 5.3).
+fn extreme_load(name: &str, delay: &str, transport: &str) -> Outcome {
+    let rows: Vec<_> = (0..100).map(|i| (1 + i, 0, 50_000, u64::from(i / 20) * 200_000_000)).collect();
+    run(&format!(
+        "end = '1s'\n[topology]\nkind = 'star'\nhosts = 101\ndelay = '{delay}'\n{}[sample]\ninterval = '2us'\nport = 's0->h0'\n[[system]]\nlabel = 'x'\n{transport}\nnic.low_water = 'unlimited'\n",
+        table(name, &rows)
+    ))
+}
+
+/// A model of section 5.3 with pacing as here, at 2 us per link, has 58.9 packets in the queue from 0.8 to 2.8 ms, at most 87, no drop, and FCTs
+/// from 2.34 to 3.72 ms; at 1.5 and 5 us per link 58.7 and 56.4 packets.
+#[test]
+fn botcp_holds_the_queue_at_its_largest_occupancy() {
+    let system = "transport = 'botcp'\nagent = 'bof'\nqdisc = { kind = 'droptail', limit = '131072B' }";
+    for (n, (delay, model)) in [("2us", 58.9), ("1500ns", 58.7), ("5us", 56.4)].into_iter().enumerate() {
+        let outcome = extreme_load(&format!("extreme-{n}"), delay, system);
+        let seen = queue(&outcome, "s0->h0");
+        let plateau = mean(seen.iter().filter(|s| (800.0..2800.0).contains(&s.0)).map(|s| s.1 / 1500.0));
+        let peak = outcome.ports.iter().map(|p| p.max_queue_bytes).max().unwrap();
+        let fct: Vec<f64> = outcome.flows.iter().filter_map(|f| f.fct_ps()).map(|t| t as f64 * 1e-9).collect();
+        let (least, most) = fct.iter().fold((f64::MAX, 0.0f64), |(a, b), t| (a.min(*t), b.max(*t)));
+        assert!((plateau - model).abs() < 1.5, "{delay}: {plateau} packets wait, {model} in the model");
+        assert!((80.0..=87.0).contains(&(peak as f64 / 1500.0)), "{delay}: {peak} bytes at most");
+        assert_eq!(outcome.counters.dropped_packets, 0, "{delay}");
+        if delay == "2us" {
+            assert!((least - 2.34).abs() < 0.05 && (most - 3.72).abs() < 0.05, "from {least} to {most} ms");
+        }
+    }
+}
+
+/// Lows and highs of a saw-tooth in turn: a turn counts when it is more than a third of the whole swing.
+fn turns(seen: &[(f64, f64)]) -> (Vec<f64>, Vec<f64>) {
+    let (least, most) = seen.iter().fold((f64::MAX, 0.0f64), |(a, b), s| (a.min(s.1), b.max(s.1)));
+    let swing = (most - least) / 3.0;
+    let (mut lows, mut highs, mut rising, mut extreme) = (Vec::new(), Vec::new(), true, seen[0].1);
+    for &(_, q) in seen {
+        let further = if rising { q >= extreme } else { q <= extreme };
+        if further {
+            extreme = q;
+        } else if (q - extreme).abs() > swing {
+            if rising {
+                highs.push(extreme)
+            } else {
+                lows.push(extreme)
+            }
+            (rising, extreme) = (!rising, q);
+        }
+    }
+    (lows, highs)
+}
+
+/// N flows that start together: the queue is a saw-tooth of sqrt(2 N (C RTT + K)) / 2 packets below K + N (Alizadeh et al., SIGCOMM 2010,
+/// section 3.3, Eqs. 8 and 10). 10 Gb/s, 100 us, K = 40 as in its Fig. 12.
+#[test]
+fn dctcp_makes_the_sawtooth_of_the_analysis() {
+    for n in [2, 10, 40] {
+        let rows: Vec<_> = (0..n).map(|i| (1 + i, 0, 1_000_000_000, 0)).collect();
+        let flows = table(&format!("sawtooth-{n}"), &rows);
+        let outcome = run(&format!(
+            "end = '60ms'\n[topology]\nkind = 'star'\nhosts = {}\ndelay = '24500ns'\n{flows}[sample]\ninterval = '5us'\nport = 's0->h0'\n[[system]]\nlabel = 'x'\ntransport = 'dctcp'\nqdisc = {{ kind = 'ecn_threshold', limit = 'unlimited', mark = '40pkt' }}\n",
+            n + 1
+        ));
+        let seen: Vec<_> = queue(&outcome, "s0->h0").into_iter().filter(|s| s.0 > 20_000.0).map(|s| (s.0, s.1 / 1500.0)).collect();
+        let (lows, highs) = turns(&seen);
+        let (low, high) = (mean(lows.iter().copied()), mean(highs.iter().copied()));
+        let swing = (2.0 * f64::from(n) * (83.3 + 40.0)).sqrt() / 2.0;
+        let most = seen.iter().fold(0.0f64, |most, s| most.max(s.1));
+        assert!((most - f64::from(40 + n)).abs() <= 1.0, "{n} flows: {most} packets at most, K + N = {}", 40 + n);
+        assert!(
+            ((high - low) / swing - 1.0).abs() < 0.15,
+            "{n} flows: from {low} to {high} packets, the analysis has a swing of {swing}"
+        );
+        assert!(highs.len() > 30, "{n} flows: {} teeth", highs.len());
+    }
+}
+
+/// Flows count the marks that arrive, ports those that they make: the same with one bottleneck and without drops. Packets of transports
+/// that do not understand marks get none.
+#[test]
+fn marks_are_counted_where_they_are_made_and_where_they_arrive() {
+    let rows: Vec<_> = (0..8).map(|i| (1 + i, 0, 500_000, 0)).collect();
+    for at in ["enqueue", "dequeue"] {
+        for (transport, marked) in [("dctcp", true), ("tcp_ecn", true), ("newreno", false)] {
+            let outcome = run(&format!(
+                "end = '1s'\n[topology]\nkind = 'star'\nhosts = 9\n{}[[system]]\nlabel = 'x'\ntransport = '{transport}'\nqdisc = {{ kind = 'ecn_threshold', limit = 'unlimited', mark = '20pkt', at = '{at}' }}\n",
+                table(&format!("marks-{transport}-{at}"), &rows)
+            ));
+            let (ports, flows): (u64, u64) =
+                (outcome.ports.iter().map(|p| p.marks).sum(), outcome.flows.iter().map(|f| f.marks).sum());
+            assert_eq!((ports, ports > 0), (flows, marked), "{transport}, {at}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+"""The paper's figures in its layout, and what its claims about single runs are judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from flowloom import claims, drawing, plots, style, traces
+from flowloom.drawing import Array
+from flowloom.results import Results, Run, column
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Note = Callable[[str, Run, float], None]
+"""Takes down a number of a run by its name."""
+
+SYSTEMS = ("BOTCP", "TCP", "DCTCP")
+CLOCKS = {"clock 10 ms": "", "clock 1 us": ", clock 1 us"}
+"""What follows the names of the systems with each clock granularity."""
+PACKET = 1500
+LINE_BPS = 10e9
+JOIN_MS = 1.0
+"""When the short flows of Fig. 8 start."""
+ROUND_TRIP_US = 10.5
+"""Of the star of Figs. 8 and 9, without queues."""
+
+
+def panels(results: Results, shown: Mapping[str, str], at: drawing.At = None) -> Figure:
+    """A row of panels: metrics with their titles, against what is swept."""
+    fig = style.figure(len(shown), 1, width=4.6, height=3.5)
+    axes = style.panels(fig, 1, len(shown))
+    x = next((key for key in results.keys if key.endswith((".load", ".delay"))), None)
+    for ax, (metric, title) in zip(axes, shown.items(), strict=True):
+        plots.metric_panel(ax, results, metric, x, at)
+        ax.set_title(title)
+    style.legend(fig, axes)
+    return fig
+
+
+def fig6(results: Results) -> Figure:
+    """Average FCT of short flows."""
+    return panels(results, {"mean_fct_short_s": "flows of at most 100 KB, average"})
+
+
+def fig7(results: Results) -> Figure:
+    """99th-percentile FCT of short flows."""
+    return panels(results, {"p99_fct_short_s": "flows of at most 100 KB, 99th percentile"})
+
+
+def fig11(results: Results) -> Figure:
+    """Average FCT of long flows."""
+    return panels(results, {"mean_fct_long_s": "flows of more than 100 KB, average"})
+
+
+THREE = {
+    "mean_fct_short_s": "short flows, average",
+    "p99_fct_short_s": "short flows, 99th percentile",
+    "mean_fct_long_s": "long flows, average",
+}
+
+
+def datamining(results: Results) -> Figure:
+    """The three against load."""
+    return panels(results, THREE)
+
+
+def sens_delay(results: Results) -> Figure:
+    """The three against the delay of a link."""
+    return panels(results, THREE)
+
+
+def sens_load(results: Results) -> Figure:
+    """The three by system, a row for each load."""
+    loads = sorted({run.keys[key] for run in results.runs for key in results.keys if key.endswith(".load")}, key=str)
+    fig = style.figure(len(THREE), max(len(loads), 1), width=4.0, height=4.6)
+    axes = style.panels(fig, max(len(loads), 1), len(THREE))
+    for i, ax in enumerate(axes):
+        row, place = divmod(i, len(THREE))
+        metric, title = list(THREE.items())[place]
+        plots.metric_panel(ax, results, metric, None, {"load": loads[row]} if loads else None)
+        ax.set_title(f"{title}, load {loads[row]}" if loads else title)
+        ax.tick_params(labelleft=place == 0)
+    return fig
+
+
+def sens_extreme(results: Results) -> Figure:
+    """By system."""
+    return plots.metrics(results, ("mean_fct_s", "max_fct_s", "drops"))
+
+
+# Fig. 8: bandwidth between long and short flows.
+
+
+def runs_of(results: Results) -> dict[str, Run]:
+    """The runs of Figs. 8 and 9 by system."""
+    return {run.system: run for run in results.runs}
+
+
+def fig8(results: Results) -> Figure:
+    """Throughput, stacked, around the time at which the short flows join; on the right with other settings."""
+    fig = style.figure(2, len(SYSTEMS), width=5.2, height=2.0)
+    axes = style.panels(fig, len(SYSTEMS), 2)
+    for i, (system, run) in enumerate(runs_of(results).items()):
+        ax = axes[2 * (i % len(SYSTEMS)) + i // len(SYSTEMS)]
+        found = traces.sampled(results, run, "flow.rate_bps")
+        if found is not None:
+            traces.throughput_panel(ax, results, run, found, (0.8, 2.0), 40)
+        ax.set_title(system)
+    style.legend(fig, axes)
+    return fig
+
+
+def short_flows(results: Results, run: Run) -> list[int]:
+    """The flows of Fig. 8 that join."""
+    table = results.flows(["flow_id", "start_ps"], {"point": run.point})
+    return [f for f, start in zip(column(table, "flow_id"), column(table, "start_ps"), strict=True) if start > 0]
+
+
+def last_finish_ms(results: Results, run: Run) -> float:
+    """When the last short flow has arrived, from when they join."""
+    table = results.flows(["flow_id", "finish_ps"], {"point": run.point})
+    short = short_flows(results, run)
+    finish = [t for f, t in zip(column(table, "flow_id"), column(table, "finish_ps"), strict=True) if f in short]
+    return max(finish) * 1e-9 - JOIN_MS
+
+
+def long_share(results: Results, run: Run, start: float, end: float) -> float:
+    """The share of the link that the long flows have between two times in ms: goodput over what full packets can carry."""
+    found = traces.sampled(results, run, "flow.rate_bps")
+    assert found is not None
+    short = short_flows(results, run)
+    inside = (found.times > start) & (found.times <= end)
+    total = sum(float(np.nan_to_num(values[inside]).mean()) for flow, values in found.values.items() if flow not in short)
+    return total / (LINE_BPS * 1456 / PACKET)
+
+
+def growth_per_round_trip(results: Results, run: Run, until: int | None) -> float:
+    """By how much the windows of the short flows grow in a round trip: from 2 segments to `until`, or until they finish."""
+    windows, queue = traces.sampled(results, run, "flow.cwnd_bytes"), traces.sampled(results, run, "port.queue_bytes")
+    assert windows is not None and queue is not None
+    (waiting,) = queue.values.values()
+    factors = []
+    for flow in short_flows(results, run):
+        window = windows.values[flow] / 1456
+        first = int(np.argmax(window >= 2))
+        last = int(np.argmax(window >= until)) if until else int(np.flatnonzero(~np.isnan(window))[-1])
+        start, end = float(windows.times[first]), float(windows.times[last])
+        queued = float(waiting[(queue.times > start) & (queue.times <= end)].mean())
+        round_trip_ms = ROUND_TRIP_US * 1e-3 + queued * 8 / LINE_BPS * 1e3
+        factors.append(float(window[last] / window[first]) ** (round_trip_ms / (end - start)))
+    return float(np.median(factors))
+
+
+# Figs. 9 and 10: extreme flow load.
+
+
+def queue_of(results: Results, run: Run) -> tuple[Array, Array]:
+    """Times in ms, and how many packets wait at the bottleneck."""
+    found = traces.sampled(results, run, "port.queue_bytes")
+    assert found is not None
+    (values,) = found.values.values()
+    return found.times, values / PACKET
+
+
+def fig9(results: Results) -> Figure:
+    """The queue in KiB, as in the paper; one column per clock granularity."""
+    fig = style.figure(len(CLOCKS), len(SYSTEMS), width=5.4, height=1.9)
+    axes = style.panels(fig, len(SYSTEMS), len(CLOCKS))
+    runs = runs_of(results)
+    for i, ax in enumerate(axes):
+        row, place = divmod(i, len(CLOCKS))
+        clock, suffix = list(CLOCKS.items())[place]
+        run = runs[SYSTEMS[row] + suffix]
+        times, packets = queue_of(results, run)
+        ax.plot(times, packets * PACKET / 1024, color=style.COLORS[row], linewidth=0.9)
+        known = {
+            name: value for name, value in traces.bounds(results, run).items() if name not in ("th_max", "occ_long", "occ_short")
+        }
+        traces.draw_bounds(ax, known, 1024, 2**17)
+        end = max(float(queue_of(results, runs[system + suffix])[0][-1]) for system in SYSTEMS)
+        ax.set(title=f"{SYSTEMS[row]}, {clock}", ylim=(0, 140), xlim=(0, end))
+        ax.set(xlabel="time (ms)" if row == len(SYSTEMS) - 1 else "", ylabel="queue (KiB)" if place == 0 else "")
+    return fig
+
+
+def fig10(results: Results) -> Figure:
+    """Distribution of FCTs with both clock granularities."""
+    fig = style.figure(len(CLOCKS), 1, width=4.6, height=3.3)
+    axes = style.panels(fig, 1, len(CLOCKS))
+    for ax, (clock, suffix) in zip(axes, CLOCKS.items(), strict=True):
+        for i, system in enumerate(SYSTEMS):
+            fct, above = plots.staircase(plots.values(results, [runs_of(results)[system + suffix]], "fct_ps") * 1e-9)
+            ax.plot(fct, 1 - above, drawstyle="steps-post", **style.dashes(i), label=system)
+        ax.set(title=clock, xlabel="FCT (ms)", ylabel="share of flows at or below", ylim=(0, 1.01))
+        style.log_axis(ax, "x")
+    style.legend(fig, axes)
+    return fig
+
+
+def second_busy_ms(times: Array, packets: Array) -> float | None:
+    """When packets wait again after the queue was empty for at least 2 ms; `None` if it never was."""
+    busy = times[packets > 0]
+    gaps = np.flatnonzero(np.diff(busy) >= 2.0)
+    return float(busy[gaps[0] + 1]) if len(gaps) else None
+
+
+def measured(results: Mapping[str, Results]) -> dict[str, claims.Sample]:
+    """What claims are judged on that is no metric of a run: by seed."""
+    found: dict[str, claims.Sample] = {}
+
+    def note(name: str, run: Run, value: float) -> None:
+        found.setdefault(name, {})[run.seed] = value
+
+    if "fig8" in results:
+        here = results["fig8"]
+        finish = {system: last_finish_ms(here, run) for system, run in runs_of(here).items()}
+        for system, run in runs_of(here).items():
+            end = JOIN_MS + finish[system]
+            note(f"fig8.{system}.before", run, long_share(here, run, 0.5, JOIN_MS))
+            note(f"fig8.{system}.during", run, long_share(here, run, JOIN_MS, end))
+            note(f"fig8.{system}.after", run, long_share(here, run, end + 1.0, end + 2.0))
+            if system.startswith("BOTCP"):
+                note(f"fig8.{system}.growth", run, growth_per_round_trip(here, run, 4))
+                note(f"fig8.{system}.growth_to_end", run, growth_per_round_trip(here, run, None))
+            if system != "BOTCP":
+                note(f"fig8.{system}.later", run, finish[system] / finish["BOTCP"])
+        if {"TCP", "DCTCP"} <= finish.keys():
+            note("fig8.DCTCP.after_tcp", runs_of(here)["DCTCP"], finish["DCTCP"] / finish["TCP"])
+    if "fig9" in results:
+        extreme(results["fig9"], note)
+    return found
+
+
+def extreme(results: Results, note: Note) -> None:
+    """What is read off Figs. 9 and 10."""
+    runs = runs_of(results)
+    fct = {system: plots.values(results, [run], "fct_ps") * 1e-9 for system, run in runs.items()}
+    for system, run in runs.items():
+        times, packets = queue_of(results, run)
+        note(f"fig9.{system}.plateau", run, float(packets[(times > 0.8) & (times <= 2.8)].mean()))
+        note(f"fig9.{system}.peak", run, float(packets.max()))
+        note(f"fig9.{system}.above", run, float(times[np.argmax(packets > 60)]))
+        note(f"fig9.{system}.again", run, float((plots.values(results, [run], "timeouts") >= 2).mean()))
+        second = second_busy_ms(times, packets)
+        if second is not None:
+            note(f"fig9.{system}.second", run, second)
+        note(f"fig9.{system}.earlier", run, float((fct[system] < fct["BOTCP"].min()).mean()))
+        note(f"fig9.{system}.slowest", run, float(fct[system].max() / fct["BOTCP"].max()))
