@@ -86,11 +86,8 @@ impl Pfabric {
     #[inline(always)]
     fn take(&mut self, at: usize) -> Packet {
         // Most often it is the last one, and there is nothing to move.
-        let Waiting { place, .. } = if at + 1 == self.waiting.len() {
-            self.waiting.pop().expect("it waits")
-        } else {
-            self.waiting.remove(at)
-        };
+        let Waiting { place, .. } =
+            if at + 1 == self.waiting.len() { self.waiting.pop().expect("it waits") } else { self.waiting.remove(at) };
         self.packets.remove(place);
         let packet = self.packets.get(place);
         self.backlog.remove(packet);
