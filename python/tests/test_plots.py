@@ -252,7 +252,7 @@ def test_throughput_is_stacked_by_size(traced: Results) -> None:
     assert found is not None
     edges = np.array([0.0, *found.times[9::10]])
     means = traces.binned(found, list(found.values), edges)
-    total = sum(np.nan_to_num(values) for values in found.values.values())
+    total = np.sum([np.nan_to_num(values) for values in found.values.values()], axis=0)
     assert means[0] == pytest.approx(total[:10].mean()) and means.mean() == pytest.approx(total[: 10 * len(means)].mean())
     ax = Figure().add_subplot()
     traces.throughput_panel(ax, traced, run, found)
