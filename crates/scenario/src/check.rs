@@ -72,7 +72,10 @@ fn sampled_port(draft: &Draft, net: &Net, found: &mut Vec<Item>) {
         let names: Vec<String> = (0..net.links().len() as u32).map(|l| net.link_name(LinkId(l))).collect();
         let near = nearest(name, names.iter().map(String::as_str)).unwrap_or(&names[0]);
         let hint = format!("a port is named after the ends of its link, like `{near}`");
-        found.push(Item::new(*at, format!("`sample.port`: there is no port `{name}`"), "no such port", hint).about("sample.port".to_owned()));
+        found.push(
+            Item::new(*at, format!("`sample.port`: there is no port `{name}`"), "no such port", hint)
+                .about("sample.port".to_owned()),
+        );
     }
 }
 
