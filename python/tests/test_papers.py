@@ -30,13 +30,14 @@ def systems(file: Path) -> list[str]:
 
 def test_papers_are_found_in_the_checkout_first() -> None:
     assert papers.home().name in ("papers", "papers_data")
-    assert papers.names() == ["merp"]
+    assert papers.names() == ["botcp", "merp"]
     inside = Path(papers.__file__).parent / "papers_data"
     assert (inside / "merp" / "paper.toml").is_file(), "what the wheel ships"
 
 
-def test_claims_name_systems_keys_and_figures_that_exist() -> None:
-    paper = papers.load("merp")
+@pytest.mark.parametrize("name", ["botcp", "merp"])
+def test_claims_name_systems_keys_and_figures_that_exist(name: str) -> None:
+    paper = papers.load(name)
     of = {figure.id: figure.scenario for figure in paper.figures}
     drawings = paper.drawings()
     for figure in paper.figures:
@@ -47,7 +48,7 @@ def test_claims_name_systems_keys_and_figures_that_exist() -> None:
             assert claim.metric in drawings.exact()
             continue
         if claim.kind == "measured":
-            assert claim.metric.split(".")[0] == claim.figure
+            assert claim.metric.split(".")[0] in (claim.figure, of[claim.figure])
             continue
         file = paper.folder / f"{of[claim.scenario or claim.figure]}.toml"
         named = {claim.system, claim.versus, *claim.systems} - {""}
@@ -63,6 +64,9 @@ METRICS = (
     "flows",
     "unfinished",
     "mean_fct_s",
+    "mean_fct_short_s",
+    "mean_fct_long_s",
+    "p99_fct_short_s",
     "p99_fct_s",
     "p999_fct_s",
     "max_fct_s",
@@ -71,11 +75,13 @@ METRICS = (
     "max_er",
     "drops",
     "timeouts",
+    "tx_packets",
 )
 
 
-def test_the_smoke_profile_is_small() -> None:
-    for file in papers.load("merp").folder.glob("*.toml"):
+@pytest.mark.parametrize("name", ["botcp", "merp"])
+def test_the_smoke_profile_is_small(name: str) -> None:
+    for file in papers.load(name).folder.glob("*.toml"):
         text = tomllib.loads(file.read_text())
         if "workload" in text and "web" in text["workload"]:
             small = text["profile"]["smoke"]
@@ -137,7 +143,7 @@ def test_fig7_uses_the_runs_of_fig5(made_up: None, tmp_path: Path) -> None:
 
 
 def test_unknown_names_are_answered_with_the_known(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="one of merp"):
+    with pytest.raises(ValueError, match="one of botcp, merp"):
         papers.load("pdq")
     with pytest.raises(ValueError, match="one of table1"):
         papers.reproduce("merp", "fig99", out=tmp_path)
@@ -160,16 +166,36 @@ def test_progress_says_how_long_it_will_take() -> None:
 
 
 @pytest.mark.core
-@pytest.mark.parametrize(
-    "name", ["table1", "fig5", "fig6", "fig8", "fig9", "sens_shape", "sens_load", "sens_systems", "sens_literal"]
-)
+@pytest.mark.parametrize("name", ["botcp", "merp"])
 def test_every_scenario_is_valid(name: str) -> None:
-    from flowloom import Scenario
+    for file in {figure.scenario for figure in papers.load(name).figures}:
+        path = papers.load(name).folder / f"{file}.toml"
+        assert Scenario.from_file(path).points
+        assert "profile" not in tomllib.loads(path.read_text()) or Scenario.from_file(path, profile="smoke").points
 
-    folder = papers.load("merp").folder
-    assert Scenario.from_file(folder / f"{name}.toml").points
-    if name != "table1":
-        assert Scenario.from_file(folder / f"{name}.toml", profile="smoke").points
+
+def test_botcp_and_its_rivals_are_set_alike() -> None:
+    """The three of the figures, in every scenario: timers, buffers and thresholds of the paper's section 5."""
+    folder = papers.load("botcp").folder
+    for name in ("fig6", "fig8", "fig9", "datamining", "sens_load", "sens_delay", "sens_extreme"):
+        by_label = {system["label"]: system for system in tomllib.loads((folder / f"{name}.toml").read_text())["system"]}
+        botcp, tcp, dctcp = (by_label[label] for label in ("BOTCP", "TCP", "DCTCP"))
+        for key in ("clock", "init_rto", "sack"):
+            assert botcp["transport"][key] == tcp["transport"][key] == dctcp["transport"][key], (name, key)
+        assert tcp["transport"]["min_rto"] == dctcp["transport"]["min_rto"] == "200us"
+        assert {system["qdisc"]["limit"] for system in by_label.values()} == {"131072B"}
+        assert (tcp["qdisc"]["th_min"], tcp["qdisc"]["th_max"], dctcp["qdisc"]["mark"]) == ("20pkt",) * 3
+
+
+@pytest.mark.core
+def test_botcp_under_extreme_flow_load(tmp_path: Path) -> None:
+    """Figs. 9 and 10 have no chance in them and take no time: all their claims are met."""
+    done = papers.reproduce("botcp", "fig9", "smoke", out=tmp_path, meter=None)
+    verdicts = {j.claim.id: j.verdict for j in done.judged if j.claim.figure in ("fig9", "fig10")}
+    assert len(verdicts) == 17 and set(verdicts.values()) == {MET}, verdicts
+    fig = done.paper.drawings().fig9(done.results["fig9"])
+    lines = {text.get_text() for ax in fig.axes for text in ax.texts}
+    assert lines == {"limit", "occ_max", "th_min", "mark"} and "queue (KiB)" in {ax.get_ylabel() for ax in fig.axes}
 
 
 @pytest.mark.core

@@ -31,9 +31,7 @@ def test_axes_carry_units_and_curves_a_legend(results: Results, name: str) -> No
     assert {text.split(",")[0] for text in legend_texts(fig)} == {"MERP", "pFabric", "TCP"}
 
 
-@pytest.mark.parametrize(
-    ("name", "label"), [("gantt", "time (ms)"), ("queue", "time (ms)"), ("rate", "time (ms)"), ("heatmap", "time (ms)")]
-)
+@pytest.mark.parametrize(("name", "label"), [(name, "time (ms)") for name in ("gantt", "queue", "rate", "throughput", "heatmap")])
 def test_time_series_have_a_panel_per_system(traced: Results, name: str, label: str) -> None:
     fig = plots.draw(traced, name)
     panels = [ax for ax in fig.axes if ax.get_title()]
@@ -246,6 +244,53 @@ def test_a_queue_has_the_same_look_in_every_panel(traced: Results) -> None:
     port = {"tor0->root": 3, "root->tor0": 4}[str(first.lines[0].get_label())]
     expected = [(row["time_ps"] * 1e-9, row["value"] / 1e3) for row in rows if row["entity"] == port]
     assert np.column_stack(first.lines[0].get_data()) == pytest.approx(np.array(expected))
+
+
+def test_throughput_is_stacked_by_size(traced: Results) -> None:
+    run = drawing.one_per_system(traced, None)[0][1]
+    found = traces.sampled(traced, run, "flow.rate_bps")
+    assert found is not None
+    edges = np.array([0.0, *found.times[9::10]])
+    means = traces.binned(found, list(found.values), edges)
+    total = np.sum([np.nan_to_num(values) for values in found.values.values()], axis=0)
+    assert means[0] == pytest.approx(total[:10].mean()) and means.mean() == pytest.approx(total[: 10 * len(means)].mean())
+    ax = Figure().add_subplot()
+    traces.throughput_panel(ax, traced, run, found)
+    bottom, top = (np.asarray(ax.patches[i].get_path().vertices, dtype=np.float64)[:, 1] for i in (0, -1))
+    most = max(float(traces.binned(found, list(found.values), np.linspace(0, found.times[-1], n)).max()) for n in (100, 151, 200))
+    assert bottom.min() == 0 and 0 < top.max() <= 1.01 * most / 1e9
+    flows = [flow for chosen in traces.classes(traced, run).values() for flow in chosen]
+    assert sorted(flows) == sorted(drawing.numbers(traced.flows(["flow_id"], {"point": run.point}), "flow_id"))
+
+
+def test_lengths_of_queues_are_read_as_scenarios_write_them() -> None:
+    for written, expected in (("20pkt", 30_000), ("131072B", 131_072), ("1.5KB", 1500), ("64KiB", 65_536), (40, 60_000)):
+        assert traces.length(written, 1500) == pytest.approx(expected)
+    assert traces.length("unlimited", 1500) is None and traces.length("20ms", 1500) is None
+
+
+@pytest.mark.core
+def test_pictures_of_queues_show_the_thresholds(tmp_path: Path) -> None:
+    from flowloom import run
+
+    scenario = {
+        "topology": {"kind": "star", "hosts": 4},
+        "workload": {"burst": {"kind": "incast", "senders": 3, "size": "300KB"}},
+        "system": [
+            {"label": label, "transport": "dctcp", "qdisc": {"kind": "ecn_threshold", "limit": "128KiB", "mark": mark}}
+            for label, mark in (("DCTCP", "20pkt"), ("swept", ["10pkt", "30KB"]))
+        ],
+        "sample": {"interval": "5us", "port": "s0->h0"},
+    }
+    results = run(scenario, out=tmp_path / "r")
+    found = [traces.bounds(results, run) for run in results.runs]
+    assert found == [{"limit": 131_072, "mark": mark} for mark in (30_000, 15_000, 30_000)]
+    (ax, _) = plots.draw(results, "queue").axes
+    assert [text.get_text() for text in ax.texts] == ["mark"] and len(ax.lines) == 2
+    # Against a queue that stays far below, nothing is drawn.
+    empty = Figure().add_subplot()
+    traces.draw_bounds(empty, found[0], 1e3, 1e3)
+    assert not empty.texts
 
 
 def test_long_waits_are_cut_short() -> None:

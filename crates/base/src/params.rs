@@ -454,11 +454,10 @@ macro_rules! params {
                     }),*
                 }
             }
-            #[allow(unused_mut)]
+            #[allow(clippy::let_and_return)]
             fn show(&self) -> Vec<(&'static str, String)> {
-                let mut shown: Vec<(&'static str, String)> = Vec::new();
-                $(shown.extend($crate::params::Params::show(&self.$block));)?
-                $(shown.push((stringify!($field), $crate::params::Param::show(&self.$field)));)*
+                let shown = vec![$((stringify!($field), $crate::params::Param::show(&self.$field))),*];
+                $(let shown = [$crate::params::Params::show(&self.$block), shown].concat();)?
                 shown
             }
         }

@@ -2,7 +2,7 @@
 #![allow(missing_docs)] // What the macros make.
 
 use base::params::Params as _;
-use base::{FlowId, Rate, Rng, Time};
+use base::{FlowId, LinkId, Rate, Rng, Time};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fabric::agent::merp::vdg::{Entry, Scratch, kinetic, plain};
 use fabric::qdisc::{Env, Qdisc, pfabric, strict};
@@ -24,7 +24,7 @@ fn port(c: &mut Criterion, name: &str, queue: &mut impl Qdisc) {
 }
 
 fn ports(c: &mut Criterion) {
-    let env = Env { rate: Rate::from_gbps(10), mtu_bytes: 1500, host_port: false };
+    let env = Env { rate: Rate::from_gbps(10), mtu_bytes: 1500, host_port: false, link: LinkId(0), seed: 0 };
     port(c, "strict: packet in and out", &mut strict::Strict::new(&strict::Params::defaults(), &env));
     port(c, "pfabric: packet in and out", &mut pfabric::Pfabric::new(&pfabric::Params::defaults(), &env));
 }

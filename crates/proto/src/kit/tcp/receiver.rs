@@ -165,6 +165,22 @@ mod tests {
     }
 
     #[test]
+    fn what_ports_wrote_is_echoed_beside_blocks_too() {
+        for sack in [false, true] {
+            let mut params = Params::defaults();
+            params.tcp.sack = sack;
+            let host = Script::new(NewReno::new(&params, &script::env()), vec![script::flow(0, 10 * SMSS)]);
+            let mut r = host.at_host(1);
+            let mut early = segment(3);
+            early.words[0] = 41;
+            let ack = r.packet(early)[0];
+            assert_eq!((ack.has(Packet::EXT), ack.wire_len), (sack, if sack { 52 } else { 40 }));
+            let feedback = if sack { ack.get_ext::<Blocks>(&r.ext).feedback } else { Echo::read(&ack).feedback };
+            assert_eq!((feedback, Echo::read(&ack).sent_at), (41, early.sent_at));
+        }
+    }
+
+    #[test]
     fn a_syn_is_answered_every_time() {
         let mut r = receiver(1);
         let mut syn = Packet::new(FlowId(0), Kind::SYN, 40);
