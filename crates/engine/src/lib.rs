@@ -172,16 +172,8 @@ impl<P: Wire> Links<P> for Engine<P> {
             start_on(link, id, now, packet, &mut self.rings, &mut self.tree);
             return Sent::Starts(now);
         }
-        let Some((start, mark)) = link.admit(packet, now, &self.rings, || &mut self.stats[id.index()]) else {
-            return if link.is_up() { Sent::Dropped } else { Sent::Down };
-        };
-        let mut marked;
-        let packet = if mark {
-            marked = *packet;
-            self.stats[id.index()].marks += u64::from(marked.mark());
-            &marked
-        } else {
-            packet
+        let Some(start) = link.admit(packet, now, &self.rings, || &mut self.stats[id.index()]) else {
+            return self.send_exactly(id, packet);
         };
         start_on(link, id, start, packet, &mut self.rings, &mut self.tree);
         Sent::Starts(start)
@@ -315,6 +307,23 @@ impl<P: Wire> Driver<P> for Engine<P> {
 }
 
 impl<P: Wire> Engine<P> {
+    /// Offers a packet to a first-in first-out port that may be full, at its mark, or down.
+    #[cold]
+    #[inline(never)]
+    fn send_exactly(&mut self, id: LinkId, packet: &P) -> Sent {
+        let (now, link, stats) = (self.now, &mut self.links[id.index()], &mut self.stats[id.index()]);
+        let Some(mark) = link.admit_exactly(packet.wire_len(), now, &self.rings, stats) else {
+            return if link.is_up() { Sent::Dropped } else { Sent::Down };
+        };
+        let mut packet = *packet;
+        if mark {
+            stats.marks += u64::from(packet.mark());
+        }
+        let start = link.free_at().max(now);
+        start_on(link, id, start, &packet, &mut self.rings, &mut self.tree);
+        Sent::Starts(start)
+    }
+
     /// Takes the first packet off a link, settles the tree, and only then hands the packet over.
     #[inline(always)]
     fn deliver_first<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {

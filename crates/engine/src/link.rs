@@ -207,7 +207,8 @@ impl Link {
         arrival
     }
 
-    /// Whether a packet fits into a first-in first-out port now, when its service starts, and whether it is to be marked.
+    /// When the service of a packet starts that comes to a first-in first-out port now, if it surely fits and is not to be marked;
+    /// otherwise [`Link::admit_exactly`] must be asked.
     #[inline(always)]
     pub fn admit<'a, P: Wire>(
         &mut self,
@@ -215,7 +216,7 @@ impl Link {
         now: Time,
         rings: &Rings<P>,
         stats: impl FnOnce() -> &'a mut LinkStats,
-    ) -> Option<(Time, bool)> {
+    ) -> Option<Time> {
         let len = packet.wire_len();
         let idle = self.free_at <= now;
         // An idle port has an empty queue: a select, not a branch.
@@ -225,19 +226,17 @@ impl Link {
         let known = self.ring.tail().wrapping_sub(self.queue);
         // `known` counts the packet in transmission, which does not wait.
         if (known > self.exact_above) | (backlog >> 10 >= u64::from(self.exact_from)) {
-            return self.admit_exactly(len, now, rings, stats()).map(|mark| (start, mark));
+            return None;
         }
         if !idle {
             stats().waited(len, start - now);
         }
-        Some((start, false))
+        Some(start)
     }
 
-    /// The same with the exact occupancy: if it fits, whether it is to be marked. Also keeps the record of `max_queue_bytes`, and
-    /// counts drops.
-    #[cold]
-    #[inline(never)]
-    fn admit_exactly<P: Wire>(&mut self, len: u32, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> Option<bool> {
+    /// The same with the exact occupancy: if the packet fits, whether it is to be marked. Also keeps the record of `max_queue_bytes`,
+    /// and counts drops.
+    pub fn admit_exactly<P: Wire>(&mut self, len: u32, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> Option<bool> {
         if !self.is_up() {
             return None;
         }
@@ -385,9 +384,12 @@ mod tests {
                     Limit::Bytes(n) => held + u64::from(len) <= n,
                     Limit::Unlimited => true,
                 };
-                let start = link.admit(&P(len, Time(0)), Time(now), &rings, || &mut stats);
-                prop_assert_eq!(start.is_some(), idle || within(limit));
-                if let Some((start, marked)) = start {
+                let admitted = match link.admit(&P(len, Time(0)), Time(now), &rings, || &mut stats) {
+                    Some(start) => Some((start, false)),
+                    None => link.admit_exactly(len, Time(now), &rings, &mut stats).map(|mark| (link.free_at().max(Time(now)), mark)),
+                };
+                prop_assert_eq!(admitted.is_some(), idle || within(limit));
+                if let Some((start, marked)) = admitted {
                     prop_assert_eq!(marked, !idle && !within(mark));
                     prop_assert_eq!(start.0, model.last().map_or(0, |m| m.1).max(now));
                     link.push(start, &P(len, Time(0)), &mut rings);

@@ -11,7 +11,7 @@
 //! | `th_min`, `th_max` | 20 packets | BOTCP section 5 |
 //! | `wq` | 0.002 | Floyd and Jacobson section 6; `auto` is ns-2's -1 |
 //! | `max_p`, `gentle`, `wait` | 0.1, off, on | ns-2 |
-//! | `ecn`, `mark_p` | on, 1 | RFC 3168; ns-2: 0.1 |
+//! | `chosen`, `mark_p` | `mark`, 1 | RFC 3168; ns-2: 0.1 |
 //!
 //! Assumed:
 //! - What waits does not include the packet in transmission. The average is updated at every arrival, from what waits before it, also by
@@ -20,7 +20,8 @@
 //! - With no more than one packet waiting nothing is marked (ns-2).
 //! - The count of packets since the last mark starts anew when the average is below `th_min`, at most one packet waits, or the queue is
 //!   full.
-//! - A packet that is chosen and whose transport does not understand marks is dropped.
+//! - Without `chosen = "mark_only"`, what is chosen and cannot be marked falls: ACKs and retransmissions too, which RFC 3168 leaves without a
+//!   code point. A port that is congested one way then starves what goes the other way.
 //!
 //! Deviates: ns-2 spares the first packet above `th_min`; here its probability is that of any other.
 
@@ -37,6 +38,18 @@ pub const META: Meta = Meta {
     source: "Floyd and Jacobson, IEEE/ACM ToN 1993; ns-2 queue/red.cc; RFC 3168",
     needs: Needs::NONE,
 };
+
+base::choice! {
+    /// What becomes of a chosen packet.
+    pub enum Chosen {
+        /// It is marked, or dropped if it cannot be.
+        Mark = "mark",
+        /// It is marked, if it can be.
+        MarkOnly = "mark_only",
+        /// It is dropped.
+        Drop = "drop",
+    }
+}
 
 base::params! {
     /// Parameters of random early detection.
@@ -55,8 +68,8 @@ base::params! {
         gentle: bool = "false", "Floyd and Jacobson; ns-2 has it on";
         /// Wait for 1 / probability packets after a mark before the next.
         wait: bool = "true", "ns-2 `wait_`";
-        /// Mark the chosen packets that can be marked, instead of dropping them.
-        ecn: bool = "true", "RFC 3168 section 5";
+        /// What becomes of a chosen packet: `mark` drops those that cannot be marked, `mark_only` lets them pass.
+        chosen: Chosen = "mark", "RFC 3168 section 5";
         /// From this probability on chosen packets are dropped even if they could be marked; 1: never.
         mark_p: f64 = "1" in 0.0..=1.0, "RFC 3168; ns-2 drops from 0.1 on when `use_mark_p_` is set";
     }
@@ -184,11 +197,14 @@ impl RedEcn {
     }
 
     /// Marks a chosen packet. False: it is to be dropped.
-    fn mark(&mut self, packet: &mut Packet, base: f64) -> bool {
-        let Params { ecn, mark_p, .. } = self.params;
-        let marked = ecn && (mark_p >= 1.0 || base < mark_p) && packet.mark();
+    fn spares(&mut self, packet: &mut Packet, base: f64) -> bool {
+        let Params { chosen, mark_p, .. } = self.params;
+        if chosen == Chosen::Drop || (mark_p < 1.0 && base >= mark_p) {
+            return false;
+        }
+        let marked = packet.mark();
         self.marks += u64::from(marked);
-        marked
+        marked || chosen == Chosen::MarkOnly
     }
 
     fn occupied(&mut self, packet: &Packet, now: Time) {
@@ -206,7 +222,7 @@ impl Qdisc for RedEcn {
         match self.base_probability() {
             None => self.count = 0,
             Some(base) => {
-                if self.chooses(base) && !self.mark(&mut packet, base) {
+                if self.chooses(base) && !self.spares(&mut packet, base) {
                     return drops.push(packet);
                 }
             }
@@ -385,7 +401,14 @@ mod tests {
     fn only_capable_packets_are_marked_and_others_fall() {
         assert_eq!(fate(params(), capable(0)), (true, false));
         assert_eq!(fate(params(), packet(0, 0, 1500)), (false, true));
-        assert_eq!(fate(Params { ecn: false, ..params() }, capable(0)), (false, true));
+        for (chosen, capable_one, other) in [
+            (Chosen::Mark, (true, false), (false, true)),
+            (Chosen::MarkOnly, (true, false), (false, false)),
+            (Chosen::Drop, (false, true), (false, true)),
+        ] {
+            let params = Params { chosen, ..params() };
+            assert_eq!((fate(params.clone(), capable(0)), fate(params, packet(0, 0, 1500))), (capable_one, other), "{chosen:?}");
+        }
     }
 
     /// Gentle at 80 between 60 and 120: probability 0.4. Without it 1.
@@ -395,7 +418,7 @@ mod tests {
         for (mark_p, gentle_falls) in [(0.1, true), (0.39, true), (0.5, false), (1.0, false)] {
             let mut red = queue(Params { mark_p, ..gentle.clone() }, 50, 80.0);
             near(red.base_probability().unwrap(), 0.4);
-            assert_eq!(red.mark(&mut capable(0), 0.4), !gentle_falls);
+            assert_eq!(red.spares(&mut capable(0), 0.4), !gentle_falls);
             assert_eq!(fate(Params { mark_p, ..params() }, capable(0)).1, mark_p < 1.0);
         }
     }

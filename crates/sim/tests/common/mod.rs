@@ -49,12 +49,13 @@ pub fn routers_for(transport: &str, topology: &str) -> Vec<&'static str> {
 }
 
 /// First-in first-out disciplines: any can stand in for another where a system does not insist on it.
-pub const FIFOS: [&str; 5] = [
+pub const FIFOS: [&str; 6] = [
     "kind = 'droptail', limit = 'LIMIT'",
     "kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt'",
     "kind = 'ecn_threshold', limit = 'LIMIT', mark = '4KB'",
     "kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt', at = 'dequeue'",
     "kind = 'red_ecn', limit = 'LIMIT', th_min = '2pkt', th_max = '8pkt', wq = 0.2, max_p = 0.3",
+    "kind = 'red_ecn', limit = 'LIMIT', th_min = '3KB', th_max = '3KB', wq = 1, chosen = 'mark_only'",
 ];
 
 /// The system of a transport with another of [`FIFOS`] at its switches, where that can be.

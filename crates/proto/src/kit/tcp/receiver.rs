@@ -29,7 +29,7 @@ struct Receiver {
 
 impl Receivers {
     /// A segment arrived.
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_data(&mut self, packet: &Packet, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
         let delivery = cx.deliver(packet.flow, packet.offset, packet.payload);
         if config.ack_every <= 1 && ecn != Ecn::Classic && !config.sack {
@@ -41,6 +41,7 @@ impl Receivers {
         self.maybe_delay(packet, &delivery, ecn, config, cx);
     }
 
+    #[inline(never)]
     fn maybe_delay(&mut self, packet: &Packet, delivery: &Delivery, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
         let flow = packet.flow;
         let receiver = self.flows.or_insert_with(flow, Receiver::default);
@@ -111,7 +112,7 @@ impl Receiver {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn acknowledge(flow: FlowId, answer: Answer, blocks: &[Range<u64>], config: &Config, cx: &mut Cx<'_>) {
     let mut ack = Packet::new(flow, Kind::ACK, config.header);
     ack.offset = answer.next;
