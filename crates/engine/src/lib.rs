@@ -168,7 +168,7 @@ impl<P: Wire> Links<P> for Engine<P> {
             start_on(link, id, now, packet, &mut self.rings, &mut self.tree);
             return Sent::Starts(now);
         }
-        let Some(start) = link.admit(packet, now, &self.rings, || &mut self.stats[id.index()]) else {
+        let Some(start) = link.admit(packet, now, || &mut self.stats[id.index()]) else {
             return self.send_exactly(id, packet);
         };
         start_on(link, id, start, packet, &mut self.rings, &mut self.tree);

@@ -206,13 +206,7 @@ impl Link {
     /// When the service of a packet starts that comes to a first-in first-out port now, if it surely fits and is not to be marked;
     /// otherwise [`Link::admit_exactly`] must be asked.
     #[inline(always)]
-    pub fn admit<'a, P: Wire>(
-        &mut self,
-        packet: &P,
-        now: Time,
-        rings: &Rings<P>,
-        stats: impl FnOnce() -> &'a mut LinkStats,
-    ) -> Option<Time> {
+    pub fn admit<'a, P: Wire>(&mut self, packet: &P, now: Time, stats: impl FnOnce() -> &'a mut LinkStats) -> Option<Time> {
         let len = packet.wire_len();
         let idle = self.free_at <= now;
         // An idle port has an empty queue: a select, not a branch.
@@ -380,7 +374,7 @@ mod tests {
                     Limit::Bytes(n) => held + u64::from(len) <= n,
                     Limit::Unlimited => true,
                 };
-                let admitted = match link.admit(&P(len, Time(0)), Time(now), &rings, || &mut stats) {
+                let admitted = match link.admit(&P(len, Time(0)), Time(now), || &mut stats) {
                     Some(start) => Some((start, false)),
                     None => link.admit_exactly(len, Time(now), &rings, &mut stats).map(|mark| (link.free_at().max(Time(now)), mark)),
                 };
