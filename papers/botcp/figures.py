@@ -147,7 +147,9 @@ def growth_per_round_trip(results: Results, run: Run, until: int | None) -> floa
         first = int(np.argmax(window >= 2))
         last = int(np.argmax(window >= until)) if until else int(np.flatnonzero(~np.isnan(window))[-1])
         start, end = float(windows.times[first]), float(windows.times[last])
-        queued = float(waiting[(queue.times > start) & (queue.times <= end)].mean())
+        # The round trip in which the window doubles once is that of the packets that are sent as it begins.
+        seen = waiting[queue.times == start] if until else waiting[(queue.times > start) & (queue.times <= end)]
+        queued = float(seen.mean())
         round_trip_ms = ROUND_TRIP_US * 1e-3 + queued * 8 / LINE_BPS * 1e3
         factors.append(float(window[last] / window[first]) ** (round_trip_ms / (end - start)))
     return float(np.median(factors))
