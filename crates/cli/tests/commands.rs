@@ -210,3 +210,12 @@ fn python_gets_its_options() {
     assert_eq!(options(&["compare", "a", "b"]), serde_json::json!({"command": "compare", "dirs": ["a", "b"]}));
     assert_eq!(options(&["report", "a"]), serde_json::json!({"command": "report", "dirs": ["a"], "out": null}));
 }
+
+/// What a transport shares with others on the same machine is explained with each.
+#[test]
+fn explain_tells_what_the_machine_assumes_too() {
+    let (_, text, _) = told(&["explain", "dctcp"], None);
+    for part in ["Source: RFC 8257", "It runs on: One TCP machine", "\n  g ", "\n  min_rto ", "\n  sack ", "Karn"] {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+}

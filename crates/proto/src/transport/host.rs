@@ -119,7 +119,7 @@ impl FlowTable {
         record.finish != Time::MAX && record.closed
     }
     /// The receiver has `len` bytes from `offset` on.
-    #[inline]
+    #[inline(always)]
     pub fn deliver(&mut self, flow: &Flow, offset: u64, len: u16, now: Time) -> Delivery {
         assert!(offset + u64::from(len) <= flow.size_bytes, "flow {} delivered bytes beyond its end", flow.id);
         let record = &mut self.records[flow.id.index()];

@@ -1,11 +1,11 @@
 //! One TCP machine for every window protocol: [`Tcp`], with a congestion controller plugged in.
 //!
 //! Source: RFC 5681 (windows, duplicate ACKs, ACK generation), RFC 6582 (NewReno recovery), RFC 6298 (timer), RFC 3042 (limited
-//! transmit), RFC 3168 and RFC 8257 (marks and their echoes). The machine owns sequence numbers, recovery, timers, the handshake and
-//! ACKs; a [`Congestion`] says how the window grows and how far it falls.
+//! transmit), RFC 2018 and RFC 6675 (selective acknowledgments), RFC 3168 and RFC 8257 (marks and their echoes). The machine owns
+//! sequence numbers, recovery, timers, the handshake and ACKs; a [`Congestion`] says how the window grows and how far it falls.
 //!
-//! Model: no receive window unless `max_window` is given, no SACK, no FIN: the sender's state ends with the last acknowledgment. No
-//! restart of idle connections, since a flow is all there from the start and never idles.
+//! Model: no receive window unless `max_cwnd` is given, no FIN: the sender's state ends with the last acknowledgment. No restart of idle
+//! connections, since a flow is all there from the start and never idles. Receivers never drop what they reported as received.
 //!
 //! Assumed:
 //! - A round trip is timed by an echo: every ACK carries when the segment that caused it was handed to the NIC, and whether that was a
@@ -16,6 +16,9 @@
 //! - The clock granularity enters the timeout formula only; timers fire exactly at their deadlines.
 //! - With delayed ACKs the segment that completes a flow is acknowledged at once, as its FIN would be.
 //! - An ACK echoes a mark only if it acknowledges new data; what duplicates echo is not heard.
+//! - With `sack`, an ACK has three blocks at most, as beside time stamps, and is longer by them. Recovery has the rescue retransmission. A
+//!   timeout forgets all blocks (RFC 2018 section 8); what is reported afterwards is not sent again, holes are filled in order, and no
+//!   recovery begins before all that had been sent is acknowledged.
 //!
 //! Deviates: RFC 6298 (5.7) raises the timeout to 3 s after a lost SYN; here the doubled timeout stays.
 

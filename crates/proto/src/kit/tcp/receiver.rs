@@ -29,7 +29,7 @@ struct Receiver {
 
 impl Receivers {
     /// A segment arrived.
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_data(&mut self, packet: &Packet, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
         let delivery = cx.deliver(packet.flow, packet.offset, packet.payload);
         if config.ack_every <= 1 && ecn != Ecn::Classic && !config.sack {
@@ -41,6 +41,7 @@ impl Receivers {
         self.maybe_delay(packet, &delivery, ecn, config, cx);
     }
 
+    #[inline(never)]
     fn maybe_delay(&mut self, packet: &Packet, delivery: &Delivery, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
         let flow = packet.flow;
         let receiver = self.flows.or_insert_with(flow, Receiver::default);
@@ -111,7 +112,7 @@ impl Receiver {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn acknowledge(flow: FlowId, answer: Answer, blocks: &[Range<u64>], config: &Config, cx: &mut Cx<'_>) {
     let mut ack = Packet::new(flow, Kind::ACK, config.header);
     ack.offset = answer.next;
@@ -162,6 +163,22 @@ mod tests {
         resent.flags |= Packet::RETX;
         let ack = r.packet(resent);
         assert_eq!((ack[0].offset, Echo::read(&ack[0]).resent), (3 * SMSS, true));
+    }
+
+    #[test]
+    fn what_ports_wrote_is_echoed_beside_blocks_too() {
+        for sack in [false, true] {
+            let mut params = Params::defaults();
+            params.tcp.sack = sack;
+            let host = Script::new(NewReno::new(&params, &script::env()), vec![script::flow(0, 10 * SMSS)]);
+            let mut r = host.at_host(1);
+            let mut early = segment(3);
+            early.words[0] = 41;
+            let ack = r.packet(early)[0];
+            assert_eq!((ack.has(Packet::EXT), ack.wire_len), (sack, if sack { 52 } else { 40 }));
+            let feedback = if sack { ack.get_ext::<Blocks>(&r.ext).feedback } else { Echo::read(&ack).feedback };
+            assert_eq!((feedback, Echo::read(&ack).sent_at), (41, early.sent_at));
+        }
     }
 
     #[test]
