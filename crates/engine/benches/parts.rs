@@ -80,7 +80,7 @@ fn fifo_port(c: &mut Criterion) {
         let spec = LinkSpec { rate: Rate::from_gbps(10), delay: Dur::from_us(1), fifo, watched: false };
         let mut engine = Engine::new(&[(spec, Far::Switch(1)), (spec, Far::Switch(0))], 0);
         for n in 0..packets {
-            engine.send(LinkId(n % 2), &PACKET);
+            engine.send(LinkId(n % 2), &mut { PACKET });
         }
         group.bench_function(BenchmarkId::from_parameter(packets), |b| b.iter(|| engine.run(&mut PingPong, Time::MAX, 1)));
     }

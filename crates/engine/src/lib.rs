@@ -39,8 +39,8 @@ pub trait Links<P> {
     fn set_wake(&mut self, host: u32, at: Time);
     /// Sets the time of the next global action; `Time::MAX` for none.
     fn set_action(&mut self, at: Time);
-    /// Offers a packet to a port. One that is not first in, first out takes it only when it is idle and not watched.
-    fn send(&mut self, link: LinkId, packet: &P) -> Sent;
+    /// Offers a packet to a port, which may mark it. One that is not first in, first out takes it only when it is idle and not watched.
+    fn send(&mut self, link: LinkId, packet: &mut P) -> Sent;
     /// Puts a packet on an idle port's wire now.
     fn transmit(&mut self, link: LinkId, packet: &P);
     /// Puts the next waiting packet of a port on its wire, its service starting when the transmitter is free, and counts its wait since
@@ -162,7 +162,7 @@ impl<P: Wire> Links<P> for Engine<P> {
         self.tree.set(ACTION, at);
     }
     #[inline(always)]
-    fn send(&mut self, id: LinkId, packet: &P) -> Sent {
+    fn send(&mut self, id: LinkId, packet: &mut P) -> Sent {
         let now = self.now;
         let link = &mut self.links[id.index()];
         if !link.is_fifo() {
@@ -172,8 +172,8 @@ impl<P: Wire> Links<P> for Engine<P> {
             start_on(link, id, now, packet, &mut self.rings, &mut self.tree);
             return Sent::Starts(now);
         }
-        let Some(start) = link.admit(packet, now, || &mut self.stats[id.index()]) else {
-            return self.send_exactly(id, packet);
+        let Some(start) = link.admit(packet, now, &self.rings, || &mut self.stats[id.index()]) else {
+            return if link.is_up() { Sent::Dropped } else { Sent::Down };
         };
         start_on(link, id, start, packet, &mut self.rings, &mut self.tree);
         Sent::Starts(start)
@@ -307,23 +307,6 @@ impl<P: Wire> Driver<P> for Engine<P> {
 }
 
 impl<P: Wire> Engine<P> {
-    /// Offers a packet to a first-in first-out port that may be full, at its mark, or down.
-    #[cold]
-    #[inline(never)]
-    fn send_exactly(&mut self, id: LinkId, packet: &P) -> Sent {
-        let (now, link, stats) = (self.now, &mut self.links[id.index()], &mut self.stats[id.index()]);
-        let Some(mark) = link.admit_exactly(packet.wire_len(), now, &self.rings, stats) else {
-            return if link.is_up() { Sent::Dropped } else { Sent::Down };
-        };
-        let mut packet = *packet;
-        if mark {
-            stats.marks += u64::from(packet.mark());
-        }
-        let start = link.free_at().max(now);
-        start_on(link, id, start, &packet, &mut self.rings, &mut self.tree);
-        Sent::Starts(start)
-    }
-
     /// Takes the first packet off a link, settles the tree, and only then hands the packet over.
     #[inline(always)]
     fn deliver_first<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {

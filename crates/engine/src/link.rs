@@ -207,10 +207,15 @@ impl Link {
         arrival
     }
 
-    /// When the service of a packet starts that comes to a first-in first-out port now, if it surely fits and is not to be marked;
-    /// otherwise [`Link::admit_exactly`] must be asked.
+    /// Whether a packet fits into a first-in first-out port now, and when its service starts. Marks it if it must be.
     #[inline(always)]
-    pub fn admit<'a, P: Wire>(&mut self, packet: &P, now: Time, stats: impl FnOnce() -> &'a mut LinkStats) -> Option<Time> {
+    pub fn admit<'a, P: Wire>(
+        &mut self,
+        packet: &mut P,
+        now: Time,
+        rings: &Rings<P>,
+        stats: impl FnOnce() -> &'a mut LinkStats,
+    ) -> Option<Time> {
         let len = packet.wire_len();
         let idle = self.free_at <= now;
         // An idle port has an empty queue: a select, not a branch.
@@ -220,7 +225,7 @@ impl Link {
         let known = self.ring.tail().wrapping_sub(self.queue);
         // `known` counts the packet in transmission, which does not wait.
         if (known > self.exact_above) | (backlog >> 10 >= u64::from(self.exact_from)) {
-            return None;
+            return self.admit_exactly(packet, now, rings, stats()).then_some(start);
         }
         if !idle {
             stats().waited(len, start - now);
@@ -228,23 +233,27 @@ impl Link {
         Some(start)
     }
 
-    /// The same with the exact occupancy: if the packet fits, whether it is to be marked. Also keeps the record of `max_queue_bytes`,
-    /// and counts drops.
-    pub fn admit_exactly<P: Wire>(&mut self, len: u32, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> Option<bool> {
+    /// The same with the exact occupancy: whether it fits. Also keeps the record of `max_queue_bytes`, and counts drops and marks.
+    #[cold]
+    #[inline(never)]
+    fn admit_exactly<P: Wire>(&mut self, packet: &mut P, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> bool {
         if !self.is_up() {
-            return None;
+            return false;
         }
-        let idle = self.free_at <= now;
+        let (idle, len) = (self.free_at <= now, packet.wire_len());
         let (packets, bytes) = self.occupancy(now, rings);
         let (packets, bytes) = (packets + 1, bytes + u64::from(len));
         let Fifo { limit, mark } = stats.fifo;
         if !idle {
             if limit.exceeded_by(packets, bytes) {
                 stats.dropped(len);
-                return None;
+                return false;
             }
             stats.waited(len, self.free_at - now);
             stats.max_queue_bytes = stats.max_queue_bytes.max(bytes);
+            if mark.exceeded_by(packets, bytes) {
+                stats.marks += u64::from(packet.mark());
+            }
         }
         // The wait is at most the backlog: below this no record can be broken and no bound in bytes be reached.
         let least = [limit, mark].into_iter().fold(stats.max_queue_bytes, |least, bound| match bound {
@@ -253,7 +262,7 @@ impl Link {
         });
         // At least one, so that idle ports stay on the short way.
         self.exact_from = u32::try_from((u128::from(least) * u128::from(self.ps_per_byte)) >> 26).unwrap_or(u32::MAX).max(1);
-        Some(!idle && mark.exceeded_by(packets, bytes))
+        true
     }
 
     /// Waiting packets and bytes at `now`, without the packet in transmission.
@@ -347,6 +356,9 @@ mod tests {
         fn set_arrival(&mut self, at: Time) {
             self.1 = at;
         }
+        fn mark(&mut self) -> bool {
+            true
+        }
     }
 
     proptest! {
@@ -378,13 +390,11 @@ mod tests {
                     Limit::Bytes(n) => held + u64::from(len) <= n,
                     Limit::Unlimited => true,
                 };
-                let admitted = match link.admit(&P(len, Time(0)), Time(now), || &mut stats) {
-                    Some(start) => Some((start, false)),
-                    None => link.admit_exactly(len, Time(now), &rings, &mut stats).map(|mark| (link.free_at().max(Time(now)), mark)),
-                };
-                prop_assert_eq!(admitted.is_some(), idle || within(limit));
-                if let Some((start, marked)) = admitted {
-                    prop_assert_eq!(marked, !idle && !within(mark));
+                let (mut packet, before) = (P(len, Time(0)), stats.marks);
+                let start = link.admit(&mut packet, Time(now), &rings, || &mut stats);
+                prop_assert_eq!(start.is_some(), idle || within(limit));
+                if let Some(start) = start {
+                    prop_assert_eq!(stats.marks - before, u64::from(!idle && !within(mark)));
                     prop_assert_eq!(start.0, model.last().map_or(0, |m| m.1).max(now));
                     link.push(start, &P(len, Time(0)), &mut rings);
                     model.push((start.0, start.0 + rate.tx_time(u64::from(len)).0, u64::from(len)));

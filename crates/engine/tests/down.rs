@@ -107,7 +107,7 @@ impl Bench {
         let now = links.now();
         let packet = Packet { number: self.sent, len: 1000, arrival: now };
         self.sent += 1;
-        match links.send(link, &packet) {
+        match links.send(link, &mut { packet }) {
             Sent::Starts(_) => {}
             Sent::Dropped => panic!("no limit"),
             Sent::Down => self.refused.push(packet.number),

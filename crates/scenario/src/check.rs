@@ -151,7 +151,14 @@ fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Var
     for link in kinds_of_ports(net) {
         let (rate, host_port) = (net.link(link).rate, net.node(net.link(link).from).tier == HOST_TIER);
         let (part, qdisc) = if host_port { (nic, &system.nic.qdisc) } else { (sub(1), &system.qdisc) };
-        found.extend(part.problems(qdisc.check(&fabric::qdisc::Env { rate, mtu_bytes, host_port, link, seed: 0 })));
+        let env = fabric::qdisc::Env { rate, mtu_bytes, host_port, link, seed: 0 };
+        let mut problems = qdisc.check(&env);
+        if host_port {
+            // What a NIC takes over from the switches is said of them.
+            let known = system.qdisc.check(&fabric::qdisc::Env { host_port: false, ..env });
+            problems.retain(|problem| !known.contains(problem));
+        }
+        found.extend(part.problems(problems));
         if let Some(agent) = &system.agent {
             let node = net.link(link).from;
             let header_bytes = draft.head.header.0 as u16;

@@ -94,7 +94,7 @@ impl<P: Wire> Links<P> for Reference<P> {
             self.schedule(at, ACTION, 0);
         }
     }
-    fn send(&mut self, id: LinkId, packet: &P) -> Sent {
+    fn send(&mut self, id: LinkId, packet: &mut P) -> Sent {
         let (now, len) = (self.now, u64::from(packet.wire_len()));
         let port = self.port(id);
         // Ports with a discipline are the world's, idle or not.
@@ -121,11 +121,10 @@ impl<P: Wire> Links<P> for Reference<P> {
         let start = port.queue.iter().fold(port.free_at, |at, p| at + rate.tx_time(u64::from(p.wire_len())));
         port.stats.waited(len as u32, start - now);
         port.stats.max_queue_bytes = port.stats.max_queue_bytes.max(waiting + len);
-        let mut packet = *packet;
         if !within(mark) {
             port.stats.marks += u64::from(packet.mark());
         }
-        port.queue.push_back(packet);
+        port.queue.push_back(*packet);
         Sent::Starts(start)
     }
     fn transmit(&mut self, id: LinkId, packet: &P) {
