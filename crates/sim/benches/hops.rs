@@ -29,7 +29,7 @@ struct Row {
     peak_mb: Option<[f64; 2]>,
 }
 
-const ROWS: [Row; 7] = [
+const ROWS: [Row; 10] = [
     Row {
         name: "NewReno, fat-tree k=4",
         work: Work { file: "newreno", set: "topology.k=4", timed: ["100ms", "600ms"], counted: ["5ms", "10ms"] },
@@ -50,6 +50,27 @@ const ROWS: [Row; 7] = [
         mega_hops_per_s: Some([13.0, 20.0]),
         instructions: None,
         peak_mb: Some([60.0, 25.0]),
+    },
+    Row {
+        name: "DCTCP, fat-tree k=4",
+        work: Work { file: "dctcp", set: "topology.k=4", timed: ["100ms", "600ms"], counted: ["5ms", "10ms"] },
+        mega_hops_per_s: Some([25.0, 40.0]),
+        instructions: None,
+        peak_mb: None,
+    },
+    Row {
+        name: "DCTCP, fat-tree k=8",
+        work: Work { file: "dctcp", set: "topology.k=8", timed: ["10ms", "70ms"], counted: ["2ms", "3ms"] },
+        mega_hops_per_s: Some([20.0, 30.0]),
+        instructions: None,
+        peak_mb: None,
+    },
+    Row {
+        name: "DCTCP, fat-tree k=16",
+        work: Work { file: "dctcp", set: "topology.k=16", timed: ["2ms", "8ms"], counted: ["1ms", "1100us"] },
+        mega_hops_per_s: Some([13.0, 20.0]),
+        instructions: None,
+        peak_mb: None,
     },
     Row {
         name: "NewReno, fat-tree k=32",
