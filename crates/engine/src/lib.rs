@@ -15,7 +15,7 @@ pub use base::Wire;
 
 use base::{Dur, LinkId, Time};
 use link::Link;
-use ring::Rings;
+use ring::{Rings, prefetch};
 use tree::Tree;
 
 /// Where a link ends.
@@ -121,6 +121,8 @@ pub struct Engine<P> {
     wakes: Vec<Time>,
     now: Time,
     events: u64,
+    /// There are so many links that what they hold does not fit into the nearer caches.
+    large: bool,
     /// The run pauses when this many events are handled; zero stops it.
     pause_at: u64,
 }
@@ -128,6 +130,8 @@ pub struct Engine<P> {
 /// Leaf of the global action; links and then hosts follow.
 const ACTION: u32 = 0;
 const FIRST_LINK: u32 = 1;
+/// From this many links on it pays to look ahead: some megabytes of packets and records.
+const LARGE: usize = 4000;
 /// Marks a host in `far`.
 const HOST: u32 = 1 << 31;
 
@@ -240,6 +244,7 @@ impl<P: Wire> Driver<P> for Engine<P> {
             wakes: vec![Time::MAX; hosts as usize + 1],
             now: Time::ZERO,
             events: 0,
+            large: links.len() >= LARGE,
             pause_at: 0,
         }
     }
@@ -313,7 +318,20 @@ impl<P: Wire> Engine<P> {
             debug_assert!(!link.ring_is_empty(), "packets wait at link {id} and none was served");
         }
         self.tree.set(FIRST_LINK + id.0, link.first_arrival(&self.rings));
+        if self.large {
+            self.look_ahead(id);
+        }
         world.deliver(self, id, &mut packet);
+    }
+
+    /// Has what the next events will need brought into the cache: the records of links first, then, some events later, their packets.
+    #[inline(always)]
+    fn look_ahead(&self, id: LinkId) {
+        let [near, far] = self.tree.upcoming(FIRST_LINK + id.0).map(|leaf| leaf.wrapping_sub(FIRST_LINK) as usize);
+        prefetch(self.links.as_ptr().wrapping_add(far));
+        if let Some(link) = self.links.get(near) {
+            link.prefetch_first(&self.rings);
+        }
     }
 
     /// In every pause, so that the rings' 32-bit counters cannot run over twice.

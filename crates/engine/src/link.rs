@@ -182,6 +182,10 @@ impl Link {
         if self.ring.is_empty() { Time::MAX } else { self.ring.get(self.ring.head(), rings).arrival() }
     }
     #[inline(always)]
+    pub fn prefetch_first<P: Wire>(&self, rings: &Rings<P>) {
+        self.ring.prefetch(rings);
+    }
+    #[inline(always)]
     pub fn pop<P: Wire>(&mut self, rings: &Rings<P>) -> P {
         self.ring.pop(rings)
     }

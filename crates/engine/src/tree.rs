@@ -2,6 +2,10 @@
 //!
 //! A leaf holds `(time - base) << bits | leaf`, so that one comparison orders by time and then by leaf. Updates have no
 //! data-dependent branch but the early stop of [`Tree::insert`].
+//!
+//! Keys stand in the nodes as the bits of floating-point numbers, which are never calculated with: of two positive ones the smaller has
+//! the smaller bits, and processors take the smaller of a register and a place in memory in one instruction, for which integers need
+//! three. A bit that is set in every key keeps them all normal and finite.
 
 use base::Time;
 
@@ -9,7 +13,7 @@ use base::Time;
 #[derive(Clone, Debug)]
 pub struct Tree {
     /// `2 * first` keys, a whole number of groups of four.
-    nodes: Box<[u64]>,
+    nodes: Box<[f64]>,
     first: usize,
     bits: u32,
     /// Of the bits of a key that name its leaf.
@@ -19,8 +23,18 @@ pub struct Tree {
     far: u64,
 }
 
-/// The key of a node without leaves, and of leaves that were never set.
-const IDLE: u64 = u64::MAX;
+/// Set in every key: the exponent of numbers from 2 up.
+const NORMAL: u64 = 1 << 62;
+/// No key has this bit or the sign, so that none is infinite or no number.
+const LARGE: u64 = 1 << 61;
+/// The key of a node without leaves, and of leaves that were never set: behind all others.
+const IDLE: f64 = f64::MAX;
+
+/// The earlier of two keys. In these words it is one instruction; `f64::min` also asks whether they are numbers.
+#[inline(always)]
+fn earlier(a: f64, b: f64) -> f64 {
+    if a < b { a } else { b }
+}
 
 impl Tree {
     /// A tree of idle leaves.
@@ -36,7 +50,7 @@ impl Tree {
             bits,
             mask: (1 << bits) - 1,
             base: 0,
-            far: (1 << (64 - bits)) - 2,
+            far: (LARGE >> bits) - 1,
         }
     }
     /// The smallest key.
@@ -44,25 +58,30 @@ impl Tree {
     #[allow(unsafe_code)]
     pub fn first(&self) -> u64 {
         // SAFETY: the smallest tree has eight nodes.
-        unsafe { *self.nodes.get_unchecked(1) }
+        unsafe { self.nodes.get_unchecked(1).to_bits() }
+    }
+    /// The leaf of a key.
+    #[inline(always)]
+    pub fn leaf(&self, key: u64) -> u32 {
+        (key & self.mask) as u32
     }
     /// Time and leaf of a key that is not far.
     #[inline(always)]
     pub fn decode(&self, key: u64) -> (Time, u32) {
-        (Time(self.base + (key >> self.bits)), (key & self.mask) as u32)
+        (Time(self.base + ((key & !NORMAL) >> self.bits)), self.leaf(key))
     }
     /// Keys at or above this are not before `end`, or are far.
     pub fn limit(&self, end: Time) -> u64 {
-        end.0.saturating_sub(self.base).min(self.far) << self.bits
+        NORMAL | end.0.saturating_sub(self.base).min(self.far) << self.bits
     }
     /// Whether a key stands for a time too far off to be held, or for none.
     pub fn is_far(&self, key: u64) -> bool {
-        key >> self.bits >= self.far
+        key >= NORMAL | self.far << self.bits
     }
     /// An idle leaf is as far as can be.
     #[inline(always)]
-    fn key(&self, leaf: u32, at: Time) -> u64 {
-        (at.0 - self.base).min(self.far) << self.bits | u64::from(leaf)
+    fn key(&self, leaf: u32, at: Time) -> f64 {
+        f64::from_bits((at.0 - self.base).min(self.far) << self.bits | NORMAL | u64::from(leaf))
     }
     /// The node of a leaf: inside the tree, as are all nodes above it and, in their groups of four, their siblings.
     #[inline(always)]
@@ -74,23 +93,27 @@ impl Tree {
     #[inline(always)]
     #[allow(unsafe_code)]
     pub fn set(&mut self, leaf: u32, at: Time) {
-        let mut winner = self.key(leaf, at);
-        let mut node = self.node(leaf);
+        let (key, mut node) = (self.key(leaf, at), self.node(leaf));
         let nodes = &mut *self.nodes;
-        loop {
+        // Writes a node and returns its parent's key. That stays in a register, and only the three siblings are loaded: reading the
+        // group back after the write waits for the store.
+        let mut settle = |node: usize, key: f64| {
             // SAFETY: see `Tree::node`.
             unsafe {
-                *nodes.get_unchecked_mut(node) = winner;
-                if node == 1 {
-                    return;
-                }
-                // The new value stays in a register and only its three siblings are loaded: reading the group back after the write
-                // waits for the store.
+                *nodes.get_unchecked_mut(node) = key;
                 let sibling = |n: usize| *nodes.get_unchecked(node ^ n);
-                winner = winner.min(sibling(1).min(sibling(2)).min(sibling(3)));
+                earlier(earlier(earlier(sibling(1), sibling(2)), sibling(3)), key)
             }
+        };
+        // The first step stands by itself so that the key is moved to a floating-point register once.
+        let mut winner = settle(node, key);
+        node >>= 2;
+        while node > 1 {
+            winner = settle(node, winner);
             node >>= 2;
         }
+        // SAFETY: see `Tree::first`.
+        unsafe { *nodes.get_unchecked_mut(1) = winner };
     }
     /// Sets a leaf that was idle or later. Stops where it does not win.
     #[inline(always)]
@@ -105,6 +128,13 @@ impl Tree {
             unsafe { *nodes.get_unchecked_mut(node) = key };
             node >>= 2;
         }
+    }
+    /// Of the leaves that were just behind `leaf`, when it was set: the earliest of the group of four below the root, and of the group
+    /// below that, to which it belongs. They are likely to be next, a few events from now and a few more.
+    #[inline(always)]
+    pub fn upcoming(&self, leaf: u32) -> [u32; 2] {
+        let node = self.first + leaf as usize;
+        [2, 4].map(|level| self.leaf(self.nodes[node >> (self.bits.max(4) - level)].to_bits()))
     }
     /// Starts again from the true times of all leaves, with the earliest as base.
     #[cold]

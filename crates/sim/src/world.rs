@@ -133,12 +133,13 @@ impl<P: Probe> World<P> {
         // Service first at ties: every start up to now sees only what had arrived before.
         self.catch_up(links, link, now);
         let port = self.ports[link.index()].as_mut().expect("a port that is not first in, first out has a discipline");
-        let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
+        let (flows, ext) = (&self.flows, &mut self.ext);
         if let Some(agent) = &mut port.agent {
-            agent.on_arrive(packet, &mut cx);
+            agent.on_arrive(packet, &mut agent::Cx { now, flows, ext });
         }
-        if links.waiting(link) == 0 && links.free_at(link) <= now {
+        if links.free_at(link) <= now && links.waiting(link) == 0 {
             if let Some(agent) = &mut port.agent {
+                let mut cx = agent::Cx { now, flows, ext };
                 agent.on_enqueue(packet, &mut cx);
                 agent.on_depart(packet, &mut cx);
             }
@@ -153,7 +154,7 @@ impl<P: Probe> World<P> {
         if let Some(agent) = &mut port.agent
             && !self.drops.contains(packet)
         {
-            agent.on_enqueue(packet, &mut cx);
+            agent.on_enqueue(packet, &mut agent::Cx { now, flows, ext });
         }
         let backlog = port.qdisc.backlog();
         links.set_backlog(link, backlog.packets, backlog.bytes);

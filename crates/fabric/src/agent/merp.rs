@@ -15,23 +15,16 @@
 //! - What is left of a flow is counted from the highest byte that left, so that retransmissions do not count twice.
 //! - DATA or a leaving SYN of an unknown flow enters it. A DET does not, since it may trail its own FIN: it is granted as if two flows
 //!   were ahead, and marked, so that a sender that is alive opens the flow again.
-//! - An entry without a packet for too long is deleted when it is in the way: before virtual deadlines are computed, and when it ranks
-//!   ahead of a flow that asks for a rate. Too long is `stale`, and for each flow at the port the time of four probes at the detecting
-//!   rate on top: while the first flow sends, the probes of all others share that rate, the second flow's half of it, and many fall.
+//! - An entry without a packet for `stale`, and four probes at the detecting rate, is deleted when it is in the way: before virtual
+//!   deadlines are computed, and when it ranks ahead of a flow that asks for a rate. Senders see to it that a live flow is heard of.
 //! - `esr_sync = "fresh"`: a packet collects the largest time that ports computed by themselves; the port goes by the larger of
 //!   that and of what the sender heard of the whole path one round trip ago. `sticky` overwrites what the port computed, which is
 //!   Alg. 1 l. 9-10 to the letter.
 //! - A flow paused by another port does not count in the ranking (`skip_paused`; PDQ's rule), nor does one that has left
 //!   (`rank_needs_rs`). Ties go by (vdl, aT, id).
-//! - A port that grants a flow enough for DATA takes its own name out of the packet's echo: the ports behind it need not wait for the
-//!   next answer to learn that it pauses the flow no more.
-//! - Whether a flow is paused elsewhere, and its expected rate, are read when its DET comes, not when it leaves: a port filled by
-//!   another flow lets no DET through, and would otherwise never hear that a flow with an earlier deadline is free to use it.
-//! - A flow that still probes a round trip and two probes after this port granted it enough for DATA counts as paused by another port:
-//!   while DATA at alpha C and the ACKs of the other direction fill a port, no DET crosses it, so that nobody would ever hear of the
-//!   pause, and the ports before the full one would stay idle for a flow that cannot use them.
-//! - When DETs come and for four such times none has left, this port is the full one: what the flow's sender echoes of other ports is
-//!   out of date, and that its grant is unused says nothing. It counts as free to use the port, which makes way for its DETs.
+//! - Packets say which ports pause their flow, each for itself: those before this one as they do now, those behind it as the newest ACK
+//!   said. If only the first were named, a flow that waits at two ports would hold the one as soon as it is free, for a round trip
+//!   and a probe, until it learns of the other.
 //! - The round trip of Alg. 3 l. 6 is that of the second flow: it must react within it.
 //! - Theta is relative to the sender's NIC: a slower port lowers it in the packet, or no grant would ever exceed it.
 //!
@@ -42,7 +35,7 @@ use super::{Agent, Cx, Env};
 use base::params::{Auto, Problem};
 use base::registry::{Meta, Needs};
 use base::{Dur, FlowId, FlowMap, Fraction, Rate, Time};
-use proto::transport::merp::{DET, EsrSync, Header, OVERFLOW, STATELESS, UNKNOWN, port_word, wire_span};
+use proto::transport::merp::{DET, EsrSync, Header, OVERFLOW, STATELESS, UNKNOWN, wire_span};
 use proto::{Kind, Packet};
 
 pub mod vdg;
@@ -117,11 +110,7 @@ pub struct Row {
     /// The flow is paused by another port.
     pub paused_elsewhere: bool,
     /// When its last packet started to leave the port.
-    pub left: Time,
-    /// When it was last heard of: as `left`, or a later DET came.
     pub last_seen: Time,
-    /// Since when its DETs have been granted enough for DATA here without DATA having come; `Time::MAX` if they have not.
-    pub granted: Time,
 }
 
 impl Row {
@@ -143,9 +132,6 @@ pub struct Counters {
     /// SYNs marked because the table was full.
     pub overflows: u64,
 }
-
-/// Reactions (see [`Merp::reaction`]) without a packet leaving, after which a flow counts as held up by this port.
-const HELD_REACTIONS: u64 = 4;
 
 /// The order that Alg. 3 ranks by.
 type Rank = (Time, Time, FlowId);
@@ -196,9 +182,8 @@ pub struct Merp {
     full: Rate,
     /// (1 - alpha) C
     detecting: Rate,
-    /// Between probes at that rate.
-    probe_gap: Dur,
-    port: u32,
+    /// An entry silent for longer is deleted.
+    patience: Dur,
     header_bytes: u16,
     table: FlowMap<Row>,
     leaders: Leaders,
@@ -218,8 +203,7 @@ impl Merp {
             rate: env.rate,
             full: env.rate.times(params.alpha),
             detecting,
-            probe_gap: detecting.gap(u64::from(env.header_bytes)),
-            port: port_word(env.link),
+            patience: params.stale + detecting.gap(u64::from(env.header_bytes)) * 4,
             header_bytes: env.header_bytes,
             table: FlowMap::default(),
             leaders: Leaders::default(),
@@ -247,17 +231,7 @@ impl Merp {
     /// A new flow: enters it and computes all virtual deadlines (Alg. 1 l. 5-7).
     fn enter(&mut self, flow: FlowId, size: u64, rs: u64, now: Time) {
         self.drop_stale(now);
-        let row = Row {
-            size,
-            rs,
-            arrived: now,
-            local: Dur::ZERO,
-            expected: Dur::ZERO,
-            paused_elsewhere: false,
-            left: now,
-            last_seen: now,
-            granted: Time::MAX,
-        };
+        let row = Row { size, rs, arrived: now, local: Dur::ZERO, expected: Dur::ZERO, paused_elsewhere: false, last_seen: now };
         self.table.insert(flow, row); // Alg. 2 l. 1-2
         self.entries.clear();
         for (flow, row) in self.table.iter() {
@@ -283,8 +257,7 @@ impl Merp {
     }
 
     fn is_stale(&self, row: &Row, now: Time) -> bool {
-        let turns = 4 * self.table.len() as u64;
-        row.last_seen.after(self.params.stale).after(Dur(self.probe_gap.ps().saturating_mul(turns))) < now
+        row.last_seen.after(self.patience) < now
     }
     fn drop_stale(&mut self, now: Time) {
         self.entries.clear();
@@ -306,38 +279,6 @@ impl Merp {
             self.drop_stale(now);
         }
         self.table.len() >= limit as usize
-    }
-
-    /// Whether the packet's header says that another port pauses the flow.
-    fn is_paused_elsewhere(&self, header: &Header) -> bool {
-        header.paused_by() != 0 || ![0, self.port].contains(&header.paused_echo())
-    }
-    /// A DET came: takes note of whether its flow is paused elsewhere before the DET has waited its turn, or fallen.
-    fn hear(&mut self, packet: &Packet, cx: &Cx<'_>) {
-        let flow = packet.flow;
-        let header: Header = packet.get_ext(cx.ext);
-        let paused = self.is_paused_elsewhere(&header);
-        let Some(&before) = self.table.get(flow) else { return };
-        // When none of its probes has left here for long, what the sender heard of other ports is out of date, and that nothing came of
-        // the grant says nothing of them.
-        let reaction = self.reaction(&header).ps();
-        let is_held = before.left.after(Dur(reaction.saturating_mul(HELD_REACTIONS))) < cx.now;
-        let mut row = Row { expected: self.expected(&before, &header), last_seen: cx.now, ..before };
-        if is_held {
-            row.granted = Time::MAX;
-        }
-        row.paused_elsewhere = if is_held { header.paused_by() != 0 } else { paused || self.is_unused(&row, &header, cx.now) };
-        let (from, to) = (self.rank(flow, &before), self.rank(flow, &row));
-        *self.table.get_mut(flow).expect("looked up above") = row;
-        self.leaders.on_change(flow, from, to);
-    }
-    /// Whether a flow that probes has had long enough to use what this port grants it.
-    fn is_unused(&self, row: &Row, header: &Header, now: Time) -> bool {
-        row.granted.after(self.reaction(header)) < now
-    }
-    /// How long a flow may take to use a grant: a round trip and two probes.
-    fn reaction(&self, header: &Header) -> Dur {
-        Dur(header.rtt_ps.saturating_add(2 * self.probe_gap.ps()))
     }
 
     /// What the port goes by for a flow whose packet it sees (Alg. 1 l. 10-11): its own time, the packet's and the sender's echo.
@@ -364,10 +305,8 @@ impl Merp {
         if self.params.esr_sync == EsrSync::Sticky {
             row.local = row.expected;
         }
-        let unused = packet.kind == DET && self.is_unused(&row, header, cx.now);
-        row.paused_elsewhere = self.is_paused_elsewhere(header) || unused;
+        row.paused_elsewhere = header.is_paused_elsewhere();
         row.last_seen = cx.now;
-        row.left = cx.now;
         *self.table.get_mut(flow).expect("looked up above") = row;
         let to = self.rank(flow, &row);
         self.leaders.on_change(flow, from, to);
@@ -411,16 +350,15 @@ impl Merp {
         }
     }
 
-    /// Alg. 3. `known` is the flow's row, if it has one. Says whether the port grants enough for DATA.
-    fn adjust(&mut self, flow: FlowId, known: Option<Row>, header: &mut Header, now: Time) -> bool {
+    /// Alg. 3. `known` is the flow's row, if it has one.
+    fn adjust(&mut self, flow: FlowId, known: Option<Row>, header: &mut Header, now: Time) {
         header.theta_bps = header.theta_bps.min(self.rate.times(header.theta_share()).0);
         let (ahead, first_rs) = known.map_or((2, 0), |row| self.ahead(flow, &row, now));
         // rs_first < alpha C RTT, in bits times ps per second.
         let early = || u128::from(first_rs) * 8_000_000_000_000 < u128::from(self.full.0) * u128::from(header.rtt_ps);
         if ahead == 0 || ahead == 1 && early() {
             header.asr_bps = header.asr_bps.min(self.full.0); // Alg. 3 l. 2, 7
-            header.release(self.port);
-            return true;
+            return header.leave(false);
         }
         let detecting = if ahead == 1 {
             let others = self.table.len() as u64 - 1;
@@ -429,8 +367,7 @@ impl Merp {
             self.detecting.0 // Alg. 3 l. 12
         };
         header.asr_bps = header.asr_bps.min(detecting).min(header.theta_bps);
-        header.pause(self.port);
-        false
+        header.leave(true);
     }
 
     /// Marks the SYN of a flow that has no place here.
@@ -450,9 +387,7 @@ fn is_stateless(packet: &Packet, cx: &Cx<'_>) -> bool {
 
 impl Agent for Merp {
     fn on_arrive(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
-        if packet.kind == DET {
-            self.hear(packet, cx);
-        } else if is_stateless(packet, cx) {
+        if is_stateless(packet, cx) {
             self.remove(packet.flow);
         }
     }
@@ -486,10 +421,7 @@ impl Agent for Merp {
         if known.is_none() {
             header.bits |= UNKNOWN;
         }
-        let granted = self.adjust(flow, known, &mut header, cx.now); // Alg. 1 l. 12
-        if let Some(row) = self.table.get_mut(flow) {
-            row.granted = if packet.kind == DET && granted { row.granted.min(cx.now) } else { Time::MAX };
-        }
+        self.adjust(flow, known, &mut header, cx.now); // Alg. 1 l. 12
         packet.put_ext(header, cx.ext);
     }
     fn on_link_down(&mut self) {

@@ -37,22 +37,41 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     super::check_limit(params.limit, env)
 }
 
-/// Packets that wait. Ranks, flows and places stand in three arrays in order of arrival, so that a search reads a few hundred
-/// contiguous bytes and a removal moves no packet.
+/// Packets that wait. What decides stands in one array in order of arrival, so that a search reads a few contiguous bytes and a
+/// removal moves no packet.
 pub struct Pfabric {
     limit: Limit,
-    ranks: Vec<u32>,
-    flows: Vec<u32>,
-    places: Vec<u32>,
+    waiting: Vec<Waiting>,
     packets: Slab<Packet>,
     backlog: Backlog,
+}
+
+#[derive(Clone, Copy)]
+struct Waiting {
+    /// The priority number above, the flow below.
+    key: u64,
+    place: u32,
+}
+
+impl Waiting {
+    #[inline(always)]
+    fn of(packet: &Packet, place: u32) -> Waiting {
+        Waiting { key: u64::from(packet.rank) << 32 | u64::from(packet.flow.0), place }
+    }
+    #[inline(always)]
+    fn rank(&self) -> u32 {
+        (self.key >> 32) as u32
+    }
+    #[inline(always)]
+    fn flow(&self) -> u32 {
+        self.key as u32
+    }
 }
 
 impl Pfabric {
     /// An empty queue.
     pub fn new(params: &Params, _env: &Env) -> Self {
-        let (ranks, flows, places) = (Vec::new(), Vec::new(), Vec::new());
-        Pfabric { limit: params.limit, ranks, flows, places, packets: Slab::default(), backlog: Backlog::default() }
+        Pfabric { limit: params.limit, waiting: Vec::new(), packets: Slab::default(), backlog: Backlog::default() }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -66,13 +85,13 @@ impl Pfabric {
     /// Takes out the packet that arrived as number `at` of those that wait.
     #[inline(always)]
     fn take(&mut self, at: usize) -> Packet {
-        self.ranks.remove(at);
-        self.flows.remove(at);
-        let place = self.places.remove(at);
-        let packet = *self.packets.get(place);
+        // Most often it is the last one, and there is nothing to move.
+        let Waiting { place, .. } =
+            if at + 1 == self.waiting.len() { self.waiting.pop().expect("it waits") } else { self.waiting.remove(at) };
         self.packets.remove(place);
-        self.backlog.remove(&packet);
-        packet
+        let packet = self.packets.get(place);
+        self.backlog.remove(packet);
+        *packet
     }
     /// Drops until what waits is within the limit.
     #[cold]
@@ -84,17 +103,17 @@ impl Pfabric {
     }
     /// The last-arrived packet of the largest number.
     fn worst(&self) -> usize {
-        // A fold, unlike `max`, compiles to vector instructions.
-        let worst = self.ranks.iter().fold(0, |worst, rank| worst.max(*rank));
-        self.ranks.iter().rposition(|rank| *rank == worst).expect("a full queue has packets")
+        let worst = self.waiting.iter().fold(0, |worst, w| worst.max(w.rank()));
+        self.waiting.iter().rposition(|w| w.rank() == worst).expect("a full queue has packets")
     }
     /// The oldest packet of the flow whose packet has the smallest number.
     #[inline]
     fn best(&self) -> Option<usize> {
-        let best = self.ranks.iter().fold(u32::MAX, |best, rank| best.min(*rank));
-        let first = self.ranks.iter().position(|rank| *rank == best)?;
-        let flow = self.flows[first];
-        self.flows[..=first].iter().position(|f| *f == flow)
+        let (first, rest) = self.waiting.split_first()?;
+        // Smaller even with the largest flow: of a smaller number. A select, not a branch.
+        let smaller = |key: u64, best: u64| if key | u64::from(u32::MAX) < best { key } else { best };
+        let best = rest.iter().fold(first.key, |best, w| smaller(w.key, best));
+        self.waiting.iter().position(|w| w.flow() == best as u32)
     }
 }
 
@@ -102,9 +121,8 @@ impl Qdisc for Pfabric {
     #[inline(always)]
     fn enqueue(&mut self, packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
         self.backlog.add(&packet);
-        self.ranks.push(packet.rank);
-        self.flows.push(packet.flow.0);
-        self.places.push(self.packets.insert(packet));
+        let place = self.packets.insert(packet);
+        self.waiting.push(Waiting::of(&packet, place));
         if self.backlog.exceeds(self.limit) {
             self.drop_worst(drops);
         }

@@ -244,8 +244,8 @@ mod tests {
         let mut table = FlowMap::default();
         for &(id, at, size, rs, (num, den)) in rows {
             let expected = Dur(num * SEC / den);
-            let (arrived, left, last_seen, granted) = (Time(at * SEC), Time::ZERO, Time::ZERO, Time::MAX);
-            let row = Row { size, rs, arrived, local: expected, expected, paused_elsewhere: false, left, last_seen, granted };
+            let (arrived, last_seen) = (Time(at * SEC), Time::ZERO);
+            let row = Row { size, rs, arrived, local: expected, expected, paused_elsewhere: false, last_seen };
             table.insert(FlowId(id), row);
         }
         table

@@ -25,8 +25,14 @@
 //! - A SYN is repeated after `syn_rto`, doubling; a FIN after the RTO, doubling, at most `fin_tries` times in all.
 //! - After `dead_after` timeouts in a row without any ACK, a SYN asks for another path. Unanswered DETs are no timeouts: they may wait
 //!   long behind the DATA of others.
-//! - A port that does not know the flow of a DET, as after its link was down, says so; the sender then opens the flow there again
-//!   with a SYN, at most one per RTO. Without it the flow would probe for ever.
+//! - A DET has a round trip to be answered in. After that, probes leave as SYNs, at the same rate, until a DET or DATA is answered: DETs do
+//!   not get through a port whose queue of DATA never empties, and neither the flow nor the ports behind it would hear of each other.
+//!   A SYN of a known flow is treated at ports as a DET is (Alg. 1 l. 8-12), but for its class.
+//! - A port that does not know the flow of a DET, as after its link was down, says so; the next probe is then a SYN, which opens the
+//!   flow there again. Without it the flow would probe for ever.
+//! - The header's round trip tells ports how long the sender takes to use a grant: that of an empty network, since what waits in
+//!   queues is sent meanwhile, and for a flow that probes half its gap between probes, since that is how long a grant waits for the
+//!   next probe.
 //! - A flow that finds a port's table full is handed to TCP NewReno on the capacity that MERP leaves: all its packets go in the class between
 //!   DATA and DET, which is how ports know them. The SYN is marked by the port, the SYNACK brings the mark back; a flow that
 //!   was open goes on from its first unacknowledged byte as after a timeout. Section 4.4 asks for "another stateless scheduler".
@@ -43,7 +49,7 @@ use crate::kit::tcp::Options;
 use crate::packet::{Kind, Packet};
 use base::params::{Auto, Params as _, Problem};
 use base::registry::{Meta, Needs};
-use base::{Bytes, Dur, FlowId, FlowMap, Fraction, LinkId, Rate, RateOr, Time, TimerKey};
+use base::{Bytes, Dur, FlowId, FlowMap, Fraction, Rate, RateOr, Time, TimerKey};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -139,11 +145,11 @@ base::header! {
         expected_echo_ps: u64,
         /// Detecting-rate threshold, bit/s: lowered by ports slower than the NIC.
         theta_bps: u64,
-        /// The sender's smoothed round trip, ps.
+        /// How long the sender takes to use a grant: its round trip, ps.
         rtt_ps: u64,
-        /// See [`Header::paused_by`] and [`Header::paused_echo`].
-        paused: u64,
-        /// See [`Header::theta_share`], [`Header::REROUTE`], [`UNKNOWN`] and [`STATELESS`].
+        /// See [`Header::paused`] and [`Header::is_paused_elsewhere`].
+        pauses: u64,
+        /// See [`Header::theta_share`], [`Header::ports`], [`Header::REROUTE`], [`UNKNOWN`] and [`STATELESS`].
         bits: u64,
     }
 }
@@ -159,8 +165,8 @@ base::header! {
         theta_bps: u64,
         /// When the answered packet was handed to the NIC, ps.
         tx_time_ps: u64,
-        /// The first port that paused the flow, as [`port_word`], or 0.
-        paused_by: u32,
+        /// The ports that pause the flow: see [`Header::paused`].
+        paused: u32,
         /// Payload offset of the answered packet.
         acked: u64,
         /// [`UNKNOWN`], [`STATELESS`].
@@ -177,28 +183,28 @@ impl Header {
     /// Bit: the sender asks for another path.
     pub const REROUTE: u64 = 2;
 
-    /// The first port on the way that paused the flow, as [`port_word`], or 0.
+    /// How many ports the packet has left behind.
     #[inline]
-    pub fn paused_by(&self) -> u32 {
-        self.paused as u32
+    pub fn ports(&self) -> u32 {
+        (self.bits >> 8) as u32 & 0xff
     }
-    /// What the newest ACK said of it.
+    /// The ports so far that pause the flow: bit i for the i-th on the way, the last one for all from there on.
     #[inline]
-    pub fn paused_echo(&self) -> u32 {
-        (self.paused >> 32) as u32
+    pub fn paused(&self) -> u32 {
+        self.pauses as u32
     }
-    /// A port pauses the flow; the first one stays.
+    /// Whether a port pauses the flow other than the one where the packet is: one before it, as it said just now, or one behind it, as
+    /// the newest ACK said.
     #[inline]
-    pub fn pause(&mut self, port: u32) {
-        if self.paused_by() == 0 {
-            self.paused |= u64::from(port);
-        }
+    pub fn is_paused_elsewhere(&self) -> bool {
+        self.paused() != 0 || self.pauses >> 32 >> self.ports() > 1
     }
-    /// A port pauses the flow no more: whatever the newest ACK said of it is out of date.
+    /// The packet leaves a port, which pauses the flow or does not.
     #[inline]
-    pub fn release(&mut self, port: u32) {
-        if self.paused_echo() == port {
-            self.paused &= u64::from(u32::MAX);
+    pub fn leave(&mut self, pauses: bool) {
+        self.pauses |= u64::from(pauses) << self.ports();
+        if self.ports() + 1 < u32::BITS {
+            self.bits += 1 << 8;
         }
     }
     /// The threshold as a share of the sender's NIC, rounded up.
@@ -206,11 +212,6 @@ impl Header {
     pub fn theta_share(&self) -> Fraction {
         Fraction(self.bits >> 32)
     }
-}
-
-/// A port in a header: 0 stands for none.
-pub fn port_word(link: LinkId) -> u32 {
-    link.0 + 1
 }
 
 /// The bytes of the flow that a DATA packet holds, counted on the wire: one header per packet from the start of the flow on.
@@ -263,11 +264,11 @@ struct Snd {
     silent: u32,
     /// How often SYN was sent or, later, FIN.
     tries: u32,
-    /// When the last SYN was sent.
-    opened: Time,
+    /// Departure of the last DATA or DET that was answered, or of the SYN; `None` while a port does not know the flow.
+    answered: Option<Time>,
     /// Departure of the packet whose answer was applied last.
     applied: Option<Time>,
-    /// What that answer said of the expected rate and of the pausing port.
+    /// What that answer said of the expected rate and of the ports that pause the flow.
     expected_echo_ps: u64,
     paused_echo: u32,
     timeouts: u32,
@@ -286,10 +287,14 @@ impl Setup {
             expected_ps,
             expected_echo_ps,
             theta_bps: self.theta.0,
-            rtt_ps: if snd.rtt.srtt() > Dur::ZERO { snd.rtt.srtt() } else { flow.rtt }.ps(),
-            paused: u64::from(snd.paused_echo) << 32,
+            rtt_ps: flow.rtt.ps() + if snd.mode == Mode::Det { self.probe_gap(snd.rate).ps() / 2 } else { 0 },
+            pauses: u64::from(snd.paused_echo) << 32,
             bits: bits | self.theta_share.0 << 32,
         }
+    }
+    /// Between the probes of a flow that is granted `rate`.
+    fn probe_gap(&self, rate: Rate) -> Dur {
+        rate.gap(u64::from(self.det_size)).max(self.params.det_min_gap)
     }
     /// A packet without payload.
     fn bare(&self, flow: FlowId, kind: Kind, prio: u8) -> Packet {
@@ -298,7 +303,7 @@ impl Setup {
 }
 
 impl Snd {
-    fn new(flow: &Flow, set: &Setup, now: Time) -> Snd {
+    fn new(flow: &Flow, set: &Setup) -> Snd {
         Snd {
             flow: flow.id,
             mode: Mode::SynSent,
@@ -309,7 +314,7 @@ impl Snd {
             rtt: Rtt::new(&set.rtt),
             silent: 0,
             tries: 0,
-            opened: now,
+            answered: None,
             applied: None,
             expected_echo_ps: 0,
             paused_echo: 0,
@@ -326,7 +331,7 @@ impl Snd {
     fn due(&self, set: &Setup) -> Time {
         let Some((at, data_len)) = self.last else { return Time::ZERO };
         at.after(match self.mode {
-            Mode::Det => self.rate.gap(u64::from(set.det_size)).max(set.params.det_min_gap),
+            Mode::Det => set.probe_gap(self.rate),
             _ => self.rate.gap(u64::from(data_len)),
         })
     }
@@ -358,7 +363,6 @@ impl Snd {
             syn.flags |= Packet::RETX;
         }
         self.tries += 1;
-        self.opened = cx.now;
         cx.control(syn);
     }
     fn send_fin(&mut self, set: &Setup, cx: &mut Cx<'_>) {
@@ -366,12 +370,20 @@ impl Snd {
         cx.arm(self.flow, RTO, cx.now.after(self.rtt.rto()));
         cx.control(set.bare(self.flow, Kind::FIN, MIDDLE));
     }
-    /// The packet that is due: DATA, lost ones first, or DET.
+    /// Whether the flow's probes get through: all that have had a round trip's time are answered.
+    fn is_answered(&self, rtt: Dur, set: &Setup, now: Time) -> bool {
+        self.answered.is_some_and(|left| left.after(set.probe_gap(self.rate)).after(rtt) >= now)
+    }
+    /// The packet that is due: DATA, lost ones first, or a probe: a DET, or a SYN while DETs do not get through.
     fn transmit(&mut self, set: &Setup, cx: &mut Cx<'_>) -> Packet {
         let flow = cx.flow(self.flow);
         let mut packet = if self.mode == Mode::Det {
             self.last = Some((cx.now, 0));
-            Packet { prio: LOW, ..Packet::new(self.flow, DET, set.det_size) }
+            if self.is_answered(flow.rtt, set, cx.now) {
+                Packet { prio: LOW, ..Packet::new(self.flow, DET, set.det_size) }
+            } else {
+                Packet { flags: Packet::RETX, ..set.bare(self.flow, Kind::SYN, HIGH) }
+            }
         } else {
             let (number, resent) = self.packets.take(cx.now).expect("a flow that is due has DATA");
             let offset = number * set.mss;
@@ -395,6 +407,11 @@ impl Snd {
         let answer: Answer = packet.get_ext(cx.ext);
         let tx_time = Time(answer.tx_time_ps);
         self.silent = 0;
+        if answer.bits & UNKNOWN != 0 {
+            self.answered = None;
+        } else if packet.kind != Kind::SYNACK || self.answered.is_none() {
+            self.answered = self.answered.max(Some(tx_time));
+        }
         if matches!(packet.kind, Kind::ACK | Kind::SYNACK) && !packet.has(Packet::RETX) {
             self.rtt.on_sample(cx.now.since(tx_time), &set.rtt);
         }
@@ -412,13 +429,10 @@ impl Snd {
         if self.applied.is_none_or(|newest| tx_time > newest) {
             self.applied = Some(tx_time);
             self.expected_echo_ps = answer.expected_ps;
-            self.paused_echo = answer.paused_by;
+            self.paused_echo = answer.paused;
             self.rate = Rate(answer.asr_bps.max(1));
             let granted = packet.kind == BOOST || answer.asr_bps > answer.theta_bps;
             self.mode = if granted { Mode::Data } else { Mode::Det };
-            if answer.bits & UNKNOWN != 0 && cx.now >= self.opened.after(self.rtt.rto()) {
-                self.send_syn(set, 0, cx);
-            }
         }
         self.arm_rto(cx);
     }
@@ -506,7 +520,7 @@ impl Merp {
             expected_ps: header.expected_ps,
             theta_bps: header.theta_bps,
             tx_time_ps: packet.sent_at.ps(),
-            paused_by: header.paused_by(),
+            paused: header.paused(),
             acked: packet.offset,
             bits: header.bits & (UNKNOWN | STATELESS),
         };
@@ -542,7 +556,7 @@ impl Merp {
 
 impl Transport for Merp {
     fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        let mut snd = Snd::new(cx.flow(flow), &self.set, cx.now);
+        let mut snd = Snd::new(cx.flow(flow), &self.set);
         snd.send_syn(&self.set, 0, cx);
         cx.arm(flow, RTO, cx.now.after(snd.rtt.rto()));
         self.flows.insert(flow, snd);
