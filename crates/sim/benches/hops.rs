@@ -112,7 +112,7 @@ const GATE: [(&str, Work); 4] = [
 ];
 
 /// More instructions than this fail the gate, by how much more; with another compiler than that of the file, by how much.
-const TOLERANCE: f64 = 0.02;
+const TOLERANCE: f64 = 0.01;
 const OTHER_COMPILER: f64 = 0.10;
 
 /// Each run is timed this often; the fastest counts.
