@@ -25,7 +25,8 @@
 //! - A SYN is repeated after `syn_rto`, doubling; a FIN after the RTO, doubling, at most `fin_tries` times in all.
 //! - After `dead_after` timeouts in a row without any ACK, a SYN asks for another path. Unanswered DETs are no timeouts: they may wait
 //!   long behind the DATA of others.
-//! - A DET has a round trip to be answered in. After that, probes leave as SYNs, at the same rate, until a DET or DATA is answered: DETs do
+//! - A DET has a round trip to be answered in. After that some probes leave as SYNs, each twice as long after the one before, but at most
+//!   5 ms, until a DET or DATA is answered; so SYNs take little of a link even when a thousand flows wait for it. DETs do
 //!   not get through a port whose queue of DATA never empties, and neither the flow nor the ports behind it would hear of each other.
 //!   A SYN of a known flow is treated at ports as a DET is (Alg. 1 l. 8-12), but for its class.
 //! - A port that does not know the flow of a DET, as after its link was down, says so; the next probe is then a SYN, which opens the
@@ -176,6 +177,9 @@ base::header! {
 
 /// Bit of both headers: a port did not know the flow.
 pub const UNKNOWN: u64 = 1;
+/// Most time between SYNs among the probes: a quarter of what ports wait before they forget a silent flow.
+const SYN_PROBES: Dur = Dur::from_ms(5);
+
 /// Bit of a SYN and its SYNACK: a port has no room for the flow in its table.
 pub const STATELESS: u64 = 4;
 
@@ -266,6 +270,8 @@ struct Snd {
     tries: u32,
     /// Departure of the last DATA or DET that was answered, or of the SYN; `None` while a port does not know the flow.
     answered: Option<Time>,
+    /// From when on the next probe may be a SYN, and what was waited for that.
+    reopen: (Time, Dur),
     /// Departure of the packet whose answer was applied last.
     applied: Option<Time>,
     /// What that answer said of the expected rate and of the ports that pause the flow.
@@ -315,6 +321,7 @@ impl Snd {
             silent: 0,
             tries: 0,
             answered: None,
+            reopen: (Time::ZERO, Dur::ZERO),
             applied: None,
             expected_echo_ps: 0,
             paused_echo: 0,
@@ -379,9 +386,12 @@ impl Snd {
         let flow = cx.flow(self.flow);
         let mut packet = if self.mode == Mode::Det {
             self.last = Some((cx.now, 0));
-            if self.is_answered(flow.rtt, set, cx.now) {
+            let (from, waited) = self.reopen;
+            if self.is_answered(flow.rtt, set, cx.now) || cx.now < from {
                 Packet { prio: LOW, ..Packet::new(self.flow, DET, set.det_size) }
             } else {
+                let wait = (waited * 2).max(set.probe_gap(self.rate)).min(SYN_PROBES);
+                self.reopen = (cx.now.after(wait), wait);
                 Packet { flags: Packet::RETX, ..set.bare(self.flow, Kind::SYN, HIGH) }
             }
         } else {
@@ -408,9 +418,10 @@ impl Snd {
         let tx_time = Time(answer.tx_time_ps);
         self.silent = 0;
         if answer.bits & UNKNOWN != 0 {
-            self.answered = None;
+            (self.answered, self.reopen.0) = (None, Time::ZERO);
         } else if packet.kind != Kind::SYNACK || self.answered.is_none() {
             self.answered = self.answered.max(Some(tx_time));
+            self.reopen = (Time::ZERO, Dur::ZERO);
         }
         if matches!(packet.kind, Kind::ACK | Kind::SYNACK) && !packet.has(Packet::RETX) {
             self.rtt.on_sample(cx.now.since(tx_time), &set.rtt);

@@ -137,30 +137,33 @@ fn a_boost_starts_data_at_once_at_the_rate_it_carries() {
     assert_eq!(s.advance(at_us(514))[0].sent_at, Time(513_333_334));
 }
 
-/// A DET left unanswered for a round trip, 129.28 us: probes leave as SYNs until a DET is answered.
+/// A DET left unanswered for a round trip, 129.28 us: probes leave as SYNs after 1, 2, 4 and 8 gaps and then every 5 ms, until a DET is
+/// answered.
 #[test]
 fn probes_that_do_not_get_through_leave_as_syns() {
     let mut s = host(&[14_600]);
     let first = opened(&mut s, SLOW).remove(0);
-    let sent = s.advance(at_us(100 + 320 * 4));
-    assert_eq!(
-        sent.iter().map(|p| (p.kind, p.prio)).collect::<Vec<_>>(),
-        [(DET, LOW), (Kind::SYN, HIGH), (Kind::SYN, HIGH), (Kind::SYN, HIGH)]
+    let probe_at = |n: u64| at_us(100 + 320 * n);
+    let sent = s.advance(probe_at(80));
+    assert!(
+        sent.iter()
+            .all(|p| (p.kind, p.prio, p.has(Packet::RETX))
+                == if p.kind == DET { (DET, LOW, false) } else { (Kind::SYN, HIGH, true) })
     );
-    assert!(sent[1..].iter().all(|p| p.has(Packet::RETX) && p.wire_len == 40));
-    assert_eq!(sent[3].sent_at, at_us(100 + 320 * 4), "at the rate of DETs");
-    answer(&mut s, &sent[3], Kind::SYNACK, SLOW);
-    assert_eq!(kinds(&s.advance(at_us(100 + 320 * 5))), [Kind::SYN], "that DETs get through is not said");
+    assert_eq!(sent[79].sent_at, probe_at(80), "SYNs are sent in place of DETs");
+    let syns: Vec<usize> = sent.iter().enumerate().filter(|(_, p)| p.kind == Kind::SYN).map(|(n, _)| n + 1).collect();
+    assert_eq!(syns, [2, 3, 5, 9, 17, 33, 49, 65]);
+    answer(&mut s, &sent[64], Kind::SYNACK, SLOW);
+    assert_eq!(kinds(&s.advance(probe_at(81))), [Kind::SYN], "that DETs get through is not said");
     // Two come at last.
     answer(&mut s, &first, DETACK, SLOW);
-    assert_eq!(kinds(&s.advance(at_us(100 + 320 * 6))), [Kind::SYN]);
-    answer(&mut s, &Packet { sent_at: at_us(100 + 320 * 6), ..sent[0] }, DETACK, SLOW);
-    let last = s.advance(at_us(100 + 320 * 7));
-    assert_eq!(kinds(&last), [DET]);
+    assert_eq!(kinds(&s.advance(probe_at(82))), [Kind::SYN]);
+    answer(&mut s, &Packet { sent_at: probe_at(82), ..sent[0] }, DETACK, SLOW);
+    assert_eq!(kinds(&s.advance(probe_at(83))), [DET]);
     // The answer to a SYN is a grant like any other.
-    let syn = s.advance(at_us(100 + 320 * 8)).remove(0);
-    s.advance(at_us(100 + 320 * 9));
-    assert_eq!(kinds(&answer(&mut s, &Packet { sent_at: at_us(2980), ..syn }, Kind::SYNACK, FULL)), [Kind::DATA]);
+    let syn = s.advance(probe_at(84)).remove(0);
+    s.advance(probe_at(85));
+    assert_eq!(kinds(&answer(&mut s, &Packet { sent_at: probe_at(85), ..syn }, Kind::SYNACK, FULL)), [Kind::DATA]);
 }
 
 /// What ports hear of the time a sender takes: a round trip, and while it probes half the gap between probes.
