@@ -25,8 +25,8 @@
 //! - A SYN is repeated after `syn_rto`, doubling; a FIN after the RTO, doubling, at most `fin_tries` times in all.
 //! - After `dead_after` timeouts in a row without any ACK, a SYN asks for another path. Unanswered DETs are no timeouts: they may wait
 //!   long behind the DATA of others.
-//! - A DET has a round trip to be answered in. After that some probes leave as SYNs, each twice as long after the one before, but at most
-//!   5 ms, until a DET or DATA is answered; so SYNs take little of a link even when a thousand flows wait for it. DETs do
+//! - A DET has a round trip to be answered in. After that probes leave as SYNs, until a DET or DATA is answered, but with no more than 1/200
+//!   of the NIC's rate, and after each 256 of them more slowly, down to a sixteenth: SYNs go before DATA, and thousands of flows may wait for a link. DETs do
 //!   not get through a port whose queue of DATA never empties, and neither the flow nor the ports behind it would hear of each other.
 //!   A SYN of a known flow is treated at ports as a DET is (Alg. 1 l. 8-12), but for its class.
 //! - A port that does not know the flow of a DET, as after its link was down, says so; the next probe is then a SYN, which opens the
@@ -177,8 +177,8 @@ base::header! {
 
 /// Bit of both headers: a port did not know the flow.
 pub const UNKNOWN: u64 = 1;
-/// Most time between SYNs among the probes: a quarter of what ports wait before they forget a silent flow.
-const SYN_PROBES: Dur = Dur::from_ms(5);
+/// The SYNs among a flow's probes have one part in so many of its NIC's rate.
+const SYN_SHARE: u64 = 200;
 
 /// Bit of a SYN and its SYNACK: a port has no room for the flow in its table.
 pub const STATELESS: u64 = 4;
@@ -270,8 +270,8 @@ struct Snd {
     tries: u32,
     /// Departure of the last DATA or DET that was answered, or of the SYN; `None` while a port does not know the flow.
     answered: Option<Time>,
-    /// From when on the next probe may be a SYN, and what was waited for that.
-    reopen: (Time, Dur),
+    /// From when on the next probe may be a SYN, and how many there were since one of another kind was answered.
+    reopen: (Time, u64),
     /// Departure of the packet whose answer was applied last.
     applied: Option<Time>,
     /// What that answer said of the expected rate and of the ports that pause the flow.
@@ -321,7 +321,7 @@ impl Snd {
             silent: 0,
             tries: 0,
             answered: None,
-            reopen: (Time::ZERO, Dur::ZERO),
+            reopen: (Time::ZERO, 0),
             applied: None,
             expected_echo_ps: 0,
             paused_echo: 0,
@@ -386,12 +386,12 @@ impl Snd {
         let flow = cx.flow(self.flow);
         let mut packet = if self.mode == Mode::Det {
             self.last = Some((cx.now, 0));
-            let (from, waited) = self.reopen;
-            if self.is_answered(flow.rtt, set, cx.now) || cx.now < from {
+            let (gap, (from, syns)) = (set.probe_gap(self.rate), self.reopen);
+            if self.is_answered(flow.rtt, set, cx.now) || cx.now.after(gap / 2) < from {
                 Packet { prio: LOW, ..Packet::new(self.flow, DET, set.det_size) }
             } else {
-                let wait = (waited * 2).max(set.probe_gap(self.rate)).min(SYN_PROBES);
-                self.reopen = (cx.now.after(wait), wait);
+                let least = Rate(set.nic_rate.0 / SYN_SHARE).gap(u64::from(set.header_bytes)).max(gap);
+                self.reopen = (cx.now.after(least * (1 + syns / 256).min(16)), syns + 1);
                 Packet { flags: Packet::RETX, ..set.bare(self.flow, Kind::SYN, HIGH) }
             }
         } else {
@@ -421,7 +421,7 @@ impl Snd {
             (self.answered, self.reopen.0) = (None, Time::ZERO);
         } else if packet.kind != Kind::SYNACK || self.answered.is_none() {
             self.answered = self.answered.max(Some(tx_time));
-            self.reopen = (Time::ZERO, Dur::ZERO);
+            self.reopen = (Time::ZERO, 0);
         }
         if matches!(packet.kind, Kind::ACK | Kind::SYNACK) && !packet.has(Packet::RETX) {
             self.rtt.on_sample(cx.now.since(tx_time), &set.rtt);

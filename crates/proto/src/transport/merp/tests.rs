@@ -137,33 +137,29 @@ fn a_boost_starts_data_at_once_at_the_rate_it_carries() {
     assert_eq!(s.advance(at_us(514))[0].sent_at, Time(513_333_334));
 }
 
-/// A DET left unanswered for a round trip, 129.28 us: probes leave as SYNs after 1, 2, 4 and 8 gaps and then every 5 ms, until a DET is
-/// answered.
+/// A DET left unanswered for a round trip, 129.28 us: probes leave as SYNs, after 256 of them only every second one, until a DET is answered.
 #[test]
 fn probes_that_do_not_get_through_leave_as_syns() {
     let mut s = host(&[14_600]);
     let first = opened(&mut s, SLOW).remove(0);
     let probe_at = |n: u64| at_us(100 + 320 * n);
-    let sent = s.advance(probe_at(80));
-    assert!(
-        sent.iter()
-            .all(|p| (p.kind, p.prio, p.has(Packet::RETX))
-                == if p.kind == DET { (DET, LOW, false) } else { (Kind::SYN, HIGH, true) })
-    );
-    assert_eq!(sent[79].sent_at, probe_at(80), "SYNs are sent in place of DETs");
-    let syns: Vec<usize> = sent.iter().enumerate().filter(|(_, p)| p.kind == Kind::SYN).map(|(n, _)| n + 1).collect();
-    assert_eq!(syns, [2, 3, 5, 9, 17, 33, 49, 65]);
-    answer(&mut s, &sent[64], Kind::SYNACK, SLOW);
-    assert_eq!(kinds(&s.advance(probe_at(81))), [Kind::SYN], "that DETs get through is not said");
+    let sent = s.advance(probe_at(264));
+    let of = |p: &Packet| (p.kind, p.prio, p.has(Packet::RETX), p.wire_len);
+    let (det, syn) = ((DET, LOW, false, 40), (Kind::SYN, HIGH, true, 40));
+    let expected: Vec<_> = (1..=264).map(|n| if n == 1 || n > 258 && n % 2 == 1 { det } else { syn }).collect();
+    assert!(sent.iter().map(of).eq(expected), "{:?}", kinds(&sent[250..]));
+    assert_eq!(sent[263].sent_at, probe_at(264), "SYNs are sent in place of DETs");
+    answer(&mut s, &sent[263], Kind::SYNACK, SLOW);
+    assert_eq!(kinds(&s.advance(probe_at(266))), [DET, Kind::SYN], "that DETs get through is not said");
     // Two come at last.
     answer(&mut s, &first, DETACK, SLOW);
-    assert_eq!(kinds(&s.advance(probe_at(82))), [Kind::SYN]);
-    answer(&mut s, &Packet { sent_at: probe_at(82), ..sent[0] }, DETACK, SLOW);
-    assert_eq!(kinds(&s.advance(probe_at(83))), [DET]);
+    assert_eq!(kinds(&s.advance(probe_at(267))), [Kind::SYN]);
+    answer(&mut s, &Packet { sent_at: probe_at(267), ..sent[0] }, DETACK, SLOW);
+    assert_eq!(kinds(&s.advance(probe_at(268))), [DET]);
     // The answer to a SYN is a grant like any other.
-    let syn = s.advance(probe_at(84)).remove(0);
-    s.advance(probe_at(85));
-    assert_eq!(kinds(&answer(&mut s, &Packet { sent_at: probe_at(85), ..syn }, Kind::SYNACK, FULL)), [Kind::DATA]);
+    let syn = s.advance(probe_at(269)).remove(0);
+    s.advance(probe_at(270));
+    assert_eq!(kinds(&answer(&mut s, &Packet { sent_at: probe_at(270), ..syn }, Kind::SYNACK, FULL)), [Kind::DATA]);
 }
 
 /// What ports hear of the time a sender takes: a round trip, and while it probes half the gap between probes.
