@@ -13,6 +13,7 @@
 //! - More than 255 units are 255.
 
 use super::{Agent, Cx, Env};
+use crate::qdisc::At;
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use proto::transport::botcp::Unit;
@@ -24,16 +25,6 @@ pub const META: Meta = Meta {
     source: "Ahmed and Arshad, Symmetry 11(5):646, 2019, section 4.1",
     needs: Needs { transport: &["botcp"], qdisc: &["droptail", "ecn_threshold", "red_ecn"], ..Needs::NONE },
 };
-
-base::choice! {
-    /// When the occupancy is read.
-    pub enum At {
-        /// When the packet arrives.
-        Enqueue = "enqueue",
-        /// When its transmission starts.
-        Dequeue = "dequeue",
-    }
-}
 
 base::params! {
     /// Parameters of BOTCP's ports.

@@ -13,7 +13,7 @@
 //!   that finds its port idle never waits and is never marked.
 //! - Only packets whose ECN field says that their transport understands marks are marked. The others are not dropped for it.
 
-use super::{Backlog, Env, Fifo, Qdisc};
+use super::{At, Backlog, Env, Fifo, Qdisc};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Limit, Time, Wire as _};
@@ -26,16 +26,6 @@ pub const META: Meta = Meta {
     source: "Alizadeh et al., SIGCOMM 2010, section 3.1; RFC 3168",
     needs: Needs::NONE,
 };
-
-base::choice! {
-    /// When a packet is compared with the threshold.
-    pub enum At {
-        /// When it arrives.
-        Enqueue = "enqueue",
-        /// When its transmission starts.
-        Dequeue = "dequeue",
-    }
-}
 
 base::params! {
     /// Parameters of a queue with a marking threshold.

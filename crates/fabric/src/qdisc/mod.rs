@@ -77,6 +77,16 @@ pub struct Env {
     pub seed: u64,
 }
 
+base::choice! {
+    /// When a port reads how much waits.
+    pub enum At {
+        /// When a packet arrives.
+        Enqueue = "enqueue",
+        /// When its transmission starts.
+        Dequeue = "dequeue",
+    }
+}
+
 /// The problem with a `limit` that never admits a full packet, if it is one.
 fn check_limit(limit: Limit, env: &Env) -> Vec<Problem> {
     let mtu = Bytes(u64::from(env.mtu_bytes));
