@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not HAVE_CORE:
         for item in items:
             if item.get_closest_marker("core"):
-                item.add_marker(pytest.mark.skip(reason="--without-core: asked for"))  # see pytest_addoption
+                item.add_marker(pytest.mark.skip(reason="--without-core: asked for"))  # without the option pytest does not start
 
 
 @pytest.fixture(scope="session")

@@ -112,11 +112,15 @@ impl Strict {
     fn pop_worst(&mut self) -> Packet {
         let class = 63 - self.occupied.leading_zeros() as usize;
         let packet = self.classes[class].pop_back().expect("its bit is set");
-        self.backlog.remove(&packet);
+        self.taken(class, &packet);
+        packet
+    }
+    #[inline]
+    fn taken(&mut self, class: usize, packet: &Packet) {
+        self.backlog.remove(packet);
         if self.classes[class].is_empty() {
             self.occupied &= !(1 << class);
         }
-        packet
     }
 }
 
@@ -137,13 +141,9 @@ impl Qdisc for Strict {
     #[inline]
     fn dequeue(&mut self, _now: Time) -> Option<Packet> {
         let class = self.occupied.trailing_zeros() as usize;
-        let queue = self.classes.get_mut(class)?;
-        self.backlog.remove(queue.front()?);
-        let packet = queue.pop_front();
-        if queue.is_empty() {
-            self.occupied &= !(1 << class);
-        }
-        packet
+        let packet = self.classes.get_mut(class)?.pop_front()?;
+        self.taken(class, &packet);
+        Some(packet)
     }
     #[inline]
     fn backlog(&self) -> Backlog {

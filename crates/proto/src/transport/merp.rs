@@ -179,6 +179,10 @@ base::header! {
 pub const UNKNOWN: u64 = 1;
 /// The SYNs among a flow's probes have one part in so many of its NIC's rate.
 const SYN_SHARE: u64 = 200;
+/// After each so many SYNs without any other answer they come more slowly, by that rate's gap at a time.
+const SYN_PATIENCE: u64 = 256;
+/// But never with more than so many of these gaps between them.
+const SYN_SLOWEST: u64 = 16;
 
 /// Bit of a SYN and its SYNACK: a port has no room for the flow in its table.
 pub const STATELESS: u64 = 4;
@@ -391,7 +395,7 @@ impl Snd {
                 Packet { prio: LOW, ..Packet::new(self.flow, DET, set.det_size) }
             } else {
                 let least = Rate(set.nic_rate.0 / SYN_SHARE).gap(u64::from(set.header_bytes)).max(gap);
-                self.reopen = (cx.now.after(least * (1 + syns / 256).min(16)), syns + 1);
+                self.reopen = (cx.now.after(least * (1 + syns / SYN_PATIENCE).min(SYN_SLOWEST)), syns + 1);
                 Packet { flags: Packet::RETX, ..set.bare(self.flow, Kind::SYN, HIGH) }
             }
         } else {

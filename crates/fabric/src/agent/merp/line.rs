@@ -29,7 +29,7 @@ enum Event {
 }
 
 /// Decides whether a packet is lost on the wire behind the NIC, or on its way back.
-pub type Lose = Box<dyn FnMut(Time, &Packet) -> bool>;
+pub type Lose = Box<dyn FnMut(Time, &Packet) -> bool>; // Of a test's wires: each test brings its own.
 
 pub struct Line {
     pub now: Time,
