@@ -66,7 +66,11 @@ impl Timers {
         self.queue.peek().map_or(Time::MAX, |Reverse((at, _))| *at)
     }
     /// Takes the next timer that is due at `now`, in the order (deadline, kind, flow).
+    #[inline]
     pub fn pop_due(&mut self, now: Time) -> Option<TimerKey> {
+        if self.next_wake() <= now { self.pop(now) } else { None }
+    }
+    fn pop(&mut self, now: Time) -> Option<TimerKey> {
         while let Some(&Reverse((at, key))) = self.queue.peek() {
             if at > now {
                 return None;

@@ -64,10 +64,16 @@ struct PingPong;
 
 impl World for PingPong {
     type Packet = Packet;
-    fn deliver(&mut self, links: &mut impl Links<Packet>, link: LinkId, packet: &mut Packet) {
-        links.send(LinkId(1 - link.0), packet);
+    fn deliver(&mut self, links: &mut impl Links<Packet>, link: LinkId, _far: Far, packet: &mut Packet) {
+        links.send(self, LinkId(1 - link.0), packet);
     }
-    fn serve(&mut self, _: &mut impl Links<Packet>, _: LinkId, _: Time) {}
+    fn pass(&mut self, _: LinkId, _: &mut Packet, _: Time) {}
+    fn enqueue(&mut self, _: LinkId, _: &mut Packet, _: Time) -> (u32, u64) {
+        unreachable!("first in, first out")
+    }
+    fn dequeue(&mut self, _: LinkId, _: Time) -> &Packet {
+        unreachable!("first in, first out")
+    }
     fn wake(&mut self, _: &mut impl Links<Packet>, _: u32) {}
     fn act(&mut self, _: &mut impl Links<Packet>) {}
 }
@@ -80,7 +86,7 @@ fn fifo_port(c: &mut Criterion) {
         let spec = LinkSpec { rate: Rate::from_gbps(10), delay: Dur::from_us(1), fifo, watched: false };
         let mut engine = Engine::new(&[(spec, Far::Switch(1)), (spec, Far::Switch(0))], 0);
         for n in 0..packets {
-            engine.send(LinkId(n % 2), &mut { PACKET });
+            engine.send(&mut PingPong, LinkId(n % 2), &mut { PACKET });
         }
         group.bench_function(BenchmarkId::from_parameter(packets), |b| b.iter(|| engine.run(&mut PingPong, Time::MAX, 1)));
     }

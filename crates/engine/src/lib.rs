@@ -3,7 +3,8 @@
 //! It moves packets and knows nothing of protocols, queue disciplines or routes. One event is pending per entity: the delivery of a
 //! link's first packet, a host's next wake-up, the next global action. They stand in a winner tree ([`tree`]); packets lie by value
 //! in one ring per link ([`ring`]). At equal times global actions come first, then deliveries by link, then hosts by id. A service
-//! start needs no event: a first-in first-out port computes departures at arrival ([`link`]), every other port is served lazily.
+//! start needs no event: a first-in first-out port computes departures at arrival ([`link`]), every other port is served lazily: which
+//! packet goes next is asked when the port is touched, or when its last packet is delivered, and is what it would have been then.
 
 pub mod link;
 pub mod ring;
@@ -33,29 +34,17 @@ pub trait Links<P> {
     fn now(&self) -> Time;
     /// Ends the run after the event in hand.
     fn stop(&mut self);
-    /// Where a link ends.
-    fn far(&self, link: LinkId) -> Far;
     /// Sets a host's next wake-up; `Time::MAX` for none.
     fn set_wake(&mut self, host: u32, at: Time);
     /// Sets the time of the next global action; `Time::MAX` for none.
     fn set_action(&mut self, at: Time);
-    /// Offers a packet to a port, which may mark it. One that is not first in, first out takes it only when it is idle and not watched.
-    fn send(&mut self, link: LinkId, packet: &mut P) -> Sent;
-    /// Puts a packet on an idle port's wire now.
-    fn transmit(&mut self, link: LinkId, packet: &P);
-    /// Puts the next waiting packet of a port on its wire, its service starting when the transmitter is free, and counts its wait since
-    /// its arrival. Returns when the transmitter is free again.
-    fn follow(&mut self, link: LinkId, packet: &P) -> Time;
-    /// When the port's transmitter is free.
-    fn free_at(&self, link: LinkId) -> Time;
-    /// How many packets wait at a port that is not first in, first out.
+    /// Sends a packet out of a port, which may mark it or have `world` rewrite it.
+    fn send<W: World<Packet = P>>(&mut self, world: &mut W, link: LinkId, packet: &mut P) -> Sent;
+    /// To be done before a port is read that is not first in, first out: all service that is due up to `until` has started, and what
+    /// is due later waits in the discipline.
+    fn catch_up<W: World<Packet = P>>(&mut self, world: &mut W, link: LinkId, until: Time);
+    /// How many packets wait in the discipline of a port that is not first in, first out.
     fn waiting(&self, link: LinkId) -> u32;
-    /// Sets that number, after a service.
-    fn set_waiting(&mut self, link: LinkId, packets: u32);
-    /// Sets that number, after an arrival, and keeps the record of the bytes that wait.
-    fn set_backlog(&mut self, link: LinkId, packets: u32, bytes: u64);
-    /// Whether the link is up.
-    fn is_up(&self, link: LinkId) -> bool;
     /// How long a packet of `bytes` takes on a link.
     fn tx_time(&self, link: LinkId, bytes: u32) -> Dur;
     /// How long the transmitter has been busy up to the present.
@@ -70,10 +59,15 @@ pub trait Links<P> {
 pub trait World: Sized {
     /// The packet type.
     type Packet: Wire;
-    /// `packet` has crossed `link`. It is lent, so that it is copied twice a hop, as a whole, and never taken apart.
-    fn deliver(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, packet: &mut Self::Packet);
-    /// Decide all service starts up to `until` of a port in which packets wait, and hand each to [`Links::follow`].
-    fn serve(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, until: Time);
+    /// `packet` has crossed `link`, which ends at `far`. It is lent, so that it is copied twice a hop, as a whole, and never taken apart.
+    fn deliver(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, far: Far, packet: &mut Self::Packet);
+    /// A packet finds a watched port idle, and its service starts: it may be rewritten.
+    fn pass(&mut self, link: LinkId, packet: &mut Self::Packet, now: Time);
+    /// A packet that arrived at `now` waits in a port's discipline, or falls. It may be rewritten before. Returns how many packets and
+    /// bytes wait with it.
+    fn enqueue(&mut self, link: LinkId, packet: &mut Self::Packet, now: Time) -> (u32, u64);
+    /// Takes the packet out of a port's discipline whose service starts at `start`, and lends it. Some packet waits there.
+    fn dequeue(&mut self, link: LinkId, start: Time) -> &Self::Packet;
     /// A host's wake-up is due. It must set the next one.
     fn wake(&mut self, links: &mut impl Links<Self::Packet>, host: u32);
     /// The global action is due: it may take links down and up. It must set the next one.
@@ -117,14 +111,16 @@ pub struct Engine<P> {
     links: Vec<Link>,
     stats: Vec<LinkStats>,
     rings: Rings<P>,
-    far: Vec<u32>,
     wakes: Vec<Time>,
     now: Time,
+    /// Events handled when the run began or went on.
     events: u64,
     /// There are so many links that what they hold does not fit into the nearer caches.
     large: bool,
-    /// The run pauses when this many events are handled; zero stops it.
-    pause_at: u64,
+    /// The run pauses after this many more.
+    left: u64,
+    /// What was left when it was stopped.
+    unspent: Option<u64>,
 }
 
 /// Leaf of the global action; links and then hosts follow.
@@ -132,8 +128,6 @@ const ACTION: u32 = 0;
 const FIRST_LINK: u32 = 1;
 /// From this many links on it pays to look ahead: some megabytes of packets and records.
 const LARGE: usize = 4000;
-/// Marks a host in `far`.
-const HOST: u32 = 1 << 31;
 
 impl<P: Wire> Links<P> for Engine<P> {
     #[inline(always)]
@@ -141,12 +135,8 @@ impl<P: Wire> Links<P> for Engine<P> {
         self.now
     }
     fn stop(&mut self) {
-        self.pause_at = 0;
-    }
-    #[inline(always)]
-    fn far(&self, link: LinkId) -> Far {
-        let far = self.far[link.index()];
-        if far & HOST != 0 { Far::Host(far & !HOST) } else { Far::Switch(far) }
+        let left = std::mem::take(&mut self.left);
+        self.unspent.get_or_insert(left);
     }
     #[inline(always)]
     fn set_wake(&mut self, host: u32, at: Time) {
@@ -162,56 +152,35 @@ impl<P: Wire> Links<P> for Engine<P> {
         self.tree.set(ACTION, at);
     }
     #[inline(always)]
-    fn send(&mut self, id: LinkId, packet: &mut P) -> Sent {
+    fn send<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
         let now = self.now;
         let link = &mut self.links[id.index()];
-        if !link.is_fifo() {
-            if !link.is_open(now) {
-                return Sent::Refused;
-            }
-            start_on(link, id, now, packet, &mut self.rings, &mut self.tree);
-            return Sent::Starts(now);
-        }
-        let Some(start) = link.admit(packet, now, &self.rings, || &mut self.stats[id.index()]) else {
-            return if link.is_up() { Sent::Dropped } else { Sent::Down };
+        let start = if link.is_fifo() {
+            let Some(start) = link.admit(packet, now, &self.rings, || &mut self.stats[id.index()]) else {
+                return if link.is_up() { Sent::Dropped } else { Sent::Down };
+            };
+            start
+        } else {
+            let start = link.admit_lone(packet, now, || &mut self.stats[id.index()]);
+            let Some(start) = start else { return self.send_lazily(world, id, packet) };
+            start
         };
         start_on(link, id, start, packet, &mut self.rings, &mut self.tree);
         Sent::Starts(start)
     }
     #[inline(always)]
-    fn transmit(&mut self, id: LinkId, packet: &P) {
-        start_on(&mut self.links[id.index()], id, self.now, packet, &mut self.rings, &mut self.tree);
-    }
-    #[inline(always)]
-    fn follow(&mut self, id: LinkId, packet: &P) -> Time {
-        // Behind the packets that are on the wire, or were just taken off it: the tree needs no change.
+    fn catch_up<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, until: Time) {
         let link = &mut self.links[id.index()];
-        let start = link.free_at();
-        self.stats[id.index()].waited(packet.wire_len(), start - packet.arrival());
-        link.push(start, packet, &mut self.rings);
-        link.free_at()
+        if link.waiting() > 0 {
+            self.serve(world, id, until);
+        } else if let Some(mut packet) = link.recall(until, &self.rings, || &mut self.stats[id.index()]) {
+            // Another packet is in transmission before it: the tree needs no change.
+            let arrival = packet.arrival();
+            link.set_waiting(world.enqueue(id, &mut packet, arrival).0);
+        }
     }
-    #[inline(always)]
-    fn free_at(&self, id: LinkId) -> Time {
-        self.links[id.index()].free_at()
-    }
-    #[inline(always)]
     fn waiting(&self, id: LinkId) -> u32 {
         self.links[id.index()].waiting()
-    }
-    #[inline(always)]
-    fn set_waiting(&mut self, id: LinkId, packets: u32) {
-        self.links[id.index()].set_waiting(packets);
-    }
-    #[inline(always)]
-    fn set_backlog(&mut self, id: LinkId, packets: u32, bytes: u64) {
-        self.links[id.index()].set_waiting(packets);
-        let stats = &mut self.stats[id.index()];
-        stats.max_queue_bytes = stats.max_queue_bytes.max(bytes);
-    }
-    #[inline(always)]
-    fn is_up(&self, id: LinkId) -> bool {
-        self.links[id.index()].is_up()
     }
     #[inline(always)]
     fn tx_time(&self, id: LinkId, bytes: u32) -> Dur {
@@ -231,30 +200,27 @@ impl<P: Wire> Links<P> for Engine<P> {
 
 impl<P: Wire> Driver<P> for Engine<P> {
     fn new(links: &[(LinkSpec, Far)], hosts: u32) -> Engine<P> {
-        let far = links.iter().map(|(_, far)| match *far {
-            Far::Host(host) => host | HOST,
-            Far::Switch(out_base) => out_base,
-        });
         Engine {
             tree: Tree::new(FIRST_LINK + links.len() as u32 + hosts),
-            far: far.collect(),
-            links: links.iter().map(|(spec, _)| Link::new(spec)).collect(),
+            links: links.iter().map(|(spec, far)| Link::new(spec, *far)).collect(),
             stats: links.iter().map(|(spec, _)| LinkStats::new(spec)).collect(),
             rings: Rings::default(),
             wakes: vec![Time::MAX; hosts as usize + 1],
             now: Time::ZERO,
             events: 0,
             large: links.len() >= LARGE,
-            pause_at: 0,
+            left: 0,
+            unspent: None,
         }
     }
 
     fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
-        self.pause_at = self.events.saturating_add(budget.clamp(1, 1 << 31));
+        let budget = budget.clamp(1, 1 << 28);
+        self.left = budget;
         let mut limit = self.tree.limit(end);
         loop {
-            if self.events >= self.pause_at {
-                return self.pause();
+            if self.left == 0 {
+                return self.pause(budget);
             }
             let key = self.tree.first();
             if key >= limit {
@@ -268,12 +234,13 @@ impl<P: Wire> Driver<P> for Engine<P> {
                 if end != Time::MAX {
                     self.now = end;
                 }
+                self.events += budget - self.left;
                 return Pause::End;
             }
             let (at, leaf) = self.tree.decode(key);
             debug_assert!(at >= self.now, "time runs backwards at leaf {leaf}");
             self.now = at;
-            self.events += 1;
+            self.left -= 1;
             let link = leaf.wrapping_sub(FIRST_LINK);
             if (link as usize) < self.links.len() {
                 self.deliver_first(world, LinkId(link));
@@ -313,15 +280,60 @@ impl<P: Wire> Engine<P> {
         let mut link = &mut self.links[id.index()];
         let mut packet = link.pop(&self.rings);
         if link.ring_is_empty() && link.waiting() > 0 {
-            world.serve(self, id, self.now);
+            self.serve_dry(world, id);
             link = &mut self.links[id.index()];
             debug_assert!(!link.ring_is_empty(), "packets wait at link {id} and none was served");
         }
+        let far = link.far();
         self.tree.set(FIRST_LINK + id.0, link.first_arrival(&self.rings));
         if self.large {
             self.look_ahead(id);
         }
-        world.deliver(self, id, &mut packet);
+        world.deliver(self, id, far, &mut packet);
+    }
+
+    /// Sends a packet out of a port that is not first in, first out, and either is watched or has packets that wait.
+    #[inline(never)]
+    fn send_lazily<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
+        let now = self.now;
+        // Service first at ties: every start up to now sees only what had arrived before.
+        self.catch_up(world, id, now);
+        let link = &mut self.links[id.index()];
+        if !link.is_up() {
+            return Sent::Down;
+        }
+        if link.free_at() <= now && link.waiting() == 0 {
+            world.pass(id, packet, now);
+            start_on(link, id, now, packet, &mut self.rings, &mut self.tree);
+            return Sent::Starts(now);
+        }
+        let (packets, bytes) = world.enqueue(id, packet, now);
+        link.set_waiting(packets);
+        let stats = &mut self.stats[id.index()];
+        stats.max_queue_bytes = stats.max_queue_bytes.max(bytes);
+        Sent::Waits
+    }
+
+    /// The ring of a port has run dry, and packets wait in its discipline.
+    #[inline(never)]
+    fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
+        self.serve(world, id, self.now);
+    }
+
+    /// Starts all service that is due up to `until` at a port in whose discipline packets wait.
+    #[inline(always)]
+    fn serve<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, until: Time) {
+        let (link, stats) = (&mut self.links[id.index()], &mut self.stats[id.index()]);
+        let mut waiting = link.waiting();
+        while waiting > 0 && link.free_at() <= until {
+            let start = link.free_at();
+            let packet = world.dequeue(id, start);
+            stats.waited(packet.wire_len(), start - packet.arrival());
+            // Behind the packets that are on the wire, or were just taken off it: the tree needs no change.
+            link.push(start, packet, &mut self.rings);
+            waiting -= 1;
+        }
+        link.set_waiting(waiting);
     }
 
     /// Has what the next events will need brought into the cache: the records of links first, then, some events later, their packets.
@@ -334,13 +346,15 @@ impl<P: Wire> Engine<P> {
         }
     }
 
-    /// In every pause, so that the rings' 32-bit counters cannot run over twice.
+    /// In every pause, so that the rings' 32-bit counters cannot run over.
     #[cold]
-    fn pause(&mut self) -> Pause {
+    fn pause(&mut self, budget: u64) -> Pause {
         for (link, stats) in self.links.iter().zip(&mut self.stats) {
             link.carry(stats);
         }
-        if self.pause_at == 0 { Pause::Stopped } else { Pause::Budget }
+        let stopped = self.unspent.take();
+        self.events += budget - stopped.unwrap_or(0);
+        if stopped.is_some() { Pause::Stopped } else { Pause::Budget }
     }
 
     /// Moves the tree's base to the first event, from the true times: some leaf was set beyond what a key can hold.

@@ -3,10 +3,11 @@
 //! The ring holds, in order, everything that has a departure time and is not delivered: the packets on the wire and, at a first-in
 //! first-out port, those that wait, whose departures are known when they arrive. So such a port needs no service event, and its
 //! occupancy is computed only when it may matter. At other ports the waiting packets are in a discipline outside the engine, which
-//! only keeps their number.
+//! only keeps their number. But a packet that waits alone is put on the wire ahead of its time, since it will most often stay alone;
+//! before another comes to wait beside it, or anybody looks, it is recalled.
 
-use crate::Wire;
 use crate::ring::{Ring, Rings};
+use crate::{Far, Wire};
 use base::{Dur, Limit, Rate, Time};
 
 /// What a link is built from.
@@ -18,7 +19,7 @@ pub struct LinkSpec {
     pub delay: Dur,
     /// The queue, when it is first in, first out; otherwise the port is served lazily by [`crate::World::serve`].
     pub fifo: Option<Fifo>,
-    /// Of a port that is served lazily: the world must see every packet, those too that find the port idle.
+    /// Of a port that is served lazily: the world must see every packet, those too that find the port idle or wait alone.
     pub watched: bool,
 }
 
@@ -34,10 +35,10 @@ pub struct Fifo {
 /// What became of a packet offered to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Nothing: the port is not first in, first out, and its world must take it.
-    Refused,
-    /// Its transmission starts then.
+    /// Its transmission starts then; at a port that is not first in, first out and not watched, unless it is recalled.
     Starts(Time),
+    /// The port is not first in, first out: it waits in its discipline, or fell there.
+    Waits,
     /// It did not fit.
     Dropped,
     /// The link is down. What becomes of the packet, and its count, is the caller's.
@@ -69,21 +70,36 @@ pub struct LinkStats {
     pub marks: u64,
     /// What was left of transmissions that the link's end cut short.
     cut: Dur,
-    /// The exact bounds of a first-in first-out port, here because the link's own cache line is full.
-    fifo: Fifo,
+    /// Here because the link's own cache line is full.
+    beside: Beside,
     /// The ring's 32-bit counters when they were last carried over into `tx_packets` and `delivered`.
     carried: (u32, u32),
+}
+
+/// What a port keeps beside the counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    /// First-in first-out: the exact bounds.
+    Fifo(Fifo),
+    /// Else: when the last packet that waited alone arrived.
+    AloneSince(Time),
+}
+
+impl Default for Beside {
+    fn default() -> Self {
+        Beside::AloneSince(Time::ZERO)
+    }
 }
 
 impl LinkStats {
     /// Nothing was carried yet.
     pub(crate) fn new(spec: &LinkSpec) -> LinkStats {
-        LinkStats { fifo: spec.fifo.unwrap_or_default(), ..LinkStats::default() }
+        LinkStats { beside: spec.fifo.map_or(Beside::default(), Beside::Fifo), ..LinkStats::default() }
     }
     /// Counts the wait of one packet.
     #[inline(always)]
     pub fn waited(&mut self, bytes: u32, wait: Dur) {
-        self.queue_area += u64::from(bytes) * (wait.0 >> 10);
+        self.queue_area += waited(bytes, wait);
     }
     /// Counts a dropped packet.
     pub fn dropped(&mut self, bytes: u32) {
@@ -92,18 +108,24 @@ impl LinkStats {
     }
 }
 
+/// What one packet adds to `queue_area`.
+#[inline(always)]
+fn waited(bytes: u32, wait: Dur) -> u64 {
+    u64::from(bytes) * (wait.0 >> 10)
+}
+
 /// One cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Link {
     ring: Ring,
-    /// First-in first-out: a counter of the ring at or before the first packet that has not departed. Else: how many packets wait.
+    /// First-in first-out: a counter of the ring at or before the first packet that has not departed. Else: how many packets wait in
+    /// the discipline.
     queue: u32,
-    /// First-in first-out: more packets than this are looked at exactly, for a limit or a mark in packets.
-    exact_above: u32,
-    /// A backlog of this many 1024 ps or more is looked at exactly, for bounds in bytes and the record of `max_queue_bytes`.
-    exact_from: u32,
-    flags: u32,
+    /// Flags below, the far end above: a host, or the first outgoing link of a switch.
+    far: u32,
+    /// First-in first-out: when to look exactly, see [`Exact`]. Else: when the service of the last packet that waited alone starts.
+    bound: u64,
     free_at: Time,
     delay: Dur,
     /// Picoseconds per byte with 16 fractional bits.
@@ -119,22 +141,50 @@ const LAZY: u32 = 1;
 const DOWN: u32 = 2;
 /// Flag: the world must see every packet.
 const WATCHED: u32 = 4;
+/// Flag: the far end is a host.
+const HOST: u32 = 8;
+/// Bits of the flags.
+const FLAGS: u32 = 4;
+
+/// When a first-in first-out port must be looked at exactly: the two halves of a word.
+#[derive(Clone, Copy)]
+struct Exact {
+    /// With more packets than this, for a limit or a mark in packets.
+    above: u32,
+    /// With a backlog of this many 1024 ps or more, for bounds in bytes and the record of `max_queue_bytes`.
+    from: u32,
+}
+
+impl Exact {
+    #[inline(always)]
+    fn of(word: u64) -> Exact {
+        Exact { above: word as u32, from: (word >> 32) as u32 }
+    }
+    fn word(self) -> u64 {
+        u64::from(self.from) << 32 | u64::from(self.above)
+    }
+}
 
 impl Link {
-    pub fn new(spec: &LinkSpec) -> Link {
+    pub fn new(spec: &LinkSpec, far: Far) -> Link {
         assert!(spec.delay > Dur::ZERO, "a link needs a propagation delay");
-        let flags = match spec.fifo {
+        let port = match spec.fifo {
             None if spec.watched => LAZY | WATCHED,
             None => LAZY,
             Some(_) => 0,
         };
+        let (end, id) = match far {
+            Far::Host(host) => (HOST, host),
+            Far::Switch(out_base) => (0, out_base),
+        };
+        assert!(id < 1 << (u32::BITS - FLAGS), "more links or hosts than can be numbered");
         let packets = |bound: Limit| if let Limit::Packets(n) = bound { n } else { u32::MAX };
+        let exact = |fifo: Fifo| Exact { above: packets(fifo.limit).min(packets(fifo.mark)), from: 1 };
         Link {
             ring: Ring::new(),
             queue: 0,
-            exact_above: spec.fifo.map_or(0, |fifo| packets(fifo.limit).min(packets(fifo.mark))),
-            exact_from: 1,
-            flags,
+            far: id << FLAGS | end | port,
+            bound: spec.fifo.map_or(0, |fifo| exact(fifo).word()),
             free_at: Time::ZERO,
             delay: spec.delay,
             ps_per_byte: spec.rate.ps_per_byte_fp16(),
@@ -143,16 +193,53 @@ impl Link {
     }
     #[inline(always)]
     pub fn is_fifo(&self) -> bool {
-        self.flags & LAZY == 0
+        self.far & LAZY == 0
     }
     pub fn is_up(&self) -> bool {
-        self.flags & DOWN == 0
+        self.far & DOWN == 0
     }
-    /// Whether a packet starts at once at this lazily served port, without anybody else having to know.
+    /// Where it ends.
     #[inline(always)]
-    pub fn is_open(&self, now: Time) -> bool {
+    pub fn far(&self) -> Far {
+        let id = self.far >> FLAGS;
+        if self.far & HOST != 0 { Far::Host(id) } else { Far::Switch(id) }
+    }
+    /// When the service of a packet starts at this lazily served port, if nobody else has to know: at once, or next, since it is the only
+    /// one that waits.
+    #[inline(always)]
+    pub fn admit_lone<'a, P: Wire>(&mut self, packet: &P, now: Time, stats: impl FnOnce() -> &'a mut LinkStats) -> Option<Time> {
         debug_assert!(!self.is_fifo());
-        self.flags & (WATCHED | DOWN) == 0 && self.queue == 0 && self.free_at <= now
+        if self.far & (WATCHED | DOWN) != 0 || self.queue > 0 {
+            return None;
+        }
+        if self.free_at <= now {
+            return Some(now);
+        }
+        if self.bound > now.0 {
+            return None;
+        }
+        self.bound = self.free_at.0;
+        let (stats, len) = (stats(), packet.wire_len());
+        stats.waited(len, self.free_at - now);
+        stats.max_queue_bytes = stats.max_queue_bytes.max(u64::from(len));
+        stats.beside = Beside::AloneSince(now);
+        Some(self.free_at)
+    }
+    /// Takes the packet back that waits alone at a lazily served port, if there is one whose service has not started by `until`: as
+    /// if it had never been put on the wire. Its arrival is that at the port.
+    #[inline(always)]
+    pub fn recall<'a, P: Wire>(&mut self, until: Time, rings: &Rings<P>, stats: impl FnOnce() -> &'a mut LinkStats) -> Option<P> {
+        if self.is_fifo() || self.bound <= until.0 {
+            return None;
+        }
+        let mut packet = self.ring.unpush(rings);
+        let (stats, len, start) = (stats(), packet.wire_len(), Time(self.bound));
+        let Beside::AloneSince(since) = stats.beside else { unreachable!("not first in, first out") };
+        packet.set_arrival(since);
+        stats.queue_area -= waited(len, start - since);
+        self.tx_bytes -= u64::from(len);
+        (self.free_at, self.bound) = (start, 0);
+        Some(packet)
     }
     #[inline(always)]
     pub fn free_at(&self) -> Time {
@@ -224,7 +311,8 @@ impl Link {
         let backlog = if idle { 0 } else { start.0 + self.tx_time(len).0 - now.0 };
         let known = self.ring.tail().wrapping_sub(self.queue);
         // `known` counts the packet in transmission, which does not wait.
-        if (known > self.exact_above) | (backlog >> 10 >= u64::from(self.exact_from)) {
+        let exact = Exact::of(self.bound);
+        if (known > exact.above) | (backlog >> 10 >= u64::from(exact.from)) {
             return self.admit_exactly(packet, now, rings, stats()).then_some(start);
         }
         if !idle {
@@ -243,7 +331,7 @@ impl Link {
         let (idle, len) = (self.free_at <= now, packet.wire_len());
         let (packets, bytes) = self.occupancy(now, rings);
         let (packets, bytes) = (packets + 1, bytes + u64::from(len));
-        let Fifo { limit, mark } = stats.fifo;
+        let Beside::Fifo(Fifo { limit, mark }) = stats.beside else { unreachable!("first in, first out") };
         if !idle {
             if limit.exceeded_by(packets, bytes) {
                 stats.dropped(len);
@@ -261,7 +349,7 @@ impl Link {
             _ => least,
         });
         // At least one, so that idle ports stay on the short way.
-        self.exact_from = u32::try_from((u128::from(least) * u128::from(self.ps_per_byte)) >> 26).unwrap_or(u32::MAX).max(1);
+        self.look_from(u32::try_from((u128::from(least) * u128::from(self.ps_per_byte)) >> 26).unwrap_or(u32::MAX).max(1));
         true
     }
 
@@ -297,11 +385,13 @@ impl Link {
         let rest = stats.cut.0 + self.free_at.since(now).0;
         Dur((all as u64).saturating_sub(rest))
     }
-    /// Carries the ring's 32-bit counters over into 64 bits. Must be called at least once in 2^32 packets.
+    /// Carries the ring's 32-bit counters over into 64 bits. Must be called at least once in 2^31 packets.
     pub fn carry(&self, stats: &mut LinkStats) {
         let (head, tail) = stats.carried;
         stats.delivered += u64::from(self.ring.head().wrapping_sub(head));
-        stats.tx_packets += u64::from(self.ring.tail().wrapping_sub(tail));
+        // One less where a packet that was counted has been recalled.
+        let sent = self.ring.tail().wrapping_sub(tail) as i32;
+        stats.tx_packets = stats.tx_packets.wrapping_add_signed(sent.into());
         stats.carried = (self.ring.head(), self.ring.tail());
         stats.tx_bytes = self.tx_bytes;
     }
@@ -318,7 +408,7 @@ impl Link {
                 stats.lost_unsent += 1;
                 stats.tx_packets -= 1;
                 self.tx_bytes -= u64::from(len);
-                stats.queue_area -= u64::from(len) * ((start - now).0 >> 10);
+                stats.queue_area -= waited(len, start - now);
             } else {
                 stats.lost_sent += 1;
                 stats.cut += ends.since(now);
@@ -327,15 +417,21 @@ impl Link {
         stats.tx_bytes = self.tx_bytes;
         self.ring.clear();
         stats.carried.0 = self.ring.head();
-        self.flags |= DOWN;
+        self.far |= DOWN;
         self.queue = if self.is_fifo() { self.ring.tail() } else { 0 };
         self.free_at = self.free_at.min(now);
         // Sends every packet to the exact test, which knows that the link is dead.
-        self.exact_from = 0;
+        self.look_from(0);
     }
     pub fn bring_up(&mut self) {
-        self.flags &= !DOWN;
-        self.exact_from = 1;
+        self.far &= !DOWN;
+        self.look_from(1);
+    }
+    /// Sets the backlog from which a first-in first-out port is looked at exactly.
+    fn look_from(&mut self, from: u32) {
+        if self.is_fifo() {
+            self.bound = Exact { from, ..Exact::of(self.bound) }.word();
+        }
     }
 }
 
@@ -374,7 +470,7 @@ mod tests {
             let rate = Rate::from_gbps(gbps);
             let mut rings = Rings::default();
             let spec = LinkSpec { rate, delay: Dur(delay), fifo: Some(Fifo { limit, mark }), watched: false };
-            let (mut link, mut stats) = (Link::new(&spec), LinkStats::new(&spec));
+            let (mut link, mut stats) = (Link::new(&spec, Far::Host(0)), LinkStats::new(&spec));
             let (mut now, mut model, mut most, mut area) = (0, Vec::<(u64, u64, u64)>::new(), 0, 0);
             for (gap, len) in steps {
                 now += gap;

@@ -27,6 +27,7 @@ pub fn prefetch<T>(place: *const T) {
 #[derive(Clone, Copy, Debug)]
 pub struct Ring {
     start: u32,
+    /// Its size less one; all bits, of a ring that has no place yet.
     mask: u32,
     head: u32,
     tail: u32,
@@ -44,7 +45,7 @@ impl<P> Default for Rings<P> {
 impl Ring {
     /// A ring that has no place yet.
     pub const fn new() -> Ring {
-        Ring { start: 0, mask: 0, head: 0, tail: 0 }
+        Ring { start: 0, mask: u32::MAX, head: 0, tail: 0 }
     }
     /// Packets in the ring.
     #[inline(always)]
@@ -68,7 +69,7 @@ impl Ring {
     }
     #[inline(always)]
     fn place(&self, counter: u32) -> usize {
-        (self.start + (counter & self.mask)) as usize
+        self.start.wrapping_add(counter & self.mask) as usize
     }
     /// The packet with a counter in `head..tail`.
     #[inline(always)]
@@ -85,7 +86,8 @@ impl Ring {
     /// Puts a packet in, and shows where it lies.
     #[inline(always)]
     pub fn push<'a, P: Copy>(&mut self, packet: &P, rings: &'a mut Rings<P>) -> &'a mut P {
-        if self.len() > self.mask || self.mask == 0 {
+        // With signs, so that a ring without any place is full.
+        if self.len().cast_signed() > self.mask.cast_signed() {
             self.grow(packet, rings);
         }
         let place = &mut rings.arena[self.place(self.tail)];
@@ -101,6 +103,13 @@ impl Ring {
         self.head = self.head.wrapping_add(1);
         packet
     }
+    /// Takes the youngest packet out again. The ring must not be empty.
+    #[inline(always)]
+    pub fn unpush<P: Copy>(&mut self, rings: &Rings<P>) -> P {
+        debug_assert!(!self.is_empty());
+        self.tail = self.tail.wrapping_sub(1);
+        rings.arena[self.place(self.tail)]
+    }
     /// Throws all packets away.
     pub fn clear(&mut self) {
         self.head = self.tail;
@@ -110,7 +119,7 @@ impl Ring {
     #[cold]
     #[inline(never)]
     fn grow<P: Copy>(&mut self, filler: &P, rings: &mut Rings<P>) {
-        let size = if self.mask == 0 { FIRST_SIZE } else { (self.mask + 1) * 2 };
+        let size = if self.mask == u32::MAX { FIRST_SIZE } else { (self.mask + 1) * 2 };
         let class = size.trailing_zeros() as usize;
         rings.free.resize(rings.free.len().max(class + 1), Vec::new());
         let start = rings.free[class].pop().unwrap_or_else(|| {
@@ -123,7 +132,7 @@ impl Ring {
             let counter = self.head.wrapping_add(counter);
             rings.arena[bigger.place(counter)] = rings.arena[self.place(counter)];
         }
-        if self.mask != 0 {
+        if self.mask != u32::MAX {
             rings.free[class - 1].push(self.start);
         }
         *self = bigger;

@@ -45,6 +45,7 @@ struct Bench {
     actions: Vec<(Time, Do)>,
     sent: u32,
     queue: Vec<Packet>,
+    served: Option<Packet>,
     /// (link, number, when)
     delivered: Vec<(u32, u32, u64)>,
     /// Numbers lost on and at links when they went down; sent while they were.
@@ -54,14 +55,17 @@ struct Bench {
 
 impl World for Bench {
     type Packet = Packet;
-    fn deliver(&mut self, links: &mut impl Links<Packet>, link: LinkId, packet: &mut Packet) {
+    fn deliver(&mut self, links: &mut impl Links<Packet>, link: LinkId, _far: Far, packet: &mut Packet) {
         self.delivered.push((link.0, packet.number, links.now().0));
     }
-    fn serve(&mut self, links: &mut impl Links<Packet>, link: LinkId, until: Time) {
-        while !self.queue.is_empty() && links.free_at(link) <= until {
-            links.follow(link, &self.queue.remove(0));
-        }
-        links.set_waiting(link, self.queue.len() as u32);
+    fn pass(&mut self, _link: LinkId, _packet: &mut Packet, _now: Time) {}
+    fn enqueue(&mut self, _link: LinkId, packet: &mut Packet, _now: Time) -> (u32, u64) {
+        self.queue.push(*packet);
+        (self.queue.len() as u32, 1000 * self.queue.len() as u64)
+    }
+    fn dequeue(&mut self, _link: LinkId, _start: Time) -> &Packet {
+        self.served = Some(self.queue.remove(0));
+        self.served.as_ref().expect("it has just been set")
     }
     fn wake(&mut self, links: &mut impl Links<Packet>, host: u32) {
         while let Some(Send(link, packets)) = pop(&mut self.sends, links.now()) {
@@ -93,36 +97,20 @@ fn pop(list: &mut Vec<(Time, Do)>, now: Time) -> Option<Do> {
 
 impl Bench {
     fn take_down(&mut self, links: &mut impl Driver<Packet>, link: LinkId) {
-        let now = links.now();
-        if links.waiting(link) > 0 && links.free_at(link) < now {
-            self.serve(links, link, now.before(Dur(1)));
-        }
+        links.catch_up(self, link, links.now().before(Dur(1)));
         self.lost.extend(links.link_down(link).iter().map(|packet| packet.number));
-        assert_eq!((links.on_link(link), links.waiting(link), links.is_up(link)), (Vec::new(), 0, false));
+        assert_eq!((links.on_link(link), links.waiting(link)), (Vec::new(), 0));
         if link == LAZY {
             self.lost.extend(self.queue.drain(..).map(|packet| packet.number));
         }
     }
     fn send(&mut self, links: &mut impl Links<Packet>, link: LinkId) {
-        let now = links.now();
-        let packet = Packet { number: self.sent, len: 1000, arrival: now };
+        let mut packet = Packet { number: self.sent, len: 1000, arrival: links.now() };
         self.sent += 1;
-        match links.send(link, &mut { packet }) {
-            Sent::Starts(_) => {}
+        match links.send(self, link, &mut packet) {
+            Sent::Starts(_) | Sent::Waits => {}
             Sent::Dropped => panic!("no limit"),
             Sent::Down => self.refused.push(packet.number),
-            Sent::Refused if !links.is_up(link) => self.refused.push(packet.number),
-            Sent::Refused => {
-                if links.waiting(link) > 0 && links.free_at(link) <= now {
-                    self.serve(links, link, now);
-                }
-                if links.waiting(link) == 0 && links.free_at(link) <= now {
-                    links.transmit(link, &packet);
-                } else {
-                    self.queue.push(packet);
-                    links.set_waiting(link, self.queue.len() as u32);
-                }
-            }
         }
     }
 }
@@ -148,8 +136,16 @@ fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)]) -> Seen {
     let (sends, actions): (Vec<_>, Vec<_>) = all.partition(|(_, what)| matches!(what, Send(..)));
     driver.set_action(next(&actions));
     driver.set_wake(0, next(&sends));
-    let mut world =
-        Bench { sends, actions, sent: 0, queue: Vec::new(), delivered: Vec::new(), lost: Vec::new(), refused: Vec::new() };
+    let mut world = Bench {
+        sends,
+        actions,
+        sent: 0,
+        queue: Vec::new(),
+        served: None,
+        delivered: Vec::new(),
+        lost: Vec::new(),
+        refused: Vec::new(),
+    };
     assert_eq!(driver.run(&mut world, Time(1_000_000_000), u64::MAX), Pause::End);
     assert_eq!((driver.now(), world.sends.len() + world.actions.len()), (Time(1_000_000_000), 0), "the present is the end");
     let links = [LinkId(0), LinkId(1)];

@@ -12,13 +12,13 @@ use proto::{Kind, Packet};
 fn port(c: &mut Criterion, name: &str, queue: &mut impl Qdisc) {
     let mut drops = Vec::new();
     let packet = |n: u32| Packet { prio: (n % 8) as u8, rank: n % 13, ..Packet::new(FlowId(n % 5), Kind::DATA, 1500) };
-    (0..20).for_each(|n| queue.enqueue(packet(n), Time::ZERO, &mut drops));
+    (0..20).for_each(|n| assert!(queue.enqueue(&packet(n), Time::ZERO, &mut drops)));
     let mut n = 20;
     c.bench_function(name, |b| {
         b.iter(|| {
             n += 1;
-            queue.enqueue(packet(n), Time::ZERO, &mut drops);
-            queue.dequeue(Time::ZERO)
+            queue.enqueue(&packet(n), Time::ZERO, &mut drops);
+            queue.dequeue(Time::ZERO).copied()
         });
     });
 }

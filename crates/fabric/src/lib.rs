@@ -6,5 +6,6 @@ pub mod agent;
 pub mod net;
 pub mod port;
 pub mod qdisc;
+pub mod queue;
 pub mod router;
 pub mod routes;

@@ -5,6 +5,7 @@ mod adding;
 use adding::{AnyParams, ENTRIES, Env, Qdisc};
 use base::params::{Raw, Reader};
 use base::{FlowId, Limit, LinkId, Rate, Time};
+use fabric::queue;
 use proto::Packet;
 
 /// The page's first block of Rust is the file that is compiled here.
@@ -38,7 +39,7 @@ fn the_registry_lines_are_enough() {
     let mut queue = params.build(&env);
     let mut drops = Vec::new();
     for offset in 0..3 {
-        queue.enqueue(Packet::data(FlowId(0), offset, 1460, 40), Time::ZERO, &mut drops);
+        queue.enqueue(&Packet::data(FlowId(0), offset, 1460, 40), Time::ZERO, &mut drops);
     }
     assert_eq!((drops.len(), queue.backlog().packets, queue.dequeue(Time::ZERO).map(|p| p.offset)), (1, 2, Some(2)));
 }

@@ -115,7 +115,7 @@ pub fn act<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>) {
 /// Everything at a port and on its wire is lost.
 fn take_down<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>, link: LinkId) {
     let now = links.now();
-    world.catch_up(links, link, now.before(Dur(1)));
+    links.catch_up(world, link, now.before(Dur(1)));
     world.probe.on_link_down(link, now);
     for packet in links.link_down(link) {
         world.lose(link, now, &packet);
@@ -125,7 +125,7 @@ fn take_down<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>, l
             let stats = links.stats_mut(link);
             stats.waited(u32::from(packet.wire_len), now - packet.arrival);
             stats.lost_unsent += 1;
-            world.lose(link, now, &packet);
+            world.lose(link, now, packet);
         }
         if let Some(agent) = &mut port.agent {
             agent.on_link_down();

@@ -94,7 +94,7 @@ type Control<'a> = &'a mut dyn FnMut(Progress) -> Continue;
 fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Control<'_>) -> Result<(Outcome, P), RunError> {
     let net = &*spec.net;
     let (mut world, ideals) = build_world(spec, probe)?;
-    let mut engine: E = build_engine(spec, &world.ports);
+    let mut engine: E = build_engine(spec, &world.ports, P::WATCHES);
     for host in 0..net.hosts().len() as u32 {
         engine.set_wake(host, world.hosts[host as usize].next_wake(false));
     }
@@ -122,7 +122,7 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Con
     // Nobody may have looked at a port since service was due. What is due at the end itself happens no more.
     let until = if stop_reason == StopReason::End { now.before(Dur(1)) } else { now };
     for link in (0..net.links().len() as u32).map(LinkId) {
-        world.catch_up(&mut engine, link, until);
+        engine.catch_up(&mut world, link, until);
     }
     let flows = flow_rows(&world, &ideals);
     let ports = port_rows(&world, &mut engine, net, now);
@@ -237,7 +237,7 @@ fn build_ports(spec: &RunSpec, watches: bool) -> Vec<Option<Port>> {
     net.links().iter().enumerate().map(port).collect()
 }
 
-fn build_engine<E: Driver<Carried>>(spec: &RunSpec, ports: &[Option<Port>]) -> E {
+fn build_engine<E: Driver<Carried>>(spec: &RunSpec, ports: &[Option<Port>], probed: bool) -> E {
     let net = &*spec.net;
     let links: Vec<(LinkSpec, Far)> = net
         .links()
@@ -249,6 +249,7 @@ fn build_engine<E: Driver<Carried>>(spec: &RunSpec, ports: &[Option<Port>]) -> E
             let fifo = if port.is_none() { params.fifo(&env) } else { None };
             let fifo = fifo.map(|fifo| engine::Fifo { limit: fifo.limit, mark: fifo.mark });
             let watched = port.as_ref().is_some_and(|port| port.agent.is_some() || port.watched || port.qdisc.watches());
+            let watched = watched || probed;
             let far = net.host(link.to).map_or_else(|| Far::Switch(net.out_base(link.to)), |host| Far::Host(host.0));
             (LinkSpec { rate: link.rate, delay: link.delay, fifo, watched }, far)
         })

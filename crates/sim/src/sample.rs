@@ -59,7 +59,7 @@ pub fn take<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>) {
 fn look_at_port<P: Probe>(world: &mut World<P>, links: &mut impl Links<Carried>, sampler: &mut Sampler, index: usize) {
     let (link, before) = sampler.ports[index];
     let now = links.now();
-    world.catch_up(links, link, now.before(Dur(1)));
+    links.catch_up(world, link, now.before(Dur(1)));
     let waiting = match &world.ports[link.index()] {
         Some(port) => fabric::qdisc::Qdisc::backlog(&port.qdisc).bytes,
         None => links.fifo_backlog(link).1,

@@ -20,8 +20,14 @@ use std::sync::Arc;
 /// What links carry.
 pub type Carried = Packet;
 
-/// Route bytes of a flow there and back, or [`ASK_ALWAYS`] where it has no path, one too long for them, or none that is planned.
-pub type Paths = [[u8; ROUTE_HOPS]; 2];
+/// The paths of a flow: all that its packets need to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// Who sends on the first of them; all others send on the second.
+    pub src: HostId,
+    /// Route bytes there and back, or [`ASK_ALWAYS`] where there is no path, one too long for them, or none that is planned.
+    pub routes: [[u8; ROUTE_HOPS]; 2],
+}
 
 /// Route bytes by which every switch asks for the next hop.
 pub const ASK_ALWAYS: [u8; ROUTE_HOPS] = [ASK; ROUTE_HOPS];
@@ -51,7 +57,8 @@ impl Routing {
             Some(there) if *reversed => Some(there.reversed(net)),
             _ => plan(false, flow.dst, flow.src),
         };
-        [there, back].map(|path| path.and_then(|path| path.route).unwrap_or(ASK_ALWAYS))
+        let routes = [there, back].map(|path| path.and_then(|path| path.route).unwrap_or(ASK_ALWAYS));
+        Paths { src: flow.src, routes }
     }
 }
 
@@ -115,52 +122,22 @@ impl<P: Probe> World<P> {
     /// Sends a packet out of a port.
     #[inline(always)]
     fn send(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
-        match links.send(link, packet) {
+        match links.send(self, link, packet) {
             Sent::Starts(start) => self.probe.on_start(link, start, packet),
-            Sent::Refused => self.send_through_qdisc(links, link, packet),
+            Sent::Waits => {
+                if !self.drops.is_empty() {
+                    self.drop_victims(links, link);
+                }
+            }
             Sent::Dropped => self.on_drop(links, link, packet),
             Sent::Down => self.on_dead_port(links, link, packet),
         }
     }
 
-    /// Sends a packet out of a port with a discipline, in which packets wait or whose agent watches.
-    #[inline(never)]
-    fn send_through_qdisc(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
-        let now = links.now();
-        if !links.is_up(link) {
-            return self.on_dead_port(links, link, packet);
-        }
-        // Service first at ties: every start up to now sees only what had arrived before.
-        self.catch_up(links, link, now);
-        let port = self.ports[link.index()].as_mut().expect("a port that is not first in, first out has a discipline");
-        let (flows, ext) = (&self.flows, &mut self.ext);
-        if let Some(agent) = &mut port.agent {
-            agent.on_arrive(packet, &mut agent::Cx { now, flows, ext });
-        }
-        if links.free_at(link) <= now && links.waiting(link) == 0 {
-            if let Some(agent) = &mut port.agent {
-                let mut cx = agent::Cx { now, flows, ext };
-                agent.on_enqueue(packet, &mut cx);
-                agent.on_depart(packet, &mut cx);
-            }
-            if port.watched {
-                self.routing.router.on_depart(link, packet, now);
-            }
-            port.qdisc.on_pass(packet, now);
-            self.probe.on_start(link, now, packet);
-            return links.transmit(link, packet);
-        }
-        port.qdisc.enqueue(*packet, now, &mut self.drops);
-        if let Some(agent) = &mut port.agent
-            && !self.drops.contains(packet)
-        {
-            agent.on_enqueue(packet, &mut agent::Cx { now, flows, ext });
-        }
-        let backlog = port.qdisc.backlog();
-        links.set_backlog(link, backlog.packets, backlog.bytes);
-        if !self.drops.is_empty() {
-            self.drop_victims(links, link);
-        }
+    /// The port of a link that is not first in, first out.
+    #[inline(always)]
+    fn port(ports: &mut [Option<Port>], link: LinkId) -> &mut Port {
+        ports[link.index()].as_mut().expect("a port that is not first in, first out has a discipline")
     }
 
     #[cold]
@@ -195,7 +172,7 @@ impl<P: Probe> World<P> {
     /// Tells the port at the end of `link` what comes in over its cable. Service first at ties, as for every reader of a port.
     fn hear(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &Packet) {
         let now = links.now();
-        self.catch_up(links, link, now);
+        links.catch_up(self, link, now);
         let port = self.ports[link.index()].as_mut().and_then(|port| port.agent.as_mut());
         let agent = port.expect("where answers are heard every port has an agent");
         agent.on_return(packet, &mut agent::Cx { now, flows: &self.flows, ext: &mut self.ext });
@@ -256,7 +233,7 @@ impl<P: Probe> World<P> {
         let count = self.routing.routes.candidates(at, dst).len();
         // Service first: what was due up to now has left its port before anybody reads the port.
         for i in 0..count {
-            self.catch_up(links, self.routing.routes.candidates(at, dst)[i], now);
+            links.catch_up(self, self.routing.routes.candidates(at, dst)[i], now);
         }
         let Routing { net, routes, router, .. } = &mut self.routing;
         let candidates = routes.candidates(at, dst);
@@ -280,14 +257,6 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// Brings a port up to date: all service that is due up to `until` starts. Global actions come before the starts of their instant.
-    #[inline(always)]
-    pub fn catch_up(&mut self, links: &mut impl Links<Carried>, link: LinkId, until: Time) {
-        if links.waiting(link) > 0 && links.free_at(link) <= until {
-            engine::World::serve(self, links, link, until);
-        }
-    }
-
     /// When the next global action is due.
     pub fn next_action(&self) -> Time {
         let failures = self.failures.as_ref().map_or(Time::MAX, Failures::next);
@@ -303,19 +272,22 @@ impl<P: Probe> World<P> {
             if !host.has_room(now) {
                 break true;
             }
-            let packet = host.io.control.pop_front().or_else(|| {
-                let (flows, ext, table) = (&self.flows, &mut self.ext, &mut self.table);
-                let mut cx = Cx { now, host: id, flows, ext, rng: &mut host.rng, io: &mut host.io, table };
-                host.transport.poll_transmit(&mut cx)
-            });
-            let Some(mut packet) = packet else { break false };
+            let mut packet = match host.io.control.pop_front() {
+                Some(packet) => packet,
+                None => {
+                    let (flows, ext, table) = (&self.flows, &mut self.ext, &mut self.table);
+                    let mut cx = Cx { now, host: id, flows, ext, rng: &mut host.rng, io: &mut host.io, table };
+                    let Some(packet) = host.transport.poll_transmit(&mut cx) else { break false };
+                    packet
+                }
+            };
             let nic = host.nic;
             packet.sent_at = now;
             packet.arrival = now;
-            let flow = &self.flows[packet.flow.index()];
-            let back = flow.src != id;
+            let paths = &self.paths[packet.flow.index()];
+            let back = paths.src != id;
             packet.flags |= u8::from(back) * Packet::BACK;
-            (packet.hop, packet.route) = (0, self.paths[packet.flow.index()][usize::from(back)]);
+            (packet.hop, packet.route) = (0, paths.routes[usize::from(back)]);
             host.drained_at = host.drained_at.max(now) + links.tx_time(nic, u32::from(packet.wire_len));
             if packet.payload > 0 {
                 self.table.on_transmit(&packet, now);
@@ -351,11 +323,11 @@ impl<P: Probe> engine::World for World<P> {
     type Packet = Carried;
 
     #[inline(always)]
-    fn deliver(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
+    fn deliver(&mut self, links: &mut impl Links<Carried>, link: LinkId, far: Far, packet: &mut Packet) {
         if let Some(&back) = self.reverse.get(link.index()) {
             self.hear(links, back, packet);
         }
-        match links.far(link) {
+        match far {
             Far::Switch(out_base) => {
                 let port = packet.route.get(packet.hop as usize).copied().unwrap_or(ASK);
                 if port == ASK {
@@ -380,22 +352,48 @@ impl<P: Probe> engine::World for World<P> {
         }
     }
 
-    fn serve(&mut self, links: &mut impl Links<Carried>, link: LinkId, until: Time) {
-        let port = self.ports[link.index()].as_mut().expect("a port in which packets wait has a discipline");
-        let (mut waiting, mut start) = (links.waiting(link), links.free_at(link));
-        while waiting > 0 && start <= until {
-            let mut packet = port.qdisc.dequeue(start).expect("a packet waits");
-            if let Some(agent) = &mut port.agent {
-                agent.on_depart(&mut packet, &mut agent::Cx { now: start, flows: &self.flows, ext: &mut self.ext });
-            }
-            if port.watched {
-                self.routing.router.on_depart(link, &mut packet, start);
-            }
-            self.probe.on_start(link, start, &packet);
-            start = links.follow(link, &packet);
-            waiting -= 1;
+    fn pass(&mut self, link: LinkId, packet: &mut Packet, now: Time) {
+        let port = Self::port(&mut self.ports, link);
+        if let Some(agent) = &mut port.agent {
+            let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
+            agent.on_arrive(packet, &mut cx);
+            agent.on_enqueue(packet, &mut cx);
+            agent.on_depart(packet, &mut cx);
         }
-        links.set_waiting(link, waiting);
+        if port.watched {
+            self.routing.router.on_depart(link, packet, now);
+        }
+        port.qdisc.on_pass(packet, now);
+    }
+
+    #[inline(always)]
+    fn enqueue(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> (u32, u64) {
+        let port = Self::port(&mut self.ports, link);
+        if let Some(agent) = &mut port.agent {
+            let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
+            agent.on_arrive(packet, &mut cx);
+            if port.qdisc.enqueue(packet, now, &mut self.drops) {
+                agent.on_enqueue(packet, &mut cx);
+            }
+        } else {
+            port.qdisc.enqueue(packet, now, &mut self.drops);
+        }
+        let backlog = port.qdisc.backlog();
+        (backlog.packets, backlog.bytes)
+    }
+
+    #[inline(always)]
+    fn dequeue(&mut self, link: LinkId, start: Time) -> &Packet {
+        let port = Self::port(&mut self.ports, link);
+        let packet = port.qdisc.dequeue(start).expect("a packet waits");
+        if let Some(agent) = &mut port.agent {
+            agent.on_depart(packet, &mut agent::Cx { now: start, flows: &self.flows, ext: &mut self.ext });
+        }
+        if port.watched {
+            self.routing.router.on_depart(link, packet, start);
+        }
+        self.probe.on_start(link, start, packet);
+        packet
     }
 
     fn wake(&mut self, links: &mut impl Links<Carried>, host: u32) {

@@ -67,7 +67,11 @@ impl<P: Wire> Reference<P> {
                 self.start(id, packet);
             }
         } else if self.waiting(id) > 0 {
-            world.serve(self, id, now);
+            let packet = *world.dequeue(id, now);
+            let port = self.port(id);
+            port.waiting -= 1;
+            port.stats.waited(packet.wire_len(), now - packet.arrival());
+            self.start(id, packet);
         }
     }
 }
@@ -78,9 +82,6 @@ impl<P: Wire> Links<P> for Reference<P> {
     }
     fn stop(&mut self) {
         self.stopped = true;
-    }
-    fn far(&self, id: LinkId) -> Far {
-        self.ports[id.index()].far
     }
     fn set_wake(&mut self, host: u32, at: Time) {
         self.wakes[host as usize] = at;
@@ -94,14 +95,23 @@ impl<P: Wire> Links<P> for Reference<P> {
             self.schedule(at, ACTION, 0);
         }
     }
-    fn send(&mut self, id: LinkId, packet: &mut P) -> Sent {
+    fn send<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
         let (now, len) = (self.now, u64::from(packet.wire_len()));
         let port = self.port(id);
-        // Ports with a discipline are the world's, idle or not.
-        let Some(engine::Fifo { limit, mark }) = port.spec.fifo else { return Sent::Refused };
         if !port.up {
             return Sent::Down;
         }
+        let Some(engine::Fifo { limit, mark }) = port.spec.fifo else {
+            if port.free_at <= now && port.waiting == 0 {
+                world.pass(id, packet, now);
+                self.start(id, *packet);
+                return Sent::Starts(now);
+            }
+            let (packets, bytes) = world.enqueue(id, packet, now);
+            port.waiting = packets;
+            port.stats.max_queue_bytes = port.stats.max_queue_bytes.max(bytes);
+            return Sent::Waits;
+        };
         if port.free_at <= now {
             assert!(port.queue.is_empty());
             self.start(id, *packet);
@@ -127,32 +137,10 @@ impl<P: Wire> Links<P> for Reference<P> {
         port.queue.push_back(*packet);
         Sent::Starts(start)
     }
-    fn transmit(&mut self, id: LinkId, packet: &P) {
-        assert_eq!(self.waiting(id), 0);
-        self.start(id, *packet);
-    }
-    fn follow(&mut self, id: LinkId, packet: &P) -> Time {
-        let wait = self.now - packet.arrival();
-        self.port(id).stats.waited(packet.wire_len(), wait);
-        self.start(id, *packet);
-        self.free_at(id)
-    }
-    fn free_at(&self, id: LinkId) -> Time {
-        self.ports[id.index()].free_at
-    }
+    /// Every start is an event of its own, and has happened.
+    fn catch_up<W: World<Packet = P>>(&mut self, _world: &mut W, _id: LinkId, _until: Time) {}
     fn waiting(&self, id: LinkId) -> u32 {
         self.ports[id.index()].waiting
-    }
-    fn set_waiting(&mut self, id: LinkId, packets: u32) {
-        self.port(id).waiting = packets;
-    }
-    fn set_backlog(&mut self, id: LinkId, packets: u32, bytes: u64) {
-        let port = self.port(id);
-        port.waiting = packets;
-        port.stats.max_queue_bytes = port.stats.max_queue_bytes.max(bytes);
-    }
-    fn is_up(&self, id: LinkId) -> bool {
-        self.ports[id.index()].up
     }
     fn tx_time(&self, id: LinkId, bytes: u32) -> Dur {
         self.ports[id.index()].spec.rate.tx_time(u64::from(bytes))
@@ -220,7 +208,8 @@ impl<P: Wire> Driver<P> for Reference<P> {
                     port.stats.delivered += 1;
                     let mut packet = port.wire.pop_front().expect("a packet on the wire");
                     assert_eq!(packet.arrival(), at);
-                    world.deliver(self, LinkId(id), &mut packet);
+                    let far = port.far;
+                    world.deliver(self, LinkId(id), far, &mut packet);
                 }
                 _ => {}
             }

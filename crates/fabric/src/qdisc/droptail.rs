@@ -10,11 +10,11 @@
 //! that would fill the last place.)
 
 use super::{Backlog, Env, Fifo, Qdisc};
+use crate::queue::Queue;
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Limit, Time};
 use proto::Packet;
-use std::collections::VecDeque;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -39,14 +39,13 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
 /// Packets that wait.
 pub struct DropTail {
     limit: Limit,
-    packets: VecDeque<Packet>,
-    backlog: Backlog,
+    queue: Queue,
 }
 
 impl DropTail {
     /// An empty queue.
     pub fn new(params: &Params, _env: &Env) -> Self {
-        DropTail { limit: params.limit, packets: VecDeque::new(), backlog: Backlog::default() }
+        DropTail { limit: params.limit, queue: Queue::default() }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -60,22 +59,22 @@ impl DropTail {
 
 impl Qdisc for DropTail {
     #[inline]
-    fn enqueue(&mut self, packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
-        if self.backlog.fits(&packet, self.limit) {
-            self.backlog.add(&packet);
-            self.packets.push_back(packet);
+    fn enqueue(&mut self, packet: &Packet, _now: Time, drops: &mut Vec<Packet>) -> bool {
+        let fits = self.queue.backlog().fits(packet, self.limit);
+        if fits {
+            self.queue.push(packet);
         } else {
-            drops.push(packet);
+            drops.push(*packet);
         }
+        fits
     }
     #[inline]
-    fn dequeue(&mut self, _now: Time) -> Option<Packet> {
-        let packet = self.packets.pop_front()?;
-        self.backlog.remove(&packet);
-        Some(packet)
+    fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
+        self.queue.pop()
     }
+    #[inline]
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.queue.backlog()
     }
 }
 

@@ -14,11 +14,11 @@
 //! - Only packets whose ECN field says that their transport understands marks are marked. The others are not dropped for it.
 
 use super::{At, Backlog, Env, Fifo, Qdisc};
+use crate::queue::Queue;
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Limit, Time, Wire as _};
 use proto::Packet;
-use std::collections::VecDeque;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -47,15 +47,14 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
 /// Packets that wait.
 pub struct EcnThreshold {
     params: Params,
-    packets: VecDeque<Packet>,
-    backlog: Backlog,
+    queue: Queue,
     marks: u64,
 }
 
 impl EcnThreshold {
     /// An empty queue.
     pub fn new(params: &Params, _env: &Env) -> Self {
-        EcnThreshold { params: params.clone(), packets: VecDeque::new(), backlog: Backlog::default(), marks: 0 }
+        EcnThreshold { params: params.clone(), queue: Queue::default(), marks: 0 }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -65,31 +64,38 @@ impl EcnThreshold {
     pub fn fifo(params: &Params, _env: &Env) -> Option<Fifo> {
         (params.at == At::Enqueue).then_some(Fifo { limit: params.limit, mark: params.mark })
     }
-    /// Marks a packet, if what waits, itself included, is more than the threshold now.
-    fn look_at(&mut self, packet: &mut Packet, at: At) {
-        if at == self.params.at && self.backlog.exceeds(self.params.mark) {
-            self.marks += u64::from(packet.mark());
-        }
-    }
 }
 
 impl Qdisc for EcnThreshold {
-    fn enqueue(&mut self, mut packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
-        if !self.backlog.fits(&packet, self.params.limit) {
-            return drops.push(packet);
+    fn enqueue(&mut self, packet: &Packet, _now: Time, drops: &mut Vec<Packet>) -> bool {
+        let mut waits = self.queue.backlog();
+        if !waits.fits(packet, self.params.limit) {
+            drops.push(*packet);
+            return false;
         }
-        self.backlog.add(&packet);
-        self.look_at(&mut packet, At::Enqueue);
-        self.packets.push_back(packet);
+        let mut packet = *packet;
+        waits.add(&packet);
+        if self.params.at == At::Enqueue && waits.exceeds(self.params.mark) {
+            self.marks += u64::from(packet.mark());
+        }
+        self.queue.push(&packet);
+        true
     }
-    fn dequeue(&mut self, _now: Time) -> Option<Packet> {
-        let mut packet = self.packets.pop_front()?;
-        self.look_at(&mut packet, At::Dequeue);
-        self.backlog.remove(&packet);
+    fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
+        // What waits, itself included.
+        let waits = self.queue.backlog();
+        let packet = self.queue.pop()?;
+        if self.params.at == At::Dequeue && waits.exceeds(self.params.mark) {
+            self.marks += u64::from(packet.mark());
+        }
         Some(packet)
     }
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.queue.backlog()
+    }
+    /// With such a threshold a packet that waits alone is marked.
+    fn watches(&self) -> bool {
+        self.params.mark.exceeded_by(1, u64::from(u16::MAX))
     }
     fn marks(&self) -> u64 {
         self.marks
@@ -114,7 +120,7 @@ mod tests {
 
     /// Numbers of the marked packets among those that leave.
     fn marked(q: &mut EcnThreshold) -> Vec<u64> {
-        let all = std::iter::from_fn(|| q.dequeue(Time::ZERO));
+        let all = std::iter::from_fn(|| q.dequeue(Time::ZERO).copied());
         all.filter(|p| p.has(Packet::CE)).map(|p| p.offset).collect()
     }
 
@@ -158,7 +164,7 @@ mod tests {
                 let packet = if n % 2 == 0 { capable(n, 1500) } else { packet(0, n, 1500) };
                 assert_eq!(enqueue(&mut q, packet), []);
             }
-            let flags: Vec<u8> = std::iter::from_fn(|| q.dequeue(Time::ZERO)).map(|p| p.flags).collect();
+            let flags: Vec<u8> = std::iter::from_fn(|| q.dequeue(Time::ZERO).copied()).map(|p| p.flags).collect();
             assert_eq!((flags, q.marks()), (vec![Packet::CE, 0, Packet::CE, 0], 2));
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! The port serves lazily: decisions about a start of service at `now` are made later, but with exactly the packets that had
 //! arrived by then. Limits count waiting packets and exclude the one in transmission. A packet that finds its port idle starts at
-//! once and never passes through its discipline, which hears of it if it [watches](Qdisc::watches).
+//! once and never passes through its discipline; nor need one that waits alone until it starts. A discipline to which that matters
+//! [watches](Qdisc::watches).
 
 use base::params::Problem;
 use base::{Bytes, Limit, LinkId, Rate, Time};
@@ -10,13 +11,14 @@ use proto::Packet;
 
 /// A queue discipline: the machine of one port.
 pub trait Qdisc {
-    /// Takes a packet in, and puts every packet that falls for it, which may be itself, into `drops`.
-    fn enqueue(&mut self, packet: Packet, now: Time, drops: &mut Vec<Packet>);
-    /// Gives the packet whose service starts at `now`. `None`: nothing waits.
-    fn dequeue(&mut self, now: Time) -> Option<Packet>;
+    /// Takes a packet in, and puts every packet that falls for it, which may be itself, into `drops`. Says whether it stays.
+    fn enqueue(&mut self, packet: &Packet, now: Time, drops: &mut Vec<Packet>) -> bool;
+    /// Takes out the packet whose service starts at `now`, and lends it, to be rewritten and sent. `None`: nothing waits.
+    fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
     /// What waits.
     fn backlog(&self) -> Backlog;
-    /// Whether it must be told of packets that find the port idle.
+    /// Whether it must see every packet: those that wait alone until they start, which it would otherwise have to give back as they came,
+    /// and, by [`Qdisc::on_pass`], those that find the port idle.
     fn watches(&self) -> bool {
         false
     }
@@ -123,8 +125,8 @@ base::registry! {
     room AnyQdisc: Qdisc, env Env;
     entries { droptail: DropTail, ecn_threshold: EcnThreshold, red_ecn: RedEcn, strict: Strict, pfabric: Pfabric }
     methods {
-        fn enqueue(&mut self, packet: Packet, now: Time, drops: &mut Vec<Packet>);
-        fn dequeue(&mut self, now: Time) -> Option<Packet>;
+        fn enqueue(&mut self, packet: &Packet, now: Time, drops: &mut Vec<Packet>) -> bool;
+        fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
         fn backlog(&self) -> Backlog;
         fn watches(&self) -> bool;
         fn on_pass(&mut self, packet: &Packet, now: Time);
@@ -163,13 +165,14 @@ mod tests {
     /// Puts a packet in and returns who falls.
     pub(super) fn enqueue(queue: &mut impl Qdisc, packet: Packet) -> Vec<(u32, u64)> {
         let mut drops = Vec::new();
-        queue.enqueue(packet, Time::ZERO, &mut drops);
+        let stays = queue.enqueue(&packet, Time::ZERO, &mut drops);
+        assert_eq!(stays, !drops.contains(&packet));
         names(&drops)
     }
 
     /// Takes out all that waits.
     pub(super) fn drain(queue: &mut impl Qdisc) -> Vec<(u32, u64)> {
-        let all: Vec<Packet> = std::iter::from_fn(|| queue.dequeue(Time::ZERO)).collect();
+        let all: Vec<Packet> = std::iter::from_fn(|| queue.dequeue(Time::ZERO).copied()).collect();
         assert_eq!(queue.backlog(), Backlog::default());
         names(&all)
     }

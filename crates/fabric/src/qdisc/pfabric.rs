@@ -14,7 +14,7 @@
 use super::{Backlog, Env, Fifo, Qdisc};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
-use base::{Limit, Slab, Time};
+use base::{Limit, Time};
 use proto::Packet;
 
 /// What `list` and `check` know of it.
@@ -41,37 +41,38 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
 /// removal moves no packet.
 pub struct Pfabric {
     limit: Limit,
-    waiting: Vec<Waiting>,
-    packets: Slab<Packet>,
+    /// As many as packets wait, by arrival; behind them the free places, the one that was left last first.
+    slots: Vec<Slot>,
+    /// By place.
+    packets: Vec<Packet>,
+    /// The key of the first-arrived of those with the smallest number, while any wait.
+    best: u64,
     backlog: Backlog,
 }
 
 #[derive(Clone, Copy)]
-struct Waiting {
+struct Slot {
     /// The priority number above, the flow below.
     key: u64,
     place: u32,
 }
 
-impl Waiting {
-    #[inline(always)]
-    fn of(packet: &Packet, place: u32) -> Waiting {
-        Waiting { key: u64::from(packet.rank) << 32 | u64::from(packet.flow.0), place }
-    }
-    #[inline(always)]
+impl Slot {
     fn rank(&self) -> u32 {
         (self.key >> 32) as u32
     }
+    /// Of two keys the later arrival's, if its number is smaller. A select, not a branch.
     #[inline(always)]
-    fn flow(&self) -> u32 {
-        self.key as u32
+    fn smaller(later: u64, earlier: u64) -> u64 {
+        // Smaller even with the largest flow.
+        if later | u64::from(u32::MAX) < earlier { later } else { earlier }
     }
 }
 
 impl Pfabric {
     /// An empty queue.
     pub fn new(params: &Params, _env: &Env) -> Self {
-        Pfabric { limit: params.limit, waiting: Vec::new(), packets: Slab::default(), backlog: Backlog::default() }
+        Pfabric { limit: params.limit, slots: Vec::new(), packets: Vec::new(), best: 0, backlog: Backlog::default() }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -82,54 +83,74 @@ impl Pfabric {
         None
     }
 
+    /// Those that wait, by arrival.
+    #[inline(always)]
+    fn waiting(&self) -> &[Slot] {
+        &self.slots[..self.backlog.packets as usize]
+    }
     /// Takes out the packet that arrived as number `at` of those that wait.
     #[inline(always)]
-    fn take(&mut self, at: usize) -> Packet {
-        // Most often it is the last one, and there is nothing to move.
-        let Waiting { place, .. } =
-            if at + 1 == self.waiting.len() { self.waiting.pop().expect("it waits") } else { self.waiting.remove(at) };
-        self.packets.remove(place);
-        let packet = self.packets.get(place);
-        self.backlog.remove(packet);
-        *packet
+    fn take(&mut self, at: usize) -> &mut Packet {
+        let taken = self.slots[at];
+        self.backlog.remove(&self.packets[taken.place as usize]);
+        // Its slot is the first free one now. Most often it was the last, and there is nothing to move.
+        let mut later = self.slots[at..=self.backlog.packets as usize].iter_mut();
+        let mut free = later.next().expect("it waits");
+        for slot in later {
+            *free = std::mem::replace(slot, taken);
+            free = slot;
+        }
+        if taken.key == self.best
+            && let Some((first, rest)) = self.waiting().split_first()
+        {
+            self.best = rest.iter().fold(first.key, |best, slot| Slot::smaller(slot.key, best));
+        }
+        &mut self.packets[taken.place as usize]
     }
-    /// Drops until what waits is within the limit.
+    /// Drops until what waits is within the limit. Says whether the last-arrived packet is still there.
     #[cold]
-    fn drop_worst(&mut self, drops: &mut Vec<Packet>) {
+    fn drop_worst(&mut self, drops: &mut Vec<Packet>) -> bool {
+        let mut stays = true;
         while self.backlog.exceeds(self.limit) {
             let worst = self.worst();
-            drops.push(self.take(worst));
+            stays &= worst + 1 < self.waiting().len();
+            drops.push(*self.take(worst));
         }
+        stays
     }
     /// The last-arrived packet of the largest number.
     fn worst(&self) -> usize {
-        let worst = self.waiting.iter().fold(0, |worst, w| worst.max(w.rank()));
-        self.waiting.iter().rposition(|w| w.rank() == worst).expect("a full queue has packets")
+        let worst = self.waiting().iter().fold(0, |worst, slot| worst.max(slot.rank()));
+        self.waiting().iter().rposition(|slot| slot.rank() == worst).expect("a full queue has packets")
     }
-    /// The oldest packet of the flow whose packet has the smallest number.
-    #[inline]
-    fn best(&self) -> Option<usize> {
-        let (first, rest) = self.waiting.split_first()?;
-        // Smaller even with the largest flow: of a smaller number. A select, not a branch.
-        let smaller = |key: u64, best: u64| if key | u64::from(u32::MAX) < best { key } else { best };
-        let best = rest.iter().fold(first.key, |best, w| smaller(w.key, best));
-        self.waiting.iter().position(|w| w.flow() == best as u32)
+    /// One more place, which `filler` fills.
+    #[cold]
+    fn grow(&mut self, filler: &Packet) {
+        self.slots.push(Slot { key: 0, place: self.packets.len() as u32 });
+        self.packets.push(*filler);
     }
 }
 
 impl Qdisc for Pfabric {
     #[inline(always)]
-    fn enqueue(&mut self, packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
-        self.backlog.add(&packet);
-        let place = self.packets.insert(packet);
-        self.waiting.push(Waiting::of(&packet, place));
-        if self.backlog.exceeds(self.limit) {
-            self.drop_worst(drops);
+    fn enqueue(&mut self, packet: &Packet, _now: Time, drops: &mut Vec<Packet>) -> bool {
+        let waiting = self.waiting().len();
+        if waiting == self.slots.len() {
+            self.grow(packet);
         }
+        self.backlog.add(packet);
+        let key = u64::from(packet.rank) << 32 | u64::from(packet.flow.0);
+        self.best = if waiting == 0 { key } else { Slot::smaller(key, self.best) };
+        let slot = &mut self.slots[waiting];
+        slot.key = key;
+        self.packets[slot.place as usize] = *packet;
+        !self.backlog.exceeds(self.limit) || self.drop_worst(drops)
     }
-    #[inline]
-    fn dequeue(&mut self, _now: Time) -> Option<Packet> {
-        self.best().map(|best| self.take(best))
+    /// The oldest packet of the flow whose packet has the smallest number.
+    #[inline(always)]
+    fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
+        let best = self.waiting().iter().position(|slot| slot.key as u32 == self.best as u32)?;
+        Some(self.take(best))
     }
     #[inline]
     fn backlog(&self) -> Backlog {
@@ -221,7 +242,7 @@ mod tests {
                 let Some((flow, rank, wire_len)) = step else {
                     let best = plain.iter().enumerate().min_by_key(|(at, p)| (p.rank, *at)).map(|(_, p)| p.flow);
                     let oldest = best.map(|flow| plain.remove(plain.iter().position(|p| p.flow == flow).unwrap()));
-                    prop_assert_eq!(q.dequeue(Time::ZERO), oldest);
+                    prop_assert_eq!(q.dequeue(Time::ZERO).copied(), oldest);
                     continue;
                 };
                 let new = Packet { rank, wire_len, ..packet(flow, seq as u64, 1500) };

@@ -26,11 +26,11 @@
 //! Deviates: ns-2 spares the first packet above `th_min`; here its probability is that of any other.
 
 use super::{Backlog, Env, Fifo, Qdisc};
+use crate::queue::Queue;
 use base::params::{Auto, Param as _, Problem};
 use base::registry::{Meta, Needs};
 use base::{Dur, Limit, Rate, Rng, Time, Wire as _, math};
 use proto::Packet;
-use std::collections::VecDeque;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -104,8 +104,7 @@ fn size(threshold: Limit) -> Option<f64> {
 /// Packets that wait, and how many have on average.
 pub struct RedEcn {
     params: Params,
-    packets: VecDeque<Packet>,
-    backlog: Backlog,
+    queue: Queue,
     marks: u64,
     rng: Rng,
     rate: Rate,
@@ -131,8 +130,7 @@ impl RedEcn {
                 Auto::Set(wq) => wq,
             },
             params: params.clone(),
-            packets: VecDeque::new(),
-            backlog: Backlog::default(),
+            queue: Queue::default(),
             marks: 0,
             rng: Rng::stream(env.seed, "qdisc", &[env.link.0.into()]),
             rate: env.rate,
@@ -154,11 +152,11 @@ impl RedEcn {
     /// A packet arrives: the average of what waits.
     fn update(&mut self, now: Time) {
         let waits = match self.params.th_min {
-            Limit::Bytes(_) => self.backlog.bytes as f64,
-            _ => f64::from(self.backlog.packets),
+            Limit::Bytes(_) => self.queue.backlog().bytes as f64,
+            _ => f64::from(self.queue.backlog().packets),
         };
         // Without any packet at the port: those that could have been sent in the meantime, each of which would have found nothing.
-        let idle = if self.backlog.packets == 0 { now.since(self.free_at).0 / self.packet_time.0.max(1) } else { 0 };
+        let idle = if self.queue.backlog().packets == 0 { now.since(self.free_at).0 / self.packet_time.0.max(1) } else { 0 };
         if idle > 0 {
             self.avg *= math::pow(1.0 - self.wq, idle as f64);
         }
@@ -169,7 +167,7 @@ impl RedEcn {
     fn base_probability(&self) -> Option<f64> {
         let Params { max_p, gentle, .. } = self.params;
         let (low, high) = (size(self.params.th_min)?, size(self.params.th_max)?);
-        if self.avg < low || self.backlog.packets <= 1 {
+        if self.avg < low || self.queue.backlog().packets <= 1 {
             return None;
         }
         Some(match (self.avg < high, gentle) {
@@ -206,38 +204,36 @@ impl RedEcn {
         self.marks += u64::from(marked);
         marked || chosen == Chosen::MarkOnly
     }
-
-    fn occupied(&mut self, packet: &Packet, now: Time) {
-        self.free_at = now + self.rate.tx_time(packet.wire_len.into());
-    }
 }
 
 impl Qdisc for RedEcn {
-    fn enqueue(&mut self, mut packet: Packet, now: Time, drops: &mut Vec<Packet>) {
+    fn enqueue(&mut self, packet: &Packet, now: Time, drops: &mut Vec<Packet>) -> bool {
+        let mut packet = *packet;
         self.update(now);
-        if !self.backlog.fits(&packet, self.params.limit) {
+        if !self.queue.backlog().fits(&packet, self.params.limit) {
             self.count = 0;
-            return drops.push(packet);
+            drops.push(packet);
+            return false;
         }
         match self.base_probability() {
             None => self.count = 0,
             Some(base) => {
                 if self.chooses(base) && !self.spares(&mut packet, base) {
-                    return drops.push(packet);
+                    drops.push(packet);
+                    return false;
                 }
             }
         }
-        self.backlog.add(&packet);
-        self.packets.push_back(packet);
+        self.queue.push(&packet);
+        true
     }
-    fn dequeue(&mut self, now: Time) -> Option<Packet> {
-        let packet = self.packets.pop_front()?;
-        self.backlog.remove(&packet);
-        self.occupied(&packet, now);
+    fn dequeue(&mut self, now: Time) -> Option<&mut Packet> {
+        let packet = self.queue.pop()?;
+        self.free_at = now + self.rate.tx_time(packet.wire_len.into());
         Some(packet)
     }
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.queue.backlog()
     }
     fn watches(&self) -> bool {
         true
@@ -245,7 +241,7 @@ impl Qdisc for RedEcn {
     fn on_pass(&mut self, packet: &Packet, now: Time) {
         self.update(now);
         self.count = 0;
-        self.occupied(packet, now);
+        self.free_at = now + self.rate.tx_time(packet.wire_len.into());
     }
     fn marks(&self) -> u64 {
         self.marks
@@ -262,7 +258,7 @@ mod tests {
     fn queue(params: Params, waiting: u32, avg: f64) -> RedEcn {
         let mut red = RedEcn::new(&Params { limit: Limit::Packets(1000), ..params }, &env());
         for n in 0..waiting {
-            red.enqueue(capable(n.into()), Time::ZERO, &mut Vec::new());
+            red.enqueue(&capable(n.into()), Time::ZERO, &mut Vec::new());
         }
         (red.avg, red.count, red.marks) = (avg, 0, 0);
         red
@@ -357,7 +353,7 @@ mod tests {
         while gaps.len() < marks {
             gap += 1;
             let before = red.marks;
-            red.enqueue(capable(0), Time::ZERO, &mut Vec::new());
+            red.enqueue(&capable(0), Time::ZERO, &mut Vec::new());
             red.dequeue(Time::ZERO);
             if red.marks > before {
                 gaps.push(std::mem::take(&mut gap));
@@ -391,9 +387,10 @@ mod tests {
     fn fate(params: Params, packet: Packet) -> (bool, bool) {
         let mut red = queue(params, 50, 80.0);
         let mut drops = Vec::new();
-        red.enqueue(packet, Time::ZERO, &mut drops);
-        let marked = red.packets.iter().any(|p| p.has(Packet::CE));
-        assert_eq!((u64::from(marked), red.backlog().packets), (red.marks(), 51 - drops.len() as u32));
+        red.enqueue(&packet, Time::ZERO, &mut drops);
+        let waits = red.backlog().packets;
+        let marked = std::iter::from_fn(|| red.dequeue(Time::ZERO).copied()).any(|p| p.has(Packet::CE));
+        assert_eq!((u64::from(marked), waits), (red.marks(), 51 - drops.len() as u32));
         (marked, !drops.is_empty())
     }
 
@@ -428,7 +425,7 @@ mod tests {
         let mut red = RedEcn::new(&Params { limit: Limit::Packets(2), ..params() }, &env());
         let mut drops = Vec::new();
         for n in 0..3 {
-            red.enqueue(capable(n), Time::ZERO, &mut drops);
+            red.enqueue(&capable(n), Time::ZERO, &mut drops);
         }
         assert_eq!((drops, red.marks()), (vec![capable(2)], 0));
     }

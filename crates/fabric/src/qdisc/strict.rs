@@ -15,11 +15,11 @@
 //! - With a limit in bytes as many packets fall as it takes, each time the last-arrived packet of the worst class.
 
 use super::{Backlog, Env, Fifo, Qdisc};
+use crate::queue::Queue;
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Limit, Time};
 use proto::Packet;
-use std::collections::VecDeque;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -72,7 +72,7 @@ pub struct Strict {
     limit: Limit,
     evict: Evict,
     class_of: ClassOf,
-    classes: Vec<VecDeque<Packet>>,
+    classes: Vec<Queue>,
     // Bit `i` is set when class `i` has packets.
     occupied: u64,
     backlog: Backlog,
@@ -81,7 +81,7 @@ pub struct Strict {
 impl Strict {
     /// An empty queue.
     pub fn new(params: &Params, _env: &Env) -> Self {
-        let classes = (0..params.classes).map(|_| VecDeque::new()).collect();
+        let classes = (0..params.classes).map(|_| Queue::default()).collect();
         let Params { limit, evict, class_of, .. } = *params;
         Strict { limit, evict, class_of, classes, occupied: 0, backlog: Backlog::default() }
     }
@@ -102,47 +102,52 @@ impl Strict {
         }
     }
     #[inline]
-    fn push(&mut self, packet: Packet) {
-        let class = self.class(&packet);
-        self.backlog.add(&packet);
+    fn push(&mut self, packet: &Packet) {
+        let class = self.class(packet);
+        self.backlog.add(packet);
         self.occupied |= 1 << class;
-        self.classes[class].push_back(packet);
+        self.classes[class].push(packet);
     }
-    /// Takes out the last-arrived packet of the worst class.
-    fn pop_worst(&mut self) -> Packet {
-        let class = 63 - self.occupied.leading_zeros() as usize;
-        let packet = self.classes[class].pop_back().expect("its bit is set");
-        self.taken(class, &packet);
-        packet
+    /// The worst class that has packets.
+    fn worst(&self) -> usize {
+        63 - self.occupied.leading_zeros() as usize
     }
-    #[inline]
-    fn taken(&mut self, class: usize, packet: &Packet) {
-        self.backlog.remove(packet);
-        if self.classes[class].is_empty() {
-            self.occupied &= !(1 << class);
+    /// Drops the last-arrived packet of the worst class until what waits is within the limit. Says whether `arrived`, the last of its
+    /// class, is still there.
+    #[cold]
+    fn drop_worst(&mut self, arrived: &Packet, drops: &mut Vec<Packet>) -> bool {
+        let (own, mut stays) = (self.class(arrived), true);
+        while self.backlog.exceeds(self.limit) {
+            let class = self.worst();
+            let packet = self.classes[class].pop_back().expect("its bit is set");
+            self.backlog.remove(packet);
+            drops.push(*packet);
+            self.occupied &= !(u64::from(self.classes[class].is_empty()) << class);
+            stays &= class != own;
         }
+        stays
     }
 }
 
 impl Qdisc for Strict {
     #[inline(always)]
-    fn enqueue(&mut self, packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
-        if self.backlog.fits(&packet, self.limit) {
-            return self.push(packet);
-        }
-        if self.evict == Evict::Arriving {
-            return drops.push(packet);
+    fn enqueue(&mut self, packet: &Packet, _now: Time, drops: &mut Vec<Packet>) -> bool {
+        let fits = self.backlog.fits(packet, self.limit);
+        if !fits && self.evict == Evict::Arriving {
+            drops.push(*packet);
+            return false;
         }
         self.push(packet);
-        while self.backlog.exceeds(self.limit) {
-            drops.push(self.pop_worst());
-        }
+        fits || self.drop_worst(packet, drops)
     }
     #[inline]
-    fn dequeue(&mut self, _now: Time) -> Option<Packet> {
+    fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
         let class = self.occupied.trailing_zeros() as usize;
-        let packet = self.classes.get_mut(class)?.pop_front()?;
-        self.taken(class, &packet);
+        let queue = self.classes.get_mut(class)?;
+        let last = queue.backlog().packets == 1;
+        self.occupied &= !(u64::from(last) << class);
+        let packet = queue.pop()?;
+        self.backlog.remove(packet);
         Some(packet)
     }
     #[inline]

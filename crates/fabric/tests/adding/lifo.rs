@@ -11,11 +11,11 @@
 //! Assumed: the arriving packet always gets in, whatever must fall for it.
 
 use super::{Backlog, Env, Fifo, Qdisc};
+use crate::queue::Queue;
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Limit, Time};
 use proto::Packet;
-use std::collections::VecDeque;
 
 /// What `list` and `check` know of it.
 pub const META: Meta =
@@ -37,14 +37,13 @@ pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
 /// Packets that wait, oldest first.
 pub struct Lifo {
     limit: Limit,
-    packets: VecDeque<Packet>,
-    backlog: Backlog,
+    queue: Queue,
 }
 
 impl Lifo {
     /// An empty queue.
     pub fn new(params: &Params, _env: &Env) -> Self {
-        Lifo { limit: params.limit, packets: VecDeque::new(), backlog: Backlog::default() }
+        Lifo { limit: params.limit, queue: Queue::default() }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -57,22 +56,18 @@ impl Lifo {
 }
 
 impl Qdisc for Lifo {
-    fn enqueue(&mut self, packet: Packet, _now: Time, drops: &mut Vec<Packet>) {
-        self.backlog.add(&packet);
-        self.packets.push_back(packet);
-        while self.backlog.exceeds(self.limit) {
-            let oldest = self.packets.pop_front().expect("what exceeds a limit is not empty");
-            self.backlog.remove(&oldest);
-            drops.push(oldest);
+    fn enqueue(&mut self, packet: &Packet, _now: Time, drops: &mut Vec<Packet>) -> bool {
+        self.queue.push(packet);
+        while self.queue.backlog().exceeds(self.limit) {
+            drops.push(*self.queue.pop().expect("what exceeds a limit is not empty"));
         }
+        !self.queue.is_empty()
     }
-    fn dequeue(&mut self, _now: Time) -> Option<Packet> {
-        let packet = self.packets.pop_back()?;
-        self.backlog.remove(&packet);
-        Some(packet)
+    fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
+        self.queue.pop_back()
     }
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.queue.backlog()
     }
 }
 
@@ -91,12 +86,12 @@ mod tests {
         let mut queue = Lifo::new(&Params { limit: Limit::Packets(2) }, &env);
         let mut drops = Vec::new();
         for offset in 0..3 {
-            queue.enqueue(packet(offset), Time::ZERO, &mut drops);
+            assert!(queue.enqueue(&packet(offset), Time::ZERO, &mut drops));
         }
         assert_eq!(drops, [packet(0)]);
         assert_eq!(queue.backlog(), Backlog { packets: 2, bytes: 3000 });
-        assert_eq!(queue.dequeue(Time::ZERO), Some(packet(2)));
-        assert_eq!(queue.dequeue(Time::ZERO), Some(packet(1)));
+        assert_eq!(queue.dequeue(Time::ZERO), Some(&mut packet(2)));
+        assert_eq!(queue.dequeue(Time::ZERO), Some(&mut packet(1)));
         assert_eq!(queue.dequeue(Time::ZERO), None);
     }
 }

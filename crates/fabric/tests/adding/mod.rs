@@ -11,8 +11,8 @@ base::registry! {
     room AnyQdisc: Qdisc, env Env;
     entries { lifo: Lifo }
     methods {
-        fn enqueue(&mut self, packet: Packet, now: Time, drops: &mut Vec<Packet>);
-        fn dequeue(&mut self, now: Time) -> Option<Packet>;
+        fn enqueue(&mut self, packet: &Packet, now: Time, drops: &mut Vec<Packet>) -> bool;
+        fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
         fn backlog(&self) -> Backlog;
     }
     statics {

@@ -126,8 +126,14 @@ impl Pfabric {
     /// Puts `flow` among those that may send, or takes it out.
     #[inline]
     fn refresh(ready: &mut ByKey, config: &Config, flow: FlowId, sender: &mut Sender) {
-        match sender.next_packet(config) {
-            Some((offset, _, _)) => ready.set(flow, sender.priority(offset, config)),
+        sender.next = sender.next_packet(config);
+        let priority = sender.next.map(|(offset, ..)| sender.priority(offset, config));
+        if sender.ready == priority {
+            return;
+        }
+        sender.ready = priority;
+        match priority {
+            Some(priority) => ready.set(flow, priority),
             None => ready.remove(flow),
         }
     }
@@ -228,7 +234,7 @@ impl Transport for Pfabric {
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         let (flow, config) = (self.ready.first()?, &self.config);
         let sender = self.senders.get_mut(flow).expect("a closed flow is never ready");
-        let (offset, payload, kind) = sender.next_packet(config).expect("a ready flow can send");
+        let (offset, payload, kind) = sender.next.expect("a ready flow can send");
         let mut packet = Packet { kind, ..Packet::data(flow, offset, payload, config.header) };
         // Fixed when sent, whatever is acknowledged later.
         packet.rank = u32::try_from(sender.priority(offset, config)).unwrap_or(u32::MAX);

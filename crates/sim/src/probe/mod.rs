@@ -10,6 +10,8 @@ pub use packets::{Packets, Seen};
 
 /// Watches a run.
 pub trait Probe {
+    /// It must see every start as it is: no packet may be put on a wire ahead of its time.
+    const WATCHES: bool = false;
     /// The transmission of a packet on `link` starts. Called when that is decided, which may be after later events of other links.
     #[inline(always)]
     fn on_start(&mut self, _link: LinkId, _start: Time, _packet: &Packet) {}

@@ -24,6 +24,7 @@ pub struct Seen {
 pub struct Packets(Vec<Seen>);
 
 impl Probe for Packets {
+    const WATCHES: bool = true;
     fn on_start(&mut self, link: LinkId, start: Time, packet: &Packet) {
         self.0.push(Seen { start, until: Time::MAX, link, packet: *packet, dropped: false });
     }

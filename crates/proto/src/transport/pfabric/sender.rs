@@ -45,6 +45,10 @@ pub(super) struct Sender {
     timeouts: u32,
     pub(super) phase: Phase,
     pub(super) timer: bool,
+    /// Offset, payload and kind of the next packet, while the window allows one.
+    pub(super) next: Option<(u64, u16, Kind)>,
+    /// Its priority number, by which the flow is among those that may send.
+    pub(super) ready: Option<u64>,
     pub(super) stats: FlowStats,
 }
 
@@ -87,6 +91,8 @@ impl Sender {
             timeouts: 0,
             phase: if config.handshake { Phase::Opening } else { Phase::Open },
             timer: false,
+            next: None,
+            ready: None,
             stats: FlowStats::default(),
         }
     }
