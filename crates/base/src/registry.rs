@@ -86,7 +86,8 @@ macro_rules! registry {
     };
 
     (@types $any:ident $env:ty, { $($name:ident : $ty:ident $(on $machine:path)?),* $(,)? }) => {
-        /// Any entry of the room.
+        /// Any entry of the room. Its tag stands by itself, so that a `match` need not work it out of an entry's fields.
+        #[repr(u8)]
         #[allow(clippy::large_enum_variant)]
         pub enum $any { $(#[doc = concat!("See [`", stringify!($name), "`].")] $ty($name::$ty)),* }
 

@@ -6,6 +6,7 @@
 //! start needs no event: a first-in first-out port computes departures at arrival ([`link`]), every other port is served lazily: which
 //! packet goes next is asked when the port is touched, or when its last packet is delivered, and is what it would have been then.
 
+mod lazy;
 pub mod link;
 pub mod ring;
 pub mod tree;
@@ -15,6 +16,7 @@ pub use link::{Fifo, LinkSpec, LinkStats, Sent};
 pub use base::Wire;
 
 use base::{Dur, LinkId, Time};
+use lazy::Lazy;
 use link::Link;
 use ring::{Rings, prefetch};
 use tree::Tree;
@@ -170,14 +172,7 @@ impl<P: Wire> Links<P> for Engine<P> {
     }
     #[inline(always)]
     fn catch_up<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, until: Time) {
-        let link = &mut self.links[id.index()];
-        if link.waiting() > 0 {
-            self.serve(world, id, until);
-        } else if let Some(mut packet) = link.recall(until, &self.rings, || &mut self.stats[id.index()]) {
-            // Another packet is in transmission before it: the tree needs no change.
-            let arrival = packet.arrival();
-            link.set_waiting(world.enqueue(id, &mut packet, arrival).0);
-        }
+        self.lazy(id).catch_up(world, until);
     }
     fn waiting(&self, id: LinkId) -> u32 {
         self.links[id.index()].waiting()
@@ -296,44 +291,22 @@ impl<P: Wire> Engine<P> {
     #[inline(never)]
     fn send_lazily<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
         let now = self.now;
-        // Service first at ties: every start up to now sees only what had arrived before.
-        self.catch_up(world, id, now);
-        let link = &mut self.links[id.index()];
-        if !link.is_up() {
-            return Sent::Down;
+        let sent = self.lazy(id).send(world, packet, now);
+        if let Sent::Starts(start) = sent {
+            start_on(&mut self.links[id.index()], id, start, packet, &mut self.rings, &mut self.tree);
         }
-        if link.free_at() <= now && link.waiting() == 0 {
-            world.pass(id, packet, now);
-            start_on(link, id, now, packet, &mut self.rings, &mut self.tree);
-            return Sent::Starts(now);
-        }
-        let (packets, bytes) = world.enqueue(id, packet, now);
-        link.set_waiting(packets);
-        let stats = &mut self.stats[id.index()];
-        stats.max_queue_bytes = stats.max_queue_bytes.max(bytes);
-        Sent::Waits
+        sent
+    }
+    #[inline(always)]
+    fn lazy(&mut self, id: LinkId) -> Lazy<'_, P> {
+        Lazy { id, link: &mut self.links[id.index()], stats: &mut self.stats[id.index()], rings: &mut self.rings }
     }
 
     /// The ring of a port has run dry, and packets wait in its discipline.
     #[inline(never)]
     fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
-        self.serve(world, id, self.now);
-    }
-
-    /// Starts all service that is due up to `until` at a port in whose discipline packets wait.
-    #[inline(always)]
-    fn serve<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, until: Time) {
-        let (link, stats) = (&mut self.links[id.index()], &mut self.stats[id.index()]);
-        let mut waiting = link.waiting();
-        while waiting > 0 && link.free_at() <= until {
-            let start = link.free_at();
-            let packet = world.dequeue(id, start);
-            stats.waited(packet.wire_len(), start - packet.arrival());
-            // Behind the packets that are on the wire, or were just taken off it: the tree needs no change.
-            link.push(start, packet, &mut self.rings);
-            waiting -= 1;
-        }
-        link.set_waiting(waiting);
+        let now = self.now;
+        self.lazy(id).serve(world, now);
     }
 
     /// Has what the next events will need brought into the cache: the records of links first, then, some events later, their packets.

@@ -228,12 +228,12 @@ impl Link {
     /// Takes the packet back that waits alone at a lazily served port, if there is one whose service has not started by `until`: as
     /// if it had never been put on the wire. Its arrival is that at the port.
     #[inline(always)]
-    pub fn recall<'a, P: Wire>(&mut self, until: Time, rings: &Rings<P>, stats: impl FnOnce() -> &'a mut LinkStats) -> Option<P> {
+    pub fn recall<P: Wire>(&mut self, until: Time, rings: &Rings<P>, stats: &mut LinkStats) -> Option<P> {
         if self.is_fifo() || self.bound <= until.0 {
             return None;
         }
         let mut packet = self.ring.unpush(rings);
-        let (stats, len, start) = (stats(), packet.wire_len(), Time(self.bound));
+        let (len, start) = (packet.wire_len(), Time(self.bound));
         let Beside::AloneSince(since) = stats.beside else { unreachable!("not first in, first out") };
         packet.set_arrival(since);
         stats.queue_area -= waited(len, start - since);

@@ -30,6 +30,13 @@ pub struct ByKey {
 impl ByKey {
     /// Puts `flow` in with `key`, or gives it a new key.
     pub fn set(&mut self, flow: FlowId, key: u64) {
+        // Most often there is no other.
+        if let [(held, only)] = &mut self.heap[..]
+            && *only == flow
+        {
+            *held = key;
+            return;
+        }
         let at = match self.place.get(flow) {
             Some(&at) => {
                 if self.heap[at as usize].0 == key {

@@ -100,21 +100,19 @@ impl Sender {
     /// Offset, payload and kind of the next packet, if the window allows one.
     #[inline]
     pub(super) fn next_packet(&mut self, config: &Config) -> Option<(u64, u16, Kind)> {
-        match self.phase {
-            Phase::Opening | Phase::Probe { due: false } => None,
-            Phase::Probe { due: true } => Some((self.cum_ack, 1, Kind::PROBE)),
-            Phase::Open => {
-                if !self.sacked.is_empty()
-                    && let Some(held) = self.sacked.containing(self.next_seq)
-                {
-                    self.next_seq = held.end;
-                }
-                let len = (config.mss - self.next_seq % config.mss).min(self.size - self.next_seq);
-                let window = u64::from(self.cwnd).saturating_mul(config.mss).saturating_add(self.sacked_bytes);
-                let fits = self.next_seq + len - self.cum_ack <= window;
-                (len > 0 && fits).then_some((self.next_seq, len as u16, Kind::DATA))
-            }
+        if self.phase != Phase::Open {
+            let probe = (self.cum_ack, 1, Kind::PROBE);
+            return (self.phase == Phase::Probe { due: true }).then_some(probe);
         }
+        if !self.sacked.is_empty()
+            && let Some(held) = self.sacked.containing(self.next_seq)
+        {
+            self.next_seq = held.end;
+        }
+        let len = (config.mss - self.next_seq % config.mss).min(self.size - self.next_seq);
+        let window = u64::from(self.cwnd) * config.mss + self.sacked_bytes;
+        let fits = self.next_seq + len - self.cum_ack <= window;
+        (len > 0 && fits).then_some((self.next_seq, len as u16, Kind::DATA))
     }
 
     /// The priority number of a packet at `offset`.
