@@ -33,7 +33,15 @@ impl<T> FlowMap<T> {
     /// The slot of `flow`; a free one, now its own, if it has none.
     #[inline]
     fn slot(&mut self, flow: FlowId) -> usize {
-        self.index.find(flow.0).unwrap_or_else(|| self.new_slot(flow)) as usize
+        self.find(flow).unwrap_or_else(|| self.new_slot(flow)) as usize
+    }
+    /// The slot of a flow that is in. Most often it is the only one, and its entry has to be brought into the cache anyway.
+    #[inline]
+    fn find(&self, flow: FlowId) -> Option<u32> {
+        match self.slots.first() {
+            Some(Some((first, _))) if *first == flow => Some(0),
+            _ => self.index.find(flow.0),
+        }
     }
     #[cold]
     fn new_slot(&mut self, flow: FlowId) -> u32 {
@@ -53,18 +61,18 @@ impl<T> FlowMap<T> {
     /// The value of `flow`.
     #[inline]
     pub fn get(&self, flow: FlowId) -> Option<&T> {
-        let slot = self.index.find(flow.0)?;
+        let slot = self.find(flow)?;
         self.slots[slot as usize].as_ref().map(|(_, value)| value)
     }
     /// The value of `flow`, to change.
     #[inline]
     pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut T> {
-        let slot = self.index.find(flow.0)?;
+        let slot = self.find(flow)?;
         self.slots[slot as usize].as_mut().map(|(_, value)| value)
     }
     /// Whether `flow` is in.
     pub fn contains(&self, flow: FlowId) -> bool {
-        self.index.find(flow.0).is_some()
+        self.find(flow).is_some()
     }
     /// How many flows are in.
     pub fn len(&self) -> usize {

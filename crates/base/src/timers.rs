@@ -20,41 +20,50 @@ pub struct TimerKey {
     pub flow: FlowId,
 }
 
-/// What is known of one flow's timers; `Time::MAX` means none.
+/// What is known of one timer; `Time::MAX` means none.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
-    deadline: [Time; KINDS],
-    queued: [Time; KINDS],
+struct Timer {
+    deadline: Time,
+    queued: Time,
 }
 
 /// The timers of one host.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Timers {
-    slots: FlowMap<Slot>,
+    /// When to look next: no entry of the queue is due before.
+    next: Time,
+    slots: FlowMap<[Timer; KINDS]>,
     // Entries whose time is not `queued` any more are stale and are thrown away when they surface.
     queue: BinaryHeap<Reverse<(Time, TimerKey)>>,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Timers { next: Time::MAX, slots: FlowMap::default(), queue: BinaryHeap::new() }
+    }
 }
 
 impl Timers {
     /// Sets the deadline of `key`, whether or not it was armed.
     pub fn arm(&mut self, key: TimerKey, at: Time) {
-        let kind = key.kind as usize;
-        let slot = self.slots.or_insert_with(key.flow, || Slot { deadline: [Time::MAX; KINDS], queued: [Time::MAX; KINDS] });
-        slot.deadline[kind] = at;
-        if at < slot.queued[kind] {
-            slot.queued[kind] = at;
+        let none = Timer { deadline: Time::MAX, queued: Time::MAX };
+        let timer = &mut self.slots.or_insert_with(key.flow, || [none; KINDS])[key.kind as usize];
+        timer.deadline = at;
+        if at < timer.queued {
+            timer.queued = at;
             self.queue.push(Reverse((at, key)));
+            self.next = self.next.min(at);
         }
     }
     /// Takes the deadline of `key` away.
     pub fn disarm(&mut self, key: TimerKey) {
-        if let Some(slot) = self.slots.get_mut(key.flow) {
-            slot.deadline[key.kind as usize] = Time::MAX;
+        if let Some(timers) = self.slots.get_mut(key.flow) {
+            timers[key.kind as usize].deadline = Time::MAX;
         }
     }
     /// Whether `key` is armed.
     pub fn is_armed(&self, key: TimerKey) -> bool {
-        self.slots.get(key.flow).is_some_and(|slot| slot.deadline[key.kind as usize] != Time::MAX)
+        self.slots.get(key.flow).is_some_and(|timers| timers[key.kind as usize].deadline != Time::MAX)
     }
     /// Forgets all timers of a flow.
     pub fn forget(&mut self, flow: FlowId) {
@@ -63,12 +72,17 @@ impl Timers {
     /// When to look next: no timer is due before.
     #[inline]
     pub fn next_wake(&self) -> Time {
-        self.queue.peek().map_or(Time::MAX, |Reverse((at, _))| *at)
+        self.next
     }
     /// Takes the next timer that is due at `now`, in the order (deadline, kind, flow).
     #[inline]
     pub fn pop_due(&mut self, now: Time) -> Option<TimerKey> {
-        if self.next_wake() <= now { self.pop(now) } else { None }
+        if self.next > now {
+            return None;
+        }
+        let due = self.pop(now);
+        self.next = self.queue.peek().map_or(Time::MAX, |Reverse((at, _))| *at);
+        due
     }
     fn pop(&mut self, now: Time) -> Option<TimerKey> {
         while let Some(&Reverse((at, key))) = self.queue.peek() {
@@ -76,20 +90,20 @@ impl Timers {
                 return None;
             }
             self.queue.pop();
-            let kind = key.kind as usize;
-            let Some(slot) = self.slots.get_mut(key.flow) else { continue };
-            if slot.queued[kind] != at {
+            let Some(timers) = self.slots.get_mut(key.flow) else { continue };
+            let timer = &mut timers[key.kind as usize];
+            if timer.queued != at {
                 continue;
             }
-            slot.queued[kind] = Time::MAX;
-            match slot.deadline[kind] {
+            timer.queued = Time::MAX;
+            match timer.deadline {
                 Time::MAX => {}
                 deadline if deadline <= at => {
-                    slot.deadline[kind] = Time::MAX;
+                    timer.deadline = Time::MAX;
                     return Some(key);
                 }
                 deadline => {
-                    slot.queued[kind] = deadline;
+                    timer.queued = deadline;
                     self.queue.push(Reverse((deadline, key)));
                 }
             }

@@ -3,38 +3,47 @@
 use base::{Dur, FlowId, LinkId, Rng, Time};
 use proto::transport::{AnyTransport, HostIo};
 
-/// One host.
+/// One host. What every event needs comes first, in few lines of the cache.
+#[repr(C, align(64))]
 pub struct Host {
-    /// The transport's machine.
-    pub transport: AnyTransport,
-    /// Timers and control packets.
-    pub io: HostIo,
-    /// Random numbers of its protocol.
-    pub rng: Rng,
-    /// The NIC.
-    pub nic: LinkId,
     /// When everything that the NIC holds will have been sent: its backlog is what remains of that.
     pub drained_at: Time,
     /// The transport is polled while the backlog is at most this.
     pub low_water: Dur,
-    /// The flows it opens, by start; and how many it has opened.
+    /// When it opens the next flow.
+    next_start: Time,
+    /// The NIC.
+    pub nic: LinkId,
+    /// Timers and control packets.
+    pub io: HostIo,
+    /// The transport's machine.
+    pub transport: AnyTransport,
+    /// Random numbers of its protocol.
+    pub rng: Rng,
+    /// The flows it opens, the next one last.
     starts: Vec<(Time, FlowId)>,
-    started: usize,
 }
 
 impl Host {
     /// A host that will open `starts`, which must be sorted.
-    pub fn new(transport: AnyTransport, rng: Rng, nic: LinkId, low_water: Dur, starts: Vec<(Time, FlowId)>) -> Host {
+    pub fn new(transport: AnyTransport, rng: Rng, nic: LinkId, low_water: Dur, mut starts: Vec<(Time, FlowId)>) -> Host {
         debug_assert!(starts.is_sorted());
-        Host { transport, io: HostIo::default(), rng, nic, drained_at: Time::ZERO, low_water, starts, started: 0 }
+        starts.reverse();
+        let next_start = Host::next_of(&starts);
+        Host { drained_at: Time::ZERO, low_water, next_start, nic, io: HostIo::default(), transport, rng, starts }
+    }
+    fn next_of(starts: &[(Time, FlowId)]) -> Time {
+        starts.last().map_or(Time::MAX, |(at, _)| *at)
     }
     /// Takes the next flow that is due at `now`.
+    #[inline]
     pub fn pop_start(&mut self, now: Time) -> Option<FlowId> {
-        let &(at, flow) = self.starts.get(self.started)?;
-        (at <= now).then(|| {
-            self.started += 1;
-            flow
-        })
+        if self.next_start > now {
+            return None;
+        }
+        let (_, flow) = self.starts.pop()?;
+        self.next_start = Host::next_of(&self.starts);
+        Some(flow)
     }
     /// Whether the NIC may take another packet.
     #[inline]
@@ -44,8 +53,7 @@ impl Host {
     /// When the host must wake next, given whether the NIC's backlog stopped it from sending.
     #[inline]
     pub fn next_wake(&self, blocked: bool) -> Time {
-        let start = self.starts.get(self.started).map_or(Time::MAX, |(at, _)| *at);
         let room = if blocked { self.drained_at.before(self.low_water) } else { Time::MAX };
-        start.min(self.io.timers.next_wake()).min(room)
+        self.next_start.min(self.io.timers.next_wake()).min(room)
     }
 }

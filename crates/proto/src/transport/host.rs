@@ -15,15 +15,21 @@ pub struct HostIo {
     pub control: VecDeque<Packet>,
 }
 
-/// What happened to one flow.
+/// What happened to one flow. What its receiver writes is in one line of the cache, what its sender writes in another.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct FlowRecord {
-    /// When its first data packet was handed to the NIC; `Time::MAX` if none was.
-    pub first_tx: Time,
+    reassembly: Reassembly,
     /// When its last payload byte reached the receiver; `Time::MAX` while unfinished.
     pub finish: Time,
     /// Unique payload bytes received.
     pub delivered_bytes: u64,
+    /// Packets with payload that arrived after a later one.
+    pub reordered: u64,
+    /// Packets of either direction that arrived marked.
+    pub marks: u64,
+    /// When its first data packet was handed to the NIC; `Time::MAX` if none was.
+    pub first_tx: Time,
     /// Packets with payload handed to the NIC.
     pub tx_packets: u64,
     /// Of these, with payload that was sent before.
@@ -32,18 +38,15 @@ pub struct FlowRecord {
     pub drops: u64,
     /// Packets of either direction lost to dead links, or for want of any path.
     pub lost_link: u64,
-    /// Packets of either direction that arrived marked.
-    pub marks: u64,
-    /// Packets with payload that arrived after a later one.
-    pub reordered: u64,
     /// Counts of the sender.
     pub stats: FlowStats,
     /// The sender's state is done.
     pub closed: bool,
     /// The sender gave the flow up.
     pub terminated: bool,
-    reassembly: Reassembly,
 }
+
+const _: () = assert!(std::mem::offset_of!(FlowRecord, first_tx) == 64);
 
 /// What happened to every flow of a run.
 #[derive(Clone, Debug, Default)]
