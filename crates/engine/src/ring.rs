@@ -1,13 +1,16 @@
 //! Packets by value in rings: one per link, a power of two long, doubled when full, all in one allocation.
 //!
-//! Small rings stay in the cache: a ring that never holds more than eight packets never touches more than eight places.
+//! Small rings stay in the cache. So a ring is cut short again, within its places, when it comes round with most of them empty: one
+//! that holds a packet or two at a time touches two places, whatever it once held.
 
 /// The packets of all rings.
 #[derive(Clone, Debug)]
 pub struct Rings<P> {
     arena: Vec<P>,
-    /// Outgrown rings by the logarithm of their size, to be used again.
+    /// Outgrown places by the logarithm of their number, to be used again.
     free: Vec<Vec<u32>>,
+    /// The logarithm of the number of places that belong together, by their start over [`LEAST_PLACES`].
+    classes: Vec<u8>,
 }
 
 /// Has a place brought into the cache. It need not be one.
@@ -27,18 +30,20 @@ pub fn prefetch<T>(place: *const T) {
 #[derive(Clone, Copy, Debug)]
 pub struct Ring {
     start: u32,
-    /// Its size less one; all bits, of a ring that has no place yet.
+    /// Its length less one, at most the number of its places; all bits, of a ring that has no place yet.
     mask: u32,
     head: u32,
     tail: u32,
 }
 
+/// Places of a new ring.
+const LEAST_PLACES: u32 = 8;
 /// Packets in a new ring.
-const FIRST_SIZE: u32 = 8;
+const LEAST: u32 = 2;
 
 impl<P> Default for Rings<P> {
     fn default() -> Self {
-        Rings { arena: Vec::new(), free: Vec::new() }
+        Rings { arena: Vec::new(), free: Vec::new(), classes: Vec::new() }
     }
 }
 
@@ -101,6 +106,10 @@ impl Ring {
         debug_assert!(!self.is_empty());
         let packet = rings.arena[self.place(self.head)];
         self.head = self.head.wrapping_add(1);
+        if self.head & self.mask == 0 && self.len() * 4 <= self.mask && self.mask >= LEAST {
+            // All that is left lies at the start, where a shorter ring has it too.
+            self.mask >>= 1;
+        }
         packet
     }
     /// Takes the youngest packet out again. The ring must not be empty.
@@ -115,27 +124,45 @@ impl Ring {
         self.head = self.tail;
     }
 
-    /// Moves into a ring of twice the size; `filler` is any packet.
+    /// Doubles the length, if need be in twice as many places; `filler` is any packet.
     #[cold]
     #[inline(never)]
     fn grow<P: Copy>(&mut self, filler: &P, rings: &mut Rings<P>) {
-        let size = if self.mask == u32::MAX { FIRST_SIZE } else { (self.mask + 1) * 2 };
-        let class = size.trailing_zeros() as usize;
-        rings.free.resize(rings.free.len().max(class + 1), Vec::new());
-        let start = rings.free[class].pop().unwrap_or_else(|| {
-            let end = rings.arena.len();
-            rings.arena.resize(end + size as usize, *filler);
-            u32::try_from(end).expect("fewer than 2^32 packets in flight")
-        });
-        let bigger = Ring { start, mask: size - 1, ..*self };
+        let fresh = self.mask == u32::MAX;
+        let size = if fresh { LEAST } else { (self.mask + 1) * 2 };
+        let longer = Ring { mask: size - 1, ..*self };
+        let longer = match fresh {
+            false if size <= rings.places(self.start) => longer,
+            _ => Ring { start: rings.allot(size.max(LEAST_PLACES), filler), ..longer },
+        };
         for counter in 0..self.len() {
             let counter = self.head.wrapping_add(counter);
-            rings.arena[bigger.place(counter)] = rings.arena[self.place(counter)];
+            rings.arena[longer.place(counter)] = rings.arena[self.place(counter)];
         }
-        if self.mask != u32::MAX {
-            rings.free[class - 1].push(self.start);
+        if !fresh && longer.start != self.start {
+            let class = rings.places(self.start).trailing_zeros() as usize;
+            rings.free[class].push(self.start);
         }
-        *self = bigger;
+        *self = longer;
+    }
+}
+
+impl<P: Copy> Rings<P> {
+    /// How many places from `start` on belong together.
+    fn places(&self, start: u32) -> u32 {
+        1 << self.classes[(start / LEAST_PLACES) as usize]
+    }
+    /// The start of so many places that are free.
+    fn allot(&mut self, places: u32, filler: &P) -> u32 {
+        let class = places.trailing_zeros() as usize;
+        self.free.resize(self.free.len().max(class + 1), Vec::new());
+        self.free[class].pop().unwrap_or_else(|| {
+            let start = self.arena.len();
+            self.arena.resize(start + places as usize, *filler);
+            self.classes.resize(self.arena.len() / LEAST_PLACES as usize, 0);
+            self.classes[start / LEAST_PLACES as usize] = class as u8;
+            u32::try_from(start).expect("fewer than 2^32 packets in flight")
+        })
     }
 }
 
