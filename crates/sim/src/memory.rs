@@ -22,7 +22,7 @@ const WRITTEN: u64 = 2;
 pub fn estimate(spec: &RunSpec, flows: &[Flow]) -> u64 {
     let size = |bytes: usize| bytes as u64;
     let (links, count) = (size(spec.net.links().len()), size(flows.len()));
-    let per_link = PER_LINK + PACKETS_PER_LINK * size(size_of::<Packet>()) + size(size_of::<Option<Port>>() + size_of::<PortRow>());
+    let per_link = PER_LINK + PACKETS_PER_LINK * size(size_of::<Packet>()) + size(size_of::<Port>() + size_of::<PortRow>());
     let state = size(size_of::<Flow>() + size_of::<FlowRecord>() + size_of::<Paths>());
     let per_flow = PER_FLOW + state + WRITTEN * size(size_of::<FlowRow>());
     let mut bytes = links.saturating_mul(per_link).saturating_add(count.saturating_mul(per_flow));

@@ -214,7 +214,7 @@ fn port_qdisc(spec: &RunSpec, link: LinkId) -> (&qdisc::AnyParams, qdisc::Env) {
 }
 
 /// Ports that need more than the engine's first-in first-out queue.
-fn build_ports(spec: &RunSpec, watches: bool) -> Vec<Option<Port>> {
+fn build_ports(spec: &RunSpec, watches: bool) -> Vec<Option<Box<Port>>> {
     let net = &*spec.net;
     let nic_rate = net.hosts().iter().map(|h| net.link(LinkId(net.out_base(*h))).rate).max().unwrap_or_default();
     let port = |(id, link): (usize, &fabric::net::Link)| {
@@ -232,12 +232,12 @@ fn build_ports(spec: &RunSpec, watches: bool) -> Vec<Option<Port>> {
             header_bytes: spec.header_bytes,
             host_port: env.host_port,
         };
-        Some(Port { qdisc: params.build(&env), agent: spec.system.agent.as_ref().map(|a| a.build(&agent_env)), watched })
+        Some(Box::new(Port { qdisc: params.build(&env), agent: spec.system.agent.as_ref().map(|a| a.build(&agent_env)), watched }))
     };
     net.links().iter().enumerate().map(port).collect()
 }
 
-fn build_engine<E: Driver<Carried>>(spec: &RunSpec, ports: &[Option<Port>], probed: bool) -> E {
+fn build_engine<E: Driver<Carried>>(spec: &RunSpec, ports: &[Option<Box<Port>>], probed: bool) -> E {
     let net = &*spec.net;
     let links: Vec<(LinkSpec, Far)> = net
         .links()

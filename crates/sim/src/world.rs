@@ -96,7 +96,7 @@ pub struct World<P> {
     /// All hosts, by id.
     pub hosts: Vec<Host>,
     /// By link; `None` where the engine's queue does.
-    pub ports: Vec<Option<Port>>,
+    pub ports: Vec<Option<Box<Port>>>,
     /// By link: the other direction of its cable, whose port hears of what comes in over this one; empty where none needs to.
     pub reverse: Vec<LinkId>,
     /// Blocks for large headers.
@@ -136,7 +136,7 @@ impl<P: Probe> World<P> {
 
     /// The port of a link that is not first in, first out.
     #[inline(always)]
-    fn port(ports: &mut [Option<Port>], link: LinkId) -> &mut Port {
+    fn port(ports: &mut [Option<Box<Port>>], link: LinkId) -> &mut Port {
         ports[link.index()].as_mut().expect("a port that is not first in, first out has a discipline")
     }
 

@@ -377,7 +377,7 @@ mod tests {
         net: Net,
         flows: Vec<Flow>,
         routes: Routes,
-        ports: Vec<Option<crate::port::Port>>,
+        ports: Vec<Option<Box<crate::port::Port>>>,
         ext: Slab<Ext>,
         memr: Memr,
     }
@@ -404,7 +404,7 @@ mod tests {
                 let qdisc: AnyQdisc =
                     qdisc.build(&qdisc::Env { rate, mtu_bytes: 1500, host_port: false, link: LinkId(0), seed: 0 });
                 let agent = AnyAgent::Merp(Merp::new(&PortParams::defaults(), &env));
-                Some(crate::port::Port { qdisc, agent: Some(agent), watched: false })
+                Some(Box::new(crate::port::Port { qdisc, agent: Some(agent), watched: false }))
             };
             let ports = net.links().iter().enumerate().map(|(id, link)| port(id, link)).collect();
             let flow = |(i, &packets): (usize, &u64)| script::flow(i as u32, packets * 1460);

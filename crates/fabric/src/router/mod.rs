@@ -88,11 +88,11 @@ pub struct View<'a> {
 
 /// The flow tables that agents keep: all that a router sees of them.
 #[derive(Clone, Copy)]
-pub struct Tables<'a>(&'a [Option<Port>]);
+pub struct Tables<'a>(&'a [Option<Box<Port>>]);
 
 impl<'a> Tables<'a> {
     /// Of these ports, by link.
-    pub fn new(ports: &'a [Option<Port>]) -> Self {
+    pub fn new(ports: &'a [Option<Box<Port>>]) -> Self {
         Tables(ports)
     }
     /// The table at a port, if an agent keeps one there.
