@@ -17,7 +17,7 @@ pub struct LinkSpec {
     pub rate: Rate,
     /// Propagation delay, not zero: a packet must not arrive when it is sent.
     pub delay: Dur,
-    /// The queue, when it is first in, first out; otherwise the port is served lazily by [`crate::World::serve`].
+    /// The queue, when it is first in, first out; otherwise packets wait in a discipline of the [`World`](crate::World).
     pub fifo: Option<Fifo>,
     /// Of a port that is served lazily: the world must see every packet, those too that find the port idle or wait alone.
     pub watched: bool,
