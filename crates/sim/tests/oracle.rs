@@ -6,7 +6,7 @@ mod reference;
 
 use common::{FIFOS, SYSTEMS, fuzz_count, plan, random_scenario, routers_for, system, table, with_fifo};
 use reference::Reference;
-use scenario::Point;
+use scenario::{Options, Plan, Point};
 use sim::{Carried, Continue, Outcome};
 
 /// Both outcomes, less the count of events, which differs by design.
@@ -20,7 +20,11 @@ fn both(point: &Point) -> [Outcome; 2] {
 }
 
 fn assert_same(text: &str) {
-    for point in &plan(text).points {
+    assert_same_plan(&plan(text), text);
+}
+
+fn assert_same_plan(plan: &Plan, text: &str) {
+    for point in &plan.points {
         let [fast, slow] = both(point);
         for (a, b) in fast.flows.iter().zip(&slow.flows) {
             assert_eq!(a, b, "{} in\n{text}", point.id);
@@ -60,6 +64,25 @@ fn marks_fall_the_same_way() {
                 assert_same(&format!("end = '1s'\n[topology]\nkind = 'single_tree'\n{flows}{}", with_fifo(name, limit, fifo)));
             }
         }
+    }
+}
+
+/// The scenarios by which speed is measured, cut short: lines are full, queues stand, packets fall and timers expire.
+#[test]
+fn the_benchmarks_are_the_same() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench");
+    for (name, set) in [
+        ("newreno", "topology.k=4 end=6ms"),
+        ("dctcp", "topology.k=4 end=1ms"),
+        ("strict", "topology.k=4 end=6ms"),
+        ("pfabric", "workload.web.flows=60"),
+        ("merp", "workload.web.flows=200"),
+    ] {
+        let text = std::fs::read_to_string(folder.join(name).with_extension("toml")).unwrap();
+        let pair = |s: &str| s.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let options = Options { set: set.split(' ').filter_map(pair).collect(), ..Options::default() };
+        let plan = scenario::load(&text, name, &folder, &options).unwrap_or_else(|e| panic!("{e}"));
+        assert_same_plan(&plan, name);
     }
 }
 
