@@ -1,29 +1,12 @@
 //! Links that go down and come up, in the engine and in the oracle alike: what is lost, what stands, and what begins anew.
 
+mod packet;
 mod reference;
 
 use base::{Dur, LinkId, Rate, Time};
-use engine::{Driver, Engine, Far, Fifo, LinkSpec, LinkStats, Links, Pause, Sent, Wire, World};
+use engine::{Driver, Engine, Far, Fifo, LinkSpec, LinkStats, Links, Pause, Sent, World};
+use packet::Packet;
 use reference::Reference;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Packet {
-    number: u32,
-    len: u32,
-    arrival: Time,
-}
-
-impl Wire for Packet {
-    fn wire_len(&self) -> u32 {
-        self.len
-    }
-    fn arrival(&self) -> Time {
-        self.arrival
-    }
-    fn set_arrival(&mut self, at: Time) {
-        self.arrival = at;
-    }
-}
 
 /// What happens to a link.
 #[derive(Clone, Copy, Debug)]

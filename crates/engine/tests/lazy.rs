@@ -1,30 +1,13 @@
 //! Ports with a discipline, in the engine and in the oracle alike. The discipline is one in which every decision shows: the newest goes
 //! first, and of more than three the oldest falls.
 
+mod packet;
 mod reference;
 
 use base::{Dur, LinkId, Rate, Rng, Time};
-use engine::{Driver, Engine, Far, LinkSpec, Links, Pause, Sent, Wire, World};
+use engine::{Driver, Engine, Far, LinkSpec, Links, Pause, Sent, World};
+use packet::Packet;
 use reference::Reference;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Packet {
-    number: u32,
-    len: u32,
-    arrival: Time,
-}
-
-impl Wire for Packet {
-    fn wire_len(&self) -> u32 {
-        self.len
-    }
-    fn arrival(&self) -> Time {
-        self.arrival
-    }
-    fn set_arrival(&mut self, at: Time) {
-        self.arrival = at;
-    }
-}
 
 const PORT: LinkId = LinkId(0);
 

@@ -273,28 +273,28 @@ mod tests {
     use base::{HostId, Time};
     use proptest::prelude::*;
 
-    const MSS: u64 = 1460;
+    pub(super) const MSS: u64 = 1460;
     /// 3 * 129.28 us.
-    const RTO_NS: u64 = 387_840;
+    pub(super) const RTO_NS: u64 = 387_840;
 
-    fn host(params: &Params, sizes: &[u64]) -> Script<Pfabric> {
+    pub(super) fn host(params: &Params, sizes: &[u64]) -> Script<Pfabric> {
         let flows = sizes.iter().enumerate().map(|(i, size)| script::flow(i as u32, *size)).collect();
         Script::new(Pfabric::new(params, &script::env()), flows)
     }
 
-    fn at(ns: u64) -> Time {
+    pub(super) fn at(ns: u64) -> Time {
         Time::ZERO + Dur::from_ns(ns)
     }
 
     /// The ACK of all below segment `next` with the block of segments `block`.
-    fn ack(next: u64, block: std::ops::Range<u64>) -> Packet {
+    pub(super) fn ack(next: u64, block: std::ops::Range<u64>) -> Packet {
         let mut ack = Packet::new(FlowId(0), Kind::ACK, 40);
         ack.offset = next * MSS;
         ack.set(Block { start: block.start * MSS, end: block.end * MSS });
         ack
     }
 
-    fn segments(packets: &[Packet]) -> Vec<u64> {
+    pub(super) fn segments(packets: &[Packet]) -> Vec<u64> {
         assert!(packets.iter().all(|p| p.kind == Kind::DATA && p.offset % MSS == 0));
         packets.iter().map(|p| p.offset / MSS).collect()
     }

@@ -1,0 +1,23 @@
+//! A packet with a number, for tests.
+
+use base::Time;
+use engine::Wire;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Packet {
+    pub number: u32,
+    pub len: u32,
+    pub arrival: Time,
+}
+
+impl Wire for Packet {
+    fn wire_len(&self) -> u32 {
+        self.len
+    }
+    fn arrival(&self) -> Time {
+        self.arrival
+    }
+    fn set_arrival(&mut self, at: Time) {
+        self.arrival = at;
+    }
+}
