@@ -1,10 +1,10 @@
 //! Ports that are not first in, first out. Their packets wait in a discipline outside, which is asked for the next one when the port is
 //! touched, or has nothing left on its wire: late, but with exactly the packets that had arrived by then.
 
-use crate::link::{Link, LinkStats};
+use crate::link::{Link, LinkStats, Sent};
 use crate::ring::Rings;
-use crate::{Sent, Wire, World};
-use base::{LinkId, Time};
+use crate::world::World;
+use base::{LinkId, Time, Wire};
 
 /// Such a port.
 pub(crate) struct Lazy<'a, P> {

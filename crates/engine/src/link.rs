@@ -7,8 +7,16 @@
 //! before another comes to wait beside it, or anybody looks, it is recalled.
 
 use crate::ring::{Ring, Rings};
-use crate::{Far, Wire};
-use base::{Dur, Limit, Rate, Time};
+use base::{Dur, Limit, Rate, Time, Wire};
+
+/// Where a link ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Far {
+    /// At a host, by host id.
+    Host(u32),
+    /// At a switch, whose first outgoing link this is.
+    Switch(u32),
+}
 
 /// What a link is built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +25,7 @@ pub struct LinkSpec {
     pub rate: Rate,
     /// Propagation delay, not zero: a packet must not arrive when it is sent.
     pub delay: Dur,
-    /// The queue, when it is first in, first out; otherwise packets wait in a discipline of the [`World`](crate::World).
+    /// The queue, when it is first in, first out; otherwise packets wait in a discipline of the [world](crate::World).
     pub fifo: Option<Fifo>,
     /// Of a port that is served lazily: the world must see every packet, those too that find the port idle or wait alone.
     pub watched: bool,
