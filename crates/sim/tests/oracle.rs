@@ -57,7 +57,9 @@ fn ties_fall_the_same_way() {
 #[test]
 fn marks_fall_the_same_way() {
     let rows: Vec<_> = (0..9).flat_map(|src| (1..4).map(move |hop| (src, (src + hop) % 9, 14_600 * u64::from(hop), 0))).collect();
-    for (n, fifo) in FIFOS.iter().enumerate() {
+    // Marks even what waits alone, and so must see it.
+    let always = "kind = 'ecn_threshold', limit = 'LIMIT', mark = '0pkt', at = 'dequeue'";
+    for (n, fifo) in FIFOS.iter().chain([&always]).enumerate() {
         for (name, _) in SYSTEMS.iter().filter(|(_, text)| FIFOS.iter().any(|fifo| text.contains(fifo))) {
             for limit in ["3pkt", "100pkt", "20KB"] {
                 let flows = table(&format!("marks-{name}-{n}-{limit}"), &rows);

@@ -136,6 +136,13 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_that_waits_alone_is_seen_if_it_would_be_marked() {
+        for (mark, watches) in [(Limit::Packets(0), true), (Limit::Bytes(1499), true), (Limit::Packets(1), false)] {
+            assert_eq!(queue(mark, At::Dequeue).watches(), watches, "{mark}");
+        }
+    }
+
+    #[test]
     fn bytes_count_as_they_are() {
         let mut q = queue(Limit::Bytes(3000), At::Enqueue);
         for (n, len) in [(0, 1500), (1, 1500), (2, 40), (3, 1500)] {
