@@ -79,7 +79,12 @@ impl Rate {
     }
     /// `fraction` of this rate, rounded down.
     pub fn times(self, fraction: Fraction) -> Rate {
-        Rate((u128::from(self.0) * u128::from(fraction.0) / 1_000_000_000) as u64)
+        let product = u128::from(self.0) * u128::from(fraction.0);
+        // Ports do this for every packet, and a division of 64 bits is a few instructions.
+        Rate(match u64::try_from(product) {
+            Ok(product) => product / Fraction::ONE.0,
+            Err(_) => (product / u128::from(Fraction::ONE.0)) as u64,
+        })
     }
 }
 

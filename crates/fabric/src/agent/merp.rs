@@ -223,8 +223,9 @@ impl Merp {
     }
 
     /// The rank of a flow among those that may hold the port.
-    fn rank(&self, flow: FlowId, row: &Row) -> Option<Rank> {
-        let eligible = (row.rs > 0 || !self.params.rank_needs_rs) && !(row.paused_elsewhere && self.params.skip_paused);
+    #[inline]
+    fn rank(params: &Params, flow: FlowId, row: &Row) -> Option<Rank> {
+        let eligible = (row.rs > 0 || !params.rank_needs_rs) && !(row.paused_elsewhere && params.skip_paused);
         eligible.then(|| (row.vdl(), row.arrived, flow))
     }
 
@@ -251,8 +252,7 @@ impl Merp {
 
     fn remove(&mut self, flow: FlowId) {
         if let Some(row) = self.table.remove(flow) {
-            let from = self.rank(flow, &row);
-            self.leaders.on_change(flow, from, None);
+            self.leaders.on_change(flow, Self::rank(&self.params, flow, &row), None);
         }
     }
 
@@ -282,8 +282,8 @@ impl Merp {
     }
 
     /// What the port goes by for a flow whose packet it sees (Alg. 1 l. 10-11): its own time, the packet's and the sender's echo.
-    fn expected(&self, row: &Row, header: &Header) -> Dur {
-        match self.params.esr_sync {
+    fn expected(params: &Params, row: &Row, header: &Header) -> Dur {
+        match params.esr_sync {
             EsrSync::None => row.expected,
             _ => row.local.max(Dur(header.expected_ps.max(header.expected_echo_ps))),
         }
@@ -291,32 +291,30 @@ impl Merp {
 
     /// Brings a known flow's row and its packet together (Alg. 1 l. 9-11). Returns the row as it is now.
     fn sync(&mut self, flow: FlowId, packet: &Packet, header: &mut Header, cx: &Cx<'_>) -> Option<Row> {
-        let before = self.table.get(flow)?;
-        let from = self.rank(flow, before);
-        let mut row = *before;
+        let params = &self.params;
+        let row = self.table.get_mut(flow)?;
+        let from = Self::rank(params, flow, row);
         if packet.kind == Kind::DATA {
             let left = wire_span(packet, &cx.flows[flow.index()], self.header_bytes).end;
             row.rs = row.rs.min(row.size - left);
         }
-        row.expected = self.expected(&row, header);
-        if self.params.esr_sync != EsrSync::None {
+        row.expected = Self::expected(params, row, header);
+        if params.esr_sync != EsrSync::None {
             header.expected_ps = header.expected_ps.max(row.local.ps()); // Alg. 1 l. 9
         }
-        if self.params.esr_sync == EsrSync::Sticky {
+        if params.esr_sync == EsrSync::Sticky {
             row.local = row.expected;
         }
         row.paused_elsewhere = header.is_paused_elsewhere();
         row.last_seen = cx.now;
-        *self.table.get_mut(flow).expect("looked up above") = row;
-        let to = self.rank(flow, &row);
-        self.leaders.on_change(flow, from, to);
-        Some(row)
+        self.leaders.on_change(flow, from, Self::rank(params, flow, row));
+        Some(*row)
     }
 
     fn find_leaders(&mut self) {
         let mut leaders = Leaders { known: true, ..Leaders::default() };
         for (flow, row) in self.table.iter() {
-            if let Some(rank) = self.rank(flow, row) {
+            if let Some(rank) = Self::rank(&self.params, flow, row) {
                 leaders.insert(rank, flow);
             }
         }
