@@ -248,8 +248,8 @@ fn build_engine<E: Driver<Carried>>(spec: &RunSpec, ports: &[Option<Box<Port>>],
             let (params, env) = port_qdisc(spec, id);
             let fifo = if port.is_none() { params.fifo(&env) } else { None };
             let fifo = fifo.map(|fifo| engine::Fifo { limit: fifo.limit, mark: fifo.mark });
-            let watched = port.as_ref().is_some_and(|port| port.agent.is_some() || port.watched || port.qdisc.watches());
-            let watched = watched || probed;
+            let watches = |port: &Port| port.agent.is_some() || port.watched || port.qdisc.watches();
+            let watched = probed || port.as_deref().is_some_and(watches);
             let far = net.host(link.to).map_or_else(|| Far::Switch(net.out_base(link.to)), |host| Far::Host(host.0));
             (LinkSpec { rate: link.rate, delay: link.delay, fifo, watched }, far)
         })
