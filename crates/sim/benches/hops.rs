@@ -29,45 +29,44 @@ struct Row {
     peak_mb: Option<[f64; 2]>,
 }
 
+/// One long flow per host on a fat-tree of 16, 128 or 1024 hosts.
+const K4: Work = Work { file: "newreno", set: "topology.k=4", timed: ["100ms", "600ms"], counted: ["5ms", "10ms"] };
+const K8: Work = Work { file: "newreno", set: "topology.k=8", timed: ["10ms", "70ms"], counted: ["2ms", "3ms"] };
+const K16: Work = Work { file: "newreno", set: "topology.k=16", timed: ["2ms", "8ms"], counted: ["1ms", "1100us"] };
+
 const ROWS: [Row; 10] = [
-    Row {
-        name: "NewReno, fat-tree k=4",
-        work: Work { file: "newreno", set: "topology.k=4", timed: ["100ms", "600ms"], counted: ["5ms", "10ms"] },
-        mega_hops_per_s: Some([25.0, 40.0]),
-        instructions: None,
-        peak_mb: None,
-    },
+    Row { name: "NewReno, fat-tree k=4", work: K4, mega_hops_per_s: Some([25.0, 40.0]), instructions: None, peak_mb: None },
     Row {
         name: "NewReno, fat-tree k=8",
-        work: Work { file: "newreno", set: "topology.k=8", timed: ["10ms", "70ms"], counted: ["2ms", "3ms"] },
+        work: K8,
         mega_hops_per_s: Some([20.0, 30.0]),
         instructions: Some([400.0, 300.0]),
         peak_mb: Some([20.0, 10.0]),
     },
     Row {
         name: "NewReno, fat-tree k=16",
-        work: Work { file: "newreno", set: "topology.k=16", timed: ["2ms", "8ms"], counted: ["1ms", "1100us"] },
+        work: K16,
         mega_hops_per_s: Some([13.0, 20.0]),
         instructions: None,
         peak_mb: Some([60.0, 25.0]),
     },
     Row {
         name: "DCTCP, fat-tree k=4",
-        work: Work { file: "dctcp", set: "topology.k=4", timed: ["100ms", "600ms"], counted: ["5ms", "10ms"] },
+        work: Work { file: "dctcp", ..K4 },
         mega_hops_per_s: Some([25.0, 40.0]),
         instructions: None,
         peak_mb: None,
     },
     Row {
         name: "DCTCP, fat-tree k=8",
-        work: Work { file: "dctcp", set: "topology.k=8", timed: ["10ms", "70ms"], counted: ["2ms", "3ms"] },
+        work: Work { file: "dctcp", ..K8 },
         mega_hops_per_s: Some([20.0, 30.0]),
         instructions: None,
         peak_mb: None,
     },
     Row {
         name: "DCTCP, fat-tree k=16",
-        work: Work { file: "dctcp", set: "topology.k=16", timed: ["2ms", "8ms"], counted: ["1ms", "1100us"] },
+        work: Work { file: "dctcp", ..K16 },
         mega_hops_per_s: Some([13.0, 20.0]),
         instructions: None,
         peak_mb: None,
@@ -81,7 +80,7 @@ const ROWS: [Row; 10] = [
     },
     Row {
         name: "8 strict priorities, fat-tree k=8",
-        work: Work { file: "strict", set: "topology.k=8", timed: ["10ms", "70ms"], counted: ["2ms", "3ms"] },
+        work: Work { file: "strict", ..K8 },
         mega_hops_per_s: None,
         instructions: Some([480.0, 350.0]),
         peak_mb: None,

@@ -369,6 +369,7 @@ impl<P: Probe> engine::World for World<P> {
     #[inline(always)]
     fn enqueue(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> (u32, u64) {
         let port = Self::port(&mut self.ports, link);
+        // Two calls, not one between two questions for the agent: that cost 2 % of every hop.
         if let Some(agent) = &mut port.agent {
             let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
             agent.on_arrive(packet, &mut cx);

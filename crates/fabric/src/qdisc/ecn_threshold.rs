@@ -93,7 +93,7 @@ impl Qdisc for EcnThreshold {
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }
-    /// With such a threshold a packet that waits alone is marked.
+    /// With a threshold that one packet, whatever its size, may exceed, one that waits alone may be marked.
     fn watches(&self) -> bool {
         self.params.mark.exceeded_by(1, u64::from(u16::MAX))
     }

@@ -127,13 +127,8 @@ impl Pfabric {
     #[inline]
     fn refresh(ready: &mut ByKey, config: &Config, flow: FlowId, sender: &mut Sender) {
         sender.next = sender.next_packet(config);
-        let priority = sender.next.map(|(offset, ..)| sender.priority(offset, config));
-        if sender.ready == priority {
-            return;
-        }
-        sender.ready = priority;
-        match priority {
-            Some(priority) => ready.set(flow, priority),
+        match sender.next {
+            Some((offset, _, _)) => ready.set(flow, sender.priority(offset, config)),
             None => ready.remove(flow),
         }
     }

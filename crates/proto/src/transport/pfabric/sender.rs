@@ -47,8 +47,6 @@ pub(super) struct Sender {
     pub(super) timer: bool,
     /// Offset, payload and kind of the next packet, while the window allows one.
     pub(super) next: Option<(u64, u16, Kind)>,
-    /// Its priority number, by which the flow is among those that may send.
-    pub(super) ready: Option<u64>,
     pub(super) stats: FlowStats,
 }
 
@@ -92,7 +90,6 @@ impl Sender {
             phase: if config.handshake { Phase::Opening } else { Phase::Open },
             timer: false,
             next: None,
-            ready: None,
             stats: FlowStats::default(),
         }
     }
