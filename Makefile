@@ -9,7 +9,7 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 BIN := $(VENV)/bin
-PYTHON_FILES := python papers examples
+PYTHON_FILES := python papers examples bench
 # The build back end must use the toolchain that is there, never fetch one.
 export MATURIN_NO_INSTALL_RUST := 1
 export PIP_QUIET := 1
@@ -117,6 +117,11 @@ slow: build ## longer tests: more random scenarios, everything in release
 	@FLOWLOOM_FUZZ=2000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored
 	$(call say,pytest)
 	@$(BIN)/python -m pytest
+
+.PHONY: equal
+equal: build ## REF=commit: whether every point of examples, bench and smoke papers is what it was at that commit (minutes)
+	@test -n "$(REF)" || { printf 'error: no commit to compare with\n  hint: `make equal REF=HEAD~1`\n' >&2; exit 2; }
+	@$(BIN)/python bench/equal.py $(REF)
 
 # ---------------------------------------------------------------- speed
 
