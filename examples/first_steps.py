@@ -1,9 +1,9 @@
-"""First steps, from a question to a figure: what does it cost a short flow to share its way with long ones?
+"""First steps, from a question to a figure: how much does a short flow lose when it shares links with long ones?
 
-    python first_steps.py           some seconds
+    python first_steps.py           takes some seconds
     python first_steps.py 100       the same with 100 flows per run instead of 300
 
-Results go to `first_steps/` where you stand; run the script again, and only what has changed is simulated.
+The script writes `first_steps/` in the current folder. Run it again, and only points that have changed are simulated.
 """
 
 import sys
@@ -13,7 +13,7 @@ import flowloom
 flows = int(sys.argv[1]) if len(sys.argv) > 1 else 300
 
 # 1. A scenario is a dict with the keys of a scenario file: a network, a workload, and the systems to compare. A list makes a
-#    sweep: this one has two loads. `flowloom explain poisson` says what can be set and where each default comes from.
+#    sweep: this scenario has two loads. `flowloom explain poisson` lists the parameters and the source of each default.
 scenario = flowloom.Scenario.from_dict(
     {
         "topology": {
@@ -29,23 +29,23 @@ scenario = flowloom.Scenario.from_dict(
             {"label": "pFabric", "transport": "pfabric", "qdisc": "pfabric"},
             {"label": "TCP", "transport": {"kind": "newreno", "min_rto": "10ms", "init_rto": "10ms"}},
         ],
-        # What would be possible: the same flows, always the shortest one first, as a fluid.
+        # An ideal for comparison: the same flows as a fluid, shortest remaining processing time first.
         "ideal": ["srpt"],
     },
     seeds=[1, 2, 3],
 )
 
-# 2. Everything that was left open is filled in, with its reason: read it before you trust a number.
+# 2. Every default is filled in, with its source. Read the resolved scenario before you trust a number.
 print(scenario.resolved())
 print(f"{len(scenario.points)} runs: systems by loads by seeds")
 
-# 3. All systems see the same flows. With `out`, results are kept in a folder, and finished runs are not run again.
+# 3. All systems serve the same flows. With `out`, results are kept in a folder, and finished runs are not repeated.
 results = scenario.run(out="first_steps")
 
-# 4. The table: mean over seeds, and half of its 95 % confidence interval. Where intervals overlap, nothing is shown yet.
+# 4. The table: mean over seeds, and half the 95 % confidence interval. Overlapping intervals prove no difference.
 print(results.table(["mean_fct_s", "p99_fct_s", "p99_slowdown", "drops", "timeouts"]))
 
-# 5. So compare flow by flow: each with itself in the other system. What the draw of the flows did to both alike cancels.
+# 5. So compare flow by flow: each flow with itself in the other system. Variation between draws that affects both systems cancels.
 for pair in flowloom.compare("first_steps").to_pylist():
     if pair["system_b"] == "TCP":
         interval = f"{pair['ci95_low']:.2f} to {pair['ci95_high']:.2f}"
@@ -54,13 +54,13 @@ for pair in flowloom.compare("first_steps").to_pylist():
             f"as with {pair['system_a']}; {100 * pair['b_faster']:.0f} % of the flows are faster with TCP"
         )
 
-# 6. Your own numbers: every table is an Arrow table, which polars and pandas take as it is. Which flows pay?
+# 6. Your own numbers: every table is an Arrow table, which polars and pandas read directly. Which flows are slowed down most?
 for row in (
     results.flows(["size_bytes", "slowdown"], at={"load": 0.6, "seed": 1}).sort_by([("slowdown", "descending")]).to_pylist()[:3]
 ):
     print(f"{row['system']}: a flow of {row['size_bytes']} bytes took {row['slowdown']:.1f} times as long as alone")
 
-# 7. Figures, as PNG and SVG, and a report that holds them all. `flowloom.plots.KINDS` lists the kinds.
+# 7. Figures, as PNG and SVG, and a report with all of them. `flowloom.plots.KINDS` lists the kinds of figures.
 flowloom.plot(results, "metrics", out="first_steps/figures/metrics", metrics=["mean_fct_s", "p99_slowdown"])
 flowloom.plot(results, "fct_size", out="first_steps/figures/fct_size", at={"load": 0.6})
 print(f"report: {results.report()}")

@@ -1,4 +1,4 @@
-"""How much does TCP's smallest timeout matter when many servers answer at once?
+"""How much does TCP's minimum timeout matter when many servers answer at once?
 
 Run it anywhere: `python incast.py`. It prints a table and writes `incast.png` and `incast.svg`.
 """
@@ -27,7 +27,7 @@ for row in results.summary().to_pylist():
     if row["metric"] == "timeouts":
         print(f"{row['system']} with {row['workload.answers.senders']} senders: {row['mean']} timeouts")
 
-# Every flow, as an Arrow table: the slowest one of each system.
+# All flows, as an Arrow table: the slowest flow of each system.
 flows = results.flows(["flow_id", "fct_ps"]).to_pylist()
 for system in results.systems:
     finished = (flow["fct_ps"] for flow in flows if flow["system"] == system and flow["fct_ps"] is not None)

@@ -1,4 +1,4 @@
-"""The paper's figures in its layout, and what its claims about single runs are judged on."""
+"""The figures in the paper's layout, and the measurements on which claims about single runs are judged."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from flowloom import claims, drawing, plots, style, traces
+from flowloom.data import Run, column
 from flowloom.drawing import Array
-from flowloom.results import Results, Run, column
+from flowloom.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Note = Callable[[str, Run, float], None]
-"""Takes down a number of a run by its name."""
+"""Records a named number of a run."""
 
 SYSTEMS = ("BOTCP", "TCP", "DCTCP")
 CLOCKS = {"clock 10 ms": "", "clock 1 us": ", clock 1 us"}
-"""What follows the names of the systems with each clock granularity."""
+"""The suffix of the systems' labels, by clock granularity."""
 PACKET = 1500
 LINE_BPS = 10e9
 JOIN_MS = 1.0
 """When the short flows of Fig. 8 start."""
 ROUND_TRIP_US = 10.5
-"""Of the star of Figs. 8 and 9, without queues."""
+"""The round trip in the star of Figs. 8 and 9, without queueing."""
 
 
 def panels(results: Results, shown: Mapping[str, str], at: drawing.At = None) -> Figure:
-    """A row of panels: metrics with their titles, against what is swept."""
+    """A row of panels: each metric of `shown`, with its title, against the swept key."""
     fig = style.figure(len(shown), 1, width=4.6, height=3.5)
     axes = style.panels(fig, 1, len(shown))
     x = next((key for key in results.keys if key.endswith((".load", ".delay"))), None)
@@ -62,17 +63,17 @@ THREE = {
 
 
 def datamining(results: Results) -> Figure:
-    """The three against load."""
+    """The three metrics against load."""
     return panels(results, THREE)
 
 
 def sens_delay(results: Results) -> Figure:
-    """The three against the delay of a link."""
+    """The three metrics against the delay of a link."""
     return panels(results, THREE)
 
 
 def sens_load(results: Results) -> Figure:
-    """The three by system, a row for each load."""
+    """The three metrics by system, one row per load."""
     loads = sorted({run.keys[key] for run in results.runs for key in results.keys if key.endswith(".load")}, key=str)
     fig = style.figure(len(THREE), max(len(loads), 1), width=4.0, height=4.6)
     axes = style.panels(fig, max(len(loads), 1), len(THREE))
@@ -86,11 +87,11 @@ def sens_load(results: Results) -> Figure:
 
 
 def sens_extreme(results: Results) -> Figure:
-    """By system."""
+    """Metrics by system."""
     return plots.metrics(results, ("mean_fct_s", "max_fct_s", "drops"))
 
 
-# Fig. 8: bandwidth between long and short flows.
+# Fig. 8: long and short flows on one link.
 
 
 def runs_of(results: Results) -> dict[str, Run]:
@@ -99,7 +100,7 @@ def runs_of(results: Results) -> dict[str, Run]:
 
 
 def fig8(results: Results) -> Figure:
-    """Throughput, stacked, around the time at which the short flows join; on the right with other settings."""
+    """Stacked throughput around the time at which the short flows join; the right column has other settings."""
     fig = style.figure(2, len(SYSTEMS), width=5.2, height=2.0)
     axes = style.panels(fig, len(SYSTEMS), 2)
     for i, (system, run) in enumerate(runs_of(results).items()):
@@ -113,21 +114,21 @@ def fig8(results: Results) -> Figure:
 
 
 def short_flows(results: Results, run: Run) -> list[int]:
-    """The flows of Fig. 8 that join."""
+    """The short flows of Fig. 8, which start later than the long ones."""
     table = results.flows(["flow_id", "start_ps"], {"point": run.point})
     return [f for f, start in zip(column(table, "flow_id"), column(table, "start_ps"), strict=True) if start > 0]
 
 
 def last_finish_ms(results: Results, run: Run) -> float:
-    """When the last short flow has arrived, from when they join."""
+    """The time in ms from the start of the short flows until the last of them finishes."""
     table = results.flows(["flow_id", "finish_ps"], {"point": run.point})
     short = short_flows(results, run)
     finish = [t for f, t in zip(column(table, "flow_id"), column(table, "finish_ps"), strict=True) if f in short]
-    return max(finish) * 1e-9 - JOIN_MS
+    return float(max(finish)) * 1e-9 - JOIN_MS
 
 
 def long_share(results: Results, run: Run, start: float, end: float) -> float:
-    """The share of the link that the long flows have between two times in ms: goodput over what full packets can carry."""
+    """The share of the link that the long flows use between two times in ms: goodput over the payload rate of full packets."""
     found = traces.sampled(results, run, "flow.rate_bps")
     assert found is not None
     short = short_flows(results, run)
@@ -137,7 +138,7 @@ def long_share(results: Results, run: Run, start: float, end: float) -> float:
 
 
 def growth_per_round_trip(results: Results, run: Run, until: int | None) -> float:
-    """By how much the windows of the short flows grow in a round trip: from 2 segments to `until`, or until they finish."""
+    """The growth factor of the short flows' windows per round trip, from 2 segments to `until`, or to the end of the flows."""
     windows, queue = traces.sampled(results, run, "flow.cwnd_bytes"), traces.sampled(results, run, "port.queue_bytes")
     assert windows is not None and queue is not None
     (waiting,) = queue.values.values()
@@ -147,7 +148,7 @@ def growth_per_round_trip(results: Results, run: Run, until: int | None) -> floa
         first = int(np.argmax(window >= 2))
         last = int(np.argmax(window >= until)) if until else int(np.flatnonzero(~np.isnan(window))[-1])
         start, end = float(windows.times[first]), float(windows.times[last])
-        # The round trip in which the window doubles once is that of the packets that are sent as it begins.
+        # Over a single doubling, the round trip is that of the packets sent when the growth begins.
         seen = waiting[queue.times == start] if until else waiting[(queue.times > start) & (queue.times <= end)]
         queued = float(seen.mean())
         round_trip_ms = ROUND_TRIP_US * 1e-3 + queued * 8 / LINE_BPS * 1e3
@@ -159,7 +160,7 @@ def growth_per_round_trip(results: Results, run: Run, until: int | None) -> floa
 
 
 def queue_of(results: Results, run: Run) -> tuple[Array, Array]:
-    """Times in ms, and how many packets wait at the bottleneck."""
+    """Times in ms, and the number of packets that wait at the bottleneck."""
     found = traces.sampled(results, run, "port.queue_bytes")
     assert found is not None
     (values,) = found.values.values()
@@ -202,14 +203,14 @@ def fig10(results: Results) -> Figure:
 
 
 def second_busy_ms(times: Array, packets: Array) -> float | None:
-    """When packets wait again after the queue was empty for at least 2 ms; `None` if it never was."""
+    """The time in ms at which packets wait again after the queue was empty for at least 2 ms; `None` if it never was."""
     busy = times[packets > 0]
     gaps = np.flatnonzero(np.diff(busy) >= 2.0)
     return float(busy[gaps[0] + 1]) if len(gaps) else None
 
 
 def measured(results: Mapping[str, Results]) -> dict[str, claims.Sample]:
-    """What claims are judged on that is no metric of a run: by seed."""
+    """The measurements for claims that no metric of a run covers, by seed."""
     found: dict[str, claims.Sample] = {}
 
     def note(name: str, run: Run, value: float) -> None:
@@ -236,7 +237,7 @@ def measured(results: Mapping[str, Results]) -> dict[str, claims.Sample]:
 
 
 def extreme(results: Results, note: Note) -> None:
-    """What is read off Figs. 9 and 10."""
+    """The measurements for Figs. 9 and 10."""
     runs = runs_of(results)
     fct = {system: plots.values(results, [run], "fct_ps") * 1e-9 for system, run in runs.items()}
     for system, run in runs.items():

@@ -1,4 +1,4 @@
-"""The paper's figures in its layout: its panels, where its axes end, and the numbers it prints."""
+"""The figures in the paper's layout, with the paper's axis ranges and numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flowloom import claims, drawing, fluid, papers, plots, style, traces
-from flowloom.results import Results, Run
+from flowloom.data import Run
+from flowloom.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +36,7 @@ def exact() -> dict[str, float]:
 
 
 def table1(results: Results) -> Figure:
-    """Fig. 1 as a fluid, and below it the same three flows packet by packet."""
+    """Fig. 1 as a fluid, and below it the same three flows at packet level."""
     fig = style.figure(3, 2, width=3.9, height=2.0)
     axes = style.panels(fig, 2, 3)
     for ax, (policy, title) in zip(axes, POLICIES.items(), strict=False):
@@ -60,12 +61,12 @@ def table1(results: Results) -> Figure:
 
 
 def shared_link(spans: Mapping[str, Sequence[tuple[int, float, float]]]) -> str:
-    """The link that most flows cross."""
+    """The link that the most flows cross."""
     return max(spans, key=lambda name: (len({flow for flow, _, _ in spans[name]}), len(spans[name])))
 
 
 def schedule(ax: Axes, segments: Sequence[tuple[int, float, float, float]]) -> None:
-    """Who gets which share of the link when."""
+    """The share of the link that each flow has, over time."""
     labelled = set()
     for flow, start, end, rate in sorted(segments):
         base = sum(r for f, s, e, r in segments if f < flow and s < end and start < e)
@@ -84,7 +85,7 @@ def schedule(ax: Axes, segments: Sequence[tuple[int, float, float, float]]) -> N
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel against load: its metric and title, where the paper's axis begins and ends, and the claims that it shows."""
+    """A panel against load: its metric and title, the range of the paper's axis, and the claims to print in the title."""
 
     metric: str
     title: str
@@ -93,7 +94,7 @@ class Panel:
 
 
 def panels(results: Results, shown: Sequence[Panel], systems: Sequence[str] | None = None) -> Figure:
-    """A row of panels, against load if it is swept."""
+    """A row of panels, against load if the load is swept."""
     fig = style.figure(len(shown), 1, width=4.6, height=3.7)
     axes = style.panels(fig, 1, len(shown))
     x = next((key for key in results.keys if key.endswith(".load")), plots.swept_axis(results))
@@ -115,7 +116,7 @@ def printed(results: Results, claim_id: str) -> str:
 
 
 def mark_axis(ax: Axes, low: float, high: float) -> None:
-    """Marks where the paper's axis begins and ends."""
+    """Marks the ends of the paper's axis."""
     bottom, top = ax.get_ylim()
     ax.set_ylim(bottom, max(top, 1.12 * high))
     for end in (low, high):
@@ -166,7 +167,7 @@ def fig9(results: Results) -> Figure:
     return panels(results, [Panel("p999_fct_s", "99.9th-percentile FCT", (0.03, 0.11))])
 
 
-# Section 5.1 and 6.2: route control.
+# Sections 5.1 and 6.2: route control.
 
 
 def fig4(results: Results) -> Figure:
@@ -185,7 +186,7 @@ def fig4(results: Results) -> Figure:
 
 
 def spine_links(results: Results, run: Run, found: traces.Series) -> tuple[drawing.Array, drawing.Array]:
-    """The utilisation of the link that is busier, since the long flow holds it, and of the other."""
+    """The utilisation of the busier link, which carries the long flow, and of the other link."""
     names = drawing.named_ports(results, run)
     one, two = (found.values[port] for port, name in names.items() if name.startswith("leaf0->spine"))
     return (one, two) if float(one.mean()) >= float(two.mean()) else (two, one)
@@ -197,7 +198,7 @@ def fig10(results: Results) -> Figure:
 
 
 def fig11(results: Results) -> Figure:
-    """The distribution of FCTs at load 0.6; lines at the paper's 100 and 200 ms, 1 %."""
+    """The distribution of FCTs at load 0.6, with lines at the paper's 100 and 200 ms and at 1 %."""
     fig = plots.fct_cdf(results, {"load": 0.6})
     tail = fig.axes[1]
     unit = 1e-3 if "(s)" in tail.get_xlabel() else 1.0
@@ -208,7 +209,7 @@ def fig11(results: Results) -> Figure:
 
 
 def fig10_large(results: Results) -> Figure:
-    """The same, mean size 1500 kB."""
+    """Fig. 10 with a mean size of 1500 kB."""
     return fig10(results)
 
 
@@ -226,7 +227,7 @@ def failure_many(results: Results) -> Figure:
 
 
 def failure_dynamic(results: Results) -> Figure:
-    """A link that dies and comes back."""
+    """A link that fails and comes back."""
     shown = [Panel("mean_fct_s", "average FCT"), Panel("p999_fct_s", "99.9th-percentile FCT"), Panel("timeouts", "timeouts")]
     return panels(results, shown)
 
@@ -237,7 +238,7 @@ BIN_MS = 1.0
 
 
 def received(results: Results, run: Run) -> tuple[drawing.Array, dict[int, drawing.Array], drawing.Array]:
-    """At the link to h0: the ends of bins in ms, each flow's DATA as a share of the link in each bin, and all bytes."""
+    """The link to h0 in bins: the end of each bin in ms, the share of the link that each flow's DATA takes, and the total share."""
     port = next(port for port, name in drawing.named_ports(results, run).items() if name.endswith("->h0"))
     packets = results.packets(["port_id", "flow_id", "kind", "end_ps", "size_bytes", "dropped"], {"point": run.point})
     rows = [row for row in packets.to_pylist() if row["port_id"] == port and not row["dropped"]]
@@ -254,7 +255,7 @@ def received(results: Results, run: Run) -> tuple[drawing.Array, dict[int, drawi
 
 
 def switching(results: Results) -> Figure:
-    """Goodput of each flow and use of the link they share, in bins of 1 ms."""
+    """Throughput of each flow, and utilisation of the shared link, in bins of 1 ms."""
     chosen = plots.one_per_system(results, None)
     fig = style.figure(1, len(chosen), width=7.5, height=2.0)
     axes = style.panels(fig, len(chosen), 1)
@@ -269,19 +270,23 @@ def switching(results: Results) -> Figure:
 
 
 def incast(results: Results) -> Figure:
-    """Time until the last answer is there, against the number of senders."""
-    shown = [Panel("max_fct_s", "until the last answer is there"), Panel("timeouts", "timeouts"), Panel("drops", "dropped packets")]
+    """Time until the last answer has arrived, against the number of senders."""
+    shown = [
+        Panel("max_fct_s", "time until the last answer has arrived"),
+        Panel("timeouts", "timeouts"),
+        Panel("drops", "dropped packets"),
+    ]
     return panels(results, shown)
 
 
 def measured(results: Mapping[str, Results]) -> dict[str, claims.Sample]:
-    """What claims are judged on that is no metric of a run: by seed."""
+    """The measurements for claims that no metric of a run covers, by seed."""
     found: dict[str, claims.Sample] = {}
     if "fig4" in results:
         for run in results["fig4"].select({"system": "ECMP, MERP hosts"}):
             series = traces.sampled(results["fig4"], run, "port.utilisation")
             if series is not None:
-                # The first sample holds the start of the long flow.
+                # The first sample contains the start of the long flow.
                 long, other = (values[1:] for values in spine_links(results["fig4"], run, series))
                 found.setdefault("fig4.long.mean", {})[run.seed] = float(long.mean())
                 found.setdefault("fig4.long.sd", {})[run.seed] = float(long.std())
@@ -290,7 +295,7 @@ def measured(results: Mapping[str, Results]) -> dict[str, claims.Sample]:
         for system, run in plots.one_per_system(results["switching"], None):
             _, flows, everything = received(results["switching"], run)
             shared = sum(sum(values[i] > 0.05 for values in flows.values()) > 1 for i in range(len(everything)))
-            # All bins but the first, with the handshake, and the last, which ends when the flows do.
+            # Without the first bin, which has the handshake, and the last, in which the flows end.
             found[f"switching.{system}.use"] = {run.seed: float(everything[1:-1].mean())}
             found[f"switching.{system}.shared"] = {run.seed: shared / len(everything)}
     return found
@@ -310,10 +315,10 @@ def sens_load(results: Results) -> Figure:
 
 
 def sens_systems(results: Results) -> Figure:
-    """Settings the paper leaves open."""
+    """Settings that the paper leaves open."""
     return plots.metrics(results, (*SENSITIVITY, "timeouts"))
 
 
 def sens_literal(results: Results) -> Figure:
-    """MERP read literally."""
+    """MERP by the letter of the paper."""
     return plots.metrics(results, ("max_er", "mean_fct_s", "unfinished"))

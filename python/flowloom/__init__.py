@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from flowloom import _core
 from flowloom._core import entries, fluid
-from flowloom.results import Results, Run, read
+from flowloom.data import Run, read
+from flowloom.results import Results
 from flowloom.scenario import Progress, Scenario
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def run(
 ) -> Results:
     """Run a scenario: a `Scenario`, a dict, or the path of a file.
 
-    `set`, `seeds` and `profile` override the scenario's own values; with `out`, results go to that folder.
+    `set`, `seeds` and `profile` override the scenario's own values; with `out`, results go to that folder. Several profiles, as
+    `"literal,smoke"`, are laid over one another in order.
     """
     if isinstance(scenario, Scenario):
         if set or seeds or profile:

@@ -13,7 +13,10 @@ Options = Mapping[str, Any]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit code: 0 done, 1 a check failed, 2 input, 5 files and space, 130 stopped."""
+    """Runs a command and returns its exit code.
+
+    0 done, 1 a check failed, 2 wrong input, 5 a file could not be read or written, 130 stopped.
+    """
     try:
         done = _core.main(list(sys.argv[1:] if argv is None else argv))
         if isinstance(done, int):
@@ -28,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def complain(error: Exception, code: int) -> int:
-    """Says what is wrong, without a trace."""
+    """Prints the error without a traceback, and returns the exit code."""
     text: object = error.args[0] if isinstance(error, KeyError) and error.args else error
     if type(error) is not _core.StorageError and isinstance(error, OSError) and error.filename and error.strerror:
         text = f"cannot use `{error.filename}`: {error.strerror.lower()}"
@@ -43,7 +46,7 @@ def folders(options: Options) -> list[Path]:
         raise ValueError("no results folder was given\nhint: `flowloom run FILE` writes one")
     for folder in found:
         if not (folder / "points.parquet").is_file():
-            raise ValueError(f"`{folder}` is not a results folder: it has no points.parquet")
+            raise ValueError(f"`{folder}` is not a results folder: it has no `points.parquet`")
     return found
 
 
@@ -53,7 +56,7 @@ def place(options: Options) -> dict[str, str] | None:
     for item in options.get("at") or []:
         key, sign, value = item.partition("=") if isinstance(item, str) else (item[0], "=", item[1])
         if not sign:
-            raise ValueError(f"`{item}` is no swept value\nhint: `--at` wants a key and a value, like `load=0.8`")
+            raise ValueError(f"`{item}` does not give a swept value\nhint: write the key and the value, like `--at load=0.8`")
         found[key] = value
     return found or None
 
@@ -84,7 +87,7 @@ def plot(options: Options) -> int:
                 print(path)
             drawn += 1
         if not drawn:
-            raise ValueError(f"`{folder}` holds nothing to draw")
+            raise ValueError(f"there is nothing to draw in `{folder}`")
     return 0
 
 
@@ -116,15 +119,15 @@ def summary(options: Options) -> int:
 
 def compare(options: Options) -> int:
     """Compares systems flow by flow."""
-    from flowloom import results, tables, words
+    from flowloom import data, tables, words
 
-    table = results.read(_core.compare([str(folder) for folder in folders(options)]))
+    table = data.read(_core.compare([str(folder) for folder in folders(options)]))
 
     def cell(value: object) -> str:
         return f"{value:.4g}" if isinstance(value, float) else words.number(value)
 
     left = [name for name in table.column_names if name.startswith("system")]
-    # Deadlines and intervals are shown where there are any.
+    # Columns without any value are left out: deadlines and intervals are not always known.
     known = [name for name in table.column_names if table[name].null_count < table.num_rows]
     names = left + [name for name in known if name not in left]
     rows = [[cell(row[name]) for name in names] for row in table.to_pylist()]

@@ -15,8 +15,13 @@ __all__ = [
     "StorageError",
     "compare",
     "entries",
+    "estimate",
     "fluid",
     "main",
+    "quantile",
+    "queue_length",
+    "rooms",
+    "utilisation",
     "version",
 ]
 
@@ -44,12 +49,17 @@ def main(argv: Sequence[str]) -> int | dict[str, Any]:
 def compare(dirs: Sequence[str]) -> ArrowTable:
     """Compare the systems found in one or more result folders, flow by flow.
 
-    Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys: `system_a`, `system_b`, the
-    swept keys, `flows`, the mean ratio of the completion times b/a and its 95 % confidence interval.
+    Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys: see `compare()` in docs/data.md.
     """
 
+def rooms() -> list[str]:
+    """The names of the rooms that `entries` accepts: those of the parts of a scenario, and `metrics`."""
+
 def entries(room: str) -> list[dict[str, Any]]:
-    """What is registered in a room: `topology`, `workload`, `transport`, `qdisc`, `router`, `agent` or `metrics`."""
+    """The entries of a room, one dict per entry: `name`, `summary` and the rest of its description.
+
+    Raises `ValueError` for a room that is not in `rooms()`.
+    """
 
 def fluid(
     policy: str,
@@ -60,13 +70,35 @@ def fluid(
 ) -> dict[str, Any]:
     """Schedule flows on one link as a fluid: no packets, no delay, no headers.
 
-    `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. Up to 200 flows are scheduled in exact fractions. The dict holds
-    `finish`, one time per flow, and `segments`, a list of `(flow, start, end, rate)` in order of time.
+    `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. Times, sizes and the capacity are in any consistent units. Up to
+    200 flows are scheduled in exact fractions. The dict has `finish`, one time per flow, and `segments`, a list of
+    `(flow, start, end, rate)` in order of time.
+    """
+
+def estimate(values: Sequence[float]) -> tuple[float | None, tuple[float, float] | None]:
+    """The mean of values and the ends of its 95 % confidence interval (Student's t).
+
+    The mean is `None` without values, the interval with fewer than two.
+    """
+
+def quantile(values: Sequence[float], per_mille: int) -> float | None:
+    """The quantile of values by nearest rank: the smallest value such that at least `per_mille` / 1000 of all are no larger.
+
+    `None` without values.
+    """
+
+def utilisation(busy_ps: int, end_ps: int) -> float | None:
+    """The share of a run that a port spends transmitting; `None` for a run without duration."""
+
+def queue_length(written: str, mtu: str) -> int | None:
+    """The length of a queue in bytes from its literal: `20pkt`, `30KB` or a bare number of packets of `mtu` (`1500B`).
+
+    `None` for `unlimited`, and for text that is not a length.
     """
 
 @final
 class ArrowTable:
-    """A table that any Arrow reader takes without a copy: `pyarrow.table(t)`, `polars.DataFrame(t)`."""
+    """A table that any Arrow reader reads without a copy: `pyarrow.table(t)`, `polars.DataFrame(t)`."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The table as an Arrow stream (Arrow PyCapsule interface)."""
@@ -86,7 +118,7 @@ class Scenario:
         seeds: Sequence[int] | None = None,
         profile: str | None = None,
     ) -> Scenario:
-        """Read a scenario file's text. Files it names are looked up in `dir`; all errors are reported at once."""
+        """Read the text of a scenario file. Relative paths in it start at `dir`; all errors are reported at once."""
     @staticmethod
     def from_dict(
         scenario: Mapping[str, Any],
@@ -96,7 +128,7 @@ class Scenario:
         seeds: Sequence[int] | None = None,
         profile: str | None = None,
     ) -> Scenario:
-        """As `from_toml`, from a nested dict with the same keys."""
+        """Read a scenario from a nested dict with the keys of a scenario file."""
     def resolved(self) -> str:
         """The whole plan as TOML, with a comment on every value that the file did not set."""
     @property
@@ -110,7 +142,7 @@ class Scenario:
     ) -> Results:
         """Run all points, `jobs` at a time (0: one per core), and write them to the folder `out` unless it is `None`.
 
-        Points already finished in `out` by the same scenario and version are not run again. `progress` is called with
+        Points that the same scenario and version has finished in `out` are not run again. `progress` is called with
         `points_done`, `points_total`, `point`, `flows_done`, `flows_total`, `events` and `elapsed_s`.
         """
 

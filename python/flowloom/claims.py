@@ -2,8 +2,8 @@
 
 A claim names a metric, one or more systems and the swept values at which it is meant, and says in which bounds a number must lie.
 Numbers that compare systems are formed per seed, since all systems of a scenario see the same flows, and averaged afterwards;
-their 95 % interval is Student's t over the seeds. A claim is met when the whole interval is within its bounds, not met when it is
-wholly outside, and undecided otherwise, or when there are fewer seeds than the claim asks for.
+the 95 % interval of the average is Student's t over the seeds. A claim is met when the whole interval is within the bounds, not met
+when the whole interval is outside, and undecided otherwise, or when there are fewer seeds than the claim asks for.
 """
 
 from __future__ import annotations
@@ -15,23 +15,10 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any
 
-from flowloom import words
-from flowloom.results import Results, Value, matches, plain
+from flowloom import _core, words
+from flowloom.data import Data, Value, matches, plain
 
 MET, NOT_MET, UNDECIDED = "met", "not met", "undecided"
-
-# Student's t, 97.5 %, by degrees of freedom.
-_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-_T_LARGE = ((20, 2.086), (30, 2.042), (60, 2.000), (120, 1.980))
-
-
-def student_t(degrees: int) -> float:
-    """The 97.5 % point of Student's t: exact to three decimals up to 15, never too small above."""
-    if degrees < 1:
-        raise ValueError("an interval needs two values")
-    if degrees <= len(_T):
-        return _T[degrees - 1]
-    return next((t for d, t in reversed(_T_LARGE) if degrees >= d), _T[-1])
 
 
 @dataclass(frozen=True)
@@ -46,15 +33,15 @@ class Estimate:
     @classmethod
     def of(cls, sample: Sequence[float]) -> Estimate:
         """The estimate from one value per seed."""
-        mean = statistics.fmean(sample)
-        if len(sample) < 2:
-            return cls(mean, -math.inf, math.inf, len(sample))
-        half = student_t(len(sample) - 1) * statistics.stdev(sample) / math.sqrt(len(sample))
-        return cls(mean, mean - half, mean + half, len(sample))
+        mean, interval = _core.estimate(sample)
+        if mean is None:
+            raise ValueError("an estimate needs at least one value")
+        low, high = interval or (-math.inf, math.inf)
+        return cls(mean, low, high, len(sample))
 
     @classmethod
     def exact(cls, value: float) -> Estimate:
-        """A number that no seed changes."""
+        """A number that does not depend on seeds."""
         return cls(value, value, value, 0)
 
 
@@ -88,13 +75,13 @@ class Claim:
     within: Sequence[float | str] = ()
     at_least: float | str | None = None
     more_than: float | str | None = None
-    """As `at_least`, but the bound itself does not count."""
+    """As `at_least`, but the bound itself does not meet the claim."""
     at_most: float | str | None = None
     rule: str = ""
-    """Why the bounds are as they are."""
+    """Why these bounds were chosen."""
     min_seeds: int = 3
     explanation: str = ""
-    """Why it is not met, for the reader of the table."""
+    """Why the claim is not met, for readers of the table."""
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Claim:
@@ -109,7 +96,9 @@ class Claim:
             raise ValueError(f"claim `{name}` lacks `{missing[0]}`")
         claim = cls(**table)
         if claim.kind not in KINDS and claim.kind not in COMPUTED:
-            raise ValueError(f"claim `{name}`: `{claim.kind}` is no kind of claim\nhint: one of {', '.join([*KINDS, *COMPUTED])}")
+            raise ValueError(
+                f"claim `{name}`: `{claim.kind}` is not a kind of claim\nhint: one of {', '.join([*KINDS, *COMPUTED])}"
+            )
         if claim.bounds == (-math.inf, math.inf):
             raise ValueError(f"claim `{name}` has no bounds\nhint: give `within`, `at_least`, `more_than` or `at_most`")
         return claim
@@ -140,7 +129,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with what was found."""
+    """A claim with its verdict and the numbers that were found."""
 
     claim: Claim
     verdict: str
@@ -160,7 +149,7 @@ class Judged:
 
     @property
     def reason(self) -> str:
-        """Why it is undecided, or at which swept values it fails."""
+        """Why the claim is undecided, or at which swept values it fails."""
         return self.worst.reason
 
 
@@ -173,7 +162,7 @@ Sample = dict[int, float]
 class Numbers:
     """The metrics of results by system, swept values, metric and seed."""
 
-    def __init__(self, results: Results) -> None:
+    def __init__(self, results: Data) -> None:
         self.results = results
         self._rows: dict[tuple[str, tuple[Value, ...], str], Sample] = {}
         self.units: dict[str, str] = {}
@@ -321,14 +310,14 @@ def judge_estimate(claim: Claim, estimate: Estimate) -> tuple[str, str]:
 
 
 def combined(verdicts: Iterable[str]) -> str:
-    """The verdict on a claim from those on its parts: all must be met, and one that is not met decides."""
+    """The verdict on a claim from the verdicts on its parts: `met` if all are, `not met` if one is not met, else `undecided`."""
     found = list(verdicts)
     if NOT_MET in found:
         return NOT_MET
     return MET if found and all(v == MET for v in found) else UNDECIDED
 
 
-def judge(claim: Claim, figures: Mapping[str, Results], computed: Mapping[str, float | Sample] | None = None) -> Judged:
+def judge(claim: Claim, figures: Mapping[str, Data], computed: Mapping[str, float | Sample] | None = None) -> Judged:
     """Judges a claim on the results of the figures that were run. `computed` holds numbers of `COMPUTED` claims by `metric`."""
     if claim.kind in COMPUTED:
         known = (computed or {}).get(claim.metric)
@@ -361,7 +350,7 @@ def only(claim: Claim, estimate: Estimate | None, reason: str) -> Judged:
     return Judged(claim, verdict, [Part("", estimate, verdict, why)])
 
 
-def samples(claim: Claim, numbers: Numbers, figures: Mapping[str, Results]) -> Iterable[tuple[str, Mapping[str, Value], Sample]]:
+def samples(claim: Claim, numbers: Numbers, figures: Mapping[str, Data]) -> Iterable[tuple[str, Mapping[str, Value], Sample]]:
     """The numbers of a claim: where, at which swept values, and one number per seed."""
     for at in numbers.places(claim.at):
         if claim.kind == "order":

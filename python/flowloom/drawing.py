@@ -1,4 +1,4 @@
-"""What all kinds of figures share: their registry, and how they pick what to draw from results."""
+"""What all kinds of figures share: the registry of kinds, and the choice of points to draw."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from flowloom import style, words
-from flowloom.results import Results, Run, column
+from flowloom.data import Data, Run, column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,12 +33,12 @@ class Kind:
     name: str
     about: str
     needs: str
-    """What it is drawn from: one of `NEEDS`."""
+    """The table that it is drawn from: one of `NEEDS`."""
     draw: Callable[..., Figure]
 
 
 NEEDS = ("summary", "flows", "ports", "samples", "packets")
-"""What figures are drawn from, from the whole to its parts: the order in which they are shown."""
+"""The tables that figures are drawn from, in the order in which figures are shown: from the whole to its parts."""
 
 KINDS: dict[str, Kind] = {}
 """All kinds of figures by name."""
@@ -58,7 +58,7 @@ def kind(needs: str) -> Callable[[Callable[..., Figure]], Callable[..., Figure]]
     return register
 
 
-def draw(results: Results, name: str = "metrics", **options: Any) -> Figure:
+def draw(results: Data, name: str = "metrics", **options: Any) -> Figure:
     """Draws one kind of figure. Raises `NoDataError` when the results do not hold what it needs."""
     if name not in KINDS:
         raise ValueError(f"`{name}` is not a kind of figure\nhint: one of {', '.join(KINDS)}")
@@ -81,12 +81,12 @@ def looks(ideal: Sequence[bool]) -> list[dict[str, Any]]:
     return [style.reference(sum(ideal[:i])) if is_ideal else style.line(i - sum(ideal[:i])) for i, is_ideal in enumerate(ideal)]
 
 
-def varies(results: Results, key: str, at: At) -> bool:
+def varies(results: Data, key: str, at: At) -> bool:
     """Whether a swept key has more than one value among the points chosen."""
     return len({run.keys[key] for run in results.select(at) if run.keys[key] is not None}) > 1
 
 
-def groups(results: Results, at: At, most: int = MOST_PANELS, ideals: bool = True) -> list[tuple[str, dict[str, list[Run]]]]:
+def groups(results: Data, at: At, most: int = MOST_PANELS, ideals: bool = True) -> list[tuple[str, dict[str, list[Run]]]]:
     """The points by swept values, then by system: at most `most` groups, spread over the sweep.
 
     Systems that do not have a swept key join every group.
@@ -106,7 +106,7 @@ def groups(results: Results, at: At, most: int = MOST_PANELS, ideals: bool = Tru
     return [(name, found[name]) for name in names]
 
 
-def one_per_system(results: Results, at: At, most: int = MOST_PANELS) -> list[tuple[str, Run]]:
+def one_per_system(results: Data, at: At, most: int = MOST_PANELS) -> list[tuple[str, Run]]:
     """One point of each simulated system among those chosen: the last swept values, the first seed."""
     found: dict[str, Run] = {}
     for run in results.select(at):
@@ -116,13 +116,13 @@ def one_per_system(results: Results, at: At, most: int = MOST_PANELS) -> list[tu
     return list(found.items())[:most]
 
 
-def titled(results: Results, run: Run, at: At) -> str:
+def titled(results: Data, run: Run, at: At) -> str:
     """A point in a title: its system, and the values of the keys that are swept among the points chosen."""
     swept = [key for key in results.keys if run.keys[key] is not None and varies(results, key, at)]
     return ", ".join([run.system, *(f"{words.key(key, results.keys)} {words.number(run.keys[key])}" for key in swept)])
 
 
-def named_ports(results: Results, run: Run) -> dict[int, str]:
+def named_ports(results: Data, run: Run) -> dict[int, str]:
     """Names of the ports of a point: `tor0->root`."""
     table = results.ports(["port_id", "name"], {"point": run.point})
     return dict(zip(column(table, "port_id"), column(table, "name"), strict=True))

@@ -1,4 +1,4 @@
-"""Figures of the network: how busy its links are, over time and on a map, and which of them are dead."""
+"""Figures of the network: utilisation of links, over time and on a map, and links that failed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flowloom import style
+from flowloom.data import Data, Run, column, mean
 from flowloom.drawing import MOST_PANELS, Array, At, NoDataError, groups, kind, one_per_system, titled
-from flowloom.results import Results, Run, column
 from flowloom.traces import Span, cut_idle, idle, missing, sampled
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class Link:
 
     @property
     def stage(self) -> tuple[int, int]:
-        """Where packets come by: up from the hosts, across, and down again."""
+        """The stage of a packet's way: up from the hosts, across, or down to the hosts."""
         low, high = self.tiers
         return (0, low) if low < high else (1, low) if low == high else (2, -low)
 
 
-def links(results: Results, run: Run) -> list[Link]:
-    """The links of a point, in the order in which packets come by."""
+def links(results: Data, run: Run) -> list[Link]:
+    """The links of a point, in the order in which packets cross them."""
     table = results.ports(["port_id", "name", "node", "peer", "tier", "busy_ps"], {"point": run.point})
     rows = table.to_pylist()
     tier = {row["node"]: row["tier"] for row in rows}
@@ -55,15 +55,15 @@ def links(results: Results, run: Run) -> list[Link]:
             row["port_id"],
             row["name"],
             (row["tier"], tier[row["peer"]]),
-            row["busy_ps"] / run.end_ps if run.end_ps else 0.0,
+            run.utilisation(row["busy_ps"]),
         )
         for row in rows
     ]
     return sorted(found, key=lambda link: (link.stage, link.port))
 
 
-def dead_cables(results: Results, runs: Sequence[Run]) -> set[Cable]:
-    """The cables that were down at some time of a run."""
+def dead_cables(results: Data, runs: Sequence[Run]) -> set[Cable]:
+    """The cables that were down at some time during a run."""
     found: set[Cable] = set()
     for run in runs:
         for row in results.ports(["name", "down_ps"], {"point": run.point}).to_pylist():
@@ -77,7 +77,7 @@ def dead_cables(results: Results, runs: Sequence[Run]) -> set[Cable]:
 ROWS_WITH_NAMES = 40
 COLUMNS = 400
 QUIET = 0.02
-"""The share of all traffic at the end of a run that is cut off: what a few late flows send after the rest has gone."""
+"""The share of all traffic at the end of a run that is cut off: it comes from a few late flows."""
 
 
 def kinds_of_nodes(found: Sequence[Link]) -> dict[int, str]:
@@ -92,7 +92,7 @@ def kinds_of_nodes(found: Sequence[Link]) -> dict[int, str]:
 
 @dataclass(frozen=True)
 class Activity:
-    """Busy shares by link and interval; where nothing happens for long there is one empty interval."""
+    """Utilisation by link and interval; a long idle period is one empty interval."""
 
     grid: Array
     edges: Array
@@ -149,13 +149,13 @@ def heat_panel(ax: Axes, found: Sequence[Link], seen: Activity) -> Any:
 
 
 @kind("samples")
-def heatmap(results: Results, at: At = None) -> Figure:
-    """How busy every link is over time: up from the hosts, and down to them again; without the quiet end of a run."""
+def heatmap(results: Data, at: At = None) -> Figure:
+    """Utilisation of every link over time, in the order in which packets cross them; the quiet end of a run is cut off."""
     drawn = []
     for _, run in one_per_system(results, at):
         found, series = links(results, run), sampled(results, run, "port.utilisation")
         if series is not None:
-            # Links of hosts that take no part would only fill the page.
+            # Unused links of hosts are left out.
             used = [link for link in found if link.busy > 0 or 0 not in link.tiers]
             drawn.append((titled(results, run, at), used, activity(used, series.times, series.values)))
     if not drawn:
@@ -172,7 +172,7 @@ def heatmap(results: Results, at: At = None) -> Figure:
 
 
 def share_bar(fig: Figure, axes: Sequence[Axes], drawn: Any, label: str) -> None:
-    """What the colours mean, beside the panels."""
+    """The colour bar, beside the panels."""
     bar = fig.colorbar(drawn, ax=axes, label=label, ticks=[0, 0.25, 0.5, 0.75, 1], aspect=30, pad=0.01)
     bar.ax.set_yticklabels(["0", "25", "50", "75", "100"])
     bar.outline.set_visible(False)
@@ -181,7 +181,7 @@ def share_bar(fig: Figure, axes: Sequence[Axes], drawn: Any, label: str) -> None
 # On a map
 
 MOST_HOSTS = 64
-"""With more hosts than this only switches are drawn."""
+"""Largest number of hosts that are drawn; of larger networks only switches are."""
 
 
 def layout(found: Sequence[Link]) -> dict[str, tuple[float, float]]:
@@ -213,7 +213,7 @@ def natural(name: str) -> list[object]:
 
 
 def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()) -> Any:
-    """One panel: the network by tiers, each cable as dark and wide as its busier direction is busy; dead cables crossed out.
+    """One panel: the network by tiers. Cables with a busier direction are darker and wider; failed cables are crossed out.
 
     Returns what a colour bar is made for.
     """
@@ -242,7 +242,7 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
         (x0, y0), (x1, y1) = (places[end] for end in sorted(cable))
         ax.plot([x0, x1], [y0, y1], color=style.INK, linestyle=(0, (2, 2)), linewidth=1.2, zorder=2)
         middle = ((x0 + x1) / 2, (y0 + y1) / 2)
-        ax.plot(*middle, "X", color=style.INK, markersize=8, zorder=4, label="dead link" if i == 0 else None)
+        ax.plot(*middle, "X", color=style.INK, markersize=8, zorder=4, label="failed link" if i == 0 else None)
     for x, y in places.values():
         ax.plot(x, y, "o" if y == 0 else "s", color=style.INK, markersize=3.5 if y == 0 else 6, zorder=3)
     tiers = [y for _, y in places.values()]
@@ -257,14 +257,14 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
 
 
 @kind("ports")
-def topology(results: Results, at: At = None, dead: Collection[Cable] | None = None) -> Figure:
-    """The network, each link as dark and wide as it is busy over the run, dead ones crossed out; at the highest swept value.
+def topology(results: Data, at: At = None, dead: Collection[Cable] | None = None) -> Figure:
+    """The network: busier links are darker and wider, failed links are crossed out; at the highest swept value.
 
     `dead` are pairs of node names; without it, the links that were down at some time.
     """
     shown = groups(results, at, 1, ideals=False)
     if not shown:
-        raise NoDataError("no point is left to draw")
+        raise NoDataError("no point was chosen")
     name, systems = shown[-1]
     drawn = [run for runs in systems.values() for run in runs]
     crossed = dead_cables(results, drawn) if dead is None else {frozenset(cable) for cable in dead}
@@ -286,12 +286,11 @@ def topology(results: Results, at: At = None, dead: Collection[Cable] | None = N
     return fig
 
 
-def mean_links(results: Results, runs: Sequence[Run]) -> list[Link]:
+def mean_links(results: Data, runs: Sequence[Run]) -> list[Link]:
     """The links of points that differ by their seed, with their mean use."""
     found = [links(results, run) for run in runs]
     return [
-        Link(same[0].port, same[0].name, same[0].tiers, float(np.mean([link.busy for link in same])))
-        for same in zip(*found, strict=True)
+        Link(same[0].port, same[0].name, same[0].tiers, mean([link.busy for link in same])) for same in zip(*found, strict=True)
     ]
 
 
@@ -301,26 +300,26 @@ MOST_LINKS = 14
 
 
 @kind("ports")
-def utilisation(results: Results, at: At = None, most: int = MOST_LINKS) -> Figure:
-    """Share of time in which links are busy, of the busiest links, averaged over seeds; at the highest swept value."""
+def utilisation(results: Data, at: At = None, most: int = MOST_LINKS) -> Figure:
+    """Utilisation of the busiest links, averaged over seeds; at the highest swept value."""
     shown = groups(results, at, 1, ideals=False)
     if not shown:
-        raise NoDataError("no point is left to draw")
+        raise NoDataError("no point was chosen")
     name, systems = shown[-1]
     load: dict[str, dict[str, list[float]]] = {}
     for label, runs in systems.items():
         for run in runs:
             table = results.ports(["name", "busy_ps"], {"point": run.point})
             for port, busy in zip(column(table, "name"), column(table, "busy_ps"), strict=True):
-                load.setdefault(port, {}).setdefault(label, []).append(100 * busy / run.end_ps if run.end_ps else 0.0)
-    mean = {port: {label: float(np.mean(v)) for label, v in by.items()} for port, by in load.items()}
-    busiest = sorted(mean, key=lambda port: -max(mean[port].values()))[:most]
+                load.setdefault(port, {}).setdefault(label, []).append(run.utilisation(busy))
+    busy_share = {port: {label: mean(shares) for label, shares in by.items()} for port, by in load.items()}
+    busiest = sorted(busy_share, key=lambda port: -max(busy_share[port].values()))[:most]
     fig = style.figure(1, 1, width=min(max(5.0, 0.22 * len(busiest) * max(len(systems), 2)), 9.5), height=3.4)
     (ax,) = style.panels(fig, 1, 1)
     width = 0.8 / len(systems)
     for i, label in enumerate(systems):
         place = np.arange(len(busiest)) + (i - (len(systems) - 1) / 2) * width
-        heights = [mean[port].get(label, 0.0) for port in busiest]
+        heights = [100 * busy_share[port].get(label, 0.0) for port in busiest]
         ax.bar(
             place,
             heights,

@@ -6,6 +6,7 @@ in the paper's layout, and may compute numbers that claims are judged on (`exact
 
 from __future__ import annotations
 
+import difflib
 import html
 import importlib.util
 import json
@@ -25,7 +26,8 @@ from flowloom.files import write_whole
 from flowloom.results import Results
 from flowloom.scenario import Scenario
 
-PROFILES = ("paper", "smoke")
+PAPER = "paper"
+"""The profile that changes nothing: the scenarios as they are."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Figure:
     scenario: str
     """Its scenario file, without the suffix. Figures that show the same runs share one."""
     extra: bool = False
-    """Not in the paper: a check of how much a choice of ours matters."""
+    """Not in the paper: shows how much a choice of ours matters."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,12 @@ def home() -> Path:
     return checkout if checkout.is_dir() else here / "papers_data"
 
 
+def profiles(paper: Paper) -> list[str]:
+    """The profiles that its scenarios have."""
+    files = (paper.folder / f"{figure.scenario}.toml" for figure in paper.figures)
+    return sorted({name for file in files for name in tomllib.loads(file.read_text()).get("profile", {})})
+
+
 def names() -> list[str]:
     """The papers there are."""
     return sorted(folder.parent.name for folder in home().glob("*/paper.toml"))
@@ -95,12 +103,12 @@ def load(name: str) -> Paper:
                 raise ValueError(f"claim `{claim.id}` names `{figure}`, which is not a figure of `{name}`")
     doubled = {claim.id for claim in paper.claims if [c.id for c in paper.claims].count(claim.id) > 1}
     if doubled:
-        raise ValueError(f"two claims are called `{min(doubled)}`")
+        raise ValueError(f"two claims have the id `{min(doubled)}`")
     return paper
 
 
 class Meter:
-    """Shows how far a run is and when it will be done. On a terminal one line is rewritten; elsewhere a line per tenth."""
+    """Shows the progress of a run and the time that is left: on a terminal one line, elsewhere a line per tenth."""
 
     def __init__(self, label: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.label = label
@@ -115,7 +123,7 @@ class Meter:
         total = float(progress.get("points_total") or 1)
         inside = float(progress.get("flows_done") or 0) / float(progress.get("flows_total") or 1)
         share = min((float(progress.get("points_done") or 0) + min(inside, 0.99)) / total, 1.0)
-        if self.skipped is None:  # finished in an earlier run: they say nothing about the pace
+        if self.skipped is None:  # points of an earlier run say nothing about the pace of this one
             self.skipped = float(progress.get("points_skipped") or 0) / total
         spent = self.clock() - self.began
         pace = share - self.skipped
@@ -161,26 +169,32 @@ class Reproduction:
 def reproduce(
     name: str,
     figure: str | None = None,
-    profile: str = "paper",
+    profile: str = PAPER,
     jobs: int = 0,
     out: str | Path = "results/papers",
     meter: Callable[[str], Meter] | None = Meter,
 ) -> Reproduction:
     """Runs a paper's scenarios (points finished earlier are kept), judges its claims, draws its figures and writes all of it.
 
-    With `figure`, only that figure is run; the claims are judged on whatever results are there by then.
+    `profile` names profiles of the scenarios, laid over them in order: `"literal,smoke"`. With `figure`, only that figure is run,
+    and the claims are judged on the results that exist by then.
     """
     paper = load(name)
-    if profile not in PROFILES:
-        raise ValueError(f"there is no profile `{profile}`\nhint: one of {', '.join(PROFILES)}")
+    known = [PAPER, *profiles(paper)]
+    chosen = profile.split(",")
+    for unknown in (p for p in chosen if p not in known):
+        near = difflib.get_close_matches(unknown, known, 1)
+        did = f"; did you mean `{near[0]}`?" if near else ""
+        raise ValueError(f"there is no profile `{unknown}`{did}\nhint: one of {', '.join(known)}")
+    over = ",".join(p for p in chosen if p != PAPER) or None
     wanted = [f for f in paper.figures if figure in (None, f.id)]
     if not wanted:
         raise ValueError(f"`{name}` has no figure `{figure}`\nhint: one of {', '.join(f.id for f in paper.figures)}")
-    folder = Path(out) / f"{name}-{profile}"
+    folder = Path(out) / "-".join([name, *chosen])
     ready: dict[str, Results] = {}
     for scenario in dict.fromkeys(f.scenario for f in wanted):
         show = meter(scenario) if meter else None
-        plan = Scenario.from_file(paper.folder / f"{scenario}.toml", profile=None if profile == "paper" else profile)
+        plan = Scenario.from_file(paper.folder / f"{scenario}.toml", profile=over)
         ready[scenario] = plan.run(jobs=jobs, out=folder / scenario, progress=show)
         if show is not None:
             show.close()

@@ -1,4 +1,4 @@
-"""Figures of results: metrics and distributions over flows. Metrics come from the results, never from here.
+"""Figures of results: metrics and distributions over flows. Metrics are read from the results.
 
 Every kind of figure is a small function with `@kind`: here, in `traces` (what happens over time) and in `network` (its links).
 """
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flowloom import style, tables, words
+from flowloom import _core, style, tables, words
+from flowloom.data import Data, Run, Value, column
 from flowloom.drawing import (
     KINDS,
     MOST_PANELS,
@@ -28,7 +29,8 @@ from flowloom.drawing import (
     one_per_system,
     varies,
 )
-from flowloom.results import Results, Run, Value, column
+from flowloom.network import topology_panel
+from flowloom.traces import Bar, bars, gantt_panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +56,7 @@ __all__ = [
 METRICS = ("deadline_miss_rate", "mean_fct_s", "p99_fct_s", "p999_fct_s", "p99_er", "max_er", "drops")
 
 DWARFED = 8
-"""An axis is logarithmic when some curve would stay below an eighth of its panel: such a curve cannot be read."""
+"""An axis is logarithmic when some curve would stay below an eighth of the panel's height and could not be read."""
 
 # Curves of metrics
 
@@ -71,7 +73,7 @@ class Curve:
     ideal: bool = False
 
 
-def curves(results: Results, metric: str, x: str | None, at: At = None) -> tuple[str, list[Curve]]:
+def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[str, list[Curve]]:
     """The metric's unit, and one curve per system and per value of the swept keys other than `x`."""
     chosen = {(run.system, tuple(run.keys.values())) for run in results.select(at)}
     unit, found = "", dict[tuple[int, str], dict[Value, tables.Row]]()
@@ -103,7 +105,7 @@ def curves(results: Results, metric: str, x: str | None, at: At = None) -> tuple
     return unit, drawn
 
 
-def swept_axis(results: Results, at: At = None) -> str | None:
+def swept_axis(results: Data, at: At = None) -> str | None:
     """The swept key to put on the x axis: the one with the most values, numbers before names."""
 
     def weight(key: str) -> tuple[bool, int]:
@@ -124,7 +126,7 @@ def scale_value_axis(ax: Axes, drawn: Sequence[Curve], factor: float, which: str
         return
     least = float(np.nanmin(means[means > 0]))
     if (means <= 0).any():
-        # Nothing is a value too: up to the smallest one the axis is linear.
+        # Zeros are drawn too: up to the smallest positive value the axis is linear.
         style.log_axis(ax, which, linear_to=10 ** np.floor(np.log10(least)))
         ax.set(**{f"{which}lim": (0.0, 1.5 * top)})
     else:
@@ -133,7 +135,7 @@ def scale_value_axis(ax: Axes, drawn: Sequence[Curve], factor: float, which: str
 
 
 def swept_ticks(ax: Axes, values: Sequence[float], names: Sequence[Value]) -> None:
-    """Ticks at the swept values; values that double from one to the next stand at equal distances."""
+    """Ticks at the swept values; values that double from one to the next have equal distances."""
     if len(values) > 9:
         return
     steps = np.array(values[1:]) / np.array(values[:-1]) if len(values) > 2 and values[0] > 0 else np.ones(1)
@@ -145,7 +147,7 @@ def swept_ticks(ax: Axes, values: Sequence[float], names: Sequence[Value]) -> No
     ax.set_xticks(list(values), [words.number(name) for name in names])
 
 
-def metric_panel(ax: Axes, results: Results, metric: str, x: str | None = None, at: At = None) -> float:
+def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at: At = None) -> float:
     """One panel: a metric against the swept key `x` with 95 % bands, or, without a key, the systems one below the other.
 
     Returns how many of the metric's base unit the axis counts in.
@@ -195,7 +197,7 @@ def metric_panel(ax: Axes, results: Results, metric: str, x: str | None = None, 
 
 
 @kind("summary")
-def metrics(results: Results, metrics: Sequence[str] | None = None, x: str | None = None, at: At = None) -> Figure:
+def metrics(results: Data, metrics: Sequence[str] | None = None, x: str | None = None, at: At = None) -> Figure:
     """Metrics against the swept key, one panel each, with 95 % confidence bands over seeds."""
     have = set(column(results.summary(), "metric"))
     chosen = [m for m in (metrics or METRICS) if m in have]
@@ -203,7 +205,7 @@ def metrics(results: Results, metrics: Sequence[str] | None = None, x: str | Non
         values = tables.places(results).values()
         chosen = [m for m in chosen if tables.speaks(m, values)]
     if not chosen:
-        raise NoDataError(f"none of the metrics asked for is in the results: they hold {', '.join(sorted(have))}")
+        raise NoDataError(f"the results hold none of these metrics\nhint: they hold {', '.join(sorted(have))}")
     if x is None:
         x = swept_axis(results, at)
     elif x not in results.keys:
@@ -221,7 +223,7 @@ def metrics(results: Results, metrics: Sequence[str] | None = None, x: str | Non
         style.legend(fig, axes[: len(chosen)])
         fig.align_ylabels()
     for i, ax in enumerate(axes[: len(chosen)]):
-        # Without a key all panels have the same rows: they are named once.
+        # Without a swept key all panels have the same rows, which are named once per row of panels.
         ax.tick_params(labelleft=x is not None or i % columns == 0)
     return fig
 
@@ -229,7 +231,7 @@ def metrics(results: Results, metrics: Sequence[str] | None = None, x: str | Non
 # Distributions over flows
 
 
-def values(results: Results, runs: Sequence[Run], name: str) -> Array:
+def values(results: Data, runs: Sequence[Run], name: str) -> Array:
     """A column of the flows of some points, all seeds together, without what is missing."""
     parts = [numbers(results.flows([name], {"point": run.point}), name) for run in runs]
     joined = np.concatenate(parts) if parts else np.empty(0)
@@ -249,7 +251,7 @@ def staircase(sample: Array, most: int = 400) -> tuple[Array, Array]:
     return x[keep], (n - 1 - keep) / n
 
 
-def distribution(results: Results, name: str, factor: float, quantity: str, unit: str, at: At) -> Figure:
+def distribution(results: Data, name: str, factor: float, quantity: str, unit: str, at: At) -> Figure:
     """One row per swept value: the distribution on the left, its tail on logarithmic axes on the right."""
     rows = groups(results, at, 3)
     fig = style.figure(2, len(rows))
@@ -278,7 +280,7 @@ def distribution(results: Results, name: str, factor: float, quantity: str, unit
 
 
 @kind("flows")
-def fct_cdf(results: Results, at: At = None) -> Figure:
+def fct_cdf(results: Data, at: At = None) -> Figure:
     """Distribution of flow completion times, with the tail on logarithmic axes; all seeds together."""
     first = results.select(at)[:1]
     sample = values(results, first, "fct_ps")
@@ -287,13 +289,13 @@ def fct_cdf(results: Results, at: At = None) -> Figure:
 
 
 @kind("flows")
-def er_cdf(results: Results, at: At = None) -> Figure:
+def er_cdf(results: Data, at: At = None) -> Figure:
     """Distribution of expansion ratios, with the tail on logarithmic axes; all seeds together."""
     return distribution(results, "expansion_ratio", 1.0, "expansion ratio", "", at)
 
 
 @kind("flows")
-def fct_size(results: Results, at: At = None, bins: int = 12) -> Figure:
+def fct_size(results: Data, at: At = None, bins: int = 12) -> Figure:
     """Flow completion time against flow size: median and 99th percentile in bins of equal width on a log axis."""
     rows = groups(results, at, 3)
     fig = style.figure(len(rows), 1, width=4.6, height=3.4)
@@ -311,19 +313,14 @@ def fct_size(results: Results, at: At = None, bins: int = 12) -> Figure:
             which = np.digitize(size, edges) - 1
             here = [b for b in range(bins) if (which == b).any()]
             middle = array(np.exp(np.log(size[which == b]).mean()) / 1e3 for b in here)
-            for share, fill, suffix in ((0.5, None, "median"), (0.99, "none", "p99")):
-                y = array(np.quantile(fct[which == b], share, method="inverted_cdf") for b in here)
+            for per_mille, fill, suffix in ((500, None, "median"), (990, "none", "p99")):
+                y = array(_core.quantile(fct[which == b].tolist(), per_mille) for b in here)
                 shape = {"markerfacecolor": fill or look["color"], "linewidth": 0.9 if fill else look.get("linewidth", 1.6)}
                 ax.plot(middle, y, **(look | shape), label=f"{label}, {suffix}")
         ax.set(xlabel="flow size (kB)", ylabel="FCT (ms)", title=name)
         style.log_axis(ax, "x")
         style.log_axis(ax, "y")
     if not any(ax.lines for ax in axes):
-        raise NoDataError("all flows are of one size: there is nothing to draw against it")
+        raise NoDataError("all flows have the same size: there is nothing to draw against the size")
     style.legend(fig, axes)
     return fig
-
-
-# These register their kinds; they draw on this module for nothing.
-from flowloom.network import topology_panel  # noqa: E402
-from flowloom.traces import Bar, bars, gantt_panel  # noqa: E402

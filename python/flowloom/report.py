@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowloom import plots, style, tables, words
+from flowloom.data import Data
 from flowloom.files import write_whole
-from flowloom.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,6 +45,10 @@ PAGE = """<!doctype html>
 """
 
 
+INCOMPLETE = {"running": " or has not ended yet", "stopped": " because it was stopped", "failed": " because a point failed"}
+"""Why points may be missing, by what the manifest says."""
+
+
 def page(title: str, parts: Sequence[str]) -> str:
     """An HTML page of ready parts."""
     return PAGE.format(title=html.escape(title), style=STYLE, body="\n".join(parts))
@@ -65,30 +69,34 @@ def folded(title: str, text: str) -> str:
     return f"<details><summary>{html.escape(title)}</summary><pre>{html.escape(text)}</pre></details>"
 
 
-def warnings(results: Results) -> list[str]:
-    """What a reader must know before trusting the numbers."""
+def warnings(results: Data) -> list[str]:
+    """What a reader must know before using the numbers."""
     found = []
     if not results.complete:
-        reason = results.manifest.get("stop_reason")
-        found.append("the run is incomplete" + (f": {reason}" if reason else "") + "; run it again to go on where it stopped")
+        why = INCOMPLETE.get(str(results.manifest.get("stop_reason")), "")
+        found.append(f"the run is incomplete{why}: points are missing, which the same `flowloom run` adds")
     cut = [run.point for run in results.runs if run.state != "done"]
     if cut:
-        found.append(f"{len(cut)} of {len(results.runs)} points were interrupted: {', '.join(cut[:5])}{' …' if cut[5:] else ''}")
+        named = ", ".join(cut[:5]) + (" …" if cut[5:] else "")
+        found.append(f"{len(cut)} of {len(results.runs)} points were interrupted and are not counted: {named}")
     rows = results.per_seed().to_pylist()
     unfinished = {row["point"]: row["value"] for row in rows if row["metric"] == "unfinished" and row["value"]}
     if unfinished:
         worst = max(unfinished, key=lambda point: unfinished[point])
         found.append(
             f"{sum(unfinished.values()):.0f} flows in {len(unfinished)} points did not finish (most in {worst}: "
-            f"{unfinished[worst]:.0f}); completion times are over finished flows only, and so too low"
+            f"{unfinished[worst]:.0f}); completion times count finished flows only, and so are too low"
         )
+    never = sum(row["value"] or 0 for row in rows if row["metric"] == "not_started")
+    if never:
+        found.append(f"{never:.0f} flows never began, since flows that they wait for did not end; no metric counts them")
     if len(results.seeds) == 1:
-        found.append("one seed only: there are no confidence intervals, and differences may be chance")
+        found.append("one seed only: there are no confidence intervals, and differences may be due to chance")
     return found
 
 
-def header(results: Results) -> list[str]:
-    """What ran, and what to know before trusting it."""
+def header(results: Data) -> list[str]:
+    """What was run, and the warnings."""
     manifest = results.manifest
     systems = [system for system in results.systems if system not in results.ideals]
     facts = [
@@ -110,7 +118,7 @@ def header(results: Results) -> list[str]:
     return parts
 
 
-def settings(results: Results) -> str:
+def settings(results: Data) -> str:
     """The resolved scenario."""
     config = results.manifest.get("config")
     if not config:
@@ -118,7 +126,7 @@ def settings(results: Results) -> str:
     return section("Settings", folded("the resolved scenario, every default included", str(config)))
 
 
-def figures(results: Results) -> list[str]:
+def figures(results: Data) -> list[str]:
     """All figures for which the results hold data."""
     parts = []
     for kind in plots.KINDS.values():
@@ -130,7 +138,7 @@ def figures(results: Results) -> list[str]:
     return parts
 
 
-def link_tables(results: Results) -> list[str]:
+def link_tables(results: Data) -> list[str]:
     """The links of each system, at the last swept values."""
     parts = []
     for name, systems in plots.groups(results, None, 1, ideals=False):
@@ -143,7 +151,7 @@ def link_tables(results: Results) -> list[str]:
     return parts
 
 
-def build(results: Results) -> str:
+def build(results: Data) -> str:
     """The report as a text."""
     parts = header(results)
     parts.append(section("Summary", tables.summary(results).html()))
@@ -153,11 +161,11 @@ def build(results: Results) -> str:
     return page(results.name, parts)
 
 
-def write(results: Results, out: str | Path | None = None) -> Path:
+def write(results: Data, out: str | Path | None = None) -> Path:
     """Write the report, by default as `report.html` into the results folder. Returns its path."""
     if out is None:
         if results.path is None:
-            raise ValueError("the results are not in a folder\nhint: say where the report should go")
+            raise ValueError("the results are not in a folder\nhint: give the file to write with `out`")
         out = results.path / "report.html"
     path = Path(out)
     if path.is_dir():

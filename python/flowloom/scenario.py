@@ -1,4 +1,4 @@
-"""Scenarios: what to simulate, from a file, a text or a dict."""
+"""Scenarios, read from a file, a text or a dict."""
 
 from __future__ import annotations
 

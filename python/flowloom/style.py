@@ -30,10 +30,10 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++")
 
 GREY = "#7b7b86"
-"""Ideal references, and what is only said beside the data; reads on white and on dark pages."""
+"""Ideal schedules and annotations; readable on white and on dark pages."""
 REFERENCE_DASHES: tuple[Any, ...] = ((0, (4, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (9, 2)), (0, (1, 3)), (0, (3, 4)))
 HEAT = ("#cfd2dc", "#efc07a", "#d55e00", "#5c1400")
-"""From idle to busy: darker all the way, so that it reads in grey too."""
+"""From idle to busy: strictly darker, so that it is readable in grey too."""
 
 PAPER = "#fffffe"
 """Behind the ink. Inline SVG replaces it by the colour of the page."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from flowloom import words
-
-if TYPE_CHECKING:
-    from flowloom.results import Results, Value
+from flowloom.data import Data, Value, mean, plain
 
 METRICS = (
     "flows",
     "unfinished",
+    "not_started",
     "deadline_miss_rate",
     "mean_fct_s",
     "p99_fct_s",
@@ -24,15 +22,15 @@ METRICS = (
     "drops",
     "timeouts",
 )
-"""What the summary table shows, in this order, of what the results have."""
+"""The metrics of the summary table, in this order; those that the results do not hold are left out."""
 
 ALWAYS = ("flows", "deadline_miss_rate")
-"""Of these, zeros say something too. Without deadlines there is no miss rate."""
+"""Metrics that are shown even if all values are zero. Without deadlines there is no miss rate."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts. `left` says how many columns are aligned to the left; the rest are numbers."""
+    """A table of texts. The first `left` columns are aligned to the left; the others hold numbers."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -91,14 +89,12 @@ class Row:
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
 
-Place = tuple[str, tuple["Value", ...]]
+Place = tuple[str, tuple[Value, ...]]
 """A system and the values of the swept keys."""
 
 
-def places(results: Results) -> dict[Place, dict[str, Row]]:
+def places(results: Data) -> dict[Place, dict[str, Row]]:
     """The summary by system and swept values, then by metric."""
-    from flowloom.results import plain
-
     found: dict[Place, dict[str, Row]] = {}
     for row in results.summary().to_pylist():
         place = (str(row["system"]), tuple(plain(row[key]) for key in results.keys))
@@ -114,7 +110,7 @@ def column(rows: Sequence[Row | None]) -> tuple[str, list[str]]:
     places = words.decimals([row.mean / factor for row in known if row.mean is not None])
     halves = [f"{row.half / factor:.{places}f}" if row and row.half is not None else "" for row in rows]
     if all(float(half or 0) == 0 for half in halves):
-        halves = [""] * len(rows)  # the same with every seed
+        halves = [""] * len(rows)  # every seed has the same value
     width = max(map(len, halves), default=0)
     cells = []
     for row, half in zip(rows, halves, strict=True):
@@ -127,12 +123,12 @@ def column(rows: Sequence[Row | None]) -> tuple[str, list[str]]:
 
 
 def speaks(metric: str, rows: Iterable[dict[str, Row]]) -> bool:
-    """Whether a metric is worth a column or a panel: zeros alone say nothing, but for a few."""
+    """Whether a metric is worth a column or a panel: zeros alone are not, except for those of `ALWAYS`."""
     means = [row[metric].mean for row in rows if metric in row]
     return any(mean is not None if metric in ALWAYS else mean for mean in means)
 
 
-def summary(results: Results, metrics: Sequence[str] | None = None) -> Table:
+def summary(results: Data, metrics: Sequence[str] | None = None) -> Table:
     """The summary of results: one row per system and swept values, one column per metric with its 95 % interval."""
     found = places(results)
     have = {metric for row in found.values() for metric in row}
@@ -150,12 +146,12 @@ def summary(results: Results, metrics: Sequence[str] | None = None) -> Table:
     seeds = len(results.seeds)
     note = f"mean ± half the 95 % confidence interval over {seeds} seeds" if seeds > 1 else "one seed, no intervals"
     if results.ideals:
-        note += f"\n{words.joined(results.ideals)}: the same flows as a fluid without packets, a yardstick and no system"
+        note += f"\n{words.joined(results.ideals)}: ideal schedule of the same flows as a fluid, without packets, for comparison"
     return Table(heads, list(zip(*columns, strict=True)), 1 + len(results.keys), note)
 
 
-def rank(results: Results, place: Place) -> tuple[object, ...]:
-    """Sorts by swept values first, so that the systems to compare stand together, then in the scenario's order."""
+def rank(results: Data, place: Place) -> tuple[object, ...]:
+    """Sorts by swept values, then by the order of the systems in the scenario: systems to compare are next to each other."""
 
     def order(value: Value) -> tuple[int, float, str]:
         numbers, _ = words.literals([value])
@@ -164,27 +160,27 @@ def rank(results: Results, place: Place) -> tuple[object, ...]:
     return (*(order(value) for value in place[1]), results.systems.index(place[0]))
 
 
-def links(results: Results, at: dict[str, object]) -> Table:
+def links(results: Data, at: dict[str, object]) -> Table:
     """The busiest links of some points: load, longest queue, drops. Averaged over seeds."""
     rows: dict[str, list[dict[str, float]]] = {}
     for run in results.select(at):
         for port in results.ports(at={"point": run.point}).to_pylist():
-            used = port["busy_ps"] / run.end_ps if run.end_ps else 0.0
+            used = run.utilisation(port["busy_ps"])
             rows.setdefault(str(port["name"]), []).append({**numbers(port), "utilisation": used})
 
-    def mean(name: str, field: str) -> float:
-        return sum(row[field] for row in rows[name]) / len(rows[name])
+    def over_seeds(name: str, field: str) -> float:
+        return mean([row[field] for row in rows[name]])
 
-    busiest = sorted(rows, key=lambda name: -mean(name, "utilisation"))
+    busiest = sorted(rows, key=lambda name: -over_seeds(name, "utilisation"))
     cells = [
         [
             name,
-            f"{mean(name, 'rate_bps') / 1e9:g}",
-            f"{100 * mean(name, 'utilisation'):.1f}",
-            f"{mean(name, 'mean_queue_bytes') / 1e3:.1f}",
+            f"{over_seeds(name, 'rate_bps') / 1e9:g}",
+            f"{100 * over_seeds(name, 'utilisation'):.1f}",
+            f"{over_seeds(name, 'mean_queue_bytes') / 1e3:.1f}",
             f"{max(row['max_queue_bytes'] for row in rows[name]) / 1e3:.1f}",
-            f"{mean(name, 'drops'):.0f}",
-            f"{mean(name, 'marks'):.0f}",
+            f"{over_seeds(name, 'drops'):.0f}",
+            f"{over_seeds(name, 'marks'):.0f}",
         ]
         for name in busiest
     ]

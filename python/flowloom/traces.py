@@ -1,8 +1,7 @@
-"""Figures of what happens over time: who holds which link, how long queues are, how fast flows go."""
+"""Figures over time: transmissions on links, queue lengths, sending rates and throughput."""
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.compute as pc
 
-from flowloom import style, words
+from flowloom import _core, style, words
+from flowloom.data import Data, Run, column
 from flowloom.drawing import Array, At, NoDataError, kind, named_ports, numbers, one_per_system, titled
-from flowloom.results import Results, Run, column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
 Span = tuple[float, float]
 
 LONG = 0.2
-"""An idle stretch longer than this share of all the time drawn is cut short."""
+"""An idle period longer than this share of all the time drawn is shortened."""
 SHORT = 0.08
-"""How wide it is drawn, as a share of the time that is not idle."""
+"""Width of a shortened idle period, as a share of the time that is not idle."""
 
 
 def idle(busy: Iterable[Span]) -> list[Span]:
-    """The long stretches in which nothing happens."""
+    """The long idle periods: those of more than `LONG` of all the time."""
     spans = sorted(busy)
     found: list[Span] = []
     until = spans[0][0] if spans else 0.0
@@ -42,7 +41,7 @@ def idle(busy: Iterable[Span]) -> list[Span]:
 
 
 def cut_idle(ax: Axes, gaps: Sequence[Span], end: float, unit: str = "ms") -> None:
-    """Draws the time from 0 to `end` with the gaps cut short, each with its length, so that a wait for a timer hides nothing."""
+    """Draws the time from 0 to `end` with idle periods shortened, each labelled with its length."""
     ax.set_xlim(0, end)
     if not gaps:
         return
@@ -74,7 +73,7 @@ def cut_idle(ax: Axes, gaps: Sequence[Span], end: float, unit: str = "ms") -> No
 
 @dataclass(frozen=True)
 class Bar:
-    """A stretch of time in which one flow held a link without a break."""
+    """A period in which one flow transmitted on a link without a break."""
 
     port: int
     flow: int
@@ -83,8 +82,8 @@ class Bar:
 
 
 def bars(packets: Mapping[str, Sequence[Any]], kinds: Sequence[str] = ("data",)) -> list[Bar]:
-    """Merges transmissions into bars: packets of one flow that follow each other on a port, no other flow's data between them,
-    and no gap longer than one packet."""
+    """Merges transmissions into bars: consecutive packets of one flow on a port, without data of another flow between them and
+    without a gap longer than one packet."""
     rows = sorted(
         (port, start, end, flow)
         for port, start, end, flow, kind, dropped in zip(
@@ -122,7 +121,7 @@ def gantt_panel(
     names: Mapping[int, str] | None = None,
     unit: str = "ms",
 ) -> None:
-    """One panel: per row (a link) the stretches (flow, start, end) in which flows hold it. Flows differ by colour and hatch."""
+    """One panel: for each row (a link) the periods (flow, start, end) of transmission. Flows differ by colour and hatch."""
     flows = {flow for _, spans in rows for flow, _, _ in spans}
     busy = [(start, end) for _, spans in rows for _, start, end in spans]
     whole = max((end for _, end in busy), default=1.0)
@@ -156,13 +155,13 @@ def gantt_panel(
 
 @kind("packets")
 def gantt(
-    results: Results,
+    results: Data,
     at: At = None,
     ports: Sequence[str] | None = None,
     names: Mapping[int, str] | None = None,
     most: int = 12,
 ) -> Figure:
-    """Which flow holds which link when: data packets in sequence, those that follow each other merged into a bar."""
+    """Transmissions of flows on links over time; consecutive data packets of a flow are merged into one bar."""
     drawn = []
     for _, run in one_per_system(results, at):
         trace = results.packets(None, {"point": run.point})
@@ -201,8 +200,8 @@ class Series:
     values: Mapping[int, Array]
 
 
-def sampled(results: Results, run: Run, metric: str) -> Series | None:
-    """What was sampled of a metric at a point; NaN where an entity was not there. `None`: nothing was."""
+def sampled(results: Data, run: Run, metric: str) -> Series | None:
+    """The samples of a metric at a point; NaN where an entity has none. `None`: the metric was not sampled."""
     table = results.samples(None, {"point": run.point})
     if table.num_rows:
         table = table.filter(pc.field("metric") == metric)
@@ -216,48 +215,38 @@ def sampled(results: Results, run: Run, metric: str) -> Series | None:
 
 
 def missing(metric: str) -> NoDataError:
-    """Nothing was sampled of a metric."""
+    """The error for a metric that was not sampled."""
     key = "ports" if metric.startswith("port") else "flows"
     return NoDataError(f"the results hold no samples of `{metric}`\nhint: set `{key} = true` in the scenario's `[sample]` table")
 
 
-UNITS = {"B": 1, "KB": 1e3, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-"""Bytes, as scenarios write them."""
-BOUNDS = {
-    "qdisc": ("limit", "mark", "th_min", "th_max"),
-    "transport": ("occ_long", "occ_short", "occ_max"),
-}
-"""Settings of a system that are lengths of its switches' queues; bare numbers are packets."""
-
-
-def bounds(results: Results, run: Run) -> dict[str, float]:
-    """What the settings of a point's system say of the queues at its switches, in bytes, by name; nothing without a manifest."""
+def bounds(results: Data, run: Run) -> dict[str, float]:
+    """The limits and thresholds of queues that a point's system sets, in bytes, by parameter; none without a manifest."""
     config = tomllib.loads(str(results.manifest.get("config", "")))
     system: dict[str, Any] = next((s for s in config.get("system", []) if s["label"] == run.system), {})
-    mtu = length(config.get("mtu", "1500B"), 0.0) or 0.0
+    mtu = str(config.get("mtu", "1500B"))
     found: dict[str, float] = {}
-    for part, names in BOUNDS.items():
-        for name in names:
-            written = system.get(part, {}).get(name)
+    for room, part in system.items():
+        if not isinstance(part, dict) or "kind" not in part:
+            continue
+        for name in queue_lengths(room, part["kind"]):
+            written = part.get(name)
             if isinstance(written, list):  # swept: what this point has
-                written = next((v for key, v in run.keys.items() if key.endswith(f"{part}.{name}") and v is not None), None)
-            value = None if written is None else length(written, mtu)
+                written = next((v for key, v in run.keys.items() if key.endswith(f"{room}.{name}") and v is not None), None)
+            value = None if written is None else _core.queue_length(words.number(written), mtu)
             if value is not None:
                 found[name] = value
     return found
 
 
-def length(written: object, packet: float) -> float | None:
-    """A queue's length in bytes from its literal: `20pkt`, `30KB` or a bare number of packets; `None` for no limit."""
-    match = re.fullmatch(r"\s*([0-9._]+)\s*([A-Za-z]*)\s*", str(written))
-    if match is None:
-        return None
-    unit = {"": packet, "pkt": packet, **UNITS}.get(match.group(2))
-    return None if unit is None else float(match.group(1).replace("_", "")) * unit
+def queue_lengths(room: str, kind: str) -> Sequence[str]:
+    """The parameters of an entry that are lengths of a switch's queue."""
+    names: Sequence[str] = next((entry["queue_lengths"] for entry in _core.entries(room) if entry["name"] == kind), ())
+    return names
 
 
 def draw_bounds(ax: Axes, found: Mapping[str, float], factor: float, top: float) -> None:
-    """Draws what `bounds` found as labelled lines, those that what is drawn comes near."""
+    """Draws `bounds` as labelled lines; those far above `top`, the highest value drawn, are left out."""
     at: dict[float, list[str]] = {}
     for name, value in found.items():
         if value <= 1.3 * top:
@@ -271,7 +260,7 @@ def draw_bounds(ax: Axes, found: Mapping[str, float], factor: float, top: float)
 
 
 def series(
-    results: Results,
+    results: Data,
     metric: str,
     quantity: str,
     unit: str,
@@ -280,7 +269,7 @@ def series(
     name_of: Callable[[Run], Mapping[int, str]],
     bounds_of: Callable[[Run], Mapping[str, float]] = lambda run: {},
 ) -> Figure:
-    """One panel per system: a sampled quantity over time, of the entities in which it is largest on average over all systems."""
+    """One panel per system: a sampled quantity over time, of the entities with the largest averages over all systems."""
     chosen = [(run, sampled(results, run, metric)) for _, run in one_per_system(results, at)]
     drawn = [(run, found) for run, found in chosen if found is not None]
     if not drawn:
@@ -289,7 +278,7 @@ def series(
     for _, found in drawn:
         for entity, values in found.values.items():
             total[entity] = total.get(entity, 0.0) + float(np.nanmean(values))
-    # Largest first: in every panel the same entity has the same look, and the one that matters most the plainest.
+    # Largest first. An entity has the same look in every panel, and the largest has the plainest.
     largest = sorted(total, key=lambda entity: (-total[entity], entity))[:most]
     top = max(float(np.nanmax(found.values[e])) for _, found in drawn for e in largest if e in found.values)
     factor, scaled = words.scale(unit, [top])
@@ -315,19 +304,19 @@ def series(
 
 
 @kind("samples")
-def queue(results: Results, at: At = None, most: int = 4) -> Figure:
-    """Queue length over time, of the ports whose queues are longest, and the thresholds that switches and hosts have for it."""
+def queue(results: Data, at: At = None, most: int = 4) -> Figure:
+    """Queue length over time at the ports with the longest queues, with the limits and thresholds that the system sets."""
     names, lines = partial(named_ports, results), partial(bounds, results)
     return series(results, "port.queue_bytes", "queue", "bytes", at, most, names, lines)
 
 
 @kind("samples")
-def rate(results: Results, at: At = None, most: int = 6) -> Figure:
-    """Rate over time, of the flows that send most."""
+def rate(results: Data, at: At = None, most: int = 6) -> Figure:
+    """Sending rate over time of the flows that send most."""
     return series(results, "flow.rate_bps", "rate", "bps", at, most, lambda run: {})
 
 
-def classes(results: Results, run: Run, most: int = 6) -> dict[str, list[int]]:
+def classes(results: Data, run: Run, most: int = 6) -> dict[str, list[int]]:
     """The flows of a point by size, the largest first: a class for each size, or for each power of ten if there are many."""
     table = results.flows(["flow_id", "size_bytes"], {"point": run.point})
     sizes = dict(zip(column(table, "flow_id"), column(table, "size_bytes"), strict=True))
@@ -361,7 +350,7 @@ def binned(found: Series, flows: Sequence[int], edges: Array) -> Array:
     return np.asarray(np.bincount(place[inside], total[inside], len(edges) - 1) / np.maximum(counts, 1), dtype=np.float64)
 
 
-def throughput_panel(ax: Axes, results: Results, run: Run, found: Series, span: Span | None = None, bins: int = 150) -> None:
+def throughput_panel(ax: Axes, results: Data, run: Run, found: Series, span: Span | None = None, bins: int = 150) -> None:
     """One panel: the throughput of the flows of each size, stacked, in Gbit/s."""
     start, end = span or (0.0, float(found.times[-1]))
     edges = np.linspace(start, end, min(bins, int(((found.times > start) & (found.times <= end)).sum())) + 1)
@@ -375,8 +364,8 @@ def throughput_panel(ax: Axes, results: Results, run: Run, found: Series, span: 
 
 
 @kind("samples")
-def throughput(results: Results, at: At = None, span: Span | None = None, bins: int = 150) -> Figure:
-    """Throughput over time of the flows of each size, one on top of the other."""
+def throughput(results: Data, at: At = None, span: Span | None = None, bins: int = 150) -> Figure:
+    """Throughput over time, stacked by flow size."""
     chosen = [(run, sampled(results, run, "flow.rate_bps")) for _, run in one_per_system(results, at)]
     drawn = [(run, found) for run, found in chosen if found is not None]
     if not drawn:

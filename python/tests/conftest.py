@@ -1,8 +1,7 @@
-"""Tests run with the compiled part where it is built; what only reads results runs without it too, on made-up ones."""
+"""What tests share: made-up results, for what only reads results."""
 
 from __future__ import annotations
 
-import importlib
 import signal
 import sys
 from pathlib import Path
@@ -12,36 +11,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import fake
-
-try:
-    HAVE_CORE = bool(importlib.import_module("flowloom._core"))
-except ImportError:
-    HAVE_CORE = False
-    sys.modules["flowloom._core"] = fake
-
 from flowloom.results import Results
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Without the compiled part only on request: tests that are left out unseen prove nothing."""
-    parser.addoption("--without-core", action="store_true", help="leave out what needs the compiled part")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Announces the mark of tests that simulate; refuses to leave them out unasked."""
-    if not HAVE_CORE and not config.getoption("--without-core"):
-        raise pytest.UsageError("the compiled part is not built: `make build`, or `pytest --without-core`")
-    config.addinivalue_line("markers", "core: needs the compiled part")
-    # Started in the background, a shell has SIGINT ignored, and all that is started from here would ignore it too.
+def pytest_configure() -> None:
+    """Started in the background, a shell has SIGINT ignored, and all that is started from here would ignore it too."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips what simulates when there is nothing to simulate with."""
-    if not HAVE_CORE:
-        for item in items:
-            if item.get_closest_marker("core"):
-                item.add_marker(pytest.mark.skip(reason="--without-core: asked for"))  # without the option pytest does not start
 
 
 @pytest.fixture(scope="session")

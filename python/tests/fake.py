@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from flowloom import _core
 
 SYSTEMS = {"MERP": 1.0, "pFabric": 0.95, "TCP": 3.0}
 IDEALS = {"ideal SRPT": 0.6, "ideal PS": 1.2}
@@ -135,9 +136,6 @@ def metrics(table: pa.Table) -> dict[str, tuple[str, float]]:
     }
 
 
-T95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776}
-
-
 def write(
     folder: Path,
     systems: Sequence[str] = tuple(SYSTEMS),
@@ -199,7 +197,7 @@ class Results:
                 for i, (key, value) in enumerate((k, v) for k, v in row.items() if k not in ("state", "ideal", "end_ps")):
                     part = part.add_column(i, key, [[value] * len(part)])
                 parts.append(part)
-        return pa.concat_tables(parts) if parts else pa.table({})
+        return pa.concat_tables(parts, promote_options="default") if parts else pa.table({})
 
     def flows(self) -> pa.Table:
         return self._all("flows")
@@ -226,12 +224,11 @@ class Results:
             found.setdefault(place, []).append(row)
         rows = []
         for group in found.values():
-            sample = np.array([row["value"] for row in group if row["value"] is not None])
-            n, mean = len(sample), float(sample.mean()) if len(sample) else None
-            half = T95.get(n - 1, 2.0) * float(sample.std(ddof=1)) / math.sqrt(n) if n > 1 else None
+            sample = [row["value"] for row in group if row["value"] is not None]
+            mean, interval = _core.estimate(sample)
+            low, high = interval or (None, None)
             first = {k: v for k, v in group[0].items() if k not in ("point", "seed", "value")}
-            interval = (None, None) if half is None or mean is None else (mean - half, mean + half)
-            rows.append(first | {"seeds": n, "mean": mean, "ci95_low": interval[0], "ci95_high": interval[1]})
+            rows.append(first | {"seeds": len(sample), "mean": mean, "ci95_low": low, "ci95_high": high})
         return pa.Table.from_pylist(rows)
 
 
@@ -303,42 +300,5 @@ def listed(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def main(argv: Sequence[str]) -> int | dict[str, Any]:
-    """Parses nothing but the shapes that tests use."""
-    if argv and argv[0] in ("plot", "report", "papers", "compare"):
-        return {"command": argv[0], "dirs": list(argv[1:])}
-    return 0 if argv == ["check", "x.toml"] else 2
-
-
 def compare(dirs: Sequence[str]) -> pa.Table:
     return pa.table({"system_a": ["MERP"], "system_b": ["TCP"], LOAD: [0.8], "flows": [400], "mean_fct_ratio": [2.5]})
-
-
-def entries(room: str) -> list[dict[str, Any]]:
-    return []
-
-
-def fluid(policy: str, capacity: float, arrivals: Iterable[float], sizes: Iterable[float]) -> dict[str, Any]:
-    """Table 1 of MERP, known by heart."""
-    known = {
-        "srpt": ([3.0, 6.0, 10.0], [(0, 0, 3, 1), (1, 3, 6, 1), (2, 6, 10, 1)]),
-        "ps": (
-            [7.5, 10.0, 9.5],
-            [
-                (0, 0, 3, 0.5),
-                (2, 0, 3, 0.5),
-                (0, 3, 7.5, 1 / 3),
-                (1, 3, 7.5, 1 / 3),
-                (2, 3, 7.5, 1 / 3),
-                (1, 7.5, 9.5, 0.5),
-                (2, 7.5, 9.5, 0.5),
-                (1, 9.5, 10, 1.0),
-            ],
-        ),
-        "merp": ([3.0, 10.0, 7.0], [(0, 0, 3, 1), (2, 3, 7, 1), (1, 7, 10, 1)]),
-    }
-    finish, segments = known[policy]
-    return {"finish": finish, "segments": segments}
-
-
-version = "0.1.0"

@@ -20,8 +20,6 @@ import pyarrow.parquet as pq
 import pytest
 from flowloom import _core, plots
 
-pytestmark = pytest.mark.core
-
 SMALL: dict[str, Any] = {
     "seed": [1, 2],
     "topology": {"kind": "star", "hosts": 4},
@@ -225,7 +223,7 @@ def test_ctrl_c_stops_a_run(tmp_path: Path) -> None:
 
 
 def test_problems_with_files_are_told_apart(tmp_path: Path) -> None:
-    with pytest.raises(_core.StorageError, match="no run folder"):
+    with pytest.raises(_core.StorageError, match="not a run folder"):
         _core.Results.open(str(tmp_path))
     (tmp_path / "thesis.tex").write_text("x")
     with pytest.raises(_core.StorageError, match="not empty"):
@@ -258,13 +256,50 @@ def test_systems_are_compared_flow_by_flow(tmp_path: Path) -> None:
 
 
 def test_entries_of_every_room() -> None:
-    for room in ("transport", "qdisc", "router", "agent", "topology", "workload"):
+    parts = [room for room in _core.rooms() if room != "metrics"]
+    assert {"transport", "qdisc", "router", "agent", "topology", "workload", "deadline"} <= set(parts)
+    for room in parts:
+        assert _core.entries(room)
         for entry in _core.entries(room):
             assert entry["summary"] and entry["source"]
             assert all(p["name"] and p["allowed"] and p["about"] for p in entry["parameters"])
+            assert set(entry["queue_lengths"]) <= {p["name"] for p in entry["parameters"]}
     assert {"mean_fct_s", "p99_slowdown", "drops"} < {metric["name"] for metric in _core.entries("metrics")}
     with pytest.raises(ValueError, match="hint: one of transport, "):
         _core.entries("rooms")
+
+
+def test_statistics_are_those_of_the_tables(tmp_path: Path) -> None:
+    results = _core.Scenario.from_dict(SMALL).run()
+    value: dict[tuple[Any, ...], list[float]] = {}
+    for row in pa.table(results.per_seed()).to_pylist():
+        if row["value"] is not None:
+            value.setdefault((row["system"], row["workload.web.load"], row["metric"]), []).append(row["value"])
+    for row in pa.table(results.summary()).to_pylist():
+        sample = value.get((row["system"], row["workload.web.load"], row["metric"]), [])
+        low, high = row["ci95_low"], row["ci95_high"]
+        assert _core.estimate(sample) == (row["mean"], None if low is None else (low, high))
+    ports, points = pa.table(results.ports()).to_pylist(), pa.table(results.points()).to_pylist()
+    for point in points:
+        used = [_core.utilisation(row["busy_ps"], point["end_ps"]) for row in ports if row["point"] == point["point"]]
+        (most,) = [
+            row["value"]
+            for row in pa.table(results.per_seed()).to_pylist()
+            if (row["point"], row["metric"]) == (point["point"], "max_utilisation")
+        ]
+        assert max(share for share in used if share is not None) == most
+    assert _core.utilisation(0, 0) is None
+    assert [_core.quantile([3.0, 1.0, 2.0], q) for q in (0, 500, 990)] == [1.0, 2.0, 3.0] and _core.quantile([], 500) is None
+    with pytest.raises(ValueError, match="above 1000 per mille"):
+        _core.quantile([1.0], 1001)
+
+
+def test_lengths_of_queues_are_read_as_scenarios_write_them() -> None:
+    for written, expected in (("20pkt", 30_000), ("131072B", 131_072), ("1.5KB", 1500), ("64KiB", 65_536), ("40", 60_000)):
+        assert _core.queue_length(written, "1500B") == expected
+    assert _core.queue_length("unlimited", "1500B") is None and _core.queue_length("20ms", "1500B") is None
+    with pytest.raises(ValueError, match="has no unit"):
+        _core.queue_length("20pkt", "1500")
 
 
 def test_fluid_schedules() -> None:
@@ -387,7 +422,7 @@ def test_ideal_references_have_points_without_packets(tmp_path: Path) -> None:
     assert code == 0, err
     rows = {line.split("  ")[0]: line for line in out.splitlines()}
     assert {"newreno", "ideal SRPT", "ideal PS"} <= rows.keys()
-    assert "ideal SRPT and ideal PS: the same flows as a fluid" in out
+    assert "ideal SRPT and ideal PS: ideal schedule of the same flows" in out
     results = _core.Results.open(str(tmp_path / "results/small"))
     points = pa.table(results.points()).to_pylist()
     assert [(p["system"], p["ideal"], p["events"] > 0) for p in points] == [

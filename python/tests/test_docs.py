@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from flowloom import _core
 
 ROOT = Path(__file__).parents[2]
 MODULES = ("flowloom", "flowloom.results", "flowloom.scenario")
@@ -21,14 +24,12 @@ def test_examples_that_simulate_nothing(name: str) -> None:
     assert found.attempted and not found.failed
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted and not found.failed
 
 
-@pytest.mark.core
 @pytest.mark.parametrize("page", ["README.md", "docs/model.md"])
 def test_python_examples_in_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -36,7 +37,6 @@ def test_python_examples_in_pages(page: str, tmp_path: Path, monkeypatch: pytest
         exec(compile(block, page, "exec"), {})
 
 
-@pytest.mark.core
 def test_scenarios_in_pages_and_examples() -> None:
     from flowloom import Scenario
 
@@ -50,7 +50,6 @@ def test_scenarios_in_pages_and_examples() -> None:
         assert Scenario.from_file(file).points
 
 
-@pytest.mark.core
 def test_the_example_script_runs(tmp_path: Path) -> None:
     for script in sorted((ROOT / "examples").glob("*.py")):
         done = subprocess.run([sys.executable, str(script), "60"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -58,11 +57,27 @@ def test_the_example_script_runs(tmp_path: Path) -> None:
     assert (tmp_path / "first_steps/report.html").is_file() and (tmp_path / "first_steps/figures/metrics.png").is_file()
 
 
-@pytest.mark.core
 def test_stubs_are_those_of_the_compiled_part() -> None:
     command = [sys.executable, "-m", "mypy.stubtest", "flowloom._core", "--ignore-disjoint-bases"]
     done = subprocess.run(command, cwd=ROOT / "python", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_stubs_document_what_the_compiled_part_does() -> None:
+    """The two texts of a function or class are one: what an editor shows is what `help` shows."""
+    stub = ast.parse((ROOT / "python/flowloom/_core.pyi").read_text(encoding="utf-8"))
+
+    def texts(body: list[ast.stmt], owner: object, name: str) -> Iterator[tuple[str, str, str]]:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                found, here = getattr(owner, node.name), f"{name}.{node.name}"
+                yield here, ast.get_docstring(node) or "", found.__doc__ or ""
+                yield from texts(node.body if isinstance(node, ast.ClassDef) else [], found, here)
+
+    pairs = [("_core", ast.get_docstring(stub) or "", _core.__doc__ or ""), *texts(stub.body, _core, "_core")]
+    assert len(pairs) > 30
+    for name, written, said in pairs:
+        assert written.split() and written.split() == said.split(), name
 
 
 def test_links_between_pages_lead_somewhere() -> None:

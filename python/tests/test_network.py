@@ -59,7 +59,7 @@ def test_a_map_shows_each_cable_once_and_crosses_out_the_dead() -> None:
     places = network.layout(found)
     middles = {tuple(np.mean([places[a], places[b]], axis=0)) for a, b in (("core0", "agg0_0"), ("h3", "edge0_1"))}
     assert {tuple(np.column_stack(line.get_data())[0].tolist()) for line in crosses} == middles
-    assert ax.get_legend_handles_labels()[1] == ["dead link"]
+    assert ax.get_legend_handles_labels()[1] == ["failed link"]
 
 
 def test_large_networks_are_drawn_without_their_hosts() -> None:

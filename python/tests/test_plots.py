@@ -263,13 +263,6 @@ def test_throughput_is_stacked_by_size(traced: Results) -> None:
     assert sorted(flows) == sorted(drawing.numbers(traced.flows(["flow_id"], {"point": run.point}), "flow_id"))
 
 
-def test_lengths_of_queues_are_read_as_scenarios_write_them() -> None:
-    for written, expected in (("20pkt", 30_000), ("131072B", 131_072), ("1.5KB", 1500), ("64KiB", 65_536), (40, 60_000)):
-        assert traces.length(written, 1500) == pytest.approx(expected)
-    assert traces.length("unlimited", 1500) is None and traces.length("20ms", 1500) is None
-
-
-@pytest.mark.core
 def test_pictures_of_queues_show_the_thresholds(tmp_path: Path) -> None:
     from flowloom import run
 
@@ -287,6 +280,11 @@ def test_pictures_of_queues_show_the_thresholds(tmp_path: Path) -> None:
     assert found == [{"limit": 131_072, "mark": mark} for mark in (30_000, 15_000, 30_000)]
     (ax, _) = plots.draw(results, "queue").axes
     assert [text.get_text() for text in ax.texts] == ["mark"] and len(ax.lines) == 2
+    scenario["system"] = [{"label": "BOTCP", "transport": {"kind": "botcp", "occ_max": [60, 70]}, "agent": "bof"}]
+    results = run(scenario, out=tmp_path / "botcp")
+    assert [traces.bounds(results, run) for run in results.runs] == [
+        {"limit": 150_000, "occ_long": 30_000, "occ_short": 60_000, "occ_max": most} for most in (90_000, 105_000)
+    ]
     # Against a queue that stays far below, nothing is drawn.
     empty = Figure().add_subplot()
     traces.draw_bounds(empty, found[0], 1e3, 1e3)

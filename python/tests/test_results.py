@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import fake
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from flowloom.results import Results, plain
+from flowloom.data import plain
+from flowloom.results import Results
 
 
 def test_points_and_keys(results: Results) -> None:
@@ -32,6 +37,25 @@ def test_few_columns_of_few_points_are_those_of_the_whole(results: Results) -> N
 def test_what_was_not_recorded_is_empty(results: Results, traced: Results) -> None:
     assert results.packets().num_rows == 0 and results.samples(["value"], {"seed": 1}).num_rows == 0
     assert traced.packets().num_rows > 0
+
+
+def test_counters_are_null_where_the_system_does_not_count(tmp_path: Path) -> None:
+    folder = fake.write(tmp_path, ("Homa", "TCP"), (0.2, 0.4), (1,))
+    counted = sorted(folder.glob("homa-*/flows.parquet"))
+    for file in counted:
+        table = pq.read_table(file)
+        field = pa.field("homa.grants", pa.uint64(), nullable=False, metadata={"unit": "packets"})
+        pq.write_table(table.append_column(field, pa.array(range(table.num_rows), pa.uint64())), file)
+    results = Results(fake.Results(str(folder)))
+    assert results.keys == [fake.LOAD], "a counter is no swept key"
+    for at in ({"system": ["Homa", "TCP"]}, {"load": [0.2, 0.4]}):
+        rows = results.flows(["flow_id", "homa.grants"], at).to_pylist()
+        assert len(rows) == 4 * 400
+        assert all(row["homa.grants"] == (row["flow_id"] if row["system"] == "Homa" else None) for row in rows)
+    assert results.flows(["homa.grants"], {"system": "TCP"})["homa.grants"].null_count == 800
+    assert results.flows()["homa.grants"].null_count == 800
+    with pytest.raises(KeyError, match="nonsense"):
+        results.flows(["nonsense"], {"system": "TCP"})
 
 
 def test_swept_values_are_numbers_where_they_can_be() -> None:

@@ -24,6 +24,11 @@ id!(
     /// A flow: its row in the table of flows drawn before the run.
     FlowId
 );
+impl FlowId {
+    /// No flow: names what belongs to a host as a whole, such as its timers.
+    pub const HOST: FlowId = FlowId(u32::MAX);
+}
+
 id!(
     /// A host, counted among hosts only.
     HostId

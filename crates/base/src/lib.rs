@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows of networks. No other flowloom crate is a dependency.
 
+pub mod given;
 pub mod header;
 pub mod ids;
 pub mod map;
@@ -15,6 +16,7 @@ pub mod timers;
 pub mod units;
 pub mod wire;
 
+pub use given::{Given, Offered, Offers};
 pub use ids::{FlowId, HostId, LinkId, NodeId, PortId};
 pub use map::FlowMap;
 pub use rng::{Rng, Streams};

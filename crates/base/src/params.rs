@@ -4,9 +4,9 @@
 //! [`params!`](crate::params!) writes the struct, the table of fields and the reader. All problems of a file are collected:
 //! reading goes on with the default after an error.
 
-use crate::time::Dur;
-use crate::units::{self, Bytes, Fraction, Limit, Rate, RateOr};
 use std::ops::RangeInclusive;
+
+mod types;
 
 /// A value as written, before its type is known.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +78,16 @@ pub struct Field {
     pub source: &'static str,
     /// What it does.
     pub about: &'static str,
+    /// It is written out only where it is not at its default. For parameters that are younger than the hashes of points, which are taken
+    /// of what is written: a scenario that does not name them keeps its hash.
+    pub quiet: bool,
+}
+
+impl Field {
+    /// Whether `value` is left out where all parameters are written.
+    pub fn leaves_out(&self, value: &str) -> bool {
+        self.quiet && value == self.default
+    }
 }
 
 /// Where parameters are read from.
@@ -162,139 +172,7 @@ trait Fallback: Param {
 }
 impl<T: Param> Fallback for T {}
 
-macro_rules! literal {
-    ($ty:ty, $parse:path, $expects:expr) => {
-        impl Param for $ty {
-            fn expects() -> String {
-                $expects.to_owned()
-            }
-            fn parse(raw: &Raw) -> Result<Self, String> {
-                let text = raw.text().ok_or_else(|| format!("is not {}", $expects))?;
-                $parse(&text)
-            }
-            fn show(&self) -> String {
-                self.to_string()
-            }
-        }
-    };
-}
-
-literal!(Dur, units::parse_dur, "a time, like `10us`");
-literal!(Rate, units::parse_rate, "a rate, like `10Gbps`");
-literal!(Bytes, units::parse_bytes, "a size, like `150KB`");
-literal!(Limit, units::parse_limit, "a limit, like `100pkt`, `150KB` or `unlimited`");
-literal!(Fraction, units::parse_fraction, "a fraction, like `0.8`");
-
-impl Param for RateOr {
-    fn expects() -> String {
-        "a rate, like `0.8Gbps`, or a fraction of the line rate, like `0.8`".to_owned()
-    }
-    fn parse(raw: &Raw) -> Result<Self, String> {
-        let text = raw.text().ok_or_else(|| format!("is not {}", Self::expects()))?;
-        if let Ok(fraction) = units::parse_fraction(&text) {
-            return Ok(RateOr::Fraction(fraction));
-        }
-        units::parse_rate(&text).map(RateOr::Rate)
-    }
-    fn show(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl PartialOrd for RateOr {
-    /// Only values of one kind compare.
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        match (self, other) {
-            (RateOr::Rate(a), RateOr::Rate(b)) => a.partial_cmp(b),
-            (RateOr::Fraction(a), RateOr::Fraction(b)) => a.partial_cmp(b),
-            _ => None,
-        }
-    }
-}
-impl PartialOrd for Limit {
-    /// Only values of one kind compare; no limit is above every limit.
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        use std::cmp::Ordering::{Equal, Greater, Less};
-        match (self, other) {
-            (Limit::Packets(a), Limit::Packets(b)) => a.partial_cmp(b),
-            (Limit::Bytes(a), Limit::Bytes(b)) => a.partial_cmp(b),
-            (Limit::Unlimited, Limit::Unlimited) => Some(Equal),
-            (Limit::Unlimited, _) => Some(Greater),
-            (_, Limit::Unlimited) => Some(Less),
-            _ => None,
-        }
-    }
-}
-
-macro_rules! integer {
-    ($($ty:ty),*) => {$(
-        impl Param for $ty {
-            fn expects() -> String {
-                "a whole number".to_owned()
-            }
-            fn parse(raw: &Raw) -> Result<Self, String> {
-                let text = raw.text().ok_or("is not a whole number")?;
-                let n: i128 = text.parse().map_err(|_| "is not a whole number".to_owned())?;
-                <$ty>::try_from(n).map_err(|_| format!("is out of range: from {} to {}", <$ty>::MIN, <$ty>::MAX))
-            }
-            fn show(&self) -> String {
-                self.to_string()
-            }
-        }
-    )*};
-}
-integer!(u8, u16, u32, u64, i64);
-
-impl Param for f64 {
-    fn expects() -> String {
-        "a number".to_owned()
-    }
-    fn parse(raw: &Raw) -> Result<Self, String> {
-        let text = raw.text().ok_or("is not a number")?;
-        match text.parse::<f64>() {
-            Ok(x) if x.is_finite() => Ok(x),
-            Ok(_) => Err("is not finite".to_owned()),
-            Err(_) => Err("is not a number".to_owned()),
-        }
-    }
-    fn show(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Param for bool {
-    fn expects() -> String {
-        "`true` or `false`".to_owned()
-    }
-    fn parse(raw: &Raw) -> Result<Self, String> {
-        match raw {
-            Raw::Bool(b) => Ok(*b),
-            Raw::Str(s) if s == "true" => Ok(true),
-            Raw::Str(s) if s == "false" => Ok(false),
-            _ => Err("is neither `true` nor `false`".to_owned()),
-        }
-    }
-    fn show(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Param for String {
-    fn expects() -> String {
-        "a text".to_owned()
-    }
-    fn parse(raw: &Raw) -> Result<Self, String> {
-        match raw {
-            Raw::Str(s) => Ok(s.clone()),
-            _ => Err("is not a text in quotes".to_owned()),
-        }
-    }
-    fn show(&self) -> String {
-        self.clone()
-    }
-}
-
-/// A value, or `"auto"`: worked out from the network before the run.
+/// A value, or `"auto"`: computed from the network before the run.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum Auto<T> {
     /// `"auto"`
@@ -388,7 +266,8 @@ fn distance(a: &str, b: &str) -> usize {
 
 /// Declares a set of parameters: per field its documentation, type, default literal, optional range and the default's source.
 ///
-/// A set may begin with all fields of another one, in braces those of which the default differs.
+/// A set may begin with all fields of another one, in braces those of which the default differs. With `quiet` behind its source a field is
+/// written out only where it is not at its default ([`Field::quiet`]); the default then stands there as it would be written.
 ///
 /// ```
 /// use base::params::{Params as _, Auto};
@@ -417,7 +296,7 @@ fn distance(a: &str, b: &str) -> usize {
 macro_rules! params {
     ($(#[$doc:meta])* pub struct $name:ident {
         $(..$block:ident : $block_ty:ident { $($key:ident = $other:literal, $why:literal ;)* })?
-        $($(#[doc = $about:literal])+ $field:ident : $ty:ty = $default:literal $(in $range:expr)? , $source:literal ;)*
+        $($(#[doc = $about:literal])+ $field:ident : $ty:ty = $default:literal $(in $range:expr)? , $source:literal $(, $quiet:ident)? ;)*
     }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
@@ -437,6 +316,7 @@ macro_rules! params {
                     },
                     source: $source,
                     about: concat!($($about),+),
+                    quiet: false $(|| $crate::params!(@quiet $quiet))?,
                 }),*];
                 $crate::params!(@fields OWN $($block_ty [$((stringify!($key), $other, $why)),*])?)
             };
@@ -462,6 +342,7 @@ macro_rules! params {
             }
         }
     };
+    (@quiet quiet) => { true };
     (@fields $own:ident) => { $own };
     (@fields $own:ident $block:ident $defaults:tt) => {{
         const BLOCK: &[$crate::params::Field] = <$block as $crate::params::Params>::FIELDS;
@@ -553,6 +434,7 @@ macro_rules! choice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Bytes, Dur, Limit};
     use std::collections::BTreeMap;
 
     choice! {

@@ -5,7 +5,7 @@
 
 use crate::params::Field;
 
-/// What an entry says of itself.
+/// What an entry says of itself. Most entries need only the first two: `Meta { summary: "...", source: "...", ..Meta::PLAIN }`.
 #[derive(Clone, Copy, Debug)]
 pub struct Meta {
     /// One line for `list`.
@@ -14,24 +14,117 @@ pub struct Meta {
     pub source: &'static str,
     /// What must stand beside it in a system, checked before a run.
     pub needs: Needs,
+    /// What stands beside it where the scenario is silent, as (dotted key of the system, value as written): `("nic.low_water", "1B")`.
+    pub beside: &'static [(&'static str, &'static str)],
+    /// What it knows of a flow before the flow's bytes are sent: `size`, `deadline`.
+    pub knows: &'static [&'static str],
+    /// It sends the packets of a flow over several paths, which the router must therefore plan.
+    pub many_paths: bool,
+    /// Names of the packet kinds of its own, in the order of their numbers.
+    pub kinds: &'static [&'static str],
+    /// Kinds of packets that a transport takes although most do not: `trimmed`, `returned`. They end at the hosts of any other.
+    pub takes: &'static [&'static str],
+    /// What it counts, in the order of the counters' numbers.
+    pub counters: &'static [Counter],
+    /// Parameters that are lengths of a switch's queue: limits, or bare numbers of packets. Figures of queues draw them as lines.
+    pub queue_lengths: &'static [&'static str],
 }
 
-/// What an entry needs of the rest of its system.
+/// A number that an entry counts, and a column of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// The column, behind the name of the entry: `credits_wasted`.
+    pub name: &'static str,
+    /// Its unit: `packets`, `B`.
+    pub unit: &'static str,
+    /// What is counted.
+    pub about: &'static str,
+}
+
+impl Meta {
+    /// Nothing beyond a summary and a source, which are empty.
+    pub const PLAIN: Meta = Meta {
+        summary: "",
+        source: "",
+        needs: Needs::NONE,
+        beside: &[],
+        knows: &[],
+        many_paths: false,
+        kinds: &[],
+        takes: &[],
+        counters: &[],
+        queue_lengths: &[],
+    };
+}
+
+/// What an entry needs of the rest of its system. Of each list, one; an empty list asks for nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needs {
-    /// One of these transports.
+    /// Transports.
     pub transport: &'static [&'static str],
-    /// One of these queue disciplines at switch ports.
+    /// Policies.
+    pub policy: &'static [&'static str],
+    /// Queue disciplines at switch ports.
     pub qdisc: &'static [&'static str],
-    /// One of these agents.
+    /// Buffers of switches.
+    pub buffer: &'static [&'static str],
+    /// Routers.
+    pub router: &'static [&'static str],
+    /// Agents.
     pub agent: &'static [&'static str],
+    /// Controllers.
+    pub controller: &'static [&'static str],
+    /// Parameters that must have the same value in another part, as (part, parameter): `("agent", "esr_sync")`.
+    pub alike: &'static [(&'static str, &'static str)],
     /// ACKs must take the data path backwards.
     pub reverse_path: bool,
 }
 
 impl Needs {
     /// Nothing.
-    pub const NONE: Needs = Needs { transport: &[], qdisc: &[], agent: &[], reverse_path: false };
+    pub const NONE: Needs = Needs {
+        transport: &[],
+        policy: &[],
+        qdisc: &[],
+        buffer: &[],
+        router: &[],
+        agent: &[],
+        controller: &[],
+        alike: &[],
+        reverse_path: false,
+    };
+}
+
+/// A room: its words and its entries. Written by [`registry!`](crate::registry!).
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Its name in scenarios, `explain` and messages: `qdisc`.
+    pub name: &'static str,
+    /// Its name in `list`: `qdiscs`.
+    pub plural: &'static str,
+    /// What an entry is called: `queue discipline`.
+    pub noun: &'static str,
+    /// What its entries decide, in one line.
+    pub about: &'static str,
+    /// The file that lists its entries, from the root of the source tree.
+    pub file: &'static str,
+    /// Its entries.
+    pub entries: &'static [Entry],
+}
+
+impl Room {
+    /// The entry of this name.
+    pub fn entry(&self, name: &str) -> Option<&'static Entry> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+    /// The names of all entries.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
+        self.entries.iter().map(|entry| entry.name)
+    }
+    /// The folder of its entries, from the root of the source tree.
+    pub fn folder(&self) -> &'static str {
+        self.file.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)
+    }
 }
 
 /// One entry of a room.
@@ -68,18 +161,30 @@ fn head(text: &str) -> String {
 /// Builds a room from its lines. Each file exports `META`, `Params` and the type named on its line, which has
 /// `fn new(params: &Params, env: &Env) -> Self`. After `on` may stand the text of the file of a machine that several entries share.
 ///
-/// Under `statics` stand associated functions of every entry, `fn(params: &Params, env: &Env) -> R`, which `AnyParams` then has as
-/// methods: what must be known of an entry before it is built.
+/// Behind `named` stand the words of the [`Room`]: name, plural, noun, and what its entries decide.
 ///
-/// Generates `enum $Any` with the room's trait implemented by one `match` per method, `enum AnyParams`, and `ENTRIES`.
+/// Under `statics` stand associated functions of every entry, `fn(params: &Params, env: &Env) -> R`, which `AnyParams` then has as
+/// methods: what must be known of an entry before it is built. With `()` behind the name the function takes the parameters alone.
+///
+/// Generates `enum $Any` with the room's trait implemented by one `match` per method, `enum AnyParams`, `ENTRIES` and `ROOM`.
 #[macro_export]
 macro_rules! registry {
     (
         room $any:ident : $tr:ident , env $env:ty ;
+        named $name:literal , $plural:literal , $noun:literal : $about:literal ;
         entries $entries:tt
         methods { $($method:tt)* }
         $(statics { $($static:tt)* })?
     ) => {
+        /// The room.
+        pub const ROOM: $crate::registry::Room = $crate::registry::Room {
+            name: $name,
+            plural: $plural,
+            noun: $noun,
+            about: $about,
+            file: file!(),
+            entries: ENTRIES,
+        };
         $crate::registry!(@types $any $env, $entries);
         $($crate::registry!(@statics $env, $entries $($static)*);)?
         $crate::registry!(@impl $any $tr $entries [] $($method)*);
@@ -142,6 +247,18 @@ macro_rules! registry {
     (@statics $env:ty, $entries:tt $(#[$doc:meta])* fn $m:ident -> $r:ty ; $($rest:tt)*) => {
         $crate::registry!(@static $env, $entries, $(#[$doc])* $m $r);
         $crate::registry!(@statics $env, $entries $($rest)*);
+    };
+    (@statics $env:ty, $entries:tt $(#[$doc:meta])* fn $m:ident() -> $r:ty ; $($rest:tt)*) => {
+        $crate::registry!(@static_alone $entries, $(#[$doc])* $m $r);
+        $crate::registry!(@statics $env, $entries $($rest)*);
+    };
+    (@static_alone { $($name:ident : $ty:ident $(on $machine:path)?),* $(,)? }, $(#[$doc:meta])* $m:ident $r:ty) => {
+        impl AnyParams {
+            $(#[$doc])*
+            pub fn $m(&self) -> $r {
+                match self { $(AnyParams::$ty(p) => $name::$ty::$m(p)),* }
+            }
+        }
     };
     (@static $env:ty, { $($name:ident : $ty:ident $(on $machine:path)?),* $(,)? }, $(#[$doc:meta])* $m:ident $r:ty) => {
         impl AnyParams {

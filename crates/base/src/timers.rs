@@ -1,4 +1,4 @@
-//! The timers of one host: one lazy deadline per (flow, kind).
+//! The timers of one host: one lazy deadline per (flow, kind). The host's own timers are those of [`FlowId::HOST`].
 //!
 //! Arming again with a later deadline, as every ACK does to a retransmission timer, writes one word: the queued wake-up stays where
 //! it is and, when it comes early, is filed again at the deadline. So the queue holds about one entry per armed timer.
@@ -8,7 +8,8 @@ use crate::{FlowId, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Kinds of timers a flow can have: kinds are numbers below this.
+/// Kinds of timers that a flow, or the host, can have: kinds are numbers below this. A protocol with more deadlines, such as one for each
+/// path of a flow, keeps these itself and arms the earliest: room for more kinds would cost every flow of every protocol.
 pub const KINDS: usize = 4;
 
 /// Names a timer. The kind's number orders timers that are due at once.
@@ -16,7 +17,7 @@ pub const KINDS: usize = 4;
 pub struct TimerKey {
     /// The protocol's own number, below [`KINDS`].
     pub kind: u8,
-    /// The flow.
+    /// The flow, or [`FlowId::HOST`], which comes after all flows.
     pub flow: FlowId,
 }
 
@@ -44,9 +45,10 @@ impl Default for Timers {
 }
 
 impl Timers {
-    /// Sets the deadline of `key`, whether or not it was armed.
+    /// Sets the deadline of `key`, whether or not it was armed. Panics when its kind is not below [`KINDS`].
     pub fn arm(&mut self, key: TimerKey, at: Time) {
         let none = Timer { deadline: Time::MAX, queued: Time::MAX };
+        assert!(usize::from(key.kind) < KINDS, "a timer of kind {}, where kinds are below {KINDS}", key.kind);
         let timer = &mut self.slots.or_insert_with(key.flow, || [none; KINDS])[key.kind as usize];
         timer.deadline = at;
         if at < timer.queued {
@@ -167,5 +169,26 @@ mod tests {
         timers.forget(FlowId(2));
         assert!(!timers.is_armed(key(0, 1)));
         assert_eq!(due(&mut timers, 10), []);
+    }
+
+    #[test]
+    fn a_hosts_timers_come_after_those_of_flows_and_outlive_them() {
+        let mut timers = Timers::default();
+        let host = |kind| TimerKey { kind, flow: FlowId::HOST };
+        for k in [host(0), host(1), key(0, 7), key(1, 7)] {
+            timers.arm(k, Time(5));
+        }
+        assert_eq!(due(&mut timers, 5), [key(0, 7), host(0), key(1, 7), host(1)]);
+        timers.arm(host(3), Time(9));
+        timers.arm(key(0, 7), Time(8));
+        timers.forget(FlowId(7));
+        assert!(timers.is_armed(host(3)));
+        assert_eq!(due(&mut timers, 9), [host(3)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a timer of kind 4, where kinds are below 4")]
+    fn there_are_so_many_kinds_and_no_more() {
+        Timers::default().arm(key(KINDS as u8, 0), Time(1));
     }
 }

@@ -37,6 +37,14 @@ impl Limit {
             Limit::Unlimited => false,
         }
     }
+    /// In bytes, if every packet has `packet` bytes. `None`: no limit.
+    pub fn in_bytes(self, packet: Bytes) -> Option<Bytes> {
+        match self {
+            Limit::Packets(n) => Some(Bytes(u64::from(n).saturating_mul(packet.0))),
+            Limit::Bytes(n) => Some(Bytes(n)),
+            Limit::Unlimited => None,
+        }
+    }
 }
 
 /// A rate, or a fraction of the rate of the link in question.
@@ -300,6 +308,8 @@ mod tests {
         for text in ["0.999", "1", "0.000000001"] {
             assert_eq!(parse_fraction(text).unwrap().to_string(), text);
         }
+        let in_bytes = |text: &str| parse_limit(text).unwrap().in_bytes(Bytes(1500));
+        assert_eq!(["20pkt", "30KB", "unlimited"].map(in_bytes), [Some(Bytes(30_000)), Some(Bytes(30_000)), None]);
         assert_eq!(parse_rate("0.8Gb/s"), Ok(Rate(800_000_000)));
         assert_eq!(parse_bytes("64KiB"), Ok(Bytes(65_536)));
     }

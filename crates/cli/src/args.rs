@@ -1,7 +1,9 @@
 //! All commands and their options.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use scenario::ROOMS;
 use std::path::PathBuf;
 
 /// Simulate data-center transports, packet by packet.
@@ -20,7 +22,7 @@ Examples:
   flowloom explain newreno                     what it is, every parameter and where its value comes from
   flowloom papers                              what can be reproduced
 
-Exit codes: 0 done, 1 a check asked for with --strict failed, 2 input, 5 files and space, 70 a bug, 130 and 143 stopped."
+Exit codes: 0 done, 1 a check asked for with --strict failed, 2 input, 5 storage, 70 a bug, 130 and 143 stopped."
 )]
 pub struct Args {
     /// What to do.
@@ -59,9 +61,9 @@ pub struct ScenarioArgs {
     /// Override a key; a list sweeps. May be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     pub set: Vec<(String, String)>,
-    /// Choose one of the scenario's profiles
-    #[arg(long, value_name = "NAME")]
-    pub profile: Option<String>,
+    /// Lay profiles of the scenario over it, in this order
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub profile: Vec<String>,
     /// Seeds instead of the scenario's
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub seed: Option<Vec<u64>>,
@@ -90,6 +92,7 @@ Examples:
   flowloom run demo.toml --set 'workload.web.load=[0.2,0.8]' --seed 1,2,3   a sweep of two loads with three seeds
   flowloom run demo.toml --set system.MERP.agent.alpha=0.99 --out results/alpha
   flowloom run demo.toml --profile smoke --jobs 4
+  flowloom run demo.toml --profile literal,smoke   the second laid over the first
   flowloom run demo.toml --ideal srpt,ps           also what ideal schedules make of the same flows: seconds
 
 A run that was stopped goes on where it was when the same command is given again: finished points are kept.")]
@@ -182,21 +185,16 @@ Examples:
   flowloom list transports   what `transport = \"...\"` may be")]
 pub struct ListArgs {
     /// What to list [default: everything]
-    pub what: Option<What>,
+    #[arg(value_parser = listable())]
+    pub what: Option<String>,
 }
 
-/// What can be listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs)]
-pub enum What {
-    Transports,
-    Qdiscs,
-    Routers,
-    Agents,
-    Topologies,
-    Workloads,
-    Deadlines,
-    Metrics,
+/// What `list` calls the metrics, which are no room.
+pub const METRICS_ROOM: &str = "metrics";
+
+/// What can be listed: the rooms by their plurals, and the metrics.
+fn listable() -> PossibleValuesParser {
+    PossibleValuesParser::new(ROOMS.iter().map(|room| room.plural).chain([METRICS_ROOM]))
 }
 
 /// Options of `explain`.
@@ -204,7 +202,7 @@ pub enum What {
 #[command(after_help = "\
 Examples:
   flowloom explain newreno
-  flowloom explain merp           in every room that has one: transport and agent
+  flowloom explain merp           the transport and the agent of this name
   flowloom explain p99_slowdown   a metric")]
 pub struct ExplainArgs {
     /// A name that `flowloom list` prints
@@ -223,9 +221,9 @@ pub struct PapersArgs {
     pub name: Option<String>,
     /// One of its figures [default: all]
     pub figure: Option<String>,
-    /// How large
-    #[arg(long, value_enum, default_value = "paper")]
-    pub profile: Profile,
+    /// Profiles of its scenarios, laid over them in this order; `paper`: the scenarios as they are
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "paper")]
+    pub profile: Vec<String>,
     /// Points to run at the same time [default: one per core]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
@@ -235,15 +233,6 @@ pub struct PapersArgs {
     /// End with code 1 when a claim is not met
     #[arg(long)]
     pub strict: bool,
-}
-
-/// How large a paper's figure is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Profile {
-    /// Small, for tests
-    Smoke,
-    /// As in the paper
-    Paper,
 }
 
 /// Options of `completions`.

@@ -17,7 +17,7 @@ pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Fai
     if !ideals.is_empty() {
         parts.push(count(ideals.len(), "ideal reference"));
     }
-    console.err(&format!("`{}` is sound: {}\n", plan.name, parts.join(", ")));
+    console.err(&format!("`{}` is valid: {}\n", plan.name, parts.join(", ")));
     Ok(Outcome::Exit(exit::DONE))
 }
 
@@ -39,7 +39,7 @@ pub fn load(args: &ScenarioArgs, console: &Console<'_>) -> Result<Plan, Failure>
             format!("[{}]", ideals.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")),
         ));
     }
-    let options = Options { set, seeds: args.seed.clone(), profile: args.profile.clone() };
+    let options = Options { set, seeds: args.seed.clone(), profiles: args.profile.clone() };
     let dir = args.file.parent().unwrap_or(Path::new("."));
     scenario::load(&text, &file, dir, &options).map_err(|found| Failure { exit: exit::INPUT, text: found.render(console.style()) })
 }

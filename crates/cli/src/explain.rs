@@ -1,11 +1,10 @@
 //! `flowloom explain`
 
 use crate::Failure;
-use crate::rooms::{ROOMS, Room, tagged};
 use crate::text::columns;
 use base::params::{Field, nearest};
-use base::registry::{Entry, Needs};
-use scenario::TABLES;
+use base::registry::{Entry, Needs, Room};
+use scenario::{ROOMS, SLOTS, Slot, TABLES};
 use std::fmt::Write as _;
 use tables::stats::{METRICS, metric};
 
@@ -50,6 +49,30 @@ fn explain_entry(room: &Room, entry: &Entry) -> String {
     text
 }
 
+/// The parts of a file's head that begin with a tag: (`Assumed`, text), in the order of the file.
+fn tagged(head: &str) -> Vec<(String, String)> {
+    const TAGS: [&str; 4] = ["Source", "Model", "Assumed", "Deviates"];
+    let mut parts: Vec<(String, String)> = Vec::new();
+    let mut inside = false;
+    for line in head.lines() {
+        let tag = TAGS.into_iter().find_map(|tag| line.strip_prefix(tag)?.strip_prefix(':').map(|rest| (tag, rest)));
+        match tag {
+            Some((tag, rest)) => {
+                parts.push((tag.to_owned(), rest.trim().to_owned()));
+                inside = true;
+            }
+            None if line.trim().is_empty() => inside = false,
+            None if inside => {
+                let text = &mut parts.last_mut().expect("inside a part").1;
+                text.push('\n');
+                text.push_str(line.trim_end());
+            }
+            None => {}
+        }
+    }
+    parts
+}
+
 fn write_parts(text: &mut String, parts: &[(String, String)]) {
     for (tag, part) in parts {
         let part = plain(part);
@@ -85,20 +108,31 @@ fn parameters(fields: &[Field]) -> String {
 }
 
 fn needs(needs: &Needs) -> String {
-    let one_of = |what: &str, names: &[&str]| (!names.is_empty()).then(|| format!("{what} {}", names.join(" or ")));
-    let parts = [
-        one_of("transport", needs.transport),
-        one_of("qdisc", needs.qdisc),
-        one_of("agent", needs.agent),
-        needs.reverse_path.then(|| "ACKs on the data's path".to_owned()),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let one_of = |slot: &Slot| {
+        let wanted = slot.wanted(needs);
+        (!wanted.is_empty()).then(|| format!("{} {}", slot.name, wanted.join(" or ")))
+    };
+    let alike = |(part, key): &(&str, &str)| format!("the same `{key}` as the {part}");
+    let reverse = needs.reverse_path.then(|| "ACKs on the reverse of the data path".to_owned());
+    let parts = SLOTS.iter().filter_map(one_of).chain(needs.alike.iter().map(alike)).chain(reverse);
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::exit;
+
+    #[test]
+    fn tagged_parts_end_at_an_empty_line_or_the_next_tag() {
+        let head = "One sentence.\n\nSource: a paper,\nsection 2.\nModel: nothing left out.\n\nMore: text.\n\nAssumed:\n- one\n  thing\n- two\n";
+        let parts = tagged(head);
+        let parts: Vec<(&str, &str)> = parts.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        assert_eq!(
+            parts,
+            [("Source", "a paper,\nsection 2."), ("Model", "nothing left out."), ("Assumed", "\n- one\n  thing\n- two")]
+        );
+    }
 
     #[test]
     fn every_entry_is_explained_with_all_its_parameters() {

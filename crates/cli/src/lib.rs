@@ -7,7 +7,6 @@ mod explain;
 mod list;
 mod progress;
 mod python;
-pub mod rooms;
 mod run;
 pub mod sweep;
 mod text;
@@ -147,7 +146,7 @@ fn command(command: Command, console: &mut Console<'_>) -> Result<Outcome, Failu
         Command::Check(args) => check::check(&args, console),
         Command::Run(args) => run::run(&args, console),
         Command::List(args) => {
-            console.out(&list::text(args.what));
+            console.out(&list::text(args.what.as_deref()));
             Ok(Outcome::Exit(exit::DONE))
         }
         Command::Explain(args) => {

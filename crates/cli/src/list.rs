@@ -1,22 +1,20 @@
 //! `flowloom list`
 
-use crate::args::What;
-use crate::rooms::{ROOMS, Room};
+use crate::args::METRICS_ROOM;
 use crate::text::columns;
-use scenario::TABLES;
+use scenario::{ROOMS, TABLES};
 use tables::stats::METRICS;
 
 /// What there is, or one kind of it.
-pub fn text(what: Option<What>) -> String {
+pub fn text(what: Option<&str>) -> String {
     let mut text = String::new();
-    for room in ROOMS.iter().filter(|room| what.is_none_or(|what| room.plural == name(what))) {
+    for room in ROOMS.iter().filter(|room| what.is_none_or(|what| what == room.plural)) {
         let rows: Vec<Vec<String>> = room.entries.iter().map(|e| row(e.name, e.meta.summary, e.meta.source)).collect();
-        section(&mut text, what, room, &rows);
+        section(&mut text, what, room.plural, room.about, &rows);
     }
-    if what.is_none_or(|what| what == What::Metrics) {
+    if what.is_none_or(|what| what == METRICS_ROOM) {
         let rows: Vec<Vec<String>> = METRICS.iter().map(|m| row(m.name, m.about, m.unit)).collect();
-        let metrics = Room { name: "metric", plural: "metrics", about: "what is worked out of every point", entries: &[] };
-        section(&mut text, what, &metrics, &rows);
+        section(&mut text, what, METRICS_ROOM, "what is computed for every point", &rows);
     }
     if what.is_none() {
         let rows: Vec<Vec<String>> = TABLES.iter().filter(|t| !t.name.is_empty()).map(|t| row(t.name, t.about, "")).collect();
@@ -27,11 +25,11 @@ pub fn text(what: Option<What>) -> String {
 }
 
 /// One room needs no title: its lines alone are easier to read by programs.
-fn section(text: &mut String, what: Option<What>, room: &Room, rows: &[Vec<String>]) {
+fn section(text: &mut String, what: Option<&str>, plural: &str, about: &str, rows: &[Vec<String>]) {
     if what.is_some() {
         text.push_str(&columns("", rows));
     } else {
-        text.push_str(&format!("{}: {}\n{}\n", room.plural, room.about, columns("  ", rows)));
+        text.push_str(&format!("{plural}: {about}\n{}\n", columns("  ", rows)));
     }
 }
 
@@ -40,31 +38,9 @@ fn row(name: &str, summary: &str, source: &str) -> Vec<String> {
     vec![name.to_owned(), summary.to_owned(), source]
 }
 
-fn name(what: What) -> &'static str {
-    match what {
-        What::Transports => "transports",
-        What::Qdiscs => "qdiscs",
-        What::Routers => "routers",
-        What::Agents => "agents",
-        What::Topologies => "topologies",
-        What::Workloads => "workloads",
-        What::Deadlines => "deadlines",
-        What::Metrics => "metrics",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::ValueEnum as _;
-
-    #[test]
-    fn every_room_can_be_listed_by_its_plural() {
-        for what in What::value_variants() {
-            assert_eq!(what.to_possible_value().unwrap().get_name(), name(*what));
-            assert!(*what == What::Metrics || ROOMS.iter().any(|room| room.plural == name(*what)));
-        }
-    }
 
     #[test]
     fn everything_is_listed_once_with_its_summary() {
@@ -77,7 +53,7 @@ mod tests {
             }
         }
         assert!(METRICS.iter().all(|m| all.contains(&format!("  {} ", m.name))));
-        let transports = text(Some(What::Transports));
+        let transports = text(Some("transports"));
         assert_eq!(transports.lines().count(), proto::transport::ENTRIES.len());
     }
 }

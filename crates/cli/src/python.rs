@@ -1,6 +1,6 @@
 //! What Python carries out: its commands and options as data.
 
-use crate::args::{Command, Format, Profile};
+use crate::args::{Command, Format};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,7 @@ pub fn options(command: Command) -> Value {
         }
         Command::Compare(a) => json!({"command": "compare", "dirs": texts(&a.dirs)}),
         Command::Papers(a) => {
-            let profile = match a.profile {
-                Profile::Smoke => "smoke",
-                Profile::Paper => "paper",
-            };
+            let profile = a.profile.join(",");
             let out = a.out.as_deref().map(text);
             json!({
                 "command": "papers", "name": a.name, "figure": a.figure, "profile": profile, "jobs": a.jobs, "out": out, "strict": a.strict,

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 /// Simulates a scenario and leaves its results in a folder.
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
     let plan = load(&args.scenario, console)?;
-    let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, args.scenario.profile.as_deref()));
-    let settings = Settings { jobs: args.jobs, out: &out, profile: args.scenario.profile.clone() };
+    let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, &args.scenario.profile));
+    let settings = Settings { jobs: args.jobs, out: &out, profiles: &args.scenario.profile };
     let (mut display, mut stopped, mut begun) = (Display::new(console.terminal), None, false);
     let report = sweep::run(&plan, &settings, &mut |tick| {
         if let Some(note) = tick.jobs.note().filter(|_| !begun) {
@@ -41,9 +41,9 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     Ok(Outcome::Python(python::summary(&out, if failed { exit::CHECK } else { exit::DONE })))
 }
 
-/// `results/<name>`, with the profile when there is one.
-pub fn default_out(name: &str, profile: Option<&str>) -> PathBuf {
-    let name = profile.map_or(name.to_owned(), |profile| format!("{name}-{profile}"));
+/// `results/<name>`, with the profiles behind it.
+pub fn default_out(name: &str, profiles: &[String]) -> PathBuf {
+    let name = profiles.iter().fold(name.to_owned(), |name, profile| format!("{name}-{profile}"));
     let kept = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = name.chars().map(kept).collect();
     let name = name.trim_start_matches('.');
@@ -73,10 +73,14 @@ mod tests {
 
     #[test]
     fn results_go_to_a_folder_of_the_scenarios_name() {
-        let out = |name, profile| default_out(name, profile).display().to_string();
-        assert_eq!(out("demo", None), "results/demo");
-        assert_eq!(out("demo", Some("smoke")), "results/demo-smoke");
-        assert_eq!(out("../a b/c", None), "results/-a-b-c");
-        assert_eq!(out("..", None), "results/run");
+        let out = |name, profiles: &[&str]| {
+            let profiles: Vec<String> = profiles.iter().map(|name| (*name).to_owned()).collect();
+            default_out(name, &profiles).display().to_string()
+        };
+        assert_eq!(out("demo", &[]), "results/demo");
+        assert_eq!(out("demo", &["smoke"]), "results/demo-smoke");
+        assert_eq!(out("demo", &["literal", "smoke"]), "results/demo-literal-smoke");
+        assert_eq!(out("../a b/c", &[]), "results/-a-b-c");
+        assert_eq!(out("..", &[]), "results/run");
     }
 }

@@ -80,8 +80,8 @@ pub struct Settings<'a> {
     pub jobs: usize,
     /// Where results go.
     pub out: &'a Path,
-    /// The profile that the plan was made with, for the manifest.
-    pub profile: Option<String>,
+    /// The profiles that the plan was made with, for the manifest.
+    pub profiles: &'a [String],
 }
 
 /// How many points run at the same time.
@@ -208,6 +208,13 @@ fn hash_flows(flows: &[proto::Flow]) -> u64 {
         for word in [ends, flow.size_bytes, flow.size_wire_bytes, flow.start.0, deadline, flow.group, rest] {
             hash.update(&word.to_le_bytes());
         }
+        // A flow that waits has no start yet: what it waits for stands in its place.
+        if let Some(wait) = &flow.wait {
+            let on = wait.on.iter().map(|id| u64::from(id.0));
+            for word in [wait.on.len() as u64, wait.delay.0, wait.allowed.map_or(u64::MAX, |time| time.0)].into_iter().chain(on) {
+                hash.update(&word.to_le_bytes());
+            }
+        }
     }
     hash.digest()
 }
@@ -296,7 +303,7 @@ fn first_manifest(plan: &Plan, settings: &Settings<'_>, keys: &[PointKey], jobs:
         schema_version: SCHEMA_VERSION,
         program: tables::PROGRAM.to_owned(),
         name: plan.name.clone(),
-        profile: settings.profile.clone(),
+        profile: (!settings.profiles.is_empty()).then(|| settings.profiles.join(",")),
         stop_reason: "running".to_owned(),
         started: clock::now(),
         jobs: jobs as u32,
@@ -486,7 +493,7 @@ mod tests {
     }
 
     fn settings(out: &Path) -> Settings<'_> {
-        Settings { jobs: 2, out, profile: None }
+        Settings { jobs: 2, out, profiles: &[] }
     }
     fn go_on(_: &Tick<'_>) -> Continue {
         Continue::Yes
@@ -507,6 +514,24 @@ mod tests {
             note.as_deref(),
             Some("note: 2 points at a time may need 12.0 GB of memory and 8.00 GB are free: running 1 point at a time")
         );
+    }
+
+    #[test]
+    fn a_flow_that_waits_is_hashed_by_what_it_waits_for() {
+        let flows = plan().points[0].run.flows().unwrap();
+        let hash = |on: &[u32], delay: u64, allowed: Option<u64>| {
+            let mut flows = flows.clone();
+            let on = on.iter().map(|id| base::FlowId(*id)).collect();
+            flows[9].start = base::Time::MAX;
+            flows[9].wait = Some(Box::new(proto::flow::Wait { on, delay: base::Dur(delay), allowed: allowed.map(base::Dur) }));
+            hash_flows(&flows)
+        };
+        let one = hash(&[3], 5, None);
+        assert_eq!(one, hash(&[3], 5, None));
+        for other in [hash_flows(&flows), hash(&[4], 5, None), hash(&[3, 4], 5, None), hash(&[3], 6, None), hash(&[3], 5, Some(7))]
+        {
+            assert_ne!(one, other);
+        }
     }
 
     #[test]

@@ -178,6 +178,23 @@ fn help_and_versions_are_no_mistakes() {
 }
 
 #[test]
+fn profiles_are_laid_over_in_order_and_named() {
+    let (dir, file, out) = folder();
+    let small = dir.path().join("small.toml");
+    fs::write(&small, format!("{SMALL}[profile.literal]\nworkload.web = {{ flows = 7, load = 0.1 }}\n")).unwrap();
+    let (outcome, plan, _) = told(&["check", &file, "--profile", "literal,smoke"], None);
+    assert_eq!(outcome, Outcome::Exit(exit::DONE));
+    let line = |start: &str| plan.lines().find(|l| l.starts_with(start)).unwrap();
+    assert!(line("flows").ends_with("# profile smoke") && line("load =").ends_with("# profile literal"), "{plan}");
+    flowloom(&["run", &file, "--out", &out, "--profile", "literal,smoke"]);
+    let results = tables::Results::open(Path::new(&out)).unwrap();
+    assert_eq!((results.manifest.profile.as_deref(), results.points[0].metric("flows")), (Some("literal,smoke"), Some(5.0)));
+    let (outcome, _, err) = told(&["check", &file, "--profile", "literal,smok"], None);
+    assert_eq!(outcome, Outcome::Exit(exit::INPUT));
+    assert!(err.contains("there is no profile `smok`") && err.contains("did you mean `smoke`?"), "{err}");
+}
+
+#[test]
 fn check_prints_a_plan_that_is_a_scenario_again() {
     let (dir, file, _) = folder();
     let (outcome, plan, err) = told(&["check", &file, "--profile", "smoke"], None);

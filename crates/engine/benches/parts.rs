@@ -71,11 +71,13 @@ impl World for PingPong {
     fn enqueue(&mut self, _: LinkId, _: &mut Packet, _: Time) -> (u32, u64) {
         unreachable!("first in, first out")
     }
+    fn not_before(&self, _: LinkId, _: Time) -> Option<Time> {
+        unreachable!("no port is shaped")
+    }
     fn dequeue(&mut self, _: LinkId, _: Time) -> &Packet {
         unreachable!("first in, first out")
     }
     fn wake(&mut self, _: &mut impl Links<Packet>, _: u32) {}
-    fn act(&mut self, _: &mut impl Links<Packet>) {}
 }
 
 fn fifo_port(c: &mut Criterion) {
@@ -83,7 +85,8 @@ fn fifo_port(c: &mut Criterion) {
     // One packet at a time, or a queue of thirty.
     for packets in [1, 60] {
         let fifo = Some(Fifo { limit: Limit::Packets(100), mark: Limit::Unlimited });
-        let spec = LinkSpec { rate: Rate::from_gbps(10), delay: Dur::from_us(1), fifo, watched: false };
+        let spec =
+            LinkSpec { rate: Rate::from_gbps(10), delay: Dur::from_us(1), fifo, watched: false, shaped: false, shared: None };
         let mut engine = Engine::new(&[(spec, Far::Switch(1)), (spec, Far::Switch(0))], 0);
         for n in 0..packets {
             engine.send(&mut PingPong, LinkId(n % 2), &mut { PACKET });

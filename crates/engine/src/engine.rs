@@ -1,8 +1,9 @@
 //! The loop: the next event, its packet off the link, the tree settled, the world called.
 
 use crate::lazy::Lazy;
-use crate::link::{Far, Link, LinkSpec, LinkStats, Sent};
+use crate::link::{FIRST_LEAF, Far, Link, LinkSpec, LinkStats, Sent};
 use crate::ring::{Rings, prefetch};
+use crate::shaped::Shaped;
 use crate::tree::Tree;
 use crate::world::{Driver, Links, Pause, World};
 use base::{Dur, LinkId, Time, Wire};
@@ -13,21 +14,33 @@ pub struct Engine<P> {
     links: Vec<Link>,
     stats: Vec<LinkStats>,
     rings: Rings<P>,
+    /// Shaped links.
+    shaped: Vec<LinkId>,
+    /// Links whose ports share a buffer.
+    groups: Vec<Vec<LinkId>>,
+    /// By link: the place of its group, if it has one; empty if there is none.
+    group_of: Vec<u32>,
+    /// Leaf of the first waker.
+    first_waker: u32,
     wakes: Vec<Time>,
     now: Time,
     /// Events handled when the run began or went on.
     events: u64,
     /// There are so many links that what they hold does not fit into the nearer caches.
     large: bool,
-    /// The run pauses after this many more.
+    /// The run pauses after this many more events.
     left: u64,
-    /// What was left when it was stopped.
+    /// Events of the budget that were left when the run was stopped.
     unspent: Option<u64>,
+    /// Events since the rings' counters were last carried over.
+    uncarried: u64,
 }
 
-/// Leaf of the global action; links and then hosts follow.
+/// Leaf of the global action. Deliveries by link, starts at shaped ports and wakers follow. That those starts come after deliveries of the same
+/// time changes nothing: whatever touches a port has it catch up first.
 const ACTION: u32 = 0;
-const FIRST_LINK: u32 = 1;
+/// Most events between two pauses. The rings' counters have 32 bits and are carried over when so many more have been handled.
+const MOST: u64 = 1 << 28;
 /// From this many links on it pays to look ahead: some megabytes of packets and records.
 const LARGE: usize = 4000;
 
@@ -41,17 +54,13 @@ impl<P: Wire> Links<P> for Engine<P> {
         self.unspent.get_or_insert(left);
     }
     #[inline(always)]
-    fn set_wake(&mut self, host: u32, at: Time) {
-        let slot = host as usize + 1;
+    fn set_wake(&mut self, waker: u32, at: Time) {
+        let slot = waker as usize + 1;
         if self.wakes[slot] != at {
-            assert!(at >= self.now, "host {host} wants to wake in the past");
+            assert!(at >= self.now, "waker {waker} wants to wake in the past");
             self.wakes[slot] = at;
-            self.tree.set(FIRST_LINK + self.links.len() as u32 + host, at);
+            self.tree.set(self.first_waker + waker, at);
         }
-    }
-    fn set_action(&mut self, at: Time) {
-        self.wakes[0] = at;
-        self.tree.set(ACTION, at);
     }
     #[inline(always)]
     fn send<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
@@ -72,7 +81,11 @@ impl<P: Wire> Links<P> for Engine<P> {
     }
     #[inline(always)]
     fn catch_up<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, until: Time) {
-        self.lazy(id).catch_up(world, until);
+        if self.links[id.index()].is_shaped() {
+            self.shaped(id).catch_up(world, until);
+        } else {
+            self.lazy(id).catch_up(world, until);
+        }
     }
     fn waiting(&self, id: LinkId) -> u32 {
         self.links[id.index()].waiting()
@@ -87,6 +100,13 @@ impl<P: Wire> Links<P> for Engine<P> {
     fn fifo_backlog(&mut self, id: LinkId) -> (u32, u64) {
         self.links[id.index()].occupancy(self.now, &self.rings)
     }
+    fn free_at(&self, id: LinkId) -> Time {
+        self.links[id.index()].free_at()
+    }
+    fn next_start(&self, id: LinkId) -> Time {
+        let link = &self.links[id.index()];
+        if link.waiting() > 0 { link.free_at().max(self.stats[id.index()].not_before()) } else { Time::MAX }
+    }
     #[inline(always)]
     fn stats_mut(&mut self, id: LinkId) -> &mut LinkStats {
         &mut self.stats[id.index()]
@@ -94,28 +114,49 @@ impl<P: Wire> Links<P> for Engine<P> {
 }
 
 impl<P: Wire> Driver<P> for Engine<P> {
-    fn new(links: &[(LinkSpec, Far)], hosts: u32) -> Engine<P> {
+    fn new(links: &[(LinkSpec, Far)], wakers: u32) -> Engine<P> {
+        let all = (0..links.len() as u32).map(LinkId);
+        let shaped: Vec<LinkId> = all.filter(|id| links[id.index()].0.shaped).collect();
+        let mut stats: Vec<LinkStats> = links.iter().map(|(spec, _)| LinkStats::new(spec)).collect();
+        let (groups, group_of) = groups_of(links);
+        let mut leaf = FIRST_LEAF + links.len() as u32;
+        for link in &shaped {
+            stats[link.index()].shape(leaf);
+            leaf += 1;
+        }
         Engine {
-            tree: Tree::new(FIRST_LINK + links.len() as u32 + hosts),
+            tree: Tree::new(leaf + wakers),
             links: links.iter().map(|(spec, far)| Link::new(spec, *far)).collect(),
-            stats: links.iter().map(|(spec, _)| LinkStats::new(spec)).collect(),
+            stats,
             rings: Rings::default(),
-            wakes: vec![Time::MAX; hosts as usize + 1],
+            shaped,
+            groups,
+            group_of,
+            first_waker: leaf,
+            wakes: vec![Time::MAX; wakers as usize + 1],
             now: Time::ZERO,
             events: 0,
             large: links.len() >= LARGE,
             left: 0,
             unspent: None,
+            uncarried: 0,
         }
     }
 
+    fn set_action(&mut self, at: Time) {
+        self.wakes[0] = at;
+        self.tree.set(ACTION, at);
+    }
+
     fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
-        let budget = budget.clamp(1, 1 << 28);
-        self.left = budget;
+        let budget = budget.clamp(1, MOST);
+        (self.left, self.unspent) = (budget, None);
         let mut limit = self.tree.limit(end);
         loop {
             if self.left == 0 {
-                return self.pause(budget);
+                let why = if self.unspent.is_some() { Pause::Stopped } else { Pause::Budget };
+                self.left = self.unspent.take().unwrap_or(0);
+                return self.pause(budget, why);
             }
             let key = self.tree.first();
             if key >= limit {
@@ -129,20 +170,22 @@ impl<P: Wire> Driver<P> for Engine<P> {
                 if end != Time::MAX {
                     self.now = end;
                 }
-                self.events += budget - self.left;
-                return Pause::End;
+                return self.pause(budget, Pause::End);
             }
             let (at, leaf) = self.tree.decode(key);
             debug_assert!(at >= self.now, "time runs backwards at leaf {leaf}");
             self.now = at;
             self.left -= 1;
-            let link = leaf.wrapping_sub(FIRST_LINK);
+            let link = leaf.wrapping_sub(FIRST_LEAF);
             if (link as usize) < self.links.len() {
                 self.deliver_first(world, LinkId(link));
             } else if leaf == ACTION {
-                world.act(self);
+                self.set_action(Time::MAX);
+                return self.pause(budget, Pause::Action);
+            } else if leaf >= self.first_waker {
+                world.wake(self, leaf - self.first_waker);
             } else {
-                world.wake(self, link - self.links.len() as u32);
+                self.start_due(world, leaf);
             }
         }
     }
@@ -160,7 +203,12 @@ impl<P: Wire> Driver<P> for Engine<P> {
     fn link_down(&mut self, id: LinkId) -> Vec<P> {
         let lost = self.on_link(id);
         self.links[id.index()].take_down(self.now, &self.rings, &mut self.stats[id.index()]);
-        self.tree.set(FIRST_LINK + id.0, Time::MAX);
+        self.tree.set(FIRST_LEAF + id.0, Time::MAX);
+        if self.links[id.index()].is_shaped() {
+            let shaping = self.stats[id.index()].shaping();
+            (shaping.not_before, shaping.due) = (Time::ZERO, Time::MAX);
+            self.tree.set(shaping.leaf, Time::MAX);
+        }
         lost
     }
     fn link_up(&mut self, id: LinkId) {
@@ -177,10 +225,10 @@ impl<P: Wire> Engine<P> {
         if link.ring_is_empty() && link.waiting() > 0 {
             self.serve_dry(world, id);
             link = &mut self.links[id.index()];
-            debug_assert!(!link.ring_is_empty(), "packets wait at link {id} and none was served");
+            debug_assert!(link.is_shaped() || !link.ring_is_empty(), "packets wait at link {id} and none was served");
         }
         let far = link.far();
-        self.tree.set(FIRST_LINK + id.0, link.first_arrival(&self.rings));
+        self.tree.set(FIRST_LEAF + id.0, link.first_arrival(&self.rings));
         if self.large {
             self.look_ahead(id);
         }
@@ -191,52 +239,119 @@ impl<P: Wire> Engine<P> {
     #[inline(never)]
     fn send_lazily<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
         let now = self.now;
+        if !self.links[id.index()].is_plain() {
+            return self.send_specially(world, id, packet);
+        }
         let sent = self.lazy(id).send(world, packet, now);
         if let Sent::Starts(start) = sent {
             start_on(&mut self.links[id.index()], id, start, packet, &mut self.rings, &mut self.tree);
         }
         sent
     }
+    /// The same where the link is down, or the port is shaped or shares a buffer.
+    #[cold]
+    #[inline(never)]
+    fn send_specially<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
+        let (now, link) = (self.now, &self.links[id.index()]);
+        if !link.is_up() {
+            return Sent::Down;
+        }
+        if link.is_shared() && !self.has_room(world, id, packet) {
+            return Sent::Waits;
+        }
+        if self.links[id.index()].is_shaped() {
+            return self.shaped(id).send(world, packet, now);
+        }
+        let sent = self.lazy(id).send(world, packet, now);
+        if let Sent::Starts(start) = sent {
+            start_on(&mut self.links[id.index()], id, start, packet, &mut self.rings, &mut self.tree);
+        }
+        sent
+    }
+    /// Whether a packet may stay at a port that shares a buffer: it need not wait, or there is room for it.
+    fn has_room<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> bool {
+        let (now, group) = (self.now, self.group_of[id.index()] as usize);
+        for n in 0..self.groups[group].len() {
+            self.catch_up(world, self.groups[group][n], now);
+        }
+        let link = &self.links[id.index()];
+        let passes = !link.is_shaped() && link.free_at() <= now && link.waiting() == 0;
+        passes || world.admits(id, packet, now)
+    }
     #[inline(always)]
     fn lazy(&mut self, id: LinkId) -> Lazy<'_, P> {
         Lazy { id, link: &mut self.links[id.index()], stats: &mut self.stats[id.index()], rings: &mut self.rings }
+    }
+
+    /// The leaf of a shaped port is due.
+    #[cold]
+    #[inline(never)]
+    fn start_due<W: World<Packet = P>>(&mut self, world: &mut W, leaf: u32) {
+        let (now, first) = (self.now, self.first_waker as usize - self.shaped.len());
+        self.shaped(self.shaped[leaf as usize - first]).catch_up(world, now);
+    }
+    fn shaped(&mut self, id: LinkId) -> Shaped<'_, P> {
+        let port = Lazy { id, link: &mut self.links[id.index()], stats: &mut self.stats[id.index()], rings: &mut self.rings };
+        Shaped { port, tree: &mut self.tree }
     }
 
     /// The ring of a port has run dry, and packets wait in its discipline.
     #[inline(never)]
     fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
         let now = self.now;
-        self.lazy(id).serve(world, now);
+        if self.links[id.index()].is_shaped() {
+            self.shaped(id).serve_dry(world, now);
+        } else {
+            self.lazy(id).serve(world, now);
+        }
     }
 
     /// Has what the next events will need brought into the cache: the records of links first, then, some events later, their packets.
     #[inline(always)]
     fn look_ahead(&self, id: LinkId) {
-        let [near, far] = self.tree.upcoming(FIRST_LINK + id.0).map(|leaf| leaf.wrapping_sub(FIRST_LINK) as usize);
+        let [near, far] = self.tree.upcoming(FIRST_LEAF + id.0).map(|leaf| leaf.wrapping_sub(FIRST_LEAF) as usize);
         prefetch(self.links.as_ptr().wrapping_add(far));
         if let Some(link) = self.links.get(near) {
             link.prefetch_first(&self.rings);
         }
     }
 
-    /// In every pause, so that the rings' 32-bit counters cannot run over.
+    /// Counts the events of a run that pauses, and carries the rings' counters over before they can run over.
     #[cold]
-    fn pause(&mut self, budget: u64) -> Pause {
-        for (link, stats) in self.links.iter().zip(&mut self.stats) {
-            link.carry(stats);
+    fn pause(&mut self, budget: u64, why: Pause) -> Pause {
+        let handled = budget - self.left;
+        self.events += handled;
+        self.uncarried += handled;
+        if self.uncarried >= MOST {
+            self.uncarried = 0;
+            self.links.iter().zip(&mut self.stats).for_each(|(link, stats)| link.carry(stats));
         }
-        let stopped = self.unspent.take();
-        self.events += budget - stopped.unwrap_or(0);
-        if stopped.is_some() { Pause::Stopped } else { Pause::Budget }
+        why
     }
 
     /// Moves the tree's base to the first event, from the true times: some leaf was set beyond what a key can hold.
     #[cold]
     fn rebase(&mut self) {
         let links = self.links.iter().map(|link| link.first_arrival(&self.rings));
-        let times: Vec<Time> = self.wakes[..1].iter().copied().chain(links).chain(self.wakes[1..].iter().copied()).collect();
-        self.tree.rebase(&times);
+        let starts: Vec<Time> = self.shaped.iter().map(|link| self.stats[link.index()].shaping().due).collect();
+        let (action, wakers) = self.wakes.split_at(1);
+        let times = action.iter().copied().chain(links).chain(starts).chain(wakers.iter().copied());
+        self.tree.rebase(&times.collect::<Vec<_>>());
     }
+}
+
+/// The links whose ports share a buffer, by group, and each link's group.
+fn groups_of(links: &[(LinkSpec, Far)]) -> (Vec<Vec<LinkId>>, Vec<u32>) {
+    let most = links.iter().filter_map(|(spec, _)| spec.shared).max();
+    let Some(most) = most else { return (Vec::new(), Vec::new()) };
+    let mut groups = vec![Vec::new(); most as usize + 1];
+    let group = |(n, (spec, _)): (u32, &(LinkSpec, Far))| {
+        let group = spec.shared.unwrap_or(u32::MAX);
+        groups.get_mut(group as usize).into_iter().for_each(|group: &mut Vec<LinkId>| group.push(LinkId(n)));
+        group
+    };
+    let group_of = (0..).zip(links).map(group).collect();
+    (groups, group_of)
 }
 
 /// Puts a packet on a link, service starting at `start`.
@@ -245,6 +360,6 @@ fn start_on<P: Wire>(link: &mut Link, id: LinkId, start: Time, packet: &P, rings
     let was_empty = link.ring_is_empty();
     let arrival = link.push(start, packet, rings);
     if was_empty {
-        tree.insert(FIRST_LINK + id.0, arrival);
+        tree.insert(FIRST_LEAF + id.0, arrival);
     }
 }

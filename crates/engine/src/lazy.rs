@@ -1,12 +1,12 @@
-//! Ports that are not first in, first out. Their packets wait in a discipline outside, which is asked for the next one when the port is
-//! touched, or has nothing left on its wire: late, but with exactly the packets that had arrived by then.
+//! Ports with a discipline. Packets wait in the discipline, outside the engine. The engine asks it for the next packet when the port is touched or
+//! its wire runs dry: late, but the discipline then holds exactly the packets that had arrived at the start of service.
 
 use crate::link::{Link, LinkStats, Sent};
 use crate::ring::Rings;
 use crate::world::World;
 use base::{LinkId, Time, Wire};
 
-/// Such a port.
+/// A port with a discipline.
 pub(crate) struct Lazy<'a, P> {
     pub id: LinkId,
     pub link: &'a mut Link,
@@ -15,15 +15,12 @@ pub(crate) struct Lazy<'a, P> {
 }
 
 impl<P: Wire> Lazy<'_, P> {
-    /// Sends a packet out of a port that is watched, or has another packet that waits. If its service starts at once it is yet to be put
+    /// Sends a packet out of a port that is up, and is watched or has another packet that waits. If its service starts at once it is yet to be put
     /// on the wire.
     #[inline(always)]
     pub fn send<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> Sent {
         // Service first at ties: every start up to now sees only what had arrived before.
         self.catch_up(world, now);
-        if !self.link.is_up() {
-            return Sent::Down;
-        }
         if self.link.free_at() <= now && self.link.waiting() == 0 {
             world.pass(self.id, packet, now);
             return Sent::Starts(now);
@@ -32,7 +29,7 @@ impl<P: Wire> Lazy<'_, P> {
         Sent::Waits
     }
 
-    /// Has a packet that arrived at `at` wait in the discipline.
+    /// Puts a packet that arrived at `at` into the discipline.
     #[inline(always)]
     fn enqueue<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, at: Time) {
         let (packets, bytes) = world.enqueue(self.id, packet, at);
@@ -40,7 +37,7 @@ impl<P: Wire> Lazy<'_, P> {
         self.stats.max_queue_bytes = self.stats.max_queue_bytes.max(bytes);
     }
 
-    /// All service that is due up to `until` has started, and what is due later waits in the discipline.
+    /// Starts all service due by `until`. Every packet whose service starts later waits in the discipline.
     #[inline(always)]
     pub fn catch_up<W: World<Packet = P>>(&mut self, world: &mut W, until: Time) {
         if self.link.waiting() > 0 {
@@ -52,8 +49,7 @@ impl<P: Wire> Lazy<'_, P> {
         }
     }
 
-    /// Starts all service that is due up to `until`. The tree needs no change: the packets go behind those that are on the wire, or
-    /// were just taken off it.
+    /// Starts all service due by `until`. The tree stays as it is: the packets follow others on the wire, or one that was just taken off it.
     #[inline(always)]
     pub fn serve<W: World<Packet = P>>(&mut self, world: &mut W, until: Time) {
         let mut waiting = self.link.waiting();

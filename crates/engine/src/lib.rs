@@ -10,6 +10,7 @@ mod engine;
 mod lazy;
 pub mod link;
 pub mod ring;
+mod shaped;
 pub mod tree;
 mod world;
 

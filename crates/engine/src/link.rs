@@ -29,6 +29,10 @@ pub struct LinkSpec {
     pub fifo: Option<Fifo>,
     /// Of a port that is served lazily: the world must see every packet, those too that find the port idle or wait alone.
     pub watched: bool,
+    /// Of a port that is served lazily: its discipline may keep a packet waiting while the transmitter is idle, so every packet enters it.
+    pub shaped: bool,
+    /// Of a watched or shaped port: it shares a buffer with all ports of this number. Before a packet may wait at one of them, all catch up.
+    pub shared: Option<u32>,
 }
 
 /// A first-in first-out queue.
@@ -40,20 +44,20 @@ pub struct Fifo {
     pub mark: Limit,
 }
 
-/// What became of a packet offered to a port.
+/// What happened to a packet that was sent out of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Its transmission starts then; at a port that is not first in, first out and not watched, unless it is recalled.
+    /// Its transmission starts at this time. At a port with a discipline that is not watched, the packet may be recalled before.
     Starts(Time),
-    /// The port is not first in, first out: it waits in its discipline, or fell there.
+    /// It entered the port's discipline, where it waits or was dropped.
     Waits,
-    /// It did not fit.
+    /// It was dropped: the queue is full.
     Dropped,
-    /// The link is down. What becomes of the packet, and its count, is the caller's.
+    /// The link is down. The caller counts the packet.
     Down,
 }
 
-/// What a link has carried and its port has held.
+/// Statistics of a link and its port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
     /// Packets put on the wire.
@@ -76,33 +80,59 @@ pub struct LinkStats {
     pub lost_unsent: u64,
     /// Packets marked.
     pub marks: u64,
-    /// What was left of transmissions that the link's end cut short.
+    /// Time that was left of transmissions when the link went down.
     cut: Dur,
-    /// Here because the link's own cache line is full.
-    beside: Beside,
+    /// Kept here since the link's own cache line is full.
+    port: PortState,
     /// The ring's 32-bit counters when they were last carried over into `tx_packets` and `delivered`.
     carried: (u32, u32),
 }
 
-/// What a port keeps beside the counts.
+/// What a port keeps in addition to the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beside {
+enum PortState {
     /// First-in first-out: the exact bounds.
     Fifo(Fifo),
-    /// Else: when the last packet that waited alone arrived.
+    /// Served lazily: when the last packet that waited alone arrived.
     AloneSince(Time),
+    /// Shaped.
+    Shaped(Shaping),
 }
 
-impl Default for Beside {
+impl Default for PortState {
     fn default() -> Self {
-        Beside::AloneSince(Time::ZERO)
+        PortState::AloneSince(Time::ZERO)
     }
 }
 
+/// When a shaped port is served next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shaping {
+    /// Its leaf in the tree.
+    pub leaf: u32,
+    /// No packet that waits may start before this.
+    pub not_before: Time,
+    /// What its leaf holds.
+    pub due: Time,
+}
+
 impl LinkStats {
-    /// Nothing was carried yet.
+    /// Of a new link.
     pub(crate) fn new(spec: &LinkSpec) -> LinkStats {
-        LinkStats { beside: spec.fifo.map_or(Beside::default(), Beside::Fifo), ..LinkStats::default() }
+        LinkStats { port: spec.fifo.map_or(PortState::default(), PortState::Fifo), ..LinkStats::default() }
+    }
+    /// The port is shaped and has this leaf.
+    pub(crate) fn shape(&mut self, leaf: u32) {
+        self.port = PortState::Shaped(Shaping { leaf, not_before: Time::ZERO, due: Time::MAX });
+    }
+    /// When a shaped port is served next.
+    pub(crate) fn shaping(&mut self) -> &mut Shaping {
+        let PortState::Shaped(shaping) = &mut self.port else { unreachable!("not shaped") };
+        shaping
+    }
+    /// No packet that waits may start before this.
+    pub(crate) fn not_before(&self) -> Time {
+        if let PortState::Shaped(shaping) = self.port { shaping.not_before } else { Time::ZERO }
     }
     /// Counts the wait of one packet.
     #[inline(always)]
@@ -127,12 +157,12 @@ fn waited(bytes: u32, wait: Dur) -> u64 {
 #[repr(align(64))]
 pub(crate) struct Link {
     ring: Ring,
-    /// First-in first-out: a counter of the ring at or before the first packet that has not departed. Else: how many packets wait in
+    /// First-in first-out: a counter of the ring at or before the first packet that has not departed. Otherwise: how many packets wait in
     /// the discipline.
     queue: u32,
     /// Flags below, the far end above: a host, or the first outgoing link of a switch.
     far: u32,
-    /// First-in first-out: when to look exactly, see [`Exact`]. Else: when the service of the last packet that waited alone starts.
+    /// First-in first-out: when to look exactly, see [`Exact`]. Otherwise: when the service of the last packet that waited alone starts.
     bound: u64,
     free_at: Time,
     delay: Dur,
@@ -143,6 +173,9 @@ pub(crate) struct Link {
 
 const _: () = assert!(size_of::<Link>() == 64);
 
+/// Leaf of the first link in the tree. The leaf before it is the global action's.
+pub(crate) const FIRST_LEAF: u32 = 1;
+
 /// Flag: the port is served lazily.
 const LAZY: u32 = 1;
 /// Flag: the link is dead.
@@ -151,8 +184,12 @@ const DOWN: u32 = 2;
 const WATCHED: u32 = 4;
 /// Flag: the far end is a host.
 const HOST: u32 = 8;
+/// Flag: the port is shaped.
+const SHAPED: u32 = 16;
+/// Flag: the port shares a buffer with others.
+const SHARED: u32 = 32;
 /// Bits of the flags.
-const FLAGS: u32 = 4;
+const FLAGS: u32 = 6;
 
 /// When a first-in first-out port must be looked at exactly: the two halves of a word.
 #[derive(Clone, Copy)]
@@ -176,7 +213,10 @@ impl Exact {
 impl Link {
     pub fn new(spec: &LinkSpec, far: Far) -> Link {
         assert!(spec.delay > Dur::ZERO, "a link needs a propagation delay");
+        assert!(spec.fifo.is_none() || !spec.shaped, "a first-in first-out queue is not shaped");
+        assert!(spec.shared.is_none() || spec.fifo.is_none() && (spec.watched || spec.shaped), "a packet could wait unseen");
         let port = match spec.fifo {
+            None if spec.shaped => LAZY | WATCHED | SHAPED,
             None if spec.watched => LAZY | WATCHED,
             None => LAZY,
             Some(_) => 0,
@@ -191,7 +231,7 @@ impl Link {
         Link {
             ring: Ring::new(),
             queue: 0,
-            far: id << FLAGS | end | port,
+            far: id << FLAGS | end | port | if spec.shared.is_some() { SHARED } else { 0 },
             bound: spec.fifo.map_or(0, |fifo| exact(fifo).word()),
             free_at: Time::ZERO,
             delay: spec.delay,
@@ -203,6 +243,18 @@ impl Link {
     pub fn is_fifo(&self) -> bool {
         self.far & LAZY == 0
     }
+    /// Of a lazily served port: its link is up, it is not shaped, and it shares nothing.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        self.far & (DOWN | SHAPED | SHARED) == 0
+    }
+    pub fn is_shared(&self) -> bool {
+        self.far & SHARED != 0
+    }
+    #[inline(always)]
+    pub fn is_shaped(&self) -> bool {
+        self.far & SHAPED != 0
+    }
     pub fn is_up(&self) -> bool {
         self.far & DOWN == 0
     }
@@ -212,8 +264,8 @@ impl Link {
         let id = self.far >> FLAGS;
         if self.far & HOST != 0 { Far::Host(id) } else { Far::Switch(id) }
     }
-    /// When the service of a packet starts at this lazily served port, if nobody else has to know: at once, or next, since it is the only
-    /// one that waits.
+    /// When the service of a packet starts at this lazily served port, if the world need not be told: at once if the port is idle, or next if
+    /// nothing else waits.
     #[inline(always)]
     pub fn admit_lone<'a, P: Wire>(&mut self, packet: &P, now: Time, stats: impl FnOnce() -> &'a mut LinkStats) -> Option<Time> {
         debug_assert!(!self.is_fifo());
@@ -230,11 +282,11 @@ impl Link {
         let (stats, len) = (stats(), packet.wire_len());
         stats.waited(len, self.free_at - now);
         stats.max_queue_bytes = stats.max_queue_bytes.max(u64::from(len));
-        stats.beside = Beside::AloneSince(now);
+        stats.port = PortState::AloneSince(now);
         Some(self.free_at)
     }
-    /// Takes the packet back that waits alone at a lazily served port, if there is one whose service has not started by `until`: as
-    /// if it had never been put on the wire. Its arrival is that at the port.
+    /// Takes the packet that waits alone at a lazily served port back from the wire, if its service has not started by `until`. Its arrival is again
+    /// that at the port.
     #[inline(always)]
     pub fn recall<P: Wire>(&mut self, until: Time, rings: &Rings<P>, stats: &mut LinkStats) -> Option<P> {
         if self.is_fifo() || self.bound <= until.0 {
@@ -242,7 +294,7 @@ impl Link {
         }
         let mut packet = self.ring.unpush(rings);
         let (len, start) = (packet.wire_len(), Time(self.bound));
-        let Beside::AloneSince(since) = stats.beside else { unreachable!("not first in, first out") };
+        let PortState::AloneSince(since) = stats.port else { unreachable!("not first in, first out") };
         packet.set_arrival(since);
         stats.queue_area -= waited(len, start - since);
         self.tx_bytes -= u64::from(len);
@@ -339,7 +391,7 @@ impl Link {
         let (idle, len) = (self.free_at <= now, packet.wire_len());
         let (packets, bytes) = self.occupancy(now, rings);
         let (packets, bytes) = (packets + 1, bytes + u64::from(len));
-        let Beside::Fifo(Fifo { limit, mark }) = stats.beside else { unreachable!("first in, first out") };
+        let PortState::Fifo(Fifo { limit, mark }) = stats.port else { unreachable!("first in, first out") };
         if !idle {
             if limit.exceeded_by(packets, bytes) {
                 stats.dropped(len);
@@ -477,7 +529,7 @@ mod tests {
             let (limit, mark) = (bound(limit, bytes), bound(mark, mark_bytes));
             let rate = Rate::from_gbps(gbps);
             let mut rings = Rings::default();
-            let spec = LinkSpec { rate, delay: Dur(delay), fifo: Some(Fifo { limit, mark }), watched: false };
+            let spec = LinkSpec { rate, delay: Dur(delay), fifo: Some(Fifo { limit, mark }), watched: false, shaped: false, shared: None };
             let (mut link, mut stats) = (Link::new(&spec, Far::Host(0)), LinkStats::new(&spec));
             let (mut now, mut model, mut most, mut area) = (0, Vec::<(u64, u64, u64)>::new(), 0, 0);
             for (gap, len) in steps {

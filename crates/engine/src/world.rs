@@ -3,77 +3,90 @@
 use crate::link::{Far, LinkSpec, LinkStats, Sent};
 use base::{Dur, LinkId, Time, Wire};
 
-/// What a world may do to the links: all that one node can do to another.
+/// What a world may do to links. All that one node can do to another goes through links.
 pub trait Links<P> {
     /// The present.
     fn now(&self) -> Time;
     /// Ends the run after the event in hand.
     fn stop(&mut self);
-    /// Sets a host's next wake-up; `Time::MAX` for none.
-    fn set_wake(&mut self, host: u32, at: Time);
-    /// Sets the time of the next global action; `Time::MAX` for none.
-    fn set_action(&mut self, at: Time);
-    /// Sends a packet out of a port, which may mark it or have `world` rewrite it.
+    /// Sets when a waker is woken next; `Time::MAX` for never.
+    fn set_wake(&mut self, waker: u32, at: Time);
+    /// Sends a packet out of a port. The port may mark the packet, and `world` may rewrite it.
     fn send<W: World<Packet = P>>(&mut self, world: &mut W, link: LinkId, packet: &mut P) -> Sent;
-    /// To be done before a port is read that is not first in, first out: all service that is due up to `until` has started, and what
-    /// is due later waits in the discipline.
+    /// Brings a port that has a discipline up to date, before anybody reads it: all service due by `until` has started, and every packet whose
+    /// service starts later waits in the discipline. Does nothing at a first-in first-out port.
     fn catch_up<W: World<Packet = P>>(&mut self, world: &mut W, link: LinkId, until: Time);
-    /// How many packets wait in the discipline of a port that is not first in, first out.
+    /// How many packets wait in a port's discipline; zero at a first-in first-out port.
     fn waiting(&self, link: LinkId) -> u32;
-    /// How long a packet of `bytes` takes on a link.
+    /// The transmission time of a packet of `bytes`.
     fn tx_time(&self, link: LinkId, bytes: u32) -> Dur;
     /// How long the transmitter has been busy up to the present.
     fn busy(&self, link: LinkId) -> Dur;
     /// Waiting packets and bytes of a first-in first-out port at the present, exactly.
     fn fifo_backlog(&mut self, link: LinkId) -> (u32, u64);
-    /// What the port has held, to add to.
+    /// When the transmitter becomes idle, or when it became idle.
+    fn free_at(&self, link: LinkId) -> Time;
+    /// The earliest time at which a packet that waits at a shaped port may start; `Time::MAX` if none waits.
+    fn next_start(&self, link: LinkId) -> Time;
+    /// The statistics of a link and its port, to be added to.
     fn stats_mut(&mut self, link: LinkId) -> &mut LinkStats;
 }
 
-/// What happens at the ends of links. Everything a world does to other nodes goes through links.
+/// What happens at the ends of links.
 pub trait World: Sized {
     /// The packet type.
     type Packet: Wire;
-    /// `packet` has crossed `link`, which ends at `far`. It is lent, so that it is copied twice a hop, as a whole, and never taken apart.
+    /// `packet` has crossed `link`, which ends at `far`. The packet is lent: it is copied as a whole, twice per hop.
     fn deliver(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, far: Far, packet: &mut Self::Packet);
-    /// A packet finds a watched port idle, and its service starts: it may be rewritten.
+    /// A packet finds a watched port idle, and its service starts. The packet may be rewritten.
     fn pass(&mut self, link: LinkId, packet: &mut Self::Packet, now: Time);
-    /// A packet that arrived at `now` waits in a port's discipline, or falls. It may be rewritten before. Returns how many packets and
-    /// bytes wait with it.
+    /// Whether a packet that arrives at `now` may wait at a port that shares a buffer. All ports that share the buffer have caught up. A packet
+    /// that may not wait is dropped by the world; others go on to [`World::enqueue`].
+    fn admits(&mut self, _link: LinkId, _packet: &mut Self::Packet, _now: Time) -> bool {
+        true
+    }
+    /// A packet that arrived at `now` enters a port's discipline, which may drop it. The packet may be rewritten before. Returns how many packets
+    /// and bytes wait afterwards.
     fn enqueue(&mut self, link: LinkId, packet: &mut Self::Packet, now: Time) -> (u32, u64);
-    /// Takes the packet out of a port's discipline whose service starts at `start`, and lends it. Some packet waits there.
+    /// Asked of a shaped port at which packets wait, when its transmitter is idle at `start`: the time before which no packet may start, if that
+    /// is later than `start`. An arrival may bring the time forward, so the engine asks again after each.
+    fn not_before(&self, link: LinkId, start: Time) -> Option<Time>;
+    /// Takes the packet whose service starts at `start` out of a port's discipline, and lends it. At least one packet waits there.
     fn dequeue(&mut self, link: LinkId, start: Time) -> &Self::Packet;
-    /// A host's wake-up is due. It must set the next one.
-    fn wake(&mut self, links: &mut impl Links<Self::Packet>, host: u32);
-    /// The global action is due: it may take links down and up. It must set the next one.
-    fn act(&mut self, links: &mut impl Driver<Self::Packet>);
+    /// A waker, which is a host or a switch, wakes. The world must set its next wake-up.
+    fn wake(&mut self, links: &mut impl Links<Self::Packet>, waker: u32);
 }
 
-/// What drives a world through time. [`Engine`](crate::Engine) is the one that is fast; the tests have one that is plain.
+/// What drives a world through time: [`Engine`](crate::Engine), and the slow reference engine of the tests.
 pub trait Driver<P: Wire>: Links<P> {
-    /// At time zero with links (by id) and `hosts` hosts, all idle.
-    fn new(links: &[(LinkSpec, Far)], hosts: u32) -> Self;
-    /// Handles events in order until one is at or after `end`, [`Links::stop`] was called, or `budget` events are done.
+    /// At time zero with idle links (by id) and `wakers` nodes that can be woken. At equal times wakers are woken by number.
+    fn new(links: &[(LinkSpec, Far)], wakers: u32) -> Self;
+    /// Sets the time of the next global action; `Time::MAX` for none.
+    fn set_action(&mut self, at: Time);
+    /// Handles events in order until one is at or after `end`, the global action is due, [`Links::stop`] was called, or `budget` events
+    /// are done.
     fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause;
     /// Events handled so far.
     fn events(&self) -> u64;
-    /// What a link has carried and its port has held.
+    /// The statistics of a link and its port.
     fn stats(&mut self, link: LinkId) -> LinkStats;
-    /// The packets that have a departure time and are not delivered yet, oldest first.
+    /// The packets on the wire and those whose departure is already fixed, oldest first.
     fn on_link(&self, link: LinkId) -> Vec<P>;
-    /// Takes a link that is up down. The packet in transmission, those on the wire and, at a first-in first-out port, those waiting are
-    /// lost and returned. A discipline's waiting packets are the caller's: the port is to [catch up](Links::catch_up) before, to just
-    /// before the present, and they are to be cleared and counted after. Until [`Driver::link_up`] nothing can be sent.
+    /// Takes a link that is up down. The packet in transmission, the packets on the wire and, at a first-in first-out port, the waiting packets
+    /// are lost and returned. The caller has the port [catch up](Links::catch_up) to just before the present first, and afterwards clears the
+    /// port's discipline and counts its packets. Nothing can be sent until [`Driver::link_up`].
     fn link_down(&mut self, link: LinkId) -> Vec<P>;
-    /// Brings a link up again, its port empty.
+    /// Brings a link up again. Its port is empty.
     fn link_up(&mut self, link: LinkId);
 }
 
 /// Why [`Driver::run`] came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// No event is left, or none before the end, if there is one: that is the present now.
+    /// No event is left before the end. The present is the end, if there is one.
     End,
+    /// The global action is due now, before all other events of the present. It counts as one event. The caller sets the next one.
+    Action,
     /// [`Links::stop`] was called.
     Stopped,
     /// The budget of events is used up.

@@ -1,5 +1,5 @@
 //! Ports with a discipline, in the engine and in the oracle alike. The discipline is one in which every decision shows: the newest goes
-//! first, and of more than three the oldest falls.
+//! first, and of more than three the oldest is dropped.
 
 mod packet;
 mod reference;
@@ -35,7 +35,7 @@ struct Seen {
     delivered: Vec<(u32, Time)>,
     /// Numbers of those that found the port idle, where it is watched.
     passed: Vec<u32>,
-    fallen: Vec<u32>,
+    dropped: Vec<u32>,
     /// Numbers of those that waited at each look, and for how long the port had been busy.
     looks: Vec<(Vec<u32>, Dur)>,
     /// Sent packets and bytes, most bytes that waited, their area.
@@ -54,9 +54,12 @@ impl World for Bench {
         assert_eq!(packet.arrival, now, "packet {} did not come now", packet.number);
         self.waiting.push(*packet);
         if self.waiting.len() > 3 {
-            self.seen.fallen.push(self.waiting.remove(0).number);
+            self.seen.dropped.push(self.waiting.remove(0).number);
         }
         (self.waiting.len() as u32, self.waiting.iter().map(|packet| u64::from(packet.len)).sum())
+    }
+    fn not_before(&self, _link: LinkId, _start: Time) -> Option<Time> {
+        unreachable!("no port is shaped")
     }
     fn dequeue(&mut self, _link: LinkId, _start: Time) -> &Packet {
         self.served = self.waiting.pop();
@@ -72,6 +75,9 @@ impl World for Bench {
         }
         links.set_wake(host, self.sends.first().map_or(Time::MAX, |(at, _)| *at));
     }
+}
+
+impl Bench {
     fn act(&mut self, links: &mut impl Driver<Packet>) {
         let now = self.looks.remove(0);
         links.catch_up(self, PORT, now.before(Dur(1)));
@@ -83,7 +89,7 @@ impl World for Bench {
 
 /// 1000 bytes take 1 us at 8 Gb/s; the wire is 3 us long. Times are in nanoseconds.
 fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)], watched: bool) -> Seen {
-    let spec = LinkSpec { rate: Rate::from_gbps(8), delay: Dur::from_us(3), fifo: None, watched };
+    let spec = LinkSpec { rate: Rate::from_gbps(8), delay: Dur::from_us(3), fifo: None, watched, shaped: false, shared: None };
     let mut driver = D::new(&[(spec, Far::Host(0))], 1);
     let mut world = Bench::default();
     for (ns, what) in todo {
@@ -94,7 +100,9 @@ fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)], watched: bool) -> Seen {
     }
     driver.set_wake(0, world.sends.first().map_or(Time::MAX, |(at, _)| *at));
     driver.set_action(world.looks.first().copied().unwrap_or(Time::MAX));
-    assert_eq!(driver.run(&mut world, Time::MAX, u64::MAX), Pause::End);
+    while driver.run(&mut world, Time::MAX, u64::MAX) == Pause::Action {
+        world.act(&mut driver);
+    }
     let stats = driver.stats(PORT);
     world.seen.counts = [stats.tx_packets, stats.tx_bytes, stats.max_queue_bytes, stats.queue_area];
     if !watched {

@@ -6,18 +6,19 @@ use base::{FlowId, LinkId, Rate, Rng, Time};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fabric::agent::merp::vdg::{Entry, Scratch, kinetic, plain};
 use fabric::qdisc::{Env, Qdisc, pfabric, strict};
+use fabric::refused::Refused;
 use proto::{Kind, Packet};
 
 /// One packet in, one out, of twenty that wait.
 fn port(c: &mut Criterion, name: &str, queue: &mut impl Qdisc) {
-    let mut drops = Vec::new();
+    let mut refused = Refused::new();
     let packet = |n: u32| Packet { prio: (n % 8) as u8, rank: n % 13, ..Packet::new(FlowId(n % 5), Kind::DATA, 1500) };
-    (0..20).for_each(|n| assert!(queue.enqueue(&packet(n), Time::ZERO, &mut drops)));
+    (0..20).for_each(|n| assert!(queue.enqueue(&mut packet(n), Time::ZERO, &mut refused)));
     let mut n = 20;
     c.bench_function(name, |b| {
         b.iter(|| {
             n += 1;
-            queue.enqueue(&packet(n), Time::ZERO, &mut drops);
+            queue.enqueue(&mut packet(n), Time::ZERO, &mut refused);
             queue.dequeue(Time::ZERO).copied()
         });
     });

@@ -1,11 +1,19 @@
-//! What runs in switches: ports' queue disciplines, agents and routers, and the network they stand in.
+//! What runs in switches and above them: ports' queue disciplines, agents, routers and controllers, and the network they stand in.
 //!
 //! Sans-IO, like `proto`.
 
 pub mod agent;
+pub mod bucket;
+pub mod buffer;
+pub mod controller;
 pub mod net;
+pub mod paths;
 pub mod port;
 pub mod qdisc;
 pub mod queue;
+pub mod refused;
 pub mod router;
 pub mod routes;
+pub mod routing;
+#[cfg(test)]
+mod testing;

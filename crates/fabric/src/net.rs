@@ -1,6 +1,6 @@
 //! The network: nodes, directed links, ports. Built by a topology, fixed during a run.
 
-use base::{Dur, HostId, LinkId, NodeId, PortId, Rate};
+use base::{Dur, Fraction, HostId, LinkId, NodeId, PortId, Rate};
 
 /// Tier of a node: hosts, then switches counted from the hosts up.
 pub type Tier = u8;
@@ -24,18 +24,20 @@ pub struct Node {
 /// A directed link with the egress port that feeds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Its node.
+    /// The node that it leaves.
     pub from: NodeId,
     /// The node at the far end.
     pub to: NodeId,
-    /// Its number among the ports of its node.
+    /// The number of its port among those of the node that it leaves.
     pub port: PortId,
     /// The link of the other direction.
     pub reverse: LinkId,
     /// Line rate.
     pub rate: Rate,
-    /// Propagation delay, never zero.
+    /// Propagation delay, never zero; with the processing delay of a host at either end.
     pub delay: Dur,
+    /// Probability that a packet is lost on the way, each by itself.
+    pub loss: Fraction,
 }
 
 /// A network. Node ids are in builder order; links are sorted by (node, port), so those of a node are contiguous.
@@ -53,7 +55,18 @@ pub struct Net {
 pub struct NetBuilder {
     nodes: Vec<Node>,
     hosts: u32,
-    cables: Vec<(NodeId, NodeId, Rate, Dur)>,
+    cables: Vec<Cable>,
+    loss: Fraction,
+    host_delay: Dur,
+}
+
+/// A full-duplex cable, whose directions are alike.
+#[derive(Clone, Copy, Debug)]
+struct Cable {
+    ends: [NodeId; 2],
+    rate: Rate,
+    delay: Dur,
+    loss: Fraction,
 }
 
 impl NetBuilder {
@@ -71,14 +84,27 @@ impl NetBuilder {
         self.nodes.push(node);
         NodeId(self.nodes.len() as u32 - 1)
     }
+    /// Sets the probability that a packet is lost, in each direction of every cable that is added from now on; 0 before the first call.
+    pub fn set_loss(&mut self, loss: Fraction) {
+        self.loss = loss;
+    }
+    /// Sets the time that a host takes to process a packet. It is added to the delay of both directions of every host's cable, whenever that
+    /// cable is added. Hosts process any number of packets at once: no packet waits for another.
+    pub fn set_host_delay(&mut self, delay: Dur) {
+        self.host_delay = delay;
+    }
     /// Adds a full-duplex cable. Ports count up in the order of the cables at each node.
     pub fn cable(&mut self, a: NodeId, b: NodeId, rate: Rate, delay: Dur) {
-        self.cables.push((a, b, rate, delay));
+        self.lossy_cable(a, b, rate, delay, self.loss);
+    }
+    /// Adds a full-duplex cable on which packets are lost with a probability of its own.
+    pub fn lossy_cable(&mut self, a: NodeId, b: NodeId, rate: Rate, delay: Dur, loss: Fraction) {
+        self.cables.push(Cable { ends: [a, b], rate, delay, loss });
     }
     /// The network.
     pub fn build(self) -> Net {
         let mut ports: Vec<Vec<(usize, bool)>> = vec![Vec::new(); self.nodes.len()];
-        for (i, (a, b, _, _)) in self.cables.iter().enumerate() {
+        for (i, Cable { ends: [a, b], .. }) in self.cables.iter().enumerate() {
             ports[a.index()].push((i, true));
             ports[b.index()].push((i, false));
         }
@@ -93,14 +119,15 @@ impl NetBuilder {
             }
         }
         out_base.push(next);
+        let is_host = |id: &NodeId| self.nodes[id.index()].tier == HOST_TIER;
         let links = ports.iter().flat_map(|node| node.iter().enumerate()).map(|(port, &(cable, forward))| {
-            let (a, b, rate, delay) = self.cables[cable];
+            let Cable { ends: [a, b], rate, delay, loss } = self.cables[cable];
             let [there, back] = ids[cable];
             let (from, to, reverse) = if forward { (a, b, back) } else { (b, a, there) };
-            Link { from, to, port: PortId(port as u32), reverse, rate, delay }
+            let delay = [a, b].iter().filter(|end| is_host(end)).fold(delay, |sum, _| sum + self.host_delay);
+            Link { from, to, port: PortId(port as u32), reverse, rate, delay, loss }
         });
         let links = links.collect();
-        let is_host = |id: &NodeId| self.nodes[id.index()].tier == HOST_TIER;
         let hosts: Vec<NodeId> = (0..self.nodes.len() as u32).map(NodeId).filter(is_host).collect();
         let mut host_of = vec![None; self.nodes.len()];
         for (i, node) in hosts.iter().enumerate() {
@@ -182,5 +209,26 @@ mod tests {
         assert_eq!((net.link_named("t->s"), net.link_named("t->h0")), (Some(LinkId(5)), None));
         assert_eq!((net.nic(HostId(1)), net.host(h1), net.host(s)), (LinkId(1), Some(HostId(1)), None));
         assert_eq!((net.node(h0).address, net.node(h1).address), (0x0a00_0001, 0x0a00_0002));
+        assert!(net.links().iter().all(|link| link.loss == Fraction(0) && link.delay == Dur::from_us(10)));
+    }
+
+    #[test]
+    fn cables_lose_packets_and_hosts_take_their_time() {
+        let mut b = NetBuilder::default();
+        let (h0, h1, s) = (b.host("h0", None), b.host("h1", None), b.switch("s", 1));
+        let t = b.switch("t", 2);
+        let (rate, delay, [low, high]) = (Rate::from_gbps(1), Dur::from_us(1), [1, 2].map(|n| Fraction(n * 1_000_000)));
+        b.cable(h0, s, rate, delay);
+        b.set_loss(low);
+        b.set_host_delay(Dur::from_us(20));
+        b.cable(s, t, rate, delay);
+        b.lossy_cable(h1, s, rate, delay, high);
+        let net = b.build();
+        let of = |name| net.link(net.link_named(name).unwrap());
+        let shown = |name| (of(name).loss, of(name).delay);
+        for (there, back, loss, us) in [("h0->s", "s->h0", Fraction(0), 21), ("s->t", "t->s", low, 1), ("h1->s", "s->h1", high, 21)]
+        {
+            assert_eq!([shown(there), shown(back)], [(loss, Dur::from_us(us)); 2], "{there}");
+        }
     }
 }

@@ -1,7 +1,46 @@
 //! Packets in order of arrival: what most disciplines hold.
 
-use crate::qdisc::Backlog;
+use base::Limit;
 use proto::Packet;
+
+/// What waits at a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: u32,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+}
+
+impl Backlog {
+    /// Counts a packet in.
+    #[inline]
+    pub fn add(&mut self, packet: &Packet) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.wire_len);
+    }
+    /// Counts in what waits elsewhere.
+    pub fn add_all(&mut self, other: Backlog) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+    }
+    /// Counts a packet out.
+    #[inline]
+    pub fn remove(&mut self, packet: &Packet) {
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.wire_len);
+    }
+    /// Whether `packet` can be counted in without exceeding `limit`.
+    #[inline]
+    pub fn fits(&self, packet: &Packet, limit: Limit) -> bool {
+        !limit.exceeded_by(self.packets + 1, self.bytes + u64::from(packet.wire_len))
+    }
+    /// Whether what waits is more than `limit`.
+    #[inline]
+    pub fn exceeds(&self, limit: Limit) -> bool {
+        limit.exceeded_by(self.packets, self.bytes)
+    }
+}
 
 /// Packets by value in a ring that doubles when it is full. What is taken out is lent: it lies there until another is put in.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +66,10 @@ impl Queue {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.backlog.packets == 0
+    }
+    /// The oldest packet.
+    pub fn first(&self) -> Option<&Packet> {
+        (!self.is_empty()).then(|| &self.ring[self.place(self.head)])
     }
     /// Puts a packet behind all others.
     #[inline]
@@ -95,6 +138,7 @@ mod tests {
                 let bytes = plain.iter().map(|packet| u64::from(packet.wire_len)).sum();
                 prop_assert_eq!(queue.backlog(), Backlog { packets: plain.len() as u32, bytes });
                 prop_assert_eq!(queue.is_empty(), plain.is_empty());
+                prop_assert_eq!(queue.first(), plain.front());
             }
             let rest: VecDeque<Packet> = std::iter::from_fn(|| queue.pop().copied()).collect();
             prop_assert_eq!(rest, plain);

@@ -1,24 +1,17 @@
-//! Where packets can go: at each switch the ports on shortest paths to each host, and paths of flows.
+//! Where packets can go: at each switch the ports on shortest paths to each host.
 //!
 //! Hosts hang on one switch each and never forward, so all hosts of a switch share that switch's next-hop sets. Equal sets are kept
 //! once: a fat-tree of 8192 hosts takes a few megabytes.
 
 pub mod cost;
+mod search;
 
 pub use cost::{Hop, bottleneck, ideal_fct, one_way, rtt};
 
 use crate::net::{HOST_TIER, Net};
-use crate::router::{FiveTuple, Router};
 use base::{Dur, HostId, LinkId, NodeId};
-use proto::Flow;
-use proto::packet::{ASK, ROUTE_HOPS};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The destination port of every flow.
-pub const DST_PORT: u16 = 5001;
-
-/// The protocol number of TCP, which every flow's five-tuple shows.
-pub const PROTOCOL: u8 = 6;
+use search::{FAR, Found};
+use std::collections::BTreeSet;
 
 /// Next-hop sets and distances for a network some of whose links may be dead.
 #[derive(Clone, Debug)]
@@ -36,36 +29,8 @@ pub struct Routes {
     /// Per node: host id of a host, or number among the switches.
     number: Vec<u32>,
     is_host: Vec<bool>,
-    switches: usize,
-    /// Per (group, switch): links to the group's switch; `FAR` when there is no way.
-    distance: Vec<u16>,
-    /// Per (group, switch): the next hops, an index into `sets`.
-    set: Vec<u32>,
-    /// Ranges of `members`.
-    sets: Vec<(u32, u32)>,
-    members: Vec<LinkId>,
-    /// Per (group, switch): how the shortest paths from there look, an index into `tails`.
-    shape: Vec<u32>,
-    /// Distinct lists of paths, as hops.
-    tails: Vec<Vec<Vec<Hop>>>,
-}
-
-/// A path of a flow, from its source's NIC to the link that ends at its destination.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Path {
-    /// The links in order.
-    pub links: Vec<LinkId>,
-    /// Egress port at each switch, for the packet's route bytes; `None` when there are more than [`ROUTE_HOPS`] switches or a port above
-    /// 254, so that switches look up each hop.
-    pub route: Option<[u8; ROUTE_HOPS]>,
-}
-
-impl Path {
-    /// The same cables backwards: the path of a flow's ACKs where they must take that of its data.
-    pub fn reversed(&self, net: &Net) -> Path {
-        let links: Vec<LinkId> = self.links.iter().rev().map(|&link| net.link(link).reverse).collect();
-        Path { route: route_bytes(net, &links), links }
-    }
+    /// By group and switch.
+    found: Found,
 }
 
 /// Two hosts with no live path from the first to the second.
@@ -84,72 +49,49 @@ impl std::fmt::Display for Unreachable {
 }
 impl std::error::Error for Unreachable {}
 
+/// The group of a host without a cable.
 const NONE: u32 = u32::MAX;
-const FAR: u16 = u16::MAX;
-/// The next-hop set and the list of paths where there are none.
-const EMPTY: u32 = 0;
 
 impl Routes {
     /// Shortest paths over the links that are not `dead` (by link id; links beyond its end are alive).
     pub fn new(net: &Net, dead: &[bool]) -> Routes {
         let alive = |link: LinkId| !dead.get(link.index()).copied().unwrap_or(false);
-        let nodes = net.nodes().len();
         let is_host: Vec<bool> = net.nodes().iter().map(|node| node.tier == HOST_TIER).collect();
-        let (mut number, mut counts) = (Vec::with_capacity(nodes), [0; 2]);
+        let (mut number, mut counts) = (Vec::with_capacity(is_host.len()), [0; 2]);
         for &host in &is_host {
             let count = &mut counts[usize::from(host)];
             number.push(*count);
             *count += 1;
         }
-        let mut routes = Routes {
-            down: Vec::new(),
-            cut: vec![false; net.hosts().len()],
-            up: Vec::new(),
-            group: Vec::new(),
-            home: Vec::new(),
-            number,
-            is_host,
-            switches: counts[0] as usize,
-            distance: Vec::new(),
-            set: Vec::new(),
-            sets: vec![(0, 0)],
-            members: Vec::new(),
-            shape: Vec::new(),
-            tails: vec![Vec::new()],
-        };
-        let mut group_at = vec![NONE; nodes];
+        let mut group_at = vec![NONE; is_host.len()];
+        let (mut down, mut up, mut group, mut home) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for &host in net.hosts() {
             let Some(nic) = net.out_links(host).next() else {
-                routes.down.push(None);
-                routes.up.push(None);
-                routes.group.push(NONE);
+                down.push(None);
+                up.push(None);
+                group.push(NONE);
                 continue;
             };
             let link = net.link(nic);
-            let group = &mut group_at[link.to.index()];
-            if *group == NONE {
-                *group = routes.home.len() as u32;
-                routes.home.push(link.to);
+            let number = &mut group_at[link.to.index()];
+            if *number == NONE {
+                *number = home.len() as u32;
+                home.push(link.to);
             }
-            routes.down.push(Some(link.reverse).filter(|&l| alive(l)));
-            routes.up.push(Some(nic).filter(|&l| alive(l)));
-            routes.group.push(*group);
+            down.push(Some(link.reverse).filter(|&l| alive(l)));
+            up.push(Some(nic).filter(|&l| alive(l)));
+            group.push(*number);
         }
-        let cells = routes.home.len() * routes.switches;
-        (routes.distance, routes.set, routes.shape) = (vec![FAR; cells], vec![EMPTY; cells], vec![EMPTY; cells]);
-        let mut search = Search::new(net, &alive);
-        for group in 0..routes.home.len() {
-            search.run(&mut routes, group);
-        }
-        routes
+        let found = search::search(net, &home, &number, &alive);
+        Routes { down, cut: vec![false; net.hosts().len()], up, group, home, number, is_host, found }
     }
 
-    /// The same without the `dead` links where they begin: what switches do that see their own ports die, before routing has converged.
-    /// Distances stay as they are.
+    /// These routes with each of the `dead` links taken out at the node where it begins. So forward switches that have seen their own ports
+    /// die, before routing has converged. Distances stay as they are.
     pub fn without(mut self, dead: &[bool]) -> Routes {
         let alive = |link: &LinkId| !dead[link.index()];
-        for (from, to) in &mut self.sets {
-            let all = &mut self.members[*from as usize..*to as usize];
+        for (from, to) in &mut self.found.sets {
+            let all = &mut self.found.members[*from as usize..*to as usize];
             let mut kept = 0;
             for i in 0..all.len() {
                 if alive(&all[i]) {
@@ -168,8 +110,8 @@ impl Routes {
         self
     }
 
-    /// The live next hops of `node` towards `dst` in rising port order; empty when there is no way, or at `dst` itself. Everybody who
-    /// forwards a packet, by plan or at a switch, takes one of these.
+    /// The live next hops of `node` towards `dst` in rising port order; empty when there is no path, or at `dst` itself. Planned paths and
+    /// decisions at switches take next hops from here alone.
     pub fn candidates(&self, node: NodeId, dst: HostId) -> &[LinkId] {
         let Some(down) = &self.down[dst.index()] else { return &[] };
         let home = self.home[self.group[dst.index()] as usize];
@@ -182,11 +124,11 @@ impl Routes {
         if node == home {
             return if self.cut[dst.index()] { &[] } else { std::slice::from_ref(down) };
         }
-        let (from, to) = self.sets[self.set[self.cell(dst, number)] as usize];
-        &self.members[from as usize..to as usize]
+        let (from, to) = self.found.sets[self.found.set[self.cell(dst, number as u32)] as usize];
+        &self.found.members[from as usize..to as usize]
     }
 
-    /// Links on a shortest path from `node` to `dst`; `None` when there is no way.
+    /// Links on a shortest path from `node` to `dst`; `None` when there is no path.
     pub fn distance(&self, node: NodeId, dst: HostId) -> Option<u32> {
         let number = self.number[node.index()] as usize;
         if self.is_host[node.index()] && number == dst.index() {
@@ -202,7 +144,7 @@ impl Routes {
         })
     }
 
-    /// The first pair of hosts, by source and then destination, with no way from one to the other.
+    /// The first pair of hosts, by source and then destination, with no path from one to the other.
     pub fn unreachable(&self) -> Option<Unreachable> {
         let hosts = || (0..self.group.len() as u32).map(HostId);
         let cut = |src: HostId, dst: HostId| {
@@ -214,35 +156,7 @@ impl Routes {
         hosts().find_map(|src| hosts().find(|&dst| cut(src, dst)).map(|dst| Unreachable { src, dst }))
     }
 
-    /// The next hop from `at` of a flow that shows `tuple`, the router asked if there is a choice.
-    pub fn choose(&self, router: &mut impl Router, tuple: &FiveTuple, at: NodeId, dst: HostId) -> Option<LinkId> {
-        match self.candidates(at, dst) {
-            [] => None,
-            [only] => Some(*only),
-            several => Some(several[router.choose(at, tuple, several) as usize]),
-        }
-    }
-
-    /// The path of a flow that shows `tuple`, the router asked at every switch with a choice.
-    pub fn plan(
-        &self,
-        net: &Net,
-        router: &mut impl Router,
-        tuple: &FiveTuple,
-        src: HostId,
-        dst: HostId,
-    ) -> Result<Path, Unreachable> {
-        let (mut at, end) = (net.hosts()[src.index()], net.hosts()[dst.index()]);
-        let mut links = Vec::new();
-        while at != end {
-            let link = self.choose(router, tuple, at, dst).ok_or(Unreachable { src, dst })?;
-            links.push(link);
-            at = net.link(link).to;
-        }
-        Ok(Path { route: route_bytes(net, &links), links })
-    }
-
-    /// What the shortest paths from `src` to `dst` look like, each distinct one once; empty when there is none.
+    /// The rates and delays along the shortest paths from `src` to `dst`, equal paths once; empty when there is no path.
     pub fn shapes(&self, net: &Net, src: HostId, dst: HostId) -> Vec<Vec<Hop>> {
         let (Some(up), Some(down)) = (self.up[src.index()], self.down[dst.index()]) else { return Vec::new() };
         let hop = |link| Hop::of(net, link);
@@ -255,7 +169,7 @@ impl Routes {
         } else if first == home {
             vec![vec![hop(up), hop(down)]]
         } else {
-            let tails = &self.tails[self.shape[self.cell(dst, self.number[first.index()] as usize)] as usize];
+            let tails = &self.found.tails[self.found.shape[self.cell(dst, self.number[first.index()])] as usize];
             tails.iter().map(|tail| [&[hop(up)], &tail[..], &[hop(down)]].concat()).collect()
         }
     }
@@ -267,7 +181,7 @@ impl Routes {
     }
 
     /// The longest unloaded round trip between two hosts over shortest paths: a packet of `full` wire bytes out, one of `header` bytes
-    /// back. Each distinct kind of path is costed once.
+    /// back. Of paths with equal rates and delays one is looked at.
     pub fn max_rtt(&self, net: &Net, full: u64, header: u64) -> Dur {
         let mut ends = BTreeSet::new();
         for (host, group) in self.group.iter().enumerate().filter(|(_, group)| **group != NONE) {
@@ -282,13 +196,13 @@ impl Routes {
                 if self.is_host[home.index()] {
                     kinds.insert((up, None, None));
                 } else {
-                    let shape = self.shape[to as usize * self.switches + self.number[home.index()] as usize];
+                    let shape = self.found.shape[self.found.cell(to, self.number[home.index()])];
                     kinds.insert((up, (from != to).then_some(shape), Some(down)));
                 }
             }
         }
         let cost = |(up, shape, down): (Hop, Option<u32>, Option<Hop>)| {
-            let middles: &[Vec<Hop>] = shape.map_or(&[], |shape| &self.tails[shape as usize]);
+            let middles: &[Vec<Hop>] = shape.map_or(&[], |shape| &self.found.tails[shape as usize]);
             let direct = [Vec::new()];
             let middles = if shape.is_none() { &direct } else { middles };
             let path = |middle: &Vec<Hop>| [&[up], &middle[..], down.as_slice()].concat();
@@ -304,252 +218,22 @@ impl Routes {
         } else if self.is_host[switch.index()] {
             FAR
         } else {
-            self.distance[self.cell(dst, self.number[switch.index()] as usize)]
+            self.found.distance[self.cell(dst, self.number[switch.index()])]
         }
     }
 
-    fn cell(&self, dst: HostId, switch: usize) -> usize {
-        self.group[dst.index()] as usize * self.switches + switch
-    }
-}
-
-/// Breadth-first search from the switch of each group, with its buffers and the sets found so far.
-struct Search<'a> {
-    net: &'a Net,
-    alive: &'a dyn Fn(LinkId) -> bool,
-    queue: Vec<NodeId>,
-    hops: Vec<LinkId>,
-    /// Per node: its latest next-hop set, most often the next one too.
-    last: Vec<u32>,
-    known_sets: BTreeMap<Vec<LinkId>, u32>,
-    /// The distinct (first hop, list of paths from there on) of a switch, sorted, to its list of paths.
-    known_shapes: BTreeMap<Vec<(Hop, u32)>, u32>,
-    ways: Vec<(Hop, u32)>,
-}
-
-impl<'a> Search<'a> {
-    fn new(net: &'a Net, alive: &'a dyn Fn(LinkId) -> bool) -> Search<'a> {
-        Search {
-            net,
-            alive,
-            queue: Vec::new(),
-            hops: Vec::new(),
-            last: vec![EMPTY; net.nodes().len()],
-            known_sets: BTreeMap::new(),
-            known_shapes: BTreeMap::new(),
-            ways: Vec::new(),
-        }
-    }
-
-    fn run(&mut self, routes: &mut Routes, group: usize) {
-        let home = routes.home[group];
-        if routes.is_host[home.index()] {
-            return; // Two hosts and a cable: nothing lies behind.
-        }
-        let cell = |routes: &Routes, node: NodeId| group * routes.switches + routes.number[node.index()] as usize;
-        let start = cell(routes, home);
-        routes.distance[start] = 0;
-        self.queue.clear();
-        self.queue.push(home);
-        let mut head = 0;
-        while let Some(&node) = self.queue.get(head) {
-            head += 1;
-            let far = routes.distance[cell(routes, node)];
-            self.hops.clear();
-            self.ways.clear();
-            for link in self.net.out_links(node) {
-                let (to, back) = (self.net.link(link).to, self.net.link(link).reverse);
-                if routes.is_host[to.index()] {
-                    continue;
-                }
-                let there = cell(routes, to);
-                if routes.distance[there] == FAR && (self.alive)(back) {
-                    routes.distance[there] = far + 1;
-                    self.queue.push(to);
-                }
-                if far > 0 && routes.distance[there] == far - 1 && (self.alive)(link) {
-                    self.hops.push(link);
-                    let way = (Hop::of(self.net, link), if to == home { NONE } else { routes.shape[there] });
-                    if self.ways.last() != Some(&way) {
-                        self.ways.push(way);
-                    }
-                }
-            }
-            if far > 0 {
-                let at = cell(routes, node);
-                routes.set[at] = self.set(routes, node);
-                routes.shape[at] = self.shape(routes);
-            }
-        }
-    }
-
-    /// The number of the set in `hops`.
-    fn set(&mut self, routes: &mut Routes, node: NodeId) -> u32 {
-        let last = self.last[node.index()];
-        let (from, to) = routes.sets[last as usize];
-        if routes.members[from as usize..to as usize] == self.hops {
-            return last;
-        }
-        let found = self.known_sets.get(&self.hops).copied().unwrap_or_else(|| {
-            let from = routes.members.len() as u32;
-            routes.members.extend_from_slice(&self.hops);
-            routes.sets.push((from, routes.members.len() as u32));
-            let number = routes.sets.len() as u32 - 1;
-            self.known_sets.insert(self.hops.clone(), number);
-            number
-        });
-        self.last[node.index()] = found;
-        found
-    }
-
-    /// The number of the list of paths that `ways` lead to.
-    fn shape(&mut self, routes: &mut Routes) -> u32 {
-        self.ways.sort_unstable();
-        self.ways.dedup();
-        if let Some(&known) = self.known_shapes.get(&self.ways) {
-            return known;
-        }
-        let mut paths = Vec::new();
-        for &(hop, rest) in &self.ways {
-            match rest {
-                NONE => paths.push(vec![hop]),
-                rest => paths.extend(routes.tails[rest as usize].iter().map(|tail| [&[hop], &tail[..]].concat())),
-            }
-        }
-        paths.sort_unstable();
-        paths.dedup();
-        routes.tails.push(paths);
-        let number = routes.tails.len() as u32 - 1;
-        self.known_shapes.insert(self.ways.clone(), number);
-        number
-    }
-}
-
-impl Path {
-    /// The path as hops.
-    pub fn hops(&self, net: &Net) -> Vec<Hop> {
-        self.links.iter().map(|&link| Hop::of(net, link)).collect()
-    }
-}
-
-/// The egress ports of all links but the first, which leaves a host.
-fn route_bytes(net: &Net, links: &[LinkId]) -> Option<[u8; ROUTE_HOPS]> {
-    let mut route = [0; ROUTE_HOPS];
-    let ports = links.get(1..).unwrap_or(&[]);
-    if ports.len() > ROUTE_HOPS {
-        return None;
-    }
-    for (byte, &link) in route.iter_mut().zip(ports) {
-        *byte = u8::try_from(net.link(link).port.0).ok().filter(|&port| port != ASK)?;
-    }
-    Some(route)
-}
-
-/// What the packets of a flow show: those from its source, or with `forward` false those that come back, whose ends are swapped.
-pub fn five_tuple(net: &Net, flow: &Flow, forward: bool) -> FiveTuple {
-    let address = |host: HostId| net.node(net.hosts()[host.index()]).address;
-    let (src, dst) = (address(flow.src), address(flow.dst));
-    if forward {
-        FiveTuple { src, dst, protocol: PROTOCOL, src_port: flow.src_port, dst_port: DST_PORT }
-    } else {
-        FiveTuple { src: dst, dst: src, protocol: PROTOCOL, src_port: DST_PORT, dst_port: flow.src_port }
+    fn cell(&self, dst: HostId, switch: u32) -> usize {
+        self.found.cell(self.group[dst.index()], switch)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::{NetBuilder, TOR_TIER};
-    use crate::router::Env;
-    use crate::router::ecmp::{Ecmp, Params};
-    use base::params::Params as _;
-    use base::{Dur, FlowId, Rate, Rng, Time};
-
-    const GBPS: Rate = Rate::from_gbps(1);
-    const DELAY: Dur = Dur::from_us(10);
-
-    /// Racks of hosts under one root.
-    fn single_tree(racks: u32, hosts: u32) -> Net {
-        let mut b = NetBuilder::default();
-        let all: Vec<NodeId> = (0..racks * hosts).map(|i| b.host(format!("h{i}"), None)).collect();
-        let tors: Vec<NodeId> = (0..racks).map(|i| b.switch(format!("tor{i}"), TOR_TIER)).collect();
-        let root = b.switch("root", 2);
-        for (i, &host) in all.iter().enumerate() {
-            b.cable(host, tors[i / hosts as usize], GBPS, DELAY);
-        }
-        for tor in tors {
-            b.cable(tor, root, GBPS, DELAY);
-        }
-        b.build()
-    }
-
-    fn fat_tree(k: u32) -> Net {
-        let (mut b, half) = (NetBuilder::default(), k / 2);
-        let mut hosts = Vec::new();
-        for (pod, edge, i) in (0..k * half * half).map(|i| (i / (half * half), i / half % half, i % half)) {
-            hosts.push(b.host(format!("h{}", hosts.len()), Some(0x0a00_0000 | pod << 16 | edge << 8 | (2 + i))));
-        }
-        let edges: Vec<NodeId> = (0..k * half).map(|i| b.switch(format!("edge{}_{}", i / half, i % half), 1)).collect();
-        let aggs: Vec<NodeId> = (0..k * half).map(|i| b.switch(format!("agg{}_{}", i / half, i % half), 2)).collect();
-        let cores: Vec<NodeId> = (0..half * half).map(|i| b.switch(format!("core{i}"), 3)).collect();
-        for (i, &host) in hosts.iter().enumerate() {
-            b.cable(host, edges[i / half as usize], GBPS, DELAY);
-        }
-        for (pod, edge, agg) in (0..k * half * half).map(|i| (i / (half * half), i / half % half, i % half)) {
-            b.cable(edges[(pod * half + edge) as usize], aggs[(pod * half + agg) as usize], GBPS, DELAY);
-        }
-        for (pod, agg, i) in (0..k * half * half).map(|i| (i / (half * half), i / half % half, i % half)) {
-            b.cable(aggs[(pod * half + agg) as usize], cores[(agg * half + i) as usize], GBPS, DELAY);
-        }
-        b.build()
-    }
-
-    /// A chain of switches with a host at each end.
-    fn chain(switches: u32) -> Net {
-        let mut b = NetBuilder::default();
-        let (h0, h1) = (b.host("h0", None), b.host("h1", None));
-        let all: Vec<NodeId> = (0..switches).map(|i| b.switch(format!("s{i}"), 1)).collect();
-        b.cable(h0, all[0], GBPS, DELAY);
-        for pair in all.windows(2) {
-            b.cable(pair[0], pair[1], GBPS, DELAY);
-        }
-        b.cable(all[all.len() - 1], h1, GBPS, DELAY);
-        b.build()
-    }
-
-    fn ecmp() -> Ecmp {
-        Ecmp::new(&Params::defaults(), &Env { net: &Net::default(), routes: &Routes::new(&Net::default(), &[]), seed: 0 })
-    }
-
-    fn flow(src: u32, dst: u32, src_port: u16) -> Flow {
-        Flow {
-            id: FlowId(0),
-            src: HostId(src),
-            dst: HostId(dst),
-            size_bytes: 1,
-            size_wire_bytes: 41,
-            start: Time::ZERO,
-            deadline: None,
-            group: u64::MAX,
-            workload: 0,
-            src_port,
-            rtt: Dur::ZERO,
-            bottleneck: GBPS,
-        }
-    }
-
-    fn plan(net: &Net, routes: &Routes, src: u32, dst: u32, src_port: u16) -> Result<Path, Unreachable> {
-        let tuple = five_tuple(net, &flow(src, dst, src_port), true);
-        routes.plan(net, &mut ecmp(), &tuple, HostId(src), HostId(dst))
-    }
-
-    fn names(net: &Net, links: &[LinkId]) -> Vec<String> {
-        links.iter().map(|&l| net.link_name(l)).collect()
-    }
-
-    fn dead(net: &Net, names: &[&str]) -> Vec<bool> {
-        (0..net.links().len() as u32).map(|l| names.contains(&net.link_name(LinkId(l)).as_str())).collect()
-    }
+    use crate::net::NetBuilder;
+    use crate::testing::{DELAY, GBPS, dead, fat_tree, names, plan, random, single_tree};
+    use base::{LinkId, Rate, Rng};
+    use proto::packet::ROUTE_HOPS;
 
     #[test]
     fn paths_of_a_tree() {
@@ -583,30 +267,6 @@ mod tests {
         cores.sort_unstable();
         cores.dedup();
         assert_eq!(cores, [32, 33, 34, 35]);
-    }
-
-    #[test]
-    fn a_reversed_path_leads_back_over_the_same_cables() {
-        let net = fat_tree(4);
-        let routes = Routes::new(&net, &[]);
-        for port in 0..32 {
-            let there = plan(&net, &routes, 0, 4, 2000 + 97 * port).unwrap();
-            let back = there.reversed(&net);
-            let nodes = |path: &Path| path.links.iter().map(|&l| (net.link(l).from, net.link(l).to)).collect::<Vec<_>>();
-            let turned: Vec<_> = nodes(&back).into_iter().rev().map(|(from, to)| (to, from)).collect();
-            assert_eq!((nodes(&there), there.clone()), (turned, back.reversed(&net)));
-            assert_eq!(back.route, route_bytes(&net, &back.links));
-        }
-    }
-
-    #[test]
-    fn the_reverse_direction_swaps_the_ends() {
-        let net = fat_tree(4);
-        let forward = five_tuple(&net, &flow(0, 4, 4000), true);
-        let back = five_tuple(&net, &flow(0, 4, 4000), false);
-        assert_eq!((forward.src, forward.dst), (0x0a00_0002, 0x0a01_0002));
-        assert_eq!((back.src, back.dst, back.src_port, back.dst_port), (forward.dst, forward.src, 5001, 4000));
-        assert_eq!((forward.protocol, back.protocol), (6, 6));
     }
 
     #[test]
@@ -667,49 +327,15 @@ mod tests {
         assert_eq!(routes.unreachable(), Some(Unreachable { src: HostId(0), dst: HostId(2) }));
     }
 
-    #[test]
-    fn long_paths_and_high_ports_have_no_route_bytes() {
-        for (switches, fits) in [(6, true), (7, false)] {
-            let net = chain(switches);
-            let path = plan(&net, &Routes::new(&net, &[]), 0, 1, 1024).unwrap();
-            assert_eq!((path.links.len(), path.route.is_some()), (switches as usize + 1, fits));
-        }
-        let net = single_tree(1, 257);
-        let routes = Routes::new(&net, &[]);
-        assert_eq!(plan(&net, &routes, 0, 254, 1024).unwrap().route, Some([254, 0, 0, 0, 0, 0]));
-        assert_eq!(plan(&net, &routes, 0, 255, 1024).unwrap().route, None);
-    }
-
     /// Against all-pairs distances by Floyd and Warshall, on random graphs with random dead links.
     #[test]
     fn next_hops_are_those_one_step_nearer() {
         let mut rng = Rng::stream(1, "routes/random", &[]);
         for round in 0..200 {
-            let mut b = NetBuilder::default();
-            let (switches, hosts) = (2 + rng.below(8), 2 + rng.below(6));
             // Hosts first in half of the graphs: node ids must not matter.
-            let mut all = Vec::new();
-            let (mut host_nodes, mut switch_nodes) = (Vec::new(), Vec::new());
-            for i in 0..switches + hosts {
-                let host = if round % 2 == 0 { i < hosts } else { i >= switches };
-                let node = if host { b.host(format!("h{i}"), None) } else { b.switch(format!("s{i}"), 1) };
-                if host {
-                    host_nodes.push(node)
-                } else {
-                    switch_nodes.push(node)
-                }
-                all.push(node);
-            }
-            for &host in &host_nodes {
-                b.cable(host, switch_nodes[rng.below(switches) as usize], GBPS, DELAY);
-            }
-            for _ in 0..2 * switches {
-                let (x, y) = (rng.below(switches) as usize, rng.below(switches) as usize);
-                if x != y {
-                    b.cable(switch_nodes[x], switch_nodes[y], GBPS, DELAY);
-                }
-            }
-            let net = b.build();
+            let net = random(&mut rng, round % 2 == 0);
+            let all: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).collect();
+            let (host_nodes, switch_nodes): (Vec<NodeId>, Vec<NodeId>) = all.iter().partition(|node| net.host(**node).is_some());
             let dead: Vec<bool> = net.links().iter().map(|_| rng.below(8) == 0).collect();
             let routes = Routes::new(&net, &dead);
             let n = all.len();
@@ -786,7 +412,7 @@ mod tests {
     fn sets_are_shared() {
         // Edge: a way up. Aggregation: a way up and one to each edge of its pod. Core: one to each pod. And the empty set.
         let routes = Routes::new(&fat_tree(8), &[]);
-        assert_eq!(routes.sets.len(), 32 + 32 * (1 + 4) + 16 * 8 + 1);
+        assert_eq!(routes.found.sets.len(), 32 + 32 * (1 + 4) + 16 * 8 + 1);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Flows: what is known of each before the run, and what both ends report of it.
+//! Flows: the metadata of each flow, and what its ends report.
 
 use base::{Dur, FlowId, HostId, Rate, Time};
 
@@ -16,7 +16,7 @@ pub struct Flow {
     pub size_bytes: u64,
     /// Bytes on the wire: payload and one header per packet.
     pub size_wire_bytes: u64,
-    /// When the application opens it.
+    /// When the application opens it; of a flow that waits: `Time::MAX` until that is known.
     pub start: Time,
     /// When it should have finished, if it has a deadline.
     pub deadline: Option<Time>,
@@ -30,9 +30,27 @@ pub struct Flow {
     pub rtt: Dur,
     /// Rate of the slowest link on its shortest path.
     pub bottleneck: Rate,
+    /// What it waits for, if its start depends on the ends of other flows.
+    pub wait: Option<Box<Wait>>,
+}
+
+/// What a flow waits for before its application opens it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The flows that must have ended, at least one. A flow ends at its receiver with its last byte, or at its sender that gives it up.
+    pub on: Vec<FlowId>,
+    /// From the last of these ends to the start. Between two hosts it is at least the unloaded latency of a bare header.
+    pub delay: Dur,
+    /// From the start to the deadline, if it has one.
+    pub allowed: Option<Dur>,
 }
 
 impl Flow {
+    /// Where packets come from and where they go: those from its source, or with `back` those that come back.
+    #[inline]
+    pub fn ends(&self, back: bool) -> (HostId, HostId) {
+        if back { (self.dst, self.src) } else { (self.src, self.dst) }
+    }
     /// Wire bytes of `payload` bytes in packets of at most `mss` payload and `header` header bytes.
     pub fn wire_bytes(payload: u64, mss: u64, header: u64) -> u64 {
         payload + payload.div_ceil(mss) * header
@@ -48,17 +66,17 @@ pub struct FlowStats {
     pub fast_retransmits: u32,
 }
 
-/// What a transport shows of a flow for time series and policies.
+/// What a transport shows of an open flow that the host sends, for time series and policies.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
     /// Congestion window in bytes, zero where there is none.
     pub cwnd_bytes: u64,
     /// Slow-start threshold in bytes, zero where there is none.
     pub ssthresh_bytes: u64,
-    /// Smoothed round trip.
+    /// Smoothed round trip, zero before the first sample and where the protocol measures none (pFabric).
     pub srtt: Dur,
-    /// Sending rate, zero where the window alone paces.
+    /// Rate that the flow may send its data at, zero while it is paused and where the protocol sets no rate.
     pub rate: Rate,
-    /// Bytes sent and not acknowledged.
+    /// Bytes of payload sent and not acknowledged, without those that count as lost.
     pub in_flight_bytes: u64,
 }

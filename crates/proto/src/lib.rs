@@ -1,11 +1,19 @@
-//! What runs on hosts: packets, flows, transports.
+//! What runs on hosts: packets, flows, transports, policies.
 //!
 //! Sans-IO: time comes in as an argument, packets and timers go out as values. No clock, socket, file, thread, log or global.
 
+pub mod contract;
+pub mod desk;
 pub mod flow;
+pub mod host;
 pub mod kit;
 pub mod packet;
+pub mod policy;
+pub mod ranges;
+pub mod reassembly;
+pub mod seat;
 pub mod transport;
 
+pub use contract::{Cx, Env, Transport};
 pub use flow::{Flow, FlowStats};
 pub use packet::{Kind, Packet};

@@ -1,6 +1,7 @@
 //! The packet: 64 bytes by value, the same for every protocol.
 
 use base::header::Header;
+use base::registry::Meta;
 use base::{FlowId, Slab, Time, Wire};
 
 /// Route bytes in a packet: it can cross this many switches on a source route.
@@ -23,14 +24,17 @@ pub struct Packet {
     pub words: [u64; 2],
     /// The flow. Its size, ends and deadline are metadata, reached through the context.
     pub flow: FlowId,
-    /// Priority number of rank-ordered queues: smaller goes first.
+    /// Priority number of rank-ordered queues: smaller goes first. With [`Packet::TAGGED`], a handle into the extension slab.
     pub rank: u32,
     /// Bytes on the wire, headers included.
     pub wire_len: u16,
     /// Application bytes.
     pub payload: u16,
-    /// Input to path selection beside the flow.
-    pub entropy: u16,
+    /// Which of its flow's paths it takes. Where paths are planned: 0 for the flow's present path, `i + 1` for the path with index `i`,
+    /// its rank among the healthy shortest paths in port order, which a sender may ask for; packets of a flow with several paths, or
+    /// whose path was set, say the one that they really take. A router that is asked at switches has the field to itself (CONGA's
+    /// header). No hash reads it.
+    pub path_tag: u16,
     /// What it is.
     pub kind: Kind,
     /// Class of strict-priority queues: 0 is served first.
@@ -66,7 +70,8 @@ impl Wire for Packet {
     }
 }
 
-/// What a packet is. The first sixteen numbers are shared words; a protocol's own kinds start at [`Kind::OWN`].
+/// What a packet is. The first sixteen numbers are shared words. A transport's own kinds start at [`Kind::OWN`], a policy's at
+/// [`Kind::POLICY`], a router's at [`Kind::ROUTER`]; their [`Meta`] names them in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind(pub u8);
 
@@ -87,13 +92,38 @@ impl Kind {
     pub const PROBE: Kind = Kind(6);
     /// Answers a probe.
     pub const PROBEACK: Kind = Kind(7);
-    /// The first kind that a protocol may define for itself.
+    /// Data whose payload a port has cut off. The packet keeps its offset, its header and its flags.
+    pub const TRIMMED: Kind = Kind(8);
+    /// Data, trimmed or not, that a port has sent back: it goes to its sender with all that it carries but what was trimmed.
+    pub const RETURNED: Kind = Kind(9);
+    /// The first kind of a transport's own.
     pub const OWN: u8 = 16;
+    /// The first kind of a policy's own.
+    pub const POLICY: u8 = 128;
+    /// The first kind of a router's own.
+    pub const ROUTER: u8 = 192;
 
-    /// The shared word, for traces; a protocol's own kinds are named by the protocol.
+    /// The shared word, if it is one.
     pub fn word(self) -> Option<&'static str> {
-        const WORDS: [&str; 8] = ["data", "ack", "syn", "synack", "fin", "finack", "probe", "probeack"];
+        const WORDS: [&str; 10] = ["data", "ack", "syn", "synack", "fin", "finack", "probe", "probeack", "trimmed", "returned"];
         WORDS.get(self.0 as usize).copied()
+    }
+
+    /// Whether a port has trimmed or returned the packet.
+    #[inline]
+    pub fn is_refused(self) -> bool {
+        self == Kind::TRIMMED || self == Kind::RETURNED
+    }
+
+    /// The kind of an entry's own that has this number, counted from the entry's first.
+    fn own(self, first: u8, meta: &Meta) -> Option<&'static str> {
+        meta.kinds.get(usize::from(self.0.checked_sub(first)?)).copied()
+    }
+
+    /// The name of the kind in a system, for traces: a shared word, or what one of the system's entries calls it.
+    pub fn name(self, system: &[(u8, &Meta)]) -> &'static str {
+        let own = || system.iter().find_map(|&(first, meta)| self.own(first, meta));
+        self.word().or_else(own).unwrap_or("other")
     }
 }
 
@@ -115,6 +145,8 @@ impl Packet {
     pub const EXT: u8 = 1 << 5;
     /// Flag: it goes from the flow's destination back to its source. The run's.
     pub const BACK: u8 = 1 << 6;
+    /// Flag: `rank` is a handle into the extension slab: the block of a policy, freed by the run at delivery and at every drop.
+    pub const TAGGED: u8 = 1 << 7;
 
     /// A packet of `kind` with no payload and `wire_len` bytes on the wire.
     pub fn new(flow: FlowId, kind: Kind, wire_len: u16) -> Packet {
@@ -127,7 +159,7 @@ impl Packet {
             rank: 0,
             wire_len,
             payload: 0,
-            entropy: 0,
+            path_tag: 0,
             kind,
             prio: 0,
             flags: 0,
@@ -138,6 +170,17 @@ impl Packet {
     /// A data packet: `payload` bytes from `offset` on behind a header of `header` bytes.
     pub fn data(flow: FlowId, offset: u64, payload: u16, header: u16) -> Packet {
         Packet { offset, payload, ..Packet::new(flow, Kind::DATA, payload + header) }
+    }
+    /// Cuts the payload off a data packet; at most `to` bytes are left on the wire.
+    pub fn trim(&mut self, to: u16) {
+        assert_eq!(self.kind, Kind::DATA, "only data is trimmed");
+        (self.kind, self.payload, self.wire_len) = (Kind::TRIMMED, 0, self.wire_len.min(to));
+    }
+    /// Turns a data packet, trimmed or not, back to its sender.
+    pub fn turn_back(&mut self) {
+        assert!([Kind::DATA, Kind::TRIMMED].contains(&self.kind), "only data is returned, and only once");
+        self.kind = Kind::RETURNED;
+        self.flags ^= Packet::BACK;
     }
     /// Whether flag bits are set.
     #[inline]
@@ -178,5 +221,82 @@ impl Packet {
     #[inline]
     pub fn put_ext<H: Header>(&self, header: H, slab: &mut Slab<Ext>) {
         header.pack(slab.get_mut(self.ext()));
+    }
+    /// Puts a policy's header into a new block of the extension slab. The packet must have neither a rank nor such a header.
+    pub fn set_tag<H: Header>(&mut self, header: H, slab: &mut Slab<Ext>) {
+        assert!(self.rank == 0 && !self.has(Packet::TAGGED), "a packet has a rank or one policy's header, not both");
+        let mut block = Ext::default();
+        header.pack(&mut block);
+        self.rank = slab.insert(block);
+        self.flags |= Packet::TAGGED;
+    }
+    /// Reads a policy's header.
+    pub fn get_tag<H: Header>(&self, slab: &Slab<Ext>) -> H {
+        debug_assert!(self.has(Packet::TAGGED));
+        H::unpack(slab.get(self.rank))
+    }
+    /// Rewrites a policy's header.
+    pub fn put_tag<H: Header>(&self, header: H, slab: &mut Slab<Ext>) {
+        debug_assert!(self.has(Packet::TAGGED));
+        header.pack(slab.get_mut(self.rank));
+    }
+    /// How many blocks of the extension slab it holds.
+    pub fn blocks(&self) -> usize {
+        usize::from(self.has(Packet::EXT)) + usize::from(self.has(Packet::TAGGED))
+    }
+    /// The packet has left the network: frees its blocks of the extension slab.
+    #[inline(always)]
+    pub fn free(&self, slab: &mut Slab<Ext>) {
+        if self.flags & (Packet::EXT | Packet::TAGGED) != 0 {
+            self.free_blocks(slab);
+        }
+    }
+    #[inline]
+    fn free_blocks(&self, slab: &mut Slab<Ext>) {
+        if self.has(Packet::EXT) {
+            slab.remove(self.ext());
+        }
+        if self.has(Packet::TAGGED) {
+            slab.remove(self.rank);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    base::header! {
+        /// A header.
+        pub struct Words { a: u64, b: u64, c: u64 }
+    }
+
+    #[test]
+    fn a_packet_gives_back_the_blocks_that_it_holds() {
+        let mut slab = Slab::default();
+        let bare = Packet::new(FlowId(0), Kind::DATA, 40);
+        let (mut ext, mut tagged) = (bare, bare);
+        ext.set_ext(Words { a: 1, b: 2, c: 3 }, &mut slab);
+        tagged.set_tag(Words { a: 4, b: 5, c: 6 }, &mut slab);
+        let mut both = ext;
+        both.set_ext(Words { a: 7, b: 8, c: 9 }, &mut slab);
+        both.set_tag(Words { a: 10, b: 11, c: 12 }, &mut slab);
+        both.put_tag(Words { a: 13, ..both.get_tag(&slab) }, &mut slab);
+        assert_eq!((both.get_ext::<Words>(&slab).a, both.get_tag::<Words>(&slab)), (7, Words { a: 13, b: 11, c: 12 }));
+        assert_eq!([bare, ext, tagged, both].map(|packet| packet.blocks()), [0, 1, 1, 2]);
+        assert_eq!(slab.len(), 4);
+        for (packet, left) in [(bare, 4), (ext, 3), (both, 1), (tagged, 0)] {
+            packet.free(&mut slab);
+            assert_eq!(slab.len(), left);
+        }
+    }
+
+    #[test]
+    fn kinds_are_named_by_whose_they_are() {
+        let transport = Meta { kinds: &["det", "detack"], ..Meta::PLAIN };
+        let policy = Meta { kinds: &["quota"], ..Meta::PLAIN };
+        let system = [(Kind::OWN, &transport), (Kind::POLICY, &policy)];
+        let names = [0, 7, 10, 16, 17, 18, 127, 128, 129].map(|kind| Kind(kind).name(&system));
+        assert_eq!(names, ["data", "probeack", "other", "det", "detack", "other", "other", "quota", "other"]);
     }
 }

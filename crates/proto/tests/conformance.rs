@@ -1,4 +1,4 @@
-//! Scripts of packets in and packets out at given times, written from the words of RFCs, run against the TCP machine.
+//! Scripts of packets in and packets out at fixed times, written from the text of RFCs, run against the TCP machine.
 //!
 //! One case per file in `conformance/`; the format is in its `README.md`. `docs/conformance.md` lists them: `make docs` writes it.
 
@@ -7,8 +7,8 @@ use base::units::{parse_dur, parse_fraction};
 use base::{Dur, FlowId, Time};
 use proto::kit::script::{self, Script};
 use proto::kit::tcp::{Blocks, Echo};
-use proto::transport::{AnyParams, AnyTransport, Env};
-use proto::{Kind, Packet};
+use proto::transport::{AnyParams, AnyTransport};
+use proto::{Env, Kind, Packet};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// One script.
 struct Case {
     name: String,
-    /// What stands before the events: `key: value`.
+    /// The `key: value` lines before the events.
     head: BTreeMap<String, String>,
     events: Vec<(usize, Time, Event)>,
 }
@@ -34,7 +34,7 @@ enum Event {
     End,
 }
 
-/// A packet as a script writes it.
+/// A packet as written in a script.
 #[derive(Clone, PartialEq)]
 struct Shape {
     kind: Kind,
@@ -43,7 +43,7 @@ struct Shape {
     payload: u64,
     flags: u8,
     blocks: Vec<Range<u64>>,
-    /// Of an ACK that arrives: the round trip that it times.
+    /// The round trip that an arriving ACK measures.
     rtt: Option<Dur>,
     smss: u64,
 }
@@ -312,9 +312,9 @@ fn every_script_fails_when_what_it_wants_is_changed() {
 fn the_list_of_scripts_is_up_to_date() {
     let cases = cases();
     let mut text = String::from(
-        "# Conformance of the TCP machine\n\nScripts of packets in and packets out at given times, written from the words of the RFCs and \
-         run by `cargo test -p flowloom-proto --test conformance`.\nThey are in [crates/proto/tests/conformance]\
-         (../crates/proto/tests/conformance), where `README.md` says how to write one. This page is written by `make docs`.\n",
+        "# Conformance of the TCP machine\n\nEach script gives packets in and packets out at fixed times, and is written from the text of an \
+         RFC. `cargo test -p flowloom-proto --test conformance` runs the scripts.\nThey are in [crates/proto/tests/conformance]\
+         (../crates/proto/tests/conformance), whose `README.md` describes the format. `make docs` writes this page.\n",
     );
     let number = |case: &Case| case.key("rfc").split(' ').next().and_then(|n| n.parse::<u32>().ok());
     let mut rfcs: Vec<u32> = cases.iter().map(|case| number(case).unwrap_or_else(|| panic!("{}: no RFC", case.name))).collect();

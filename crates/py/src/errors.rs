@@ -10,14 +10,14 @@ create_exception!(
     flowloom._core,
     ScenarioError,
     PyValueError,
-    "A scenario has mistakes. `diagnostics` holds one dict per mistake: file, line, col, message, label, hint."
+    "A scenario has mistakes. `diagnostics` holds one dict per mistake: `file`, `line`, `col`, `message`, `label`, `hint`."
 );
 create_exception!(flowloom._core, RunError, PyRuntimeError, "A run could not start, or broke an invariant.");
 create_exception!(flowloom._core, StorageError, PyOSError, "A results folder or a file in it cannot be read or written.");
 
 /// All mistakes of a scenario.
 pub fn scenario(py: Python<'_>, found: &::scenario::Diagnostics) -> PyErr {
-    // A message on its own line, so that the drawing begins at the margin.
+    // The message starts on a new line, so that the source excerpt begins at the margin.
     let error = ScenarioError::new_err(format!("\n{}", found.render(::scenario::Style::Plain)));
     match diagnostics(py, found).and_then(|list| error.value(py).setattr("diagnostics", list)) {
         Ok(()) => error,
@@ -40,7 +40,7 @@ fn diagnostics<'py>(py: Python<'py>, found: &::scenario::Diagnostics) -> PyResul
     Ok(list)
 }
 
-/// A mistake that has no place in a file.
+/// A mistake without a position in a file.
 pub fn input(py: Python<'_>, message: &str) -> PyErr {
     let error = ScenarioError::new_err(message.to_owned());
     match error.value(py).setattr("diagnostics", PyList::empty(py)) {

@@ -1,21 +1,21 @@
 //! Ideal schedules of one link.
 
+use ::scenario::Ideal;
 use base::params::{Param as _, Raw};
 use num_rational::BigRational;
 use num_traits::ToPrimitive as _;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sim::fluid::Policy;
 use sim::fluid::link::{Job, Schedule, Segment, schedule};
 
-/// Up to here exact fractions are quick enough; beyond, processor sharing piles up digits.
+/// The most flows scheduled in exact fractions. With more, the fractions of processor sharing have too many digits.
 const EXACT_FLOWS: usize = 200;
 
 /// Schedule flows on one link as a fluid: no packets, no delay, no headers.
 ///
-/// `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. Times, sizes and the capacity are in any units that fit together. Up to 200
-/// flows the schedule is worked out in exact fractions. The dict holds `finish`, one time per flow, and `segments`, a list of
+/// `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. Times, sizes and the capacity are in any consistent units. Up to 200
+/// flows are scheduled in exact fractions. The dict has `finish`, one time per flow, and `segments`, a list of
 /// `(flow, start, end, rate)` in order of time.
 #[pyfunction]
 #[pyo3(signature = (policy, capacity, arrivals, sizes, deadlines = None))]
@@ -28,12 +28,12 @@ pub fn fluid<'py>(
     deadlines: Option<Vec<Option<f64>>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let wrong = |message: String| PyValueError::new_err(message);
-    let policy = Policy::parse(&Raw::Str(policy.to_owned())).map_err(|e| wrong(format!("`{policy}` {e}")))?;
+    let policy = Ideal::parse(&Raw::Str(policy.to_owned())).map_err(|e| wrong(format!("`{policy}` {e}")))?;
     let n = arrivals.len();
     let deadlines = deadlines.unwrap_or_else(|| vec![None; n]);
     if sizes.len() != n || deadlines.len() != n {
         return Err(wrong(format!(
-            "{n} arrivals, {} sizes and {} deadlines: there must be one of each per flow",
+            "{n} arrivals, {} sizes and {} deadlines: each flow needs one of each",
             sizes.len(),
             deadlines.len()
         )));

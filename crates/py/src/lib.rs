@@ -1,7 +1,8 @@
-//! `flowloom._core`: the compiled part of the Python package. It converts and forwards; there is no simulation in here.
+//! `flowloom._core`: the compiled part of the Python package. It converts arguments and forwards calls; it contains no simulation.
 
 mod errors;
 mod fluid;
+mod numbers;
 mod results;
 mod scenario;
 mod signals;
@@ -13,6 +14,8 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 /// The compiled part of flowloom: scenarios, the simulator, result tables and the command line.
+///
+/// Times are in picoseconds, sizes in bytes and rates in bit/s wherever a name does not say otherwise.
 #[pymodule]
 mod _core {
     #[pymodule_export]
@@ -20,20 +23,26 @@ mod _core {
     #[pymodule_export]
     use super::fluid::fluid;
     #[pymodule_export]
+    use super::numbers::{estimate, quantile, queue_length, utilisation};
+    #[pymodule_export]
     use super::results::{ArrowTable, Results};
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
-    use super::{compare, entries, main};
+    use super::{compare, entries, main, rooms};
 
     #[allow(non_upper_case_globals)]
     #[pymodule_export]
     const version: &str = tables::PROGRAM;
 }
 
+/// The room of metrics, which is not a part of scenarios.
+const METRICS: &str = "metrics";
+
 /// Run the command line with `argv` (without the program's name).
 ///
-/// Returns an exit code, or, for the commands that Python carries out, a dict with the key `command` and the parsed options.
+/// Returns an exit code, or, for the commands that Python carries out (`plot`, `report`, `papers`, `compare`),
+/// a dict with the key `command` and the parsed options.
 #[pyfunction]
 fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<Py<PyAny>> {
     let signals = signals::Handler::install(py)?;
@@ -52,18 +61,26 @@ fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<Py<PyAny>> {
 
 /// Compare the systems found in one or more result folders, flow by flow.
 ///
-/// Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys.
+/// Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys: see `compare()` in docs/data.md.
 #[pyfunction]
 fn compare(py: Python<'_>, dirs: Vec<PathBuf>) -> PyResult<results::ArrowTable> {
     let table = py.detach(|| tables::compare::table(&dirs));
     Ok(results::ArrowTable::whole(table.map_err(errors::storage)?))
 }
 
-/// What is registered in a room: `topology`, `workload`, `transport`, `qdisc`, `router`, `agent` or `metrics`.
+/// The names of the rooms that `entries` accepts: those of the parts of a scenario, and `metrics`.
+#[pyfunction]
+fn rooms() -> Vec<&'static str> {
+    ::scenario::ROOMS.iter().map(|room| room.name).chain([METRICS]).collect()
+}
+
+/// The entries of a room, one dict per entry: `name`, `summary` and the rest of its description.
+///
+/// Raises `ValueError` for a room that is not in `rooms()`.
 #[pyfunction]
 fn entries<'py>(py: Python<'py>, room: &str) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
-    if room == "metrics" {
+    if room == METRICS {
         for metric in tables::stats::METRICS {
             let entry = PyDict::new(py);
             entry.set_item("name", metric.name)?;
@@ -73,9 +90,8 @@ fn entries<'py>(py: Python<'py>, room: &str) -> PyResult<Bound<'py, PyList>> {
         }
         return Ok(list);
     }
-    let Some(found) = cli::rooms::ROOMS.iter().find(|r| r.name == room) else {
-        let names: Vec<&str> = cli::rooms::ROOMS.iter().map(|r| r.name).chain(["metrics"]).collect();
-        return Err(PyValueError::new_err(format!("no room is called `{room}`\nhint: one of {}", names.join(", "))));
+    let Some(found) = ::scenario::ROOMS.iter().find(|r| r.name == room) else {
+        return Err(PyValueError::new_err(format!("no room is called `{room}`\nhint: one of {}", rooms().join(", "))));
     };
     for entry in found.entries {
         let dict = PyDict::new(py);
@@ -95,6 +111,17 @@ fn entries<'py>(py: Python<'py>, room: &str) -> PyResult<Bound<'py, PyList>> {
             fields.append(parameter)?;
         }
         dict.set_item("parameters", fields)?;
+        dict.set_item("knows", entry.meta.knows)?;
+        dict.set_item("queue_lengths", entry.meta.queue_lengths)?;
+        let counters = PyList::empty(py);
+        for counter in entry.meta.counters {
+            let dict = PyDict::new(py);
+            dict.set_item("name", counter.name)?;
+            dict.set_item("unit", counter.unit)?;
+            dict.set_item("about", counter.about)?;
+            counters.append(dict)?;
+        }
+        dict.set_item("counters", counters)?;
         list.append(dict)?;
     }
     Ok(list)

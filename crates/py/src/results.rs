@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A table that any Arrow reader takes without a copy: `pyarrow.table(t)`, `polars.DataFrame(t)`.
+/// A table that any Arrow reader reads without a copy: `pyarrow.table(t)`, `polars.DataFrame(t)`.
 #[pyclass(frozen, module = "flowloom._core")]
 pub struct ArrowTable(Source);
 
@@ -23,14 +23,14 @@ enum Source {
     Files(Files, fn(&tables::Results) -> tables::results::Reader),
 }
 
-/// Results, and the folder that goes away with them if it is a temporary one.
+/// Results, and their folder if it is a temporary one, which is deleted with the results.
 #[derive(Clone)]
 struct Files {
     results: Arc<tables::Results>,
     temporary: Option<Arc<TempDir>>,
 }
 
-/// A reader that keeps a temporary folder.
+/// A reader that keeps a temporary folder alive.
 struct Keeping<R> {
     reader: R,
     _temporary: Option<Arc<TempDir>>,
@@ -70,7 +70,7 @@ impl ArrowTable {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // A wish only, by the protocol: the reader casts what it wants to have otherwise.
+        // The protocol allows to ignore the requested schema; the reader then casts.
         drop(requested_schema);
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(self.reader()), c"arrow_array_stream")
     }
@@ -86,7 +86,7 @@ impl ArrowTable {
 pub struct Results(Files);
 
 impl Results {
-    /// Results in a folder of the user's, or in a temporary one.
+    /// Results in a given folder, or in a temporary one.
     pub fn new(results: tables::Results, temporary: Option<TempDir>) -> Results {
         Results(Files { results: Arc::new(results), temporary: temporary.map(Arc::new) })
     }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[pyclass(frozen, module = "flowloom._core")]
 pub struct Scenario {
     plan: Plan,
-    profile: Option<String>,
+    profiles: Vec<String>,
 }
 
 /// The options of both ways to read a scenario.
@@ -22,7 +22,7 @@ type Pairs = Vec<(String, String)>;
 
 #[pymethods]
 impl Scenario {
-    /// Read a scenario file's text. Files it names are looked up in `dir`; all errors are reported at once.
+    /// Read the text of a scenario file. Relative paths in it start at `dir`; all errors are reported at once.
     #[staticmethod]
     #[pyo3(signature = (text, name = "scenario", dir = ".", set = Vec::new(), seeds = None, profile = None))]
     fn from_toml(
@@ -34,11 +34,12 @@ impl Scenario {
         seeds: Option<Vec<u64>>,
         profile: Option<String>,
     ) -> PyResult<Scenario> {
-        let options = Options { set, seeds, profile: profile.clone() };
+        let profiles = profile.map_or(Vec::new(), |names| ::scenario::profiles(&names));
+        let options = Options { set, seeds, profiles: profiles.clone() };
         let plan = py.detach(|| scenario::load(text, name, dir.as_ref(), &options));
-        Ok(Scenario { plan: plan.map_err(|found| errors::scenario(py, &found))?, profile })
+        Ok(Scenario { plan: plan.map_err(|found| errors::scenario(py, &found))?, profiles })
     }
-    /// As `from_toml`, from a nested dict with the same keys.
+    /// Read a scenario from a nested dict with the keys of a scenario file.
     #[staticmethod]
     #[pyo3(signature = (scenario, name = "scenario", dir = ".", set = Vec::new(), seeds = None, profile = None))]
     fn from_dict(
@@ -51,7 +52,7 @@ impl Scenario {
         profile: Option<String>,
     ) -> PyResult<Scenario> {
         let json: String = py.import("json")?.call_method1("dumps", (scenario,))?.extract()?;
-        let text = to_toml(&json).map_err(|e| errors::input(py, &format!("the dict is no scenario: {e}")))?;
+        let text = to_toml(&json).map_err(|e| errors::input(py, &format!("the dict is not a scenario: {e}")))?;
         Scenario::from_toml(py, &text, name, dir, set, seeds, profile)
     }
     /// The whole plan as TOML, with a comment on every value that the file did not set.
@@ -82,7 +83,7 @@ impl Scenario {
     }
     /// Run all points, `jobs` at a time (0: one per core), and write them to the folder `out` unless it is `None`.
     ///
-    /// Points already finished in `out` by the same scenario and version are not run again. `progress` is called with `points_done`,
+    /// Points that the same scenario and version has finished in `out` are not run again. `progress` is called with `points_done`,
     /// `points_total`, `point`, `flows_done`, `flows_total`, `events` and `elapsed_s`.
     #[pyo3(signature = (jobs = 0, out = None, progress = None))]
     fn run(&self, py: Python<'_>, jobs: usize, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<Results> {
@@ -93,9 +94,9 @@ impl Scenario {
         let out = match (&out, &temporary) {
             (Some(out), _) => out.as_path(),
             (None, Some(dir)) => dir.path(),
-            (None, None) => return Err(PyValueError::new_err("no folder")),
+            (None, None) => return Err(PyValueError::new_err("the run has no folder")),
         };
-        let settings = Settings { jobs, out, profile: self.profile.clone() };
+        let settings = Settings { jobs, out, profiles: &self.profiles };
         let mut raised = None;
         let report = py.detach(|| {
             sweep::run(&self.plan, &settings, &mut |tick| {
@@ -112,7 +113,7 @@ impl Scenario {
     }
 }
 
-/// Lets Python look at its signals, and tells how far the run is.
+/// Lets Python handle signals, and reports progress.
 fn tell(py: Python<'_>, tick: &Tick<'_>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
     py.check_signals()?;
     let Some(progress) = progress else { return Ok(()) };
@@ -128,7 +129,7 @@ fn tell(py: Python<'_>, tick: &Tick<'_>, progress: Option<&Py<PyAny>>) -> PyResu
     Ok(())
 }
 
-/// JSON as TOML, which has no null: such keys are left out, as if not given.
+/// JSON as TOML. TOML has no null, so keys with null are left out.
 fn to_toml(json: &str) -> Result<String, String> {
     fn convert(value: serde_json::Value) -> Result<Option<toml::Value>, String> {
         use serde_json::Value as Json;

@@ -1,17 +1,17 @@
-//! Signals while Rust works: Python's handlers run between batches of events, and what they raise stops the work.
+//! Signals while Rust code runs: Python's handlers run between batches of events, and an exception in a handler stops the run.
 
 use cli::Signal;
 use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-/// SIGTERM, made to stop work cleanly, as Ctrl-C does. Away from the main thread nothing changes: Python allows it there only.
+/// A handler that makes SIGTERM stop a run cleanly, like Ctrl-C. Python allows handlers in the main thread only; elsewhere it does nothing.
 pub struct Handler {
     former: Option<Py<PyAny>>,
 }
 
 impl Handler {
-    /// Takes SIGTERM over.
+    /// Installs the handler.
     pub fn install(py: Python<'_>) -> PyResult<Handler> {
         let terminate = |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<()> {
             Err(PySystemExit::new_err(i32::from(cli::exit::TERMINATED)))
@@ -21,7 +21,7 @@ impl Handler {
         let former = signal.call_method1("signal", (signal.getattr("SIGTERM")?, handler));
         Ok(Handler { former: former.ok().map(Bound::unbind) })
     }
-    /// Gives it back.
+    /// Restores the former handler.
     pub fn restore(self, py: Python<'_>) -> PyResult<()> {
         if let Some(former) = self.former.filter(|former| !former.is_none(py)) {
             let signal = py.import("signal")?;

@@ -1,71 +1,61 @@
 //! Rules between sections: what parts need of each other, and what only the network can tell.
 
-use crate::diag::{At, Item};
-use crate::merge::PARTS;
+use crate::diag::{Item, Place};
+use crate::draft::{Built, Draft, Section, Variant};
+use crate::envs::{self, Envs, Site};
+use crate::event::change::changes;
+use crate::files::Files;
+use crate::keys::{MAX_POINTS, SampleParams};
 use crate::part::{Part, listed};
-use crate::read::{Built, Draft, MAX_POINTS, Reading, SampleParams, Section, Variant};
-use crate::spec::{System, Traffic};
-use crate::topology::Size;
+use crate::slots::{SLOTS, System, SystemPart};
+use crate::spec::Demand;
+use crate::topology::memory::{MAX_BYTES, gigabytes};
 use crate::tree::Table;
 use crate::workload::size::Packets;
 use crate::workload::{self, Workload as _};
-use base::params::{Param, nearest};
-use base::registry::Needs;
-use base::{LinkId, Rate};
-use fabric::agent::merp::theta_problem;
-use fabric::net::{HOST_TIER, Net};
+use base::params::nearest;
+use base::{LinkId, Offers};
+use fabric::net::Net;
 
-/// Memory that a run may need by our estimate: 16 GB.
-const MAX_BYTES: u64 = 16_000_000_000;
 /// What the estimate counts for a flow: its metadata, its record, its state at both ends, its row of the results.
 const FLOW_BYTES: u64 = 640;
 
-/// Memory that a network needs: hosts, links in both directions, next hops between switches.
-pub(crate) fn memory_of(size: Size) -> u64 {
-    let tables = size.switches.saturating_mul(size.switches).saturating_mul(32);
-    let links = size.cables.saturating_mul(2 * 1024);
-    size.hosts.saturating_mul(4096).saturating_add(links).saturating_add(tables)
-}
-
-/// A network that would not fit, alone or with those of the same sweep.
-pub(crate) fn too_large(part: Part<'_>, size: Size, bytes: u64) -> Option<Item> {
-    (bytes > MAX_BYTES).then(|| {
-        let Size { hosts, switches, cables } = size;
-        let counts = format!("{hosts} hosts, {switches} switches and {cables} cables");
-        let message = format!("a network of {counts} would need {} of memory", gigabytes(bytes));
-        part.problem("kind", message, "too large", format!("at most {} are allowed: take fewer nodes", gigabytes(MAX_BYTES)))
-    })
-}
-
-fn gigabytes(bytes: u64) -> String {
-    format!("{:.1} GB", bytes as f64 / 1e9)
-}
-
-/// All rules between sections.
-pub(crate) fn cross(draft: &Draft, reading: &mut Reading<'_>) {
+/// Checks a whole draft.
+pub(crate) fn check(draft: &Draft, files: &Files) -> Vec<Item> {
     let mut found = Vec::new();
+    ideal_labels(draft, &mut found);
+    within_systems(&draft.systems, &mut found);
     points(draft, &mut found);
     for built in &draft.topology.variants {
         sampled_port(draft, &built.value.net, &mut found);
         for (index, section) in draft.workloads.iter().enumerate() {
             for variant in &section.variants {
                 let part = Part { table: &variant.table, at: section.at, path: &section.name };
-                let env = env(draft, reading, &built.value, index);
+                let env = env(draft, files, &built.value, index);
                 found.extend(part.problems(variant.value.workload.check(&env)));
             }
         }
         for section in &draft.systems {
             for variant in &section.variants {
-                system(draft, &built.value, section, variant, &mut found);
+                system(draft, files, &built.value, section, variant, &mut found);
             }
         }
     }
-    memory(draft, reading, &mut found);
-    crate::event::read::against_networks(draft, &mut found);
-    reading.problems.extend(found);
+    memory(draft, files, &mut found);
+    events(draft, &mut found);
+    found
 }
 
-/// The port to look at must be there.
+/// The label of a system must not be that of an ideal reference: tables name their rows by label.
+fn ideal_labels(draft: &Draft, found: &mut Vec<Item>) {
+    for ideal in draft.ideals.iter().filter(|ideal| draft.systems.iter().any(|system| system.name == ideal.label())) {
+        let message = format!("`ideal`: a system has the label `{}`", ideal.label());
+        let hint = "give the system another `label`: this one belongs to the ideal reference";
+        found.push(Item::new(draft.ideals_at, message, "two rows of the same name", hint).about("ideal".to_owned()));
+    }
+}
+
+/// The sampled port must exist.
 fn sampled_port(draft: &Draft, net: &Net, found: &mut Vec<Item>) {
     let Some((SampleParams { port: Some(name), .. }, at)) = &draft.sample else { return };
     if net.link_named(name).is_none() {
@@ -79,13 +69,12 @@ fn sampled_port(draft: &Draft, net: &Net, found: &mut Vec<Item>) {
     }
 }
 
-fn env<'a>(draft: &Draft, reading: &'a Reading<'_>, built: &'a Built, index: usize) -> workload::Env<'a> {
+fn env<'a>(draft: &Draft, files: &'a Files, built: &'a Built, index: usize) -> workload::Env<'a> {
     let packets = Packets { mtu: draft.head.mtu.0, header: draft.head.header.0 };
-    let end = draft.head.latest_end();
-    workload::Env { net: &built.net, packets, end, files: reading.files, index: index as u64 }
+    envs::workload(&built.net, packets, draft.head.latest_end(), files, index)
 }
 
-/// How many points there are.
+/// The number of points is limited.
 fn points(draft: &Draft, found: &mut Vec<Item>) {
     let shared =
         draft.workloads.iter().fold(draft.topology.variants.len() as u64, |n, w| n.saturating_mul(w.variants.len() as u64));
@@ -101,11 +90,11 @@ fn points(draft: &Draft, found: &mut Vec<Item>) {
 }
 
 /// Flows and network together must fit into memory.
-fn memory(draft: &Draft, reading: &Reading<'_>, found: &mut Vec<Item>) {
+fn memory(draft: &Draft, files: &Files, found: &mut Vec<Item>) {
     let Some(built) = draft.topology.variants.first() else { return };
     let mut total = 0u64;
     for (index, section) in draft.workloads.iter().enumerate() {
-        let flows = |v: &Variant<Traffic>| v.value.workload.build(&env(draft, reading, &built.value, index)).flows();
+        let flows = |v: &Variant<Demand>| v.value.workload.build(&env(draft, files, &built.value, index)).flows();
         let most = section.variants.iter().map(flows).max().unwrap_or(0);
         total = total.saturating_add(most);
         let bytes = total.saturating_mul(FLOW_BYTES);
@@ -119,68 +108,55 @@ fn memory(draft: &Draft, reading: &Reading<'_>, found: &mut Vec<Item>) {
 }
 
 /// One system on one network.
-fn system(draft: &Draft, built: &Built, section: &Section<System>, variant: &Variant<System>, found: &mut Vec<Item>) {
+fn system(
+    draft: &Draft,
+    files: &Files,
+    built: &Built,
+    section: &Section<System>,
+    variant: &Variant<System>,
+    found: &mut Vec<Item>,
+) {
     let empty = Table::default();
     let system = &variant.value;
     let parts = Parts::new(section, variant);
-    let sub = |i: usize| parts.part(i);
-    let whole = Part { table: &variant.table, at: section.at, path: &parts.path };
-
-    let net = &built.net;
-    let nic_rate = net.hosts().iter().map(|h| net.link(LinkId(net.out_base(*h))).rate).max().unwrap_or(Rate(1));
-    let mtu_bytes = draft.head.mtu.0 as u16;
-    let transport = proto::transport::Env {
-        nic_rate,
-        mtu_bytes,
-        header_bytes: draft.head.header.0 as u16,
-        max_rtt: built.max_rtt,
-        queue_limit: system.qdisc.limit(&fabric::qdisc::Env {
-            rate: nic_rate,
-            mtu_bytes,
-            host_port: false,
-            link: LinkId(0),
-            seed: 0,
-        }),
+    let packets = Packets { mtu: draft.head.mtu.0, header: draft.head.header.0 };
+    let site = Site { net: &built.net, routes: &built.routes, max_rtt: built.max_rtt, packets, seed: 0 };
+    let offers = || {
+        // The first variant of a swept workload stands for all.
+        let first = draft.workloads.iter().enumerate().filter_map(|(i, w)| Some((i, w.variants.first()?)));
+        first.map(|(i, v)| envs::offered(&v.value.workload, &env(draft, files, built, i))).collect()
     };
-    found.extend(sub(0).problems(system.transport.check(&transport)));
-    found.extend(sub(2).problems(system.router.check(&fabric::router::Env { net, routes: &built.routes, seed: 0 })));
-    let nic_path = whole.name_of("nic.qdisc");
-    let nic_own = whole.table.get("nic").and_then(|e| e.node.table()?.get("qdisc")).and_then(|e| Some((e.key_at, e.node.table()?)));
-    let nic =
-        nic_own.map_or(Part { table: &empty, at: whole.at, path: &nic_path }, |(at, table)| Part { table, at, path: &nic_path });
-    for link in kinds_of_ports(net) {
-        let (rate, host_port) = (net.link(link).rate, net.node(net.link(link).from).tier == HOST_TIER);
-        let (part, qdisc) = if host_port { (nic, &system.nic.qdisc) } else { (sub(1), &system.qdisc) };
-        let env = fabric::qdisc::Env { rate, mtu_bytes, host_port, link, seed: 0 };
-        let mut problems = qdisc.check(&env);
-        if host_port {
-            // What a NIC takes over from the switches is said of them.
-            let known = system.qdisc.check(&fabric::qdisc::Env { host_port: false, ..env });
-            problems.retain(|problem| !known.contains(problem));
-        }
-        found.extend(part.problems(problems));
-        if let Some(agent) = &system.agent {
-            let node = net.link(link).from;
-            let header_bytes = draft.head.header.0 as u16;
-            let env = fabric::agent::Env { link, node, rate, nic_rate, header_bytes, host_port };
-            found.extend(sub(3).problems(agent.check(&env)));
+    let envs = Envs::new(site, &system.qdisc, system.given(), Offers::new(offers));
+    system.check(&envs, &mut |slot, problems| found.extend(parts.part(slot.name).problems(problems)));
+    if system.router.duties(&envs.router()).asked.contains(&true) {
+        // Where the router decides at switches, a packet cannot say which path it takes.
+        for part in system.parts().into_iter().filter(|part| part.entry.meta.many_paths) {
+            let message = format!("`{}` sends a flow over several paths, and the router decides at switches", part.entry.name);
+            let hint = "take a router that plans paths, like `ecmp`";
+            found.push(Item::new(parts.part(part.slot.name).at_of("kind"), message, "needs planned paths", hint));
         }
     }
-    merp_threshold(system, nic_rate, &parts, found);
-}
 
-/// One link for each pair of rate and side: what a part may find wrong depends on no more.
-fn kinds_of_ports(net: &Net) -> Vec<LinkId> {
-    let key = |l: &LinkId| (net.link(*l).rate, net.node(net.link(*l).from).tier == HOST_TIER);
-    let mut seen = std::collections::BTreeSet::new();
-    (0..net.links().len() as u32).map(LinkId).filter(|l| seen.insert(key(l))).collect()
+    // The host ports.
+    let whole = Part { table: &variant.table, at: section.at, path: &parts.path };
+    let path = whole.name_of("nic.qdisc");
+    let own = whole.table.get("nic").and_then(|e| e.node.table()?.get("qdisc")).and_then(|e| Some((e.key_at, e.node.table()?)));
+    let (at, table) = own.unwrap_or((whole.at, &empty));
+    let nic = Part { table, at, path: &path };
+    for env in envs.kinds_of_ports().into_iter().map(|port| envs.qdisc(port)).filter(|env| env.host_port) {
+        let mut problems = system.nic.qdisc.check(&env);
+        // A problem with a value that the NIC takes over from the switches is reported at the switches.
+        let known = system.qdisc.check(&fabric::qdisc::Env { host_port: false, ..env });
+        problems.retain(|problem| !known.contains(problem));
+        found.extend(nic.problems(problems));
+    }
 }
 
 /// The parts of a system in one variant, as messages place and name them.
 struct Parts<'a> {
     path: String,
-    names: Vec<String>,
-    at: At,
+    names: Vec<(&'static str, String)>,
+    at: Place,
     table: &'a Table,
     empty: Table,
 }
@@ -188,20 +164,21 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn new(section: &'a Section<System>, variant: &'a Variant<System>) -> Parts<'a> {
         let path = format!("system.{}", section.name);
-        let names = PARTS.iter().map(|p| format!("{path}.{p}")).collect();
+        let names = SLOTS.iter().map(|slot| (slot.name, format!("{path}.{}", slot.name))).collect();
         Parts { path, names, at: section.at, table: &variant.table, empty: Table::default() }
     }
-    /// The part at a place of [`PARTS`].
-    fn part(&self, i: usize) -> Part<'_> {
-        match self.table.get(PARTS[i]) {
-            Some(e) => Part { table: e.node.table().unwrap_or(&self.empty), at: e.key_at, path: &self.names[i] },
-            None => Part { table: &self.empty, at: self.at, path: &self.names[i] },
+    /// The part in a slot.
+    fn part(&self, slot: &str) -> Part<'_> {
+        let path = self.names.iter().find(|(name, _)| *name == slot).map_or("", |(_, path)| path);
+        match self.table.get(slot) {
+            Some(e) => Part { table: e.node.table().unwrap_or(&self.empty), at: e.key_at, path },
+            None => Part { table: &self.empty, at: self.at, path },
         }
     }
 }
 
 /// Rules that need no network.
-pub(crate) fn within_systems(systems: &[Section<System>], found: &mut Vec<Item>) {
+fn within_systems(systems: &[Section<System>], found: &mut Vec<Item>) {
     for section in systems {
         for variant in &section.variants {
             let parts = Parts::new(section, variant);
@@ -211,61 +188,54 @@ pub(crate) fn within_systems(systems: &[Section<System>], found: &mut Vec<Item>)
     }
 }
 
-/// (place in [`PARTS`], name, what it needs) of every part of a system.
-fn needs_of(system: &System) -> Vec<(usize, &'static str, Needs)> {
-    let mut all = vec![
-        (0, system.transport.name(), system.transport.meta().needs),
-        (1, system.qdisc.name(), system.qdisc.meta().needs),
-        (2, system.router.name(), system.router.meta().needs),
-    ];
-    all.extend(system.agent.as_ref().map(|a| (3, a.name(), a.meta().needs)));
-    all
-}
-
 /// What each part needs of the others.
 fn needs(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
-    let agent = system.agent.as_ref().map(fabric::agent::AnyParams::name);
-    for (i, name, needs) in needs_of(system) {
-        let at = parts.part(i).at_of("kind");
-        let present = [
-            ("transport", "transport", needs.transport, Some(system.transport.name())),
-            ("qdisc", "queue discipline", needs.qdisc, Some(system.qdisc.name())),
-            ("agent", "agent", needs.agent, agent),
-        ];
-        for (key, noun, wanted, has) in present {
+    let given = system.given();
+    for SystemPart { slot: own, entry, .. } in system.parts() {
+        for slot in SLOTS {
+            let wanted = slot.wanted(&entry.meta.needs);
             let Some(first) = wanted.first() else { continue };
-            if has.is_some_and(|h| wanted.contains(&h)) {
+            let has = given.kind(slot.name);
+            if has.is_some_and(|kind| wanted.contains(&kind)) {
                 continue;
             }
-            let has = has.map_or(String::from("none"), |h| format!("`{h}`"));
+            let (name, key, noun) = (entry.name, slot.name, slot.room.noun);
+            let has = has.map_or(String::from("none"), |kind| format!("`{kind}`"));
             let message = format!("`{name}` needs the {noun} {}, this system has {has}", listed(wanted.iter().copied()));
             let hint = format!("write `{key} = {{ kind = \"{first}\" }}` in this [[system]]");
-            found.push(Item::new(at, message, format!("needs {key} `{first}`"), hint));
+            found.push(Item::new(parts.part(own.name).at_of("kind"), message, format!("needs {key} `{first}`"), hint));
         }
     }
 }
 
-/// MERP's threshold must lie below what ports grant (section 4.4).
-fn merp_threshold(system: &System, nic_rate: Rate, parts: &Parts<'_>, found: &mut Vec<Item>) {
-    use fabric::agent::AnyParams::Merp as Ports;
-    use proto::transport::AnyParams::Merp as Hosts;
-    if let (Hosts(hosts), Some(Ports(ports))) = (&system.transport, &system.agent) {
-        let problem = theta_problem(hosts.theta.on(nic_rate), ports.alpha, nic_rate);
-        found.extend(parts.part(0).problems(problem.into_iter().collect()));
+/// Parameters that must have the same value in two parts.
+fn alike(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
+    let given = system.given();
+    for part in system.parts() {
+        for (other, key) in part.entry.meta.needs.alike {
+            let own = part.values.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+            let (Some(own), Some(kind), Some(value)) = (own, given.kind(other), given.param(other, key)) else { continue };
+            if own != value {
+                let message = format!("`{own}` differs from `{value}` in the {other} `{kind}`");
+                let hint = format!("write `{key} = \"{value}\"` in both");
+                found.push(parts.part(part.slot.name).problem(key, message, "must be alike", hint));
+            }
+        }
     }
 }
 
-/// What hosts and ports must have alike: how MERP's echo expected rates, in which unit BOTCP's count.
-fn alike(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
-    use fabric::agent::AnyParams as Ports;
-    use proto::transport::AnyParams as Hosts;
-    let (key, here, there) = match (&system.transport, &system.agent) {
-        (Hosts::Merp(hosts), Some(Ports::Merp(ports))) => ("esr_sync", hosts.esr_sync.show(), ports.esr_sync.show()),
-        (Hosts::Botcp(hosts), Some(Ports::Bof(ports))) => ("bof_unit", hosts.bof_unit.show(), ports.bof_unit.show()),
-        _ => return,
-    };
-    if here != there {
-        let message = format!("hosts have `{here}`, ports have `{there}`");
-        found.push(parts.part(0).problem(key, message, "must be alike", format!("write `{key} = \"{there}\"` in both")));
+/// Events against the networks: names, neighbours, and that each target goes down and up in turn.
+fn events(draft: &Draft, found: &mut Vec<Item>) {
+    for built in &draft.topology.variants {
+        let net = &built.value.net;
+        for (failures, _) in draft.failures() {
+            let events = failures.map_or(Vec::new(), |failures| failures.events);
+            // Random draws differ between seeds, and no problem depends on a draw.
+            if let Err((event, problem)) = changes(&events, net, draft.seeds[0]) {
+                let section = &draft.events[event];
+                let part = Part { table: &section.table, at: section.at, path: &section.name };
+                found.extend(part.problems(vec![problem]));
+            }
+        }
     }
 }

@@ -43,14 +43,14 @@ pub(crate) fn rows<'a>(
         return Err(format!("{file}:1: unknown column `{extra}`; columns are {names}"));
     }
     if let Some(twice) = (0..header.len()).find(|i| header.iter().take(*i).any(|h| h == &header[*i])) {
-        return Err(format!("{file}:1: the column `{}` stands twice", &header[twice]));
+        return Err(format!("{file}:1: the column `{}` is given twice", &header[twice]));
     }
     let columns: Vec<&'static str> = all().collect();
     let places = columns.iter().map(|c| header.iter().position(|h| h == *c)).collect();
     Ok(Rows { shape: Rc::new(Shape { file, text, columns, places }), records: reader.into_records() })
 }
 
-/// The line of a record: the reader's position is that of the end of the record before it.
+/// The line of a record. The CSV reader reports the position at which the record before it ended.
 fn line_of(text: &str, position: Option<&csv::Position>) -> u64 {
     let Some(position) = position else { return 1 };
     let rest = text.as_bytes().get(position.byte() as usize..).unwrap_or(&[]);
@@ -80,7 +80,7 @@ impl<'a> Iterator for Rows<'a> {
 }
 
 impl Row<'_> {
-    /// A value that may be left out, by an empty cell or by leaving the column out.
+    /// A value that may be missing: its cell is empty, or the file has no such column.
     pub fn optional(&self, column: &str) -> Option<&str> {
         let i = self.shape.columns.iter().position(|c| *c == column)?;
         self.record.get(self.shape.places[i]?).filter(|v| !v.is_empty())

@@ -7,17 +7,17 @@ use std::ops::Range;
 
 /// A place: bytes `start..end` of a source, 0 for the file, others for settings of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct At {
+pub(crate) struct Place {
     pub source: u32,
     pub start: usize,
     pub end: usize,
 }
 
-impl At {
-    pub fn new(source: u32, range: Range<usize>) -> At {
-        At { source, start: range.start, end: range.end }
+impl Place {
+    pub fn new(source: u32, range: Range<usize>) -> Place {
+        Place { source, start: range.start, end: range.end }
     }
-    pub fn encloses(self, other: At) -> bool {
+    pub fn encloses(self, other: Place) -> bool {
         self.source == other.source && self.start <= other.start && other.end <= self.end
     }
     pub fn range(self) -> Range<usize> {
@@ -28,18 +28,18 @@ impl At {
 /// A problem before it knows the sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
-    pub at: At,
+    pub at: Place,
     pub message: String,
     pub label: String,
     pub hint: String,
-    /// It says that something is not there, which a broken line elsewhere may explain.
+    /// It reports that something is missing: a line that is not TOML may be the cause.
     pub about_absence: bool,
     /// The dotted key that it is about, if it is about one.
     pub key: Option<String>,
 }
 
 impl Item {
-    pub fn new(at: At, message: impl Into<String>, label: impl Into<String>, hint: impl Into<String>) -> Item {
+    pub fn new(at: Place, message: impl Into<String>, label: impl Into<String>, hint: impl Into<String>) -> Item {
         Item { at, message: message.into(), label: label.into(), hint: hint.into(), about_absence: false, key: None }
     }
     pub fn about(mut self, key: String) -> Item {
@@ -104,16 +104,16 @@ impl Diagnostics {
     /// Sorts; drops repetitions, what an earlier problem with the same key explains, and what a syntax error explains (anything on
     /// its line, and absences).
     pub(crate) fn new(sources: Sources, syntax: Vec<Item>, others: Vec<Item>) -> Diagnostics {
-        let line_of = |at: At| (at.source, locate(&sources.0[at.source as usize].1, at.start).0);
+        let line_of = |at: Place| (at.source, locate(&sources.0[at.source as usize].1, at.start).0);
         let broken: Vec<(u32, usize)> = syntax.iter().map(|i| line_of(i.at)).collect();
         let explained = |item: &Item| !broken.is_empty() && (item.about_absence || broken.contains(&line_of(item.at)));
         let mut items: Vec<Item> = others.into_iter().filter(|i| !explained(i)).collect();
         items.extend(syntax);
-        let mut places: BTreeMap<Option<String>, Vec<(At, String)>> = BTreeMap::new();
+        let mut places: BTreeMap<Option<String>, Vec<(Place, String)>> = BTreeMap::new();
         items.retain(|item| {
             let before = places.entry(item.key.clone()).or_default();
-            let same = |(at, message): &(At, String)| *at == item.at && *message == item.message;
-            let explains = |(at, _): &(At, String)| item.about_absence || item.at.encloses(*at);
+            let same = |(at, message): &(Place, String)| *at == item.at && *message == item.message;
+            let explains = |(at, _): &(Place, String)| item.about_absence || item.at.encloses(*at);
             let repeated = before.iter().any(same) || (item.key.is_some() && before.iter().any(explains));
             if !repeated {
                 before.push((item.at, item.message.clone()));
@@ -158,7 +158,7 @@ impl Diagnostics {
             let report = Report { item, source: NamedSource::new(name, text.to_owned()) };
             let mut drawn = String::new();
             let whole = handler.render_report(&mut drawn, &report).is_ok();
-            // Should drawing ever fail, the words still come out.
+            // When drawing fails, the message is printed without its source line.
             let drawn = if whole { drawn } else { format!("  error: {item}\n") };
             let hint = item.hint.replace('\n', "\n        ");
             out.push_str(&format!("{}  hint: {hint}\n\n", drawn.trim_start_matches('\n')));
@@ -178,7 +178,7 @@ fn locate(text: &str, offset: usize) -> (usize, usize) {
 }
 
 /// The part of a span on its first line, without trailing spaces, moved onto characters.
-fn one_line(text: &str, at: At) -> Range<usize> {
+fn one_line(text: &str, at: Place) -> Range<usize> {
     let floor = |mut i: usize| {
         while !text.is_char_boundary(i) {
             i -= 1;
@@ -236,7 +236,7 @@ mod tests {
     fn one(text: &str, range: Range<usize>) -> Diagnostics {
         let mut sources = Sources::default();
         sources.add("s.toml", text);
-        Diagnostics::new(sources, Vec::new(), vec![Item::new(At::new(0, range), "`x` is wrong", "must be `y`", "write `y`")])
+        Diagnostics::new(sources, Vec::new(), vec![Item::new(Place::new(0, range), "`x` is wrong", "must be `y`", "write `y`")])
     }
 
     #[test]
@@ -269,8 +269,8 @@ mod tests {
     fn what_a_broken_line_explains_is_left_out() {
         let mut sources = Sources::default();
         sources.add("s.toml", "a = 1Gbps\nb = 2\n");
-        let syntax = vec![Item::new(At::new(0, 4..9), "no quotes", "", "")];
-        let item = |range, message: &str| Item::new(At::new(0, range), message, "", "");
+        let syntax = vec![Item::new(Place::new(0, 4..9), "no quotes", "", "")];
+        let item = |range, message: &str| Item::new(Place::new(0, range), message, "", "");
         let others =
             vec![item(4..9, "same line"), item(10..11, "other line"), item(10..11, "other line"), item(10..11, "missing").absent()];
         let d = Diagnostics::new(sources, syntax, others);

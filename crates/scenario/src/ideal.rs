@@ -19,6 +19,9 @@ base::choice! {
 }
 
 impl Ideal {
+    /// All of them.
+    pub const ALL: [Ideal; 6] = [Ideal::Srpt, Ideal::Ps, Ideal::Fcfs, Ideal::Edf, Ideal::Merp, Ideal::BigSwitch];
+
     /// What it is called in tables and figures.
     pub fn label(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! Scenarios: from a TOML file to a checked plan of runs.
 //!
-//! [`load`] reads the text, applies a profile and settings of the command line, checks everything against the declared parameters of
+//! [`load`] reads the text, applies profiles and settings of the command line, checks everything against the declared parameters of
 //! every room and against each other, and expands sweeps and seeds into points. It reports all problems at once, each with its
 //! place, what is allowed and a hint. A [`RunSpec`] then is all that a run depends on; [`RunSpec::flows`] draws its flows.
 //!
@@ -22,50 +22,42 @@
 //! assert_eq!(plan.points[0].run.flows().unwrap().len(), 100);
 //! ```
 
+mod alone;
 mod check;
 mod csv_rows;
 pub mod deadline;
 mod diag;
+mod draft;
+mod envs;
 pub mod event;
+mod expand;
 mod files;
+mod flows;
 mod ideal;
-mod merge;
+mod keys;
+mod layers;
+mod outline;
 mod part;
 mod plan;
 mod read;
 mod resolved;
+mod rooms;
+mod shown;
+mod slots;
 mod spec;
+mod spell;
 mod sweep;
 pub mod topology;
 mod tree;
 pub mod workload;
 
+pub use alone::Alone;
 pub use diag::{Diagnostic, Diagnostics, Style};
+pub use envs::Envs;
 pub use files::Files;
 pub use ideal::Ideal;
+pub use outline::{Outline, system_of};
 pub use plan::load;
-/// A table of a scenario without a kind.
-#[derive(Clone, Copy, Debug)]
-pub struct TableOf {
-    /// Its dotted name; empty for the scenario itself.
-    pub name: &'static str,
-    /// What it is for.
-    pub about: &'static str,
-    /// Its keys.
-    pub fields: &'static [base::params::Field],
-}
-
-/// All tables without a kind, for `list` and `explain`.
-pub const TABLES: [TableOf; 6] = {
-    use base::params::Params;
-    [
-        TableOf { name: "", about: "the scenario itself", fields: read::Head::FIELDS },
-        TableOf { name: "event", about: "a link or switch that goes down or comes up", fields: event::EventParams::FIELDS },
-        TableOf { name: "event.random", about: "links or switches drawn by the seed", fields: event::RandomParams::FIELDS },
-        TableOf { name: "failure", about: "how the network finds out about events", fields: event::FailureParams::FIELDS },
-        TableOf { name: "sample", about: "time series to record", fields: read::SampleParams::FIELDS },
-        TableOf { name: "system.nic", about: "the hosts' ports", fields: read::NicParams::FIELDS },
-    ]
-};
-
-pub use spec::{Nic, Options, Plan, Point, RunSpec, Sample, System, Traffic};
+pub use rooms::{ROOMS, TABLES, TableOf};
+pub use slots::{Nic, SLOTS, Slot, System, SystemPart, Unfilled};
+pub use spec::{Demand, Options, Plan, Point, RunSpec, Sample, profiles};

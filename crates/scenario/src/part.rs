@@ -1,22 +1,22 @@
 //! Parts of a scenario: tables that are read through declared parameters, and the problems found on the way.
 
-use crate::diag::{At, Item};
+use crate::diag::{Item, Place};
 use crate::tree::{Table, Value};
 use base::params::{Field, Problem, Raw, Reader, nearest};
-use base::registry::Entry;
+use base::registry::{Entry, Room};
 
 /// A table of the scenario with its name in messages and the place of its header.
 #[derive(Clone, Copy)]
 pub(crate) struct Part<'a> {
     pub table: &'a Table,
-    pub at: At,
+    pub at: Place,
     /// `workload.web`, `system.MERP.agent`: what `--set` would call it.
     pub path: &'a str,
 }
 
 impl<'a> Part<'a> {
     /// The place of a key's value, or of the part where the key is not given.
-    pub fn at_of(&self, key: &str) -> At {
+    pub fn at_of(&self, key: &str) -> Place {
         self.table.get(key).map_or(self.at, |e| e.node.at)
     }
     /// The name of one of its keys.
@@ -83,51 +83,44 @@ impl Reader for PartReader<'_> {
     }
 }
 
-/// A room as the scenario sees it.
-#[derive(Clone, Copy)]
-pub(crate) struct Room {
-    /// What an entry is called: "queue discipline".
-    pub noun: &'static str,
-    pub entries: &'static [Entry],
-    /// The kind where none is given.
-    pub default: Option<&'static str>,
-}
-
-impl Room {
-    /// The kind of a part, when it names an entry of the room.
-    pub fn kind(&self, part: Part<'_>, problems: &mut Vec<Item>) -> Option<&'static Entry> {
-        let names = || self.entries.iter().map(|e| e.name);
-        let (at, name) = match (part.table.get("kind"), self.default) {
-            (Some(entry), _) => match &entry.node.value {
-                Value::Scalar(Raw::Str(name)) => (entry.node.at, name.as_str()),
-                Value::List(_) => {
-                    let hint = "a list sweeps a parameter; for several kinds write one [[system]] or one scenario each";
-                    problems.push(part.problem("kind", "cannot be swept", format!("one of {}", listed(names())), hint));
-                    return None;
-                }
-                _ => {
-                    let hint = format!("the kinds are {}", listed(names()));
-                    problems.push(part.problem("kind", "is not a text in quotes", format!("one of {}", listed(names())), hint));
-                    return None;
-                }
-            },
-            (None, Some(default)) => (part.at, default),
-            (None, None) => {
-                let hint = format!("add `kind = \"...\"`: one of {}", listed(names()));
-                problems.push(Item::new(part.at, format!("`{}` is missing", part.name_of("kind")), "needs `kind`", hint).absent());
+/// The entry of a room that a part names; `default` where it names none.
+pub(crate) fn kind_of(
+    room: &Room,
+    default: Option<&'static str>,
+    part: Part<'_>,
+    problems: &mut Vec<Item>,
+) -> Option<&'static Entry> {
+    let names = || room.names();
+    let (at, name) = match (part.table.get("kind"), default) {
+        (Some(entry), _) => match &entry.node.value {
+            Value::Scalar(Raw::Str(name)) => (entry.node.at, name.as_str()),
+            Value::List(_) => {
+                let hint = "a list sweeps a parameter; for several kinds write one [[system]] or one scenario each";
+                problems.push(part.problem("kind", "cannot be swept", format!("one of {}", listed(names())), hint));
                 return None;
             }
-        };
-        let found = self.entries.iter().find(|e| e.name == name);
-        if found.is_none() {
-            let near = nearest(name, names());
-            let label = near.map_or("unknown".to_owned(), |n| format!("did you mean `{n}`?"));
-            let start = near.map_or(String::new(), |n| format!("write `{n}`; "));
-            let hint = format!("{start}the kinds are {}", listed(names()));
-            problems.push(Item::new(at, format!("unknown {} `{name}`", self.noun), label, hint));
+            _ => {
+                let hint = format!("the kinds are {}", listed(names()));
+                problems.push(part.problem("kind", "is not a text in quotes", format!("one of {}", listed(names())), hint));
+                return None;
+            }
+        },
+        (None, Some(default)) => (part.at, default),
+        (None, None) => {
+            let hint = format!("add `kind = \"...\"`: one of {}", listed(names()));
+            problems.push(Item::new(part.at, format!("`{}` is missing", part.name_of("kind")), "needs `kind`", hint).absent());
+            return None;
         }
-        found
+    };
+    let found = room.entry(name);
+    if found.is_none() {
+        let near = nearest(name, names());
+        let label = near.map_or("unknown".to_owned(), |n| format!("did you mean `{n}`?"));
+        let start = near.map_or(String::new(), |n| format!("write `{n}`; "));
+        let hint = format!("{start}the kinds are {}", listed(names()));
+        problems.push(Item::new(at, format!("unknown {} `{name}`", room.noun), label, hint));
     }
+    found
 }
 
 /// `a`, `b`, `c`

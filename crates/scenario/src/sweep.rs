@@ -67,13 +67,13 @@ pub(crate) fn variants<'a>(table: &'a Table, axes: &'a [Axis]) -> impl Iterator<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diag::At;
+    use crate::diag::Place;
     use crate::tree::parse_file;
 
     #[test]
     fn the_first_axis_is_slowest() {
         let table = parse_file("b.c = [\"x\", \"y\"]\nb.d = 5\na = [1, 2]\n", &mut Vec::new());
-        let part = Part { table: &table, at: At::new(0, 0..0), path: "workload.web" };
+        let part = Part { table: &table, at: Place::new(0, 0..0), path: "workload.web" };
         let mut problems = Vec::new();
         let axes = axes(part, &mut problems);
         assert!(problems.is_empty());
@@ -94,7 +94,7 @@ mod tests {
     fn lists_that_are_no_sweep_are_refused() {
         let table = parse_file("a = []\nb = [1, [2]]\nc = [{x = 1}]\n", &mut Vec::new());
         let mut problems = Vec::new();
-        assert!(axes(Part { table: &table, at: At::new(0, 0..0), path: "topology" }, &mut problems).is_empty());
+        assert!(axes(Part { table: &table, at: Place::new(0, 0..0), path: "topology" }, &mut problems).is_empty());
         assert_eq!(problems.len(), 3, "{problems:?}");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The types of TOML are kept only as far as [`Raw`] knows them; what a value must be is said by the parameters that read it.
 
-use crate::diag::{At, Item};
+use crate::diag::{Item, Place};
 use base::params::Raw;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
@@ -12,8 +12,8 @@ use toml::de::{DeTable, DeValue};
 pub(crate) enum Origin {
     /// The file.
     File,
-    /// The chosen profile of the file.
-    Profile,
+    /// A chosen profile of the file, by its place among those chosen.
+    Profile(usize),
     /// The command line.
     Set,
 }
@@ -22,7 +22,7 @@ pub(crate) enum Origin {
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub value: Value,
-    pub at: At,
+    pub at: Place,
     pub origin: Origin,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Table {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub key: String,
-    pub key_at: At,
+    pub key_at: Place,
     pub node: Node,
 }
 
@@ -60,7 +60,7 @@ impl Table {
         Some(self.entries.remove(i))
     }
     /// Puts `node` at `key`, in the place of what stood there.
-    pub fn put(&mut self, key: &str, key_at: At, node: Node) {
+    pub fn put(&mut self, key: &str, key_at: Place, node: Node) {
         match self.get_mut(key) {
             Some(entry) => entry.node = node,
             None => self.entries.push(Entry { key: key.to_owned(), key_at, node }),
@@ -128,14 +128,14 @@ impl Node {
 pub(crate) fn parse_file(text: &str, problems: &mut Vec<Item>) -> Table {
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in errors {
-        let at = At::new(0, error.span().unwrap_or(0..0));
+        let at = Place::new(0, error.span().unwrap_or(0..0));
         problems.push(syntax_error(text, at, error.message()));
     }
     table(document.get_ref(), 0, Origin::File)
 }
 
-/// A syntax error in our words.
-fn syntax_error(text: &str, at: At, message: &str) -> Item {
+/// An error of the TOML parser, reworded.
+fn syntax_error(text: &str, at: Place, message: &str) -> Item {
     let piece = text.get(at.range()).unwrap_or("");
     if message.starts_with("duplicate key") {
         let hint = "each key stands once in its table, and each table once in the file";
@@ -166,7 +166,7 @@ fn table(source: &DeTable<'_>, file: u32, origin: Origin) -> Table {
         .filter(|(key, _)| !key.get_ref().is_empty())
         .map(|(key, value)| Entry {
             key: key.get_ref().to_string(),
-            key_at: At::new(file, key.span()),
+            key_at: Place::new(file, key.span()),
             node: node(value.get_ref(), value.span(), file, origin),
         })
         .collect();
@@ -185,7 +185,7 @@ fn node(value: &DeValue<'_>, span: Range<usize>, file: u32, origin: Origin) -> N
         DeValue::Array(items) => Value::List(items.iter().map(|i| node(i.get_ref(), i.span(), file, origin)).collect()),
         DeValue::Table(inner) => Value::Table(table(inner, file, origin)),
     };
-    Node { value, at: At::new(file, span), origin }
+    Node { value, at: Place::new(file, span), origin }
 }
 
 /// A whole number; beyond 64 bits its digits are kept, for the parameter to refuse.
@@ -229,7 +229,7 @@ pub(crate) fn parse_value(text: &str, file: u32, offset: usize) -> Node {
         shift(&mut node);
         return node;
     }
-    let at = At::new(file, offset..offset + text.len());
+    let at = Place::new(file, offset..offset + text.len());
     let bare = |s: &str| Value::Scalar(Raw::Str(s.trim().trim_matches(['"', '\'']).to_owned()));
     let value = match text.trim().strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
         Some(list) => Value::List(list.split(',').map(|item| Node { value: bare(item), at, origin: Origin::Set }).collect()),

@@ -14,7 +14,7 @@ fn options(text: &str) -> Options {
     for line in text.lines().map_while(|l| l.strip_prefix("# ")) {
         match line.split_once(": ").expect("`# key: value`") {
             ("set", setting) => options.set.push(setting.split_once('=').map(|(k, v)| (k.into(), v.into())).expect("key=value")),
-            ("profile", name) => options.profile = Some(name.to_owned()),
+            ("profile", name) => options.profiles = scenario::profiles(name),
             ("seed", list) => options.seeds = Some(list.split(',').map(|n| n.parse().expect("a number")).collect()),
             (other, _) => panic!("`{other}` is no option"),
         }

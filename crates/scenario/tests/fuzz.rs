@@ -204,7 +204,7 @@ proptest! {
         let i = seed.index(2 * seeds.len());
         let text = all.iter().fold(seeds[i.min(seeds.len()) % seeds.len()].clone(), apply);
         read(&text, &Options::default());
-        read(&text, &Options { profile: Some("smoke".to_owned()), ..Options::default() });
+        read(&text, &Options { profiles: vec!["smoke".to_owned()], ..Options::default() });
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn set(pairs: &[(&str, &str)]) -> Options {
     Options { set: pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(), ..Options::default() }
 }
 fn profile(name: &str) -> Options {
-    Options { profile: Some(name.to_owned()), ..Options::default() }
+    Options { profiles: scenario::profiles(name), ..Options::default() }
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn ideal_references_are_points_of_their_own() {
 #[test]
 fn what_is_written_out_says_where_it_is_from() {
     let options = Options { seeds: Some(vec![4]), ..set(&[("system.pFabric.transport.rto", "450us")]) };
-    let text = load(TREE, &Options { profile: Some("smoke".to_owned()), ..options }).resolved().to_owned();
+    let text = load(TREE, &Options { profiles: vec!["smoke".to_owned()], ..options }).resolved().to_owned();
     let line = |start: &str| text.lines().find(|l| l.starts_with(start)).unwrap_or_else(|| panic!("{start} in\n{text}")).to_owned();
     for (start, end) in [
         ("name", "# default: the file's name"),
@@ -235,6 +235,38 @@ fn profiles_and_settings_change_what_they_name() {
     ]);
     let last = load(TREE, &options).points.pop().unwrap();
     assert_eq!((last.label.as_str(), last.run.system.transport.name()), ("pfabric", "pfabric"));
+}
+
+#[test]
+fn profiles_are_laid_over_one_another_in_order() {
+    let text = format!("{TREE}[profile.literal]\nmtu = \"9000B\"\nworkload.web = {{ flows = 9, size_unit = \"payload\" }}\n");
+    let flows = |names: &str| {
+        let plan = load(&text, &profile(names));
+        let web = plan.points[0].run.flows().unwrap().iter().filter(|f| f.workload == 0).count();
+        (web, plan.points[0].run.mtu_bytes, plan.points[0].seed)
+    };
+    assert_eq!((flows("smoke"), flows("literal")), ((5, 1500, 7), (9, 9000, 1)));
+    assert_eq!((flows("literal,smoke"), flows("smoke, literal")), ((5, 9000, 7), (9, 9000, 7)));
+    // What is written out names the profile that set a value.
+    let plan = load(&text, &profile("literal,smoke"));
+    for (start, end) in [("mtu", "# profile literal"), ("flows", "# profile smoke"), ("size_unit", "# profile literal")] {
+        let line = plan.resolved().lines().find(|l| l.starts_with(start)).unwrap();
+        assert!(line.ends_with(end), "{line}");
+    }
+    assert_eq!(plain(plan.resolved()).points, plan.points);
+    // A profile that was not chosen is checked by itself.
+    let broken = format!("{text}[profile.other]\nmtu = 5\n");
+    let found = scenario::load(&broken, "tree.toml", Path::new("."), &profile("literal,smoke")).unwrap_err();
+    assert_eq!(found.items().len(), 1, "{found}");
+    let found = scenario::load(&text, "tree.toml", Path::new("."), &profile("smoke,litral,smoke")).unwrap_err().to_string();
+    for part in [
+        "there is no profile `litral`",
+        "did you mean `literal`?",
+        "profile `smoke` is given twice",
+        "--profile smoke,litral,smoke",
+    ] {
+        assert!(found.contains(part), "{part} in\n{found}");
+    }
 }
 
 #[test]
@@ -304,6 +336,8 @@ fn the_hash_covers_all_that_matters_and_files_too() {
     assert_eq!(first, hash(&text.replace("name='x'", "# another name"), &Options::default()));
     for change in [
         ("topology.hosts", "9"),
+        ("topology.loss", "0.01"),
+        ("topology.host_delay", "1us"),
         ("mtu", "9000B"),
         ("seed", "2"),
         ("end", "1s"),
@@ -312,6 +346,8 @@ fn the_hash_covers_all_that_matters_and_files_too() {
     ] {
         assert_ne!(first, hash(text, &set(&[change])), "{change:?}");
     }
+    // Quiet parameters at their defaults are not written.
+    assert_eq!(first, hash(text, &set(&[("topology.loss", "0"), ("topology.host_delay", "0s")])));
     write(101);
     assert_ne!(first, hash(text, &Options::default()));
 }

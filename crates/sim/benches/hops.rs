@@ -1,9 +1,9 @@
-//! What a hop costs: one packet sent over one link. `make bench` prints the table, `make gate` holds instructions per hop to
+//! The cost of a hop, one packet sent over one link. `make bench` prints the table. `make gate` compares instructions per hop with
 //! `bench/instructions.txt`.
 //!
-//! Scenarios are those of the folder `bench`, run as `flowloom run` runs them. Every figure per hop is the difference between a longer
-//! and a shorter run, each in a process of its own, so that set-up cancels; set-up is what the shorter run took beyond its hops.
-#![allow(clippy::disallowed_methods)] // It measures.
+//! Scenarios are those of the folder `bench`, run as by `flowloom run`. Every figure per hop is the difference between a longer and a
+//! shorter run, each in a process of its own, so that set-up cancels. Set-up is the time of the shorter run beyond that of its hops.
+#![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
 use scenario::Options;
 use sim::Continue;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-/// A scenario of the folder with settings, and the ends of its runs: the shorter and the longer.
+/// A scenario of the folder with settings, and the ends of its shorter and its longer run.
 #[derive(Clone, Copy)]
 struct Work {
     file: &'static str,
@@ -20,7 +20,7 @@ struct Work {
     counted: [&'static str; 2],
 }
 
-/// A row of the table, with what is asked of it: at least, and better.
+/// A row of the table, with the required and the desired values.
 struct Row {
     name: &'static str,
     work: Work,
@@ -29,7 +29,7 @@ struct Row {
     peak_mb: Option<[f64; 2]>,
 }
 
-/// One long flow per host on a fat-tree of 16, 128 or 1024 hosts.
+/// One long flow per host on a fat tree of 16, 128 or 1024 hosts.
 const K4: Work = Work { file: "newreno", set: "topology.k=4", timed: ["100ms", "600ms"], counted: ["5ms", "10ms"] };
 const K8: Work = Work { file: "newreno", set: "topology.k=8", timed: ["10ms", "70ms"], counted: ["2ms", "3ms"] };
 const K16: Work = Work { file: "newreno", set: "topology.k=16", timed: ["2ms", "8ms"], counted: ["1ms", "1100us"] };
@@ -101,8 +101,8 @@ const ROWS: [Row; 10] = [
     },
 ];
 
-/// What the gate counts, by the names in its file. Small: all together take some seconds. Beyond the first 5 ms retransmission timers
-/// are due, so that what they cost shows.
+/// The work that the gate counts, by the names in its file. All together takes some seconds. Retransmission timers are due after the first
+/// 5 ms, so that the counts include their cost.
 const GATE: [(&str, Work); 4] = [
     ("newreno", Work { file: "newreno", set: "topology.k=4", timed: ["", ""], counted: ["6ms", "8ms"] }),
     ("strict", Work { file: "strict", set: "topology.k=4", timed: ["", ""], counted: ["6ms", "8ms"] }),
@@ -110,11 +110,12 @@ const GATE: [(&str, Work); 4] = [
     ("merp", Work { file: "merp", set: "workload.web.flows=1000", timed: ["", ""], counted: ["100ms", "250ms"] }),
 ];
 
-/// More instructions than this fail the gate, by how much more; with another compiler than that of the file, by how much.
+/// The relative increase of instructions per hop above which the gate fails, with the compiler named in its file.
 const TOLERANCE: f64 = 0.01;
+/// The same with another compiler.
 const OTHER_COMPILER: f64 = 0.10;
 
-/// Each run is timed this often; the fastest counts.
+/// The number of timed runs; the fastest one counts.
 const REPEATS: usize = 3;
 
 fn main() -> ExitCode {
@@ -137,7 +138,7 @@ fn folder() -> PathBuf {
 
 // ------------------------------------------------------------------------------------------------ one run, in this process
 
-/// What one run says of itself.
+/// The measurements of one run.
 struct Run {
     hops: f64,
     events: f64,
@@ -147,7 +148,7 @@ struct Run {
 }
 
 fn one(file: &str, set: &[&str]) {
-    let started = Instant::now(); // The benchmark's clock, where the system tells no processor time.
+    let started = Instant::now(); // The fallback where the system has no processor time.
     let path = folder().join(file).with_extension("toml");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let pair = |s: &&str| s.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -161,7 +162,7 @@ fn one(file: &str, set: &[&str]) {
     }
 }
 
-/// Processor time of this process, which other processes disturb less than wall time.
+/// Processor time of this process, which other processes affect less than wall time.
 fn cpu_s() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/schedstat").ok()?;
     stat.split(' ').next()?.parse::<f64>().ok().map(|ns| ns * 1e-9)
@@ -193,14 +194,15 @@ fn timed(work: &Work, end: &str) -> Run {
     runs.min_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s)).expect("at least one run")
 }
 
-/// Instructions per hop; `None` where there is no valgrind.
+/// Instructions per hop; `None` without valgrind.
 fn instructions(work: &Work) -> Option<f64> {
-    // It counts as callgrind does, in half the time.
+    // Cachegrind counts the same as callgrind, in half the time.
     const VALGRIND: [&str; 5] = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", "--"];
     Command::new("valgrind").arg("--version").output().ok()?;
     let count = |end: &str| {
         let (run, err) = command(work, end, &VALGRIND);
-        let (_, number) = err.lines().find_map(|line| line.split_once("refs:")).expect("cachegrind says how many it counted");
+        let (_, number) =
+            err.lines().find_map(|line| line.split_once("refs:")).expect("cachegrind prints the number of instructions");
         (number.replace(',', "").trim().parse::<f64>().expect("a number"), run.hops)
     };
     let [(few, short), (many, long)] = work.counted.map(count);
@@ -211,7 +213,7 @@ fn instructions(work: &Work) -> Option<f64> {
 
 fn table() {
     println!(
-        "What is asked stands in parentheses: at least, and better. Times are processor time of one thread. Equal digests: equal results.\n"
+        "In parentheses: the required and the desired value. Times are processor time of one thread. Equal digests mean equal results.\n"
     );
     let cell = |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
     let asked = |value: String, want: Option<[f64; 2]>| match want {
@@ -249,7 +251,7 @@ fn gate() -> ExitCode {
     let mut counts = Vec::new();
     for (name, work) in &GATE {
         let Some(count) = instructions(work) else {
-            eprintln!("valgrind is not there: instructions per hop are not checked");
+            eprintln!("valgrind is not installed: instructions per hop are not checked");
             return ExitCode::SUCCESS;
         };
         counts.push((*name, count));
@@ -279,7 +281,7 @@ fn gate() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Counts of different compilers are not the same.
+/// The version of the compiler, since counts differ between compilers.
 fn compiler() -> String {
     let output = Command::new("rustc").arg("--version").output();
     output.map_or("unknown".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())

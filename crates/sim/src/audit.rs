@@ -1,30 +1,30 @@
-//! Conservation, checked at the end of every run, release builds included: packets and bytes per port, per switch and in all.
+//! Conservation of packets and bytes per port, per switch and in total, checked at the end of every run, release builds included.
 //!
-//! Hosts count what they send and receive, links what they carry, ports what they hold and drop. The counts are kept apart, so a
-//! packet lost or made anywhere shows here. A broken invariant ends the run: the results would be wrong.
+//! Hosts count the packets that they send and receive, links those that they carry, ports those that they hold and drop. The counts are
+//! independent, so a packet lost or made without a count shows here. A broken invariant ends the run, since its results would be wrong.
 
 use crate::probe::Probe;
-use crate::world::{Carried, World};
+use crate::world::{Carried, NodeCounts, World};
 use base::{HostId, LinkId, NodeId};
 use engine::Driver;
 use fabric::net::Net;
 use fabric::qdisc::{Backlog, Qdisc};
 use proto::Packet;
 
-/// What is inside the network.
+/// Packets inside the network at the end, and packets lost there.
 #[derive(Default)]
 struct Inside {
-    /// Not inside any more: lost on links and at their ports.
+    /// Packets lost on links and at ports.
     lost: u64,
     packets: u64,
     bytes: u64,
     ext_blocks: usize,
 }
 
-/// Checks everything. Panics with the rule that is broken.
+/// Checks all invariants. Panics with the broken one.
 pub fn check<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, net: &Net) {
     let mut inside = Inside::default();
-    // What each node put into its ports, by the ports' own counts.
+    // Packets that each node offered to its ports, by the counts of the ports.
     let mut offered = vec![0u64; net.nodes().len()];
     let mut arrived = vec![0u64; net.nodes().len()];
     for id in (0..net.links().len() as u32).map(LinkId) {
@@ -37,27 +37,33 @@ pub fn check<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, 
             net.link_name(id)
         );
         let waiting = world.ports[id.index()].as_ref().map_or(Backlog::default(), |port| port.qdisc.backlog());
-        assert_eq!(waiting.packets, engine.waiting(id), "port {}: the engine's count of waiting packets is off", net.link_name(id));
+        assert_eq!(
+            waiting.packets,
+            engine.waiting(id),
+            "port {}: the engine's count of waiting packets is wrong",
+            net.link_name(id)
+        );
         offered[link.from.index()] += stats.tx_packets + stats.drops + stats.lost_unsent + u64::from(waiting.packets);
         inside.lost += stats.lost_sent + stats.lost_unsent;
         arrived[link.to.index()] += stats.delivered;
         inside.packets += on_link.len() as u64 + u64::from(waiting.packets);
         inside.bytes += on_link.iter().map(|p| u64::from(p.wire_len)).sum::<u64>() + waiting.bytes;
-        inside.ext_blocks += on_link.iter().filter(|p| p.has(Packet::EXT)).count();
+        inside.ext_blocks += on_link.iter().map(Packet::blocks).sum::<usize>();
         if let Some(port) = &mut world.ports[id.index()] {
-            // The run is over: empty the port to count the header blocks that its packets hold.
-            while let Some(packet) = port.qdisc.dequeue(engine.now()) {
-                inside.ext_blocks += usize::from(packet.has(Packet::EXT));
+            // The run is over: empty the port to count the header blocks of its packets.
+            while let Some(packet) = port.qdisc.drain(engine.now()) {
+                inside.ext_blocks += packet.blocks();
             }
-            assert_eq!(port.qdisc.backlog(), Backlog::default(), "port {}: an emptied queue holds something", net.link_name(id));
+            assert_eq!(port.qdisc.backlog(), Backlog::default(), "port {}: the drained queue is not empty", net.link_name(id));
         }
     }
     for node in (0..net.nodes().len() as u32).map(NodeId).filter(|node| net.host(*node).is_none()) {
         let name = &net.node(node).name;
+        let own = world.nodes[node.index()];
         assert_eq!(
-            arrived[node.index()],
-            offered[node.index()] + world.no_route[node.index()],
-            "switch {name}: packets in are not packets out, waiting, dropped, lost or without a route"
+            arrived[node.index()] + own.made,
+            offered[node.index()] + own.no_route + own.taken,
+            "switch {name}: packets in and made are not packets out, waiting, dropped, lost, taken or without a route"
         );
     }
     check_totals(world, &inside, &offered, &arrived, net);
@@ -72,23 +78,27 @@ fn check_totals<P: Probe>(world: &World<P>, inside: &Inside, offered: &[u64], ar
         hosts().map(|n| arrived[n]).sum::<u64>(),
         "packets received by hosts are not packets delivered to them"
     );
-    let no_route: u64 = world.no_route.iter().sum();
-    assert_eq!(traffic.lost, inside.lost + no_route, "packets lost are not lost on links, at ports or without a route");
+    let all = |count: fn(&NodeCounts) -> u64| world.nodes.iter().map(count).sum::<u64>();
+    assert_eq!(
+        traffic.lost,
+        inside.lost + all(|node| node.no_route),
+        "packets lost are not lost on links, at ports or without a route"
+    );
     let of_flows: u64 = world.table.records().iter().map(|record| record.lost_link).sum();
-    assert_eq!(traffic.lost, of_flows, "packets lost are not the flows' packets lost");
+    assert_eq!(traffic.lost - traffic.lost_own, of_flows, "packets lost are neither the flows' packets lost nor the router's");
     let (packets, bytes) = (inside.packets + traffic.lost, inside.bytes + traffic.lost_bytes);
     assert_eq!(
-        traffic.sent,
-        traffic.received + traffic.dropped + packets,
-        "packets sent are not received, dropped, lost or inside"
+        traffic.sent + all(|node| node.made),
+        traffic.received + traffic.dropped + packets + all(|node| node.taken),
+        "packets sent or made are not received, taken, dropped, lost or inside"
     );
     assert_eq!(
-        traffic.sent_bytes,
-        traffic.received_bytes + traffic.dropped_bytes + bytes,
-        "bytes sent are not received, dropped, lost or inside"
+        traffic.sent_bytes + all(|node| node.made_bytes),
+        traffic.received_bytes + traffic.dropped_bytes + traffic.trimmed_bytes + bytes + all(|node| node.taken_bytes),
+        "bytes sent or made are not received, taken, dropped, trimmed, lost or inside"
     );
-    let control: usize = world.hosts.iter().flat_map(|host| &host.io.control).filter(|p| p.has(Packet::EXT)).count();
-    assert_eq!(world.ext.len(), inside.ext_blocks + control, "header blocks are left over or missing");
+    let control: usize = world.hosts.iter().flat_map(|host| &host.io.control).map(Packet::blocks).sum();
+    assert_eq!(world.ext.len(), inside.ext_blocks + control, "header blocks are leaked or missing");
     for (flow, record) in world.flows.iter().zip(world.table.records()) {
         assert!(record.delivered_bytes <= flow.size_bytes, "flow {} has more bytes delivered than it has", flow.id);
         assert!(record.finish >= flow.start, "flow {} finished before it started", flow.id);

@@ -1,10 +1,11 @@
 //! Links that go down and come up, and how the network finds out.
 //!
-//! A change happens at its time. `detect` later the nodes at the ends of the link know: their switches stop using the port and send what
-//! would have left through it another way, if they have one. `converge` after that all switches have routes without it. Repairs spread
-//! alike. What is down from the start is known from the start. Until they know, nodes send into a dead link, and what they send
-//! is lost, as is what has no way at all.
+//! A link changes at the time of the event. `detect` later the nodes at its ends know of the change: a switch stops using the port and sends
+//! packets routed to the port another way, if it has one. `converge` after that all switches have routes without the link. Repairs spread in
+//! the same two steps. Links that are down at the start are known from the start. Until the nodes know, they send into the dead link.
+//! Packets sent into a dead link are lost, and so are packets without a path.
 
+use crate::global::Global;
 use crate::probe::Probe;
 use crate::world::{Carried, World};
 use base::{Dur, LinkId, Time};
@@ -16,17 +17,19 @@ use fabric::routes::Routes;
 use scenario::RunSpec;
 use scenario::event::{Change, Holds};
 
-/// All changes of a run, and how far they have got.
+/// All changes of a run, and how far the knowledge of them has spread.
 pub struct Failures {
     changes: Vec<Change>,
     happened: Front,
     detected: Front,
     converged: Front,
-    /// By link: how long it was down before, and since when it is.
+    /// Changes (link, up) that the switches at the ends of the link have detected and the router has not been told of yet.
+    found_out: Vec<(LinkId, bool)>,
+    /// By link: the total of its past down times, and the start of the present one.
     down: Vec<(Dur, Option<Time>)>,
 }
 
-/// How many changes have reached some place, a delay after they happened.
+/// The changes that have taken effect a given delay after they happened.
 struct Front {
     delay: Dur,
     passed: usize,
@@ -37,12 +40,12 @@ impl Front {
     fn new(net: &Net, delay: Dur) -> Front {
         Front { delay, passed: 0, links: Holds::new(net) }
     }
-    /// When the next change arrives.
+    /// When the next change takes effect.
     fn next(&self, changes: &[Change]) -> Time {
         let arrives = |c: &Change| if c.at == Time::ZERO { c.at } else { c.at.after(self.delay) };
         changes.get(self.passed).map_or(Time::MAX, arrives)
     }
-    /// The next change to have arrived by `now`, with the links that it takes down or brings up here.
+    /// The next change that takes effect by `now`, with the links that it takes down or brings up.
     fn pop(&mut self, changes: &[Change], net: &Net, now: Time) -> Option<(Change, Vec<LinkId>)> {
         (self.next(changes) <= now).then(|| {
             let change = changes[self.passed];
@@ -50,69 +53,97 @@ impl Front {
             (change, self.links.apply(net, &change))
         })
     }
-    /// Whether anything has arrived by `now`.
-    fn advance(&mut self, changes: &[Change], net: &Net, now: Time) -> bool {
-        std::iter::from_fn(|| self.pop(changes, net, now)).count() > 0
+    /// By link: whether it is down by the changes in effect.
+    fn dead(&self) -> Vec<bool> {
+        self.links.all_down()
+    }
+    /// The links (link, up) changed by all changes that take effect by `now`, in order; `None` if there is none.
+    fn advance(&mut self, changes: &[Change], net: &Net, now: Time) -> Option<Vec<(LinkId, bool)>> {
+        let mut hit = None;
+        while let Some((change, links)) = self.pop(changes, net, now) {
+            hit.get_or_insert_with(Vec::new).extend(links.into_iter().map(|link| (link, change.up)));
+        }
+        hit
     }
 }
 
 impl Failures {
-    /// Those of a run; `None` if nothing ever happens.
+    /// The failures of a run; `None` if it has no events.
     pub fn new(spec: &RunSpec) -> Option<Failures> {
         let changes = spec.changes();
         let params = &spec.failures.as_ref().filter(|_| !changes.is_empty())?.params;
         let front = |delay| Front::new(&spec.net, delay);
         let (happened, detected) = (front(Dur::ZERO), front(params.detect));
         let converged = front(params.detect + params.converge);
-        Some(Failures { changes, happened, detected, converged, down: vec![(Dur::ZERO, None); spec.net.links().len()] })
-    }
-    /// When something happens or becomes known next.
-    pub fn next(&self) -> Time {
-        [&self.happened, &self.detected, &self.converged]
-            .map(|front| front.next(&self.changes))
-            .into_iter()
-            .min()
-            .unwrap_or(Time::MAX)
+        Some(Failures {
+            changes,
+            happened,
+            detected,
+            converged,
+            found_out: Vec::new(),
+            down: vec![(Dur::ZERO, None); spec.net.links().len()],
+        })
     }
     /// How long a link has been down.
     pub fn down_time(&self, link: LinkId, now: Time) -> Dur {
         let (before, since) = self.down[link.index()];
         before + since.map_or(Dur::ZERO, |since| now.since(since))
     }
-    /// Whether the nodes at its ends know that a link is down.
-    pub fn is_known_down(&self, link: LinkId) -> bool {
-        self.detected.links.is_down(link)
+    /// By link: whether the nodes at its ends know that it is down.
+    pub fn known_down(&self) -> Vec<bool> {
+        self.detected.dead()
     }
-    /// The routes by what is known at `now`, if anything more is known than before.
+    /// The routes by the knowledge at `now`; `None` if it has not changed.
     pub fn routes(&mut self, net: &Net, now: Time) -> Option<Routes> {
         let news = [&mut self.detected, &mut self.converged].map(|front| front.advance(&self.changes, net, now));
-        let dead = |front: &Front| -> Vec<bool> { (0..net.links().len() as u32).map(|l| front.links.is_down(LinkId(l))).collect() };
-        news.contains(&true).then(|| Routes::new(net, &dead(&self.converged)).without(&dead(&self.detected)))
+        let changed = news.iter().any(Option::is_some);
+        let [detected, _] = news;
+        self.found_out = detected.unwrap_or_default();
+        changed.then(|| Routes::new(net, &self.converged.dead()).without(&self.detected.dead()))
     }
-}
-
-/// Does what is due now: links first, in the order of the scenario's events, then routes.
-pub fn act<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>) {
-    let Some(mut failures) = world.failures.take() else { return };
-    let (now, net) = (links.now(), std::sync::Arc::clone(&world.routing.net));
-    while let Some((change, hit)) = failures.happened.pop(&failures.changes, &net, now) {
-        for link in hit {
-            if change.up {
-                links.link_up(link);
-                failures.down[link.index()] = (failures.down_time(link, now), None);
-            } else {
-                take_down(world, links, link);
-                failures.down[link.index()].1 = Some(now);
-            }
+    /// Tells the router, at the switches at the ends of a link, of the changes detected since the last call.
+    pub fn tell<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
+        for (link, up) in std::mem::take(&mut self.found_out) {
+            world.on_link(links, link, up);
         }
     }
-    if let Some(routes) = failures.routes(&net, now) {
-        world.reroute(routes);
-    }
-    world.failures = Some(failures);
 }
 
-/// Everything at a port and on its wire is lost.
+impl Global for Failures {
+    /// When a change happens or becomes known next.
+    fn next(&self) -> Time {
+        [&self.happened, &self.detected, &self.converged]
+            .map(|front| front.next(&self.changes))
+            .into_iter()
+            .min()
+            .unwrap_or(Time::MAX)
+    }
+    /// Links change first, in the order of the scenario's events, then routes.
+    fn act<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
+        let (now, net) = (links.now(), std::sync::Arc::clone(&world.routing.net));
+        while let Some((change, hit)) = self.happened.pop(&self.changes, &net, now) {
+            for link in hit {
+                if change.up {
+                    links.link_up(link);
+                    if let Some(port) = &mut world.ports[link.index()] {
+                        port.qdisc.on_link_up(now);
+                    }
+                    self.down[link.index()] = (self.down_time(link, now), None);
+                } else {
+                    take_down(world, links, link);
+                    self.down[link.index()].1 = Some(now);
+                }
+            }
+        }
+        if let Some(routes) = self.routes(&net, now) {
+            world.known_down = self.known_down();
+            world.reroute(links, routes);
+        }
+        self.tell(world, links);
+    }
+}
+
+/// Takes a link down: all packets at its port and on its wire are lost.
 fn take_down<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>, link: LinkId) {
     let now = links.now();
     links.catch_up(world, link, now.before(Dur(1)));
@@ -121,11 +152,11 @@ fn take_down<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>, l
         world.lose(link, now, &packet);
     }
     if let Some(mut port) = world.ports[link.index()].take() {
-        while let Some(packet) = port.qdisc.dequeue(now) {
+        while let Some(packet) = port.qdisc.drain(now) {
             let stats = links.stats_mut(link);
             stats.waited(u32::from(packet.wire_len), now - packet.arrival);
             stats.lost_unsent += 1;
-            world.lose(link, now, packet);
+            world.lose(link, now, &packet);
         }
         if let Some(agent) = &mut port.agent {
             agent.on_link_down();

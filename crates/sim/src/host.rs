@@ -1,39 +1,63 @@
-//! A host: its transport, its timers, the flows it is to open, and the NIC that pulls packets from them.
+//! A host: its transport, its timers, the flows that it will open, and the NIC, which pulls packets from the transport.
 
-use base::{Dur, FlowId, LinkId, Rng, Time};
-use proto::transport::{AnyTransport, HostIo};
+use base::{Dur, FlowId, HostId, LinkId, Rng, Slab, Time};
+use proto::host::{FlowTable, HostIo};
+use proto::packet::Ext;
+use proto::transport::AnyTransport;
+use proto::{Cx, Flow};
 
-/// One host. What every event needs comes first, in few lines of the cache.
+/// One host. The fields that every event needs come first, in few cache lines.
 #[repr(C, align(64))]
 pub struct Host {
-    /// When everything that the NIC holds will have been sent: its backlog is what remains of that.
+    /// When all packets in the NIC will have been sent; the backlog of the NIC is the time from now to then.
     pub drained_at: Time,
     /// The transport is polled while the backlog is at most this.
     pub low_water: Dur,
-    /// When it opens the next flow.
+    /// When the host opens its next flow.
     next_start: Time,
     /// The NIC.
     pub nic: LinkId,
+    /// The NIC's queue discipline is shaped and may hold packets back, so its backlog does not follow from the packets sent.
+    pub shaped: bool,
     /// Timers and control packets.
     pub io: HostIo,
     /// The transport's machine.
     pub transport: AnyTransport,
-    /// Random numbers of its protocol.
+    /// Random numbers of the transport.
     pub rng: Rng,
-    /// The flows it opens, the next one last.
+    /// The flows that the host will open, the next one last.
     starts: Vec<(Time, FlowId)>,
 }
 
 impl Host {
     /// A host that will open `starts`, which must be sorted.
-    pub fn new(transport: AnyTransport, rng: Rng, nic: LinkId, low_water: Dur, mut starts: Vec<(Time, FlowId)>) -> Host {
+    pub fn new(transport: AnyTransport, rng: Rng, nic: (LinkId, bool), low_water: Dur, mut starts: Vec<(Time, FlowId)>) -> Host {
         debug_assert!(starts.is_sorted());
         starts.reverse();
         let next_start = Host::next_of(&starts);
-        Host { drained_at: Time::ZERO, low_water, next_start, nic, io: HostIo::default(), transport, rng, starts }
+        let (nic, shaped) = nic;
+        Host { drained_at: Time::ZERO, low_water, next_start, nic, shaped, io: HostIo::default(), transport, rng, starts }
+    }
+    /// The host's transport, and the context in which it handles an event.
+    #[inline(always)]
+    pub fn at<'a>(
+        &'a mut self,
+        now: Time,
+        host: HostId,
+        flows: &'a [Flow],
+        ext: &'a mut Slab<Ext>,
+        table: &'a mut FlowTable,
+    ) -> (&'a mut AnyTransport, Cx<'a>) {
+        (&mut self.transport, Cx { now, host, flows, ext, rng: &mut self.rng, io: &mut self.io, table })
     }
     fn next_of(starts: &[(Time, FlowId)]) -> Time {
         starts.last().map_or(Time::MAX, |(at, _)| *at)
+    }
+    /// Adds a flow that the host will open at a time.
+    pub fn add_start(&mut self, at: Time, flow: FlowId) {
+        let place = self.starts.partition_point(|start| *start > (at, flow));
+        self.starts.insert(place, (at, flow));
+        self.next_start = Host::next_of(&self.starts);
     }
     /// Takes the next flow that is due at `now`.
     #[inline]
@@ -50,10 +74,14 @@ impl Host {
     pub fn has_room(&self, now: Time) -> bool {
         self.drained_at.0 <= now.0.saturating_add(self.low_water.0)
     }
-    /// When the host must wake next, given whether the NIC's backlog stopped it from sending.
+    /// When the NIC's backlog has fallen to the low-water mark, if nothing holds its packets back.
     #[inline]
-    pub fn next_wake(&self, blocked: bool) -> Time {
-        let room = if blocked { self.drained_at.before(self.low_water) } else { Time::MAX };
+    pub fn room_at(&self) -> Time {
+        self.drained_at.before(self.low_water)
+    }
+    /// When the host must wake next, if the NIC has room again at `room`.
+    #[inline]
+    pub fn next_wake(&self, room: Time) -> Time {
         self.next_start.min(self.io.timers.next_wake()).min(room)
     }
 }

@@ -1,19 +1,29 @@
-//! Virtual time: the engine, hosts and switches bound into runs.
+//! Runs: the engine, hosts and switches combined in virtual time.
 //!
-//! [`run`] takes one point of a plan and gives plain rows. A run is a function of the plan, the seed and the code: threads, probes
+//! [`run`] takes one point of a plan and returns plain rows. A run is a function of the plan, the seed and the code: threads, probes
 //! and samples change nothing.
 
+mod actors;
 pub mod audit;
+mod control;
+mod events;
 mod failures;
 pub mod fluid;
+mod forward;
+mod global;
 mod host;
 pub mod memory;
+mod nic;
+mod open;
 pub mod outcome;
 pub mod probe;
+mod progress;
 mod run;
 mod sample;
+mod waiting;
 mod world;
 
 pub use outcome::Outcome;
-pub use run::{Continue, Progress, RunError, run, run_on};
+pub use progress::{Continue, Progress, RunError};
+pub use run::{run, run_on};
 pub use world::Carried;

@@ -1,21 +1,21 @@
-//! How much memory a run takes, before it starts.
+//! An estimate, made before a run, of the memory that the run takes.
 
 use crate::outcome::{FlowRow, PacketRow, PortRow, SampleRow};
 use crate::probe::Seen;
-use crate::world::Paths;
 use base::Dur;
 use fabric::port::Port;
-use proto::transport::host::FlowRecord;
+use fabric::routing::Planned;
+use proto::host::FlowRecord;
 use proto::{Flow, Packet};
 use scenario::RunSpec;
 
-/// Of a link: its record, ring, counts and place in the tree, and its shares of hosts and routes. As measured on fat-trees.
+/// Bytes per link: its record, ring, counts and leaf in the tree, and its share of hosts and routes. Measured on fat trees.
 const PER_LINK: u64 = 1300;
-/// Packets on a link and in front of it, in the mean of a network at full load.
+/// Packets on a link and at its port, averaged over a network at full load.
 const PACKETS_PER_LINK: u64 = 40;
-/// Of a flow, beside its rows: a protocol's state, parts of which are kept for the next flow.
+/// Bytes per flow beside its rows: the state of the protocol, parts of which are kept for later flows.
 const PER_FLOW: u64 = 200;
-/// A row of a table as it is written costs about as much again.
+/// Writing a row of a table takes about as much memory again.
 const WRITTEN: u64 = 2;
 
 /// The most bytes that a run of `spec` with these `flows` is expected to hold at once, results included: within a factor of two.
@@ -23,18 +23,18 @@ pub fn estimate(spec: &RunSpec, flows: &[Flow]) -> u64 {
     let size = |bytes: usize| bytes as u64;
     let (links, count) = (size(spec.net.links().len()), size(flows.len()));
     let per_link = PER_LINK + PACKETS_PER_LINK * size(size_of::<Packet>()) + size(size_of::<Port>() + size_of::<PortRow>());
-    let state = size(size_of::<Flow>() + size_of::<FlowRecord>() + size_of::<Paths>());
+    let state = size(size_of::<Flow>() + size_of::<FlowRecord>() + size_of::<Planned>());
     let per_flow = PER_FLOW + state + WRITTEN * size(size_of::<FlowRow>());
     let mut bytes = links.saturating_mul(per_link).saturating_add(count.saturating_mul(per_flow));
     let Some(sample) = &spec.sample else { return bytes };
-    let last = flows.iter().map(|flow| flow.start).max().unwrap_or_default();
+    let last = flows.iter().filter(|flow| flow.wait.is_none()).map(|flow| flow.start).max().unwrap_or_default();
     let looks = spec.end.unwrap_or(last).0 / sample.interval.max(Dur(1)).0;
-    // Two rows for each; of the flows some percent are open at a time.
+    // Two rows for each port and open flow; a few percent of the flows are open at a time.
     let ports = if sample.port.is_some() { 1 } else { links };
     let rows = 2 * (u64::from(sample.ports) * ports + u64::from(sample.flows) * (count / 20 + 1));
     bytes = bytes.saturating_add(looks.saturating_mul(rows).saturating_mul(WRITTEN * size(size_of::<SampleRow>())));
     if sample.packets {
-        // Packets and as many ACKs, up to the top of the network and down again.
+        // Packets and as many ACKs, to the top of the network and back down.
         let tiers = u64::from(spec.net.nodes().iter().map(|node| node.tier).max().unwrap_or_default());
         let packets: u64 = flows.iter().map(|flow| flow.size_wire_bytes / u64::from(spec.mtu_bytes) + 1).sum();
         let row = size(size_of::<Seen>()) + WRITTEN * size(size_of::<PacketRow>());
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn series_and_traces_count() {
         let plain = of("");
-        // A thousand looks at 6144 ports.
+        // A thousand samples of 6144 ports.
         let series = of("[sample]\ninterval = '10us'\nports = true");
         assert!(series > plain + 1000 * 6144 * 2 * 40, "{series}");
         // A thousand flows of 700 packets over six links and back.

@@ -1,7 +1,11 @@
-//! What a run leaves behind: plain rows, ready to be written as tables.
+//! The outcome of a run: plain rows, ready to be written as tables.
 //!
-//! Times are picoseconds from the start of the run, sizes bytes, rates bit/s. Column names and descriptions of the files are in the
+//! Times are in picoseconds from the start of the run, sizes in bytes, rates in bit/s. Names and descriptions of the columns are in the
 //! crate `tables`, which maps these rows one to one.
+
+use base::Time;
+use base::registry::Counter;
+use proto::flow::Wait;
 
 /// Everything that a run reports.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,21 +20,41 @@ pub struct Outcome {
     pub packets: Vec<PacketRow>,
     /// Totals.
     pub counters: Counters,
-    /// The run went to its end; false when it was stopped from outside.
+    /// Whether the run went to its end; false if it was stopped from outside.
     pub complete: bool,
-    /// Why it ended.
+    /// Why the run ended.
     pub stop_reason: StopReason,
-    /// A fluid schedule gave it: there were no packets to count.
+    /// The counters per flow of the system's entries, in the order of [`FlowRow::counts`].
+    pub flow_counters: Vec<NamedCounter>,
+    /// The counters per port of the system's entries, in the order of [`PortRow::counts`].
+    pub port_counters: Vec<NamedCounter>,
+    /// Whether an ideal fluid schedule served the flows, so that there were no packets to count.
     pub ideal: bool,
+}
+
+/// A counter of an entry of the system: a column of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedCounter {
+    /// The name of the entry: `homa`.
+    pub entry: &'static str,
+    /// The counter, as the entry's META describes it.
+    pub counter: Counter,
+}
+
+impl NamedCounter {
+    /// The name of the column: `homa.grants`.
+    pub fn column(&self) -> String {
+        format!("{}.{}", self.entry, self.counter.name)
+    }
 }
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StopReason {
-    /// All flows have finished and their senders are done.
+    /// All flows have finished and all senders have closed.
     #[default]
     Finished,
-    /// The latest end that the scenario allows was reached.
+    /// The run reached the scenario's `end`.
     End,
     /// Stopped from outside.
     Stopped,
@@ -50,57 +74,61 @@ impl StopReason {
 /// One flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowRow {
-    /// Its row in the table of flows drawn before the run.
+    /// The flow's row in the table of flows drawn before the run.
     pub flow_id: u32,
-    /// Flows that belong together (an incast, a job).
+    /// The number shared by flows that belong together (an incast, a job).
     pub group_id: Option<u64>,
     /// Sending host, counted among hosts.
     pub src: u32,
     /// Receiving host, counted among hosts.
     pub dst: u32,
-    /// The workload it comes from, by index.
+    /// The flow's workload, by index.
     pub workload: u16,
     /// Application bytes.
     pub size_bytes: u64,
-    /// Bytes on the wire of the first transmissions of its data: payload and one header per packet.
+    /// Bytes on the wire of the first transmissions of the flow's data: payload and one header per packet.
     pub size_wire_bytes: u64,
-    /// When the application opened it.
-    pub start_ps: u64,
-    /// When its first packet began to be transmitted.
+    /// When the application opened the flow; `None` if the flow waited for other flows and never started.
+    pub start_ps: Option<u64>,
+    /// The flows for whose ends the flow waited, if it did.
+    pub wait: Option<Box<Wait>>,
+    /// When the first data packet was handed to the NIC; `None` if none was.
     pub first_tx_ps: Option<u64>,
-    /// When its last payload byte reached the receiver.
+    /// When the last payload byte reached the receiver.
     pub finish_ps: Option<u64>,
-    /// Completion time of the flow alone: store and forward at line rate on its shortest path, no handshake, no pacing.
+    /// Completion time of the flow alone in the network: store and forward at line rate on a shortest path, no handshake, no pacing.
     pub ideal_fct_ps: u64,
-    /// Rate of the slowest link on its shortest path.
+    /// Rate of the slowest link on the flow's shortest path.
     pub bottleneck_bps: u64,
-    /// When it should have finished, if it has a deadline; from the start of the run.
+    /// The flow's deadline, if it has one, from the start of the run.
     pub deadline_ps: Option<u64>,
-    /// Its sender gave it up before it had finished.
+    /// Whether the sender gave the flow up before the last byte arrived.
     pub terminated: bool,
-    /// Links on its shortest path.
+    /// Links on the flow's shortest path.
     pub hops: u8,
-    /// Packets that its sender handed to the NIC, control and retransmissions included.
+    /// Data packets that the sender handed to its NIC, retransmissions included, control packets not.
     pub tx_packets: u64,
-    /// Data packets of them that carried bytes sent before.
+    /// Data packets among `tx_packets` with bytes that had been sent before.
     pub retx_packets: u64,
-    /// Packets of the flow, both directions, that queues dropped.
+    /// Data packets of the flow that queues dropped; control packets are not counted.
     pub drops: u64,
-    /// Packets of the flow, both directions, lost to dead links or for want of any path.
+    /// Packets of the flow, data and control in both directions, lost at dead links or because a switch had no next hop.
     pub lost_link: u64,
-    /// Packets of the flow, both directions, that arrived marked.
+    /// Packets of the flow, data and control in both directions, that arrived marked.
     pub marks: u64,
     /// Retransmission timeouts.
     pub timeouts: u32,
-    /// Fast retransmits.
+    /// Fast retransmissions.
     pub fast_retransmits: u32,
-    /// Data packets that reached the receiver after a later byte.
+    /// Data packets that reached the receiver after a later byte of the flow.
     pub reordered: u64,
+    /// The counts of the flow, one per counter of [`Outcome::flow_counters`].
+    pub counts: Vec<u64>,
 }
 
 impl FlowRow {
-    /// What is known of a flow before it is run.
-    pub(crate) fn of(flow: &proto::Flow) -> FlowRow {
+    /// A row with the data of a flow that is known before the run.
+    pub(crate) fn of(flow: &proto::Flow, alone: &scenario::Alone) -> FlowRow {
         FlowRow {
             flow_id: flow.id.0,
             group_id: (flow.group != u64::MAX).then_some(flow.group),
@@ -109,16 +137,20 @@ impl FlowRow {
             workload: flow.workload,
             size_bytes: flow.size_bytes,
             size_wire_bytes: flow.size_wire_bytes,
-            start_ps: flow.start.0,
+            start_ps: (flow.start != Time::MAX).then_some(flow.start.0),
+            wait: flow.wait.clone(),
             deadline_ps: flow.deadline.map(|deadline| deadline.0),
+            ideal_fct_ps: alone.ideal_fct.0,
+            bottleneck_bps: alone.bottleneck.0,
+            hops: alone.hops,
             ..FlowRow::default()
         }
     }
     /// Flow completion time: from the start to the last payload byte at the receiver. `None` when unfinished.
     pub fn fct_ps(&self) -> Option<u64> {
-        self.finish_ps.map(|finish| finish - self.start_ps)
+        Some(self.finish_ps? - self.start_ps?)
     }
-    /// Completion time over that of the flow alone; never below 1 for a flow that keeps to one path.
+    /// Completion time over the ideal completion time; at least 1 for a flow that uses one path.
     pub fn slowdown(&self) -> Option<f64> {
         self.fct_ps().map(|fct| fct as f64 / self.ideal_fct_ps as f64)
     }
@@ -127,8 +159,9 @@ impl FlowRow {
         let least_s = self.size_wire_bytes as f64 * 8.0 / self.bottleneck_bps as f64;
         self.fct_ps().map(|fct| fct as f64 * 1e-12 / least_s)
     }
-    /// Whether it finished by its deadline; an unfinished flow has not. `None` without a deadline.
+    /// Whether the flow finished by its deadline; false for an unfinished flow. `None` without a deadline, or if the flow never started.
     pub fn deadline_met(&self) -> Option<bool> {
+        self.start_ps?;
         self.deadline_ps.map(|deadline| self.finish_ps.is_some_and(|finish| finish <= deadline))
     }
 }
@@ -136,27 +169,27 @@ impl FlowRow {
 /// One egress port.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortRow {
-    /// Its link.
+    /// The port's link.
     pub port_id: u32,
-    /// The node it belongs to.
+    /// The node that sends through the port.
     pub node: u32,
     /// The node at the far end.
     pub peer: u32,
-    /// The tier of its node: hosts 0, ToR switches 1, and so on up.
+    /// The tier of the node: hosts 0, ToR switches 1, and so on up.
     pub tier: u8,
     /// Both ends by name: `tor0->root`.
     pub name: String,
     /// Line rate.
     pub rate_bps: u64,
-    /// Packets transmitted.
+    /// Packets transmitted, data and control.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Bytes of the packets transmitted.
     pub tx_bytes: u64,
-    /// Packets dropped by the queue.
+    /// Packets dropped by the queue, data and control.
     pub drops: u64,
-    /// Their bytes.
+    /// Bytes of the packets dropped by the queue.
     pub drop_bytes: u64,
-    /// Packets lost with the link: they waited, were in transmission or on the wire when it went down, or came while it was.
+    /// Packets lost with the link: those waiting, in transmission or on the wire when it went down, and those sent while it was down.
     pub lost_link: u64,
     /// How long the link was down.
     pub down_ps: u64,
@@ -164,16 +197,18 @@ pub struct PortRow {
     pub marks: u64,
     /// Time spent transmitting.
     pub busy_ps: u64,
-    /// Most bytes that waited, without the packet in transmission.
+    /// Largest number of bytes that waited at one time; the packet in transmission is not counted.
     pub max_queue_bytes: u64,
     /// Bytes waiting, averaged over the run.
     pub mean_queue_bytes: f64,
+    /// The counts of the port, one per counter of [`Outcome::port_counters`].
+    pub counts: Vec<u64>,
 }
 
 /// One value of a time series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleRow {
-    /// When.
+    /// Time of the sample.
     pub time_ps: u64,
     /// The port (`port.*`) or the flow (`flow.*`).
     pub entity: u32,
@@ -186,21 +221,21 @@ pub struct SampleRow {
 /// One packet at one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketRow {
-    /// Start of transmission; for a dropped packet, when it fell.
+    /// Start of transmission; of a dropped packet, when it was dropped.
     pub time_ps: u64,
-    /// End of transmission; for a dropped packet, the same moment.
+    /// End of transmission; of a dropped packet, when it was dropped.
     pub end_ps: u64,
     /// The port.
     pub port_id: u32,
-    /// The protocol's name of its kind: `data`, `ack`.
+    /// The kind of packet, as the protocol names it: `data`, `ack`.
     pub kind: &'static str,
     /// The flow.
     pub flow_id: u32,
-    /// Offset of its payload in the flow, or the cumulative acknowledgement.
+    /// Offset of the payload in the flow, or the cumulative acknowledgement.
     pub offset: u64,
     /// Bytes on the wire.
     pub size_bytes: u32,
-    /// The queue dropped it, or it was lost with the link.
+    /// Whether the packet was dropped by the queue or lost with the link.
     pub dropped: bool,
 }
 
@@ -219,10 +254,10 @@ pub struct Counters {
     pub delivered_packets: u64,
     /// Packets that queues dropped.
     pub dropped_packets: u64,
-    /// Packets lost to dead links or for want of any path.
+    /// Packets lost at dead links or because a switch had no next hop.
     pub lost_packets: u64,
-    /// Folds every event of the run: equal runs have equal digests.
+    /// Hash of the final counts of every flow and port: equal runs have equal digests.
     pub digest: u64,
-    /// Wire bytes of first transmissions over what the reference of the load could carry, if the workload has one.
+    /// Wire bytes of first transmissions as a share of the capacity to which the load refers; `None` without a load.
     pub realised_load: Option<f64>,
 }

@@ -1,55 +1,29 @@
 //! One run: from a point of a plan to its outcome.
 
+use crate::actors::{self, Actor};
 use crate::audit;
+use crate::control::Control;
 use crate::failures::Failures;
 use crate::host::Host;
-use crate::outcome::{Counters, FlowRow, Outcome, PacketRow, PortRow, StopReason};
+use crate::outcome::{Counters, FlowRow, NamedCounter, Outcome, PacketRow, PortRow, StopReason};
 use crate::probe::{Off, Packets, Probe};
+use crate::progress::{Continue, Progress, RunError};
 use crate::sample::Sampler;
-use crate::world::{Carried, Routing, Traffic, World};
-use base::{Dur, HostId, LinkId, Rate, Streams, Time};
+use crate::waiting::Waiting;
+use crate::world::{Carried, NodeCounts, Traffic, World};
+use base::{Dur, HostId, LinkId, NodeId, Streams, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Pause};
-use fabric::net::Net;
 use fabric::port::Port;
-use fabric::qdisc::Qdisc as _;
-use fabric::router::Duties;
+use fabric::qdisc::{self, Qdisc as _};
+use fabric::refused::Refused;
 use fabric::routes::{self, Routes};
-use fabric::{agent, qdisc, router};
-use proto::Flow;
-use proto::transport::{self, FlowTable, Transport};
-use scenario::RunSpec;
+use fabric::routing::{Parts, Routing};
+use proto::host::{FlowRecord, FlowTable};
+use proto::seat::Seat;
+use proto::{Flow, Kind};
+use scenario::{Alone, Envs, RunSpec};
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
-
-/// How far a run is.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Simulated time.
-    pub now: Time,
-    /// Flows whose last byte has arrived.
-    pub finished: usize,
-    /// All flows.
-    pub flows: usize,
-    /// Events handled.
-    pub events: u64,
-}
-
-/// What the watcher of a run decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Continue {
-    /// Go on.
-    Yes,
-    /// Stop here: the outcome is incomplete.
-    No,
-}
-
-/// Why a run could not start.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RunError {
-    /// The workload cannot be drawn.
-    #[error("{0}")]
-    Workload(String),
-}
 
 /// Events between two looks at the watcher: some hundredths of a second.
 const SLICE: u64 = 1 << 20;
@@ -66,7 +40,9 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
 pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
     if spec.sample.as_ref().is_some_and(|sample| sample.packets) {
         let (mut outcome, packets) = run_with::<E, _>(spec, Packets::default(), control)?;
-        let machine = spec.system.transport.build(&transport_env(spec, spec.net.nic(HostId(0)), Dur::ZERO));
+        let policy = spec.system.policy.as_ref().map(|policy| (Kind::POLICY, policy.meta()));
+        let entries = [(Kind::OWN, spec.system.transport.meta()), (Kind::ROUTER, spec.system.router.meta())];
+        let entries: Vec<_> = entries.into_iter().chain(policy).collect();
         outcome.packets = packets
             .sorted()
             .into_iter()
@@ -77,7 +53,7 @@ pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: &mut dyn FnMut(Progre
                     false => (seen.start + spec.net.link(seen.link).rate.tx_time(seen.packet.wire_len.into())).min(seen.until).0,
                 },
                 port_id: seen.link.0,
-                kind: machine.kind_name(seen.packet.kind).unwrap_or_else(|| Packets::word(seen.packet.kind)),
+                kind: seen.packet.kind.name(&entries),
                 flow_id: seen.packet.flow.0,
                 offset: seen.packet.offset,
                 size_bytes: u32::from(seen.packet.wire_len),
@@ -89,24 +65,39 @@ pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: &mut dyn FnMut(Progre
     run_with::<E, _>(spec, Off, control).map(|(outcome, _)| outcome)
 }
 
-type Control<'a> = &'a mut dyn FnMut(Progress) -> Continue;
+type Watcher<'a> = &'a mut dyn FnMut(Progress) -> Continue;
 
-fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Control<'_>) -> Result<(Outcome, P), RunError> {
+fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Watcher<'_>) -> Result<(Outcome, P), RunError> {
     let net = &*spec.net;
-    let (mut world, ideals) = build_world(spec, probe)?;
-    let mut engine: E = build_engine(spec, &world.ports, P::WATCHES);
-    for host in 0..net.hosts().len() as u32 {
-        engine.set_wake(host, world.hosts[host as usize].next_wake(false));
+    let (mut world, mut actors, alone) = build_world(spec, probe)?;
+    let mut engine: E = build_engine(spec, &world, P::WATCHES);
+    for (host, waker) in world.hosts.iter().zip(world.first_host..) {
+        engine.set_wake(waker, host.next_wake(Time::MAX));
     }
-    engine.set_action(world.next_action());
+    world.start_switches(&mut engine);
+    for actor in &mut actors {
+        if let Actor::Failures(failures) = actor {
+            failures.tell(&mut world, &mut engine);
+        }
+    }
+    engine.set_action(actors::next(&actors));
     let end = spec.end.unwrap_or(Time::MAX);
     let (mut complete, mut stop_reason) = (true, StopReason::Finished);
+    let mut asked = 0;
     while !world.table.all_done() {
-        let pause = engine.run(&mut world, end, SLICE);
+        let mut pause = engine.run(&mut world, end, SLICE);
+        if pause == Pause::Action {
+            actors::act(&mut actors, &mut world, &mut engine);
+            if engine.events() - asked < SLICE {
+                continue;
+            }
+            pause = Pause::Budget;
+        }
+        asked = engine.events();
         let finished = world.flows.len() - world.table.unfinished();
         let progress = Progress { now: engine.now(), finished, flows: world.flows.len(), events: engine.events() };
         match pause {
-            Pause::Stopped => {}
+            Pause::Stopped | Pause::Action => {}
             Pause::End => {
                 stop_reason = StopReason::End;
                 break;
@@ -124,148 +115,204 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Con
     for link in (0..net.links().len() as u32).map(LinkId) {
         engine.catch_up(&mut world, link, until);
     }
-    let flows = flow_rows(&world, &ideals);
-    let ports = port_rows(&world, &mut engine, net, now);
+    let flows = flow_rows(&world, &alone);
+    let ports = port_rows(spec, &world, &actors, &mut engine, now);
     audit::check(&mut world, &mut engine, net);
     let counters = counters(&world, &ports, &flows, &engine, now, spec.realised_load(&world.flows));
-    let samples = world.sampler.map_or(Vec::new(), |sampler| sampler.rows);
-    Ok((Outcome { flows, ports, samples, packets: Vec::new(), counters, complete, stop_reason, ideal: false }, world.probe))
+    let samples = actors.into_iter().flat_map(|actor| if let Actor::Sampler(sampler) = actor { sampler.rows } else { Vec::new() });
+    let samples = samples.collect();
+    Ok((
+        Outcome {
+            flows,
+            ports,
+            samples,
+            counters,
+            flow_counters: flow_counters(spec),
+            port_counters: port_counters(spec),
+            complete,
+            stop_reason,
+            ..Outcome::default()
+        },
+        world.probe,
+    ))
 }
 
-fn transport_env(spec: &RunSpec, nic: LinkId, max_rtt: Dur) -> transport::Env {
-    let port = qdisc_env(spec, nic, false);
-    transport::Env {
-        nic_rate: spec.net.link(nic).rate,
-        mtu_bytes: spec.mtu_bytes,
-        header_bytes: spec.header_bytes,
-        max_rtt,
-        queue_limit: spec.system.qdisc.limit(&port),
-    }
-}
+/// What a run starts from: the world, its global actors, and each flow alone.
+type Start<P> = (World<P>, Vec<Actor>, Vec<Alone>);
 
-fn qdisc_env(spec: &RunSpec, link: LinkId, host_port: bool) -> qdisc::Env {
-    qdisc::Env { rate: spec.net.link(link).rate, mtu_bytes: spec.mtu_bytes, host_port, link, seed: spec.seed }
-}
-
-/// The ideal completion time of each flow and the number of links on its path.
-type Ideals = Vec<(Dur, u8)>;
-
-fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<(World<P>, Ideals), RunError> {
+fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<Start<P>, RunError> {
     let net = &*spec.net;
     let mut flows = spec.flows().map_err(RunError::Workload)?;
     // Ideals are those of the healthy network.
     let healthy = Routes::new(net, &[]);
-    let (full, header) = (u64::from(spec.mtu_bytes), u64::from(spec.header_bytes));
-    let mut ideals = Vec::with_capacity(flows.len());
-    for flow in &mut flows {
-        let shapes = healthy.shapes(net, flow.src, flow.dst);
-        flow.rtt = shapes.iter().map(|path| routes::rtt(path, full, header)).min().unwrap_or_default();
-        flow.bottleneck = shapes.iter().map(|path| routes::bottleneck(path)).max().unwrap_or(Rate(1));
-        let ideal = healthy.ideal_fct(net, flow.src, flow.dst, flow.size_bytes, full - header, header);
-        let hops = healthy.distance(net.hosts()[flow.src.index()], flow.dst).unwrap_or(0);
-        ideals.push((ideal, hops as u8));
+    let alone: Vec<Alone> = flows.iter().map(|flow| spec.alone(&healthy, flow)).collect();
+    for (flow, alone) in flows.iter_mut().zip(&alone) {
+        (flow.rtt, flow.bottleneck) = (alone.rtt, alone.bottleneck);
     }
-    let max_rtt = healthy.max_rtt(net, full, header);
-    let router_env = router::Env { net, routes: &healthy, seed: spec.seed };
-    let router = spec.system.router.build(&router_env);
-    let Duties { asked, watches } = spec.system.router.duties(&router_env);
+    let header = u64::from(spec.header_bytes);
+    let latency =
+        |src, dst| healthy.shapes(net, src, dst).iter().map(|path| routes::one_way(path, header)).min().unwrap_or_default();
+    let waiting = Waiting::new(&flows, latency);
+    let envs = spec.envs(&healthy);
+    let router = spec.system.router.build(&envs.router());
+    let duties = spec.system.router.duties(&envs.router());
+    let ports = build_ports(spec, &envs, duties.watches);
+    let machines: Vec<_> =
+        (0..net.hosts().len() as u32).map(|host| spec.system.transport.build(&envs.transport(net.nic(HostId(host))))).collect();
+    let transport_counters = spec.system.transport.meta().counters.len();
+    let policy = spec.system.policy.as_ref();
+    let seats: Vec<Seat> = (0..net.hosts().len() as u32)
+        .filter_map(|host| Some((policy?, envs.transport(net.nic(HostId(host))))))
+        .map(|(policy, env)| Seat::new(policy.build(&env), policy.meta(), transport_counters))
+        .collect();
+    let control =
+        spec.system.controller.as_ref().map(|controller| Control::new(controller.build(&envs.controller()), net.links().len()));
+    let buffer = spec.system.buffer.as_ref();
+    let buffers = buffer.map_or(Vec::new(), |buffer| net.nodes().iter().map(|_| buffer.build(&envs.buffer())).collect());
+    drop(envs);
     let mut failures = Failures::new(spec);
-    let routes = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO)).unwrap_or(healthy);
-    let mut routing = Routing { net: Arc::clone(&spec.net), routes, router, asked, reversed: spec.system.reverse_path() };
-    let paths = flows.iter().map(|flow| routing.plan(flow)).collect();
+    let live = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO));
+    let (kinds, reversed) = (spec.system.router.meta().kinds.len(), spec.system.reverse_path());
+    let parts = Parts { net: Arc::clone(&spec.net), healthy, live, router, duties, kinds, reversed, seed: spec.seed };
+    let mut routing = Routing::new(parts, &flows);
     let mut streams = Streams::new(spec.seed);
     let mut starts = vec![Vec::new(); net.hosts().len()];
-    for flow in &flows {
+    for flow in flows.iter().filter(|flow| flow.wait.is_none()) {
         starts[flow.src.index()].push((flow.start, flow.id));
     }
-    let hosts = starts.into_iter().enumerate().map(|(h, starts)| {
+    let hosts = starts.into_iter().zip(machines).enumerate().map(|(h, (starts, transport))| {
         let nic = net.nic(HostId(h as u32));
-        let transport = spec.system.transport.build(&transport_env(spec, nic, max_rtt));
         let low_water = spec.system.nic.low_water_bytes.map_or(Dur::MAX, |bytes| net.link(nic).rate.tx_time(bytes));
-        Host::new(transport, streams.take("proto", &[h as u64]), nic, low_water, starts)
+        let shaped = ports[nic.index()].as_ref().is_some_and(|port| port.qdisc.is_shaped());
+        let mut host = Host::new(transport, streams.take("proto", &[h as u64]), (nic, shaped), low_water, starts);
+        host.io.has_policy = policy.is_some();
+        host
     });
-    let hosts = hosts.collect();
+    let hosts: Vec<Host> = hosts.collect();
+    let mut table = FlowTable::new(flows.len());
+    table.keep_counters(flow_counters(spec).len());
+    let many_paths = spec.system.metas().iter().any(|meta| meta.many_paths);
+    if many_paths {
+        for (flow, back) in flows.iter().flat_map(|flow| [(flow, false), (flow, true)]) {
+            let (src, dst) = flow.ends(back);
+            table.set_paths(flow.id, back, routing.paths.count(src, dst));
+        }
+    }
+    if waiting.is_some() {
+        table.keep_ends();
+    }
     let sampler = spec.sample.as_ref().filter(|sample| sample.ports || sample.flows);
     let hears = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().needs.reverse_path);
+    let is_switch = |node: &NodeId| duties.timers && net.host(*node).is_none();
+    let switches: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).filter(is_switch).collect();
+    let special = !seats.is_empty() || many_paths || kinds > 0 || hosts.iter().any(|host| host.shaped);
+    let takes = spec.system.transport.meta().takes;
     let world = World {
-        table: FlowTable::new(flows.len()),
+        table,
         flows,
-        paths,
         hosts,
-        ports: build_ports(spec, watches),
+        seats,
+        ports,
+        buffers,
         routing,
-        failures,
-        no_route: vec![0; net.nodes().len()],
+        known_down: failures.as_ref().map_or(Vec::new(), Failures::known_down),
+        nodes: vec![NodeCounts::default(); net.nodes().len()],
+        first_host: switches.len() as u32,
+        switches,
+        special,
         reverse: if hears { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() },
         ext: base::Slab::default(),
         traffic: Traffic::default(),
         probe,
-        sampler: sampler.map(|s| Sampler::new(s, net)),
-        drops: Vec::new(),
+        refused: Refused::new(),
+        takes: [Kind::TRIMMED, Kind::RETURNED].map(|kind| kind.word().is_some_and(|word| takes.contains(&word))),
+        notices: Vec::new(),
+        waiting,
+        started: Vec::new(),
     };
-    Ok((world, ideals))
+    let sampler = sampler.map(|s| Sampler::new(s, net));
+    let all = [failures.map(Actor::Failures), control.map(Actor::Control), sampler.map(Actor::Sampler)];
+    let actors = all.into_iter().flatten().collect();
+    Ok((world, actors, alone))
 }
 
-/// The discipline of a port, as configured.
-fn port_qdisc(spec: &RunSpec, link: LinkId) -> (&qdisc::AnyParams, qdisc::Env) {
-    let host_port = spec.net.host(spec.net.link(link).from).is_some();
-    let params = if host_port { &spec.system.nic.qdisc } else { &spec.system.qdisc };
-    (params, qdisc_env(spec, link, host_port))
+/// What the system's entries count of flows: the transport's counters, then the policy's.
+fn flow_counters(spec: &RunSpec) -> Vec<NamedCounter> {
+    let policy = spec.system.policy.as_ref().map(|policy| (policy.name(), policy.meta()));
+    let all = std::iter::once((spec.system.transport.name(), spec.system.transport.meta())).chain(policy);
+    all.flat_map(|(entry, meta)| meta.counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
+}
+
+/// The queue disciplines of switches and of NICs; one, if both have the same.
+fn disciplines(spec: &RunSpec) -> impl Iterator<Item = &qdisc::AnyParams> {
+    let (switches, nics) = (&spec.system.qdisc, &spec.system.nic.qdisc);
+    std::iter::once(switches).chain(Some(nics).filter(|nics| nics.name() != switches.name()))
+}
+
+/// What the disciplines count of ports.
+fn port_counters(spec: &RunSpec) -> Vec<NamedCounter> {
+    let of = |entry: &'_ qdisc::AnyParams| {
+        let name = entry.name();
+        entry.meta().counters.iter().map(move |&counter| NamedCounter { entry: name, counter })
+    };
+    disciplines(spec).flat_map(of).collect()
+}
+
+/// What the discipline of one port counted, as [`port_counters`] tells; zero where another port's counts stand.
+fn port_counts(spec: &RunSpec, id: LinkId, port: Option<&Port>) -> Vec<u64> {
+    let (own, _) = spec.port(id);
+    let of = |entry: &qdisc::AnyParams| {
+        let counts = port.filter(|_| entry.name() == own.name()).map_or(&[][..], |port| port.qdisc.counts());
+        (0..entry.meta().counters.len()).map(|n| counts.get(n).copied().unwrap_or(0)).collect::<Vec<_>>()
+    };
+    disciplines(spec).flat_map(of).collect()
 }
 
 /// Ports that need more than the engine's first-in first-out queue.
-fn build_ports(spec: &RunSpec, watches: bool) -> Vec<Option<Box<Port>>> {
+fn build_ports(spec: &RunSpec, envs: &Envs<'_>, watches: bool) -> Vec<Option<Box<Port>>> {
     let net = &*spec.net;
-    let nic_rate = net.hosts().iter().map(|h| net.link(LinkId(net.out_base(*h))).rate).max().unwrap_or_default();
     let port = |(id, link): (usize, &fabric::net::Link)| {
         let id = LinkId(id as u32);
-        let (params, env) = port_qdisc(spec, id);
+        let (params, env) = spec.port(id);
         let watched = watches && !env.host_port && net.host(link.to).is_none();
-        if spec.system.agent.is_none() && !watched && params.fifo(&env).is_some() {
+        let shares = spec.system.buffer.is_some() && !env.host_port;
+        if spec.system.agent.is_none() && !watched && !shares && params.fifo(&env).is_some() {
             return None;
         }
-        let agent_env = agent::Env {
-            link: id,
-            node: link.from,
-            rate: link.rate,
-            nic_rate,
-            header_bytes: spec.header_bytes,
-            host_port: env.host_port,
-        };
-        Some(Box::new(Port { qdisc: params.build(&env), agent: spec.system.agent.as_ref().map(|a| a.build(&agent_env)), watched }))
+        let agent = spec.system.agent.as_ref().map(|agent| agent.build(&envs.agent(id)));
+        Some(Box::new(Port { qdisc: params.build(&env), agent, watched }))
     };
     net.links().iter().enumerate().map(port).collect()
 }
 
-fn build_engine<E: Driver<Carried>>(spec: &RunSpec, ports: &[Option<Box<Port>>], probed: bool) -> E {
+fn build_engine<E: Driver<Carried>, P>(spec: &RunSpec, world: &World<P>, probed: bool) -> E {
     let net = &*spec.net;
     let links: Vec<(LinkSpec, Far)> = net
         .links()
         .iter()
-        .zip(ports)
+        .zip(&world.ports)
         .zip((0..).map(LinkId))
         .map(|((link, port), id)| {
-            let (params, env) = port_qdisc(spec, id);
+            let (params, env) = spec.port(id);
             let fifo = if port.is_none() { params.fifo(&env) } else { None };
             let fifo = fifo.map(|fifo| engine::Fifo { limit: fifo.limit, mark: fifo.mark });
             let watches = |port: &Port| port.agent.is_some() || port.watched || port.qdisc.watches();
-            let watched = probed || port.as_deref().is_some_and(watches);
+            let shared = Some(link.from.0).filter(|_| spec.system.buffer.is_some() && !env.host_port);
+            let watched = probed || shared.is_some() || port.as_deref().is_some_and(watches);
+            let shaped = port.as_deref().is_some_and(|port| port.qdisc.is_shaped());
             let far = net.host(link.to).map_or_else(|| Far::Switch(net.out_base(link.to)), |host| Far::Host(host.0));
-            (LinkSpec { rate: link.rate, delay: link.delay, fifo, watched }, far)
+            (LinkSpec { rate: link.rate, delay: link.delay, fifo, watched, shaped, shared }, far)
         })
         .collect();
-    E::new(&links, net.hosts().len() as u32)
+    E::new(&links, world.first_host + net.hosts().len() as u32)
 }
 
-fn flow_rows<P>(world: &World<P>, ideals: &Ideals) -> Vec<FlowRow> {
+fn flow_rows<P>(world: &World<P>, alone: &[Alone]) -> Vec<FlowRow> {
     let known = |t: Time| (t != Time::MAX).then_some(t.0);
-    let row = |((flow, record), (ideal, hops)): ((&Flow, &transport::host::FlowRecord), &(Dur, u8))| FlowRow {
+    let row = |((flow, record), alone): ((&Flow, &FlowRecord), &Alone)| FlowRow {
         first_tx_ps: known(record.first_tx),
         finish_ps: known(record.finish),
-        ideal_fct_ps: ideal.0,
-        bottleneck_bps: flow.bottleneck.0,
         terminated: record.terminated && record.finish == Time::MAX,
-        hops: *hops,
         tx_packets: record.tx_packets,
         retx_packets: record.retx_packets,
         drops: record.drops,
@@ -274,12 +321,15 @@ fn flow_rows<P>(world: &World<P>, ideals: &Ideals) -> Vec<FlowRow> {
         timeouts: record.stats.timeouts,
         fast_retransmits: record.stats.fast_retransmits,
         reordered: record.reordered,
-        ..FlowRow::of(flow)
+        counts: world.table.counts(flow.id).to_vec(),
+        ..FlowRow::of(flow, alone)
     };
-    world.flows.iter().zip(world.table.records()).zip(ideals).map(row).collect()
+    world.flows.iter().zip(world.table.records()).zip(alone).map(row).collect()
 }
 
-fn port_rows<P>(world: &World<P>, engine: &mut impl Driver<Carried>, net: &Net, now: Time) -> Vec<PortRow> {
+fn port_rows<P>(spec: &RunSpec, world: &World<P>, actors: &[Actor], engine: &mut impl Driver<Carried>, now: Time) -> Vec<PortRow> {
+    let net = &*spec.net;
+    let failures = actors.iter().find_map(|actor| if let Actor::Failures(failures) = actor { Some(failures) } else { None });
     let row = |(id, link): (usize, &fabric::net::Link)| {
         let id = LinkId(id as u32);
         let stats = engine.stats(id);
@@ -295,11 +345,12 @@ fn port_rows<P>(world: &World<P>, engine: &mut impl Driver<Carried>, net: &Net, 
             drops: stats.drops,
             drop_bytes: stats.drop_bytes,
             lost_link: stats.lost_sent + stats.lost_unsent,
-            down_ps: world.failures.as_ref().map_or(0, |failures| failures.down_time(id, now).0),
+            down_ps: failures.map_or(0, |failures| failures.down_time(id, now).0),
             marks: stats.marks + world.ports[id.index()].as_ref().map_or(0, |port| port.qdisc.marks()),
             busy_ps: engine.busy(id).0,
             max_queue_bytes: stats.max_queue_bytes,
             mean_queue_bytes: if now == Time::ZERO { 0.0 } else { stats.queue_area as f64 * 1024.0 / now.0 as f64 },
+            counts: port_counts(spec, id, world.ports[id.index()].as_deref()),
         }
     };
     net.links().iter().enumerate().map(row).collect()

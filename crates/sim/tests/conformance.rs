@@ -1,43 +1,43 @@
-//! What every registered transport must do in a real network: all bytes arrive once whatever is lost, and timers end.
+//! Requirements on every registered transport in a network: all bytes arrive once under any loss, and all timers end.
 
 mod common;
-use common::{ROUTERS, SYSTEMS, plan, routers_for, run, run_point, system, table};
+use common::{fits, kinds, label, plan, run, run_point, system, systems_with, table};
+use scenario::SLOTS;
 use sim::outcome::StopReason;
 
+/// What the check refuses is passed over, so that this says what is never refused: the systems around entries, of which each is in one.
 #[test]
-fn every_transport_has_a_system_to_be_tested_in() {
-    for entry in proto::transport::ENTRIES {
-        assert!(SYSTEMS.iter().any(|s| s.0 == entry.name), "add `{}` to SYSTEMS in tests/common/mod.rs", entry.name);
+fn every_entry_is_tried() {
+    let rest = format!("[topology]\nkind = 'fat_tree'\n{}", table("tried", &[(0, 8, 1, 0)]));
+    for slot in SLOTS {
+        let tried = systems_with(slot.name, "100pkt", &rest);
+        for kind in kinds(slot.name) {
+            let systems = tried.iter().filter(|system| system.get(&format!("{}.kind", slot.name)) == Some(kind));
+            assert!(systems.count() > 0, "no system has `{kind}` as its {}", slot.name);
+        }
+        assert!(tried.iter().all(|system| fits(&rest, system)), "{}", slot.name);
     }
 }
 
+/// Heavy loss on many paths: with every part everything arrives, and the run ends by itself.
 #[test]
-fn every_router_is_among_those_to_be_tested() {
-    for entry in fabric::router::ENTRIES {
-        let quoted = format!("'{}'", entry.name);
-        assert!(ROUTERS.iter().any(|r| r.0.contains(&quoted)), "add `{}` to ROUTERS in tests/common/mod.rs", entry.name);
-    }
-}
-
-/// Heavy loss on many paths: with every router everything arrives, and the run ends by itself.
-#[test]
-fn every_router_delivers_everything_under_heavy_loss() {
-    for (name, _) in SYSTEMS {
-        for (number, router) in routers_for(name, "fat_tree").into_iter().enumerate() {
-            let rows: Vec<_> = (0..48).map(|i| (i % 8, 15 - i % 3, 1 + 3919 * u64::from(i), u64::from(i / 8) * 500_000)).collect();
-            let flows = table(&format!("routed-{name}-{number}"), &rows);
-            let text = format!("end = '100s'\n[topology]\nkind = 'fat_tree'\n{flows}{}router = {router}\n", system(name, "6pkt"));
-            let outcome = run(&text);
-            assert_eq!(outcome.stop_reason, StopReason::Finished, "{name} with {router}");
-            assert!(outcome.counters.dropped_packets > 0, "{name} with {router}: nothing was lost");
+fn every_part_delivers_everything_under_heavy_loss() {
+    let rows: Vec<_> = (0..48).map(|i| (i % 8, 15 - i % 3, 1 + 3919 * u64::from(i), u64::from(i / 8) * 500_000)).collect();
+    let rest = format!("end = '100s'\n[topology]\nkind = 'fat_tree'\n{}", table("routed", &rows));
+    for slot in SLOTS {
+        for system in systems_with(slot.name, "6pkt", &rest) {
+            let outcome = run(&format!("{rest}{}", system.toml()));
+            assert_eq!(outcome.stop_reason, StopReason::Finished, "{}", label(&system));
+            let trimmed: u64 = outcome.ports.iter().flat_map(|port| &port.counts).sum();
+            assert!(outcome.counters.dropped_packets + trimmed > 0, "{}: nothing was lost", label(&system));
         }
     }
 }
 
-/// Many flows at once through ports of a few packets: heavy loss, everything finishes, and the run ends by itself.
+/// Many flows at once through ports of a few packets: despite heavy loss all flows finish, and the run ends before `end`.
 #[test]
 fn every_transport_delivers_everything_under_heavy_loss() {
-    for (name, _) in SYSTEMS {
+    for name in kinds("transport") {
         for limit in ["4pkt", "12pkt", "18KB"] {
             let rows: Vec<_> = (0..24).map(|i| (i % 6, 8 - i % 3, 1 + 7919 * u64::from(i), u64::from(i / 6) * 500_000)).collect();
             let flows = table(&format!("loss-{name}-{limit}"), &rows);
@@ -55,7 +55,7 @@ fn every_transport_delivers_everything_under_heavy_loss() {
 /// One byte, one segment, one segment and a byte.
 #[test]
 fn every_transport_delivers_the_smallest_flows() {
-    for (name, _) in SYSTEMS {
+    for name in kinds("transport") {
         let rows = [(0, 8, 1, 0), (1, 7, 1460, 0), (2, 6, 1461, 0), (3, 0, 2, 10_000_000)];
         let flows = table(&format!("small-{name}"), &rows);
         let outcome = run(&format!("[topology]\nkind = 'single_tree'\n{flows}{}", system(name, "100pkt")));
@@ -64,21 +64,21 @@ fn every_transport_delivers_the_smallest_flows() {
     }
 }
 
-/// Paths of more than six switches have no room in the packet's route bytes and are looked up, or decided, at every hop.
+/// Paths of more than six switches do not fit into a packet's route bytes; the next hop is looked up, or decided, at every switch.
 #[test]
 fn long_paths_work() {
-    for (name, _) in SYSTEMS {
-        for (number, router) in routers_for(name, "chain").into_iter().enumerate() {
-            let flows = table(&format!("long-{name}-{number}"), &[(0, 11, 100_000, 0), (11, 0, 100_000, 0), (3, 8, 100_000, 0)]);
-            let net = "[topology]\nkind = 'chain'\nswitches = 12\nhosts_per_switch = 1\n";
-            let outcome = run(&format!("{net}{flows}{}router = {router}\n", system(name, "100pkt")));
+    let flows = table("long", &[(0, 11, 100_000, 0), (11, 0, 100_000, 0), (3, 8, 100_000, 0)]);
+    let rest = format!("[topology]\nkind = 'chain'\nswitches = 12\nhosts_per_switch = 1\n{flows}");
+    for slot in ["transport", "router"] {
+        for system in systems_with(slot, "100pkt", &rest) {
+            let outcome = run(&format!("{rest}{}", system.toml()));
             assert_eq!(outcome.flows[0].hops, 13);
-            assert_eq!(outcome.stop_reason, StopReason::Finished, "{name} with {router}");
+            assert_eq!(outcome.stop_reason, StopReason::Finished, "{}", label(&system));
         }
     }
 }
 
-/// So are those of more than 127 switches.
+/// Paths of more than 127 switches work too.
 #[test]
 fn very_long_paths_work() {
     let flows = table("very-long", &[(0, 199, 10_000, 0)]);
@@ -89,10 +89,10 @@ fn very_long_paths_work() {
     }
 }
 
-/// The latest end stops a run, and what is unfinished is reported as such.
+/// `end` stops a run, and flows that have not finished are reported as unfinished.
 #[test]
 fn a_run_ends_at_its_end() {
-    for (name, _) in SYSTEMS {
+    for name in kinds("transport") {
         let flows = table(&format!("end-{name}"), &[(0, 8, 10_000_000, 0), (1, 7, 1_000, 0)]);
         let outcome = run(&format!("end = '1ms'\n[topology]\nkind = 'single_tree'\n{flows}{}", system(name, "100pkt")));
         assert_eq!((outcome.stop_reason, outcome.counters.end_ps), (StopReason::End, 1_000_000_000));
@@ -101,7 +101,7 @@ fn a_run_ends_at_its_end() {
     }
 }
 
-/// Stopping from outside keeps an outcome that says that it is incomplete.
+/// A run stopped from outside returns an outcome marked as incomplete.
 #[test]
 fn a_stopped_run_says_so() {
     let flows = table("stopped", &[(0, 8, 400_000_000, 0)]);

@@ -1,17 +1,9 @@
-//! Links and switches that fail: what is lost, what finds its way, and that everything finishes that can.
+//! Failures of links and switches: the packets lost, the new paths, and that all flows finish whose hosts stay connected.
 
 mod common;
-use common::{ROUTERS, SYSTEMS, plan, run, run_point, system, table};
-use scenario::{Plan, Point};
+use common::{fits, kinds, label, plan, run, run_point, system, system_of, table, with};
+use scenario::{Plan, Point, SLOTS};
 use sim::outcome::{Outcome, StopReason};
-
-#[test]
-fn every_router_is_tried() {
-    for entry in fabric::router::ENTRIES {
-        let quoted = format!("'{}'", entry.name);
-        assert!(ROUTERS.iter().any(|r| r.0.contains(&quoted)), "add `{}` to ROUTERS in tests/common/mod.rs", entry.name);
-    }
-}
 
 /// Flows in all directions on a k = 4 fat tree: within a rack, within a pod, between pods.
 fn flows(name: &str, bytes: u64) -> String {
@@ -19,25 +11,33 @@ fn flows(name: &str, bytes: u64) -> String {
     table(name, &rows)
 }
 
-/// Every cable and every switch in turn, at a moment when all flows are under way; with each router and transport.
+/// Every cable and every switch fails in turn while all flows are active, with each router and transport, and in the system around each
+/// entry of the other slots.
 fn all_failures(event: &str) -> impl Iterator<Item = (String, Plan)> {
     let links = fabric_links();
-    let fits = |what: &str, list: &str| list.is_empty() || list.split(' ').any(|one| what.contains(one));
-    let kinds =
-        ROUTERS.iter().flat_map(|r| SYSTEMS.map(|s| (r, s.0))).filter(move |(r, s)| fits(s, r.1) && fits("'fat_tree'", r.2));
-    kinds.flat_map(move |(router, transport)| {
-        let flows = flows(&format!("all-{transport}"), 30_000);
-        let system = format!("{}router = {}\n", system(transport, "100pkt"), router.0);
-        let text =
-            format!("end = '300ms'\ntopology = 'fat_tree'\n{flows}{system}[failure]\nunreachable = 'run'\n[[event]]\n{event}\n");
+    let rest = format!("end = '300ms'\ntopology = 'fat_tree'\n{}", flows("all", 30_000));
+    let routed = kinds("transport").into_iter().flat_map(|transport| {
+        let plain = system_of("transport", transport, "100pkt");
+        kinds("router")
+            .into_iter()
+            .map(move |router| with(&plain, "router", router, "100pkt").set("label", &format!("{transport}, {router}")))
+    });
+    let others = SLOTS.iter().filter(|slot| !["transport", "router"].contains(&slot.name));
+    let others = others.flat_map(|slot| kinds(slot.name).into_iter().map(|kind| system_of(slot.name, kind, "100pkt")));
+    let systems: Vec<_> = routed.filter(|system| fits(&rest, system)).chain(others).collect();
+    for router in kinds("router") {
+        assert!(systems.iter().any(|system| system.get("router.kind") == Some(router)), "{router} is never tried");
+    }
+    systems.into_iter().flat_map(move |system| {
+        let text = format!("{rest}{}[failure]\nunreachable = 'run'\n[[event]]\n{event}\n", system.toml());
         let switches = ["edge", "agg"].iter().flat_map(|tier| (0..8).map(move |i| format!("'{tier}{}_{}'", i / 2, i % 2)));
         let nodes: Vec<String> = switches.chain((0..4).map(|i| format!("'core{i}'"))).collect();
         [("link", links.join(", ")), ("node", nodes.join(", "))]
-            .map(|(key, targets)| (format!("{transport} with {}", router.0), plan(&format!("{text}{key} = [{targets}]\n"))))
+            .map(|(key, targets)| (label(&system).to_owned(), plan(&format!("{text}{key} = [{targets}]\n"))))
     })
 }
 
-/// All cables of the fat tree, as a scenario names them.
+/// All cables of the fat tree, by the names used in scenarios.
 fn fabric_links() -> Vec<String> {
     let half = |n: u32| (0..n).flat_map(|a| (0..2).map(move |b| (a, b)));
     let hosts = (0..16).map(|h| format!("'h{h}--edge{}_{}'", h / 4, h / 2 % 2));
@@ -46,7 +46,7 @@ fn fabric_links() -> Vec<String> {
     hosts.chain(pods).chain(cores).collect()
 }
 
-/// Whether a flow's hosts stay connected: the dead target is neither their switch nor their cable.
+/// Whether the hosts of a flow stay connected: the dead target is neither a switch nor the cable of one of these hosts.
 fn connected(point: &Point, outcome: &Outcome, flow: usize) -> bool {
     let target = &point.swept[0].1;
     let flow = &outcome.flows[flow];
@@ -75,7 +75,7 @@ fn what_stays_connected_finishes_after_any_single_failure() {
     assert!(lost > 1000, "{lost}");
 }
 
-/// Down from the start: routes know, so that nothing that has a path loses a packet; and nothing is ever sent over what is dead.
+/// Down from the start: routes avoid the target, so a flow with a path loses no packet, and no packet is sent over a dead link.
 #[test]
 fn what_is_down_from_the_start_is_avoided() {
     for (name, plan) in all_failures("at = '0s'") {
@@ -115,7 +115,7 @@ fn lone(event: &str) -> Outcome {
     ))
 }
 
-/// The ports that a lone flow's data used from some time on, in the order of their first use.
+/// The ports used by the data of a lone flow from a given time on, in the order of first use.
 fn used(outcome: &Outcome, from_ps: u64) -> Vec<&str> {
     let mut names = Vec::new();
     for packet in outcome.packets.iter().filter(|p| p.kind == "data" && p.time_ps >= from_ps && !p.dropped) {
@@ -134,7 +134,7 @@ fn a_switch_that_knows_goes_around_its_dead_port_at_once_and_others_after_conver
     assert_eq!((path.len(), healthy.counters.lost_packets), (6, 0));
     let (up, core) = (path[1].split("->").nth(1).unwrap(), path[2].split("->").nth(1).unwrap());
 
-    // The cable above the first switch, seen at once: lost is what it carried, and what comes after goes over the other one.
+    // The cable above the first switch, detected at once: the packets on it are lost, and later packets take the other cable.
     let dead = format!("[[event]]\nat = '5ms'\nlink = ['edge0_0', '{up}']\n[failure]\nconverge = '1s'\n");
     let outcome = lone(&dead);
     assert!((1..=3).contains(&outcome.counters.lost_packets), "{}", outcome.counters.lost_packets);
@@ -142,13 +142,13 @@ fn a_switch_that_knows_goes_around_its_dead_port_at_once_and_others_after_conver
     assert!(!after.contains(&path[1]) && after.len() >= 6, "{after:?}");
     assert_eq!(outcome.flows[0].timeouts, 0);
 
-    // Seen after 2 ms: whatever leaves until then is lost.
+    // Detected after 2 ms: all packets sent until then are lost.
     let outcome = lone(&format!("{dead}detect = '2ms'\n"));
     let port = outcome.ports.iter().find(|port| port.name == path[1]).unwrap();
     assert!(port.lost_link > 10 && port.lost_link <= outcome.counters.lost_packets, "{}", port.lost_link);
     assert!(outcome.flows[0].finish_ps.is_some());
 
-    // A cable down from the core: the core has no other way, so its packets are lost until the routes have converged.
+    // A cable from the core downwards: the core has no other next hop, so packets are lost there until the routes have converged.
     let pod = path[3].split("->").nth(1).unwrap();
     let far =
         |converge: &str| lone(&format!("[[event]]\nat = '5ms'\nlink = ['{core}', '{pod}']\n[failure]\nconverge = '{converge}'\n"));
@@ -160,7 +160,7 @@ fn a_switch_that_knows_goes_around_its_dead_port_at_once_and_others_after_conver
     assert!(!after.contains(&path[3]), "{after:?}");
     assert!(outcome.ports.iter().filter(|port| port.name != path[3]).all(|port| port.lost_link == 0 || port.name.starts_with(pod)));
 
-    // Repaired: back to the old path after detection and convergence, not before.
+    // A repair: the flow returns to the old path after detection and convergence, not before.
     let outcome = lone(&format!("[[event]]\nat = '2ms'\nuntil = '6ms'\nlink = ['edge0_0', '{up}']\n[failure]\nconverge = '1ms'\n"));
     let crossed = |from: u64, to: u64| {
         let hit =
@@ -171,11 +171,11 @@ fn a_switch_that_knows_goes_around_its_dead_port_at_once_and_others_after_conver
     assert!(crossed(7_000_000_000, u64::MAX) > 0);
 }
 
-/// The three places where a packet can be when its link dies, and the fourth: it comes later.
+/// The four cases of a packet when a link fails: waiting, in transmission, on the wire, or sent later.
 #[test]
 fn what_a_dying_link_holds_is_lost_and_counted() {
-    // 10 full packets leave h0 from 0 on, one each 12 us at 1 Gb/s; 10 us of wire. At 50 us: the first three have been delivered to
-    // the switch (22, 34, 46 us), the fourth is on the wire, the fifth in transmission, two wait at the NIC (low water 3 KB).
+    // 10 full packets leave h0 from 0 on, one every 12 us at 1 Gb/s; the delay is 10 us. At 50 us the first three have been delivered to
+    // the switch (22, 34, 46 us), the fourth is on the wire, the fifth in transmission, and two wait at the NIC (low water 3 KB).
     let rows = table("dying", &[(0, 1, 14_600, 0)]);
     let text = |at: &str| {
         format!(
@@ -188,14 +188,14 @@ fn what_a_dying_link_holds_is_lost_and_counted() {
     let nic = port("h0->s0");
     assert_eq!((nic.tx_packets, nic.tx_bytes), (5, 7500));
     assert_eq!(nic.busy_ps, 50_000_000, "the fifth is cut short");
-    // All that were handed to the NIC but for three; the rest of the window comes later and finds the link dead.
+    // All packets handed to the NIC but three; the rest of the window is sent later into the dead link.
     assert_eq!(nic.lost_link, 7);
     assert_eq!(port("s0->h1").tx_packets, 3);
-    // Of the acknowledgments one left before the routes had changed, and finds a dead port; the others find no route.
+    // One ACK was sent before the routes changed and is lost at the dead port; the others have no route.
     assert_eq!((port("s0->h0").lost_link, port("s0->h0").tx_packets), (1, 0));
     assert_eq!((outcome.counters.lost_packets, outcome.flows[0].lost_link, outcome.flows[0].drops), (10, 10, 0));
     assert_eq!(outcome.flows[0].finish_ps, None);
-    // A delivery that is due with the failure does not stand; one a picosecond before does.
+    // A delivery due at the time of the failure does not take place; one due a picosecond before does.
     assert_eq!(run(&text("46us")).ports.iter().find(|p| p.name == "s0->h1").unwrap().tx_packets, 2);
     assert_eq!(run(&text("46000001ps")).ports.iter().find(|p| p.name == "s0->h1").unwrap().tx_packets, 3);
 }

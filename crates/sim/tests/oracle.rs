@@ -4,12 +4,12 @@ mod common;
 #[path = "../../engine/tests/reference/mod.rs"]
 mod reference;
 
-use common::{FIFOS, SYSTEMS, fuzz_count, plan, random_scenario, routers_for, system, table, with_fifo};
+use common::{all_systems, fuzz_count, kinds, plan, random_scenario, system, systems_with, table};
 use reference::Reference;
 use scenario::{Options, Plan, Point};
 use sim::{Carried, Continue, Outcome};
 
-/// Both outcomes, less the count of events, which differs by design.
+/// Compares both outcomes without the count of events, which differs by design.
 fn both(point: &Point) -> [Outcome; 2] {
     let fast = sim::run(&point.run, &mut |_| Continue::Yes).unwrap();
     let slow = sim::run_on::<Reference<Carried>>(&point.run, &mut |_| Continue::Yes).unwrap();
@@ -30,7 +30,7 @@ fn assert_same_plan(plan: &Plan, text: &str) {
             assert_eq!(a, b, "{} in\n{text}", point.id);
         }
         for (a, b) in fast.ports.iter().zip(&slow.ports) {
-            // The engine multiplies once, the oracle rounds every packet up to a picosecond.
+            // The engine multiplies once; the oracle rounds every packet up to a picosecond.
             assert!(a.busy_ps.abs_diff(b.busy_ps) <= a.tx_packets + 1, "{} in\n{text}\n{a:?}\n{b:?}", point.id);
             let b = sim::outcome::PortRow { busy_ps: a.busy_ps, ..b.clone() };
             assert_eq!(*a, b, "{} in\n{text}", point.id);
@@ -41,11 +41,11 @@ fn assert_same_plan(plan: &Plan, text: &str) {
     }
 }
 
-/// Everyone starts at the same instant with equal sizes: ties everywhere.
+/// All flows start at the same time with equal sizes, so that there are many ties.
 #[test]
 fn ties_fall_the_same_way() {
     let rows: Vec<_> = (0..9).flat_map(|src| (1..4).map(move |hop| (src, (src + hop) % 9, 14_600 * u64::from(hop), 0))).collect();
-    for (name, _) in SYSTEMS {
+    for name in kinds("transport") {
         for limit in ["3pkt", "100pkt", "20KB"] {
             let flows = table(&format!("ties-{name}-{limit}"), &rows);
             assert_same(&format!("end = '1s'\n[topology]\nkind = 'single_tree'\n{flows}{}", system(name, limit)));
@@ -53,23 +53,19 @@ fn ties_fall_the_same_way() {
     }
 }
 
-/// The same ties at ports that mark, with the engine's own queue and with disciplines.
+/// The same ties with every discipline at the ports, under every transport that can have it, and with every other part.
 #[test]
-fn marks_fall_the_same_way() {
+fn every_part_is_the_same_under_ties() {
     let rows: Vec<_> = (0..9).flat_map(|src| (1..4).map(move |hop| (src, (src + hop) % 9, 14_600 * u64::from(hop), 0))).collect();
-    // Marks even what waits alone, and so must see it.
-    let always = "kind = 'ecn_threshold', limit = 'LIMIT', mark = '0pkt', at = 'dequeue'";
-    for (n, fifo) in FIFOS.iter().chain([&always]).enumerate() {
-        for (name, _) in SYSTEMS.iter().filter(|(_, text)| FIFOS.iter().any(|fifo| text.contains(fifo))) {
-            for limit in ["3pkt", "100pkt", "20KB"] {
-                let flows = table(&format!("marks-{name}-{n}-{limit}"), &rows);
-                assert_same(&format!("end = '1s'\n[topology]\nkind = 'single_tree'\n{flows}{}", with_fifo(name, limit, fifo)));
-            }
+    let rest = format!("end = '1s'\n[topology]\nkind = 'single_tree'\n{}", table("ties-at-parts", &rows));
+    for limit in ["3pkt", "100pkt", "20KB"] {
+        for system in systems_with("qdisc", limit, &rest).into_iter().chain(all_systems(limit)) {
+            assert_same(&format!("{rest}{}", system.toml()));
         }
     }
 }
 
-/// The scenarios by which speed is measured, cut short: lines are full, queues stand, packets fall and timers expire.
+/// The scenarios of the benchmark, cut short: links are busy, queues are long, packets are dropped and timers expire.
 #[test]
 fn the_benchmarks_are_the_same() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench");
@@ -90,13 +86,10 @@ fn the_benchmarks_are_the_same() {
 
 #[test]
 fn series_and_traces_are_the_same() {
-    for (name, _) in SYSTEMS {
-        for router in routers_for(name, "fat_tree") {
-            let watch = "[sample]\ninterval = '50us'\nports = true\nflows = true\npackets = true\n";
-            assert_same(&format!(
-                "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n{}router = {router}\n{watch}",
-                system(name, "10pkt")
-            ));
+    let rest = "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n[sample]\ninterval = '50us'\nports = true\nflows = true\npackets = true\n";
+    for slot in ["router", "policy", "controller"] {
+        for system in systems_with(slot, "10pkt", rest) {
+            assert_same(&format!("{rest}{}", system.toml()));
         }
     }
 }

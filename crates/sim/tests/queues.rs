@@ -1,4 +1,4 @@
-//! Transports that steer queues: what they hold, against closed forms and models.
+//! Queue lengths under transports that control queues, against closed forms and models.
 
 mod common;
 
@@ -47,7 +47,7 @@ fn botcp_holds_the_queue_at_its_largest_occupancy() {
     }
 }
 
-/// Lows and highs of a saw-tooth in turn: a turn counts when it is more than a third of the whole swing.
+/// Alternating lows and highs of a saw-tooth: a turn counts when it exceeds a third of the whole range.
 fn turns(seen: &[(f64, f64)]) -> (Vec<f64>, Vec<f64>) {
     let (least, most) = seen.iter().fold((f64::MAX, 0.0f64), |(a, b), s| (a.min(s.1), b.max(s.1)));
     let swing = (most - least) / 3.0;
@@ -93,8 +93,8 @@ fn dctcp_makes_the_sawtooth_of_the_analysis() {
     }
 }
 
-/// Flows count the marks that arrive, ports those that they make: the same with one bottleneck and without drops. Packets of transports
-/// that do not understand marks get none.
+/// Flows count the marks that arrive, ports the marks that they make: the counts agree with one bottleneck and without drops. Packets of
+/// transports that are not ECN-capable are not marked.
 #[test]
 fn marks_are_counted_where_they_are_made_and_where_they_arrive() {
     let rows: Vec<_> = (0..8).map(|i| (1 + i, 0, 500_000, 0)).collect();
@@ -109,4 +109,74 @@ fn marks_are_counted_where_they_are_made_and_where_they_arrive() {
             assert_eq!((ports, ports > 0), (flows, marked), "{transport}, {at}");
         }
     }
+}
+
+/// A NIC behind a token bucket of 0.3 Gb/s: the backlog stays at the low-water mark plus one packet, and the NIC always has a packet to send
+/// when tokens arrive. All packets but the burst leave at that rate.
+#[test]
+fn a_shaped_nic_is_fed_in_time_and_no_earlier() {
+    for (low_water, most) in [("0B", 1500), ("1B", 1500), ("3000B", 4500), ("10KB", 11_500)] {
+        let outcome = run(&format!(
+            "end = '1s'\n[topology]\nkind = 'star'\nhosts = 2\nrate = '1Gbps'\n{}[[system]]\nlabel = 'x'\ntransport = 'newreno'\nqdisc = 'droptail'\nnic = {{ low_water = '{low_water}', qdisc = {{ kind = 'token_bucket', rate = '0.3Gbps', burst = '3000B', limit = 'unlimited' }} }}\n",
+            table(&format!("shaped-nic-{low_water}"), &[(0, 1, 1_000_000, 0)])
+        ));
+        let nic = outcome.ports.iter().find(|p| p.name == "h0->s0").expect("the NIC");
+        assert!((most - 1500..=most).contains(&nic.max_queue_bytes), "{low_water}: {} bytes at most", nic.max_queue_bytes);
+        let fct = outcome.flows[0].fct_ps().expect("it finishes") as f64 * 1e-6;
+        let least = (nic.tx_bytes - 3000) as f64 * 8.0 / 300.0;
+        // The rest: the handshake, a slow start of a few round trips, and the path of the last packet.
+        assert!((least..least + 150.0).contains(&fct), "{low_water}: {fct} us, {least} us at 0.3 Gb/s");
+    }
+}
+
+/// Incast into a port that trims: transports that know neither trimmed nor returned packets take them for losses and finish, and what ports
+/// count is there by name. Bytes and packets are conserved, or the run would not end.
+#[test]
+fn transports_survive_trimmed_and_returned_packets() {
+    let rows: Vec<_> = (1..9).map(|src| (src, 0, 150_000, 0)).collect();
+    for transport in ["newreno", "tcp_ecn", "dctcp"] {
+        for (headers, returns) in [("auto", false), ("200B", true)] {
+            let outcome = run(&format!(
+                "end = '10s'\n[topology]\nkind = 'single_tree'\n{}[[system]]\nlabel = 'x'\ntransport = '{transport}'\nqdisc = {{ kind = 'trim', limit = '8pkt', headers = '{headers}' }}\n[sample]\ninterval = '1s'\npackets = true\n",
+                table(&format!("trim-{transport}-{headers}"), &rows)
+            ));
+            let columns: Vec<String> = outcome.port_counters.iter().map(|counter| counter.column()).collect();
+            assert_eq!(columns, ["trim.trimmed", "trim.returned"]);
+            let sum = |n: usize| outcome.ports.iter().map(|port| port.counts[n]).sum::<u64>();
+            assert!(sum(0) > 20 && (sum(1) > 0) == returns, "{transport}: {} trimmed, {} returned", sum(0), sum(1));
+            assert!(outcome.flows.iter().all(|flow| flow.finish_ps.is_some() && flow.retx_packets > 0), "{transport}");
+            // Those that are returned go all the way to their senders.
+            let to_senders: Vec<u32> =
+                outcome.ports.iter().filter(|p| p.name.contains("->h") && !p.name.ends_with("->h0")).map(|p| p.port_id).collect();
+            let home = outcome.packets.iter().filter(|p| p.kind == "returned" && to_senders.contains(&p.port_id)).count() as u64;
+            assert_eq!(home, sum(1), "{transport}");
+        }
+    }
+}
+
+/// Two ports of one switch that each want all of a buffer of 120 packets: with a dynamic threshold of 1 each gets a third, with complete
+/// sharing half, and alone a half and all of it. With their own limits only, each is on its own.
+#[test]
+fn ports_share_the_buffer_of_their_switch() {
+    let peak = |buffer: &str, receivers: u32| {
+        // Twenty senders to each receiver, all windows open at once.
+        let rows: Vec<_> = (0..20 * receivers).map(|n| (receivers + n, n % receivers, 200_000, 0)).collect();
+        let outcome = run(&format!(
+            "end = '20ms'\n[topology]\nkind = 'star'\nhosts = 42\n{}[[system]]\nlabel = 'x'\ntransport = {{ kind = 'newreno', init_window = 64 }}\nqdisc = {{ kind = 'droptail', limit = 'unlimited' }}\n{buffer}",
+            table(&format!("shared-{receivers}"), &rows)
+        ));
+        let peaks: Vec<u64> =
+            outcome.ports.iter().filter(|p| p.name.starts_with("s0->")).map(|p| p.max_queue_bytes / 1500).collect();
+        peaks[..receivers as usize].to_vec()
+    };
+    let [dynamic, complete] = ["dynamic", "complete"].map(|kind| format!("buffer = {{ kind = '{kind}', total = '180KB' }}\n"));
+    let near =
+        |peaks: Vec<u64>, packets: u64| assert!(peaks.iter().all(|peak| peak.abs_diff(packets) <= 2), "{peaks:?}, not {packets}");
+    near(peak(&dynamic, 1), 60);
+    near(peak(&complete, 1), 120);
+    assert!(peak("", 1)[0] > 300, "without a buffer to share nothing is dropped");
+    let two = peak(&dynamic, 2);
+    assert!(two.iter().all(|peak| (40..=60).contains(peak)), "{two:?}: from a third on, and a half before the other port fills");
+    let two = peak(&complete, 2);
+    assert!(two.iter().all(|peak| (50..=120).contains(peak)), "{two:?}");
 }

@@ -1,25 +1,28 @@
-//! A run is a function of plan, seed and code: whatever watches it, whatever runs beside it.
+//! A run is a function of plan, seed and code: probes and parallel runs change nothing.
 
 mod common;
-use common::{SYSTEMS, plan, run_point, system};
+use common::{all_systems, kinds, plan, run_point};
 
 const SMALL: &str = "seed = [1, 2]\n[topology]\nkind = 'single_tree'\n[workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\n\
                      load_ref = 'uplinks'\nsize = 'pareto'\nmean = '30KB'\nshape = 1.5\n";
 
-fn all_systems(limit: &str) -> String {
-    SYSTEMS.iter().map(|(name, _)| system(name, limit)).collect()
+/// A system around every entry that can be part of one.
+fn systems(limit: &str) -> String {
+    all_systems(limit).iter().map(scenario::Outline::toml).collect()
 }
 
 #[test]
 fn the_same_point_gives_the_same_rows() {
-    let plan = plan(&format!("{SMALL}{}", all_systems("20pkt")));
+    let plan = plan(&format!("{SMALL}{}", systems("20pkt")));
     for point in &plan.points {
         let (first, second) = (run_point(point), run_point(point));
         assert_eq!(first, second, "{}", point.id);
         assert!(first.flows.iter().all(|f| f.finish_ps.is_some()), "{} leaves flows unfinished", point.id);
     }
-    // Seeds matter, and systems see the same flows.
-    let digests: Vec<u64> = plan.points.iter().map(|p| run_point(p).counters.digest).collect();
+    // Different seeds and transports differ, and all systems serve the same flows.
+    let transports = plan.points.iter().filter(|p| kinds("transport").contains(&p.label.trim_end_matches(" as a transport")));
+    let digests: Vec<u64> = transports.map(|p| run_point(p).counters.digest).collect();
+    assert_eq!(digests.len(), 2 * kinds("transport").len());
     for (i, digest) in digests.iter().enumerate() {
         assert!(!digests[..i].contains(digest));
     }
@@ -47,15 +50,15 @@ fn watching_failures_changes_nothing() {
 }
 
 fn watch_with(events: &str) {
-    let bare = plan(&format!("{SMALL}{}{events}", all_systems("20pkt")));
+    let bare = plan(&format!("{SMALL}{}{events}", systems("20pkt")));
     let watch = "[sample]\ninterval = '37us'\nports = true\nflows = true\npackets = true\n";
-    let watched = plan(&format!("{SMALL}{}{events}{watch}", all_systems("20pkt")));
+    let watched = plan(&format!("{SMALL}{}{events}{watch}", systems("20pkt")));
     for (bare, watched) in bare.points.iter().zip(&watched.points) {
         let (a, b) = (run_point(bare), run_point(watched));
         assert_eq!((a.flows, a.ports, a.counters.digest, a.counters.hops), (b.flows, b.ports, b.counters.digest, b.counters.hops));
         assert_eq!(a.counters.lost_packets > 0, !events.is_empty());
         assert!(a.samples.is_empty() && !b.samples.is_empty() && !b.packets.is_empty());
-        // The trace accounts for every packet on every link, and no two overlap on one.
+        // The trace has every packet on every link, and no two packets overlap on a link.
         let sent = b.packets.iter().filter(|p| !p.dropped).count() as u64;
         assert!(sent >= b.counters.hops);
         let mut free = std::collections::BTreeMap::new();

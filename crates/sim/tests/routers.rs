@@ -1,7 +1,7 @@
-//! Routers in real networks: what their papers promise.
+//! Properties that the papers of routers claim, in networks.
 
 mod common;
-use common::{run, system, table};
+use common::{run, system, system_of, table};
 use sim::Outcome;
 use sim::outcome::StopReason;
 
@@ -26,7 +26,7 @@ fn sent(outcome: &Outcome, port: &str) -> f64 {
     outcome.ports.iter().find(|p| p.name == port).unwrap_or_else(|| panic!("no port {port}")).tx_bytes as f64
 }
 
-/// CONGA section 2.4: congestion awareness finds the split that the capacities ask for; hashing splits in halves.
+/// CONGA section 2.4: congestion-aware routing splits traffic in proportion to the capacities; hashing splits it in halves.
 #[test]
 fn conga_finds_the_better_path_and_ecmp_does_not() {
     let share = |router| {
@@ -35,11 +35,11 @@ fn conga_finds_the_better_path_and_ecmp_does_not() {
     };
     let (conga, ecmp) = (share("'conga'"), share("'ecmp'"));
     assert!((1.6..2.6).contains(&conga), "{conga}");
-    // What the slower path loses is sent again over the same path.
+    // Packets lost on the slower path are retransmitted over the same path.
     assert!((0.7..1.15).contains(&ecmp), "{ecmp}");
 }
 
-/// A gap longer than any difference between two paths keeps packets in order; one much shorter does not.
+/// A flowlet gap longer than any difference between two paths keeps packets in order; a much shorter gap does not.
 #[test]
 fn flowlets_with_long_gaps_do_not_reorder() {
     let reordered = |gap: &str| {
@@ -49,7 +49,7 @@ fn flowlets_with_long_gaps_do_not_reorder() {
         );
         let outcome = run(&text);
         assert_eq!((outcome.stop_reason, outcome.counters.dropped_packets), (StopReason::Finished, 0));
-        // No queue is longer than this, and a path has six.
+        // No queue is longer than this, and a path has six queues.
         let worst = outcome.ports.iter().map(|p| p.max_queue_bytes * 8).max().unwrap_or(0) * 6;
         (outcome.flows.iter().map(|f| f.reordered).sum::<u64>(), worst)
     };
@@ -59,7 +59,7 @@ fn flowlets_with_long_gaps_do_not_reorder() {
     assert!(reordered("1ns").0 > 1000);
 }
 
-/// MEMR sees where flows are; a hash does not. Four long flows between two leaves over four spines never share one.
+/// MEMR knows the ports of flows; a hash does not. Under MEMR four long flows between two leaves over four spines never share a spine.
 #[test]
 fn memr_spreads_long_flows_over_all_paths() {
     let flows = table("four", &[0, 1, 2, 3].map(|i| (i, 4 + i, 1_000_000, u64::from(i) * 100_000_000)));
@@ -72,7 +72,7 @@ fn memr_spreads_long_flows_over_all_paths() {
     assert!((1..=8).any(|seed| used("'ecmp'", seed) < 4));
 }
 
-/// Every packet has a path of its own: one flow uses all of them, in turn or at random.
+/// Each packet takes its own path: one flow uses all paths, in turn or at random.
 #[test]
 fn sprayed_flows_use_all_paths() {
     for (mode, spread) in [("round_robin", 0.01), ("random", 0.2)] {
@@ -85,14 +85,31 @@ fn sprayed_flows_use_all_paths() {
     }
 }
 
-/// MERP section 4.4: ports with room for 4 flows, and 50 flows in a fat-tree, with every router that MERP can have.
+/// MERP section 4.4: flow tables of 4 entries and 50 flows in a fat tree, with every router that MERP supports.
 #[test]
 fn flows_that_overflow_tables_finish() {
     let rows: Vec<_> = (0..50).map(|i| (i % 8, 8 + i * 3 % 8, 1000 + 4999 * u64::from(i), u64::from(i) * 20_000_000)).collect();
     for router in ["'ecmp'", "'memr'", "'conga'"] {
         let flows = table(&format!("overflow-{}", router.trim_matches('\'')), &rows);
-        let merp = system("merp", "100pkt").replace("agent = 'merp'", "agent = { kind = 'merp', table_limit = 4 }");
+        let merp = system_of("transport", "merp", "100pkt").set("agent.table_limit", "4").toml();
         let outcome = run(&format!("end = '20s'\n[topology]\nkind = 'fat_tree'\n{flows}{merp}router = {router}\n"));
         assert_eq!(outcome.stop_reason, StopReason::Finished, "{router}");
     }
+}
+
+/// A flow keeps the path of its start, so no packet overtakes another, whatever the probes report.
+#[test]
+fn flows_on_their_fastest_paths_stay_in_order() {
+    let net = "[topology]\nkind = 'fat_tree'\n[workload.web]\nkind = 'poisson'\nflows = 400\nload = 0.6\nsize = 'exponential'\nmean = '100KB'";
+    let outcome = run(&format!("{net}\n{}router = 'fastest_path'\n", system("newreno", "unlimited")));
+    assert_eq!((outcome.stop_reason, outcome.counters.dropped_packets), (StopReason::Finished, 0));
+    assert!(outcome.flows.iter().all(|flow| flow.reordered == 0));
+}
+
+/// Probes find the split that the capacities ask for, flow by flow; hashing splits traffic in halves.
+#[test]
+fn probes_find_the_faster_path() {
+    let outcome = lopsided("'fastest_path'");
+    let share = sent(&outcome, "leaf0->spine0") / sent(&outcome, "leaf0->spine1");
+    assert!(share > 1.4, "{share}");
 }

@@ -1,13 +1,13 @@
-//! A long flow under an endless stream of short ones: it waits for ever where the shortest goes first, and has its turn under MERP, where
-//! waiting raises its expansion ratio (MERP, section 2).
+//! A long flow and an endless stream of short flows: the long flow starves where the shortest flow goes first, and is served under MERP,
+//! where waiting raises its expansion ratio (MERP, section 2).
 
 mod common;
 use common::{run, system, table};
 
 const MS: u64 = 1_000_000_000;
 
-/// When the long flow and the last short one are done, ps. The long one's 600 packets take 7.2 ms; each short one's 300 take 3.6 ms, and
-/// one starts every 3.6 ms, so that they want the whole link by themselves.
+/// When the long flow and the last short flow finish, in ps. The 600 packets of the long flow take 7.2 ms, the 300 of a short flow 3.6 ms. A
+/// short flow starts every 3.6 ms, so that the short flows alone load the link fully.
 fn ends(transport: &str, shorts: u32) -> [u64; 2] {
     let stream = (0..shorts).map(|i| (2 + i % 6, 0, 300 * 1460, MS / 10 + u64::from(i) * 3_600_000_000));
     let rows: Vec<_> = std::iter::once((1, 0, 600 * 1460, 0)).chain(stream).collect();
@@ -26,7 +26,7 @@ fn shortest_first_starves_a_long_flow_and_merp_does_not() {
         let stream = u64::from(shorts) * 3_600_000_000;
         let [long, _] = ends("pfabric", shorts);
         assert!(long > stream, "pFabric: done at {long} ps of a stream of {stream} ps");
-        // Three short ones' turns on top of its own, and as long again for hand-overs: however long the stream.
+        // The long flow waits for three short flows, and as long again for changes of flow, whatever the length of the stream.
         let [long, last] = ends("merp", shorts);
         assert!(long < 44 * MS, "MERP: done at {long} ps of a stream of {stream} ps");
         assert!(last > long, "{last}");

@@ -2,7 +2,7 @@
 
 mod common;
 use base::{Rate, Rng};
-use common::{run, system, table};
+use common::{run, system, system_of, table};
 
 /// Hosts on both sides of a four-link path of 1 Gb/s and 10 us: MERP's single tree across racks.
 const TREE: &str = "[topology]\nkind = 'single_tree'\n";
@@ -25,23 +25,23 @@ fn a_lone_merp_flow_takes_its_closed_form() {
     assert!((flow.expansion_ratio().unwrap() - 1.13312).abs() < 1e-5);
 }
 
-/// Its first window is more than the bandwidth-delay product, so the pipe never runs dry.
+/// The first window exceeds the bandwidth-delay product, so the sender never waits for ACKs.
 #[test]
 fn a_lone_pfabric_flow_takes_the_ideal_time() {
     let flow = lone_flow("pfabric");
     assert_eq!(flow.fct_ps(), Some(flow.ideal_fct_ps));
-    // Store and forward: 99 packets at line rate, and four links for the last.
+    // Store and forward: 99 packets at line rate, and four links for the last packet.
     assert_eq!(flow.ideal_fct_ps, 99 * 12_000_000 + 4 * 22_000_000);
 }
 
-/// Handshake, then slow start from 3 segments: rounds of 3 and 6 segments wait for their ACKs, and from the third window on segments
-/// leave back to back. The path holds 10.8 segments and a NIC that pulls holds segments back, so that the window stops growing at 10
-/// while it is not the limit: one stall of a round trip less ten segments. A host that hands everything to its NIC has none.
+/// Handshake, then slow start from 3 segments: the sender waits for the ACKs of rounds of 3 and 6 segments, and from the third window on
+/// sends back to back. The path holds 10.8 segments. A NIC that pulls holds segments back, so the window stops growing at 10 while it does
+/// not limit the sender, which stalls once for a round trip less ten segments. A host that pushes all packets into its NIC does not stall.
 #[test]
 fn a_lone_newreno_flow_takes_its_closed_form() {
     let handshake = 8 * 10_320_000;
     let round = 4 * 22_000_000 + 4 * 10_320_000;
-    // After two rounds 9 segments are acknowledged; the other 91 follow each other on the wire.
+    // After two rounds 9 segments are acknowledged; the other 91 are sent back to back.
     let closed = handshake + 2 * round + 90 * 12_000_000 + 4 * 22_000_000;
     assert_eq!(lone_flow("newreno").fct_ps(), Some(closed + round - 10 * 12_000_000));
     let flows = table("lone-pushed", &[(0, 8, HUNDRED, 1_000_000)]);
@@ -49,7 +49,7 @@ fn a_lone_newreno_flow_takes_its_closed_form() {
     assert_eq!(pushed.flows[0].fct_ps(), Some(closed));
 }
 
-/// Alone, a flow has the ideal completion time under every ideal reference, on a tree and on a fat-tree.
+/// A lone flow has the ideal completion time under every ideal, on a tree and on a fat tree.
 #[test]
 fn a_lone_flow_of_an_ideal_reference_has_slowdown_one() {
     for topology in [TREE, "[topology]\nkind = 'fat_tree'\nk = 4\n"] {
@@ -69,7 +69,7 @@ fn a_lone_flow_of_an_ideal_reference_has_slowdown_one() {
     }
 }
 
-/// On one link nothing beats SRPT's mean: neither another schedule nor a system.
+/// On one link neither another schedule nor a system has a smaller mean than SRPT.
 #[test]
 fn no_system_beats_the_mean_of_ideal_srpt_on_one_link() {
     let text = "ideal = ['srpt', 'ps', 'fcfs', 'merp', 'big_switch']
@@ -88,7 +88,7 @@ fn no_system_beats_the_mean_of_ideal_srpt_on_one_link() {
         src = 'h1, h2, h3, h4'
         dst = 'h0'
         ";
-    let systems: String = common::SYSTEMS.iter().map(|(name, _)| system(name, "100pkt")).collect();
+    let systems: String = common::kinds("transport").into_iter().map(|name| system(name, "100pkt")).collect();
     let plan = common::plan(&format!("{text}\n{systems}"));
     let mean = |point: &scenario::Point| {
         let outcome = common::run_point(point);
@@ -104,9 +104,9 @@ fn no_system_beats_the_mean_of_ideal_srpt_on_one_link() {
     }
     assert!(of("ideal PS") > 1.2 * srpt && of("ideal FCFS") > of("ideal PS"), "{means:?}");
     for scheduler in ["pfabric", "merp"] {
-        assert!(of(scheduler) < of("ideal PS"), "packets and all, {scheduler} beats fair sharing: {means:?}");
+        assert!(of(scheduler) < of("ideal PS"), "{scheduler}, with packets, beats fair sharing: {means:?}");
     }
-    assert_eq!(of("ideal big switch"), srpt, "the only link in common is a host's");
+    assert_eq!(of("ideal big switch"), srpt, "the only shared link is that of a host");
 }
 
 /// Single-packet flows from fast hosts arrive at a slow link as a Poisson stream: mean wait rho D / (2 (1 - rho)).
@@ -124,11 +124,13 @@ fn waits_at_a_link_are_those_of_an_m_d_1_queue() {
             })
             .collect();
         let flows = table(&format!("md1-{transport}-{rho}"), &rows);
+        let patient = system_of("transport", transport, "unlimited");
         let text = format!(
             "[topology]\nkind = 'dumbbell'\nleft = 64\nright = 1\nrate = '400Gbps'\nbottleneck_rate = '1Gbps'\ndelay = '1us'\n{flows}{}",
-            system(transport, "unlimited")
-                .replace("min_rto = '10ms', init_rto = '10ms'", "handshake = false")
-                .replace("transport = 'pfabric'", "transport = { kind = 'pfabric', rto = '1s' }")
+            match transport {
+                "newreno" => patient.set("transport.handshake", "false").toml(),
+                _ => patient.set("transport.rto", "1s").toml(),
+            }
         );
         let outcome = run(&text);
         let waits: f64 = outcome.flows.iter().map(|f| (f.fct_ps().unwrap() - f.ideal_fct_ps) as f64 * 1e-6).sum();
@@ -137,8 +139,8 @@ fn waits_at_a_link_are_those_of_an_m_d_1_queue() {
     }
 }
 
-/// Two flows with equal round trips share a link within 20 % over 100 round trips of congestion avoidance, and fill it. Their NICs are
-/// faster than the link: at equal rates a sender that its NIC holds back stops growing just below loss and locks the other out.
+/// Two flows with equal round trips share a link within 20 % over 100 round trips of congestion avoidance, and fill it. The NICs are faster
+/// than the link: at equal rates, a sender limited by its NIC would stop growing just below loss and lock the other flow out.
 #[test]
 fn equal_newreno_flows_share_equally_and_fill_the_link() {
     let flows = table("pair", &[(0, 2, 30_000_000, 0), (1, 3, 30_000_000, 137_000)]);
@@ -158,23 +160,24 @@ fn equal_newreno_flows_share_equally_and_fill_the_link() {
     assert!((a + b) * 1500.0 / 1460.0 > 0.94 * Rate::from_gbps(1).0 as f64, "{a} + {b} bit/s");
 }
 
-/// 32 senders answer at once into a port of 100 packets: the burst overflows and the laggards wait for a timeout of `min_rto`.
+/// 32 senders answer at once into a port of 100 packets: the burst overflows the port, and the slowest flows wait for a timeout of `min_rto`.
 #[test]
 fn incast_into_newreno_shows_timeouts() {
     let rows: Vec<_> = (1..33).map(|src| (src, 0, 64_000, 0)).collect();
-    let text = |transport| {
+    let text = |system: scenario::Outline| {
         format!(
             "[topology]\nkind = 'star'\nhosts = 33\nrate = '1Gbps'\ndelay = '10us'\n{}{}",
             table("incast", &rows),
-            system(transport, "100pkt").replace("min_rto = '10ms', init_rto = '10ms'", "min_rto = '200ms'")
+            system.toml()
         )
     };
     let last = |outcome: &sim::Outcome| outcome.flows.iter().map(|f| f.fct_ps().unwrap()).max().unwrap();
-    let newreno = run(&text("newreno"));
+    let newreno =
+        run(&text(system_of("transport", "newreno", "100pkt").set("transport.min_rto", "200ms").set("transport.init_rto", "1s")));
     assert!(newreno.flows.iter().any(|f| f.timeouts > 0));
     assert!(last(&newreno) > 200_000_000_000, "a timeout lasts 200 ms");
-    // MERP schedules one sender after the other: no timeout, and little more than the transmission time of all.
-    let merp = run(&text("merp"));
+    // MERP schedules one sender after another: no timeout, and little more than the transmission time of all packets.
+    let merp = run(&text(system_of("transport", "merp", "100pkt")));
     let all = 32.0 * 64_000.0 * 1500.0 / 1460.0 * 8.0 * 1e3;
     assert_eq!(merp.flows.iter().map(|f| f.timeouts).sum::<u32>(), 0);
     assert!((last(&merp) as f64) < 1.25 * all, "{} ps for {all} ps of packets", last(&merp));

@@ -1,5 +1,9 @@
-//! Reads the source tree and holds it to the house rules of docs/architecture.md.
+//! Reads the source tree and checks it against the rules of docs/architecture.md.
 
+#[path = "tidy/circles.rs"]
+mod circles;
+
+use scenario::ROOMS;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,22 +37,9 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The rooms, and where their entries' files are.
-fn rooms() -> Vec<(&'static str, Vec<&'static base::registry::Entry>)> {
-    vec![
-        ("crates/proto/src/transport", proto::transport::ENTRIES.iter().collect()),
-        ("crates/fabric/src/qdisc", fabric::qdisc::ENTRIES.iter().collect()),
-        ("crates/fabric/src/router", fabric::router::ENTRIES.iter().collect()),
-        ("crates/fabric/src/agent", fabric::agent::ENTRIES.iter().collect()),
-        ("crates/scenario/src/topology", scenario::topology::ENTRIES.iter().collect()),
-        ("crates/scenario/src/workload", scenario::workload::ENTRIES.iter().collect()),
-        ("crates/scenario/src/deadline", scenario::deadline::ENTRIES.iter().collect()),
-    ]
-}
-
 #[test]
 fn every_entry_says_where_it_comes_from_and_is_tested() {
-    for (room, entries) in rooms() {
+    for (room, entries) in ROOMS.iter().map(|room| (room.folder(), room.entries)) {
         for entry in entries {
             let place = format!("{room}/{}.rs", entry.name);
             assert!(entry.head().contains("Source:"), "{place} has no `Source:` in its head");
@@ -72,7 +63,7 @@ fn every_entry_says_where_it_comes_from_and_is_tested() {
 /// A file in a room that no line of its `mod.rs` names is dead.
 #[test]
 fn no_room_has_a_dead_file() {
-    for (room, entries) in rooms() {
+    for (room, entries) in ROOMS.iter().map(|room| (room.folder(), room.entries)) {
         let list = read(&root().join(room).join("mod.rs"));
         for path in files(&root().join(room), &[".rs"])
             .iter()
@@ -85,6 +76,7 @@ fn no_room_has_a_dead_file() {
     }
 }
 
+/// Entries that fill a slot of a system are run by the tests that walk the registry.
 #[test]
 fn every_entry_is_used_by_a_scenario_or_a_test() {
     let mut text = String::new();
@@ -93,7 +85,8 @@ fn every_entry_is_used_by_a_scenario_or_a_test() {
             text += &read(&path);
         }
     }
-    for (room, entries) in rooms() {
+    let walked = |room: &&base::registry::Room| scenario::SLOTS.iter().any(|slot| slot.room.name == room.name);
+    for (room, entries) in ROOMS.iter().filter(|room| !walked(room)).map(|room| (room.folder(), room.entries)) {
         for entry in entries {
             let quoted = [format!("'{}'", entry.name), format!("\"{}\"", entry.name)];
             assert!(quoted.iter().any(|q| text.contains(q)), "no scenario uses {room}/{}", entry.name);
@@ -123,13 +116,106 @@ fn no_banned_word_is_in_the_tree() {
     }
 }
 
-/// The core depends on nothing that could make two runs differ, and a file that no longer fits a screenful of screens wants splitting.
+/// The crates, and which of ours each may use: arrows lead down only.
+const CRATES: [(&str, &[&str]); 9] = [
+    ("base", &[]),
+    ("engine", &["base"]),
+    ("proto", &["base"]),
+    ("fabric", &["base", "proto"]),
+    ("scenario", &["base", "proto", "fabric"]),
+    ("sim", &["base", "engine", "proto", "fabric", "scenario"]),
+    ("tables", &["base", "proto", "fabric", "scenario", "sim"]),
+    ("cli", &["base", "proto", "fabric", "scenario", "sim", "tables"]),
+    ("py", &["base", "proto", "fabric", "scenario", "sim", "tables", "cli"]),
+];
+
+/// The files of a crate as (path below `src`, text), tests left out.
+fn sources(name: &str) -> Vec<(String, String)> {
+    let src = root().join("crates").join(name).join("src");
+    let is_test = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with("tests.rs"));
+    let all = files(&src, &[".rs"]).into_iter().filter(|path| !is_test(path));
+    all.map(|path| (path.strip_prefix(&src).unwrap().display().to_string(), read(&path))).collect()
+}
+
 #[test]
-fn core_files_are_of_a_size_to_be_read() {
-    for crate_name in ["base", "engine", "proto", "fabric", "scenario", "sim"] {
-        for path in files(&root().join("crates").join(crate_name).join("src"), &[".rs"]) {
-            let lines = read(&path).lines().count();
-            assert!(lines <= 900, "{} has {lines} lines", path.display());
+fn no_crate_arrow_leads_up() {
+    let folders = fs::read_dir(root().join("crates")).unwrap();
+    assert_eq!(folders.count(), CRATES.len(), "a crate is missing in the list");
+    for (name, may_use) in CRATES {
+        let manifest = read(&root().join("crates").join(name).join("Cargo.toml"));
+        let own = manifest.split("\n[").find(|section| section.starts_with("dependencies]")).unwrap_or_default();
+        for (other, _) in CRATES {
+            let uses = own.lines().any(|line| line.starts_with(&format!("{other} ")) || line.starts_with(&format!("{other}.")));
+            assert!(!uses || may_use.contains(&other), "crates/{name} uses crates/{other}, which stands above it");
         }
     }
+}
+
+#[test]
+fn no_file_needs_a_file_that_needs_it() {
+    let mut found = Vec::new();
+    for (name, _) in CRATES {
+        let src = format!("crates/{name}/src/");
+        let rooms: Vec<&str> = ROOMS.iter().filter_map(|room| room.folder().strip_prefix(&src)).collect();
+        let circles = circles::circles(&circles::of_crate(&sources(name), &rooms));
+        found.extend(circles.into_iter().map(|circle| format!("crates/{name}: {}", circle.join(", "))));
+    }
+    let package = root().join("python/flowloom");
+    let module = |path: &PathBuf| (path.file_stem().unwrap().to_string_lossy().into_owned(), read(path));
+    let own: Vec<_> = files(&package, &[".py"]).iter().filter(|path| path.parent() == Some(&package)).map(module).collect();
+    let circles = circles::circles(&circles::of_package("flowloom", &own));
+    found.extend(circles.into_iter().map(|circle| format!("python/flowloom: {}", circle.join(", "))));
+    assert!(found.is_empty(), "files that need each other:\n{}", found.join("\n"));
+}
+
+/// A longer file should be split.
+#[test]
+fn files_are_of_a_size_to_be_read() {
+    let mut long = Vec::new();
+    let rust =
+        CRATES.iter().flat_map(|(name, _)| sources(name).into_iter().map(move |(path, text)| (format!("{name}/src/{path}"), text)));
+    let python = files(&root().join("python/flowloom"), &[".py"]).into_iter().map(|path| (path.display().to_string(), read(&path)));
+    for (path, text) in rust.chain(python) {
+        let lines = text.split("\n#[cfg(test)]").next().unwrap_or_default().lines().count();
+        if lines > 500 {
+            long.push(format!("{path} has {lines} lines above its tests"));
+        }
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+/// A room's `mod.rs` lists its entries and names none of them outside the list.
+#[test]
+fn no_room_knows_its_entries() {
+    for room in ROOMS {
+        let code = circles::code(&read(&root().join(room.file)));
+        for entry in ROOMS.iter().flat_map(|room| room.entries) {
+            let path = format!("{}::", entry.name);
+            let named = code.match_indices(&path).any(|(at, _)| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'));
+            assert!(!named, "{} names `{}`", room.file, entry.name);
+        }
+    }
+}
+
+/// No trait object per packet or per event: the crates that handle packets and events have none.
+#[test]
+fn the_core_has_no_boxed_trait_objects() {
+    for name in ["engine", "proto", "fabric", "sim"] {
+        for (path, text) in sources(name) {
+            assert!(!circles::code(&text).contains("Box<dyn"), "crates/{name}/src/{path} boxes a trait object");
+        }
+    }
+}
+
+/// The tree on the page has every room, and names no folder a room that is none.
+#[test]
+fn the_page_on_architecture_has_all_rooms() {
+    let page = read(&root().join("docs/architecture.md"));
+    let is_room = |line: &&str| line.split_whitespace().nth(1) == Some("ROOM");
+    let listed: Vec<&str> = page.lines().filter(is_room).filter_map(|line| line.trim_start().split('/').next()).collect();
+    for room in ROOMS {
+        let folder = room.folder().rsplit('/').next().unwrap();
+        assert!(listed.contains(&folder), "docs/architecture.md leaves out the room {folder}");
+    }
+    assert_eq!(listed.len(), ROOMS.len(), "{listed:?}");
 }

@@ -1,6 +1,6 @@
 //! Rows to Arrow.
 
-use crate::schema::{Column, Get, Table};
+use crate::schema::{Column, CounterColumn, Get, Table};
 use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::types::Int32Type;
 use arrow_array::{
@@ -9,10 +9,14 @@ use arrow_array::{
 };
 use std::sync::Arc;
 
-/// The rows as a batch of `table`. `list` are the words that [`Get::Listed`] points into.
-pub fn batch<R>(table: &Table<R>, rows: &[R], list: &[String]) -> RecordBatch {
-    let columns = table.columns.iter().map(|column| array(column, rows, list)).collect();
-    RecordBatch::try_new(table.schema(), columns).expect("arrays and schema come from the same columns")
+/// The rows as a batch of `table`. `list` are the words that [`Get::Listed`] points into; `counters` tell what the counts of the rows are.
+pub fn batch<R>(table: &Table<R>, rows: &[R], list: &[String], counters: &[CounterColumn]) -> RecordBatch {
+    let all = |row: &R| (table.counts)(row).len() == counters.len();
+    assert!(rows.iter().all(all), "a row of `{}` has not one count per counter", table.name);
+    let own = table.columns.iter().map(|column| array(column, rows, list));
+    let counts = (0..counters.len())
+        .map(|i| Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| (table.counts)(row)[i]))) as ArrayRef);
+    RecordBatch::try_new(table.schema(counters), own.chain(counts).collect()).expect("arrays and schema come from the same columns")
 }
 
 fn array<R>(column: &Column<R>, rows: &[R], list: &[String]) -> ArrayRef {

@@ -12,7 +12,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The place cannot be written to.
+    /// The file or folder must not be written.
     #[error("`{path}` cannot be written: {source}")]
     ReadOnly {
         /// The file or folder.
@@ -37,26 +37,26 @@ pub enum Error {
         path: PathBuf,
     },
     /// The folder holds something else.
-    #[error("`{path}` is not empty and is no run folder")]
+    #[error("`{path}` is not empty and is not a run folder")]
     Occupied {
         /// The folder.
         path: PathBuf,
     },
     /// Not a run folder.
-    #[error("`{path}` is no run folder: it has no `manifest.json`")]
+    #[error("`{path}` is not a run folder: it has no `manifest.json`")]
     NotARun {
         /// The folder.
         path: PathBuf,
     },
     /// Written by a program with another layout.
-    #[error("`{path}` has layout {found}, this program reads {}", crate::schema::SCHEMA_VERSION)]
+    #[error("`{path}` has layout {found}, and this program reads layout {}", crate::schema::SCHEMA_VERSION)]
     Version {
         /// The manifest.
         path: PathBuf,
         /// Its layout.
         found: u32,
     },
-    /// A file that says something else than it should.
+    /// A file whose content is not what this program writes.
     #[error("`{path}` is damaged: {why}")]
     Damaged {
         /// The file.
@@ -104,13 +104,13 @@ impl Error {
             Error::ReadOnly { .. } | Error::Io { action: "create" | "open" | "write", .. } => {
                 "choose another folder with `--out DIR`"
             }
-            Error::InUse { .. } => "wait for it, or choose another folder with `--out DIR`",
+            Error::InUse { .. } => "wait for that run to end, or choose another folder with `--out DIR`",
             Error::Occupied { .. } => "choose a new or empty folder with `--out DIR`",
             Error::NotARun { .. } => "give the folder that `flowloom run` printed, such as `results/demo`",
-            Error::Version { .. } => "run the scenario again with this program, into a new folder",
-            Error::Damaged { .. } => "delete the point's folder and repeat the run: only that point is run again",
+            Error::Version { .. } => "run the scenario with this program, into a new folder",
+            Error::Damaged { .. } => "delete the folder of that point and repeat the command: finished points are kept",
             Error::DifferentFlows { .. } => "compare runs of the same topology, workload, seed and swept values",
-            Error::NothingToCompare(_) => "give runs that hold at least two systems with common seeds and swept values",
+            Error::NothingToCompare(_) => "give run folders with at least two systems that have seeds and swept values in common",
             Error::Io { .. } => return None,
         })
     }

@@ -15,9 +15,6 @@ pub mod stats;
 
 pub use arrow_array::{RecordBatch, RecordBatchReader};
 pub use error::Error;
-pub use manifest::{PointKey, PointManifest, RunManifest, State};
+pub use manifest::{PROGRAM, PointKey, PointManifest, RunManifest, State};
 pub use results::Results;
 pub use run_dir::RunDir;
-
-/// The program's version, and a hash of the sources that decide what a run does.
-pub const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("FLOWLOOM_SOURCES"));

@@ -1,11 +1,15 @@
 //! What is written beside the tables as JSON: one manifest per run, one per point.
 
 use crate::error::{Error, Result};
-use crate::schema::SCHEMA_VERSION;
-use crate::{parquet, stats};
+use crate::parquet;
+use crate::schema::{CounterColumn, SCHEMA_VERSION};
+use crate::stats::{self, Metric};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sim::Outcome;
 use std::path::Path;
+
+/// The program's version, and a hash of the sources that decide what a run does.
+pub const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("FLOWLOOM_SOURCES"));
 
 /// The manifests' name, in a run folder and in a point's.
 pub const FILE: &str = "manifest.json";
@@ -32,7 +36,7 @@ pub struct RunManifest {
     pub program: String,
     /// The scenario's name.
     pub name: String,
-    /// The profile that was chosen.
+    /// The profiles that were laid over the scenario, in order: `literal,smoke`.
     pub profile: Option<String>,
     /// All points are done.
     pub complete: bool,
@@ -109,6 +113,12 @@ pub struct PointManifest {
     pub wall_s: f64,
     /// Totals of the run.
     pub counters: Totals,
+    /// What the system's entries count of flows: columns of the flows' table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flow_counters: Vec<CounterColumn>,
+    /// What the system's entries count of ports: columns of the ports' table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub port_counters: Vec<CounterColumn>,
     /// All metrics, those that depend on the machine included.
     pub metrics: Vec<(String, Option<f64>)>,
 }
@@ -149,11 +159,12 @@ impl PointManifest {
     pub fn new(key: &PointKey, outcome: &Outcome, ran: &Ran) -> PointManifest {
         let counters = &outcome.counters;
         let metrics = stats::Point::new(&outcome.flows, &outcome.ports, counters, ran.wall_s).metrics();
-        // A fluid has no packets to count.
-        let metrics = metrics.into_iter().filter(|(metric, _)| !(outcome.ideal && metric.packets));
+        // A fluid has no packets to count, and most scenarios have no flows that wait.
+        let known = |metric: &Metric, value: Option<f64>| !(outcome.ideal && metric.packets || metric.waiting && value.is_none());
+        let metrics = metrics.into_iter().filter(|(metric, value)| known(metric, *value));
         PointManifest {
             schema_version: SCHEMA_VERSION,
-            program: crate::PROGRAM.to_owned(),
+            program: PROGRAM.to_owned(),
             key: key.clone(),
             config_hash: ran.config_hash.clone(),
             flows_hash: ran.flows_hash.clone(),
@@ -173,6 +184,8 @@ impl PointManifest {
                 lost_packets: counters.lost_packets,
                 digest: format!("{:016x}", counters.digest),
             },
+            flow_counters: CounterColumn::all(&outcome.flow_counters),
+            port_counters: CounterColumn::all(&outcome.port_counters),
             metrics: metrics.map(|(metric, value)| (metric.name.to_owned(), value)).collect(),
         }
     }

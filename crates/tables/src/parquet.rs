@@ -2,7 +2,7 @@
 
 use crate::arrow;
 use crate::error::{Error, Result};
-use crate::schema::Table;
+use crate::schema::{CounterColumn, Table};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
@@ -16,9 +16,9 @@ use std::path::Path;
 /// Rows of a row group, and of the batches that files are written and read in.
 pub const GROUP_ROWS: usize = 1 << 16;
 
-/// Writes rows as `table`. `list` are the words of [`crate::schema::Get::Listed`] columns.
-pub fn write_rows<R>(path: &Path, table: &Table<R>, rows: &[R], list: &[String]) -> Result<()> {
-    write(path, table.schema(), rows.chunks(GROUP_ROWS).map(|chunk| arrow::batch(table, chunk, list)))
+/// Writes rows as `table`. `list` are the words of [`crate::schema::Get::Listed`] columns, `counters` what the counts of the rows are.
+pub fn write_rows<R>(path: &Path, table: &Table<R>, rows: &[R], list: &[String], counters: &[CounterColumn]) -> Result<()> {
+    write(path, table.schema(counters), rows.chunks(GROUP_ROWS).map(|chunk| arrow::batch(table, chunk, list, counters)))
 }
 
 /// Writes batches of one schema.
@@ -79,14 +79,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.parquet");
         let list = ["web".to_owned(), "bulk".to_owned()];
-        write_rows(&path, table, rows, &list).unwrap();
+        write_rows(&path, table, rows, &list, &[]).unwrap();
         let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names, ["t.parquet"], "no temporary file is left");
         let file = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(&path).unwrap()).unwrap();
-        assert_eq!(*file.schema(), table.schema(), "descriptions included");
+        assert_eq!(*file.schema(), table.schema(&[]), "descriptions included");
         let batches: Vec<RecordBatch> = read(&path, None).unwrap().map(|b| b.unwrap()).collect();
         let [batch] = &batches[..] else { panic!("{} batches", batches.len()) };
-        let expected = arrow::batch(table, rows, &list);
+        let expected = arrow::batch(table, rows, &list, &[]);
         for (i, column) in table.columns.iter().enumerate() {
             assert_eq!(batch.column(i), expected.column(i), "{}", column.name);
         }
@@ -96,13 +96,22 @@ mod tests {
     #[test]
     fn rows_come_back_with_their_descriptions() {
         let flows = [
-            FlowRow { flow_id: 1, start_ps: 5, finish_ps: Some(25), ideal_fct_ps: 10, bottleneck_bps: 8, ..FlowRow::default() },
+            FlowRow {
+                flow_id: 1,
+                start_ps: Some(5),
+                finish_ps: Some(25),
+                ideal_fct_ps: 10,
+                bottleneck_bps: 8,
+                ..FlowRow::default()
+            },
             FlowRow { flow_id: 2, workload: 1, group_id: Some(u64::MAX - 1), deadline_ps: Some(7), ..FlowRow::default() },
         ];
         let batch = round_trip(&FLOWS, &flows);
         assert_eq!(batch.schema().field_with_name("fct_ps").unwrap().metadata()["unit"], "ps");
         assert!(batch.column_by_name("slowdown").unwrap().is_null(1));
         assert!(batch.column_by_name("deadline_met").unwrap().is_null(0));
+        let starts = batch.column_by_name("start_ps").unwrap();
+        assert_eq!([0, 1].map(|i| starts.is_null(i)), [false, true], "null: never began");
         round_trip(&PORTS, &[PortRow { name: "a->b".into(), mean_queue_bytes: 0.5, ..PortRow::default() }]);
         round_trip(&SAMPLES, &[SampleRow { time_ps: 1, entity: 2, metric: "port.queue_bytes", value: 3.0 }]);
         let packet =
@@ -114,7 +123,7 @@ mod tests {
     fn no_rows_are_a_table_without_rows() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.parquet");
-        write_rows(&path, &SAMPLES, &[], &[]).unwrap();
+        write_rows(&path, &SAMPLES, &[], &[], &[]).unwrap();
         let reader = read(&path, None).unwrap();
         assert_eq!(reader.map(|b| b.unwrap().num_rows()).sum::<usize>(), 0);
     }
@@ -132,7 +141,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let paths = ["a", "b"].map(|n| dir.path().join(n));
         for path in &paths {
-            write_rows(path, &SAMPLES, &rows, &[]).unwrap();
+            write_rows(path, &SAMPLES, &rows, &[], &[]).unwrap();
         }
         assert!(fs::read(&paths[0]).unwrap() == fs::read(&paths[1]).unwrap());
         let times: Vec<i64> = read(&paths[0], Some(&["time_ps"]))

@@ -4,13 +4,13 @@ use crate::arrow::{word, words};
 use crate::error::{Error, Result};
 use crate::manifest::{self, PointKey, PointManifest, RunManifest, State};
 use crate::parquet;
-use crate::run_dir::file;
 use crate::schema::{
-    FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, field, schema, words as words_type,
+    CounterColumn, FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, field, schema, words as words_type,
 };
-use crate::stats::{self, Estimate, METRICS};
+use crate::stats::{Estimate, METRICS, Metric};
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchReader, StringArray, UInt32Array, UInt64Array,
+    new_null_array,
 };
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub struct SummaryRow {
     /// Values of the swept keys, in the order of the manifest; `None` where the system has not got the key.
     pub swept: Vec<Option<String>>,
     /// The metric.
-    pub metric: &'static stats::Metric,
+    pub metric: &'static Metric,
     /// Over seeds.
     pub estimate: Estimate,
 }
@@ -69,27 +69,36 @@ impl Results {
     }
     /// The flows of all points that are done.
     pub fn flows(&self) -> Reader {
-        self.read(&FLOWS)
+        self.read(&FLOWS, |point| &point.flow_counters)
     }
     /// The ports of all points that are done.
     pub fn ports(&self) -> Reader {
-        self.read(&PORTS)
+        self.read(&PORTS, |point| &point.port_counters)
     }
     /// The time series of all points that are done; no rows unless the scenario asks for them.
     pub fn samples(&self) -> Reader {
-        self.read(&SAMPLES)
+        self.read(&SAMPLES, |_| &[])
     }
     /// The packet traces of all points that are done; no rows unless the scenario asks for them.
     pub fn packets(&self) -> Reader {
-        self.read(&PACKETS)
+        self.read(&PACKETS, |_| &[])
     }
 
-    fn read<R>(&self, table: &Table<R>) -> Reader {
+    /// `counted` tells what the entries of a point's system count in a row of `table`.
+    fn read<R>(&self, table: &Table<R>, counted: fn(&PointManifest) -> &[CounterColumn]) -> Reader {
         let columns = KeyColumns::new(&self.manifest);
-        let own = table.schema();
-        let fields = columns.fields().into_iter().chain(own.fields().iter().map(|f| f.as_ref().clone())).collect();
-        let files = self.done().map(|point| (point.key.clone(), file(&self.point_dir(&point.key), table))).collect();
-        Reader { schema: schema(fields, table.about), own, columns, files, at: 0, current: None }
+        let own = table.fields();
+        let mut counters: Vec<CounterColumn> = Vec::new();
+        for counter in self.done().flat_map(counted) {
+            if counters.iter().all(|known| known.name != counter.name) {
+                counters.push(counter.clone());
+            }
+        }
+        // Null at points of systems that do not count.
+        let more = counters.iter().map(|counter| counter.field(true));
+        let fields = columns.fields().into_iter().chain(own.iter().cloned()).chain(more).collect();
+        let files = self.done().map(|point| (point.key.clone(), table.file(&self.point_dir(&point.key)))).collect();
+        Reader { schema: schema(fields, table.about), own, counters, columns, files, at: 0, current: None }
     }
 
     /// One row per point, the interrupted ones included.
@@ -112,11 +121,17 @@ impl Results {
         self.keyed(&keys, POINTS, own, "one row per point of the run")
     }
 
+    /// The metrics of the run: all but those of waiting flows where no flow waits.
+    fn metrics(&self) -> impl Iterator<Item = &'static Metric> {
+        let waits = |metric: &Metric| self.done().any(|point| point.metric(metric.name).is_some());
+        METRICS.iter().filter(move |metric| !metric.waiting || waits(metric))
+    }
+
     /// One row per point that is done and metric. `machine`: with those that depend on the machine.
     pub fn per_seed(&self, machine: bool) -> RecordBatch {
         let mut rows = Vec::new();
         for point in self.done() {
-            let metrics = METRICS.iter().filter(|metric| machine || !metric.machine);
+            let metrics = self.metrics().filter(|metric| machine || !metric.machine);
             rows.extend(metrics.map(|metric| (&point.key, metric, point.metric(metric.name))));
         }
         let own: Vec<ArrayRef> = vec![
@@ -153,7 +168,7 @@ impl Results {
         }
         let keys = &self.manifest.sweep_keys;
         let rows = groups.iter().flat_map(|(key, points)| {
-            METRICS.iter().map(move |metric| {
+            self.metrics().map(move |metric| {
                 let values: Vec<f64> = points.iter().filter_map(|point| point.metric(metric.name)).collect();
                 let swept = keys.iter().map(|k| swept(key, k).map(str::to_owned)).collect();
                 SummaryRow { system: key.system.clone(), swept, metric, estimate: Estimate::of(&values) }
@@ -259,7 +274,10 @@ impl KeyColumns {
 /// A table of all points, read file by file, so that it never is in memory as a whole.
 pub struct Reader {
     schema: SchemaRef,
-    own: SchemaRef,
+    /// The columns that every system has.
+    own: Vec<Field>,
+    /// What the entries of some systems count.
+    counters: Vec<CounterColumn>,
     columns: KeyColumns,
     files: Vec<(PointKey, PathBuf)>,
     at: usize,
@@ -269,11 +287,23 @@ pub struct Reader {
 impl Reader {
     fn join(&self, batch: &RecordBatch) -> std::result::Result<RecordBatch, ArrowError> {
         let (key, path) = &self.files[self.at];
-        if batch.schema().fields() != self.own.fields() {
+        let found = batch.schema();
+        let (own, counts) = found.fields().split_at(self.own.len().min(found.fields().len()));
+        // Descriptions may be older or newer than this program's.
+        let same = |field: &Arc<Field>, own: &Field| field.name() == own.name() && field.data_type() == own.data_type();
+        let counter =
+            |field: &Arc<Field>| self.counters.iter().any(|c| c.name == *field.name()) && *field.data_type() == DataType::UInt64;
+        let ours = own.len() == self.own.len() && own.iter().zip(&self.own).all(|(field, own)| same(field, own));
+        if !ours || !counts.iter().all(counter) {
             return Err(ArrowError::ExternalError(Box::new(Error::damaged(path, "its columns are not those of this program"))));
         }
         let mut arrays = self.columns.arrays(key, batch.num_rows());
-        arrays.extend(batch.columns().iter().cloned());
+        arrays.extend(batch.columns()[..self.own.len()].iter().cloned());
+        let counts = self.counters.iter().map(|counter| {
+            let column = batch.column_by_name(&counter.name).cloned();
+            column.unwrap_or_else(|| new_null_array(&DataType::UInt64, batch.num_rows()))
+        });
+        arrays.extend(counts);
         RecordBatch::try_new(self.schema.clone(), arrays)
     }
 }
@@ -317,7 +347,10 @@ pub(crate) mod tests {
     use crate::schema::SCHEMA_VERSION;
     use arrow_array::cast::AsArray as _;
     use arrow_array::types::{Float64Type, Int32Type, UInt64Type};
-    use sim::outcome::{FlowRow, Outcome, PortRow};
+    use base::registry::Counter;
+    use base::{Dur, FlowId};
+    use proto::flow::Wait;
+    use sim::outcome::{FlowRow, NamedCounter, Outcome, PortRow};
 
     /// `n` flows of 1 to `n` milliseconds.
     pub fn outcome(n: u32) -> Outcome {
@@ -325,7 +358,7 @@ pub(crate) mod tests {
             flow_id: i,
             size_bytes: 1000,
             size_wire_bytes: 1040,
-            start_ps: 7,
+            start_ps: Some(7),
             finish_ps: Some(7 + u64::from(i + 1) * 1_000_000_000),
             ideal_fct_ps: 1_000_000,
             bottleneck_bps: 1_000_000_000,
@@ -417,7 +450,7 @@ pub(crate) mod tests {
         let at = texts(&summary, "metric").iter().position(|m| m == "mean_fct_s").unwrap();
         assert_eq!(numbers(&summary, "mean")[at], rows[0].estimate.mean);
         assert_eq!(numbers(&summary, "ci95_low")[at], rows[0].estimate.ci95.map(|c| c.0));
-        assert_eq!(summary.num_rows(), 2 * METRICS.len());
+        assert_eq!(summary.num_rows(), 2 * METRICS.iter().filter(|metric| !metric.waiting).count());
     }
 
     #[test]
@@ -432,6 +465,24 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn flows_that_never_began_have_a_row_where_flows_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let results = write(&dir.path().join("none"), &[(key("A", None, 1), outcome(2))]);
+        let has = |results: &Results| {
+            let rows = texts(&results.per_seed(true), "metric").iter().filter(|m| *m == "not_started").count();
+            (rows, results.summary_rows().iter().filter(|row| row.metric.name == "not_started").count())
+        };
+        assert_eq!(has(&results), (0, 0));
+        let mut waiting = outcome(2);
+        waiting.flows[1].wait = Some(Box::new(Wait { on: vec![FlowId(0)], delay: Dur(5), allowed: None }));
+        (waiting.flows[1].start_ps, waiting.flows[1].finish_ps) = (None, None);
+        let results = write(&dir.path().join("some"), &[(key("A", None, 1), waiting), (key("A", None, 2), outcome(2))]);
+        assert_eq!(has(&results), (2, 1));
+        let row = results.summary_rows().into_iter().find(|row| row.metric.name == "not_started").unwrap();
+        assert_eq!(row.estimate, Estimate::of(&[1.0]));
+    }
+
+    #[test]
     fn missing_and_interrupted_points_do_not_count() {
         let dir = tempfile::tempdir().unwrap();
         let stopped = Outcome { complete: false, stop_reason: sim::outcome::StopReason::Stopped, ..outcome(5) };
@@ -443,6 +494,69 @@ pub(crate) mod tests {
         assert_eq!(texts(&results.points(), "state"), ["done", "interrupted"]);
         assert_eq!(results.flows().map(|b| b.unwrap().num_rows()).sum::<usize>(), 1);
         assert_eq!(results.summary_rows()[0].estimate.n, 1);
+    }
+
+    #[test]
+    fn counters_of_a_system_are_columns_that_others_have_not() {
+        let counter = |name, about| Counter { name, unit: "packets", about };
+        let [grants, resent] = [counter("grants", "grants sent"), counter("resent", "packets sent again")];
+        let counts = |n: u64, flow_counters: Vec<NamedCounter>, each: &[u64]| {
+            let mut out = outcome(n as u32);
+            out.flows.iter_mut().for_each(|flow| flow.counts = each.iter().map(|x| x + u64::from(flow.flow_id)).collect());
+            Outcome { flow_counters, ..out }
+        };
+        let mut homa = counts(2, vec![NamedCounter { entry: "homa", counter: grants }], &[10]);
+        homa.port_counters = vec![NamedCounter { entry: "trim", counter: resent }];
+        homa.ports[0].counts = vec![7];
+        let both = ["homa", "ndp"].map(|entry| NamedCounter { entry, counter: grants });
+        let points = [
+            (key("A", None, 1), homa),
+            (key("B", None, 1), outcome(2)),
+            (key("C", None, 1), counts(2, both.iter().rev().copied().collect(), &[5, 6])),
+        ];
+        let dir = tempfile::tempdir().unwrap();
+        let results = write(dir.path(), &points);
+        let schema = results.flows().schema();
+        let field = schema.field_with_name("homa.grants").unwrap();
+        assert_eq!((field.is_nullable(), field.metadata()["unit"].as_str()), (true, "packets"));
+        assert_eq!(field.metadata()["description"], "grants sent");
+        let batches: Vec<RecordBatch> = results.flows().map(|b| b.unwrap()).collect();
+        let read = |name: &str| -> Vec<Option<u64>> {
+            batches.iter().flat_map(|b| column(b, name).as_primitive::<UInt64Type>().iter().collect::<Vec<_>>()).collect()
+        };
+        assert_eq!(read("homa.grants"), [Some(10), Some(11), None, None, Some(6), Some(7)]);
+        assert_eq!(read("ndp.grants"), [None, None, None, None, Some(5), Some(6)]);
+        let ports: Vec<RecordBatch> = results.ports().map(|b| b.unwrap()).collect();
+        let resent: Vec<_> = ports.iter().flat_map(|b| column(b, "trim.resent").as_primitive::<UInt64Type>().iter()).collect();
+        assert_eq!(resent, [Some(7), None, None]);
+        // A point has the columns of its own system; metrics and comparisons do not see counters.
+        let own = parquet::read(&dir.path().join("B-none-1/flows.parquet"), None).unwrap().schema();
+        assert_eq!(own.fields().len(), FLOWS.columns.len());
+        assert_eq!(results.points[0].metrics.len(), results.points[1].metrics.len());
+        assert_eq!(crate::compare::pairs(&[dir.path().to_owned()]).unwrap().1.len(), 3);
+        assert!(!std::fs::read_to_string(dir.path().join("B-none-1/manifest.json")).unwrap().contains("_counters"));
+    }
+
+    #[test]
+    #[should_panic(expected = "one count per counter")]
+    fn a_count_without_a_counter_is_a_bug() {
+        let mut wrong = outcome(1);
+        wrong.flows[0].counts = vec![1];
+        write(tempfile::tempdir().unwrap().path(), &[(key("A", None, 1), wrong)]);
+    }
+
+    #[test]
+    fn a_file_with_other_descriptions_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let results = write(dir.path(), &[(key("A", None, 1), outcome(2))]);
+        let path = dir.path().join("A-none-1/flows.parquet");
+        let batch = parquet::read(&path, None).unwrap().next().unwrap().unwrap();
+        let plain = |f: &Arc<Field>| Field::new(f.name(), f.data_type().clone(), f.is_nullable());
+        let bare = schema(batch.schema().fields().iter().map(plain).collect(), "");
+        parquet::write(&path, bare.clone(), std::iter::once(RecordBatch::try_new(bare, batch.columns().to_vec()).unwrap()))
+            .unwrap();
+        let flows = results.flows().next().unwrap().unwrap();
+        assert_eq!((flows.num_rows(), flows.schema()), (2, results.flows().schema()));
     }
 
     #[test]

@@ -4,10 +4,10 @@
 //! manifests and can be made again at any time.
 
 use crate::error::{Error, Result};
-use crate::manifest::{self, PointKey, PointManifest, Ran, RunManifest, State};
+use crate::manifest::{self, PROGRAM, PointKey, PointManifest, Ran, RunManifest, State};
+use crate::parquet;
 use crate::results::Results;
-use crate::schema::{FLOWS, PACKETS, PORTS, SAMPLES, Table};
-use crate::{PROGRAM, parquet};
+use crate::schema::{CounterColumn, FLOWS, PACKETS, PORTS, SAMPLES, Table};
 use sim::Outcome;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,8 +58,9 @@ impl RunDir {
         let dir = self.path.join(&key.id);
         fs::create_dir_all(&dir).map_err(|e| Error::io("create", &dir, e))?;
         remove(&dir.join(manifest::FILE))?;
-        parquet::write_rows(&file(&dir, &FLOWS), &FLOWS, &outcome.flows, workloads)?;
-        parquet::write_rows(&file(&dir, &PORTS), &PORTS, &outcome.ports, &[])?;
+        let [of_flows, of_ports] = [&outcome.flow_counters, &outcome.port_counters].map(|counters| CounterColumn::all(counters));
+        parquet::write_rows(&FLOWS.file(&dir), &FLOWS, &outcome.flows, workloads, &of_flows)?;
+        parquet::write_rows(&PORTS.file(&dir), &PORTS, &outcome.ports, &[], &of_ports)?;
         write_if_any(&dir, &SAMPLES, &outcome.samples)?;
         write_if_any(&dir, &PACKETS, &outcome.packets)?;
         let written = PointManifest::new(key, outcome, ran);
@@ -80,14 +81,9 @@ impl RunDir {
     }
 }
 
-/// The file of a table in a point's folder.
-pub(crate) fn file<R>(dir: &Path, table: &Table<R>) -> PathBuf {
-    dir.join(format!("{}.parquet", table.name))
-}
-
 fn write_if_any<R>(dir: &Path, table: &Table<R>, rows: &[R]) -> Result<()> {
-    let path = file(dir, table);
-    if rows.is_empty() { remove(&path) } else { parquet::write_rows(&path, table, rows, &[]) }
+    let path = table.file(dir);
+    if rows.is_empty() { remove(&path) } else { parquet::write_rows(&path, table, rows, &[], &[]) }
 }
 
 fn remove(path: &Path) -> Result<()> {

@@ -3,9 +3,11 @@
 
 use crate::stats::{METRICS, Metric};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use sim::outcome::{FlowRow, PacketRow, PortRow, SampleRow};
+use serde::{Deserialize, Serialize};
+use sim::outcome::{FlowRow, NamedCounter, PacketRow, PortRow, SampleRow};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Version of the layout of run folders. Raised when a reader of the previous one would go wrong.
@@ -19,6 +21,35 @@ pub struct Table<R: 'static> {
     pub about: &'static str,
     /// Its columns in order.
     pub columns: &'static [Column<R>],
+    /// What the entries of the system counted of a row: columns behind the others, which differ between systems.
+    pub counts: fn(&R) -> &[u64],
+}
+
+/// A column of what an entry of the system counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CounterColumn {
+    /// Its name, behind that of the entry: `homa.grants`.
+    pub name: String,
+    /// Its unit, or empty.
+    pub unit: String,
+    /// What is counted.
+    pub about: String,
+}
+
+impl CounterColumn {
+    /// The columns of counters.
+    pub fn all(counters: &[NamedCounter]) -> Vec<CounterColumn> {
+        let column = |c: &NamedCounter| CounterColumn {
+            name: c.column(),
+            unit: c.counter.unit.to_owned(),
+            about: c.counter.about.to_owned(),
+        };
+        counters.iter().map(column).collect()
+    }
+    /// As a field.
+    pub fn field(&self, nullable: bool) -> Field {
+        field(&self.name, DataType::UInt64, nullable, &self.unit, &self.about)
+    }
 }
 
 /// A column.
@@ -81,13 +112,23 @@ impl<R> Column<R> {
 }
 
 impl<R> Table<R> {
-    /// The table's schema, with descriptions and units as metadata.
-    pub fn schema(&self) -> SchemaRef {
-        let fields = self.columns.iter().map(|column| {
+    /// Its file in a point's folder.
+    pub fn file(&self, dir: &Path) -> PathBuf {
+        dir.join(format!("{}.parquet", self.name))
+    }
+    /// The fields of the columns that every system has, with descriptions and units as metadata.
+    pub fn fields(&self) -> Vec<Field> {
+        let own = |column: &Column<R>| {
             let (ty, nullable) = column.data_type();
             field(column.name, ty, nullable, column.unit, column.about)
-        });
-        schema(fields.collect(), self.about)
+        };
+        self.columns.iter().map(own).collect()
+    }
+    /// The schema of the table of a system that counts `counters`.
+    pub fn schema(&self, counters: &[CounterColumn]) -> SchemaRef {
+        let mut fields = self.fields();
+        fields.extend(counters.iter().map(|counter| counter.field(false)));
+        schema(fields, self.about)
     }
 }
 
@@ -113,74 +154,75 @@ pub fn schema(fields: Vec<Field>, about: &str) -> SchemaRef {
 }
 
 macro_rules! table {
-    ($(#[$doc:meta])* $id:ident: $row:ty = $name:literal, $about:literal;
+    ($(#[$doc:meta])* $id:ident: $row:ty = $name:literal, $about:literal, $counts:expr;
      $($column:ident [$unit:literal] $about_column:literal = $get:ident($f:expr);)*) => {
         $(#[$doc])*
         pub const $id: Table<$row> = Table {
             name: $name,
             about: $about,
             columns: &[$(Column { name: stringify!($column), unit: $unit, about: $about_column, get: Get::$get($f) }),*],
+            counts: $counts,
         };
     };
 }
 
 table! {
     /// The flows of a point.
-    FLOWS: FlowRow = "flows", "one row per flow, finished or not, in the order of their starts";
-    flow_id [""] "the flow: its row in the table drawn before the run, the same for all systems" = U32(|r| r.flow_id);
-    group_id [""] "flows that belong together (an incast, a job)" = OptU64(|r| r.group_id);
-    workload [""] "the workload it comes from, by its name in the scenario" = Listed(|r| usize::from(r.workload));
+    FLOWS: FlowRow = "flows", "one row per flow, finished or not, in the order of their starts", |r| &r.counts;
+    flow_id [""] "the flow's number: its place among the flows drawn before the run, the same for all systems" = U32(|r| r.flow_id);
+    group_id [""] "number shared by flows that belong together (an incast, a job); null: none" = OptU64(|r| r.group_id);
+    workload [""] "the flow's workload, by its name in the scenario" = Listed(|r| usize::from(r.workload));
     src [""] "sending host, counted among hosts" = U32(|r| r.src);
     dst [""] "receiving host, counted among hosts" = U32(|r| r.dst);
     size_bytes ["bytes"] "application bytes" = U64(|r| r.size_bytes);
-    size_wire_bytes ["bytes"] "bytes on the wire of the first transmissions of its data, headers included" = U64(|r| r.size_wire_bytes);
-    start_ps ["ps"] "when the application opened it, from the start of the run" = Ps(|r| r.start_ps);
-    first_tx_ps ["ps"] "when its first packet began to be transmitted; null: none was" = OptPs(|r| r.first_tx_ps);
-    finish_ps ["ps"] "when its last payload byte reached the receiver; null: unfinished" = OptPs(|r| r.finish_ps);
+    size_wire_bytes ["bytes"] "bytes on the wire of the first transmissions of the flow's data, headers included" = U64(|r| r.size_wire_bytes);
+    start_ps ["ps"] "when the application opened the flow, from the start of the run; null: never, since a flow that it waits for did not end" = OptPs(|r| r.start_ps);
+    first_tx_ps ["ps"] "when the first data packet was handed to the NIC; null: none was" = OptPs(|r| r.first_tx_ps);
+    finish_ps ["ps"] "when the last payload byte reached the receiver; null: unfinished" = OptPs(|r| r.finish_ps);
     fct_ps ["ps"] "flow completion time, finish_ps - start_ps; null: unfinished" = OptPs(FlowRow::fct_ps);
-    ideal_fct_ps ["ps"] "completion time of the flow alone: store and forward of its packets at line rate on its shortest path, without handshake or pacing" = Ps(|r| r.ideal_fct_ps);
-    bottleneck_bps ["bps"] "rate of the slowest link on its shortest path" = U64(|r| r.bottleneck_bps);
+    ideal_fct_ps ["ps"] "completion time of the flow alone in the network: its packets stored and forwarded at line rate on a shortest path, without handshake or pacing" = Ps(|r| r.ideal_fct_ps);
+    bottleneck_bps ["bps"] "rate of the slowest link on the flow's shortest path" = U64(|r| r.bottleneck_bps);
     slowdown [""] "fct_ps / ideal_fct_ps, at least 1 on one path; null: unfinished" = OptF64(FlowRow::slowdown);
-    expansion_ratio [""] "fct over the time that size_wire_bytes take at bottleneck_bps (MERP, Eq. 2); null: unfinished" = OptF64(FlowRow::expansion_ratio);
-    deadline_ps ["ps"] "when it should have finished, from the start of the run; null: no deadline" = OptPs(|r| r.deadline_ps);
-    deadline_met [""] "finished by its deadline; null: no deadline" = OptBool(FlowRow::deadline_met);
-    terminated [""] "its sender gave it up before it had finished, as early termination does" = Bool(|r| r.terminated);
-    hops [""] "links on its shortest path" = U8(|r| r.hops);
-    tx_packets ["packets"] "packets that its sender handed to the NIC, control and retransmissions included" = U64(|r| r.tx_packets);
-    retx_packets ["packets"] "data packets that carried bytes sent before" = U64(|r| r.retx_packets);
-    drops ["packets"] "packets of the flow, both directions, that queues dropped" = U64(|r| r.drops);
-    lost_link ["packets"] "packets of the flow, both directions, lost to dead links or for want of any path" = U64(|r| r.lost_link);
-    marks ["packets"] "packets of the flow, both directions, that arrived marked" = U64(|r| r.marks);
+    expansion_ratio [""] "fct_ps / the time that size_wire_bytes take at bottleneck_bps (MERP, Eq. 2); null: unfinished" = OptF64(FlowRow::expansion_ratio);
+    deadline_ps ["ps"] "when the flow should have finished, from the start of the run; null: no deadline" = OptPs(|r| r.deadline_ps);
+    deadline_met [""] "whether the flow finished by its deadline; null: no deadline" = OptBool(FlowRow::deadline_met);
+    terminated [""] "whether the sender gave the flow up before the last byte arrived (early termination)" = Bool(|r| r.terminated);
+    hops [""] "links on the flow's shortest path" = U8(|r| r.hops);
+    tx_packets ["packets"] "data packets that the sender handed to its NIC, retransmissions included; ACKs and other control packets are not counted" = U64(|r| r.tx_packets);
+    retx_packets ["packets"] "data packets among them with bytes that had been sent before" = U64(|r| r.retx_packets);
+    drops ["packets"] "data packets of the flow that queues dropped; ACKs and other control packets are not counted" = U64(|r| r.drops);
+    lost_link ["packets"] "packets of the flow, data and control in both directions, lost to dead links or for want of a path" = U64(|r| r.lost_link);
+    marks ["packets"] "packets of the flow, data and control in both directions, that arrived marked" = U64(|r| r.marks);
     timeouts [""] "retransmission timeouts" = U32(|r| r.timeouts);
-    fast_retransmits [""] "fast retransmits" = U32(|r| r.fast_retransmits);
-    reordered ["packets"] "data packets that reached the receiver after a later byte" = U64(|r| r.reordered);
+    fast_retransmits [""] "fast retransmissions" = U32(|r| r.fast_retransmits);
+    reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" = U64(|r| r.reordered);
 }
 
 table! {
     /// The egress ports of a point.
-    PORTS: PortRow = "ports", "one row per egress port, host NICs included";
-    port_id [""] "the port: its directed link, counted over the network" = U32(|r| r.port_id);
-    node [""] "the node it belongs to" = U32(|r| r.node);
+    PORTS: PortRow = "ports", "one row per egress port, host NICs included", |r| &r.counts;
+    port_id [""] "the port's number: that of its directed link in the network" = U32(|r| r.port_id);
+    node [""] "the node that sends through the port" = U32(|r| r.node);
     peer [""] "the node at the far end" = U32(|r| r.peer);
     tier [""] "tier of the node: hosts 0, ToR switches 1, and so on up" = U8(|r| r.tier);
-    name [""] "both ends by name" = Word(|r| &r.name);
+    name [""] "names of both nodes: tor0->root" = Word(|r| &r.name);
     rate_bps ["bps"] "line rate" = U64(|r| r.rate_bps);
-    tx_packets ["packets"] "packets transmitted" = U64(|r| r.tx_packets);
+    tx_packets ["packets"] "packets transmitted, data and control" = U64(|r| r.tx_packets);
     tx_bytes ["bytes"] "bytes transmitted" = U64(|r| r.tx_bytes);
-    drops ["packets"] "packets dropped by the queue" = U64(|r| r.drops);
-    drop_bytes ["bytes"] "their bytes" = U64(|r| r.drop_bytes);
-    lost_link ["packets"] "packets lost with the link: waiting, in transmission or on the wire when it went down, or sent while it was" = U64(|r| r.lost_link);
+    drops ["packets"] "packets dropped by the queue, data and control" = U64(|r| r.drops);
+    drop_bytes ["bytes"] "bytes of the packets dropped by the queue" = U64(|r| r.drop_bytes);
+    lost_link ["packets"] "packets lost with the link: waiting, in transmission or on the wire when the link went down, or sent while it was down" = U64(|r| r.lost_link);
     down_ps ["ps"] "time that the link was down" = Ps(|r| r.down_ps);
     marks ["packets"] "packets marked by the queue" = U64(|r| r.marks);
     busy_ps ["ps"] "time spent transmitting" = Ps(|r| r.busy_ps);
-    max_queue_bytes ["bytes"] "most bytes that waited, without the packet in transmission" = U64(|r| r.max_queue_bytes);
-    mean_queue_bytes ["bytes"] "bytes waiting, averaged over the run" = F64(|r| r.mean_queue_bytes);
+    max_queue_bytes ["bytes"] "longest queue; the packet in transmission is not counted" = U64(|r| r.max_queue_bytes);
+    mean_queue_bytes ["bytes"] "length of the queue, averaged over the run" = F64(|r| r.mean_queue_bytes);
 }
 
 table! {
     /// The time series of a point.
-    SAMPLES: SampleRow = "samples", "time series, one row per value; only with [sample] in the scenario";
-    time_ps ["ps"] "when, from the start of the run" = Ps(|r| r.time_ps);
+    SAMPLES: SampleRow = "samples", "time series, one row per value; only with [sample] in the scenario", |_| &[];
+    time_ps ["ps"] "time of the sample, from the start of the run" = Ps(|r| r.time_ps);
     entity [""] "the port (metrics port.*) or the flow (metrics flow.*)" = U32(|r| r.entity);
     metric [""] "port.queue_bytes, port.utilisation, flow.rate_bps or flow.cwnd_bytes" = Word(|r| r.metric);
     value [""] "the value, in the unit that the metric's name ends in; utilisation is a fraction of the line rate" = F64(|r| r.value);
@@ -188,15 +230,15 @@ table! {
 
 table! {
     /// The packet trace of a point.
-    PACKETS: PacketRow = "packets", "packet trace, one row per packet and port; only with packets = true in [sample]";
-    time_ps ["ps"] "start of transmission; of a dropped packet: when it fell" = Ps(|r| r.time_ps);
-    end_ps ["ps"] "end of transmission; of a dropped packet: when it fell" = Ps(|r| r.end_ps);
+    PACKETS: PacketRow = "packets", "packet trace, one row per packet and port; only with packets = true in [sample]", |_| &[];
+    time_ps ["ps"] "start of transmission; of a dropped packet: when it was dropped" = Ps(|r| r.time_ps);
+    end_ps ["ps"] "end of transmission; of a dropped packet: when it was dropped" = Ps(|r| r.end_ps);
     port_id [""] "the port" = U32(|r| r.port_id);
-    kind [""] "the protocol's name of its kind" = Word(|r| r.kind);
+    kind [""] "the kind of packet, as the protocol names it: data, ack" = Word(|r| r.kind);
     flow_id [""] "the flow" = U32(|r| r.flow_id);
-    offset ["bytes"] "offset of its payload in the flow, or the cumulative acknowledgement" = U64(|r| r.offset);
+    offset ["bytes"] "offset of the payload in the flow, or the cumulative acknowledgement" = U64(|r| r.offset);
     size_bytes ["bytes"] "bytes on the wire" = U32(|r| r.size_bytes);
-    dropped [""] "the queue dropped it, or it was lost with the link" = Bool(|r| r.dropped);
+    dropped [""] "whether the packet was dropped by the queue or lost with the link" = Bool(|r| r.dropped);
 }
 
 /// A column that is not read from rows of the simulator, for the data dictionary.
@@ -241,14 +283,14 @@ notes! {
     /// The rest of the table of points, after the keys.
     POINTS {
         state: words(), false, "", "done, or interrupted: stopped from outside, counted in no summary";
-        ideal: DataType::Boolean, false, "", "an ideal reference: a fluid schedule of the same flows, no system; metrics that count packets are null";
+        ideal: DataType::Boolean, false, "", "whether the point is an ideal schedule of the same flows without packets; metrics that count packets are then null";
         stop_reason: words(), false, "", "why the run ended: finished (all flows), end (of the scenario), stopped (from outside)";
-        flows: DataType::UInt64, false, "", "flows of the point";
-        unfinished: DataType::UInt64, false, "", "of them, unfinished at the end";
+        flows: DataType::UInt64, false, "", "flows of the point that began";
+        unfinished: DataType::UInt64, false, "", "flows that had not finished at the end of the run";
         end_ps: DataType::Int64, false, "ps", "simulated time at the end";
         events: DataType::UInt64, false, "", "events handled";
         hops: DataType::UInt64, false, "", "packets moved over a link";
-        digest: DataType::Utf8, false, "", "folds every event of the run; equal runs have equal digests";
+        digest: DataType::Utf8, false, "", "hash of what was counted of every flow and port at the end of the run; equal runs have equal digests";
         flows_hash: DataType::Utf8, false, "", "hash of the flows drawn before the run; equal for all systems that are compared";
     }
 }
@@ -256,19 +298,19 @@ notes! {
     /// The rest of the table of metrics per point, after the keys.
     PER_SEED {
         metric: words(), false, "", "the metric";
-        unit: words(), false, "", "its unit, or empty";
-        value: DataType::Float64, true, "", "its value over the point; null where it has none, as a mean over no flow";
+        unit: words(), false, "", "the metric's unit, or empty";
+        value: DataType::Float64, true, "", "the metric's value at the point; null where there is none, as a mean over no flow";
     }
 }
 notes! {
     /// The rest of the summary over seeds, after `system` and the swept keys.
     SUMMARY {
         metric: words(), false, "", "the metric";
-        unit: words(), false, "", "its unit, or empty";
-        seeds: DataType::UInt32, false, "", "seeds with a value";
+        unit: words(), false, "", "the metric's unit, or empty";
+        seeds: DataType::UInt32, false, "", "seeds at which the metric has a value";
         mean: DataType::Float64, true, "", "mean over these seeds";
         ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of the mean, Student's t; null with fewer than 2 seeds";
-        ci95_high: DataType::Float64, true, "", "its upper end";
+        ci95_high: DataType::Float64, true, "", "upper end of the same interval";
     }
 }
 notes! {
@@ -284,9 +326,9 @@ notes! {
         median_fct_ratio: DataType::Float64, true, "", "median of fct(b) / fct(a) over paired flows, nearest rank, mean over seeds";
         mean_fct_ratio: DataType::Float64, true, "", "mean of fct(b) / fct(a) over paired flows, mean over seeds";
         ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of mean_fct_ratio over seeds, Student's t; null with fewer than 2 seeds";
-        ci95_high: DataType::Float64, true, "", "its upper end";
-        miss_rate_a: DataType::Float64, true, "", "share of the flows with a deadline that missed it in system a, mean over seeds; null without deadlines";
-        miss_rate_b: DataType::Float64, true, "", "the same in system b";
+        ci95_high: DataType::Float64, true, "", "upper end of the same interval";
+        miss_rate_a: DataType::Float64, true, "", "share of the flows with a deadline that did not finish by it in system a, mean over seeds; null without deadlines";
+        miss_rate_b: DataType::Float64, true, "", "the same share in system b";
     }
 }
 
@@ -297,13 +339,14 @@ pub fn dictionary() -> String {
     write_table(&mut out, &PORTS);
     write_table(&mut out, &SAMPLES);
     write_table(&mut out, &PACKETS);
+    out.push_str(COUNTERS);
     let keys = "The keys `point`, `system`, `seed` and one column per swept key come first.";
     write_notes(
         &mut out,
         "Keys",
-        "What stands before the columns of every table that `flowloom.Results` returns. A swept key is a \
-        column of its dotted name (`workload.web.load`): a number where all its values are numbers, else text; null where it belongs \
-        to another system.",
+        "The first columns of every table that `flowloom.Results` returns. A swept key is a \
+        column of its dotted name (`workload.web.load`): a number where all values are numbers, else text; null at points of systems \
+        that do not have the key.",
         KEYS,
     );
     write_notes(&mut out, "points", &format!("One row per point. {keys}"), POINTS);
@@ -330,7 +373,7 @@ pub fn dictionary() -> String {
         by `flow_id` within a seed: all systems of a scenario see the same flows.",
         COMPARE,
     );
-    out.push_str("## Metrics\n\nPer point, over its finished flows unless said. Quantiles are by nearest rank.\n\n");
+    out.push_str("## Metrics\n\nOne value per point, over the flows that finished unless the description says otherwise. Quantiles are by nearest rank.\n\n");
     out.push_str("| metric | unit | |\n|---|---|---|\n");
     for Metric { name, unit, about, .. } in METRICS {
         let _ = writeln!(out, "| `{name}` | {unit} | {about} |");
@@ -343,9 +386,18 @@ const DICTIONARY_HEAD: &str = "# Data dictionary
 Written by `make docs` from `crates/tables/src/schema.rs`; do not edit.
 
 A run folder holds `manifest.json` (the resolved scenario, versions, what was measured of the run itself), `points.parquet`,
-`summary.parquet` and a folder per point with `flows.parquet`, `ports.parquet`, on request `samples.parquet` and `packets.parquet`, and a
-`manifest.json` of its own. Every file is Parquet with zstd and describes its columns in the schema's metadata. Names end in their unit.
+`summary.parquet` and, for every point, a folder with `flows.parquet`, `ports.parquet`, on request `samples.parquet` and `packets.parquet`, and a
+`manifest.json` of its own. Tables are Parquet files with zstd; units and descriptions of columns are in the schema's metadata. Names
+of columns end in their unit.
 Times are picoseconds from the start of the run. \"dictionary\" is text stored as an index into a list of words.
+
+";
+
+const COUNTERS: &str = "## Counters
+
+What only some protocols count is a column of its own behind the columns above: of flows in `flows.parquet`, of ports in `ports.parquet`.
+Its name is that of the entry and that of the counter, `homa.grants`; its type is uint64; its unit and its description are in the schema's
+metadata. `flows()` and `ports()` have the columns of all systems of the run, with null at points of systems that do not count.
 
 ";
 
@@ -354,7 +406,7 @@ fn write_table<R>(out: &mut String, table: &Table<R>) {
         let (ty, nullable) = c.data_type();
         (c.name, ty, nullable, c.unit, c.about)
     });
-    write_rows(out, &format!("{}.parquet", table.name), &format!("{}.", upper_first(table.about)), rows);
+    write_rows(out, &table.file(Path::new("")).to_string_lossy(), &format!("{}.", upper_first(table.about)), rows);
 }
 
 fn write_notes(out: &mut String, title: &str, about: &str, notes: &[Note]) {
@@ -383,7 +435,6 @@ fn upper_first(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn the_checked_in_dictionary_is_current() {

@@ -10,11 +10,13 @@ pub struct Metric {
     pub name: &'static str,
     /// Its unit, or empty.
     pub unit: &'static str,
-    /// What it says.
+    /// What is measured.
     pub about: &'static str,
-    /// It depends on the machine, not only on the scenario, the seed and the program.
+    /// Whether it depends on the machine, not only on the scenario, the seed and the program.
     pub machine: bool,
-    /// It counts packets, queues or events, which an ideal reference has none of.
+    /// Whether it is about flows that wait for others: there is no value, and no row in any table, where no flow does.
+    pub waiting: bool,
+    /// Whether it counts packets, queues or events, of which an ideal schedule has none.
     pub packets: bool,
     /// Its value. `None`: the point has none, as for a mean over no flow.
     pub of: fn(&Point<'_>) -> Option<f64>,
@@ -22,7 +24,9 @@ pub struct Metric {
 
 /// What metrics are worked out from.
 pub struct Point<'a> {
-    flows: &'a [FlowRow],
+    /// The flows that began: one that never did is in no metric but `not_started`.
+    flows: Vec<&'a FlowRow>,
+    not_started: Option<u64>,
     ports: &'a [PortRow],
     counters: &'a Counters,
     wall_s: f64,
@@ -37,15 +41,19 @@ struct Sorted(Vec<f64>);
 impl<'a> Point<'a> {
     /// The rows of a point, and the wall time that its run took in seconds.
     pub fn new(flows: &'a [FlowRow], ports: &'a [PortRow], counters: &'a Counters, wall_s: f64) -> Self {
+        let waits = flows.iter().any(|flow| flow.wait.is_some());
+        let not_started = flows.iter().filter(|flow| flow.start_ps.is_none()).count() as u64;
+        let flows: Vec<&FlowRow> = flows.iter().filter(|flow| flow.start_ps.is_some()).collect();
         Point {
-            flows,
+            not_started: waits.then_some(not_started),
             ports,
             counters,
             wall_s,
             // Seconds by one division of an integer: correctly rounded.
             fct: Sorted::new(flows.iter().filter_map(|f| f.fct_ps().map(|ps| ps as f64 / 1e12))),
-            slowdown: Sorted::new(flows.iter().filter_map(FlowRow::slowdown)),
-            expansion: Sorted::new(flows.iter().filter_map(FlowRow::expansion_ratio)),
+            slowdown: Sorted::new(flows.iter().filter_map(|f| f.slowdown())),
+            expansion: Sorted::new(flows.iter().filter_map(|f| f.expansion_ratio())),
+            flows,
         }
     }
     /// All metrics, in the order of the registry.
@@ -53,7 +61,7 @@ impl<'a> Point<'a> {
         METRICS.iter().map(|metric| (metric, (metric.of)(self).filter(|x| x.is_finite()))).collect()
     }
     fn sum(&self, f: impl Fn(&FlowRow) -> u64) -> Option<f64> {
-        Some(self.flows.iter().map(f).sum::<u64>() as f64)
+        Some(self.flows.iter().map(|flow| f(flow)).sum::<u64>() as f64)
     }
     fn count(&self, f: impl Fn(&FlowRow) -> bool) -> f64 {
         self.flows.iter().filter(|flow| f(flow)).count() as f64
@@ -66,7 +74,7 @@ impl<'a> Point<'a> {
         self.counters.end_ps as f64 / 1e12
     }
     fn utilisation(&self) -> impl Iterator<Item = f64> {
-        self.ports.iter().map(|port| port.busy_ps as f64 / self.counters.end_ps as f64)
+        self.ports.iter().filter_map(|port| utilisation(port.busy_ps, self.counters.end_ps))
     }
     fn per_wall_s(&self, count: u64) -> Option<f64> {
         (self.wall_s > 0.0).then(|| count as f64 / self.wall_s)
@@ -77,20 +85,26 @@ impl<'a> Point<'a> {
 const SHORT_BYTES: u64 = 100_000;
 
 macro_rules! metrics {
-    ($(machine: $machine:literal, packets: $packets:literal { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
+    ($(machine: $machine:literal, waiting: $waiting:literal, packets: $packets:literal { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
         /// All metrics.
         pub const METRICS: &[Metric] = &[
             $($(Metric {
-                name: stringify!($name), unit: $unit, about: $about, machine: $machine, packets: $packets, of: $of,
+                name: stringify!($name), unit: $unit, about: $about, machine: $machine,
+                waiting: $waiting, packets: $packets, of: $of,
             },)*)*
         ];
     };
 }
 
 metrics! {
-    machine: false, packets: false {
-        flows [""] "flows" = |p| Some(p.flows.len() as f64);
+    machine: false, waiting: false, packets: false {
+        flows [""] "flows that began" = |p| Some(p.flows.len() as f64);
         unfinished [""] "flows that had not finished at the end of the run" = |p| Some(p.count(|f| f.finish_ps.is_none()));
+    }
+    machine: false, waiting: true, packets: false {
+        not_started [""] "flows that never began, since a flow that they wait for did not end; counted in no other metric" = |p| p.not_started.map(|n| n as f64);
+    }
+    machine: false, waiting: false, packets: false {
         mean_fct_s ["s"] "flow completion time, mean" = |p| p.fct.mean();
         p50_fct_s ["s"] "flow completion time, median" = |p| p.fct.quantile(500);
         p99_fct_s ["s"] "flow completion time, 99th percentile" = |p| p.fct.quantile(990);
@@ -99,47 +113,47 @@ metrics! {
         mean_fct_short_s ["s"] "flow completion time of flows of at most 100 KB, mean" = |p| p.fct_of(|f| f.size_bytes <= SHORT_BYTES).mean();
         p99_fct_short_s ["s"] "flow completion time of flows of at most 100 KB, 99th percentile" = |p| p.fct_of(|f| f.size_bytes <= SHORT_BYTES).quantile(990);
         mean_fct_long_s ["s"] "flow completion time of flows of more than 100 KB, mean" = |p| p.fct_of(|f| f.size_bytes > SHORT_BYTES).mean();
-        mean_slowdown [""] "fct over that of the flow alone, mean" = |p| p.slowdown.mean();
-        p50_slowdown [""] "fct over that of the flow alone, median" = |p| p.slowdown.quantile(500);
-        p99_slowdown [""] "fct over that of the flow alone, 99th percentile" = |p| p.slowdown.quantile(990);
-        p999_slowdown [""] "fct over that of the flow alone, 99.9th percentile" = |p| p.slowdown.quantile(999);
-        max_slowdown [""] "fct over that of the flow alone, largest" = |p| p.slowdown.quantile(1000);
+        mean_slowdown [""] "flow completion time over that of the flow alone, mean" = |p| p.slowdown.mean();
+        p50_slowdown [""] "flow completion time over that of the flow alone, median" = |p| p.slowdown.quantile(500);
+        p99_slowdown [""] "flow completion time over that of the flow alone, 99th percentile" = |p| p.slowdown.quantile(990);
+        p999_slowdown [""] "flow completion time over that of the flow alone, 99.9th percentile" = |p| p.slowdown.quantile(999);
+        max_slowdown [""] "flow completion time over that of the flow alone, largest" = |p| p.slowdown.quantile(1000);
         mean_er [""] "expansion ratio (MERP, Eq. 2), mean" = |p| p.expansion.mean();
         p50_er [""] "expansion ratio, median" = |p| p.expansion.quantile(500);
         p99_er [""] "expansion ratio, 99th percentile" = |p| p.expansion.quantile(990);
         p999_er [""] "expansion ratio, 99.9th percentile" = |p| p.expansion.quantile(999);
         max_er [""] "expansion ratio, largest" = |p| p.expansion.quantile(1000);
-        deadline_miss_rate [""] "share of the flows with a deadline that missed it; unfinished flows have" = |p| {
+        deadline_miss_rate [""] "share of the flows with a deadline that did not finish by it, unfinished flows included" = |p| {
             let with = p.count(|f| f.deadline_ps.is_some());
             (with > 0.0).then(|| p.count(|f| f.deadline_met() == Some(false)) / with)
         };
-        terminated [""] "flows that their senders gave up, of the unfinished" = |p| Some(p.count(|f| f.terminated));
-        goodput_bps ["bps"] "payload of all finished flows over the whole run" = |p| {
+        terminated [""] "unfinished flows that were given up by the sender" = |p| Some(p.count(|f| f.terminated));
+        goodput_bps ["bps"] "payload of all finished flows over the duration of the run" = |p| {
             let bytes: u64 = p.flows.iter().filter(|f| f.finish_ps.is_some()).map(|f| f.size_bytes).sum();
             Some(bytes as f64 * 8.0 / p.end_s())
         };
-        realised_load [""] "wire bytes of first transmissions over what the reference of the workload's load could carry" = |p| p.counters.realised_load;
+        realised_load [""] "wire bytes of first transmissions as a share of the capacity to which the load refers" = |p| p.counters.realised_load;
         end_s ["s"] "simulated time at the end" = |p| Some(p.end_s());
     }
-    machine: false, packets: true {
-        mean_utilisation [""] "time spent transmitting, mean over all ports" = |p| Sorted::new(p.utilisation()).mean();
-        max_utilisation [""] "time spent transmitting, busiest port" = |p| p.utilisation().reduce(f64::max);
+    machine: false, waiting: false, packets: true {
+        mean_utilisation [""] "share of the run spent transmitting, mean over all ports" = |p| Sorted::new(p.utilisation()).mean();
+        max_utilisation [""] "share of the run spent transmitting, busiest port" = |p| p.utilisation().reduce(f64::max);
         max_queue_bytes ["bytes"] "longest queue of any port" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
-        tx_packets ["packets"] "packets that senders handed to their NICs" = |p| p.sum(|f| f.tx_packets);
-        retx_packets ["packets"] "data packets that carried bytes sent before" = |p| p.sum(|f| f.retx_packets);
-        lost_link ["packets"] "packets lost to dead links or for want of any path" = |p| Some(p.counters.lost_packets as f64);
-        drops ["packets"] "packets dropped by queues" = |p| Some(p.ports.iter().map(|port| port.drops).sum::<u64>() as f64);
+        tx_packets ["packets"] "data packets that senders handed to their NICs, retransmissions included" = |p| p.sum(|f| f.tx_packets);
+        retx_packets ["packets"] "data packets with bytes that had been sent before" = |p| p.sum(|f| f.retx_packets);
+        lost_link ["packets"] "packets lost to dead links or for want of a path" = |p| Some(p.counters.lost_packets as f64);
+        drops ["packets"] "packets dropped by queues, data and control" = |p| Some(p.ports.iter().map(|port| port.drops).sum::<u64>() as f64);
         marks ["packets"] "packets marked by queues" = |p| Some(p.ports.iter().map(|port| port.marks).sum::<u64>() as f64);
         timeouts [""] "retransmission timeouts" = |p| p.sum(|f| u64::from(f.timeouts));
-        fast_retransmits [""] "fast retransmits" = |p| p.sum(|f| u64::from(f.fast_retransmits));
-        reordered ["packets"] "data packets that reached the receiver after a later byte" = |p| p.sum(|f| f.reordered);
+        fast_retransmits [""] "fast retransmissions" = |p| p.sum(|f| u64::from(f.fast_retransmits));
+        reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" = |p| p.sum(|f| f.reordered);
         events [""] "events handled" = |p| Some(p.counters.events as f64);
         hops [""] "packets moved over a link" = |p| Some(p.counters.hops as f64);
     }
-    machine: true, packets: false {
+    machine: true, waiting: false, packets: false {
         wall_s ["s"] "wall time of the run" = |p| Some(p.wall_s);
     }
-    machine: true, packets: true {
+    machine: true, waiting: false, packets: true {
         events_per_s ["1/s"] "events handled per second of wall time" = |p| p.per_wall_s(p.counters.events);
         hops_per_s ["1/s"] "packets moved over a link per second of wall time" = |p| p.per_wall_s(p.counters.hops);
     }
@@ -163,6 +177,11 @@ impl Sorted {
     fn quantile(&self, per_mille: u32) -> Option<f64> {
         quantile(&self.0, per_mille)
     }
+}
+
+/// The share of a run that a port spends transmitting. `None` of a run without duration.
+pub fn utilisation(busy_ps: u64, end_ps: u64) -> Option<f64> {
+    (end_ps > 0).then(|| busy_ps as f64 / end_ps as f64)
 }
 
 /// The quantile of values in rising order by nearest rank: the smallest value such that at least `per_mille` / 1000 of all values
@@ -193,6 +212,10 @@ impl Estimate {
         }
         let mean = values.iter().sum::<f64>() / n;
         let ci95 = (values.len() > 1).then(|| {
+            // Equal values have an interval without width; the rounding of their sum must not open it.
+            if values.iter().all(|x| *x == values[0]) {
+                return (values[0], values[0]);
+            }
             let variance = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
             let half = student_t_975(values.len() as u32 - 1) * (variance / n).sqrt();
             (mean - half, mean + half)
@@ -210,7 +233,9 @@ pub fn student_t_975(degrees_of_freedom: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::{Dur, FlowId};
     use proptest::prelude::*;
+    use proto::flow::Wait;
 
     proptest! {
         #[test]
@@ -251,19 +276,44 @@ mod tests {
         assert_eq!((e.n, e.mean), (5, Some(10.0)));
         assert_eq!(Estimate::of(&[3.0]), Estimate { n: 1, mean: Some(3.0), ci95: None });
         assert_eq!(Estimate::of(&[]), Estimate::default());
+        assert_eq!(Estimate::of(&[0.1, 0.1, 0.1]).ci95, Some((0.1, 0.1)));
+    }
+
+    #[test]
+    fn utilisation_is_a_share_of_the_run() {
+        assert_eq!((utilisation(250, 1000), utilisation(0, 0)), (Some(0.25), None));
     }
 
     fn flow(size_bytes: u64, finish_ps: Option<u64>) -> FlowRow {
         FlowRow {
             size_bytes,
             size_wire_bytes: size_bytes + 40,
-            start_ps: 1_000_000_000,
+            start_ps: Some(1_000_000_000),
             finish_ps,
             ideal_fct_ps: 1_000_000_000,
             bottleneck_bps: 1_000_000_000,
             drops: 1,
             ..FlowRow::default()
         }
+    }
+
+    #[test]
+    fn a_flow_that_never_began_is_counted_alone() {
+        let wait = Some(Box::new(Wait { on: vec![FlowId(0)], delay: Dur(5), allowed: Some(Dur(9)) }));
+        let never = FlowRow { start_ps: None, wait: wait.clone(), ..flow(500, None) };
+        let later = FlowRow { wait, deadline_ps: Some(1_000_000_009), ..flow(1000, Some(2_000_000_000)) };
+        let counters = Counters { end_ps: 4_000_000_000, ..Counters::default() };
+        let of = |flows: &[FlowRow]| -> Vec<(&str, Option<f64>)> {
+            Point::new(flows, &[], &counters, 0.0).metrics().into_iter().map(|(metric, value)| (metric.name, value)).collect()
+        };
+        let (with, without) = (of(&[flow(1000, None), later.clone(), never]), of(&[flow(1000, None), later]));
+        for (&(name, with), (_, without)) in with.iter().zip(without) {
+            let expected = if name == "not_started" { (Some(1.0), Some(0.0)) } else { (without, without) };
+            assert_eq!((with, without), expected, "{name}");
+        }
+        let get = |name: &str| with.iter().find(|(n, _)| *n == name).unwrap().1;
+        assert_eq!((get("flows"), get("unfinished"), get("deadline_miss_rate")), (Some(2.0), Some(1.0), Some(1.0)));
+        assert_eq!(of(&[flow(1000, None)]).iter().find(|(n, _)| *n == "not_started").unwrap().1, None, "no flow waits");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 const ACTION: u8 = 0;
 const SERVICE: u8 = 1;
 const DELIVERY: u8 = 2;
-const HOST: u8 = 3;
+const WAKE: u8 = 3;
 
 struct Port<P> {
     spec: LinkSpec,
@@ -20,6 +20,8 @@ struct Port<P> {
     queue: VecDeque<P>,
     wire: VecDeque<P>,
     waiting: u32,
+    /// What the discipline last answered, or when the last packet came.
+    not_before: Time,
     busy: Dur,
     stats: LinkStats,
 }
@@ -51,24 +53,35 @@ impl<P: Wire> Reference<P> {
         port.busy += tx;
         port.stats.tx_packets += 1;
         port.stats.tx_bytes += u64::from(packet.wire_len());
-        packet.set_arrival(now + tx + port.spec.delay);
+        let arrival = now + tx + port.spec.delay;
+        packet.set_arrival(arrival);
         port.wire.push_back(packet);
+        // Two events per hop.
         self.schedule(now + tx, SERVICE, id.0);
+        self.schedule(arrival, DELIVERY, id.0);
     }
+    /// The next packet starts, if the transmitter is idle and one may.
     fn on_service<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
         let (now, port) = (self.now, self.port(id));
-        // Every transmission also files its delivery here: two events per hop.
-        let due = port.wire.iter().find(|p| p.arrival().0 - port.spec.delay.0 == now.0).map(Wire::arrival);
-        if let Some(arrival) = due {
-            self.schedule(arrival, DELIVERY, id.0);
+        if port.free_at > now {
+            return;
         }
-        if self.port(id).spec.fifo.is_some() {
-            if let Some(packet) = self.port(id).queue.pop_front() {
+        if port.spec.fifo.is_some() {
+            if let Some(packet) = port.queue.pop_front() {
                 self.start(id, packet);
             }
-        } else if self.waiting(id) > 0 {
+        } else if port.waiting > 0 {
+            if port.spec.shaped
+                && let Some(time) = world.not_before(id, now)
+            {
+                assert!(time > now);
+                port.not_before = time;
+                if time != Time::MAX {
+                    self.schedule(time, SERVICE, id.0);
+                }
+                return;
+            }
             let packet = *world.dequeue(id, now);
-            let port = self.port(id);
             port.waiting -= 1;
             port.stats.waited(packet.wire_len(), now - packet.arrival());
             self.start(id, packet);
@@ -83,16 +96,10 @@ impl<P: Wire> Links<P> for Reference<P> {
     fn stop(&mut self) {
         self.stopped = true;
     }
-    fn set_wake(&mut self, host: u32, at: Time) {
-        self.wakes[host as usize] = at;
+    fn set_wake(&mut self, waker: u32, at: Time) {
+        self.wakes[waker as usize] = at;
         if at != Time::MAX {
-            self.schedule(at, HOST, host);
-        }
-    }
-    fn set_action(&mut self, at: Time) {
-        self.action = at;
-        if at != Time::MAX {
-            self.schedule(at, ACTION, 0);
+            self.schedule(at, WAKE, waker);
         }
     }
     fn send<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
@@ -102,14 +109,24 @@ impl<P: Wire> Links<P> for Reference<P> {
             return Sent::Down;
         }
         let Some(engine::Fifo { limit, mark }) = port.spec.fifo else {
-            if port.free_at <= now && port.waiting == 0 {
+            if port.free_at <= now && port.waiting == 0 && !port.spec.shaped {
                 world.pass(id, packet, now);
                 self.start(id, *packet);
                 return Sent::Starts(now);
             }
-            let (packets, bytes) = world.enqueue(id, packet, now);
-            port.waiting = packets;
-            port.stats.max_queue_bytes = port.stats.max_queue_bytes.max(bytes);
+            if port.spec.shared.is_some() && !world.admits(id, packet, now) {
+                return Sent::Waits;
+            }
+            let (packets, mut bytes) = world.enqueue(id, packet, now);
+            (port.waiting, port.not_before) = (packets, now);
+            if port.spec.shaped {
+                let sent = port.stats.tx_bytes;
+                self.on_service(world, id);
+                // What starts at once does not wait.
+                bytes -= self.port(id).stats.tx_bytes - sent;
+            }
+            let stats = self.stats_mut(id);
+            stats.max_queue_bytes = stats.max_queue_bytes.max(bytes);
             return Sent::Waits;
         };
         if port.free_at <= now {
@@ -153,13 +170,20 @@ impl<P: Wire> Links<P> for Reference<P> {
         let queue = &self.ports[id.index()].queue;
         (queue.len() as u32, queue.iter().map(|p| u64::from(p.wire_len())).sum())
     }
+    fn free_at(&self, id: LinkId) -> Time {
+        self.ports[id.index()].free_at
+    }
+    fn next_start(&self, id: LinkId) -> Time {
+        let port = &self.ports[id.index()];
+        if port.waiting > 0 { port.free_at.max(port.not_before) } else { Time::MAX }
+    }
     fn stats_mut(&mut self, id: LinkId) -> &mut LinkStats {
         &mut self.port(id).stats
     }
 }
 
 impl<P: Wire> Driver<P> for Reference<P> {
-    fn new(links: &[(LinkSpec, Far)], hosts: u32) -> Self {
+    fn new(links: &[(LinkSpec, Far)], wakers: u32) -> Self {
         let port = |&(spec, far): &(LinkSpec, Far)| Port {
             spec,
             far,
@@ -168,17 +192,24 @@ impl<P: Wire> Driver<P> for Reference<P> {
             queue: VecDeque::new(),
             wire: VecDeque::new(),
             waiting: 0,
+            not_before: Time::ZERO,
             busy: Dur::ZERO,
             stats: LinkStats::default(),
         };
         Reference {
             heap: BinaryHeap::new(),
             ports: links.iter().map(port).collect(),
-            wakes: vec![Time::MAX; hosts as usize],
+            wakes: vec![Time::MAX; wakers as usize],
             action: Time::MAX,
             now: Time::ZERO,
             events: 0,
             stopped: false,
+        }
+    }
+    fn set_action(&mut self, at: Time) {
+        self.action = at;
+        if at != Time::MAX {
+            self.schedule(at, ACTION, 0);
         }
     }
     fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
@@ -197,8 +228,11 @@ impl<P: Wire> Driver<P> for Reference<P> {
             self.events += 1;
             match class {
                 // Wake-ups that were moved leave stale entries behind.
-                ACTION if self.action == at => world.act(self),
-                HOST if self.wakes[id as usize] == at => {
+                ACTION if self.action == at => {
+                    self.action = Time::MAX;
+                    return Pause::Action;
+                }
+                WAKE if self.wakes[id as usize] == at => {
                     self.wakes[id as usize] = Time::MAX;
                     world.wake(self, id);
                 }
@@ -248,7 +282,7 @@ impl<P: Wire> Driver<P> for Reference<P> {
         }
         port.queue.clear();
         port.wire.clear();
-        port.waiting = 0;
+        (port.waiting, port.not_before) = (0, Time::ZERO);
         port.up = false;
         port.busy = port.busy - port.free_at.since(now);
         port.free_at = port.free_at.min(now);

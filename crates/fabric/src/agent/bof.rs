@@ -3,13 +3,13 @@
 //! Source: H. Ahmed, M. J. Arshad, "Buffer Occupancy-Based Transport to Reduce Flow Completion Time of Short Flows in Data Center
 //! Networks", Symmetry 11(5):646, 2019, sections 3.1 and 4.1, Fig. 5.
 //!
-//! Model: ACKs pass untouched. What they would learn serves data on the way back, and a flow here has data one way only.
+//! Model: ACKs pass unchanged. Occupancies in ACKs would serve data in their direction, and flows here have data in one direction only.
 //!
 //! Assumed:
 //! - The occupancy is read when a packet arrives and counts that packet, but not the one in transmission (`at = "dequeue"`: when it
 //!   departs, what it leaves behind). The paper says neither.
-//! - A host's NIC is a port like any other, as in ns-2, where a host's link has a queue of the same kind. Without that the window of a flow that
-//!   is alone on its path has no bound but `max_cwnd`: no switch ever holds a packet of it.
+//! - A host's NIC is a port like any other, as in ns-2, where a host's link has a queue of the same kind. Otherwise the window of a flow that
+//!   is alone on its path would have no bound but `max_cwnd`: none of its packets waits at a switch.
 //! - More than 255 units are 255.
 
 use super::{Agent, Cx, Env};
@@ -24,6 +24,7 @@ pub const META: Meta = Meta {
     summary: "BOTCP ports: write the largest occupancy on the way into data packets",
     source: "Ahmed and Arshad, Symmetry 11(5):646, 2019, section 4.1",
     needs: Needs { transport: &["botcp"], qdisc: &["droptail", "ecn_threshold", "red_ecn"], ..Needs::NONE },
+    ..Meta::PLAIN
 };
 
 base::params! {
@@ -39,7 +40,7 @@ base::params! {
 }
 
 /// Problems that show only against the network.
-pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
+pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
 
@@ -54,7 +55,7 @@ pub struct Bof {
 
 impl Bof {
     /// A port at which nothing waits.
-    pub fn new(params: &Params, env: &Env) -> Self {
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let silent = env.host_port && !params.bof_at_host;
         Bof { unit: params.bof_unit, at: params.at, silent, queued: 0 }
     }
@@ -102,7 +103,15 @@ mod tests {
             let mut params = Params::defaults();
             change(&mut params);
             let rate = Rate::from_gbps(10);
-            let env = Env { link: LinkId(0), node: NodeId(0), rate, nic_rate: rate, header_bytes: 40, host_port };
+            let env = Env {
+                link: LinkId(0),
+                node: NodeId(0),
+                rate,
+                nic_rate: rate,
+                header_bytes: 40,
+                host_port,
+                given: base::Given::none(),
+            };
             Bench { port: Bof::new(&params, &env), ext: Slab::default() }
         }
         fn with(&mut self, act: impl FnOnce(&mut Bof, &mut Cx<'_>)) {

@@ -6,8 +6,8 @@
 //! Model: a table has no limit unless `table_limit` is given (section 4.4 counts 349 525 entries in 4 MB). Computing takes no time.
 //!
 //! Assumed:
-//! - Every egress port has a table, those of host NICs too: else several flows of one host would never be arbitrated. Only SYN, DATA,
-//!   DET and FIN touch it; ACKs trigger nothing. `C` is the line rate of the port.
+//! - Every egress port has a table, those of host NICs too: otherwise several flows of one host would never be arbitrated. Only SYN,
+//!   DATA, DET and FIN change it; ACKs do nothing. `C` is the line rate of the port.
 //! - Sizes are wire bytes: payload and one header per packet.
 //! - esr is kept as the time it stands for, size / esr = vdl - aT: the least esr is the largest time, infinity is 0.
 //! - A flow is entered when its SYN is admitted; a repeated SYN changes nothing. Nearly all else happens when packets start to leave: the
@@ -22,11 +22,11 @@
 //!   Alg. 1 l. 9-10 to the letter.
 //! - A flow paused by another port does not count in the ranking (`skip_paused`; PDQ's rule), nor does one that has left
 //!   (`rank_needs_rs`). Ties go by (vdl, aT, id).
-//! - Packets say which ports pause their flow, each for itself: those before this one as they do now, those behind it as the newest ACK
-//!   said. If only the first were named, a flow that waits at two ports would hold the one as soon as it is free, for a round trip
-//!   and a probe, until it learns of the other.
+//! - Packets name every port that pauses the flow: of the ports before this one as of now, of those behind it as of the newest ACK. If
+//!   packets named the first such port only, a flow that waits at two ports would hold one of them once it is free, for a round trip and
+//!   a probe, until the flow learns of the other.
 //! - The round trip of Alg. 3 l. 6 is that of the second flow: it must react within it.
-//! - Theta is relative to the sender's NIC: a slower port lowers it in the packet, or no grant would ever exceed it.
+//! - Theta is relative to the sender's NIC: a slower port lowers it in the packet, since otherwise no grant would ever exceed it.
 //!
 //! Deviates: with the defaults, in `skip_paused` and `rank_needs_rs`: the paper has no such rules, and without the first a flow that
 //! leads here but is paused elsewhere keeps this port idle.
@@ -47,6 +47,7 @@ pub const META: Meta = Meta {
     summary: "MERP ports: flow table, virtual deadlines (VDG), rate adjustment",
     source: "Zhang et al., IEEE TPDS 28(11) 2017, section 4.3, Alg. 1 to 3",
     needs: Needs { transport: &["merp"], qdisc: &["strict"], ..Needs::NONE },
+    ..Meta::PLAIN
 };
 
 base::params! {
@@ -70,7 +71,7 @@ base::params! {
 }
 
 /// Problems that show only against the network.
-pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let detecting = env.rate.times(params.alpha.complement());
     if detecting.0 == 0 {
@@ -81,17 +82,6 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
         });
     }
     problems
-}
-
-/// The problem of a threshold `theta`, a parameter of the hosts, with the ports' `alpha` at line rate `rate`: no grant exceeds
-/// `alpha` of the line rate, and a sender needs more than theta (section 4.4).
-pub fn theta_problem(theta: Rate, alpha: Fraction, rate: Rate) -> Option<Problem> {
-    let most = rate.times(alpha);
-    (theta >= most).then(|| Problem {
-        key: "theta",
-        message: format!("`{theta}` is not below the {most} that a flow is granted at most (`alpha` {alpha} of {rate})"),
-        hint: "the paper recommends alpha/2 to alpha of the line rate; it has 0.8".to_owned(),
-    })
 }
 
 /// A flow at a port. Sizes in wire bytes.
@@ -120,19 +110,6 @@ impl Row {
     }
 }
 
-/// What a port did, for its user's information.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Times that virtual deadlines were computed.
-    pub vdg_calls: u64,
-    /// Most flows at once.
-    pub max_flows: usize,
-    /// Entries deleted because they were silent.
-    pub stale_deletions: u64,
-    /// SYNs marked because the table was full.
-    pub overflows: u64,
-}
-
 /// The order that Alg. 3 ranks by.
 type Rank = (Time, Time, FlowId);
 
@@ -159,7 +136,7 @@ impl Leaders {
         self.best[at..self.len].rotate_right(1);
         self.best[at] = (rank, flow);
     }
-    /// The rank of a flow changed; `None`: it is or was not eligible. Forgets the leaders if it touches them.
+    /// The rank of a flow changed; `None`: it is or was not eligible. If a leader's rank changed, all leaders are found anew.
     fn on_change(&mut self, flow: FlowId, from: Option<Rank>, to: Option<Rank>) {
         if !self.known || from == to {
             return;
@@ -168,7 +145,7 @@ impl Leaders {
         if led {
             self.known = false;
         } else if let Some(rank) = to {
-            // All who are not on the list rank behind its last, or the list holds everyone: inserting keeps both.
+            // Either every flow off the list ranks behind the last one on it, or the list holds every flow: inserting keeps this true.
             self.insert(rank, flow);
         }
     }
@@ -187,7 +164,6 @@ pub struct Merp {
     header_bytes: u16,
     table: FlowMap<Row>,
     leaders: Leaders,
-    counters: Counters,
     // Buffers.
     entries: Vec<vdg::Entry>,
     placed: Vec<vdg::Placed>,
@@ -196,7 +172,7 @@ pub struct Merp {
 
 impl Merp {
     /// An empty table.
-    pub fn new(params: &Params, env: &Env) -> Self {
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let detecting = Rate(env.rate.times(params.alpha.complement()).0.max(1));
         Merp {
             params: params.clone(),
@@ -207,19 +183,14 @@ impl Merp {
             header_bytes: env.header_bytes,
             table: FlowMap::default(),
             leaders: Leaders::default(),
-            counters: Counters::default(),
             entries: Vec::new(),
             placed: Vec::new(),
             scratch: vdg::Scratch::default(),
         }
     }
-    /// All flows at the port, in the order of its slots.
-    pub fn rows(&self) -> impl Iterator<Item = (FlowId, &Row)> {
-        self.table.iter()
-    }
-    /// What the port did so far.
-    pub fn counters(&self) -> Counters {
-        self.counters
+    /// The flows at the port.
+    pub fn table(&self) -> &FlowMap<Row> {
+        &self.table
     }
 
     /// The rank of a flow among those that may hold the port.
@@ -246,8 +217,6 @@ impl Merp {
             row.expected = row.local;
         }
         self.leaders.known = false;
-        self.counters.vdg_calls += 1;
-        self.counters.max_flows = self.counters.max_flows.max(self.table.len());
     }
 
     fn remove(&mut self, flow: FlowId) {
@@ -269,7 +238,6 @@ impl Merp {
         for i in 0..self.entries.len() {
             self.remove(FlowId(self.entries[i].id));
         }
-        self.counters.stale_deletions += self.entries.len() as u64;
     }
 
     /// Whether the table has no room, with silent entries deleted if that makes some.
@@ -281,7 +249,8 @@ impl Merp {
         self.table.len() >= limit as usize
     }
 
-    /// What the port goes by for a flow whose packet it sees (Alg. 1 l. 10-11): its own time, the packet's and the sender's echo.
+    /// The time that stands for the expected rate of a flow whose packet the port sees (Alg. 1 l. 10-11): the largest of the port's own, the
+    /// packet's and the sender's echo.
     fn expected(params: &Params, row: &Row, header: &Header) -> Dur {
         match params.esr_sync {
             EsrSync::None => row.expected,
@@ -289,7 +258,7 @@ impl Merp {
         }
     }
 
-    /// Brings a known flow's row and its packet together (Alg. 1 l. 9-11). Returns the row as it is now.
+    /// Synchronises a known flow's row with its packet (Alg. 1 l. 9-11). Returns the row after that.
     fn sync(&mut self, flow: FlowId, packet: &Packet, header: &mut Header, cx: &Cx<'_>) -> Option<Row> {
         let params = &self.params;
         let row = self.table.get_mut(flow)?;
@@ -336,7 +305,6 @@ impl Merp {
                 let row = self.table.get(other).expect("leaders are in the table");
                 if self.is_stale(row, now) {
                     self.remove(other);
-                    self.counters.stale_deletions += 1;
                     continue 'again;
                 }
                 if ahead == 0 {
@@ -368,12 +336,11 @@ impl Merp {
         header.leave(true);
     }
 
-    /// Marks the SYN of a flow that has no place here.
+    /// Marks the SYN of a flow for which the table has no room.
     fn refuse(&mut self, syn: &Packet, cx: &mut Cx<'_>) {
         let mut header: Header = syn.get_ext(cx.ext);
         header.bits |= STATELESS;
         syn.put_ext(header, cx.ext);
-        self.counters.overflows += 1;
     }
 }
 
@@ -426,12 +393,9 @@ impl Agent for Merp {
         self.table.clear();
         self.leaders = Leaders::default();
     }
-    fn table(&self) -> Option<&FlowMap<Row>> {
-        Some(&self.table)
-    }
 }
 
 #[cfg(test)]
-mod line;
+mod line_tests;
 #[cfg(test)]
 mod tests;

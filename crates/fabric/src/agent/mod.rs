@@ -1,30 +1,26 @@
-//! Room: agents. Per-port logic beside the queue, such as MERP's flow tables: it sees what enters and leaves the port.
+//! Room: agents. Per-port logic beside the queue, such as a table of flows: it sees what enters and leaves the port.
 //!
 //! Switch ports and host NICs are the same to an agent, but for [`Env::host_port`].
 
-use base::{FlowMap, LinkId, NodeId, Rate, Slab, Time};
+use base::{Given, LinkId, NodeId, Rate, Slab, Time};
 use proto::packet::Ext;
 use proto::{Flow, Packet};
 
 /// An agent: the machine of one port.
 pub trait Agent {
-    /// A packet comes to the port, whether or not it will be admitted. What it takes along may be written into it.
+    /// A packet comes to the port, whether or not it will be admitted. The agent may rewrite it.
     fn on_arrive(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
     /// A packet was admitted to the port. A dropped packet never gets here.
     fn on_enqueue(&mut self, packet: &Packet, cx: &mut Cx<'_>);
-    /// A packet's transmission starts at `cx.now`, which may lie before the event being handled: rewrite the packet and the port's own
+    /// A packet's transmission starts at `cx.now`, which may lie before the event in hand. The agent may rewrite the packet and its own
     /// state, nothing else.
     fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
-    /// A packet came in over the port's own cable, against the direction of what leaves: where an entry needs ACKs on the reverse of
-    /// the data path ([`Needs::reverse_path`](base::registry::Needs)), an ACK of what left here. Its header in the extension slab may be
-    /// rewritten.
+    /// A packet came in over the port's own cable. Where an entry needs ACKs on the reverse of the data path
+    /// ([`Needs::reverse_path`](base::registry::Needs)), this is an ACK of a packet that left here. The agent may rewrite its header in the
+    /// extension slab.
     fn on_return(&mut self, _packet: &Packet, _cx: &mut Cx<'_>) {}
     /// The link died: what the port knew is void.
     fn on_link_down(&mut self);
-    /// The flows at the port, for a router that goes by them.
-    fn table(&self) -> Option<&FlowMap<merp::Row>> {
-        None
-    }
 }
 
 /// What an agent sees while it handles a packet.
@@ -39,7 +35,7 @@ pub struct Cx<'a> {
 
 /// What an agent knows of its port from configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Env {
+pub struct Env<'a> {
     /// The port: ids are unique in the network.
     pub link: LinkId,
     /// Its node.
@@ -52,6 +48,8 @@ pub struct Env {
     pub header_bytes: u16,
     /// The port is a host's NIC.
     pub host_port: bool,
+    /// The other parts of its system.
+    pub given: &'a Given,
 }
 
 pub mod bof;
@@ -59,7 +57,8 @@ pub mod merp;
 pub mod pdq;
 
 base::registry! {
-    room AnyAgent: Agent, env Env;
+    room AnyAgent: Agent, env Env<'_>;
+    named "agent", "agents", "agent": "logic of ports beside the queue";
     entries { merp: Merp, pdq: Pdq, bof: Bof }
     methods {
         fn on_arrive(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
@@ -67,6 +66,5 @@ base::registry! {
         fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
         fn on_return(&mut self, packet: &Packet, cx: &mut Cx<'_>);
         fn on_link_down(&mut self);
-        fn table(&self) -> Option<&FlowMap<merp::Row>>;
     }
 }

@@ -5,16 +5,16 @@
 //! suppressed probing), rate controller; RCP (Dukkipati, 2007) for flows outside the list, in [`rcp`].
 //!
 //! Model: computing takes no time. Every egress port has a list, those of host NICs too. There are no timers: what happens every one
-//! or two round trips is made up for when the next packet comes, which is exact, since nothing that it depends on changes in between.
+//! or two round trips is worked out when the next packet comes. This is exact, since its inputs do not change in between.
 //!
 //! Assumed:
 //! - A port treats packets when they start to leave, and answers when they come in over its own cable: ACKs take the data's path
 //!   backwards.
 //! - Criticality: the earlier deadline, flows without one last; then the smaller T; then the smaller id.
 //! - The list holds twice as many flows as send (at least `min_flows`), and never more than `max_flows`.
-//! - Dampening: for a round trip after a paused flow was accepted, other paused flows are not: that is how long it takes until the
-//!   answer comes back and its rate counts. With a tenth of it, ports of 100 packets at 0.8 load drop six times as many packets. New
-//!   flows are not paused flows: holding them back too makes an incast of 64 flows slower.
+//! - Dampening: for one round trip after a paused flow was accepted, no other paused flow is accepted. So long it takes until the answer
+//!   comes back and the flow's rate counts. With a tenth of a round trip, ports of 100 packets at 0.8 load drop six times as many packets.
+//!   New flows are not paused flows: to hold them back too makes an incast of 64 flows slower.
 //! - T / RTT of early start takes the round trip as senders measure it, queues included: once buffers of megabytes have filled, early start
 //!   finds most flows nearly done and keeps them full (4 MB, MERP's flows at 0.8 load). Ports of 100 packets bound that.
 //! - The round trip of a port is the mean of the last ten packets' (senders say what theirs is).
@@ -41,6 +41,7 @@ pub const META: Meta = Meta {
     summary: "PDQ ports: sorted flow list, early start, suppressed probing, dampening, rate controller",
     source: "Hong et al., SIGCOMM 2012, section 3.3, Alg. 1 to 3",
     needs: Needs { transport: &["pdq"], qdisc: &["droptail"], reverse_path: true, ..Needs::NONE },
+    ..Meta::PLAIN
 };
 
 base::params! {
@@ -64,7 +65,7 @@ base::params! {
 }
 
 /// Problems that show only between parameters.
-pub fn check(params: &Params, _env: &Env) -> Vec<Problem> {
+pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     let wrong = params.min_flows > params.max_flows;
     let problem = || Problem {
         key: "min_flows",
@@ -149,7 +150,7 @@ pub struct Pdq {
 
 impl Pdq {
     /// A port that no flow crosses.
-    pub fn new(params: &Params, env: &Env) -> Self {
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let line = env.rate.times(params.pdq_share);
         Pdq {
             params: params.clone(),
@@ -223,7 +224,7 @@ impl Pdq {
         Rate(self.capacity.0 - allotted)
     }
 
-    /// Puts an entry where it belongs, in the place of an earlier one. `None`: the list is full of more critical flows.
+    /// Puts an entry where its criticality belongs, and removes an earlier entry of the flow. `None`: the list is full of more critical flows.
     fn place(&mut self, entry: Entry) -> Option<usize> {
         let limit = self.limit();
         self.remove(entry.flow);
@@ -272,7 +273,7 @@ impl Pdq {
             self.accepted = Some((cx.now, flow));
         }
     }
-    /// Whether another paused flow was accepted a moment ago.
+    /// Whether another paused flow was accepted within the time of dampening.
     fn is_dampened(&self, flow: FlowId, now: Time) -> bool {
         let window = self.rtts.mean().unwrap_or_default().times(self.params.dampening);
         self.accepted.is_some_and(|(at, other)| other != flow && now < at.after(window))

@@ -11,8 +11,9 @@
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
+use crate::refused::Refused;
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Limit, Time};
 use proto::Packet;
 
@@ -20,13 +21,14 @@ use proto::Packet;
 pub const META: Meta = Meta {
     summary: "first in, first out; an arriving packet that does not fit is dropped",
     source: "RFC 7567 section 1.2",
-    needs: Needs::NONE,
+    queue_lengths: &["limit"],
+    ..Meta::PLAIN
 };
 
 base::params! {
     /// Parameters of a drop-tail queue.
     pub struct Params {
-        /// What may wait.
+        /// Most packets or bytes that may wait; the packet in transmission does not count.
         limit: Limit = "100pkt", "MERP section 6.1";
     }
 }
@@ -59,12 +61,12 @@ impl DropTail {
 
 impl Qdisc for DropTail {
     #[inline]
-    fn enqueue(&mut self, packet: &Packet, _now: Time, drops: &mut Vec<Packet>) -> bool {
+    fn enqueue(&mut self, packet: &mut Packet, _now: Time, refused: &mut Refused) -> bool {
         let fits = self.queue.backlog().fits(packet, self.limit);
         if fits {
             self.queue.push(packet);
         } else {
-            drops.push(*packet);
+            refused.drop(packet);
         }
         fits
     }
@@ -89,10 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn the_last_place_is_used_and_the_next_packet_falls() {
+    fn the_last_place_is_used_and_the_next_packet_is_dropped() {
         let mut q = queue(Limit::Packets(2));
-        let fell: Vec<_> = (0..4).flat_map(|n| enqueue(&mut q, packet(0, n, 1500))).collect();
-        assert_eq!(fell, [(0, 2), (0, 3)]);
+        let dropped: Vec<_> = (0..4).flat_map(|n| enqueue(&mut q, packet(0, n, 1500))).collect();
+        assert_eq!(dropped, [(0, 2), (0, 3)]);
         assert_eq!(q.backlog(), Backlog { packets: 2, bytes: 3000 });
         assert_eq!(drain(&mut q), [(0, 0), (0, 1)]);
     }
@@ -101,13 +103,13 @@ mod tests {
     fn a_small_packet_may_fit_where_a_large_one_does_not() {
         let mut q = queue(Limit::Bytes(3000));
         let sizes = [1500, 1460, 41, 40, 1];
-        let fell: Vec<_> = sizes.iter().zip(0..).flat_map(|(size, n)| enqueue(&mut q, packet(0, n, *size))).collect();
-        assert_eq!(fell, [(0, 2), (0, 4)]);
+        let dropped: Vec<_> = sizes.iter().zip(0..).flat_map(|(size, n)| enqueue(&mut q, packet(0, n, *size))).collect();
+        assert_eq!(dropped, [(0, 2), (0, 4)]);
         assert_eq!(drain(&mut q), [(0, 0), (0, 1), (0, 3)]);
     }
 
     #[test]
-    fn without_a_limit_nothing_falls() {
+    fn without_a_limit_nothing_is_dropped() {
         let mut q = queue(Limit::Unlimited);
         for n in 0..1000 {
             assert_eq!(enqueue(&mut q, packet(0, n, 1500)), []);

@@ -15,8 +15,9 @@
 
 use super::{At, Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
+use crate::refused::Refused;
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Limit, Time, Wire as _};
 use proto::Packet;
 
@@ -24,13 +25,15 @@ use proto::Packet;
 pub const META: Meta = Meta {
     summary: "first in, first out; packets are marked while more than a threshold waits",
     source: "Alizadeh et al., SIGCOMM 2010, section 3.1; RFC 3168",
-    needs: Needs::NONE,
+    queue_lengths: &["limit", "mark"],
+    beside: &[("transport.kind", "dctcp")],
+    ..Meta::PLAIN
 };
 
 base::params! {
     /// Parameters of a queue with a marking threshold.
     pub struct Params {
-        /// What may wait.
+        /// Most packets or bytes that may wait; the packet in transmission does not count.
         limit: Limit = "100pkt", "MERP section 6.1";
         /// Threshold (K): packets are marked while more than this waits.
         mark: Limit = "20pkt", "DCTCP section 3.4: 20 packets at 1 Gb/s, 65 at 10 Gb/s";
@@ -67,18 +70,17 @@ impl EcnThreshold {
 }
 
 impl Qdisc for EcnThreshold {
-    fn enqueue(&mut self, packet: &Packet, _now: Time, drops: &mut Vec<Packet>) -> bool {
+    fn enqueue(&mut self, packet: &mut Packet, _now: Time, refused: &mut Refused) -> bool {
         let mut waits = self.queue.backlog();
         if !waits.fits(packet, self.params.limit) {
-            drops.push(*packet);
+            refused.drop(packet);
             return false;
         }
-        let mut packet = *packet;
-        waits.add(&packet);
+        waits.add(packet);
         if self.params.at == At::Enqueue && waits.exceeds(self.params.mark) {
             self.marks += u64::from(packet.mark());
         }
-        self.queue.push(&packet);
+        self.queue.push(packet);
         true
     }
     fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
@@ -127,8 +129,8 @@ mod tests {
     #[test]
     fn marks_begin_above_the_threshold() {
         let mut q = queue(Limit::Packets(3), At::Enqueue);
-        let fell: Vec<_> = (0..8).flat_map(|n| enqueue(&mut q, capable(n, 1500))).collect();
-        assert_eq!((fell, q.marks()), (vec![(0, 6), (0, 7)], 3));
+        let dropped: Vec<_> = (0..8).flat_map(|n| enqueue(&mut q, capable(n, 1500))).collect();
+        assert_eq!((dropped, q.marks()), (vec![(0, 6), (0, 7)], 3));
         assert_eq!(marked(&mut q), [3, 4, 5]);
         // An empty queue starts anew.
         enqueue(&mut q, capable(9, 1500));
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_capable_packets_are_marked_and_none_falls_for_it() {
+    fn only_capable_packets_are_marked_and_none_is_dropped_for_it() {
         for at in [At::Enqueue, At::Dequeue] {
             let mut q = queue(Limit::Packets(0), at);
             for n in 0..4 {

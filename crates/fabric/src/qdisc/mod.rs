@@ -5,18 +5,37 @@
 //! once and never passes through its discipline; nor need one that waits alone until it starts. A discipline to which that matters
 //! [watches](Qdisc::watches).
 
+pub use crate::queue::Backlog;
+use crate::refused::Refused;
 use base::params::Problem;
 use base::{Bytes, Limit, LinkId, Rate, Time};
 use proto::Packet;
 
 /// A queue discipline: the machine of one port.
 pub trait Qdisc {
-    /// Takes a packet in, and puts every packet that falls for it, which may be itself, into `drops`. Says whether it stays.
-    fn enqueue(&mut self, packet: &Packet, now: Time, drops: &mut Vec<Packet>) -> bool;
+    /// Takes a packet in, or part of it, and says whether it stays. All that is refused for it, which may be itself, is put into `refused`.
+    fn enqueue(&mut self, packet: &mut Packet, now: Time, refused: &mut Refused) -> bool;
     /// Takes out the packet whose service starts at `now`, and lends it, to be rewritten and sent. `None`: nothing waits.
     fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
     /// What waits.
     fn backlog(&self) -> Backlog;
+    /// Whether it may keep packets waiting although the transmitter is idle. Every packet enters such a discipline.
+    fn is_shaped(&self) -> bool {
+        false
+    }
+    /// Asked of a shaped discipline in which packets wait, when the transmitter is idle at `now`: the time before which none may be sent, if
+    /// that is later; `Time::MAX`: none before another packet has come. The discipline is asked again at that time, and after each packet that
+    /// comes, which may only bring it forward. `None`: [`Qdisc::dequeue`] has a packet.
+    fn not_before(&self, _now: Time) -> Option<Time> {
+        None
+    }
+    /// Takes out a packet that will not be served, since its link has died or the run is over. A shaped discipline, whose packets need not be
+    /// due, must define it.
+    fn drain(&mut self, now: Time) -> Option<Packet> {
+        self.dequeue(now).copied()
+    }
+    /// The link comes up again. Nothing waits; a shaped discipline starts as new.
+    fn on_link_up(&mut self, _now: Time) {}
     /// Whether it must see every packet: those that wait alone until they start, which it would otherwise have to give back as they came,
     /// and, by [`Qdisc::on_pass`], those that find the port idle.
     fn watches(&self) -> bool {
@@ -28,39 +47,9 @@ pub trait Qdisc {
     fn marks(&self) -> u64 {
         0
     }
-}
-
-/// What waits at a port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backlog {
-    /// Packets.
-    pub packets: u32,
-    /// Their bytes on the wire.
-    pub bytes: u64,
-}
-
-impl Backlog {
-    /// Counts a packet in.
-    #[inline]
-    pub fn add(&mut self, packet: &Packet) {
-        self.packets += 1;
-        self.bytes += u64::from(packet.wire_len);
-    }
-    /// Counts a packet out.
-    #[inline]
-    pub fn remove(&mut self, packet: &Packet) {
-        self.packets -= 1;
-        self.bytes -= u64::from(packet.wire_len);
-    }
-    /// Whether `packet` can be counted in without exceeding `limit`.
-    #[inline]
-    pub fn fits(&self, packet: &Packet, limit: Limit) -> bool {
-        !limit.exceeded_by(self.packets + 1, self.bytes + u64::from(packet.wire_len))
-    }
-    /// Whether what waits is more than `limit`.
-    #[inline]
-    pub fn exceeds(&self, limit: Limit) -> bool {
-        limit.exceeded_by(self.packets, self.bytes)
+    /// What it has counted, in the order of the [counters](base::registry::Meta) of its META.
+    fn counts(&self) -> &[u64] {
+        &[]
     }
 }
 
@@ -120,17 +109,25 @@ pub mod ecn_threshold;
 pub mod pfabric;
 pub mod red_ecn;
 pub mod strict;
+pub mod token_bucket;
+pub mod trim;
 
 base::registry! {
     room AnyQdisc: Qdisc, env Env;
-    entries { droptail: DropTail, ecn_threshold: EcnThreshold, red_ecn: RedEcn, strict: Strict, pfabric: Pfabric }
+    named "qdisc", "qdiscs", "queue discipline": "how ports queue and drop";
+    entries { droptail: DropTail, ecn_threshold: EcnThreshold, red_ecn: RedEcn, strict: Strict, pfabric: Pfabric, token_bucket: TokenBucket, trim: Trim }
     methods {
-        fn enqueue(&mut self, packet: &Packet, now: Time, drops: &mut Vec<Packet>) -> bool;
+        fn enqueue(&mut self, packet: &mut Packet, now: Time, refused: &mut Refused) -> bool;
         fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
+        fn is_shaped(&self) -> bool;
+        fn not_before(&self, now: Time) -> Option<Time>;
+        fn drain(&mut self, now: Time) -> Option<Packet>;
+        fn on_link_up(&mut self, now: Time);
         fn backlog(&self) -> Backlog;
         fn watches(&self) -> bool;
         fn on_pass(&mut self, packet: &Packet, now: Time);
         fn marks(&self) -> u64;
+        fn counts(&self) -> &[u64];
     }
     statics {
         /// What the engine can do by itself, if it can.
@@ -162,17 +159,18 @@ mod tests {
         packets.iter().map(|p| (p.flow.0, p.offset)).collect()
     }
 
-    /// Puts a packet in and returns who falls.
+    /// Puts a packet in and returns which packets are dropped.
     pub(super) fn enqueue(queue: &mut impl Qdisc, packet: Packet) -> Vec<(u32, u64)> {
-        let mut drops = Vec::new();
-        let stays = queue.enqueue(&packet, Time::ZERO, &mut drops);
-        assert_eq!(stays, !drops.contains(&packet));
-        names(&drops)
+        let mut refused = Refused::new();
+        let stays = queue.enqueue(&mut { packet }, Time::ZERO, &mut refused);
+        let dropped: Vec<Packet> = refused.dropped().copied().collect();
+        assert_eq!(stays, !dropped.contains(&packet));
+        names(&dropped)
     }
 
     /// Takes out all that waits.
     pub(super) fn drain(queue: &mut impl Qdisc) -> Vec<(u32, u64)> {
-        let all: Vec<Packet> = std::iter::from_fn(|| queue.dequeue(Time::ZERO).copied()).collect();
+        let all: Vec<Packet> = std::iter::from_fn(|| queue.drain(Time::ZERO)).collect();
         assert_eq!(queue.backlog(), Backlog::default());
         names(&all)
     }
@@ -196,6 +194,8 @@ mod tests {
                 red_ecn::check(&red_ecn::Params::read(&mut LimitOf(text)), &env()),
                 strict::check(&strict::Params::read(&mut LimitOf(text)), &env()),
                 pfabric::check(&pfabric::Params::read(&mut LimitOf(text)), &env()),
+                token_bucket::check(&token_bucket::Params::read(&mut LimitOf(text)), &env()),
+                trim::check(&trim::Params::read(&mut LimitOf(text)), &env()),
             ];
             for found in all {
                 assert_eq!(found.len(), problems, "{text}: {found:?}");

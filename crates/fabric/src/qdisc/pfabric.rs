@@ -8,10 +8,11 @@
 //!
 //! Assumed:
 //! - Among equal numbers the last-arrived is dropped, the arriving packet included, and the first-arrived is served.
-//! - With a limit in bytes as many packets fall as it takes.
+//! - With a limit in bytes as many packets are dropped as needed.
 //! - A flow is told by its id alone: on shortest paths its two directions never share a port.
 
 use super::{Backlog, Env, Fifo, Qdisc};
+use crate::refused::Refused;
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Limit, Time};
@@ -22,12 +23,14 @@ pub const META: Meta = Meta {
     summary: "smallest priority number first, oldest packet of the chosen flow; the largest number is dropped",
     source: "Alizadeh et al., SIGCOMM 2013, section 4.2",
     needs: Needs { transport: &["pfabric"], ..Needs::NONE },
+    queue_lengths: &["limit"],
+    ..Meta::PLAIN
 };
 
 base::params! {
     /// Parameters of a pFabric queue.
     pub struct Params {
-        /// What may wait.
+        /// Most packets or bytes that may wait; the packet in transmission does not count.
         limit: Limit = "100pkt", "MERP section 6.1; pFabric itself: two bandwidth-delay products";
     }
 }
@@ -109,12 +112,12 @@ impl Pfabric {
     }
     /// Drops until what waits is within the limit. Says whether the last-arrived packet is still there.
     #[cold]
-    fn drop_worst(&mut self, drops: &mut Vec<Packet>) -> bool {
+    fn drop_worst(&mut self, refused: &mut Refused) -> bool {
         let mut stays = true;
         while self.backlog.exceeds(self.limit) {
             let worst = self.worst();
             stays &= worst + 1 < self.waiting().len();
-            drops.push(*self.take(worst));
+            refused.drop(self.take(worst));
         }
         stays
     }
@@ -133,7 +136,7 @@ impl Pfabric {
 
 impl Qdisc for Pfabric {
     #[inline(always)]
-    fn enqueue(&mut self, packet: &Packet, _now: Time, drops: &mut Vec<Packet>) -> bool {
+    fn enqueue(&mut self, packet: &mut Packet, _now: Time, refused: &mut Refused) -> bool {
         let waiting = self.waiting().len();
         if waiting == self.slots.len() {
             self.grow(packet);
@@ -144,7 +147,7 @@ impl Qdisc for Pfabric {
         let slot = &mut self.slots[waiting];
         slot.key = key;
         self.packets[slot.place as usize] = *packet;
-        !self.backlog.exceeds(self.limit) || self.drop_worst(drops)
+        !self.backlog.exceeds(self.limit) || self.drop_worst(refused)
     }
     /// The oldest packet of the flow whose packet has the smallest number.
     #[inline(always)]
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn control_packets_pass_all_data_and_never_fall_for_it() {
+    fn control_packets_pass_all_data_and_are_never_dropped_for_it() {
         let mut q = queue(Limit::Packets(2));
         enqueue(&mut q, ranked(A, 0, 1));
         enqueue(&mut q, ranked(A, 1, u32::MAX));
@@ -220,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn several_fall_when_bytes_need_it() {
+    fn several_are_dropped_when_bytes_need_it() {
         let mut q = queue(Limit::Bytes(3000));
         enqueue(&mut q, ranked(A, 0, 5));
         enqueue(&mut q, Packet { wire_len: 1460, ..ranked(B, 0, 8) });
@@ -247,7 +250,7 @@ mod tests {
                 };
                 let new = Packet { rank, wire_len, ..packet(flow, seq as u64, 1500) };
                 plain.push(new);
-                let mut fell = Vec::new();
+                let mut dropped = Vec::new();
                 let total = |packets: &[Packet]| packets.iter().map(|p| u64::from(p.wire_len)).sum::<u64>();
                 while match limit {
                     Limit::Packets(n) => plain.len() > n as usize,
@@ -255,9 +258,9 @@ mod tests {
                     Limit::Unlimited => false,
                 } {
                     let worst = plain.iter().enumerate().max_by_key(|(at, p)| (p.rank, *at)).unwrap().0;
-                    fell.push(plain.remove(worst));
+                    dropped.push(plain.remove(worst));
                 }
-                prop_assert_eq!(enqueue(&mut q, new), names(&fell));
+                prop_assert_eq!(enqueue(&mut q, new), names(&dropped));
                 prop_assert_eq!(q.backlog(), Backlog { packets: plain.len() as u32, bytes: total(&plain) });
             }
         }

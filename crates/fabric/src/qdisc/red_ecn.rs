@@ -20,15 +20,16 @@
 //! - With no more than one packet waiting nothing is marked (ns-2).
 //! - The count of packets since the last mark starts anew when the average is below `th_min`, at most one packet waits, or the queue is
 //!   full.
-//! - Without `chosen = "mark_only"`, what is chosen and cannot be marked falls: ACKs and retransmissions too, which RFC 3168 leaves without a
+//! - Without `chosen = "mark_only"`, what is chosen and cannot be marked is dropped: ACKs and retransmissions too, which RFC 3168 leaves without a
 //!   code point. A port that is congested one way then starves what goes the other way.
 //!
 //! Deviates: ns-2 spares the first packet above `th_min`; here its probability is that of any other.
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
+use crate::refused::Refused;
 use base::params::{Auto, Param as _, Problem};
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Dur, Limit, Rate, Rng, Time, Wire as _, math};
 use proto::Packet;
 
@@ -36,7 +37,9 @@ use proto::Packet;
 pub const META: Meta = Meta {
     summary: "random early detection: marks or drops by the average of what waits",
     source: "Floyd and Jacobson, IEEE/ACM ToN 1993; ns-2 queue/red.cc; RFC 3168",
-    needs: Needs::NONE,
+    queue_lengths: &["limit", "th_min", "th_max"],
+    beside: &[("transport.kind", "tcp_ecn")],
+    ..Meta::PLAIN
 };
 
 base::choice! {
@@ -54,7 +57,7 @@ base::choice! {
 base::params! {
     /// Parameters of random early detection.
     pub struct Params {
-        /// What may wait.
+        /// Most packets or bytes that may wait; the packet in transmission does not count.
         limit: Limit = "100pkt", "MERP section 6.1";
         /// No packet is chosen while the average is below this.
         th_min: Limit = "20pkt", "BOTCP section 5";
@@ -207,24 +210,23 @@ impl RedEcn {
 }
 
 impl Qdisc for RedEcn {
-    fn enqueue(&mut self, packet: &Packet, now: Time, drops: &mut Vec<Packet>) -> bool {
-        let mut packet = *packet;
+    fn enqueue(&mut self, packet: &mut Packet, now: Time, refused: &mut Refused) -> bool {
         self.update(now);
-        if !self.queue.backlog().fits(&packet, self.params.limit) {
+        if !self.queue.backlog().fits(packet, self.params.limit) {
             self.count = 0;
-            drops.push(packet);
+            refused.drop(packet);
             return false;
         }
         match self.base_probability() {
             None => self.count = 0,
             Some(base) => {
-                if self.chooses(base) && !self.spares(&mut packet, base) {
-                    drops.push(packet);
+                if self.chooses(base) && !self.spares(packet, base) {
+                    refused.drop(packet);
                     return false;
                 }
             }
         }
-        self.queue.push(&packet);
+        self.queue.push(packet);
         true
     }
     fn dequeue(&mut self, now: Time) -> Option<&mut Packet> {
@@ -258,7 +260,7 @@ mod tests {
     fn queue(params: Params, waiting: u32, avg: f64) -> RedEcn {
         let mut red = RedEcn::new(&Params { limit: Limit::Packets(1000), ..params }, &env());
         for n in 0..waiting {
-            red.enqueue(&capable(n.into()), Time::ZERO, &mut Vec::new());
+            red.enqueue(&mut capable(n.into()), Time::ZERO, &mut Refused::new());
         }
         (red.avg, red.count, red.marks) = (avg, 0, 0);
         red
@@ -353,7 +355,7 @@ mod tests {
         while gaps.len() < marks {
             gap += 1;
             let before = red.marks;
-            red.enqueue(&capable(0), Time::ZERO, &mut Vec::new());
+            red.enqueue(&mut capable(0), Time::ZERO, &mut Refused::new());
             red.dequeue(Time::ZERO);
             if red.marks > before {
                 gaps.push(std::mem::take(&mut gap));
@@ -386,16 +388,16 @@ mod tests {
     /// What becomes of a chosen packet: (marked, dropped).
     fn fate(params: Params, packet: Packet) -> (bool, bool) {
         let mut red = queue(params, 50, 80.0);
-        let mut drops = Vec::new();
-        red.enqueue(&packet, Time::ZERO, &mut drops);
+        let mut refused = Refused::new();
+        red.enqueue(&mut { packet }, Time::ZERO, &mut refused);
         let waits = red.backlog().packets;
         let marked = std::iter::from_fn(|| red.dequeue(Time::ZERO).copied()).any(|p| p.has(Packet::CE));
-        assert_eq!((u64::from(marked), waits), (red.marks(), 51 - drops.len() as u32));
-        (marked, !drops.is_empty())
+        assert_eq!((u64::from(marked), waits), (red.marks(), 51 - refused.dropped().count() as u32));
+        (marked, !refused.is_empty())
     }
 
     #[test]
-    fn only_capable_packets_are_marked_and_others_fall() {
+    fn only_capable_packets_are_marked_and_others_are_dropped() {
         assert_eq!(fate(params(), capable(0)), (true, false));
         assert_eq!(fate(params(), packet(0, 0, 1500)), (false, true));
         for (chosen, capable_one, other) in [
@@ -410,12 +412,12 @@ mod tests {
 
     /// Gentle at 80 between 60 and 120: probability 0.4. Without it 1.
     #[test]
-    fn from_mark_p_on_even_capable_packets_fall() {
+    fn from_mark_p_on_even_capable_packets_are_dropped() {
         let gentle = Params { gentle: true, th_max: Limit::Packets(60), ..params() };
-        for (mark_p, gentle_falls) in [(0.1, true), (0.39, true), (0.5, false), (1.0, false)] {
+        for (mark_p, gentle_drops) in [(0.1, true), (0.39, true), (0.5, false), (1.0, false)] {
             let mut red = queue(Params { mark_p, ..gentle.clone() }, 50, 80.0);
             near(red.base_probability().unwrap(), 0.4);
-            assert_eq!(red.spares(&mut capable(0), 0.4), !gentle_falls);
+            assert_eq!(red.spares(&mut capable(0), 0.4), !gentle_drops);
             assert_eq!(fate(Params { mark_p, ..params() }, capable(0)).1, mark_p < 1.0);
         }
     }
@@ -423,11 +425,11 @@ mod tests {
     #[test]
     fn a_full_queue_drops_whatever_the_average() {
         let mut red = RedEcn::new(&Params { limit: Limit::Packets(2), ..params() }, &env());
-        let mut drops = Vec::new();
+        let mut refused = Refused::new();
         for n in 0..3 {
-            red.enqueue(&capable(n), Time::ZERO, &mut drops);
+            red.enqueue(&mut capable(n), Time::ZERO, &mut refused);
         }
-        assert_eq!((drops, red.marks()), (vec![capable(2)], 0));
+        assert_eq!((refused.dropped().copied().collect(), red.marks()), (vec![capable(2)], 0));
     }
 
     #[test]

@@ -12,12 +12,13 @@
 //! Assumed:
 //! - A packet whose `prio` is beyond the last class belongs to the last class.
 //! - With `worst_class` the arriving packet competes: a full queue never gives up a packet for one of the same or a worse class.
-//! - With a limit in bytes as many packets fall as it takes, each time the last-arrived packet of the worst class.
+//! - With a limit in bytes as many packets are dropped as needed, each time the last-arrived packet of the worst class.
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
+use crate::refused::Refused;
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Limit, Time};
 use proto::Packet;
 
@@ -25,11 +26,12 @@ use proto::Packet;
 pub const META: Meta = Meta {
     summary: "strict priority between classes, first in first out within each",
     source: "IEEE 802.1Q strict priority; MERP section 4.3.1 for the eviction",
-    needs: Needs::NONE,
+    queue_lengths: &["limit"],
+    ..Meta::PLAIN
 };
 
 base::choice! {
-    /// Who falls when the queue is full.
+    /// Which packet is dropped when the queue is full.
     pub enum Evict {
         /// The arriving packet.
         Arriving = "arriving",
@@ -55,9 +57,9 @@ base::params! {
         classes: u32 = "8" in 1..=64, "common switches";
         /// What says to which class a packet belongs.
         class_of: ClassOf = "prio", "IEEE 802.1Q: the priority code point";
-        /// What may wait, all classes together.
+        /// Most packets or bytes that may wait, all classes together; the packet in transmission does not count.
         limit: Limit = "100pkt", "MERP section 6.1";
-        /// Who falls when the queue is full.
+        /// Which packet is dropped when the queue is full.
         evict: Evict = "arriving", "common switches";
     }
 }
@@ -115,13 +117,13 @@ impl Strict {
     /// Drops the last-arrived packet of the worst class until what waits is within the limit. Says whether `arrived`, the last of its
     /// class, is still there.
     #[cold]
-    fn drop_worst(&mut self, arrived: &Packet, drops: &mut Vec<Packet>) -> bool {
+    fn drop_worst(&mut self, arrived: &Packet, refused: &mut Refused) -> bool {
         let (own, mut stays) = (self.class(arrived), true);
         while self.backlog.exceeds(self.limit) {
             let class = self.worst();
             let packet = self.classes[class].pop_back().expect("its bit is set");
             self.backlog.remove(packet);
-            drops.push(*packet);
+            refused.drop(packet);
             self.occupied &= !(u64::from(self.classes[class].is_empty()) << class);
             stays &= class != own;
         }
@@ -131,14 +133,14 @@ impl Strict {
 
 impl Qdisc for Strict {
     #[inline(always)]
-    fn enqueue(&mut self, packet: &Packet, _now: Time, drops: &mut Vec<Packet>) -> bool {
+    fn enqueue(&mut self, packet: &mut Packet, _now: Time, refused: &mut Refused) -> bool {
         let fits = self.backlog.fits(packet, self.limit);
         if !fits && self.evict == Evict::Arriving {
-            drops.push(*packet);
+            refused.drop(packet);
             return false;
         }
         self.push(packet);
-        fits || self.drop_worst(packet, drops)
+        fits || self.drop_worst(packet, refused)
     }
     #[inline]
     fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arriving_packet_falls_whatever_its_class() {
+    fn the_arriving_packet_is_dropped_whatever_its_class() {
         let mut q = queue(4, Limit::Packets(2), Evict::Arriving);
         enqueue(&mut q, of(3, 0, 1500));
         enqueue(&mut q, of(3, 1, 1500));
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_arrived_of_the_worst_class_falls() {
+    fn the_last_arrived_of_the_worst_class_is_dropped() {
         let mut q = queue(4, Limit::Packets(3), Evict::WorstClass);
         for (n, prio) in [3, 1, 3].into_iter().enumerate() {
             enqueue(&mut q, of(prio, n as u64, 1500));
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn several_fall_when_bytes_need_it() {
+    fn several_are_dropped_when_bytes_need_it() {
         let mut q = queue(4, Limit::Bytes(3100), Evict::WorstClass);
         for (n, (prio, len)) in [(1, 1500), (3, 1400), (3, 40), (2, 40)].into_iter().enumerate() {
             assert_eq!(enqueue(&mut q, of(prio, n as u64, len)), []);
@@ -250,8 +252,8 @@ mod tests {
             let (limit, mark) = (Limit::Packets(2), Limit::Unlimited);
             assert_eq!(Strict::fifo(&Params { classes: 1, limit, evict, ..plain.clone() }, &env()), Some(Fifo { limit, mark }));
             let mut q = queue(1, limit, evict);
-            let fell: Vec<_> = (0..4).flat_map(|n| enqueue(&mut q, of(n as u8, n, 1500))).collect();
-            assert_eq!((fell, drain(&mut q)), (vec![(2, 2), (3, 3)], vec![(0, 0), (1, 1)]));
+            let dropped: Vec<_> = (0..4).flat_map(|n| enqueue(&mut q, of(n as u8, n, 1500))).collect();
+            assert_eq!((dropped, drain(&mut q)), (vec![(2, 2), (3, 3)], vec![(0, 0), (1, 1)]));
         }
     }
 }

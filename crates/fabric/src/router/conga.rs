@@ -18,8 +18,9 @@
 //!
 //! Assumed:
 //! - Gaps are measured exactly. The hardware has a bit that a timer clears, so that its gaps lie between one and two periods.
-//! - The estimator counts a packet when its transmission starts, before CE is written. A leaf's own uplink is not in CE: it knows it.
-//! - An entry that was not refreshed for `age` counts as 0 from then on, and is fed back no more. The paper lets it fall gradually.
+//! - The estimator counts a packet when its transmission starts, before CE is written. CE leaves out the sending leaf's own uplink, whose
+//!   congestion that leaf knows.
+//! - An entry that was not refreshed for `age` counts as 0 from then on, and is no longer fed back. In the paper it decays gradually.
 //! - Below 10 Gb/s the estimator has 1 ms: 160 us are 13 packets at 1 Gb/s, too coarse for eight levels.
 //! - Every flow has a flowlet entry of its own unless `flowlets` bounds the table (64 K in the paper); then flows share entries by hash.
 //! - A flowlet whose path dies takes another at once. Tags count the paths at the start of the run; when none of them is left, packets
@@ -29,11 +30,12 @@
 //! obeys as a source route; `mode = "edge"` gives each uplink a tag and leaves the rest to ECMP with `mix`, CE being that of the path taken.
 //! With two tiers both are the paper's.
 
-use super::{Duties, Env, FiveTuple, Router, View, ecmp};
+use super::{Duties, Env, Router, SwitchCx, ecmp};
 use crate::net::Net;
+use crate::paths::{Counts, FiveTuple};
 use crate::routes::Routes;
 use base::params::{Auto, Params as _};
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Dur, FlowId, FlowMap, Fraction, HostId, LinkId, NodeId, Rng, Time};
 use dre::Dre;
 use proto::Packet;
@@ -51,7 +53,7 @@ use peer::{Overlay, Peer};
 pub const META: Meta = Meta {
     summary: "CONGA: flowlets over the least congested path, by feedback between leaves",
     source: "Alizadeh et al., SIGCOMM 2014",
-    needs: Needs::NONE,
+    ..Meta::PLAIN
 };
 
 base::choice! {
@@ -73,7 +75,7 @@ base::params! {
         flowlet_gap: Dur = "500us" in Dur(0)..=Dur::from_secs(60), "section 3.6";
         /// Entries of each leaf's flowlet table; `auto`: one per flow.
         flowlets: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1 << 24), "flowloom: no collisions; the paper has 64 K";
-        /// What a leaf learned of a path counts for so long.
+        /// How long what a leaf has learned of a path counts.
         age: Dur = "10ms" in Dur(1)..=Dur::from_secs(60), "section 3.3";
         /// From one decay of the rate estimator to the next; `auto`: 32us from 10 Gb/s on, 200us below.
         dre_interval: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(1)), "section 3.6; see Assumed";
@@ -88,7 +90,7 @@ const TAGS: usize = 16;
 /// What all leaves and ports know.
 pub struct Conga {
     params: Params,
-    /// Chooses where tags do not say.
+    /// Chooses for packets without a tag, and where a tag names no port.
     rest: ecmp::Ecmp,
     /// The switch of each host.
     home: Vec<NodeId>,
@@ -100,6 +102,7 @@ pub struct Conga {
     is_uplink: Vec<bool>,
     /// The next hops that tags count.
     routes: Routes,
+    counts: Counts,
 }
 
 /// A leaf.
@@ -138,52 +141,53 @@ impl Conga {
             leaves,
             estimators: links.iter().map(|link| Dre::new(link.rate, params.dre_interval, params.dre_alpha)).collect(),
             routes: env.routes.clone(),
+            counts: Counts::default(),
         }
     }
-    /// Every packet carries something.
+    /// Every packet between leaves carries a header that switches read and write.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true; 2], watches: true }
+        Duties { asked: [true; 2], watches: true, timers: false }
     }
 
-    /// A packet from a host here leaves for another leaf (section 3.5). The uplink it takes; `None` if no path that has a tag is left.
-    fn send(&mut self, packet: &mut Packet, view: &View<'_>, to: NodeId) -> Option<LinkId> {
-        let (key, (_, dst)) = (self.flowlet_key(packet, view), view.ends(packet));
-        let Conga { params, leaves, estimators, routes, .. } = self;
-        let Leaf { flowlets, peers, rng } = leaves[view.at.index()].as_mut().expect("hosts hang on leaves");
-        let peer = peers.entry(to).or_insert_with(|| Peer::new(ways(view.net, routes, params.mode, view.at, dst)));
+    /// A packet from a host of this leaf leaves for another leaf (section 3.5). Returns its uplink, or `None` if no path with a tag is alive.
+    fn send(&mut self, packet: &mut Packet, cx: &SwitchCx<'_>, to: NodeId) -> Option<LinkId> {
+        let (key, (_, dst)) = (self.flowlet_key(packet, cx), cx.ends(packet));
+        let Conga { params, leaves, estimators, routes, counts, .. } = self;
+        let Leaf { flowlets, peers, rng } = leaves[cx.at.index()].as_mut().expect("hosts hang on leaves");
+        let peer = peers.entry(to).or_insert_with(|| Peer::new(ways(cx.net, counts, routes, params.mode, cx.at, dst)));
         let old = flowlets.get(key).copied();
-        let goes_on = |old: &Flowlet| view.now.since(old.last) <= params.flowlet_gap && peer.is_live(old.tag, view, dst);
+        let goes_on = |old: &Flowlet| cx.now.since(old.last) <= params.flowlet_gap && peer.is_live(old.tag, cx, dst);
         let tag = match old.filter(goes_on) {
             Some(flowlet) => flowlet.tag,
             None => {
-                let local = |uplink: LinkId| estimators[uplink.index()].metric(view.now);
-                let best = peer.least_congested(view, dst, params.age, local);
+                let local = |uplink: LinkId| estimators[uplink.index()].metric(cx.now);
+                let best = peer.least_congested(cx, dst, params.age, local);
                 pick(best, old.map(|flowlet| flowlet.tag), rng)?
             }
         };
-        flowlets.insert(key, Flowlet { tag, last: view.now });
-        Overlay { tag, ce: 0, feedback: peer.feedback(view.now, params.age) }.write(packet);
+        flowlets.insert(key, Flowlet { tag, last: cx.now });
+        Overlay { tag, ce: 0, feedback: peer.feedback(cx.now, params.age) }.write(packet);
         let way = &peer.ways[usize::from(tag)];
-        // The rest of the way as a source route; the far leaf is asked.
+        // The rest of the path is a source route; the router is asked at the far leaf.
         for (byte, &link) in packet.route.iter_mut().skip(packet.hop.into()).zip(&way[1..]) {
-            *byte = u8::try_from(view.net.link(link).port.0).unwrap_or(ASK);
+            *byte = u8::try_from(cx.net.link(link).port.0).unwrap_or(ASK);
         }
         Some(way[0])
     }
 
-    /// A packet from another leaf comes to a host here (section 3.3).
-    fn receive(&mut self, packet: &Packet, view: &View<'_>, from: NodeId) {
-        let (Some(overlay), (src, _)) = (Overlay::read(packet), view.ends(packet)) else { return };
-        let Conga { params, leaves, routes, .. } = self;
-        let peers = &mut leaves[view.at.index()].as_mut().expect("hosts hang on leaves").peers;
-        let peer = peers.entry(from).or_insert_with(|| Peer::new(ways(view.net, routes, params.mode, view.at, src)));
-        peer.learn(overlay, view.now);
+    /// A packet from another leaf comes for a host of this leaf (section 3.3).
+    fn receive(&mut self, packet: &Packet, cx: &SwitchCx<'_>, from: NodeId) {
+        let (Some(overlay), (src, _)) = (Overlay::read(packet), cx.ends(packet)) else { return };
+        let Conga { params, leaves, routes, counts, .. } = self;
+        let peers = &mut leaves[cx.at.index()].as_mut().expect("hosts hang on leaves").peers;
+        let peer = peers.entry(from).or_insert_with(|| Peer::new(ways(cx.net, counts, routes, params.mode, cx.at, src)));
+        peer.learn(overlay, cx.now);
     }
 
-    fn flowlet_key(&self, packet: &Packet, view: &View<'_>) -> FlowId {
+    fn flowlet_key(&self, packet: &Packet, cx: &SwitchCx<'_>) -> FlowId {
         match self.params.flowlets {
             Auto::Auto => packet.flow,
-            Auto::Set(size) => FlowId(self.rest.hash(&view.tuple(packet)) % size),
+            Auto::Set(size) => FlowId(self.rest.hash(&cx.tuple(packet)) % size),
         }
     }
 }
@@ -192,22 +196,22 @@ impl Router for Conga {
     fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32 {
         self.rest.choose(at, path, candidates)
     }
-    fn decide(&mut self, packet: &mut Packet, view: &View<'_>) -> u32 {
-        let (src, dst) = view.ends(packet);
+    fn decide(&mut self, packet: &mut Packet, candidates: &[LinkId], cx: &mut SwitchCx<'_>) -> u32 {
+        let (src, dst) = cx.ends(packet);
         let (from, to) = (self.home[src.index()], self.home[dst.index()]);
         if from == to {
             return 0;
         }
-        packet.entropy = if view.at == from { 0 } else { packet.entropy };
-        if view.at == from
-            && let Some(uplink) = self.send(packet, view, to)
+        packet.path_tag = if cx.at == from { 0 } else { packet.path_tag };
+        if cx.at == from
+            && let Some(uplink) = self.send(packet, cx, to)
         {
-            return view.candidates.iter().position(|&link| link == uplink).expect("a live path begins with a next hop") as u32;
+            return candidates.iter().position(|&link| link == uplink).expect("a live path begins with a next hop") as u32;
         }
-        if view.at == to {
-            self.receive(packet, view, from);
+        if cx.at == to {
+            self.receive(packet, cx, from);
         }
-        if view.candidates.len() == 1 { 0 } else { self.choose(view.at, &view.tuple(packet), view.candidates) }
+        if candidates.len() == 1 { 0 } else { self.choose(cx.at, &cx.tuple(packet), candidates) }
     }
     fn on_depart(&mut self, link: LinkId, packet: &mut Packet, now: Time) {
         let estimator = &mut self.estimators[link.index()];
@@ -223,23 +227,16 @@ fn homes(net: &Net) -> impl Iterator<Item = NodeId> {
     (0..net.hosts().len() as u32).map(|host| net.link(net.nic(HostId(host))).to)
 }
 
-/// The ways from a leaf to that of `dst`, in the order of their ports: the place of each is its tag.
-fn ways(net: &Net, routes: &Routes, mode: Mode, at: NodeId, dst: HostId) -> Vec<Vec<LinkId>> {
-    let (mut found, mut open) = (Vec::new(), vec![(at, Vec::new())]);
-    while let Some((node, way)) = open.pop() {
-        let hops = routes.candidates(node, dst);
-        // The leaf of `dst` is where the only link leads to it.
-        let arrived = hops.first().is_some_and(|&link| net.host(net.link(link).to).is_some());
-        if found.len() == TAGS {
-            break;
-        }
-        if arrived || mode == Mode::Edge && way.len() == 1 {
-            found.push(way);
-        } else {
-            open.extend(hops.iter().rev().map(|&link| (net.link(link).to, [&way[..], &[link]].concat())));
-        }
+/// The paths from a leaf to that of `dst`, in the order of their ports: the place of each is its tag.
+fn ways(net: &Net, counts: &mut Counts, routes: &Routes, mode: Mode, at: NodeId, dst: HostId) -> Vec<Vec<LinkId>> {
+    if mode == Mode::Edge {
+        return routes.candidates(at, dst).iter().take(TAGS).map(|&uplink| vec![uplink]).collect();
     }
-    found
+    let mut paths: Vec<_> = (0..TAGS as u32).map_while(|rank| counts.path(net, routes, at, dst, rank)).collect();
+    for links in &mut paths {
+        links.pop(); // From the other leaf to its host.
+    }
+    paths
 }
 
 /// One of the tags in `best`: the present one if it is among them, so that a flow moves for a better path only (section 3.5).

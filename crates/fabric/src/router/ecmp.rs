@@ -4,16 +4,17 @@
 //! with a CRC.
 //!
 //! Model: the hash is of 13 bytes, big-endian: source address, destination address, protocol, source port, destination port. Nothing is
-//! kept per flow, so when the set of next hops changes some flows move that would not have to.
+//! kept per flow, so when the set of next hops changes, some flows move needlessly.
 //!
 //! Assumed: CRC-32 is that of IEEE 802.3, CRC-16 is CCITT-FALSE; both sources leave the polynomial open. MERP does not say whether its
 //! switches hash alike. If they do (`seed = "same"`), an aggregation switch sees only the keys that the edge switches sent its way and
 //! uses only part of its uplinks. A CRC is linear, so salting its input or output does not help; `seed = "mix"` multiplies the switch's
 //! id into it.
 
-use super::{Duties, Env, FiveTuple, Router};
+use super::{Duties, Env, Router};
+use crate::paths::FiveTuple;
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{LinkId, NodeId, Rng};
 use crc::{CRC_16_IBM_3740, CRC_32_ISO_HDLC, Crc};
 
@@ -21,7 +22,7 @@ use crc::{CRC_16_IBM_3740, CRC_32_ISO_HDLC, Crc};
 pub const META: Meta = Meta {
     summary: "equal-cost multipath: one path per flow by a hash of its five-tuple",
     source: "RFC 2992; MERP section 5.1",
-    needs: Needs::NONE,
+    ..Meta::PLAIN
 };
 
 base::choice! {
@@ -145,7 +146,7 @@ fn message(path: &FiveTuple) -> [u8; 13] {
 }
 
 /// RFC 2992: the region of the key space that `key` falls into. The regions' size is rounded down, so the last next hop also
-/// gets what is left over.
+/// gets the remainder.
 fn threshold(key: u32, bits: u32, n: u32) -> u32 {
     let region = ((1u64 << bits) / u64::from(n)).max(1);
     (u64::from(key) / region).min(u64::from(n) - 1) as u32
@@ -172,7 +173,7 @@ mod tests {
 
     fn ecmp(params: Params) -> Ecmp {
         let net = Net::default();
-        Ecmp::new(&params, &Env { net: &net, routes: &Routes::new(&net, &[]), seed: 0 })
+        Ecmp::new(&params, &Env { net: &net, routes: &Routes::new(&net, &[]), seed: 0, given: base::Given::none() })
     }
 
     fn router(hash: Hash, mode: Mode, seed: Seed) -> Ecmp {

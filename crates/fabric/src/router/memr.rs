@@ -10,17 +10,19 @@
 //!
 //! Assumed:
 //! - Every switch with a choice decides when a SYN comes, and when DATA comes of a flow that the port does not know (any more). The choice
-//!   holds while the port has the flow in its table: until a FIN, silence, or the link's death. A SYN sent again keeps it; one that
-//!   asks for another path (`reroute`) takes any port but the present one.
-//! - Remaining ties go by the flow's hash (ECMP with `mix`), or all flows that come to empty tables would take the first port. So do
-//!   packets of flows that no table has (a DET behind its FIN, the fallback of section 4.4), and the way back of all flows.
+//!   holds while the port has the flow in its table: until a FIN, silence, or the link's death. A retransmitted SYN keeps it; a SYN
+//!   that asks for another path (`reroute`) takes any port but the present one.
+//! - Remaining ties go by the flow's hash (ECMP with `mix`): otherwise all flows that find empty tables would take the first port. The
+//!   hash also routes packets of flows that no table has (a DET behind its FIN, the fallback of section 4.4), and all ACKs.
 //! - GPE breaks ties as VDG does. A port where nothing precedes the flow has GPE 1, an empty one too, where Alg. 5 returns nothing.
 //! - Ports of unequal rate are compared by GPE * C_ref / C: by when the flow would be done.
 //! - `gmer_cmp`: which flows to the same destination limit what a port's last flow may expect (Alg. 6 l. 12); the copies of the paper
 //!   leave the sign of the comparison of sizes in doubt.
 
-use super::{Duties, Env, FiveTuple, Router, View, ecmp};
+use super::{Duties, Env, Router, SwitchCx, ecmp};
+use crate::agent::AnyAgent;
 use crate::agent::merp::{Row, vdg};
+use crate::paths::FiveTuple;
 use base::params::{Params as _, Problem};
 use base::registry::{Meta, Needs};
 use base::{FlowId, FlowMap, HostId, LinkId, NodeId, Rate, Time};
@@ -33,6 +35,7 @@ pub const META: Meta = Meta {
     summary: "MERP's routing (MEMR): by the flow tables of MERP's ports",
     source: "Zhang et al., IEEE TPDS 28(11) 2017, section 5.3, Alg. 4 to 6",
     needs: Needs { agent: &["merp"], ..Needs::NONE },
+    ..Meta::PLAIN
 };
 
 base::choice! {
@@ -86,9 +89,9 @@ impl Memr {
             best: Vec::new(),
         }
     }
-    /// Decides the way there; the way back is planned.
+    /// MEMR decides for packets from the source; paths from the destination are planned.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true, false], watches: false }
+        Duties { asked: [true, false], watches: false, timers: false }
     }
 
     /// Alg. 4: leaves the best ports in `self.best`, all of them if they tie.
@@ -109,8 +112,8 @@ impl Memr {
         }
     }
 
-    /// How long until the flow is done at a port, other than by flows placed after it: GPE (Alg. 5) times the flow's size over the
-    /// port's rate. For all ports the same factor makes GPE * C_ref / C of it.
+    /// How long a port takes until the flow is done, if flows placed after it wait: GPE (Alg. 5) times the flow's size over the port's rate.
+    /// The factor that makes GPE * C_ref / C of this is the same for all ports.
     fn done(&mut self, flow: &Flow, now: Time, port: &Port<'_>) -> u64 {
         self.entries.clear();
         let rows = port.table.into_iter().flat_map(FlowMap::iter);
@@ -125,11 +128,11 @@ impl Memr {
     }
 
     /// The port that a flow takes from now on.
-    fn pick(&mut self, packet: &Packet, view: &View<'_>, barred: Option<LinkId>) -> LinkId {
-        let port = |&link: &LinkId| (link, Port { rate: view.net.link(link).rate, table: view.tables.at(link) });
-        let open = view.candidates.iter().filter(|&&link| Some(link) != barred);
-        self.select(&view.flows[packet.flow.index()], view.now, view.flows, open.map(port));
-        let tie = if self.best.len() == 1 { 0 } else { self.ties.choose(view.at, &view.tuple(packet), &self.best) };
+    fn pick(&mut self, packet: &Packet, candidates: &[LinkId], cx: &SwitchCx<'_>, barred: Option<LinkId>) -> LinkId {
+        let port = |&link: &LinkId| (link, Port { rate: cx.net.link(link).rate, table: table(cx, link) });
+        let open = candidates.iter().filter(|&&link| Some(link) != barred);
+        self.select(&cx.flows[packet.flow.index()], cx.now, cx.flows, open.map(port));
+        let tie = if self.best.len() == 1 { 0 } else { self.ties.choose(cx.at, &cx.tuple(packet), &self.best) };
         self.best[tie as usize]
     }
 }
@@ -138,28 +141,36 @@ impl Router for Memr {
     fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32 {
         self.ties.choose(at, path, candidates)
     }
-    fn decide(&mut self, packet: &mut Packet, view: &View<'_>) -> u32 {
-        if view.candidates.len() == 1 {
+    fn decide(&mut self, packet: &mut Packet, candidates: &[LinkId], cx: &mut SwitchCx<'_>) -> u32 {
+        if candidates.len() == 1 {
             return 0;
         }
-        let (pins, flow) = (&mut self.pins[view.at.index()], packet.flow);
-        let index = |link: LinkId| view.candidates.iter().position(|&candidate| candidate == link).map(|i| i as u32);
-        // A flow that overflowed a table passes its port once more, which drops its entry.
+        let (pins, flow) = (&mut self.pins[cx.at.index()], packet.flow);
+        let index = |link: LinkId| candidates.iter().position(|&candidate| candidate == link).map(|i| i as u32);
+        // A flow that overflowed a table passes its port once more, which deletes its entry.
         let leaves = packet.kind == Kind::FIN || packet.prio == OVERFLOW;
         let pin = if leaves { pins.remove(flow) } else { pins.get(flow).copied() };
         // A dead link is no candidate.
         let pinned = pin.and_then(index);
         if leaves || packet.kind == DET {
-            return pinned.unwrap_or_else(|| self.choose(view.at, &view.tuple(packet), view.candidates));
+            return pinned.unwrap_or_else(|| self.choose(cx.at, &cx.tuple(packet), candidates));
         }
-        let known = pin.filter(|&link| pinned.is_some() && view.tables.at(link).is_some_and(|table| table.contains(flow)));
-        let reroute = packet.kind == Kind::SYN && packet.get_ext::<Header>(view.ext).bits & Header::REROUTE != 0;
+        let known = pin.filter(|&link| pinned.is_some() && table(cx, link).is_some_and(|table| table.contains(flow)));
+        let reroute = packet.kind == Kind::SYN && packet.get_ext::<Header>(cx.ext).bits & Header::REROUTE != 0;
         if let (Some(_), Some(pinned), false) = (known, pinned, reroute) {
             return pinned;
         }
-        let link = self.pick(packet, view, pin.filter(|_| reroute));
-        self.pins[view.at.index()].insert(flow, link);
+        let link = self.pick(packet, candidates, cx, pin.filter(|_| reroute));
+        self.pins[cx.at.index()].insert(flow, link);
         index(link).expect("picked from the candidates")
+    }
+}
+
+/// The flow table of a port, if MERP's agent stands there.
+fn table<'a>(cx: &SwitchCx<'a>, link: LinkId) -> Option<&'a FlowMap<Row>> {
+    match cx.ports.agent(link)? {
+        AnyAgent::Merp(port) => Some(port.table()),
+        _ => None,
     }
 }
 
@@ -223,10 +234,10 @@ fn tail(cmp: GmerCmp, flow: &Flow, now: Time, flows: &[Flow], port: &Port<'_>) -
 mod tests {
     use super::*;
     use crate::agent::merp::{Merp, Params as PortParams};
-    use crate::agent::{self, Agent, AnyAgent};
+    use crate::agent::{self, Agent};
     use crate::net::{Net, NetBuilder};
     use crate::qdisc::{self, AnyQdisc};
-    use crate::router::Tables;
+    use crate::router::Ports;
     use crate::routes::Routes;
     use base::{Dur, Slab};
     use proptest::prelude::*;
@@ -261,7 +272,7 @@ mod tests {
     }
     fn memr(gmer_cmp: GmerCmp) -> Memr {
         let net = Net::default();
-        Memr::new(&Params { gmer_cmp }, &Env { net: &net, routes: &Routes::new(&net, &[]), seed: 0 })
+        Memr::new(&Params { gmer_cmp }, &Env { net: &net, routes: &Routes::new(&net, &[]), seed: 0, given: base::Given::none() })
     }
     /// GPE in the port's own rate: (ps until done, ps that the flow takes alone).
     fn gpe(flow: &Flow, now: u64, rate: Rate, table: &FlowMap<Row>) -> (u64, u64) {
@@ -399,7 +410,15 @@ mod tests {
             let net = b.build();
             let port = |id: usize, link: &crate::net::Link| {
                 let node = link.from;
-                let env = agent::Env { link: LinkId(id as u32), node, rate, nic_rate: rate, header_bytes: 40, host_port: false };
+                let env = agent::Env {
+                    link: LinkId(id as u32),
+                    node,
+                    rate,
+                    nic_rate: rate,
+                    header_bytes: 40,
+                    host_port: false,
+                    given: base::Given::none(),
+                };
                 let qdisc = qdisc::AnyParams::DropTail(qdisc::droptail::Params::defaults());
                 let qdisc: AnyQdisc =
                     qdisc.build(&qdisc::Env { rate, mtu_bytes: 1500, host_port: false, link: LinkId(0), seed: 0 });
@@ -409,7 +428,7 @@ mod tests {
             let ports = net.links().iter().enumerate().map(|(id, link)| port(id, link)).collect();
             let flow = |(i, &packets): (usize, &u64)| script::flow(i as u32, packets * 1460);
             let routes = Routes::new(&net, &[]);
-            let memr = Memr::new(&Params::defaults(), &Env { net: &net, routes: &routes, seed: 0 });
+            let memr = Memr::new(&Params::defaults(), &Env { net: &net, routes: &routes, seed: 0, given: base::Given::none() });
             Bench { flows: flows.iter().enumerate().map(flow).collect(), net, routes, ports, ext: Slab::default(), memr }
         }
         fn links(&self) -> Vec<LinkId> {
@@ -436,11 +455,12 @@ mod tests {
         /// Where a packet goes; it passes the port at once.
         fn pass(&mut self, now: u64, flow: u32, kind: Kind, bits: u64) -> LinkId {
             let mut packet = self.packet(flow, kind, bits);
-            let (flows, ext, now) = (self.flows.clone(), &self.ext, Time(now));
+            let (flows, now) = (self.flows.clone(), Time(now));
             let candidates = self.routes.candidates(AT, HostId(1));
-            let tables = Tables::new(&self.ports);
-            let view = View { now, at: AT, candidates, flows: &flows, ext, net: &self.net, routes: &self.routes, tables };
-            let link = candidates[self.memr.decide(&mut packet, &view) as usize];
+            let ports = Ports::new(&self.ports);
+            let (at, from, timers, made, ext) = (AT, None, None, &mut Vec::new(), &mut self.ext);
+            let mut cx = SwitchCx { now, at, from, flows: &flows, ext, net: &self.net, routes: &self.routes, ports, timers, made };
+            let link = candidates[self.memr.decide(&mut packet, candidates, &mut cx) as usize];
             let agent = self.ports[link.index()].as_mut().unwrap().agent.as_mut().unwrap();
             let mut cx = agent::Cx { now, flows: &flows, ext: &mut self.ext };
             agent.on_enqueue(&packet, &mut cx);
@@ -448,7 +468,7 @@ mod tests {
             link
         }
         fn knows(&mut self, link: LinkId, flow: u32) -> bool {
-            self.agent(link).table().unwrap().contains(FlowId(flow))
+            matches!(self.agent(link), AnyAgent::Merp(port) if port.table().contains(FlowId(flow)))
         }
     }
 

@@ -1,14 +1,19 @@
 //! Room: routers. Which of several next hops a packet takes.
 //!
 //! A router either plans the path of a flow before its first packet, which then rides in every packet and costs nothing on the way, or
-//! is asked at each switch, packet by packet; [`Duties`] says which, for each direction. Asked, it sees the switch through a [`View`].
+//! is asked at each switch, packet by packet; [`Duties`] says which, for each direction. What it sees of a switch, and what it may do
+//! there, is a [`SwitchCx`]: set timers and make packets. What it keeps belongs to one switch each.
+//!
+//! Packets of a router's own have the kinds that its `META` names. They are sent by the router at a switch, or by hosts; each carries a
+//! flow and a direction, and follows that flow's path unless the router says otherwise. Where their route bytes do not name the next
+//! link, which holds at every switch for packets from hosts, they are offered to the router, which takes them or lets them go on.
 
-use crate::agent::Agent;
-use crate::agent::merp::Row;
+use crate::agent::AnyAgent;
 use crate::net::Net;
+use crate::paths::{ASK_ALWAYS, FiveTuple, five_tuple};
 use crate::port::Port;
-use crate::routes::{Routes, five_tuple};
-use base::{FlowMap, HostId, LinkId, NodeId, Slab, Time};
+use crate::routes::Routes;
+use base::{FlowId, Given, HostId, LinkId, NodeId, Slab, Time, TimerKey, Timers};
 use proto::packet::Ext;
 use proto::{Flow, Packet};
 
@@ -16,43 +21,42 @@ use proto::{Flow, Packet};
 pub trait Router {
     /// Which of `candidates` (live next hops in rising port order, at least 2) the flow takes at switch `at`: an index.
     fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32;
-    /// Which of the view's candidates (at least 1) a packet takes that is decided at switches: an index. It may rewrite the packet, also
-    /// the route bytes of the switches to come. A router that does not say otherwise chooses as it would plan.
-    fn decide(&mut self, packet: &mut Packet, view: &View<'_>) -> u32 {
-        if view.candidates.len() == 1 { 0 } else { self.choose(view.at, &view.tuple(packet), view.candidates) }
+    /// Which of `candidates` (live next hops in rising port order, at least 1) a packet takes that is decided at switches: an index. It may
+    /// rewrite the packet, also the route bytes of the switches to come. A router that does not say otherwise chooses as it would plan.
+    fn decide(&mut self, packet: &mut Packet, candidates: &[LinkId], cx: &mut SwitchCx<'_>) -> u32 {
+        if candidates.len() == 1 { 0 } else { self.choose(cx.at, &cx.tuple(packet), candidates) }
     }
-    /// A packet's transmission on a watched port starts at `now`, which may lie before the event being handled: rewrite the packet and
-    /// what is kept of that port, nothing else.
+    /// A packet's transmission on a watched port starts at `now`, which may lie before the event in hand. The router may rewrite the packet
+    /// and what it keeps of that port, nothing else.
     fn on_depart(&mut self, _link: LinkId, _packet: &mut Packet, _now: Time) {}
+    /// The run begins. Called at every switch, by node, if the router has timers.
+    fn on_start(&mut self, _cx: &mut SwitchCx<'_>) {}
+    /// A timer of the switch is due.
+    fn on_timer(&mut self, _key: u32, _cx: &mut SwitchCx<'_>) {}
+    /// The switch finds out that one of its links died or came up.
+    fn on_link(&mut self, _link: LinkId, _up: bool, _cx: &mut SwitchCx<'_>) {}
+    /// A packet of the router's own kinds came to the switch from another node. Returns whether it ends here; otherwise it is forwarded. The
+    /// run frees its header.
+    fn take(&mut self, _packet: &Packet, _cx: &mut SwitchCx<'_>) -> bool {
+        false
+    }
 }
 
-/// What a router wants to be called for. What it does not want costs nothing.
+/// What a router is called for. Calls that it does not ask for cost nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Duties {
-    /// Packets to the flow's destination, and those that come back, are decided at every switch; otherwise planned.
+    /// The router decides at every switch for packets from a flow's source, and for those from its destination; otherwise it plans their
+    /// paths.
     pub asked: [bool; 2],
     /// Ports between switches are watched.
     pub watches: bool,
+    /// Switches have timers.
+    pub timers: bool,
 }
 
 impl Duties {
     /// All paths are planned.
-    pub const PLAN: Duties = Duties { asked: [false; 2], watches: false };
-}
-
-/// What a packet shows of its flow to a switch. The reverse direction has its ends swapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FiveTuple {
-    /// Source IPv4 address.
-    pub src: u32,
-    /// Destination IPv4 address.
-    pub dst: u32,
-    /// IP protocol.
-    pub protocol: u8,
-    /// Source port.
-    pub src_port: u16,
-    /// Destination port.
-    pub dst_port: u16,
+    pub const PLAN: Duties = Duties { asked: [false; 2], watches: false, timers: false };
 }
 
 /// What a router knows from configuration.
@@ -64,70 +68,143 @@ pub struct Env<'a> {
     pub routes: &'a Routes,
     /// The seed of the run.
     pub seed: u64,
+    /// The other parts of its system.
+    pub given: &'a Given,
 }
 
-/// What a router sees of the switch that asks it. All its ports are up to date: what was due to leave has left.
-pub struct View<'a> {
+/// A switch, as a router sees it. All its ports are up to date: what was due to leave has left.
+pub struct SwitchCx<'a> {
     /// The present.
     pub now: Time,
     /// The switch.
     pub at: NodeId,
-    /// Live next hops towards the packet's destination, in rising port order.
-    pub candidates: &'a [LinkId],
+    /// The link that the packet in hand came over; `None` without such a packet, and for one that was to leave through a dead port.
+    pub from: Option<LinkId>,
     /// All flows of the run, by id.
     pub flows: &'a [Flow],
     /// Blocks for large headers.
-    pub ext: &'a Slab<Ext>,
+    pub ext: &'a mut Slab<Ext>,
     /// The network.
     pub net: &'a Net,
     /// Its live next hops.
     pub routes: &'a Routes,
-    /// The flow tables of its ports.
-    pub tables: Tables<'a>,
+    /// The ports of the network. A router may read those of this switch only.
+    pub ports: Ports<'a>,
+    /// The timers of the switch; `None` if the router has none.
+    pub timers: Option<&'a mut Timers>,
+    /// The packets that the switch makes, in their order.
+    pub made: &'a mut Vec<Made>,
 }
 
-/// The flow tables that agents keep: all that a router sees of them.
-#[derive(Clone, Copy)]
-pub struct Tables<'a>(&'a [Option<Box<Port>>]);
+/// A packet that a switch makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The switch.
+    pub at: NodeId,
+    /// The packet. Its flow and [`Packet::BACK`] say where it goes.
+    pub packet: Packet,
+    /// The port that it leaves through; `None`: the next one on its flow's path.
+    pub via: Option<LinkId>,
+}
 
-impl<'a> Tables<'a> {
+/// What a router sees of ports.
+#[derive(Clone, Copy)]
+pub struct Ports<'a>(&'a [Option<Box<Port>>]);
+
+impl<'a> Ports<'a> {
     /// Of these ports, by link.
     pub fn new(ports: &'a [Option<Box<Port>>]) -> Self {
-        Tables(ports)
+        Ports(ports)
     }
-    /// The table at a port, if an agent keeps one there.
-    pub fn at(self, link: LinkId) -> Option<&'a FlowMap<Row>> {
-        self.0[link.index()].as_ref()?.agent.as_ref()?.table()
+    /// The agent of a port, if it has one.
+    pub fn agent(self, link: LinkId) -> Option<&'a AnyAgent> {
+        self.0.get(link.index())?.as_ref()?.agent.as_ref()
     }
 }
 
-impl<'a> View<'a> {
+impl SwitchCx<'_> {
     /// Where the packet comes from and where it goes.
     pub fn ends(&self, packet: &Packet) -> (HostId, HostId) {
-        let flow = &self.flows[packet.flow.index()];
-        if packet.has(Packet::BACK) { (flow.dst, flow.src) } else { (flow.src, flow.dst) }
+        self.flows[packet.flow.index()].ends(packet.has(Packet::BACK))
     }
     /// What the packet shows of its flow.
     pub fn tuple(&self, packet: &Packet) -> FiveTuple {
         five_tuple(self.net, &self.flows[packet.flow.index()], !packet.has(Packet::BACK))
     }
+    /// Sets timer `key` of the switch, whether or not it was set. Timers that are due at once come by key.
+    pub fn arm(&mut self, key: u32, at: Time) {
+        self.timers().arm(timer(key), at);
+    }
+    /// Takes timer `key` of the switch away.
+    pub fn disarm(&mut self, key: u32) {
+        self.timers().disarm(timer(key));
+    }
+    fn timers(&mut self) -> &mut Timers {
+        self.timers.as_mut().expect("a router with timers says so in its duties")
+    }
+    /// Sends a packet along the path of its flow. At every switch, this one first, the router decides on it, or chooses by the flow's
+    /// five-tuple where it plans paths.
+    pub fn send(&mut self, packet: Packet) {
+        self.made.push(Made { at: self.at, packet: Packet { route: ASK_ALWAYS, hop: 0, ..packet }, via: None });
+    }
+    /// Sends a packet out of a port. Its route bytes are those of the switches to come; [`ASK`](proto::packet::ASK) leaves a switch to the
+    /// router.
+    pub fn send_via(&mut self, link: LinkId, packet: Packet) {
+        self.made.push(Made { at: self.at, packet: Packet { hop: 0, ..packet }, via: Some(link) });
+    }
+}
+
+/// The timer of a switch with this key.
+fn timer(key: u32) -> TimerKey {
+    TimerKey { kind: 0, flow: FlowId(key) }
 }
 
 pub mod conga;
 pub mod ecmp;
+pub mod fastest_path;
 pub mod memr;
 pub mod spray;
 
 base::registry! {
     room AnyRouter: Router, env Env<'_>;
-    entries { ecmp: Ecmp, spray: Spray, memr: Memr, conga: Conga }
+    named "router", "routers", "router": "which of several paths a flow takes";
+    entries { ecmp: Ecmp, spray: Spray, memr: Memr, conga: Conga, fastest_path: FastestPath }
     methods {
         fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32;
-        fn decide(&mut self, packet: &mut Packet, view: &View<'_>) -> u32;
+        fn decide(&mut self, packet: &mut Packet, candidates: &[LinkId], cx: &mut SwitchCx<'_>) -> u32;
         fn on_depart(&mut self, link: LinkId, packet: &mut Packet, now: Time);
+        fn on_start(&mut self, cx: &mut SwitchCx<'_>);
+        fn on_timer(&mut self, key: u32, cx: &mut SwitchCx<'_>);
+        fn on_link(&mut self, link: LinkId, up: bool, cx: &mut SwitchCx<'_>);
+        fn take(&mut self, packet: &Packet, cx: &mut SwitchCx<'_>) -> bool;
     }
     statics {
         /// What the router wants to be called for.
         fn duties -> Duties;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_has_timers_by_key_and_sends_in_order() {
+        let (net, mut ext, mut timers, mut made) = (Net::default(), Slab::default(), Timers::default(), Vec::new());
+        let routes = &Routes::new(&net, &[]);
+        let (now, at, from, ports) = (Time(5), NodeId(7), None, Ports::new(&[]));
+        let timed = Some(&mut timers);
+        let mut cx =
+            SwitchCx { now, at, from, flows: &[], ext: &mut ext, net: &net, routes, ports, timers: timed, made: &mut made };
+        [(9, 20), (2, 20), (4, 10), (4, 30), (1, 10)].into_iter().for_each(|(key, at)| cx.arm(key, Time(at)));
+        cx.disarm(1);
+        let packet = Packet { hop: 3, ..Packet::new(FlowId(1), proto::Kind::DATA, 64) };
+        cx.send_via(LinkId(8), packet);
+        cx.send(packet);
+        assert!(ports.agent(LinkId(0)).is_none());
+        let due = std::iter::from_fn(|| timers.pop_due(Time(100))).map(|key| key.flow.0).collect::<Vec<_>>();
+        assert_eq!(due, [2, 9, 4]);
+        let to = |via, route| Made { at, packet: Packet { hop: 0, route, ..packet }, via };
+        assert_eq!(made, [to(Some(LinkId(8)), packet.route), to(None, ASK_ALWAYS)]);
     }
 }

@@ -3,7 +3,7 @@
 //! Source: Dixit et al., "On the Impact of Packet Spraying in Data Center Networks", INFOCOM 2013 (random); Cao et al., "Per-packet
 //! Load-balanced, Low-Latency Routing for Clos-based Data Center Networks", CoNEXT 2013, section 3 (round robin).
 //!
-//! Model: packets of a flow overtake each other, and a transport that takes that for loss suffers.
+//! Model: packets of a flow overtake each other. A transport that takes reordering for loss suffers.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
@@ -14,16 +14,17 @@
 //! - `round_robin` has one turn per switch and set of next hops, as in a switch that keeps it beside its route entry; all begin at the
 //!   first next hop. The source decides at each switch on the way up, not for the whole path as in Cao et al.
 
-use super::{Duties, Env, FiveTuple, Router};
+use super::{Duties, Env, Router};
+use crate::paths::FiveTuple;
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{LinkId, NodeId, Rng};
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "packet spraying: each packet takes a next hop of its own",
     source: "Dixit et al., INFOCOM 2013; Cao et al., CoNEXT 2013",
-    needs: Needs::NONE,
+    ..Meta::PLAIN
 };
 
 base::choice! {
@@ -68,9 +69,9 @@ impl Spray {
             Mode::RoundRobin => Spray::RoundRobin(vec![0; env.net.links().len()]),
         }
     }
-    /// Every packet is a decision.
+    /// Spraying decides for every packet.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true; 2], watches: false }
+        Duties { asked: [true; 2], watches: false, timers: false }
     }
 }
 
@@ -108,7 +109,7 @@ mod tests {
         b.build()
     }
     fn spray(net: &Net, mode: Mode, seed: u64) -> Spray {
-        Spray::new(&Params { mode }, &Env { net, routes: &Routes::new(net, &[]), seed })
+        Spray::new(&Params { mode }, &Env { net, routes: &Routes::new(net, &[]), seed, given: base::Given::none() })
     }
     fn picks(router: &mut Spray, at: u32, candidates: &[LinkId], n: usize) -> Vec<u32> {
         (0..n).map(|_| router.choose(NodeId(at), &TUPLE, candidates)).collect()

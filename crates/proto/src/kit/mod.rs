@@ -1,10 +1,10 @@
 //! Pieces that transports are built of.
 
+pub mod alpha;
 pub mod order;
+pub mod pace;
 #[cfg(test)]
 pub mod pipe;
-pub mod ranges;
-pub mod reassembly;
 pub mod rtt;
 pub mod scoreboard;
 pub mod script;

@@ -1,9 +1,9 @@
-//! Which of a host's flows sends next: round robin, or by a key (SRPT: bytes left, EDF: deadline).
+//! The order in which a host's flows send: round robin, or by a key (SRPT: bytes left, EDF: deadline).
 
 use base::{FlowId, FlowMap};
 use std::collections::VecDeque;
 
-/// Flows that take turns. Keep a flag per flow: one that is in must not be added again.
+/// Flows that take turns. The caller keeps a flag per flow: a flow that is in must not be added again.
 #[derive(Clone, Debug, Default)]
 pub struct RoundRobin(VecDeque<FlowId>);
 
@@ -30,7 +30,7 @@ pub struct ByKey {
 impl ByKey {
     /// Puts `flow` in with `key`, or gives it a new key.
     pub fn set(&mut self, flow: FlowId, key: u64) {
-        // Most often there is no other.
+        // In most cases there is no other flow.
         if let [(held, only)] = &mut self.heap[..]
             && *only == flow
         {

@@ -1,12 +1,12 @@
-//! Test helper: two hosts joined by a pipe that may lose, delay or double what goes through it.
+//! Test helper: two hosts joined by a pipe that may lose, delay or duplicate packets.
 
 use super::script::Script;
+use crate::contract::Transport;
 use crate::packet::{Ext, Packet};
-use crate::transport::Transport;
 use base::{Dur, HostId, Time};
 use std::collections::BTreeMap;
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives after the pipe's delay.
@@ -21,15 +21,15 @@ pub enum Fate {
     Mark,
 }
 
-/// Two hosts, 0 and 1, and what is between them.
+/// Two hosts, 0 and 1, and the packets between them.
 pub struct Pipe<T> {
     /// Both hosts.
     pub hosts: [Script<T>; 2],
     /// Every packet handed to the pipe, lost ones included, in order, unless there are too many to keep.
     pub log: Vec<Packet>,
-    /// Whether to keep them.
+    /// Whether the log is kept.
     pub keep_log: bool,
-    /// Looks at a host after whatever it did.
+    /// Looks at a host after each of its events.
     pub watch: fn(&Script<T>),
     // By arrival, and at the same time in the order of departure.
     flying: BTreeMap<(Time, u64), Flying>,
@@ -107,9 +107,7 @@ impl<T: Transport> Pipe<T> {
                     packet.words[0] = u64::from(host.ext.insert(block));
                 }
                 let sent = host.packet(packet);
-                if packet.has(Packet::EXT) {
-                    host.ext.remove(packet.ext());
-                }
+                packet.free(&mut host.ext);
                 self.post(to, sent, &mut fate);
             }
         }

@@ -1,6 +1,6 @@
 //! Round-trip estimate and retransmission timeout of RFC 6298, in whole picoseconds.
 //!
-//! Karn's algorithm is the caller's: it gives no sample from a segment that was sent twice.
+//! Karn's algorithm is left to the caller: no sample may come from a segment that was sent twice.
 
 use base::Dur;
 
@@ -17,7 +17,7 @@ pub struct RttConfig {
     pub clock: Dur,
 }
 
-/// What is known of a flow's round trip.
+/// The estimate for one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rtt {
     srtt: Dur,
@@ -27,7 +27,7 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// Nothing is known.
+    /// An estimate without samples.
     pub fn new(config: &RttConfig) -> Rtt {
         // RFC 6298 (2.1).
         Rtt { srtt: Dur::ZERO, rttvar: Dur::ZERO, rto: config.init_rto, sampled: false }

@@ -3,7 +3,7 @@
 //!
 //! Packets are numbered from 0. A packet is lost when its ACK has not come in time, or when the caller says so.
 
-use super::ranges::Ranges;
+use crate::ranges::Ranges;
 use base::{Dur, Time};
 use std::collections::VecDeque;
 
@@ -15,16 +15,16 @@ pub struct Scoreboard {
     next: u64,
     /// The first that is not acknowledged.
     una: u64,
-    /// Acknowledged ones above it.
+    /// Acknowledged packets above it.
     acked: Ranges,
     /// To be sent again; some may be acknowledged since.
     lost: VecDeque<u64>,
-    /// Those in flight in order of departure. Acknowledged ones leave when they come to the front.
+    /// Packets in flight, in order of departure. An acknowledged packet is removed when it comes to the front.
     sent: VecDeque<(u64, Time)>,
 }
 
 impl Scoreboard {
-    /// A flow of so many packets, none sent.
+    /// A flow of `packets` packets, at least one, none sent.
     pub fn new(packets: u64) -> Scoreboard {
         Scoreboard { packets, next: 0, una: 0, acked: Ranges::default(), lost: VecDeque::new(), sent: VecDeque::new() }
     }
@@ -91,11 +91,16 @@ impl Scoreboard {
     pub fn in_flight(&self) -> u64 {
         self.sent.iter().filter(|&&(number, _)| !self.is_acked(number)).count() as u64
     }
+    /// Whether the last packet of the flow is in flight.
+    pub fn last_is_in_flight(&self) -> bool {
+        let last = self.packets - 1;
+        !self.is_acked(last) && self.sent.iter().any(|&(number, _)| number == last)
+    }
     /// All packets below the first number are acknowledged, none from the second on was sent.
     pub fn ends(&self) -> [u64; 2] {
         [self.una, self.next]
     }
-    /// When the one longest in flight left.
+    /// When the packet longest in flight left.
     pub fn oldest(&self) -> Option<Time> {
         self.sent.front().map(|&(_, at)| at)
     }

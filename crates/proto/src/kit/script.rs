@@ -1,10 +1,11 @@
 //! Test harness: hand-made packets and times in, packets out. One host, no network.
 
+use crate::contract::{Cx, Env, Transport};
 use crate::flow::Flow;
+use crate::host::{FlowTable, HostIo};
 use crate::kit::tcp::Ack;
 use crate::packet::{Ext, Packet};
-use crate::transport::{Cx, Env, FlowTable, HostIo, Transport};
-use base::{Dur, FlowId, HostId, Limit, Rate, Rng, Slab, Time, TimerKey};
+use base::{Dur, FlowId, Given, HostId, Limit, Offers, Rate, Rng, Slab, Time, TimerKey};
 
 /// A host with one transport, driven by hand.
 pub struct Script<T> {
@@ -16,7 +17,7 @@ pub struct Script<T> {
     pub flows: Vec<Flow>,
     /// Blocks for large headers.
     pub ext: Slab<Ext>,
-    /// What was recorded.
+    /// The records of the flows.
     pub table: FlowTable,
     /// Timers and control packets.
     pub io: HostIo,
@@ -42,17 +43,20 @@ pub fn flow(id: u32, size_bytes: u64) -> Flow {
         src_port: 10_000 + id as u16,
         rtt: Dur::from_ns(129_280),
         bottleneck: Rate::from_gbps(1),
+        wait: None,
     }
 }
 
 /// The environment of MERP's single tree: 1 Gb/s, 1500-byte packets, 129.28 us, 100-packet queues.
-pub fn env() -> Env {
+pub fn env() -> Env<'static> {
     Env {
         nic_rate: Rate::from_gbps(1),
         mtu_bytes: 1500,
         header_bytes: 40,
         max_rtt: Dur::from_ns(129_280),
         queue_limit: Limit::Packets(100),
+        given: Given::none(),
+        offered: Offers::none(),
     }
 }
 
@@ -79,12 +83,13 @@ impl<T: Transport> Script<T> {
             rng,
         }
     }
-    /// The same host as another: receivers are tested as host 1.
+    /// The same machine at another host: receivers are tested as host 1.
     pub fn at_host(mut self, host: u32) -> Script<T> {
         self.host = HostId(host);
         self
     }
-    fn with<R>(&mut self, act: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
+    /// Has the machine act within its context.
+    pub fn with<R>(&mut self, act: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
         let mut cx = Cx {
             now: self.now,
             host: self.host,
@@ -99,6 +104,11 @@ impl<T: Transport> Script<T> {
     /// The application opens `flow` now. Returns what the host sends.
     pub fn open(&mut self, flow: u32) -> Vec<Packet> {
         self.with(|machine, cx| machine.on_flow(FlowId(flow), cx));
+        self.sent()
+    }
+    /// `flow` is given up now. Returns what the host sends.
+    pub fn give_up(&mut self, flow: u32) -> Vec<Packet> {
+        self.with(|machine, cx| machine.give_up(FlowId(flow), cx));
         self.sent()
     }
     /// `packet` arrives now. Returns what the host sends.

@@ -1,24 +1,24 @@
 //! BOTCP: on every ACK the window moves so that the fullest queue on the path tends to a target, higher for short flows than for long.
 //!
 //! Source: H. Ahmed, M. J. Arshad, "Buffer Occupancy-Based Transport to Reduce Flow Completion Time of Short Flows in Data Center
-//! Networks", Symmetry 11(5):646, 2019, sections 3.2, 4.1 to 4.3. The rest is `kit/tcp`.
+//! Networks", Symmetry 11(5):646, 2019, sections 3.2, 4.1 to 4.3. The machine is `kit/tcp`.
 //!
 //! Model: as the machine's. The size of a flow is not read. The 4-octet IP option is 4 bytes of header; its octets are word 0 of a
 //! packet's header, BOF in data packets, the echo in ACKs.
 //!
 //! Assumed:
-//! - The signs that the paper's text has lost are those of its list of cases, its lemmas and its prose, which agree.
+//! - Signs that are missing in the paper's formulas are taken from its list of cases, its lemmas and its prose, which agree.
 //! - BOF starts at zero. Occupancies count packets of 1500 bytes, part of one being one; with `bof_unit = "kib"` the thresholds are
 //!   converted and rounded.
 //! - Windows below one segment: at most one packet is in flight, and the next transmission comes a smoothed round trip over `w` after the
 //!   last, or at once when `w` is back at 1.
 //! - `w` stays between 1/64 and `max_cwnd`. Whole packets of it may be in flight.
 //! - A flow is long from the packet on with which more than X bytes were sent; bytes sent again do not count.
-//! - Losses are found and repaired as ever. Three duplicate ACKs halve `w`, down to 1 at most, and there is no step until the recovery is
-//!   over; a timeout leaves at most 1.
+//! - Losses are detected and repaired as in NewReno. Three duplicate ACKs halve `w`, but not below 1, and `w` does not change until
+//!   recovery is over; a timeout leaves at most 1.
 //! - No handshake: data starts with the flow.
 
-use super::Env;
+use crate::contract::Env;
 use crate::flow::Flow;
 use crate::kit::tcp::{Ack, Cause, Congestion, Loss, Options, Tcp, Window};
 use base::params::Problem;
@@ -29,7 +29,9 @@ use base::{Bytes, Dur, Time};
 pub const META: Meta = Meta {
     summary: "BOTCP: windows steered by the largest buffer occupancy on the path",
     source: "Ahmed and Arshad, Symmetry 11(5):646, 2019",
-    needs: Needs { agent: &["bof"], ..Needs::NONE },
+    needs: Needs { agent: &["bof"], alike: &[("agent", "bof_unit")], ..Needs::NONE },
+    queue_lengths: &["occ_long", "occ_short", "occ_max"],
+    ..Meta::PLAIN
 };
 
 base::choice! {
@@ -85,7 +87,7 @@ base::params! {
 }
 
 /// Contradictions between parameters.
-pub fn check(params: &Params, _env: &Env) -> Vec<Problem> {
+pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     let mut problems = params.tcp.check();
     let rows =
         [("occ_long", params.occ_long, "occ_short", params.occ_short), ("occ_short", params.occ_short, "occ_max", params.occ_max)];
@@ -103,7 +105,7 @@ pub type Botcp = Tcp<Bocc>;
 
 impl Botcp {
     /// A host without flows.
-    pub fn new(params: &Params, env: &Env) -> Self {
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.tcp.config(&Env { header_bytes: env.header_bytes + OPTION_BYTES, ..*env });
         let [long, short, most] = [params.occ_long, params.occ_short, params.occ_max].map(|n| params.bof_unit.of_packets(n));
         let smss = config.smss;

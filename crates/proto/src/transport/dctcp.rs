@@ -1,7 +1,8 @@
-//! DCTCP: a mark cuts the window by half the fraction of bytes that were marked of late.
+//! DCTCP: a mark cuts the window by half the fraction of bytes marked recently.
 //!
 //! Source: RFC 8257 section 3; M. Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3. The machine is `kit/tcp`, which
-//! also echoes marks exactly and cuts a window at most once; this file estimates the fraction, and says how the window grows and falls.
+//! also echoes marks exactly and cuts a window at most once; `kit/alpha` estimates the fraction; this file says how the window grows and
+//! is cut.
 //!
 //! Model: as the machine's. ECN is not negotiated: both ends have it.
 //!
@@ -21,18 +22,20 @@
 //! - Alpha and the fraction of marked bytes are whole parts per billion, rounded down; the window is whole bytes, rounded down.
 //! - Congestion avoidance adds one SMSS per `cwnd` bytes acknowledged, the fraction of a byte carried over.
 
-use super::Env;
+use crate::contract::Env;
 use crate::flow::Flow;
+use crate::kit::alpha::{self, Alpha};
 use crate::kit::tcp::{Ack, Congestion, Ecn, Growth, Loss, Options, Tcp, Window, half_flight};
 use base::Fraction;
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
-    summary: "DCTCP: a mark cuts the window by half the fraction of bytes marked of late",
+    summary: "DCTCP: a mark cuts the window by half the fraction of bytes marked recently",
     source: "RFC 8257; Alizadeh et al., SIGCOMM 2010",
-    needs: Needs::NONE,
+    beside: &[("qdisc.kind", "ecn_threshold")],
+    ..Meta::PLAIN
 };
 
 base::params! {
@@ -49,7 +52,7 @@ base::params! {
 }
 
 /// Contradictions between parameters.
-pub fn check(params: &Params, _env: &Env) -> Vec<Problem> {
+pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     params.tcp.check()
 }
 
@@ -58,7 +61,7 @@ pub type Dctcp = Tcp<Proportional>;
 
 impl Dctcp {
     /// A host without flows.
-    pub fn new(params: &Params, env: &Env) -> Self {
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.tcp.config(env);
         let min_cwnd = u64::from(params.min_cwnd) * config.smss;
         Tcp::with(config, Proportional { smss: config.smss, g: params.g, alpha: params.alpha, min_cwnd })
@@ -78,12 +81,7 @@ pub struct Proportional {
 #[derive(Clone, Copy, Debug)]
 pub struct State {
     growth: Growth,
-    alpha: Fraction,
-    /// Where the window of observation ends.
-    window_end: u64,
-    /// Bytes acknowledged in it, and those of them that were marked.
-    acked: u64,
-    marked: u64,
+    alpha: Alpha,
 }
 
 impl Congestion for Proportional {
@@ -91,19 +89,12 @@ impl Congestion for Proportional {
     const ECN: Ecn = Ecn::Exact;
 
     fn open(&self, _flow: &Flow) -> State {
-        State { growth: Growth::default(), alpha: self.alpha, window_end: 0, acked: 0, marked: 0 }
+        State { growth: Growth::default(), alpha: Alpha::new(self.alpha) }
     }
 
     #[inline]
     fn on_feedback(&self, state: &mut State, ack: &Ack<'_>) {
-        // RFC 8257 section 3.3, steps 1 to 3.
-        state.acked += ack.acked;
-        state.marked += if ack.ece { ack.acked } else { 0 };
-        // Steps 4 to 8.
-        if ack.snd_una > state.window_end {
-            state.alpha = average(state.alpha, fraction(state.marked, state.acked), self.g);
-            (state.window_end, state.acked, state.marked) = (ack.snd_nxt, 0, 0);
-        }
+        state.alpha.on_ack(ack.acked, ack.ece, ack.snd_una, ack.snd_nxt, self.g);
     }
 
     #[inline]
@@ -113,26 +104,13 @@ impl Congestion for Proportional {
 
     fn on_mark(&self, state: &mut State, window: &Window) -> u64 {
         // RFC 8257 section 3.3 step 9.
-        let twice = 2 * u128::from(Fraction::ONE.ppb());
-        let cut = u128::from(window.cwnd) * (twice - u128::from(state.alpha.ppb())) / twice;
-        (cut as u64).max(self.min_cwnd)
+        alpha::cut(window.cwnd, state.alpha.value()).max(self.min_cwnd)
     }
 
     fn on_loss(&self, _state: &mut State, _window: &Window, loss: Loss) -> u64 {
         // RFC 8257 section 3.5.
         half_flight(loss, self.smss)
     }
-}
-
-/// `part / whole`, where the whole is not zero.
-fn fraction(part: u64, whole: u64) -> Fraction {
-    Fraction((u128::from(part) * u128::from(Fraction::ONE.ppb()) / u128::from(whole)) as u64)
-}
-
-/// `(1 - weight) old + weight new`.
-fn average(old: Fraction, new: Fraction, weight: Fraction) -> Fraction {
-    // Each product is at most 10^18.
-    Fraction((old.ppb() * weight.complement().ppb() + new.ppb() * weight.ppb()) / Fraction::ONE.ppb())
 }
 
 #[cfg(test)]
@@ -146,34 +124,6 @@ mod tests {
 
     fn rules(alpha: f64, min_cwnd: u64) -> Proportional {
         Proportional { smss: SMSS, g: G, alpha: Fraction((alpha * 1e9) as u64), min_cwnd: min_cwnd * SMSS }
-    }
-
-    /// Alpha after each window with these fractions of marked bytes.
-    fn series(start: f64, fractions: &[(u64, u64)]) -> Vec<f64> {
-        let mut alpha = Fraction((start * 1e9) as u64);
-        let step = |&(marked, acked): &(u64, u64)| {
-            alpha = average(alpha, fraction(marked, acked), G);
-            alpha.ppb() as f64 * 1e-9
-        };
-        fractions.iter().map(step).collect()
-    }
-
-    #[track_caller]
-    fn assert_near(seen: &[f64], wanted: &[f64], within: f64) {
-        assert!(
-            seen.len() == wanted.len() && seen.iter().zip(wanted).all(|(a, b)| (a - b).abs() < within),
-            "{seen:?}, not {wanted:?}"
-        );
-    }
-
-    #[test]
-    fn golden_alpha() {
-        let from_one = [(0, 10), (0, 10), (5, 10), (10, 10), (5, 20)];
-        assert_near(&series(1.0, &from_one), &[0.9375, 0.87890625, 0.855224609, 0.864273071, 0.825881004], 1e-8);
-        let from_zero = [(1, 1), (1, 1), (0, 1), (1, 2)];
-        assert_near(&series(0.0, &from_zero), &[0.0625, 0.12109375, 0.113525391, 0.137680054], 1e-8);
-        // Linux counts in 1/1024 and rounds every step.
-        assert_near(&series(1.0, &from_one), &[960.0, 900.0, 876.0, 886.0, 847.0].map(|n| n / 1024.0), 2.0 / 1024.0);
     }
 
     /// (cwnd, alpha, cwnd after), in segments; whole bytes.
@@ -197,24 +147,6 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_observation_ends_with_the_ack_beyond_what_was_sent_when_it_began() {
-        let (rules, flow) = (rules(0.0, 1), script::flow(0, 1));
-        let mut state = rules.open(&flow);
-        let mut hear = |snd_una: u64, snd_nxt: u64, ece| {
-            let ack = Ack { ece, snd_una: snd_una * SMSS, snd_nxt: snd_nxt * SMSS, ..script::ack(&flow, SMSS) };
-            rules.on_feedback(&mut state, &ack);
-            state.alpha.ppb()
-        };
-        // The first ACK ends a window of its own; the next one is of segments 2 to 10.
-        assert_eq!(hear(1, 10, true), 62_500_000);
-        for una in 2..=10 {
-            assert_eq!(hear(una, una + 10, una % 3 == 0), 62_500_000);
-        }
-        // The ACK beyond counts in the window that it ends: 4 of 10.
-        assert_eq!(hear(11, 21, true), 62_500_000 * 15 / 16 + 400_000_000 / 16);
-    }
-
-    #[test]
     fn a_loss_halves_the_flight_whatever_alpha_is() {
         let (rules, cause) = (rules(0.0, 1), crate::kit::tcp::Cause::Duplicates);
         for (flight, after_mark, ssthresh) in [(20, false, 10), (20, true, 10), (3, false, 2)] {
@@ -225,9 +157,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is acknowledged and marked, alpha stays in [0, 1] and the window at its least or above.
+        /// Whatever is acknowledged and marked, the window stays at its least or above.
         #[test]
-        fn alpha_and_the_window_keep_their_bounds(
+        fn the_window_keeps_its_bounds(
             start in 0u64..=1_000_000_000,
             g in 1u64..=1_000_000_000,
             min_cwnd in 1u64..=2,
@@ -240,7 +172,6 @@ mod tests {
                 snd_una += acked;
                 let ack = Ack { ece, snd_una, snd_nxt: snd_una + ahead, ..script::ack(&flow, acked) };
                 rules.on_feedback(&mut state, &ack);
-                prop_assert!(state.alpha <= Fraction::ONE && state.marked <= state.acked);
                 let before = window.cwnd;
                 if ece && cut {
                     window.cwnd = rules.on_mark(&mut state, &window);

@@ -1,19 +1,15 @@
 //! Room: transports. One machine per host owns all its flows, sender and receiver in one file.
 //!
-//! The runtime calls [`Transport::on_flow`], [`Transport::on_packet`] and [`Transport::on_timer`], and, while the NIC's backlog is at
-//! or under its low-water mark, [`Transport::poll_transmit`] until it returns `None`. A machine therefore never pushes data: it
-//! notes that it may send, and waits to be polled. Packets that must not wait behind data (ACKs, handshakes, credits) go out
-//! through [`Cx::control`].
+//! [`Transport`] is the contract.
 
-use crate::flow::{Flow, FlowStats, Sample};
-use crate::kit::reassembly::Delivery;
+use crate::contract::{Cx, Env, Transport};
+use crate::flow::Sample;
 use crate::kit::tcp;
-use crate::packet::{Ext, Kind, Packet};
-use base::{Dur, FlowId, HostId, Limit, Rate, Rng, Slab, Time, TimerKey};
+use crate::packet::Packet;
+use base::{FlowId, TimerKey};
 
 pub mod botcp;
 pub mod dctcp;
-pub mod host;
 pub mod merp;
 pub mod newreno;
 pub mod pdq;
@@ -21,7 +17,8 @@ pub mod pfabric;
 pub mod tcp_ecn;
 
 base::registry! {
-    room AnyTransport: Transport, env Env;
+    room AnyTransport: Transport, env Env<'_>;
+    named "transport", "transports", "transport": "what hosts speak";
     entries {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, botcp: Botcp on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq,
@@ -31,112 +28,124 @@ base::registry! {
         fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>);
         fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>);
         fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
+        fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>);
+        fn on_path(&mut self, flow: FlowId, path: u16, alive: bool, cx: &mut Cx<'_>);
         fn sample(&self, flow: FlowId) -> Option<Sample>;
-        fn kind_name(&self, kind: Kind) -> Option<&'static str>;
     }
 }
 
-pub use host::{FlowTable, HostIo};
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Notice;
+    use crate::kit::pipe::{Fate, Pipe};
+    use crate::kit::script::{self, Script};
+    use crate::packet::Kind;
+    use base::params::{Raw, Reader};
+    use base::{Dur, Time};
 
-/// A transport: the machine of one host.
-pub trait Transport {
-    /// The application opens a flow at this host.
-    fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);
-    /// A packet reached this host.
-    fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>);
-    /// An armed deadline is due. It is disarmed.
-    fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>);
-    /// The NIC can take a packet. `None`: nothing now, and nothing until one of the above is called.
-    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
-    /// What to show of a flow this host sends, if it is open.
-    fn sample(&self, flow: FlowId) -> Option<Sample>;
-    /// The name of one of the protocol's own packet kinds.
-    fn kind_name(&self, kind: Kind) -> Option<&'static str>;
-}
+    /// Gives no parameters.
+    struct Defaults;
 
-/// What a transport knows of its host and network from configuration.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Env {
-    /// Rate of this host's NIC.
-    pub nic_rate: Rate,
-    /// Largest packet on the wire, headers included.
-    pub mtu_bytes: u16,
-    /// Header of every packet; also the size of a packet without payload.
-    pub header_bytes: u16,
-    /// Longest unloaded round trip of the network: a full packet out, a bare header back.
-    pub max_rtt: Dur,
-    /// Limit of the switch ports' queues.
-    pub queue_limit: Limit,
-}
+    impl Reader for Defaults {
+        fn get(&mut self, _: &'static str) -> Option<Raw> {
+            None
+        }
+        fn fail(&mut self, key: &'static str, message: String) {
+            panic!("{key}: {message}");
+        }
+    }
 
-impl Env {
-    /// Payload of a full packet.
-    pub fn mss(&self) -> u16 {
-        self.mtu_bytes - self.header_bytes
+    /// A host with a flow of a hundred packets and a policy that hears of it.
+    fn host(name: &str) -> Script<AnyTransport> {
+        let params = AnyParams::read(name, &mut Defaults).expect("an entry of the room");
+        let mut host = Script::new(params.build(&script::env()), vec![script::flow(0, 100 * 1460)]);
+        host.io.has_policy = true;
+        host
     }
-    /// Bandwidth-delay product of the longest path at the NIC's rate, in bytes.
-    pub fn bdp_bytes(&self) -> u64 {
-        self.nic_rate.bytes_in(self.max_rtt)
-    }
-}
 
-/// What a transport can see and do while it handles an event.
-pub struct Cx<'a> {
-    /// The present.
-    pub now: Time,
-    /// This host.
-    pub host: HostId,
-    /// All flows of the run, by id.
-    pub flows: &'a [Flow],
-    /// Blocks for large headers.
-    pub ext: &'a mut Slab<Ext>,
-    /// Random numbers of this host's protocol.
-    pub rng: &'a mut Rng,
-    /// This host's timers and control packets.
-    pub io: &'a mut HostIo,
-    /// What is recorded of every flow.
-    pub table: &'a mut FlowTable,
-}
+    #[test]
+    fn policies_hear_of_every_timeout_and_of_both_ends() {
+        for entry in ENTRIES {
+            let mut pipe = Pipe::new(host(entry.name), host(entry.name), Dur::from_us(50));
+            let mut data = 0;
+            // The last packets are lost, and again, so that nothing but a timer can find it.
+            pipe.run(|packet| {
+                data += u32::from(packet.kind == Kind::DATA);
+                if (98..104).contains(&data) && packet.payload > 0 { Fate::Drop } else { Fate::Pass }
+            });
+            let [sender, receiver] = &mut pipe.hosts;
+            let timeouts = sender.table.get(FlowId(0)).stats.timeouts;
+            let mut heard = vec![Notice::Timeout(FlowId(0)); timeouts as usize];
+            heard.push(Notice::Close(FlowId(0)));
+            assert_eq!(sender.io.notices, heard, "{}", entry.name);
+            assert!(timeouts > 0, "{}: no timeout", entry.name);
+            assert_eq!(receiver.io.notices, [Notice::Finish(FlowId(0))], "{}", entry.name);
+        }
+    }
 
-impl<'a> Cx<'a> {
-    /// The metadata of a flow.
-    #[inline]
-    pub fn flow(&self, flow: FlowId) -> &'a Flow {
-        &self.flows[flow.index()]
+    #[test]
+    fn what_is_shown_of_a_flow_is_true() {
+        for entry in ENTRIES {
+            // Two packets and a byte.
+            let (mut sender, mut receiver) = (host(entry.name), host(entry.name).at_host(1));
+            for host in [&mut sender, &mut receiver] {
+                host.flows[0] = script::flow(0, 2 * 1460 + 1);
+            }
+            let (mut flying, mut most) = (sender.open(0), 0);
+            while let Some(sample) = sender.machine.sample(FlowId(0)) {
+                let payload = flying.iter().map(|packet| u64::from(packet.payload)).sum();
+                assert_eq!(sample.in_flight_bytes, payload, "{}", entry.name);
+                assert!(payload == 0 || sample.cwnd_bytes > 0 || sample.rate.0 > 0, "{}", entry.name);
+                most = most.max(sample.srtt.0);
+                let back: Vec<_> = flying.drain(..).flat_map(|packet| carry(packet, &mut sender, &mut receiver)).collect();
+                sender.now = sender.now.after(Dur::from_us(100));
+                receiver.now = sender.now;
+                flying.extend(back.into_iter().flat_map(|packet| carry(packet, &mut receiver, &mut sender)));
+                flying.extend(sender.advance(sender.now));
+            }
+            assert_eq!(most, if entry.name == "pfabric" { 0 } else { 100_000_000 }, "{}", entry.name);
+        }
     }
-    /// Sets the deadline of a timer of `flow`; an earlier setting is replaced. A deadline that has passed is due now.
-    #[inline]
-    pub fn arm(&mut self, flow: FlowId, kind: u8, at: Time) {
-        self.io.timers.arm(TimerKey { kind, flow }, at.max(self.now));
+
+    #[test]
+    fn a_flow_can_be_given_up_at_any_time() {
+        for entry in ENTRIES {
+            for answered in [false, true] {
+                let (mut sender, mut receiver) = (host(entry.name), host(entry.name).at_host(1));
+                let mut flying = sender.open(0);
+                for _ in 0..3 * u32::from(answered) {
+                    let back: Vec<_> = flying.drain(..).flat_map(|packet| carry(packet, &mut sender, &mut receiver)).collect();
+                    flying.extend(back.into_iter().flat_map(|packet| carry(packet, &mut receiver, &mut sender)));
+                }
+                assert!(sender.machine.sample(FlowId(0)).is_some());
+                sender.give_up(0);
+                let record = sender.table.get(FlowId(0));
+                assert!(record.closed && record.terminated && sender.table.all_done(), "{}", entry.name);
+                assert_eq!(sender.io.notices.back(), Some(&Notice::Close(FlowId(0))), "{}", entry.name);
+                assert_eq!(sender.machine.sample(FlowId(0)), None, "{}", entry.name);
+                // Nothing is sent any more, whatever is still answered, and a flow that is not there cannot be given up.
+                let back: Vec<_> = flying.drain(..).flat_map(|packet| carry(packet, &mut sender, &mut receiver)).collect();
+                let late: Vec<_> = back.into_iter().flat_map(|packet| carry(packet, &mut receiver, &mut sender)).collect();
+                assert_eq!(
+                    (late, sender.give_up(0), sender.advance(Time(u64::MAX / 2))),
+                    (vec![], vec![], vec![]),
+                    "{}",
+                    entry.name
+                );
+            }
+        }
     }
-    /// Takes a deadline away.
-    #[inline]
-    pub fn disarm(&mut self, flow: FlowId, kind: u8) {
-        self.io.timers.disarm(TimerKey { kind, flow });
-    }
-    /// Whether a timer of `flow` is armed.
-    pub fn is_armed(&self, flow: FlowId, kind: u8) -> bool {
-        self.io.timers.is_armed(TimerKey { kind, flow })
-    }
-    /// Sends a packet before all data: to the flow's other end.
-    #[inline]
-    pub fn control(&mut self, packet: Packet) {
-        self.io.control.push_back(packet);
-    }
-    /// The receiver has `len` payload bytes of `flow` from `offset` on. Says what is new and what to acknowledge, and finishes the
-    /// flow when its last byte has come.
-    #[inline]
-    pub fn deliver(&mut self, flow: FlowId, offset: u64, len: u16) -> Delivery {
-        self.table.deliver(self.flow(flow), offset, len, self.now)
-    }
-    /// The sender's own state of `flow` is done: forgets its timers and keeps its counts.
-    pub fn close(&mut self, flow: FlowId, stats: FlowStats) {
-        self.io.timers.forget(flow);
-        self.table.close(flow, stats);
-    }
-    /// The sender gives `flow` up, whatever has arrived of it: nobody waits for it to finish any more.
-    pub fn terminate(&mut self, flow: FlowId, stats: FlowStats) {
-        self.close(flow, stats);
-        self.table.terminate(flow);
+
+    /// Takes a packet and its header from one host to another. Returns the answers.
+    fn carry(mut packet: Packet, from: &mut Script<AnyTransport>, to: &mut Script<AnyTransport>) -> Vec<Packet> {
+        if packet.has(Packet::EXT) {
+            let block = *from.ext.get(packet.ext());
+            from.ext.remove(packet.ext());
+            packet.words[0] = u64::from(to.ext.insert(block));
+        }
+        let answers = to.packet(packet);
+        packet.free(&mut to.ext);
+        answers
     }
 }

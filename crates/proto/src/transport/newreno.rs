@@ -1,23 +1,23 @@
 //! TCP NewReno: slow start, congestion avoidance, fast retransmit and recovery without SACK.
 //!
-//! Source: RFC 5681 sections 3.1 and 3.2, RFC 6582, RFC 6298. The machine is `kit/tcp`; this file says how the window grows and falls.
+//! Source: RFC 5681 sections 3.1 and 3.2, RFC 6582, RFC 6298. The machine is `kit/tcp`; this file says how the window grows and is cut.
 //!
 //! Model: as the machine's.
 //!
 //! Assumed:
 //! - Congestion avoidance adds SMSS * SMSS / cwnd per ACK, rounded down, at least one byte.
 
-use super::Env;
+use crate::contract::Env;
 use crate::flow::Flow;
 use crate::kit::tcp::{Ack, Congestion, Loss, Options, Tcp, Window, half_flight};
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "TCP NewReno: slow start, congestion avoidance, fast retransmit and recovery without SACK",
     source: "RFC 5681, RFC 6582, RFC 6298",
-    needs: Needs::NONE,
+    ..Meta::PLAIN
 };
 
 base::params! {
@@ -30,7 +30,7 @@ base::params! {
 }
 
 /// Contradictions between parameters.
-pub fn check(params: &Params, _env: &Env) -> Vec<Problem> {
+pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     params.tcp.check()
 }
 
@@ -39,7 +39,7 @@ pub type NewReno = Tcp<Reno>;
 
 impl NewReno {
     /// A host without flows.
-    pub fn new(params: &Params, env: &Env) -> Self {
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.tcp.config(env);
         Tcp::with(config, Reno { smss: config.smss, byte_counting: params.byte_counting })
     }

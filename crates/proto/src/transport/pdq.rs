@@ -4,46 +4,47 @@
 //! Source: C.-Y. Hong, M. Caesar, P. B. Godfrey, "Finishing Flows Quickly with Preemptive Scheduling", SIGCOMM 2012 (arXiv
 //! 1206.2057), section 3: scheduling header, sender, receiver. The ports are the agent `pdq`.
 //!
-//! Model: flow sizes and deadlines are known at the start and are metadata of the flow, not bytes of the header, which the paper has
-//! in 16 bytes of its own and we inside the header that every packet has. There is no window: what is in flight is bounded by the
-//! allotted rate. Receivers have no limit of their own. There is no multipath PDQ (section 6).
+//! Model: flow sizes and deadlines are known at the start and are metadata of the flow, not bytes of the header. The scheduling header
+//! takes 16 bytes in the paper; here it is part of the header that every packet has. There is no window: the allotted rate bounds the
+//! bytes in flight. Receivers set no limit of their own. There is no multipath PDQ (section 6).
 //!
 //! Assumed:
-//! - T, the expected transmission time, is the time that the packets not yet sent, and those found lost, take on the wire at the rate
-//!   of the NIC. Packets in flight do not count: they need the links no more, and a flow that has sent everything is not hopeless.
+//! - T, the expected transmission time, is the time that the packets not yet sent and the packets found lost take on the wire at the rate
+//!   of the NIC. Packets in flight do not count: they need no more time on the links, and a flow that has sent everything is not hopeless.
 //! - The SYN carries the header and is treated like a probe (`syn_probe`), which saves a round trip; without it a probe follows the
 //!   SYNACK, as in the paper.
-//! - Packets leave with R = rate of the NIC and I = 0; ports lower the one and raise the other.
-//! - A flow asks at least every max(I, 1) round trips while it has something to send: if its rate is so low that no DATA is due by then,
-//!   it probes as if it were paused. It would else learn only after a whole packet gap that a link has become free.
-//! - At most one probe is outstanding; one that is not answered within the retransmission timeout is lost, and doubles it.
-//! - A port that pauses a flow takes R down to 0. A packet that says paused and still has a rate when it arrives met no such port: the path
-//!   has changed, and the receiver voids the pause, or the flow would wait for a port that it never meets again.
-//! - An answer counts only if the packet it answers left later than that of the newest answer applied.
-//! - The next departure is that of the packet before, plus its length at the present rate; after a pause it waits for nothing.
-//! - A packet is lost when its ACK has not come one RTO after it left; then the RTO doubles until the next answer. When the timer
-//!   expires, all packets in flight for longer than the RTO before any doubling are lost. Each ACK names the packet it answers and all
-//!   that arrived in one piece.
+//! - Packets leave with R = rate of the NIC and I = 0; ports lower R and raise I.
+//! - A flow asks at least every max(I, 1) round trips while it has packets to send: if its rate is so low that no DATA is due by then,
+//!   it probes as if it were paused. Otherwise it would learn that a link is free only after a whole packet gap.
+//! - At most one probe is outstanding; a probe that is not answered within the retransmission timeout is lost, and doubles the timeout.
+//! - A port that pauses a flow sets R to 0. A packet that says paused and still has a rate when it arrives met no such port: the path
+//!   has changed. The receiver then voids the pause; otherwise the flow would wait for a port that is not on its path.
+//! - An answer counts only if the packet it answers left later than the packet of the newest answer applied.
+//! - The next departure is the departure of the packet before plus the length of that packet at the present rate; after a pause the next
+//!   packet waits for nothing.
+//! - A packet is lost when its ACK has not come one RTO after its departure; then the RTO doubles until the next answer. When the timer
+//!   expires, all packets in flight for longer than the RTO before any doubling are lost. Each ACK names the packet it answers and the
+//!   first byte that is missing.
 //! - A flow ends with the ACK of its last byte, or by early termination; either way one FIN (the paper's TERM) clears the ports.
-//!   Nobody answers it: where it is lost, ports forget the flow after a while.
+//!   The FIN is not answered: where it is lost, ports forget the flow after a while.
 //!
-//! Deviates: nowhere that we know of.
+//! Deviates: nowhere as far as known.
 
-use super::{Cx, Env, Transport};
+use crate::contract::{Cx, Env, Transport};
 use crate::flow::{Flow, FlowStats, Sample};
-use crate::kit::rtt::{Rtt, RttConfig};
-use crate::kit::scoreboard::Scoreboard;
+use crate::kit::pace::{NEXT, RTO, Ready, Sender};
+use crate::kit::rtt::RttConfig;
 use crate::packet::{Kind, Packet};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Dur, FlowId, FlowMap, Fraction, LinkId, Rate, Time, TimerKey};
-use std::collections::VecDeque;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "PDQ hosts: explicit rates, paused and preempted by the ports; early termination of hopeless deadlines",
     source: "Hong et al., SIGCOMM 2012, section 3",
     needs: Needs { agent: &["pdq"], qdisc: &["droptail"], reverse_path: true, ..Needs::NONE },
+    ..Meta::PLAIN
 };
 
 base::params! {
@@ -51,7 +52,7 @@ base::params! {
     pub struct Params {
         /// The SYN asks the ports for a rate; without it the first probe does, one round trip later.
         syn_probe: bool = "true", "flowloom, see Assumed; the paper's SYN asks for nothing";
-        /// A flow that cannot meet its deadline any more gives up.
+        /// A flow gives up as soon as it cannot meet its deadline.
         early_termination: bool = "true", "section 3.1";
         /// Smallest retransmission timeout.
         min_rto: Dur = "1ms", "flowloom: several round trips of a data center";
@@ -63,7 +64,7 @@ base::params! {
 }
 
 /// Problems that show only against the network, or between parameters.
-pub fn check(params: &Params, _env: &Env) -> Vec<Problem> {
+pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     let wrong = params.max_rto < params.min_rto;
     let problem = || Problem {
         key: "max_rto",
@@ -117,9 +118,7 @@ impl Header {
     }
 }
 
-/// Timers of a flow: the next DATA or probe, retransmission, the moment at which it becomes hopeless.
-const ASK: u8 = 0;
-const RTO: u8 = 1;
+/// Timer of a flow beside those of pacing, the first of which serves DATA and probes: the moment at which it becomes hopeless.
 const END: u8 = 2;
 
 /// What all flows of a host have in common.
@@ -134,7 +133,7 @@ struct Setup {
 
 /// The sender's side of a flow.
 struct Snd {
-    flow: FlowId,
+    tx: Sender,
     /// The SYN was answered.
     open: bool,
     /// R: 0 while paused.
@@ -143,19 +142,12 @@ struct Snd {
     paused_by: u32,
     /// I.
     probe_rtts: Fraction,
-    packets: Scoreboard,
-    rtt: Rtt,
-    /// Departure of the DATA before, and its length on the wire.
-    last: Option<(Time, u16)>,
     /// When a packet last asked for a rate.
     asked: Option<Time>,
     /// When the probe that is not answered yet was sent.
     probing: Option<Time>,
-    /// Whether it is on the ready list.
-    ready: bool,
     /// Departure of the packet whose answer was applied last.
     applied: Option<Time>,
-    timeouts: u32,
 }
 
 /// What a flow does next.
@@ -179,8 +171,8 @@ impl Setup {
     }
     /// A packet without payload that asks for a rate.
     fn bare(&self, snd: &Snd, kind: Kind, cx: &mut Cx<'_>) -> Packet {
-        let mut packet = Packet::new(snd.flow, kind, self.header_bytes);
-        packet.set_ext(self.header(snd, cx.flow(snd.flow)), cx.ext);
+        let mut packet = Packet::new(snd.tx.flow, kind, self.header_bytes);
+        packet.set_ext(self.header(snd, cx.flow(snd.tx.flow)), cx.ext);
         packet
     }
 }
@@ -188,33 +180,28 @@ impl Setup {
 impl Snd {
     fn new(flow: &Flow, set: &Setup) -> Snd {
         Snd {
-            flow: flow.id,
+            tx: Sender::new(flow, set.mss, &set.rtt),
             open: false,
             rate: Rate(0),
             paused_by: 0,
             probe_rtts: Fraction(0),
-            packets: Scoreboard::new(flow.size_bytes.div_ceil(set.mss)),
-            rtt: Rtt::new(&set.rtt),
-            last: None,
             asked: None,
             probing: None,
-            ready: false,
             applied: None,
-            timeouts: 0,
         }
     }
     /// The round trip as far as it is known.
     fn round_trip(&self, flow: &Flow) -> Dur {
-        if self.rtt.srtt() > Dur::ZERO { self.rtt.srtt() } else { flow.rtt }
+        if self.tx.rtt.srtt() > Dur::ZERO { self.tx.rtt.srtt() } else { flow.rtt }
     }
     /// T: how long the packets that wait to be sent take on the wire at the rate of the NIC.
     fn expected(&self, set: &Setup, flow: &Flow) -> Dur {
         let last = flow.size_bytes.div_ceil(set.mss) - 1;
-        let short = if self.packets.waits(last) { (last + 1) * set.mss - flow.size_bytes } else { 0 };
-        set.nic_rate.gap(self.packets.waiting() * set.mtu_bytes - short)
+        let short = if self.tx.packets.waits(last) { (last + 1) * set.mss - flow.size_bytes } else { 0 };
+        set.nic_rate.gap(self.tx.packets.waiting() * set.mtu_bytes - short)
     }
     fn has_data(&mut self) -> bool {
-        self.open && self.packets.peek().is_some()
+        self.open && self.tx.packets.peek().is_some()
     }
 
     /// The DATA or the probe that is next, and when it is due.
@@ -224,41 +211,33 @@ impl Snd {
         }
         let interval = self.round_trip(flow).times(self.probe_rtts.max(Fraction::ONE));
         let probe = match (self.probing, self.asked) {
-            (Some(at), _) => at.after(self.rtt.rto().max(interval)),
+            (Some(at), _) => at.after(self.tx.rtt.rto().max(interval)),
             (None, Some(at)) => at.after(interval),
             (None, None) => Time::ZERO,
         };
-        let data = match self.last {
-            _ if self.rate == Rate(0) => Time::MAX,
-            Some((at, len)) => at.after(self.rate.gap(u64::from(len))),
-            None => Time::ZERO,
-        };
+        let data = if self.rate == Rate(0) { Time::MAX } else { self.tx.due(self.rate) };
         if data <= probe { Next::Data(data) } else { Next::Probe(probe) }
     }
     /// Sends the probe that is due, puts a flow whose DATA is due on the ready list, or waits for the next of either.
-    fn pace(&mut self, set: &Setup, ready: &mut VecDeque<FlowId>, cx: &mut Cx<'_>) {
-        if self.ready {
+    fn pace(&mut self, set: &Setup, ready: &mut Ready, cx: &mut Cx<'_>) {
+        if self.tx.is_ready() {
             return;
         }
-        let flow = cx.flow(self.flow);
+        let flow = cx.flow(self.tx.flow);
         let mut next = self.next(flow);
         if matches!(next, Next::Probe(at) if at <= cx.now) {
             self.send_probe(set, cx);
             next = self.next(flow);
         }
         match next {
-            Next::Data(at) if at <= cx.now => {
-                self.ready = true;
-                ready.push_back(self.flow);
-            }
-            Next::Data(at) | Next::Probe(at) => cx.arm(self.flow, ASK, at),
-            Next::Nothing => cx.disarm(self.flow, ASK),
+            Next::Data(at) => self.tx.wait(at, ready, cx),
+            Next::Probe(at) => cx.arm(self.tx.flow, NEXT, at),
+            Next::Nothing => cx.disarm(self.tx.flow, NEXT),
         }
     }
     fn send_probe(&mut self, set: &Setup, cx: &mut Cx<'_>) {
         if self.probing.is_some() {
-            self.timeouts += 1;
-            self.rtt.on_timeout(&set.rtt);
+            self.tx.back_off(&set.rtt, cx);
         }
         (self.asked, self.probing) = (Some(cx.now), Some(cx.now));
         let probe = set.bare(self, Kind::PROBE, cx);
@@ -269,39 +248,22 @@ impl Snd {
             self.asked = Some(cx.now);
             set.bare(self, Kind::SYN, cx)
         } else {
-            Packet::new(self.flow, Kind::SYN, set.header_bytes)
+            Packet::new(self.tx.flow, Kind::SYN, set.header_bytes)
         };
-        if self.timeouts > 0 {
+        if self.tx.timeouts > 0 {
             syn.flags |= Packet::RETX;
         }
-        cx.arm(self.flow, RTO, cx.now.after(self.rtt.rto()));
+        cx.arm(self.tx.flow, RTO, cx.now.after(self.tx.rtt.rto()));
         cx.control(syn);
     }
     /// The DATA that is due.
     fn transmit(&mut self, set: &Setup, cx: &mut Cx<'_>) -> Packet {
-        let flow = cx.flow(self.flow);
-        let header = set.header(self, flow);
-        let (number, resent) = self.packets.take(cx.now).expect("a flow that is due has DATA");
-        let offset = number * set.mss;
-        let payload = (flow.size_bytes - offset).min(set.mss) as u16;
-        let mut data = Packet::data(self.flow, offset, payload, set.header_bytes);
+        // T includes the packet that leaves now.
+        let header = set.header(self, cx.flow(self.tx.flow));
+        let mut data = self.tx.take(set.header_bytes, cx);
         data.set_ext(header, cx.ext);
-        if resent {
-            data.flags |= Packet::RETX;
-        }
-        if !cx.is_armed(self.flow, RTO) {
-            self.arm_rto(cx);
-        }
-        self.last = Some((cx.now, data.wire_len));
         self.asked = Some(cx.now);
         data
-    }
-    /// Sets the retransmission timer to when the oldest packet in flight counts as lost.
-    fn arm_rto(&self, cx: &mut Cx<'_>) {
-        match self.packets.oldest() {
-            Some(at) => cx.arm(self.flow, RTO, at.after(self.rtt.rto())),
-            None => cx.disarm(self.flow, RTO),
-        }
     }
 
     /// SYNACK, ACK or PROBEACK.
@@ -310,9 +272,9 @@ impl Snd {
         if packet.has(Packet::EXT) {
             let answer: Header = packet.get_ext(cx.ext);
             let tx_time = Time(answer.tx_time_ps);
-            self.rtt.on_sample(cx.now.since(tx_time), &set.rtt);
+            self.tx.rtt.on_sample(cx.now.since(tx_time), &set.rtt);
             if packet.kind == Kind::ACK {
-                self.packets.on_acked(answer.acked / set.mss, packet.offset.div_ceil(set.mss));
+                self.tx.packets.on_acked(answer.acked / set.mss, packet.offset.div_ceil(set.mss));
             }
             if self.probing.is_some_and(|at| tx_time >= at) {
                 self.probing = None;
@@ -322,25 +284,20 @@ impl Snd {
                 (self.rate, self.paused_by) = (Rate(answer.rate_bps), answer.paused_by);
                 self.probe_rtts = Fraction(answer.probe_rtts);
             }
-        } else if !was_open && self.timeouts == 0 {
+        } else if !was_open && self.tx.timeouts == 0 {
             // A SYNACK that answers a SYN sent once: a round trip since the flow was opened.
-            self.rtt.on_sample(cx.now.since(cx.flow(self.flow).start), &set.rtt);
+            self.tx.rtt.on_sample(cx.now.since(cx.flow(self.tx.flow).start), &set.rtt);
         }
-        self.arm_rto(cx);
+        self.tx.arm_rto(cx);
     }
     /// The retransmission timer.
     fn on_rto(&mut self, set: &Setup, cx: &mut Cx<'_>) {
-        if !self.open {
-            self.timeouts += 1;
-            self.rtt.on_timeout(&set.rtt);
-            return self.send_syn(set, cx);
+        if self.open {
+            self.tx.on_rto(&set.rtt, cx);
+        } else {
+            self.tx.back_off(&set.rtt, cx);
+            self.send_syn(set, cx);
         }
-        // Without the back-off: packets lost in one burst are found lost together.
-        if self.packets.lose(self.rtt.base_rto(&set.rtt), cx.now) {
-            self.timeouts += 1;
-            self.rtt.on_timeout(&set.rtt);
-        }
-        self.arm_rto(cx);
     }
 
     /// The flow's deadline, and the least time that it still needs (section 3.1, early termination): the rest takes T; a paused flow
@@ -356,13 +313,13 @@ impl Snd {
 pub struct Pdq {
     set: Setup,
     flows: FlowMap<Snd>,
-    /// Flows whose next DATA is due, the one due longest first. What is no more due when its turn comes is passed over.
-    ready: VecDeque<FlowId>,
+    /// Flows whose next DATA is due.
+    ready: Ready,
 }
 
 impl Pdq {
     /// A host without flows.
-    pub fn new(params: &Params, env: &Env) -> Self {
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let set = Setup {
             params: params.clone(),
             nic_rate: env.nic_rate,
@@ -371,7 +328,7 @@ impl Pdq {
             mtu_bytes: u64::from(env.mtu_bytes),
             header_bytes: env.header_bytes,
         };
-        Pdq { set, flows: FlowMap::default(), ready: VecDeque::new() }
+        Pdq { set, flows: FlowMap::default(), ready: Ready::default() }
     }
 
     /// Answers SYN, DATA and PROBE: the receiver copies the header (section 3.2).
@@ -395,20 +352,27 @@ impl Pdq {
         cx.control(ack);
     }
 
-    /// What follows from whatever happened to a flow: it is done, hopeless, or goes on.
+    /// Forgets a flow that is in.
+    fn end(&mut self, flow: FlowId, done: bool, cx: &mut Cx<'_>) {
+        let Some(snd) = self.flows.remove(flow) else { return };
+        // A flow that is hopeless from the start has sent nothing.
+        if snd.open || cx.is_armed(flow, RTO) {
+            cx.control(Packet::new(flow, Kind::FIN, self.set.header_bytes));
+        }
+        let stats = FlowStats { timeouts: snd.tx.timeouts, fast_retransmits: 0 };
+        if done { cx.close(flow, stats) } else { cx.terminate(flow, stats) }
+    }
+
+    /// Decides after every event of a flow: the flow is done, is hopeless, or goes on.
     fn go_on(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let Some(snd) = self.flows.get_mut(flow) else { return };
         let pressure = snd.pressure(&self.set, cx.flow(flow));
         let hopeless = pressure.is_some_and(|(deadline, needed)| cx.now.after(needed) > deadline);
-        let done = snd.packets.is_done();
-        if done || hopeless {
-            let stats = FlowStats { timeouts: snd.timeouts, fast_retransmits: 0 };
-            // A flow that is hopeless from the start has sent nothing.
-            if snd.open || cx.is_armed(flow, RTO) {
-                cx.control(Packet::new(flow, Kind::FIN, self.set.header_bytes));
-            }
-            self.flows.remove(flow);
-            return if done { cx.close(flow, stats) } else { cx.terminate(flow, stats) };
+        if snd.tx.packets.is_done() {
+            return self.end(flow, true, cx);
+        }
+        if hopeless {
+            return self.end(flow, false, cx);
         }
         if let Some((deadline, needed)) = pressure {
             cx.arm(flow, END, deadline.before(needed).after(Dur(1)));
@@ -445,9 +409,9 @@ impl Transport for Pdq {
         self.go_on(key.flow, cx);
     }
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        while let Some(flow) = self.ready.pop_front() {
+        while let Some(flow) = self.ready.pop() {
             let Some(snd) = self.flows.get_mut(flow) else { continue };
-            snd.ready = false;
+            snd.tx.on_turn();
             let due = matches!(snd.next(cx.flow(flow)), Next::Data(at) if at <= cx.now);
             let packet = due.then(|| snd.transmit(&self.set, cx));
             self.go_on(flow, cx);
@@ -457,17 +421,13 @@ impl Transport for Pdq {
         }
         None
     }
+    #[cold]
+    fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        self.end(flow, false, cx);
+    }
     fn sample(&self, flow: FlowId) -> Option<Sample> {
         let snd = self.flows.get(flow)?;
-        Some(Sample {
-            srtt: snd.rtt.srtt(),
-            rate: snd.rate,
-            in_flight_bytes: snd.packets.in_flight() * self.set.mss,
-            ..Sample::default()
-        })
-    }
-    fn kind_name(&self, _kind: Kind) -> Option<&'static str> {
-        None
+        Some(Sample { srtt: snd.tx.rtt.srtt(), rate: snd.rate, in_flight_bytes: snd.tx.in_flight_bytes(), ..Sample::default() })
     }
 }
 

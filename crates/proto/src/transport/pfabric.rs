@@ -16,15 +16,15 @@
 //!
 //! Assumed:
 //! - The priority number is in bytes and saturates at 2^32 - 1 in a packet; packets without payload have number 0.
-//! - Among the flows of one host the smallest priority number sends first, as in the host's own port, ties by flow id.
+//! - Among the flows of one host the flow with the smallest priority number sends first, as in the host's own port, ties by flow id.
 //! - A switch queue limited in bytes counts as that many full packets for `max_cwnd`; without a limit there is no cap.
-//! - An ACK carries the cumulative acknowledgment and one SACK block, the one around the bytes that caused it.
+//! - An ACK carries the cumulative acknowledgment and one SACK block: the range that the bytes which caused the ACK are in.
 //! - The ACK that ends probe mode does not grow the window.
 //! - SACKed bytes widen the window wherever they lie, also beyond the next byte to send, as in the public simulators.
 //! - Segments lie on a grid of full payloads from the start of the flow; after a probe the first segment is one byte short.
 //! - The timer starts when a packet is handed to the NIC, and restarts with every ACK that advances.
 
-use super::{Cx, Env, Transport};
+use crate::contract::{Cx, Env, Transport};
 use crate::flow::Sample;
 use crate::kit::order::ByKey;
 use crate::packet::{Kind, Packet};
@@ -40,6 +40,8 @@ pub const META: Meta = Meta {
     summary: "pFabric: line-rate start, remaining size as priority, probe mode after repeated timeouts",
     source: "Alizadeh et al., SIGCOMM 2013",
     needs: Needs { qdisc: &["pfabric"], ..Needs::NONE },
+    beside: &[("nic.low_water", "1B")],
+    ..Meta::PLAIN
 };
 
 base::choice! {
@@ -73,7 +75,7 @@ base::params! {
 }
 
 /// Problems that show only against the network, or between parameters.
-pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let (Auto::Set(init), Auto::Set(max)) = (params.init_cwnd, params.max_cwnd)
         && init > max
@@ -97,7 +99,7 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
 }
 
 base::header! {
-    /// What an ACK says beside the cumulative acknowledgment: an unbroken range of bytes that has arrived.
+    /// The SACK block of an ACK: an unbroken range of bytes that has arrived.
     pub struct Block {
         /// Its first byte.
         start: u64,
@@ -113,17 +115,17 @@ const RTO: u8 = 0;
 pub struct Pfabric {
     config: Config,
     senders: FlowMap<Sender>,
-    // Flows that may send now, by the priority number of their next packet.
+    // Flows that may send now, by the priority number of the flow's next packet.
     ready: ByKey,
 }
 
 impl Pfabric {
     /// A host without flows.
-    pub fn new(params: &Params, env: &Env) -> Self {
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
         Pfabric { config: Config::new(params, env), senders: FlowMap::default(), ready: ByKey::default() }
     }
 
-    /// Puts `flow` among those that may send, or takes it out.
+    /// Adds `flow` to the flows that may send, or removes it.
     #[inline]
     fn refresh(ready: &mut ByKey, config: &Config, flow: FlowId, sender: &mut Sender) {
         sender.next = sender.next_packet(config);
@@ -217,6 +219,7 @@ impl Transport for Pfabric {
         let flow = key.flow;
         let Some(sender) = self.senders.get_mut(flow) else { return };
         sender.timer = false;
+        cx.note_timeout(flow);
         if sender.phase == Phase::Opening {
             sender.stats.timeouts += 1;
             Self::send_syn(&self.config, flow, sender, true, cx);
@@ -243,6 +246,14 @@ impl Transport for Pfabric {
         Some(packet)
     }
 
+    #[cold]
+    fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        if let Some(sender) = self.senders.remove(flow) {
+            self.ready.remove(flow);
+            cx.terminate(flow, sender.stats);
+        }
+    }
+
     fn sample(&self, flow: FlowId) -> Option<Sample> {
         self.senders.get(flow).map(|sender| Sample {
             cwnd_bytes: u64::from(sender.cwnd).saturating_mul(self.config.mss),
@@ -251,10 +262,6 @@ impl Transport for Pfabric {
             rate: Rate(0),
             in_flight_bytes: (sender.next_seq - sender.cum_ack).saturating_sub(sender.sacked_bytes),
         })
-    }
-
-    fn kind_name(&self, _kind: Kind) -> Option<&'static str> {
-        None
     }
 }
 

@@ -1,7 +1,7 @@
 //! TCP NewReno with explicit congestion notification: a mark halves the window as a loss would, without one.
 //!
 //! Source: RFC 3168 section 6.1, on RFC 5681 and RFC 6582. The machine is `kit/tcp`, which also cuts a window at most once; this file
-//! says how the window grows and falls.
+//! says how the window grows and is cut.
 //!
 //! Model: as the machine's. ECN is not negotiated: both ends have it. ECT(0) alone is used, no nonce.
 //!
@@ -15,17 +15,18 @@
 //! Deviates: a window of one segment that is marked stays one segment. Section 6.1.2 would then send at the next timeout only; no
 //! simulator of the data-center papers does.
 
-use super::Env;
+use crate::contract::Env;
 use crate::flow::Flow;
 use crate::kit::tcp::{Ack, Congestion, Ecn, Growth, Loss, Options, Tcp, Window, half_flight};
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "TCP NewReno with ECN: a mark halves the window, once per round trip",
     source: "RFC 3168, RFC 5681, RFC 6582",
-    needs: Needs::NONE,
+    beside: &[("qdisc.kind", "red_ecn")],
+    ..Meta::PLAIN
 };
 
 base::params! {
@@ -36,7 +37,7 @@ base::params! {
 }
 
 /// Contradictions between parameters.
-pub fn check(params: &Params, _env: &Env) -> Vec<Problem> {
+pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     params.tcp.check()
 }
 
@@ -45,7 +46,7 @@ pub type TcpEcn = Tcp<Halving>;
 
 impl TcpEcn {
     /// A host without flows.
-    pub fn new(params: &Params, env: &Env) -> Self {
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.tcp.config(env);
         Tcp::with(config, Halving { smss: config.smss })
     }

@@ -2,17 +2,17 @@
 //!
 //! Source: D3 (Wilson et al., SIGCOMM 2011) and PDQ (Hong et al., SIGCOMM 2012) section 5.1: mean 20 ms, at least 3 ms.
 //!
-//! Assumed: what falls below the floor is raised to it, so that the mean of all is a little above `mean`.
+//! Assumed: a time below the floor is raised to it, so that the mean of all times is a little above `mean`.
 
 use super::{Env, Law};
 use crate::workload::MAX_TIME;
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Dur, Rng, math};
 
 /// What `list` and `check` know of it.
 pub const META: Meta =
-    Meta { summary: "exponential with `mean`, at least `min`", source: "PDQ (SIGCOMM 2012) section 5.1", needs: Needs::NONE };
+    Meta { summary: "exponential with `mean`, at least `min`", source: "PDQ (SIGCOMM 2012) section 5.1", ..Meta::PLAIN };
 
 base::params! {
     /// Parameters of exponential deadlines.

@@ -5,12 +5,12 @@
 use super::{Env, Law};
 use crate::workload::MAX_TIME;
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Dur, Rng};
 
 /// What `list` and `check` know of it.
 pub const META: Meta =
-    Meta { summary: "every flow has the same time; `deadline = \"20ms\"` for short", source: "own", needs: Needs::NONE };
+    Meta { summary: "every flow has the same time; `deadline = \"20ms\"` for short", source: "own", ..Meta::PLAIN };
 
 base::params! {
     /// Parameters of fixed deadlines.

@@ -20,6 +20,7 @@ pub mod uniform;
 
 base::registry! {
     room AnyLaw: Law, env Env;
+    named "deadline", "deadlines", "law of deadlines": "how long a workload's flows may take";
     entries { fixed: Fixed, uniform: Uniform, exponential: Exponential, slack: Slack }
     methods {
         fn draw(&self, ideal: &dyn Fn() -> Dur, rng: &mut Rng) -> Dur;

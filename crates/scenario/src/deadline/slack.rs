@@ -8,14 +8,14 @@
 use super::{Env, Law};
 use crate::workload::MAX_TIME;
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Dur, Fraction, Rng};
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "`factor` times the flow's ideal completion time and `extra`",
     source: "generator of Karuna (SIGCOMM 2016)",
-    needs: Needs::NONE,
+    ..Meta::PLAIN
 };
 
 base::params! {

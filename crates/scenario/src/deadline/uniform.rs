@@ -5,11 +5,11 @@
 use super::{Env, Law};
 use crate::workload::MAX_TIME;
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Dur, Rng};
 
 /// What `list` and `check` know of it.
-pub const META: Meta = Meta { summary: "uniform between `min` and `max`", source: "STAM (2019) section 5", needs: Needs::NONE };
+pub const META: Meta = Meta { summary: "uniform between `min` and `max`", source: "STAM (2019) section 5", ..Meta::PLAIN };
 
 base::params! {
     /// Parameters of uniform deadlines.

@@ -7,9 +7,9 @@
 //! ```
 //! Source: the parking lot of RFC 5166 section 3.
 
-use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
+use super::{Cables, Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use base::params::{Auto, Problem};
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
@@ -17,12 +17,13 @@ use fabric::net::NetBuilder;
 pub const META: Meta = Meta {
     summary: "switches in a row with hosts at each: several bottlenecks on one path",
     source: "the parking lot of RFC 5166 section 3",
-    needs: Needs::NONE,
+    ..Meta::PLAIN
 };
 
 base::params! {
     /// Parameters of a chain.
     pub struct Params {
+        ..cables: Cables {}
         /// Switches `s0`, `s1`, ... in a row.
         switches: u32 = "3" in 1..=100_000, "two trunks";
         /// Hosts at each switch.
@@ -58,6 +59,7 @@ impl Topology for Chain {
         Size { hosts, switches, cables: hosts + switches - 1 }
     }
     fn build(&self, net: &mut NetBuilder) {
+        self.0.cables.set(net);
         let p = &self.0;
         let hosts: Vec<_> = (0..p.switches * p.hosts_per_switch).map(|i| net.host(format!("h{i}"), None)).collect();
         let switches: Vec<_> = (0..p.switches).map(|i| net.switch(format!("s{i}"), 1)).collect();
@@ -67,9 +69,6 @@ impl Topology for Chain {
         for pair in switches.windows(2) {
             net.cable(pair[0], pair[1], p.trunk_rate.or(p.rate), p.delay);
         }
-    }
-    fn files(&self) -> Vec<String> {
-        Vec::new()
     }
 }
 

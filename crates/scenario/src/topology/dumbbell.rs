@@ -7,9 +7,9 @@
 //! ```
 //! Source: RFC 5166 section 3, and most of the literature.
 
-use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
+use super::{Cables, Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use base::params::{Auto, Problem};
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
@@ -17,12 +17,13 @@ use fabric::net::NetBuilder;
 pub const META: Meta = Meta {
     summary: "two groups of hosts with one link between them",
     source: "RFC 5166 section 3, and most of the literature",
-    needs: Needs::NONE,
+    ..Meta::PLAIN
 };
 
 base::params! {
     /// Parameters of a dumbbell.
     pub struct Params {
+        ..cables: Cables {}
         /// Hosts at switch `s0`: the first ones.
         left: u32 = "2" in 1..=1_000_000, "the smallest";
         /// Hosts at switch `s1`: the last ones.
@@ -57,6 +58,7 @@ impl Topology for Dumbbell {
         Size { hosts, switches: 2, cables: hosts + 1 }
     }
     fn build(&self, net: &mut NetBuilder) {
+        self.0.cables.set(net);
         let p = &self.0;
         let hosts: Vec<_> = (0..p.left + p.right).map(|i| net.host(format!("h{i}"), None)).collect();
         let ends = [net.switch("s0", 1), net.switch("s1", 1)];
@@ -64,9 +66,6 @@ impl Topology for Dumbbell {
             net.cable(host, ends[usize::from(i >= p.left as usize)], p.rate, p.delay);
         }
         net.cable(ends[0], ends[1], p.bottleneck_rate.or(p.rate), p.delay);
-    }
-    fn files(&self) -> Vec<String> {
-        Vec::new()
     }
 }
 

@@ -11,9 +11,9 @@
 //! ```
 //! Source: Al-Fares et al., SIGCOMM 2008, sections 3.1 and 3.2 (addresses 10.pod.switch.host, hosts from 2).
 
-use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
+use super::{Cables, Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use base::params::{Auto, Problem};
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
@@ -21,12 +21,13 @@ use fabric::net::NetBuilder;
 pub const META: Meta = Meta {
     summary: "three tiers of k-port switches: k pods, k^3/4 hosts",
     source: "Al-Fares et al., SIGCOMM 2008; MERP section 6.2 with k = 4",
-    needs: Needs::NONE,
+    ..Meta::PLAIN
 };
 
 base::params! {
     /// Parameters of a fat tree.
     pub struct Params {
+        ..cables: Cables {}
         /// Ports of a switch, even.
         k: u32 = "4" in 2..=128, "MERP section 6.2";
         /// Rate of the hosts' links.
@@ -64,6 +65,7 @@ impl Topology for FatTree {
         Size { hosts, switches: k * k + k * k / 4, cables: 3 * hosts }
     }
     fn build(&self, net: &mut NetBuilder) {
+        self.0.cables.set(net);
         let (k, half) = (self.0.k, self.0.k / 2);
         let (rate, up, delay) = (self.0.rate, self.0.fabric_rate.or(self.0.rate), self.0.delay);
         let mut hosts = Vec::new();
@@ -84,9 +86,6 @@ impl Topology for FatTree {
         for (pod, agg, i) in grid(k, half, half) {
             net.cable(aggs[(pod * half + agg) as usize], cores[(agg * half + i) as usize], up, delay);
         }
-    }
-    fn files(&self) -> Vec<String> {
-        Vec::new()
     }
 }
 

@@ -10,22 +10,23 @@
 //!
 //! Source: own format.
 
-use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
+use super::{Cables, Env, MAX_DELAY, MAX_LOSS, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use crate::csv_rows::rows;
 use base::params::Problem;
-use base::registry::{Meta, Needs};
-use base::units::{parse_dur, parse_rate};
-use base::{Dur, Rate};
+use base::registry::Meta;
+use base::units::{parse_dur, parse_fraction, parse_rate};
+use base::{Dur, Fraction, Rate};
 use fabric::net::NetBuilder;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What `list` and `check` know of it.
-pub const META: Meta = Meta { summary: "a network from a list of cables in a file", source: "own format", needs: Needs::NONE };
+pub const META: Meta = Meta { summary: "a network from a list of cables in a file", source: "own format", ..Meta::PLAIN };
 
 base::params! {
     /// Parameters of a network from a file.
     pub struct Params {
-        /// CSV with the columns `a`, `b`, `rate`, `delay`; relative to the scenario.
+        ..cables: Cables {}
+        /// CSV with the columns `a`, `b`, `rate`, `delay` and, if wanted, `loss`; relative to the scenario.
         path: String = "", "";
         /// CSV with the columns `name`, `kind` (`host` or `switch`) and, if wanted, `tier`; `auto`: nodes with one cable are hosts.
         nodes: String = "auto", "what most edge lists mean";
@@ -40,11 +41,12 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     }
 }
 
-const HINT: &str = "`path` is a CSV file with the columns `a,b,rate,delay`, like `h0,tor0,10Gbps,1us`; \
+const HINT: &str = "`path` is a CSV file with the columns `a,b,rate,delay[,loss]`, like `h0,tor0,10Gbps,1us`; \
                     `nodes` one with the columns `name,kind[,tier]`";
 
 /// The network.
 pub struct File {
+    cables: Cables,
     files: Vec<String>,
     net: Edges,
 }
@@ -53,14 +55,23 @@ pub struct File {
 struct Edges {
     /// Name and tier, hosts first.
     nodes: Vec<(String, u8)>,
-    cables: Vec<(usize, usize, Rate, Dur)>,
+    cables: Vec<Edge>,
+}
+
+/// A cable between two nodes.
+struct Edge {
+    ends: [usize; 2],
+    rate: Rate,
+    delay: Dur,
+    /// `None`: as all cables.
+    loss: Option<Fraction>,
 }
 
 impl File {
     /// With these parameters. A file that [`check`] refuses makes an empty network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let files = [&params.path, &params.nodes].into_iter().filter(|p| *p != "auto").cloned().collect();
-        File { files, net: read(params, env).unwrap_or_default() }
+        File { cables: params.cables.clone(), files, net: read(params, env).unwrap_or_default() }
     }
 }
 
@@ -70,10 +81,11 @@ impl Topology for File {
         Size { hosts, switches: self.net.nodes.len() as u64 - hosts, cables: self.net.cables.len() as u64 }
     }
     fn build(&self, net: &mut NetBuilder) {
+        self.cables.set(net);
         let add = |(name, tier): &(String, u8)| if *tier == 0 { net.host(name, None) } else { net.switch(name, *tier) };
         let ids: Vec<_> = self.net.nodes.iter().map(add).collect();
-        for &(a, b, rate, delay) in &self.net.cables {
-            net.cable(ids[a], ids[b], rate, delay);
+        for &Edge { ends: [a, b], rate, delay, loss } in &self.net.cables {
+            net.lossy_cable(ids[a], ids[b], rate, delay, loss.unwrap_or(self.cables.loss));
         }
     }
     fn files(&self) -> Vec<String> {
@@ -112,7 +124,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, Fault> {
                 None => None,
             };
             if index.insert(name.to_owned(), names.len()).is_some() {
-                return Err(fault(row.wrong("name", &format!("node `{name}` stands twice"))));
+                return Err(fault(row.wrong("name", &format!("node `{name}` is given twice"))));
             }
             names.push(name.to_owned());
             declared.push(Declared { host, tier });
@@ -120,10 +132,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, Fault> {
     }
     let cables = read_cables(params, env, &mut names, &mut index).map_err(|message| ("path", message))?;
     let mut degree = vec![0; names.len()];
-    for (a, b, _, _) in &cables {
-        degree[*a] += 1;
-        degree[*b] += 1;
-    }
+    cables.iter().flat_map(|cable| cable.ends).for_each(|end| degree[end] += 1);
     let is_host: Vec<bool> = (0..names.len()).map(|i| declared.get(i).map_or(degree[i] == 1, |d| d.host)).collect();
     if let Some(bad) = (0..names.len()).find(|i| is_host[*i] && degree[*i] != 1) {
         return Err(("nodes", format!("host `{}` has {} cables, a host has one", names[bad], degree[bad])));
@@ -137,7 +146,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, Fault> {
         place[*old] = new;
     }
     let nodes = order.iter().map(|i| (std::mem::take(&mut names[*i]), tiers[*i])).collect();
-    let cables = cables.into_iter().map(|(a, b, rate, delay)| (place[a], place[b], rate, delay)).collect();
+    let cables = cables.into_iter().map(|cable| Edge { ends: cable.ends.map(|end| place[end]), ..cable }).collect();
     Ok(Edges { nodes, cables })
 }
 
@@ -146,11 +155,11 @@ fn read_cables(
     env: &Env<'_>,
     names: &mut Vec<String>,
     index: &mut BTreeMap<String, usize>,
-) -> Result<Vec<(usize, usize, Rate, Dur)>, String> {
+) -> Result<Vec<Edge>, String> {
     let known_only = !names.is_empty();
     let text = env.files.text(&params.path)?;
     let mut cables = Vec::new();
-    for row in rows(&params.path, &text, &["a", "b", "rate", "delay"], &[])? {
+    for row in rows(&params.path, &text, &["a", "b", "rate", "delay"], &["loss"])? {
         let row = row?;
         let mut end = |column: &'static str| -> Result<usize, String> {
             let name = row.get(column)?;
@@ -179,7 +188,11 @@ fn read_cables(
         if !(MIN_DELAY..=MAX_DELAY).contains(&delay) {
             return Err(row.wrong("delay", &format!("`{delay}` is out of range: from {MIN_DELAY} to {MAX_DELAY}")));
         }
-        cables.push((a, b, rate, delay));
+        let loss = row.optional("loss").map(|_| row.parse("loss", parse_fraction)).transpose()?;
+        if let Some(loss) = loss.filter(|loss| *loss > MAX_LOSS) {
+            return Err(row.wrong("loss", &format!("`{loss}` is out of range: from 0 to {MAX_LOSS}")));
+        }
+        cables.push(Edge { ends: [a, b], rate, delay, loss });
     }
     if cables.is_empty() {
         return Err(format!("`{}` has no cables", params.path));
@@ -188,9 +201,9 @@ fn read_cables(
 }
 
 /// Tiers: as declared, else the distance from the nearest host; 1 where no host can be reached.
-fn tiers(is_host: &[bool], declared: &[Declared], cables: &[(usize, usize, Rate, Dur)]) -> Vec<u8> {
+fn tiers(is_host: &[bool], declared: &[Declared], cables: &[Edge]) -> Vec<u8> {
     let mut peers: Vec<Vec<usize>> = vec![Vec::new(); is_host.len()];
-    for &(a, b, _, _) in cables {
+    for &Edge { ends: [a, b], .. } in cables {
         peers[a].push(b);
         peers[b].push(a);
     }
@@ -212,12 +225,14 @@ fn tiers(is_host: &[bool], declared: &[Declared], cables: &[(usize, usize, Rate,
 mod tests {
     use super::*;
     use crate::files::Files;
+    use base::params::Params as _;
 
     fn attempt(cables: &str, nodes: Option<&str>) -> Result<fabric::net::Net, String> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("cables.csv"), cables).unwrap();
         std::fs::write(dir.path().join("nodes.csv"), nodes.unwrap_or("")).unwrap();
-        let params = Params { path: "cables.csv".into(), nodes: nodes.map_or("auto", |_| "nodes.csv").into() };
+        let params =
+            Params { path: "cables.csv".into(), nodes: nodes.map_or("auto", |_| "nodes.csv").into(), cables: Cables::defaults() };
         let files = Files::new(dir.path());
         let env = Env { files: &files };
         if let Some(problem) = check(&params, &env).pop() {
@@ -248,6 +263,13 @@ mod tests {
     }
 
     #[test]
+    fn cables_may_have_a_loss_of_their_own() {
+        let net = attempt("a,b,rate,delay,loss\nx,s,1Gbps,1us,0.001\ny,s,1Gbps,1us,\n", None).unwrap();
+        let losses: Vec<String> = net.links().iter().map(|link| link.loss.to_string()).collect();
+        assert_eq!(losses, ["0.001", "0", "0.001", "0"]);
+    }
+
+    #[test]
     fn bad_lines_are_named() {
         let head = "a,b,rate,delay\n";
         for (lines, why) in [
@@ -265,6 +287,8 @@ mod tests {
             assert!(lines.is_empty() || message.contains("cables.csv:2"), "{message}");
         }
         assert!(attempt("from,to\n", None).unwrap_err().contains("column"));
+        let lossy = attempt("a,b,rate,delay,loss\nx,s,1Gbps,1us,0.6\n", None).unwrap_err();
+        assert!(lossy.contains("cables.csv:2: column `loss`") && lossy.contains("out of range"), "{lossy}");
         let two = attempt("a,b,rate,delay\nx,s,1Gbps,1us\nx,t,1Gbps,1us\n", Some("name,kind\nx,host\ns,switch\nt,switch\n"));
         assert!(two.unwrap_err().contains("2 cables"));
     }

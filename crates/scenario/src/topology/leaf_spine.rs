@@ -10,9 +10,9 @@
 //! ```
 //! Source: pFabric (SIGCOMM 2013) section 5.1.
 
-use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
+use super::{Cables, Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
@@ -20,12 +20,13 @@ use fabric::net::NetBuilder;
 pub const META: Meta = Meta {
     summary: "leaves with hosts, each joined to every spine",
     source: "pFabric (SIGCOMM 2013) section 5.1: 9 leaves, 4 spines, 144 hosts",
-    needs: Needs::NONE,
+    ..Meta::PLAIN
 };
 
 base::params! {
     /// Parameters of a leaf-spine network. Over-subscription is `hosts_per_leaf * host_rate / (spines * spine_rate)`.
     pub struct Params {
+        ..cables: Cables {}
         /// Leaves `leaf0`, `leaf1`, ...
         leaves: u32 = "9" in 1..=100_000, "pFabric section 5.1";
         /// Spines `spine0`, `spine1`, ...
@@ -63,6 +64,7 @@ impl Topology for LeafSpine {
         Size { hosts, switches: leaves + spines, cables: hosts + leaves * spines }
     }
     fn build(&self, net: &mut NetBuilder) {
+        self.0.cables.set(net);
         let p = &self.0;
         let hosts: Vec<_> = (0..p.leaves * p.hosts_per_leaf).map(|i| net.host(format!("h{i}"), None)).collect();
         let leaves: Vec<_> = (0..p.leaves).map(|i| net.switch(format!("leaf{i}"), 1)).collect();
@@ -75,9 +77,6 @@ impl Topology for LeafSpine {
                 net.cable(leaf, spine, p.spine_rate, p.delay);
             }
         }
-    }
-    fn files(&self) -> Vec<String> {
-        Vec::new()
     }
 }
 

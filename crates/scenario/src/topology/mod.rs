@@ -3,7 +3,7 @@
 //! Hosts come first and are `h0`, `h1`, ...; a node's ports are numbered hosts first, then upwards. All cables are full duplex.
 
 use crate::files::Files;
-use base::{Dur, Rate};
+use base::{Dur, Fraction, Rate};
 use fabric::net::NetBuilder;
 
 /// A topology.
@@ -13,7 +13,9 @@ pub trait Topology {
     /// Adds its nodes and cables. Called only when its size was found sane.
     fn build(&self, net: &mut NetBuilder);
     /// The files that it reads.
-    fn files(&self) -> Vec<String>;
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// How large a network is.
@@ -43,6 +45,31 @@ pub const MIN_DELAY: Dur = Dur(1);
 /// The longest propagation delay allowed.
 pub const MAX_DELAY: Dur = Dur::from_secs(10);
 
+/// The largest loss of a link: with more, a flow would never end.
+pub const MAX_LOSS: Fraction = Fraction(500_000_000);
+/// The longest processing delay of a host.
+pub const MAX_HOST_DELAY: Dur = Dur::from_secs(1);
+
+base::params! {
+    /// What the cables of every topology have.
+    pub struct Cables {
+        /// Probability that a packet is lost on a link, each packet by itself.
+        loss: Fraction = "0" in Fraction(0)..=MAX_LOSS, "cables lose next to nothing", quiet;
+        /// Added to the delay of both directions of every host's cable: what a host takes to process a packet.
+        host_delay: Dur = "0ps" in Dur(0)..=MAX_HOST_DELAY, "the delay of links alone", quiet;
+    }
+}
+
+impl Cables {
+    /// Of all cables that are added to a network from now on.
+    pub fn set(&self, net: &mut NetBuilder) {
+        net.set_loss(self.loss);
+        net.set_host_delay(self.host_delay);
+    }
+}
+
+pub(crate) mod memory;
+
 pub mod chain;
 pub mod dumbbell;
 pub mod fat_tree;
@@ -53,6 +80,7 @@ pub mod star;
 
 base::registry! {
     room AnyTopology: Topology, env Env<'_>;
+    named "topology", "topologies", "topology": "how nodes are connected";
     entries {
         single_tree: SingleTree,
         star: Star,
@@ -105,5 +133,30 @@ pub(crate) mod testing {
     pub fn links(net: &Net) -> Vec<String> {
         let show = |(i, l): (usize, &fabric::net::Link)| format!("{} {} {}", net.link_name(LinkId(i as u32)), l.rate, l.delay);
         net.links().iter().enumerate().map(show).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_topology_has_losses_and_delays_of_hosts() {
+        for entry in ENTRIES.iter().filter(|entry| entry.name != "file") {
+            let [plain, set] = [&[][..], &[("loss", "0.01"), ("host_delay", "20us")]].map(|set| testing::build(entry.name, set));
+            for (before, link) in plain.links().iter().zip(set.links()) {
+                let hosts = [link.from, link.to].iter().filter(|node| set.host(**node).is_some()).count() as u64;
+                let expected = (Fraction(10_000_000), before.delay + Dur::from_us(20) * hosts);
+                assert_eq!((before.loss, (link.loss, link.delay)), (Fraction(0), expected), "{}", entry.name);
+            }
+        }
+    }
+
+    /// A default is compared with a value as it is shown.
+    #[test]
+    fn what_is_quiet_is_left_out_at_its_default() {
+        let shown = base::params::Params::show(&<Cables as base::params::Params>::defaults());
+        let fields = <Cables as base::params::Params>::FIELDS;
+        assert!(shown.iter().zip(fields).all(|((_, value), field)| field.leaves_out(value)), "{shown:?}");
     }
 }

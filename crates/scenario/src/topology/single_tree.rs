@@ -9,19 +9,19 @@
 //! ```
 //! Source: MERP (TPDS 2017) section 6.1; the same tree in PDQ (SIGCOMM 2012) section 5.1.
 
-use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
+use super::{Cables, Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use base::params::{Auto, Problem};
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
 /// What `list` and `check` know of it.
-pub const META: Meta =
-    Meta { summary: "racks of hosts under one root", source: "MERP (TPDS 2017) section 6.1", needs: Needs::NONE };
+pub const META: Meta = Meta { summary: "racks of hosts under one root", source: "MERP (TPDS 2017) section 6.1", ..Meta::PLAIN };
 
 base::params! {
     /// Parameters of a single-rooted tree.
     pub struct Params {
+        ..cables: Cables {}
         /// Racks, each with a switch `tor0`, `tor1`, ...
         racks: u32 = "3" in 1..=100_000, "MERP section 6.1";
         /// Hosts in each rack.
@@ -57,6 +57,7 @@ impl Topology for SingleTree {
         Size { hosts, switches: racks + 1, cables: hosts + racks }
     }
     fn build(&self, net: &mut NetBuilder) {
+        self.0.cables.set(net);
         let p = &self.0;
         let hosts: Vec<_> = (0..p.racks * p.hosts_per_rack).map(|i| net.host(format!("h{i}"), None)).collect();
         let tors: Vec<_> = (0..p.racks).map(|i| net.switch(format!("tor{i}"), 1)).collect();
@@ -67,9 +68,6 @@ impl Topology for SingleTree {
         for tor in tors {
             net.cable(tor, root, p.uplink_rate.or(p.rate), p.delay);
         }
-    }
-    fn files(&self) -> Vec<String> {
-        Vec::new()
     }
 }
 

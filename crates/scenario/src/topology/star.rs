@@ -9,18 +9,19 @@
 //! ```
 //! Source: the rack of DCTCP (SIGCOMM 2010) section 4.
 
-use super::{Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
+use super::{Cables, Env, MAX_DELAY, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::{Dur, Rate};
 use fabric::net::NetBuilder;
 
 /// What `list` and `check` know of it.
-pub const META: Meta = Meta { summary: "hosts around one switch", source: "DCTCP (SIGCOMM 2010) section 4", needs: Needs::NONE };
+pub const META: Meta = Meta { summary: "hosts around one switch", source: "DCTCP (SIGCOMM 2010) section 4", ..Meta::PLAIN };
 
 base::params! {
     /// Parameters of a star.
     pub struct Params {
+        ..cables: Cables {}
         /// Hosts.
         hosts: u32 = "8" in 1..=1_000_000, "a small rack";
         /// Rate of every link.
@@ -50,14 +51,12 @@ impl Topology for Star {
         Size { hosts: self.0.hosts.into(), switches: 1, cables: self.0.hosts.into() }
     }
     fn build(&self, net: &mut NetBuilder) {
+        self.0.cables.set(net);
         let hosts: Vec<_> = (0..self.0.hosts).map(|i| net.host(format!("h{i}"), None)).collect();
         let switch = net.switch("s0", 1);
         for host in hosts {
             net.cable(host, switch, self.0.rate, self.0.delay);
         }
-    }
-    fn files(&self) -> Vec<String> {
-        Vec::new()
     }
 }
 

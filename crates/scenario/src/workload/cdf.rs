@@ -271,6 +271,15 @@ impl Cdf {
     pub fn max(&self) -> u64 {
         self.points.last().map_or(0, |p| p.0).div_ceil(self.quantum) * self.quantum
     }
+    /// The table as points (size, probability of at most that size), between which probabilities are interpolated.
+    pub fn points(&self) -> Vec<(u64, f64)> {
+        let rounded = |size: u64| (size.div_ceil(self.quantum) * self.quantum).max(1);
+        if !self.step {
+            return self.points.iter().map(|&(size, cum)| (rounded(size), cum)).collect();
+        }
+        let masses = self.points.windows(2).filter(|w| w[1].1 > w[0].1);
+        masses.flat_map(|w| [(w[1].0.max(1), w[0].1), (w[1].0.max(1), w[1].1)]).collect()
+    }
     /// (from, to, probability): sizes spread evenly between, or a mass where both are equal.
     fn segments(&self) -> impl Iterator<Item = (u64, u64, f64)> {
         let step = self.step;

@@ -7,16 +7,16 @@
 
 use super::hosts::HostName;
 use super::size::Unit;
-use super::{Draft, Env, MAX_TIME, Workload, hosts};
+use super::{Drawn, Env, MAX_TIME, Workload, hosts};
 use base::params::Problem;
-use base::registry::{Meta, Needs};
-use base::{Bytes, Dur, HostId, Rate, Streams, Time};
+use base::registry::Meta;
+use base::{Bytes, Dur, HostId, Offered, Streams, Time};
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "many senders, one receiver, all at once; again after an interval if wanted",
     source: "Vasudevan et al., SIGCOMM 2009 section 2; MERP section 6.3",
-    needs: Needs::NONE,
+    ..Meta::PLAIN
 };
 
 base::params! {
@@ -29,9 +29,9 @@ base::params! {
         /// What the size counts: application bytes, or bytes on the wire.
         size_unit: Unit = "payload", "application view";
         /// The host that receives.
-        receiver: HostName = "h0", "the first";
+        receiver: HostName = "h0", "flowloom: the first host";
         /// When the first round starts.
-        start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "at once";
+        start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: with the run";
         /// How many rounds.
         repeat: u32 = "1" in 1..=10_000_000, "a single round";
         /// From one round to the next.
@@ -65,10 +65,14 @@ impl Incast {
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Incast(params.clone())
     }
+    /// Parameters that have no effect beside the others.
+    pub fn ignored(params: &Params) -> Vec<&'static str> {
+        if params.repeat == 1 { vec!["interval"] } else { Vec::new() }
+    }
 }
 
 impl Workload for Incast {
-    fn draw(&self, env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Draft>, String> {
+    fn draw(&self, env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Drawn>, String> {
         let p = &self.0;
         let dst = hosts::host(env.net, &p.receiver.0)?;
         let others = env.net.hosts().len() as u32 - 1;
@@ -76,27 +80,22 @@ impl Workload for Incast {
             return Err("`incast` needs two hosts".to_owned());
         }
         let size_bytes = env.payload(p.size.0, p.size_unit);
-        let flow = |round: u32, i: u32| Draft {
+        let flow = |round: u32, i: u32| Drawn {
             src: HostId((dst.0 + 1 + i % others) % (others + 1)),
             dst,
             size_bytes,
             start: Time::ZERO + p.start + p.interval * u64::from(round),
             deadline: None,
             group: Some(round),
+            after: None,
         };
         Ok((0..p.repeat).flat_map(|round| (0..p.senders).map(move |i| flow(round, i))).collect())
     }
     fn flows(&self) -> u64 {
         u64::from(self.0.senders) * u64::from(self.0.repeat)
     }
-    fn ignored(&self) -> Vec<&'static str> {
-        if self.0.repeat == 1 { vec!["interval"] } else { Vec::new() }
-    }
-    fn files(&self) -> Vec<String> {
-        Vec::new()
-    }
-    fn reference(&self, _env: &Env<'_>) -> Option<(Rate, Time)> {
-        None
+    fn offered(&self, env: &Env<'_>) -> Offered {
+        Offered { load: None, sizes: vec![(env.payload(self.0.size.0, self.0.size_unit), 1.0)] }
     }
 }
 
@@ -115,6 +114,8 @@ mod tests {
         assert!(flows.iter().all(|f| f.dst == HostId(2) && f.size_bytes == 64_000));
         assert_eq!((flows[4].start, flows[5].start), (Time(1_000_000_000), Time(11_000_000_000)));
         assert_eq!((flows[4].group, flows[5].group), (Some(0), Some(1)));
+        let offered = bench.read("incast", &set).unwrap().offered(&bench.env());
+        assert_eq!((offered.load, offered.sizes), (None, vec![(64_000, 1.0)]));
     }
 
     #[test]

@@ -3,16 +3,16 @@
 //! Source: Al-Fares et al., SIGCOMM 2008, section 5.4.
 
 use super::size::Unit;
-use super::{Draft, Env, MAX_TIME, Workload, hosts};
+use super::{Drawn, Env, MAX_TIME, Workload, hosts};
 use base::params::{Auto, Problem};
-use base::registry::{Meta, Needs};
-use base::{Bytes, Dur, HostId, Rate, Rng, Streams, Time};
+use base::registry::Meta;
+use base::{Bytes, Dur, HostId, Offered, Rng, Streams, Time};
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "long flows between fixed pairs of hosts: a permutation or a list",
     source: "permutation traffic of Al-Fares et al., SIGCOMM 2008 section 5.4, and the long flows of MERP section 5.1",
-    needs: Needs::NONE,
+    ..Meta::PLAIN
 };
 
 base::params! {
@@ -24,10 +24,10 @@ base::params! {
         size: Auto<Bytes> = "auto" in Auto::Set(Bytes(1))..=Auto::Set(Bytes(1_000_000_000_000)), "permanent flows";
         /// What the size counts: application bytes, or bytes on the wire.
         size_unit: Unit = "payload", "application view";
-        /// When the first one starts.
-        start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "at once";
-        /// From the start of one to the start of the next, in the order of the sources.
-        stagger: Dur = "0s" in Dur::ZERO..=MAX_TIME, "all together";
+        /// Start of the first flow.
+        start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: with the run";
+        /// Time between the starts of two flows, in the order of their sources.
+        stagger: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: all flows start at the same time";
     }
 }
 
@@ -91,30 +91,29 @@ impl Long {
         let flows = pairs(params, env, None).map_or(0, |p| p.len() as u64);
         Long { params: params.clone(), flows }
     }
+    /// Parameters that have no effect beside the others.
+    pub fn ignored(_params: &Params) -> Vec<&'static str> {
+        Vec::new()
+    }
 }
 
 impl Workload for Long {
-    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Draft>, String> {
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String> {
         let p = &self.params;
         let pairs = pairs(p, env, Some(&mut streams.take("workload/pairs", &[env.index])))?;
         let size_bytes = env.payload(p.size.or(Bytes(PERMANENT)).0, p.size_unit);
         let flow = |(i, (src, dst)): (usize, (HostId, HostId))| {
             let start = Time::ZERO + p.start + p.stagger * i as u64;
-            Draft { src, dst, size_bytes, start, deadline: None, group: None }
+            Drawn { src, dst, size_bytes, start, deadline: None, group: None, after: None }
         };
         Ok(pairs.into_iter().enumerate().map(flow).collect())
     }
     fn flows(&self) -> u64 {
         self.flows
     }
-    fn ignored(&self) -> Vec<&'static str> {
-        Vec::new()
-    }
-    fn files(&self) -> Vec<String> {
-        Vec::new()
-    }
-    fn reference(&self, _env: &Env<'_>) -> Option<(Rate, Time)> {
-        None
+    fn offered(&self, env: &Env<'_>) -> Offered {
+        let size = self.params.size.or(Bytes(PERMANENT)).0;
+        Offered { load: None, sizes: vec![(env.payload(size, self.params.size_unit), 1.0)] }
     }
 }
 

@@ -3,9 +3,10 @@
 //! Streams, with the workload's index: `workload/arrivals`, `workload/sizes`, `workload/pairs`, `workload/ports`.
 
 use crate::files::Files;
-use base::{Dur, HostId, Rate, Streams, Time};
+use base::{Dur, HostId, Offered, Rate, Streams, Time};
 use fabric::net::Net;
 
+pub mod after;
 pub mod cdf;
 pub mod hosts;
 pub mod load;
@@ -16,32 +17,47 @@ use size::{Packets, Unit};
 /// A workload.
 pub trait Workload {
     /// Draws its flows, in any order. The error is a sentence.
-    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Draft>, String>;
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String>;
     /// How many flows it has at most.
     fn flows(&self) -> u64;
-    /// Parameters that have no effect beside the others.
-    fn ignored(&self) -> Vec<&'static str>;
     /// The files that it reads.
-    fn files(&self) -> Vec<String>;
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// What its load refers to: the reference rate and the start of its arrivals. `None`: it has no load.
-    fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;
+    fn reference(&self, _env: &Env<'_>) -> Option<(Rate, Time)> {
+        None
+    }
+    /// Its load and its size law, for parts that set themselves by them. Without sizes when its files cannot be read.
+    fn offered(&self, env: &Env<'_>) -> Offered;
 }
 
 /// A flow as a workload draws it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Draft {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drawn {
     /// Sending host.
     pub src: HostId,
     /// Receiving host, another one.
     pub dst: HostId,
     /// Application bytes, at least 1.
     pub size_bytes: u64,
-    /// When the application opens it.
+    /// When the application opens it; of no meaning for a flow that waits.
     pub start: Time,
-    /// When it should have finished.
+    /// When it should have finished; for a flow that waits, counted from its start.
     pub deadline: Option<Time>,
     /// Flows that belong together, within the workload.
     pub group: Option<u32>,
+    /// The flows that it waits for, if it does.
+    pub after: Option<After>,
+}
+
+/// What a flow waits for before it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct After {
+    /// Other flows of the workload by their place in the drawing, at least one.
+    pub flows: Vec<u32>,
+    /// From the end of the last of them to the start.
+    pub delay: Dur,
 }
 
 /// What a workload knows of its run.
@@ -76,13 +92,18 @@ pub mod table;
 
 base::registry! {
     room AnyWorkload: Workload, env Env<'_>;
+    named "workload", "workloads", "workload": "which flows there are";
     entries { poisson: Poisson, incast: Incast, long: Long, table: Table }
     methods {
-        fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Draft>, String>;
+        fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String>;
         fn flows(&self) -> u64;
-        fn ignored(&self) -> Vec<&'static str>;
         fn files(&self) -> Vec<String>;
         fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;
+        fn offered(&self, env: &Env<'_>) -> Offered;
+    }
+    statics {
+        /// Parameters that have no effect beside the others.
+        fn ignored() -> Vec<&'static str>;
     }
 }
 
@@ -123,9 +144,12 @@ pub(crate) mod testing {
             given.1.extend(found);
             if given.1.is_empty() { Ok(params.build(&self.env())) } else { Err(given.1.join("\n")) }
         }
-        pub fn draw(&self, kind: &str, set: &[(&'static str, &str)], seed: u64) -> Vec<Draft> {
+        pub fn draw(&self, kind: &str, set: &[(&'static str, &str)], seed: u64) -> Vec<Drawn> {
             let machine = self.read(kind, set).unwrap();
             let flows = machine.draw(&self.env(), &mut Streams::new(seed)).unwrap();
+            let Offered { sizes, .. } = machine.offered(&self.env());
+            assert!(sizes.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1) && sizes.last().unwrap().1 == 1.0, "{sizes:?}");
+            assert!(flows.iter().all(|f| sizes[0].0 <= f.size_bytes), "{sizes:?}");
             assert!(flows.len() as u64 <= machine.flows());
             assert!(flows.iter().all(|f| f.src != f.dst && f.size_bytes > 0));
             flows

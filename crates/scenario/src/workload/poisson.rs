@@ -11,16 +11,16 @@ use super::cdf::{self, Cdf, Format, SHIPPED};
 use super::hosts;
 use super::load::LoadRef;
 use super::size::{Law, Unit};
-use super::{Draft, Env, MAX_TIME, Workload};
+use super::{Drawn, Env, MAX_TIME, Workload};
 use base::params::{Auto, Problem, nearest};
-use base::registry::{Meta, Needs};
-use base::{Bytes, Dur, Fraction, HostId, Rate, Rng, Streams, Time, math};
+use base::registry::Meta;
+use base::{Bytes, Dur, Fraction, HostId, Offered, Rate, Rng, Streams, Time, math};
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "independent flows at a given load: Poisson arrivals, random pairs, sizes from a law or a table",
     source: "open-loop workload of MERP section 6.1, pFabric section 5.1 and others",
-    needs: Needs::NONE,
+    ..Meta::PLAIN
 };
 
 base::choice! {
@@ -52,10 +52,10 @@ base::choice! {
 base::params! {
     /// Parameters of Poisson arrivals.
     pub struct Params {
-        /// How many flows.
-        flows: u32 = "10000" in 1..=100_000_000, "p99.9 from ten flows; MERP's own figures need 30000";
+        /// Number of flows.
+        flows: u32 = "10000" in 1..=100_000_000, "flowloom: ten flows lie above p99.9; MERP's figures need 30000";
         /// Offered load: wire bytes of first transmissions as a fraction of `load_ref`.
-        load: Fraction = "0.5" in Fraction(1_000)..=Fraction(100_000_000_000), "the middle";
+        load: Fraction = "0.5" in Fraction(1_000)..=Fraction(100_000_000_000), "flowloom: half load";
         /// What the load is a fraction of: the hosts' NICs, the uplinks of top-of-rack switches, or a rate.
         load_ref: LoadRef = "hosts", "pFabric and most others; `uplinks` fits MERP section 6.1";
         /// Law of the sizes.
@@ -81,7 +81,7 @@ base::params! {
         /// Hosts that receive.
         dst: String = "all", "all-to-all";
         /// When arrivals begin.
-        start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "at once";
+        start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: with the run";
         /// No flow starts after this time; `auto`: all do.
         until: Auto<Dur> = "auto" in Auto::Set(Dur::ZERO)..=Auto::Set(MAX_TIME), "the count ends the arrivals";
         /// Stretch arrival times so that the sample offers exactly `load`.
@@ -195,10 +195,21 @@ impl Poisson {
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Poisson(params.clone())
     }
+    /// Parameters that have no effect beside the others.
+    pub fn ignored(params: &Params) -> Vec<&'static str> {
+        let used: &[&str] = match params.size {
+            Size::Pareto => &["mean", "shape"],
+            Size::Exponential | Size::Fixed => &["mean"],
+            Size::Uniform => &["min", "max"],
+            Size::Cdf if is_file(&params.cdf) => &["cdf", "cdf_format"],
+            Size::Cdf => &["cdf"],
+        };
+        ["mean", "shape", "min", "max", "cdf", "cdf_format"].into_iter().filter(|k| !used.contains(k)).collect()
+    }
 }
 
 impl Workload for Poisson {
-    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Draft>, String> {
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String> {
         let p = &self.0;
         let index = [env.index];
         let [mut arrivals, mut sizes, mut pairs] =
@@ -224,7 +235,7 @@ impl Workload for Poisson {
             }
             let size_bytes = env.payload(law.draw(&mut sizes), p.size_unit);
             let (src, dst) = choice.draw(&mut pairs);
-            flows.push(Draft { src, dst, size_bytes, start: Time(now.0), deadline: None, group: None });
+            flows.push(Drawn { src, dst, size_bytes, start: Time(now.0), deadline: None, group: None, after: None });
         }
         if p.normalize_load {
             self.normalize(env, &mut flows, reference)?;
@@ -234,16 +245,6 @@ impl Workload for Poisson {
     fn flows(&self) -> u64 {
         self.0.flows.into()
     }
-    fn ignored(&self) -> Vec<&'static str> {
-        let used: &[&str] = match self.0.size {
-            Size::Pareto => &["mean", "shape"],
-            Size::Exponential | Size::Fixed => &["mean"],
-            Size::Uniform => &["min", "max"],
-            Size::Cdf if is_file(&self.0.cdf) => &["cdf", "cdf_format"],
-            Size::Cdf => &["cdf"],
-        };
-        ["mean", "shape", "min", "max", "cdf", "cdf_format"].into_iter().filter(|k| !used.contains(k)).collect()
-    }
     fn files(&self) -> Vec<String> {
         let file = self.0.size == Size::Cdf && is_file(&self.0.cdf);
         file.then(|| self.0.cdf.clone()).into_iter().collect()
@@ -251,11 +252,15 @@ impl Workload for Poisson {
     fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)> {
         Some((Rate(self.0.load_ref.bps(env.net)), Time(self.0.start.0)))
     }
+    fn offered(&self, env: &Env<'_>) -> Offered {
+        let sizes = law(&self.0, env).map_or(Vec::new(), |law| env.packets.points(&law, self.0.size_unit));
+        Offered { load: Some(self.0.load), sizes }
+    }
 }
 
 impl Poisson {
     /// Stretches the arrival times so that the wire bytes of all flows, over the time to the last arrival, are the load.
-    fn normalize(&self, env: &Env<'_>, flows: &mut [Draft], reference: f64) -> Result<(), String> {
+    fn normalize(&self, env: &Env<'_>, flows: &mut [Drawn], reference: f64) -> Result<(), String> {
         let start = Time(self.0.start.0);
         let span = flows.last().map_or(Dur::ZERO, |f| f.start.since(start)).0 as f64;
         let bytes: f64 = flows.iter().map(|f| env.packets.wire(f.size_bytes) as f64).sum();
@@ -308,7 +313,7 @@ mod tests {
     use super::super::testing::Bench;
     use super::*;
 
-    fn wire(bench: &Bench, flows: &[Draft]) -> f64 {
+    fn wire(bench: &Bench, flows: &[Drawn]) -> f64 {
         flows.iter().map(|f| bench.env().packets.wire(f.size_bytes) as f64).sum()
     }
 
@@ -378,6 +383,20 @@ mod tests {
         assert!(!cut.is_empty() && cut.len() < all.len());
         assert_eq!(cut[..], all[..cut.len()]);
         assert!(all[cut.len()].start > Time(Dur::from_ms(100).0));
+    }
+
+    #[test]
+    fn load_and_size_law_are_plain_data() {
+        let bench = Bench::new("star", &[]);
+        let offered = |set: &[(&'static str, &str)]| bench.read("poisson", set).unwrap().offered(&bench.env());
+        let shipped = SHIPPED.iter().find(|s| s.name == "datamining").unwrap().table();
+        let table = offered(&[("load", "0.7"), ("size", "cdf"), ("cdf", "datamining")]);
+        assert_eq!((table.load, table.sizes), (Some(Fraction(700_000_000)), shipped.points()));
+        // The median of an exponential law is mean ln 2.
+        let sizes = offered(&[("size", "exponential"), ("mean", "100KB")]).sizes;
+        assert_eq!(sizes.iter().find(|(_, cum)| *cum == 0.5), Some(&(69_315, 0.5)));
+        let wire = offered(&[("size", "fixed"), ("mean", "3000B"), ("size_unit", "wire")]);
+        assert_eq!(wire.sizes, [(2920, 1.0)]);
     }
 
     #[test]

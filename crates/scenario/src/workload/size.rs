@@ -89,6 +89,56 @@ impl Law {
     pub fn mean(&self) -> f64 {
         self.tail_sum(1, 0)
     }
+    /// The law as points (size, probability of at most that size), between which probabilities are interpolated: exact for tables, fixed and
+    /// uniform sizes, at most 1000 points for the others.
+    fn points(&self) -> Vec<(u64, f64)> {
+        let whole = |x: f64| (math::ceil(x) as u64).clamp(1, MAX_SIZE_BYTES);
+        match self {
+            Law::Fixed(size) => vec![(*size, 1.0)],
+            Law::Uniform(min, max) => vec![(min - 1, 0.0), (*max, 1.0)],
+            Law::Exponential(mean) => quantiles().map(|(tail, cum)| (whole(-mean * math::ln(tail)), cum)).collect(),
+            Law::Pareto { shape, scale } => {
+                quantiles().map(|(tail, cum)| (whole(scale * math::pow(tail, -1.0 / shape)), cum)).collect()
+            }
+            Law::Table(cdf) => cdf.points(),
+        }
+    }
+}
+
+/// Where continuous laws are evaluated, as (probability above, probability up to there): equal steps, and ever smaller ones for the tail, the
+/// last of which is taken for the end of the law.
+fn quantiles() -> impl Iterator<Item = (f64, f64)> {
+    const STEPS: u32 = 970;
+    const HALVINGS: i32 = 29;
+    let body = (0..STEPS).map(|i| 1.0 - f64::from(i) / f64::from(STEPS));
+    let tail = (0..HALVINGS).map(|i| 1.0 / f64::from(STEPS) * math::pow(0.5, f64::from(i)));
+    let last = STEPS as usize + HALVINGS as usize - 1;
+    body.chain(tail).enumerate().map(move |(i, tail)| (tail, if i == last { 1.0 } else { 1.0 - tail }))
+}
+
+/// A sample of sizes as points: every size, or the quantiles of a large sample.
+pub(super) fn points_of_sample(mut sizes: Vec<u64>) -> Vec<(u64, f64)> {
+    const MOST: usize = 500;
+    sizes.sort_unstable();
+    let n = sizes.len();
+    let up_to = |count: usize| count as f64 / n as f64;
+    let mut points = Vec::new();
+    let mut distinct: Vec<(u64, usize)> = Vec::new();
+    for (i, size) in sizes.iter().enumerate() {
+        match distinct.last_mut() {
+            Some((known, count)) if known == size => *count = i + 1,
+            _ => distinct.push((*size, i + 1)),
+        }
+    }
+    if distinct.len() > MOST {
+        distinct = (1..=MOST).map(|i| (i * n).div_ceil(MOST)).map(|count| (sizes[count - 1], count)).collect();
+    }
+    let mut before = 0.0;
+    for (size, count) in distinct {
+        points.extend([(size, before), (size, up_to(count))]);
+        before = up_to(count);
+    }
+    points
 }
 
 /// Sum of min(1, (scale / (j m + o))^a) over j from 0: ones up to the scale, then a Hurwitz zeta function by Euler and Maclaurin.
@@ -125,6 +175,17 @@ impl Packets {
     /// Bytes on the wire of `payload` application bytes.
     pub fn wire(self, payload: u64) -> u64 {
         proto::Flow::wire_bytes(payload, self.mtu - self.header, self.header)
+    }
+    /// The points of a law of sizes given in `unit`, in application bytes.
+    pub fn points(self, law: &Law, unit: Unit) -> Vec<(u64, f64)> {
+        let mut points = law.points();
+        let mut largest = 0;
+        for (size, _) in &mut points {
+            // A last packet with few bytes has a header of its own: one byte more on the wire may be fewer of the application.
+            largest = self.payload(*size, unit).max(largest);
+            *size = largest;
+        }
+        points
     }
     /// Mean bytes on the wire of flows whose sizes, in `unit`, follow `law`.
     pub fn mean_wire(self, law: &Law, unit: Unit) -> f64 {
@@ -188,6 +249,34 @@ mod tests {
                 assert!((exact - summed).abs() < 1e-6 * exact, "{law:?} {unit:?}: {exact} against {summed}");
             }
         }
+    }
+
+    /// The mean of the points, sizes spread evenly between neighbours, against that of the law.
+    #[test]
+    fn points_have_the_mean_of_their_law() {
+        let mut laws = vec![Law::Fixed(5), Law::Uniform(2_000, 198_000), Law::Exponential(1e5), Law::pareto(1.8, 1.5e6)];
+        laws.extend(SHIPPED.iter().map(|shipped| Law::Table(shipped.table())));
+        for law in laws {
+            let points = MERP.points(&law, Unit::Payload);
+            assert!(points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1));
+            assert!(points.len() <= 1000 || matches!(law, Law::Table(_)));
+            assert_eq!(points.last().unwrap().1, 1.0);
+            let first = points[0].0 as f64 * points[0].1;
+            let mean = first + points.windows(2).map(|w| (w[1].1 - w[0].1) * (w[0].0 + w[1].0) as f64 / 2.0).sum::<f64>();
+            // Half a quantum of a table that counts packets, and a few bytes of sizes that are zero in it.
+            assert!((mean - law.mean()).abs() <= 0.005 * law.mean() + 740.0, "{mean} against {}", law.mean());
+            let wire = MERP.points(&law, Unit::Wire);
+            assert!(wire.iter().zip(&points).all(|(w, p)| w.0 <= p.0.max(1)) && wire.is_sorted_by(|a, b| a.0 <= b.0));
+        }
+    }
+
+    #[test]
+    fn a_sample_is_its_own_law() {
+        let points = points_of_sample(vec![7, 3, 7, 9]);
+        assert_eq!(points, [(3, 0.0), (3, 0.25), (7, 0.25), (7, 0.75), (9, 0.75), (9, 1.0)]);
+        let large = points_of_sample((0..100_000).rev().collect());
+        assert_eq!((large.len(), large[1], *large.last().unwrap()), (1000, (199, 0.002), (99_999, 1.0)));
+        assert_eq!(points_of_sample(Vec::new()), []);
     }
 
     #[test]

@@ -3,29 +3,33 @@
 //! Columns `src`, `dst` (names of hosts, or their numbers), `size_bytes`, `start` (a time with unit) and, if wanted, `deadline` (the time
 //! at which the flow should have finished, with unit, counted from the start of the run) and `group` (a whole number).
 //!
+//! A flow may wait for others: `after` names the rows of these flows, counted from 1 and separated by spaces, and `delay` is the time from
+//! the last of their ends to the start of the flow (`0s` where it is empty). Such a flow has no `start`, and its `deadline` counts from its start.
+//!
 //! Source: own format.
 
+use super::after::earliest_roots;
 use super::cdf::MAX_SIZE_BYTES;
-use super::size::Unit;
-use super::{Draft, Env, MAX_TIME, Workload};
+use super::size::{self, Unit};
+use super::{After, Drawn, Env, MAX_TIME, Workload};
 use crate::csv_rows::{Row, rows};
 use base::params::Problem;
-use base::registry::{Meta, Needs};
+use base::registry::Meta;
 use base::units::parse_dur;
-use base::{HostId, Rate, Streams, Time};
+use base::{Dur, HostId, Offered, Streams, Time};
 use std::collections::BTreeMap;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "flows one by one, from a file",
-    source: "own format: src,dst,size_bytes,start[,deadline,group]",
-    needs: Needs::NONE,
+    source: "own format: src,dst,size_bytes,start[,deadline,group,after,delay]",
+    ..Meta::PLAIN
 };
 
 base::params! {
     /// Parameters of a table of flows.
     pub struct Params {
-        /// CSV file with the columns `src`, `dst`, `size_bytes`, `start` and, if wanted, `deadline`, `group`; relative to the scenario.
+        /// CSV file with the columns `src`, `dst`, `size_bytes`, `start` and, if wanted, `deadline`, `group`, `after`, `delay`; relative to the scenario.
         path: String = "", "";
         /// What sizes count: application bytes, or bytes on the wire.
         size_unit: Unit = "payload", "application view";
@@ -34,7 +38,7 @@ base::params! {
 
 /// Problems that show only against the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    let hint = "the file has the columns `src,dst,size_bytes,start[,deadline,group]`, like `h0,h3,1500000,10us`";
+    let hint = "the file has the columns `src,dst,size_bytes,start[,deadline,group,after,delay]`, like `h0,h3,1500000,10us`";
     match read(params, env) {
         Ok(flows) if flows.is_empty() => {
             vec![Problem { key: "path", message: format!("`{}` has no flows", params.path), hint: hint.to_owned() }]
@@ -44,15 +48,26 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     }
 }
 
-fn read(params: &Params, env: &Env<'_>) -> Result<Vec<Draft>, String> {
+fn read(params: &Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
     let text = env.files.text(&params.path)?;
     let all = (0..env.net.hosts().len() as u32).map(HostId);
     let hosts: BTreeMap<&str, HostId> = all.map(|h| (super::hosts::name_of(env.net, h), h)).collect();
-    let table = rows(&params.path, &text, &["src", "dst", "size_bytes", "start"], &["deadline", "group"])?;
-    table.map(|row| flow(&row?, &hosts, params, env)).collect()
+    let table = rows(&params.path, &text, &["src", "dst", "size_bytes", "start"], &["deadline", "group", "after", "delay"])?;
+    let flows = table.map(|row| flow(&row?, &hosts, params, env)).collect::<Result<Vec<Drawn>, String>>()?;
+    let beyond = |flow: &Drawn| flow.after.iter().flat_map(|after| &after.flows).any(|other| *other as usize >= flows.len());
+    if let Some(number) = flows.iter().position(beyond) {
+        return Err(format!(
+            "{}: flow {} waits for a row that is not there; the last row is {}",
+            params.path,
+            number + 1,
+            flows.len()
+        ));
+    }
+    earliest_roots(&flows).map_err(|e| format!("{}: {e}", params.path))?;
+    Ok(flows)
 }
 
-fn flow(row: &Row<'_>, hosts: &BTreeMap<&str, HostId>, params: &Params, env: &Env<'_>) -> Result<Draft, String> {
+fn flow(row: &Row<'_>, hosts: &BTreeMap<&str, HostId>, params: &Params, env: &Env<'_>) -> Result<Drawn, String> {
     let host = |column| {
         let text = row.get(column)?;
         let number = || text.parse().ok().filter(|n| (*n as usize) < hosts.len()).map(HostId);
@@ -71,14 +86,36 @@ fn flow(row: &Row<'_>, hosts: &BTreeMap<&str, HostId>, params: &Params, env: &En
         let at = row.parse(column, parse_dur)?;
         if at > MAX_TIME { Err(row.wrong(column, &format!("`{at}` is after {MAX_TIME}"))) } else { Ok(Time(at.0)) }
     };
-    let start = time("start")?;
+    let after = after(row)?;
+    if after.is_some() && row.optional("start").is_some() {
+        return Err(row.wrong("start", "a flow that waits for others has no start of its own: leave it empty"));
+    }
+    let start = if after.is_some() { Time::ZERO } else { time("start")? };
     let deadline = row.optional("deadline").is_some().then(|| time("deadline")).transpose()?;
     if deadline.is_some_and(|d| d <= start) {
         return Err(row.wrong("deadline", "does not lie after the start; it counts from the start of the run"));
     }
     let group = |text: &str| text.parse::<u32>().map_err(|_| "is not a whole number below 2^32".to_owned());
     let group = row.optional("group").is_some().then(|| row.parse("group", group)).transpose()?;
-    Ok(Draft { src, dst, size_bytes: env.payload(size, params.size_unit), start, deadline, group })
+    Ok(Drawn { src, dst, size_bytes: env.payload(size, params.size_unit), start, deadline, group, after })
+}
+
+/// The flows that the flow of a row waits for.
+fn after(row: &Row<'_>) -> Result<Option<After>, String> {
+    let delay = row.optional("delay").is_some().then(|| row.parse("delay", parse_dur)).transpose()?;
+    if row.optional("after").is_none() {
+        return match delay {
+            Some(_) => Err(row.wrong("delay", "is given, and `after` is not")),
+            None => Ok(None),
+        };
+    }
+    let number = |word: &str| {
+        word.parse().ok().and_then(|n: u32| n.checked_sub(1)).ok_or_else(|| format!("`{word}` is not the number of a row"))
+    };
+    let mut flows = row.parse("after", |text: &str| text.split_whitespace().map(number).collect::<Result<Vec<u32>, String>>())?;
+    flows.sort_unstable();
+    flows.dedup();
+    Ok(Some(After { flows, delay: delay.unwrap_or(Dur::ZERO) }))
 }
 
 /// The workload.
@@ -93,23 +130,25 @@ impl Table {
         let flows = env.files.text(&params.path).map_or(0, |text| text.lines().count() as u64);
         Table { params: params.clone(), flows }
     }
+    /// Parameters that have no effect beside the others.
+    pub fn ignored(_params: &Params) -> Vec<&'static str> {
+        Vec::new()
+    }
 }
 
 impl Workload for Table {
-    fn draw(&self, env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Draft>, String> {
+    fn draw(&self, env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Drawn>, String> {
         read(&self.params, env)
     }
     fn flows(&self) -> u64 {
         self.flows
     }
-    fn ignored(&self) -> Vec<&'static str> {
-        Vec::new()
-    }
     fn files(&self) -> Vec<String> {
         vec![self.params.path.clone()]
     }
-    fn reference(&self, _env: &Env<'_>) -> Option<(Rate, Time)> {
-        None
+    fn offered(&self, env: &Env<'_>) -> Offered {
+        let sizes = read(&self.params, env).map_or(Vec::new(), |flows| flows.into_iter().map(|flow| flow.size_bytes).collect());
+        Offered { load: None, sizes: size::points_of_sample(sizes) }
     }
 }
 
@@ -119,7 +158,7 @@ mod tests {
     use super::*;
     use crate::files::Files;
 
-    fn attempt(text: &str) -> Result<Vec<Draft>, String> {
+    fn attempt(text: &str) -> Result<Vec<Drawn>, String> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("flows.csv"), text).unwrap();
         let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
@@ -131,18 +170,48 @@ mod tests {
     fn rows_become_flows() {
         let flows = attempt("src,dst,size_bytes,start,deadline,group\nh0,h3,1500,10us,,\n8,h0,1,0s,2ms,7\n").unwrap();
         let expected = [
-            Draft { src: HostId(0), dst: HostId(3), size_bytes: 1500, start: Time(10_000_000), deadline: None, group: None },
-            Draft {
+            Drawn {
+                src: HostId(0),
+                dst: HostId(3),
+                size_bytes: 1500,
+                start: Time(10_000_000),
+                deadline: None,
+                group: None,
+                after: None,
+            },
+            Drawn {
                 src: HostId(8),
                 dst: HostId(0),
                 size_bytes: 1,
                 start: Time(0),
                 deadline: Some(Time(2_000_000_000)),
                 group: Some(7),
+                after: None,
             },
         ];
         assert_eq!(flows, expected);
         assert_eq!(attempt("dst,src,start,size_bytes\n1,0,1ns,5\n").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn flows_may_wait_for_others() {
+        let flows =
+            attempt("src,dst,size_bytes,start,deadline,after,delay\nh0,h3,1500,10us,,,\nh3,h0,9000,,1ms,1,2us\nh0,h3,1,,,2 1,\n")
+                .unwrap();
+        assert_eq!(flows[1].after, Some(After { flows: vec![0], delay: Dur::from_us(2) }));
+        assert_eq!((flows[1].deadline, flows[0].after.is_none()), (Some(Time(1_000_000_000)), true));
+        assert_eq!(flows[2].after, Some(After { flows: vec![0, 1], delay: Dur::ZERO }));
+        for (row, why) in [
+            ("h0,h1,1,0s,1,", "column `start`: a flow that waits"),
+            ("h0,h1,1,,0,", "`0` is not the number of a row"),
+            ("h0,h1,1,,x,", "`x` is not the number of a row"),
+            ("h0,h1,1,0s,,1us", "column `delay`: is given"),
+            ("h0,h1,1,,2,", "flow 1 waits for a row that is not there; the last row is 1"),
+            ("h0,h1,1,,1,", "flow 1 waits for itself"),
+        ] {
+            let message = attempt(&format!("src,dst,size_bytes,start,after,delay\n{row}\n")).unwrap_err();
+            assert!(message.contains(why), "{row}: {message}");
+        }
     }
 
     #[test]

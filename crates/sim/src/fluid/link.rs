@@ -1,15 +1,15 @@
-//! One link: finish times and who is served when.
+//! One link: finish times, and the flow served at each time.
 //!
 //! Source: Zhang et al., IEEE TPDS 28(11) 2017, sections 2 and 4.3 (Table 1, Fig. 1, Alg. 2).
 //!
 //! Generic over the kind of number: `f64` for many flows, `num_rational::BigRational` for exact results. Times, sizes and the capacity
-//! are in any units that fit together. All policies preempt.
+//! are in any consistent units. On one link the big switch is SRPT. All orders preempt.
 //!
-//! Assumed: equals are served in the order of arrival, then of the list. In Alg. 2 the largest (size, arrival, rest, index) of equals is
-//! placed last.
+//! Assumed: ties are served in the order of arrival, then of the list. In Alg. 2 the flow with the largest (size, arrival, rest, index)
+//! among ties is placed last.
 
-use super::Policy;
 use num_traits::Num;
+use scenario::Ideal;
 use std::cmp::Ordering;
 
 /// A kind of number to compute with.
@@ -19,15 +19,15 @@ impl<T: Num + PartialOrd + Clone> Number for T {}
 /// A flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job<T> {
-    /// When it arrives.
+    /// When the flow arrives.
     pub arrival: T,
-    /// Its size; a flow of size zero ends as it arrives.
+    /// The flow's size; a flow of size zero ends when it arrives.
     pub size: T,
-    /// Its deadline, which only EDF looks at.
+    /// The flow's deadline, used by EDF only.
     pub deadline: Option<T>,
 }
 
-/// A stretch of service at a constant rate.
+/// A period of service at a constant rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment<T> {
     /// The flow, by index.
@@ -40,33 +40,33 @@ pub struct Segment<T> {
     pub rate: T,
 }
 
-/// What became of the flows.
+/// The schedule of the flows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule<T> {
     /// When each flow ends.
     pub finish: Vec<T>,
-    /// All service, in the order of its end. Stretches of one flow that touch have different rates.
+    /// All periods of service, in the order of their ends. Adjacent periods of one flow have different rates.
     pub segments: Vec<Segment<T>>,
 }
 
-/// Serves `jobs` with `capacity`. The error names the first number that makes no sense.
-pub fn schedule<T: Number>(policy: Policy, capacity: &T, jobs: &[Job<T>]) -> Result<Schedule<T>, String> {
+/// Serves `jobs` with `capacity`. The error names the first invalid number.
+pub fn schedule<T: Number>(ideal: Ideal, capacity: &T, jobs: &[Job<T>]) -> Result<Schedule<T>, String> {
     let mut segments = Vec::new();
-    let finish = run(policy, capacity, jobs, Some(&mut segments))?;
+    let finish = run(ideal, capacity, jobs, Some(&mut segments))?;
     Ok(Schedule { finish, segments })
 }
 
-/// When each flow ends, without the segments, of which processor sharing has very many.
-pub fn finish_times<T: Number>(policy: Policy, capacity: &T, jobs: &[Job<T>]) -> Result<Vec<T>, String> {
-    run(policy, capacity, jobs, None)
+/// When each flow ends. Leaves out the segments, since processor sharing has very many.
+pub fn finish_times<T: Number>(ideal: Ideal, capacity: &T, jobs: &[Job<T>]) -> Result<Vec<T>, String> {
+    run(ideal, capacity, jobs, None)
 }
 
-fn run<T: Number>(policy: Policy, capacity: &T, jobs: &[Job<T>], segments: Option<&mut Vec<Segment<T>>>) -> Result<Vec<T>, String> {
+fn run<T: Number>(ideal: Ideal, capacity: &T, jobs: &[Job<T>], segments: Option<&mut Vec<Segment<T>>>) -> Result<Vec<T>, String> {
     check(capacity, jobs)?;
     let mut by_arrival: Vec<usize> = (0..jobs.len()).collect();
     by_arrival.sort_by(|&a, &b| compare(&jobs[a].arrival, &jobs[b].arrival));
     let server = Server {
-        policy,
+        ideal,
         capacity,
         jobs,
         left: jobs.iter().map(|job| job.size.clone()).collect(),
@@ -76,14 +76,14 @@ fn run<T: Number>(policy: Policy, capacity: &T, jobs: &[Job<T>], segments: Optio
         segments,
         last_segment: vec![usize::MAX; jobs.len()],
     };
-    Ok(if policy == Policy::Ps { server.share(&by_arrival) } else { server.serve(&by_arrival) })
+    Ok(if ideal == Ideal::Ps { server.share(&by_arrival) } else { server.serve(&by_arrival) })
 }
 
 fn check<T: Number>(capacity: &T, jobs: &[Job<T>]) -> Result<(), String> {
     if capacity.partial_cmp(&T::zero()) != Some(Ordering::Greater) {
         return Err("the capacity must be above zero".to_owned());
     }
-    // What differs from itself is not a number; what takes itself away from itself and is not zero is infinite.
+    // A number that differs from itself is NaN; one that minus itself is not zero is infinite.
     let finite = |x: &T| x.clone() - x.clone() == T::zero();
     for (i, job) in jobs.iter().enumerate() {
         if !finite(&job.arrival) {
@@ -99,13 +99,13 @@ fn check<T: Number>(capacity: &T, jobs: &[Job<T>]) -> Result<(), String> {
     Ok(())
 }
 
-/// Numbers that were checked do compare.
+/// Compares numbers that were checked to be finite.
 fn compare<T: PartialOrd>(a: &T, b: &T) -> Ordering {
     a.partial_cmp(b).unwrap_or(Ordering::Equal)
 }
 
 struct Server<'a, T> {
-    policy: Policy,
+    ideal: Ideal,
     capacity: &'a T,
     jobs: &'a [Job<T>],
     left: Vec<T>,
@@ -119,7 +119,7 @@ struct Server<'a, T> {
 }
 
 impl<T: Number> Server<'_, T> {
-    /// One flow at a time.
+    /// Serves one flow at a time.
     fn serve(mut self, by_arrival: &[usize]) -> Vec<T> {
         let mut coming = by_arrival.iter().copied().peekable();
         loop {
@@ -134,7 +134,7 @@ impl<T: Number> Server<'_, T> {
                     fresh = true;
                 }
             }
-            if fresh && self.policy == Policy::Merp {
+            if fresh && self.ideal == Ideal::Merp {
                 self.order_by_vdg();
             }
             let Some(&flow) = self.active.last() else { continue };
@@ -156,7 +156,7 @@ impl<T: Number> Server<'_, T> {
         }
     }
 
-    /// All flows alike. `left` is here the service that each active flow has had in all when this one ends.
+    /// Serves all flows at equal rates. Here `left` of a flow is the service that every active flow will have had when that flow ends.
     fn share(mut self, by_arrival: &[usize]) -> Vec<T> {
         let mut coming = by_arrival.iter().copied().peekable();
         let (mut attained, mut count) = (T::zero(), T::zero());
@@ -194,7 +194,7 @@ impl<T: Number> Server<'_, T> {
         }
     }
 
-    /// Puts a flow into its place.
+    /// Inserts a flow at its place in the order.
     fn admit(&mut self, flow: usize) {
         let place = self.active.partition_point(|&other| self.goes_before(flow, other));
         self.active.insert(place, flow);
@@ -203,13 +203,13 @@ impl<T: Number> Server<'_, T> {
     /// Whether `flow` is served before `other`.
     fn goes_before(&self, flow: usize, other: usize) -> bool {
         let (a, b) = (&self.jobs[flow], &self.jobs[other]);
-        let first = match self.policy {
-            Policy::Srpt | Policy::Ps => compare(&self.left[flow], &self.left[other]),
-            Policy::Edf => match (&a.deadline, &b.deadline) {
+        let first = match self.ideal {
+            Ideal::Srpt | Ideal::BigSwitch | Ideal::Ps => compare(&self.left[flow], &self.left[other]),
+            Ideal::Edf => match (&a.deadline, &b.deadline) {
                 (Some(x), Some(y)) => compare(x, y),
                 (x, y) => y.is_some().cmp(&x.is_some()),
             },
-            Policy::Fcfs | Policy::Merp => Ordering::Equal,
+            Ideal::Fcfs | Ideal::Merp => Ordering::Equal,
         };
         first.then_with(|| compare(&a.arrival, &b.arrival)).then(flow.cmp(&other)).is_lt()
     }
@@ -235,7 +235,7 @@ impl<T: Number> Server<'_, T> {
         }
     }
 
-    /// Notes service from now to `end`.
+    /// Records service from now to `end`.
     fn record(&mut self, flow: usize, end: T, rate: T) {
         let Some(segments) = &mut self.segments else { return };
         if end <= self.now {
@@ -275,12 +275,12 @@ mod tests {
     }
 
     /// Expected segments as (flow, start, end).
-    fn check_table_1(policy: Policy, segments: &[(usize, i64, i64)], fct: [Exact; 3], mean: Exact, ratios: [Exact; 3]) {
+    fn check_table_1(ideal: Ideal, segments: &[(usize, i64, i64)], fct: [Exact; 3], mean: Exact, ratios: [Exact; 3]) {
         let jobs = table_1();
-        let found = schedule(policy, &q(1, 1), &jobs).unwrap();
+        let found = schedule(ideal, &q(1, 1), &jobs).unwrap();
         let expected =
             |&(flow, start, end): &(usize, i64, i64)| Segment { flow, start: q(start, 1), end: q(end, 1), rate: q(1, 1) };
-        if policy != Policy::Ps {
+        if ideal != Ideal::Ps {
             assert_eq!(found.segments, segments.iter().map(expected).collect::<Vec<_>>());
         }
         let found: Vec<Exact> = found.finish.iter().zip(&jobs).map(|(end, job)| end - &job.arrival).collect();
@@ -292,14 +292,14 @@ mod tests {
     #[test]
     fn table_1_under_srpt() {
         let segments = [(0, 0, 3), (1, 3, 6), (2, 6, 10)];
-        check_table_1(Policy::Srpt, &segments, [q(3, 1), q(3, 1), q(10, 1)], q(16, 3), [q(1, 1), q(1, 1), q(5, 2)]);
+        check_table_1(Ideal::Srpt, &segments, [q(3, 1), q(3, 1), q(10, 1)], q(16, 3), [q(1, 1), q(1, 1), q(5, 2)]);
     }
 
     #[test]
     fn table_1_under_processor_sharing() {
-        // The paper prints 7/3 for A, which is B's; it is 5/2.
-        check_table_1(Policy::Ps, &[], [q(15, 2), q(7, 1), q(19, 2)], q(8, 1), [q(5, 2), q(7, 3), q(19, 8)]);
-        let found = schedule(Policy::Ps, &q(1, 1), &table_1()).unwrap().segments;
+        // The paper prints 7/3 for A, which is the value of B; A has 5/2.
+        check_table_1(Ideal::Ps, &[], [q(15, 2), q(7, 1), q(19, 2)], q(8, 1), [q(5, 2), q(7, 3), q(19, 8)]);
+        let found = schedule(Ideal::Ps, &q(1, 1), &table_1()).unwrap().segments;
         let of_b: Vec<_> = found.iter().filter(|s| s.flow == 1).map(|s| (s.start.clone(), s.end.clone(), s.rate.clone())).collect();
         assert_eq!(of_b, [(q(3, 1), q(15, 2), q(1, 3)), (q(15, 2), q(19, 2), q(1, 2)), (q(19, 2), q(10, 1), q(1, 1))]);
     }
@@ -307,31 +307,31 @@ mod tests {
     #[test]
     fn table_1_under_merp() {
         let segments = [(0, 0, 3), (2, 3, 7), (1, 7, 10)];
-        check_table_1(Policy::Merp, &segments, [q(3, 1), q(7, 1), q(7, 1)], q(17, 3), [q(1, 1), q(7, 3), q(7, 4)]);
+        check_table_1(Ideal::Merp, &segments, [q(3, 1), q(7, 1), q(7, 1)], q(17, 3), [q(1, 1), q(7, 3), q(7, 4)]);
     }
 
     #[test]
     fn deadlines_and_arrivals_order_edf_and_fcfs() {
         let with = |arrival, size, deadline| Job { deadline: Some(q(deadline, 1)), ..job(arrival, size) };
         let jobs = [job(0, 2), with(0, 4, 20), with(1, 2, 5)];
-        let edf = schedule(Policy::Edf, &q(2, 1), &jobs).unwrap();
+        let edf = schedule(Ideal::Edf, &q(2, 1), &jobs).unwrap();
         assert_eq!(edf.finish, [q(4, 1), q(3, 1), q(2, 1)]);
         let order: Vec<usize> = edf.segments.iter().map(|s| s.flow).collect();
         assert_eq!(order, [1, 2, 1, 0]);
-        assert_eq!(finish_times(Policy::Fcfs, &q(2, 1), &jobs).unwrap(), [q(1, 1), q(3, 1), q(4, 1)]);
+        assert_eq!(finish_times(Ideal::Fcfs, &q(2, 1), &jobs).unwrap(), [q(1, 1), q(3, 1), q(4, 1)]);
     }
 
     #[test]
     fn empty_flows_idle_times_and_nonsense() {
-        for policy in Policy::ALL {
+        for ideal in Ideal::ALL {
             let jobs = [job(5, 0), job(7, 2), job(-1, 1), job(7, 0)];
-            assert_eq!(finish_times(policy, &q(1, 1), &jobs).unwrap(), [q(5, 1), q(9, 1), q(0, 1), q(7, 1)]);
-            assert_eq!(finish_times::<Exact>(policy, &q(1, 1), &[]).unwrap(), []);
-            let wrong = |arrival, size| finish_times(policy, &1.0, &[Job { arrival, size, deadline: None }]).unwrap_err();
+            assert_eq!(finish_times(ideal, &q(1, 1), &jobs).unwrap(), [q(5, 1), q(9, 1), q(0, 1), q(7, 1)]);
+            assert_eq!(finish_times::<Exact>(ideal, &q(1, 1), &[]).unwrap(), []);
+            let wrong = |arrival, size| finish_times(ideal, &1.0, &[Job { arrival, size, deadline: None }]).unwrap_err();
             assert!(wrong(f64::NAN, 1.0).contains("arrival of flow 0"));
             assert!(wrong(0.0, f64::INFINITY).contains("size of flow 0"));
             assert!(wrong(0.0, -1.0).contains("size of flow 0"));
-            assert!(finish_times(policy, &0.0, &[]).unwrap_err().contains("capacity"));
+            assert!(finish_times(ideal, &0.0, &[]).unwrap_err().contains("capacity"));
         }
     }
 
@@ -340,16 +340,16 @@ mod tests {
         (0..n).map(|_| Job { deadline: Some(q(draw(60), 1)), ..job(draw(30), 1 + draw(9)) }).collect()
     }
 
-    /// No policy idles, overfills the link, serves too early or too much, and all end the last flow together.
+    /// No ideal idles, exceeds the capacity, or serves a flow too early or too much; all ideals end the last flow at the same time.
     #[test]
-    fn every_policy_conserves_work() {
+    fn every_ideal_conserves_work() {
         let mut rng = Rng::stream(1, "fluid/work", &[]);
         let capacity = q(3, 2);
         for _ in 0..200 {
             let jobs = random_jobs(&mut rng, 8);
             let mut ends = Vec::new();
-            for policy in Policy::ALL {
-                let found = schedule(policy, &capacity, &jobs).unwrap();
+            for ideal in Ideal::ALL {
+                let found = schedule(ideal, &capacity, &jobs).unwrap();
                 for (i, job) in jobs.iter().enumerate() {
                     let own: Vec<_> = found.segments.iter().filter(|s| s.flow == i).collect();
                     assert_eq!(own.iter().map(|s| (&s.end - &s.start) * &s.rate).sum::<Exact>(), job.size);
@@ -371,19 +371,19 @@ mod tests {
         }
     }
 
-    /// SRPT has the least mean, EDF the least lateness.
+    /// SRPT has the smallest mean, EDF the smallest maximum lateness.
     #[test]
     fn optimal_policies_are_optimal() {
         let mut rng = Rng::stream(1, "fluid/optimal", &[]);
         for _ in 0..300 {
             let jobs = random_jobs(&mut rng, 7);
-            let run = |policy| finish_times(policy, &q(1, 1), &jobs).unwrap();
-            let total = |policy| run(policy).iter().sum::<Exact>();
+            let run = |ideal| finish_times(ideal, &q(1, 1), &jobs).unwrap();
+            let total = |ideal| run(ideal).iter().sum::<Exact>();
             let late = |end: &Exact, job: &Job<Exact>| job.deadline.as_ref().map(|d| end - d);
-            let lateness = |policy| run(policy).iter().zip(&jobs).filter_map(|(end, job)| late(end, job)).max();
-            for other in Policy::ALL {
-                assert!(total(Policy::Srpt) <= total(other), "{other:?} {jobs:?}");
-                assert!(lateness(Policy::Edf) <= lateness(other), "{other:?} {jobs:?}");
+            let lateness = |ideal| run(ideal).iter().zip(&jobs).filter_map(|(end, job)| late(end, job)).max();
+            for other in Ideal::ALL {
+                assert!(total(Ideal::Srpt) <= total(other), "{other:?} {jobs:?}");
+                assert!(lateness(Ideal::Edf) <= lateness(other), "{other:?} {jobs:?}");
             }
         }
     }
@@ -402,7 +402,7 @@ mod tests {
             };
             let entries: Vec<vdg::Entry> = jobs.iter().enumerate().map(entry).collect();
             vdg::vdg(Time::ZERO, Rate(8_000_000_000), &entries, &mut placed, &mut scratch);
-            let finish = finish_times(Policy::Merp, &q(1, 1), &jobs).unwrap();
+            let finish = finish_times(Ideal::Merp, &q(1, 1), &jobs).unwrap();
             for place in &placed {
                 assert_eq!(q(place.vdl.ps() as i64, 1000), finish[place.index]);
             }

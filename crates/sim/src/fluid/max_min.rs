@@ -1,16 +1,16 @@
-//! Max-min fair sharing. Flows of one path have one rate, so the work per event grows with the paths in use, not with the flows.
+//! Max-min fair sharing. Flows of one path have the same rate, so the work per event grows with the paths in use, not with the flows.
 
-use super::network::{Flow, GoOn, PATIENCE};
+use super::flow::{Arrivals, Flow, GoOn, PATIENCE};
 use std::collections::BTreeMap;
 
 /// The flows of one path.
 struct Class {
     path: Vec<usize>,
-    /// Bytes that each has been sent since the class was last empty.
+    /// Bytes that each flow has been served since the class was last empty.
     attained: f64,
-    /// Bytes per second of each.
+    /// Rate of each flow in bytes per second.
     rate: f64,
-    /// What `attained` will be when a flow ends, and the flow; the next to end is last.
+    /// Per flow: the value of `attained` at which it ends, and the flow; the next flow to end is last.
     ends: Vec<(f64, usize)>,
     frozen: bool,
 }
@@ -25,13 +25,13 @@ struct Sharing<'a> {
     crossing: Vec<Vec<usize>>,
     /// The links that some active class crosses and that are not full.
     open: Vec<usize>,
-    /// Per link: flows not frozen yet, and what the frozen ones leave.
+    /// Per link: the number of flows not frozen yet, and the capacity that frozen flows leave.
     load: Vec<usize>,
     free: Vec<f64>,
 }
 
-/// When each flow ends, in seconds; `None` when `go_on` says no. `by_arrival` are the flows in the order of their arrival, at `arrival` seconds.
-pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival: &[usize], go_on: GoOn<'_>) -> Option<Vec<f64>> {
+/// When each flow ends, in seconds; `None` if `go_on` returned false.
+pub(super) fn run(capacity: &[f64], flows: &[Flow], go_on: GoOn<'_>) -> Option<Vec<f64>> {
     let mut sharing = Sharing {
         capacity,
         classes: Vec::new(),
@@ -43,7 +43,7 @@ pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival:
     };
     let class_of = sharing.classify(flows);
     let mut finish = vec![f64::INFINITY; flows.len()];
-    let mut coming = by_arrival.iter().copied().peekable();
+    let mut arrivals = Arrivals::new(flows);
     let mut now = 0.0;
     for step in 1.. {
         if step % PATIENCE == 0 && !go_on(now, finish.iter().filter(|end| end.is_finite()).count()) {
@@ -51,10 +51,9 @@ pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival:
         }
         let next_end = sharing.active.iter().filter_map(|&i| Some((sharing.classes[i].next_end(now)?, i)));
         let next_end = next_end.min_by(|a, b| a.0.total_cmp(&b.0));
-        let next_arrival = coming.peek().map_or(f64::INFINITY, |&flow| arrival[flow]);
-        let until = next_end.map_or(f64::INFINITY, |(end, _)| end).min(next_arrival);
+        let until = next_end.map_or(f64::INFINITY, |(end, _)| end).min(arrivals.next());
         if until == f64::INFINITY {
-            break; // Only flows behind links without capacity are left.
+            break; // Only flows behind links without capacity remain.
         }
         for &class in &sharing.active {
             let class = &mut sharing.classes[class];
@@ -65,15 +64,17 @@ pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival:
             let class = &mut sharing.classes[index];
             if let Some((end, flow)) = class.ends.pop() {
                 finish[flow] = now;
+                arrivals.on_end(flow, now);
                 class.attained = if class.ends.is_empty() { 0.0 } else { end };
             }
             if class.ends.is_empty() {
                 sharing.active.retain(|&other| other != index);
             }
         }
-        while let Some(flow) = coming.next_if(|&flow| arrival[flow] <= now) {
+        while let Some(flow) = arrivals.take(now) {
             if flows[flow].path.is_empty() {
                 finish[flow] = now;
+                arrivals.on_end(flow, now);
                 continue;
             }
             let class = &mut sharing.classes[class_of[flow]];
@@ -91,7 +92,7 @@ pub(super) fn run(capacity: &[f64], flows: &[Flow], arrival: &[f64], by_arrival:
 }
 
 impl Class {
-    /// When its next flow ends at the present rate.
+    /// When the next flow of the class ends at the present rate.
     fn next_end(&self, now: f64) -> Option<f64> {
         let &(end, _) = self.ends.last()?;
         (self.rate > 0.0).then(|| now + (end - self.attained).max(0.0) / self.rate)
@@ -113,7 +114,7 @@ impl Sharing<'_> {
         class_of
     }
 
-    /// Progressive filling: all rates rise together; those through a link stop when it is full.
+    /// Progressive filling: all rates rise together, and the rates of flows through a link stop rising when it is full.
     fn fill(&mut self) {
         self.load.fill(0);
         self.free.copy_from_slice(self.capacity);

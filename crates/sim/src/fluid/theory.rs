@@ -1,4 +1,4 @@
-//! Closed forms for one server with Poisson arrivals: what schedules, queues and the whole simulator are tested against.
+//! Closed forms for one server with Poisson arrivals, against which schedules, queues and the simulator are tested.
 //!
 //! `service` is a mean service time, `lambda` the arrival rate in the same unit of time, `rho = lambda * service` the load, below one.
 //!
@@ -29,7 +29,7 @@ pub fn ps_mean_response(rho: f64, service: f64) -> f64 {
 ///
 /// `T(x) = lambda (m2(x) + x^2 (1 - F(x))) / (2 (1 - rho(x))^2) + integral from 0 to x of dt / (1 - rho(t))`,
 ///
-/// with m2(x) and rho(x) the parts of the mean square and of the load that services up to x bring.
+/// where m2(x) and rho(x) are the contributions of services up to x to the mean square and to the load.
 pub fn srpt_mean_response(lambda: f64, density: impl Fn(f64) -> f64, longest: f64, steps: usize) -> f64 {
     let h = longest / steps as f64;
     // Running integrals up to x of: density, its first and second moments, and the time in service.
@@ -57,12 +57,12 @@ pub fn srpt_mean_response(lambda: f64, density: impl Fn(f64) -> f64, longest: f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fluid::Policy;
     use crate::fluid::link::{Job, finish_times};
     use base::{Rng, math};
+    use scenario::Ideal;
 
-    /// Mean response times of `runs` runs of Poisson arrivals at load `rho`, unit mean service, without their first flows.
-    fn simulate(policy: Policy, rho: f64, name: &str, service: impl Fn(&mut Rng) -> f64) -> Vec<f64> {
+    /// Mean response times of 40 runs of Poisson arrivals at load `rho` with unit mean service, without the first flows of each run.
+    fn simulate(ideal: Ideal, rho: f64, name: &str, service: impl Fn(&mut Rng) -> f64) -> Vec<f64> {
         let run = |run: u64| {
             let mut arrivals = Rng::stream(run, "fluid/arrivals", &[]);
             let mut sizes = Rng::stream(run, name, &[]);
@@ -73,13 +73,13 @@ mod tests {
                     Job { arrival: now, size: service(&mut sizes), deadline: None }
                 })
                 .collect();
-            let finish = finish_times(policy, &1.0, &jobs).unwrap();
+            let finish = finish_times(ideal, &1.0, &jobs).unwrap();
             finish.iter().zip(&jobs).skip(2000).map(|(end, job)| end - job.arrival).sum::<f64>() / 20_000.0
         };
         (0..40).map(run).collect()
     }
 
-    /// The closed form must lie in the 99.9 % confidence interval of 40 runs, and that must be narrow enough to tell.
+    /// The closed form must lie in the 99.9 % confidence interval of 40 runs, and the interval must be narrow enough to be a test.
     fn agrees(means: &[f64], expected: f64) {
         let n = means.len() as f64;
         let mean = means.iter().sum::<f64>() / n;
@@ -87,19 +87,19 @@ mod tests {
         // Student's t with 39 degrees of freedom, two-sided 99.9 %.
         let half = 3.558 * math::sqrt(variance / n);
         assert!((mean - expected).abs() < half, "{mean} +- {half}, expected {expected}");
-        assert!(half < 0.05 * expected, "{mean} +- {half} tells nothing");
+        assert!(half < 0.05 * expected, "{mean} +- {half} is too wide an interval");
     }
 
     #[test]
     fn constant_services_wait_as_md1() {
-        let means = simulate(Policy::Fcfs, 0.8, "fluid/constant", |_| 1.0);
+        let means = simulate(Ideal::Fcfs, 0.8, "fluid/constant", |_| 1.0);
         agrees(&means, md1_mean_wait(0.8, 1.0) + 1.0);
         assert_eq!(md1_mean_wait(0.5, 12.0), 6.0);
     }
 
     #[test]
     fn exponential_services_respond_as_mm1() {
-        let means = simulate(Policy::Fcfs, 0.7, "fluid/exponential", |rng| rng.exponential(1.0));
+        let means = simulate(Ideal::Fcfs, 0.7, "fluid/exponential", |rng| rng.exponential(1.0));
         agrees(&means, mm1_mean_response(0.7, 1.0));
         let by_moments = fcfs_mean_wait(0.7, 1.0, 2.0) + 1.0;
         assert!((by_moments - mm1_mean_response(0.7, 1.0)).abs() < 1e-12);
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn processor_sharing_sees_only_the_mean() {
-        let exponential = simulate(Policy::Ps, 0.7, "fluid/exponential", |rng| rng.exponential(1.0));
+        let exponential = simulate(Ideal::Ps, 0.7, "fluid/exponential", |rng| rng.exponential(1.0));
         agrees(&exponential, ps_mean_response(0.7, 1.0));
-        let pareto = simulate(Policy::Ps, 0.7, "fluid/pareto", |rng| rng.pareto(2.5, 0.6));
+        let pareto = simulate(Ideal::Ps, 0.7, "fluid/pareto", |rng| rng.pareto(2.5, 0.6));
         agrees(&pareto, ps_mean_response(0.7, 1.0));
     }
 
@@ -117,11 +117,11 @@ mod tests {
     fn shortest_remaining_first_responds_as_schrage_and_miller() {
         let exponential = |x: f64| math::exp(-x);
         for rho in [0.5, 0.8] {
-            let means = simulate(Policy::Srpt, rho, "fluid/exponential", |rng| rng.exponential(1.0));
+            let means = simulate(Ideal::Srpt, rho, "fluid/exponential", |rng| rng.exponential(1.0));
             agrees(&means, srpt_mean_response(rho, exponential, 50.0, 20_000));
         }
         // Uniform services in (0, 2).
-        let means = simulate(Policy::Srpt, 0.8, "fluid/uniform", |rng| 2.0 * rng.unit());
+        let means = simulate(Ideal::Srpt, 0.8, "fluid/uniform", |rng| 2.0 * rng.unit());
         agrees(&means, srpt_mean_response(0.8, |_| 0.5, 2.0, 20_000));
     }
 
@@ -129,7 +129,7 @@ mod tests {
     fn the_integral_has_converged() {
         let at = |steps| srpt_mean_response(0.8, |x| math::exp(-x), 50.0, steps);
         assert!((at(20_000) - at(80_000)).abs() < 1e-4, "{} {}", at(20_000), at(80_000));
-        // Without load a flow takes just its service.
+        // Without load the response time is the service time.
         assert!((srpt_mean_response(0.0, |x| math::exp(-x), 50.0, 20_000) - 1.0).abs() < 1e-5);
     }
 }

@@ -1,21 +1,21 @@
-//! The packet trace: when each packet occupies which link.
+//! The packet trace: the time that each packet occupies each link.
 
 use super::Probe;
 use base::{LinkId, Time};
-use proto::{Kind, Packet};
+use proto::Packet;
 
 /// One transmission or drop.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// Start of transmission, or the time of the drop.
     pub start: Time,
-    /// When its link went down, at the earliest; `Time::MAX`: it did not.
+    /// The first time that the link went down after the start; `Time::MAX` if it did not.
     pub until: Time,
     /// The link.
     pub link: LinkId,
     /// The packet.
     pub packet: Packet,
-    /// It was dropped, or lost with the link.
+    /// Whether the packet was dropped or lost with the link.
     pub dropped: bool,
 }
 
@@ -40,13 +40,9 @@ impl Probe for Packets {
 }
 
 impl Packets {
-    /// All that was seen, by time and link. Lazily served ports decide late, so the order of calls is not the order of times.
+    /// All transmissions and drops, by time and link. Ports are served lazily, so calls do not come in the order of times.
     pub fn sorted(mut self) -> Vec<Seen> {
         self.0.sort_by_key(|seen| (seen.start, seen.link));
         self.0
-    }
-    /// The word for a kind that no protocol named.
-    pub fn word(kind: Kind) -> &'static str {
-        kind.word().unwrap_or("other")
     }
 }

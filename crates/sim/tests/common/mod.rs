@@ -1,80 +1,186 @@
-//! Scenarios for tests: every transport in the system it needs, on a topology and a workload given as text.
+//! Scenarios for tests: every entry of the registry in systems that it can run in, on a topology and a workload given as text.
+//!
+//! A new entry needs no line here: [`kinds`] walks the rooms, the `META` of an entry says what stands beside it, and combinations that the
+//! check of scenarios refuses are skipped. The lists below hold only parameters that differ from the defaults.
 
-#![allow(dead_code)] // Each test file uses its part.
+#![allow(dead_code)] // Each test file uses a part of this module.
 
-use base::Rng;
-use scenario::{Options, Plan, Point};
+use base::registry::Entry;
+use base::{Dur, Rng};
+use scenario::{Options, Outline, Plan, Point, ROOMS, SLOTS};
 use sim::{Continue, Outcome};
 
-/// One system per transport, with the rest that it needs.
-pub const SYSTEMS: [(&str, &str); 7] = [
-    (
-        "newreno",
-        "transport = { kind = 'newreno', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'droptail', limit = 'LIMIT' }",
-    ),
-    (
-        "tcp_ecn",
-        "transport = { kind = 'tcp_ecn', min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'red_ecn', limit = 'LIMIT', th_min = '2pkt', th_max = '8pkt', wq = 0.2, max_p = 0.3 }",
-    ),
-    (
-        "dctcp",
-        "transport = { kind = 'dctcp', sack = true, min_rto = '10ms', init_rto = '10ms' }\nqdisc = { kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt' }",
-    ),
-    (
-        "botcp",
-        "transport = { kind = 'botcp', min_rto = '10ms', occ_long = 2, occ_short = 4, occ_max = 8 }\nagent = 'bof'\nqdisc = { kind = 'droptail', limit = 'LIMIT' }",
-    ),
-    ("pfabric", "transport = 'pfabric'\nqdisc = { kind = 'pfabric', limit = 'LIMIT' }"),
-    (
-        "merp",
-        "transport = 'merp'\nagent = 'merp'\nqdisc = { kind = 'strict', classes = 4, evict = 'worst_class', limit = 'LIMIT' }",
-    ),
-    ("pdq", "transport = 'pdq'\nagent = 'pdq'\nqdisc = { kind = 'droptail', limit = 'LIMIT' }"),
+/// Parameters in place of an entry's defaults, in every test: short queues mark, and flows of few packets reach every phase.
+const TUNED: [(&str, &str); 7] = [
+    ("buffer", "complete total=60KB"),
+    ("buffer", "dynamic total=40pkt alpha=0.5"),
+    ("qdisc", "red_ecn th_min=2pkt th_max=8pkt wq=0.2 max_p=0.3"),
+    ("qdisc", "ecn_threshold mark=2pkt"),
+    ("transport", "dctcp sack=true"),
+    ("transport", "botcp occ_long=2 occ_short=4 occ_max=8"),
+    ("controller", "rebalance period=20us latency=7us threshold=0"),
 ];
 
-/// Routers, and the transports and topologies that each is tried with; "" fits all.
-pub const ROUTERS: [(&str, &str, &str); 6] = [
-    ("'ecmp'", "", ""),
-    ("'spray'", "", ""),
-    ("{ kind = 'spray', mode = 'round_robin' }", "", ""),
-    ("'memr'", "merp", ""),
-    ("'conga'", "", "single_tree dumbbell fat_tree leaf_spine"),
-    ("{ kind = 'conga', mode = 'edge', flowlet_gap = '20us' }", "", "single_tree dumbbell fat_tree leaf_spine"),
+/// Entries with other parameters, which are tried beside every entry as it is.
+const VARIANTS: [(&str, &str); 16] = [
+    ("policy", "pias thresholds=3KB,20KB count=sent aging=true aging_after=1"),
+    ("qdisc", "ecn_threshold mark=4KB"),
+    ("qdisc", "ecn_threshold mark=2pkt at=dequeue"),
+    ("qdisc", "red_ecn th_min=3KB th_max=3KB wq=1 chosen=mark_only"),
+    ("qdisc", "token_bucket rate=0.7 burst=1500B"),
+    ("qdisc", "token_bucket rate=0.4Gbps burst=9KB"),
+    ("qdisc", "trim headers=2pkt weight=2"),
+    ("qdisc", "trim headers=200B full=drop trimmed=arriving"),
+    ("qdisc", "strict classes=3 evict=worst_class"),
+    ("router", "spray mode=round_robin"),
+    ("router", "conga mode=edge flowlet_gap=20us"),
+    ("router", "fastest_path period=30us paths=2"),
+    // Some ports of MERP have room for few flows.
+    ("agent", "merp table_limit=1"),
+    ("agent", "merp table_limit=4"),
+    ("controller", "rebalance period=150us latency=0s"),
+    ("controller", "rebalance period=50us latency=400us threshold=0.1"),
 ];
 
-/// The routers that run with a transport on a topology, as a scenario names them.
-pub fn routers_for(transport: &str, topology: &str) -> Vec<&'static str> {
-    let fits = |what: &str, list: &str| list.is_empty() || list.split(' ').any(|one| what.contains(one));
-    ROUTERS.iter().filter(|r| fits(transport, r.1) && fits(topology, r.2)).map(|r| r.0).collect()
+/// The names of all entries that can fill a place of a system: a slot, or `nic.qdisc`.
+pub fn kinds(place: &str) -> Vec<&'static str> {
+    ROOMS.iter().find(|one| one.name == room(place)).expect("a room of this name").names().collect()
 }
 
-/// First-in first-out disciplines: any can stand in for another where a system does not insist on it.
-pub const FIFOS: [&str; 6] = [
-    "kind = 'droptail', limit = 'LIMIT'",
-    "kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt'",
-    "kind = 'ecn_threshold', limit = 'LIMIT', mark = '4KB'",
-    "kind = 'ecn_threshold', limit = 'LIMIT', mark = '2pkt', at = 'dequeue'",
-    "kind = 'red_ecn', limit = 'LIMIT', th_min = '2pkt', th_max = '8pkt', wq = 0.2, max_p = 0.3",
-    "kind = 'red_ecn', limit = 'LIMIT', th_min = '3KB', th_max = '3KB', wq = 1, chosen = 'mark_only'",
-];
+/// Every entry of a place and its [`VARIANTS`], as [`with`] takes them.
+pub fn choices(place: &str) -> Vec<&'static str> {
+    let variants = VARIANTS.iter().filter(|variant| variant.0 == room(place)).map(|variant| variant.1);
+    kinds(place).into_iter().chain(variants).collect()
+}
 
-/// The system of a transport with another of [`FIFOS`] at its switches, where that can be.
-pub fn with_fifo(transport: &str, limit: &str, fifo: &str) -> String {
-    let text = system(transport, limit);
-    let own = FIFOS.map(|own| own.replace("LIMIT", limit)).into_iter().find(|own| text.contains(own));
-    own.filter(|_| transport != "pdq").map_or(text.clone(), |own| text.replace(&own, &fifo.replace("LIMIT", limit)))
+/// The entry of this name that can fill a place of a system: a slot, or `nic.qdisc`.
+fn entry(place: &str, kind: &str) -> &'static Entry {
+    let room = room(place);
+    let found = ROOMS.iter().find(|one| one.name == room).and_then(|one| one.entry(kind));
+    found.unwrap_or_else(|| panic!("no {room} is called `{kind}`"))
+}
+
+fn room(place: &str) -> &str {
+    place.rsplit('.').next().unwrap_or(place)
+}
+
+/// The kind and the parameters in `"kind key=value key=value"`.
+fn words(choice: &str) -> (&str, impl Iterator<Item = (&str, &str)>) {
+    let mut words = choice.split(' ');
+    (words.next().unwrap_or(choice), words.filter_map(|word| word.split_once('=')))
+}
+
+/// Sets what tests have in place of the defaults of an entry: a queue of `limit`, no timeout above 10 ms, what [`TUNED`] says.
+fn tune(mut system: Outline, place: &str, kind: &str, limit: &str) -> Outline {
+    let long = |default: &str| base::units::parse_dur(default).is_ok_and(|time| time > Dur::from_ms(10));
+    for field in entry(place, kind).fields {
+        let value = match field.name {
+            "limit" => limit,
+            "min_rto" | "init_rto" if long(field.default) => "10ms",
+            _ => continue,
+        };
+        system = system.set(&format!("{place}.{}", field.name), value);
+    }
+    let own = TUNED.iter().filter(|tuned| tuned.0 == room(place)).map(|tuned| words(tuned.1)).filter(|(known, _)| *known == kind);
+    own.flat_map(|(_, pairs)| pairs).fold(system, |system, (key, value)| system.set(&format!("{place}.{key}"), value))
+}
+
+/// The system around an entry, as [`scenario::system_of`] makes it, with queues of `limit` and the tests' parameters.
+pub fn system_of(slot: &str, kind: &str, limit: &str) -> Outline {
+    let outline = scenario::system_of(slot, kind);
+    let mut system = Outline::default();
+    for slot in SLOTS {
+        let Some(kind) = outline.get(&format!("{}.kind", slot.name)).or(slot.default_kind()) else { continue };
+        let tuned = tune(system.clone(), slot.name, kind, limit);
+        if tuned != system {
+            system = tuned.set(&format!("{}.kind", slot.name), kind);
+        }
+    }
+    // What entries put beside each other they need more.
+    outline.keys().fold(system, |system, key| system.set(key, outline.get(key).unwrap_or_default()))
+}
+
+/// A system with another part in a place: a slot, or `nic.qdisc`. The part is one of the place's [`choices`].
+pub fn with(system: &Outline, place: &str, choice: &str, limit: &str) -> Outline {
+    let (kind, pairs) = words(choice);
+    let mut system = tune(system.clone().without(place).set(&format!("{place}.kind"), kind), place, kind, limit);
+    for (key, value) in entry(place, kind).meta.beside {
+        if let Some(key) = key.strip_prefix(room(place)) {
+            system = system.set(&format!("{place}{key}"), value);
+        }
+    }
+    pairs.fold(system, |system, (key, value)| system.set(&format!("{place}.{key}"), value))
+}
+
+/// Whether the check lets a system pass on this topology and workload.
+pub fn fits(rest: &str, system: &Outline) -> bool {
+    load(&format!("{rest}{}", system.toml())).is_ok()
+}
+
+/// Every choice for a slot with every transport that it fits, and the system around every entry, where the topology lets it pass.
+pub fn systems_with(slot: &str, limit: &str, rest: &str) -> Vec<Outline> {
+    let mut found: Vec<Outline> = Vec::new();
+    for transport in kinds("transport") {
+        let plain = system_of("transport", transport, limit);
+        for choice in choices(slot) {
+            let system = with(&plain, slot, choice, limit).set("label", &format!("{transport}, {choice}"));
+            if fits(rest, &system) {
+                found.push(system);
+            }
+        }
+    }
+    for kind in kinds(slot) {
+        let own = system_of(slot, kind, limit).set("label", &format!("{kind} as a {slot}"));
+        if !found.iter().any(|system| same(system, &own)) && fits(rest, &own) {
+            found.push(own);
+        }
+    }
+    found
+}
+
+/// The system around every entry of every slot, each once.
+pub fn all_systems(limit: &str) -> Vec<Outline> {
+    let mut found: Vec<Outline> = Vec::new();
+    for slot in SLOTS {
+        for kind in kinds(slot.name) {
+            let own = system_of(slot.name, kind, limit).set("label", &format!("{kind} as a {}", slot.name));
+            if !found.iter().any(|system| same(system, &own)) {
+                found.push(own);
+            }
+        }
+    }
+    found
+}
+
+/// Whether two systems differ in nothing but the label.
+fn same(a: &Outline, b: &Outline) -> bool {
+    let lines = |system: &Outline| {
+        let mut lines: Vec<_> =
+            system.keys().filter(|key| *key != "label").map(|key| (key.to_owned(), system.get(key).map(str::to_owned))).collect();
+        lines.sort();
+        lines
+    };
+    lines(a) == lines(b)
+}
+
+/// A system's label.
+pub fn label(system: &Outline) -> &str {
+    system.get("label").expect("every system has a label")
 }
 
 /// The `[[system]]` table of a transport with switch queues of `limit`.
 pub fn system(transport: &str, limit: &str) -> String {
-    let (_, text) = SYSTEMS.iter().find(|s| s.0 == transport).expect("a transport with a system");
-    format!("[[system]]\nlabel = '{transport}'\n{}\n", text.replace("LIMIT", limit))
+    system_of("transport", transport, limit).toml()
+}
+
+fn load(text: &str) -> Result<Plan, String> {
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    scenario::load(text, "test.toml", dir, &Options::default()).map_err(|e| format!("{e}\nin\n{text}"))
 }
 
 /// The plan of a scenario text. Panics with the diagnostics.
 pub fn plan(text: &str) -> Plan {
-    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    scenario::load(text, "test.toml", dir, &Options::default()).unwrap_or_else(|e| panic!("{e}\nin\n{text}"))
+    load(text).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Runs a point to its end.
@@ -95,8 +201,15 @@ pub fn table(name: &str, rows: &[(u32, u32, u64, u64)]) -> String {
     for (src, dst, size, start) in rows {
         text += &format!("{src},{dst},{size},{start}ps\n");
     }
+    table_of(name, &text)
+}
+
+/// Writes a flow table and returns its workload section.
+pub fn table_of(name: &str, csv: &str) -> String {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.csv"));
-    std::fs::write(&path, text).expect("the test folder is writable");
+    // Tests run in parallel and two may write the same table: a rename keeps a test from reading half a file.
+    let own = path.with_extension(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
+    std::fs::write(&own, csv).and_then(|()| std::fs::rename(&own, &path)).expect("the test folder is writable");
     format!("[workload.flows]\nkind = 'table'\npath = '{name}.csv'\n")
 }
 
@@ -130,42 +243,55 @@ pub fn random_scenario(n: u64) -> (String, bool) {
         "size = 'uniform'\nmin = '1B'\nmax = '100KB'",
         "size = 'cdf'\ncdf = 'fb-hadoop-hpcc'",
     ]);
-    let kind = pick(&["poisson", "poisson", "incast", "table"]);
-    let transport = pick(&SYSTEMS.map(|s| s.0));
-    let routers = routers_for(&transport, &topology);
-    let router = pick(&routers);
+    let kind = pick(&["poisson", "poisson", "incast", "table", "waiting"]);
     let limit = pick(&["1pkt", "3pkt", "20pkt", "100pkt", "1500B", "30KB", "unlimited"]);
-    let fifo = pick(&FIFOS);
-    // Some ports of MERP have room for few flows.
-    let agent = pick(&["'merp'", "'merp'", "{ kind = 'merp', table_limit = 1 }", "{ kind = 'merp', table_limit = 4 }"]);
     let low_water = pick(&["3KB", "0B", "unlimited"]);
     let deadline = pick(&["", "", "deadline = '300us'\n", "deadline = { kind = 'slack', factor = 3 }\n"]);
     let workload = match kind.as_str() {
         "poisson" => format!("[workload.web]\nkind = 'poisson'\nflows = 40\nload = {load}\n{size}\n"),
         "incast" => "[workload.burst]\nkind = 'incast'\nsenders = 3\nsize = '40KB'\nreceiver = 'h0'\n".to_owned(),
-        _ => {
-            // Ties everywhere: everyone starts at once.
-            let rows: Vec<_> = (0..30)
-                .map(|_| {
-                    let (src, hop) = (rng.below(hosts), 1 + rng.below(hosts - 1));
-                    (src as u32, ((src + hop) % hosts) as u32, 1 + rng.below(30_000), rng.below(2) * 1_000_000)
-                })
-                .collect();
-            table(&format!("fuzz-{n}"), &rows)
-        }
+        _ => table_of(&format!("fuzz-{n}"), &random_table(hosts, kind == "waiting", rng)),
     };
     let (events, lasting) = random_events(&topology, &mut pick_events);
     // Senders of flows that are cut off for good try again and again.
     let end = if lasting { "5ms" } else { "30s" };
-    let text = format!(
-        "seed = {}\nend = '{end}'\n{topology}{workload}{deadline}{}router = {router}\nnic = {{ low_water = '{low_water}' }}\n{events}",
-        1 + rng.below(1000),
-        with_fifo(&transport, &limit, &fifo).replace("agent = 'merp'", &format!("agent = {agent}"))
-    );
-    (text, !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !lasting)
+    let rest = format!("seed = {}\nend = '{end}'\n{topology}{workload}{deadline}{events}", 1 + rng.below(1000));
+    let system = random_system(&rest, &limit, rng).set("nic.low_water", &low_water);
+    (format!("{rest}{}", system.toml()), !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !lasting)
 }
 
-/// Up to two events for a random scenario, and whether one of them lasts, so that flows may be left unfinished.
+/// The system of a transport with other parts in some of its places: any that the check accepts.
+fn random_system(rest: &str, limit: &str, rng: &mut Rng) -> Outline {
+    let mut any = |list: &[&'static str]| list[rng.below(list.len() as u64) as usize];
+    let mut system = system_of("transport", any(&kinds("transport")), limit);
+    // Agents fit few transports and controllers few routers: each scenario tries one.
+    for place in SLOTS.iter().map(|slot| slot.name).filter(|slot| *slot != "transport").chain(["nic.qdisc"]) {
+        let other = with(&system, place, any(&choices(place)), limit);
+        if (any(&["yes", "no"]) == "yes" || ["agent", "controller"].contains(&place)) && fits(rest, &other) {
+            system = other;
+        }
+    }
+    system
+}
+
+/// Thirty flows with ties everywhere: all start at one of two instants, or wait for one or two of those before them.
+fn random_table(hosts: u64, waiting: bool, rng: &mut Rng) -> String {
+    let mut csv = String::from("src,dst,size_bytes,start,after,delay\n");
+    for row in 0..30 {
+        let (src, hop, size) = (rng.below(hosts), 1 + rng.below(hosts - 1), 1 + rng.below(30_000));
+        csv += &format!("{src},{},{size},", (src + hop) % hosts);
+        csv += &if waiting && row > 0 && rng.below(3) > 0 {
+            let on = [1 + rng.below(row), 1 + rng.below(row)];
+            let on = if rng.below(2) == 0 || on[0] == on[1] { on[0].to_string() } else { format!("{} {}", on[0], on[1]) };
+            format!(",{on},{}\n", ["", "1us", "30us"][rng.below(3) as usize])
+        } else {
+            format!("{}us,,\n", rng.below(2))
+        };
+    }
+    csv
+}
+
+/// Up to two events for a random scenario, and whether one of them is permanent, so that flows may stay unfinished.
 fn random_events(topology: &str, pick: &mut impl FnMut(&[&str]) -> String) -> (String, bool) {
     let (mut text, mut lasting) = (String::new(), false);
     for _ in 0..pick(&["0", "0", "1", "2"]).parse().expect("a number") {
@@ -189,7 +315,7 @@ fn random_events(topology: &str, pick: &mut impl FnMut(&[&str]) -> String) -> (S
     (text, lasting)
 }
 
-/// How many random scenarios to try: `usual`, or what `FLOWLOOM_FUZZ` says (`make slow`).
+/// The number of random scenarios: `usual`, or `FLOWLOOM_FUZZ` if it is set (`make slow`).
 pub fn fuzz_count(usual: u64) -> u64 {
     std::env::var("FLOWLOOM_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }

@@ -168,7 +168,7 @@ struct Tournament<'a> {
 }
 
 impl Tournament<'_> {
-    /// Plays the match of a node anew at `x`.
+    /// Plays the match of a node again at `x`.
     fn pull(&mut self, node: usize, x: u64) {
         let (left, right) = (self.tree[2 * node], self.tree[2 * node + 1]);
         self.tree[node] = if right.winner == NONE {
@@ -183,7 +183,7 @@ impl Tournament<'_> {
             Node { winner: winner.index as u32, fail: left.fail.max(right.fail).max(own) }
         };
     }
-    /// Puts right what no longer holds at `x`.
+    /// Plays again all matches whose winners no longer hold at `x`.
     fn advance(&mut self, node: usize, x: u64) {
         if x >= self.tree[node].fail {
             return;

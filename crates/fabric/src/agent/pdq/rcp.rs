@@ -39,7 +39,8 @@ impl Share {
         self.bytes = 0;
         self.step(input, rounds - 1, 0);
     }
-    /// As many equal steps. Each is held between nothing and what is free; since all have one sign, it is enough to do so at the end.
+    /// Takes as many equal steps. Each is clamped between zero and the free capacity; since all steps have one sign, one clamp at the end is
+    /// enough.
     fn step(&mut self, input: &Input, steps: u64, flows: usize) {
         const PS: i128 = 1_000_000_000_000;
         let (free, rtt) = (i128::from(input.free.0), i128::from(input.rtt.0));
@@ -49,7 +50,7 @@ impl Share {
         let rate = i128::from(self.rate.0) + step * i128::from(steps);
         self.rate = Rate(rate.clamp(0, free) as u64);
     }
-    /// The share, asked for by `flow` with a packet of so many bytes on the wire.
+    /// The share for `flow`, which asks for it with a packet of so many bytes on the wire.
     pub fn of(&mut self, flow: FlowId, bytes: u64) -> Rate {
         self.flows.insert(flow, ());
         self.bytes += bytes;

@@ -25,7 +25,15 @@ impl Bench {
         let mut params = Params::defaults();
         change(&mut params);
         let rate = Rate::from_gbps(1);
-        let env = Env { link: PORT, node: NodeId(0), rate, nic_rate: rate, header_bytes: 40, host_port: false };
+        let env = Env {
+            link: PORT,
+            node: NodeId(0),
+            rate,
+            nic_rate: rate,
+            header_bytes: 40,
+            host_port: false,
+            given: base::Given::none(),
+        };
         let flows = (0..flows).map(|id| script::flow(id, 1_000_000)).collect();
         Bench { port: Pdq::new(&params, &env), flows, ext: Slab::default() }
     }

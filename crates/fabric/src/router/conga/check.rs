@@ -1,7 +1,8 @@
-//! On which networks CONGA can run.
+//! The networks on which CONGA can run.
 
 use super::{Mode, Params, TAGS, homes};
 use crate::net::Net;
+use crate::paths::Counts;
 use crate::router::Env;
 use crate::routes::Routes;
 use base::params::Problem;
@@ -25,16 +26,16 @@ fn problem(params: &Params, env: &Env<'_>) -> Option<Problem> {
         let message = format!("`conga` balances traffic between leaves, switches with hosts; this network has {}", leaves.len());
         return refuse("kind", message, "take a topology with two leaves or more, or the router `ecmp`");
     }
+    let mut counts = Counts::default();
     for (&leaf, &dst) in &leaves {
         if let Some(transit) = transit(net, routes, &leaves, leaf, dst) {
             let message =
                 format!("`{}` has hosts and lies between other hosts: `conga` needs a network of leaves and spines", name(transit));
             return refuse("kind", message, "take `leaf_spine` or `fat_tree`, or the router `ecmp`");
         }
-        let mut ways = Ways { net, routes, dst, known: vec![None; net.nodes().len()] };
         for (&from, &src) in leaves.iter().filter(|(from, _)| **from != leaf) {
             let (tags, what) = match params.mode {
-                Mode::Path => (ways.from(from), "paths"),
+                Mode::Path => (counts.count(net, routes, from, dst), "paths"),
                 Mode::Edge => (routes.candidates(from, dst).len() as u32, "uplinks"),
             };
             if tags > TAGS as u32 {
@@ -62,27 +63,4 @@ fn transit(net: &Net, routes: &Routes, leaves: &BTreeMap<NodeId, HostId>, leaf: 
     let switches = (0..net.nodes().len() as u32).map(NodeId).filter(|&node| net.host(node).is_none());
     let mut hops = switches.flat_map(|node| routes.candidates(node, dst)).map(|&link| net.link(link).to);
     hops.find(|next| *next != leaf && leaves.contains_key(next))
-}
-
-/// Counts paths to the leaf of `dst`.
-struct Ways<'a> {
-    net: &'a Net,
-    routes: &'a Routes,
-    dst: HostId,
-    known: Vec<Option<u32>>,
-}
-
-impl Ways<'_> {
-    fn from(&mut self, node: NodeId) -> u32 {
-        if let Some(known) = self.known[node.index()] {
-            return known;
-        }
-        let mut count: u32 = 0;
-        for &link in self.routes.candidates(node, self.dst) {
-            let to = self.net.link(link).to;
-            count = count.saturating_add(if self.net.host(to).is_some() { 1 } else { self.from(to) });
-        }
-        self.known[node.index()] = Some(count);
-        count
-    }
 }

@@ -1,8 +1,9 @@
-//! What a leaf knows of another, and the header that carries it.
+//! What a leaf knows of another leaf, and the header that carries it.
 
 use super::TAGS;
 use super::dre::METRIC_BITS;
-use crate::router::View;
+use crate::paths::is_live;
+use crate::router::SwitchCx;
 use base::{Dur, HostId, LinkId, Time};
 use proto::Packet;
 
@@ -11,9 +12,9 @@ use proto::Packet;
 pub(super) struct Peer {
     /// The paths there.
     pub(super) ways: Vec<Vec<LinkId>>,
-    /// Congestion-To-Leaf: what the other leaf said of them.
+    /// Congestion-To-Leaf: what the other leaf has reported of these paths.
     to: [Option<Entry>; TAGS],
-    /// Congestion-From-Leaf: what packets from there met.
+    /// Congestion-From-Leaf: what packets from the other leaf have met.
     from: [Option<Entry>; TAGS],
     /// Where the search for the next feedback starts.
     turn: usize,
@@ -33,16 +34,16 @@ impl Peer {
     }
 
     /// Whether every link of a path is a live next hop.
-    pub(super) fn is_live(&self, tag: u8, view: &View<'_>, dst: HostId) -> bool {
-        let live = |&link: &LinkId| view.routes.candidates(view.net.link(link).from, dst).contains(&link);
-        self.ways.get(usize::from(tag)).is_some_and(|way| way.iter().all(live))
+    pub(super) fn is_live(&self, tag: u8, cx: &SwitchCx<'_>, dst: HostId) -> bool {
+        self.ways.get(usize::from(tag)).is_some_and(|way| is_live(cx.net, cx.routes, way, dst))
     }
 
-    /// The tags of the live paths with the least congestion, as bits: the larger one of the uplink's and of what the other leaf said.
-    pub(super) fn least_congested(&self, view: &View<'_>, dst: HostId, age: Dur, mut local: impl FnMut(LinkId) -> u8) -> u16 {
+    /// The tags of the live paths with the least congestion, as bits. The congestion of a path is the larger of its uplink's and of what the
+    /// other leaf has reported.
+    pub(super) fn least_congested(&self, cx: &SwitchCx<'_>, dst: HostId, age: Dur, mut local: impl FnMut(LinkId) -> u8) -> u16 {
         let (mut least, mut best) = (u8::MAX, 0);
-        for tag in (0..self.ways.len() as u8).filter(|&tag| self.is_live(tag, view, dst)) {
-            let remote = fresh(self.to[usize::from(tag)], view.now, age).map_or(0, |entry| entry.metric);
+        for tag in (0..self.ways.len() as u8).filter(|&tag| self.is_live(tag, cx, dst)) {
+            let remote = fresh(self.to[usize::from(tag)], cx.now, age).map_or(0, |entry| entry.metric);
             let cost = remote.max(local(self.ways[usize::from(tag)][0]));
             if cost < least {
                 (least, best) = (cost, 0);
@@ -62,7 +63,7 @@ impl Peer {
         }
     }
 
-    /// What to tell the other leaf now: a (tag, metric), one in turn, those not told yet first (section 3.3).
+    /// What to report to the other leaf now: the (tag, metric) of one path. Paths take turns, those with news first (section 3.3).
     pub(super) fn feedback(&mut self, now: Time, age: Dur) -> Option<(u8, u8)> {
         let entry = |i: usize| fresh(self.from[i % TAGS], now, age);
         let turns = || self.turn..self.turn + TAGS;
@@ -79,7 +80,7 @@ fn fresh(entry: Option<Entry>, now: Time, age: Dur) -> Option<Entry> {
     entry.filter(|entry| now.since(entry.set_at) <= age)
 }
 
-/// The header between leaves, in the packet's `entropy`: tag (4 bits), CE (3), whether there is feedback (1), its tag (4), its metric (3),
+/// The header between leaves, in the packet's `path_tag`: tag (4 bits), CE (3), whether there is feedback (1), its tag (4), its metric (3),
 /// whether there is a header (1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Overlay {
@@ -101,10 +102,10 @@ impl Overlay {
         let feedback = self
             .feedback
             .map_or(0, |(tag, metric)| FEEDBACK | u16::from(tag) << FEEDBACK_TAG_AT | u16::from(metric) << FEEDBACK_METRIC_AT);
-        packet.entropy = PRESENT | u16::from(self.tag) | u16::from(self.ce) << CE_AT | feedback;
+        packet.path_tag = PRESENT | u16::from(self.tag) | u16::from(self.ce) << CE_AT | feedback;
     }
     pub(super) fn read(packet: &Packet) -> Option<Overlay> {
-        let bits = packet.entropy;
+        let bits = packet.path_tag;
         let feedback = ((bits >> FEEDBACK_TAG_AT & TAG) as u8, (bits >> FEEDBACK_METRIC_AT & METRIC) as u8);
         (bits & PRESENT != 0).then_some(Overlay {
             tag: (bits & TAG) as u8,
@@ -112,10 +113,10 @@ impl Overlay {
             feedback: (bits & FEEDBACK != 0).then_some(feedback),
         })
     }
-    /// A port on the way says how congested it is: CE becomes the larger of the two.
+    /// Raises CE to the congestion of a port on the path, if that is larger.
     pub(super) fn raise(packet: &mut Packet, metric: u8) {
-        let ce = (packet.entropy >> CE_AT & METRIC).max(u16::from(metric));
-        packet.entropy = packet.entropy & !(METRIC << CE_AT) | ce << CE_AT;
+        let ce = (packet.path_tag >> CE_AT & METRIC).max(u16::from(metric));
+        packet.path_tag = packet.path_tag & !(METRIC << CE_AT) | ce << CE_AT;
     }
 }
 

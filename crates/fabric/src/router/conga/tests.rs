@@ -1,6 +1,7 @@
 use super::*;
 use crate::net::NetBuilder;
-use crate::router::Tables;
+use crate::router::Ports;
+use crate::testing::leaf_spine;
 use base::{Rate, Slab};
 use proto::kit::script;
 use proto::packet::{Ext, ROUTE_HOPS};
@@ -8,21 +9,6 @@ use proto::{Flow, Kind};
 
 const US: u64 = 1_000_000;
 const MS: u64 = 1_000 * US;
-
-/// Leaves `leaf0`, ... with `hosts` hosts each, joined to every spine.
-fn leaf_spine(leaves: u32, spines: u32, hosts: u32) -> Net {
-    let (mut b, rate, delay) = (NetBuilder::default(), Rate::from_gbps(1), Dur::from_us(10));
-    let all: Vec<NodeId> = (0..leaves * hosts).map(|i| b.host(format!("h{i}"), None)).collect();
-    let leaves: Vec<NodeId> = (0..leaves).map(|i| b.switch(format!("leaf{i}"), 1)).collect();
-    let spines: Vec<NodeId> = (0..spines).map(|i| b.switch(format!("spine{i}"), 2)).collect();
-    for (i, &host) in all.iter().enumerate() {
-        b.cable(host, leaves[i / hosts as usize], rate, delay);
-    }
-    for &leaf in &leaves {
-        spines.iter().for_each(|&spine| b.cable(leaf, spine, rate, delay));
-    }
-    b.build()
-}
 
 /// k = 4, one host per edge switch.
 fn fat_tree() -> Net {
@@ -51,7 +37,7 @@ impl Bench {
         let mut params = Params::defaults();
         change(&mut params);
         let routes = Routes::new(&net, &[]);
-        let env = Env { net: &net, routes: &routes, seed: 1 };
+        let env = Env { net: &net, routes: &routes, seed: 1, given: base::Given::none() };
         assert_eq!(check(&params, &env), []);
         let conga = Conga::new(&params, &env);
         let flow =
@@ -75,13 +61,14 @@ impl Bench {
         Packet { flags, route: [ASK; ROUTE_HOPS], wire_len: 1500, ..Packet::new(FlowId(flow), Kind::DATA, 40) }
     }
     fn decide(&mut self, now: u64, at: NodeId, packet: &mut Packet) -> LinkId {
-        let (flow, ext) = (&self.flows[packet.flow.index()], Slab::<Ext>::default());
+        let (flow, ext, made) = (&self.flows[packet.flow.index()], &mut Slab::<Ext>::default(), &mut Vec::new());
         let dst = if packet.has(Packet::BACK) { flow.src } else { flow.dst };
         let candidates = self.routes.candidates(at, dst);
         let (net, routes) = (&self.net, &self.routes);
-        let view = View { now: Time(now), at, candidates, flows: &self.flows, ext: &ext, net, routes, tables: Tables::new(&[]) };
+        let (now, from, flows, ports, timers) = (Time(now), None, &self.flows, Ports::new(&[]), None);
+        let mut cx = SwitchCx { now, at, from, flows, ext, net, routes, ports, timers, made };
         packet.hop += 1;
-        candidates[self.conga.decide(packet, &view) as usize]
+        candidates[self.conga.decide(packet, candidates, &mut cx) as usize]
     }
     /// Leads a packet from its host's leaf to the other host at one instant. The names of the switches it crosses.
     fn lead(&mut self, now: u64, mut packet: Packet) -> Vec<String> {
@@ -294,7 +281,7 @@ fn hosts_of_one_leaf_are_no_business_of_conga() {
 #[test]
 fn networks_without_leaves_are_refused() {
     let found = |net: &Net, mode| {
-        let env = Env { net, routes: &Routes::new(net, &[]), seed: 0 };
+        let env = Env { net, routes: &Routes::new(net, &[]), seed: 0, given: base::Given::none() };
         check(&Params { mode, ..Params::defaults() }, &env)
             .into_iter()
             .map(|p| format!("{}: {}", p.key, p.message))

@@ -1,10 +1,10 @@
-//! What an ACK says, and how it is written into a packet.
+//! The contents of an ACK, and how they are written into a packet.
 
 use crate::packet::{Ext, Packet};
 use base::{Slab, Time};
 use std::ops::Range;
 
-/// What an ACK says of the segment that caused it.
+/// What an ACK echoes of the segment that caused it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echo {
     /// Word 0 of its header, as the ports on the way left it. The sender leaves it zero.
@@ -16,25 +16,25 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// What is to be said of `segment`.
+    /// The echo of `segment`.
     #[inline]
     pub fn of(segment: &Packet) -> Echo {
         Echo { feedback: segment.words[0], sent_at: segment.sent_at, resent: segment.has(Packet::RETX) }
     }
-    /// Puts it into an ACK.
+    /// Writes the echo into an ACK.
     #[inline]
     pub fn write(self, ack: &mut Packet) {
         ack.words = [self.feedback, self.sent_at.ps()];
         ack.flags |= u8::from(self.resent) * Packet::RETX;
     }
-    /// What an ACK says.
+    /// The echo in an ACK.
     #[inline]
     pub fn read(ack: &Packet) -> Echo {
         Echo { feedback: ack.words[0], sent_at: Time(ack.words[1]), resent: ack.has(Packet::RETX) }
     }
 }
 
-/// What an ACK says in all, but for its blocks.
+/// The contents of an ACK without its blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Answer {
     /// All bytes below have arrived.

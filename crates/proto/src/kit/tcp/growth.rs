@@ -1,7 +1,7 @@
-//! Slow start and congestion avoidance of RFC 5681 section 3.1 without rounding, and how far a loss lowers the threshold: what
-//! controllers have in common that differ from Reno in their reaction to marks.
+//! Slow start and congestion avoidance of RFC 5681 section 3.1 without rounding, and the threshold after a loss: the common part of
+//! controllers that differ from Reno in their reaction to marks.
 
-use super::{Ack, Loss, Window};
+use super::congestion::{Ack, Loss, Window};
 
 /// Growth of a window, with the fraction of a byte that is left over.
 #[derive(Clone, Copy, Debug, Default)]

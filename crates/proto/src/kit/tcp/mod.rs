@@ -2,27 +2,29 @@
 //!
 //! Source: RFC 5681 (windows, duplicate ACKs, ACK generation), RFC 6582 (NewReno recovery), RFC 6298 (timer), RFC 3042 (limited
 //! transmit), RFC 2018 and RFC 6675 (selective acknowledgments), RFC 3168 and RFC 8257 (marks and their echoes). The machine owns
-//! sequence numbers, recovery, timers, the handshake and ACKs; a [`Congestion`] says how the window grows and how far it falls.
+//! sequence numbers, recovery, timers, the handshake and ACKs; a [`Congestion`] says how the window grows and how far it is cut.
 //!
-//! Model: no receive window unless `max_cwnd` is given, no FIN: the sender's state ends with the last acknowledgment. No restart of idle
-//! connections, since a flow is all there from the start and never idles. Receivers never drop what they reported as received.
+//! Model: no receive window unless `max_cwnd` is given, no FIN: the sender's state ends with the last acknowledgment. Connections are not
+//! restarted after idle times: an application hands over all bytes of a flow at its start, so that no flow idles. Receivers never drop
+//! bytes that they reported as received.
 //!
 //! Assumed:
 //! - A round trip is timed by an echo: every ACK carries when the segment that caused it was handed to the NIC, and whether that was a
 //!   retransmission, from which no sample is taken (Karn). Only ACKs of new data, and the SYNACK, give samples.
-//! - After a timeout everything above the resent segment counts as lost, so FlightSize is `snd_nxt - snd_una`.
+//! - After a timeout every byte above the resent segment counts as lost, so FlightSize is `snd_nxt - snd_una`.
 //! - The window grows only while it is the limit: when the bytes in flight were within one SMSS of `cwnd` before the ACK.
 //! - The timer starts when a segment is handed to the NIC, not when the window allows it.
 //! - The clock granularity enters the timeout formula only; timers fire exactly at their deadlines.
 //! - With delayed ACKs the segment that completes a flow is acknowledged at once, as its FIN would be.
-//! - An ACK echoes a mark only if it acknowledges new data; what duplicates echo is not heard.
-//! - With `sack`, an ACK has three blocks at most, as beside time stamps, and is longer by them. Recovery has the rescue retransmission. A
-//!   timeout forgets all blocks (RFC 2018 section 8); what is reported afterwards is not sent again, holes are filled in order, and no
-//!   recovery begins before all that had been sent is acknowledged.
+//! - An ACK's echo of a mark counts only if the ACK acknowledges new data; echoes in duplicate ACKs are ignored.
+//! - With `sack`, an ACK has at most three blocks, as beside time stamps, and is longer by their size. Recovery has the rescue
+//!   retransmission. A timeout forgets all blocks (RFC 2018 section 8); bytes that are reported afterwards are not sent again, holes are
+//!   filled in order, and no recovery begins before all bytes sent up to the timeout are acknowledged.
 //!
 //! Deviates: RFC 6298 (5.7) raises the timeout to 3 s after a lost SYN; here the doubled timeout stays.
 
 mod answer;
+mod congestion;
 mod growth;
 mod options;
 mod receiver;
@@ -30,159 +32,23 @@ mod sack;
 mod sender;
 
 use super::order::RoundRobin;
-use super::rtt::RttConfig;
-use crate::flow::{Flow, FlowStats, Sample};
+use crate::contract::{Cx, Transport};
+use crate::flow::{FlowStats, Sample};
 use crate::packet::{Kind, Packet};
-use crate::transport::{Cx, Transport};
 use answer::Answer;
 pub use answer::{Blocks, Echo};
-use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
+use base::{FlowId, FlowMap, Rate, TimerKey};
+pub use congestion::{Ack, Cause, Congestion, Ecn, Loss, Window};
 pub use growth::{Growth, half_flight};
-pub use options::Options;
-use receiver::Receivers;
+pub use options::{Config, Options};
+use receiver::{DELAYED_ACK, Receivers};
 use sender::{Restart, Sender};
-
-/// What a congestion controller decides. One serves all flows of a host; what it keeps of each is its `State`. Recovery is the
-/// machine's: between a loss and the end of recovery only the machine changes the window. So is the rule that marks cut a window at
-/// most once.
-pub trait Congestion {
-    /// What it keeps of one flow.
-    type State;
-    /// How its connections use ECN.
-    const ECN: Ecn = Ecn::Off;
-    /// The state of a flow that opens now.
-    fn open(&self, flow: &Flow) -> Self::State;
-    /// New data was acknowledged, in recovery or not: what it keeps may change, before any of the following is called.
-    fn on_feedback(&self, _state: &mut Self::State, _ack: &Ack<'_>) {}
-    /// New data was acknowledged outside recovery, and no mark cuts the window now: it may change.
-    fn on_ack(&self, state: &mut Self::State, window: &mut Window, ack: &Ack<'_>);
-    /// An ACK outside recovery echoes the first mark since the data of the last cut was acknowledged. Returns the window from now on,
-    /// in bytes; the slow-start threshold follows it.
-    fn on_mark(&self, _state: &mut Self::State, window: &Window) -> u64 {
-        window.cwnd
-    }
-    /// A segment was found lost. Returns the slow-start threshold from now on, in bytes.
-    fn on_loss(&self, state: &mut Self::State, window: &Window, loss: Loss) -> u64;
-    /// A segment is handed to the NIC. With it `sent` bytes of the flow were sent at least once.
-    fn on_sent(&self, _state: &mut Self::State, _now: Time, _sent: u64) {}
-    /// The next segment is not sent before then, whatever the window: for windows below one segment.
-    fn not_before(&self, _state: &Self::State, _srtt: Dur) -> Time {
-        Time::ZERO
-    }
-}
-
-/// How a connection uses explicit congestion notification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ecn {
-    /// Not at all.
-    Off,
-    /// RFC 3168: after a marked segment every ACK has ECE until a segment with CWR comes. Only data sent for the first time can be
-    /// marked.
-    Classic,
-    /// RFC 8257: an ACK has ECE if the segments that it answers were marked. SYN, SYNACK and all data can be marked.
-    Exact,
-}
-
-impl Ecn {
-    /// The flags of what a sender sends, or of an answer to a SYN.
-    #[inline]
-    fn flags(self, data: bool, resent: bool) -> u8 {
-        let code_point = match self {
-            Ecn::Off => 0,
-            // RFC 3168 sections 6.1.1, 6.1.4 and 6.1.5: no SYN, no ACK, no retransmission.
-            Ecn::Classic => u8::from(data && !resent) * Packet::ECT,
-            // RFC 8257 section 3.6.
-            Ecn::Exact => Packet::ECT,
-        };
-        code_point | if resent { Packet::RETX } else { 0 }
-    }
-}
-
-/// The window of one flow. Whole bytes: a controller that needs finer arithmetic keeps the rest in its state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Congestion window in bytes.
-    pub cwnd: u64,
-    /// Slow-start threshold in bytes; `u64::MAX` before the first loss.
-    pub ssthresh: u64,
-}
-
-/// An acknowledgment of new data, as a controller sees it.
-pub struct Ack<'a> {
-    /// The present.
-    pub now: Time,
-    /// The flow.
-    pub flow: &'a Flow,
-    /// Bytes newly acknowledged.
-    pub acked: u64,
-    /// It echoes a mark. Never without ECN.
-    pub ece: bool,
-    /// Word 0 of the segment that it answers, as the ports on the way left it.
-    pub feedback: u64,
-    /// The first byte not yet acknowledged.
-    pub snd_una: u64,
-    /// The next byte to send.
-    pub snd_nxt: u64,
-    /// The window was the limit before this ACK.
-    pub window_limited: bool,
-    /// Smoothed round trip, this ACK's sample included.
-    pub srtt: Dur,
-}
-
-/// How a loss was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Three duplicate ACKs.
-    Duplicates,
-    /// The retransmission timer.
-    Timeout,
-}
-
-/// A loss, as a controller sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// How it was found.
-    pub cause: Cause,
-    /// FlightSize: bytes sent and not acknowledged.
-    pub flight: u64,
-    /// A mark has cut the window since the lost segment was sent.
-    pub after_mark: bool,
-}
-
-/// What the machine needs to know beside its controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// SMSS: payload of a full segment.
-    pub smss: u64,
-    /// Bytes of a header, and of a packet without payload.
-    pub header: u16,
-    /// Initial window in bytes.
-    pub init_window: u64,
-    /// Largest window in bytes, as a receiver would announce it.
-    pub max_window: u64,
-    /// Bounds of the retransmission timeout.
-    pub rtt: RttConfig,
-    /// Open every connection with a SYN and a SYNACK.
-    pub handshake: bool,
-    /// In-order segments per ACK.
-    pub ack_every: u32,
-    /// Longest wait of a delayed ACK.
-    pub delayed_ack: Dur,
-    /// Send new data on the first two duplicate ACKs (RFC 3042).
-    pub limited_transmit: bool,
-    /// RFC 6582 section 3.2 step 3, option 2.
-    pub full_ack_ssthresh: bool,
-    /// Selective acknowledgments (RFC 2018, RFC 6675).
-    pub sack: bool,
-}
 
 /// This file, whose head holds for every transport on the machine.
 pub const TEXT: &str = include_str!("mod.rs");
 
-/// Timer: retransmission, at the sender.
+/// Timer: retransmission, at the sender. Number 1 is the receiver's.
 const RTO: u8 = 0;
-/// Timer: delayed ACK, at the receiver.
-const DELAYED_ACK: u8 = 1;
 /// Timer: the next segment, where the controller paces.
 const PACED: u8 = 2;
 
@@ -202,8 +68,8 @@ impl<C: Congestion> Tcp<C> {
         Tcp { config, control, senders: FlowMap::default(), receivers: Receivers::default(), ready: RoundRobin::default() }
     }
 
-    /// Takes over a flow of which `acked` bytes are acknowledged and `sent` were sent: what was not acknowledged counts as lost, as after
-    /// a timeout. There is no handshake, so the configuration must have none.
+    /// Takes over a flow of which `acked` bytes are acknowledged and `sent` were sent: the bytes between count as lost, as after a
+    /// timeout. There is no handshake, so the configuration must have none.
     pub fn resume(&mut self, flow: FlowId, acked: u64, sent: u64, stats: FlowStats, cx: &mut Cx<'_>) {
         let mut sender = Sender::new(cx.flow(flow).size_bytes, &self.config, self.control.open(cx.flow(flow)));
         sender.resume(acked, sent, stats);
@@ -310,6 +176,7 @@ impl<C: Congestion> Transport for Tcp<C> {
             return Self::wake(&mut self.ready, &self.config, flow, sender);
         }
         sender.timer = false;
+        cx.note_timeout(flow);
         if sender.is_opening() {
             sender.on_syn_timeout(&self.config);
             Self::send_syn(&self.config, flow, sender, true, cx);
@@ -342,6 +209,13 @@ impl<C: Congestion> Transport for Tcp<C> {
         }
     }
 
+    #[cold]
+    fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        if let Some(sender) = self.senders.remove(flow) {
+            cx.terminate(flow, sender.stats);
+        }
+    }
+
     fn sample(&self, flow: FlowId) -> Option<Sample> {
         self.senders.get(flow).map(|sender| {
             let window = sender.window();
@@ -353,10 +227,6 @@ impl<C: Congestion> Transport for Tcp<C> {
                 in_flight_bytes: sender.flight(),
             }
         })
-    }
-
-    fn kind_name(&self, _kind: Kind) -> Option<&'static str> {
-        None
     }
 }
 

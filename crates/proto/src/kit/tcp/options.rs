@@ -1,8 +1,7 @@
-//! The options that all transports on the TCP machine share, and what the machine makes of them.
+//! The options that all transports on the TCP machine share, and the configuration that follows from them.
 
-use super::Config;
+use crate::contract::Env;
 use crate::kit::rtt::RttConfig;
-use crate::transport::Env;
 use base::Dur;
 use base::params::{Auto, Problem};
 
@@ -30,7 +29,7 @@ base::params! {
         /// Send new data on the first two duplicate ACKs.
         limited_transmit: bool = "false", "RFC 3042";
         /// Leave recovery at `ssthresh` instead of the smaller of it and FlightSize + SMSS.
-        full_ack_ssthresh: bool = "false", "RFC 6582 section 3.2 step 3, option 2; of no account with `sack`";
+        full_ack_ssthresh: bool = "false", "RFC 6582 section 3.2 step 3, option 2; without effect with `sack`";
         /// Selective acknowledgments: three blocks in an ACK, and recovery by what is in flight.
         sack: bool = "false", "RFC 2018 and RFC 6675; the papers' baselines have none";
     }
@@ -60,8 +59,8 @@ impl Options {
         problems
     }
 
-    /// What the machine is told.
-    pub fn config(&self, env: &Env) -> Config {
+    /// The configuration of the machine in an environment.
+    pub fn config(&self, env: &Env<'_>) -> Config {
         let smss = u64::from(env.mss());
         let segments = |n: u32| u64::from(n) * smss;
         Config {
@@ -86,6 +85,33 @@ impl Options {
             sack: self.sack,
         }
     }
+}
+
+/// Configuration of the machine, apart from its controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// SMSS: payload of a full segment.
+    pub smss: u64,
+    /// Bytes of a header, and of a packet without payload.
+    pub header: u16,
+    /// Initial window in bytes.
+    pub init_window: u64,
+    /// Largest window in bytes, as a receiver would announce it.
+    pub max_window: u64,
+    /// Bounds of the retransmission timeout.
+    pub rtt: RttConfig,
+    /// Open every connection with a SYN and a SYNACK.
+    pub handshake: bool,
+    /// In-order segments per ACK.
+    pub ack_every: u32,
+    /// Longest wait of a delayed ACK.
+    pub delayed_ack: Dur,
+    /// Send new data on the first two duplicate ACKs (RFC 3042).
+    pub limited_transmit: bool,
+    /// RFC 6582 section 3.2 step 3, option 2.
+    pub full_ack_ssthresh: bool,
+    /// Selective acknowledgments (RFC 2018, RFC 6675).
+    pub sack: bool,
 }
 
 /// The initial window of RFC 5681 section 3.1 in segments.

@@ -1,11 +1,12 @@
 //! Both halves together, of every transport on the machine: two hosts and a pipe that loses, delays, doubles and marks.
 
 use super::Options;
+use crate::contract::Transport as _;
 use crate::flow::{Flow, FlowStats};
 use crate::kit::pipe::{Fate, Pipe};
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
-use crate::transport::{AnyParams, AnyTransport, Transport, botcp, dctcp, newreno, tcp_ecn};
+use crate::transport::{AnyParams, AnyTransport, botcp, dctcp, newreno, tcp_ecn};
 use base::params::{Auto, Params as _};
 use base::{Dur, FlowId, HostId, Rng, Time};
 use proptest::prelude::*;

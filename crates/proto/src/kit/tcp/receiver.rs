@@ -1,12 +1,16 @@
 //! The receiving half: when to acknowledge what (RFC 5681 section 4.2).
 
-use super::answer::{Answer, MAX_BLOCKS};
-use super::{Blocks, Config, DELAYED_ACK, Echo, Ecn};
-use crate::kit::reassembly::Delivery;
+use super::answer::{Answer, Blocks, Echo, MAX_BLOCKS};
+use super::congestion::Ecn;
+use super::options::Config;
+use crate::contract::Cx;
 use crate::packet::{Kind, Packet};
-use crate::transport::Cx;
+use crate::reassembly::Delivery;
 use base::{FlowId, FlowMap};
 use std::ops::Range;
+
+/// Timer: delayed ACK.
+pub(super) const DELAYED_ACK: u8 = 1;
 
 /// The flows of which ACKs may be delayed, marks remembered, or blocks reported. Without any of these there is no state: what has
 /// arrived is in the flow table.
@@ -19,11 +23,11 @@ pub(super) struct Receivers {
 struct Receiver {
     /// In-order segments not yet acknowledged.
     held: u32,
-    /// What the next ACK says. The echo is of the first of them: a delayed ACK times the whole delay.
+    /// The contents of the next ACK. Its echo is that of the first segment held: a delayed ACK times the whole delay.
     answer: Answer,
     /// No byte from here on has arrived.
     top: u64,
-    /// Stretches that arrived out of order, the one heard of last first.
+    /// Ranges that arrived out of order, the one reported last first.
     blocks: Vec<Range<u64>>,
 }
 

@@ -2,9 +2,11 @@
 //! much is in flight, and what to send next. Positions are byte offsets; an end is the first byte beyond.
 
 use super::answer::Blocks;
-use super::sender::DUP_THRESHOLD;
-use crate::kit::ranges::Ranges;
+use crate::ranges::Ranges;
 use std::ops::Range;
+
+/// Duplicate ACKs that reveal a loss.
+pub(super) const DUP_THRESHOLD: u32 = 3;
 
 /// What a sender knows beyond the cumulative acknowledgment.
 #[derive(Clone, Debug, Default)]

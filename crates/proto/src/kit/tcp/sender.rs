@@ -2,8 +2,9 @@
 //! (RFC 6675).
 
 use super::answer::{Answer, Blocks, Echo};
-use super::sack::{Next, Sack};
-use super::{Ack, Cause, Config, Congestion, Ecn, Loss, Window};
+use super::congestion::{Ack, Cause, Congestion, Ecn, Loss, Window};
+use super::options::Config;
+use super::sack::{DUP_THRESHOLD, Next, Sack};
 use crate::flow::{Flow, FlowStats};
 use crate::kit::rtt::Rtt;
 use crate::packet::Packet;
@@ -80,9 +81,6 @@ enum Why {
 pub(super) const fn seq(offset: u64) -> u64 {
     offset + 2
 }
-
-/// Duplicate ACKs that reveal a loss.
-pub(super) const DUP_THRESHOLD: u32 = 3;
 
 impl<S> Sender<S> {
     pub(super) fn new(size: u64, config: &Config, control: S) -> Self {

@@ -1,5 +1,7 @@
 use super::*;
 use crate::kit::script::{self, Script};
+use base::Time;
+use base::given::{Given, GivenPart};
 
 const FULL: u64 = 999_000_000;
 const SLOW: u64 = 1_000_000;
@@ -232,7 +234,7 @@ fn packets_older_than_one_rto_are_sent_again_before_new_ones() {
     assert_eq!(sent.iter().filter(|p| p.has(Packet::RETX)).count(), 1);
     let next = s.advance(at_us(2125)).remove(0);
     assert_eq!((next.offset, next.has(Packet::RETX)), (1460, true));
-    assert_eq!((first[0].offset, s.machine.flows.get(FlowId(0)).unwrap().timeouts), (0, 2));
+    assert_eq!((first[0].offset, s.machine.flows.get(FlowId(0)).unwrap().tx.timeouts), (0, 2));
 }
 
 #[test]
@@ -448,10 +450,30 @@ fn parameters_are_checked() {
 }
 
 #[test]
+fn no_policy_may_change_the_classes() {
+    let system = Given::new(vec![GivenPart { slot: "policy", kind: "pias", values: Vec::new() }]);
+    let problems = check(&Params::defaults(), &Env { given: &system, ..script::env() });
+    assert_eq!(problems.iter().map(|problem| problem.key).collect::<Vec<_>>(), ["kind"]);
+}
+
+#[test]
+fn theta_lies_below_what_ports_grant() {
+    let agent = |kind| GivenPart { slot: "agent", kind, values: vec![("alpha", "0.999".to_owned())] };
+    let (merp, other) = (Given::new(vec![agent("merp")]), Given::new(vec![agent("other")]));
+    let problems = |theta, given: &Given| {
+        let params = Params { theta: RateOr::Rate(Rate(theta)), ..Params::defaults() };
+        check(&params, &Env { given, ..script::env() })
+    };
+    assert_eq!(problems(998_999_999, &merp), []);
+    let problem = problems(999_000_000, &merp).pop().expect("no grant exceeds theta");
+    assert_eq!(problem.key, "theta");
+    assert!(problem.message.contains("`999Mbps` is not below the 999Mbps"), "{}", problem.message);
+    assert_eq!(problems(999_000_000, &other), []);
+}
+
+#[test]
 fn own_kinds_have_the_papers_names() {
-    let s = host(&[]);
-    assert_eq!([DET, DETACK, BOOST].map(|k| s.machine.kind_name(k)), [Some("det"), Some("detack"), Some("boost")]);
-    assert_eq!(s.machine.kind_name(Kind::DATA), None);
+    assert_eq!([DET, DETACK, BOOST].map(|k| k.name(&[(Kind::OWN, &META)])), ["det", "detack", "boost"]);
 }
 
 /// A SYNACK to flow 0 that says that a port has no room.

@@ -2,8 +2,8 @@
 
 use super::{Block, Env, Params, Priority};
 use crate::flow::FlowStats;
-use crate::kit::ranges::Ranges;
 use crate::packet::{Kind, Packet};
+use crate::ranges::Ranges;
 use base::{Dur, Limit};
 
 #[derive(Clone, Copy)]
@@ -51,7 +51,7 @@ pub(super) struct Sender {
 }
 
 impl Config {
-    pub(super) fn new(params: &Params, env: &Env) -> Config {
+    pub(super) fn new(params: &Params, env: &Env<'_>) -> Config {
         let packet = u64::from(env.mtu_bytes);
         let bdp = u32::try_from(env.bdp_bytes().div_ceil(packet)).unwrap_or(u32::MAX).max(1);
         let queue = match env.queue_limit {
@@ -134,6 +134,7 @@ impl Sender {
     }
 
     /// An ACK arrived. Says whether the timer is to be restarted.
+    #[inline(always)]
     pub(super) fn on_ack(&mut self, packet: &Packet, config: &Config) -> bool {
         self.timeouts = 0;
         let probing = matches!(self.phase, Phase::Probe { .. });
@@ -197,7 +198,7 @@ mod tests {
 
     #[test]
     fn automatic_values_follow_the_network() {
-        let auto = |env: Env| {
+        let auto = |env: Env<'_>| {
             let c = Config::new(&Params::defaults(), &env);
             (c.init_cwnd, c.max_cwnd, c.rto)
         };

@@ -1,0 +1,88 @@
+//! Shaped ports: their discipline may say that no packet starts before some time, though the transmitter is idle.
+//!
+//! Every packet enters the discipline. While packets are on the wire, service is as lazy as at other ports: the discipline is asked when
+//! the port is touched or the wire runs dry, but about the time at which it would have been asked. While the wire is empty the port has a
+//! leaf of its own in the tree, which holds the next start.
+
+use crate::lazy::Lazy;
+use crate::link::{FIRST_LEAF, Sent};
+use crate::tree::Tree;
+use crate::world::World;
+use base::{Time, Wire};
+
+/// A shaped port.
+pub(crate) struct Shaped<'a, P> {
+    pub port: Lazy<'a, P>,
+    pub tree: &'a mut Tree,
+}
+
+impl<P: Wire> Shaped<'_, P> {
+    /// Sends a packet: it enters the discipline, and may start at once.
+    #[inline(never)]
+    pub fn send<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> Sent {
+        // Service first at ties.
+        self.catch_up(world, now);
+        let was_dry = self.port.link.ring_is_empty();
+        let (packets, bytes) = world.enqueue(self.port.id, packet, now);
+        self.port.link.set_waiting(packets);
+        self.port.stats.shaping().not_before = now;
+        let waiting = bytes - self.serve(world, now);
+        self.port.stats.max_queue_bytes = self.port.stats.max_queue_bytes.max(waiting);
+        self.settle(was_dry);
+        Sent::Waits
+    }
+
+    /// Starts all service due by `until`.
+    #[inline(never)]
+    pub fn catch_up<W: World<Packet = P>>(&mut self, world: &mut W, until: Time) {
+        let was_dry = self.port.link.ring_is_empty();
+        self.serve(world, until);
+        self.settle(was_dry);
+    }
+
+    /// The last packet has left the wire, and others wait. The caller sets the link's leaf.
+    #[inline(never)]
+    pub fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, now: Time) {
+        self.serve(world, now);
+        self.settle(false);
+    }
+
+    /// Starts all service due by `until`. Returns how many bytes no longer wait.
+    fn serve<W: World<Packet = P>>(&mut self, world: &mut W, until: Time) -> u64 {
+        let Lazy { id, link, stats, rings } = &mut self.port;
+        let (mut waiting, mut served) = (link.waiting(), 0);
+        while waiting > 0 {
+            let start = link.free_at().max(stats.shaping().not_before);
+            if start > until {
+                break;
+            }
+            if let Some(time) = world.not_before(*id, start) {
+                assert!(time > start, "link {id}, asked at {start}, is to wait until {time}");
+                stats.shaping().not_before = time;
+                continue;
+            }
+            let packet = world.dequeue(*id, start);
+            stats.waited(packet.wire_len(), start - packet.arrival());
+            link.push(start, packet, rings);
+            waiting -= 1;
+            served += u64::from(packet.wire_len());
+        }
+        link.set_waiting(waiting);
+        served
+    }
+
+    /// Sets the leaves of the link, if its wire `was_dry`, and of the port.
+    fn settle(&mut self, was_dry: bool) {
+        let Lazy { id, link, stats, rings } = &mut self.port;
+        let is_dry = link.ring_is_empty();
+        if was_dry && !is_dry {
+            self.tree.insert(FIRST_LEAF + id.0, link.first_arrival(rings));
+        }
+        let shaping = stats.shaping();
+        let due = if is_dry && link.waiting() > 0 { link.free_at().max(shaping.not_before) } else { Time::MAX };
+        if due != shaping.due {
+            shaping.due = due;
+            self.tree.set(shaping.leaf, due);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Shaped ports, in the engine and in the oracle alike. The discipline is one in which every decision shows: a packet may start only some
+//! time after it came, by its length; of those that may the newest goes first, and of more than three the oldest is dropped.
+
+mod packet;
+mod reference;
+
+use base::{Dur, LinkId, Rate, Rng, Time};
+use engine::{Driver, Engine, Far, LinkSpec, Links, Pause, Sent, World};
+use packet::Packet;
+use reference::Reference;
+
+const PORT: LinkId = LinkId(0);
+
+/// What happens, by time in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+enum Do {
+    /// A packet of so many bytes is sent.
+    Send(u32),
+    /// Global actions: somebody looks at the port, the link goes down, the link comes up.
+    Look,
+    Down,
+    Up,
+}
+
+/// When a packet may start: one of 40 bytes 3 us after it came, one of 500 bytes at once, one of 1000 bytes after 1.5 us.
+fn may_start(packet: &Packet) -> Time {
+    packet.arrival
+        + Dur::from_ns(match packet.len {
+            40 => 3000,
+            1000 => 1500,
+            _ => 0,
+        })
+}
+
+#[derive(Default)]
+struct Bench {
+    sends: Vec<(Time, u32)>,
+    actions: Vec<(Time, Do)>,
+    sent: u32,
+    waiting: Vec<Packet>,
+    served: Option<Packet>,
+    seen: Seen,
+}
+
+/// What can be seen from outside.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    /// (number, when)
+    delivered: Vec<(u32, Time)>,
+    /// (number, when its service started)
+    starts: Vec<(u32, Time)>,
+    dropped: Vec<u32>,
+    /// Lost with the link, or sent while it was down.
+    lost: Vec<u32>,
+    /// Numbers of those that waited at each look, how long the port had been busy, when it is idle, and when the next may start.
+    looks: Vec<(Vec<u32>, Dur, Time, Time)>,
+    /// Sent packets and bytes, most bytes that waited, their area.
+    counts: [u64; 4],
+}
+
+impl World for Bench {
+    type Packet = Packet;
+    fn deliver(&mut self, links: &mut impl Links<Packet>, _link: LinkId, _far: Far, packet: &mut Packet) {
+        self.seen.delivered.push((packet.number, links.now()));
+    }
+    fn pass(&mut self, _link: LinkId, _packet: &mut Packet, _now: Time) {
+        unreachable!("every packet enters the discipline");
+    }
+    fn enqueue(&mut self, _link: LinkId, packet: &mut Packet, now: Time) -> (u32, u64) {
+        assert_eq!(packet.arrival, now, "packet {} did not come now", packet.number);
+        self.waiting.push(*packet);
+        if self.waiting.len() > 3 {
+            self.seen.dropped.push(self.waiting.remove(0).number);
+        }
+        (self.waiting.len() as u32, self.waiting.iter().map(|packet| u64::from(packet.len)).sum())
+    }
+    fn not_before(&self, _link: LinkId, start: Time) -> Option<Time> {
+        let first = self.waiting.iter().map(may_start).min().expect("somebody waits");
+        (first > start).then_some(first)
+    }
+    fn dequeue(&mut self, _link: LinkId, start: Time) -> &Packet {
+        let next = self.waiting.iter().rposition(|packet| may_start(packet) <= start).expect("one may start");
+        let packet = self.waiting.remove(next);
+        self.seen.starts.push((packet.number, start));
+        self.served.insert(packet)
+    }
+    fn wake(&mut self, links: &mut impl Links<Packet>, host: u32) {
+        let now = links.now();
+        while self.sends.first().is_some_and(|(at, _)| *at == now) {
+            let (arrival, len) = self.sends.remove(0);
+            let mut packet = Packet { number: self.sent, len, arrival };
+            self.sent += 1;
+            match links.send(self, PORT, &mut packet) {
+                Sent::Waits => {}
+                Sent::Down => self.seen.lost.push(packet.number),
+                sent => panic!("{sent:?} at a shaped port"),
+            }
+        }
+        links.set_wake(host, self.sends.first().map_or(Time::MAX, |(at, _)| *at));
+    }
+}
+
+impl Bench {
+    fn act(&mut self, links: &mut impl Driver<Packet>) {
+        let now = links.now();
+        while let Some((_, what)) = self.actions.first().copied().filter(|(at, _)| *at == now) {
+            self.actions.remove(0);
+            links.catch_up(self, PORT, now.before(Dur(1)));
+            let waiting: Vec<u32> = self.waiting.iter().map(|packet| packet.number).collect();
+            assert_eq!(links.waiting(PORT) as usize, waiting.len());
+            match what {
+                Do::Send(_) => unreachable!("the host's"),
+                Do::Look => self.seen.looks.push((waiting, links.busy(PORT), links.free_at(PORT), links.next_start(PORT))),
+                Do::Down => {
+                    self.seen.lost.extend(links.link_down(PORT).iter().map(|packet| packet.number));
+                    self.seen.lost.extend(waiting);
+                    self.waiting.clear();
+                    assert_eq!((links.waiting(PORT), links.next_start(PORT)), (0, Time::MAX));
+                }
+                Do::Up => links.link_up(PORT),
+            }
+        }
+        links.set_action(self.actions.first().map_or(Time::MAX, |(at, _)| *at));
+    }
+}
+
+/// 1000 bytes take 1 us at 8 Gb/s.
+fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)], delay: Dur) -> Seen {
+    let spec = LinkSpec { rate: Rate::from_gbps(8), delay, fifo: None, watched: false, shaped: true, shared: None };
+    let mut driver = D::new(&[(spec, Far::Host(0))], 1);
+    let mut world = Bench::default();
+    for (ns, what) in todo {
+        match what {
+            Do::Send(len) => world.sends.push((Time(ns * 1000), *len)),
+            _ => world.actions.push((Time(ns * 1000), *what)),
+        }
+    }
+    driver.set_wake(0, world.sends.first().map_or(Time::MAX, |(at, _)| *at));
+    driver.set_action(world.actions.first().map_or(Time::MAX, |(at, _)| *at));
+    while driver.run(&mut world, Time::MAX, u64::MAX) == Pause::Action {
+        world.act(&mut driver);
+    }
+    assert!(world.waiting.is_empty(), "what waits is served in the end");
+    let stats = driver.stats(PORT);
+    world.seen.counts = [stats.tx_packets, stats.tx_bytes, stats.max_queue_bytes, stats.queue_area];
+    world.seen
+}
+
+fn run(todo: &[(u64, Do)], delay: Dur) -> Seen {
+    let (fast, slow) = (run_on::<Engine<Packet>>(todo, delay), run_on::<Reference<Packet>>(todo, delay));
+    assert_eq!(fast, slow, "{todo:?}");
+    fast
+}
+
+fn starts(seen: &Seen) -> Vec<(u32, u64)> {
+    seen.starts.iter().map(|(number, at)| (*number, at.0 / 1000)).collect()
+}
+
+/// Each as it comes, at an idle port and at a busy one, with its wire empty or not.
+#[test]
+fn packets_start_when_they_may() {
+    for delay in [Dur::from_ns(10), Dur::from_us(100)] {
+        // Alone at an idle port: at once, or when its time has come.
+        assert_eq!(starts(&run(&[(100, Do::Send(500))], delay)), [(0, 100)]);
+        assert_eq!(starts(&run(&[(100, Do::Send(40))], delay)), [(0, 3100)]);
+        // One that may start earlier passes one that waits, and brings the next start forward.
+        assert_eq!(
+            starts(&run(&[(0, Do::Send(40)), (1000, Do::Send(1000)), (2000, Do::Send(500))], delay)),
+            [(2, 2000), (1, 2500), (0, 3500)]
+        );
+        // The transmitter is busy until 1.5 us with number 1, and number 0 may start at 1.5 us: no time in between is lost.
+        assert_eq!(starts(&run(&[(0, Do::Send(1000)), (1000, Do::Send(500))], delay)), [(1, 1000), (0, 1500)]);
+    }
+}
+
+#[test]
+fn what_starts_at_once_never_waited() {
+    let delay = Dur::from_us(1);
+    assert_eq!(run(&[(0, Do::Send(500))], delay).counts, [1, 500, 0, 0]);
+    assert_eq!(run(&[(0, Do::Send(1000))], delay).counts, [1, 1000, 1000, 1000 * (1_500_000 >> 10)]);
+}
+
+/// Service first: at 3 us number 0 may start, and does so before the other is there. Global actions come before that.
+#[test]
+fn service_precedes_all_else_of_its_instant_but_actions() {
+    let delay = Dur::from_us(1);
+    let todo = [(0, Do::Send(40)), (3000, Do::Look), (3000, Do::Send(500)), (3001, Do::Look)];
+    let seen = run(&todo, delay);
+    assert_eq!(starts(&seen), [(0, 3000), (1, 3040)]);
+    assert_eq!((&seen.looks[0].0, seen.looks[0].3), (&vec![0], Time(3_000_000)));
+    assert_eq!((&seen.looks[1].0, seen.looks[1].3), (&vec![1], Time(3_040_000)));
+}
+
+#[test]
+fn a_dead_link_has_nothing_to_serve_and_starts_as_new() {
+    let todo =
+        [(0, Do::Send(40)), (1000, Do::Send(1000)), (1200, Do::Down), (1300, Do::Send(500)), (1400, Do::Up), (1500, Do::Send(40))];
+    for delay in [Dur::from_ns(10), Dur::from_us(100)] {
+        let seen = run(&todo, delay);
+        assert_eq!((starts(&seen), seen.lost), (vec![(3, 4500)], vec![0, 1, 2]));
+    }
+}
+
+/// Bursts, gaps and ties, looks and failures, with a wire that is mostly empty and with one that is not.
+#[test]
+fn random_lists_agree() {
+    for n in 0..600 {
+        let mut rng = Rng::stream(n, "shaped", &[]);
+        let (mut at, mut todo, mut up) = (0, Vec::new(), true);
+        for _ in 0..60 {
+            at += [0, 0, 250, 500, 1000, 1500, 4000][rng.below(7) as usize];
+            let what = match rng.below(12) {
+                0 | 1 => Do::Look,
+                2 if up && n % 2 == 0 => Do::Down,
+                2 | 3 if !up => Do::Up,
+                _ => Do::Send([40, 500, 1000][rng.below(3) as usize]),
+            };
+            match what {
+                Do::Down => up = false,
+                Do::Up => up = true,
+                _ => {}
+            }
+            todo.push((at, what));
+        }
+        let delay = Dur::from_ns([1, 700, 3000, 20_000][rng.below(4) as usize]);
+        let seen = run(&todo, delay);
+        let sent = todo.iter().filter(|(_, what)| matches!(what, Do::Send(_))).count();
+        assert_eq!(seen.delivered.len() + seen.dropped.len() + seen.lost.len(), sent);
+        let looked = todo.iter().filter(|(_, what)| !matches!(what, Do::Look)).copied().collect::<Vec<_>>();
+        assert_eq!(
+            Seen { looks: Vec::new(), ..run(&looked, delay) },
+            Seen { looks: Vec::new(), ..seen },
+            "looking changes nothing"
+        );
+    }
+}

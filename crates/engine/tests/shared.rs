@@ -1,0 +1,116 @@
+//! Ports that share a buffer, in the engine and in the oracle alike: two of them hold at most four waiting packets together, so that what waits at
+//! one decides what the other takes in.
+
+mod packet;
+mod reference;
+
+use base::{Dur, LinkId, Rate, Rng, Time};
+use engine::{Driver, Engine, Far, LinkSpec, Links, Pause, Sent, World};
+use packet::Packet;
+use reference::Reference;
+
+const ROOM: usize = 4;
+
+#[derive(Default)]
+struct Bench {
+    /// (when, port, bytes)
+    sends: Vec<(Time, u32, u32)>,
+    sent: u32,
+    waiting: [Vec<Packet>; 2],
+    served: Option<Packet>,
+    seen: Seen,
+}
+
+/// What can be seen from outside.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    /// (number, when)
+    delivered: Vec<(u32, Time)>,
+    dropped: Vec<u32>,
+    /// Most bytes that waited at each port, and their area.
+    counts: Vec<[u64; 2]>,
+}
+
+impl World for Bench {
+    type Packet = Packet;
+    fn deliver(&mut self, links: &mut impl Links<Packet>, _link: LinkId, _far: Far, packet: &mut Packet) {
+        self.seen.delivered.push((packet.number, links.now()));
+    }
+    fn pass(&mut self, _link: LinkId, _packet: &mut Packet, _now: Time) {}
+    fn admits(&mut self, _link: LinkId, packet: &mut Packet, _now: Time) -> bool {
+        let admits = self.waiting.iter().map(Vec::len).sum::<usize>() < ROOM;
+        if !admits {
+            self.seen.dropped.push(packet.number);
+        }
+        admits
+    }
+    fn enqueue(&mut self, link: LinkId, packet: &mut Packet, _now: Time) -> (u32, u64) {
+        let queue = &mut self.waiting[link.index()];
+        queue.push(*packet);
+        assert!(queue.len() <= ROOM);
+        (queue.len() as u32, queue.iter().map(|packet| u64::from(packet.len)).sum())
+    }
+    /// At the second port, which is shaped, a packet may start 2 us after it came.
+    fn not_before(&self, link: LinkId, start: Time) -> Option<Time> {
+        let first = self.waiting[link.index()][0].arrival + Dur::from_us(2);
+        (first > start).then_some(first)
+    }
+    fn dequeue(&mut self, link: LinkId, _start: Time) -> &Packet {
+        self.served.insert(self.waiting[link.index()].remove(0))
+    }
+    fn wake(&mut self, links: &mut impl Links<Packet>, host: u32) {
+        let now = links.now();
+        while self.sends.first().is_some_and(|(at, ..)| *at == now) {
+            let (arrival, port, len) = self.sends.remove(0);
+            let mut packet = Packet { number: self.sent, len, arrival };
+            self.sent += 1;
+            assert!(matches!(links.send(self, LinkId(port), &mut packet), Sent::Starts(_) | Sent::Waits));
+        }
+        links.set_wake(host, self.sends.first().map_or(Time::MAX, |(at, ..)| *at));
+    }
+}
+
+/// 1000 bytes take 1 us at 8 Gb/s. Times are in nanoseconds.
+fn run_on<D: Driver<Packet>>(sends: &[(u64, u32, u32)], delay: Dur, shaped: bool) -> Seen {
+    let link = |shaped| LinkSpec { rate: Rate::from_gbps(8), delay, fifo: None, watched: true, shaped, shared: Some(7) };
+    let mut driver = D::new(&[(link(false), Far::Host(0)), (link(shaped), Far::Host(0))], 1);
+    let mut world =
+        Bench { sends: sends.iter().map(|(ns, port, len)| (Time(ns * 1000), *port, *len)).collect(), ..Bench::default() };
+    driver.set_wake(0, world.sends[0].0);
+    assert_eq!(driver.run(&mut world, Time::MAX, u64::MAX), Pause::End);
+    let stats = [0, 1].map(|link| driver.stats(LinkId(link)));
+    world.seen.counts = stats.iter().map(|stats| [stats.max_queue_bytes, stats.queue_area]).collect();
+    world.seen
+}
+
+fn run(sends: &[(u64, u32, u32)], delay: Dur, shaped: bool) -> Seen {
+    let fast = run_on::<Engine<Packet>>(sends, delay, shaped);
+    assert_eq!(fast, run_on::<Reference<Packet>>(sends, delay, shaped), "{sends:?}");
+    fast
+}
+
+#[test]
+fn what_has_left_one_port_makes_room_at_the_other() {
+    // Five packets at port 0: one is sent, four wait. The fifth leaves the queue at 1 us, whether anybody has touched the port or not.
+    let mut sends = vec![(0, 0, 1000); 5];
+    sends.extend([(0, 1, 1000), (500, 1, 1000), (900, 1, 1000), (1000, 1, 1000), (1000, 1, 1000)]);
+    // At port 1 number 5 finds it idle and passes; 6 and 7 find no room; 8 finds it idle; 9 takes the place that is free.
+    assert_eq!(run(&sends, Dur::from_us(100), false).dropped, [6, 7]);
+}
+
+#[test]
+fn random_lists_agree() {
+    let mut dropped = 0;
+    for n in 0..400 {
+        let mut rng = Rng::stream(n, "shared", &[]);
+        let (mut at, mut sends) = (0, Vec::new());
+        for _ in 0..80 {
+            at += [0, 0, 250, 500, 1000, 2500][rng.below(6) as usize];
+            sends.push((at, rng.below(2) as u32, [40, 500, 1000][rng.below(3) as usize]));
+        }
+        let seen = run(&sends, Dur::from_ns([1, 700, 20_000][rng.below(3) as usize]), n % 2 == 0);
+        assert_eq!(seen.delivered.len() + seen.dropped.len(), sends.len());
+        dropped += seen.dropped.len();
+    }
+    assert!(dropped > 1000, "the room fills up: {dropped} packets are dropped");
+}

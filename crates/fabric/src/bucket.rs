@@ -1,0 +1,95 @@
+//! A token bucket: bytes may pass at a rate, and a burst of them at once. Exact: no time and no byte is rounded away, whenever it is asked.
+
+use base::{Bytes, Rate, Time};
+
+/// Tokens that one byte costs: a rate in bits per second makes this many in 8e12 ps, so that the tokens of any span are whole.
+const BYTE: u128 = 8_000_000_000_000;
+
+/// The bucket. Tokens come continuously at its rate until it is full.
+#[derive(Clone, Copy, Debug)]
+pub struct Bucket {
+    rate: Rate,
+    most: u128,
+    tokens: u128,
+    /// When it held `tokens`.
+    at: Time,
+}
+
+impl Bucket {
+    /// A bucket that is full and holds the tokens of `burst` bytes then.
+    pub fn new(rate: Rate, burst: Bytes) -> Bucket {
+        let most = u128::from(burst.0) * BYTE;
+        Bucket { rate, most, tokens: most, at: Time::ZERO }
+    }
+    /// Fills it.
+    pub fn fill(&mut self, now: Time) {
+        (self.tokens, self.at) = (self.most, now);
+    }
+    fn tokens(&self, now: Time) -> u128 {
+        self.most.min(self.tokens + u128::from(self.rate.0) * u128::from(now.since(self.at).0))
+    }
+    /// The first time at which it has the tokens of `bytes`, if that is after `now`; `Time::MAX` if it never holds so many.
+    pub fn not_before(&self, bytes: u16, now: Time) -> Option<Time> {
+        let cost = u128::from(bytes) * BYTE;
+        if self.tokens(now) >= cost {
+            return None;
+        }
+        if self.most < cost || self.rate.0 == 0 {
+            return Some(Time::MAX);
+        }
+        let wait = (cost - self.tokens).div_ceil(u128::from(self.rate.0));
+        Some(u64::try_from(wait + u128::from(self.at.0)).map_or(Time::MAX, Time))
+    }
+    /// Takes the tokens of `bytes` out at `now`. They must be there.
+    pub fn take(&mut self, bytes: u16, now: Time) {
+        let rest = self.tokens(now).checked_sub(u128::from(bytes) * BYTE);
+        (self.tokens, self.at) = (rest.expect("the tokens are there"), now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_full_bucket_passes_a_burst_and_then_its_rate() {
+        // 1 byte in 8 ns.
+        let mut bucket = Bucket::new(Rate::from_gbps(1), Bytes(3000));
+        for (bytes, from, at) in [(1500, 0, 0), (1500, 0, 0), (1500, 0, 12_000), (40, 12_000, 12_320), (1500, 60_000, 60_000)] {
+            let (from, at) = (Time(from * 1000), Time(at * 1000));
+            assert_eq!(bucket.not_before(bytes, from), (at > from).then_some(at), "{bytes} bytes at {from}");
+            bucket.take(bytes, at);
+        }
+        // It has filled up to 3000 bytes at 36.32 us and lost 1500.
+        assert_eq!(bucket.not_before(1501, Time(60_000_000)), Some(Time(60_008_000)));
+        bucket.fill(Time(60_000_000));
+        assert_eq!(bucket.not_before(3000, Time(60_000_000)), None);
+    }
+
+    #[test]
+    fn what_never_fits_never_passes() {
+        assert_eq!(Bucket::new(Rate::from_gbps(1), Bytes(1499)).not_before(1500, Time::ZERO), Some(Time::MAX));
+        assert_eq!(Bucket { tokens: 0, ..Bucket::new(Rate(0), Bytes(1500)) }.not_before(1500, Time::ZERO), Some(Time::MAX));
+    }
+
+    proptest! {
+        /// At a rate that divides nothing: after the burst, packet `n` passes when the bytes of all have had their time, to the picosecond, and
+        /// being asked in between changes nothing.
+        #[test]
+        fn nothing_is_rounded_away(rate in 1u64..400_000_000_000, sizes in prop::collection::vec(1u16..1500, 1..60), looks in 0u64..4) {
+            let mut bucket = Bucket::new(Rate(rate), Bytes(1500));
+            let (mut now, mut bytes) = (Time::ZERO, 0u128);
+            for size in sizes {
+                bytes += u128::from(size);
+                let due = Time((bytes.saturating_sub(1500) * BYTE).div_ceil(u128::from(rate)) as u64);
+                for look in 0..looks {
+                    let between = Time(now.0 + (due.0.saturating_sub(now.0)) * look / 4);
+                    prop_assert_eq!(bucket.not_before(size, between), (due > between).then_some(due));
+                }
+                now = now.max(due);
+                bucket.take(size, now);
+            }
+        }
+    }
+}

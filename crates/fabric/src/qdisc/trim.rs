@@ -1,0 +1,400 @@
+//! NDP's port: of data that does not fit the payload is cut off, and the header goes on, ahead of data; when there is no room for headers
+//! either, it goes back to the sender.
+//!
+//! Source: Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM 2017; the
+//! authors' simulator, csg-htsim at 841d9e7, compositequeue.cpp.
+//!
+//! | parameter | default | from |
+//! |---|---|---|
+//! | `limit` | 8 packets of data | NDP |
+//! | `headers` | as many bytes as twice `limit` full packets | compositequeue.cpp |
+//! | `header` | 64 bytes | NDP |
+//! | `weight` | 10 headers for 1 data packet | NDP |
+//! | `trimmed` | `either` | NDP: the packet at the tail or the one that arrives, each with probability 1/2 |
+//! | `full` | `return` | NDP |
+//!
+//! Assumed:
+//! - All that is not data (ACKs, pulls, trimmed and returned packets) waits with the headers.
+//! - Turns are counted while both wait, and go on from there when they do so again. Headers begin.
+//! - A packet is returned once. Control packets, and packets that come back, are dropped when there is no room for them.
+//! - A data packet that is no longer than a header loses its payload and keeps its length.
+
+use super::{Backlog, Env, Fifo, Qdisc};
+use crate::queue::Queue;
+use crate::refused::Refused;
+use base::params::{Auto, Problem};
+use base::registry::{Counter, Meta};
+use base::{Bytes, Limit, Rng, Time};
+use proto::{Kind, Packet};
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "data that does not fit loses its payload, and its header goes ahead of data (NDP)",
+    source: "Handley et al., SIGCOMM 2017; csg-htsim compositequeue.cpp",
+    counters: &[
+        Counter { name: "trimmed", unit: "packets", about: "data packets that lost their payload" },
+        Counter { name: "returned", unit: "packets", about: "packets that were sent back to their senders" },
+    ],
+    queue_lengths: &["limit"],
+    ..Meta::PLAIN
+};
+
+base::choice! {
+    /// Which packet loses its payload.
+    pub enum Trimmed {
+        /// With equal probability the arriving packet or the one that arrived before it.
+        Either = "either",
+        /// The arriving packet.
+        Arriving = "arriving",
+    }
+}
+
+base::choice! {
+    /// What becomes of a header for which there is no room.
+    pub enum Full {
+        /// It goes back to its sender.
+        Return = "return",
+        /// It is dropped.
+        Drop = "drop",
+    }
+}
+
+base::params! {
+    /// Parameters of a trimming port.
+    pub struct Params {
+        /// The data that may wait.
+        limit: Limit = "8pkt", "NDP";
+        /// The headers and control packets that may wait; `auto`: as many bytes as twice `limit` full packets.
+        headers: Auto<Limit> = "auto", "csg-htsim compositequeue.cpp";
+        /// What is left of a trimmed packet on the wire.
+        header: Bytes = "64B" in Bytes(1)..=Bytes(65535), "NDP";
+        /// Headers that are sent for each data packet while both wait.
+        weight: u32 = "10" in 1..=1_000_000, "NDP";
+        /// Which packet loses its payload.
+        trimmed: Trimmed = "either", "NDP";
+        /// What becomes of a header for which there is no room.
+        full: Full = "return", "NDP";
+    }
+}
+
+/// Problems that show only against the network.
+pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
+    let mut problems = super::check_limit(params.limit, env);
+    if params.header.0 >= u64::from(env.mtu_bytes) {
+        let message = format!("`{}` is no shorter than a full packet of {}", params.header, Bytes(u64::from(env.mtu_bytes)));
+        problems.push(Problem { key: "header", message, hint: "write the size of a bare header, like `64B`".to_owned() });
+    }
+    problems
+}
+
+/// Packets that wait.
+pub struct Trim {
+    params: Params,
+    /// What may wait of headers.
+    headers_limit: Limit,
+    header: u16,
+    data: Queue,
+    headers: Queue,
+    /// Of both.
+    backlog: Backlog,
+    /// Headers sent since the last data packet while both waited.
+    turn: u32,
+    rng: Rng,
+    /// Packets trimmed and returned.
+    counts: [u64; 2],
+}
+
+impl Trim {
+    /// An empty port.
+    pub fn new(params: &Params, env: &Env) -> Self {
+        let twice = |limit: Limit| {
+            let one = limit.in_bytes(Bytes(u64::from(env.mtu_bytes)));
+            one.map_or(Limit::Unlimited, |bytes| Limit::Bytes(2 * bytes.0))
+        };
+        Trim {
+            headers_limit: match params.headers {
+                Auto::Auto => twice(params.limit),
+                Auto::Set(limit) => limit,
+            },
+            header: u16::try_from(params.header.0).unwrap_or(u16::MAX),
+            params: params.clone(),
+            data: Queue::default(),
+            headers: Queue::default(),
+            backlog: Backlog::default(),
+            turn: 0,
+            rng: Rng::stream(env.seed, "qdisc", &[env.link.0.into()]),
+            counts: [0; 2],
+        }
+    }
+    /// The data that may wait.
+    pub fn limit(params: &Params, _env: &Env) -> Limit {
+        params.limit
+    }
+    /// What the engine can do by itself: nothing.
+    pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
+        None
+    }
+
+    /// Has a data packet wait, if there is room.
+    fn push_data(&mut self, packet: &Packet) -> bool {
+        let fits = self.data.backlog().fits(packet, self.params.limit);
+        if fits {
+            self.data.push(packet);
+            self.backlog.add(packet);
+        }
+        fits
+    }
+    /// Has a header or control packet wait, if there is room.
+    fn push_header(&mut self, packet: &Packet, refused: &mut Refused) -> bool {
+        let fits = self.headers.backlog().fits(packet, self.headers_limit);
+        if fits {
+            self.headers.push(packet);
+            self.backlog.add(packet);
+        } else if packet.kind == Kind::TRIMMED && self.params.full == Full::Return {
+            self.counts[1] += 1;
+            refused.send_back(packet);
+        } else {
+            refused.drop(packet);
+        }
+        fits
+    }
+    /// Trims a data packet, and has its header wait, if there is room.
+    fn trim(&mut self, packet: &mut Packet, refused: &mut Refused) -> bool {
+        self.counts[0] += 1;
+        refused.trim(packet, self.header);
+        self.push_header(packet, refused)
+    }
+}
+
+impl Qdisc for Trim {
+    // Cold, so that the code of the disciplines by which speed is measured stays as it is without this one.
+    #[cold]
+    #[inline(never)]
+    fn enqueue(&mut self, packet: &mut Packet, _now: Time, refused: &mut Refused) -> bool {
+        if packet.kind != Kind::DATA {
+            return self.push_header(packet, refused);
+        }
+        if self.push_data(packet) {
+            return true;
+        }
+        if self.params.trimmed == Trimmed::Arriving || self.rng.below(2) == 0 {
+            return self.trim(packet, refused);
+        }
+        // With a limit in bytes one packet may not make room for another.
+        while let Some(last) = self.data.pop_back().copied() {
+            self.backlog.remove(&last);
+            self.trim(&mut { last }, refused);
+            if self.push_data(packet) {
+                return true;
+            }
+        }
+        self.trim(packet, refused)
+    }
+    #[cold]
+    #[inline(never)]
+    fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
+        let header = match (self.headers.is_empty(), self.data.is_empty()) {
+            (false, false) => {
+                let header = self.turn < self.params.weight;
+                self.turn = if header { self.turn + 1 } else { 0 };
+                header
+            }
+            (none, _) => !none,
+        };
+        let packet = if header { self.headers.pop() } else { self.data.pop() }?;
+        self.backlog.remove(packet);
+        Some(packet)
+    }
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+    fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::tests::{drain, env, packet};
+    use crate::refused::Refusal;
+    use base::params::Params as _;
+    use proptest::prelude::*;
+
+    fn port(params: Params) -> Trim {
+        assert_eq!(Trim::fifo(&params, &env()), None);
+        Trim::new(&params, &env())
+    }
+    /// The arriving packet is trimmed, so that nothing is drawn.
+    fn plain() -> Params {
+        Params { trimmed: Trimmed::Arriving, ..Params::defaults() }
+    }
+    fn ack(n: u64) -> Packet {
+        Packet { kind: Kind::ACK, ..packet(9, n, 40) }
+    }
+    /// What is refused of a packet, by what becomes of it: (offset, bytes left).
+    fn enqueue(q: &mut Trim, packet: Packet) -> Vec<(&'static str, u64, u16)> {
+        let mut refused = Refused::new();
+        q.enqueue(&mut { packet }, Time::ZERO, &mut refused);
+        let told = |refusal| match refusal {
+            Refusal::Dropped(packet) => ("dropped", packet.offset, packet.wire_len),
+            Refusal::Returned(packet) => ("returned", packet.offset, packet.wire_len),
+            Refusal::Trimmed { to, .. } => ("trimmed", 0, to),
+        };
+        let mut all: Vec<_> = std::iter::from_fn(|| refused.pop()).map(told).collect();
+        all.reverse();
+        all
+    }
+
+    #[test]
+    fn data_beyond_the_limit_is_trimmed_to_a_header_that_goes_first() {
+        let mut q = port(plain());
+        for n in 0..8 {
+            assert_eq!(enqueue(&mut q, packet(0, n, 1500)), []);
+        }
+        assert_eq!(enqueue(&mut q, packet(0, 8, 1500)), [("trimmed", 0, 64)]);
+        assert_eq!(q.backlog(), Backlog { packets: 9, bytes: 8 * 1500 + 64 });
+        let first = *q.dequeue(Time::ZERO).expect("nine wait");
+        assert_eq!((first.offset, first.kind, first.wire_len, first.payload), (8, Kind::TRIMMED, 64, 0));
+        assert_eq!(drain(&mut q), (0..8).map(|n| (0, n)).collect::<Vec<_>>());
+        assert_eq!(q.counts(), [1, 0]);
+    }
+
+    /// Headers and data that wait together: ten headers, one data packet, and again.
+    #[test]
+    fn ten_headers_go_for_each_data_packet() {
+        let mut q = port(plain());
+        (0..3).for_each(|n| _ = enqueue(&mut q, packet(0, n, 1500)));
+        (0..25).for_each(|n| _ = enqueue(&mut q, ack(n)));
+        let flows: Vec<u32> = drain(&mut q).into_iter().map(|(flow, _)| flow).collect();
+        let data: Vec<usize> = (0..28).filter(|&n| flows[n] == 0).collect();
+        assert_eq!(data, [10, 21, 27]);
+    }
+
+    #[test]
+    fn one_that_waits_alone_changes_no_turn() {
+        let mut q = port(Params { weight: 2, ..plain() });
+        let both = |q: &mut Trim| {
+            (0..2).for_each(|n| _ = enqueue(q, packet(0, n, 1500)));
+            (0..4).for_each(|n| _ = enqueue(q, ack(n)));
+        };
+        let served = |q: &mut Trim, n| -> Vec<u32> { (0..n).map(|_| q.dequeue(Time::ZERO).expect("some wait").flow.0).collect() };
+        both(&mut q);
+        assert_eq!(served(&mut q, 6), [9, 9, 0, 9, 9, 0]);
+        for lone in [ack(7), packet(0, 7, 1500)] {
+            enqueue(&mut q, lone);
+            served(&mut q, 1);
+        }
+        // Two headers had gone ahead of the data packet that then was alone.
+        both(&mut q);
+        assert_eq!(served(&mut q, 6), [0, 9, 9, 0, 9, 9]);
+    }
+
+    /// Room for two headers of 64 bytes.
+    fn narrow(full: Full) -> Trim {
+        let mut q = port(Params { headers: Auto::Set(Limit::Bytes(128)), limit: Limit::Packets(1), full, ..plain() });
+        (0..3).for_each(|n| _ = enqueue(&mut q, packet(0, n, 1500)));
+        q
+    }
+
+    #[test]
+    fn a_header_without_room_goes_back_and_all_else_is_dropped() {
+        let mut q = narrow(Full::Return);
+        assert_eq!(enqueue(&mut q, packet(0, 3, 1500)), [("trimmed", 0, 64), ("returned", 3, 64)]);
+        assert_eq!(enqueue(&mut q, ack(4)), [("dropped", 4, 40)]);
+        let mut back = Packet { kind: Kind::TRIMMED, ..packet(0, 5, 64) };
+        back.turn_back();
+        assert_eq!(enqueue(&mut q, back), [("dropped", 5, 64)], "a packet goes back once");
+        assert_eq!(q.counts(), [3, 1]);
+        let mut q = narrow(Full::Drop);
+        assert_eq!(enqueue(&mut q, packet(0, 3, 1500)), [("trimmed", 0, 64), ("dropped", 3, 64)]);
+    }
+
+    /// Twice the bytes of eight full packets: 375 headers of 64 bytes.
+    #[test]
+    fn headers_have_twice_the_room_of_data() {
+        let mut q = port(plain());
+        (0..8 + 375).for_each(|n| _ = enqueue(&mut q, packet(0, n, 1500)));
+        assert_eq!(q.backlog(), Backlog { packets: 383, bytes: 36_000 });
+        assert_eq!(enqueue(&mut q, packet(0, 383, 1500)), [("trimmed", 0, 64), ("returned", 383, 64)]);
+    }
+
+    #[test]
+    fn a_packet_shorter_than_a_header_keeps_its_length() {
+        let mut q = port(Params { limit: Limit::Packets(1), ..plain() });
+        enqueue(&mut q, packet(0, 0, 1500));
+        assert_eq!(enqueue(&mut q, packet(0, 1, 41)), [("trimmed", 0, 41)]);
+    }
+
+    /// Half of the time the last of the queue loses its payload, and the arriving packet takes its place.
+    #[test]
+    fn either_the_arriving_packet_or_the_last_is_trimmed() {
+        let mut q = port(Params { headers: Auto::Set(Limit::Unlimited), ..Params::defaults() });
+        (0..1008).for_each(|n| _ = enqueue(&mut q, packet(0, n, 1500)));
+        assert_eq!(q.counts(), [1000, 0]);
+        let mut last = 7;
+        let mut arriving = 0;
+        let trimmed: Vec<u64> = std::iter::from_fn(|| q.headers.pop().map(|p| p.offset)).collect();
+        for (n, offset) in (8..).zip(trimmed) {
+            arriving += u32::from(offset == n);
+            assert!(offset == n || offset == last, "{offset} at the arrival of {n}");
+            last = if offset == n { last } else { n };
+        }
+        // Five standard deviations of a fair coin.
+        assert!((420..=580).contains(&arriving), "{arriving} of 1000");
+    }
+
+    #[test]
+    fn a_limit_in_bytes_may_need_several_payloads() {
+        let mut q = port(Params { limit: Limit::Bytes(3000), ..Params::defaults() });
+        let small: Vec<Packet> = (0..30).map(|n| packet(0, n, 100)).collect();
+        small.iter().for_each(|small| assert_eq!(enqueue(&mut q, *small), []));
+        let cut = enqueue(&mut q, packet(0, 30, 1500));
+        assert!(cut == [("trimmed", 0, 64)] || cut == [("trimmed", 0, 64); 15], "{cut:?}");
+        assert!(q.data.backlog().bytes <= 3000);
+    }
+
+    proptest! {
+        /// No data packet is lost in silence: each comes out as data or as a header, or goes back.
+        #[test]
+        fn every_packet_is_accounted_for(
+            limit in 1u32..5, room in 1u64..6, steps in prop::collection::vec((0u8..4, prop_oneof![Just(1500u16), Just(300), Just(41)]), 1..200),
+        ) {
+            let headers = Auto::Set(Limit::Bytes(room * 64));
+            let mut q = port(Params { limit: Limit::Packets(limit), headers, ..Params::defaults() });
+            let (mut came, mut gone, mut bytes) = (0, Vec::new(), 0u64);
+            for (n, (step, len)) in steps.into_iter().enumerate() {
+                if step == 0 {
+                    gone.extend(q.dequeue(Time::ZERO).map(|p| p.offset));
+                    continue;
+                }
+                came += 1;
+                bytes += u64::from(len);
+                let mut refused = Refused::new();
+                q.enqueue(&mut packet(0, n as u64, len), Time::ZERO, &mut refused);
+                while let Some(refusal) = refused.pop() {
+                    match refusal {
+                        Refusal::Returned(back) => {
+                            prop_assert_eq!(back.kind, Kind::TRIMMED);
+                            gone.push(back.offset);
+                        }
+                        Refusal::Trimmed { from, to, .. } => bytes -= u64::from(from - to),
+                        Refusal::Dropped(packet) => prop_assert!(false, "{packet:?} is dropped"),
+                    }
+                }
+            }
+            let waiting = q.backlog();
+            gone.extend(std::iter::from_fn(|| q.drain(Time::ZERO)).map(|p| p.offset));
+            gone.sort_unstable();
+            gone.dedup();
+            prop_assert_eq!(gone.len(), came);
+            prop_assert!(waiting.bytes <= bytes && waiting.packets <= limit + room as u32 * 64 / 41);
+        }
+    }
+
+    #[test]
+    fn a_header_as_long_as_a_packet_is_a_problem() {
+        let of = |header| check(&Params { header: Bytes(header), ..Params::defaults() }, &env()).len();
+        assert_eq!([of(64), of(1499), of(1500)], [0, 0, 1]);
+    }
+}

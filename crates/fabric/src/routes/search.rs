@@ -1,0 +1,173 @@
+//! Breadth-first search of next hops, from the switch of each group of hosts outwards.
+
+use crate::net::Net;
+use crate::routes::cost::Hop;
+use base::{LinkId, NodeId};
+use std::collections::BTreeMap;
+
+/// The distance where there is no path.
+pub(super) const FAR: u16 = u16::MAX;
+/// The next-hop set and the list of paths where there are none.
+pub(super) const EMPTY: u32 = 0;
+/// The rest of a path that ends at the group's switch.
+const NONE: u32 = u32::MAX;
+
+/// Next hops and distances of all switches. A cell is a (group, switch): see [`Found::cell`].
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    switches: usize,
+    /// Per cell: links to the group's switch; [`FAR`] when there is no path.
+    pub(super) distance: Vec<u16>,
+    /// Per cell: the next hops, an index into `sets`.
+    pub(super) set: Vec<u32>,
+    /// Ranges of `members`.
+    pub(super) sets: Vec<(u32, u32)>,
+    pub(super) members: Vec<LinkId>,
+    /// Per cell: the rates and delays of the shortest paths from there, an index into `tails`.
+    pub(super) shape: Vec<u32>,
+    /// Distinct lists of paths, as hops.
+    pub(super) tails: Vec<Vec<Vec<Hop>>>,
+}
+
+impl Found {
+    /// The cell of a group and a switch, each by number.
+    pub(super) fn cell(&self, group: u32, switch: u32) -> usize {
+        group as usize * self.switches + switch as usize
+    }
+}
+
+/// Searches from the switch `home` of every group over the links that are `alive`. `number` counts the switches, by node.
+pub(super) fn search(net: &Net, home: &[NodeId], number: &[u32], alive: &dyn Fn(LinkId) -> bool) -> Found {
+    let switches = net.nodes().len() - net.hosts().len();
+    let cells = home.len() * switches;
+    let found = Found {
+        switches,
+        distance: vec![FAR; cells],
+        set: vec![EMPTY; cells],
+        sets: vec![(0, 0)],
+        members: Vec::new(),
+        shape: vec![EMPTY; cells],
+        tails: vec![Vec::new()],
+    };
+    let mut search = Search {
+        net,
+        number,
+        alive,
+        found,
+        queue: Vec::new(),
+        hops: Vec::new(),
+        last: vec![EMPTY; net.nodes().len()],
+        known_sets: BTreeMap::new(),
+        known_shapes: BTreeMap::new(),
+        ways: Vec::new(),
+    };
+    for (group, &home) in (0..).zip(home) {
+        search.run(group, home);
+    }
+    search.found
+}
+
+/// The search with its buffers and the sets found so far.
+struct Search<'a> {
+    net: &'a Net,
+    number: &'a [u32],
+    alive: &'a dyn Fn(LinkId) -> bool,
+    found: Found,
+    queue: Vec<NodeId>,
+    hops: Vec<LinkId>,
+    /// Per node: the next-hop set found last, which is most often the next one too.
+    last: Vec<u32>,
+    known_sets: BTreeMap<Vec<LinkId>, u32>,
+    /// The distinct (first hop, list of paths from there on) of a switch, sorted, to its list of paths.
+    known_shapes: BTreeMap<Vec<(Hop, u32)>, u32>,
+    ways: Vec<(Hop, u32)>,
+}
+
+impl Search<'_> {
+    fn cell(&self, group: u32, node: NodeId) -> usize {
+        self.found.cell(group, self.number[node.index()])
+    }
+
+    fn run(&mut self, group: u32, home: NodeId) {
+        if self.net.host(home).is_some() {
+            return; // Two hosts and a cable: nothing lies behind.
+        }
+        let start = self.cell(group, home);
+        self.found.distance[start] = 0;
+        self.queue.clear();
+        self.queue.push(home);
+        let mut head = 0;
+        while let Some(&node) = self.queue.get(head) {
+            head += 1;
+            let at = self.cell(group, node);
+            let far = self.found.distance[at];
+            self.hops.clear();
+            self.ways.clear();
+            for link in self.net.out_links(node) {
+                let (to, back) = (self.net.link(link).to, self.net.link(link).reverse);
+                if self.net.host(to).is_some() {
+                    continue;
+                }
+                let there = self.cell(group, to);
+                if self.found.distance[there] == FAR && (self.alive)(back) {
+                    self.found.distance[there] = far + 1;
+                    self.queue.push(to);
+                }
+                if far > 0 && self.found.distance[there] == far - 1 && (self.alive)(link) {
+                    self.hops.push(link);
+                    let way = (Hop::of(self.net, link), if to == home { NONE } else { self.found.shape[there] });
+                    if self.ways.last() != Some(&way) {
+                        self.ways.push(way);
+                    }
+                }
+            }
+            if far > 0 {
+                self.found.set[at] = self.set(node);
+                self.found.shape[at] = self.shape();
+            }
+        }
+    }
+
+    /// The number of the set in `hops`.
+    fn set(&mut self, node: NodeId) -> u32 {
+        let found = &mut self.found;
+        let last = self.last[node.index()];
+        let (from, to) = found.sets[last as usize];
+        if found.members[from as usize..to as usize] == self.hops {
+            return last;
+        }
+        let set = self.known_sets.get(&self.hops).copied().unwrap_or_else(|| {
+            let from = found.members.len() as u32;
+            found.members.extend_from_slice(&self.hops);
+            found.sets.push((from, found.members.len() as u32));
+            let number = found.sets.len() as u32 - 1;
+            self.known_sets.insert(self.hops.clone(), number);
+            number
+        });
+        self.last[node.index()] = set;
+        set
+    }
+
+    /// The number of the list of paths that `ways` lead to.
+    fn shape(&mut self) -> u32 {
+        self.ways.sort_unstable();
+        self.ways.dedup();
+        if let Some(&known) = self.known_shapes.get(&self.ways) {
+            return known;
+        }
+        let tails = &mut self.found.tails;
+        let mut paths = Vec::new();
+        for &(hop, rest) in &self.ways {
+            match rest {
+                NONE => paths.push(vec![hop]),
+                rest => paths.extend(tails[rest as usize].iter().map(|tail| [&[hop], &tail[..]].concat())),
+            }
+        }
+        paths.sort_unstable();
+        paths.dedup();
+        tails.push(paths);
+        let number = tails.len() as u32 - 1;
+        self.known_shapes.insert(self.ways.clone(), number);
+        number
+    }
+}

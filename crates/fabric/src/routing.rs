@@ -1,0 +1,611 @@
+//! Which way packets go: the present paths of all flows, planned by the router or set by index while the flow runs, and the next hop of a
+//! packet that carries none.
+
+pub mod switch;
+
+use crate::net::Net;
+use crate::paths::{ASK_ALWAYS, AllPaths, FiveTuple, Path, five_tuple, is_live};
+use crate::router::{AnyRouter, Duties, Made, Router};
+use crate::routes::{Routes, Unreachable};
+use base::{FlowId, FlowMap, HostId, LinkId, NodeId, Rng, Timers};
+use proto::packet::{ASK, ROUTE_HOPS};
+use proto::{Flow, Packet};
+use std::sync::Arc;
+
+/// `hop` of packets that have no route byte left.
+const OFF_ROUTE: u8 = ROUTE_HOPS as u8;
+
+/// The present paths of a flow: all that its packets need to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// The flow's source, which sends over the first path; the destination sends over the second.
+    src: HostId,
+    /// Route bytes from the source and from the destination; [`ASK_ALWAYS`] where there is no path, the path is too long, or the router is
+    /// asked at switches.
+    routes: [[u8; ROUTE_HOPS]; 2],
+}
+
+/// What a run's routing is made of.
+pub struct Parts {
+    /// The network.
+    pub net: Arc<Net>,
+    /// Its next hops while all links are up.
+    pub healthy: Routes,
+    /// Its next hops at the start, if some links are down then.
+    pub live: Option<Routes>,
+    /// Chooses among them.
+    pub router: AnyRouter,
+    /// What the router wants to be called for.
+    pub duties: Duties,
+    /// How many kinds of packets the router has of its own.
+    pub kinds: usize,
+    /// Packets from the destination take the cables of those from the source.
+    pub reversed: bool,
+    /// The seed of the run.
+    pub seed: u64,
+}
+
+/// The paths of a run's packets.
+pub struct Routing {
+    /// The network.
+    pub net: Arc<Net>,
+    /// Its live next hops.
+    pub routes: Arc<Routes>,
+    /// Chooses among them.
+    pub router: AnyRouter,
+    /// The paths of the healthy network, by index.
+    pub paths: AllPaths,
+    /// The router decides at switches for packets from the source, and for those from the destination.
+    asked: [bool; 2],
+    /// Packets from the destination take the cables of those from the source.
+    reversed: bool,
+    seed: u64,
+    /// By flow.
+    planned: Vec<Planned>,
+    /// The flows for which somebody has named a path.
+    named: FlowMap<Named>,
+    /// By node, if switches have timers.
+    timers: Vec<Timers>,
+    /// What switches have made.
+    made: Vec<Made>,
+    /// Kinds of packets of the router's own.
+    kinds: u8,
+}
+
+/// The paths of one flow that were asked for by index.
+#[derive(Clone, Debug, Default)]
+struct Named {
+    /// The paths that were set, from the source and from the destination; `None`: that of the router.
+    set: [Option<u16>; 2],
+    /// The path tags of packets on the present paths, from the source and from the destination.
+    tags: [u16; 2],
+    /// Every path that was set, or that a packet asked for.
+    known: Vec<Known>,
+    /// How often another path was requested.
+    requests: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    back: bool,
+    index: u16,
+    route: [u8; ROUTE_HOPS],
+    /// It is not known to be dead.
+    alive: bool,
+}
+
+/// A named path of a flow has died or is alive again: to be told to whoever named it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The flow.
+    pub flow: FlowId,
+    /// The path leads from the flow's destination back to its source.
+    pub back: bool,
+    /// The path's index.
+    pub index: u16,
+    /// The path is alive again; otherwise it is known to be dead from now on, and the flow takes the router's path in its place.
+    pub alive: bool,
+}
+
+impl Routing {
+    /// Plans a path for each of `flows`, unless the router is asked at switches.
+    pub fn new(parts: Parts, flows: &[Flow]) -> Routing {
+        let Parts { net, healthy, live, router, duties, kinds, reversed, seed } = parts;
+        let healthy = Arc::new(healthy);
+        let mut routing = Routing {
+            paths: AllPaths::new(Arc::clone(&net), Arc::clone(&healthy)),
+            routes: live.map_or(healthy, Arc::new),
+            router,
+            asked: duties.asked,
+            reversed,
+            seed,
+            planned: Vec::with_capacity(flows.len()),
+            named: FlowMap::default(),
+            timers: if duties.timers { vec![Timers::default(); net.nodes().len()] } else { Vec::new() },
+            made: Vec::new(),
+            kinds: kinds as u8,
+            net,
+        };
+        for flow in flows {
+            let planned = routing.plan(flow);
+            routing.planned.push(planned);
+        }
+        routing
+    }
+
+    /// Whether the router decides at switches for packets of this direction.
+    #[inline]
+    pub fn is_asked(&self, back: bool) -> bool {
+        self.asked[usize::from(back)]
+    }
+
+    /// Puts the present path of its flow into a packet that a host sends.
+    #[inline(always)]
+    pub fn set_out(&mut self, packet: &mut Packet, from: HostId) {
+        let planned = &self.planned[packet.flow.index()];
+        let back = planned.src != from;
+        packet.flags |= u8::from(back) * Packet::BACK;
+        (packet.hop, packet.route) = (0, planned.routes[usize::from(back)]);
+    }
+
+    /// Puts the path that its [`Packet::path_tag`] names into a packet that a host sends, if that path is alive. For packets of the router's
+    /// own the router is asked at every switch. To be called after [`Routing::set_out`] where packets or others may name paths, or the router
+    /// has kinds of its own.
+    #[cold]
+    #[inline(never)]
+    pub fn set_out_again(&mut self, packet: &mut Packet, flows: &[Flow]) {
+        self.set_out_named(packet, &flows[packet.flow.index()], packet.has(Packet::BACK));
+        if self.is_own(packet) {
+            packet.route = ASK_ALWAYS;
+        }
+    }
+
+    fn set_out_named(&mut self, packet: &mut Packet, flow: &Flow, back: bool) {
+        if self.is_asked(back) {
+            return; // The field is the router's.
+        }
+        if let Some(index) = packet.path_tag.checked_sub(1)
+            && let Some(known) = self.know(flow, back, index)
+            && known.alive
+        {
+            packet.route = known.route;
+        } else {
+            packet.path_tag = self.named.get(flow.id).map_or(0, |named| named.tags[usize::from(back)]);
+        }
+    }
+
+    /// Sets the path of a flow's packets in one direction to the one with this index, or with `None` to the one that the router plans. The
+    /// setting outlives changes of routes; while the path is known to be dead the flow takes the path that the router plans. Returns false
+    /// if the path is not taken now: it is dead, no path has the index, the router is asked at switches, or the direction follows the other.
+    pub fn set(&mut self, flow: &Flow, back: bool, index: Option<u16>) -> bool {
+        if self.is_asked(back) || back && self.reversed {
+            return false;
+        }
+        let alive = match index {
+            Some(index) => self.know(flow, back, index).map(|known| known.alive),
+            None => Some(true),
+        };
+        let Some(alive) = alive else { return false };
+        self.named(flow).set[usize::from(back)] = index;
+        self.refresh(flow);
+        alive
+    }
+
+    /// Sets the path of a flow to another live path than the present one, each with equal probability. Returns its index, or `None` if no
+    /// other path is alive.
+    pub fn request(&mut self, flow: &Flow, back: bool) -> Option<u16> {
+        if self.is_asked(back) || back && self.reversed {
+            return None;
+        }
+        let present = self.present(flow, back);
+        let (src, dst) = flow.ends(back);
+        let mut others: Vec<u16> = (0..self.paths.count(src, dst)).filter(|&index| Some(index) != present).collect();
+        others.retain(|&index| self.path(flow, back, index).is_some_and(|path| is_live(&self.net, &self.routes, &path.links, dst)));
+        let named = self.named(flow);
+        let indices = [u64::from(flow.id.0), u64::from(back), named.requests];
+        named.requests += 1;
+        if others.is_empty() {
+            return None;
+        }
+        let index = others[Rng::stream(self.seed, "paths/request", &indices).below(others.len() as u64) as usize];
+        self.set(flow, back, Some(index)).then_some(index)
+    }
+
+    /// The index of the path that packets of a flow take now; `None` if it has none, or the router is asked at switches.
+    pub fn present(&mut self, flow: &Flow, back: bool) -> Option<u16> {
+        // A direction that follows the other has the indices of that one.
+        let back = back && !self.reversed;
+        if let Some(index) = self.named.get(flow.id).and_then(|named| named.live(back)) {
+            return Some(index);
+        }
+        let (src, dst) = flow.ends(back);
+        let (mut link, mut links) = (self.net.nic(src), Vec::new());
+        for port in self.planned[flow.id.index()].routes[usize::from(back)].into_iter().map(Some).chain([None]) {
+            links.push(link);
+            let to = self.net.link(link).to;
+            if self.net.host(to).is_some() {
+                break;
+            }
+            link = LinkId(self.net.out_base(to) + u32::from(port.filter(|&port| port != ASK)?));
+        }
+        self.paths.index(&links, dst)
+    }
+
+    /// The next link from `at` of a packet whose route bytes do not name it, where the router is not asked: its path is too long for
+    /// route bytes, the planned one is dead, or a switch has made the packet. `None`: no link leads to its destination.
+    pub fn planned_hop(&mut self, flow: &Flow, packet: &Packet, at: NodeId) -> Option<LinkId> {
+        let back = packet.has(Packet::BACK);
+        let (_, dst) = flow.ends(back);
+        if let Some(index) = packet.path_tag.checked_sub(1)
+            && let Some(path) = self.path(flow, back, index)
+            && let Some(&link) = path.links.iter().find(|&&link| self.net.link(link).from == at)
+            && self.routes.candidates(at, dst).contains(&link)
+        {
+            return Some(link);
+        }
+        choose(&self.routes, &mut self.router, &five_tuple(&self.net, flow, !back), at, dst)
+    }
+
+    /// The routes have changed: flows that are not done get the paths that they would be given now, but for those that were set and are
+    /// alive. As the hash of a switch whose set of next hops changed spreads its flows anew, some move whose path is alive (RFC 2992).
+    /// Returns which named paths have died or are alive again.
+    #[cold]
+    pub fn reroute(&mut self, routes: Routes, flows: &[Flow], is_done: impl Fn(FlowId) -> bool) -> Vec<Notice> {
+        self.routes = Arc::new(routes);
+        let mut notices = Vec::new();
+        for flow in flows.iter().filter(|flow| !is_done(flow.id)) {
+            for place in 0..self.named.get(flow.id).map_or(0, |named| named.known.len()) {
+                notices.extend(self.look_again(flow, place));
+            }
+            self.refresh(flow);
+        }
+        notices
+    }
+
+    /// Finds out whether a named path is alive, and returns a notice if that has changed.
+    fn look_again(&mut self, flow: &Flow, place: usize) -> Option<Notice> {
+        let Known { back, index, alive: before, .. } = self.named.get(flow.id)?.known[place];
+        let path = self.path(flow, back, index)?;
+        let alive = is_live(&self.net, &self.routes, &path.links, flow.ends(back).1);
+        self.named.get_mut(flow.id)?.known[place].alive = alive;
+        (alive != before).then_some(Notice { flow: flow.id, back, index, alive })
+    }
+
+    /// The path of a flow with this index. A direction that follows the other has the indices of that one.
+    fn path(&mut self, flow: &Flow, back: bool, index: u16) -> Option<Path> {
+        if back && self.reversed {
+            return Some(self.paths.path(flow.src, flow.dst, index)?.reversed(&self.net));
+        }
+        let (src, dst) = flow.ends(back);
+        self.paths.path(src, dst, index)
+    }
+
+    fn named(&mut self, flow: &Flow) -> &mut Named {
+        self.named.or_insert_with(flow.id, Named::default)
+    }
+
+    /// Takes note of a path that is named; `None` if no path has the index.
+    fn know(&mut self, flow: &Flow, back: bool, index: u16) -> Option<Known> {
+        if let Some(known) = self.named.get(flow.id).and_then(|named| named.find(back, index)) {
+            return Some(known);
+        }
+        let path = self.path(flow, back, index)?;
+        let alive = is_live(&self.net, &self.routes, &path.links, flow.ends(back).1);
+        let known = Known { back, index, route: path.route.unwrap_or(ASK_ALWAYS), alive };
+        let fresh = !self.named.contains(flow.id);
+        self.named(flow).known.push(known);
+        if fresh {
+            self.retag(flow);
+        }
+        Some(known)
+    }
+
+    /// Gives a flow the paths that were set and are alive, and otherwise those that the router plans.
+    fn refresh(&mut self, flow: &Flow) {
+        let mut planned = self.plan(flow);
+        for back in [false, true] {
+            let Some(index) = self.named.get(flow.id).and_then(|named| named.live(back)) else { continue };
+            let route =
+                |routing: &mut Routing, back| routing.path(flow, back, index).and_then(|path| path.route).unwrap_or(ASK_ALWAYS);
+            planned.routes[usize::from(back)] = route(self, back);
+            if self.reversed && !self.asked[1] {
+                planned.routes[1] = route(self, true);
+            }
+        }
+        self.planned[flow.id.index()] = planned;
+        if self.named.contains(flow.id) {
+            self.retag(flow);
+        }
+    }
+
+    /// Works out the path tags of packets on the present paths.
+    fn retag(&mut self, flow: &Flow) {
+        let tags = [false, true].map(|back| self.present(flow, back).map_or(0, |index| index + 1));
+        if let Some(named) = self.named.get_mut(flow.id) {
+            named.tags = tags;
+        }
+    }
+
+    /// The paths that the router gives a flow.
+    fn plan(&mut self, flow: &Flow) -> Planned {
+        let Routing { net, routes, router, asked, reversed, .. } = self;
+        let mut plan = |forward, src, dst| plan(net, routes, router, &five_tuple(net, flow, forward), src, dst).ok();
+        let there = if asked[0] { None } else { plan(true, flow.src, flow.dst) };
+        let back = match &there {
+            _ if asked[1] => None,
+            Some(there) if *reversed => Some(there.reversed(net)),
+            _ => plan(false, flow.dst, flow.src),
+        };
+        let routes = [there, back].map(|path| path.and_then(|path| path.route).unwrap_or(ASK_ALWAYS));
+        Planned { src: flow.src, routes }
+    }
+}
+
+impl Named {
+    fn find(&self, back: bool, index: u16) -> Option<Known> {
+        self.known.iter().copied().find(|known| (known.back, known.index) == (back, index))
+    }
+    /// The index of the path that was set, if it is alive.
+    fn live(&self, back: bool) -> Option<u16> {
+        let index = self.set[usize::from(back)]?;
+        self.find(back, index).filter(|known| known.alive).map(|known| known.index)
+    }
+}
+
+/// Makes a packet ask at every switch from here on.
+pub fn ask_always(packet: &mut Packet) {
+    (packet.hop, packet.route) = (0, ASK_ALWAYS);
+}
+
+/// Steps over the route byte of the switch that a packet is at.
+pub fn step(packet: &mut Packet) {
+    packet.hop = (packet.hop + 1).min(OFF_ROUTE);
+}
+
+/// The next hop from `at` of a flow with this five-tuple; the router is asked if there is a choice.
+fn choose(routes: &Routes, router: &mut impl Router, tuple: &FiveTuple, at: NodeId, dst: HostId) -> Option<LinkId> {
+    match routes.candidates(at, dst) {
+        [] => None,
+        [only] => Some(*only),
+        several => Some(several[router.choose(at, tuple, several) as usize]),
+    }
+}
+
+/// The path of a flow with this five-tuple; the router is asked at every switch with a choice.
+pub fn plan(
+    net: &Net,
+    routes: &Routes,
+    router: &mut impl Router,
+    tuple: &FiveTuple,
+    src: HostId,
+    dst: HostId,
+) -> Result<Path, Unreachable> {
+    let (mut at, end) = (net.hosts()[src.index()], net.hosts()[dst.index()]);
+    let mut links = Vec::new();
+    while at != end {
+        let link = choose(routes, router, tuple, at, dst).ok_or(Unreachable { src, dst })?;
+        links.push(link);
+        at = net.link(link).to;
+    }
+    Ok(Path::new(net, links))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::NetBuilder;
+    use crate::testing::{DELAY, GBPS, dead, ecmp, fat_tree, flow};
+    use proto::Kind;
+
+    /// Flows from host 0 to host 4 under ECMP.
+    struct Bench {
+        routing: Routing,
+        flows: Vec<Flow>,
+    }
+
+    impl Bench {
+        fn new(net: Net, dst: u32, reversed: bool) -> Bench {
+            let port = |i: u32| Flow { id: FlowId(i), ..flow(0, dst, 2000 + 97 * i as u16) };
+            let flows: Vec<Flow> = (0..32).map(port).collect();
+            let healthy = Routes::new(&net, &[]);
+            let (router, duties) = (AnyRouter::Ecmp(ecmp()), Duties::PLAN);
+            let parts = Parts { net: Arc::new(net), healthy, live: None, router, duties, kinds: 0, reversed, seed: 1 };
+            Bench { routing: Routing::new(parts, &flows), flows }
+        }
+        /// A flow that the router sends over the path with this index.
+        fn flow_on(&mut self, index: u16) -> usize {
+            (0..32).find(|&i| self.routing.present(&self.flows[i], false) == Some(index)).expect("32 flows take all of 4 paths")
+        }
+        fn fail(&mut self, names: &[&str]) -> Vec<Notice> {
+            let routes = Routes::new(&self.routing.net, &dead(&self.routing.net, names));
+            self.routing.reroute(routes, &self.flows, |_| false)
+        }
+        /// A packet as it leaves its host, which asked for this path.
+        fn packet(&mut self, flow: usize, back: bool, path_tag: u16) -> Packet {
+            let mut packet = Packet { path_tag, ..Packet::new(FlowId(flow as u32), Kind::DATA, 1500) };
+            let from = self.flows[flow].ends(back).0;
+            self.routing.set_out(&mut packet, from);
+            self.routing.set_out_again(&mut packet, &self.flows);
+            assert_eq!(packet.has(Packet::BACK), back);
+            packet
+        }
+        /// The names of the switches that a packet crosses, asked at every one if its route bytes say so.
+        fn crossed(&mut self, mut packet: Packet) -> Vec<String> {
+            let (flow, net) = (&self.flows[packet.flow.index()], Arc::clone(&self.routing.net));
+            let (src, dst) = flow.ends(packet.has(Packet::BACK));
+            let (mut at, mut names) = (net.link(net.nic(src)).to, Vec::new());
+            while net.host(at) != Some(dst) {
+                names.push(net.node(at).name.clone());
+                let port = packet.route.get(packet.hop as usize).copied().unwrap_or(ASK);
+                step(&mut packet);
+                at = match port {
+                    ASK => net.link(self.routing.planned_hop(flow, &packet, at).expect("a way on")).to,
+                    port => net.link(LinkId(net.out_base(at) + u32::from(port))).to,
+                };
+            }
+            names
+        }
+        fn core(&mut self, flow: usize, back: bool, path_tag: u16) -> String {
+            let packet = self.packet(flow, back, path_tag);
+            self.crossed(packet)[2].clone()
+        }
+    }
+
+    /// Path i of a fat tree with k = 4 leads over core i.
+    const CORE: [[&str; 2]; 4] = [
+        ["agg0_0->core0", "core0->agg1_0"],
+        ["agg0_0->core1", "core1->agg1_0"],
+        ["agg0_1->core2", "core2->agg1_1"],
+        ["agg0_1->core3", "core3->agg1_1"],
+    ];
+
+    #[test]
+    fn packets_say_nothing_until_somebody_names_a_path() {
+        let mut b = Bench::new(fat_tree(4), 4, false);
+        let f = b.flow_on(2);
+        assert_eq!((b.packet(f, false, 0).path_tag, b.core(f, false, 0)), (0, "core2".to_owned()));
+        assert!(b.routing.set(&b.flows[f].clone(), false, Some(1)));
+        assert_eq!((b.packet(f, false, 0).path_tag, b.core(f, false, 0)), (2, "core1".to_owned()));
+        let other = b.flow_on(3);
+        assert_eq!(b.packet(other, false, 0).path_tag, 0, "another flow");
+    }
+
+    #[test]
+    fn a_set_path_outlives_a_change_of_routes_and_the_flow_goes_home_when_it_is_unset() {
+        let mut b = Bench::new(fat_tree(4), 4, false);
+        let f = b.flow_on(2);
+        let flow = b.flows[f].clone();
+        b.routing.set(&flow, false, Some(1));
+        assert_eq!(b.fail(&CORE[2]), []);
+        assert_eq!(b.core(f, false, 0), "core1");
+        b.fail(&[]);
+        assert!(b.routing.set(&flow, false, None));
+        assert_eq!(b.core(f, false, 0), "core2");
+    }
+
+    #[test]
+    fn a_dead_path_falls_back_and_returns_with_its_link() {
+        let mut b = Bench::new(fat_tree(4), 4, false);
+        let f = b.flow_on(2);
+        let flow = b.flows[f].clone();
+        b.routing.set(&flow, false, Some(1));
+        let notice = |alive| Notice { flow: flow.id, back: false, index: 1, alive };
+        assert_eq!(b.fail(&CORE[1]), [notice(false)]);
+        let planned = b.core(f, false, 0);
+        assert_ne!(planned, "core1");
+        // Indices are those of the healthy network.
+        let tag = b.packet(f, false, 0).path_tag;
+        assert_eq!(planned, format!("core{}", tag - 1));
+        assert_eq!(b.fail(&[]), [notice(true)]);
+        assert_eq!((b.core(f, false, 0), b.routing.present(&flow, false)), ("core1".to_owned(), Some(1)));
+        // It is dead already when it is set.
+        b.fail(&CORE[3]);
+        assert!(!b.routing.set(&flow, false, Some(3)));
+        assert_ne!(b.core(f, false, 0), "core3");
+        b.fail(&[]);
+        assert_eq!(b.core(f, false, 0), "core3");
+    }
+
+    #[test]
+    fn a_sender_asks_for_paths_packet_by_packet() {
+        let mut b = Bench::new(fat_tree(4), 4, false);
+        let f = b.flow_on(2);
+        for (tag, core) in [(1, "core0"), (4, "core3"), (2, "core1")] {
+            assert_eq!((b.packet(f, false, tag).path_tag, b.core(f, false, tag)), (tag, core.to_owned()));
+        }
+        // The present path, and one that there is not: packets say what they take.
+        assert_eq!([0, 5, 300].map(|tag| b.packet(f, false, tag).path_tag), [3; 3]);
+        let notice = |index, alive| Notice { flow: FlowId(f as u32), back: false, index, alive };
+        assert_eq!(b.fail(&CORE[3]), [notice(3, false)]);
+        assert_eq!((b.packet(f, false, 4).path_tag, b.core(f, false, 4)), (3, "core2".to_owned()));
+        assert_eq!(b.fail(&[]), [notice(3, true)]);
+        assert_eq!(b.core(f, false, 4), "core3");
+    }
+
+    #[test]
+    fn the_two_directions_are_apart_unless_what_comes_back_follows() {
+        let mut b = Bench::new(fat_tree(4), 4, false);
+        let flow = b.flows[0].clone();
+        let back = b.core(0, true, 0);
+        b.routing.set(&flow, false, Some(3));
+        assert_eq!((b.core(0, false, 0), b.core(0, true, 0)), ("core3".to_owned(), back));
+        b.routing.set(&flow, true, Some(0));
+        assert_eq!((b.core(0, false, 0), b.core(0, true, 0)), ("core3".to_owned(), "core0".to_owned()));
+
+        let mut b = Bench::new(fat_tree(4), 4, true);
+        assert!(b.routing.set(&flow, false, Some(3)) && !b.routing.set(&flow, true, Some(0)));
+        assert_eq!((b.core(0, false, 0), b.core(0, true, 0), b.packet(0, true, 0).path_tag), ("core3".into(), "core3".into(), 4));
+        assert_eq!([1, 2, 3].map(|tag| b.core(0, true, tag)), ["core0", "core1", "core2"]);
+    }
+
+    #[test]
+    fn a_request_finds_another_live_path() {
+        let mut b = Bench::new(fat_tree(4), 4, false);
+        b.fail(&CORE[0]);
+        let mut counts = [0; 4];
+        for flow in b.flows.clone().iter().cycle().take(320) {
+            let before = b.routing.present(flow, false);
+            let index = b.routing.request(flow, false).expect("three paths are alive");
+            assert!(Some(index) != before && b.routing.present(flow, false) == Some(index));
+            counts[usize::from(index)] += 1;
+        }
+        assert!(counts[0] == 0 && counts[1..].iter().all(|&n| n > 70), "{counts:?}");
+        let mut near = Bench::new(fat_tree(4), 1, false);
+        assert_eq!(near.routing.request(&near.flows[0].clone(), false), None, "there is one path");
+    }
+
+    /// Eight switches in a row with two cables between each: no path has route bytes.
+    #[test]
+    fn long_paths_are_taken_hop_by_hop() {
+        let mut b = NetBuilder::default();
+        let ends = [b.host("h0", None), b.host("h1", None)];
+        let switches: Vec<NodeId> = (0..8).map(|i| b.switch(format!("s{i}"), 1)).collect();
+        b.cable(ends[0], switches[0], GBPS, DELAY);
+        for pair in switches.windows(2) {
+            (0..2).for_each(|_| b.cable(pair[0], pair[1], GBPS, DELAY));
+        }
+        b.cable(switches[7], ends[1], GBPS, DELAY);
+        let mut b = Bench::new(b.build(), 1, false);
+        let flow = b.flows[0].clone();
+        assert_eq!(b.routing.present(&flow, false), None);
+        assert!(b.routing.set(&flow, false, Some(0b101_0011)));
+        let packet = b.packet(0, false, 0);
+        assert_eq!((packet.route, packet.path_tag), (ASK_ALWAYS, 0b101_0100));
+        let links = b.routing.paths.path(flow.src, flow.dst, 0b101_0011).unwrap().links;
+        for &link in &links[1..] {
+            assert_eq!(b.routing.planned_hop(&flow, &packet, b.routing.net.link(link).from), Some(link));
+        }
+        // The lower of the two cables from the fourth switch is the path's, and dies: its neighbour takes over there.
+        let cut = links[4];
+        let gone: Vec<bool> = (0..b.routing.net.links().len()).map(|link| link == cut.index()).collect();
+        let routes = Routes::new(&b.routing.net, &gone);
+        assert_eq!(b.routing.reroute(routes, &b.flows, |_| false).len(), 1);
+        let next = b.routing.planned_hop(&flow, &packet, b.routing.net.link(cut).from).unwrap();
+        assert!(next != cut && b.routing.net.link(next).to == b.routing.net.link(cut).to);
+        assert_eq!(b.packet(0, false, 0).path_tag, 0, "the path that it takes now has no index that the host knows");
+    }
+
+    #[test]
+    fn a_router_that_is_asked_has_the_field_to_itself() {
+        let mut b = Bench::new(fat_tree(4), 4, false);
+        b.routing.asked = [true, false];
+        let flow = b.flows[0].clone();
+        assert!(!b.routing.set(&flow, false, Some(1)) && b.routing.request(&flow, false).is_none());
+        assert_eq!(b.packet(0, false, 0x8123).path_tag, 0x8123);
+        assert!(b.routing.set(&flow, true, Some(1)));
+    }
+
+    #[test]
+    fn packets_of_the_routers_own_ask_at_every_switch() {
+        let mut b = Bench::new(fat_tree(4), 4, false);
+        b.routing.kinds = 2;
+        let route = |b: &mut Bench, kind| {
+            let mut packet = Packet::new(FlowId(0), kind, 64);
+            b.routing.set_out(&mut packet, HostId(0));
+            b.routing.set_out_again(&mut packet, &b.flows);
+            packet.route
+        };
+        assert_eq!([0, 1].map(|own| route(&mut b, Kind(Kind::ROUTER + own))), [ASK_ALWAYS; 2]);
+        assert!([Kind::DATA, Kind(Kind::ROUTER - 1), Kind(Kind::ROUTER + 2)].iter().all(|&kind| route(&mut b, kind) != ASK_ALWAYS));
+    }
+}

@@ -1,0 +1,91 @@
+//! The router at one switch: packets that it is asked about, its timers, and the packets that it makes and takes.
+
+use crate::router::{Made, Ports, Router, SwitchCx};
+use crate::routing::Routing;
+use base::{LinkId, NodeId, Slab, Time, Timers};
+use proto::packet::Ext;
+use proto::{Flow, Kind, Packet};
+
+/// What a run has that a router may see: see [`SwitchCx`].
+pub struct Site<'a> {
+    /// The present.
+    pub now: Time,
+    /// All flows, by id.
+    pub flows: &'a [Flow],
+    /// Blocks for large headers.
+    pub ext: &'a mut Slab<Ext>,
+    /// All ports; those of the switch are up to date.
+    pub ports: Ports<'a>,
+}
+
+/// The router and what it sees of a switch.
+macro_rules! at_switch {
+    ($routing:expr, $at:expr, $from:expr, $site:expr) => {{
+        let Routing { net, routes, router, timers, made, .. } = $routing;
+        let Site { now, flows, ext, ports } = $site;
+        let timers = timers.get_mut($at.index());
+        (router, SwitchCx { now, at: $at, from: $from, flows, ext, net, routes, ports, timers, made })
+    }};
+}
+
+impl Routing {
+    /// The next link of a packet at a switch where the router is asked, which `from` brought there. `None`: no link leads to its
+    /// destination.
+    pub fn decide(&mut self, packet: &mut Packet, at: NodeId, from: Option<LinkId>, site: Site<'_>) -> Option<LinkId> {
+        let (_, dst) = site.flows[packet.flow.index()].ends(packet.has(Packet::BACK));
+        let (router, mut cx) = at_switch!(self, at, from, site);
+        let candidates = cx.routes.candidates(at, dst);
+        if candidates.is_empty() {
+            return None;
+        }
+        Some(candidates[router.decide(packet, candidates, &mut cx) as usize])
+    }
+
+    /// Whether a packet is of the router's own kinds: to be offered to it where its route bytes do not name the next link.
+    pub fn is_own(&self, packet: &Packet) -> bool {
+        packet.kind.0.wrapping_sub(Kind::ROUTER) < self.kinds
+    }
+
+    /// Offers a packet of the router's own kinds to the router. Returns whether the packet ends at this switch.
+    pub fn take(&mut self, packet: &Packet, at: NodeId, from: Option<LinkId>, site: Site<'_>) -> bool {
+        let (router, mut cx) = at_switch!(self, at, from, site);
+        router.take(packet, &mut cx)
+    }
+
+    /// The run begins, at a switch. Only where switches have timers.
+    pub fn start(&mut self, at: NodeId, site: Site<'_>) {
+        let (router, mut cx) = at_switch!(self, at, None, site);
+        router.on_start(&mut cx);
+    }
+
+    /// When to look at a switch's timers next: none is due before.
+    pub fn next_wake(&self, at: NodeId) -> Time {
+        self.timers.get(at.index()).map_or(Time::MAX, Timers::next_wake)
+    }
+
+    /// Calls the router for one timer of a switch that is due. Returns false if none is due.
+    pub fn on_timer(&mut self, at: NodeId, site: Site<'_>) -> bool {
+        let Some(key) = self.timers.get_mut(at.index()).and_then(|timers| timers.pop_due(site.now)) else { return false };
+        let (router, mut cx) = at_switch!(self, at, None, site);
+        router.on_timer(key.flow.0, &mut cx);
+        true
+    }
+
+    /// The switch that a link leaves finds out that it died or came up.
+    pub fn on_link(&mut self, link: LinkId, up: bool, site: Site<'_>) {
+        let at = self.net.link(link).from;
+        let (router, mut cx) = at_switch!(self, at, None, site);
+        router.on_link(link, up, &mut cx);
+    }
+
+    /// Whether switches have made packets since the last call of [`Routing::take_made`].
+    #[inline]
+    pub fn has_made(&self) -> bool {
+        !self.made.is_empty()
+    }
+
+    /// The packets that switches have made since the last call, in their order.
+    pub fn take_made(&mut self) -> impl Iterator<Item = Made> + use<> {
+        std::mem::take(&mut self.made).into_iter()
+    }
+}

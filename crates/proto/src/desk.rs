@@ -1,0 +1,86 @@
+//! Test harness: a host with a transport and a policy. Hand-made packets and times in, packets out. No network.
+
+use crate::contract::Transport as _;
+use crate::kit::script::Script;
+use crate::packet::Packet;
+use crate::policy::Policy;
+use crate::seat::Seat;
+use crate::transport::AnyTransport;
+use base::{FlowId, Time};
+
+/// A host with a policy, driven by hand in the order in which a run would drive it.
+pub struct Desk<P> {
+    /// The transport, and what stands behind both machines.
+    pub host: Script<AnyTransport>,
+    /// The policy.
+    pub seat: Seat<P>,
+}
+
+impl<P: Policy> Desk<P> {
+    /// A host with a transport and a policy.
+    pub fn new(mut host: Script<AnyTransport>, seat: Seat<P>) -> Desk<P> {
+        host.io.has_policy = true;
+        Desk { host, seat }
+    }
+    /// The application opens `flow` now. Returns what the host sends.
+    pub fn open(&mut self, flow: u32) -> Vec<Packet> {
+        let Desk { host, seat } = self;
+        host.with(|transport, cx| {
+            seat.on_open(FlowId(flow), transport, cx);
+            transport.on_flow(FlowId(flow), cx);
+            seat.settle(transport, cx);
+        });
+        self.sent()
+    }
+    /// `packet` arrives now. Returns what the host sends.
+    pub fn packet(&mut self, mut packet: Packet) -> Vec<Packet> {
+        let Desk { host, seat } = self;
+        host.with(|transport, cx| {
+            if seat.on_receive(&mut packet, transport, cx) {
+                transport.on_packet(&packet, cx);
+            }
+            seat.settle(transport, cx);
+        });
+        self.sent()
+    }
+    /// Lets time pass to `until`, firing every timer on the way, the transport's before the policy's. Returns what the host sends, each
+    /// with its time in `sent_at`.
+    pub fn advance(&mut self, until: Time) -> Vec<Packet> {
+        let mut all = Vec::new();
+        loop {
+            let next = self.host.next_wake().min(self.seat.next_wake());
+            if next > until {
+                break;
+            }
+            let Desk { host, seat } = self;
+            host.now = host.now.max(next);
+            while let Some(key) = host.io.timers.pop_due(host.now) {
+                host.with(|transport, cx| transport.on_timer(key, cx));
+            }
+            host.with(|transport, cx| {
+                seat.settle(transport, cx);
+                seat.on_timers(transport, cx);
+                seat.settle(transport, cx);
+            });
+            all.extend(self.sent());
+        }
+        self.host.now = until;
+        all
+    }
+    /// Takes everything the host would send now: control packets, then data.
+    pub fn sent(&mut self) -> Vec<Packet> {
+        let Desk { host, seat } = self;
+        let now = host.now;
+        host.with(|transport, cx| {
+            let mut packets = Vec::new();
+            while let Some(mut packet) = cx.io.control.pop_front().or_else(|| transport.poll_transmit(cx)) {
+                seat.on_send(&mut packet, transport, cx);
+                packet.sent_at = now;
+                packets.push(packet);
+                assert!(packets.len() < 100_000, "a machine that never stops sending");
+            }
+            seat.settle(transport, cx);
+            packets
+        })
+    }
+}

@@ -1,0 +1,319 @@
+//! The state behind a transport's context: the host's timers and control packets, and the record of every flow.
+
+use crate::flow::{Flow, FlowStats};
+use crate::packet::Packet;
+use crate::reassembly::{Delivery, Reassembly};
+use base::{FlowId, HostId, Time, Timers};
+use std::collections::VecDeque;
+
+/// Timers and control packets of one host, and what it has to say to the run.
+#[derive(Clone, Debug, Default)]
+pub struct HostIo {
+    /// Armed deadlines.
+    pub timers: Timers,
+    /// ACKs and other control packets that the NIC has not taken yet, oldest first. They go before data.
+    pub control: VecDeque<Packet>,
+    /// What the run has to act on once the transport has handled an event, oldest first.
+    pub notices: VecDeque<Notice>,
+    /// The host has a policy, which hears of its flows. Without it only requests are among the notices.
+    pub has_policy: bool,
+}
+
+/// What a transport tells beside the packets that it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// To the policy: the retransmission timer of a flow that this host sends has expired, and something counts as lost.
+    Timeout(FlowId),
+    /// To the policy: the last byte of a flow has arrived at this host.
+    Finish(FlowId),
+    /// To the policy: the sender's state of a flow is done, or the flow was given up.
+    Close(FlowId),
+    /// To the run: what this host sends of the flow is to take this path from now on.
+    Path(FlowId, Path),
+}
+
+/// A path that a host asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// The one with this index: one of those that [`FlowTable::paths`] counts.
+    Index(u16),
+    /// Another than the present one, if there is another.
+    Other,
+}
+
+impl Notice {
+    /// The flow.
+    pub fn flow(self) -> FlowId {
+        match self {
+            Notice::Timeout(flow) | Notice::Finish(flow) | Notice::Close(flow) | Notice::Path(flow, _) => flow,
+        }
+    }
+}
+
+impl HostIo {
+    /// Tells the policy, if there is one.
+    #[inline(always)]
+    pub fn tell(&mut self, notice: Notice) {
+        if self.has_policy {
+            self.note(notice);
+        }
+    }
+    #[cold]
+    #[inline(never)]
+    fn note(&mut self, notice: Notice) {
+        self.notices.push_back(notice);
+    }
+}
+
+/// What happened to one flow. What its receiver writes is in one line of the cache, what its sender writes in another.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct FlowRecord {
+    reassembly: Reassembly,
+    /// When its last payload byte reached the receiver; `Time::MAX` while unfinished.
+    pub finish: Time,
+    /// Unique payload bytes received.
+    pub delivered_bytes: u64,
+    /// Packets with payload that arrived after a later one.
+    pub reordered: u64,
+    /// Packets of either direction that arrived marked.
+    pub marks: u64,
+    /// When its first data packet was handed to the NIC; `Time::MAX` if none was.
+    pub first_tx: Time,
+    /// Packets with payload handed to the NIC.
+    pub tx_packets: u64,
+    /// Of these, with payload that was sent before.
+    pub retx_packets: u64,
+    /// Packets with payload dropped on the way.
+    pub drops: u64,
+    /// Packets of either direction lost to dead links, or for want of any path.
+    pub lost_link: u64,
+    /// Counts of the sender.
+    pub stats: FlowStats,
+    /// The sender's state is done.
+    pub closed: bool,
+    /// The sender gave the flow up.
+    pub terminated: bool,
+}
+
+const _: () = assert!(std::mem::offset_of!(FlowRecord, first_tx) == 64);
+
+/// What happened to every flow of a run.
+#[derive(Clone, Debug, Default)]
+pub struct FlowTable {
+    records: Vec<FlowRecord>,
+    unfinished: usize,
+    unclosed: usize,
+    /// Unfinished flows that their senders gave up.
+    hopeless: usize,
+    /// Flows that have ended and for which others may wait, with the host where each ended; `None` where no flow waits for another.
+    ended: Option<Vec<(FlowId, HostId)>>,
+    /// See [`FlowTable::take_news`].
+    news: bool,
+    /// The counters of all flows, by flow; as many for each as the protocols of the system have.
+    counts: Vec<u64>,
+    counters: usize,
+    /// By flow: how many paths it may use there and back; empty where none may use more than one.
+    paths: Vec<[u16; 2]>,
+}
+
+impl FlowTable {
+    /// A table for `flows` flows of which nothing has happened.
+    pub fn new(flows: usize) -> FlowTable {
+        let blank = FlowRecord {
+            first_tx: Time::MAX,
+            finish: Time::MAX,
+            delivered_bytes: 0,
+            tx_packets: 0,
+            retx_packets: 0,
+            drops: 0,
+            lost_link: 0,
+            marks: 0,
+            reordered: 0,
+            stats: FlowStats::default(),
+            closed: false,
+            terminated: false,
+            reassembly: Reassembly::default(),
+        };
+        FlowTable { records: vec![blank; flows], unfinished: flows, unclosed: flows, ..FlowTable::default() }
+    }
+    /// Keeps so many counters for each flow from now on. Without any, nothing is kept.
+    pub fn keep_counters(&mut self, counters: usize) {
+        self.counters = counters;
+        self.counts = vec![0; counters * self.records.len()];
+    }
+    /// Adds `n` to a counter of a flow. The counters of the system's transport come first, then those of its policy. Each counter is
+    /// written at one end of the flow only.
+    #[inline]
+    pub fn count(&mut self, flow: FlowId, counter: usize, n: u64) {
+        if self.counters > 0 {
+            assert!(counter < self.counters, "counter {counter} is not among the {} of the system", self.counters);
+            self.counts[flow.index() * self.counters + counter] += n;
+        }
+    }
+    /// The counters of a flow; none where none are kept.
+    pub fn counts(&self, flow: FlowId) -> &[u64] {
+        &self.counts[flow.index() * self.counters..][..self.counters]
+    }
+    /// Notes how many paths a flow may use in one direction: all that have an index at present.
+    pub fn set_paths(&mut self, flow: FlowId, back: bool, paths: u16) {
+        if self.paths.is_empty() {
+            self.paths = vec![[1; 2]; self.records.len()];
+        }
+        self.paths[flow.index()][usize::from(back)] = paths;
+    }
+    /// How many paths a flow may use in one direction: their indices are below this number.
+    pub fn paths(&self, flow: FlowId, back: bool) -> u16 {
+        self.paths.get(flow.index()).map_or(1, |paths| paths[usize::from(back)])
+    }
+    /// Keeps the ends of flows from now on, for [`FlowTable::pop_ended`].
+    pub fn keep_ends(&mut self) {
+        self.ended = Some(Vec::new());
+    }
+    /// A host has noted something that concerns the run.
+    pub fn note_news(&mut self) {
+        self.news = true;
+    }
+    /// Whether a flow has finished, closed or been given up, or a host has noted something for the run, since this was last asked: one word
+    /// to look at per event.
+    #[inline]
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.news)
+    }
+    /// Takes a flow that has ended, with the host where it ended.
+    pub fn pop_ended(&mut self) -> Option<(FlowId, HostId)> {
+        self.ended.as_mut()?.pop()
+    }
+    /// The record of a flow.
+    pub fn get(&self, flow: FlowId) -> &FlowRecord {
+        &self.records[flow.index()]
+    }
+    /// All records by flow id.
+    pub fn records(&self) -> &[FlowRecord] {
+        &self.records
+    }
+    /// Flows whose last byte has not arrived.
+    pub fn unfinished(&self) -> usize {
+        self.unfinished
+    }
+    /// Whether every flow has finished, or was given up, and its sender's state is done.
+    #[inline]
+    pub fn all_done(&self) -> bool {
+        self.unfinished == self.hopeless && self.unclosed == 0
+    }
+    /// The NIC took a packet with payload.
+    #[inline]
+    pub fn on_transmit(&mut self, packet: &Packet, now: Time) {
+        let record = &mut self.records[packet.flow.index()];
+        record.tx_packets += 1;
+        record.retx_packets += u64::from(packet.has(Packet::RETX));
+        record.first_tx = record.first_tx.min(now);
+    }
+    /// A packet with payload was dropped.
+    pub fn on_drop(&mut self, packet: &Packet) {
+        self.records[packet.flow.index()].drops += 1;
+    }
+    /// A packet was lost to a dead link, or for want of any path.
+    pub fn on_lost(&mut self, packet: &Packet) {
+        self.records[packet.flow.index()].lost_link += 1;
+    }
+    /// A packet arrived marked.
+    #[inline]
+    pub fn on_mark(&mut self, packet: &Packet) {
+        self.records[packet.flow.index()].marks += 1;
+    }
+    /// Whether a flow has neither finished nor been given up.
+    pub fn is_open(&self, flow: FlowId) -> bool {
+        let record = self.get(flow);
+        record.finish == Time::MAX && !record.terminated
+    }
+    /// Whether a flow has finished and its sender's state is done.
+    pub fn is_done(&self, flow: FlowId) -> bool {
+        let record = self.get(flow);
+        record.finish != Time::MAX && record.closed
+    }
+    /// The receiver has `len` bytes from `offset` on. Says also whether they finish the flow.
+    #[inline(always)]
+    pub fn deliver(&mut self, flow: &Flow, offset: u64, len: u16, now: Time) -> (Delivery, bool) {
+        assert!(offset + u64::from(len) <= flow.size_bytes, "flow {} delivered bytes beyond its end", flow.id);
+        let record = &mut self.records[flow.id.index()];
+        let delivery = record.reassembly.on_bytes(offset, u64::from(len));
+        record.reordered += u64::from(delivery.reordered);
+        record.delivered_bytes += delivery.new_bytes;
+        let finishes = delivery.new_bytes > 0 && record.delivered_bytes == flow.size_bytes;
+        if finishes {
+            record.finish = now;
+            self.news = true;
+            self.unfinished -= 1;
+            self.hopeless -= usize::from(record.terminated);
+            if let Some(ended) = self.ended.as_mut().filter(|_| !record.terminated) {
+                ended.push((flow.id, flow.dst));
+            }
+        }
+        (delivery, finishes)
+    }
+    /// The sender's state is done.
+    pub fn close(&mut self, flow: FlowId, stats: FlowStats) {
+        let record = &mut self.records[flow.index()];
+        assert!(!record.closed, "flow {flow} closed twice");
+        record.stats = stats;
+        record.closed = true;
+        self.news = true;
+        self.unclosed -= 1;
+    }
+    /// The sender gave the flow up. Packets in flight may finish it yet.
+    pub fn terminate(&mut self, flow: &Flow) {
+        let record = &mut self.records[flow.id.index()];
+        record.terminated = true;
+        self.news = true;
+        if record.finish == Time::MAX {
+            self.hopeless += 1;
+            if let Some(ended) = &mut self.ended {
+                ended.push((flow.id, flow.src));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_kept_by_flow_if_there_are_any() {
+        let mut table = FlowTable::new(3);
+        table.count(FlowId(1), 5, 1);
+        assert_eq!(table.counts(FlowId(1)), []);
+        table.keep_counters(2);
+        for (flow, counter, n) in [(1, 0, 3), (1, 1, 4), (2, 1, 5), (1, 0, 7)] {
+            table.count(FlowId(flow), counter, n);
+        }
+        assert_eq!([0, 1, 2].map(|flow| table.counts(FlowId(flow))), [[0, 0], [10, 4], [0, 5]]);
+    }
+
+    #[test]
+    #[should_panic(expected = "counter 2 is not among the 2 of the system")]
+    fn a_counter_must_be_declared() {
+        let mut table = FlowTable::new(1);
+        table.keep_counters(2);
+        table.count(FlowId(0), 2, 1);
+    }
+
+    #[test]
+    fn a_flow_has_one_path_unless_told_otherwise() {
+        let mut table = FlowTable::new(2);
+        assert_eq!(table.paths(FlowId(1), true), 1);
+        table.set_paths(FlowId(1), true, 4);
+        assert_eq!([(0, true), (1, false), (1, true)].map(|(flow, back)| table.paths(FlowId(flow), back)), [1, 1, 4]);
+    }
+
+    #[test]
+    fn nobody_is_told_without_a_policy() {
+        let mut io = HostIo::default();
+        io.tell(Notice::Close(FlowId(0)));
+        assert!(io.notices.is_empty());
+        io.has_policy = true;
+        io.tell(Notice::Close(FlowId(1)));
+        assert_eq!(io.notices, [Notice::Close(FlowId(1))]);
+    }
+}

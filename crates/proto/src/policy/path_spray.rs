@@ -1,0 +1,82 @@
+//! Packet spraying by hosts: each packet takes the next of the paths of its flow, whatever the switches would choose.
+//!
+//! Source: M. Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance" (NDP), SIGCOMM 2017,
+//! section 3.1.1, where senders spread packets over all paths so that no two of them send in step.
+//!
+//! Model: no sizes are known. ACKs are sprayed too.
+//!
+//! Assumed:
+//! - Paths are taken in the order of their indices. The first one differs from flow to flow: it is the number of the flow modulo the paths.
+//!
+//! Deviates: NDP permutes the list of paths at random, and again after each round. It leaves out paths that lose more than others.
+
+use super::{Cx, Policy};
+use crate::contract::Env;
+use crate::packet::Packet;
+use base::FlowMap;
+use base::params::Problem;
+use base::registry::Meta;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "packet spraying by hosts: each packet takes the next path of its flow",
+    source: "Handley et al., SIGCOMM 2017, section 3.1.1",
+    many_paths: true,
+    ..Meta::PLAIN
+};
+
+base::params! {
+    /// Packet spraying has no parameters.
+    pub struct Params {}
+}
+
+/// Problems that show only against the network.
+pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
+    Vec::new()
+}
+
+/// The machine of one host: by flow, how many packets the host has sent.
+#[derive(Default)]
+pub struct PathSpray {
+    sent: FlowMap<u32>,
+}
+
+impl PathSpray {
+    /// A host that has sent nothing.
+    pub fn new(_params: &Params, _env: &Env<'_>) -> Self {
+        PathSpray::default()
+    }
+}
+
+impl Policy for PathSpray {
+    fn on_send(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
+        let paths = u32::from(cx.paths(packet.flow));
+        let sent = self.sent.or_insert_with(packet.flow, || packet.flow.0 % paths);
+        // Tags count from 1.
+        packet.path_tag = *sent as u16 + 1;
+        *sent = (*sent + 1) % paths;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::desk::Desk;
+    use crate::kit::script::{self, Script};
+    use crate::seat::Seat;
+    use crate::transport::{AnyTransport, newreno};
+    use base::FlowId;
+    use base::params::{Auto, Params as _};
+
+    #[test]
+    fn packets_take_the_paths_in_turn() {
+        let mut tcp = newreno::Params::defaults();
+        (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(5), false);
+        let transport = AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
+        let host = Script::new(transport, vec![script::flow(0, 1), script::flow(1, 10 * 1460)]);
+        let mut desk = Desk::new(host, Seat::new(PathSpray::default(), &META, 0));
+        desk.host.table.set_paths(FlowId(1), false, 3);
+        let tags: Vec<u16> = desk.open(1).iter().map(|packet| packet.path_tag).collect();
+        assert_eq!(tags, [2, 3, 1, 2, 3]);
+    }
+}

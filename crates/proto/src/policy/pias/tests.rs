@@ -1,0 +1,262 @@
+use super::*;
+use crate::desk::Desk;
+use crate::kit::script::{self, Script};
+use crate::seat::Seat;
+use crate::transport::{AnyTransport, dctcp, newreno};
+use base::given::{Given, GivenPart, Offers};
+use base::params::Params as _;
+use base::{Dur, Time};
+
+const WEB_SEARCH: [(u64, f64); 12] = [
+    (8_760, 0.0),
+    (8_760, 0.15),
+    (18_980, 0.2),
+    (27_740, 0.3),
+    (48_180, 0.4),
+    (77_380, 0.53),
+    (194_180, 0.6),
+    (973_820, 0.7),
+    (1_946_180, 0.8),
+    (4_866_180, 0.9),
+    (9_733_820, 0.97),
+    (29_200_000, 1.0),
+];
+/// The same in round bytes, as other simulators have it.
+const WEB_SEARCH_BYTES: [(u64, f64); 12] = [
+    (0, 0.0),
+    (10_000, 0.15),
+    (20_000, 0.2),
+    (30_000, 0.3),
+    (50_000, 0.4),
+    (80_000, 0.53),
+    (200_000, 0.6),
+    (1_000_000, 0.7),
+    (2_000_000, 0.8),
+    (5_000_000, 0.9),
+    (10_000_000, 0.97),
+    (30_000_000, 1.0),
+];
+const DATA_MINING: [(u64, f64); 9] = [
+    (1_460, 0.0),
+    (1_460, 0.5),
+    (2_920, 0.6),
+    (4_380, 0.7),
+    (10_220, 0.8),
+    (389_820, 0.9),
+    (3_076_220, 0.95),
+    (97_333_820, 0.99),
+    (973_333_820, 1.0),
+];
+const DATA_MINING_BYTES: [(u64, f64); 6] =
+    [(0, 0.0), (10_000, 0.8), (400_000, 0.9), (3_160_000, 0.95), (100_000_000, 0.98), (1_000_000_000, 1.0)];
+
+fn workload(load: u64, sizes: &[(u64, f64)]) -> Offered {
+    Offered { load: Some(Fraction(load * 1_000_000)), sizes: sizes.to_vec() }
+}
+
+/// `auto` for these workloads, in packets.
+fn auto(workloads: &[Offered]) -> Result<Vec<u64>, String> {
+    let offers = Offers::new(|| workloads.to_vec());
+    let found = thresholds(&Params::defaults(), &Env { offered: &offers, ..script::env() });
+    found.map(|bytes| bytes.iter().map(|bytes| bytes / 1460).collect())
+}
+
+fn given(text: &str) -> Params {
+    let limits = Thresholds::parse(&Raw::Str(text.to_owned())).expect("limits");
+    Params { thresholds: Auto::Set(limits), ..Params::defaults() }
+}
+
+fn machine(params: &Params) -> Pias {
+    Pias::new(params, &script::env())
+}
+
+/// A host with a flow of a thousand packets, ten of them at once, under PIAS.
+fn desk(params: &Params) -> Desk<Pias> {
+    let mut tcp = newreno::Params::defaults();
+    (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
+    (tcp.tcp.min_rto, tcp.tcp.init_rto) = (Dur::from_ms(1), Auto::Auto);
+    let transport = AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
+    Desk::new(Script::new(transport, vec![script::flow(0, 1000 * 1460)]), Seat::new(machine(params), &META, 0))
+}
+
+fn classes(packets: &[Packet]) -> Vec<u8> {
+    packets.iter().map(|packet| packet.prio).collect()
+}
+
+fn ack(segments: u64) -> Packet {
+    Packet { offset: segments * 1460, ..Packet::new(FlowId(0), Kind::ACK, 40) }
+}
+
+fn ms(n: u64) -> Time {
+    Time::ZERO + Dur::from_ms(n)
+}
+
+#[test]
+fn golden_classes_of_web_search_at_load_0_8() {
+    let workloads = Offers::new(|| vec![workload(800, &WEB_SEARCH)]);
+    let pias = Pias::new(&Params::defaults(), &Env { offered: &workloads, ..script::env() });
+    assert_eq!(pias.thresholds, [1_327_140, 1_940_340, 2_406_080, 2_861_600, 3_128_780, 3_412_020, 3_626_640]);
+    let rows =
+        [(0, 0), (1_327_140, 0), (1_327_141, 1), (2_861_600, 3), (2_861_601, 4), (3_626_640, 6), (3_626_641, 7), (29_200_000, 7)];
+    for (bytes, class) in rows {
+        assert_eq!(pias.class(bytes), class, "{bytes}");
+    }
+}
+
+/// At load 0.8 of web search the classes carry 28.6, 8.5, 5.4, 4.8, 2.6, 2.6, 1.9 and 45.5 percent of the bytes, and 26.4 percent of the
+/// flows pass the first threshold.
+#[test]
+fn golden_shares_of_the_classes() {
+    let bytes: Vec<u64> = LAWS[0].thresholds[3].iter().map(|packets| packets * PAYLOAD).collect();
+    // The mean of min(size, limit), by pieces on which the law is linear.
+    let mean_below = |limit: u64| -> f64 {
+        let piece = |pair: &[(u64, f64)]| {
+            let [(x0, p0), (x1, p1)] = [pair[0], pair[1]].map(|(x, p)| (x as f64, p));
+            let limit = limit as f64;
+            let mid = limit.clamp(x0, x1);
+            let below = if x1 > x0 { (mid - x0) / (x1 - x0) } else { f64::from(u8::from(limit >= x0)) };
+            (p1 - p0) * (below * (x0 + mid) / 2.0 + (1.0 - below) * limit)
+        };
+        WEB_SEARCH.windows(2).map(piece).sum::<f64>() + WEB_SEARCH[0].1 * WEB_SEARCH[0].0 as f64
+    };
+    let mut ends: Vec<f64> = bytes.iter().map(|limit| mean_below(*limit)).collect();
+    let all = mean_below(u64::MAX);
+    ends.push(all);
+    let mut before = 0.0;
+    for (end, wanted) in ends.into_iter().zip([28.6, 8.5, 5.4, 4.8, 2.6, 2.6, 1.9, 45.5]) {
+        let share = 100.0 * (end - before) / all;
+        assert!((share - wanted).abs() < 0.1, "{share}, not {wanted}");
+        before = end;
+    }
+    assert!(passes(&WEB_SEARCH, &(bytes[0], 1.0 - 0.264)));
+}
+
+#[test]
+fn auto_takes_the_row_nearest_to_the_load() {
+    let rows = LAWS[0].thresholds;
+    for (load, row) in [(100, 0), (500, 0), (549, 0), (550, 1), (700, 2), (750, 3), (800, 3), (900, 4), (1200, 4)] {
+        assert_eq!(auto(&[workload(load, &WEB_SEARCH)]).unwrap(), rows[row], "{load}");
+    }
+    // Two workloads of one law offer their sum; one of another law, or without a load, does not count.
+    let other = workload(300, &[(1_000, 0.0), (100_000, 1.0)]);
+    let long = Offered { load: None, sizes: DATA_MINING.to_vec() };
+    assert_eq!(auto(&[workload(300, &WEB_SEARCH), other, long, workload(500, &WEB_SEARCH)]).unwrap(), rows[3]);
+}
+
+#[test]
+fn auto_knows_the_laws_in_all_their_tables() {
+    for (sizes, law) in [(&WEB_SEARCH[..], 0), (&WEB_SEARCH_BYTES[..], 0), (&DATA_MINING[..], 1), (&DATA_MINING_BYTES[..], 1)] {
+        assert_eq!(auto(&[workload(600, sizes)]).unwrap(), LAWS[law].thresholds[1]);
+    }
+    assert_eq!(auto(&[]), Err("no workload offers web search or data mining at a load".to_owned()));
+    assert!(auto(&[workload(600, &[(1_000, 1.0)])]).is_err());
+    let both = auto(&[workload(600, &WEB_SEARCH), workload(100, &DATA_MINING)]);
+    assert_eq!(both, Err("the workloads offer both web search and data mining".to_owned()));
+}
+
+#[test]
+fn thresholds_can_be_given() {
+    let params = given("30pkt, 100KB,1MB");
+    assert_eq!(machine(&params).thresholds, [43_800, 100_000, 1_000_000]);
+    assert_eq!(params.thresholds.show(), "30pkt, 100KB, 1MB");
+    for wrong in ["", "30pkt,", "30pkt 40pkt", "unlimited", "soon"] {
+        assert!(Thresholds::parse(&Raw::Str(wrong.to_owned())).is_err(), "{wrong}");
+    }
+    assert!(Thresholds::parse(&Raw::Bool(true)).is_err());
+}
+
+#[test]
+fn parameters_are_checked() {
+    let strict = GivenPart { slot: "qdisc", kind: "strict", values: vec![("classes", "3".to_owned())] };
+    let system = Given::new(vec![strict]);
+    let messages = |params: &Params| {
+        let problems = check(params, &Env { given: &system, ..script::env() });
+        problems.into_iter().map(|problem| (problem.key, problem.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(messages(&given("30pkt, 300pkt")), []);
+    let falling = messages(&given("30pkt, 43800B"));
+    assert_eq!(falling, [("thresholds", "`43800B` does not lie below the next threshold, `43800B`".to_owned())]);
+    let many = messages(&given("1pkt, 2pkt, 3pkt"));
+    assert_eq!(many, [("thresholds", "3 thresholds make 4 classes, the switches have 3".to_owned())]);
+    let auto = messages(&Params::defaults());
+    assert_eq!(
+        auto,
+        [("thresholds", "`auto` has no thresholds here: no workload offers web search or data mining at a load".to_owned())]
+    );
+}
+
+#[test]
+fn packets_are_classed_by_their_first_byte() {
+    let mut desk = desk(&given("2pkt, 4pkt"));
+    // Segment 2 begins at the threshold.
+    assert_eq!(classes(&desk.open(0)), [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]);
+    // What is sent again keeps its class.
+    let again = desk.advance(ms(1));
+    assert_eq!(again.iter().map(|p| (p.offset, p.prio, p.has(Packet::RETX))).collect::<Vec<_>>(), [(0, 0, true)]);
+}
+
+#[test]
+fn with_the_count_of_bytes_sent_what_is_sent_again_goes_on_down() {
+    let mut desk = desk(&Params { count: Count::Sent, ..given("2pkt, 4pkt") });
+    assert_eq!(classes(&desk.open(0)), [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]);
+    assert_eq!(classes(&desk.advance(ms(1))), [2]);
+}
+
+/// Timeouts at 1, 3 and 7 ms.
+#[test]
+fn three_timeouts_in_a_row_bring_a_flow_back_if_it_ages() {
+    for (aging, count, third) in
+        [(false, Count::Sent, 2), (true, Count::Sent, 0), (false, Count::Offset, 2), (true, Count::Offset, 0)]
+    {
+        let mut desk = desk(&Params { aging, count, ..given("2pkt, 4pkt") });
+        desk.open(0);
+        // Eight arrive: what is sent again lies in the last class.
+        desk.packet(ack(8));
+        let sent = desk.advance(ms(7));
+        assert_eq!(classes(&sent), [2, 2, third], "{aging} {count:?}");
+        assert!(sent.iter().all(|packet| packet.offset == 8 * 1460));
+        // Both count from there on.
+        let next = desk.packet(ack(9));
+        assert_eq!(classes(&next), if aging { vec![0; 2] } else { vec![2; 2] }, "{aging} {count:?}");
+    }
+}
+
+#[test]
+fn an_ack_of_new_bytes_ends_the_row() {
+    let mut desk = desk(&Params { aging: true, ..given("2pkt, 4pkt") });
+    desk.open(0);
+    desk.packet(ack(8));
+    assert_eq!(classes(&desk.advance(ms(3))), [2, 2]);
+    // An ACK of nothing new does not.
+    desk.packet(ack(8));
+    desk.packet(ack(9));
+    let sent = desk.advance(ms(60));
+    let timed: Vec<_> = sent.iter().filter(|packet| packet.offset == 9 * 1460).map(|packet| packet.prio).collect();
+    assert_eq!(timed[..3], [2, 2, 0]);
+}
+
+#[test]
+fn packets_without_payload_are_in_the_first_class() {
+    let mut params = dctcp::Params::defaults();
+    params.tcp.handshake = true;
+    let transport = || AnyTransport::Dctcp(dctcp::Dctcp::new(&params, &script::env()));
+    let flows = || vec![script::flow(0, 1000 * 1460)];
+    let seat = || Seat::new(machine(&given("1B")), &META, 0);
+    let mut sender = Desk::new(Script::new(transport(), flows()), seat());
+    assert_eq!(classes(&sender.open(0)), [0], "SYN");
+    let mut receiver = Desk::new(Script::new(transport(), flows()).at_host(1), seat());
+    let data = Packet { prio: 1, ..Packet::data(FlowId(0), 1460, 1460, 40) };
+    let acks = receiver.packet(data);
+    assert_eq!((acks[0].kind, acks[0].prio), (Kind::ACK, 0));
+}
+
+#[test]
+fn nothing_is_left_of_a_closed_flow() {
+    let mut desk = desk(&given("1pkt"));
+    desk.open(0);
+    desk.host.give_up(0);
+    assert_eq!(desk.sent(), []);
+    let Desk { host, seat } = &mut desk;
+    assert_eq!(host.io.notices.len(), 0);
+    assert!(seat.policy().flows.is_empty());
+}

@@ -1,0 +1,247 @@
+//! The seat of a policy at a host: the machine with its timers, and the order in which it, the transport and the run hear of what
+//! happens.
+//!
+//! The run calls [`Seat::on_open`] before the transport opens a flow, [`Seat::on_receive`] before the transport handles a packet,
+//! [`Seat::on_timers`] after the transport's timers, and [`Seat::settle`] after each of these and after the transport's own events. What
+//! the NIC takes goes through [`Seat::on_send`] before its length is read.
+
+use crate::contract::{self, Transport as _};
+use crate::host::Notice;
+use crate::packet::Packet;
+use crate::policy::{AnyPolicy, Cx, Own, Policy};
+use crate::transport::AnyTransport;
+use base::registry::Meta;
+use base::{FlowId, Time, Timers};
+
+/// A policy at a host.
+pub struct Seat<P = AnyPolicy> {
+    policy: P,
+    own: Own,
+}
+
+impl<P: Policy> Seat<P> {
+    /// The policy with its META, and the number of counters that the system has before the policy's own.
+    pub fn new(policy: P, meta: &'static Meta, first_counter: usize) -> Seat<P> {
+        Seat { policy, own: Own { meta, first_counter, timers: Timers::default(), given_up: Vec::new() } }
+    }
+    /// The policy.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+    /// When to look at the policy's timers next: none is due before.
+    #[inline]
+    pub fn next_wake(&self) -> Time {
+        self.own.timers.next_wake()
+    }
+    /// The application opens a flow.
+    pub fn on_open(&mut self, flow: FlowId, transport: &AnyTransport, cx: &mut contract::Cx<'_>) {
+        self.with(transport, cx, |policy, cx| policy.on_open(flow, cx));
+    }
+    /// The NIC takes a packet.
+    #[inline]
+    pub fn on_send(&mut self, packet: &mut Packet, transport: &AnyTransport, cx: &mut contract::Cx<'_>) {
+        self.with(transport, cx, |policy, cx| policy.on_send(packet, cx));
+    }
+    /// A packet reached the host. Says whether the transport is to handle it.
+    #[inline]
+    pub fn on_receive(&mut self, packet: &mut Packet, transport: &AnyTransport, cx: &mut contract::Cx<'_>) -> bool {
+        self.with(transport, cx, |policy, cx| policy.on_receive(packet, cx))
+    }
+    /// Fires the policy's timers that are due, in the order (deadline, kind, flow).
+    pub fn on_timers(&mut self, transport: &AnyTransport, cx: &mut contract::Cx<'_>) {
+        while let Some(key) = self.own.timers.pop_due(cx.now) {
+            self.with(transport, cx, |policy, cx| policy.on_timer(key, cx));
+        }
+    }
+    /// Tells the policy what the transport has noted, and has the transport give up what the policy wants it to, until there is nothing
+    /// left of either. Notices that concern the run stay.
+    pub fn settle(&mut self, transport: &mut AnyTransport, cx: &mut contract::Cx<'_>) {
+        let mut kept = 0;
+        loop {
+            while let Some(notice) = cx.io.notices.get(kept).copied() {
+                let tell: fn(&mut P, FlowId, &mut Cx<'_>) = match notice {
+                    Notice::Timeout(_) => P::on_timeout,
+                    Notice::Finish(_) => P::on_finish,
+                    Notice::Close(_) => P::on_close,
+                    Notice::Path(..) => {
+                        kept += 1;
+                        continue;
+                    }
+                };
+                cx.io.notices.remove(kept);
+                self.with(transport, cx, |policy, cx| tell(policy, notice.flow(), cx));
+            }
+            // In the order of the requests, each before the policy hears of more.
+            if self.own.given_up.is_empty() {
+                return;
+            }
+            transport.give_up(self.own.given_up.remove(0), cx);
+        }
+    }
+    #[inline]
+    fn with<R>(&mut self, transport: &AnyTransport, cx: &mut contract::Cx<'_>, act: impl FnOnce(&mut P, &mut Cx<'_>) -> R) -> R {
+        let mut own = Cx {
+            now: cx.now,
+            host: cx.host,
+            ext: &mut *cx.ext,
+            flows: cx.flows,
+            table: &mut *cx.table,
+            control: &mut cx.io.control,
+            transport,
+            own: &mut self.own,
+        };
+        act(&mut self.policy, &mut own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::desk::Desk;
+    use crate::kit::script::{self, Script};
+    use crate::packet::Kind;
+    use crate::transport::newreno;
+    use base::params::{Auto, Params as _};
+    use base::registry::Counter;
+    use base::{Dur, TimerKey};
+
+    base::header! {
+        /// What the policy writes into every packet.
+        pub struct Tag { class: u64 }
+    }
+
+    const COUNTERS: [Counter; 1] = [Counter { name: "sent", unit: "packets", about: "Packets sent." }];
+    const META: Meta = Meta { knows: &["size"], kinds: &["hello"], counters: &COUNTERS, ..Meta::PLAIN };
+    const HELLO: Kind = Kind(Kind::POLICY);
+
+    /// Does all that a policy can do, and notes what it hears.
+    #[derive(Default)]
+    struct Busy {
+        heard: Vec<(&'static str, u32)>,
+        give_up_at: Option<Time>,
+    }
+
+    impl Policy for Busy {
+        fn on_open(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+            assert!(cx.sample(flow).is_none(), "the transport hears of a flow later");
+            self.heard.push(("open", flow.0));
+            cx.control(Packet::new(flow, HELLO, 40));
+            cx.arm(flow, 0, self.give_up_at.unwrap_or(Time::MAX));
+            cx.arm_host(1, cx.now.after(Dur::from_us(1)));
+        }
+        fn on_send(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
+            let flow = cx.flow(packet.flow);
+            assert_eq!((flow.id(), flow.src().0, flow.dst().0, flow.start()), (packet.flow, 0, 1, Time::ZERO));
+            packet.prio = 5;
+            packet.flags |= Packet::ECT;
+            packet.wire_len += 4;
+            packet.set_tag(Tag { class: flow.size_bytes() }, cx.ext);
+            cx.count(packet.flow, 0, 1);
+        }
+        fn on_receive(&mut self, packet: &mut Packet, _cx: &mut Cx<'_>) -> bool {
+            self.heard.push(("receive", packet.flow.0));
+            packet.kind != HELLO
+        }
+        fn on_timeout(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+            assert!(cx.sample(flow).is_some_and(|sample| sample.cwnd_bytes > 0));
+            self.heard.push(("timeout", flow.0));
+        }
+        fn on_finish(&mut self, flow: FlowId, _cx: &mut Cx<'_>) {
+            self.heard.push(("finish", flow.0));
+        }
+        fn on_close(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+            self.heard.push(("close", flow.0));
+            cx.forget(flow);
+        }
+        fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>) {
+            self.heard.push(("timer", key.flow.0));
+            if key.flow != FlowId::HOST {
+                // Twice: nothing happens to a flow that is not open.
+                cx.terminate(key.flow);
+                cx.terminate(key.flow);
+            }
+        }
+    }
+
+    /// A host with flows of these sizes.
+    fn desk(policy: Busy, sizes: &[u64]) -> Desk<Busy> {
+        let mut tcp = newreno::Params::defaults();
+        (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
+        (tcp.tcp.min_rto, tcp.tcp.init_rto) = (Dur::from_ms(1), Auto::Auto);
+        let transport = AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
+        let flows = sizes.iter().zip(0..).map(|(size, id)| script::flow(id, *size)).collect();
+        let mut desk = Desk::new(Script::new(transport, flows), Seat::new(policy, &META, 2));
+        desk.host.table.keep_counters(3);
+        desk
+    }
+
+    fn at(us: u64) -> Time {
+        Time::ZERO + Dur::from_us(us)
+    }
+
+    #[test]
+    fn every_packet_goes_through_the_policy() {
+        let mut desk = desk(Busy::default(), &[3 * 1460]);
+        let sent = desk.open(0);
+        let shapes: Vec<_> = sent.iter().map(|p| (p.kind, p.wire_len, p.prio, p.has(Packet::ECT))).collect();
+        assert_eq!(
+            shapes,
+            [(HELLO, 44, 5, true), (Kind::DATA, 1504, 5, true), (Kind::DATA, 1504, 5, true), (Kind::DATA, 1504, 5, true)]
+        );
+        assert!(sent.iter().all(|p| p.get_tag::<Tag>(&desk.host.ext).class == 3 * 1460));
+        // Its counters come after those of the transport.
+        assert_eq!(desk.host.table.counts(FlowId(0)), [0, 0, 4]);
+        sent.iter().for_each(|p| p.free(&mut desk.host.ext));
+        assert!(desk.host.ext.is_empty());
+    }
+
+    #[test]
+    fn the_transport_never_sees_what_the_policy_keeps() {
+        let mut desk = desk(Busy::default(), &[10 * 1460]);
+        desk.open(0);
+        // It would acknowledge everything.
+        let hello = Packet { offset: 10 * 1460, ..Packet::new(FlowId(0), HELLO, 40) };
+        desk.packet(hello);
+        assert!(!desk.host.table.get(FlowId(0)).closed);
+        desk.packet(Packet { kind: Kind::ACK, ..hello });
+        assert!(desk.host.table.get(FlowId(0)).closed);
+        assert_eq!(desk.seat.policy().heard, [("open", 0), ("receive", 0), ("receive", 0), ("close", 0)]);
+    }
+
+    #[test]
+    fn the_policy_hears_of_timeouts_and_ends_and_has_timers_of_its_own() {
+        let mut desk = desk(Busy::default(), &[10 * 1460, 1460]);
+        desk.open(0);
+        desk.advance(at(3_000));
+        desk.packet(Packet { offset: 10 * 1460, ..Packet::new(FlowId(0), Kind::ACK, 40) });
+        // Flow 1 comes from another host.
+        desk.packet(Packet::data(FlowId(1), 0, 1460, 40));
+        let host = FlowId::HOST.0;
+        let heard = [("open", 0), ("timer", host), ("timeout", 0), ("timeout", 0), ("receive", 0), ("close", 0), ("receive", 1)];
+        assert_eq!(desk.seat.policy().heard, [&heard[..], &[("finish", 1)]].concat());
+    }
+
+    /// At one instant the transport's timers come first.
+    #[test]
+    fn the_policy_can_give_a_flow_up() {
+        let mut desk = desk(Busy { give_up_at: Some(at(1_000)), ..Busy::default() }, &[100 * 1460]);
+        desk.open(0);
+        desk.advance(at(5_000));
+        let host = FlowId::HOST.0;
+        let heard = [("open", 0), ("timer", host), ("timeout", 0), ("timer", 0), ("close", 0)];
+        assert_eq!(desk.seat.policy().heard, heard);
+        let record = desk.host.table.get(FlowId(0));
+        assert!(record.terminated && record.stats.timeouts == 1);
+        assert_eq!((desk.host.next_wake(), desk.seat.next_wake()), (Time::MAX, Time::MAX));
+    }
+
+    #[test]
+    #[should_panic(expected = "the policy must not know deadlines")]
+    #[cfg(debug_assertions)]
+    fn a_policy_reads_only_what_it_says_that_it_knows() {
+        let flow = script::flow(0, 1);
+        let mut desk = desk(Busy::default(), &[1]);
+        let Desk { host, seat } = &mut desk;
+        host.with(|transport, cx| seat.with(transport, cx, |_, cx| cx.flow(flow.id).deadline()));
+    }
+}

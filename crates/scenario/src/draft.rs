@@ -1,0 +1,97 @@
+//! What was read: every section of a scenario in every variant that its sweeps make.
+
+use crate::diag::Place;
+use crate::event::params::{Event, FailureParams, Failures};
+use crate::ideal::Ideal;
+use crate::keys::{Head, SampleParams};
+use crate::slots::System;
+use crate::spec::Demand;
+use crate::topology;
+use crate::tree::Table;
+use base::Dur;
+use fabric::net::Net;
+use fabric::routes::Routes;
+use std::sync::Arc;
+
+/// A section in one of the variants that its sweeps make.
+#[derive(Clone, Debug)]
+pub(crate) struct Variant<T> {
+    pub table: Table,
+    pub value: T,
+    /// (key, value) of its swept keys.
+    pub swept: Swept,
+}
+
+/// Swept keys as (key, value).
+pub(crate) type Swept = Vec<(String, String)>;
+
+/// A section in all its variants.
+#[derive(Clone, Debug)]
+pub(crate) struct Section<T> {
+    /// `workload.web`, `topology`, or the label of a system.
+    pub name: String,
+    pub at: Place,
+    /// The table as written, lists included.
+    pub table: Table,
+    pub variants: Vec<Variant<T>>,
+}
+
+/// A topology and what follows from it alone.
+#[derive(Clone, Debug)]
+pub(crate) struct Built {
+    pub params: topology::AnyParams,
+    pub net: Arc<Net>,
+    pub routes: Arc<Routes>,
+    pub max_rtt: Dur,
+}
+
+/// Everything that was read.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub name: Option<String>,
+    pub seeds: Vec<u64>,
+    pub ideals: Vec<Ideal>,
+    pub ideals_at: Place,
+    pub head: Head,
+    pub sample: Option<(SampleParams, Place)>,
+    /// Without variants when it could not be read.
+    pub topology: Section<Built>,
+    pub workloads: Vec<Section<Demand>>,
+    pub systems: Vec<Section<System>>,
+    pub events: Vec<Section<Event>>,
+    /// Only with events.
+    pub failure: Option<Section<FailureParams>>,
+}
+
+/// Every combination of one variant of each section with its swept keys, the last section fastest.
+pub(crate) fn combinations<T>(sections: &[Section<T>]) -> Vec<(Vec<&T>, Swept)> {
+    let mut all = vec![(Vec::new(), Swept::new())];
+    for section in sections {
+        let longer = all.iter().flat_map(|(values, swept)| {
+            section.variants.iter().map(move |variant| {
+                let (mut values, mut swept): (Vec<&T>, Swept) = (values.clone(), swept.clone());
+                values.push(&variant.value);
+                swept.extend(variant.swept.iter().cloned());
+                (values, swept)
+            })
+        });
+        all = longer.collect();
+    }
+    all
+}
+
+impl Draft {
+    /// Every combination of the events' variants with their swept keys, the last event fastest.
+    pub fn failures(&self) -> Vec<(Option<Failures>, Swept)> {
+        let Some(failure) = &self.failure else { return vec![(None, Swept::new())] };
+        let events = combinations(&self.events);
+        let all = failure.variants.iter().flat_map(|variant| {
+            events.iter().map(|(events, swept)| {
+                let events = events.iter().copied().cloned().collect();
+                let swept = variant.swept.iter().chain(swept).cloned().collect();
+                (Some(Failures { events, params: variant.value.clone() }), swept)
+            })
+        });
+        all.collect()
+    }
+}

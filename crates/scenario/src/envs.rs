@@ -1,0 +1,141 @@
+//! The one place that builds the environments of all parts, for the checks and for the run.
+
+use crate::files::Files;
+use crate::topology;
+use crate::workload::size::Packets;
+use crate::workload::{self, Workload as _};
+use base::{Dur, Given, LinkId, Offered, Offers, Rate, Time};
+use fabric::net::Net;
+use fabric::routes::Routes;
+use fabric::{agent, buffer, controller, qdisc, router};
+
+/// What the parts of all systems on a network have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Site<'a> {
+    pub net: &'a Net,
+    /// Its next hops while all links are up.
+    pub routes: &'a Routes,
+    /// Its longest unloaded round trip.
+    pub max_rtt: Dur,
+    pub packets: Packets,
+    pub seed: u64,
+}
+
+/// The environments of a system's parts.
+pub struct Envs<'a> {
+    site: Site<'a>,
+    /// The discipline at switch ports.
+    queue: &'a qdisc::AnyParams,
+    given: Given,
+    offers: Offers<'a>,
+    /// The largest NIC rate, and the NIC that has it.
+    fastest: (Rate, LinkId),
+}
+
+impl<'a> Envs<'a> {
+    pub(crate) fn new(site: Site<'a>, queue: &'a qdisc::AnyParams, given: Given, offers: Offers<'a>) -> Envs<'a> {
+        let net = site.net;
+        let nics = net.hosts().iter().map(|host| LinkId(net.out_base(*host))).map(|nic| (net.link(nic).rate, nic));
+        // The first of several fastest NICs.
+        let fastest = nics.max_by_key(|(rate, nic)| (*rate, std::cmp::Reverse(*nic))).unwrap_or((Rate(1), LinkId(0)));
+        Envs { site, queue, given, offers, fastest }
+    }
+    /// Of the transport at the host of a NIC.
+    pub fn transport(&self, nic: LinkId) -> proto::Env<'_> {
+        proto::Env {
+            nic_rate: self.site.net.link(nic).rate,
+            mtu_bytes: self.site.packets.mtu as u16,
+            header_bytes: self.site.packets.header as u16,
+            max_rtt: self.site.max_rtt,
+            queue_limit: self.queue.limit(&qdisc::Env { host_port: false, ..self.qdisc(nic) }),
+            given: &self.given,
+            offered: &self.offers,
+        }
+    }
+    /// Of the discipline at a port.
+    pub fn qdisc(&self, link: LinkId) -> qdisc::Env {
+        qdisc(self.site.net, self.site.packets, link, self.site.seed)
+    }
+    /// Of the buffer of a switch.
+    pub fn buffer(&self) -> buffer::Env {
+        buffer::Env { mtu_bytes: self.site.packets.mtu as u16 }
+    }
+    /// Of the agent at a port.
+    pub fn agent(&self, link: LinkId) -> agent::Env<'_> {
+        let qdisc::Env { rate, host_port, .. } = self.qdisc(link);
+        let node = self.site.net.link(link).from;
+        let header_bytes = self.site.packets.header as u16;
+        agent::Env { link, node, rate, nic_rate: self.fastest.0, header_bytes, host_port, given: &self.given }
+    }
+    /// Of the router.
+    pub fn router(&self) -> router::Env<'_> {
+        router::Env { net: self.site.net, routes: self.site.routes, seed: self.site.seed, given: &self.given }
+    }
+    /// Of the controller.
+    pub fn controller(&self) -> controller::Env<'_> {
+        controller::Env { net: self.site.net, routes: self.site.routes, seed: self.site.seed, given: &self.given }
+    }
+    /// What checks look at instead of every host and port.
+    pub(crate) fn checked(&self) -> Checked<'_> {
+        Checked(self)
+    }
+    /// One port for each pair of rate and side: all that the checks of ports depend on.
+    pub(crate) fn kinds_of_ports(&self) -> Vec<LinkId> {
+        let mut seen = std::collections::BTreeSet::new();
+        let links = (0..self.site.net.links().len() as u32).map(LinkId);
+        let kind = |link: LinkId| (self.qdisc(link).rate, self.qdisc(link).host_port);
+        links.filter(|link| seen.insert(kind(*link))).collect()
+    }
+}
+
+/// The environments in which the part of each slot is checked: a method of the slot's name.
+pub(crate) struct Checked<'a>(&'a Envs<'a>);
+
+impl<'a> Checked<'a> {
+    /// At the fastest host.
+    pub fn transport(&self) -> Vec<proto::Env<'a>> {
+        vec![self.0.transport(self.0.fastest.1)]
+    }
+    /// At the fastest host.
+    pub fn policy(&self) -> Vec<proto::Env<'a>> {
+        self.transport()
+    }
+    /// At each kind of switch port.
+    pub fn qdisc(&self) -> Vec<qdisc::Env> {
+        self.0.kinds_of_ports().into_iter().map(|port| self.0.qdisc(port)).filter(|env| !env.host_port).collect()
+    }
+    pub fn buffer(&self) -> Vec<buffer::Env> {
+        vec![self.0.buffer()]
+    }
+    pub fn router(&self) -> Vec<router::Env<'a>> {
+        vec![self.0.router()]
+    }
+    pub fn controller(&self) -> Vec<controller::Env<'a>> {
+        vec![self.0.controller()]
+    }
+    /// At each kind of port.
+    pub fn agent(&self) -> Vec<agent::Env<'a>> {
+        self.0.kinds_of_ports().into_iter().map(|port| self.0.agent(port)).collect()
+    }
+}
+
+/// Of the discipline at a port, which depends on no other part.
+pub(crate) fn qdisc(net: &Net, packets: Packets, link: LinkId, seed: u64) -> qdisc::Env {
+    let port = net.link(link);
+    qdisc::Env { rate: port.rate, mtu_bytes: packets.mtu as u16, host_port: net.host(port.from).is_some(), link, seed }
+}
+
+/// Of a topology.
+pub(crate) fn topology(files: &Files) -> topology::Env<'_> {
+    topology::Env { files }
+}
+
+/// Of a workload, by its place in the scenario.
+pub(crate) fn workload<'a>(net: &'a Net, packets: Packets, end: Option<Time>, files: &'a Files, index: usize) -> workload::Env<'a> {
+    workload::Env { net, packets, end, files, index: index as u64 }
+}
+
+/// What a workload offers.
+pub(crate) fn offered(params: &workload::AnyParams, env: &workload::Env<'_>) -> Offered {
+    params.build(env).offered(env)
+}

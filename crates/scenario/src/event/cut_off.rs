@@ -1,0 +1,71 @@
+//! Flows between hosts that events part for good.
+
+use super::change::when;
+use super::holds::Holds;
+use super::params::{Event, Failures, Unreachable};
+use crate::diag::{Item, Place};
+use crate::spec::{Plan, RunSpec};
+use crate::workload::hosts::name_of;
+use base::HostId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The first point with flows whose hosts stay apart, unless the scenario allows it (`unreachable = "run"`).
+pub(crate) fn cut_off(plan: &Plan, places: &[Place]) -> Option<Item> {
+    let mut seen = BTreeSet::new();
+    for point in plan.points.iter().filter(|p| p.label == plan.points[0].label) {
+        let run = &point.run;
+        let refuse = |f: &&Failures| f.params.unreachable == Unreachable::Refuse;
+        let Some(failures) = run.failures.as_ref().filter(refuse) else { continue };
+        let traffic = format!("{:?} {:?} {:?} {} {:?}", run.topology, failures.events, run.workloads, run.seed, run.end);
+        if seen.insert(traffic)
+            && let Some(item) = cut_off_in(run, &failures.events, places)
+        {
+            return Some(item);
+        }
+    }
+    None
+}
+
+fn cut_off_in(run: &RunSpec, events: &[Event], places: &[Place]) -> Option<Item> {
+    let net = &*run.net;
+    let changes = run.changes();
+    let mut holds = Holds::new(net);
+    changes.iter().filter(|c| run.end.is_none_or(|end| c.at < end)).for_each(|change| {
+        holds.apply(net, change);
+    });
+    let islands = holds.islands(net);
+    let apart = |islands: &[base::NodeId], a: HostId, b: HostId| {
+        let island = |host: HostId| islands[net.hosts()[host.index()].index()];
+        island(a) != island(b)
+    };
+    let first = net.hosts().first().map(|host| islands[host.index()]);
+    if net.hosts().iter().all(|host| Some(islands[host.index()]) == first) {
+        return None;
+    }
+    // What cannot be drawn is reported when it is needed.
+    let flows = run.flows().ok()?;
+    let mut pairs: BTreeMap<(HostId, HostId), u64> = BTreeMap::new();
+    for flow in flows.iter().filter(|flow| apart(&islands, flow.src, flow.dst)) {
+        *pairs.entry((flow.src, flow.dst)).or_default() += 1;
+    }
+    let (&(src, dst), _) = pairs.first_key_value()?;
+    // The change since which the first pair is apart for good.
+    let mut holds = Holds::new(net);
+    let mut since = None;
+    for change in &changes {
+        holds.apply(net, change);
+        since = apart(&holds.islands(net), src, dst).then(|| since.unwrap_or(change));
+    }
+    let since = since?;
+    let name = &events[since.event].name;
+    let few = pairs.iter().take(3).map(|((src, dst), n)| format!("`{}` to `{}` ({n})", name_of(net, *src), name_of(net, *dst)));
+    let few = few.collect::<Vec<_>>().join(", ");
+    let more = if pairs.len() > 3 { format!(" and {} more pairs", pairs.len() - 3) } else { String::new() };
+    let seed = if events[since.event].random.is_some() { format!(" with seed {}", run.seed) } else { String::new() };
+    let count: u64 = pairs.values().sum();
+    let message =
+        format!("`event.{name}`: {count} of {} flows have no path from `{}` on{seed}: {few}{more}", flows.len(), when(since.at));
+    let hint =
+        "bring it up again, take other hosts, or write `unreachable = \"run\"` in [failure]: such flows then count as unfinished";
+    Some(Item::new(places[since.event], message, "these hosts stay apart", hint))
+}

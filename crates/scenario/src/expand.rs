@@ -1,0 +1,179 @@
+//! From a checked draft to the points of a plan, and their names.
+
+use crate::draft::{Draft, Swept, combinations};
+use crate::files::Files;
+use crate::ideal::Ideal;
+use crate::keys::SampleParams;
+use crate::slots::System;
+use crate::spec::{Demand, Plan, Point, RunSpec, Sample};
+use fabric::net::Net;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// All points: systems by topologies by workloads by what a system sweeps, by seeds.
+pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
+    let end = draft.head.latest_end();
+    let mut plan = Plan { name, points: Vec::new(), sweep_keys: Vec::new(), labels: Vec::new(), resolved: String::new() };
+    let names = draft.workloads.iter().map(|section| section.name.trim_start_matches("workload.").to_owned());
+    let names: Vec<String> = names.collect();
+    let traffic: Vec<(Vec<(String, Demand)>, Swept)> = combinations(&draft.workloads)
+        .into_iter()
+        .map(|(values, swept)| (names.iter().cloned().zip(values.into_iter().cloned()).collect(), swept))
+        .collect();
+    let failures = draft.failures();
+    for section in &draft.systems {
+        plan.labels.push(section.name.clone());
+        for topology in &draft.topology.variants {
+            let sample = draft.sample.as_ref().map(|(params, _)| sample(params, &topology.value.net));
+            for ((workloads, offered), (failures, failing)) in traffic.iter().flat_map(|t| failures.iter().map(move |f| (t, f))) {
+                for system in &section.variants {
+                    let all = topology.swept.iter().chain(offered).chain(failing).chain(&system.swept).cloned();
+                    let swept: Vec<(String, String)> = all.collect();
+                    for &seed in &draft.seeds {
+                        let run = RunSpec {
+                            net: Arc::clone(&topology.value.net),
+                            topology: topology.value.params.clone(),
+                            mtu_bytes: draft.head.mtu.0 as u16,
+                            header_bytes: draft.head.header.0 as u16,
+                            end,
+                            seed,
+                            system: System::clone(&system.value),
+                            workloads: workloads.clone(),
+                            ideal: None,
+                            failures: failures.clone(),
+                            sample,
+                            files: Arc::clone(files),
+                        };
+                        plan.points.push(Point { id: String::new(), label: section.name.clone(), seed, swept: swept.clone(), run });
+                    }
+                }
+            }
+        }
+    }
+    add_ideals(&mut plan, &draft.ideals);
+    plan.sweep_keys = sweep_keys(&draft);
+    name_points(&mut plan);
+    plan
+}
+
+/// Time series as the run wants them on a network.
+fn sample(params: &SampleParams, net: &Net) -> Sample {
+    let port = params.port.as_ref().and_then(|name| net.link_named(name));
+    Sample { interval: params.interval, ports: params.ports, port, flows: params.flows, packets: params.packets }
+}
+
+/// One point per ideal reference, network, workload and seed, behind those of the systems.
+fn add_ideals(plan: &mut Plan, ideals: &[Ideal]) {
+    let of_systems = plan.points.clone();
+    for &ideal in ideals {
+        let label = ideal.label().to_owned();
+        let mut known = BTreeSet::new();
+        for point in &of_systems {
+            // The flows do not depend on what a system sweeps.
+            let swept: Vec<_> = point.swept.iter().filter(|(key, _)| !key.starts_with("system.")).cloned().collect();
+            if known.insert((swept.clone(), point.seed)) {
+                let run = RunSpec { ideal: Some(ideal), sample: None, failures: None, ..point.run.clone() };
+                plan.points.push(Point { label: label.clone(), swept, run, ..point.clone() });
+            }
+        }
+        plan.labels.push(label);
+    }
+}
+
+/// The swept keys of all sections, each once.
+fn sweep_keys(draft: &Draft) -> Vec<String> {
+    let topology = draft.topology.variants.iter().map(|v| &v.swept);
+    let workloads = draft.workloads.iter().flat_map(|w| w.variants.iter().map(|v| &v.swept));
+    let failure = draft.failure.iter().flat_map(|f| f.variants.iter().map(|v| &v.swept));
+    let events = draft.events.iter().flat_map(|e| e.variants.iter().map(|v| &v.swept));
+    let systems = draft.systems.iter().flat_map(|s| s.variants.iter().map(|v| &v.swept));
+    let mut keys: Vec<String> = Vec::new();
+    for (key, _) in topology.chain(workloads).chain(failure).chain(events).chain(systems).flatten() {
+        if !keys.contains(key) {
+            keys.push(key.clone());
+        }
+    }
+    keys
+}
+
+/// Longest folder name.
+const MAX_ID: usize = 120;
+
+/// Gives every point its folder: `merp-load0.8-seed1`.
+fn name_points(plan: &mut Plan) {
+    let labels = unique(plan.labels.iter().map(|l| slug(l)).collect());
+    let words: Vec<String> = plan.sweep_keys.iter().map(|key| short_key(key, &plan.sweep_keys)).collect();
+    let mut used = BTreeSet::new();
+    for point in &mut plan.points {
+        let index = plan.labels.iter().position(|l| *l == point.label).expect("the label of a system");
+        let mut id = labels[index].clone();
+        for (key, value) in &point.swept {
+            let word = plan.sweep_keys.iter().position(|k| k == key).map_or("", |i| words[i].as_str());
+            id.push_str(&format!("-{word}{}", slug(value)));
+        }
+        id.push_str(&format!("-seed{}", point.seed));
+        if id.len() > MAX_ID {
+            let hash = xxh3_64(id.as_bytes());
+            id.truncate(MAX_ID - 17);
+            id.push_str(&format!("-{hash:016x}"));
+        }
+        let mut free = id.clone();
+        for n in 2.. {
+            if used.insert(free.clone()) {
+                break;
+            }
+            free = format!("{id}-{n}");
+        }
+        point.id = free;
+    }
+}
+
+/// The shortest end of a swept key that no other swept key has.
+fn short_key(key: &str, all: &[String]) -> String {
+    let ends = key.rmatch_indices('.').map(|(i, _)| &key[i + 1..]);
+    let own = |end: &&str| all.iter().filter(|k| k.as_str() == *end || k.ends_with(&format!(".{end}"))).count() == 1;
+    slug(ends.into_iter().find(own).unwrap_or(key))
+}
+
+/// Only `a-z`, `0-9`, `.`, `-` and `_`, and no dot or dash in front.
+fn slug(text: &str) -> String {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | '_');
+    let mapped: String = text.to_lowercase().chars().map(|c| if fits(c) { c } else { '-' }).collect();
+    let trimmed = mapped.trim_matches(['-', '.']);
+    if trimmed.is_empty() { "x".to_owned() } else { trimmed.to_owned() }
+}
+
+/// Makes equal names different by numbers.
+fn unique(names: Vec<String>) -> Vec<String> {
+    let mut used = BTreeSet::new();
+    let mut out = Vec::new();
+    for name in names {
+        let mut free = name.clone();
+        for n in 2.. {
+            if used.insert(free.clone()) {
+                break;
+            }
+            free = format!("{name}-{n}");
+        }
+        out.push(free);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_names_are_plain() {
+        for (text, plain) in
+            [("MERP", "merp"), ("0.8", "0.8"), ("../x", "x"), ("A b/ü", "a-b"), ("日本", "x"), ("10Gbps", "10gbps")]
+        {
+            assert_eq!(slug(text), plain);
+        }
+        assert_eq!(unique(vec!["a".into(), "a".into(), "a-2".into()]), ["a", "a-2", "a-2-2"]);
+        let keys = ["workload.a.load", "workload.b.load", "system.agent.alpha"].map(str::to_owned);
+        assert_eq!(keys.each_ref().map(|k| short_key(k, &keys)), ["a.load", "b.load", "alpha"]);
+    }
+}

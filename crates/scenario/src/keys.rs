@@ -1,0 +1,61 @@
+//! Keys of the tables without a kind, and the limits of a scenario.
+
+use crate::topology::MAX_DELAY;
+use crate::workload::MAX_TIME;
+use base::params::Auto;
+use base::{Bytes, Dur, Limit, Time};
+
+base::params! {
+    /// Keys at the top of a scenario.
+    pub struct Head {
+        /// Latest end of a run; `auto`: when all flows are finished and closed.
+        end: Auto<Dur> = "auto" in Auto::Set(Dur(1))..=Auto::Set(MAX_TIME), "a run ends with its last flow";
+        /// Largest packet on the wire, headers included.
+        mtu: Bytes = "1500B" in Bytes(64)..=Bytes(65_535), "Ethernet";
+        /// Header of every packet; also the size of a packet without payload.
+        header: Bytes = "40B" in Bytes(1)..=Bytes(1_000), "IPv4 and TCP without options";
+    }
+}
+
+base::params! {
+    /// Time series.
+    pub struct SampleParams {
+        /// Time between two samples.
+        interval: Dur = "10us" in Dur(1_000)..=MAX_DELAY, "flowloom: the time of a packet at 1 Gb/s";
+        /// Queue and utilisation of every port.
+        ports: bool = "true", "what most plots show";
+        /// The only port looked at, like `tor0->root`; `none`: all of them.
+        port: Option<String> = "none", "flowloom: all ports";
+        /// Rate and window of every open flow.
+        flows: bool = "false", "flowloom: the table is large";
+        /// Every packet.
+        packets: bool = "false", "flowloom: the trace is very large";
+    }
+}
+
+base::params! {
+    /// Host ports.
+    pub struct NicParams {
+        /// Low-water mark: the NIC asks the transport for packets while its backlog is at most this; `auto`: 2 MTU; `unlimited`: always, as in ns-2.
+        low_water: Auto<Limit> = "auto", "one packet on the wire, one behind it";
+    }
+}
+
+impl Head {
+    /// The latest end of a run.
+    pub fn latest_end(&self) -> Option<Time> {
+        match self.end {
+            Auto::Auto => None,
+            Auto::Set(end) => Some(Time(end.0)),
+        }
+    }
+}
+
+/// More points than this are refused.
+pub(crate) const MAX_POINTS: u64 = 100_000;
+
+/// Whether a text can be the name of a folder on every system.
+pub(crate) fn is_plain_name(text: &str) -> bool {
+    let ends = |c: char| c == '.' || c == ' ';
+    !text.is_empty() && text.len() <= 100 && !text.starts_with(ends) && !text.ends_with(ends)
+}

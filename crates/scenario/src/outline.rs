@@ -1,0 +1,103 @@
+//! A system around one entry: what the entry needs of the other slots, and what its META puts beside it. Tests build systems from it; the
+//! reader of scenarios does not.
+
+use crate::shown::quoted;
+use crate::slots::SLOTS;
+use std::collections::VecDeque;
+
+/// A system as dotted keys with their values, in the order in which they were set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outline(Vec<(String, String)>);
+
+impl Outline {
+    /// Sets a key of the system, as `qdisc.limit`, in place of what it was.
+    pub fn set(mut self, key: &str, value: &str) -> Outline {
+        match self.0.iter_mut().find(|(known, _)| known == key) {
+            Some((_, old)) => value.clone_into(old),
+            None => self.0.push((key.to_owned(), value.to_owned())),
+        }
+        self
+    }
+    /// Takes all keys of a part away, as `router` or `nic.qdisc`.
+    pub fn without(mut self, part: &str) -> Outline {
+        self.0.retain(|(key, _)| !key.strip_prefix(part).is_some_and(|rest| rest.starts_with('.')));
+        self
+    }
+    /// Its keys, in the order in which they were set.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(key, _)| key.as_str())
+    }
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+    /// Its `[[system]]` table.
+    pub fn toml(&self) -> String {
+        let lines = self.0.iter().map(|(key, value)| format!("{key} = {}\n", quoted(value)));
+        format!("[[system]]\n{}", lines.collect::<String>())
+    }
+}
+
+/// The system of an entry, which fills `slot`, labelled with the entry's name. What the entry puts beside itself goes before what it needs, and
+/// both before what the other parts ask for; a system without a transport gets the first of its room. Panics for a name that is not there.
+pub fn system_of(slot: &str, kind: &str) -> Outline {
+    let mut system = Outline::default().set("label", kind).set(&format!("{slot}.kind"), kind);
+    let mut waiting = VecDeque::from([(slot.to_owned(), kind.to_owned())]);
+    loop {
+        while let Some((slot, kind)) = waiting.pop_front() {
+            let entry = crate::slots::slot(&slot).room.entry(&kind).unwrap_or_else(|| panic!("no {slot} is called `{kind}`"));
+            let needed =
+                SLOTS.iter().filter_map(|slot| Some((format!("{}.kind", slot.name), *slot.wanted(&entry.meta.needs).first()?)));
+            let beside = entry.meta.beside.iter().map(|(key, value)| ((*key).to_owned(), *value));
+            for (key, value) in beside.chain(needed) {
+                if system.get(&key).is_some() {
+                    continue;
+                }
+                system = system.set(&key, value);
+                if let Some((slot, "kind")) = key.split_once('.') {
+                    waiting.push_back((slot.to_owned(), value.to_owned()));
+                }
+            }
+        }
+        if system.get("transport.kind").is_some() {
+            return system;
+        }
+        let first = proto::transport::ENTRIES[0].name;
+        system = system.set("transport.kind", first);
+        waiting.push_back(("transport".to_owned(), first.to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, load};
+
+    /// Every entry that can be part of a system stands in one that can run.
+    #[test]
+    fn every_entry_has_a_system() {
+        let rest = "[topology]\nkind = 'leaf_spine'\n[workload.web]\nkind = 'poisson'\nflows = 1\n";
+        for slot in SLOTS {
+            for kind in slot.room.names() {
+                let text = format!("{rest}{}", system_of(slot.name, kind).toml());
+                let plan =
+                    load(&text, "outline.toml", ".".as_ref(), &Options::default()).unwrap_or_else(|e| panic!("{e}\nin\n{text}"));
+                let parts = plan.points[0].run.system.parts();
+                assert!(parts.iter().any(|part| part.slot.name == slot.name && part.entry.name == kind), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn needs_and_neighbours_are_followed() {
+        let memr = system_of("router", "memr");
+        let kind = |slot: &str| memr.get(&format!("{slot}.kind"));
+        assert_eq!((kind("agent"), kind("transport"), kind("qdisc")), (Some("merp"), Some("merp"), Some("strict")));
+        assert_eq!(memr.get("qdisc.evict"), Some("worst_class"));
+        assert_eq!(system_of("qdisc", "pfabric").get("nic.low_water"), Some("1B"));
+        let limited = system_of("transport", "newreno").set("qdisc.limit", "9pkt").set("qdisc.limit", "8pkt");
+        assert_eq!(limited.toml(), "[[system]]\nlabel = \"newreno\"\ntransport.kind = \"newreno\"\nqdisc.limit = \"8pkt\"\n");
+        let bare = limited.set("transport.min_rto", "1ms").without("transport").without("qd");
+        assert_eq!(bare.keys().collect::<Vec<_>>(), ["label", "qdisc.limit"]);
+    }
+}

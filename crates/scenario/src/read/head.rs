@@ -1,0 +1,96 @@
+//! Reading the keys at the top of a scenario, and `[sample]`.
+
+use super::section::Reading;
+use crate::diag::{Item, Place};
+use crate::ideal::Ideal;
+use crate::keys::{Head, SampleParams, is_plain_name};
+use crate::part::Part;
+use crate::tree::Value;
+use base::params::{Param, Params as _};
+
+impl Reading<'_> {
+    /// The keys with a plain value. `None`: the header does not fit the packets.
+    pub fn head(&mut self, whole: Part<'_>) -> Option<Head> {
+        let keys = ["name", "seed", "ideal", "topology", "workload", "system", "sample", "event", "failure", "profile"];
+        whole.refuse_unknown(Head::FIELDS, &keys, &mut self.problems);
+        let head = Head::read(&mut self.reader(whole, Head::FIELDS));
+        // With a header of more than half a packet, a size on the wire could be all headers.
+        if 2 * head.header.0 > head.mtu.0 {
+            let message = format!("`{}` is more than half of a packet of {} bytes", head.header, head.mtu.0);
+            let hint = "take a larger `mtu` or a smaller `header`";
+            self.problems.push(whole.problem("header", message, "at most half of `mtu`", hint));
+            return None;
+        }
+        Some(head)
+    }
+
+    /// Time series, and where their port is named.
+    pub fn sample(&mut self, whole: Part<'_>) -> Option<(SampleParams, Place)> {
+        let entry = whole.table.get("sample")?;
+        let part = self.table_of(entry.key_at, &entry.node, "sample", "interval = \"10us\"")?;
+        part.refuse_unknown(SampleParams::FIELDS, &[], &mut self.problems);
+        Some((SampleParams::read(&mut self.reader(part, SampleParams::FIELDS)), part.at_of("port")))
+    }
+
+    pub fn name(&mut self, whole: Part<'_>) -> Option<String> {
+        let entry = whole.table.get("name")?;
+        let fits = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ');
+        match entry.node.text() {
+            Some(text) if is_plain_name(text) && text.chars().all(fits) => Some(text.to_owned()),
+            _ => {
+                let hint =
+                    "results go to a folder of this name: letters, digits, `-`, `_`, inner dots and spaces, at most 100 characters";
+                let message = format!("{} is not a plain name", entry.node.named());
+                self.problems.push(whole.problem("name", message, "must be a plain name", hint));
+                None
+            }
+        }
+    }
+
+    /// Seeds of the command line, or else those of the file: at least one.
+    pub fn seeds(&mut self, whole: Part<'_>) -> Vec<u64> {
+        if let Some(seeds) = self.seeds.clone() {
+            return seeds;
+        }
+        const HINT: &str = "write `seed = 1`, or a list of different numbers: `seed = [1, 2, 3]`";
+        let seeds = self.one_or_more(whole, "seed", "must be a whole number", HINT);
+        if seeds.as_ref().is_some_and(|(given, _)| *given == 0) {
+            self.problems.push(whole.problem("seed", "no seeds", "an empty list", HINT));
+        }
+        seeds.map(|(_, seeds)| seeds).filter(|seeds| !seeds.is_empty()).unwrap_or(vec![1])
+    }
+
+    /// The ideal references that are asked for.
+    pub fn ideals(&mut self, whole: Part<'_>) -> Vec<Ideal> {
+        const HINT: &str = "write `ideal = \"srpt\"`, or a list: `ideal = [\"srpt\", \"ps\"]`";
+        self.one_or_more(whole, "ideal", "not an ideal reference", HINT).map_or(Vec::new(), |(_, ideals)| ideals)
+    }
+
+    /// A value, or a list of different values: how many are given, and those that could be read.
+    fn one_or_more<T: Param + PartialEq>(
+        &mut self,
+        whole: Part<'_>,
+        key: &str,
+        label: &str,
+        hint: &str,
+    ) -> Option<(usize, Vec<T>)> {
+        let entry = whole.table.get(key)?;
+        let nodes = match &entry.node.value {
+            Value::List(nodes) => nodes.as_slice(),
+            _ => std::slice::from_ref(&entry.node),
+        };
+        let mut found = Vec::new();
+        for node in nodes {
+            let (message, label) = match T::parse(&node.raw()) {
+                Ok(value) if found.contains(&value) => (format!("{} is given twice", node.named()), "given before"),
+                Ok(value) => {
+                    found.push(value);
+                    continue;
+                }
+                Err(why) => (format!("{} {why}", node.named()), label),
+            };
+            self.problems.push(Item::new(node.at, format!("`{key}`: {message}"), label, hint));
+        }
+        Some((nodes.len(), found))
+    }
+}

@@ -1,0 +1,39 @@
+//! From the tree to typed values, section by section.
+
+mod event;
+mod head;
+mod section;
+mod system;
+mod topology;
+mod workload;
+
+use crate::diag::Item;
+use crate::diag::Place;
+use crate::draft::Draft;
+use crate::files::Files;
+use crate::part::Part;
+use crate::tree::Table;
+use section::Reading;
+use std::sync::Arc;
+
+/// Reads a whole scenario, with the seeds of the command line in place of its own. `None` when nothing can be made of the rest; other
+/// problems leave defaults behind.
+pub(crate) fn scenario(root: &Table, files: &Arc<Files>, seeds: Option<Vec<u64>>, problems: &mut Vec<Item>) -> Option<Draft> {
+    let mut reading = Reading { files, problems: std::mem::take(problems), seeds };
+    let draft = read(&mut reading, root);
+    *problems = reading.problems;
+    draft
+}
+
+fn read(reading: &mut Reading<'_>, root: &Table) -> Option<Draft> {
+    let whole = Part { table: root, at: Place::new(0, 0..0), path: "" };
+    let head = reading.head(whole)?;
+    let (name, seeds, ideals, sample) = (reading.name(whole), reading.seeds(whole), reading.ideals(whole), reading.sample(whole));
+    let topology = reading.topology(whole, &head);
+    let workloads = reading.workloads(whole);
+    let systems = reading.systems(whole, &head);
+    let events = reading.events(whole, head.latest_end());
+    let failure = reading.failure(whole, !events.is_empty(), head.latest_end());
+    let ideals_at = whole.at_of("ideal");
+    Some(Draft { name, seeds, ideals, ideals_at, head, sample, topology, workloads, systems, events, failure })
+}

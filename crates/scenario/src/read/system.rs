@@ -1,0 +1,173 @@
+//! Reading `[[system]]`, slot by slot, and the host ports.
+
+use super::section::Reading;
+use crate::diag::Item;
+use crate::draft::Section;
+use crate::keys::{Head, NicParams};
+use crate::part::{Part, PartReader, kind_of, listed};
+use crate::shown::{PartShown, parts_of_slots};
+use crate::slots::{Nic, SLOTS, Slot, Source, System, Unfilled, slot};
+use crate::spell::label_of;
+use crate::tree::{Table, Value};
+use base::Limit;
+use base::params::{Auto, Params as _, Raw, Reader};
+
+impl Reading<'_> {
+    /// All systems in all variants.
+    pub fn systems(&mut self, whole: Part<'_>, head: &Head) -> Vec<Section<System>> {
+        const EXAMPLE: &str = "add `[[system]]` with `transport = \"newreno\"`";
+        let Some(entry) = whole.table.get("system") else {
+            self.problems.push(Item::new(whole.at, "the scenario has no system", "needs [[system]]", EXAMPLE).absent());
+            return Vec::new();
+        };
+        let nodes = match &entry.node.value {
+            Value::List(nodes) if nodes.iter().all(|n| n.table().is_some()) => nodes.as_slice(),
+            _ => {
+                let hint = "systems are a list of tables: write `[[system]]`, with two brackets, before each";
+                self.problems.push(Item::new(entry.key_at, "`system` is not a list of tables", "must be [[system]]", hint));
+                return Vec::new();
+            }
+        };
+        if nodes.is_empty() {
+            self.problems.push(Item::new(entry.node.at, "the scenario has no system", "an empty list", EXAMPLE));
+        }
+        let mut found: Vec<Section<System>> = Vec::new();
+        for (i, node) in nodes.iter().enumerate() {
+            let table = node.table().expect("checked above");
+            let label = match self.label(table, i + 1) {
+                Some(label) => label,
+                None => continue,
+            };
+            if found.iter().any(|s| s.name == label) {
+                let at = table.get("label").map_or(node.at, |e| e.node.at);
+                let hint = "every system has its own `label`; where none is given it is the transport's kind";
+                self.problems.push(Item::new(at, format!("two systems have the label `{label}`"), "given before", hint));
+            }
+            let path = format!("system.{label}");
+            let part = Part { table, at: node.at, path: &path };
+            let keys: Vec<&str> = ["label"].into_iter().chain(SLOTS.iter().map(|slot| slot.name)).chain(["nic"]).collect();
+            part.refuse_unknown(&[], &keys, &mut self.problems);
+            if !self.parts_are_tables(part) {
+                continue;
+            }
+            found.push(self.section(part, &label, "system", |this, part| this.system(part, &label, head)));
+        }
+        found
+    }
+
+    fn label(&mut self, table: &Table, number: usize) -> Option<String> {
+        const HINT: &str = "a label is a text of at most 100 characters, like `label = \"MERP\"`";
+        match table.get("label").map(|e| (e.node.text(), e.node.at)) {
+            Some((Some(text), _)) if !text.trim().is_empty() && text.len() <= 100 && !text.contains(char::is_control) => {
+                Some(text.to_owned())
+            }
+            Some((_, at)) => {
+                self.problems.push(Item::new(at, "`label` is not a name", "must be a text in quotes", HINT));
+                None
+            }
+            // A system without a transport is refused later, and is named by its number until then.
+            None => Some(label_of(table).map_or_else(|| number.to_string(), str::to_owned)),
+        }
+    }
+
+    /// Whether all parts of the system are tables; bare names are spelled out before.
+    fn parts_are_tables(&mut self, system: Part<'_>) -> bool {
+        let mut fine = true;
+        let nic = system.table.get("nic");
+        let inner = nic.and_then(|e| e.node.table()).and_then(|t| t.get("qdisc"));
+        let parts = SLOTS.iter().filter_map(|slot| system.table.get(slot.name)).chain(nic).chain(inner);
+        for entry in parts.filter(|e| e.node.table().is_none()) {
+            fine = false;
+            let many = matches!(entry.node.value, Value::List(_));
+            let (label, hint) = match many {
+                true => ("a list", "to compare kinds, write one [[system]] each"),
+                false => ("must be a table", "write a name in quotes, or a table like `{ kind = \"...\" }`"),
+            };
+            self.problems.push(Item::new(entry.node.at, format!("`{}` is not a table", system.name_of(&entry.key)), label, hint));
+        }
+        fine
+    }
+
+    /// One system in one variant.
+    fn system(&mut self, part: Part<'_>, label: &str, head: &Head) -> Option<(System, Vec<PartShown>)> {
+        let mut source = SystemReader { part, mtu: head.mtu.0, problems: &mut self.problems, nic: NicParams::defaults() };
+        let system = System::read(label, &mut source)?;
+        let parts = parts_of_slots(&system, source.nic);
+        Some((system, parts))
+    }
+}
+
+/// A system's table, read slot by slot.
+struct SystemReader<'a> {
+    part: Part<'a>,
+    mtu: u64,
+    problems: &'a mut Vec<Item>,
+    /// The host ports as they were given.
+    nic: NicParams,
+}
+
+impl Source for SystemReader<'_> {
+    fn part<T>(&mut self, slot: &'static Slot, read: fn(&str, &mut dyn Reader) -> Option<T>) -> Option<Option<T>> {
+        let empty = Table::default();
+        let path = self.part.name_of(slot.name);
+        let part = match self.part.table.get(slot.name) {
+            Some(entry) => Part { table: entry.node.table().unwrap_or(&empty), at: entry.key_at, path: &path },
+            None if slot.unfilled == Unfilled::Empty => return Some(None),
+            None if slot.unfilled == Unfilled::Refused => {
+                let (name, noun) = (slot.name, slot.room.noun);
+                let hint = format!("add `{name} = \"...\"`: one of {}", listed(slot.room.names()));
+                let message = format!("this system has no `{name}`");
+                self.problems.push(Item::new(self.part.at, message, format!("needs a {noun}"), hint).absent());
+                return None;
+            }
+            None => Part { table: &empty, at: self.part.at, path: &path },
+        };
+        let kind = kind_of(&slot.room, slot.default_kind(), part, self.problems)?;
+        part.refuse_unknown(kind.fields, &["kind"], self.problems);
+        read(kind.name, &mut PartReader { part, fields: kind.fields, problems: self.problems, instead: None }).map(Some)
+    }
+
+    /// The discipline of the host ports is the switches' own unless another kind is named; its limit is none unless given.
+    fn nic(&mut self) -> Option<Nic> {
+        let empty = Table::default();
+        let system = self.part;
+        let path = system.name_of("nic");
+        let entry = system.table.get("nic");
+        let table = entry.and_then(|e| e.node.table()).unwrap_or(&empty);
+        let part = Part { table, at: entry.map_or(system.at, |e| e.key_at), path: &path };
+        part.refuse_unknown(NicParams::FIELDS, &["qdisc"], self.problems);
+        let mut reader = PartReader { part, fields: NicParams::FIELDS, problems: self.problems, instead: None };
+        self.nic = NicParams::read(&mut reader);
+        let low_water_bytes = match self.nic.low_water {
+            Auto::Auto => Some(2 * self.mtu),
+            Auto::Set(Limit::Bytes(n)) => Some(n),
+            Auto::Set(Limit::Packets(n)) => Some(u64::from(n) * self.mtu),
+            Auto::Set(Limit::Unlimited) => None,
+        };
+
+        // The switches' keys without their limit, and over them what the NIC says, unless it names a kind of its own.
+        let slot = slot("qdisc");
+        let own = table.get("qdisc").and_then(|e| Some((e.key_at, e.node.table()?)));
+        let switches = system.table.get(slot.name).and_then(|e| e.node.table());
+        let mut merged = match own {
+            Some((_, own)) if own.get("kind").is_some() => Table::default(),
+            _ => switches.cloned().unwrap_or_default(),
+        };
+        merged.remove("limit");
+        for entry in own.iter().flat_map(|(_, own)| &own.entries) {
+            merged.put(&entry.key, entry.key_at, entry.node.clone());
+        }
+        let path = part.name_of("qdisc");
+        let at = own.map_or(system.at, |(at, _)| at);
+        let qdisc = Part { table: &merged, at, path: &path };
+        // Problems of the switches' own keys were reported with the switches.
+        let mut silent = Vec::new();
+        let problems = if own.is_some() { &mut *self.problems } else { &mut silent };
+        let kind = kind_of(&slot.room, slot.default_kind(), qdisc, problems)?;
+        qdisc.refuse_unknown(kind.fields, &["kind"], problems);
+        let instead = Some(("limit", Raw::Str("unlimited".into())));
+        let mut reader = PartReader { part: qdisc, fields: kind.fields, problems, instead };
+        let qdisc = fabric::qdisc::AnyParams::read(kind.name, &mut reader)?;
+        Some(Nic { qdisc, low_water_bytes })
+    }
+}

@@ -1,0 +1,81 @@
+//! Reading `[topology]`, and building the network of each variant.
+
+use super::section::Reading;
+use crate::diag::Item;
+use crate::draft::{Built, Section};
+use crate::envs;
+use crate::keys::Head;
+use crate::part::{Part, kind_of, listed};
+use crate::shown::shown;
+use crate::topology::memory::{memory_of, too_large};
+use crate::topology::{AnyParams, AnyTopology, ROOM, Topology as _};
+use crate::tree::Table;
+use crate::workload::hosts::name_of;
+use base::HostId;
+use fabric::net::NetBuilder;
+use fabric::routes::Routes;
+use std::sync::Arc;
+
+impl Reading<'_> {
+    /// The topology in all variants; without any when it cannot be read.
+    pub fn topology(&mut self, whole: Part<'_>, head: &Head) -> Section<Built> {
+        let none = || Section { name: "topology".to_owned(), at: whole.at, table: Table::default(), variants: Vec::new() };
+        self.topology_variants(whole, head).unwrap_or_else(none)
+    }
+
+    fn topology_variants(&mut self, whole: Part<'_>, head: &Head) -> Option<Section<Built>> {
+        let Some(entry) = whole.table.get("topology") else {
+            let names = listed(ROOM.names());
+            let hint = format!("add a table [topology] with `kind = \"...\"`: one of {names}");
+            self.problems.push(Item::new(whole.at, "the scenario has no topology", "needs [topology]", hint).absent());
+            return None;
+        };
+        let part = self.table_of(entry.key_at, &entry.node, "topology", "kind = \"single_tree\"")?;
+        let kind = kind_of(&ROOM, None, part, &mut self.problems)?;
+        part.refuse_unknown(kind.fields, &["kind"], &mut self.problems);
+        let files = Arc::clone(self.files);
+        let env = envs::topology(&files);
+        let mut bytes = 0;
+        let section = self.section(part, "topology", "topology", |this, part| {
+            let before = this.problems.len();
+            let params = AnyParams::read(kind.name, &mut this.reader(part, kind.fields))?;
+            this.problems.extend(part.problems(params.check(&env)));
+            if this.problems.len() > before {
+                return None;
+            }
+            let machine = params.build(&env);
+            let size = machine.size();
+            bytes = memory_of(size).saturating_add(bytes);
+            if let Some(item) = too_large(part, size, bytes) {
+                this.problems.push(item);
+                return None;
+            }
+            let parts = vec![shown("", kind, params.show(), Vec::new())];
+            Some((this.build(part, params, &machine, head)?, parts))
+        });
+        Some(section)
+    }
+
+    fn build(&mut self, part: Part<'_>, params: AnyParams, machine: &AnyTopology, head: &Head) -> Option<Built> {
+        let mut builder = NetBuilder::default();
+        machine.build(&mut builder);
+        let net = builder.build();
+        if net.hosts().len() < 2 {
+            let message = format!("a network needs two hosts, this one has {}", net.hosts().len());
+            self.problems.push(part.problem("kind", message, "too small", "take more hosts"));
+            return None;
+        }
+        let routes = Routes::new(&net, &[]);
+        // Cables lead both ways: what the first host reaches reaches all the others too.
+        let all = (0..net.hosts().len() as u32).map(HostId);
+        if let Some(cut) = all.skip(1).find(|dst| routes.distance(net.hosts()[0], *dst).is_none()) {
+            let name = |host| name_of(&net, host);
+            let message = format!("no path leads from host `{}` to host `{}`", name(HostId(0)), name(cut));
+            let hint = "every host must reach every other: add the missing cables";
+            self.problems.push(part.problem("kind", message, "not one network", hint));
+            return None;
+        }
+        let max_rtt = routes.max_rtt(&net, head.mtu.0, head.header.0);
+        Some(Built { params, net: Arc::new(net), routes: Arc::new(routes), max_rtt })
+    }
+}

@@ -1,0 +1,71 @@
+//! Reading `[workload.NAME]` with its deadlines.
+
+use super::section::Reading;
+use crate::deadline;
+use crate::diag::Item;
+use crate::draft::Section;
+use crate::part::{Part, kind_of};
+use crate::shown::parts_of_workload;
+use crate::spec::Demand;
+use crate::spell::spell_out_deadline;
+use crate::tree::Value;
+use crate::workload;
+
+impl Reading<'_> {
+    /// All workloads in all variants.
+    pub fn workloads(&mut self, whole: Part<'_>) -> Vec<Section<Demand>> {
+        const EXAMPLE: &str = "add a table like [workload.web] with `kind = \"poisson\"`";
+        let entry = whole.table.get("workload");
+        let table = match entry.map(|e| (&e.node.value, e)) {
+            Some((Value::Table(table), _)) if !table.entries.is_empty() => table,
+            Some((Value::Table(_), entry)) => {
+                self.problems.push(Item::new(entry.key_at, "the scenario has no workload", "nothing in here", EXAMPLE));
+                return Vec::new();
+            }
+            Some((_, entry)) => {
+                self.problems.push(Item::new(entry.node.at, "`workload` is not a table", "must be a table of workloads", EXAMPLE));
+                return Vec::new();
+            }
+            None => {
+                self.problems.push(Item::new(whole.at, "the scenario has no workload", "needs [workload.NAME]", EXAMPLE).absent());
+                return Vec::new();
+            }
+        };
+        let mut found = Vec::new();
+        for entry in &table.entries {
+            let path = format!("workload.{}", entry.key);
+            if entry.node.table().is_none() && table.get("kind").is_some() {
+                // [workload] with the keys of one workload in it.
+                let hint = "a workload has a name: write [workload.web] instead of [workload]";
+                self.problems.push(Item::new(entry.key_at, format!("`{path}` is not a table"), "must be a table", hint));
+                return Vec::new();
+            }
+            let Some(part) = self.table_of(entry.key_at, &entry.node, &path, "kind = \"poisson\"") else { continue };
+            let Some(kind) = kind_of(&workload::ROOM, None, part, &mut self.problems) else { continue };
+            part.refuse_unknown(kind.fields, &["kind", "deadline"], &mut self.problems);
+            let mut table = part.table.clone();
+            if let Some(deadline) = table.get_mut("deadline") {
+                spell_out_deadline(&mut deadline.node);
+            }
+            found.push(self.section(Part { table: &table, ..part }, &path, &path, |this, part| {
+                let workload = workload::AnyParams::read(kind.name, &mut this.reader(part, kind.fields))?;
+                let traffic = Demand { workload, deadline: this.deadline(part) };
+                let parts = parts_of_workload(&traffic);
+                Some((traffic, parts))
+            }));
+        }
+        found
+    }
+
+    /// The law of a workload's deadlines, if it has one.
+    fn deadline(&mut self, workload: Part<'_>) -> Option<deadline::AnyParams> {
+        let entry = workload.table.get("deadline")?;
+        let path = workload.name_of("deadline");
+        let part = self.table_of(entry.key_at, &entry.node, &path, "kind = \"exponential\"")?;
+        let kind = kind_of(&deadline::ROOM, None, part, &mut self.problems)?;
+        part.refuse_unknown(kind.fields, &["kind"], &mut self.problems);
+        let law = deadline::AnyParams::read(kind.name, &mut self.reader(part, kind.fields))?;
+        self.problems.extend(part.problems(law.check(&())));
+        Some(law)
+    }
+}

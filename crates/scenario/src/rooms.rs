@@ -1,0 +1,58 @@
+//! Everything with a name that scenarios are built from: the only list of rooms, and the tables without a kind.
+
+use crate::event::params::{EventParams, FailureParams, RandomParams};
+use crate::keys::{Head, NicParams, SampleParams};
+use base::params::{Field, Params as _};
+use base::registry::Room;
+
+/// All rooms, in the order of `flowloom list`.
+pub const ROOMS: &[Room] = &[
+    proto::transport::ROOM,
+    proto::policy::ROOM,
+    fabric::qdisc::ROOM,
+    fabric::buffer::ROOM,
+    fabric::router::ROOM,
+    fabric::agent::ROOM,
+    fabric::controller::ROOM,
+    crate::topology::ROOM,
+    crate::workload::ROOM,
+    crate::deadline::ROOM,
+];
+
+/// A table of a scenario without a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct TableOf {
+    /// Its dotted name; empty for the scenario itself.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// Its keys.
+    pub fields: &'static [Field],
+}
+
+/// All tables without a kind, for `list` and `explain`.
+pub const TABLES: [TableOf; 6] = [
+    TableOf { name: "", about: "the scenario itself", fields: Head::FIELDS },
+    TableOf { name: "event", about: "a link or switch that goes down or comes up", fields: EventParams::FIELDS },
+    TableOf { name: "event.random", about: "links or switches drawn by the seed", fields: RandomParams::FIELDS },
+    TableOf { name: "failure", about: "how the network finds out about events", fields: FailureParams::FIELDS },
+    TableOf { name: "sample", about: "time series to record", fields: SampleParams::FIELDS },
+    TableOf { name: "system.nic", about: "the hosts' ports", fields: NicParams::FIELDS },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_tell_rooms_and_entries_apart() {
+        let mut words = BTreeSet::new();
+        for room in ROOMS {
+            assert!([room.name, room.plural].into_iter().all(|word| words.insert(word)), "{}", room.name);
+            assert!(!room.noun.is_empty() && !room.about.is_empty() && !room.entries.is_empty(), "{}", room.name);
+            let names: BTreeSet<&str> = room.names().collect();
+            assert_eq!(names.len(), room.entries.len(), "two entries of {} have one name", room.name);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Parts of a scenario as they would be written: with every default, without keys that have no effect.
+
+use crate::deadline;
+use crate::event::params::{Event, EventParams, RandomParams};
+use crate::keys::NicParams;
+use crate::slots::{System, SystemPart};
+use crate::spec::Demand;
+use crate::topology;
+use crate::workload;
+use base::Limit;
+use base::params::{Auto, Field, Param, Params as _};
+use base::registry::Entry;
+use std::fmt::Write as _;
+
+/// A part of a section as it would be written.
+#[derive(Clone, Debug)]
+pub(crate) struct PartShown {
+    /// Where it stands in its section: `agent`, `nic.qdisc`, or nothing for the section itself.
+    pub path: &'static str,
+    pub kind: Option<&'static str>,
+    pub fields: &'static [Field],
+    pub values: Vec<(&'static str, String)>,
+    /// Keys without effect beside the others: not written.
+    pub ignored: Vec<&'static str>,
+}
+
+/// A part with a kind.
+pub(crate) fn shown(
+    path: &'static str,
+    entry: &Entry,
+    values: Vec<(&'static str, String)>,
+    ignored: Vec<&'static str>,
+) -> PartShown {
+    PartShown { path, kind: Some(entry.name), fields: entry.fields, values, ignored }
+}
+
+impl PartShown {
+    /// A part without a kind.
+    pub fn bare(path: &'static str, fields: &'static [Field], values: Vec<(&'static str, String)>) -> PartShown {
+        PartShown { path, kind: None, fields, values, ignored: Vec::new() }
+    }
+    /// The part without some keys that have no effect.
+    pub fn without(mut self, ignored: Vec<&'static str>) -> PartShown {
+        self.ignored = ignored;
+        self
+    }
+    pub fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+    /// Its header in a section with this header.
+    pub fn path_in(&self, header: &str) -> String {
+        if self.path.is_empty() { header.to_owned() } else { format!("{header}.{}", self.path) }
+    }
+    /// The value at a dotted path of the section.
+    pub fn value_at(&self, path: &str) -> Option<String> {
+        self.values.iter().find(|(key, _)| self.path_of(key) == path).map(|(_, value)| value.clone())
+    }
+    /// The dotted paths of keys without effect.
+    pub fn ignored_paths(&self) -> impl Iterator<Item = String> + '_ {
+        self.ignored.iter().map(|key| self.path_of(key))
+    }
+    /// Whether a key with this value is left out: it is quiet, and at its default.
+    pub fn leaves_out(&self, key: &str, value: &str) -> bool {
+        self.fields.iter().any(|field| field.name == key && field.leaves_out(value))
+    }
+    /// The lines of the part: its kind and every key that has an effect, but for quiet ones at their defaults.
+    pub fn lines(&self, mut write: impl FnMut(Option<&Field>, &'static str, String)) {
+        if let Some(kind) = self.kind {
+            write(None, "kind", quoted(kind));
+        }
+        let written = |(key, value): &&(&'static str, String)| !self.ignored.contains(key) && !self.leaves_out(key, value);
+        for (key, value) in self.values.iter().filter(written) {
+            let field = self.fields.iter().find(|f| f.name == *key);
+            write(field, key, literal(field, value));
+        }
+    }
+}
+
+/// A text in quotes.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => write!(out, "\\u{:04X}", c as u32).expect("a String takes all"),
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+/// A value as TOML: numbers and truth values bare, the rest in quotes.
+pub(crate) fn literal(field: Option<&Field>, value: &str) -> String {
+    let expects = field.map_or(String::new(), |f| (f.expects)());
+    let number = value.starts_with(|c: char| c.is_ascii_digit()) && value.parse::<f64>().is_ok();
+    let bare = match value {
+        "true" | "false" => expects == bool::expects(),
+        _ => number && expects != String::expects(),
+    };
+    if bare { value.to_owned() } else { quoted(value) }
+}
+
+macro_rules! part {
+    ($path:expr, $entries:expr, $params:expr) => {{
+        let name = $params.name();
+        let entry = $entries.iter().find(|e| e.name == name).expect("every entry is in its room's table");
+        shown($path, entry, $params.show(), Vec::new())
+    }};
+}
+
+/// The parts of a system in the order in which they are written: its slots, then the host ports.
+pub(crate) fn parts_of_system(system: &System) -> Vec<PartShown> {
+    let low_water = NicParams { low_water: Auto::Set(system.nic.low_water_bytes.map_or(Limit::Unlimited, Limit::Bytes)) };
+    parts_of_slots(system, low_water)
+}
+
+/// The same with the parameters of the host ports as they were given.
+pub(crate) fn parts_of_slots(system: &System, nic: NicParams) -> Vec<PartShown> {
+    let part = |part: SystemPart| shown(part.slot.name, part.entry, part.values, Vec::new());
+    let mut parts: Vec<PartShown> = system.parts().into_iter().map(part).collect();
+    parts.push(PartShown::bare("nic", NicParams::FIELDS, nic.show()));
+    parts.push(part!("nic.qdisc", fabric::qdisc::ENTRIES, system.nic.qdisc));
+    parts
+}
+
+/// A topology.
+pub(crate) fn part_of_topology(params: &topology::AnyParams) -> PartShown {
+    part!("", topology::ENTRIES, params)
+}
+
+/// The parts of a workload in the order in which they are written.
+pub(crate) fn parts_of_workload(traffic: &Demand) -> Vec<PartShown> {
+    let workload = part!("", workload::ENTRIES, traffic.workload).without(traffic.workload.ignored());
+    let deadline = traffic.deadline.as_ref().map(|law| part!("deadline", deadline::ENTRIES, law));
+    std::iter::once(workload).chain(deadline).collect()
+}
+
+/// An event as it would be written: keys without effect left out.
+pub(crate) fn parts_of_event(event: &Event) -> Vec<PartShown> {
+    let p = &event.params;
+    let absent = |none: &[(&'static str, bool)]| none.iter().filter(|(_, absent)| *absent).map(|(key, _)| *key).collect();
+    let ignored = absent(&[("link", p.link.is_none()), ("node", p.node.is_none()), ("until", p.until == Auto::Auto)]);
+    let mut parts = vec![PartShown::bare("", EventParams::FIELDS, p.show()).without(ignored)];
+    if let Some(random) = &event.random {
+        let ignored = absent(&[("count", random.count.is_none()), ("probability", random.probability.is_none())]);
+        parts.push(PartShown::bare("random", RandomParams::FIELDS, random.show()).without(ignored));
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{Head, SampleParams};
+
+    #[test]
+    fn values_are_written_as_toml_reads_them() {
+        let fields = Head::FIELDS;
+        assert_eq!(literal(Some(&fields[1]), "1500B"), "\"1500B\"");
+        assert_eq!(literal(None, "0.8"), "0.8");
+        assert_eq!(literal(Some(&SampleParams::FIELDS[1]), "true"), "true");
+        let text = workload::ENTRIES[0].fields.iter().find(|f| f.name == "cdf");
+        assert_eq!((literal(text, "5"), literal(text, "true")), ("\"5\"".to_owned(), "\"true\"".to_owned()));
+        assert_eq!(quoted("a\"b\\c\u{7}"), "\"a\\\"b\\\\c\\u0007\"");
+    }
+}

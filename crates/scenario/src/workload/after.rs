@@ -1,0 +1,63 @@
+//! Flows of a workload that wait for other flows of it.
+
+use super::Drawn;
+use base::Time;
+
+/// By flow: the earliest start of a flow that it waits for, directly or not, and waits for none itself; its own start if it waits for none. A
+/// circle of flows that wait for each other is an error.
+pub(crate) fn earliest_roots(drawn: &[Drawn]) -> Result<Vec<Time>, String> {
+    let mut roots: Vec<Time> = drawn.iter().map(|flow| if flow.after.is_some() { Time::MAX } else { flow.start }).collect();
+    if drawn.iter().all(|flow| flow.after.is_none()) {
+        return Ok(roots);
+    }
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); drawn.len()];
+    let mut missing = vec![0; drawn.len()];
+    for (number, flow) in drawn.iter().enumerate() {
+        for &other in flow.after.iter().flat_map(|after| &after.flows) {
+            next[other as usize].push(number);
+            missing[number] += 1;
+        }
+    }
+    let mut ready: Vec<usize> = (0..drawn.len()).filter(|&number| missing[number] == 0).collect();
+    let mut known = 0;
+    while let Some(number) = ready.pop() {
+        known += 1;
+        for &waits in &next[number] {
+            roots[waits] = roots[waits].min(roots[number]);
+            missing[waits] -= 1;
+            if missing[waits] == 0 {
+                ready.push(waits);
+            }
+        }
+    }
+    if known < drawn.len() {
+        let number = missing.iter().position(|missing| *missing > 0).unwrap_or_default();
+        return Err(format!("flow {} waits for itself, over the flows that it waits for", number + 1));
+    }
+    Ok(roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::After;
+    use super::*;
+    use base::Dur;
+    use base::HostId;
+
+    fn drawn(start: u64, after: &[u32]) -> Drawn {
+        let after = (!after.is_empty()).then(|| After { flows: after.to_vec(), delay: Dur::ZERO });
+        Drawn { src: HostId(0), dst: HostId(1), size_bytes: 1, start: Time(start), deadline: None, group: None, after }
+    }
+
+    #[test]
+    fn a_flow_that_waits_has_the_earliest_start_behind_it() {
+        let flows = [drawn(0, &[1, 2]), drawn(50, &[]), drawn(0, &[3]), drawn(30, &[]), drawn(90, &[])];
+        assert_eq!(earliest_roots(&flows).unwrap(), [30, 50, 30, 30, 90].map(Time));
+    }
+
+    #[test]
+    fn a_circle_is_refused() {
+        let flows = [drawn(5, &[]), drawn(0, &[0, 3]), drawn(0, &[1]), drawn(0, &[2])];
+        assert_eq!(earliest_roots(&flows).unwrap_err(), "flow 2 waits for itself, over the flows that it waits for");
+    }
+}

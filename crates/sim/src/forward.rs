@@ -1,0 +1,207 @@
+//! Packets on their way: out of ports, through switches, and the packets that switches make and take.
+
+use crate::probe::Probe;
+use crate::world::{Carried, World};
+use base::{LinkId, NodeId, Time};
+use engine::{Links, Sent};
+use fabric::refused::Refusal;
+use fabric::router::{Made, Ports};
+use fabric::routing::{self, switch::Site};
+use proto::Packet;
+
+impl<P: Probe> World<P> {
+    /// Sends a packet out of a port.
+    #[inline(always)]
+    pub fn send(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
+        match links.send(self, link, packet) {
+            Sent::Starts(start) => self.probe.on_start(link, start, packet),
+            Sent::Waits => {
+                if !self.refused.is_empty() {
+                    self.on_refused(links, link);
+                }
+            }
+            Sent::Dropped => self.on_drop(links, link, packet),
+            Sent::Down => self.on_dead_port(links, link, packet),
+        }
+    }
+
+    /// A port has dropped, trimmed or returned packets.
+    #[cold]
+    #[inline(never)]
+    fn on_refused(&mut self, links: &mut impl Links<Carried>, link: LinkId) {
+        // A packet that is sent back may be refused elsewhere in its turn.
+        let mut refused = std::mem::take(&mut self.refused);
+        let at_switch = self.routing.net.host(self.routing.net.link(link).from).is_none();
+        while let Some(refusal) = refused.pop() {
+            self.special |= !matches!(refusal, Refusal::Dropped(_));
+            match refusal {
+                Refusal::Trimmed { from, to, since } => self.on_trim(links, link, [from, to], since),
+                Refusal::Returned(packet) if at_switch => self.send_back(links, link, packet),
+                Refusal::Dropped(packet) | Refusal::Returned(packet) => {
+                    links.stats_mut(link).dropped(u32::from(packet.wire_len));
+                    self.on_drop(links, link, &packet);
+                }
+            }
+        }
+        self.refused = refused;
+    }
+
+    /// A port has cut the payload off a packet that came at `since` and stays, with `bytes` before and after.
+    fn on_trim(&mut self, links: &mut impl Links<Carried>, link: LinkId, bytes: [u16; 2], since: Time) {
+        let cut = bytes[0] - bytes[1];
+        self.traffic.trimmed_bytes += u64::from(cut);
+        // Until now it has waited as a whole.
+        let waited = links.now() - since;
+        links.stats_mut(link).waited(u32::from(cut), waited);
+        if let Some(host) = self.routing.net.host(self.routing.net.link(link).from) {
+            let [before, after] = bytes.map(|bytes| links.tx_time(link, u32::from(bytes)));
+            let host = &mut self.hosts[host.index()];
+            host.drained_at = host.drained_at.before(before - after);
+        }
+    }
+
+    /// A switch sends a packet that its port refuses back to the sender.
+    fn send_back(&mut self, links: &mut impl Links<Carried>, link: LinkId, mut packet: Packet) {
+        packet.turn_back();
+        packet.arrival = links.now();
+        routing::ask_always(&mut packet);
+        let at = self.routing.net.link(link).from;
+        self.send_on(links, link, at, None, &mut packet);
+    }
+
+    /// A packet is to leave through a port whose link is down. A switch that knows finds it another way, if there is one.
+    #[cold]
+    #[inline(never)]
+    fn on_dead_port(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
+        let at = self.routing.net.link(link).from;
+        let known = self.known_down.get(link.index()).copied().unwrap_or(false);
+        if known && self.routing.net.host(at).is_none() {
+            routing::ask_always(packet);
+            if let Some(next) = self.next_hop(links, at, None, packet) {
+                return self.send(links, next, packet);
+            }
+        }
+        links.stats_mut(link).lost_unsent += 1;
+        self.lose(link, links.now(), packet);
+    }
+
+    /// Sends on a packet that `link` brought to a switch and whose route bytes do not name its next link.
+    #[cold]
+    #[inline(never)]
+    pub fn forward(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
+        let at = self.routing.net.link(link).to;
+        if self.routing.is_own(packet) && self.at_switch(links, at, |routing, site| routing.take(packet, at, Some(link), site)) {
+            let node = &mut self.nodes[at.index()];
+            node.taken += 1;
+            node.taken_bytes += u64::from(packet.wire_len);
+            return packet.free(&mut self.ext);
+        }
+        self.send_on(links, link, at, Some(link), packet);
+    }
+
+    /// Sends a packet from a switch, which it reached over `from`, to its next hop; `link` is where it is lost if it has none.
+    fn send_on(&mut self, links: &mut impl Links<Carried>, link: LinkId, at: NodeId, from: Option<LinkId>, packet: &mut Packet) {
+        match self.next_hop(links, at, from, packet) {
+            Some(next) => self.send(links, next, packet),
+            None => self.lose_at(at, link, links.now(), packet),
+        }
+    }
+
+    /// The next link of a packet at a switch whose route bytes do not name it: the router decides here, the path is too long for route
+    /// bytes, or the planned one is dead. `None`: no link leads to its destination.
+    fn next_hop(
+        &mut self,
+        links: &mut impl Links<Carried>,
+        at: NodeId,
+        from: Option<LinkId>,
+        packet: &mut Packet,
+    ) -> Option<LinkId> {
+        let (now, flow, back) = (links.now(), &self.flows[packet.flow.index()], packet.has(Packet::BACK));
+        routing::step(packet);
+        if !self.routing.is_asked(back) {
+            return self.routing.planned_hop(flow, packet, at);
+        }
+        let dst = if back { flow.src } else { flow.dst };
+        let count = self.routing.routes.candidates(at, dst).len();
+        // Service first: what was due up to now has left its port before anybody reads the port.
+        for i in 0..count {
+            links.catch_up(self, self.routing.routes.candidates(at, dst)[i], now);
+        }
+        let site = Site { now, flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&self.ports) };
+        let next = self.routing.decide(packet, at, from, site);
+        if self.routing.has_made() {
+            self.send_made(links);
+        }
+        self.set_switch_wake(links, at);
+        next
+    }
+
+    /// The ports of a switch, for the router. Service first: what was due up to now has left its port before anybody reads the port.
+    fn catch_up_switch(&mut self, links: &mut impl Links<Carried>, at: NodeId) {
+        for link in self.routing.net.out_links(at) {
+            if self.ports[link.index()].is_some() {
+                links.catch_up(self, link, links.now());
+            }
+        }
+    }
+
+    /// Calls the router at a switch, whose ports are up to date, and sends the packets that the switch then makes.
+    fn at_switch<R>(
+        &mut self,
+        links: &mut impl Links<Carried>,
+        at: NodeId,
+        act: impl FnOnce(&mut routing::Routing, Site<'_>) -> R,
+    ) -> R {
+        self.catch_up_switch(links, at);
+        let site = Site { now: links.now(), flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&self.ports) };
+        let result = act(&mut self.routing, site);
+        self.send_made(links);
+        self.set_switch_wake(links, at);
+        result
+    }
+
+    /// Sends what switches have made, in the order in which it was made.
+    fn send_made(&mut self, links: &mut impl Links<Carried>) {
+        let now = links.now();
+        while self.routing.has_made() {
+            for Made { at, mut packet, via } in self.routing.take_made() {
+                (packet.sent_at, packet.arrival) = (now, now);
+                let node = &mut self.nodes[at.index()];
+                node.made += 1;
+                node.made_bytes += u64::from(packet.wire_len);
+                match via {
+                    Some(port) => self.send(links, port, &mut packet),
+                    None => self.send_on(links, LinkId(self.routing.net.out_base(at)), at, None, &mut packet),
+                }
+            }
+        }
+    }
+
+    /// Sets when a switch wakes next.
+    fn set_switch_wake(&mut self, links: &mut impl Links<Carried>, at: NodeId) {
+        if let Ok(waker) = self.switches.binary_search(&at) {
+            links.set_wake(waker as u32, self.routing.next_wake(at).max(links.now()));
+        }
+    }
+
+    /// The run begins, for the router at each switch that has timers.
+    pub fn start_switches(&mut self, links: &mut impl Links<Carried>) {
+        for at in self.switches.clone() {
+            self.at_switch(links, at, |routing, site| routing.start(at, site));
+        }
+    }
+
+    /// The timers of a switch are due.
+    pub fn wake_switch(&mut self, links: &mut impl Links<Carried>, waker: u32) {
+        let at = self.switches[waker as usize];
+        while self.at_switch(links, at, |routing, site| routing.on_timer(at, site)) {}
+    }
+
+    /// The switch that a link leaves finds out that the link is down or up.
+    pub fn on_link(&mut self, links: &mut impl Links<Carried>, link: LinkId, up: bool) {
+        let at = self.routing.net.link(link).from;
+        if self.routing.net.host(at).is_none() {
+            self.at_switch(links, at, |routing, site| routing.on_link(link, up, site));
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Global actors: failures, samplers and the like act on the whole network at times of their own, between the events of nodes.
+
+use crate::probe::Probe;
+use crate::world::{Carried, World};
+use base::Time;
+use engine::Driver;
+
+/// A global actor.
+pub trait Global {
+    /// When the actor acts next; `Time::MAX` for never.
+    fn next(&self) -> Time;
+    /// The actor is due and acts. Its effects on links, flows and paths precede all other events of the same time.
+    fn act<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>);
+}

@@ -1,0 +1,188 @@
+//! Hosts: what their NICs pull from transports, how policies stand between, and when hosts wake.
+
+use crate::probe::Probe;
+use crate::world::{Carried, World};
+use base::{FlowId, HostId, Time};
+use engine::Links;
+use fabric::qdisc::Qdisc;
+use proto::host::{Notice, Path};
+use proto::seat::Seat;
+use proto::transport::AnyTransport;
+use proto::{Cx, Kind, Packet, Transport};
+
+impl<P: Probe> World<P> {
+    /// Lets the NIC pull packets, and sets the host's next wake-up.
+    #[inline]
+    pub fn poll(&mut self, links: &mut impl Links<Carried>, id: HostId) {
+        if self.special {
+            return self.poll_special(links, id);
+        }
+        let blocked = self.pull::<false>(links, id);
+        if self.table.take_news() {
+            self.on_news(links, id);
+        }
+        let host = &self.hosts[id.index()];
+        let room = if blocked { host.room_at() } else { Time::MAX };
+        links.set_wake(self.first_host + id.0, host.next_wake(room));
+    }
+
+    /// The same where hosts have policies, NICs may hold packets back, or packets name paths.
+    #[cold]
+    #[inline(never)]
+    fn poll_special(&mut self, links: &mut impl Links<Carried>, id: HostId) {
+        let shaped = self.hosts[id.index()].shaped;
+        if shaped {
+            self.look_at_nic(links, id);
+        }
+        let blocked = self.pull::<true>(links, id);
+        if self.table.take_news() {
+            self.on_news(links, id);
+        }
+        let room = match (blocked, shaped) {
+            (true, true) => self.look_at_nic(links, id),
+            (true, false) => self.hosts[id.index()].room_at(),
+            (false, _) => Time::MAX,
+        };
+        self.set_wake(links, id, room);
+    }
+
+    /// Sets when a host wakes next, if its NIC has room again at `room`.
+    fn set_wake(&self, links: &mut impl Links<Carried>, id: HostId, room: Time) {
+        let policy = self.seats.get(id.index()).map_or(Time::MAX, Seat::next_wake);
+        links.set_wake(self.first_host + id.0, self.hosts[id.index()].next_wake(room).min(policy));
+    }
+
+    /// The NIC takes packets while it has room. Says whether it has none left. What only a special world has is looked at in such a one
+    /// alone.
+    #[inline(always)]
+    fn pull<const SPECIAL: bool>(&mut self, links: &mut impl Links<Carried>, id: HostId) -> bool {
+        let now = links.now();
+        loop {
+            let host = &mut self.hosts[id.index()];
+            if !host.has_room(now) {
+                return true;
+            }
+            let mut packet = match host.io.control.pop_front() {
+                Some(packet) => packet,
+                None => {
+                    let (transport, mut cx) = host.at(now, id, &self.flows, &mut self.ext, &mut self.table);
+                    let Some(packet) = transport.poll_transmit(&mut cx) else { return false };
+                    packet
+                }
+            };
+            if SPECIAL && let Some(seat) = self.seats.get_mut(id.index()) {
+                let (transport, mut cx) = host.at(now, id, &self.flows, &mut self.ext, &mut self.table);
+                seat.on_send(&mut packet, transport, &mut cx);
+                seat.settle(transport, &mut cx);
+            }
+            let nic = host.nic;
+            packet.sent_at = now;
+            packet.arrival = now;
+            self.routing.set_out(&mut packet, id);
+            if SPECIAL {
+                self.routing.set_out_again(&mut packet, &self.flows);
+            }
+            host.drained_at = host.drained_at.max(now) + links.tx_time(nic, u32::from(packet.wire_len));
+            if packet.payload > 0 {
+                self.table.on_transmit(&packet, now);
+            }
+            self.traffic.sent += 1;
+            self.traffic.sent_bytes += u64::from(packet.wire_len);
+            self.send(links, nic, &mut packet);
+        }
+    }
+
+    /// A flow has finished, closed or been given up, or the host asks for other paths.
+    #[cold]
+    fn on_news(&mut self, links: &mut impl Links<Carried>, id: HostId) {
+        while let Some(Notice::Path(flow, path)) = self.hosts[id.index()].io.notices.pop_front() {
+            let back = self.flows[flow.index()].src != id;
+            match path {
+                Path::Index(index) => self.set_path(flow, back, Some(index)),
+                Path::Other => {
+                    self.special = true;
+                    self.routing.request(&self.flows[flow.index()], back);
+                }
+            }
+        }
+        while let Some((flow, at)) = self.table.pop_ended() {
+            self.on_end(links, flow, at);
+        }
+        if self.table.all_done() {
+            links.stop();
+        }
+    }
+
+    /// Has the flows start that waited for a flow that has just ended.
+    fn on_end(&mut self, links: &mut impl Links<Carried>, ended: FlowId, at: HostId) {
+        let now = links.now();
+        let Some(waiting) = &mut self.waiting else { return };
+        for (id, start) in waiting.on_end(&self.flows[ended.index()], at, now) {
+            let src = self.flows[id.index()].src;
+            let host = &mut self.hosts[src.index()];
+            host.add_start(start, id);
+            // The host may wait for room: to wake once too often changes nothing.
+            let room = host.room_at().max(now);
+            self.set_wake(links, src, room);
+        }
+    }
+
+    /// A flow starts. If it waited for others, its start and its deadline are known only now.
+    #[cold]
+    pub fn start_waiting(&mut self, id: FlowId, now: Time) {
+        let flow = &mut self.flows[id.index()];
+        if let Some(wait) = &flow.wait {
+            (flow.start, flow.deadline) = (now, wait.allowed.map(|allowed| now.after(allowed)));
+            self.started.push(id);
+        }
+    }
+
+    /// Works out the backlog of a NIC whose discipline may hold packets back. Returns a time before which it is not down to the low-water
+    /// mark: that time itself, if no service must start before; otherwise the next start.
+    fn look_at_nic(&mut self, links: &mut impl Links<Carried>, id: HostId) -> Time {
+        let (now, nic) = (links.now(), self.hosts[id.index()].nic);
+        links.catch_up(self, nic, now);
+        let bytes = Self::port(&mut self.ports, nic).qdisc.backlog().bytes;
+        let waiting = links.tx_time(nic, u32::try_from(bytes).unwrap_or(u32::MAX));
+        let host = &mut self.hosts[id.index()];
+        // An empty port that is idle may be that of a dead link, into which the host goes on sending at line rate.
+        if bytes > 0 || links.free_at(nic) > now {
+            host.drained_at = links.free_at(nic).max(now) + waiting;
+        }
+        if waiting > host.low_water { host.room_at().max(links.next_start(nic)) } else { host.room_at() }
+    }
+
+    /// A host receives a packet that a port may have trimmed or returned, or that its policy sees first.
+    #[cold]
+    #[inline(never)]
+    pub fn receive(&mut self, now: Time, id: HostId, packet: &mut Packet) {
+        if packet.kind.is_refused() && !self.takes[usize::from(packet.kind == Kind::RETURNED)] {
+            return; // To this transport it is a loss like any other.
+        }
+        if self.seats.is_empty() {
+            return self.with_transport(now, id, |transport, cx| transport.on_packet(packet, cx));
+        }
+        self.with_policy(now, id, |seat, transport, cx| {
+            if seat.on_receive(packet, transport, cx) {
+                transport.on_packet(packet, cx);
+            }
+        });
+    }
+
+    /// Calls the policy of a host and its transport. Both hear what the other has to say.
+    #[inline(never)]
+    pub fn with_policy<R>(&mut self, now: Time, id: HostId, act: impl FnOnce(&mut Seat, &mut AnyTransport, &mut Cx<'_>) -> R) -> R {
+        let seat = &mut self.seats[id.index()];
+        let (transport, mut cx) = self.hosts[id.index()].at(now, id, &self.flows, &mut self.ext, &mut self.table);
+        let result = act(seat, transport, &mut cx);
+        seat.settle(transport, &mut cx);
+        result
+    }
+
+    /// Calls the transport of a host.
+    #[inline]
+    pub fn with_transport(&mut self, now: Time, id: HostId, act: impl FnOnce(&mut AnyTransport, &mut Cx<'_>)) {
+        let (transport, mut cx) = self.hosts[id.index()].at(now, id, &self.flows, &mut self.ext, &mut self.table);
+        act(transport, &mut cx);
+    }
+}

@@ -1,0 +1,33 @@
+//! Progress that a run reports to its watcher, and the watcher's answer.
+
+use base::Time;
+
+/// The progress of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Simulated time.
+    pub now: Time,
+    /// Flows whose last byte has arrived.
+    pub finished: usize,
+    /// All flows.
+    pub flows: usize,
+    /// Events handled.
+    pub events: u64,
+}
+
+/// The decision of the watcher of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Continue {
+    /// Go on.
+    Yes,
+    /// Stop here: the outcome is incomplete.
+    No,
+}
+
+/// Why a run could not start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The workload cannot be drawn.
+    #[error("{0}")]
+    Workload(String),
+}

@@ -1,0 +1,38 @@
+//! Compiled and run by `adding.rs` in a copy of the source tree, beside the examples of docs/adding.md: the page's scenario uses every
+//! example, and the engine and the plain one give the same rows.
+
+#[path = "../../engine/tests/reference/mod.rs"]
+mod reference;
+
+use reference::Reference;
+use scenario::{Options, ROOMS};
+use sim::{Carried, Continue};
+use std::path::Path;
+
+/// The page's scenario.
+const TEXT: &str = include_str!("adding/scenario.toml");
+/// Per line a room's folder and the name of the example in it.
+const EXAMPLES: &str = include_str!("adding/examples.txt");
+
+#[test]
+fn the_scenario_uses_every_example() {
+    for (folder, name) in EXAMPLES.lines().filter_map(|line| line.split_once(' ')) {
+        let room = ROOMS.iter().find(|room| room.folder() == folder).expect("a room");
+        let entry = room.entry(name).unwrap_or_else(|| panic!("the room {} does not list `{name}`", room.name));
+        assert!(entry.head().contains("Source:"), "`{name}` has no `Source:` in its head");
+        assert!(!entry.meta.summary.is_empty() && !entry.meta.source.is_empty(), "`{name}`: empty META");
+        assert!(TEXT.contains(&format!("\"{name}\"")), "the scenario of docs/adding.md does not use `{name}`");
+    }
+}
+
+#[test]
+fn the_scenario_runs_and_both_engines_agree() {
+    let plan = scenario::load(TEXT, "docs/adding.md", Path::new("."), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert!(plan.points.len() > 1);
+    for point in &plan.points {
+        let fast = sim::run(&point.run, &mut |_| Continue::Yes).expect("the run ends well");
+        let slow = sim::run_on::<Reference<Carried>>(&point.run, &mut |_| Continue::Yes).expect("the run ends well");
+        assert!(fast.flows.iter().all(|flow| flow.fct_ps().is_some()), "{}: a flow is unfinished", point.id);
+        assert_eq!(fast.flows, slow.flows, "{}", point.id);
+    }
+}

@@ -1,0 +1,72 @@
+//! Policies in whole runs: ports serve packets by the classes that a policy sets, over every transport that sets none itself.
+
+mod common;
+use common::{fits, label, plan, run_point, system, system_of, systems_with, table, with};
+use scenario::Outline;
+use sim::outcome::StopReason;
+
+/// Four hosts send to one host through ports with classes; one flow is long.
+fn network(name: &str) -> String {
+    let rows = [(0, 3, 3_000_000, 0), (1, 3, 60_000, 2_000_000_000), (2, 3, 60_000, 4_000_000_000), (1, 3, 60_000, 6_000_000_000)];
+    format!("end = '20s'\n[topology]\nkind = 'star'\nhosts = 4\nrate = '1Gbps'\n{}", table(name, &rows))
+}
+
+/// A long flow moves down a class after its first 100 KB, and short flows overtake it.
+#[test]
+fn short_flows_pass_the_long_one_under_pias() {
+    let network = network("pias-newreno");
+    let plain = with(&system_of("transport", "newreno", "100pkt"), "qdisc", "strict classes=2", "100pkt");
+    let pias = with(&plain, "policy", "pias thresholds=100KB", "100pkt");
+    let run = |system: &Outline| run_point(&plan(&format!("{network}{}", system.toml())).points[0]);
+    let (plain, pias) = (run(&plain), run(&pias));
+    for (a, b) in plain.flows[1..].iter().zip(&pias.flows[1..]) {
+        assert!(3 * b.fct_ps().unwrap() < 2 * a.fct_ps().unwrap(), "{} {}", a.fct_ps().unwrap(), b.fct_ps().unwrap());
+    }
+    assert_eq!(pias.stop_reason, StopReason::Finished);
+}
+
+#[test]
+fn every_transport_finishes_under_every_policy() {
+    let network = network("policies");
+    for system in systems_with("policy", "100pkt", &network) {
+        let plan = plan(&format!("{network}{}", system.toml()));
+        let (first, second) = (run_point(&plan.points[0]), run_point(&plan.points[0]));
+        assert_eq!(first, second, "{}", label(&system));
+        assert_eq!(first.stop_reason, StopReason::Finished, "{}", label(&system));
+    }
+}
+
+/// One flow uses all paths of a fat tree evenly, there and back, and outlives a core that dies under it.
+#[test]
+fn hosts_spray_packets_over_all_paths() {
+    let flows = table("sprayed-by-hosts", &[(0, 15, 3_000_000, 0)]);
+    let dead = "[[event]]\nnode = 'core1'\nat = '5ms'\nuntil = '10ms'\n[failure]\ndetect = '10us'\nconverge = '200us'\n";
+    for events in ["", dead] {
+        let text = format!(
+            "[topology]\nkind = 'fat_tree'\nrate = '1Gbps'\n{flows}{}policy = 'path_spray'\n{events}",
+            system("newreno", "100pkt")
+        );
+        let outcome = run_point(&plan(&text).points[0]);
+        assert_eq!(outcome.stop_reason, StopReason::Finished);
+        for (from, to) in [("core", "agg3_"), ("core", "agg0_")] {
+            let sent = |core: u32| {
+                let name = format!("{from}{core}->{to}{}", core / 2);
+                outcome.ports.iter().find(|port| port.name == name).unwrap().tx_packets as f64
+            };
+            let (all, mean) = ([0, 1, 2, 3].map(sent), [0, 1, 2, 3].map(sent).iter().sum::<f64>() / 4.0);
+            let even = all.iter().all(|packets| (packets / mean - 1.0).abs() < 0.01);
+            assert_eq!(even, events.is_empty(), "{all:?}");
+        }
+    }
+}
+
+/// Under a router that decides at switches a packet cannot name its path.
+#[test]
+fn spraying_by_hosts_is_refused_where_switches_decide() {
+    let sprayed = with(&system_of("transport", "newreno", "100pkt"), "policy", "path_spray", "100pkt");
+    assert!(fits(&network("refused"), &sprayed));
+    let text = format!("{}{}", network("refused"), with(&sprayed, "router", "spray", "100pkt").toml());
+    let problem =
+        scenario::load(&text, "test.toml", std::path::Path::new(env!("CARGO_TARGET_TMPDIR")), &scenario::Options::default());
+    assert!(problem.unwrap_err().to_string().contains("`path_spray` sends a flow over several paths"));
+}

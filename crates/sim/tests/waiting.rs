@@ -1,0 +1,90 @@
+//! Flows that wait for the ends of others, in whole runs.
+
+mod common;
+use common::{kinds, plan, run, run_point, system};
+use sim::outcome::{FlowRow, StopReason};
+
+/// Writes a table of flows with `after` and `delay`, and returns its workload section.
+fn table(name: &str, rows: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("waiting-{name}.csv"));
+    std::fs::write(&path, format!("src,dst,size_bytes,start,deadline,after,delay\n{rows}")).expect("the test folder is writable");
+    format!("[workload.flows]\nkind = 'table'\npath = 'waiting-{name}.csv'\n")
+}
+
+const STAR: &str = "[topology]\nkind = 'star'\nhosts = 4\nrate = '1Gbps'\ndelay = '10us'\n";
+
+/// A host learns of an end at another host when a bare header could have arrived.
+#[test]
+fn a_closed_loop_starts_each_flow_with_the_end_before_it() {
+    let rows = "h0,h1,1000,5us,,,\nh1,h0,20000,,2ms,1,3us\nh0,h1,1000,,,2,\nh3,h0,1000,,,1,1us\n";
+    let outcome = run(&format!("{STAR}{}{}", table("loop", rows), system("newreno", "100pkt")));
+    let [request, answer, next, third] = &outcome.flows[..] else { panic!("four flows") };
+    let (end, start) = (|row: &FlowRow| row.finish_ps.unwrap(), |row: &FlowRow| row.start_ps.unwrap());
+    assert_eq!(start(answer), end(request) + 3_000_000);
+    assert_eq!(answer.deadline_ps, Some(start(answer) + 2_000_000_000));
+    assert_eq!(start(next), end(answer), "no delay, the same host");
+    // 40 bytes over two links of 1 Gb/s and 10 us.
+    assert_eq!(start(third), end(request) + 2 * (320_000 + 10_000_000));
+    assert_eq!(outcome.stop_reason, StopReason::Finished);
+}
+
+/// Ids and source ports of flows are drawn before the run and do not depend on when a system starts the flows.
+#[test]
+fn every_transport_runs_a_closed_loop() {
+    let rows: String = (0..40)
+        .map(|i| {
+            if i < 4 {
+                format!("h{i},h{},9000,{i}us,,,\n", (i + 1) % 4)
+            } else {
+                format!("h{},h{},{},,,{},2us\n", (i + 1) % 4, i % 4, 500 * i, i - 3)
+            }
+        })
+        .collect();
+    let flows = table("all", &rows);
+    for name in kinds("transport") {
+        let plan = plan(&format!("end = '10s'\n{STAR}{flows}{}", system(name, "100pkt")));
+        let (first, second) = (run_point(&plan.points[0]), run_point(&plan.points[0]));
+        assert_eq!(first, second, "{name}");
+        assert_eq!(first.stop_reason, StopReason::Finished, "{name}");
+        let drawn = plan.points[0].run.flows().unwrap();
+        for (flow, wait) in drawn.iter().filter_map(|flow| Some((flow.id, flow.wait.as_ref()?))) {
+            let last = wait.on.iter().map(|on| first.flows[on.index()].finish_ps.unwrap()).max().unwrap();
+            assert!(first.flows[flow.index()].start_ps.unwrap() >= last + 2_000_000, "{name}: flow {flow}");
+        }
+    }
+}
+
+/// The run ends before the first flow does, so the flow that waits for it never starts.
+#[test]
+fn a_flow_whose_turn_never_comes_has_not_started() {
+    let rows = "h0,h1,100000000,0s,,,\nh1,h0,1000,,,1,\n";
+    let outcome = run(&format!("end = '1ms'\n{STAR}{}{}", table("never", rows), system("newreno", "100pkt")));
+    let never = &outcome.flows[1];
+    assert_eq!((outcome.stop_reason, never.start_ps, never.finish_ps, never.tx_packets), (StopReason::End, None, None, 0));
+}
+
+/// PDQ terminates a hopeless flow at its sender: this is an end, known at the sender at once.
+#[test]
+fn a_flow_that_is_given_up_has_ended() {
+    let rows = "h0,h1,100000000,0s,1ms,,\nh0,h2,1000,,,1,5us\n";
+    let outcome = run(&format!("{STAR}{}{}", table("given-up", rows), system("pdq", "100pkt")));
+    assert!(outcome.flows[0].terminated && outcome.flows[1].finish_ps.is_some());
+}
+
+/// An ideal applies the rule to its own ends, which come before those of packets.
+#[test]
+fn ideals_start_flows_by_their_own_ends() {
+    let rows = "h0,h1,1000,5us,,,\nh1,h0,20000,,2ms,1,3us\nh0,h1,1000,,,2,\nh3,h2,1000,,,1,1us\n";
+    let plan =
+        plan(&format!("ideal = ['srpt', 'ps', 'edf', 'merp']\n{STAR}{}{}", table("ideal", rows), system("newreno", "100pkt")));
+    for point in plan.points.iter().filter(|point| point.run.ideal.is_some()) {
+        let outcome = run_point(point);
+        let [request, answer, next, third] = &outcome.flows[..] else { panic!("four flows") };
+        // Nobody meets: each takes what it takes alone.
+        assert!(outcome.flows.iter().all(|row| row.fct_ps().unwrap().abs_diff(row.ideal_fct_ps) <= 2), "{:?}", point.label);
+        assert_eq!(answer.start_ps.unwrap(), request.finish_ps.unwrap() + 3_000_000);
+        assert_eq!(answer.deadline_ps, Some(answer.start_ps.unwrap() + 2_000_000_000));
+        assert_eq!(next.start_ps, answer.finish_ps);
+        assert_eq!(third.start_ps.unwrap(), request.finish_ps.unwrap() + 2 * (320_000 + 10_000_000));
+    }
+}

@@ -1,0 +1,276 @@
+"""What a run left, read from memory or from a results folder: its points, and its tables as Arrow tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flowloom import _core
+
+Value = float | str | None
+"""A swept value: a number, a literal such as `10Gbps`, or `None` where the system does not have the key."""
+
+
+class Stream(Protocol):
+    """What can be read as an Arrow table."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as an Arrow stream."""
+
+
+class Core(Protocol):
+    """What `Data` needs of the compiled part."""
+
+    @property
+    def path(self) -> str | None:
+        """The folder, if there is one."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every point ran to its end."""
+
+    def flows(self) -> Stream:
+        """One row per flow."""
+
+    def ports(self) -> Stream:
+        """One row per port."""
+
+    def samples(self) -> Stream:
+        """Time series."""
+
+    def packets(self) -> Stream:
+        """Transmissions of packets."""
+
+    def points(self) -> Stream:
+        """One row per point."""
+
+    def summary(self) -> Stream:
+        """Metrics over seeds."""
+
+    def per_seed(self) -> Stream:
+        """Metrics by point."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One point: a system, a seed and the values of the swept keys."""
+
+    point: str
+    system: str
+    seed: int
+    keys: Mapping[str, Value]
+    state: str = "done"
+    """`done`, or `interrupted`: the run was stopped."""
+    end_ps: int | None = None
+    """Simulated time at the end of the run."""
+    ideal: bool = False
+    """Whether it is an ideal schedule of the same flows as a fluid instead of a simulated system."""
+
+    def utilisation(self, busy_ps: int) -> float:
+        """The share of the run that a port spends transmitting."""
+        return _core.utilisation(busy_ps, self.end_ps or 0) or 0.0
+
+
+def plain(value: object) -> Value:
+    """A swept value as a number where it is one."""
+    if value is None or isinstance(value, float):
+        return value
+    try:
+        return float(str(value))
+    except ValueError:
+        return str(value)
+
+
+def matches(key: str, wanted: str) -> bool:
+    """Whether `wanted` names the dotted key `key`: in full, or by its last words."""
+    return key == wanted or key.endswith("." + wanted)
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean over seeds."""
+    found, _ = _core.estimate(values)
+    assert found is not None, "a mean of nothing"
+    return found
+
+
+def column(table: pa.Table, name: str) -> list[Any]:
+    """A column as a list."""
+    values: list[Any] = table[name].to_pylist()
+    return values
+
+
+def read(stream: Stream) -> pa.Table:
+    """An Arrow table of anything that streams one."""
+    return pa.RecordBatchReader.from_stream(stream).read_all()
+
+
+class Data:
+    """The points and tables of a run.
+
+    Every table is a `pyarrow.Table` whose columns carry their unit at the end of their name and a description in their metadata.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Self:
+        """Open a results folder."""
+        return cls(_core.Results.open(str(folder)))
+
+    @property
+    def path(self) -> Path | None:
+        """The folder, or `None` when the results are only in memory."""
+        return None if self._core.path is None else Path(self._core.path)
+
+    @property
+    def name(self) -> str:
+        """The name of the results in titles."""
+        return str(self.manifest.get("name") or (self.path.name if self.path else "results"))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every point ran to its end."""
+        return self._core.complete
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """The folder's `manifest.json`, or an empty dict in memory."""
+        file = None if self.path is None else self.path / "manifest.json"
+        if file is None or not file.is_file():
+            return {}
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """All points, in the order of the scenario."""
+        rows = read(self._core.points()).to_pylist()
+        keys = self.keys
+        return [
+            Run(
+                point=str(row["point"]),
+                system=str(row["system"]),
+                seed=int(row["seed"]),
+                keys={key: plain(row[key]) for key in keys},
+                state=str(row.get("state", "done")),
+                end_ps=row.get("end_ps"),
+                ideal=bool(row.get("ideal")),
+            )
+            for row in rows
+        ]
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The swept keys, dotted."""
+        # Only swept keys have dots in their names.
+        return [name for name in read(self._core.points()).column_names if "." in name]
+
+    @property
+    def systems(self) -> list[str]:
+        """The labels of the systems, in the order of the scenario; those of ideal schedules are last."""
+        return list(dict.fromkeys(run.system for run in self.runs))
+
+    @property
+    def ideals(self) -> list[str]:
+        """The labels of ideal schedules: the same flows served as a fluid instead of a simulated system."""
+        return list(dict.fromkeys(run.system for run in self.runs if run.ideal))
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds, sorted."""
+        return sorted({run.seed for run in self.runs})
+
+    def select(self, at: Mapping[str, object] | None = None) -> list[Run]:
+        """The points where the keys have the given values. A key may be named by its last words, and have one value or a list:
+        `{"load": 0.8}`, `{"system": ["MERP", "pFabric"]}`.
+
+        `system`, `seed` and `point` can be asked for as well. Raises `KeyError` for a key that is not swept.
+        """
+        chosen = self.runs
+        for name, wanted in (at or {}).items():
+            values = {plain(value) for value in (wanted if isinstance(wanted, list | tuple) else [wanted])}
+            if name in ("system", "seed", "point"):
+                chosen = [run for run in chosen if plain(getattr(run, name)) in values]
+                continue
+            keys = [key for key in self.keys if matches(key, name)]
+            if not keys:
+                known = ", ".join(f"`{key}`" for key in self.keys) or "nothing is swept"
+                raise KeyError(f"`{name}` is not swept here: {known}")
+            chosen = [run for run in chosen if any(run.keys[key] in values for key in keys)]
+        return chosen
+
+    def flows(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
+        """One row per flow: all columns and points, or only those asked for."""
+        return self._table("flows", columns, at)
+
+    def ports(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
+        """One row per egress port and point."""
+        return self._table("ports", columns, at)
+
+    def samples(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
+        """Time series, if the scenario has a `[sample]` table."""
+        return self._table("samples", columns, at)
+
+    def packets(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
+        """One row per transmission of a packet, if the scenario has `packets = true` in its `[sample]` table."""
+        return self._table("packets", columns, at)
+
+    def points(self) -> pa.Table:
+        """One row per point: its system, seed, swept keys and state."""
+        return read(self._core.points())
+
+    def summary(self) -> pa.Table:
+        """One row per system, swept keys and metric: the mean over seeds with its 95 % confidence interval."""
+        return read(self._core.summary())
+
+    def per_seed(self) -> pa.Table:
+        """One row per point and metric."""
+        return read(self._core.per_seed())
+
+    def _table(self, name: str, columns: Sequence[str] | None, at: Mapping[str, object] | None) -> pa.Table:
+        runs = self.select(at)
+        if self.path is not None and (columns is not None or at is not None):
+            return self._from_files(name, columns, runs)
+        table: pa.Table = read(getattr(self._core, name)())
+        if columns is not None:
+            table = table.select(["point", "system", "seed", *self.keys, *columns])
+        if at is not None and table.num_rows:
+            chosen = {run.point for run in runs}
+            table = table.filter(pa.array([p in chosen for p in column(table, "point")]))
+        return table
+
+    def _from_files(self, name: str, columns: Sequence[str] | None, runs: Iterable[Run]) -> pa.Table:
+        # Straight from the points' files, so that a figure of one column of one point does not read everything.
+        assert self.path is not None
+        parts = []
+        for run in runs:
+            file = self.path / run.point / f"{name}.parquet"
+            if file.is_file():
+                # A column of counters is there only where the system counts.
+                wanted = None if columns is None else [name for name in pq.read_schema(file).names if name in columns]
+                parts.append(self._labelled(pq.read_table(file, columns=wanted), run))
+        if not parts:
+            return pa.table({})
+        table = pa.concat_tables(parts, promote_options="permissive")
+        for missing in [column for column in columns or () if column not in table.column_names]:
+            # Other points have it; `KeyError`: there is no such column.
+            field = pa.RecordBatchReader.from_stream(getattr(self._core, name)()).schema.field(missing)
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+        return table
+
+    def _labelled(self, part: pa.Table, run: Run) -> pa.Table:
+        labels: dict[str, Any] = {"point": run.point, "system": run.system, "seed": run.seed, **run.keys}
+        for place, (name, value) in enumerate(labels.items()):
+            if name not in part.column_names:
+                kind: Any = pa.uint64() if name == "seed" else pa.string() if isinstance(value, str) else pa.float64()
+                column: Any = pa.array([value] * part.num_rows, kind)
+                part = part.add_column(place, pa.field(name, kind), column)
+        return part
