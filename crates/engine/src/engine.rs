@@ -28,10 +28,10 @@ pub struct Engine<P> {
     events: u64,
     /// There are so many links that what they hold does not fit into the nearer caches.
     large: bool,
-    /// The run pauses after this many more events.
-    left: u64,
+    /// The run pauses after this many more events; -1 when the budget is spent.
+    left: i64,
     /// Events of the budget that were left when the run was stopped.
-    unspent: Option<u64>,
+    unspent: Option<i64>,
     /// Events since the rings' counters were last carried over.
     uncarried: u64,
 }
@@ -148,34 +148,26 @@ impl<P: Wire> Driver<P> for Engine<P> {
         self.tree.set(ACTION, at);
     }
 
+    #[inline(never)]
     fn run<W: World<Packet = P>>(&mut self, world: &mut W, end: Time, budget: u64) -> Pause {
         let budget = budget.clamp(1, MOST);
-        (self.left, self.unspent) = (budget, None);
+        (self.left, self.unspent) = (budget.cast_signed(), None);
         let mut limit = self.tree.limit(end);
         loop {
-            if self.left == 0 {
-                let why = if self.unspent.is_some() { Pause::Stopped } else { Pause::Budget };
-                self.left = self.unspent.take().unwrap_or(0);
-                return self.pause(budget, why);
+            // The event is counted before it is looked for, so that one instruction counts and compares.
+            self.left -= 1;
+            if self.left < 0 {
+                return self.spent(budget);
             }
             let key = self.tree.first();
             if key >= limit {
-                if self.tree.is_far(key) {
-                    self.rebase();
-                    limit = self.tree.limit(end);
-                    if self.tree.first() < limit {
-                        continue;
-                    }
-                }
-                if end != Time::MAX {
-                    self.now = end;
-                }
-                return self.pause(budget, Pause::End);
+                let Some(later) = self.at_limit(end) else { return self.pause(budget, Pause::End) };
+                limit = later;
+                continue;
             }
             let (at, leaf) = self.tree.decode(key);
             debug_assert!(at >= self.now, "time runs backwards at leaf {leaf}");
             self.now = at;
-            self.left -= 1;
             let link = leaf.wrapping_sub(FIRST_LEAF);
             if (link as usize) < self.links.len() {
                 self.deliver_first(world, LinkId(link));
@@ -239,8 +231,10 @@ impl<P: Wire> Engine<P> {
     #[inline(never)]
     fn send_lazily<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
         let now = self.now;
-        if !self.links[id.index()].is_plain() {
-            return self.send_specially(world, id, packet);
+        if !self.links[id.index()].is_plain()
+            && let Some(sent) = self.send_specially(world, id, packet)
+        {
+            return sent;
         }
         let sent = self.lazy(id).send(world, packet, now);
         if let Sent::Starts(start) = sent {
@@ -248,25 +242,19 @@ impl<P: Wire> Engine<P> {
         }
         sent
     }
-    /// The same where the link is down, or the port is shaped or shares a buffer.
+    /// What becomes of a packet where the link is down, or the port is shaped or shares a buffer that has no room. `None`: it is sent as from
+    /// every other port.
     #[cold]
     #[inline(never)]
-    fn send_specially<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
+    fn send_specially<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Option<Sent> {
         let (now, link) = (self.now, &self.links[id.index()]);
         if !link.is_up() {
-            return Sent::Down;
+            return Some(Sent::Down);
         }
         if link.is_shared() && !self.has_room(world, id, packet) {
-            return Sent::Waits;
+            return Some(Sent::Waits);
         }
-        if self.links[id.index()].is_shaped() {
-            return self.shaped(id).send(world, packet, now);
-        }
-        let sent = self.lazy(id).send(world, packet, now);
-        if let Sent::Starts(start) = sent {
-            start_on(&mut self.links[id.index()], id, start, packet, &mut self.rings, &mut self.tree);
-        }
-        sent
+        self.links[id.index()].is_shaped().then(|| self.shaped(id).send(world, packet, now))
     }
     /// Whether a packet may stay at a port that shares a buffer: it need not wait, or there is room for it.
     fn has_room<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> bool {
@@ -316,10 +304,36 @@ impl<P: Wire> Engine<P> {
         }
     }
 
+    /// No event is left before the limit, and none was handled: the run ends, or goes on to a later limit if keys could not hold the next time.
+    #[cold]
+    #[inline(never)]
+    fn at_limit(&mut self, end: Time) -> Option<u64> {
+        self.left += 1;
+        if self.tree.is_far(self.tree.first()) {
+            self.rebase();
+            let limit = self.tree.limit(end);
+            if self.tree.first() < limit {
+                return Some(limit);
+            }
+        }
+        if end != Time::MAX {
+            self.now = end;
+        }
+        None
+    }
+
+    /// The budget is spent, or the run was stopped.
+    #[cold]
+    fn spent(&mut self, budget: u64) -> Pause {
+        let why = if self.unspent.is_some() { Pause::Stopped } else { Pause::Budget };
+        self.left = self.unspent.take().unwrap_or(0);
+        self.pause(budget, why)
+    }
+
     /// Counts the events of a run that pauses, and carries the rings' counters over before they can run over.
     #[cold]
     fn pause(&mut self, budget: u64, why: Pause) -> Pause {
-        let handled = budget - self.left;
+        let handled = budget - self.left.unsigned_abs();
         self.events += handled;
         self.uncarried += handled;
         if self.uncarried >= MOST {
