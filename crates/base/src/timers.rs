@@ -48,7 +48,6 @@ impl Timers {
     /// Sets the deadline of `key`, whether or not it was armed. Panics when its kind is not below [`KINDS`].
     pub fn arm(&mut self, key: TimerKey, at: Time) {
         let none = Timer { deadline: Time::MAX, queued: Time::MAX };
-        assert!(usize::from(key.kind) < KINDS, "a timer of kind {}, where kinds are below {KINDS}", key.kind);
         let timer = &mut self.slots.or_insert_with(key.flow, || [none; KINDS])[key.kind as usize];
         timer.deadline = at;
         if at < timer.queued {
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a timer of kind 4, where kinds are below 4")]
+    #[should_panic(expected = "the len is 4 but the index is 4")]
     fn there_are_so_many_kinds_and_no_more() {
         Timers::default().arm(key(KINDS as u8, 0), Time(1));
     }
