@@ -126,24 +126,16 @@ mod tests {
         Proportional { smss: SMSS, g: G, alpha: Fraction((alpha * 1e9) as u64), min_cwnd: min_cwnd * SMSS }
     }
 
-    /// (cwnd, alpha, cwnd after), in segments; whole bytes.
+    /// The golden cuts are those of `kit::alpha`.
     #[test]
-    fn golden_cuts() {
-        let rows = [
-            (20.0, 0.5, 15.0),
-            (20.0, 1.0, 10.0),
-            (20.0, 0.0625, 19.375),
-            (10.0, 0.91015625, 5.44921875),
-            (2.0, 1.0, 1.0),
-            (1.0, 1.0, 1.0),
-        ];
-        for (cwnd, alpha, cut) in rows {
-            let rules = rules(alpha, 1);
+    fn a_mark_cuts_the_window_by_alpha_down_to_the_least() {
+        for (cwnd, alpha, min_cwnd, cut) in
+            [(20.0, 0.5, 1, 15.0), (10.0, 0.910_156_25, 1, 5.449_218_75), (1.0, 1.0, 1, 1.0), (3.0, 1.0, 2, 2.0)]
+        {
+            let rules = rules(alpha, min_cwnd);
             let window = Window { cwnd: (cwnd * SMSS as f64) as u64, ssthresh: u64::MAX };
             assert_eq!(rules.on_mark(&mut rules.open(&script::flow(0, 1)), &window), (cut * SMSS as f64) as u64, "{cwnd} {alpha}");
         }
-        let rules = rules(1.0, 2);
-        assert_eq!(rules.on_mark(&mut rules.open(&script::flow(0, 1)), &Window { cwnd: 3 * SMSS, ssthresh: 0 }), 2 * SMSS);
     }
 
     #[test]
