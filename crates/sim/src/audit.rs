@@ -3,6 +3,7 @@
 //! Hosts count the packets that they send and receive, links those that they carry, ports those that they hold and drop. The counts are
 //! independent, so a packet lost or made without a count shows here. A broken invariant ends the run, since its results would be wrong.
 
+use crate::lossy;
 use crate::probe::Probe;
 use crate::world::{Carried, NodeCounts, World};
 use base::{HostId, LinkId, NodeId};
@@ -44,8 +45,9 @@ pub fn check<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, 
             net.link_name(id)
         );
         offered[link.from.index()] += stats.tx_packets + stats.drops + stats.lost_unsent + u64::from(waiting.packets);
-        inside.lost += stats.lost_sent + stats.lost_unsent;
-        arrived[link.to.index()] += stats.delivered;
+        let at_random = lossy::lost(&world.lossy, id);
+        inside.lost += stats.lost_sent + stats.lost_unsent + at_random;
+        arrived[link.to.index()] += stats.delivered - at_random;
         inside.packets += on_link.len() as u64 + u64::from(waiting.packets);
         inside.bytes += on_link.iter().map(|p| u64::from(p.wire_len)).sum::<u64>() + waiting.bytes;
         inside.ext_blocks += on_link.iter().map(Packet::blocks).sum::<usize>();

@@ -17,18 +17,17 @@ impl<P: Probe> engine::World for World<P> {
 
     #[inline(always)]
     fn deliver(&mut self, links: &mut impl Links<Carried>, link: LinkId, far: Far, packet: &mut Packet) {
-        if let Some(&back) = self.reverse.get(link.index()) {
-            self.hear(links, back, packet);
+        if self.inspects && !self.arrives(links, link, packet) {
+            return;
         }
         match far {
-            Far::Switch(out_base) => {
-                let port = packet.route.get(packet.hop as usize).copied().unwrap_or(ASK);
-                if port == ASK {
-                    return self.forward(links, link, packet);
+            Far::Switch(out_base) => match packet.route.get(packet.hop as usize) {
+                Some(&port) if port != ASK => {
+                    packet.hop += 1;
+                    self.send(links, LinkId(out_base + u32::from(port)), packet);
                 }
-                packet.hop += 1;
-                self.send(links, LinkId(out_base + u32::from(port)), packet);
-            }
+                _ => self.forward(links, link, packet),
+            },
             Far::Host(host) => {
                 let id = HostId(host);
                 self.traffic.received += 1;
@@ -37,16 +36,16 @@ impl<P: Probe> engine::World for World<P> {
                     self.table.on_mark(packet);
                 }
                 if self.special {
-                    self.receive(links.now(), id, packet);
-                } else {
-                    self.with_transport(links.now(), id, |transport, cx| transport.on_packet(packet, cx));
+                    return self.receive(links, id, packet);
                 }
+                self.with_transport(links.now(), id, |transport, cx| transport.on_packet(packet, cx));
                 packet.free(&mut self.ext);
-                self.poll(links, id);
+                self.poll_plain(links, id);
             }
         }
     }
 
+    #[inline(always)]
     fn pass(&mut self, link: LinkId, packet: &mut Packet, now: Time) {
         let port = Self::port(&mut self.ports, link);
         if let Some(agent) = &mut port.agent {

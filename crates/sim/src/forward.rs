@@ -10,6 +10,22 @@ use fabric::routing::{self, switch::Site};
 use proto::Packet;
 
 impl<P: Probe> World<P> {
+    /// Inspects a packet at the end of a link: the link may lose it, and otherwise the port of the other direction may hear of it. Says whether
+    /// it arrives.
+    #[inline(never)]
+    pub fn arrives(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) -> bool {
+        if let Some(lossy) = self.lossy.get_mut(link.index())
+            && lossy.loses()
+        {
+            self.lose(link, links.now(), packet);
+            return false;
+        }
+        if let Some(&back) = self.reverse.get(link.index()) {
+            self.hear(links, back, packet);
+        }
+        true
+    }
+
     /// Sends a packet out of a port.
     #[inline(always)]
     pub fn send(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {

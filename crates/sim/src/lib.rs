@@ -12,6 +12,8 @@ pub mod fluid;
 mod forward;
 mod global;
 mod host;
+mod lossy;
+
 pub mod memory;
 mod nic;
 mod open;

@@ -14,9 +14,12 @@ impl<P: Probe> World<P> {
     /// Lets the NIC pull packets, and sets the host's next wake-up.
     #[inline]
     pub fn poll(&mut self, links: &mut impl Links<Carried>, id: HostId) {
-        if self.special {
-            return self.poll_special(links, id);
-        }
+        if self.special { self.poll_special(links, id) } else { self.poll_plain(links, id) }
+    }
+
+    /// The same where hosts have no policies, NICs never hold packets back, and packets name no paths.
+    #[inline(never)]
+    pub fn poll_plain(&mut self, links: &mut impl Links<Carried>, id: HostId) {
         let blocked = self.pull::<false>(links, id);
         if self.table.take_news() {
             self.on_news(links, id);
@@ -155,18 +158,21 @@ impl<P: Probe> World<P> {
     /// A host receives a packet that a port may have trimmed or returned, or that its policy sees first.
     #[cold]
     #[inline(never)]
-    pub fn receive(&mut self, now: Time, id: HostId, packet: &mut Packet) {
+    pub fn receive(&mut self, links: &mut impl Links<Carried>, id: HostId, packet: &mut Packet) {
+        let now = links.now();
         if packet.kind.is_refused() && !self.takes[usize::from(packet.kind == Kind::RETURNED)] {
-            return; // To this transport it is a loss like any other.
+            // To this transport it is a loss like any other.
+        } else if self.seats.is_empty() {
+            self.with_transport(now, id, |transport, cx| transport.on_packet(packet, cx));
+        } else {
+            self.with_policy(now, id, |seat, transport, cx| {
+                if seat.on_receive(packet, transport, cx) {
+                    transport.on_packet(packet, cx);
+                }
+            });
         }
-        if self.seats.is_empty() {
-            return self.with_transport(now, id, |transport, cx| transport.on_packet(packet, cx));
-        }
-        self.with_policy(now, id, |seat, transport, cx| {
-            if seat.on_receive(packet, transport, cx) {
-                transport.on_packet(packet, cx);
-            }
-        });
+        packet.free(&mut self.ext);
+        self.poll(links, id);
     }
 
     /// Calls the policy of a host and its transport. Both hear what the other has to say.

@@ -189,7 +189,7 @@ pub struct PortRow {
     pub drops: u64,
     /// Bytes of the packets dropped by the queue.
     pub drop_bytes: u64,
-    /// Packets lost with the link: those waiting, in transmission or on the wire when it went down, and those sent while it was down.
+    /// Packets lost on the link: at random, or waiting, in transmission or on the wire when it went down, and sent while it was down.
     pub lost_link: u64,
     /// How long the link was down.
     pub down_ps: u64,
@@ -235,7 +235,7 @@ pub struct PacketRow {
     pub offset: u64,
     /// Bytes on the wire.
     pub size_bytes: u32,
-    /// Whether the packet was dropped by the queue or lost with the link.
+    /// Whether the packet was dropped by the queue or lost on the link.
     pub dropped: bool,
 }
 

@@ -5,6 +5,7 @@ use crate::audit;
 use crate::control::Control;
 use crate::failures::Failures;
 use crate::host::Host;
+use crate::lossy;
 use crate::outcome::{Counters, FlowRow, NamedCounter, Outcome, PacketRow, PortRow, StopReason};
 use crate::probe::{Off, Packets, Probe};
 use crate::progress::{Continue, Progress, RunError};
@@ -206,6 +207,8 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<Start<P>, RunError>
     let is_switch = |node: &NodeId| duties.timers && net.host(*node).is_none();
     let switches: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).filter(is_switch).collect();
     let special = !seats.is_empty() || many_paths || kinds > 0 || hosts.iter().any(|host| host.shaped);
+    let reverse = if hears { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() };
+    let lossy = lossy::lossy_links(net, &mut streams);
     let takes = spec.system.transport.meta().takes;
     let world = World {
         table,
@@ -220,7 +223,9 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<Start<P>, RunError>
         first_host: switches.len() as u32,
         switches,
         special,
-        reverse: if hears { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() },
+        inspects: hears || !lossy.is_empty(),
+        reverse,
+        lossy,
         ext: base::Slab::default(),
         traffic: Traffic::default(),
         probe,
@@ -344,7 +349,7 @@ fn port_rows<P>(spec: &RunSpec, world: &World<P>, actors: &[Actor], engine: &mut
             tx_bytes: stats.tx_bytes,
             drops: stats.drops,
             drop_bytes: stats.drop_bytes,
-            lost_link: stats.lost_sent + stats.lost_unsent,
+            lost_link: stats.lost_sent + stats.lost_unsent + lossy::lost(&world.lossy, id),
             down_ps: failures.map_or(0, |failures| failures.down_time(id, now).0),
             marks: stats.marks + world.ports[id.index()].as_ref().map_or(0, |port| port.qdisc.marks()),
             busy_ps: engine.busy(id).0,

@@ -1,6 +1,7 @@
 //! The world behind the engine's events: hosts and ports bound together, packets carried from one to the next.
 
 use crate::host::Host;
+use crate::lossy::Lossy;
 use crate::probe::Probe;
 use crate::waiting::Waiting;
 use base::{FlowId, LinkId, NodeId, Slab, Time};
@@ -36,7 +37,7 @@ pub struct Traffic {
     pub dropped_bytes: u64,
     /// Bytes cut off packets at ports.
     pub trimmed_bytes: u64,
-    /// Lost to dead links, or for want of any path.
+    /// Lost on links, or for want of any path.
     pub lost: u64,
     /// Their bytes.
     pub lost_bytes: u64,
@@ -77,6 +78,10 @@ pub struct World<P> {
     pub buffers: Vec<AnyBuffer>,
     /// By link: the other direction of its cable, whose port hears of what comes in over this one; empty where none needs to.
     pub reverse: Vec<LinkId>,
+    /// By link: what it loses at random; empty where no link loses packets.
+    pub lossy: Vec<Lossy>,
+    /// Packets are inspected when they arrive: links lose some at random, or ports hear of them.
+    pub inspects: bool,
     /// Blocks for large headers.
     pub ext: Slab<Ext>,
     /// Counts.
@@ -141,7 +146,7 @@ impl<P: Probe> World<P> {
         agent.on_return(packet, &mut agent::Cx { now, flows: &self.flows, ext: &mut self.ext });
     }
 
-    /// A packet is lost to a dead link, or after crossing `link` for want of any path.
+    /// A packet is lost on a link, or after crossing `link` for want of any path.
     #[cold]
     pub fn lose(&mut self, link: LinkId, now: Time, packet: &Packet) {
         self.probe.on_drop(link, now, packet);

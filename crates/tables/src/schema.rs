@@ -191,7 +191,7 @@ table! {
     tx_packets ["packets"] "data packets that the sender handed to its NIC, retransmissions included; ACKs and other control packets are not counted" = U64(|r| r.tx_packets);
     retx_packets ["packets"] "data packets among them with bytes that had been sent before" = U64(|r| r.retx_packets);
     drops ["packets"] "data packets of the flow that queues dropped; ACKs and other control packets are not counted" = U64(|r| r.drops);
-    lost_link ["packets"] "packets of the flow, data and control in both directions, lost to dead links or for want of a path" = U64(|r| r.lost_link);
+    lost_link ["packets"] "packets of the flow, data and control in both directions, lost on links, to failures or at random, or for want of a path" = U64(|r| r.lost_link);
     marks ["packets"] "packets of the flow, data and control in both directions, that arrived marked" = U64(|r| r.marks);
     timeouts [""] "retransmission timeouts" = U32(|r| r.timeouts);
     fast_retransmits [""] "fast retransmissions" = U32(|r| r.fast_retransmits);
@@ -211,7 +211,7 @@ table! {
     tx_bytes ["bytes"] "bytes transmitted" = U64(|r| r.tx_bytes);
     drops ["packets"] "packets dropped by the queue, data and control" = U64(|r| r.drops);
     drop_bytes ["bytes"] "bytes of the packets dropped by the queue" = U64(|r| r.drop_bytes);
-    lost_link ["packets"] "packets lost with the link: waiting, in transmission or on the wire when the link went down, or sent while it was down" = U64(|r| r.lost_link);
+    lost_link ["packets"] "packets lost on the link: at random, or waiting, in transmission or on the wire when the link went down, or sent while it was down" = U64(|r| r.lost_link);
     down_ps ["ps"] "time that the link was down" = Ps(|r| r.down_ps);
     marks ["packets"] "packets marked by the queue" = U64(|r| r.marks);
     busy_ps ["ps"] "time spent transmitting" = Ps(|r| r.busy_ps);
@@ -238,7 +238,7 @@ table! {
     flow_id [""] "the flow" = U32(|r| r.flow_id);
     offset ["bytes"] "offset of the payload in the flow, or the cumulative acknowledgement" = U64(|r| r.offset);
     size_bytes ["bytes"] "bytes on the wire" = U32(|r| r.size_bytes);
-    dropped [""] "whether the packet was dropped by the queue or lost with the link" = Bool(|r| r.dropped);
+    dropped [""] "whether the packet was dropped by the queue or lost on the link" = Bool(|r| r.dropped);
 }
 
 /// A column that is not read from rows of the simulator, for the data dictionary.

@@ -141,7 +141,7 @@ metrics! {
         max_queue_bytes ["bytes"] "longest queue of any port" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
         tx_packets ["packets"] "data packets that senders handed to their NICs, retransmissions included" = |p| p.sum(|f| f.tx_packets);
         retx_packets ["packets"] "data packets with bytes that had been sent before" = |p| p.sum(|f| f.retx_packets);
-        lost_link ["packets"] "packets lost to dead links or for want of a path" = |p| Some(p.counters.lost_packets as f64);
+        lost_link ["packets"] "packets lost on links, to failures or at random, or for want of a path" = |p| Some(p.counters.lost_packets as f64);
         drops ["packets"] "packets dropped by queues, data and control" = |p| Some(p.ports.iter().map(|port| port.drops).sum::<u64>() as f64);
         marks ["packets"] "packets marked by queues" = |p| Some(p.ports.iter().map(|port| port.marks).sum::<u64>() as f64);
         timeouts [""] "retransmission timeouts" = |p| p.sum(|f| u64::from(f.timeouts));

@@ -18,7 +18,7 @@ pub trait Probe {
     /// `link` goes down: transmissions on it end now, and planned later transmissions do not start.
     #[inline(always)]
     fn on_link_down(&mut self, _link: LinkId, _now: Time) {}
-    /// A packet is dropped at the port of `link`, or lost with the link.
+    /// A packet is dropped at the port of `link`, or lost on the link.
     #[inline(always)]
     fn on_drop(&mut self, _link: LinkId, _now: Time, _packet: &Packet) {}
 }

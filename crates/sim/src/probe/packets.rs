@@ -15,7 +15,7 @@ pub struct Seen {
     pub link: LinkId,
     /// The packet.
     pub packet: Packet,
-    /// Whether the packet was dropped or lost with the link.
+    /// Whether the packet was dropped or lost on the link.
     pub dropped: bool,
 }
 

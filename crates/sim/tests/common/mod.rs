@@ -217,6 +217,8 @@ pub fn table_of(name: &str, csv: &str) -> String {
 pub fn random_scenario(n: u64) -> (String, bool) {
     let rng = &mut Rng::stream(20, "fuzz", &[n]);
     let events_rng = &mut Rng::stream(20, "fuzz/events", &[n]);
+    let cables_rng = &mut Rng::stream(20, "fuzz/cables", &[n]);
+    let mut pick_cables = |choices: &[&str]| choices[cables_rng.below(choices.len() as u64) as usize].to_owned();
     let mut pick_events = |choices: &[&str]| choices[events_rng.below(choices.len() as u64) as usize].to_owned();
     let mut pick = |choices: &[&str]| choices[rng.below(choices.len() as u64) as usize].to_owned();
     let rate = pick(&["1Gbps", "3Gbps", "10Gbps", "100Gbps"]);
@@ -233,6 +235,8 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     ]);
     let rates = if topology.contains("RATE") { String::new() } else { format!("rate = '{rate}'\n") };
     let topology = format!("[topology]\n{}\n{rates}delay = '{delay}'\n", topology.replace("RATE", &rate));
+    let topology = topology + &pick_cables(&["", "", "loss = 0.001\n", "loss = 0.1\n"]);
+    let topology = topology + &pick_cables(&["", "", "host_delay = '1ps'\n", "host_delay = '5us'\n"]);
     let hosts = 4;
     let load = pick(&["0.3", "0.7", "1.2"]);
     let size = pick(&[
@@ -257,7 +261,8 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let end = if lasting { "5ms" } else { "30s" };
     let rest = format!("seed = {}\nend = '{end}'\n{topology}{workload}{deadline}{events}", 1 + rng.below(1000));
     let system = random_system(&rest, &limit, rng).set("nic.low_water", &low_water);
-    (format!("{rest}{}", system.toml()), !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !lasting)
+    let deep = !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !topology.contains("loss = 0.1");
+    (format!("{rest}{}", system.toml()), deep && !lasting)
 }
 
 /// The system of a transport with other parts in some of its places: any that the check accepts.
