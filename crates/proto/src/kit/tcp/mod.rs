@@ -11,6 +11,8 @@
 //! Assumed:
 //! - A round trip is timed by an echo: every ACK carries when the segment that caused it was handed to the NIC, and whether that was a
 //!   retransmission, from which no sample is taken (Karn). Only ACKs of new data, and the SYNACK, give samples.
+//! - A timeout in recovery counts at most ssthresh as FlightSize and, with `sack`, at most the pipe: `snd_nxt - snd_una` then includes what
+//!   has arrived, and RFC 5681 (eq. 4) says "no more than".
 //! - After a timeout every byte above the resent segment counts as lost, so FlightSize is `snd_nxt - snd_una`.
 //! - The window grows only while it is the limit: when the bytes in flight were within one SMSS of `cwnd` before the ACK.
 //! - The timer starts when a segment is handed to the NIC, not when the window allows it.

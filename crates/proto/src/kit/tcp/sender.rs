@@ -129,6 +129,15 @@ impl<S> Sender<S> {
     pub(super) fn flight(&self) -> u64 {
         self.snd_nxt - self.snd_una
     }
+    /// FlightSize, without what has left the network during a recovery: each duplicate ACK lets a segment in for one that arrived, but
+    /// `snd_una` stands still. At most ssthresh is in flight then, and with selective acknowledgments the pipe.
+    fn in_flight(&self, config: &Config) -> u64 {
+        let pipe = |sack: &Sack| sack.pipe(self.snd_una, self.snd_nxt, config.smss);
+        match self.phase {
+            Phase::Recovery { .. } => self.sack.as_deref().map_or(self.flight(), pipe).min(self.window.ssthresh),
+            _ => self.flight(),
+        }
+    }
     pub(super) fn window(&self) -> Window {
         self.window
     }
@@ -246,7 +255,7 @@ impl<S> Sender<S> {
         self.stats.timeouts += 1;
         // RFC 5681 section 3.1: held while the timer resends one segment again and again.
         if self.timed_out != Some(self.snd_una) {
-            self.lose(Cause::Timeout, self.flight(), control);
+            self.lose(Cause::Timeout, self.in_flight(config), control);
         }
         self.timed_out = Some(self.snd_una);
         self.window.cwnd = config.smss;

@@ -222,8 +222,8 @@ fn a_timeout_ends_recovery() {
     feed(&mut host, [0, 0, 0, 0, 0]);
     assert_eq!(segments(host.advance(Time::ZERO + Dur::from_secs(1))), [0]);
     assert_eq!(sender(&mut host).phase, Phase::Open);
-    // FlightSize was 9 segments.
-    assert_eq!(sender(&mut host).window, Window { cwnd: SMSS, ssthresh: 9 * SMSS / 2 });
+    // Nine segments lie beyond `snd_una`; recovery let four be in flight.
+    assert_eq!(sender(&mut host).window, Window { cwnd: SMSS, ssthresh: 2 * SMSS });
     assert_eq!(sender(&mut host).recover, seq(9 * SMSS) - 1);
 }
 
