@@ -5,7 +5,7 @@
 //! notes that it may send, and waits to be polled. Packets that must not wait behind data (ACKs, handshakes, credits) go out
 //! through [`Cx::control`].
 
-use crate::flow::{Flow, FlowStats, Sample};
+use crate::flow::{Flow, Sample};
 use crate::host::{FlowTable, HostIo, Notice, Path};
 use crate::packet::{Ext, Packet};
 use crate::reassembly::Delivery;
@@ -129,10 +129,16 @@ impl<'a> Cx<'a> {
         }
         delivery
     }
-    /// A retransmission timeout of `flow`, as the transport counts them, has passed: the host's policy hears of it.
+    /// A retransmission timer of `flow` expired: counts it, and the host's policy hears of it.
     #[inline]
     pub fn note_timeout(&mut self, flow: FlowId) {
+        self.table.count_timeout(flow);
         self.io.tell(Notice::Timeout(flow));
+    }
+    /// Duplicate ACKs had a segment of `flow` sent again: counts it.
+    #[inline]
+    pub fn note_fast_retransmit(&mut self, flow: FlowId) {
+        self.table.count_fast_retransmit(flow);
     }
     /// Adds `n` to the counter of `flow` that has this place in the transport's [`Meta::counters`](base::registry::Meta).
     #[inline]
@@ -149,15 +155,15 @@ impl<'a> Cx<'a> {
         self.io.notices.push_back(Notice::Path(flow, path));
         self.table.note_news();
     }
-    /// The sender's own state of `flow` is done: forgets its timers and keeps its counts.
-    pub fn close(&mut self, flow: FlowId, stats: FlowStats) {
+    /// The sender's own state of `flow` is done: forgets its timers.
+    pub fn close(&mut self, flow: FlowId) {
         self.io.timers.forget(flow);
         self.io.tell(Notice::Close(flow));
-        self.table.close(flow, stats);
+        self.table.close(flow);
     }
     /// The sender gives `flow` up, whatever has arrived of it: nobody waits for it to finish any more.
-    pub fn terminate(&mut self, flow: FlowId, stats: FlowStats) {
-        self.close(flow, stats);
+    pub fn terminate(&mut self, flow: FlowId) {
+        self.close(flow);
         self.table.terminate(self.flow(flow));
     }
 }

@@ -57,7 +57,7 @@ impl Flow {
     }
 }
 
-/// What a sender reports of a flow when its own state is done.
+/// What a sender counts of a flow, as it happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowStats {
     /// Retransmission timeouts.

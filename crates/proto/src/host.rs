@@ -252,11 +252,18 @@ impl FlowTable {
         }
         (delivery, finishes)
     }
+    /// A retransmission timer of a flow expired.
+    pub fn count_timeout(&mut self, flow: FlowId) {
+        self.records[flow.index()].stats.timeouts += 1;
+    }
+    /// A flow's sender retransmitted for duplicate ACKs.
+    pub fn count_fast_retransmit(&mut self, flow: FlowId) {
+        self.records[flow.index()].stats.fast_retransmits += 1;
+    }
     /// The sender's state is done.
-    pub fn close(&mut self, flow: FlowId, stats: FlowStats) {
+    pub fn close(&mut self, flow: FlowId) {
         let record = &mut self.records[flow.index()];
         assert!(!record.closed, "flow {flow} closed twice");
-        record.stats = stats;
         record.closed = true;
         self.news = true;
         self.unclosed -= 1;

@@ -75,3 +75,13 @@ fn ports_that_listen_hear_only_what_arrives() {
     assert_eq!(outcome.stop_reason, StopReason::Finished);
     assert!(outcome.counters.lost_packets > 20);
 }
+
+#[test]
+fn flows_that_the_end_cuts_off_have_counts_too() {
+    let flows = table("loss-cut-off", &[(0, 1, 100_000_000, 0)]);
+    for name in kinds("transport") {
+        let outcome = run(&format!("{}{flows}{}", star("0.3").replace("60s", "80ms"), system(name, "100pkt")));
+        let flow = &outcome.flows[0];
+        assert!(flow.finish_ps.is_none() && flow.timeouts > 0, "{name}: {flow:?}");
+    }
+}

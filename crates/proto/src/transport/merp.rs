@@ -208,7 +208,7 @@ impl Merp {
         cx.disarm(flow, NEXT);
         cx.disarm(flow, RTO);
         let [acked, sent] = snd.tx.packets.ends().map(|number| (number * self.set.mss).min(cx.flow(flow).size_bytes));
-        self.with_tcp(cx, |tcp, cx| tcp.resume(flow, acked, sent, snd.stats(), cx));
+        self.with_tcp(cx, |tcp, cx| tcp.resume(flow, acked, sent, cx));
     }
     /// Every packet that TCP sends goes in the class of overflowed flows.
     fn with_tcp(&mut self, cx: &mut Cx<'_>, act: impl FnOnce(&mut NewReno, &mut Cx<'_>)) {
@@ -218,8 +218,8 @@ impl Merp {
     }
 
     fn close(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        let snd = self.flows.remove(flow).expect("an open flow is closed");
-        cx.close(flow, snd.stats());
+        self.flows.remove(flow).expect("an open flow is closed");
+        cx.close(flow);
     }
 }
 
@@ -272,11 +272,10 @@ impl Transport for Merp {
         let Some(snd) = self.flows.get(flow) else { return self.with_tcp(cx, |tcp, cx| tcp.give_up(flow, cx)) };
         // A flow of which all has arrived ends by itself.
         if snd.mode != Mode::FinSent {
-            let stats = snd.stats();
             self.flows.remove(flow);
             // It is not repeated: where it is lost, ports forget the flow after a while.
             cx.control(self.set.bare(flow, Kind::FIN, MIDDLE));
-            cx.terminate(flow, stats);
+            cx.terminate(flow);
         }
     }
     fn sample(&self, flow: FlowId) -> Option<Sample> {

@@ -31,7 +31,7 @@
 //! Deviates: nowhere as far as known.
 
 use crate::contract::{Cx, Env, Transport};
-use crate::flow::{Flow, FlowStats, Sample};
+use crate::flow::{Flow, Sample};
 use crate::kit::pace::{NEXT, RTO, Ready, Sender};
 use crate::kit::rtt::RttConfig;
 use crate::packet::{Kind, Packet};
@@ -359,8 +359,7 @@ impl Pdq {
         if snd.open || cx.is_armed(flow, RTO) {
             cx.control(Packet::new(flow, Kind::FIN, self.set.header_bytes));
         }
-        let stats = FlowStats { timeouts: snd.tx.timeouts, fast_retransmits: 0 };
-        if done { cx.close(flow, stats) } else { cx.terminate(flow, stats) }
+        if done { cx.close(flow) } else { cx.terminate(flow) }
     }
 
     /// Decides after every event of a flow: the flow is done, is hopeless, or goes on.

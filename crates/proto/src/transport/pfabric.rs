@@ -168,10 +168,9 @@ impl Pfabric {
         let Some(sender) = self.senders.get_mut(flow) else { return };
         let restart = sender.on_ack(packet, config);
         if sender.cum_ack == sender.size {
-            let stats = sender.stats;
             self.senders.remove(flow);
             self.ready.remove(flow);
-            cx.close(flow, stats);
+            cx.close(flow);
             return;
         }
         if restart && sender.next_seq > sender.cum_ack {
@@ -221,7 +220,6 @@ impl Transport for Pfabric {
         sender.timer = false;
         cx.note_timeout(flow);
         if sender.phase == Phase::Opening {
-            sender.stats.timeouts += 1;
             Self::send_syn(&self.config, flow, sender, true, cx);
         } else {
             sender.on_timeout(&self.config);
@@ -248,9 +246,9 @@ impl Transport for Pfabric {
 
     #[cold]
     fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        if let Some(sender) = self.senders.remove(flow) {
+        if self.senders.remove(flow).is_some() {
             self.ready.remove(flow);
-            cx.terminate(flow, sender.stats);
+            cx.terminate(flow);
         }
     }
 

@@ -35,7 +35,7 @@ mod sender;
 
 use super::order::RoundRobin;
 use crate::contract::{Cx, Transport};
-use crate::flow::{FlowStats, Sample};
+use crate::flow::Sample;
 use crate::packet::{Kind, Packet};
 use answer::Answer;
 pub use answer::{Blocks, Echo};
@@ -72,9 +72,9 @@ impl<C: Congestion> Tcp<C> {
 
     /// Takes over a flow of which `acked` bytes are acknowledged and `sent` were sent: the bytes between count as lost, as after a
     /// timeout. There is no handshake, so the configuration must have none.
-    pub fn resume(&mut self, flow: FlowId, acked: u64, sent: u64, stats: FlowStats, cx: &mut Cx<'_>) {
+    pub fn resume(&mut self, flow: FlowId, acked: u64, sent: u64, cx: &mut Cx<'_>) {
         let mut sender = Sender::new(cx.flow(flow).size_bytes, &self.config, self.control.open(cx.flow(flow)));
-        sender.resume(acked, sent, stats);
+        sender.resume(acked, sent);
         Self::wake(&mut self.ready, &self.config, flow, &mut sender);
         self.senders.insert(flow, sender);
     }
@@ -124,14 +124,16 @@ impl<C: Congestion> Tcp<C> {
         if let Some(blocks) = &blocks {
             answer.echo.feedback = blocks.feedback;
         }
-        let restart = sender.on_ack(&answer, blocks.as_ref(), cx.flow(flow), cx.now, &self.config, &self.control);
+        let acked = sender.on_ack(&answer, blocks.as_ref(), cx.flow(flow), cx.now, &self.config, &self.control);
+        if acked.fast_retransmit {
+            cx.note_fast_retransmit(flow);
+        }
         if sender.is_done() {
-            let stats = sender.stats;
             self.senders.remove(flow);
-            cx.close(flow, stats);
+            cx.close(flow);
             return;
         }
-        match restart {
+        match acked.timer {
             Restart::Keep => {}
             // RFC 6298 (5.3), (5.2).
             Restart::Restart if sender.flight() > 0 => Self::start_timer(flow, sender, cx),
@@ -213,8 +215,8 @@ impl<C: Congestion> Transport for Tcp<C> {
 
     #[cold]
     fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        if let Some(sender) = self.senders.remove(flow) {
-            cx.terminate(flow, sender.stats);
+        if self.senders.remove(flow).is_some() {
+            cx.terminate(flow);
         }
     }
 

@@ -5,7 +5,7 @@ use super::answer::{Answer, Blocks, Echo};
 use super::congestion::{Ack, Cause, Congestion, Ecn, Loss, Window};
 use super::options::Config;
 use super::sack::{DUP_THRESHOLD, Next, Sack};
-use crate::flow::{Flow, FlowStats};
+use crate::flow::Flow;
 use crate::kit::rtt::Rtt;
 use crate::packet::Packet;
 use base::Time;
@@ -38,7 +38,6 @@ pub(super) struct Sender<S> {
     sack: Option<Box<Sack>>,
     pub(super) control: S,
     pub(super) rtt: Rtt,
-    pub(super) stats: FlowStats,
     /// The retransmission timer runs.
     pub(super) timer: bool,
     /// The flow is among those that may send.
@@ -57,6 +56,14 @@ pub(super) enum Phase {
 pub(super) enum Restart {
     Keep,
     Restart,
+}
+
+/// What an ACK has led to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acked {
+    pub(super) timer: Restart,
+    /// Recovery begins.
+    pub(super) fast_retransmit: bool,
 }
 
 /// A stretch of payload to send.
@@ -103,20 +110,18 @@ impl<S> Sender<S> {
             sack: config.sack.then(Box::default),
             control,
             rtt: Rtt::new(&config.rtt),
-            stats: FlowStats::default(),
             timer: false,
             ready: false,
         }
     }
 
     /// Starts from what another protocol has sent.
-    pub(super) fn resume(&mut self, acked: u64, sent: u64, stats: FlowStats) {
+    pub(super) fn resume(&mut self, acked: u64, sent: u64) {
         (self.snd_una, self.snd_nxt, self.snd_max) = (acked, acked, sent);
         if sent > acked {
             // RFC 6582 section 3.2 step 4, as after a timeout.
             self.recover = seq(sent) - 1;
         }
-        self.stats = stats;
     }
 
     pub(super) fn is_opening(&self) -> bool {
@@ -138,8 +143,11 @@ impl<S> Sender<S> {
             _ => self.flight(),
         }
     }
+    /// The window without what fast recovery adds to it for duplicate ACKs.
     pub(super) fn window(&self) -> Window {
-        self.window
+        let Window { cwnd, ssthresh } = self.window;
+        let inflated = self.sack.is_none() && matches!(self.phase, Phase::Recovery { .. });
+        Window { cwnd: if inflated { cwnd.min(ssthresh) } else { cwnd }, ssthresh }
     }
 
     /// What to send next, if the window allows anything.
@@ -246,13 +254,11 @@ impl<S> Sender<S> {
 
     pub(super) fn on_syn_timeout(&mut self, config: &Config) {
         self.phase = Phase::Opening { syn_lost: true };
-        self.stats.timeouts += 1;
         self.rtt.on_timeout(&config.rtt);
     }
 
     /// The retransmission timer expired.
     pub(super) fn on_timeout<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
-        self.stats.timeouts += 1;
         // RFC 5681 section 3.1: held while the timer resends one segment again and again.
         if self.timed_out != Some(self.snd_una) {
             self.lose(Cause::Timeout, self.in_flight(config), control);
@@ -281,25 +287,23 @@ impl<S> Sender<S> {
         now: Time,
         config: &Config,
         control: &C,
-    ) -> Restart
+    ) -> Acked
     where
         C: Congestion<State = S>,
     {
         debug_assert!(answer.next <= self.snd_max, "flow {} acknowledges bytes never sent", flow.id);
-        let mut restart = Restart::Keep;
+        let mut timer = Restart::Keep;
         // RFC 5681 section 2: a duplicate repeats the greatest ACK while data is outstanding.
         let mut duplicate = answer.next == self.snd_una && self.flight() > 0;
         if answer.next > self.snd_una {
-            restart = self.on_new_ack(answer, flow, now, config, control);
+            timer = self.on_new_ack(answer, flow, now, config, control);
         }
         // RFC 6675 section 2: it reports bytes not known to have arrived, even if it acknowledges others.
         if let Some(sack) = &mut self.sack {
             duplicate = blocks.is_some_and(|blocks| sack.update(blocks, self.snd_una, self.snd_max));
         }
-        if duplicate {
-            self.on_duplicate(config, control);
-        }
-        restart
+        let fast_retransmit = duplicate && self.on_duplicate(config, control);
+        Acked { timer, fast_retransmit }
     }
 
     fn on_new_ack<C>(&mut self, answer: &Answer, flow: &Flow, now: Time, config: &Config, control: &C) -> Restart
@@ -363,12 +367,13 @@ impl<S> Sender<S> {
         self.phase = Phase::Recovery { partial: true };
     }
 
+    /// Says whether recovery begins.
     #[inline(never)]
-    fn on_duplicate<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
+    fn on_duplicate<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) -> bool {
         if matches!(self.phase, Phase::Recovery { .. }) {
             // RFC 5681 section 3.2 step 4: a segment has left the network. RFC 6675 counts what is in it.
             self.window.cwnd += if self.sack.is_some() { 0 } else { config.smss };
-            return;
+            return false;
         }
         if self.dupacks == 0 {
             self.first_dup_nxt = self.snd_nxt;
@@ -386,6 +391,7 @@ impl<S> Sender<S> {
         if lost {
             self.enter_recovery(config, control);
         }
+        lost
     }
 
     /// RFC 6582 section 3.2 step 2, RFC 5681 section 3.2 steps 2 and 3, RFC 6675 section 5 step 4.
@@ -401,7 +407,6 @@ impl<S> Sender<S> {
         self.recover = seq(self.snd_max) - 1;
         self.phase = Phase::Recovery { partial: false };
         self.resend = true;
-        self.stats.fast_retransmits += 1;
     }
 
     /// A segment was found lost.

@@ -3,6 +3,7 @@
 use super::RTO;
 use super::sender::{Phase, Sender, seq};
 use super::{Echo, Options, Window};
+use crate::contract::Transport as _;
 use crate::flow::FlowStats;
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
@@ -61,9 +62,9 @@ fn sender(host: &mut Script<NewReno>) -> &mut Sender<u64> {
     host.machine.senders.get_mut(FlowId(0)).expect("the flow is open")
 }
 
-/// (cwnd, ssthresh) in segments.
+/// (cwnd, ssthresh) in segments; in recovery as the machine inflates it.
 fn window(host: &mut Script<NewReno>) -> (u64, u64) {
-    let window = sender(host).window();
+    let window = sender(host).window;
     (window.cwnd / SMSS, window.ssthresh / SMSS)
 }
 
@@ -87,6 +88,9 @@ fn golden_recovery() {
     assert_eq!(feed(&mut host, [10]), [18]);
     assert_eq!(feed(&mut host, [10]), [19]);
     assert_eq!(window(&mut host), (10, 4));
+    // What is sampled is not inflated.
+    let sample = host.machine.sample(FlowId(0)).expect("the flow is open");
+    assert_eq!((sample.cwnd_bytes, sample.ssthresh_bytes), (4 * SMSS, 4 * SMSS));
     // The partial ACK resends, deflates, sends new data and restarts the timer.
     host.now = Time::ZERO + Dur::from_ms(500);
     assert_eq!(feed(&mut host, [13]), [13, 20]);
@@ -100,7 +104,7 @@ fn golden_recovery() {
     assert_eq!(feed(&mut host, [20]), [23]);
     assert_eq!(window(&mut host), (4, 4));
     assert_eq!(sender(&mut host).phase, Phase::Open);
-    assert_eq!(sender(&mut host).stats, FlowStats { timeouts: 0, fast_retransmits: 1 });
+    assert_eq!(host.table.get(FlowId(0)).stats, FlowStats { timeouts: 0, fast_retransmits: 1 });
 }
 
 #[test]
@@ -136,7 +140,7 @@ fn duplicates_of_what_an_earlier_recovery_covered_are_ignored() {
     assert_eq!(feed(&mut host, [9]), [10, 11]);
     // cwnd is 2 + 3 with 3 in flight.
     assert_eq!(feed(&mut host, [9, 9, 9]), [9, 12, 13]);
-    assert_eq!(sender(&mut host).stats, FlowStats { timeouts: 1, fast_retransmits: 1 });
+    assert_eq!(host.table.get(FlowId(0)).stats, FlowStats { timeouts: 1, fast_retransmits: 1 });
 }
 
 #[test]
@@ -213,7 +217,7 @@ fn ssthresh_is_held_while_the_timer_resends_one_segment() {
     feed(&mut host, [1]);
     assert_eq!(segments(host.advance(Time::ZERO + Dur::from_secs(60))), [1, 1, 1]);
     assert_eq!(window(&mut host), (1, 2));
-    assert_eq!(sender(&mut host).stats.timeouts, 5);
+    assert_eq!(host.table.get(FlowId(0)).stats.timeouts, 5);
 }
 
 #[test]
@@ -361,7 +365,8 @@ fn a_lost_syn_costs_the_initial_window() {
     Echo { resent: true, ..Echo::default() }.write(&mut synack);
     assert_eq!(segments(host.packet(synack)), [0]);
     let s = sender(&mut host);
-    assert_eq!((s.rtt.rto(), s.window, s.stats.timeouts), (Dur::from_secs(4), Window { cwnd: SMSS, ssthresh: u64::MAX }, 2));
+    assert_eq!((s.rtt.rto(), s.window), (Dur::from_secs(4), Window { cwnd: SMSS, ssthresh: u64::MAX }));
+    assert_eq!(host.table.get(FlowId(0)).stats.timeouts, 2);
 }
 
 #[test]

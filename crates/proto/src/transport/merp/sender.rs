@@ -2,7 +2,7 @@
 
 use super::header::{Answer, BOOST, DET, EsrSync, HIGH, Header, LOW, MIDDLE, UNKNOWN};
 use crate::contract::Cx;
-use crate::flow::{Flow, FlowStats};
+use crate::flow::Flow;
 use crate::kit::pace::{NEXT, RTO, Ready, Sender};
 use crate::kit::rtt::RttConfig;
 use crate::packet::{Kind, Packet};
@@ -223,10 +223,5 @@ impl Snd {
                 }
             }
         }
-    }
-
-    /// What is reported of it at its end.
-    pub(super) fn stats(&self) -> FlowStats {
-        FlowStats { timeouts: self.tx.timeouts, fast_retransmits: 0 }
     }
 }

@@ -1,7 +1,6 @@
 //! One flow at its sender: windows, SACK, timeouts and probe mode.
 
 use super::{Block, Env, Params, Priority};
-use crate::flow::FlowStats;
 use crate::packet::{Kind, Packet};
 use crate::ranges::Ranges;
 use base::{Dur, Limit};
@@ -47,7 +46,6 @@ pub(super) struct Sender {
     pub(super) timer: bool,
     /// Offset, payload and kind of the next packet, while the window allows one.
     pub(super) next: Option<(u64, u16, Kind)>,
-    pub(super) stats: FlowStats,
 }
 
 impl Config {
@@ -90,7 +88,6 @@ impl Sender {
             phase: if config.handshake { Phase::Opening } else { Phase::Open },
             timer: false,
             next: None,
-            stats: FlowStats::default(),
         }
     }
 
@@ -171,7 +168,6 @@ impl Sender {
 
     /// The timer expired. The SACK information is kept.
     pub(super) fn on_timeout(&mut self, config: &Config) {
-        self.stats.timeouts += 1;
         self.timeouts = self.timeouts.saturating_add(1);
         self.ssthresh = (self.cwnd / 2).max(2);
         self.cwnd = 1;
@@ -287,7 +283,8 @@ mod tests {
             assert!(sent[0].has(Packet::RETX) && u64::from(sent[0].rank) == 98 * MSS);
         }
         let s = h.machine.senders.get(FlowId(0)).expect("open");
-        assert_eq!((s.cwnd, s.ssthresh, s.timeouts, s.stats.timeouts), (1, 2, 4, 4));
+        assert_eq!((s.cwnd, s.ssthresh, s.timeouts), (1, 2, 4));
+        assert_eq!(h.table.get(FlowId(0)).stats.timeouts, 4);
         // Segments 1 and 2 are not sent again. The window grows to 2: slow start.
         assert_eq!(segments(&h.packet(ack(3, 0..3))), [3, 4]);
         // At ssthresh: one more per two ACKs.
