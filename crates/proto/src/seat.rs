@@ -167,7 +167,7 @@ mod tests {
     fn desk(policy: Busy, sizes: &[u64]) -> Desk<Busy> {
         let mut tcp = newreno::Params::defaults();
         (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
-        (tcp.tcp.min_rto, tcp.tcp.init_rto) = (Dur::from_ms(1), Auto::Auto);
+        (tcp.tcp.min_rto, tcp.tcp.init_rto) = (Auto::Set(Dur::from_ms(1)), Auto::Set(Dur::from_ms(1)));
         let transport = AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
         let flows = sizes.iter().zip(0..).map(|(size, id)| script::flow(id, *size)).collect();
         let mut desk = Desk::new(Script::new(transport, flows), Seat::new(policy, &META, 2));

@@ -65,6 +65,14 @@ impl Rtt {
         // RFC 6298 (5.5).
         self.rto = Dur(self.rto.0.saturating_mul(2)).min(config.max_rto);
     }
+    /// Whether a round trip was measured.
+    pub fn is_sampled(&self) -> bool {
+        self.sampled
+    }
+    /// Has the timeout be `rto` until a sample comes.
+    pub fn restart(&mut self, rto: Dur) {
+        self.rto = rto;
+    }
     /// The retransmission timeout, back-off included.
     #[inline]
     pub fn rto(&self) -> Dur {

@@ -63,7 +63,18 @@ pub fn env() -> Env<'static> {
 /// An ACK of `acked` bytes as a congestion controller sees it: limited by the window, without a mark, at time 0.
 pub fn ack(flow: &Flow, acked: u64) -> Ack<'_> {
     let (now, srtt) = (Time::ZERO, Dur::ZERO);
-    Ack { now, flow, acked, ece: false, feedback: 0, snd_una: 0, snd_nxt: 0, window_limited: true, srtt }
+    Ack {
+        now,
+        flow,
+        acked,
+        slow_start: acked.min(1460),
+        ece: false,
+        feedback: 0,
+        snd_una: 0,
+        snd_nxt: 0,
+        window_limited: true,
+        srtt,
+    }
 }
 
 impl<T: Transport> Script<T> {

@@ -68,7 +68,7 @@ base::params! {
     pub struct Params {
         ..tcp: Options {
             min_rto = "200us", "section 5: 0.2 ms";
-            init_rto = "auto", "flowloom: as `min_rto`";
+            init_rto = "200us", "flowloom: as `min_rto`";
             init_window = "1", "section 3.2: 1 MSS";
             max_cwnd = "256", "flowloom, see Assumed";
             handshake = "false", "flowloom, see Assumed";

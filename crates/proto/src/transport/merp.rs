@@ -49,7 +49,7 @@ use crate::contract::{Cx, Env, Transport};
 use crate::flow::Sample;
 use crate::kit::pace::{NEXT, RTO, Ready};
 use crate::kit::rtt::RttConfig;
-use crate::kit::tcp::Options;
+use crate::kit::tcp::{Options, Stack};
 use crate::packet::{Kind, Packet};
 use base::params::{Auto, Params as _, Problem};
 use base::registry::{Meta, Needs};
@@ -163,9 +163,9 @@ impl Merp {
             mss: u64::from(env.mss()),
             header_bytes: env.header_bytes,
         };
-        let (min_rto, max_rto, init_rto) = (params.min_rto, params.max_rto, Auto::Set(params.syn_rto));
+        let (min_rto, max_rto, init_rto) = (Auto::Set(params.min_rto), params.max_rto, Auto::Set(params.syn_rto));
         let mut tcp = newreno::Params::defaults();
-        tcp.tcp = Options { handshake: false, min_rto, max_rto, init_rto, ..tcp.tcp };
+        tcp.tcp = Options { stack: Stack::Rfc, handshake: false, min_rto, max_rto, init_rto, ..tcp.tcp };
         Merp { set, flows: FlowMap::default(), ready: Ready::default(), tcp: NewReno::new(&tcp, env) }
     }
 

@@ -67,8 +67,7 @@ impl Congestion for Reno {
         }
         let cwnd = window.cwnd;
         window.cwnd += if cwnd < window.ssthresh {
-            // RFC 5681 eq. 2.
-            ack.acked.min(self.smss)
+            ack.slow_start
         } else if self.byte_counting {
             *counted += ack.acked;
             if *counted < cwnd {

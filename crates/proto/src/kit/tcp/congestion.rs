@@ -77,6 +77,8 @@ pub struct Ack<'a> {
     pub flow: &'a Flow,
     /// Bytes newly acknowledged.
     pub acked: u64,
+    /// Bytes that slow start adds to the window for them: at most one segment (RFC 5681 eq. 2), unless an option allows more.
+    pub slow_start: u64,
     /// The ACK echoes a mark; never set without ECN.
     pub ece: bool,
     /// Word 0 of the segment that the ACK answers, as the ports of the path left it.

@@ -18,8 +18,7 @@ impl Growth {
             return;
         }
         if window.cwnd < window.ssthresh {
-            // RFC 5681 eq. 2.
-            window.cwnd += ack.acked.min(smss);
+            window.cwnd += ack.slow_start;
         } else {
             // One SMSS per window of bytes acknowledged.
             self.owed += smss * ack.acked;

@@ -23,7 +23,9 @@
 //!   retransmission. A timeout forgets all blocks (RFC 2018 section 8); bytes that are reported afterwards are not sent again, holes are
 //!   filled in order, and no recovery begins before all bytes sent up to the timeout are acknowledged.
 //!
-//! Deviates: RFC 6298 (5.7) raises the timeout to 3 s after a lost SYN; here the doubled timeout stays.
+//! - `stack` gives the timeouts and the initial window where the file gives none. With `rfc` alone a lost SYN raises the timeout to 3 s once the
+//!   connection is open (RFC 6298 (5.7)); otherwise the doubled timeout stays, as in Linux.
+//! - A lost SYN leaves ssthresh infinite unless `lost_syn_ssthresh` says otherwise: no RFC asks for more than the window of one segment.
 
 mod answer;
 mod congestion;
@@ -42,7 +44,7 @@ pub use answer::{Blocks, Echo};
 use base::{FlowId, FlowMap, Rate, TimerKey};
 pub use congestion::{Ack, Cause, Congestion, Ecn, Loss, Window};
 pub use growth::{Growth, half_flight};
-pub use options::{Config, Options};
+pub use options::{AfterLostSyn, Config, Options, Stack};
 use receiver::{DELAYED_ACK, Receivers};
 use sender::{Restart, Sender};
 

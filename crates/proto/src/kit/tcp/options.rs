@@ -5,23 +5,70 @@ use crate::kit::rtt::RttConfig;
 use base::Dur;
 use base::params::{Auto, Problem};
 
+base::choice! {
+    /// Whose initial timeout, smallest timeout and initial window stand where these options are `auto`.
+    pub enum Stack {
+        /// 1 s, 1 s, and 2, 3 or 4 segments by segment size; after a lost SYN, 3 s (RFC 6298 (5.7)).
+        Rfc = "rfc",
+        /// 1 s, 200 ms, 10 segments.
+        Linux = "linux",
+        /// 10 ms, 10 ms, 10 segments: what data centers set.
+        Datacenter = "datacenter",
+    }
+}
+
+impl Stack {
+    /// Retransmission timeout before the first sample, and the smallest one.
+    fn timeouts(self) -> (Dur, Dur) {
+        match self {
+            Stack::Rfc => (Dur::from_secs(1), Dur::from_secs(1)), // RFC 6298 (2.1), (2.4)
+            Stack::Linux => (Dur::from_secs(1), Dur::from_ms(200)),
+            Stack::Datacenter => (Dur::from_ms(10), Dur::from_ms(10)),
+        }
+    }
+    /// The initial window in segments.
+    fn window(self, smss: u64) -> u32 {
+        match self {
+            Stack::Rfc => standard_window(smss),
+            Stack::Linux | Stack::Datacenter => 10, // RFC 6928
+        }
+    }
+}
+
+base::choice! {
+    /// The slow-start threshold after a lost SYN.
+    pub enum AfterLostSyn {
+        /// As it was: no RFC lowers it. The initial window is one segment.
+        Keep = "keep",
+        /// Two segments, as in ns-2.
+        TwoSegments = "2smss",
+    }
+}
+
 base::params! {
     /// Options of the TCP machine.
     pub struct Options {
-        /// Smallest retransmission timeout.
-        min_rto: Dur = "200ms" in Dur::from_us(1)..=Dur::from_secs(60), "ns-2 scripts of the DCTCP line; RFC 6298 (2.4) asks for 1 s";
-        /// Retransmission timeout before the first round-trip sample, also of the first SYN; `auto`: as `min_rto`.
-        init_rto: Auto<Dur> = "1s" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "RFC 6298 (2.1)";
+        /// Whose `init_rto`, `min_rto` and `init_window` stand where these are `auto`: `rfc` 1 s, 1 s and 2 to 4 segments; `linux` 1 s, 200 ms and
+        /// 10; `datacenter` 10 ms, 10 ms and 10.
+        stack: Stack = "datacenter", "flowloom: a timeout of 200 ms is a thousand round trips of a data center";
+        /// Smallest retransmission timeout; `auto`: by `stack`.
+        min_rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "RFC 6298 (2.4): 1 s; Linux: 200 ms";
+        /// Retransmission timeout before the first round-trip sample, also of the first SYN; `auto`: by `stack`, between `min_rto` and `max_rto`.
+        init_rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "RFC 6298 (2.1): 1 s";
         /// Largest retransmission timeout.
         max_rto: Dur = "60s" in Dur::from_us(1)..=Dur::from_secs(3600), "RFC 6298 (2.5)";
         /// Clock granularity G: the least that the timeout exceeds the smoothed round trip by.
         clock: Dur = "0us" in Dur::ZERO..=Dur::from_secs(60), "RFC 6298 (2.3); a simulation's clock is perfect";
-        /// Initial window in segments; `auto`: 2, 3 or 4 by segment size.
+        /// Initial window in segments; `auto`: by `stack`.
         init_window: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_000_000), "RFC 5681 section 3.1: 3 for 1460-byte segments; RFC 6928: 10";
         /// Largest window in segments, as a receiver would announce it; `auto`: no limit.
         max_cwnd: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(100_000_000), "no receive window in the model";
         /// Open every connection with a SYN and a SYNACK.
         handshake: bool = "true", "RFC 9293";
+        /// The slow-start threshold after a lost SYN: as before, or two segments.
+        lost_syn_ssthresh: AfterLostSyn = "keep", "RFC 5681 section 3.1 sets the window only; ns-2: `2smss`";
+        /// Most segments by which one ACK grows the window in slow start; after a timeout it is one until what was lost is acknowledged.
+        slow_start_limit: u32 = "1" in 1..=1_000_000, "RFC 5681 eq. 2; RFC 3465 section 2.3: 2; Linux has no limit";
         /// In-order segments per ACK: 1 or 2.
         ack_every: u32 = "1" in 1..=2, "RFC 5681 section 4.2 allows 2";
         /// Longest wait of a delayed ACK.
@@ -43,13 +90,11 @@ impl Options {
             let message = format!("`{value}` is above `{limit_key}`, which is `{limit}`");
             problems.push(Problem { key, message, hint: format!("lower `{key}` or raise `{limit_key}`") });
         };
-        if self.min_rto > self.max_rto {
-            above("min_rto", self.min_rto.to_string(), "max_rto", self.max_rto.to_string());
-        }
-        if let Auto::Set(rto) = self.init_rto
-            && rto > self.max_rto
-        {
-            above("init_rto", rto.to_string(), "max_rto", self.max_rto.to_string());
+        let (init_rto, min_rto) = self.timeouts();
+        for (key, rto) in [("min_rto", min_rto), ("init_rto", init_rto)] {
+            if rto > self.max_rto {
+                above(key, rto.to_string(), "max_rto", self.max_rto.to_string());
+            }
         }
         if let (Auto::Set(init), Auto::Set(max)) = (self.init_window, self.max_cwnd)
             && init > max
@@ -59,25 +104,34 @@ impl Options {
         problems
     }
 
+    /// Retransmission timeout before the first sample, and the smallest one.
+    pub fn timeouts(&self) -> (Dur, Dur) {
+        let (init_rto, min_rto) = self.stack.timeouts();
+        let min_rto = self.min_rto.or(min_rto.min(self.max_rto));
+        (self.init_rto.or(init_rto.max(min_rto).min(self.max_rto)), min_rto)
+    }
+
     /// The configuration of the machine in an environment.
     pub fn config(&self, env: &Env<'_>) -> Config {
         let smss = u64::from(env.mss());
         let segments = |n: u32| u64::from(n) * smss;
+        let (init_rto, min_rto) = self.timeouts();
         Config {
             smss,
             header: env.header_bytes,
-            init_window: segments(self.init_window.or(standard_window(smss))),
+            init_window: segments(self.init_window.or(self.stack.window(smss))),
             max_window: match self.max_cwnd {
                 Auto::Auto => u64::MAX,
                 Auto::Set(n) => segments(n),
             },
-            rtt: RttConfig {
-                init_rto: self.init_rto.or(self.min_rto),
-                min_rto: self.min_rto,
-                max_rto: self.max_rto,
-                clock: self.clock,
-            },
+            rtt: RttConfig { init_rto, min_rto, max_rto: self.max_rto, clock: self.clock },
             handshake: self.handshake,
+            lost_syn_rto: (self.stack == Stack::Rfc).then_some(Dur::from_secs(3)),
+            lost_syn_ssthresh: match self.lost_syn_ssthresh {
+                AfterLostSyn::Keep => u64::MAX,
+                AfterLostSyn::TwoSegments => 2 * smss,
+            },
+            slow_start_limit: segments(self.slow_start_limit),
             ack_every: self.ack_every,
             delayed_ack: self.delayed_ack,
             limited_transmit: self.limited_transmit,
@@ -102,6 +156,12 @@ pub struct Config {
     pub rtt: RttConfig,
     /// Open every connection with a SYN and a SYNACK.
     pub handshake: bool,
+    /// The timeout once the connection is open, if a SYN was lost (RFC 6298 (5.7)).
+    pub lost_syn_rto: Option<Dur>,
+    /// The slow-start threshold after a lost SYN, in bytes.
+    pub lost_syn_ssthresh: u64,
+    /// Most bytes by which one ACK grows the window in slow start.
+    pub slow_start_limit: u64,
     /// In-order segments per ACK.
     pub ack_every: u32,
     /// Longest wait of a delayed ACK.
@@ -132,7 +192,8 @@ mod tests {
     #[test]
     fn the_initial_window_depends_on_the_segment_size() {
         for (mtu_bytes, segments) in [(9000, 2), (2231, 2), (2230, 3), (1500, 3), (1136, 3), (1135, 4), (576, 4)] {
-            let config = Options::defaults().config(&Env { mtu_bytes, ..script::env() });
+            let rfc = Options { stack: Stack::Rfc, ..Options::defaults() };
+            let config = rfc.config(&Env { mtu_bytes, ..script::env() });
             assert_eq!(config.init_window, segments * config.smss, "{mtu_bytes}");
         }
     }
@@ -140,11 +201,33 @@ mod tests {
     #[test]
     fn contradictions_are_found() {
         assert_eq!(Options::defaults().check(), []);
-        let wrong =
-            Options { max_rto: Dur::from_ms(100), init_window: Auto::Set(20), max_cwnd: Auto::Set(10), ..Options::defaults() };
+        let (rto, max_rto) = (Auto::Set(Dur::from_ms(200)), Dur::from_ms(100));
+        let (init_window, max_cwnd) = (Auto::Set(20), Auto::Set(10));
+        let wrong = Options { min_rto: rto, init_rto: rto, max_rto, init_window, max_cwnd, ..Options::defaults() };
         let keys: Vec<_> = wrong.check().iter().map(|p| p.key).collect();
         assert_eq!(keys, ["min_rto", "init_rto", "init_window"]);
-        let auto = Options { init_rto: Auto::Auto, max_rto: Dur::from_ms(200), ..Options::defaults() };
-        assert_eq!(auto.check(), []);
+    }
+
+    /// (stack, `min_rto`, `init_rto`, `max_rto`; initial and smallest timeout), in milliseconds.
+    #[test]
+    fn a_stack_stands_for_timeouts_and_window_that_are_not_given() {
+        let ms = Dur::from_ms;
+        let rows = [
+            (Stack::Rfc, None, None, 60_000, (1000, 1000)),
+            (Stack::Linux, None, None, 60_000, (1000, 200)),
+            (Stack::Datacenter, None, None, 60_000, (10, 10)),
+            (Stack::Datacenter, Some(200), None, 60_000, (200, 200)),
+            (Stack::Datacenter, Some(1), None, 60_000, (10, 1)),
+            (Stack::Linux, Some(5), Some(7), 60_000, (7, 5)),
+            (Stack::Linux, None, None, 100, (100, 100)),
+        ];
+        let auto = |given: Option<u64>| given.map_or(Auto::Auto, |n| Auto::Set(ms(n)));
+        for (stack, min_rto, init_rto, max_rto, (init, min)) in rows {
+            let options =
+                Options { stack, min_rto: auto(min_rto), init_rto: auto(init_rto), max_rto: ms(max_rto), ..Options::defaults() };
+            assert_eq!((options.timeouts(), options.check()), ((ms(init), ms(min)), Vec::new()), "{stack:?}");
+            let segments = if stack == Stack::Rfc { 3 } else { 10 };
+            assert_eq!(options.config(&script::env()).init_window, segments * 1460, "{stack:?}");
+        }
     }
 }

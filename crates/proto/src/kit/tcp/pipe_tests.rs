@@ -29,8 +29,13 @@ fn newreno(tcp: Options) -> AnyParams {
 /// Every transport on the machine, with options that matter for what is sent when.
 fn variants() -> Vec<AnyParams> {
     let plain = Options::defaults();
-    let quick =
-        Options { handshake: false, init_window: Auto::Set(10), min_rto: Dur::from_us(200), init_rto: Auto::Auto, ..plain.clone() };
+    let quick = Options {
+        handshake: false,
+        init_window: Auto::Set(10),
+        min_rto: Auto::Set(Dur::from_us(200)),
+        init_rto: Auto::Set(Dur::from_us(200)),
+        ..plain.clone()
+    };
     let delayed = Options { ack_every: 2, limited_transmit: true, full_ack_ssthresh: true, ..plain.clone() };
     let sack = |options: &Options| Options { sack: true, ..options.clone() };
     vec![
@@ -73,7 +78,7 @@ fn every_transport_on_the_machine_is_among_the_variants() {
 
 #[test]
 fn growth_is_one_segment_per_ack_then_one_per_window() {
-    let mut pipe = pipe(&newreno(Options { handshake: false, ..Options::defaults() }), &[400 * SMSS]);
+    let mut pipe = pipe(&newreno(Options { handshake: false, init_window: Auto::Set(3), ..Options::defaults() }), &[400 * SMSS]);
     pipe.run(|_| Fate::Pass);
     // Doubling from 3: 400 segments need 8 round trips of 200 us, and no more.
     assert_eq!(pipe.hosts[1].table.get(FlowId(0)).finish, Time::ZERO + Dur::from_us(100 + 7 * 200));
@@ -204,7 +209,12 @@ fn goodput(params: &AnyParams, p: f64, counted: u64) -> f64 {
 fn goodput_under_random_loss_is_that_of_the_square_root_law() {
     for p in [1e-4, 3e-4, 1e-3, 3e-3, 1e-2] {
         for sack in [false, true] {
-            let options = Options { min_rto: Dur::from_us(500), init_rto: Auto::Auto, sack, ..Options::defaults() };
+            let options = Options {
+                min_rto: Auto::Set(Dur::from_us(500)),
+                init_rto: Auto::Set(Dur::from_us(500)),
+                sack,
+                ..Options::defaults()
+            };
             let ratio = goodput(&newreno(options), p, (100.0 / p) as u64) / (1.22 / p.sqrt());
             assert!((0.85..1.15).contains(&ratio), "p {p}, sack {sack}: {ratio} of 1.22 / sqrt(p)");
         }

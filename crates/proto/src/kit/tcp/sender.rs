@@ -248,6 +248,11 @@ impl<S> Sender<S> {
         if syn_lost {
             // RFC 5681 section 3.1.
             self.window.cwnd = config.smss;
+            self.window.ssthresh = config.lost_syn_ssthresh;
+            // RFC 6298 (5.7).
+            if let Some(rto) = config.lost_syn_rto.filter(|_| !self.rtt.is_sampled()) {
+                self.rtt.restart(rto);
+            }
         }
         true
     }
@@ -322,7 +327,10 @@ impl<S> Sender<S> {
         self.sample(answer.echo, now, config);
         let (snd_una, snd_nxt, srtt) = (self.snd_una, self.snd_nxt, self.rtt.srtt());
         let (ece, feedback) = (answer.ece, answer.echo.feedback);
-        let ack = Ack { now, flow, acked, ece, feedback, snd_una, snd_nxt, window_limited, srtt };
+        // RFC 3465 section 2.3: one segment while what was sent before a timeout is acknowledged.
+        let limit = if seq(snd_una) <= self.recover { config.smss } else { config.slow_start_limit };
+        let slow_start = acked.min(limit);
+        let ack = Ack { now, flow, acked, slow_start, ece, feedback, snd_una, snd_nxt, window_limited, srtt };
         control.on_feedback(&mut self.control, &ack);
         let Phase::Recovery { partial } = self.phase else {
             // RFC 3168 section 6.1.2: one cut per window of data, whatever reported the congestion.

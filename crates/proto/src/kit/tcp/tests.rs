@@ -2,7 +2,7 @@
 
 use super::RTO;
 use super::sender::{Phase, Sender, seq};
-use super::{Echo, Options, Window};
+use super::{Echo, Options, Stack, Window};
 use crate::contract::Transport as _;
 use crate::flow::FlowStats;
 use crate::kit::script::{self, Script};
@@ -13,8 +13,13 @@ use base::{Dur, FlowId, Time};
 
 const SMSS: u64 = 1460;
 
+/// Timeouts of 1 s and 200 ms, and a window of three segments.
+fn slow() -> Options {
+    Options { stack: Stack::Linux, init_window: Auto::Set(3), ..Options::defaults() }
+}
+
 fn plain() -> Options {
-    Options { handshake: false, ..Options::defaults() }
+    Options { handshake: false, ..slow() }
 }
 
 fn machine(options: &Options) -> NewReno {
@@ -338,7 +343,7 @@ fn the_timer_waits_for_the_nic() {
 
 #[test]
 fn the_handshake_comes_first_and_gives_a_sample() {
-    let mut host = host(&Options::defaults(), 100 * SMSS);
+    let mut host = host(&slow(), 100 * SMSS);
     let syn = host.open(0);
     assert_eq!((syn.len(), syn[0].kind, syn[0].wire_len), (1, Kind::SYN, 40));
     host.now = Time::ZERO + Dur::from_us(50);
@@ -355,7 +360,7 @@ fn the_handshake_comes_first_and_gives_a_sample() {
 
 #[test]
 fn a_lost_syn_costs_the_initial_window() {
-    let mut host = host(&Options::defaults(), 100 * SMSS);
+    let mut host = host(&slow(), 100 * SMSS);
     host.open(0);
     let again = host.advance(Time::ZERO + Dur::from_secs(1));
     assert!(again.len() == 1 && again[0].kind == Kind::SYN && again[0].has(Packet::RETX));

@@ -74,7 +74,7 @@ fn machine(params: &Params) -> Pias {
 fn desk(params: &Params) -> Desk<Pias> {
     let mut tcp = newreno::Params::defaults();
     (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
-    (tcp.tcp.min_rto, tcp.tcp.init_rto) = (Dur::from_ms(1), Auto::Auto);
+    (tcp.tcp.min_rto, tcp.tcp.init_rto) = (Auto::Set(Dur::from_ms(1)), Auto::Set(Dur::from_ms(1)));
     let transport = AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
     Desk::new(Script::new(transport, vec![script::flow(0, 1000 * 1460)]), Seat::new(machine(params), &META, 0))
 }
