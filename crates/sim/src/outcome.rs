@@ -212,7 +212,7 @@ pub struct SampleRow {
     pub time_ps: u64,
     /// The port (`port.*`) or the flow (`flow.*`).
     pub entity: u32,
-    /// `port.queue_bytes`, `port.utilisation`, `flow.rate_bps` or `flow.cwnd_bytes`.
+    /// `port.queue_bytes`, `port.utilisation`, `flow.rate_bps`, `flow.cwnd_bytes`, `flow.ssthresh_bytes` or `flow.srtt_s`.
     pub metric: &'static str,
     /// The value, in the unit that the metric's name ends in; utilisation is a fraction.
     pub value: f64,

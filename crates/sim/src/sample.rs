@@ -63,6 +63,9 @@ impl Sampler {
             let sender = &world.hosts[world.flows[flow.index()].src.index()].transport;
             if let Some(sample) = sender.sample(flow) {
                 self.rows.push(row("flow.cwnd_bytes", sample.cwnd_bytes as f64));
+                // Zero stands for none.
+                let others = [("flow.ssthresh_bytes", sample.ssthresh_bytes as f64), ("flow.srtt_s", sample.srtt.as_secs_f64())];
+                self.rows.extend(others.into_iter().filter(|(_, value)| *value > 0.0).map(|(metric, value)| row(metric, value)));
             }
         }
     }

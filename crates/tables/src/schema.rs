@@ -224,7 +224,7 @@ table! {
     SAMPLES: SampleRow = "samples", "time series, one row per value; only with [sample] in the scenario", |_| &[];
     time_ps ["ps"] "time of the sample, from the start of the run" = Ps(|r| r.time_ps);
     entity [""] "the port (metrics port.*) or the flow (metrics flow.*)" = U32(|r| r.entity);
-    metric [""] "port.queue_bytes, port.utilisation, flow.rate_bps or flow.cwnd_bytes" = Word(|r| r.metric);
+    metric [""] "port.queue_bytes, port.utilisation, flow.rate_bps, flow.cwnd_bytes, flow.ssthresh_bytes or flow.srtt_s; the last two only where there is a value" = Word(|r| r.metric);
     value [""] "the value, in the unit that the metric's name ends in; utilisation is a fraction of the line rate" = F64(|r| r.value);
 }
 
