@@ -23,6 +23,7 @@
 //! ```
 
 mod alone;
+mod beside;
 mod check;
 mod csv_rows;
 pub mod deadline;

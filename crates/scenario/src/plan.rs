@@ -1,5 +1,6 @@
-//! From text to plan: parse, lay profiles and settings over, read, check, expand, write out.
+//! From text to plan: parse, lay profiles and settings over, put beside entries what they bring, read, check, expand, write out.
 
+use crate::beside;
 use crate::check::check;
 use crate::diag::{Diagnostics, Item, Place, Sources};
 use crate::draft::Draft;
@@ -32,7 +33,8 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     for (key, value) in &options.set {
         layers.set(key, value, &mut sources);
     }
-    let Layers { root, problems: mut early, .. } = layers;
+    let Layers { mut root, problems: mut early, .. } = layers;
+    beside::fill(&mut root);
     let seeds = options.seeds.as_ref().map(|seeds| check_seeds(seeds, &mut sources, &mut early));
     let mut problems = early;
     let draft = read_and_check(&root, &files, seeds, &mut problems);
@@ -106,6 +108,7 @@ fn other_profiles(base: &Table, profiles: Option<&Node>, chosen: &[String], file
     for entry in table.entries.iter().filter(|e| !chosen.contains(&e.key)) {
         let mut layers = Layers::new(base.clone());
         layers.profile(Some(profiles), &entry.key, 0, entry.key_at);
+        beside::fill(&mut layers.root);
         read_and_check(&layers.root, files, None, &mut layers.problems);
         let mut places = BTreeSet::from([entry.key_at, entry.node.at]);
         collect_places(&entry.node, &mut places);

@@ -522,3 +522,24 @@ fn deadlines_are_swept_and_set_like_any_parameter() {
         assert_eq!(alone.points[0].run, plan.points[0].run);
     }
 }
+
+/// `beside` of an entry's META, where the file is silent and only there.
+#[test]
+fn entries_bring_what_stands_beside_them() {
+    let rest = "[topology]\nkind = 'star'\nhosts = 3\n[workload.web]\nkind = 'poisson'\nflows = 1\n[[system]]\n";
+    let of = |system: &str| load(&format!("{rest}{system}"), &Options::default()).points[0].run.system.clone();
+    let dctcp = of("transport = 'dctcp'");
+    assert_eq!((dctcp.qdisc.name(), dctcp.nic.qdisc.name()), ("ecn_threshold", "ecn_threshold"));
+    assert_eq!(of("transport = 'dctcp'\nqdisc = 'droptail'").qdisc.name(), "droptail");
+    let low_water = |nic: &str| of(&format!("transport = 'pfabric'\nqdisc = 'pfabric'\n{nic}")).nic.low_water_bytes;
+    assert_eq!([low_water(""), low_water("nic = { low_water = '3KB' }")], [Some(1), Some(3000)]);
+    let classes = |system: &scenario::System| {
+        let qdisc = system.parts().into_iter().find(|part| part.slot.name == "qdisc").expect("every system has one");
+        qdisc.values.into_iter().find(|(name, _)| *name == "classes").map(|(_, value)| value)
+    };
+    // The policy's queues go before the transport's.
+    let pias = of("transport = 'dctcp'\npolicy = { kind = 'pias', thresholds = '3KB' }");
+    assert_eq!((pias.qdisc.name(), classes(&pias).as_deref()), ("strict", Some("8")));
+    let few = of("transport = 'newreno'\npolicy = { kind = 'pias', thresholds = '3KB' }\nqdisc = { kind = 'strict', classes = 2 }");
+    assert_eq!(classes(&few).as_deref(), Some("2"));
+}

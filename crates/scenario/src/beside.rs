@@ -1,0 +1,56 @@
+//! What an entry's META puts beside it where the scenario is silent: `beside`, written into the system's table before it is read.
+
+use crate::slots::{SLOTS, Slot};
+use crate::tree::{Node, Table, Value, parse_value};
+use base::params::Raw;
+use base::registry::Entry;
+
+/// Fills every system with what stands beside the entries that it names.
+pub(crate) fn fill(root: &mut Table) {
+    if let Some(Value::List(systems)) = root.get_mut("system").map(|entry| &mut entry.node.value) {
+        systems.iter_mut().filter_map(Node::table_mut).for_each(fill_system);
+    }
+}
+
+fn fill_system(system: &mut Table) {
+    // The transport, whose slot is the first, goes last: a policy or an agent knows better what queues it needs.
+    for slot in SLOTS.iter().rev() {
+        let Some((entry, kind)) = part(system, slot) else { continue };
+        // Values of its own are for tests: its defaults hold.
+        for (key, value) in
+            entry.meta.beside.iter().filter(|(key, _)| key.split_once('.').is_none_or(|(part, _)| part != slot.name))
+        {
+            put(system, key, value, &kind);
+        }
+    }
+}
+
+/// The entry that a system names in a slot, and the node that names it.
+fn part(system: &Table, slot: &Slot) -> Option<(&'static Entry, Node)> {
+    let kind = &system.get(slot.name)?.node.table()?.get("kind")?.node;
+    Some((slot.room.entry(kind.text()?)?, kind.clone()))
+}
+
+/// Puts a value at a key of a part, such as `qdisc.classes`, where the system is silent: it names no other kind without such a parameter.
+fn put(system: &mut Table, key: &str, value: &str, source: &Node) {
+    let (part, field) = key.split_once('.').expect("a key names a part and a parameter of it");
+    let slot = SLOTS.iter().find(|slot| slot.name == part);
+    if let Some(slot) = slot.filter(|_| field != "kind") {
+        let named = system.get(part).and_then(|entry| entry.node.table()?.get("kind")?.node.text());
+        let entry = named.or(slot.default_kind()).and_then(|kind| slot.room.entry(kind));
+        if !entry.is_some_and(|entry| entry.fields.iter().any(|known| known.name == field)) {
+            return;
+        }
+    }
+    if system.get(part).is_none() {
+        system.put(part, source.at, Node { value: Value::Table(Table::default()), ..source.clone() });
+    }
+    let Some(table) = system.get_mut(part).and_then(|entry| entry.node.table_mut()) else { return };
+    if table.get(field).is_none() {
+        let value = match parse_value(value, 0, 0).value {
+            Value::Scalar(raw) => raw,
+            Value::List(_) | Value::Table(_) => Raw::Str(value.to_owned()),
+        };
+        table.put(field, source.at, Node { value: Value::Scalar(value), ..source.clone() });
+    }
+}
