@@ -20,6 +20,13 @@ from flowloom.data import Data, Value, matches, plain
 
 MET, NOT_MET, UNDECIDED = "met", "not met", "undecided"
 
+PAPER_SOURCES = ("text", "figure")
+"""The paper says it in words, or shows it in a figure or by the range of an axis."""
+
+SOURCES = (*PAPER_SOURCES, "calibrated", "ours")
+"""A claim that is not the paper's own is `calibrated`, where settings or bounds were chosen with its outcome in view, or `ours`,
+where it is judged on an experiment that the paper does not have, or says what the paper does not."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -61,7 +68,7 @@ class Claim:
     says: str = ""
     """What is judged, in our words; the quote when empty."""
     source: str = "text"
-    """`text`: said in words; `figure`: read off a figure; `axis`: only the range of an axis is known."""
+    """Where the claim comes from: see `SOURCES`."""
     scenario: str = ""
     """The results it is judged on; those of the figure when empty."""
     system: str = ""
@@ -99,6 +106,8 @@ class Claim:
             raise ValueError(
                 f"claim `{name}`: `{claim.kind}` is not a kind of claim\nhint: one of {', '.join([*KINDS, *COMPUTED])}"
             )
+        if claim.source not in SOURCES:
+            raise ValueError(f"claim `{name}`: `{claim.source}` is not a source of claims\nhint: one of {', '.join(SOURCES)}")
         if claim.bounds == (-math.inf, math.inf):
             raise ValueError(f"claim `{name}` has no bounds\nhint: give `within`, `at_least`, `more_than` or `at_most`")
         return claim

@@ -234,9 +234,15 @@ def write(paper: Paper, profile: str, folder: Path, results: Mapping[str, Result
 
 
 def counts(judged: Sequence[Judged]) -> str:
-    """How many claims are met: `12 met, 1 not met, 3 undecided`."""
-    verdicts = [j.verdict for j in judged]
-    return ", ".join(f"{verdicts.count(v)} {v}" for v in (claims.MET, claims.NOT_MET, claims.UNDECIDED) if v in verdicts)
+    """How many of the paper's own claims are met, then how many others: `12 met, 1 not met; calibrated or ours: 3 met`."""
+
+    def count(those: Sequence[Judged]) -> str:
+        verdicts = [j.verdict for j in those]
+        return ", ".join(f"{verdicts.count(v)} {v}" for v in (claims.MET, claims.NOT_MET, claims.UNDECIDED) if v in verdicts)
+
+    own = [j for j in judged if j.claim.source in claims.PAPER_SOURCES]
+    others = count([j for j in judged if j not in own])
+    return "; ".join(filter(None, [count(own), f"calibrated or ours: {others}" if others else ""]))
 
 
 def found_text(j: Judged) -> str:
@@ -247,10 +253,11 @@ def found_text(j: Judged) -> str:
 
 def claims_table(judged: Sequence[Judged]) -> tables.Table:
     """The claims: what is claimed, the paper's number, ours with its 95 % interval, the bounds, the verdict."""
-    heads = ["claim", "in words", "paper", "ours [95 %]", "met if", "verdict"]
+    heads = ["claim", "from", "in words", "paper", "ours [95 %]", "met if", "verdict"]
     rows = [
         [
             j.claim.id,
+            j.claim.source,
             j.claim.says or j.claim.quote,
             j.claim.printed,
             found_text(j),

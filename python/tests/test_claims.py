@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from flowloom import claims
+from flowloom import claims, papers
 from flowloom.claims import MET, NOT_MET, UNDECIDED, Claim, Estimate, judge
 from flowloom.results import Results
 from hypothesis import given
@@ -221,3 +221,14 @@ def test_numbers_are_written_with_their_interval() -> None:
     assert claims.bound_text(share) == "≥ 50 %"
     assert claims.bound_text(claim("value", system="A", within=[0.0408, 0.0416])) == "40.8 to 41.6 ms"
     assert claims.text(share, None) == "-"
+
+
+def test_the_headline_counts_the_papers_own_claims() -> None:
+    results = made({("A", 0.8): NOISE})
+    value = {"system": "A", "metric": "mean_fct_s"}
+    met = [judge(claim("value", within=[0.9, 1.1], source=source, **value), results) for source in claims.SOURCES]
+    missed = judge(claim("value", at_most=0.5, source="figure", **value), results)
+    assert papers.counts([*met, missed]) == "2 met, 1 not met; calibrated or ours: 2 met"
+    assert papers.counts(met[:1]) == "1 met"
+    with pytest.raises(ValueError, match="`axis` is not a source of claims"):
+        claim("value", at_most=1, source="axis", **value)
