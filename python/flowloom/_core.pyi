@@ -88,7 +88,7 @@ def quantile(values: Sequence[float], per_mille: int) -> float | None:
     """
 
 def utilisation(busy_ps: int, end_ps: int) -> float | None:
-    """The share of a run that a port spends transmitting; `None` for a run without duration."""
+    """The share of a run, or of its measurement window, that a port spends transmitting; `None` for one without duration."""
 
 def queue_length(written: str, mtu: str) -> int | None:
     """The length of a queue in bytes from its literal: `20pkt`, `30KB` or a bare number of packets of `mtu` (`1500B`).

@@ -73,9 +73,13 @@ class Run:
     ideal: bool = False
     """Whether it is an ideal schedule of the same flows as a fluid instead of a simulated system."""
 
-    def utilisation(self, busy_ps: int) -> float:
-        """The share of the run that a port spends transmitting."""
-        return _core.utilisation(busy_ps, self.end_ps or 0) or 0.0
+    window_ps: tuple[int, int] | None = None
+    """The measurement window; `None` if the run ended before the window began, and of ideal schedules."""
+
+    def utilisation(self, busy_ps: int | None) -> float:
+        """The share of the measurement window in which a port was busy for `busy_ps`."""
+        start, end = self.window_ps or (0, 0)
+        return _core.utilisation(busy_ps or 0, end - start) or 0.0
 
 
 def plain(value: object) -> Value:
@@ -86,6 +90,17 @@ def plain(value: object) -> Value:
         return float(str(value))
     except ValueError:
         return str(value)
+
+
+def window_of(row: Mapping[str, Any]) -> tuple[int, int] | None:
+    """The measurement window of a row of the points."""
+    ends = row.get("window_from_ps"), row.get("window_until_ps")
+    return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+
+
+def windows(runs: Iterable[Run]) -> list[tuple[int, int]]:
+    """The measurement windows of points."""
+    return [run.window_ps for run in runs if run.window_ps is not None]
 
 
 def matches(key: str, wanted: str) -> bool:
@@ -162,6 +177,7 @@ class Data:
                 keys={key: plain(row[key]) for key in keys},
                 state=str(row.get("state", "done")),
                 end_ps=row.get("end_ps"),
+                window_ps=window_of(row),
                 ideal=bool(row.get("ideal")),
             )
             for row in rows

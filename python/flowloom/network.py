@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowloom import style
-from flowloom.data import Data, Run, column, mean
+from flowloom import style, words
+from flowloom.data import Data, Run, column, mean, windows
 from flowloom.drawing import MOST_PANELS, Array, At, NoDataError, groups, kind, one_per_system, titled
 from flowloom.traces import Span, cut_idle, idle, missing, sampled
 
@@ -30,7 +30,7 @@ class Link:
     name: str
     tiers: tuple[int, int]
     busy: float
-    """Share of the run in which it was busy."""
+    """Share of the measurement window in which it was busy."""
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -47,7 +47,7 @@ class Link:
 
 def links(results: Data, run: Run) -> list[Link]:
     """The links of a point, in the order in which packets cross them."""
-    table = results.ports(["port_id", "name", "node", "peer", "tier", "busy_ps"], {"point": run.point})
+    table = results.ports(["port_id", "name", "node", "peer", "tier", "window_busy_ps"], {"point": run.point})
     rows = table.to_pylist()
     tier = {row["node"]: row["tier"] for row in rows}
     found = [
@@ -55,7 +55,7 @@ def links(results: Data, run: Run) -> list[Link]:
             row["port_id"],
             row["name"],
             (row["tier"], tier[row["peer"]]),
-            run.utilisation(row["busy_ps"]),
+            run.utilisation(row["window_busy_ps"]),
         )
         for row in rows
     ]
@@ -281,7 +281,7 @@ def topology(results: Data, at: At = None, dead: Collection[Cable] | None = None
         ax.set_title(", ".join(filter(None, [label, name])))
     for ax in axes[len(panels) :]:
         ax.remove()
-    share_bar(fig, axes[: len(panels)], lines, "busy (% of the run)\nin the busier direction")
+    share_bar(fig, axes[: len(panels)], lines, f"busy (%), {words.window(windows(drawn))}\nin the busier direction")
     style.legend(fig, axes[: len(panels)])
     return fig
 
@@ -309,8 +309,8 @@ def utilisation(results: Data, at: At = None, most: int = MOST_LINKS) -> Figure:
     load: dict[str, dict[str, list[float]]] = {}
     for label, runs in systems.items():
         for run in runs:
-            table = results.ports(["name", "busy_ps"], {"point": run.point})
-            for port, busy in zip(column(table, "name"), column(table, "busy_ps"), strict=True):
+            table = results.ports(["name", "window_busy_ps"], {"point": run.point})
+            for port, busy in zip(column(table, "name"), column(table, "window_busy_ps"), strict=True):
                 load.setdefault(port, {}).setdefault(label, []).append(run.utilisation(busy))
     busy_share = {port: {label: mean(shares) for label, shares in by.items()} for port, by in load.items()}
     busiest = sorted(busy_share, key=lambda port: -max(busy_share[port].values()))[:most]
@@ -331,7 +331,7 @@ def utilisation(results: Data, at: At = None, most: int = MOST_LINKS) -> Figure:
             label=label,
         )
     ax.set_xticks(range(len(busiest)), busiest, rotation=45, ha="right", rotation_mode="anchor")
-    ax.set(ylabel="busy (% of the run)", title=name, ylim=(0, 100), xlim=(-0.6, len(busiest) - 0.4), xlabel="link")
+    ax.set(ylabel=f"busy (%), {words.window(windows(run for runs in systems.values() for run in runs))}", title=name, ylim=(0, 100), xlim=(-0.6, len(busiest) - 0.4), xlabel="link")
     ax.grid(axis="x", visible=False)
     style.legend(fig, [ax])
     return fig

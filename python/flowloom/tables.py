@@ -6,8 +6,8 @@ import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from flowloom import words
-from flowloom.data import Data, Value, mean, plain
+from flowloom import _core, words
+from flowloom.data import Data, Value, mean, plain, windows
 
 METRICS = (
     "flows",
@@ -26,6 +26,10 @@ METRICS = (
 
 ALWAYS = ("flows", "deadline_miss_rate")
 """Metrics that are shown even if all values are zero. Without deadlines there is no miss rate."""
+
+
+WINDOWED = frozenset(str(entry["name"]) for entry in _core.entries("metrics") if entry["window"])
+"""Metrics over the measurement window."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,11 @@ def summary(results: Data, metrics: Sequence[str] | None = None) -> Table:
         heads.append(words.axis(words.short(metric), unit))
         columns.append(cells)
     seeds = len(results.seeds)
+    measured = [words.short(metric) for metric in chosen if metric in WINDOWED]
     note = f"mean ± half the 95 % confidence interval over {seeds} seeds" if seeds > 1 else "one seed, no intervals"
+    note += "; over all flows and the whole run"
+    if measured:
+        note += f", but {words.joined(measured)} {words.window(windows(results.runs))}"
     if results.ideals:
         note += f"\n{words.joined(results.ideals)}: ideal schedule of the same flows as a fluid, without packets, for comparison"
     return Table(heads, list(zip(*columns, strict=True)), 1 + len(results.keys), note)
@@ -161,11 +169,11 @@ def rank(results: Data, place: Place) -> tuple[object, ...]:
 
 
 def links(results: Data, at: dict[str, object]) -> Table:
-    """The busiest links of some points: load, longest queue, drops. Averaged over seeds."""
+    """The links of some points, the busiest first: use and mean queue in the measurement window, longest queue, drops. Averaged over seeds."""
     rows: dict[str, list[dict[str, float]]] = {}
     for run in results.select(at):
         for port in results.ports(at={"point": run.point}).to_pylist():
-            used = run.utilisation(port["busy_ps"])
+            used = run.utilisation(port["window_busy_ps"])
             rows.setdefault(str(port["name"]), []).append({**numbers(port), "utilisation": used})
 
     def over_seeds(name: str, field: str) -> float:
@@ -177,7 +185,7 @@ def links(results: Data, at: dict[str, object]) -> Table:
             name,
             f"{over_seeds(name, 'rate_bps') / 1e9:g}",
             f"{100 * over_seeds(name, 'utilisation'):.1f}",
-            f"{over_seeds(name, 'mean_queue_bytes') / 1e3:.1f}",
+            f"{over_seeds(name, 'window_mean_queue_bytes') / 1e3:.1f}",
             f"{max(row['max_queue_bytes'] for row in rows[name]) / 1e3:.1f}",
             f"{over_seeds(name, 'drops'):.0f}",
             f"{over_seeds(name, 'marks'):.0f}",
@@ -185,7 +193,8 @@ def links(results: Data, at: dict[str, object]) -> Table:
         for name in busiest
     ]
     heads = ["link", "rate (Gbit/s)", "busy (%)", "mean queue (kB)", "max queue (kB)", "drops", "marks"]
-    return Table(heads, cells, 1)
+    note = f"busy and mean queue {words.window(windows(results.select(at)))}; all else over the whole run"
+    return Table(heads, cells, 1, note)
 
 
 def numbers(row: dict[str, object]) -> dict[str, float]:

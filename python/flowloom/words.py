@@ -109,6 +109,26 @@ def number(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)
 
 
+def window(windows: Iterable[tuple[int, int]]) -> str:
+    """Measurement windows in ps as text: the window, or how long the windows are where they differ.
+
+    >>> window([(0, 20_000_000_000)])
+    'from 0 to 20 ms'
+    >>> window([(0, 20_000_000_000), (0, 35_000_000_000)])
+    'in windows of 20 to 35 ms'
+    """
+    found = sorted(set(windows))
+    if not found:
+        return "in no window: the run ended before it began"
+    lengths = sorted(end - start for start, end in found)
+    ends = found[0] if len(found) == 1 else (lengths[0], lengths[-1])
+    factor, unit = scale("s", [end * 1e-12 for end in ends])
+    low, high = (f"{end * 1e-12 / factor:.3g}" for end in ends)
+    if len(found) == 1:
+        return f"from {low} to {high} {unit}"
+    return f"in windows of {low} {unit}" if low == high else f"in windows of {low} to {high} {unit}"
+
+
 def literals(values: Sequence[object]) -> tuple[list[float] | None, str]:
     """Swept values as places on an axis, and their unit: `["10us", "20us"]` is `([10.0, 20.0], "us")`.
 

@@ -21,6 +21,7 @@ SYSTEMS = {"MERP": 1.0, "pFabric": 0.95, "TCP": 3.0}
 IDEALS = {"ideal SRPT": 0.6, "ideal PS": 1.2}
 TAIL = {"MERP": 1.0, "pFabric": 2.0, "TCP": 2.5}
 LOAD = "workload.web.load"
+WINDOW = {"window_from_ps": 0, "window_until_ps": 10**12}
 
 
 def flows(system: str, load: float, seed: int, count: int = 400) -> pa.Table:
@@ -79,6 +80,8 @@ def ports(load: float, down: Sequence[int] = (), names: Sequence[str] = TREE) ->
             "max_queue_bytes": pa.array([3000, 3000, 4500, 150_000, 90_000], pa.uint64()),
             "down_ps": pa.array([10**9 if port in down else 0 for port in range(5)], pa.uint64()),
             "mean_queue_bytes": [200.0, 150.0, 250.0, 21_000.0, 9_000.0],
+            "window_busy_ps": pa.array([int(b * 1e12) for b in busy]),
+            "window_mean_queue_bytes": [300.0, 250.0, 350.0, 31_000.0, 19_000.0],
         }
     )
 
@@ -162,7 +165,7 @@ def write(
                 if traces and system not in ideals:
                     pq.write_table(samples(system), here / "samples.parquet")
                     pq.write_table(packets(), here / "packets.parquet")
-                rest = {"state": "done", "ideal": system in ideals, "end_ps": 10**12}
+                rest = {"state": "done", "ideal": system in ideals, "end_ps": 2 * 10**12, **WINDOW}
                 points.append({"point": point, "system": system, "seed": seed, **swept, **rest})
                 for metric, (unit, value) in metrics(table).items():
                     if system in ideals and metric in ("drops", "timeouts"):
@@ -194,7 +197,7 @@ class Results:
             file = Path(str(self.path)) / row["point"] / f"{name}.parquet"
             if file.is_file():
                 part = pq.read_table(file)
-                for i, (key, value) in enumerate((k, v) for k, v in row.items() if k not in ("state", "ideal", "end_ps")):
+                for i, (key, value) in enumerate((k, v) for k, v in row.items() if k not in ("state", "ideal", "end_ps", *WINDOW)):
                     part = part.add_column(i, key, [[value] * len(part)])
                 parts.append(part)
         return pa.concat_tables(parts, promote_options="default") if parts else pa.table({})

@@ -282,7 +282,8 @@ def test_statistics_are_those_of_the_tables(tmp_path: Path) -> None:
         assert _core.estimate(sample) == (row["mean"], None if low is None else (low, high))
     ports, points = pa.table(results.ports()).to_pylist(), pa.table(results.points()).to_pylist()
     for point in points:
-        used = [_core.utilisation(row["busy_ps"], point["end_ps"]) for row in ports if row["point"] == point["point"]]
+        length = point["window_until_ps"] - point["window_from_ps"]
+        used = [_core.utilisation(row["window_busy_ps"], length) for row in ports if row["point"] == point["point"]]
         (most,) = [
             row["value"]
             for row in pa.table(results.per_seed()).to_pylist()

@@ -16,7 +16,8 @@ def test_points_and_keys(results: Results) -> None:
     assert results.keys == [fake.LOAD]
     assert results.systems == ["MERP", "pFabric", "TCP"] and results.seeds == [1, 2, 3]
     assert len(results.runs) == 3 * 4 * 3
-    assert results.runs[0].keys == {fake.LOAD: 0.2} and results.runs[0].end_ps == 10**12
+    assert results.runs[0].keys == {fake.LOAD: 0.2} and results.runs[0].end_ps == 2 * 10**12
+    assert results.runs[0].utilisation(25 * 10**10) == 0.25, "of the window, not of the run"
 
 
 def test_points_are_selected_by_short_names_and_lists(results: Results) -> None:

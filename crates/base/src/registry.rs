@@ -163,6 +163,8 @@ fn head(text: &str) -> String {
 ///
 /// Behind `named` stand the words of the [`Room`]: name, plural, noun, and what its entries decide.
 ///
+/// With `derive Clone` behind the environment `$Any` is `Clone`, as all entries then must be.
+///
 /// Under `statics` stand associated functions of every entry, `fn(params: &Params, env: &Env) -> R`, which `AnyParams` then has as
 /// methods: what must be known of an entry before it is built. With `()` behind the name the function takes the parameters alone.
 ///
@@ -170,7 +172,7 @@ fn head(text: &str) -> String {
 #[macro_export]
 macro_rules! registry {
     (
-        room $any:ident : $tr:ident , env $env:ty ;
+        room $any:ident : $tr:ident , env $env:ty $(, derive $derive:ident)? ;
         named $name:literal , $plural:literal , $noun:literal : $about:literal ;
         entries $entries:tt
         methods { $($method:tt)* }
@@ -185,15 +187,16 @@ macro_rules! registry {
             file: file!(),
             entries: ENTRIES,
         };
-        $crate::registry!(@types $any $env, $entries);
+        $crate::registry!(@types [$($derive)?] $any $env, $entries);
         $($crate::registry!(@statics $env, $entries $($static)*);)?
         $crate::registry!(@impl $any $tr $entries [] $($method)*);
     };
 
-    (@types $any:ident $env:ty, { $($name:ident : $ty:ident $(on $machine:path)?),* $(,)? }) => {
+    (@types [$($derive:ident)?] $any:ident $env:ty, { $($name:ident : $ty:ident $(on $machine:path)?),* $(,)? }) => {
         /// Any entry of the room. Its tag stands by itself, so that a `match` need not work it out of an entry's fields.
         #[repr(u8)]
         #[allow(clippy::large_enum_variant)]
+        #[derive($($derive)?)]
         pub enum $any { $(#[doc = concat!("See [`", stringify!($name), "`].")] $ty($name::$ty)),* }
 
         /// The parameters of any entry of the room.

@@ -1,7 +1,7 @@
 //! The loop: the next event, its packet off the link, the tree settled, the world called.
 
 use crate::lazy::Lazy;
-use crate::link::{FIRST_LEAF, Far, Link, LinkSpec, LinkStats, Sent};
+use crate::link::{FIRST_LEAF, Far, Link, LinkSpec, LinkStats, Sent, waited};
 use crate::ring::{Rings, prefetch};
 use crate::shaped::Shaped;
 use crate::tree::Tree;
@@ -188,6 +188,13 @@ impl<P: Wire> Driver<P> for Engine<P> {
     fn stats(&mut self, id: LinkId) -> LinkStats {
         self.links[id.index()].carry(&mut self.stats[id.index()]);
         self.stats[id.index()]
+    }
+    fn queue_area(&self, id: LinkId) -> u64 {
+        // A first-in first-out port counts a wait when it begins.
+        let link = &self.links[id.index()];
+        let start = |packet: &P| packet.arrival().before(link.delay).before(link.tx_time(packet.wire_len()));
+        let to_come = |packet: P| waited(packet.wire_len(), start(&packet).since(self.now));
+        self.stats[id.index()].queue_area - link.packets(&self.rings).map(to_come).sum::<u64>()
     }
     fn on_link(&self, id: LinkId) -> Vec<P> {
         self.links[id.index()].packets(&self.rings).collect()

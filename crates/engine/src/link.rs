@@ -148,7 +148,7 @@ impl LinkStats {
 
 /// What one packet adds to `queue_area`.
 #[inline(always)]
-fn waited(bytes: u32, wait: Dur) -> u64 {
+pub fn waited(bytes: u32, wait: Dur) -> u64 {
     u64::from(bytes) * (wait.0 >> 10)
 }
 
@@ -165,7 +165,7 @@ pub(crate) struct Link {
     /// First-in first-out: when to look exactly, see [`Exact`]. Otherwise: when the service of the last packet that waited alone starts.
     bound: u64,
     free_at: Time,
-    delay: Dur,
+    pub delay: Dur,
     /// Picoseconds per byte with 16 fractional bits.
     ps_per_byte: u64,
     tx_bytes: u64,

@@ -70,6 +70,9 @@ pub trait Driver<P: Wire>: Links<P> {
     fn events(&self) -> u64;
     /// The statistics of a link and its port.
     fn stats(&mut self, link: LinkId) -> LinkStats;
+    /// Waiting bytes over time up to the present, in byte times 1024 ps, of all packets but those that wait in a discipline. The port has caught
+    /// up to just before the present.
+    fn queue_area(&self, link: LinkId) -> u64;
     /// The packets on the wire and those whose departure is already fixed, oldest first.
     fn on_link(&self, link: LinkId) -> Vec<P>;
     /// Takes a link that is up down. The packet in transmission, the packets on the wire and, at a first-in first-out port, the waiting packets

@@ -196,6 +196,10 @@ impl FlowTable {
     pub fn unfinished(&self) -> usize {
         self.unfinished
     }
+    /// Whether some flow has neither finished nor been given up.
+    pub fn any_open(&self) -> bool {
+        self.unfinished > self.hopeless
+    }
     /// Whether every flow has finished, or was given up, and its sender's state is done.
     #[inline]
     pub fn all_done(&self) -> bool {

@@ -86,6 +86,7 @@ fn entries<'py>(py: Python<'py>, room: &str) -> PyResult<Bound<'py, PyList>> {
             entry.set_item("name", metric.name)?;
             entry.set_item("unit", metric.unit)?;
             entry.set_item("summary", metric.about)?;
+            entry.set_item("window", metric.window)?;
             list.append(entry)?;
         }
         return Ok(list);

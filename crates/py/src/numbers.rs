@@ -26,7 +26,7 @@ pub fn quantile(mut values: Vec<f64>, per_mille: u32) -> PyResult<Option<f64>> {
     Ok(stats::quantile(&values, per_mille))
 }
 
-/// The share of a run that a port spends transmitting; `None` for a run without duration.
+/// The share of a run, or of its measurement window, that a port spends transmitting; `None` for one without duration.
 #[pyfunction]
 pub fn utilisation(busy_ps: u64, end_ps: u64) -> Option<f64> {
     stats::utilisation(busy_ps, end_ps)

@@ -4,6 +4,7 @@ use crate::diag::Place;
 use crate::event::params::{Event, FailureParams, Failures};
 use crate::ideal::Ideal;
 use crate::keys::{Head, SampleParams};
+use crate::measure::Measure;
 use crate::slots::System;
 use crate::spec::Demand;
 use crate::topology;
@@ -53,6 +54,7 @@ pub(crate) struct Draft {
     pub ideals: Vec<Ideal>,
     pub ideals_at: Place,
     pub head: Head,
+    pub measure: Measure,
     pub sample: Option<(SampleParams, Place)>,
     /// Without variants when it could not be read.
     pub topology: Section<Built>,

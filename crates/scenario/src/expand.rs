@@ -42,6 +42,7 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
                             workloads: workloads.clone(),
                             ideal: None,
                             failures: failures.clone(),
+                            measure: draft.measure.clone(),
                             sample,
                             files: Arc::clone(files),
                         };

@@ -5,6 +5,7 @@ use crate::envs;
 use crate::event::change::when;
 use crate::event::params::FailureParams;
 use crate::keys::{Head, SampleParams};
+use crate::measure::Measure;
 use crate::shown::{PartShown, literal, part_of_topology, parts_of_event, parts_of_system, parts_of_workload, quoted};
 use crate::slots::{SLOTS, System, Unfilled};
 use crate::spec::{Plan, Point, RunSpec, Sample};
@@ -65,6 +66,11 @@ fn of_point(point: &Point) -> String {
         }
         line("\n[failure]".to_owned());
         PartShown::bare("", FailureParams::FIELDS, failures.params.show()).lines(|_, key, value| line(format!("{key} = {value}")));
+    }
+    // Younger than the hashes of points: the default window is not written.
+    if run.measure != Measure::defaults() {
+        line("\n[measure]".to_owned());
+        PartShown::bare("", Measure::FIELDS, run.measure.show()).lines(|_, key, value| line(format!("{key} = {value}")));
     }
     if let Some(s) = run.sample {
         line("\n[sample]".to_owned());
@@ -213,6 +219,9 @@ pub(crate) fn of_plan(draft: &Draft, root: &Table, origins: &Origins<'_>) -> Str
         let shown = |v: &Variant<FailureParams>| vec![PartShown::bare("", FailureParams::FIELDS, v.value.show())];
         let variants: Vec<_> = section.variants.iter().map(shown).collect();
         page.section("failure", &section.table, &variants, origins);
+    }
+    if let Some(table) = root.get("measure").and_then(|e| e.node.table()) {
+        page.section("measure", table, &[vec![PartShown::bare("", Measure::FIELDS, draft.measure.show())]], origins);
     }
     if let Some((sample, _)) = &draft.sample {
         let empty = Table::default();

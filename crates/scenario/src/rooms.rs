@@ -2,6 +2,7 @@
 
 use crate::event::params::{EventParams, FailureParams, RandomParams};
 use crate::keys::{Head, NicParams, SampleParams};
+use crate::measure::Measure;
 use base::params::{Field, Params as _};
 use base::registry::Room;
 
@@ -31,11 +32,12 @@ pub struct TableOf {
 }
 
 /// All tables without a kind, for `list` and `explain`.
-pub const TABLES: [TableOf; 6] = [
+pub const TABLES: [TableOf; 7] = [
     TableOf { name: "", about: "the scenario itself", fields: Head::FIELDS },
     TableOf { name: "event", about: "a link or switch that goes down or comes up", fields: EventParams::FIELDS },
     TableOf { name: "event.random", about: "links or switches drawn by the seed", fields: RandomParams::FIELDS },
     TableOf { name: "failure", about: "how the network finds out about events", fields: FailureParams::FIELDS },
+    TableOf { name: "measure", about: "the measurement window of rates, utilisation and queue lengths", fields: Measure::FIELDS },
     TableOf { name: "sample", about: "time series to record", fields: SampleParams::FIELDS },
     TableOf { name: "system.nic", about: "the hosts' ports", fields: NicParams::FIELDS },
 ];

@@ -5,6 +5,7 @@ use crate::envs::{self, Envs, Site};
 use crate::event::params::Failures;
 use crate::files::Files;
 use crate::ideal::Ideal;
+use crate::measure::Measure;
 use crate::slots::System;
 use crate::topology;
 use crate::workload;
@@ -82,6 +83,8 @@ pub struct RunSpec {
     pub workloads: Vec<(String, Demand)>,
     /// What goes down and comes up, if anything does.
     pub failures: Option<Failures>,
+    /// The measurement window.
+    pub measure: Measure,
     /// Time series, if wanted.
     pub sample: Option<Sample>,
     /// The files that the scenario names.

@@ -343,11 +343,12 @@ fn the_hash_covers_all_that_matters_and_files_too() {
         ("end", "1s"),
         ("system.newreno.transport.min_rto", "1ms"),
         ("sample.ports", "true"),
+        ("measure.from", "10%"),
     ] {
         assert_ne!(first, hash(text, &set(&[change])), "{change:?}");
     }
     // Quiet parameters at their defaults are not written.
-    assert_eq!(first, hash(text, &set(&[("topology.loss", "0"), ("topology.host_delay", "0s")])));
+    assert_eq!(first, hash(text, &set(&[("topology.loss", "0"), ("topology.host_delay", "0s"), ("measure.until", "auto")])));
     write(101);
     assert_ne!(first, hash(text, &Options::default()));
 }

@@ -1,11 +1,12 @@
 //! The global actors of a run, in the order in which they act at equal times: failures, the controller,
-//! time series.
+//! the measurement window, time series.
 
 use crate::control::Control;
 use crate::failures::Failures;
 use crate::global::Global;
 use crate::probe::Probe;
 use crate::sample::Sampler;
+use crate::window::Window;
 use crate::world::{Carried, World};
 use base::Time;
 use engine::Driver;
@@ -16,6 +17,8 @@ pub enum Actor {
     Failures(Failures),
     /// The controller.
     Control(Control),
+    /// The measurement window.
+    Window(Window),
     /// Time series.
     Sampler(Sampler),
 }
@@ -25,6 +28,7 @@ impl Global for Actor {
         match self {
             Actor::Failures(actor) => actor.next(),
             Actor::Control(actor) => actor.next(),
+            Actor::Window(actor) => actor.next(),
             Actor::Sampler(actor) => actor.next(),
         }
     }
@@ -32,9 +36,15 @@ impl Global for Actor {
         match self {
             Actor::Failures(actor) => actor.act(world, links),
             Actor::Control(actor) => actor.act(world, links),
+            Actor::Window(actor) => actor.act(world, links),
             Actor::Sampler(actor) => actor.act(world, links),
         }
     }
+}
+
+/// The measurement window, if the run has one.
+pub fn window(actors: &mut [Actor]) -> Option<&mut Window> {
+    actors.iter_mut().find_map(|actor| if let Actor::Window(window) = actor { Some(window) } else { None })
 }
 
 /// The earliest time at which an actor acts next.

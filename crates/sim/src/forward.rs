@@ -54,7 +54,10 @@ impl<P: Probe> World<P> {
                 Refusal::Trimmed { from, to, since } => self.on_trim(links, link, [from, to], since),
                 Refusal::Returned(packet) if at_switch => self.send_back(links, link, packet),
                 Refusal::Dropped(packet) | Refusal::Returned(packet) => {
-                    links.stats_mut(link).dropped(u32::from(packet.wire_len));
+                    // One that had to make room for others has waited until now.
+                    let (bytes, waited) = (u32::from(packet.wire_len), links.now() - packet.arrival);
+                    links.stats_mut(link).waited(bytes, waited);
+                    links.stats_mut(link).dropped(bytes);
                     self.on_drop(links, link, &packet);
                 }
             }

@@ -23,6 +23,7 @@ mod progress;
 mod run;
 mod sample;
 mod waiting;
+mod window;
 mod world;
 
 pub use outcome::Outcome;

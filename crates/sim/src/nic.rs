@@ -111,7 +111,8 @@ impl<P: Probe> World<P> {
         while let Some((flow, at)) = self.table.pop_ended() {
             self.on_end(links, flow, at);
         }
-        if self.table.all_done() {
+        if self.table.all_done() || self.last_finish && !self.table.any_open() {
+            self.last_finish = false;
             links.stop();
         }
     }

@@ -201,6 +201,10 @@ pub struct PortRow {
     pub max_queue_bytes: u64,
     /// Bytes waiting, averaged over the run.
     pub mean_queue_bytes: f64,
+    /// Time spent transmitting in the measurement window; `None` if the run ended before the window began.
+    pub window_busy_ps: Option<u64>,
+    /// Bytes waiting, averaged over the measurement window.
+    pub window_mean_queue_bytes: Option<f64>,
     /// The counts of the port, one per counter of [`Outcome::port_counters`].
     pub counts: Vec<u64>,
 }
@@ -239,6 +243,17 @@ pub struct PacketRow {
     pub dropped: bool,
 }
 
+/// The measurement window of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// Where it began.
+    pub from_ps: u64,
+    /// Where it ended.
+    pub until_ps: u64,
+    /// Payload bytes that reached receivers in it, each counted once.
+    pub delivered_bytes: u64,
+}
+
 /// Totals of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
@@ -260,4 +275,6 @@ pub struct Counters {
     pub digest: u64,
     /// Wire bytes of first transmissions as a share of the capacity to which the load refers; `None` without a load.
     pub realised_load: Option<f64>,
+    /// The measurement window; `None` if the run ended before the window began, and of ideals, which count nothing over time.
+    pub window: Option<Measured>,
 }

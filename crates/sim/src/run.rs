@@ -11,6 +11,7 @@ use crate::probe::{Off, Packets, Probe};
 use crate::progress::{Continue, Progress, RunError};
 use crate::sample::Sampler;
 use crate::waiting::Waiting;
+use crate::window::{PortUse, Window};
 use crate::world::{Carried, NodeCounts, Traffic, World};
 use base::{Dur, HostId, LinkId, NodeId, Streams, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Pause};
@@ -98,7 +99,13 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Wat
         let finished = world.flows.len() - world.table.unfinished();
         let progress = Progress { now: engine.now(), finished, flows: world.flows.len(), events: engine.events() };
         match pause {
-            Pause::Stopped | Pause::Action => {}
+            // The last flow has finished; its sender may not know yet.
+            Pause::Stopped => {
+                if let Some(window) = actors::window(&mut actors).filter(|window| window.ends_with_last_flow()) {
+                    window.close(&mut world, &mut engine);
+                }
+            }
+            Pause::Action => {}
             Pause::End => {
                 stop_reason = StopReason::End;
                 break;
@@ -110,6 +117,9 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Wat
             Pause::Budget => {}
         }
     }
+    if let Some(window) = actors::window(&mut actors) {
+        window.close(&mut world, &mut engine);
+    }
     let now = engine.now();
     // Nobody may have looked at a port since service was due. What is due at the end itself happens no more.
     let until = if stop_reason == StopReason::End { now.before(Dur(1)) } else { now };
@@ -117,9 +127,10 @@ fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Wat
         engine.catch_up(&mut world, link, until);
     }
     let flows = flow_rows(&world, &alone);
-    let ports = port_rows(spec, &world, &actors, &mut engine, now);
+    let ports = port_rows(spec, &world, &mut actors, &mut engine, now);
     audit::check(&mut world, &mut engine, net);
-    let counters = counters(&world, &ports, &flows, &engine, now, spec.realised_load(&world.flows));
+    let mut counters = counters(&world, &ports, &flows, &engine, now, spec.realised_load(&world.flows));
+    counters.window = actors::window(&mut actors).and_then(|window| window.measured());
     let samples = actors.into_iter().flat_map(|actor| if let Actor::Sampler(sampler) = actor { sampler.rows } else { Vec::new() });
     let samples = samples.collect();
     Ok((
@@ -153,6 +164,7 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<Start<P>, RunError>
     let header = u64::from(spec.header_bytes);
     let latency =
         |src, dst| healthy.shapes(net, src, dst).iter().map(|path| routes::one_way(path, header)).min().unwrap_or_default();
+    let window = spec.measure.window(&flows).map(Window::new);
     let waiting = Waiting::new(&flows, latency);
     let envs = spec.envs(&healthy);
     let router = spec.system.router.build(&envs.router());
@@ -234,9 +246,10 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<Start<P>, RunError>
         notices: Vec::new(),
         waiting,
         started: Vec::new(),
+        last_finish: window.as_ref().is_some_and(Window::ends_with_last_flow),
     };
     let sampler = sampler.map(|s| Sampler::new(s, net));
-    let all = [failures.map(Actor::Failures), control.map(Actor::Control), sampler.map(Actor::Sampler)];
+    let all = [failures.map(Actor::Failures), control.map(Actor::Control), window.map(Actor::Window), sampler.map(Actor::Sampler)];
     let actors = all.into_iter().flatten().collect();
     Ok((world, actors, alone))
 }
@@ -332,8 +345,18 @@ fn flow_rows<P>(world: &World<P>, alone: &[Alone]) -> Vec<FlowRow> {
     world.flows.iter().zip(world.table.records()).zip(alone).map(row).collect()
 }
 
-fn port_rows<P>(spec: &RunSpec, world: &World<P>, actors: &[Actor], engine: &mut impl Driver<Carried>, now: Time) -> Vec<PortRow> {
+fn port_rows<P>(
+    spec: &RunSpec,
+    world: &World<P>,
+    actors: &mut [Actor],
+    engine: &mut impl Driver<Carried>,
+    now: Time,
+) -> Vec<PortRow> {
     let net = &*spec.net;
+    let measured: Vec<Option<PortUse>> = match actors::window(actors) {
+        Some(window) => (0..net.links().len() as u32).map(|link| window.port(LinkId(link))).collect(),
+        None => vec![None; net.links().len()],
+    };
     let failures = actors.iter().find_map(|actor| if let Actor::Failures(failures) = actor { Some(failures) } else { None });
     let row = |(id, link): (usize, &fabric::net::Link)| {
         let id = LinkId(id as u32);
@@ -355,6 +378,8 @@ fn port_rows<P>(spec: &RunSpec, world: &World<P>, actors: &[Actor], engine: &mut
             busy_ps: engine.busy(id).0,
             max_queue_bytes: stats.max_queue_bytes,
             mean_queue_bytes: if now == Time::ZERO { 0.0 } else { stats.queue_area as f64 * 1024.0 / now.0 as f64 },
+            window_busy_ps: measured[id.index()].map(|port| port.busy_ps),
+            window_mean_queue_bytes: measured[id.index()].map(|port| port.mean_queue_bytes),
             counts: port_counts(spec, id, world.ports[id.index()].as_deref()),
         }
     };
@@ -390,5 +415,6 @@ fn counters<P>(
         lost_packets: world.traffic.lost,
         digest: digest.digest(),
         realised_load,
+        window: None,
     }
 }

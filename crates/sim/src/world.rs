@@ -109,6 +109,8 @@ pub struct World<P> {
     pub waiting: Option<Waiting>,
     /// The flows of these that have started, in the order of their starts.
     pub started: Vec<FlowId>,
+    /// The run is to be told, once, when no flow is open any more.
+    pub last_finish: bool,
 }
 
 impl<P: Probe> World<P> {

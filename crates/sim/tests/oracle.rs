@@ -32,7 +32,10 @@ fn assert_same_plan(plan: &Plan, text: &str) {
         for (a, b) in fast.ports.iter().zip(&slow.ports) {
             // The engine multiplies once; the oracle rounds every packet up to a picosecond.
             assert!(a.busy_ps.abs_diff(b.busy_ps) <= a.tx_packets + 1, "{} in\n{text}\n{a:?}\n{b:?}", point.id);
-            let b = sim::outcome::PortRow { busy_ps: a.busy_ps, ..b.clone() };
+            let window = [a, b].map(|port| port.window_busy_ps.unwrap_or(0));
+            assert!(window[0].abs_diff(window[1]) <= a.tx_packets + 1, "{} in\n{text}\n{a:?}\n{b:?}", point.id);
+            assert_eq!(a.window_busy_ps.is_some(), b.window_busy_ps.is_some());
+            let b = sim::outcome::PortRow { busy_ps: a.busy_ps, window_busy_ps: a.window_busy_ps, ..b.clone() };
             assert_eq!(*a, b, "{} in\n{text}", point.id);
         }
         assert_eq!(fast.counters, slow.counters, "{} in\n{text}", point.id);

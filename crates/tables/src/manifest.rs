@@ -135,6 +135,9 @@ pub struct Totals {
     pub dropped_packets: u64,
     #[serde(default)]
     pub lost_packets: u64,
+    /// The measurement window.
+    #[serde(default)]
+    pub window_ps: Option<(u64, u64)>,
     /// 16 hexadecimal digits.
     pub digest: String,
 }
@@ -182,6 +185,7 @@ impl PointManifest {
                 delivered_packets: counters.delivered_packets,
                 dropped_packets: counters.dropped_packets,
                 lost_packets: counters.lost_packets,
+                window_ps: counters.window.map(|window| (window.from_ps, window.until_ps)),
                 digest: format!("{:016x}", counters.digest),
             },
             flow_counters: CounterColumn::all(&outcome.flow_counters),

@@ -105,6 +105,9 @@ impl Results {
     pub fn points(&self) -> RecordBatch {
         let p = &self.points;
         let metric = |name: &'static str| p.iter().map(move |point| point.metric(name).unwrap_or(0.0) as u64);
+        let window = |end: fn((u64, u64)) -> u64| -> ArrayRef {
+            Arc::new(p.iter().map(|point| point.counters.window_ps.map(|window| end(window) as i64)).collect::<Int64Array>())
+        };
         let own: Vec<ArrayRef> = vec![
             words(p.iter().map(|point| Some(point.state.name()))),
             Arc::new(p.iter().map(|point| Some(point.ideal)).collect::<BooleanArray>()),
@@ -112,6 +115,8 @@ impl Results {
             Arc::new(UInt64Array::from_iter_values(metric("flows"))),
             Arc::new(UInt64Array::from_iter_values(metric("unfinished"))),
             Arc::new(Int64Array::from_iter_values(p.iter().map(|point| point.counters.end_ps as i64))),
+            window(|(from, _)| from),
+            window(|(_, until)| until),
             Arc::new(UInt64Array::from_iter_values(p.iter().map(|point| point.counters.events))),
             Arc::new(UInt64Array::from_iter_values(p.iter().map(|point| point.counters.hops))),
             Arc::new(StringArray::from_iter_values(p.iter().map(|point| &point.counters.digest))),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Version of the layout of run folders. Raised when a reader of the previous one would go wrong.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// A table: columns over rows of one type.
 pub struct Table<R: 'static> {
@@ -217,6 +217,8 @@ table! {
     busy_ps ["ps"] "time spent transmitting" = Ps(|r| r.busy_ps);
     max_queue_bytes ["bytes"] "longest queue; the packet in transmission is not counted" = U64(|r| r.max_queue_bytes);
     mean_queue_bytes ["bytes"] "length of the queue, averaged over the run" = F64(|r| r.mean_queue_bytes);
+    window_busy_ps ["ps"] "time spent transmitting in the measurement window; null: the run ended before the window began" = OptPs(|r| r.window_busy_ps);
+    window_mean_queue_bytes ["bytes"] "length of the queue, averaged over the measurement window" = OptF64(|r| r.window_mean_queue_bytes);
 }
 
 table! {
@@ -288,6 +290,8 @@ notes! {
         flows: DataType::UInt64, false, "", "flows of the point that began";
         unfinished: DataType::UInt64, false, "", "flows that had not finished at the end of the run";
         end_ps: DataType::Int64, false, "ps", "simulated time at the end";
+        window_from_ps: DataType::Int64, true, "ps", "where the measurement window begins; null: the run ended before it began, or is an ideal schedule";
+        window_until_ps: DataType::Int64, true, "ps", "where the measurement window ends";
         events: DataType::UInt64, false, "", "events handled";
         hops: DataType::UInt64, false, "", "packets moved over a link";
         digest: DataType::Utf8, false, "", "hash of what was counted of every flow and port at the end of the run; equal runs have equal digests";
@@ -373,7 +377,7 @@ pub fn dictionary() -> String {
         by `flow_id` within a seed: all systems of a scenario see the same flows.",
         COMPARE,
     );
-    out.push_str("## Metrics\n\nOne value per point, over the flows that finished unless the description says otherwise. Quantiles are by nearest rank.\n\n");
+    out.push_str(METRICS_HEAD);
     out.push_str("| metric | unit | |\n|---|---|---|\n");
     for Metric { name, unit, about, .. } in METRICS {
         let _ = writeln!(out, "| `{name}` | {unit} | {about} |");
@@ -390,6 +394,16 @@ A run folder holds `manifest.json` (the resolved scenario, versions, what was me
 `manifest.json` of its own. Tables are Parquet files with zstd; units and descriptions of columns are in the schema's metadata. Names
 of columns end in their unit.
 Times are picoseconds from the start of the run. \"dictionary\" is text stored as an index into a list of words.
+
+";
+
+const METRICS_HEAD: &str = "## Metrics
+
+One value per point, over the flows that finished unless the description says otherwise. Quantiles are by nearest rank.
+
+The *window* is the measurement window, from the first start of a flow to the last unless `[measure]` sets another (`flowloom explain measure`). Where
+all flows start at one instant, it ends with the last finish or, if flows remain unfinished, with the run.
+`points` names its ends. What is measured in the window is exact: counts are read at both ends.
 
 ";
 

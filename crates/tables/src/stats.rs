@@ -16,6 +16,8 @@ pub struct Metric {
     pub machine: bool,
     /// Whether it is about flows that wait for others: there is no value, and no row in any table, where no flow does.
     pub waiting: bool,
+    /// Whether it is measured in the measurement window, not over whole flows or the whole run.
+    pub window: bool,
     /// Whether it counts packets, queues or events, of which an ideal schedule has none.
     pub packets: bool,
     /// Its value. `None`: the point has none, as for a mean over no flow.
@@ -73,8 +75,14 @@ impl<'a> Point<'a> {
     fn end_s(&self) -> f64 {
         self.counters.end_ps as f64 / 1e12
     }
+    fn window_ps(&self) -> Option<u64> {
+        self.counters.window.map(|window| window.until_ps - window.from_ps)
+    }
     fn utilisation(&self) -> impl Iterator<Item = f64> {
-        self.ports.iter().filter_map(|port| utilisation(port.busy_ps, self.counters.end_ps))
+        self.ports.iter().filter_map(|port| utilisation(port.window_busy_ps?, self.window_ps()?))
+    }
+    fn queue_bytes(&self) -> impl Iterator<Item = f64> {
+        self.ports.iter().filter_map(|port| port.window_mean_queue_bytes)
     }
     fn per_wall_s(&self, count: u64) -> Option<f64> {
         (self.wall_s > 0.0).then(|| count as f64 / self.wall_s)
@@ -85,26 +93,26 @@ impl<'a> Point<'a> {
 const SHORT_BYTES: u64 = 100_000;
 
 macro_rules! metrics {
-    ($(machine: $machine:literal, waiting: $waiting:literal, packets: $packets:literal { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
+    ($(machine: $machine:literal, waiting: $waiting:literal, window: $window:literal, packets: $packets:literal { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
         /// All metrics.
         pub const METRICS: &[Metric] = &[
             $($(Metric {
                 name: stringify!($name), unit: $unit, about: $about, machine: $machine,
-                waiting: $waiting, packets: $packets, of: $of,
+                waiting: $waiting, window: $window, packets: $packets, of: $of,
             },)*)*
         ];
     };
 }
 
 metrics! {
-    machine: false, waiting: false, packets: false {
+    machine: false, waiting: false, window: false, packets: false {
         flows [""] "flows that began" = |p| Some(p.flows.len() as f64);
         unfinished [""] "flows that had not finished at the end of the run" = |p| Some(p.count(|f| f.finish_ps.is_none()));
     }
-    machine: false, waiting: true, packets: false {
+    machine: false, waiting: true, window: false, packets: false {
         not_started [""] "flows that never began, since a flow that they wait for did not end; counted in no other metric" = |p| p.not_started.map(|n| n as f64);
     }
-    machine: false, waiting: false, packets: false {
+    machine: false, waiting: false, window: false, packets: false {
         mean_fct_s ["s"] "flow completion time, mean" = |p| p.fct.mean();
         p50_fct_s ["s"] "flow completion time, median" = |p| p.fct.quantile(500);
         p99_fct_s ["s"] "flow completion time, 99th percentile" = |p| p.fct.quantile(990);
@@ -128,17 +136,22 @@ metrics! {
             (with > 0.0).then(|| p.count(|f| f.deadline_met() == Some(false)) / with)
         };
         terminated [""] "unfinished flows that were given up by the sender" = |p| Some(p.count(|f| f.terminated));
-        goodput_bps ["bps"] "payload of all finished flows over the duration of the run" = |p| {
-            let bytes: u64 = p.flows.iter().filter(|f| f.finish_ps.is_some()).map(|f| f.size_bytes).sum();
-            Some(bytes as f64 * 8.0 / p.end_s())
-        };
         realised_load [""] "wire bytes of first transmissions as a share of the capacity to which the load refers" = |p| p.counters.realised_load;
         end_s ["s"] "simulated time at the end" = |p| Some(p.end_s());
     }
-    machine: false, waiting: false, packets: true {
-        mean_utilisation [""] "share of the run spent transmitting, mean over all ports" = |p| Sorted::new(p.utilisation()).mean();
-        max_utilisation [""] "share of the run spent transmitting, busiest port" = |p| p.utilisation().reduce(f64::max);
-        max_queue_bytes ["bytes"] "longest queue of any port" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
+    machine: false, waiting: false, window: true, packets: true {
+        goodput_bps ["bps"] "payload that reached receivers in the window, each byte once, over the length of the window" = |p| {
+            let window = p.counters.window?;
+            Some(window.delivered_bytes as f64 * 8e12 / (window.until_ps - window.from_ps) as f64)
+        };
+        mean_utilisation [""] "share of the window spent transmitting, mean over all ports" = |p| Sorted::new(p.utilisation()).mean();
+        max_utilisation [""] "share of the window spent transmitting, busiest port" = |p| p.utilisation().reduce(f64::max);
+        mean_queue_bytes ["bytes"] "length of the queue, averaged over the window, mean over all ports" = |p| Sorted::new(p.queue_bytes()).mean();
+        max_mean_queue_bytes ["bytes"] "length of the queue, averaged over the window, of the port where it is largest" = |p| p.queue_bytes().reduce(f64::max);
+        window_s ["s"] "length of the window" = |p| p.window_ps().map(|ps| ps as f64 / 1e12);
+    }
+    machine: false, waiting: false, window: false, packets: true {
+        max_queue_bytes ["bytes"] "longest queue of any port, over the run" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
         tx_packets ["packets"] "data packets that senders handed to their NICs, retransmissions included" = |p| p.sum(|f| f.tx_packets);
         retx_packets ["packets"] "data packets with bytes that had been sent before" = |p| p.sum(|f| f.retx_packets);
         lost_link ["packets"] "packets lost on links, to failures or at random, or for want of a path" = |p| Some(p.counters.lost_packets as f64);
@@ -150,10 +163,10 @@ metrics! {
         events [""] "events handled" = |p| Some(p.counters.events as f64);
         hops [""] "packets moved over a link" = |p| Some(p.counters.hops as f64);
     }
-    machine: true, waiting: false, packets: false {
+    machine: true, waiting: false, window: false, packets: false {
         wall_s ["s"] "wall time of the run" = |p| Some(p.wall_s);
     }
-    machine: true, waiting: false, packets: true {
+    machine: true, waiting: false, window: false, packets: true {
         events_per_s ["1/s"] "events handled per second of wall time" = |p| p.per_wall_s(p.counters.events);
         hops_per_s ["1/s"] "packets moved over a link per second of wall time" = |p| p.per_wall_s(p.counters.hops);
     }
@@ -179,7 +192,7 @@ impl Sorted {
     }
 }
 
-/// The share of a run that a port spends transmitting. `None` of a run without duration.
+/// The share of a run, or of the measurement window, that a port spends transmitting. `None` of a run without duration.
 pub fn utilisation(busy_ps: u64, end_ps: u64) -> Option<f64> {
     (end_ps > 0).then(|| busy_ps as f64 / end_ps as f64)
 }
@@ -236,6 +249,7 @@ mod tests {
     use base::{Dur, FlowId};
     use proptest::prelude::*;
     use proto::flow::Wait;
+    use sim::outcome::Measured;
 
     proptest! {
         #[test]
@@ -325,17 +339,26 @@ mod tests {
             FlowRow { deadline_ps: Some(3), ..flow(1, None) },
         ];
         let ports = [
-            PortRow { drops: 5, busy_ps: 1_000_000_000, max_queue_bytes: 10, ..PortRow::default() },
-            PortRow { drops: 2, busy_ps: 3_000_000_000, max_queue_bytes: 70, ..PortRow::default() },
+            PortRow {
+                drops: 5,
+                busy_ps: 9_000_000_000,
+                max_queue_bytes: 10,
+                window_busy_ps: Some(1_000_000_000),
+                ..PortRow::default()
+            },
+            PortRow { drops: 2, window_busy_ps: Some(3_000_000_000), window_mean_queue_bytes: Some(8.0), ..PortRow::default() },
         ];
-        let counters = Counters { events: 100, end_ps: 4_000_000_000, ..Counters::default() };
+        // One straggler does not dilute what is measured in the window.
+        let window = Some(Measured { from_ps: 1_000_000_000, until_ps: 5_000_000_000, delivered_bytes: 3000 });
+        let counters = Counters { events: 100, end_ps: 900_000_000_000, window, ..Counters::default() };
         let point = Point::new(&flows, &ports, &counters, 2.0);
         let get = |name: &str| point.metrics().into_iter().find(|(m, _)| m.name == name).unwrap().1;
         assert_eq!((get("flows"), get("unfinished"), get("drops")), (Some(4.0), Some(2.0), Some(7.0)));
         assert_eq!((get("mean_fct_s"), get("p50_fct_s"), get("max_fct_s")), (Some(2e-3), Some(1e-3), Some(3e-3)));
         assert_eq!((get("mean_slowdown"), get("max_slowdown")), (Some(2.0), Some(3.0)));
         assert_eq!(get("max_er"), Some(3e-3 / (2040.0 * 8.0 / 1e9)));
-        assert_eq!((get("mean_utilisation"), get("max_utilisation"), get("max_queue_bytes")), (Some(0.5), Some(0.75), Some(70.0)));
+        assert_eq!((get("mean_utilisation"), get("max_utilisation"), get("max_queue_bytes")), (Some(0.5), Some(0.75), Some(10.0)));
+        assert_eq!((get("mean_queue_bytes"), get("max_mean_queue_bytes"), get("window_s")), (Some(8.0), Some(8.0), Some(4e-3)));
         assert_eq!(
             (get("deadline_miss_rate"), get("goodput_bps"), get("realised_load")),
             (Some(1.0), Some(3000.0 * 8.0 / 4e-3), None)

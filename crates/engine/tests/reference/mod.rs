@@ -264,6 +264,16 @@ impl<P: Wire> Driver<P> for Reference<P> {
         stats.tx_bytes += bytes;
         stats
     }
+    fn queue_area(&self, id: LinkId) -> u64 {
+        let port = &self.ports[id.index()];
+        let (mut start, mut to_come) = (port.free_at, 0);
+        for packet in &port.queue {
+            let len = u64::from(packet.wire_len());
+            to_come += len * ((start - self.now).0 >> 10);
+            start += port.spec.rate.tx_time(len);
+        }
+        port.stats.queue_area - to_come
+    }
     fn on_link(&self, id: LinkId) -> Vec<P> {
         let port = &self.ports[id.index()];
         port.wire.iter().chain(&port.queue).copied().collect()

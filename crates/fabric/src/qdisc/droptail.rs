@@ -39,6 +39,7 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
 }
 
 /// Packets that wait.
+#[derive(Clone)]
 pub struct DropTail {
     limit: Limit,
     queue: Queue,

@@ -48,6 +48,7 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
 }
 
 /// Packets that wait.
+#[derive(Clone)]
 pub struct EcnThreshold {
     params: Params,
     queue: Queue,

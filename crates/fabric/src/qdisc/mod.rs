@@ -12,7 +12,7 @@ use base::{Bytes, Limit, LinkId, Rate, Time};
 use proto::Packet;
 
 /// A queue discipline: the machine of one port.
-pub trait Qdisc {
+pub trait Qdisc: Clone {
     /// Takes a packet in, or part of it, and says whether it stays. All that is refused for it, which may be itself, is put into `refused`.
     fn enqueue(&mut self, packet: &mut Packet, now: Time, refused: &mut Refused) -> bool;
     /// Takes out the packet whose service starts at `now`, and lends it, to be rewritten and sent. `None`: nothing waits.
@@ -33,6 +33,13 @@ pub trait Qdisc {
     /// due, must define it.
     fn drain(&mut self, now: Time) -> Option<Packet> {
         self.dequeue(now).copied()
+    }
+    /// What the packets that wait at `now` have waited so far, in byte times 1024 ps, the unit of the engine's `queue_area`. Works on a copy, for readings
+    /// at a few times of a run.
+    fn waited(&self, now: Time) -> u64 {
+        let mut copy = self.clone();
+        let all = std::iter::from_fn(|| copy.drain(now));
+        all.map(|packet| u64::from(packet.wire_len) * ((now - packet.arrival).0 >> 10)).sum()
     }
     /// The link comes up again. Nothing waits; a shaped discipline starts as new.
     fn on_link_up(&mut self, _now: Time) {}
@@ -113,7 +120,7 @@ pub mod token_bucket;
 pub mod trim;
 
 base::registry! {
-    room AnyQdisc: Qdisc, env Env;
+    room AnyQdisc: Qdisc, env Env, derive Clone;
     named "qdisc", "qdiscs", "queue discipline": "how ports queue and drop";
     entries { droptail: DropTail, ecn_threshold: EcnThreshold, red_ecn: RedEcn, strict: Strict, pfabric: Pfabric, token_bucket: TokenBucket, trim: Trim }
     methods {

@@ -42,6 +42,7 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
 
 /// Packets that wait. What decides stands in one array in order of arrival, so that a search reads a few contiguous bytes and a
 /// removal moves no packet.
+#[derive(Clone)]
 pub struct Pfabric {
     limit: Limit,
     /// As many as packets wait, by arrival; behind them the free places, the one that was left last first.

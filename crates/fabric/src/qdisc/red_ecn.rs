@@ -105,6 +105,7 @@ fn size(threshold: Limit) -> Option<f64> {
 }
 
 /// Packets that wait, and how many have on average.
+#[derive(Clone)]
 pub struct RedEcn {
     params: Params,
     queue: Queue,

@@ -70,6 +70,7 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
 }
 
 /// Packets that wait.
+#[derive(Clone)]
 pub struct Strict {
     limit: Limit,
     evict: Evict,

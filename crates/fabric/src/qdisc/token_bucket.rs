@@ -62,6 +62,7 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
 }
 
 /// Packets that wait.
+#[derive(Clone)]
 pub struct TokenBucket {
     limit: Limit,
     queue: Queue,

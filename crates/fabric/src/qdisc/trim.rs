@@ -88,6 +88,7 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
 }
 
 /// Packets that wait.
+#[derive(Clone)]
 pub struct Trim {
     params: Params,
     /// What may wait of headers.

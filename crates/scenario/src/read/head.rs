@@ -1,17 +1,20 @@
-//! Reading the keys at the top of a scenario, and `[sample]`.
+//! Reading the keys at the top of a scenario, and `[measure]` and `[sample]`.
 
 use super::section::Reading;
 use crate::diag::{Item, Place};
 use crate::ideal::Ideal;
 use crate::keys::{Head, SampleParams, is_plain_name};
+use crate::measure::{Measure, Moment};
 use crate::part::Part;
 use crate::tree::Value;
+use base::Time;
 use base::params::{Param, Params as _};
+use std::cmp::Ordering;
 
 impl Reading<'_> {
     /// The keys with a plain value. `None`: the header does not fit the packets.
     pub fn head(&mut self, whole: Part<'_>) -> Option<Head> {
-        let keys = ["name", "seed", "ideal", "topology", "workload", "system", "sample", "event", "failure", "profile"];
+        let keys = ["name", "seed", "ideal", "topology", "workload", "system", "measure", "sample", "event", "failure", "profile"];
         whole.refuse_unknown(Head::FIELDS, &keys, &mut self.problems);
         let head = Head::read(&mut self.reader(whole, Head::FIELDS));
         // With a header of more than half a packet, a size on the wire could be all headers.
@@ -22,6 +25,33 @@ impl Reading<'_> {
             return None;
         }
         Some(head)
+    }
+
+    /// The measurement window: the default one where none is given, or where it would be empty.
+    pub fn measure(&mut self, whole: Part<'_>, latest_end: Option<Time>) -> Measure {
+        let Some(entry) = whole.table.get("measure") else { return Measure::defaults() };
+        let Some(part) = self.table_of(entry.key_at, &entry.node, "measure", "from = \"10%\"") else { return Measure::defaults() };
+        part.refuse_unknown(Measure::FIELDS, &[], &mut self.problems);
+        let measure = Measure::read(&mut self.reader(part, Measure::FIELDS));
+        let Measure { from, until } = measure;
+        let mut refuse = |key: &str, message: String, hint: &str| {
+            self.problems.push(part.problem(key, message, "the window is empty", hint));
+            Measure::defaults()
+        };
+        match from {
+            Moment::End => {
+                return refuse("from", "a window from `end` has no length".to_owned(), "write a time, or a share like `10%`");
+            }
+            Moment::At(time) if latest_end.is_some_and(|end| time.0 >= end.0) => {
+                return refuse("from", format!("`{}` is not before the `end` of the run", from.show()), "take an earlier time");
+            }
+            _ => {}
+        }
+        if until.partial_cmp(&from).is_some_and(|order| order != Ordering::Greater) && until != Moment::Auto {
+            let message = format!("`{}` is not after `from`, which is `{}`", until.show(), from.show());
+            return refuse("until", message, "take a later moment, or leave it out");
+        }
+        measure
     }
 
     /// Time series, and where their port is named.

@@ -219,6 +219,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let events_rng = &mut Rng::stream(20, "fuzz/events", &[n]);
     let cables_rng = &mut Rng::stream(20, "fuzz/cables", &[n]);
     let mut pick_cables = |choices: &[&str]| choices[cables_rng.below(choices.len() as u64) as usize].to_owned();
+    let measure_rng = &mut Rng::stream(20, "fuzz/measure", &[n]);
     let mut pick_events = |choices: &[&str]| choices[events_rng.below(choices.len() as u64) as usize].to_owned();
     let mut pick = |choices: &[&str]| choices[rng.below(choices.len() as u64) as usize].to_owned();
     let rate = pick(&["1Gbps", "3Gbps", "10Gbps", "100Gbps"]);
@@ -259,6 +260,9 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let (events, lasting) = random_events(&topology, &mut pick_events);
     // Senders of flows that are cut off for good try again and again.
     let end = if lasting { "5ms" } else { "30s" };
+    let windows = ["", "until = 'end'", "from = '20%'\nuntil = '60%'", "from = '7us'\nuntil = '90us'", "from = '30us'"];
+    let window = windows[measure_rng.below(windows.len() as u64) as usize];
+    let events = format!("{events}[measure]\n{window}\n");
     let rest = format!("seed = {}\nend = '{end}'\n{topology}{workload}{deadline}{events}", 1 + rng.below(1000));
     let system = random_system(&rest, &limit, rng).set("nic.low_water", &low_water);
     let deep = !["1pkt", "3pkt", "1500B"].contains(&limit.as_str()) && !topology.contains("loss = 0.1");

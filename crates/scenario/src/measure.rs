@@ -1,0 +1,175 @@
+//! The measurement window: between which times rates, utilisation and queue lengths are averaged.
+//!
+//! By default the window goes from the first start of a flow to the last, so that the flows that end late do not dilute the averages. Only starts
+//! that are known before the run count: flows that wait for others start when those end. Where all known starts are one instant, the
+//! window ends with the last flow.
+
+use base::params::{Param, Raw};
+use base::{Dur, Time};
+use proto::Flow;
+
+/// An end of the window as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// `auto`: the first start; as the end of the window the last start or, where all flows start at one instant, the last finish.
+    Auto,
+    /// A time from the start of the run: `10ms`.
+    At(Dur),
+    /// The start with which this share of the flows has started, in thousandths of a percent: `10%`.
+    Started(u32),
+    /// `end`: the last finish, or the end of the run where flows remain unfinished.
+    End,
+}
+
+/// Thousandths of a percent in the whole.
+const ALL: u32 = 100_000;
+
+impl Param for Moment {
+    fn expects() -> String {
+        "a time, like `10ms`, a share of the flows that have started, like `10%`, `end` or `auto`".to_owned()
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        match raw {
+            Raw::Str(text) if text == "auto" => Ok(Moment::Auto),
+            Raw::Str(text) if text == "end" => Ok(Moment::End),
+            Raw::Str(text) if text.ends_with('%') => {
+                share(text.trim_end_matches('%').trim()).map(Moment::Started).ok_or("is not a share from `0%` to `100%`".to_owned())
+            }
+            _ => Dur::parse(raw).map(Moment::At).map_err(|_| format!("is not {}", Self::expects())),
+        }
+    }
+    fn show(&self) -> String {
+        match self {
+            Moment::Auto => "auto".to_owned(),
+            Moment::At(time) => time.show(),
+            Moment::Started(share) if share % 1000 == 0 => format!("{}%", share / 1000),
+            Moment::Started(share) => format!("{}%", format!("{}.{:03}", share / 1000, share % 1000).trim_end_matches('0')),
+            Moment::End => "end".to_owned(),
+        }
+    }
+}
+
+impl PartialOrd for Moment {
+    /// Only moments of one kind compare; `end` is behind all others.
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        match (self, other) {
+            (Moment::At(a), Moment::At(b)) => a.partial_cmp(b),
+            (Moment::Started(a), Moment::Started(b)) => a.partial_cmp(b),
+            (Moment::End, other) => {
+                Some(if *other == Moment::End { std::cmp::Ordering::Equal } else { std::cmp::Ordering::Greater })
+            }
+            (_, Moment::End) => Some(std::cmp::Ordering::Less),
+            _ => None,
+        }
+    }
+}
+
+/// A percentage with up to three decimals, in thousandths.
+fn share(digits: &str) -> Option<u32> {
+    let (whole, rest) = digits.split_once('.').unwrap_or((digits, ""));
+    let all_digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+    if whole.is_empty() || rest.len() > 3 || !all_digits(whole) || !all_digits(rest) {
+        return None;
+    }
+    let share = whole.parse::<u32>().ok()?.checked_mul(1000)? + format!("{rest:0<3}").parse::<u32>().ok()?;
+    (share <= ALL).then_some(share)
+}
+
+base::params! {
+    /// The measurement window.
+    pub struct Measure {
+        /// Where the window begins; `auto`: with the first start of a flow.
+        from: Moment = "auto", "flowloom: before the first flow there is nothing to measure", quiet;
+        /// Where the window ends; `auto`: with the last start that is known before the run or, where all flows start at one instant, with the last finish.
+        until: Moment = "auto", "flowloom: the load is offered until the last start; what follows drains", quiet;
+    }
+}
+
+/// The measurement window of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Where it begins.
+    pub from: Time,
+    /// Where it ends; `None`: with the last finish, or with the run where flows remain unfinished.
+    pub until: Option<Time>,
+}
+
+impl Measure {
+    /// The window of a run of `flows`; `None` if it is empty. A run that ends sooner cuts it short.
+    pub fn window(&self, flows: &[Flow]) -> Option<Window> {
+        let mut starts: Vec<Time> = flows.iter().filter(|flow| flow.wait.is_none()).map(|flow| flow.start).collect();
+        starts.sort_unstable();
+        let (first, last) = (*starts.first()?, *starts.last()?);
+        let started = |share: u32| {
+            let rank = (starts.len() as u64 * u64::from(share)).div_ceil(u64::from(ALL)).max(1);
+            starts[rank as usize - 1]
+        };
+        let from = match self.from {
+            Moment::Auto => first,
+            Moment::At(time) => Time(time.0),
+            Moment::Started(share) => started(share),
+            Moment::End => return None,
+        };
+        let until = match self.until {
+            Moment::Auto => Some(last).filter(|last| *last > first),
+            Moment::At(time) => Some(Time(time.0)),
+            Moment::Started(share) => Some(started(share)),
+            Moment::End => None,
+        };
+        until.is_none_or(|until| until > from).then_some(Window { from, until })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::params::Params as _;
+    use proto::flow::Wait;
+    use proto::kit::script;
+
+    /// Flows that start at these microseconds; `None`: the flow waits for the first.
+    fn flows(starts: &[Option<u64>]) -> Vec<Flow> {
+        let flow = |(id, start): (u32, &Option<u64>)| {
+            let wait = start.is_none().then(|| Box::new(Wait { on: vec![base::FlowId(0)], delay: Dur::ZERO, allowed: None }));
+            Flow { start: start.map_or(Time::MAX, |us| Time(us * 1_000_000)), wait, ..script::flow(id, 1000) }
+        };
+        (0..).zip(starts).map(flow).collect()
+    }
+
+    fn window(from: &str, until: &str, starts: &[Option<u64>]) -> Option<(u64, Option<u64>)> {
+        let read = |text: &str| Moment::parse(&Raw::Str(text.to_owned())).unwrap();
+        let window = Measure { from: read(from), until: read(until) }.window(&flows(starts))?;
+        Some((window.from.0 / 1_000_000, window.until.map(|until| until.0 / 1_000_000)))
+    }
+
+    #[test]
+    fn the_window_goes_from_the_first_start_to_the_last() {
+        let starts: Vec<Option<u64>> = (1..=10).map(|n| Some(10 * n)).collect();
+        assert_eq!(window("auto", "auto", &starts), Some((10, Some(100))));
+        assert_eq!(window("20%", "90%", &starts), Some((20, Some(90))));
+        assert_eq!(window("11%", "55us", &starts), Some((20, Some(55))));
+        assert_eq!(window("0us", "end", &starts), Some((0, None)));
+        assert_eq!(
+            (window("60us", "50%", &starts), window("end", "end", &starts), window("auto", "auto", &[])),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn the_window_ends_with_the_last_flow_where_no_later_start_is_known() {
+        assert_eq!(window("auto", "auto", &[Some(5), Some(5)]), Some((5, None)));
+        assert_eq!(window("auto", "auto", &[Some(5), None, None]), Some((5, None)));
+        assert_eq!(window("auto", "auto", &[Some(5), None, Some(9)]), Some((5, Some(9))));
+    }
+
+    #[test]
+    fn moments_are_read_as_they_are_shown() {
+        for text in ["auto", "end", "10ms", "0%", "12.5%", "99.999%", "100%"] {
+            assert_eq!(Moment::parse(&Raw::Str(text.to_owned())).unwrap().show(), text);
+        }
+        for text in ["101%", "%", "1.2345%", "-1%", "start", "10"] {
+            assert!(Moment::parse(&Raw::Str(text.to_owned())).is_err(), "{text}");
+        }
+        assert_eq!(Measure::defaults(), Measure { from: Moment::Auto, until: Moment::Auto });
+    }
+}

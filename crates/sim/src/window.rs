@@ -1,0 +1,97 @@
+//! The measurement window: what every port transmitted and held, and what receivers took in, between two times. Exact, since the counts are read
+//! at both ends. Nothing is counted in between, and a reading changes nothing.
+
+use crate::global::Global;
+use crate::outcome::Measured;
+use crate::probe::Probe;
+use crate::world::{Carried, World};
+use base::{Dur, LinkId, Time};
+use engine::Driver;
+use fabric::qdisc::Qdisc;
+
+/// Reads the counts at both ends of the window.
+pub struct Window {
+    bounds: scenario::Window,
+    first: Option<Reading>,
+    last: Option<Reading>,
+}
+
+/// All counts at one time.
+struct Reading {
+    at: Time,
+    /// Payload bytes that receivers have.
+    delivered_bytes: u64,
+    /// By link: how long its transmitter has been busy, and the waiting bytes over time, in byte times 1024 ps.
+    ports: Vec<(Dur, u64)>,
+}
+
+/// What a port did in the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PortUse {
+    /// Time spent transmitting, in ps.
+    pub busy_ps: u64,
+    /// Bytes waiting, averaged over the window.
+    pub mean_queue_bytes: f64,
+}
+
+impl Window {
+    /// A window that has not begun.
+    pub fn new(bounds: scenario::Window) -> Window {
+        Window { bounds, first: None, last: None }
+    }
+    /// Whether the window ends with the last flow.
+    pub fn ends_with_last_flow(&self) -> bool {
+        self.bounds.until.is_none() && self.last.is_none()
+    }
+    /// Ends the window at the present, if it has begun and not ended.
+    pub fn close<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
+        if self.last.is_none() && self.first.as_ref().is_some_and(|first| first.at < links.now()) {
+            self.last = Some(Reading::take(world, links));
+        }
+    }
+    /// The window as it was; `None` if the run ended before it began.
+    pub fn measured(&self) -> Option<Measured> {
+        let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
+        Some(Measured { from_ps: first.at.0, until_ps: last.at.0, delivered_bytes: last.delivered_bytes - first.delivered_bytes })
+    }
+    /// What a port did in the window; `None` if the run ended before it began.
+    pub fn port(&self, link: LinkId) -> Option<PortUse> {
+        let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
+        let ((busy, area), (busy_before, area_before)) = (last.ports[link.index()], first.ports[link.index()]);
+        let mean_queue_bytes = area.saturating_sub(area_before) as f64 * 1024.0 / (last.at - first.at).0 as f64;
+        Some(PortUse { busy_ps: busy.0 - busy_before.0, mean_queue_bytes })
+    }
+}
+
+impl Reading {
+    /// At the present, before what else happens at it.
+    fn take<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>) -> Reading {
+        let (now, count) = (links.now(), world.ports.len() as u32);
+        let mut port = |link: LinkId| {
+            links.catch_up(world, link, now.before(Dur(1)));
+            let waiting = world.ports[link.index()].as_ref().map_or(0, |port| port.qdisc.waited(now));
+            (links.busy(link), links.queue_area(link) + waiting)
+        };
+        let ports = (0..count).map(|link| port(LinkId(link))).collect();
+        let delivered_bytes = world.table.records().iter().map(|record| record.delivered_bytes).sum();
+        Reading { at: now, delivered_bytes, ports }
+    }
+}
+
+impl Global for Window {
+    fn next(&self) -> Time {
+        match (&self.first, &self.last) {
+            (None, _) => self.bounds.from,
+            (Some(_), None) => self.bounds.until.unwrap_or(Time::MAX),
+            (Some(_), Some(_)) => Time::MAX,
+        }
+    }
+    fn act<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
+        let reading = Some(Reading::take(world, links));
+        if self.first.is_none() {
+            self.first = reading;
+        } else {
+            self.last = reading;
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The measurement window: what is measured in it is exact, whatever stands at the ports, and it does not depend on when a run ends.
+
+mod common;
+
+use common::{plan, systems_with, table};
+use sim::outcome::PortRow;
+use sim::{Continue, Outcome};
+
+const MS: u64 = 1_000_000_000;
+
+fn run(text: &str) -> Outcome {
+    sim::run(&plan(text).points[0].run, &mut |_| Continue::Yes).unwrap()
+}
+
+fn port<'a>(outcome: &'a Outcome, name: &str) -> &'a PortRow {
+    outcome.ports.iter().find(|port| port.name == name).unwrap()
+}
+
+/// Waiting bytes over time in the whole run.
+fn area(port: &PortRow, outcome: &Outcome) -> f64 {
+    port.mean_queue_bytes * outcome.counters.end_ps as f64
+}
+
+#[test]
+fn windows_side_by_side_add_up_to_the_run() {
+    let rows: Vec<_> = (0..9).flat_map(|src| (1..4).map(move |hop| (src, (src + hop) % 9, 29_200 * u64::from(hop), 0))).collect();
+    let rest = format!("[topology]\nkind = 'single_tree'\n{}", table("windows", &rows));
+    for limit in ["6pkt", "100pkt"] {
+        for system in systems_with("qdisc", limit, &rest) {
+            let windows = [("0us", "347us"), ("347us", "1001us"), ("1001us", "100s")];
+            let outcomes = windows
+                .map(|(from, until)| run(&format!("{rest}[measure]\nfrom = '{from}'\nuntil = '{until}'\n{}", system.toml())));
+            let whole = &outcomes[0];
+            let name = system.get("label").unwrap_or_default();
+            for (id, port) in whole.ports.iter().enumerate() {
+                let (mut busy, mut queued) = (0, 0.0);
+                for outcome in outcomes.iter().filter(|outcome| outcome.counters.window.is_some()) {
+                    assert_eq!(outcome.flows, whole.flows, "{name}: the window is seen");
+                    let window = outcome.counters.window.unwrap();
+                    let row = &outcome.ports[id];
+                    busy += row.window_busy_ps.unwrap();
+                    queued += row.window_mean_queue_bytes.unwrap() * (window.until_ps - window.from_ps) as f64;
+                }
+                assert_eq!(busy, port.busy_ps, "{name}: {}", port.name);
+                // A wait that is cut in two is rounded twice, to 1024 ps.
+                let error = (queued - area(port, whole)).abs();
+                assert!(error <= 2.0 * 100.0 * 1500.0 * 1024.0 + 1e-9 * queued, "{name}: {} off by {error} of {queued}", port.name);
+            }
+            let delivered: u64 = outcomes.iter().filter_map(|outcome| outcome.counters.window).map(|w| w.delivered_bytes).sum();
+            assert_eq!(delivered, whole.flows.iter().map(|flow| flow.size_bytes).sum::<u64>(), "{name}");
+        }
+    }
+}
+
+/// Two flows to one host keep its link busy for 24 ms. A short flow follows a second later.
+#[test]
+fn a_straggler_does_not_dilute_the_window() {
+    let rows = [(0, 1, 1_460_000, 0), (2, 1, 1_460_000, 0), (3, 4, 1460, 1000 * MS)];
+    let rest = format!("[topology]\nkind = 'star'\nhosts = 5\nrate = '1Gbps'\n{}", table("straggler", &rows));
+    let system = "[[system]]\ntransport = 'pfabric'\nqdisc = 'pfabric'\n";
+    let outcome = run(&format!("{rest}[measure]\nfrom = '5ms'\nuntil = '20ms'\n{system}"));
+    let window = outcome.counters.window.unwrap();
+    assert_eq!((window.from_ps, window.until_ps), (5 * MS, 20 * MS));
+    let to_host = port(&outcome, "s0->h1");
+    // All but a few microseconds, in which pFabric's senders take turns.
+    let busy = to_host.window_busy_ps.unwrap();
+    assert!((1499 * MS / 100..=15 * MS).contains(&busy), "{busy}");
+    // 15 ms of 1460 bytes in 12 us, less what pFabric sends twice.
+    assert!(window.delivered_bytes.abs_diff(1460 * 1250) <= 20_000, "{}", window.delivered_bytes);
+    assert!(to_host.mean_queue_bytes < 0.05 * to_host.window_mean_queue_bytes.unwrap(), "{to_host:?}");
+    // By default up to the last start, which the straggler makes.
+    let whole = run(&format!("{rest}{system}")).counters.window.unwrap();
+    assert_eq!((whole.from_ps, whole.until_ps), (0, 1000 * MS));
+}
+
+#[test]
+fn the_window_of_flows_that_start_together_ends_with_the_last_finish() {
+    let rows = [(0, 1, 146_000, 0), (2, 1, 146_000, 0)];
+    let rest = format!("[topology]\nkind = 'star'\nhosts = 5\nrate = '1Gbps'\n{}", table("together", &rows));
+    let system = "[[system]]\ntransport = 'newreno'\n";
+    let outcome = run(&format!("{rest}{system}"));
+    let last = outcome.flows.iter().filter_map(|flow| flow.finish_ps).max().unwrap();
+    let window = outcome.counters.window.unwrap();
+    assert_eq!((window.from_ps, window.until_ps), (0, last));
+    assert!(outcome.counters.end_ps > last, "the last ACK is on its way");
+    // With flows unfinished: to the end of the run. A run that ends before its window has none.
+    let cut = run(&format!("end = '1ms'\n{rest}{system}")).counters.window.unwrap();
+    assert_eq!(cut.until_ps, MS);
+    let never = run(&format!("{rest}[measure]\nfrom = '1s'\n{system}"));
+    assert_eq!((never.counters.window, never.ports[0].window_busy_ps), (None, None));
+}
