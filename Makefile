@@ -143,7 +143,7 @@ docs: build ## write docs/data.md from the columns, docs/conformance.md from the
 	@FLOWLOOM_UPDATE=1 $(CARGO) test -p flowloom-proto --locked --quiet --test conformance the_list
 	$(call say,docs/img)
 	@$(BIN)/flowloom run examples/demo.toml >/dev/null && mkdir -p docs/img && \
-	$(BIN)/flowloom plot results/demo --kind fct_cdf --at load=0.8 --format png --out docs/img/demo.png
+	$(BIN)/flowloom plot results/demo --kind slowdown --at load=0.8 --format png --out docs/img/demo.png
 	$(call say,cargo doc)
 	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
 	@echo target/doc/cli/index.html

@@ -85,7 +85,7 @@ def compare(*folders: str | Path) -> pa.Table:
 
 def plot(
     results: Results | str | Path,
-    kind: str = "metrics",
+    kind: str = "slowdown",
     out: str | Path | None = None,
     **options: Any,
 ) -> Figure:

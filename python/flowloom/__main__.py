@@ -75,7 +75,7 @@ def plot(options: Options) -> int:
         if options.get("out") and len(found) > 1:
             out = out / folder.name
         drawn = 0
-        for name in kinds or list(plots.KINDS):
+        for name in kinds or [kind.name for kind in plots.shown(results)]:
             try:
                 figure = plots.draw(results, name, at=place(options))
             except plots.NoDataError:

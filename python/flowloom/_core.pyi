@@ -159,6 +159,9 @@ class Results:
     @property
     def complete(self) -> bool:
         """Whether every point ran to its end."""
+    @property
+    def config(self) -> str:
+        """The resolved scenario as TOML."""
     def flows(self) -> ArrowTable:
         """One row per flow."""
     def ports(self) -> ArrowTable:
@@ -171,5 +174,7 @@ class Results:
         """One row per point: its system, seed, swept keys and state."""
     def summary(self) -> ArrowTable:
         """One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval."""
+    def by_size(self) -> ArrowTable:
+        """Slowdown and completion time by flow size, in bins of equal count: one row per system, swept keys, bin, quantity and statistic."""
     def per_seed(self) -> ArrowTable:
         """One row per point and metric."""

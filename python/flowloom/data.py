@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,10 @@ class Core(Protocol):
     def complete(self) -> bool:
         """Whether every point ran to its end."""
 
+    @property
+    def config(self) -> str:
+        """The resolved scenario as TOML."""
+
     def flows(self) -> Stream:
         """One row per flow."""
 
@@ -53,6 +58,9 @@ class Core(Protocol):
 
     def summary(self) -> Stream:
         """Metrics over seeds."""
+
+    def by_size(self) -> Stream:
+        """Slowdown and completion time by flow size."""
 
     def per_seed(self) -> Stream:
         """Metrics by point."""
@@ -165,6 +173,17 @@ class Data:
         return found if isinstance(found, dict) else {}
 
     @cached_property
+    def config(self) -> dict[str, Any]:
+        """The resolved scenario."""
+        return tomllib.loads(self._core.config)
+
+    def plays(self, entry: str) -> bool:
+        """Whether a system of the scenario has the entry `entry` in one of its slots, or an ideal schedule is called so."""
+        systems = self.config.get("system", [])
+        kinds = {part.get("kind") for system in systems for part in system.values() if isinstance(part, dict)}
+        return entry in kinds or entry in self.config.get("ideal", [])
+
+    @cached_property
     def runs(self) -> list[Run]:
         """All points, in the order of the scenario."""
         rows = read(self._core.points()).to_pylist()
@@ -246,6 +265,10 @@ class Data:
     def summary(self) -> pa.Table:
         """One row per system, swept keys and metric: the mean over seeds with its 95 % confidence interval."""
         return read(self._core.summary())
+
+    def by_size(self) -> pa.Table:
+        """Slowdown and completion time by flow size, in bins of equal count."""
+        return read(self._core.by_size())
 
     def per_seed(self) -> pa.Table:
         """One row per point and metric."""

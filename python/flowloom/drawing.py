@@ -35,21 +35,23 @@ class Kind:
     needs: str
     """The table that it is drawn from: one of `NEEDS`."""
     draw: Callable[..., Figure]
+    only_with: str = ""
+    """The entry without which the kind is drawn only where it is named."""
 
 
-NEEDS = ("summary", "flows", "ports", "samples", "packets")
+NEEDS = ("by_size", "summary", "flows", "ports", "samples", "packets")
 """The tables that figures are drawn from, in the order in which figures are shown: from the whole to its parts."""
 
 KINDS: dict[str, Kind] = {}
 """All kinds of figures by name."""
 
 
-def kind(needs: str) -> Callable[[Callable[..., Figure]], Callable[..., Figure]]:
+def kind(needs: str, only_with: str = "") -> Callable[[Callable[..., Figure]], Callable[..., Figure]]:
     """Registers a figure under its function's name, described by its first line."""
 
     def register(draw: Callable[..., Figure]) -> Callable[..., Figure]:
         about = (draw.__doc__ or "").strip().splitlines()[0].rstrip(".")
-        new = Kind(draw.__name__, about, needs, draw)
+        new = Kind(draw.__name__, about, needs, draw, only_with)
         ordered = sorted([*KINDS.values(), new], key=lambda kind: NEEDS.index(kind.needs))
         KINDS.clear()
         KINDS.update((kind.name, kind) for kind in ordered)
@@ -58,7 +60,12 @@ def kind(needs: str) -> Callable[[Callable[..., Figure]], Callable[..., Figure]]
     return register
 
 
-def draw(results: Data, name: str = "metrics", **options: Any) -> Figure:
+def shown(results: Data) -> list[Kind]:
+    """The kinds of figures to show of results for which none is named."""
+    return [kind for kind in KINDS.values() if not kind.only_with or results.plays(kind.only_with)]
+
+
+def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
     """Draws one kind of figure. Raises `NoDataError` when the results do not hold what it needs."""
     if name not in KINDS:
         raise ValueError(f"`{name}` is not a kind of figure\nhint: one of {', '.join(KINDS)}")
@@ -104,6 +111,12 @@ def groups(results: Data, at: At, most: int = MOST_PANELS, ideals: bool = True) 
     if len(names) > most:
         names = [names[round(i * (len(names) - 1) / (most - 1))] for i in range(most)] if most > 1 else names[-1:]
     return [(name, found[name]) for name in names]
+
+
+def drawn_of(results: Data, at: At, shown: Sequence[str]) -> str:
+    """Which swept values a figure shows, where it does not show all of them; else nothing."""
+    everything = [name for name, _ in groups(results, at, most=10**9)]
+    return "" if len(shown) == len(everything) else f"drawn: {'; '.join(shown)}, of {len(everything)} swept values"
 
 
 def one_per_system(results: Data, at: At, most: int = MOST_PANELS) -> list[tuple[str, Run]]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from flowloom import _core, style, tables, words
-from flowloom.data import Data, Run, Value, column
+from flowloom import style, tables, words
+from flowloom.data import Data, Run, Value, column, plain
 from flowloom.drawing import (
     KINDS,
     MOST_PANELS,
@@ -21,12 +22,14 @@ from flowloom.drawing import (
     NoDataError,
     array,
     draw,
+    drawn_of,
     groups,
     kind,
     looks,
     named_ports,
     numbers,
     one_per_system,
+    shown,
     varies,
 )
 from flowloom.network import topology_panel
@@ -50,10 +53,15 @@ __all__ = [
     "metrics",
     "named_ports",
     "one_per_system",
+    "shown",
     "topology_panel",
 ]
 
-METRICS = ("deadline_miss_rate", "mean_fct_s", "p99_fct_s", "p999_fct_s", "p99_er", "max_er", "drops")
+METRICS = ("deadline_miss_rate", "mean_slowdown", "p99_slowdown", "p99_slowdown_short", "mean_fct_s", "p99_fct_s", "p99_er", "drops")
+STATISTICS = {"mean": "mean", "p50": "median", "p95": "95th percentile of", "p99": "99th percentile of"}
+"""What is drawn of the flows of a size, in words."""
+FEW = 10
+"""A quantile that rests on fewer flows is drawn hollow."""
 
 DWARFED = 8
 """An axis is logarithmic when some curve would stay below an eighth of the panel's height and could not be read."""
@@ -203,7 +211,7 @@ def metrics(results: Data, metrics: Sequence[str] | None = None, x: str | None =
     chosen = [m for m in (metrics or METRICS) if m in have]
     if metrics is None:
         values = tables.places(results).values()
-        chosen = [m for m in chosen if tables.speaks(m, values)]
+        chosen = [m for m in tables.without_strangers(results, chosen) if tables.speaks(m, values)]
     if not chosen:
         raise NoDataError(f"the results hold none of these metrics\nhint: they hold {', '.join(sorted(have))}")
     if x is None:
@@ -288,39 +296,102 @@ def fct_cdf(results: Data, at: At = None) -> Figure:
     return distribution(results, "fct_ps", 1e-12 / factor, "FCT", unit, at)
 
 
-@kind("flows")
+@kind("flows", only_with="merp")
 def er_cdf(results: Data, at: At = None) -> Figure:
     """Distribution of expansion ratios, with the tail on logarithmic axes; all seeds together."""
     return distribution(results, "expansion_ratio", 1.0, "expansion ratio", "", at)
 
 
-@kind("flows")
-def fct_size(results: Data, at: At = None, bins: int = 12) -> Figure:
-    """Flow completion time against flow size: median and 99th percentile in bins of equal width on a log axis."""
-    rows = groups(results, at, 3)
-    fig = style.figure(len(rows), 1, width=4.6, height=3.4)
-    axes = style.panels(fig, 1, len(rows))
-    for ax, (name, systems) in zip(axes, rows, strict=True):
+# Against the size of flows
+
+
+@dataclass(frozen=True)
+class Binned:
+    """A statistic by flow size, in bins of equal count: sizes in bytes, means over seeds with their intervals."""
+
+    size: Array
+    mean: Array
+    low: Array
+    high: Array
+    few: npt.NDArray[np.bool_]
+    """Where it rests on fewer than `FEW` flows."""
+
+
+def binned(results: Data, quantity: str) -> dict[tuple[str, tuple[Value, ...], str], Binned]:
+    """A quantity by size for every system, value of the swept keys and statistic."""
+    found: dict[tuple[str, tuple[Value, ...], str], list[dict[str, Any]]] = {}
+    for row in results.by_size().to_pylist():
+        if row["quantity"] == quantity and row["mean"] is not None:
+            place = str(row["system"]), tuple(plain(row[key]) for key in results.keys), str(row["statistic"])
+            found.setdefault(place, []).append(row)
+
+    def gathered(rows: list[dict[str, Any]]) -> Binned:
+        mean = array(row["mean"] for row in rows)
+        low, high = (array(row[end] for row in rows) for end in ("ci95_low", "ci95_high"))
+        few = np.array([row["statistic"] != "mean" and row["rests_on"] < FEW for row in rows])
+        size = array(row["median_size_bytes"] for row in rows)
+        return Binned(size, mean, np.where(np.isnan(low), mean, low), np.where(np.isnan(high), mean, high), few)
+
+    return {place: gathered(rows) for place, rows in found.items()}
+
+
+def against_size(results: Data, quantity: str, name: str, at: At, most: int) -> Figure:
+    """One row of panels per swept value, one panel per statistic; a single swept value has two rows."""
+    rows = groups(results, at, most)
+    found = binned(results, quantity)
+    columns = 2 if len(rows) == 1 else len(STATISTICS)
+    fig = style.figure(columns, len(STATISTICS) * len(rows) // columns, width=4.2 if columns == 2 else 3.1, height=2.7)
+    axes = style.panels(fig, len(STATISTICS) * len(rows) // columns, columns)
+    panels = [(group, systems, statistic) for group, systems in rows for statistic in STATISTICS]
+    drawn: dict[str, list[Binned]] = {}
+    for group, systems, statistic in panels:
+        for runs in systems.values():
+            here = found.get((runs[0].system, tuple(runs[0].keys.values()), statistic))
+            drawn.setdefault(statistic, []).extend([here] if here else [])
+    every = [b for some in drawn.values() for b in some]
+    if not every:
+        raise NoDataError("no flow finished: there is nothing to draw against the size")
+    factor, unit = words.scale("bytes", [float(np.median(np.concatenate([b.size for b in every])))])
+    scale, y_unit = words.scale("s" if quantity.endswith("_s") else "", np.concatenate([b.mean for b in every]))
+    few = False
+    for ax, (group, systems, statistic) in zip(axes, panels, strict=True):
         for (label, runs), look in zip(systems.items(), looks([runs[0].ideal for runs in systems.values()]), strict=True):
-            parts = [results.flows(["size_bytes", "fct_ps"], {"point": run.point}) for run in runs]
-            size = np.concatenate([numbers(part, "size_bytes") for part in parts])
-            fct = np.concatenate([numbers(part, "fct_ps") for part in parts]) * 1e-9
-            done = ~np.isnan(fct)
-            size, fct = size[done], fct[done]
-            if not len(size) or size.max() == size.min():
+            shown = found.get((runs[0].system, tuple(runs[0].keys.values()), statistic))
+            if shown is None:
                 continue
-            edges = np.geomspace(size.min(), size.max() * 1.0001, bins + 1)
-            which = np.digitize(size, edges) - 1
-            here = [b for b in range(bins) if (which == b).any()]
-            middle = array(np.exp(np.log(size[which == b]).mean()) / 1e3 for b in here)
-            for per_mille, fill, suffix in ((500, None, "median"), (990, "none", "p99")):
-                y = array(_core.quantile(fct[which == b].tolist(), per_mille) for b in here)
-                shape = {"markerfacecolor": fill or look["color"], "linewidth": 0.9 if fill else look.get("linewidth", 1.6)}
-                ax.plot(middle, y, **(look | shape), label=f"{label}, {suffix}")
-        ax.set(xlabel="flow size (kB)", ylabel="FCT (ms)", title=name)
+            x, y = shown.size / factor, shown.mean / scale
+            ax.plot(x, y, **look, label=label)
+            # Student's interval may reach below what a slowdown or a time can be.
+            least = y / 50
+            ax.fill_between(x, np.maximum(shown.low / scale, least), shown.high / scale, color=look["color"], alpha=0.15, linewidth=0)
+            hollow = {"linestyle": "none", "marker": look.get("marker", "o"), "markerfacecolor": style.PAPER, "zorder": 3}
+            ax.plot(x[shown.few], y[shown.few], **hollow, color=look["color"])
+            few |= bool(shown.few.any())
+        quantity_label = words.axis(f"{STATISTICS[statistic]} {name}", y_unit)
+        ax.set(xlabel=words.axis("flow size", unit), ylabel=quantity_label, title=group)
         style.log_axis(ax, "x")
         style.log_axis(ax, "y")
-    if not any(ax.lines for ax in axes):
-        raise NoDataError("all flows have the same size: there is nothing to draw against the size")
+        # The same range in all panels of a statistic, so that rows can be compared.
+        means = np.concatenate([b.mean for b in drawn[statistic]]) / scale
+        tops = np.concatenate([b.high for b in drawn[statistic]]) / scale
+        bottoms = np.concatenate([b.low for b in drawn[statistic]]) / scale
+        low = max(float(bottoms.min()), 1.0 if quantity == "slowdown" else float(means.min()) / 2) / 1.05
+        ax.set_ylim(low, min(float(tops.max()), 2 * float(means.max())) * 1.1)
+    if few:
+        axes[0].plot([], [], "o", color=style.GREY, markerfacecolor=style.PAPER, label=f"hollow: rests on fewer than {FEW} flows")
     style.legend(fig, axes)
+    fig.align_ylabels()
+    style.note(fig, drawn_of(results, at, [group for group, _ in rows]))
     return fig
+
+
+@kind("by_size")
+def slowdown(results: Data, at: At = None, most: int = 4) -> Figure:
+    """Slowdown against flow size, in bins of equal count, with 95 % bands over seeds."""
+    return against_size(results, "slowdown", "slowdown", at, most)
+
+
+@kind("flows")
+def fct_size(results: Data, at: At = None, most: int = 4) -> Figure:
+    """Flow completion time against flow size, in bins of equal count, with 95 % bands over seeds."""
+    return against_size(results, "fct_s", "FCT", at, most)

@@ -129,7 +129,7 @@ def settings(results: Data) -> str:
 def figures(results: Data) -> list[str]:
     """All figures for which the results hold data."""
     parts = []
-    for kind in plots.KINDS.values():
+    for kind in plots.shown(results):
         try:
             fig = plots.draw(results, kind.name)
         except plots.NoDataError:

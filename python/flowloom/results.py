@@ -36,7 +36,7 @@ class Results(Data):
         """The summary as an aligned text table: one row per system and swept values."""
         return tables.summary(self, metrics)
 
-    def plot(self, kind: str = "metrics", **options: Any) -> Figure:
+    def plot(self, kind: str = "slowdown", **options: Any) -> Figure:
         """Draw a figure; see `flowloom.plot`."""
         from flowloom import plots
 

@@ -185,6 +185,12 @@ def legend(fig: Figure, axes: Sequence[Axes], title: str | None = None) -> None:
         )
 
 
+def note(fig: Figure, text: str) -> None:
+    """A line below all panels."""
+    if text:
+        fig.supxlabel(text, fontsize=8, color=INK, alpha=0.8)
+
+
 def save(fig: Figure, stem: Path, formats: Iterable[str] = FORMATS) -> list[Path]:
     """Write a figure as `stem.png` and `stem.svg`. A suffix that `stem` has already picks that format alone."""
     suffix = stem.suffix.lstrip(".").lower()

@@ -14,9 +14,14 @@ METRICS = (
     "unfinished",
     "not_started",
     "deadline_miss_rate",
+    "mean_slowdown",
+    "p99_slowdown",
+    "mean_slowdown_short",
+    "p99_slowdown_short",
+    "mean_slowdown_long",
+    "p99_slowdown_long",
     "mean_fct_s",
     "p99_fct_s",
-    "p999_fct_s",
     "p99_er",
     "max_er",
     "drops",
@@ -132,13 +137,22 @@ def speaks(metric: str, rows: Iterable[dict[str, Row]]) -> bool:
     return any(mean is not None if metric in ALWAYS else mean for mean in means)
 
 
+def without_strangers(results: Data, metrics: Sequence[str]) -> list[str]:
+    """Without the expansion ratio, which is MERP's measure, where no system or ideal schedule is MERP's."""
+    return [metric for metric in metrics if not metric.endswith("_er") or results.plays("merp")]
+
+
 def summary(results: Data, metrics: Sequence[str] | None = None) -> Table:
     """The summary of results: one row per system and swept values, one column per metric with its 95 % interval."""
     found = places(results)
     have = {metric for row in found.values() for metric in row}
     chosen = [metric for metric in (metrics or METRICS) if metric in have]
     if metrics is None:
-        chosen = [m for m in chosen if speaks(m, found.values())]
+        chosen = [m for m in without_strangers(results, chosen) if speaks(m, found.values())]
+        classes = [m for m in chosen if m.endswith(("_short", "_long"))]
+        # With flows of one class only, the class is all.
+        if len({m.rsplit("_", 1)[1] for m in classes}) == 1:
+            chosen = [m for m in chosen if m not in classes]
     order = sorted(found, key=lambda place: rank(results, place))
     heads = ["system", *(words.key(key, results.keys) for key in results.keys)]
     columns = [[place[0] for place in order]]

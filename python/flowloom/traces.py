@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -222,7 +221,7 @@ def missing(metric: str) -> NoDataError:
 
 def bounds(results: Data, run: Run) -> dict[str, float]:
     """The limits and thresholds of queues that a point's system sets, in bytes, by parameter; none without a manifest."""
-    config = tomllib.loads(str(results.manifest.get("config", "")))
+    config = results.config
     system: dict[str, Any] = next((s for s in config.get("system", []) if s["label"] == run.system), {})
     mtu = str(config.get("mtu", "1500B"))
     found: dict[str, float] = {}

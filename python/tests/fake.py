@@ -175,9 +175,48 @@ def write(
     pq.write_table(pa.Table.from_pylist(points), folder / "points.parquet")
     pq.write_table(pa.Table.from_pylist(per_seed), folder / "summary.parquet")
     manifest = {"name": "demo", "program": "0.1.0+0", "complete": True, "stop_reason": "done", "seed": list(seeds)}
-    manifest["config"] = 'seed = [1, 2, 3]\n\n[topology]\nkind = "star"  # <default>\n'
+    manifest["config"] = CONFIG
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
+
+
+CONFIG = """seed = [1, 2, 3]
+
+[topology]
+kind = "star"  # <default>
+
+[[system]]
+label = "MERP"
+[system.transport]
+kind = "merp"
+"""
+
+
+def by_size(table: pa.Table, keys: Sequence[str], bins: int = 5) -> pa.Table:
+    """A made-up table by size: equal counts, all statistics."""
+    rows = []
+    places = list(dict.fromkeys((row["system"], *(row[key] for key in keys)) for row in table.select(["system", *keys]).to_pylist()))
+    for place in places:
+        here = [row for row in table.to_pylist() if (row["system"], *(row[key] for key in keys)) == place]
+        sizes = np.sort([row["size_bytes"] for row in here])
+        for i, part in enumerate(np.array_split(sizes, bins)):
+            inside = [row for row in here if part[0] <= row["size_bytes"] <= part[-1]]
+            for quantity, unit, of in (("slowdown", "", "slowdown"), ("fct_s", "s", "fct_ps")):
+                for statistic, per_mille in (("mean", None), ("p50", 500), ("p95", 950), ("p99", 990)):
+                    seeds = []
+                    for seed in sorted({row["seed"] for row in inside}):
+                        values = [row[of] * (1e-12 if unit else 1.0) for row in inside if row["seed"] == seed]
+                        seeds.append(float(np.mean(values)) if per_mille is None else float(_core.quantile(values, per_mille) or 0))
+                    mean, interval = _core.estimate(seeds)
+                    low, high = interval or (None, None)
+                    rows.append(
+                        dict(zip(("system", *keys), place, strict=True))
+                        | {"bin": i, "min_size_bytes": int(part[0]), "max_size_bytes": int(part[-1])}
+                        | {"median_size_bytes": int(part[len(part) // 2]), "quantity": quantity, "unit": unit, "statistic": statistic}
+                        | {"seeds": len(seeds), "mean": mean, "ci95_low": low, "ci95_high": high, "flows": len(inside)}
+                        | {"rests_on": len(inside) if per_mille is None else int(len(inside) * (1 - per_mille / 1000))}
+                    )
+    return pa.Table.from_pylist(rows)
 
 
 class Results:
@@ -201,6 +240,13 @@ class Results:
                     part = part.add_column(i, key, [[value] * len(part)])
                 parts.append(part)
         return pa.concat_tables(parts, promote_options="default") if parts else pa.table({})
+
+    @property
+    def config(self) -> str:
+        return str(json.loads((Path(str(self.path)) / "manifest.json").read_text())["config"])
+
+    def by_size(self) -> pa.Table:
+        return by_size(self.flows(), [name for name in self.points().column_names if "." in name])
 
     def flows(self) -> pa.Table:
         return self._all("flows")

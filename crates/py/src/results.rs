@@ -113,6 +113,11 @@ impl Results {
     fn complete(&self) -> bool {
         self.0.results.complete()
     }
+    /// The resolved scenario as TOML.
+    #[getter]
+    fn config(&self) -> &str {
+        &self.0.results.manifest.config
+    }
     /// One row per flow.
     fn flows(&self) -> ArrowTable {
         self.files(tables::Results::flows)
@@ -136,6 +141,11 @@ impl Results {
     /// One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval.
     fn summary(&self) -> ArrowTable {
         ArrowTable::whole(self.0.results.summary())
+    }
+    /// Slowdown and completion time by flow size, in bins of equal count: one row per system, swept keys, bin, quantity and statistic.
+    fn by_size(&self, py: Python<'_>) -> PyResult<ArrowTable> {
+        let table = py.detach(|| tables::by_size::table(&self.0.results));
+        Ok(ArrowTable::whole(table.map_err(errors::storage)?))
     }
     /// One row per point and metric.
     fn per_seed(&self) -> ArrowTable {

@@ -4,6 +4,7 @@
 //! and wall times come from the caller.
 
 pub mod arrow;
+pub mod by_size;
 pub mod compare;
 pub mod error;
 pub mod manifest;

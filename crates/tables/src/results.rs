@@ -161,8 +161,8 @@ impl Results {
         RecordBatch::try_new(schema(fields, about), arrays).expect("columns follow their notes")
     }
 
-    /// The mean of every metric over the seeds of each system and value of the swept keys, in the order of the plan.
-    pub fn summary_rows(&self) -> Vec<SummaryRow> {
+    /// The points that differ by their seeds alone, under the key of the first of them, in the order of the plan.
+    pub fn over_seeds(&self) -> Vec<(&PointKey, Vec<&PointManifest>)> {
         let mut groups: Vec<(&PointKey, Vec<&PointManifest>)> = Vec::new();
         for point in self.done() {
             let key = &point.key;
@@ -171,8 +171,13 @@ impl Results {
                 None => groups.push((key, vec![point])),
             }
         }
+        groups
+    }
+
+    /// The mean of every metric over the seeds of each system and value of the swept keys, in the order of the plan.
+    pub fn summary_rows(&self) -> Vec<SummaryRow> {
         let keys = &self.manifest.sweep_keys;
-        let rows = groups.iter().flat_map(|(key, points)| {
+        let rows = self.over_seeds().into_iter().flat_map(|(key, points)| {
             self.metrics().map(move |metric| {
                 let values: Vec<f64> = points.iter().filter_map(|point| point.metric(metric.name)).collect();
                 let swept = keys.iter().map(|k| swept(key, k).map(str::to_owned)).collect();
@@ -214,8 +219,8 @@ pub(crate) fn swept<'a>(key: &'a PointKey, name: &str) -> Option<&'a str> {
 
 /// The columns that tell points apart.
 #[derive(Clone)]
-struct KeyColumns {
-    swept: Vec<SweptColumn>,
+pub(crate) struct KeyColumns {
+    pub swept: Vec<SweptColumn>,
 }
 
 /// The column of a swept key.
@@ -251,7 +256,7 @@ impl SweptColumn {
 }
 
 impl KeyColumns {
-    fn new(manifest: &RunManifest) -> KeyColumns {
+    pub fn new(manifest: &RunManifest) -> KeyColumns {
         let column = |key: &String| SweptColumn::new(key, manifest.points.iter().filter_map(|point| swept(point, key)));
         KeyColumns { swept: manifest.sweep_keys.iter().map(column).collect() }
     }

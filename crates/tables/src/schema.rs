@@ -318,6 +318,24 @@ notes! {
     }
 }
 notes! {
+    /// The rest of the table by flow size, after `system` and the swept keys.
+    BY_SIZE {
+        bin: DataType::UInt32, false, "", "the bin of sizes, from the smallest on; bins have nearly equal counts of flows";
+        min_size_bytes: DataType::UInt64, false, "bytes", "the smallest flow of the bin, over all seeds";
+        median_size_bytes: DataType::UInt64, false, "bytes", "the flow in the middle";
+        max_size_bytes: DataType::UInt64, false, "bytes", "the largest flow";
+        quantity: words(), false, "", "slowdown or fct_s";
+        unit: words(), false, "", "the quantity's unit, or empty";
+        statistic: words(), false, "", "mean, p50, p95 or p99, over the flows of the bin that finished";
+        seeds: DataType::UInt32, false, "", "seeds at which flows of the bin finished";
+        mean: DataType::Float64, true, "", "the statistic, mean over these seeds";
+        ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of the mean, Student's t; null with fewer than 2 seeds";
+        ci95_high: DataType::Float64, true, "", "upper end of the same interval";
+        flows: DataType::UInt64, false, "", "flows of the bin that finished, over all seeds";
+        rests_on: DataType::UInt64, false, "", "flows among these that are no smaller than the quantile; of a mean: all. A quantile that rests on fewer than 10 flows is drawn hollow";
+    }
+}
+notes! {
     /// The rest of the comparison of systems, after the swept keys.
     COMPARE {
         system_a: words(), false, "", "a system's label";
@@ -369,6 +387,13 @@ pub fn dictionary() -> String {
         "One row per system, value of the swept keys, and metric, over seeds. `system` and the swept \
         keys come first.",
         SUMMARY,
+    );
+    write_notes(
+        &mut out,
+        "by_size()",
+        "One row per system, value of the swept keys, bin of flow sizes, quantity and statistic. `system` and the swept keys come first. \
+        All systems have the same bins.",
+        BY_SIZE,
     );
     write_notes(
         &mut out,
@@ -481,7 +506,7 @@ mod tests {
         check(PORTS.columns.iter().map(|c| (c.name, c.unit)));
         check(SAMPLES.columns.iter().map(|c| (c.name, c.unit)));
         check(PACKETS.columns.iter().map(|c| (c.name, c.unit)));
-        for notes in [KEYS, POINTS, PER_SEED, SUMMARY, COMPARE] {
+        for notes in [KEYS, POINTS, PER_SEED, SUMMARY, BY_SIZE, COMPARE] {
             check(notes.iter().map(|n| (n.name, n.unit)));
         }
         check(METRICS.iter().map(|m| (m.name, m.unit)));

@@ -72,6 +72,10 @@ impl<'a> Point<'a> {
     fn fct_of(&self, of: impl Fn(&FlowRow) -> bool) -> Sorted {
         Sorted::new(self.flows.iter().filter(|f| of(f)).filter_map(|f| f.fct_ps()).map(|ps| ps as f64 / 1e12))
     }
+    /// Slowdowns of some of the flows.
+    fn slowdown_of(&self, of: impl Fn(&FlowRow) -> bool) -> Sorted {
+        Sorted::new(self.flows.iter().filter(|f| of(f)).filter_map(|f| f.slowdown()))
+    }
     fn end_s(&self) -> f64 {
         self.counters.end_ps as f64 / 1e12
     }
@@ -91,6 +95,10 @@ impl<'a> Point<'a> {
 
 /// The largest flow that counts as short (pFabric section 5.1, BOTCP section 4.3).
 const SHORT_BYTES: u64 = 100_000;
+
+fn is_short(flow: &FlowRow) -> bool {
+    flow.size_bytes <= SHORT_BYTES
+}
 
 macro_rules! metrics {
     ($(machine: $machine:literal, waiting: $waiting:literal, window: $window:literal, packets: $packets:literal { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
@@ -118,14 +126,19 @@ metrics! {
         p99_fct_s ["s"] "flow completion time, 99th percentile" = |p| p.fct.quantile(990);
         p999_fct_s ["s"] "flow completion time, 99.9th percentile" = |p| p.fct.quantile(999);
         max_fct_s ["s"] "flow completion time, largest" = |p| p.fct.quantile(1000);
-        mean_fct_short_s ["s"] "flow completion time of flows of at most 100 KB, mean" = |p| p.fct_of(|f| f.size_bytes <= SHORT_BYTES).mean();
-        p99_fct_short_s ["s"] "flow completion time of flows of at most 100 KB, 99th percentile" = |p| p.fct_of(|f| f.size_bytes <= SHORT_BYTES).quantile(990);
-        mean_fct_long_s ["s"] "flow completion time of flows of more than 100 KB, mean" = |p| p.fct_of(|f| f.size_bytes > SHORT_BYTES).mean();
+        mean_fct_short_s ["s"] "flow completion time of flows of at most 100 KB, mean" = |p| p.fct_of(is_short).mean();
+        p99_fct_short_s ["s"] "flow completion time of flows of at most 100 KB, 99th percentile" = |p| p.fct_of(is_short).quantile(990);
+        mean_fct_long_s ["s"] "flow completion time of flows of more than 100 KB, mean" = |p| p.fct_of(|f| !is_short(f)).mean();
         mean_slowdown [""] "flow completion time over that of the flow alone, mean" = |p| p.slowdown.mean();
         p50_slowdown [""] "flow completion time over that of the flow alone, median" = |p| p.slowdown.quantile(500);
+        p95_slowdown [""] "flow completion time over that of the flow alone, 95th percentile" = |p| p.slowdown.quantile(950);
         p99_slowdown [""] "flow completion time over that of the flow alone, 99th percentile" = |p| p.slowdown.quantile(990);
         p999_slowdown [""] "flow completion time over that of the flow alone, 99.9th percentile" = |p| p.slowdown.quantile(999);
         max_slowdown [""] "flow completion time over that of the flow alone, largest" = |p| p.slowdown.quantile(1000);
+        mean_slowdown_short [""] "slowdown of flows of at most 100 KB, mean" = |p| p.slowdown_of(is_short).mean();
+        p99_slowdown_short [""] "slowdown of flows of at most 100 KB, 99th percentile" = |p| p.slowdown_of(is_short).quantile(990);
+        mean_slowdown_long [""] "slowdown of flows of more than 100 KB, mean" = |p| p.slowdown_of(|f| !is_short(f)).mean();
+        p99_slowdown_long [""] "slowdown of flows of more than 100 KB, 99th percentile" = |p| p.slowdown_of(|f| !is_short(f)).quantile(990);
         mean_er [""] "expansion ratio (MERP, Eq. 2), mean" = |p| p.expansion.mean();
         p50_er [""] "expansion ratio, median" = |p| p.expansion.quantile(500);
         p99_er [""] "expansion ratio, 99th percentile" = |p| p.expansion.quantile(990);
@@ -201,9 +214,21 @@ pub fn utilisation(busy_ps: u64, end_ps: u64) -> Option<f64> {
 /// are no larger. `None` of no values.
 pub fn quantile(sorted: &[f64], per_mille: u32) -> Option<f64> {
     assert!(per_mille <= 1000, "{per_mille} per mille is more than all");
-    let rank = (sorted.len() as u64 * u64::from(per_mille)).div_ceil(1000).max(1);
-    sorted.get(rank as usize - 1).copied()
+    sorted.get(rank(sorted.len(), per_mille) - 1).copied()
 }
+
+/// The rank of a quantile among `n` values, from 1 on.
+fn rank(n: usize, per_mille: u32) -> usize {
+    (n as u64 * u64::from(per_mille)).div_ceil(1000).max(1) as usize
+}
+
+/// How many of `n` values a quantile above the median rests on: those that are no smaller. With fewer than [`FEW`] it says little.
+pub fn rests_on(n: usize, per_mille: u32) -> u64 {
+    (n + 1).saturating_sub(rank(n, per_mille)).min(n) as u64
+}
+
+/// A quantile that rests on fewer values than this is uncertain, and drawn as such.
+pub const FEW: u64 = 10;
 
 /// The mean of a few values, with its confidence interval where there are at least two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -268,6 +293,11 @@ mod tests {
         let at = |per_mille| quantile(&values, per_mille).unwrap();
         assert_eq!([at(0), at(1), at(500), at(990), at(999), at(1000)], [1.0, 1.0, 500.0, 990.0, 999.0, 1000.0]);
         assert_eq!((quantile(&[], 500), quantile(&[7.0], 0), quantile(&[7.0], 999)), (None, Some(7.0), Some(7.0)));
+    }
+
+    #[test]
+    fn a_high_quantile_rests_on_the_values_that_are_no_smaller() {
+        assert_eq!([(1000, 990), (1000, 500), (900, 990), (10, 990), (0, 990)].map(|(n, q)| rests_on(n, q)), [11, 501, 10, 1, 0]);
     }
 
     #[test]

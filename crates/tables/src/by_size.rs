@@ -1,0 +1,186 @@
+//! Slowdown and completion time against flow size, in bins of equal count.
+
+use crate::arrow::words;
+use crate::error::{Error, Result};
+use crate::parquet;
+use crate::results::{KeyColumns, Results, SweptColumn, swept};
+use crate::schema::{BY_SIZE, FLOWS, KEYS, Note, schema};
+use crate::stats::{Estimate, quantile, rests_on};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array as _, ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The statistics of a bin, each with its quantile in per mille; `None`: the mean.
+pub const STATISTICS: [(&str, Option<u32>); 4] = [("mean", None), ("p50", Some(500)), ("p95", Some(950)), ("p99", Some(990))];
+
+/// What is summed up by size, with its unit.
+pub const QUANTITIES: [(&str, &str); 2] = [("slowdown", ""), ("fct_s", "s")];
+
+/// Most bins.
+pub const MOST_BINS: usize = 10;
+
+/// Flows of a bin, at least, on average over the bins.
+const LEAST_FLOWS: usize = 20;
+
+/// One statistic of one bin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The system's label.
+    pub system: String,
+    /// Values of the swept keys, in the order of the manifest.
+    pub swept: Vec<Option<String>>,
+    /// The bin, from the smallest sizes on.
+    pub bin: u32,
+    /// The smallest, the median and the largest size in the bin.
+    pub sizes: [u64; 3],
+    /// What is summed up, by its place among [`QUANTITIES`].
+    pub quantity: usize,
+    /// The statistic.
+    pub statistic: &'static str,
+    /// Over seeds.
+    pub estimate: Estimate,
+    /// Flows of the bin that finished, over all seeds.
+    pub flows: u64,
+    /// How many of these the statistic rests on, over all seeds.
+    pub rests_on: u64,
+}
+
+/// A flow of a point: its size, and its quantities if it finished.
+struct Flow {
+    size_bytes: u64,
+    values: Option<[f64; 2]>,
+}
+
+/// All statistics of all bins of every system and value of the swept keys.
+pub fn rows(results: &Results) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (key, points) in results.over_seeds() {
+        let seeds = points.iter().map(|point| read(&FLOWS.file(&results.point_dir(&point.key)))).collect::<Result<Vec<_>>>()?;
+        let swept: Vec<_> = results.manifest.sweep_keys.iter().map(|name| swept(key, name).map(str::to_owned)).collect();
+        let mut sizes: Vec<u64> = seeds.iter().flatten().map(|flow| flow.size_bytes).collect();
+        sizes.sort_unstable();
+        for (bin, here) in (0..).zip(bins(&sizes)) {
+            let ends = [here[0], here[(here.len() - 1) / 2], here[here.len() - 1]];
+            for quantity in 0..QUANTITIES.len() {
+                let of_seed = |flows: &Vec<Flow>| {
+                    let inside = flows.iter().filter(|flow| (ends[0]..=ends[2]).contains(&flow.size_bytes));
+                    let mut values: Vec<f64> = inside.filter_map(|flow| Some(flow.values?[quantity])).collect();
+                    values.sort_unstable_by(f64::total_cmp);
+                    values
+                };
+                let seeds: Vec<Vec<f64>> = seeds.iter().map(of_seed).filter(|values| !values.is_empty()).collect();
+                rows.extend(STATISTICS.iter().map(|&(statistic, per_mille)| Row {
+                    system: key.system.clone(),
+                    swept: swept.clone(),
+                    bin,
+                    sizes: ends,
+                    quantity,
+                    statistic,
+                    estimate: Estimate::of(&seeds.iter().filter_map(|values| of(values, per_mille)).collect::<Vec<f64>>()),
+                    flows: seeds.iter().map(|values| values.len() as u64).sum(),
+                    rests_on: seeds.iter().map(|values| per_mille.map_or(values.len() as u64, |q| rests_on(values.len(), q))).sum(),
+                }));
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// A statistic of values in rising order.
+fn of(values: &[f64], per_mille: Option<u32>) -> Option<f64> {
+    match per_mille {
+        Some(per_mille) => quantile(values, per_mille),
+        None => (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64),
+    }
+}
+
+/// Sizes in rising order, cut into bins of nearly equal count. Equal sizes are in one bin.
+fn bins(sizes: &[u64]) -> Vec<&[u64]> {
+    let n = sizes.len();
+    let most = (n / LEAST_FLOWS).clamp(1, MOST_BINS);
+    let mut found = Vec::new();
+    let mut first = 0;
+    for bin in 1..=most {
+        let cut = n * bin / most;
+        if cut <= first {
+            continue;
+        }
+        // To the nearer end of a run of equal sizes, so that no size is on both sides of a cut.
+        let size = sizes[cut - 1];
+        let (low, high) = (sizes.partition_point(|s| *s < size), sizes.partition_point(|s| *s <= size));
+        let end = if bin < most && low > first && cut - low < high - cut { low } else { high };
+        found.push(&sizes[first..end]);
+        first = end;
+    }
+    found
+}
+
+fn read(path: &Path) -> Result<Vec<Flow>> {
+    let mut flows = Vec::new();
+    for batch in parquet::read(path, Some(&["size_bytes", "fct_ps", "slowdown"]))? {
+        let batch = batch.map_err(|e| Error::damaged(path, e))?;
+        let column = |name: &str| batch.column_by_name(name).ok_or_else(|| Error::damaged(path, format!("no column `{name}`")));
+        let (sizes, fct, slowdown) = (column("size_bytes")?, column("fct_ps")?, column("slowdown")?);
+        let sizes = sizes.as_primitive::<UInt64Type>();
+        let (fct, slowdown) = (fct.as_primitive::<Int64Type>(), slowdown.as_primitive::<Float64Type>());
+        flows.extend((0..batch.num_rows()).map(|i| Flow {
+            size_bytes: sizes.value(i),
+            values: fct.is_valid(i).then(|| [slowdown.value(i), fct.value(i) as f64 / 1e12]),
+        }));
+    }
+    Ok(flows)
+}
+
+/// [`rows`] as a table.
+pub fn table(results: &Results) -> Result<RecordBatch> {
+    let rows = rows(results)?;
+    let columns = KeyColumns::new(&results.manifest);
+    let mut fields = vec![KEYS[1].field()];
+    fields.extend(columns.swept.iter().map(SweptColumn::field));
+    fields.extend(BY_SIZE.iter().map(Note::field));
+    let mut arrays: Vec<ArrayRef> = vec![words(rows.iter().map(|row| Some(row.system.as_str())))];
+    arrays.extend(columns.swept.iter().enumerate().map(|(i, key)| key.array(rows.iter().map(|row| row.swept[i].as_deref()))));
+    let count = |f: fn(&Row) -> u64| -> ArrayRef { Arc::new(UInt64Array::from_iter_values(rows.iter().map(f))) };
+    let number = |f: fn(&Estimate) -> Option<f64>| -> ArrayRef {
+        Arc::new(rows.iter().map(|row| f(&row.estimate)).collect::<Float64Array>())
+    };
+    arrays.extend([
+        Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.bin))) as ArrayRef,
+        count(|row| row.sizes[0]),
+        count(|row| row.sizes[1]),
+        count(|row| row.sizes[2]),
+        words(rows.iter().map(|row| Some(QUANTITIES[row.quantity].0))),
+        words(rows.iter().map(|row| Some(QUANTITIES[row.quantity].1))),
+        words(rows.iter().map(|row| Some(row.statistic))),
+        Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.estimate.n))),
+        number(|e| e.mean),
+        number(|e| e.ci95.map(|(low, _)| low)),
+        number(|e| e.ci95.map(|(_, high)| high)),
+        count(|row| row.flows),
+        count(|row| row.rests_on),
+    ]);
+    Ok(RecordBatch::try_new(schema(fields, "slowdown and completion time by flow size"), arrays)
+        .expect("columns follow their notes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_hold_about_as_many_flows_each_and_never_cut_a_size() {
+        let sizes: Vec<u64> = (0..1000).collect();
+        assert!(bins(&sizes).iter().all(|bin| bin.len() == 100));
+        assert_eq!(bins(&sizes[..50]).len(), 2);
+        assert_eq!(bins(&sizes[..5]).len(), 1);
+        // Three of four flows have one size.
+        let tied: Vec<u64> = (0..400).map(|i| if i < 300 { 7 } else { i }).collect();
+        let found = bins(&tied);
+        assert_eq!(found[0].len(), 300);
+        assert_eq!(found.iter().map(|bin| bin.len()).sum::<usize>(), 400);
+        assert!(found.windows(2).all(|pair| pair[0].last() < pair[1].first()));
+        assert_eq!(bins(&[]).len(), 0);
+    }
+}
