@@ -236,6 +236,17 @@ def metrics(results: Data, metrics: Sequence[str] | None = None, x: str | None =
     return fig
 
 
+SHARING = ("goodput_bps", "mean_group_fct_s", "p99_group_fct_s", "group_jain_index")
+
+
+@kind("summary")
+def sharing(results: Data, x: str | None = None, at: At = None) -> Figure:
+    """Goodput, completion time of groups and Jain's index of fairness against the swept key, as of an incast against its senders."""
+    if "groups" not in set(column(results.summary(), "metric")):
+        raise NoDataError("the results hold no groups of flows\nhint: an incast has groups, and so has a table with the column `group`")
+    return metrics(results, SHARING, x, at)
+
+
 # Distributions over flows
 
 

@@ -34,6 +34,8 @@ _WORDS = {
     "tx": "sent",
     "short": "of short flows",
     "long": "of long flows",
+    "flow": "per-flow",
+    "jain": "Jain's",
 }
 _STATISTICS = {
     "mean": "mean",

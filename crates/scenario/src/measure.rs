@@ -1,12 +1,13 @@
 //! The measurement window: between which times rates, utilisation and queue lengths are averaged.
 //!
 //! By default the window goes from the first start of a flow to the last, so that the flows that end late do not dilute the averages. Only starts
-//! that are known before the run count: flows that wait for others start when those end. Where all known starts are one instant, the
-//! window ends with the last flow.
+//! that are known before the run count: flows that wait for others start when those end. The flows of a group start with the first of them, so that
+//! an incast is one start. Where all known starts are one instant, the window ends with the last flow.
 
 use base::params::{Param, Raw};
 use base::{Dur, Time};
 use proto::Flow;
+use std::collections::BTreeMap;
 
 /// An end of the window as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +98,13 @@ pub struct Window {
 impl Measure {
     /// The window of a run of `flows`; `None` if it is empty. A run that ends sooner cuts it short.
     pub fn window(&self, flows: &[Flow]) -> Option<Window> {
-        let mut starts: Vec<Time> = flows.iter().filter(|flow| flow.wait.is_none()).map(|flow| flow.start).collect();
+        let mut groups: BTreeMap<u64, Time> = BTreeMap::new();
+        for flow in flows.iter().filter(|flow| flow.wait.is_none() && flow.group != u64::MAX) {
+            let first = groups.entry(flow.group).or_insert(flow.start);
+            *first = flow.start.min(*first);
+        }
+        let start = |flow: &Flow| groups.get(&flow.group).copied().unwrap_or(flow.start);
+        let mut starts: Vec<Time> = flows.iter().filter(|flow| flow.wait.is_none()).map(start).collect();
         starts.sort_unstable();
         let (first, last) = (*starts.first()?, *starts.last()?);
         let started = |share: u32| {
@@ -160,6 +167,16 @@ mod tests {
         assert_eq!(window("auto", "auto", &[Some(5), Some(5)]), Some((5, None)));
         assert_eq!(window("auto", "auto", &[Some(5), None, None]), Some((5, None)));
         assert_eq!(window("auto", "auto", &[Some(5), None, Some(9)]), Some((5, Some(9))));
+    }
+
+    #[test]
+    fn an_incast_is_one_start() {
+        let mut burst = flows(&[Some(5), Some(6), Some(9)]);
+        burst.iter_mut().for_each(|flow| flow.group = 1);
+        let window = Measure::defaults().window(&burst).unwrap();
+        assert_eq!((window.from, window.until), (Time(5_000_000), None));
+        burst[2].group = u64::MAX;
+        assert_eq!(Measure::defaults().window(&burst).unwrap().until, Some(Time(9_000_000)));
     }
 
     #[test]

@@ -150,6 +150,10 @@ impl FlowRow {
     pub fn fct_ps(&self) -> Option<u64> {
         Some(self.finish_ps? - self.start_ps?)
     }
+    /// Payload over completion time, in bit/s. `None` when unfinished.
+    pub fn goodput_bps(&self) -> Option<f64> {
+        self.fct_ps().map(|fct| self.size_bytes as f64 * 8e12 / fct as f64)
+    }
     /// Completion time over the ideal completion time; at least 1 for a flow that uses one path.
     pub fn slowdown(&self) -> Option<f64> {
         self.fct_ps().map(|fct| fct as f64 / self.ideal_fct_ps as f64)

@@ -163,7 +163,7 @@ impl PointManifest {
         let counters = &outcome.counters;
         let metrics = stats::Point::new(&outcome.flows, &outcome.ports, counters, ran.wall_s).metrics();
         // A fluid has no packets to count, and most scenarios have no flows that wait.
-        let known = |metric: &Metric, value: Option<f64>| !(outcome.ideal && metric.packets || metric.waiting && value.is_none());
+        let known = |metric: &Metric, value: Option<f64>| !(outcome.ideal && metric.packets || metric.optional && value.is_none());
         let metrics = metrics.into_iter().filter(|(metric, value)| known(metric, *value));
         PointManifest {
             schema_version: SCHEMA_VERSION,

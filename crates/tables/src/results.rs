@@ -129,7 +129,7 @@ impl Results {
     /// The metrics of the run: all but those of waiting flows where no flow waits.
     fn metrics(&self) -> impl Iterator<Item = &'static Metric> {
         let waits = |metric: &Metric| self.done().any(|point| point.metric(metric.name).is_some());
-        METRICS.iter().filter(move |metric| !metric.waiting || waits(metric))
+        METRICS.iter().filter(move |metric| !metric.optional || waits(metric))
     }
 
     /// One row per point that is done and metric. `machine`: with those that depend on the machine.
@@ -460,7 +460,7 @@ pub(crate) mod tests {
         let at = texts(&summary, "metric").iter().position(|m| m == "mean_fct_s").unwrap();
         assert_eq!(numbers(&summary, "mean")[at], rows[0].estimate.mean);
         assert_eq!(numbers(&summary, "ci95_low")[at], rows[0].estimate.ci95.map(|c| c.0));
-        assert_eq!(summary.num_rows(), 2 * METRICS.iter().filter(|metric| !metric.waiting).count());
+        assert_eq!(summary.num_rows(), 2 * METRICS.iter().filter(|metric| !metric.optional).count());
     }
 
     #[test]

@@ -184,6 +184,7 @@ table! {
     bottleneck_bps ["bps"] "rate of the slowest link on the flow's shortest path" = U64(|r| r.bottleneck_bps);
     slowdown [""] "fct_ps / ideal_fct_ps, at least 1 on one path; null: unfinished" = OptF64(FlowRow::slowdown);
     expansion_ratio [""] "fct_ps / the time that size_wire_bytes take at bottleneck_bps (MERP, Eq. 2); null: unfinished" = OptF64(FlowRow::expansion_ratio);
+    goodput_bps ["bps"] "size_bytes over fct_ps; null: unfinished" = OptF64(FlowRow::goodput_bps);
     deadline_ps ["ps"] "when the flow should have finished, from the start of the run; null: no deadline" = OptPs(|r| r.deadline_ps);
     deadline_met [""] "whether the flow finished by its deadline; null: no deadline" = OptBool(FlowRow::deadline_met);
     terminated [""] "whether the sender gave the flow up before the last byte arrived (early termination)" = Bool(|r| r.terminated);

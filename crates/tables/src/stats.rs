@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sim::outcome::{Counters, FlowRow, PortRow};
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::BTreeMap;
 
 /// A statistic of a point.
 pub struct Metric {
@@ -14,8 +15,8 @@ pub struct Metric {
     pub about: &'static str,
     /// Whether it depends on the machine, not only on the scenario, the seed and the program.
     pub machine: bool,
-    /// Whether it is about flows that wait for others: there is no value, and no row in any table, where no flow does.
-    pub waiting: bool,
+    /// Whether it is about flows that wait for others, or about groups of flows: there is no row in any table of a run without any.
+    pub optional: bool,
     /// Whether it is measured in the measurement window, not over whole flows or the whole run.
     pub window: bool,
     /// Whether it counts packets, queues or events, of which an ideal schedule has none.
@@ -35,6 +36,18 @@ pub struct Point<'a> {
     fct: Sorted,
     slowdown: Sorted,
     expansion: Sorted,
+    goodput: Sorted,
+    /// Groups that began.
+    groups: Vec<Group>,
+}
+
+/// Flows that belong together: an incast, a job, a request.
+#[derive(Default)]
+struct Group {
+    first_start_ps: u64,
+    last_finish_ps: u64,
+    unfinished: bool,
+    goodput: Vec<f64>,
 }
 
 /// Values in rising order.
@@ -55,6 +68,8 @@ impl<'a> Point<'a> {
             fct: Sorted::new(flows.iter().filter_map(|f| f.fct_ps().map(|ps| ps as f64 / 1e12))),
             slowdown: Sorted::new(flows.iter().filter_map(|f| f.slowdown())),
             expansion: Sorted::new(flows.iter().filter_map(|f| f.expansion_ratio())),
+            goodput: Sorted::new(flows.iter().filter_map(|f| f.goodput_bps())),
+            groups: groups(&flows),
             flows,
         }
     }
@@ -76,6 +91,11 @@ impl<'a> Point<'a> {
     fn slowdown_of(&self, of: impl Fn(&FlowRow) -> bool) -> Sorted {
         Sorted::new(self.flows.iter().filter(|f| of(f)).filter_map(|f| f.slowdown()))
     }
+    /// Completion times of the groups of which all flows finished: from the first start to the last finish.
+    fn group_fct(&self) -> Sorted {
+        let done = self.groups.iter().filter(|group| !group.unfinished);
+        Sorted::new(done.map(|group| (group.last_finish_ps - group.first_start_ps) as f64 / 1e12))
+    }
     fn end_s(&self) -> f64 {
         self.counters.end_ps as f64 / 1e12
     }
@@ -93,6 +113,26 @@ impl<'a> Point<'a> {
     }
 }
 
+/// The groups among flows that began, by their numbers. A flow that never began keeps its group from no end.
+fn groups(flows: &[&FlowRow]) -> Vec<Group> {
+    let mut found: BTreeMap<u64, Group> = BTreeMap::new();
+    for flow in flows {
+        let (Some(id), Some(start)) = (flow.group_id, flow.start_ps) else { continue };
+        let group = found.entry(id).or_insert(Group { first_start_ps: start, ..Group::default() });
+        group.first_start_ps = group.first_start_ps.min(start);
+        group.unfinished |= flow.finish_ps.is_none();
+        group.last_finish_ps = group.last_finish_ps.max(flow.finish_ps.unwrap_or(0));
+        group.goodput.extend(flow.goodput_bps());
+    }
+    found.into_values().collect()
+}
+
+/// Jain's index of fairness: 1 if all values are equal, 1 / n if one of n has everything. `None` of no values.
+pub fn jain(values: &[f64]) -> Option<f64> {
+    let (sum, squares) = values.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
+}
+
 /// The largest flow that counts as short (pFabric section 5.1, BOTCP section 4.3).
 const SHORT_BYTES: u64 = 100_000;
 
@@ -101,26 +141,26 @@ fn is_short(flow: &FlowRow) -> bool {
 }
 
 macro_rules! metrics {
-    ($(machine: $machine:literal, waiting: $waiting:literal, window: $window:literal, packets: $packets:literal { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
+    ($(machine: $machine:literal, optional: $optional:literal, window: $window:literal, packets: $packets:literal { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
         /// All metrics.
         pub const METRICS: &[Metric] = &[
             $($(Metric {
                 name: stringify!($name), unit: $unit, about: $about, machine: $machine,
-                waiting: $waiting, window: $window, packets: $packets, of: $of,
+                optional: $optional, window: $window, packets: $packets, of: $of,
             },)*)*
         ];
     };
 }
 
 metrics! {
-    machine: false, waiting: false, window: false, packets: false {
+    machine: false, optional: false, window: false, packets: false {
         flows [""] "flows that began" = |p| Some(p.flows.len() as f64);
         unfinished [""] "flows that had not finished at the end of the run" = |p| Some(p.count(|f| f.finish_ps.is_none()));
     }
-    machine: false, waiting: true, window: false, packets: false {
+    machine: false, optional: true, window: false, packets: false {
         not_started [""] "flows that never began, since a flow that they wait for did not end; counted in no other metric" = |p| p.not_started.map(|n| n as f64);
     }
-    machine: false, waiting: false, window: false, packets: false {
+    machine: false, optional: false, window: false, packets: false {
         mean_fct_s ["s"] "flow completion time, mean" = |p| p.fct.mean();
         p50_fct_s ["s"] "flow completion time, median" = |p| p.fct.quantile(500);
         p99_fct_s ["s"] "flow completion time, 99th percentile" = |p| p.fct.quantile(990);
@@ -149,10 +189,26 @@ metrics! {
             (with > 0.0).then(|| p.count(|f| f.deadline_met() == Some(false)) / with)
         };
         terminated [""] "unfinished flows that were given up by the sender" = |p| Some(p.count(|f| f.terminated));
+        mean_flow_goodput_bps ["bps"] "goodput of a flow, its payload over its completion time, mean" = |p| p.goodput.mean();
+        p50_flow_goodput_bps ["bps"] "goodput of a flow, median" = |p| p.goodput.quantile(500);
+        jain_index [""] "Jain's index of fairness of the goodputs of flows: 1 if all are equal" = |p| jain(&p.goodput.0);
         realised_load [""] "wire bytes of first transmissions as a share of the capacity to which the load refers" = |p| p.counters.realised_load;
         end_s ["s"] "simulated time at the end" = |p| Some(p.end_s());
     }
-    machine: false, waiting: false, window: true, packets: true {
+    machine: false, optional: true, window: false, packets: false {
+        groups [""] "groups of flows that began: incasts, jobs, requests" = |p| (!p.groups.is_empty()).then_some(p.groups.len() as f64);
+        unfinished_groups [""] "groups of which a flow that began did not finish; in no other metric of groups" = |p| {
+            (!p.groups.is_empty()).then(|| p.groups.iter().filter(|group| group.unfinished).count() as f64)
+        };
+        mean_group_fct_s ["s"] "group completion time, from the first start to the last finish, mean" = |p| p.group_fct().mean();
+        p50_group_fct_s ["s"] "group completion time, median" = |p| p.group_fct().quantile(500);
+        p99_group_fct_s ["s"] "group completion time, 99th percentile" = |p| p.group_fct().quantile(990);
+        max_group_fct_s ["s"] "group completion time, largest" = |p| p.group_fct().quantile(1000);
+        group_jain_index [""] "Jain's index of the goodputs of the flows of a group, mean over groups" = |p| {
+            Sorted::new(p.groups.iter().filter(|group| !group.unfinished).filter_map(|group| jain(&group.goodput))).mean()
+        };
+    }
+    machine: false, optional: false, window: true, packets: true {
         goodput_bps ["bps"] "payload that reached receivers in the window, each byte once, over the length of the window" = |p| {
             let window = p.counters.window?;
             Some(window.delivered_bytes as f64 * 8e12 / (window.until_ps - window.from_ps) as f64)
@@ -163,7 +219,7 @@ metrics! {
         max_mean_queue_bytes ["bytes"] "length of the queue, averaged over the window, of the port where it is largest" = |p| p.queue_bytes().reduce(f64::max);
         window_s ["s"] "length of the window" = |p| p.window_ps().map(|ps| ps as f64 / 1e12);
     }
-    machine: false, waiting: false, window: false, packets: true {
+    machine: false, optional: false, window: false, packets: true {
         max_queue_bytes ["bytes"] "longest queue of any port, over the run" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
         tx_packets ["packets"] "data packets that senders handed to their NICs, retransmissions included" = |p| p.sum(|f| f.tx_packets);
         retx_packets ["packets"] "data packets with bytes that had been sent before" = |p| p.sum(|f| f.retx_packets);
@@ -176,10 +232,10 @@ metrics! {
         events [""] "events handled" = |p| Some(p.counters.events as f64);
         hops [""] "packets moved over a link" = |p| Some(p.counters.hops as f64);
     }
-    machine: true, waiting: false, window: false, packets: false {
+    machine: true, optional: false, window: false, packets: false {
         wall_s ["s"] "wall time of the run" = |p| Some(p.wall_s);
     }
-    machine: true, waiting: false, window: false, packets: true {
+    machine: true, optional: false, window: false, packets: true {
         events_per_s ["1/s"] "events handled per second of wall time" = |p| p.per_wall_s(p.counters.events);
         hops_per_s ["1/s"] "packets moved over a link per second of wall time" = |p| p.per_wall_s(p.counters.hops);
     }
@@ -394,6 +450,29 @@ mod tests {
             (Some(1.0), Some(3000.0 * 8.0 / 4e-3), None)
         );
         assert_eq!((get("events_per_s"), get("wall_s")), (Some(50.0), Some(2.0)));
+    }
+
+    #[test]
+    fn a_group_takes_from_its_first_start_to_its_last_finish() {
+        let of = |group, start_ps, finish_ps| FlowRow { group_id: Some(group), start_ps: Some(start_ps), ..flow(1000, finish_ps) };
+        let ms = |n: u64| n * 1_000_000_000;
+        let flows = [
+            of(1, ms(1), Some(ms(3))),
+            of(1, ms(2), Some(ms(6))),
+            of(2, ms(9), Some(ms(12))),
+            of(3, ms(9), None),
+            flow(1, Some(ms(99))),
+        ];
+        let counters = Counters { end_ps: ms(99), ..Counters::default() };
+        let point = Point::new(&flows, &[], &counters, 1.0);
+        let get = |name: &str| point.metrics().into_iter().find(|(m, _)| m.name == name).unwrap().1;
+        assert_eq!((get("groups"), get("unfinished_groups")), (Some(3.0), Some(1.0)));
+        assert_eq!((get("mean_group_fct_s"), get("max_group_fct_s")), (Some(4e-3), Some(5e-3)));
+        // Goodputs of 4 and 2 Mbit/s: (4 + 2)² / (2 · (16 + 4)) = 0.9. A group of one is fair.
+        assert!((get("group_jain_index").unwrap() - 0.95).abs() < 1e-12);
+        let none = Point::new(&flows[4..], &[], &counters, 1.0);
+        assert!(none.metrics().iter().filter(|(m, _)| m.name.contains("group")).all(|(m, value)| m.optional && value.is_none()));
+        assert_eq!((jain(&[3.0, 0.0, 0.0]), jain(&[2.0, 2.0]), jain(&[])), (Some(1.0 / 3.0), Some(1.0), None));
     }
 
     #[test]

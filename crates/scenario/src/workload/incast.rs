@@ -1,9 +1,11 @@
 //! Many senders, one receiver, all at once.
 //!
 //! Senders are the hosts after the receiver in the order of their numbers, round and round: with more senders than hosts some hosts
-//! send several flows. The flows of one round are a group.
+//! send several flows. The flows of one round are a group. Each flow starts up to `jitter` after its round, drawn by the seed.
 //!
 //! Source: Vasudevan et al., SIGCOMM 2009, section 2.
+//!
+//! Assumed: the jitter is uniform; the source gives none.
 
 use super::hosts::HostName;
 use super::size::Unit;
@@ -36,6 +38,8 @@ base::params! {
         repeat: u32 = "1" in 1..=10_000_000, "a single round";
         /// From one round to the next.
         interval: Dur = "10ms" in Dur(1)..=MAX_TIME, "longer than a round of a few MB at 10 Gb/s";
+        /// Each flow starts so much later than its round at most, drawn uniformly by the seed.
+        jitter: Dur = "10us" in Dur::ZERO..=MAX_TIME, "flowloom: servers do not answer in the same instant, and seeds differ";
     }
 }
 
@@ -50,7 +54,12 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         }
         Ok(_) => {}
     }
-    let last = params.interval.0.saturating_mul(u64::from(params.repeat - 1)).saturating_add(params.start.0);
+    let last = params
+        .interval
+        .0
+        .saturating_mul(u64::from(params.repeat - 1))
+        .saturating_add(params.start.0)
+        .saturating_add(params.jitter.0);
     if last > MAX_TIME.0 {
         add("repeat", format!("the last round would start after {MAX_TIME}"), "take fewer rounds or a shorter `interval`");
     }
@@ -72,7 +81,7 @@ impl Incast {
 }
 
 impl Workload for Incast {
-    fn draw(&self, env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Drawn>, String> {
+    fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String> {
         let p = &self.0;
         let dst = hosts::host(env.net, &p.receiver.0)?;
         let others = env.net.hosts().len() as u32 - 1;
@@ -80,16 +89,19 @@ impl Workload for Incast {
             return Err("`incast` needs two hosts".to_owned());
         }
         let size_bytes = env.payload(p.size.0, p.size_unit);
-        let flow = |round: u32, i: u32| Drawn {
+        let mut rng = streams.take("workload/jitter", &[env.index]);
+        let mut jitter = || if p.jitter == Dur::ZERO { Dur::ZERO } else { Dur(rng.below(p.jitter.0)) };
+        let mut flow = |round: u32, i: u32| Drawn {
             src: HostId((dst.0 + 1 + i % others) % (others + 1)),
             dst,
             size_bytes,
-            start: Time::ZERO + p.start + p.interval * u64::from(round),
+            start: Time::ZERO + p.start + p.interval * u64::from(round) + jitter(),
             deadline: None,
             group: Some(round),
             after: None,
         };
-        Ok((0..p.repeat).flat_map(|round| (0..p.senders).map(move |i| flow(round, i))).collect())
+        let all = (0..p.repeat).flat_map(|round| (0..p.senders).map(move |i| (round, i)));
+        Ok(all.map(|(round, i)| flow(round, i)).collect())
     }
     fn flows(&self) -> u64 {
         u64::from(self.0.senders) * u64::from(self.0.repeat)
@@ -107,7 +119,7 @@ mod tests {
     #[test]
     fn senders_go_round_the_other_hosts() {
         let bench = Bench::new("star", &[("hosts", "4")]);
-        let set = [("senders", "5"), ("size", "64KB"), ("receiver", "h2"), ("repeat", "2"), ("start", "1ms")];
+        let set = [("senders", "5"), ("size", "64KB"), ("receiver", "h2"), ("repeat", "2"), ("start", "1ms"), ("jitter", "0s")];
         let flows = bench.draw("incast", &set, 1);
         assert_eq!(flows.len(), 10);
         assert_eq!(flows[..5].iter().map(|f| f.src.0).collect::<Vec<_>>(), [3, 0, 1, 3, 0]);
@@ -116,6 +128,20 @@ mod tests {
         assert_eq!((flows[4].group, flows[5].group), (Some(0), Some(1)));
         let offered = bench.read("incast", &set).unwrap().offered(&bench.env());
         assert_eq!((offered.load, offered.sizes), (None, vec![(64_000, 1.0)]));
+    }
+
+    #[test]
+    fn flows_start_a_little_late_and_seeds_differ() {
+        let bench = Bench::new("star", &[("hosts", "9")]);
+        let starts = |jitter: &str, seed| -> Vec<u64> {
+            let flows = bench.draw("incast", &[("senders", "8"), ("size", "1KB"), ("start", "1ms"), ("jitter", jitter)], seed);
+            flows.iter().map(|flow| flow.start.0 - 1_000_000_000).collect()
+        };
+        let first = starts("5us", 1);
+        assert!(first.iter().all(|late| *late < 5_000_000) && first.iter().max() > Some(&2_500_000), "{first:?}");
+        assert_eq!(first, starts("5us", 1));
+        assert_ne!(first, starts("5us", 2));
+        assert!(starts("0s", 1).iter().all(|late| *late == 0));
     }
 
     #[test]

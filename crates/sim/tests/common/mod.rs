@@ -254,7 +254,7 @@ pub fn random_scenario(n: u64) -> (String, bool) {
     let deadline = pick(&["", "", "deadline = '300us'\n", "deadline = { kind = 'slack', factor = 3 }\n"]);
     let workload = match kind.as_str() {
         "poisson" => format!("[workload.web]\nkind = 'poisson'\nflows = 40\nload = {load}\n{size}\n"),
-        "incast" => "[workload.burst]\nkind = 'incast'\nsenders = 3\nsize = '40KB'\nreceiver = 'h0'\n".to_owned(),
+        "incast" => "[workload.burst]\nkind = 'incast'\nsenders = 3\nsize = '40KB'\nreceiver = 'h0'\njitter = '0s'\n".to_owned(),
         _ => table_of(&format!("fuzz-{n}"), &random_table(hosts, kind == "waiting", rng)),
     };
     let (events, lasting) = random_events(&topology, &mut pick_events);
