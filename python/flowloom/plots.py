@@ -1,6 +1,6 @@
 """Figures of results: metrics and distributions over flows. Metrics are read from the results.
 
-Every kind of figure is a small function with `@kind`: here, in `traces` (what happens over time) and in `network` (its links).
+Every kind of figure is a small function with `@kind`: here, in `traces` (what happens over time), in `windows` (senders) and in `network` (its links).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from flowloom.drawing import (
 )
 from flowloom.network import topology_panel
 from flowloom.traces import Bar, bars, gantt_panel
+from flowloom.windows import cwnd
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +47,7 @@ __all__ = [
     "Bar",
     "NoDataError",
     "bars",
+    "cwnd",
     "draw",
     "gantt_panel",
     "groups",

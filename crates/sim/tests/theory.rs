@@ -3,6 +3,7 @@
 mod common;
 use base::{Rate, Rng};
 use common::{run, system, system_of, table};
+use scenario::Outline;
 
 /// Hosts on both sides of a four-link path of 1 Gb/s and 10 us: MERP's single tree across racks.
 const TREE: &str = "[topology]\nkind = 'single_tree'\n";
@@ -43,10 +44,11 @@ fn a_lone_newreno_flow_takes_its_closed_form() {
     let round = 4 * 22_000_000 + 4 * 10_320_000;
     // After two rounds 9 segments are acknowledged; the other 91 are sent back to back.
     let closed = handshake + 2 * round + 90 * 12_000_000 + 4 * 22_000_000;
-    assert_eq!(lone_flow("newreno").fct_ps(), Some(closed + round - 10 * 12_000_000));
+    let system = system_of("transport", "newreno", "100pkt").set("transport.init_window", "3");
     let flows = table("lone-pushed", &[(0, 8, HUNDRED, 1_000_000)]);
-    let pushed = run(&format!("{TREE}{flows}{}nic = {{ low_water = 'unlimited' }}\n", system("newreno", "100pkt")));
-    assert_eq!(pushed.flows[0].fct_ps(), Some(closed));
+    let alone = |system: &Outline| run(&format!("{TREE}{flows}{}", system.toml())).flows[0].fct_ps();
+    assert_eq!(alone(&system), Some(closed + round - 10 * 12_000_000));
+    assert_eq!(alone(&system.set("nic.low_water", "unlimited")), Some(closed));
 }
 
 /// A lone flow has the ideal completion time under every ideal, on a tree and on a fat tree.
