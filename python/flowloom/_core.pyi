@@ -175,6 +175,6 @@ class Results:
     def summary(self) -> ArrowTable:
         """One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval."""
     def by_size(self) -> ArrowTable:
-        """Slowdown and completion time by flow size, in bins of equal count: one row per system, swept keys, bin, quantity and statistic."""
+        """Slowdown and completion time by flow size, by bin: one row per system, swept keys, bin, quantity and statistic."""
     def per_seed(self) -> ArrowTable:
         """One row per point and metric."""

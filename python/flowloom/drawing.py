@@ -14,6 +14,7 @@ from flowloom import style, words
 from flowloom.data import Data, Run, column
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = npt.NDArray[np.float64]
@@ -127,6 +128,30 @@ def one_per_system(results: Data, at: At, most: int = MOST_PANELS) -> list[tuple
         if not run.ideal and (known is None or known.keys != run.keys):
             found[run.system] = run
     return list(found.items())[:most]
+
+
+def changes(results: Data, run: Run) -> list[tuple[float, bool]]:
+    """When links fail or come up again in a point, by the events of its scenario: the time in ms, and whether they come up."""
+    found: set[tuple[float, bool]] = set()
+    for name, event in results.config.get("event", {}).items():
+        for key, up in (("at", event.get("state") == "up"), ("until", True)):
+            written = run.keys.get(f"event.{name}.{key}") if isinstance(event.get(key), list) else event.get(key)
+            time = words.milliseconds(written)
+            if time is not None:
+                found.add((time, up))
+    return sorted(found)
+
+
+def mark_changes(ax: Axes, results: Data, run: Run) -> None:
+    """Marks on a time axis in ms when links fail and come up again."""
+    limits = ax.get_xlim()
+    for time, up in changes(results, run):
+        if limits[0] <= time <= limits[1]:
+            look: dict[str, Any] = {"color": style.GREY if up else style.INK, "linestyle": (0, (6, 2)) if up else "-"}
+            label = "repair" if up else "failure"
+            known = label in ax.get_legend_handles_labels()[1]
+            ax.axvline(time, linewidth=1.0, zorder=2.5, **look, label=None if known else label)
+    ax.set_xlim(limits)
 
 
 def titled(results: Data, run: Run, at: At) -> str:

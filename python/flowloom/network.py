@@ -11,7 +11,7 @@ import numpy as np
 
 from flowloom import style, words
 from flowloom.data import Data, Run, column, mean, windows
-from flowloom.drawing import MOST_PANELS, Array, At, NoDataError, groups, kind, one_per_system, titled
+from flowloom.drawing import MOST_PANELS, Array, At, NoDataError, groups, kind, mark_changes, one_per_system, titled
 from flowloom.traces import Span, cut_idle, idle, missing, sampled
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Activity:
 
 def activity(found: Sequence[Link], times: Array, values: Mapping[int, Array]) -> Activity:
     """What was sampled of links, without the quiet end, averaged into about `COLUMNS` intervals."""
-    grid = np.array([np.nan_to_num(values.get(link.port, np.zeros(len(times)))) for link in found])
+    grid = np.array([np.nan_to_num(values[link.port]) for link in found])
     sent = np.cumsum(grid.sum(axis=0))
     last = int(np.searchsorted(sent, (1 - QUIET) * sent[-1])) + 1 if sent[-1] > 0 else len(times)
     ends = times[:last]
@@ -155,18 +155,21 @@ def heatmap(results: Data, at: At = None) -> Figure:
     for _, run in one_per_system(results, at):
         found, series = links(results, run), sampled(results, run, "port.utilisation")
         if series is not None:
-            # Unused links of hosts are left out.
-            used = [link for link in found if link.busy > 0 or 0 not in link.tiers]
-            drawn.append((titled(results, run, at), used, activity(used, series.times, series.values)))
+            # Links that were not sampled are not idle: they are left out, as are unused links of hosts.
+            used = [link for link in found if link.port in series.values and (link.busy > 0 or 0 not in link.tiers)]
+            used = used or [link for link in found if link.port in series.values]
+            drawn.append((run, used, activity(used, series.times, series.values)))
     if not drawn:
         raise missing("port.utilisation")
     rows = max(len(found) for _, found, _ in drawn)
     height = 0.8 + (0.13 * rows if rows <= ROWS_WITH_NAMES else min(0.022 * rows, 4.2))
     fig = style.figure(1, len(drawn), width=7.5, height=max(height, 1.8))
     axes = style.panels(fig, len(drawn), 1)
-    for ax, (title, found, seen) in zip(axes, drawn, strict=True):
+    for ax, (run, found, seen) in zip(axes, drawn, strict=True):
         mesh = heat_panel(ax, found, seen)
-        ax.set_title(title)
+        mark_changes(ax, results, run)
+        ax.set_title(titled(results, run, at))
+    style.legend(fig, axes)
     share_bar(fig, axes, mesh, "busy (% of the interval)")
     return fig
 
@@ -182,6 +185,10 @@ def share_bar(fig: Figure, axes: Sequence[Axes], drawn: Any, label: str) -> None
 
 MOST_HOSTS = 64
 """Largest number of hosts that are drawn; of larger networks only switches are."""
+
+
+MOST_LINES = 200
+"""Cables of a larger map are drawn thinner, and as an image."""
 
 
 def layout(found: Sequence[Link]) -> dict[str, tuple[float, float]]:
@@ -227,6 +234,7 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
         busy[frozenset(link.ends)] = max(busy.get(frozenset(link.ends), 0.0), link.busy)
     places = layout(found)
     dead_here = [cable for cable in busy if cable in set(dead)]
+    thin = min(1.0, (MOST_LINES / max(len(busy), 1)) ** 0.5)
     # The busiest are drawn last, on top.
     alive = sorted((cable for cable in busy if cable not in dead_here), key=lambda cable: busy[cable])
     lines = LineCollection(
@@ -234,8 +242,10 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
         array=np.array([busy[cable] for cable in alive]),
         cmap=style.heat(),
         norm=style.share(),
-        linewidths=[1.0 + 3.0 * busy[cable] for cable in alive],
+        linewidths=[thin * (1.0 + 3.0 * busy[cable]) for cable in alive],
         zorder=1,
+        # As an image: thousands of lines would make a page of megabytes.
+        rasterized=len(alive) > MOST_LINES,
     )
     ax.add_collection(lines)
     for i, cable in enumerate(dead_here):
@@ -243,9 +253,14 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
         ax.plot([x0, x1], [y0, y1], color=style.INK, linestyle=(0, (2, 2)), linewidth=1.2, zorder=2)
         middle = ((x0 + x1) / 2, (y0 + y1) / 2)
         ax.plot(*middle, "X", color=style.INK, markersize=8, zorder=4, label="failed link" if i == 0 else None)
-    for x, y in places.values():
-        ax.plot(x, y, "o" if y == 0 else "s", color=style.INK, markersize=3.5 if y == 0 else 6, zorder=3)
     tiers = [y for _, y in places.values()]
+    # Nodes of a large tier are small, so that they do not run together.
+    width = 72 * ax.bbox.width / ax.figure.dpi
+    for tier in sorted(set(tiers)):
+        here = [x for x, y in places.values() if y == tier]
+        size = min(3.5 if tier == 0 else 6.0, 0.7 * width / len(here))
+        look: dict[str, Any] = {"marker": "o" if tier == 0 else "s", "markersize": size, "markeredgewidth": 0}
+        ax.plot(here, [tier] * len(here), color=style.INK, linestyle="none", zorder=3, **look)
     for name, (x, y) in places.items():
         if tiers.count(y) <= 20:
             up = y == max(tiers)
@@ -281,7 +296,7 @@ def topology(results: Data, at: At = None, dead: Collection[Cable] | None = None
         ax.set_title(", ".join(filter(None, [label, name])))
     for ax in axes[len(panels) :]:
         ax.remove()
-    share_bar(fig, axes[: len(panels)], lines, f"busy (%), {words.window(windows(drawn))}\nin the busier direction")
+    share_bar(fig, axes[: len(panels)], lines, f"busy in the busier direction (%)\n{words.window(windows(drawn))}")
     style.legend(fig, axes[: len(panels)])
     return fig
 
@@ -331,7 +346,8 @@ def utilisation(results: Data, at: At = None, most: int = MOST_LINKS) -> Figure:
             label=label,
         )
     ax.set_xticks(range(len(busiest)), busiest, rotation=45, ha="right", rotation_mode="anchor")
-    ax.set(ylabel=f"busy (%), {words.window(windows(run for runs in systems.values() for run in runs))}", title=name, ylim=(0, 100), xlim=(-0.6, len(busiest) - 0.4), xlabel="link")
+    measured = words.window(windows(run for runs in systems.values() for run in runs))
+    ax.set(ylabel=f"busy (%)\n{measured}", xlabel="link", title=name, ylim=(0, 100), xlim=(-0.6, len(busiest) - 0.4))
     ax.grid(axis="x", visible=False)
     style.legend(fig, [ax])
     return fig

@@ -1,6 +1,7 @@
 """Figures of results: metrics and distributions over flows. Metrics are read from the results.
 
-Every kind of figure is a small function with `@kind`: here, in `traces` (what happens over time), in `windows` (senders) and in `network` (its links).
+Every kind of figure is a small function with `@kind`: here, in `traces` (what happens over time), in `windows` (senders), and in
+`network` (links).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flowloom import style, tables, words
-from flowloom.data import Data, Run, Value, column, plain
+from flowloom.data import Data, Run, Value, column, plain, windows
 from flowloom.drawing import (
     KINDS,
     MOST_PANELS,
@@ -59,7 +60,16 @@ __all__ = [
     "topology_panel",
 ]
 
-METRICS = ("deadline_miss_rate", "mean_slowdown", "p99_slowdown", "p99_slowdown_short", "mean_fct_s", "p99_fct_s", "p99_er", "drops")
+METRICS = (
+    "deadline_miss_rate",
+    "mean_slowdown",
+    "p99_slowdown",
+    "p99_slowdown_short",
+    "mean_fct_s",
+    "p99_fct_s",
+    "p99_er",
+    "drops",
+)
 STATISTICS = {"mean": "mean", "p50": "median", "p95": "95th percentile of", "p99": "99th percentile of"}
 """What is drawn of the flows of a size, in words."""
 FEW = 10
@@ -235,17 +245,22 @@ def metrics(results: Data, metrics: Sequence[str] | None = None, x: str | None =
     for i, ax in enumerate(axes[: len(chosen)]):
         # Without a swept key all panels have the same rows, which are named once per row of panels.
         ax.tick_params(labelleft=x is not None or i % columns == 0)
+    measured = [words.title(metric) for metric in chosen if metric in tables.WINDOWED]
+    if measured:
+        style.note(fig, f"{words.joined(measured)}: {words.window(windows(results.select(at)))}")
     return fig
 
 
-SHARING = ("goodput_bps", "mean_group_fct_s", "p99_group_fct_s", "group_jain_index")
+SHARING = ("goodput_bps", "mean_group_fct_s", "group_jain_index")
 
 
 @kind("summary")
 def sharing(results: Data, x: str | None = None, at: At = None) -> Figure:
-    """Goodput, completion time of groups and Jain's index of fairness against the swept key, as of an incast against its senders."""
+    """Goodput, completion time of groups and fairness (Jain's index) against the swept key, as the number of senders."""
     if "groups" not in set(column(results.summary(), "metric")):
-        raise NoDataError("the results hold no groups of flows\nhint: an incast has groups, and so has a table with the column `group`")
+        raise NoDataError(
+            "the results hold no groups of flows\nhint: an incast has groups, and so has a table of flows with the column `group`"
+        )
     return metrics(results, SHARING, x, at)
 
 
@@ -274,7 +289,7 @@ def staircase(sample: Array, most: int = 400) -> tuple[Array, Array]:
 
 def distribution(results: Data, name: str, factor: float, quantity: str, unit: str, at: At) -> Figure:
     """One row per swept value: the distribution on the left, its tail on logarithmic axes on the right."""
-    rows = groups(results, at, 3)
+    rows = groups(results, at, MOST_PANELS)
     fig = style.figure(2, len(rows))
     ends: list[float] = []
     axes = style.panels(fig, len(rows), 2)
@@ -297,6 +312,7 @@ def distribution(results: Data, name: str, factor: float, quantity: str, unit: s
             # The same range everywhere, so that rows can be compared.
             ax.set_xlim(min(ends) / 1.1, max(ends) * 1.1)
     style.legend(fig, axes)
+    style.note(fig, drawn_of(results, at, [name for name, _ in rows]))
     return fig
 
 
@@ -357,7 +373,7 @@ def against_size(results: Data, quantity: str, name: str, at: At, most: int) -> 
     axes = style.panels(fig, len(STATISTICS) * len(rows) // columns, columns)
     panels = [(group, systems, statistic) for group, systems in rows for statistic in STATISTICS]
     drawn: dict[str, list[Binned]] = {}
-    for group, systems, statistic in panels:
+    for _, systems, statistic in panels:
         for runs in systems.values():
             here = found.get((runs[0].system, tuple(runs[0].keys.values()), statistic))
             drawn.setdefault(statistic, []).extend([here] if here else [])
@@ -376,7 +392,9 @@ def against_size(results: Data, quantity: str, name: str, at: At, most: int) -> 
             ax.plot(x, y, **look, label=label)
             # Student's interval may reach below what a slowdown or a time can be.
             least = y / 50
-            ax.fill_between(x, np.maximum(shown.low / scale, least), shown.high / scale, color=look["color"], alpha=0.15, linewidth=0)
+            ax.fill_between(
+                x, np.maximum(shown.low / scale, least), shown.high / scale, color=look["color"], alpha=0.15, linewidth=0
+            )
             hollow = {"linestyle": "none", "marker": look.get("marker", "o"), "markerfacecolor": style.PAPER, "zorder": 3}
             ax.plot(x[shown.few], y[shown.few], **hollow, color=look["color"])
             few |= bool(shown.few.any())

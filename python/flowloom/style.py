@@ -176,6 +176,8 @@ def legend(fig: Figure, axes: Sequence[Axes], title: str | None = None) -> None:
         widths = [size * (RC["legend.handlelength"] + 3 + 0.6 * len(label)) for label in entries]
         most = max(int(0.95 * 72 * fig.get_figwidth() // max(widths)), 1)
         rows = -(-len(entries) // min(most, 6))
+        # The figure grows by the rows of the legend, and the panels keep their size.
+        fig.set_figheight(fig.get_figheight() + (rows - 1) * 1.6 * size / 72)
         fig.legend(
             list(entries.values()),
             list(entries),

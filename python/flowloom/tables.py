@@ -19,14 +19,11 @@ METRICS = (
     "mean_slowdown_short",
     "p99_slowdown_short",
     "mean_slowdown_long",
-    "p99_slowdown_long",
     "mean_fct_s",
     "p99_fct_s",
     "mean_group_fct_s",
-    "p99_group_fct_s",
     "group_jain_index",
     "p99_er",
-    "max_er",
     "drops",
     "timeouts",
 )
@@ -185,8 +182,12 @@ def rank(results: Data, place: Place) -> tuple[object, ...]:
     return (*(order(value) for value in place[1]), results.systems.index(place[0]))
 
 
-def links(results: Data, at: dict[str, object]) -> Table:
-    """The links of some points, the busiest first: use and mean queue in the measurement window, longest queue, drops. Averaged over seeds."""
+MOST_LINKS = 50
+"""Rows of a table of links."""
+
+
+def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table:
+    """The busiest links of some points: use and mean queue in the window, longest queue, drops. Averaged over seeds."""
     rows: dict[str, list[dict[str, float]]] = {}
     for run in results.select(at):
         for port in results.ports(at={"point": run.point}).to_pylist():
@@ -207,10 +208,12 @@ def links(results: Data, at: dict[str, object]) -> Table:
             f"{over_seeds(name, 'drops'):.0f}",
             f"{over_seeds(name, 'marks'):.0f}",
         ]
-        for name in busiest
+        for name in busiest[:most]
     ]
     heads = ["link", "rate (Gbit/s)", "busy (%)", "mean queue (kB)", "max queue (kB)", "drops", "marks"]
     note = f"busy and mean queue {words.window(windows(results.select(at)))}; all else over the whole run"
+    if len(busiest) > most:
+        note += f"\nthe {most} busiest of {len(busiest)} links; `ports.parquet` has all of them"
     return Table(heads, cells, 1, note)
 
 

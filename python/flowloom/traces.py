@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from flowloom import _core, style, words
 from flowloom.data import Data, Run, column
-from flowloom.drawing import Array, At, NoDataError, kind, named_ports, numbers, one_per_system, titled
+from flowloom.drawing import Array, At, NoDataError, kind, mark_changes, named_ports, numbers, one_per_system, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -176,15 +176,16 @@ def gantt(
         elif len(rows) > most:
             busy = sorted(rows, key=lambda row: -sum(end - start for _, start, end in row[1]))[:most]
             rows = [row for row in rows if row in busy]
-        drawn.append((titled(results, run, at), rows))
+        drawn.append((run, rows))
     if not any(rows for _, rows in drawn):
         raise NoDataError("the results hold no packet trace\nhint: set `packets = true` in the scenario's `[sample]` table")
     height = max(len(rows) for _, rows in drawn) * 0.32 + 1.0
     fig = style.figure(1, len(drawn), width=7.5, height=height)
     axes = style.panels(fig, len(drawn), 1)
-    for ax, (system, rows) in zip(axes, drawn, strict=True):
+    for ax, (run, rows) in zip(axes, drawn, strict=True):
         gantt_panel(ax, rows, names)
-        ax.set_title(system)
+        mark_changes(ax, results, run)
+        ax.set_title(titled(results, run, at))
     flows = {flow for _, rows in drawn for _, spans_ in rows for flow, _, _ in spans_}
     if len(flows) <= 10:
         style.legend(fig, axes)
@@ -296,6 +297,7 @@ def series(
                 ax.plot(found.times, found.values[entity] / factor, **look, label=label)
         ax.set(xlabel="time (ms)", ylabel=words.axis(quantity, scaled), title=titled(results, run, at))
         cut_idle(ax, idle([(0.0, 0.0), *busy]), float(found.times[-1]))
+        mark_changes(ax, results, run)
         draw_bounds(ax, bounds_of(run), factor, max(float(np.nanmax(found.values[e])) for e in largest if e in found.values))
         ax.set_ylim(bottom=0)
     style.legend(fig, axes)
@@ -373,6 +375,7 @@ def throughput(results: Data, at: At = None, span: Span | None = None, bins: int
     axes = style.panels(fig, len(drawn), 1)
     for ax, (run, found) in zip(axes, drawn, strict=True):
         throughput_panel(ax, results, run, found, span, bins)
+        mark_changes(ax, results, run)
         ax.set_title(titled(results, run, at))
     style.legend(fig, axes)
     return fig

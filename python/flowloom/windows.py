@@ -33,7 +33,9 @@ def cwnd(results: Data, at: At = None, flow: int | None = None) -> Figure:
         trips = sampled(results, run, "flow.srtt_s")
         if trips is not None and shown in trips.values:
             factor, unit = words.scale("s", [float(np.nanmax(trips.values[shown]))])
-            below.plot(trips.times, trips.values[shown] / factor, **style.dashes(2) | {"linewidth": 1.2}, label="smoothed round trip")
+            below.plot(
+                trips.times, trips.values[shown] / factor, **style.dashes(2) | {"linewidth": 1.2}, label="smoothed round trip"
+            )
             below.set(ylabel=words.axis("round trip", unit))
         below.set(xlabel=f"time (ms), flow {shown}", ylim=(0, None), xlim=above.get_xlim())
     style.legend(fig, axes)

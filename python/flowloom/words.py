@@ -111,6 +111,19 @@ def number(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)
 
 
+def milliseconds(literal: object) -> float | None:
+    """A time of a scenario in ms; `None` for `auto`.
+
+    >>> milliseconds("40us")
+    0.04
+    """
+    found, unit = literals([literal])
+    return None if found is None or unit not in _MS else found[0] * _MS[unit]
+
+
+_MS: Mapping[str, float] = {"ps": 1e-9, "ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
+
+
 def window(windows: Iterable[tuple[int, int]]) -> str:
     """Measurement windows in ps as text: the window, or how long the windows are where they differ.
 

@@ -134,6 +134,11 @@ def metrics(table: pa.Table) -> dict[str, tuple[str, float]]:
         "mean_er": ("ratio", float(er.mean())),
         "p99_er": ("ratio", rank(er, 0.99)),
         "max_er": ("ratio", float(er[-1])),
+        "mean_slowdown": ("", float(np.mean(table["slowdown"].to_numpy()))),
+        "p99_slowdown": ("", rank(np.sort(table["slowdown"].to_numpy()), 0.99)),
+        "groups": ("", 2.0),
+        "mean_group_fct_s": ("s", float(fct[-1])),
+        "group_jain_index": ("", 0.9),
         "drops": ("count", float(np.asarray(table["drops"].to_numpy()).sum())),
         "timeouts": ("count", 0.0),
     }
@@ -148,6 +153,7 @@ def write(
     key: str | None = LOAD,
     ideals: Sequence[str] = (),
     down: Sequence[int] = (),
+    config: str | None = None,
     names: Sequence[str] = TREE,
 ) -> Path:
     """Write a results folder."""
@@ -175,7 +181,7 @@ def write(
     pq.write_table(pa.Table.from_pylist(points), folder / "points.parquet")
     pq.write_table(pa.Table.from_pylist(per_seed), folder / "summary.parquet")
     manifest = {"name": "demo", "program": "0.1.0+0", "complete": True, "stop_reason": "done", "seed": list(seeds)}
-    manifest["config"] = CONFIG
+    manifest["config"] = CONFIG if config is None else config
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
 
@@ -195,7 +201,9 @@ kind = "merp"
 def by_size(table: pa.Table, keys: Sequence[str], bins: int = 5) -> pa.Table:
     """A made-up table by size: equal counts, all statistics."""
     rows = []
-    places = list(dict.fromkeys((row["system"], *(row[key] for key in keys)) for row in table.select(["system", *keys]).to_pylist()))
+    places = list(
+        dict.fromkeys((row["system"], *(row[key] for key in keys)) for row in table.select(["system", *keys]).to_pylist())
+    )
     for place in places:
         here = [row for row in table.to_pylist() if (row["system"], *(row[key] for key in keys)) == place]
         sizes = np.sort([row["size_bytes"] for row in here])
@@ -212,7 +220,12 @@ def by_size(table: pa.Table, keys: Sequence[str], bins: int = 5) -> pa.Table:
                     rows.append(
                         dict(zip(("system", *keys), place, strict=True))
                         | {"bin": i, "min_size_bytes": int(part[0]), "max_size_bytes": int(part[-1])}
-                        | {"median_size_bytes": int(part[len(part) // 2]), "quantity": quantity, "unit": unit, "statistic": statistic}
+                        | {
+                            "median_size_bytes": int(part[len(part) // 2]),
+                            "quantity": quantity,
+                            "unit": unit,
+                            "statistic": statistic,
+                        }
                         | {"seeds": len(seeds), "mean": mean, "ci95_low": low, "ci95_high": high, "flows": len(inside)}
                         | {"rests_on": len(inside) if per_mille is None else int(len(inside) * (1 - per_mille / 1000))}
                     )

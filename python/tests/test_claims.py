@@ -23,6 +23,7 @@ class Made:
 
     path = None
     complete = True
+    config = ""
 
     def __init__(self, values: Values) -> None:
         self.values = values
@@ -45,7 +46,7 @@ class Made:
     def _none(self) -> pa.Table:
         raise NotImplementedError
 
-    flows = ports = samples = packets = summary = _none
+    flows = ports = samples = packets = summary = by_size = _none
 
 
 def made(values: Values) -> Mapping[str, Results]:

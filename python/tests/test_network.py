@@ -112,3 +112,25 @@ def test_a_long_wait_is_one_empty_interval() -> None:
     # 100 and, without the quiet end, 97 samples as they are.
     assert seen.edges == pytest.approx(np.concatenate([np.arange(0, 101), np.arange(900, seen.edges[-1] + 1)]))
     assert np.isnan(seen.grid[0, 100]) and np.nansum(seen.grid) == pytest.approx(len(seen.grid[0]) - 1)
+
+
+def test_links_that_were_not_sampled_are_not_drawn_as_idle(traced: Results) -> None:
+    run = traced.runs[0]
+    table = traced.samples()
+    only = table.filter([row["entity"] == 3 and row["metric"] == "port.utilisation" for row in table.to_pylist()])
+
+    class One(Results):
+        def samples(self, *_: object) -> object:  # type: ignore[override]
+            return only.filter([point == run.point for point in only["point"].to_pylist()])
+
+    ax = plots.draw(One(traced._core), "heatmap", at={"system": run.system}).axes[0]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["tor0->root"]
+
+
+def test_a_large_map_is_an_image_of_small_nodes() -> None:
+    found = [Link(i, f"edge{i // 8}->agg{i % 128}", (1, 2), 0.5) for i in range(1024)]
+    ax = Figure(figsize=(5, 3)).add_subplot()
+    lines = network.topology_panel(ax, found)
+    assert lines.get_rasterized()
+    sizes = [line.get_markersize() for line in ax.lines if line.get_marker() == "s"]
+    assert len(sizes) == 2 and max(sizes) * 128 < 72 * 5

@@ -12,8 +12,8 @@ from flowloom.plots import Bar
 from flowloom.results import Results
 from matplotlib.figure import Figure
 
-UNITS = ("(ms)", "(s)", "(µs)", "(kB)", "(B)", "(MB)", "(Gbit/s)", "(% of the run)")
-PURE = ("expansion ratio", "share of flows", "drops", "load", "link")
+UNITS = ("(ms)", "(s)", "(µs)", "(kB)", "(B)", "(MB)", "(Gbit/s)", "busy (%)")
+PURE = ("expansion ratio", "slowdown", "share of flows", "drops", "load", "link")
 
 
 def legend_texts(fig: Figure) -> set[str]:
@@ -21,14 +21,14 @@ def legend_texts(fig: Figure) -> set[str]:
     return {text.get_text() for box in boxes if box is not None for text in box.get_texts()}
 
 
-@pytest.mark.parametrize("name", ["metrics", "fct_cdf", "er_cdf", "fct_size", "utilisation"])
+@pytest.mark.parametrize("name", ["slowdown", "metrics", "fct_cdf", "er_cdf", "fct_size", "utilisation"])
 def test_axes_carry_units_and_curves_a_legend(results: Results, name: str) -> None:
     fig = plots.draw(results, name)
     assert fig.axes
     for ax in fig.axes:
         for label in (ax.get_xlabel(), ax.get_ylabel()):
             assert any(part in label for part in UNITS + PURE), label
-    assert {text.split(",")[0] for text in legend_texts(fig)} == {"MERP", "pFabric", "TCP"}
+    assert {text.split(",")[0] for text in legend_texts(fig) if not text.startswith("hollow")} == {"MERP", "pFabric", "TCP"}
 
 
 @pytest.mark.parametrize(("name", "label"), [(name, "time (ms)") for name in ("gantt", "queue", "rate", "throughput", "heatmap")])
@@ -51,7 +51,7 @@ def test_missing_data_names_what_to_record(results: Results) -> None:
         plots.draw(results, "gantt")
     with pytest.raises(plots.NoDataError, match="ports = true"):
         plots.draw(results, "queue")
-    with pytest.raises(ValueError, match="one of metrics"):
+    with pytest.raises(ValueError, match="one of slowdown"):
         plots.draw(results, "pie")
 
 
@@ -119,7 +119,8 @@ def test_ideal_references_are_grey_dashed_curves(with_ideals: Results) -> None:
     assert {line.get_color() for line in ideals} == {style.GREY} and {line.get_marker() for line in ideals} == {"None"}
     assert not {str(line.get_linestyle()) for line in ideals} & {"-"}
     for name in ("fct_cdf", "fct_size"):
-        assert {text.split(",")[0] for text in legend_texts(plots.draw(with_ideals, name))} == set(labels), name
+        texts = legend_texts(plots.draw(with_ideals, name))
+        assert {text.split(",")[0] for text in texts if not text.startswith("hollow")} == set(labels), name
     for name in ("utilisation", "topology"):
         texts = {ax.get_title().split(",")[0] for ax in plots.draw(with_ideals, name).axes} | legend_texts(
             plots.draw(with_ideals, name)
@@ -314,3 +315,96 @@ def test_of_a_sweep_the_last_values_are_drawn_and_named(results: Results) -> Non
     assert drawing.titled(results, chosen[0][1], None) == "MERP, load 0.8"
     (run,) = [run for system, run in drawing.one_per_system(results, {"load": 0.2}) if system == "TCP"]
     assert run.keys[fake.LOAD] == 0.2 and drawing.titled(results, run, {"load": 0.2}) == "TCP"
+
+
+# Against the size of flows
+
+
+def test_slowdown_is_drawn_against_size_with_intervals(results: Results) -> None:
+    fig = plots.draw(results, at={"load": 0.8})
+    assert [ax.get_ylabel() for ax in fig.axes] == [
+        "mean slowdown",
+        "median slowdown",
+        "95th percentile of slowdown",
+        "99th percentile of slowdown",
+    ]
+    rows = [
+        row
+        for row in results.by_size().to_pylist()
+        if (row["system"], row["quantity"], row[fake.LOAD]) == ("MERP", "slowdown", 0.8)
+    ]
+    for ax, statistic in zip(fig.axes, ("mean", "p50", "p95", "p99"), strict=True):
+        here = [row for row in rows if row["statistic"] == statistic]
+        (line,) = [line for line in ax.lines if line.get_label() == "MERP"]
+        expected = [(row["median_size_bytes"] / 1e3, row["mean"]) for row in here]
+        assert np.column_stack(line.get_data()) == pytest.approx(np.array(expected))
+        assert len(ax.collections) == 3, "a band per system"
+        drawn = {
+            (x, y)
+            for line in ax.lines
+            if line.get_markerfacecolor() == style.PAPER and line.get_color() == style.COLORS[0]
+            for x, y in np.column_stack(line.get_data()).tolist()
+        }
+        few = {(row["median_size_bytes"] / 1e3, row["mean"]) for row in here if row["rests_on"] < plots.FEW and statistic != "mean"}
+        assert drawn == few and bool(few) == (statistic == "p99"), statistic
+    assert "hollow: rests on fewer than 10 flows" in legend_texts(fig)
+
+
+def test_a_figure_says_which_swept_values_it_leaves_out(results: Results) -> None:
+    assert plots.draw(results, "slowdown").get_supxlabel() == ""
+    fig = plots.draw(results, "slowdown", most=2)
+    assert fig.get_supxlabel() == "drawn: load 0.2; load 0.8, of 4 swept values" and len(fig.axes) == 8
+
+
+def test_expansion_ratios_are_shown_where_merp_takes_part(results: Results, tmp_path: Path) -> None:
+    folder = fake.write(tmp_path, ("TCP",), (0.5,), (1, 2), key=None, config=fake.CONFIG.replace('"merp"', '"newreno"'))
+    other = Results(fake.Results(str(folder)))
+    assert results.plays("merp") and not other.plays("merp")
+    assert "er_cdf" in {kind.name for kind in drawing.shown(results)} - {kind.name for kind in drawing.shown(other)}
+    assert "p99 ER" in results.table().head and not any("ER" in head for head in other.table().head)
+    assert plots.draw(other, "er_cdf").axes, "by name it is drawn"
+
+
+def test_a_figure_of_what_is_measured_in_the_window_names_it(results: Results, tmp_path: Path) -> None:
+    from flowloom import run
+
+    scenario = {
+        "topology": {"kind": "star", "hosts": 4},
+        "workload": {"burst": {"kind": "incast", "senders": [2, 3], "size": "30KB"}},
+        "system": [{"transport": "dctcp", "qdisc": {"kind": "ecn_threshold", "mark": "20pkt"}}],
+        "measure": {"from": "2us", "until": "20us"},
+    }
+    made = run(scenario, seeds=[1, 2])
+    fig = plots.draw(made, "sharing")
+    assert fig.get_supxlabel() == "goodput: from 2 to 20 µs"
+    assert [ax.get_ylabel() for ax in fig.axes] == ["goodput (Gbit/s)", "mean group FCT (µs)", "group Jain's index"]
+    assert plots.draw(made, "metrics", metrics=["mean_fct_s"]).get_supxlabel() == ""
+    with pytest.raises(plots.NoDataError, match="no groups"):
+        plots.draw(Results.open(run({**scenario, "workload": {"w": POISSON}}, out=tmp_path / "r").path or ""), "sharing")
+
+
+POISSON = {"kind": "poisson", "flows": 5, "load": 0.1, "size": "fixed", "mean": "1KB"}
+
+
+def test_failures_are_marked_on_time_axes(tmp_path: Path) -> None:
+    event = '[event.cut]\nat = "1ms"\nstate = "down"\nuntil = "2ms"\n[event.late]\nat = "1s"\nstate = "down"\nuntil = "auto"\n'
+    folder = fake.write(tmp_path, ("MERP",), (0.5,), (1,), traces=True, key=None, config=fake.CONFIG + event)
+    results = Results(fake.Results(str(folder)))
+    assert drawing.changes(results, results.runs[0]) == [(1.0, False), (2.0, True), (1000.0, False)]
+    for name in ("gantt", "queue", "rate", "throughput", "heatmap"):
+        fig = plots.draw(results, name)
+        lines = [line for line in fig.axes[0].lines if str(line.get_label()) in ("failure", "repair")]
+        marks = [np.asarray(line.get_data()[0], dtype=np.float64)[0] for line in lines]
+        assert marks == [1.0, 2.0], name
+        assert {"failure", "repair"} <= legend_texts(fig), name
+
+
+def test_a_legend_of_many_rows_makes_the_figure_higher() -> None:
+    with style.look():
+        fig = style.figure(1, 1)
+        ax = fig.add_subplot()
+        before = fig.get_figheight()
+        for i in range(12):
+            ax.plot([0, 1], [0, i], label=f"a system with a long name {i}")
+        style.legend(fig, [ax])
+        assert fig.get_figheight() > before + 1

@@ -14,7 +14,7 @@ def test_numbers_stand_on_the_right_and_columns_align(results: Results) -> None:
     for row in rows:
         for end in ends[2:]:  # system and load are on the left
             assert row[end - 1].isdigit(), (row, end)
-    for name in ("system", "load", "flows", "mean FCT (ms)", "p99.9 FCT (ms)", "max ER", "drops"):
+    for name in ("system", "load", "flows", "mean FCT (ms)", "mean slowdown", "p99 slowdown", "p99 ER", "drops"):
         assert name in head
     assert "95 % confidence interval over 3 seeds" in note
 
@@ -60,6 +60,17 @@ def test_links_are_sorted_by_use_and_carry_units(results: Results) -> None:
     assert table.rows[0][0] == "tor0->root" and table.rows[0][2] == "60.0"
     assert [float(row[2]) for row in table.rows] == sorted((float(row[2]) for row in table.rows), reverse=True)
     assert "busy (%)" in table.head and "max queue (kB)" in table.head
+
+
+def test_a_long_table_of_links_is_cut_and_says_so(results: Results) -> None:
+    table = tables.links(results, {"system": "TCP", "load": 0.8}, most=2)
+    assert len(table.rows) == 2 and "the 2 busiest of 5 links" in table.note
+    assert "from 0 to 1 s" in table.note, "its window"
+
+
+def test_the_summary_names_the_window_of_what_is_measured_in_it(results: Results) -> None:
+    assert "over all flows and the whole run" in tables.summary(results).note
+    assert {"goodput_bps", "mean_utilisation", "mean_queue_bytes"} < tables.WINDOWED and "mean_fct_s" not in tables.WINDOWED
 
 
 def test_other_formats_escape() -> None:

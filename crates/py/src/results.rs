@@ -142,7 +142,7 @@ impl Results {
     fn summary(&self) -> ArrowTable {
         ArrowTable::whole(self.0.results.summary())
     }
-    /// Slowdown and completion time by flow size, in bins of equal count: one row per system, swept keys, bin, quantity and statistic.
+    /// Slowdown and completion time by flow size, by bin: one row per system, swept keys, bin, quantity and statistic.
     fn by_size(&self, py: Python<'_>) -> PyResult<ArrowTable> {
         let table = py.detach(|| tables::by_size::table(&self.0.results));
         Ok(ArrowTable::whole(table.map_err(errors::storage)?))

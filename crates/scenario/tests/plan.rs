@@ -18,6 +18,7 @@ size_unit = "wire"
 kind = "incast"
 senders = 3
 size = "64KB"
+jitter = "0s"
 [[system]]
 label = "MERP"
 transport = { kind = "merp" }

@@ -168,6 +168,48 @@ pub fn table(results: &Results) -> Result<RecordBatch> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest::{PointKey, Ran};
+    use crate::results::tests::{outcome, run_manifest};
+    use crate::run_dir::RunDir;
+    use sim::Outcome;
+
+    /// Flows of these sizes and slowdowns; none: unfinished.
+    fn with(flows: &[(u64, Option<u64>)]) -> Outcome {
+        let mut out = outcome(flows.len() as u32);
+        for (flow, (size, slowdown)) in out.flows.iter_mut().zip(flows) {
+            flow.size_bytes = *size;
+            flow.finish_ps = slowdown.map(|slowdown| flow.start_ps.unwrap() + slowdown * flow.ideal_fct_ps);
+        }
+        out
+    }
+
+    #[test]
+    fn a_bin_has_its_statistics_over_seeds() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunDir::take(dir.path()).unwrap();
+        let key = |seed| PointKey { id: format!("a-{seed}"), system: "A".into(), seed, swept: Vec::new() };
+        run.write_manifest(&run_manifest(&[key(1), key(2)])).unwrap();
+        // Twenty small and twenty large flows a seed; of the large ones of the first seed half finish.
+        let small = (0..20).map(|i| (100, Some(1 + i)));
+        let large = |seed: u64| (0..20).map(move |i| (9000, (seed == 2 || i < 10).then_some(10 * seed)));
+        for seed in [1, 2] {
+            let flows: Vec<_> = small.clone().chain(large(seed)).collect();
+            run.write_point(&key(seed), &with(&flows), &Ran::default(), &["web".into()]).unwrap();
+        }
+        let rows = rows(&Results::open(dir.path()).unwrap()).unwrap();
+        let row = |sizes, statistic| {
+            rows.iter()
+                .find(|r| (r.sizes[1], r.quantity, r.statistic) == (sizes, 0, statistic))
+                .unwrap_or_else(|| panic!("{rows:?}"))
+        };
+        assert_eq!((row(100, "mean").estimate.mean, row(100, "p95").estimate.mean), (Some(10.5), Some(19.0)));
+        assert_eq!((row(100, "p95").flows, row(100, "p95").rests_on, row(100, "mean").rests_on), (40, 4, 40));
+        assert_eq!(row(9000, "p50").estimate, Estimate::of(&[10.0, 20.0]));
+        assert_eq!((row(9000, "p50").flows, row(9000, "p50").rests_on), (30, 17));
+        // Slowdown 10 of an ideal of 1 us.
+        assert_eq!(rows.iter().find(|r| (r.sizes[1], r.quantity) == (9000, 1)).unwrap().estimate, Estimate::of(&[1e-5, 2e-5]));
+        assert_eq!(table(&Results::open(dir.path()).unwrap()).unwrap().num_columns(), 1 + BY_SIZE.len());
+    }
 
     #[test]
     fn bins_hold_about_as_many_flows_each_and_never_cut_a_size() {

@@ -59,6 +59,14 @@ struct Flows {
 
 /// Every pair of systems in one or more run folders. A label that several runs use gets its folder's name in front.
 pub fn pairs(dirs: &[PathBuf]) -> Result<(Vec<String>, Vec<Pair>)> {
+    let mut known: Vec<PathBuf> = Vec::new();
+    for dir in dirs {
+        let whole = dir.canonicalize().unwrap_or_else(|_| dir.clone());
+        if known.contains(&whole) {
+            return Err(Error::SameRun { path: dir.clone() });
+        }
+        known.push(whole);
+    }
     let runs = dirs.iter().map(|dir| Results::open(dir)).collect::<Result<Vec<_>>>()?;
     let mut keys: Vec<String> = Vec::new();
     for key in runs.iter().flat_map(|run| &run.manifest.sweep_keys) {
@@ -200,8 +208,8 @@ fn pair(a: &str, b: &str, swept: Vec<Option<String>>, seeds: &[Seed<'_>]) -> Res
         flows,
         only,
         b_faster: Estimate::of(&faster),
-        median_ratio: Estimate::of(&medians),
-        mean_ratio: Estimate::of(&means),
+        median_ratio: Estimate::of_ratios(&medians),
+        mean_ratio: Estimate::of_ratios(&means),
         miss_rates: (miss_rate(seeds.iter().map(|(a, _)| *a)), miss_rate(seeds.iter().map(|(_, b)| *b))),
     })
 }
@@ -275,8 +283,9 @@ mod tests {
         assert_eq!((pair.system_a.as_str(), pair.system_b.as_str()), ("A", "B"));
         assert_eq!((pair.flows, pair.only), (5, (1, 1)));
         // Seed 1: ratios 2, 0.5, 2. Seed 2: 0.5, 0.5.
-        assert_eq!(pair.mean_ratio, Estimate::of(&[1.5, 0.5]));
-        assert_eq!(pair.median_ratio, Estimate::of(&[2.0, 0.5]));
+        assert_eq!(pair.mean_ratio, Estimate::of_ratios(&[1.5, 0.5]));
+        assert!(pair.mean_ratio.ci95.unwrap().0 > 0.0, "no ratio is negative");
+        assert_eq!(pair.median_ratio, Estimate::of_ratios(&[2.0, 0.5]));
         assert_eq!(pair.b_faster, Estimate::of(&[1.0 / 3.0, 1.0]));
         assert_eq!(pair.miss_rates, (Estimate::default(), Estimate::default()));
         let table = table(&[dir.path().to_owned()]).unwrap();
@@ -338,6 +347,15 @@ mod tests {
     }
 
     #[test]
+    fn a_run_is_not_compared_with_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r");
+        write(&path, &[(key("A", 1, &[]), taking(&[Some(2)]))]);
+        let again = path.join("..").join("r");
+        assert!(matches!(pairs(&[path.clone(), again.clone()]), Err(Error::SameRun { path }) if path == again));
+    }
+
+    #[test]
     fn flows_that_wait_are_paired_by_what_they_wait_for() {
         let dir = tempfile::tempdir().unwrap();
         let run = RunDir::take(dir.path()).unwrap();
@@ -353,7 +371,7 @@ mod tests {
             }
             pairs(&[dir.path().to_owned()])
         };
-        assert_eq!(write(["a5", "a5"]).unwrap().1[0].mean_ratio, Estimate::of(&[3.0]));
+        assert_eq!(write(["a5", "a5"]).unwrap().1[0].mean_ratio, Estimate::of_ratios(&[3.0]));
         assert!(matches!(write(["a5", "b6"]), Err(Error::DifferentFlows { flow: 1, .. })));
     }
 

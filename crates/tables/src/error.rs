@@ -74,6 +74,12 @@ pub enum Error {
         /// The first flow that differs.
         flow: u32,
     },
+    /// A run was given twice.
+    #[error("`{path}` is given twice")]
+    SameRun {
+        /// The run folder.
+        path: PathBuf,
+    },
     /// Nothing to pair.
     #[error("nothing to compare: {0}")]
     NothingToCompare(String),
@@ -110,6 +116,7 @@ impl Error {
             Error::Version { .. } => "run the scenario with this program, into a new folder",
             Error::Damaged { .. } => "delete the folder of that point and repeat the command: finished points are kept",
             Error::DifferentFlows { .. } => "compare runs of the same topology, workload, seed and swept values",
+            Error::SameRun { .. } => "give each run folder once: its systems are compared with each other",
             Error::NothingToCompare(_) => "give run folders with at least two systems that have seeds and swept values in common",
             Error::Io { .. } => return None,
         })

@@ -346,9 +346,9 @@ notes! {
         only_a: DataType::UInt64, false, "", "flows that finished in system a only";
         only_b: DataType::UInt64, false, "", "flows that finished in system b only";
         b_faster: DataType::Float64, true, "", "share of the paired flows that finished earlier in b, mean over seeds";
-        median_fct_ratio: DataType::Float64, true, "", "median of fct(b) / fct(a) over paired flows, nearest rank, mean over seeds";
-        mean_fct_ratio: DataType::Float64, true, "", "mean of fct(b) / fct(a) over paired flows, mean over seeds";
-        ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of mean_fct_ratio over seeds, Student's t; null with fewer than 2 seeds";
+        median_fct_ratio: DataType::Float64, true, "", "median of fct(b) / fct(a) over paired flows, nearest rank, geometric mean over seeds";
+        mean_fct_ratio: DataType::Float64, true, "", "mean of fct(b) / fct(a) over paired flows, geometric mean over seeds";
+        ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of mean_fct_ratio over seeds, Student's t of the logarithms; null with fewer than 2 seeds";
         ci95_high: DataType::Float64, true, "", "upper end of the same interval";
         miss_rate_a: DataType::Float64, true, "", "share of the flows with a deadline that did not finish by it in system a, mean over seeds; null without deadlines";
         miss_rate_b: DataType::Float64, true, "", "the same share in system b";

@@ -316,6 +316,15 @@ impl Estimate {
         });
         Estimate { n: values.len() as u32, mean: Some(mean), ci95 }
     }
+    /// Of independent ratios, all positive: their geometric mean, with the interval of their logarithms, which holds no ratio below zero.
+    pub fn of_ratios(values: &[f64]) -> Estimate {
+        if values.iter().all(|x| *x == values[0]) {
+            return Estimate::of(values);
+        }
+        let logs: Vec<f64> = values.iter().map(|x| base::math::ln(*x)).collect();
+        let Estimate { n, mean, ci95 } = Estimate::of(&logs);
+        Estimate { n, mean: mean.map(base::math::exp), ci95: ci95.map(|(low, high)| (base::math::exp(low), base::math::exp(high))) }
+    }
 }
 
 /// The 97.5 % quantile of Student's t distribution: half the width of a two-sided 95 % interval, in standard errors.
@@ -377,6 +386,16 @@ mod tests {
         assert_eq!(Estimate::of(&[3.0]), Estimate { n: 1, mean: Some(3.0), ci95: None });
         assert_eq!(Estimate::of(&[]), Estimate::default());
         assert_eq!(Estimate::of(&[0.1, 0.1, 0.1]).ci95, Some((0.1, 0.1)));
+    }
+
+    #[test]
+    fn ratios_have_the_intervals_of_their_logarithms() {
+        // Half and double cancel; the interval is symmetric as a factor. Standard error of the logarithms: ln 2.
+        let e = Estimate::of_ratios(&[0.5, 2.0]);
+        let (low, high) = e.ci95.unwrap();
+        assert!((e.mean.unwrap() - 1.0).abs() < 1e-12 && (low * high - 1.0).abs() < 1e-9);
+        assert!((high - base::math::pow(2.0, 12.7062047)).abs() < 1e-2, "{high}");
+        assert_eq!((Estimate::of_ratios(&[]), Estimate::of_ratios(&[3.0, 3.0]).ci95), (Estimate::default(), Some((3.0, 3.0))));
     }
 
     #[test]
