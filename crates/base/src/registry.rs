@@ -78,6 +78,8 @@ pub struct Needs {
     pub alike: &'static [(&'static str, &'static str)],
     /// ACKs must take the data path backwards.
     pub reverse_path: bool,
+    /// Its rule rests on marks, so that some port should mark; a system without marks runs, and is warned of.
+    pub marks: bool,
 }
 
 impl Needs {
@@ -92,6 +94,7 @@ impl Needs {
         controller: &[],
         alike: &[],
         reverse_path: false,
+        marks: false,
     };
 }
 

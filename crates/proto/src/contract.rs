@@ -29,6 +29,39 @@ pub trait Transport {
     fn on_path(&mut self, _flow: FlowId, _path: u16, _alive: bool, _cx: &mut Cx<'_>) {}
     /// What to show of a flow this host sends, if it is open.
     fn sample(&self, flow: FlowId) -> Option<Sample>;
+    /// How its flows open, and how long it waits before it takes a packet for lost; checks compare systems by it.
+    fn timers(&self) -> Timers {
+        Timers::default()
+    }
+}
+
+/// How the flows of a transport open, and how long it waits before it takes a packet for lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timers {
+    /// A round trip of control packets comes before the data of a flow.
+    pub handshake: bool,
+    /// The retransmission timeout before the first round-trip sample.
+    pub first: Option<Timeout>,
+    /// The smallest retransmission timeout after that.
+    pub least: Option<Timeout>,
+    /// The timeouts are a rule of the protocol and no setting of a host, so that those of other transports need not be like them.
+    pub fixed: bool,
+}
+
+/// A retransmission timeout, and the parameter that sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeout {
+    /// The parameter.
+    pub key: &'static str,
+    /// Its value.
+    pub after: Dur,
+}
+
+impl Timeout {
+    /// The timeout that a parameter sets.
+    pub const fn new(key: &'static str, after: Dur) -> Option<Timeout> {
+        Some(Timeout { key, after })
+    }
 }
 
 /// What a transport knows of its host and network from configuration.

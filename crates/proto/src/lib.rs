@@ -14,6 +14,6 @@ pub mod reassembly;
 pub mod seat;
 pub mod transport;
 
-pub use contract::{Cx, Env, Transport};
+pub use contract::{Cx, Env, Timeout, Timers, Transport};
 pub use flow::{Flow, FlowStats};
 pub use packet::{Kind, Packet};

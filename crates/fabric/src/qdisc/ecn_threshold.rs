@@ -103,6 +103,9 @@ impl Qdisc for EcnThreshold {
     fn marks(&self) -> u64 {
         self.marks
     }
+    fn can_mark(&self) -> bool {
+        self.params.mark != Limit::Unlimited
+    }
 }
 
 #[cfg(test)]

@@ -54,6 +54,10 @@ pub trait Qdisc: Clone {
     fn marks(&self) -> u64 {
         0
     }
+    /// Whether it ever marks a packet, for the checks of a scenario.
+    fn can_mark(&self) -> bool {
+        false
+    }
     /// What it has counted, in the order of the [counters](base::registry::Meta) of its META.
     fn counts(&self) -> &[u64] {
         &[]
@@ -134,6 +138,7 @@ base::registry! {
         fn watches(&self) -> bool;
         fn on_pass(&mut self, packet: &Packet, now: Time);
         fn marks(&self) -> u64;
+        fn can_mark(&self) -> bool;
         fn counts(&self) -> &[u64];
     }
     statics {

@@ -249,6 +249,9 @@ impl Qdisc for RedEcn {
     fn marks(&self) -> u64 {
         self.marks
     }
+    fn can_mark(&self) -> bool {
+        self.params.chosen != Chosen::Drop && self.params.mark_p > 0.0
+    }
 }
 
 #[cfg(test)]

@@ -28,12 +28,13 @@ use crate::kit::alpha::{self, Alpha};
 use crate::kit::tcp::{Ack, Congestion, Ecn, Growth, Loss, Options, Tcp, Window, half_flight};
 use base::Fraction;
 use base::params::Problem;
-use base::registry::Meta;
+use base::registry::{Meta, Needs};
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "DCTCP: a mark cuts the window by half the fraction of bytes marked recently",
     source: "RFC 8257; Alizadeh et al., SIGCOMM 2010",
+    needs: Needs { marks: true, ..Needs::NONE },
     beside: &[("qdisc.kind", "ecn_threshold")],
     ..Meta::PLAIN
 };

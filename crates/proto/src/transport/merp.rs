@@ -45,7 +45,7 @@
 //! Deviates: nowhere from what the paper states; section 4.1 does not define the moment of the first probe (see Assumed).
 
 use super::newreno::{self, NewReno};
-use crate::contract::{Cx, Env, Transport};
+use crate::contract::{Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::kit::pace::{NEXT, RTO, Ready};
 use crate::kit::rtt::RttConfig;
@@ -286,6 +286,11 @@ impl Transport for Merp {
             in_flight_bytes: snd.tx.in_flight_bytes(),
             ..Sample::default()
         })
+    }
+    fn timers(&self) -> Timers {
+        let rtt = &self.set.rtt;
+        let (first, least) = (Timeout::new("syn_rto", rtt.init_rto), Timeout::new("min_rto", rtt.min_rto));
+        Timers { handshake: true, first, least, fixed: false }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`Transport`] is the contract.
 
-use crate::contract::{Cx, Env, Transport};
+use crate::contract::{Cx, Env, Timers, Transport};
 use crate::flow::Sample;
 use crate::kit::tcp;
 use crate::packet::Packet;
@@ -31,6 +31,7 @@ base::registry! {
         fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_path(&mut self, flow: FlowId, path: u16, alive: bool, cx: &mut Cx<'_>);
         fn sample(&self, flow: FlowId) -> Option<Sample>;
+        fn timers(&self) -> Timers;
     }
 }
 

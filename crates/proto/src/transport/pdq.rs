@@ -30,7 +30,7 @@
 //!
 //! Deviates: nowhere as far as known.
 
-use crate::contract::{Cx, Env, Transport};
+use crate::contract::{Cx, Env, Timeout, Timers, Transport};
 use crate::flow::{Flow, Sample};
 use crate::kit::pace::{NEXT, RTO, Ready, Sender};
 use crate::kit::rtt::RttConfig;
@@ -427,6 +427,11 @@ impl Transport for Pdq {
     fn sample(&self, flow: FlowId) -> Option<Sample> {
         let snd = self.flows.get(flow)?;
         Some(Sample { srtt: snd.tx.rtt.srtt(), rate: snd.rate, in_flight_bytes: snd.tx.in_flight_bytes(), ..Sample::default() })
+    }
+    fn timers(&self) -> Timers {
+        let rtt = &self.set.rtt;
+        let (first, least) = (Timeout::new("syn_rto", rtt.init_rto), Timeout::new("min_rto", rtt.min_rto));
+        Timers { handshake: true, first, least, fixed: false }
     }
 }
 

@@ -24,7 +24,7 @@
 //! - Segments lie on a grid of full payloads from the start of the flow; after a probe the first segment is one byte short.
 //! - The timer starts when a packet is handed to the NIC, and restarts with every ACK that advances.
 
-use crate::contract::{Cx, Env, Transport};
+use crate::contract::{Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::kit::order::ByKey;
 use crate::packet::{Kind, Packet};
@@ -260,6 +260,10 @@ impl Transport for Pfabric {
             rate: Rate(0),
             in_flight_bytes: (sender.next_seq - sender.cum_ack).saturating_sub(sender.sacked_bytes),
         })
+    }
+    fn timers(&self) -> Timers {
+        let rto = Timeout::new("rto", self.config.rto);
+        Timers { handshake: self.config.handshake, first: rto, least: rto, fixed: true }
     }
 }
 

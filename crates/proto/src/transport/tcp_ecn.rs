@@ -19,12 +19,13 @@ use crate::contract::Env;
 use crate::flow::Flow;
 use crate::kit::tcp::{Ack, Congestion, Ecn, Growth, Loss, Options, Tcp, Window, half_flight};
 use base::params::Problem;
-use base::registry::Meta;
+use base::registry::{Meta, Needs};
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "TCP NewReno with ECN: a mark halves the window, once per round trip",
     source: "RFC 3168, RFC 5681, RFC 6582",
+    needs: Needs { marks: true, ..Needs::NONE },
     beside: &[("qdisc.kind", "red_ecn")],
     ..Meta::PLAIN
 };

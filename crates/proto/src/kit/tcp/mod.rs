@@ -36,7 +36,7 @@ mod sack;
 mod sender;
 
 use super::order::RoundRobin;
-use crate::contract::{Cx, Transport};
+use crate::contract::{Cx, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::packet::{Kind, Packet};
 use answer::Answer;
@@ -233,6 +233,12 @@ impl<C: Congestion> Transport for Tcp<C> {
                 in_flight_bytes: sender.flight(),
             }
         })
+    }
+
+    fn timers(&self) -> Timers {
+        let Config { rtt, handshake, .. } = self.config;
+        let (first, least) = (Timeout::new("init_rto", rtt.init_rto), Timeout::new("min_rto", rtt.min_rto));
+        Timers { handshake, first, least, fixed: false }
     }
 }
 
