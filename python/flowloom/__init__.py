@@ -23,7 +23,7 @@ from flowloom import _core
 from flowloom._core import entries, fluid
 from flowloom.data import Run, read
 from flowloom.results import Results
-from flowloom.scenario import Progress, Scenario
+from flowloom.scenario import Progress, Scenario, ScenarioWarning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,6 +32,7 @@ __all__ = [
     "Results",
     "Run",
     "Scenario",
+    "ScenarioWarning",
     "__version__",
     "compare",
     "entries",

@@ -132,6 +132,9 @@ class Scenario:
     def resolved(self) -> str:
         """The whole plan as TOML, with a comment on every value that the file did not set."""
     @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What can run and may mislead, one dict per warning: `file`, `line`, `col`, `message`, `label`, `hint`."""
+    @property
     def points(self) -> list[dict[str, Any]]:
         """The points to run: `point`, `system`, `seed` and one entry per swept key."""
     def run(

@@ -14,6 +14,7 @@ import math
 import sys
 import time
 import tomllib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from flowloom import claims, report, style, tables
 from flowloom.claims import Claim, Judged
 from flowloom.files import write_whole
 from flowloom.results import Results
-from flowloom.scenario import Scenario
+from flowloom.scenario import Scenario, ScenarioWarning
 
 PAPER = "paper"
 """The profile that changes nothing: the scenarios as they are."""
@@ -195,7 +196,10 @@ def reproduce(
     for scenario in dict.fromkeys(f.scenario for f in wanted):
         show = meter(scenario) if meter else None
         plan = Scenario.from_file(paper.folder / f"{scenario}.toml", profile=over)
-        ready[scenario] = plan.run(jobs=jobs, out=folder / scenario, progress=show)
+        with warnings.catch_warnings():
+            # What a paper compares, and how, is the paper's.
+            warnings.simplefilter("ignore", ScenarioWarning)
+            ready[scenario] = plan.run(jobs=jobs, out=folder / scenario, progress=show)
         if show is not None:
             show.close()
     for other in {f.scenario for f in paper.figures} - ready.keys():

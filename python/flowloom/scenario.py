@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,10 @@ from flowloom.results import Results
 
 Progress = Callable[[dict[str, Any]], object]
 """Called during a run with what is done so far; see `Scenario.run`."""
+
+
+class ScenarioWarning(UserWarning):
+    """A scenario can run and may mislead: its load is above what a link carries, its systems are compared unlike, ..."""
 
 
 class Scenario:
@@ -73,6 +78,11 @@ class Scenario:
         """The points to run, each with its name, system, seed and swept values."""
         return self._core.points
 
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What can run and may mislead, one dict per warning: `file`, `line`, `col`, `message`, `label`, `hint`."""
+        return self._core.warnings
+
     def resolved(self) -> str:
         """The whole plan as TOML, with a comment on every value that the scenario did not set itself."""
         return self._core.resolved()
@@ -81,8 +91,12 @@ class Scenario:
         """Run all points, `jobs` at a time (0: one per core).
 
         With `out`, results go to that folder, and points already finished there are not run again. `progress` is called with
-        a dict: `points_done`, `points_total`, `point`, `flows_done`, `flows_total`, `events`, `elapsed_s`.
+        a dict: `points_done`, `points_total`, `point`, `flows_done`, `flows_total`, `events`, `elapsed_s`. Each of `warnings` is a
+        `ScenarioWarning`.
         """
+        for found in self.warnings:
+            text = "{file}:{line}:{col}: {message}\nhint: {hint}".format_map(found)
+            warnings.warn(text, ScenarioWarning, stacklevel=2)
         return Results(self._core.run(jobs, None if out is None else str(out), progress))
 
     def __repr__(self) -> str:

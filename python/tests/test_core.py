@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import flowloom
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -51,6 +52,16 @@ def long() -> _core.Scenario:
 
 
 # Scenarios
+
+
+def test_a_scenario_that_may_mislead_warns(tmp_path: Path) -> None:
+    heavy = flowloom.Scenario.from_toml(TEXT.replace("load = 0.5", "load = 1.5"), name="heavy.toml")
+    found = next(warning for warning in heavy.warnings if "load" in warning["message"])
+    assert (found["file"], found["line"], found["col"]) == ("heavy.toml", 8, 8)
+    assert "offers the link" in found["message"] and found["hint"]
+    with pytest.warns(flowloom.ScenarioWarning, match=r"heavy.toml:8:8: `workload.web.load`: `1.5` offers[^\n]*\nhint: ") as told:
+        heavy.run(out=tmp_path / "heavy")
+    assert len(told) == len(heavy.warnings)
 
 
 def test_a_dict_is_the_same_scenario_as_its_text() -> None:

@@ -82,6 +82,9 @@ pub struct CheckArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub scenario: ScenarioArgs,
+    /// End with code 1 when there is a warning
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// Options of `run`.
@@ -106,7 +109,7 @@ pub struct RunArgs {
     /// Where results go [default: results/NAME, by the name of the scenario]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// End with code 1 when a flow has not finished
+    /// Run nothing and end with code 1 when there is a warning; end with code 1 when a flow has not finished
     #[arg(long)]
     pub strict: bool,
 }

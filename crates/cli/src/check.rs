@@ -10,6 +10,7 @@ use std::path::Path;
 /// Checks a scenario and prints the whole plan.
 pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
     let plan = load(&args.scenario, console)?;
+    warn(&plan, args.strict, console)?;
     sweep::prepare(&plan)?;
     console.out(plan.resolved());
     let ideals: BTreeSet<&str> = plan.points.iter().filter_map(|p| p.run.ideal.map(|ideal| ideal.label())).collect();
@@ -19,6 +20,18 @@ pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Fai
     }
     console.err(&format!("`{}` is valid: {}\n", plan.name, parts.join(", ")));
     Ok(Outcome::Exit(exit::DONE))
+}
+
+/// Shows the warnings about a scenario, each once. They are errors if `strict`.
+pub fn warn(plan: &Plan, strict: bool, console: &mut Console<'_>) -> Result<(), Failure> {
+    if plan.warnings.items().is_empty() {
+        return Ok(());
+    }
+    if strict {
+        return Err(Failure { exit: exit::CHECK, text: plan.warnings.as_errors().render(console.style()) });
+    }
+    console.err(&format!("{}\n\n", plan.warnings.render(console.style())));
+    Ok(())
 }
 
 /// Reads a scenario file.

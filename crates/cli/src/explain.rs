@@ -114,7 +114,8 @@ fn needs(needs: &Needs) -> String {
     };
     let alike = |(part, key): &(&str, &str)| format!("the same `{key}` as the {part}");
     let reverse = needs.reverse_path.then(|| "ACKs on the reverse of the data path".to_owned());
-    let parts = SLOTS.iter().filter_map(one_of).chain(needs.alike.iter().map(alike)).chain(reverse);
+    let marks = needs.marks.then(|| "ports that mark".to_owned());
+    let parts = SLOTS.iter().filter_map(one_of).chain(needs.alike.iter().map(alike)).chain(reverse).chain(marks);
     parts.collect::<Vec<_>>().join(", ")
 }
 

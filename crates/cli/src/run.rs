@@ -1,7 +1,7 @@
 //! `flowloom run`
 
 use crate::args::RunArgs;
-use crate::check::load;
+use crate::check::{load, warn};
 use crate::progress::Display;
 use crate::sweep::{self, Report, Settings};
 use crate::text::{count, duration, short};
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 /// Simulates a scenario and leaves its results in a folder.
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
     let plan = load(&args.scenario, console)?;
+    warn(&plan, args.strict, console)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, &args.scenario.profile));
     let settings = Settings { jobs: args.jobs, out: &out, profiles: &args.scenario.profile };
     let (mut display, mut stopped, mut begun) = (Display::new(console.terminal), None, false);

@@ -144,8 +144,42 @@ fn what_the_disk_refuses_is_told_apart() {
 fn strict_ends_with_1_when_flows_are_unfinished() {
     let (_dir, file, out) = folder();
     let args = ["run", &file, "--out", &out, "--set", "end=1us"];
+    let args = [args.as_slice(), SOUND].concat();
     assert_eq!(exit_code(&flowloom(&args)), 0);
-    assert_eq!(exit_code(&flowloom(&[args.as_slice(), &["--strict"]].concat())), u64::from(exit::CHECK));
+    let strict = told(&[args.as_slice(), &["--strict"]].concat(), None);
+    assert!(exit_code(&strict.0) == u64::from(exit::CHECK) && strict.2.contains("1000 flows did not finish"), "{}", strict.2);
+}
+
+/// What makes `small.toml` a scenario without warnings.
+const SOUND: &[&str] = &[
+    "--seed=1",
+    "--set=workload.web.flows=1000",
+    "--set=workload.web.size=fixed",
+    "--set=workload.web.mean=3KB",
+    "--set=system.TCP.transport={ kind = \"newreno\", min_rto = \"5ms\", init_rto = \"5ms\" }",
+];
+
+#[test]
+fn warnings_are_shown_once_and_strict_makes_them_errors() {
+    let (_dir, file, out) = folder();
+    let heavy = ["--set", "workload.web.load=1.5"];
+    for command in [vec!["check", &file], vec!["run", &file, "--out", &out]] {
+        let (outcome, _, err) = told(&[&command[..], SOUND].concat(), None);
+        assert!(exit_code(&outcome) == 0 && !err.contains("warning"), "{err}");
+        assert_eq!(exit_code(&flowloom(&[&command[..], SOUND, &["--strict"]].concat())), 0);
+        let _ = fs::remove_dir_all(&out);
+
+        let (outcome, plan, err) = told(&[&command[..], SOUND, &heavy].concat(), None);
+        assert!(exit_code(&outcome) == 0 && !plan.contains("warning"), "{err}");
+        assert_eq!(err.matches("warning: `workload.web.load`: `1.5` offers the link `").count(), 1, "{err}");
+        assert!(err.contains("[command line:1:") && err.contains("  hint: its queue grows"), "{err}");
+        let _ = fs::remove_dir_all(&out);
+
+        let (outcome, _, err) = told(&[&command[..], SOUND, &heavy, &["--strict"]].concat(), None);
+        assert_eq!(outcome, Outcome::Exit(exit::CHECK));
+        assert!(err.contains("error: `workload.web.load`"), "{err}");
+        assert!(!Path::new(&out).exists(), "nothing is written");
+    }
 }
 
 #[test]

@@ -25,7 +25,8 @@ pub fn scenario(py: Python<'_>, found: &::scenario::Diagnostics) -> PyErr {
     }
 }
 
-fn diagnostics<'py>(py: Python<'py>, found: &::scenario::Diagnostics) -> PyResult<Bound<'py, PyList>> {
+/// One dict per problem.
+pub fn diagnostics<'py>(py: Python<'py>, found: &::scenario::Diagnostics) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for item in found.items() {
         let dict = PyDict::new(py);

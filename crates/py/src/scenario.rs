@@ -59,6 +59,11 @@ impl Scenario {
     fn resolved(&self) -> &str {
         self.plan.resolved()
     }
+    /// What can run and may mislead, one dict per warning: `file`, `line`, `col`, `message`, `label`, `hint`.
+    #[getter]
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        errors::diagnostics(py, &self.plan.warnings)
+    }
     /// The points to run: `point`, `system`, `seed` and one entry per swept key.
     #[getter]
     fn points<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {

@@ -2,17 +2,16 @@
 
 use crate::diag::{Item, Place};
 use crate::draft::{Built, Draft, Section, Variant};
-use crate::envs::{self, Envs, Site};
+use crate::envs::{self, Envs};
 use crate::event::change::changes;
 use crate::files::Files;
-use crate::keys::{MAX_POINTS, SampleParams};
+use crate::keys::MAX_POINTS;
 use crate::part::{Part, listed};
 use crate::slots::{SLOTS, System, SystemPart};
 use crate::spec::Demand;
 use crate::topology::memory::{MAX_BYTES, gigabytes};
 use crate::tree::Table;
-use crate::workload::size::Packets;
-use crate::workload::{self, Workload as _};
+use crate::workload::Workload as _;
 use base::params::nearest;
 use base::{LinkId, Offers};
 use fabric::net::Net;
@@ -31,7 +30,7 @@ pub(crate) fn check(draft: &Draft, files: &Files) -> Vec<Item> {
         for (index, section) in draft.workloads.iter().enumerate() {
             for variant in &section.variants {
                 let part = Part { table: &variant.table, at: section.at, path: &section.name };
-                let env = env(draft, files, &built.value, index);
+                let env = draft.workload_env(&built.value, files, index);
                 found.extend(part.problems(variant.value.workload.check(&env)));
             }
         }
@@ -57,21 +56,15 @@ fn ideal_labels(draft: &Draft, found: &mut Vec<Item>) {
 
 /// The sampled port must exist.
 fn sampled_port(draft: &Draft, net: &Net, found: &mut Vec<Item>) {
-    let Some((SampleParams { port: Some(name), .. }, at)) = &draft.sample else { return };
+    let Some((section, name)) = draft.sample.as_ref().and_then(|section| Some((section, section.params.port.as_ref()?))) else {
+        return;
+    };
     if net.link_named(name).is_none() {
         let names: Vec<String> = (0..net.links().len() as u32).map(|l| net.link_name(LinkId(l))).collect();
         let near = nearest(name, names.iter().map(String::as_str)).unwrap_or(&names[0]);
         let hint = format!("a port is named after the ends of its link, like `{near}`");
-        found.push(
-            Item::new(*at, format!("`sample.port`: there is no port `{name}`"), "no such port", hint)
-                .about("sample.port".to_owned()),
-        );
+        found.push(section.part().problem("port", format!("there is no port `{name}`"), "no such port", hint));
     }
-}
-
-fn env<'a>(draft: &Draft, files: &'a Files, built: &'a Built, index: usize) -> workload::Env<'a> {
-    let packets = Packets { mtu: draft.head.mtu.0, header: draft.head.header.0 };
-    envs::workload(&built.net, packets, draft.head.latest_end(), files, index)
 }
 
 /// The number of points is limited.
@@ -94,7 +87,7 @@ fn memory(draft: &Draft, files: &Files, found: &mut Vec<Item>) {
     let Some(built) = draft.topology.variants.first() else { return };
     let mut total = 0u64;
     for (index, section) in draft.workloads.iter().enumerate() {
-        let flows = |v: &Variant<Demand>| v.value.workload.build(&env(draft, files, &built.value, index)).flows();
+        let flows = |v: &Variant<Demand>| v.value.workload.build(&draft.workload_env(&built.value, files, index)).flows();
         let most = section.variants.iter().map(flows).max().unwrap_or(0);
         total = total.saturating_add(most);
         let bytes = total.saturating_mul(FLOW_BYTES);
@@ -119,14 +112,12 @@ fn system(
     let empty = Table::default();
     let system = &variant.value;
     let parts = Parts::new(section, variant);
-    let packets = Packets { mtu: draft.head.mtu.0, header: draft.head.header.0 };
-    let site = Site { net: &built.net, routes: &built.routes, max_rtt: built.max_rtt, packets, seed: 0 };
     let offers = || {
         // The first variant of a swept workload stands for all.
         let first = draft.workloads.iter().enumerate().filter_map(|(i, w)| Some((i, w.variants.first()?)));
-        first.map(|(i, v)| envs::offered(&v.value.workload, &env(draft, files, built, i))).collect()
+        first.map(|(i, v)| envs::offered(&v.value.workload, &draft.workload_env(built, files, i))).collect()
     };
-    let envs = Envs::new(site, &system.qdisc, system.given(), Offers::new(offers));
+    let envs = Envs::new(draft.site(built), &system.qdisc, system.given(), Offers::new(offers));
     system.check(&envs, &mut |slot, problems| found.extend(parts.part(slot.name).problems(problems)));
     if system.router.duties(&envs.router()).asked.contains(&true) {
         // Where the router decides at switches, a packet cannot say which path it takes.

@@ -93,11 +93,13 @@ pub enum Style {
     Colour,
 }
 
-/// All problems of a scenario, in the order of the file.
-#[derive(Clone, Debug)]
+/// All problems of a scenario, or all warnings about it, in the order of the file.
+#[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
     sources: Sources,
+    /// They are warnings.
+    warn: bool,
 }
 
 impl Diagnostics {
@@ -127,7 +129,15 @@ impl Diagnostics {
             let Item { at, message, label, hint, .. } = item;
             Diagnostic { file: file.clone(), line, col, message, label, hint, source: at.source as usize, span: one_line(text, at) }
         });
-        Diagnostics { items: items.collect(), sources }
+        Diagnostics { items: items.collect(), sources, warn: false }
+    }
+    /// The same as warnings: the scenario can run.
+    pub(crate) fn as_warnings(self) -> Diagnostics {
+        Diagnostics { warn: true, ..self }
+    }
+    /// The same as errors.
+    pub fn as_errors(&self) -> Diagnostics {
+        Diagnostics { warn: false, ..self.clone() }
     }
     /// The problems.
     pub fn items(&self) -> &[Diagnostic] {
@@ -140,7 +150,8 @@ impl Diagnostics {
             Style::Unicode => GraphicalTheme::unicode_nocolor(),
             Style::Colour => GraphicalTheme::unicode(),
         };
-        theme.characters.error = "error:".to_owned();
+        let word = if self.warn { "warning" } else { "error" };
+        theme.characters.error = format!("{word}:");
         if style == Style::Plain {
             (theme.characters.underbar, theme.characters.underline) = ('^', '^');
         }
@@ -159,7 +170,7 @@ impl Diagnostics {
             let mut drawn = String::new();
             let whole = handler.render_report(&mut drawn, &report).is_ok();
             // When drawing fails, the message is printed without its source line.
-            let drawn = if whole { drawn } else { format!("  error: {item}\n") };
+            let drawn = if whole { drawn } else { format!("  {word}: {item}\n") };
             let hint = item.hint.replace('\n', "\n        ");
             out.push_str(&format!("{}  hint: {hint}\n\n", drawn.trim_start_matches('\n')));
         }

@@ -1,14 +1,19 @@
 //! What was read: every section of a scenario in every variant that its sweeps make.
 
 use crate::diag::Place;
+use crate::envs::{self, Site};
 use crate::event::params::{Event, FailureParams, Failures};
+use crate::files::Files;
 use crate::ideal::Ideal;
 use crate::keys::{Head, SampleParams};
 use crate::measure::Measure;
+use crate::part::Part;
 use crate::slots::System;
 use crate::spec::Demand;
 use crate::topology;
 use crate::tree::Table;
+use crate::workload;
+use crate::workload::size::Packets;
 use base::Dur;
 use fabric::net::Net;
 use fabric::routes::Routes;
@@ -46,6 +51,21 @@ pub(crate) struct Built {
     pub max_rtt: Dur,
 }
 
+/// `[sample]` as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct SampleSection {
+    pub params: SampleParams,
+    pub at: Place,
+    pub table: Table,
+}
+
+impl SampleSection {
+    /// The section as messages place and name it.
+    pub fn part(&self) -> Part<'_> {
+        Part { table: &self.table, at: self.at, path: "sample" }
+    }
+}
+
 /// Everything that was read.
 #[derive(Debug)]
 pub(crate) struct Draft {
@@ -55,7 +75,7 @@ pub(crate) struct Draft {
     pub ideals_at: Place,
     pub head: Head,
     pub measure: Measure,
-    pub sample: Option<(SampleParams, Place)>,
+    pub sample: Option<SampleSection>,
     /// Without variants when it could not be read.
     pub topology: Section<Built>,
     pub workloads: Vec<Section<Demand>>,
@@ -83,6 +103,17 @@ pub(crate) fn combinations<T>(sections: &[Section<T>]) -> Vec<(Vec<&T>, Swept)> 
 }
 
 impl Draft {
+    fn packets(&self) -> Packets {
+        Packets { mtu: self.head.mtu.0, header: self.head.header.0 }
+    }
+    /// What the parts of all systems on a network have in common.
+    pub fn site<'a>(&self, built: &'a Built) -> Site<'a> {
+        Site { net: &built.net, routes: &built.routes, max_rtt: built.max_rtt, packets: self.packets(), seed: 0 }
+    }
+    /// The environment of the workload at this place.
+    pub fn workload_env<'a>(&self, built: &'a Built, files: &'a Files, index: usize) -> workload::Env<'a> {
+        envs::workload(&built.net, self.packets(), self.head.latest_end(), files, index)
+    }
     /// Every combination of the events' variants with their swept keys, the last event fastest.
     pub fn failures(&self) -> Vec<(Option<Failures>, Swept)> {
         let Some(failure) = &self.failure else { return vec![(None, Swept::new())] };

@@ -75,6 +75,10 @@ impl<'a> Envs<'a> {
     pub fn controller(&self) -> controller::Env<'_> {
         controller::Env { net: self.site.net, routes: self.site.routes, seed: self.site.seed, given: &self.given }
     }
+    /// The fastest NIC; of several the first.
+    pub(crate) fn fastest_nic(&self) -> LinkId {
+        self.fastest.1
+    }
     /// What checks look at instead of every host and port.
     pub(crate) fn checked(&self) -> Checked<'_> {
         Checked(self)

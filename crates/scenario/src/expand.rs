@@ -1,5 +1,6 @@
 //! From a checked draft to the points of a plan, and their names.
 
+use crate::diag::Diagnostics;
 use crate::draft::{Draft, Swept, combinations};
 use crate::files::Files;
 use crate::ideal::Ideal;
@@ -14,7 +15,14 @@ use xxhash_rust::xxh3::xxh3_64;
 /// All points: systems by topologies by workloads by what a system sweeps, by seeds.
 pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
     let end = draft.head.latest_end();
-    let mut plan = Plan { name, points: Vec::new(), sweep_keys: Vec::new(), labels: Vec::new(), resolved: String::new() };
+    let mut plan = Plan {
+        name,
+        points: Vec::new(),
+        sweep_keys: Vec::new(),
+        labels: Vec::new(),
+        warnings: Diagnostics::default(),
+        resolved: String::new(),
+    };
     let names = draft.workloads.iter().map(|section| section.name.trim_start_matches("workload.").to_owned());
     let names: Vec<String> = names.collect();
     let traffic: Vec<(Vec<(String, Demand)>, Swept)> = combinations(&draft.workloads)
@@ -25,7 +33,7 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
     for section in &draft.systems {
         plan.labels.push(section.name.clone());
         for topology in &draft.topology.variants {
-            let sample = draft.sample.as_ref().map(|(params, _)| sample(params, &topology.value.net));
+            let sample = draft.sample.as_ref().map(|section| sample(&section.params, &topology.value.net));
             for ((workloads, offered), (failures, failing)) in traffic.iter().flat_map(|t| failures.iter().map(move |f| (t, f))) {
                 for system in &section.variants {
                     let all = topology.swept.iter().chain(offered).chain(failing).chain(&system.swept).cloned();

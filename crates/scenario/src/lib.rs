@@ -38,6 +38,7 @@ mod ideal;
 mod keys;
 mod layers;
 mod measure;
+mod offered;
 mod outline;
 mod part;
 mod plan;
@@ -51,6 +52,7 @@ mod spell;
 mod sweep;
 pub mod topology;
 mod tree;
+mod warn;
 pub mod workload;
 
 pub use alone::Alone;

@@ -14,6 +14,7 @@ use crate::resolved::{Origins, of_events, of_plan};
 use crate::spec::{Options, Plan};
 use crate::spell::spell_out;
 use crate::tree::{Node, Table, Value, parse_file};
+use crate::warn::warnings;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,6 +47,7 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     let name = draft.name.clone().unwrap_or_else(|| stem(file));
     let origins = Origins { profiles: &options.profiles, name: &name, seeds_from_command_line: options.seeds.is_some() };
     let mut resolved = of_plan(&draft, &root, &origins);
+    let warnings = warnings(&draft, &files);
     let places: Vec<Place> = draft.events.iter().map(|event| event.at).collect();
     let mut plan = expand(draft, name, &files);
     if let Some(problem) = cut_off(&plan, &places) {
@@ -53,6 +55,7 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     }
     resolved.push_str(&of_events(&plan));
     plan.resolved = resolved;
+    plan.warnings = Diagnostics::new(sources, Vec::new(), warnings).as_warnings();
     Ok(plan)
 }
 

@@ -223,7 +223,7 @@ pub(crate) fn of_plan(draft: &Draft, root: &Table, origins: &Origins<'_>) -> Str
     if let Some(table) = root.get("measure").and_then(|e| e.node.table()) {
         page.section("measure", table, &[vec![PartShown::bare("", Measure::FIELDS, draft.measure.show())]], origins);
     }
-    if let Some((sample, _)) = &draft.sample {
+    if let Some(sample) = draft.sample.as_ref().map(|section| &section.params) {
         let empty = Table::default();
         let table = root.get("sample").and_then(|e| e.node.table()).unwrap_or(&empty);
         page.section("sample", table, &[vec![PartShown::bare("", SampleParams::FIELDS, sample.show())]], origins);

@@ -1,6 +1,7 @@
 //! What a checked scenario is: a plan of points, and of each point all that its run depends on.
 
 use crate::deadline;
+use crate::diag::Diagnostics;
 use crate::envs::{self, Envs, Site};
 use crate::event::params::Failures;
 use crate::files::Files;
@@ -32,7 +33,7 @@ pub fn profiles(text: &str) -> Vec<String> {
 }
 
 /// A checked scenario with its sweeps expanded.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// Its name: a plain file name.
     pub name: String,
@@ -42,6 +43,8 @@ pub struct Plan {
     pub sweep_keys: Vec<String>,
     /// The systems' labels in order, then those of the ideal references.
     pub labels: Vec<String>,
+    /// What can run and may mislead.
+    pub warnings: Diagnostics,
     pub(crate) resolved: String,
 }
 

@@ -1,7 +1,8 @@
 //! Reading the keys at the top of a scenario, and `[measure]` and `[sample]`.
 
 use super::section::Reading;
-use crate::diag::{Item, Place};
+use crate::diag::Item;
+use crate::draft::SampleSection;
 use crate::ideal::Ideal;
 use crate::keys::{Head, SampleParams, is_plain_name};
 use crate::measure::{Measure, Moment};
@@ -54,12 +55,13 @@ impl Reading<'_> {
         measure
     }
 
-    /// Time series, and where their port is named.
-    pub fn sample(&mut self, whole: Part<'_>) -> Option<(SampleParams, Place)> {
+    /// Time series.
+    pub fn sample(&mut self, whole: Part<'_>) -> Option<SampleSection> {
         let entry = whole.table.get("sample")?;
         let part = self.table_of(entry.key_at, &entry.node, "sample", "interval = \"10us\"")?;
         part.refuse_unknown(SampleParams::FIELDS, &[], &mut self.problems);
-        Some((SampleParams::read(&mut self.reader(part, SampleParams::FIELDS)), part.at_of("port")))
+        let params = SampleParams::read(&mut self.reader(part, SampleParams::FIELDS));
+        Some(SampleSection { params, at: part.at, table: part.table.clone() })
     }
 
     pub fn name(&mut self, whole: Part<'_>) -> Option<String> {

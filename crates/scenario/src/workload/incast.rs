@@ -8,6 +8,7 @@
 //! Assumed: the jitter is uniform; the source gives none.
 
 use super::hosts::HostName;
+use super::load::Traffic;
 use super::size::Unit;
 use super::{Drawn, Env, MAX_TIME, Workload, hosts};
 use base::params::Problem;
@@ -105,6 +106,17 @@ impl Workload for Incast {
     }
     fn flows(&self) -> u64 {
         u64::from(self.0.senders) * u64::from(self.0.repeat)
+    }
+    fn traffic(&self, env: &Env<'_>) -> Option<Traffic> {
+        let p = &self.0;
+        let dst = hosts::host(env.net, &p.receiver.0).ok()?;
+        let hosts = env.net.hosts().len() as u32;
+        let wire = env.packets.wire(env.payload(p.size.0, p.size_unit));
+        let bps = f64::from(p.senders) * wire as f64 * 8e12 / p.interval.0 as f64;
+        // With more senders than hosts the shares of hosts differ by a flow, which is left out.
+        let sources = (0..p.senders.min(hosts.saturating_sub(1))).map(|i| HostId((dst.0 + 1 + i) % hosts)).collect();
+        let traffic = Traffic { key: "interval", bps, sources, targets: vec![dst], across: false };
+        (p.repeat > 1).then_some(traffic)
     }
     fn offered(&self, env: &Env<'_>) -> Offered {
         Offered { load: None, sizes: vec![(env.payload(self.0.size.0, self.0.size_unit), 1.0)] }

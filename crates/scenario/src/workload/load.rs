@@ -2,9 +2,9 @@
 //!
 //! `rate of flows * mean wire bytes of a flow = load * reference`.
 
-use base::Rate;
 use base::params::{Param, Raw};
 use base::units::parse_rate;
+use base::{HostId, Rate};
 use fabric::net::{HOST_TIER, Net, TOR_TIER};
 
 /// What a load is a fraction of.
@@ -16,6 +16,21 @@ pub enum LoadRef {
     Uplinks,
     /// This rate.
     Rate(Rate),
+}
+
+/// What a workload offers on average: a total that is spread evenly over sources, and from each source evenly over its targets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traffic {
+    /// The parameter that sets the total.
+    pub key: &'static str,
+    /// The total in bits per second, as wire bytes of first transmissions.
+    pub bps: f64,
+    /// Hosts that send.
+    pub sources: Vec<HostId>,
+    /// Hosts that receive: a source sends to all of these but itself.
+    pub targets: Vec<HostId>,
+    /// A source sends to no host at its own switch.
+    pub across: bool,
 }
 
 impl Param for LoadRef {

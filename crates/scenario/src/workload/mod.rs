@@ -12,6 +12,7 @@ pub mod hosts;
 pub mod load;
 pub mod size;
 
+use load::Traffic;
 use size::{Packets, Unit};
 
 /// A workload.
@@ -26,6 +27,10 @@ pub trait Workload {
     }
     /// What its load refers to: the reference rate and the start of its arrivals. `None`: it has no load.
     fn reference(&self, _env: &Env<'_>) -> Option<(Rate, Time)> {
+        None
+    }
+    /// What it offers between hosts on average. `None`: its flows come once and have no rate.
+    fn traffic(&self, _env: &Env<'_>) -> Option<Traffic> {
         None
     }
     /// Its load and its size law, for parts that set themselves by them. Without sizes when its files cannot be read.
@@ -99,6 +104,7 @@ base::registry! {
         fn flows(&self) -> u64;
         fn files(&self) -> Vec<String>;
         fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;
+        fn traffic(&self, env: &Env<'_>) -> Option<Traffic>;
         fn offered(&self, env: &Env<'_>) -> Offered;
     }
     statics {

@@ -9,7 +9,7 @@
 
 use super::cdf::{self, Cdf, Format, SHIPPED};
 use super::hosts;
-use super::load::LoadRef;
+use super::load::{LoadRef, Traffic};
 use super::size::{Law, Unit};
 use super::{Drawn, Env, MAX_TIME, Workload};
 use base::params::{Auto, Problem, nearest};
@@ -251,6 +251,12 @@ impl Workload for Poisson {
     }
     fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)> {
         Some((Rate(self.0.load_ref.bps(env.net)), Time(self.0.start.0)))
+    }
+    fn traffic(&self, env: &Env<'_>) -> Option<Traffic> {
+        let p = &self.0;
+        let bps = p.load.0 as f64 / 1e9 * p.load_ref.bps(env.net) as f64;
+        let (sources, targets) = (hosts::set(env.net, &p.src).ok()?, hosts::set(env.net, &p.dst).ok()?);
+        Some(Traffic { key: "load", bps, sources, targets, across: p.pairs == Pairs::CrossRack })
     }
     fn offered(&self, env: &Env<'_>) -> Offered {
         let sizes = law(&self.0, env).map_or(Vec::new(), |law| env.packets.points(&law, self.0.size_unit));

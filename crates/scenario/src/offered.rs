@@ -1,0 +1,143 @@
+//! What workloads offer every link on average: traffic between hosts, spread evenly over the shortest paths of the healthy network.
+
+use crate::workload::load::Traffic;
+use base::{HostId, LinkId, NodeId};
+use fabric::net::Net;
+use fabric::routes::Routes;
+
+/// Beyond this many pairs of a switch with hosts and any switch nothing is worked out: a network so large takes longer than its check may.
+const MAX_CELLS: usize = 20_000_000;
+
+/// The bits per second that traffic offers each link, by link id. `None`: the network is too large to say in time.
+pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &Traffic) -> Option<Vec<f64>> {
+    let mut rates = vec![0.0; net.links().len()];
+    let home = |host: &HostId| net.link(net.nic(*host)).to;
+    let mut at_home = vec![Group::default(); net.nodes().len()];
+    for target in &traffic.targets {
+        at_home[home(target).index()].targets += 1.0;
+        at_home[home(target).index()].first = Some(*target);
+    }
+    let is_target = marked(net, &traffic.targets);
+    // Per source the rate to each of its targets.
+    let mut each = vec![0.0; net.hosts().len()];
+    let own = traffic.bps / traffic.sources.len().max(1) as f64;
+    for source in &traffic.sources {
+        let group = &mut at_home[home(source).index()];
+        let barred = if traffic.across { group.targets } else { f64::from(u8::from(is_target[source.index()])) };
+        let targets = traffic.targets.len() as f64 - barred;
+        if targets > 0.0 {
+            each[source.index()] = own / targets;
+            group.each += own / targets;
+            rates[net.nic(*source).index()] += own;
+        }
+    }
+    // Two hosts and a cable: each NIC is all of the way.
+    if traffic.sources.iter().any(|source| net.host(home(source)).is_some()) {
+        return Some(rates);
+    }
+    let all: f64 = at_home.iter().map(|group| group.each).sum();
+    for target in &traffic.targets {
+        let barred = if traffic.across { at_home[home(target).index()].each } else { each[target.index()] };
+        rates[net.link(net.nic(*target)).reverse.index()] += all - barred;
+    }
+    let switches = net.nodes().len() - net.hosts().len();
+    let groups = at_home.iter().filter(|group| group.first.is_some()).count();
+    if groups.saturating_mul(switches) > MAX_CELLS {
+        return None;
+    }
+    for (home, group) in at_home.iter().enumerate() {
+        let Some(target) = group.first else { continue };
+        let into = |(node, from): (usize, &Group)| if node == home { 0.0 } else { from.each * group.targets };
+        let inflow = at_home.iter().enumerate().map(into).collect();
+        spread(net, routes, target, inflow, &mut rates);
+    }
+    Some(rates)
+}
+
+/// The hosts of one switch, as traffic sees them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    /// How many of them are targets.
+    targets: f64,
+    /// One of the targets.
+    first: Option<HostId>,
+    /// The sum over its sources of the rate to each target.
+    each: f64,
+}
+
+fn marked(net: &Net, hosts: &[HostId]) -> Vec<bool> {
+    let mut is = vec![false; net.hosts().len()];
+    hosts.iter().for_each(|host| is[host.index()] = true);
+    is
+}
+
+/// Sends what flows into each node on to the switch of `target`, in equal parts over the next hops.
+fn spread(net: &Net, routes: &Routes, target: HostId, mut inflow: Vec<f64>, rates: &mut [f64]) {
+    let mut by_distance: Vec<(u32, NodeId)> = (0..net.nodes().len() as u32)
+        .map(NodeId)
+        .filter(|node| net.host(*node).is_none())
+        .filter_map(|node| Some((routes.distance(node, target)?, node)))
+        .collect();
+    by_distance.sort_unstable_by_key(|(distance, node)| (std::cmp::Reverse(*distance), *node));
+    for (distance, node) in by_distance {
+        let flow = inflow[node.index()];
+        if flow == 0.0 || distance <= 1 {
+            continue;
+        }
+        let next: &[LinkId] = routes.candidates(node, target);
+        for link in next {
+            rates[link.index()] += flow / next.len() as f64;
+            inflow[net.link(*link).to.index()] += flow / next.len() as f64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::testing::build;
+
+    fn hosts(net: &Net) -> Vec<HostId> {
+        (0..net.hosts().len() as u32).map(HostId).collect()
+    }
+
+    /// Every source to every target, one pair at a time, one path at a time.
+    fn by_pairs(net: &Net, traffic: &Traffic) -> Vec<f64> {
+        fn walk(net: &Net, routes: &Routes, node: NodeId, dst: HostId, rate: f64, rates: &mut [f64]) {
+            let next = routes.candidates(node, dst);
+            for link in next {
+                rates[link.index()] += rate / next.len() as f64;
+                walk(net, routes, net.link(*link).to, dst, rate / next.len() as f64, rates);
+            }
+        }
+        let routes = Routes::new(net, &[]);
+        let home = |host: HostId| net.link(net.nic(host)).to;
+        let mut rates = vec![0.0; net.links().len()];
+        for &src in &traffic.sources {
+            let allowed = |dst: &&HostId| **dst != src && !(traffic.across && home(**dst) == home(src));
+            let targets: Vec<HostId> = traffic.targets.iter().filter(allowed).copied().collect();
+            for &dst in &targets {
+                let rate = traffic.bps / traffic.sources.len() as f64 / targets.len() as f64;
+                walk(net, &routes, net.hosts()[src.index()], dst, rate, &mut rates);
+            }
+        }
+        rates
+    }
+
+    #[test]
+    fn links_carry_what_all_pairs_send_over_them() {
+        for kind in ["single_tree", "leaf_spine", "fat_tree", "star", "chain", "dumbbell"] {
+            let net = build(kind, &[]);
+            let (all, few) = (hosts(&net), hosts(&net).into_iter().step_by(3).collect::<Vec<_>>());
+            for (sources, targets, across) in
+                [(&all, &all, false), (&all, &all, true), (&few, &all, false), (&all, &few, true), (&few, &few, false)]
+            {
+                let traffic = Traffic { key: "load", bps: 7e9, sources: sources.clone(), targets: targets.clone(), across };
+                let found = by_link(&net, &Routes::new(&net, &[]), &traffic).unwrap();
+                for (link, (a, b)) in found.iter().zip(by_pairs(&net, &traffic)).enumerate() {
+                    assert!((a - b).abs() < 1.0, "{kind} {}: {a} is not {b}", net.link_name(LinkId(link as u32)));
+                }
+            }
+        }
+    }
+}

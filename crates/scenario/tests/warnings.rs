@@ -1,0 +1,137 @@
+//! Scenarios that can run and may mislead: what is said about them, and that nothing is said about sensible ones.
+
+use scenario::{Options, Plan, Style};
+use std::path::Path;
+
+fn load(text: &str) -> Plan {
+    scenario::load(text, "w.toml", Path::new("."), &Options::default()).unwrap_or_else(|e| panic!("{e}\nin\n{text}"))
+}
+
+/// (line, message) of each warning.
+fn warned(text: &str) -> Vec<(usize, String)> {
+    load(text).warnings.items().iter().map(|item| (item.line, item.message.clone())).collect()
+}
+
+/// A scenario about which nothing is said, of which a test changes lines.
+const SOUND: &str = r#"
+[topology]
+kind = "single_tree"
+[workload.web]
+kind = "poisson"
+load = [0.2, 0.4]
+[[system]]
+label = "TCP"
+transport = { kind = "newreno", min_rto = "10ms", init_rto = "10ms" }
+[[system]]
+label = "DCTCP"
+transport = { kind = "dctcp", min_rto = "10ms", init_rto = "10ms" }
+qdisc = "ecn_threshold"
+[[system]]
+label = "pFabric"
+transport = { kind = "pfabric", handshake = true }
+qdisc = "pfabric"
+[sample]
+interval = "1ms"
+"#;
+
+fn changed(from: &str, to: &str) -> Vec<(usize, String)> {
+    assert!(SOUND.contains(from), "{from}");
+    warned(&SOUND.replace(from, to))
+}
+
+#[test]
+fn a_sensible_scenario_has_no_warnings() {
+    assert_eq!(warned(SOUND), []);
+    assert_eq!(load(SOUND).warnings.render(Style::Plain), "");
+}
+
+#[test]
+fn load_beyond_a_link_is_named_with_the_link() {
+    // Six of nine hosts are in other racks, and all of 0.75 of the hosts' 9 Gb/s cross 3 Gb/s of uplinks: 2.25 times the load.
+    let message = "`workload.web.load`: `0.8` offers the link `tor0->root` 1.80 times its rate of 1Gbps";
+    assert_eq!(changed("[0.2, 0.4]", "[0.2, 0.8]"), [(6, message.to_owned())]);
+    assert_eq!(changed("[0.2, 0.4]", "0.44"), []);
+    assert_eq!(changed("[0.2, 0.4]", "0.45").len(), 1);
+    // Loads of workloads add up; those of a burst that comes once do not count.
+    let other = |more: &str| changed("[0.2, 0.4]", &format!("0.3\n[workload.other]\n{more}"));
+    assert_eq!(other("kind = \"poisson\"\nload = 0.3").len(), 1);
+    assert_eq!(other("kind = \"incast\"\nsenders = 8\nsize = \"10MB\""), []);
+    let every = other("kind = \"incast\"\nsenders = 8\nsize = \"1MB\"\nrepeat = 3\ninterval = \"10ms\"");
+    assert!(every[0].1.contains("`workload.other.interval`: `10ms` offers the link `tor0->h0`"), "{every:?}");
+    // The largest of several networks' warnings is told.
+    let text = SOUND.replace("kind = \"single_tree\"", "kind = \"single_tree\"\nuplink_rate = [\"500Mbps\", \"300Mbps\"]");
+    assert!(warned(&text)[0].1.ends_with("3.00 times its rate of 300Mbps"), "{:?}", warned(&text));
+}
+
+#[test]
+fn a_transport_that_needs_marks_is_warned_of_ports_that_never_mark() {
+    for qdisc in ["\"droptail\"", "{ kind = \"ecn_threshold\", mark = \"unlimited\" }", "{ kind = \"red_ecn\", chosen = \"drop\" }"]
+    {
+        let found = changed("qdisc = \"ecn_threshold\"", &format!("qdisc = {qdisc}"));
+        assert!(
+            found.len() == 1 && found[0].0 == 12 && found[0].1.starts_with("`dctcp` needs marks, and no port marks"),
+            "{found:?}"
+        );
+    }
+    assert_eq!(changed("qdisc = \"ecn_threshold\"", "qdisc = \"red_ecn\""), []);
+}
+
+#[test]
+fn timeouts_out_of_proportion_and_unlike_are_named() {
+    // The longest round trip of the tree is 2 x 4 x 10 us and 4 x 12.3 us of transmission.
+    let all = |value: &str| warned(&SOUND.replace("10ms\", init_rto = \"10ms", value));
+    assert_eq!(all("100ms\", init_rto = \"100ms"), []);
+    let long = all("200ms\", init_rto = \"200ms");
+    assert_eq!(long.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [9, 12]);
+    assert!(long[0].1.ends_with("`200ms` is 1547 times the largest unloaded round trip, which is 129.28us"), "{long:?}");
+    let one = changed("\"newreno\", min_rto = \"10ms\"", "\"newreno\", min_rto = \"1ms\"");
+    assert_eq!(one, []);
+    let one = changed("\"newreno\", min_rto = \"10ms\"", "\"newreno\", min_rto = \"500us\"");
+    assert_eq!(
+        one,
+        [(12, "`system.DCTCP.transport.min_rto`: `10ms` is 20 times the `min_rto` of `TCP`, which is 500us".to_owned())]
+    );
+    // What a system sweeps is unlike on purpose.
+    assert_eq!(changed("\"newreno\", min_rto = \"10ms\"", "\"newreno\", min_rto = [\"10ms\", \"100us\"]"), []);
+}
+
+#[test]
+fn unlike_handshakes_are_named() {
+    let found = changed(", handshake = true", "");
+    assert_eq!(found, [(16, "flows of `pFabric` open without a handshake, and those of `TCP`, `DCTCP` with one".to_owned())]);
+}
+
+#[test]
+fn tails_of_few_flows_are_named() {
+    assert_eq!(changed("load =", "flows = 1000\nload ="), []);
+    let found = changed("load =", "flows = [2000, 200]\nload =");
+    assert_eq!(found, [(4, "`workload.web`: 200 flows leave 2 above the 99th percentile".to_owned())]);
+    // A burst is no sample of anything.
+    let incast = "kind = \"incast\"\nsenders = 40\nsize = \"20KB\"";
+    assert_eq!(changed("kind = \"poisson\"\nload = [0.2, 0.4]", incast), []);
+}
+
+#[test]
+fn sampled_keys_that_show_nothing_are_named() {
+    for (more, key) in [
+        ("ports = false", "ports"),
+        ("ports = false\nflows = true\nport = \"tor0->root\"", "port"),
+        ("ports = false\npackets = true", "interval"),
+    ] {
+        let found = warned(&format!("{SOUND}{more}\n"));
+        assert!(found.len() == 1 && found[0].1.starts_with(&format!("`sample.{key}`: ")), "{found:?}");
+    }
+    assert!(warned(&format!("end = \"1ms\"\n{SOUND}"))[0].1.starts_with("`sample.interval`: "));
+}
+
+#[test]
+fn warnings_have_the_form_of_errors() {
+    let plan = load(&SOUND.replace("[0.2, 0.4]", "0.9"));
+    let shown = plan.warnings.render(Style::Plain);
+    for part in ["warning: `workload.web.load`: `0.9` offers", "[w.toml:6:8]", "load = 0.9", "^^^", "hint: its queue grows"] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    assert!(plan.warnings.as_errors().render(Style::Plain).contains("error: `workload.web.load`"));
+    // Nothing of it concerns the points.
+    assert_eq!(plan.points.len(), 3);
+}
