@@ -132,7 +132,7 @@ impl Diagnostics {
         Diagnostics { items: items.collect(), sources, warn: false }
     }
     /// The same as warnings: the scenario can run.
-    pub(crate) fn as_warnings(self) -> Diagnostics {
+    pub(crate) fn into_warnings(self) -> Diagnostics {
         Diagnostics { warn: true, ..self }
     }
     /// The same as errors.

@@ -55,7 +55,7 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     }
     resolved.push_str(&of_events(&plan));
     plan.resolved = resolved;
-    plan.warnings = Diagnostics::new(sources, Vec::new(), warnings).as_warnings();
+    plan.warnings = Diagnostics::new(sources, Vec::new(), warnings).into_warnings();
     Ok(plan)
 }
 

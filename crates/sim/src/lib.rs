@@ -23,6 +23,7 @@ mod progress;
 mod run;
 mod sample;
 mod waiting;
+pub mod why;
 mod window;
 mod world;
 

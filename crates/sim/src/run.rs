@@ -69,7 +69,12 @@ pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: &mut dyn FnMut(Progre
 
 type Watcher<'a> = &'a mut dyn FnMut(Progress) -> Continue;
 
-fn run_with<E: Driver<Carried>, P: Probe>(spec: &RunSpec, probe: P, control: Watcher<'_>) -> Result<(Outcome, P), RunError> {
+/// The same with a probe, which is returned beside the outcome.
+pub(crate) fn run_with<E: Driver<Carried>, P: Probe>(
+    spec: &RunSpec,
+    probe: P,
+    control: Watcher<'_>,
+) -> Result<(Outcome, P), RunError> {
     let net = &*spec.net;
     let (mut world, mut actors, alone) = build_world(spec, probe)?;
     let mut engine: E = build_engine(spec, &world, P::WATCHES);

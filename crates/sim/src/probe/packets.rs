@@ -1,8 +1,9 @@
 //! The packet trace: the time that each packet occupies each link.
 
 use super::Probe;
-use base::{LinkId, Time};
+use base::{FlowId, LinkId, Time};
 use proto::Packet;
+use std::collections::BTreeSet;
 
 /// One transmission or drop.
 #[derive(Clone, Copy, Debug)]
@@ -19,30 +20,50 @@ pub struct Seen {
     pub dropped: bool,
 }
 
-/// Keeps every transmission and drop.
+/// Keeps every transmission and drop, or those of a few flows and links.
 #[derive(Default)]
-pub struct Packets(Vec<Seen>);
+pub struct Packets {
+    seen: Vec<Seen>,
+    only: Option<Only>,
+}
+
+/// What alone is kept: all packets of these flows, and all packets on these links.
+struct Only {
+    flows: BTreeSet<FlowId>,
+    links: BTreeSet<LinkId>,
+}
 
 impl Probe for Packets {
     const WATCHES: bool = true;
     fn on_start(&mut self, link: LinkId, start: Time, packet: &Packet) {
-        self.0.push(Seen { start, until: Time::MAX, link, packet: *packet, dropped: false });
+        self.keep(Seen { start, until: Time::MAX, link, packet: *packet, dropped: false });
     }
     fn on_link_down(&mut self, link: LinkId, now: Time) {
-        self.0.retain(|seen| seen.link != link || seen.start < now || seen.dropped);
-        for seen in self.0.iter_mut().filter(|seen| seen.link == link) {
+        self.seen.retain(|seen| seen.link != link || seen.start < now || seen.dropped);
+        for seen in self.seen.iter_mut().filter(|seen| seen.link == link) {
             seen.until = seen.until.min(now);
         }
     }
     fn on_drop(&mut self, link: LinkId, now: Time, packet: &Packet) {
-        self.0.push(Seen { start: now, until: Time::MAX, link, packet: *packet, dropped: true });
+        self.keep(Seen { start: now, until: Time::MAX, link, packet: *packet, dropped: true });
     }
 }
 
 impl Packets {
+    /// Keeps the packets of these flows, and all packets on these links.
+    pub fn of(flows: impl IntoIterator<Item = FlowId>, links: impl IntoIterator<Item = LinkId>) -> Packets {
+        let only = Only { flows: flows.into_iter().collect(), links: links.into_iter().collect() };
+        Packets { seen: Vec::new(), only: Some(only) }
+    }
+    fn keep(&mut self, seen: Seen) {
+        let wanted = |only: &Only| only.flows.contains(&seen.packet.flow) || only.links.contains(&seen.link);
+        if self.only.as_ref().is_none_or(wanted) {
+            self.seen.push(seen);
+        }
+    }
     /// All transmissions and drops, by time and link. Ports are served lazily, so calls do not come in the order of times.
     pub fn sorted(mut self) -> Vec<Seen> {
-        self.0.sort_by_key(|seen| (seen.start, seen.link));
-        self.0
+        self.seen.sort_by_key(|seen| (seen.start, seen.link));
+        self.seen
     }
 }

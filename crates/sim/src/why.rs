@@ -1,0 +1,352 @@
+//! Where the time of a flow went: from its start to its last byte, every picosecond is a part's.
+//!
+//! The run is done again with a trace of the flow's packets. From the packet that finished the flow the critical packets are followed
+//! backwards: a packet over its links to the moment at which the NIC took it; from there to what the sender had waited for, which is the
+//! NIC itself, a timer, or an answer and with it the packet that was answered; and so on to the start.
+//!
+//! | from, backwards | to | part |
+//! |---|---|---|
+//! | arrival at a host or switch | start of transmission | transmission, propagation |
+//! | start of transmission | arrival at the port | queue of the port; at the NIC only while it sends other flows' packets, else transmission |
+//! | hand-over of bytes sent before | hand-over of these bytes for the first time | retransmission |
+//! | hand-over, set off by an answer | arrival of the answered packet at the receiver | pacing or window |
+//! | any other hand-over | hand-over of the packet before | transmission and queue while the NIC sends, else pacing or window |
+//! | hand-over of the first packet | start | the same, before it a handshake, and the retransmissions of its packets |
+
+use crate::outcome::{FlowRow, Outcome};
+use crate::probe::{Packets, Seen};
+use crate::progress::{Continue, Progress, RunError};
+use crate::run::run_with;
+use base::{FlowId, LinkId, Time};
+use engine::Engine;
+use fabric::net::Net;
+use proto::{Kind, Packet};
+use scenario::RunSpec;
+use std::collections::BTreeMap;
+
+/// What a stretch of a flow's time was spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Control packets, until the first answer reached the sender.
+    Handshake,
+    /// The sender had bytes and did not send them: its window was full, its pacer waited, or the receiver had not granted them.
+    Wait,
+    /// Waiting at the port of a link; at the sender's NIC, behind packets of other flows.
+    Queue(LinkId),
+    /// On the way into a link, the packets of the flow before it included that the NIC had still to send.
+    Transmission,
+    /// On the wire, and in hosts that take time.
+    Propagation,
+    /// From the first transmission of bytes that were sent again to the last.
+    Retransmission,
+}
+
+impl Part {
+    /// Its name in tables and figures, without the port.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Handshake => "handshake",
+            Part::Wait => "pacing or window",
+            Part::Queue(_) => "queue",
+            Part::Transmission => "transmission",
+            Part::Propagation => "propagation",
+            Part::Retransmission => "retransmission",
+        }
+    }
+    /// The port, for a queue.
+    pub fn port(self) -> Option<LinkId> {
+        match self {
+            Part::Queue(link) => Some(link),
+            _ => None,
+        }
+    }
+}
+
+/// A stretch of a flow's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// What it was spent on.
+    pub part: Part,
+    /// From.
+    pub begin: Time,
+    /// To.
+    pub end: Time,
+}
+
+/// Where the time of a flow went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breakdown {
+    /// The flow.
+    pub flow: FlowRow,
+    /// Its time without gaps, from its start to its finish.
+    pub spans: Vec<Span>,
+}
+
+impl Breakdown {
+    /// The picoseconds of each part, which sum to the completion time.
+    pub fn totals(&self) -> Vec<(Part, u64)> {
+        let mut totals: BTreeMap<Part, u64> = BTreeMap::new();
+        for span in &self.spans {
+            *totals.entry(span.part).or_default() += (span.end - span.begin).0;
+        }
+        totals.into_iter().collect()
+    }
+}
+
+/// Does a run again and says where the time of some of its flows went: of those among `flows` that finish, by id.
+pub fn why(
+    spec: &RunSpec,
+    flows: &[FlowId],
+    control: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<(Outcome, Vec<Breakdown>), RunError> {
+    // What is recorded beside changes nothing of the run.
+    let spec = RunSpec { sample: None, ..spec.clone() };
+    let all = spec.flows().map_err(RunError::Workload)?;
+    let nics = flows.iter().filter_map(|flow| all.get(flow.index())).map(|flow| spec.net.nic(flow.src));
+    let (outcome, packets) = run_with::<Engine<_>, _>(&spec, Packets::of(flows.iter().copied(), nics), control)?;
+    let seen = packets.sorted();
+    let mut chosen: Vec<&FlowRow> = flows.iter().filter_map(|flow| outcome.flows.get(flow.index())).collect();
+    chosen.sort_by_key(|row| row.flow_id);
+    chosen.dedup_by_key(|row| row.flow_id);
+    let breakdown = |row: &FlowRow| {
+        let (start, finish) = (Time(row.start_ps?), Time(row.finish_ps?));
+        let mut back = Backwards { cursor: finish, start, spans: Vec::new() };
+        Trace::new(&spec.net, row, &seen).follow(&mut back);
+        Some(Breakdown { flow: row.clone(), spans: back.forwards() })
+    };
+    let breakdowns = chosen.into_iter().filter_map(breakdown).collect();
+    Ok((outcome, breakdowns))
+}
+
+/// Spans that are put together from the end to the start.
+struct Backwards {
+    /// All from here on is told.
+    cursor: Time,
+    start: Time,
+    spans: Vec<Span>,
+}
+
+impl Backwards {
+    /// Tells the time from `begin` to the cursor, which moves to `begin`.
+    fn tell(&mut self, part: Part, begin: Time) {
+        let begin = begin.max(self.start);
+        assert!(begin <= self.cursor, "{} begins at {begin}, after {}", part.name(), self.cursor);
+        match self.spans.last_mut() {
+            _ if begin == self.cursor => {}
+            Some(last) if last.part == part => last.begin = begin,
+            _ => self.spans.push(Span { part, begin, end: self.cursor }),
+        }
+        self.cursor = begin;
+    }
+    /// All that was told, in order.
+    fn forwards(mut self) -> Vec<Span> {
+        assert!(self.cursor == self.start, "the time from {} to {} is nobody's", self.start, self.cursor);
+        self.spans.reverse();
+        self.spans
+    }
+}
+
+/// What tells one packet of a flow from all others: when its NIC took it, whether it goes back, and what it holds.
+type Name = (Time, bool, Kind, u64, u16);
+
+fn name(packet: &Packet) -> Name {
+    (packet.sent_at, packet.has(Packet::BACK), packet.kind, packet.offset, packet.payload)
+}
+
+/// A packet of the flow and its way.
+#[derive(Clone, Debug)]
+struct Sent {
+    packet: Packet,
+    /// Transmissions in order.
+    hops: Vec<Seen>,
+    /// When it reached its host, if it did.
+    arrival: Option<Time>,
+}
+
+/// A transmission of the sender's NIC.
+#[derive(Clone, Copy, Debug)]
+struct Busy {
+    begin: Time,
+    end: Time,
+    /// It is of this flow.
+    own: bool,
+}
+
+/// Per packet of data the first that held its first byte.
+fn firsts(data: &[Sent]) -> Vec<usize> {
+    // By offset, what no packet before held: where it ends, and whose it is.
+    let mut held: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
+    let mut first = Vec::with_capacity(data.len());
+    for (i, Packet { offset, payload, .. }) in data.iter().map(|sent| sent.packet).enumerate() {
+        let before = held.range(..=offset).next_back().filter(|(_, (end, _))| *end > offset).map(|(_, (_, whose))| *whose);
+        first.push(before.unwrap_or(i));
+        if before.is_none() {
+            held.insert(offset, (offset + u64::from(payload), i));
+        }
+    }
+    first
+}
+
+/// All that happened to the packets of one flow.
+struct Trace<'a> {
+    net: &'a Net,
+    nic: LinkId,
+    /// Data in the order in which the NIC took it.
+    data: Vec<Sent>,
+    /// The sender's control packets in the same order.
+    control: Vec<Sent>,
+    /// What reached the sender, by arrival.
+    answers: Vec<Sent>,
+    busy: Vec<Busy>,
+    /// Data that arrived, as (arrival, place in `data`), in order.
+    arrived: Vec<(Time, usize)>,
+    /// Per packet of data the first that held its first byte.
+    first: Vec<usize>,
+}
+
+impl<'a> Trace<'a> {
+    fn new(net: &'a Net, row: &FlowRow, seen: &[Seen]) -> Trace<'a> {
+        let [src, dst] = [row.src, row.dst].map(|host| net.hosts()[host as usize]);
+        let nic = LinkId(net.out_base(src));
+        let mut ways: BTreeMap<Name, Vec<Seen>> = BTreeMap::new();
+        for seen in seen.iter().filter(|seen| seen.packet.flow.0 == row.flow_id) {
+            ways.entry(name(&seen.packet)).or_default().push(*seen);
+        }
+        let end = |seen: &Seen| seen.start + net.link(seen.link).rate.tx_time(seen.packet.wire_len.into());
+        let sent = |hops: Vec<Seen>| {
+            let last = hops[hops.len() - 1];
+            let link = net.link(last.link);
+            let arrival = end(&last) + link.delay;
+            let to = if last.packet.has(Packet::BACK) { src } else { dst };
+            let whole = link.to == to && arrival < last.until && hops.iter().all(|hop| !hop.dropped);
+            Sent { packet: hops[0].packet, hops, arrival: whole.then_some(arrival) }
+        };
+        let mut all: Vec<Sent> = ways.into_values().map(sent).collect();
+        // What a port trims or returns goes on under another kind: to most transports it is lost.
+        all.retain(|sent| !sent.packet.kind.is_refused());
+        all.sort_by_key(|sent| (sent.packet.sent_at, sent.hops[0].start));
+        let (back, out): (Vec<Sent>, Vec<Sent>) = all.into_iter().partition(|sent| sent.packet.has(Packet::BACK));
+        let (data, control): (Vec<Sent>, Vec<Sent>) = out.into_iter().partition(|sent| sent.packet.payload > 0);
+        let mut answers: Vec<Sent> = back.into_iter().filter(|sent| sent.arrival.is_some()).collect();
+        answers.sort_by_key(|sent| sent.arrival);
+        let own = |seen: &Seen| seen.packet.flow.0 == row.flow_id;
+        let on_nic = seen.iter().filter(|seen| seen.link == nic && !seen.dropped);
+        let busy = on_nic.map(|seen| Busy { begin: seen.start, end: end(seen).min(seen.until), own: own(seen) }).collect();
+        let mut arrived: Vec<(Time, usize)> = data.iter().zip(0..).filter_map(|(sent, i)| Some((sent.arrival?, i))).collect();
+        arrived.sort_unstable();
+        let first = firsts(&data);
+        Trace { net, nic, data, control, answers, busy, arrived, first }
+    }
+
+    /// Follows the critical packets from the cursor, the finish of the flow, to its start.
+    fn follow(&self, back: &mut Backwards) {
+        let Some(mut at) = self.arrived_by(back.cursor) else { return self.opening(back) };
+        loop {
+            // What lies between is the receiver's.
+            back.tell(Part::Wait, self.data[at].arrival.unwrap_or(back.cursor));
+            self.way(&self.data[at], back);
+            match self.sender(at, back) {
+                Some(answered) => at = answered,
+                None => return,
+            }
+        }
+    }
+
+    /// The packet of data that was the last to arrive by a time.
+    fn arrived_by(&self, at: Time) -> Option<usize> {
+        let n = self.arrived.partition_point(|(arrival, _)| *arrival <= at);
+        self.arrived[..n].last().map(|(_, i)| *i)
+    }
+
+    /// A packet from its arrival back to the moment at which the NIC took it.
+    fn way(&self, sent: &Sent, back: &mut Backwards) {
+        for (i, hop) in sent.hops.iter().enumerate().rev() {
+            let link = self.net.link(hop.link);
+            let end = hop.start + link.rate.tx_time(hop.packet.wire_len.into());
+            back.tell(Part::Propagation, end);
+            back.tell(Part::Transmission, hop.start);
+            match i {
+                0 => self.at_nic(back, sent.packet.sent_at, Part::Queue(self.nic)),
+                _ => {
+                    let before = &sent.hops[i - 1];
+                    let came = self.net.link(before.link);
+                    let arrival = before.start + came.rate.tx_time(before.packet.wire_len.into()) + came.delay;
+                    back.tell(Part::Queue(hop.link), arrival);
+                }
+            }
+        }
+    }
+
+    /// The sender, from the hand-over of a packet back to the arrival of another, which is returned, or to the start.
+    fn sender(&self, mut at: usize, back: &mut Backwards) -> Option<usize> {
+        loop {
+            if self.first[at] < at {
+                at = self.first[at];
+                back.tell(Part::Retransmission, self.data[at].packet.sent_at);
+            }
+            let Some(before) = at.checked_sub(1) else {
+                self.opening(back);
+                return None;
+            };
+            let since = self.data[before].packet.sent_at;
+            if let Some(answer) = self.set_off(since, back.cursor)
+                && let Some(answered) = self.arrived_by(answer.packet.sent_at)
+            {
+                self.at_nic(back, answer.arrival.unwrap_or(since), Part::Wait);
+                return Some(answered);
+            }
+            self.at_nic(back, since, Part::Wait);
+            at = before;
+        }
+    }
+
+    /// The answer after `since` that set off a hand-over: the earliest from which on the NIC was never idle. If it never was since the packet
+    /// before, it is the NIC that the sender waited for, whatever was answered meanwhile.
+    fn set_off(&self, since: Time, until: Time) -> Option<&Sent> {
+        let busy_from = Some(self.busy_before(until)).filter(|from| *from > since)?;
+        let first = self.answers.partition_point(|answer| answer.arrival <= Some(since));
+        let after = self.answers[first..].iter().take_while(|answer| answer.arrival <= Some(until));
+        after.into_iter().find(|answer| answer.arrival >= Some(busy_from))
+    }
+
+    /// Since when the NIC has sent without a pause at a time; that time itself if it is idle.
+    fn busy_before(&self, mut at: Time) -> Time {
+        let first = self.busy.partition_point(|busy| busy.begin < at);
+        for busy in self.busy[..first].iter().rev() {
+            if busy.end < at {
+                break;
+            }
+            at = busy.begin;
+        }
+        at
+    }
+
+    /// The time since `begin` before a packet left: transmission while the NIC sent this flow's packets, its queue while it sent others',
+    /// and `idle` while it sent none.
+    fn at_nic(&self, back: &mut Backwards, begin: Time, idle: Part) {
+        let begin = begin.max(back.start);
+        let first = self.busy.partition_point(|busy| busy.begin < back.cursor);
+        for busy in self.busy[..first].iter().rev() {
+            if busy.end <= begin {
+                break;
+            }
+            back.tell(idle, busy.end.min(back.cursor).max(begin));
+            back.tell(if busy.own { Part::Transmission } else { Part::Queue(self.nic) }, busy.begin.max(begin));
+        }
+        back.tell(idle, begin);
+    }
+
+    /// The time before the first data: a handshake, if an answer came, and what lies around it.
+    fn opening(&self, back: &mut Backwards) {
+        let answer = self.answers.first().filter(|answer| answer.arrival <= Some(back.cursor));
+        if let Some(answer) = answer {
+            self.at_nic(back, answer.arrival.unwrap_or(back.start), Part::Wait);
+            let asked = self.control.iter().filter(|sent| sent.arrival.is_some_and(|arrival| arrival <= answer.packet.sent_at));
+            let asked = asked.last().map_or(back.start, |sent| sent.packet.sent_at);
+            back.tell(Part::Handshake, asked);
+            let first = self.control.first().map_or(back.start, |sent| sent.packet.sent_at.min(asked));
+            back.tell(Part::Retransmission, first);
+        }
+        self.at_nic(back, back.start, Part::Wait);
+    }
+}
