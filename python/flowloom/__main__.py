@@ -135,6 +135,20 @@ def compare(options: Options) -> int:
     return 0
 
 
+def why(options: Options) -> int:
+    """Prints where the time of flows went, and draws it."""
+    from flowloom import style
+    from flowloom.results import Results
+
+    (folder,) = folders(options)
+    found = Results.open(folder).why(options.get("flow") or (), options.get("point"), options.get("files") or ".")
+    print(found)
+    print()
+    for path in style.save(found.plot(), Path(options["out"]) if options.get("out") else folder / "figures" / "why"):
+        print(path)
+    return 0
+
+
 def papers(options: Options) -> int:
     """Runs a paper's figures, judges its claims and draws; without a name, lists the papers."""
     from flowloom import claims
@@ -168,6 +182,7 @@ COMMANDS: dict[str, Callable[[Options], int]] = {
     "report": report,
     "run": summary,
     "compare": compare,
+    "why": why,
     "papers": papers,
 }
 

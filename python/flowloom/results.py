@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowloom import tables
 from flowloom.data import Data
+from flowloom.why import Why, told
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +42,15 @@ class Results(Data):
         from flowloom import plots
 
         return plots.draw(self, kind, **options)
+
+    def why(self, flow: int | Sequence[int] = (), point: str | None = None, files: str | Path = ".") -> Why:
+        """Where the time of flows went, by running their point again: of the flows named, or of those that were slowed down most.
+
+        `point` names the point where the results have several; without it, it is the one with the largest slowdown. `files` is the
+        folder of the scenario, if the scenario reads files.
+        """
+        flows = [flow] if isinstance(flow, int) else list(flow)
+        return told(self._core.why(point, flows, str(files)))
 
     def report(self, out: str | Path | None = None) -> Path:
         """Write one HTML file that holds everything and opens without a network. Returns its path."""

@@ -41,6 +41,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Draw figures of results
     Plot(PlotArgs),
+    /// Show where the time of flows went: queues, windows, retransmissions
+    Why(WhyArgs),
     /// Compare systems flow by flow
     Compare(CompareArgs),
     /// List what there is to build scenarios from
@@ -163,6 +165,31 @@ pub enum Format {
     Png,
     Svg,
     Pdf,
+}
+
+/// Options of `why`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom why results/demo                                      the flows that were slowed down most
+  flowloom why results/demo --point merp-load0.8-seed1 --flow 17,99
+
+The point is run again with a trace of these flows, so it takes as long as it took. The parts of a flow sum to its completion time.")]
+pub struct WhyArgs {
+    /// A folder that `flowloom run` wrote
+    pub dir: PathBuf,
+    /// Flows by `flow_id` [default: the 5 with the largest slowdown]
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    pub flow: Vec<u32>,
+    /// The point, where the run has several [default: the one with the largest slowdown]
+    #[arg(long)]
+    pub point: Option<String>,
+    /// The folder of the scenario, if the scenario reads files [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub files: Option<PathBuf>,
+    /// The picture's file [default: figures/why.png and .svg in the results' folder]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// Options of `compare`.

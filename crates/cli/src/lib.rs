@@ -10,6 +10,7 @@ mod python;
 mod run;
 pub mod sweep;
 mod text;
+pub mod why;
 
 use args::{Args, Command};
 use clap::{CommandFactory as _, Parser as _};

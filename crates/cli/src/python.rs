@@ -12,6 +12,10 @@ pub fn options(command: Command) -> Value {
             let format: Vec<&str> = a.format.iter().map(|f| format(*f)).collect();
             json!({"command": "plot", "dirs": texts(&a.dirs), "kind": a.kind, "at": a.at, "format": format, "out": a.out.as_deref().map(text)})
         }
+        Command::Why(a) => {
+            let (files, out) = (a.files.as_deref().map(text), a.out.as_deref().map(text));
+            json!({"command": "why", "dirs": [text(&a.dir)], "flow": a.flow, "point": a.point, "files": files, "out": out})
+        }
         Command::Compare(a) => json!({"command": "compare", "dirs": texts(&a.dirs)}),
         Command::Papers(a) => {
             let profile = a.profile.join(",");

@@ -240,6 +240,48 @@ fn check_prints_a_plan_that_is_a_scenario_again() {
 }
 
 #[test]
+fn why_is_asked_of_python_and_answered_from_the_folder() {
+    let (_dir, file, out) = folder();
+    flowloom(&["run", &file, "--out", &out]);
+    let Outcome::Python(options) = flowloom(&["why", &out, "--flow", "3,1", "--point", "tcp-seed2"]) else { panic!("no options") };
+    assert_eq!(
+        (&options["command"], &options["flow"], &options["point"]),
+        (&"why".into(), &serde_json::json!([3, 1]), &"tcp-seed2".into())
+    );
+
+    let results = tables::Results::open(Path::new(&out)).unwrap();
+    let ask = |point: Option<&str>, flows: &[u32]| {
+        cli::why::why(&results, point, flows, Path::new("."), &mut |_| sim::Continue::Yes).map_err(|e| e.to_string())
+    };
+    let found = ask(Some("tcp-seed2"), &[3, 1]).unwrap();
+    assert_eq!(found.flows.iter().map(|flow| flow.flow.flow_id).collect::<Vec<_>>(), [3, 1]);
+    for flow in &found.flows {
+        assert_eq!(flow.totals().iter().map(|(_, ps)| ps).sum::<u64>(), flow.flow.fct_ps().unwrap());
+    }
+    // Without flows: those of the largest slowdown, of whichever point they are.
+    let slowest = ask(None, &[]).unwrap();
+    let most = results.done().map(|point| results.slowest(point, 1).unwrap()[0]).max_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
+    assert_eq!((slowest.flows.len(), slowest.flows[0].flow.flow_id), (5, most.1));
+    assert!(slowest.flows.is_sorted_by(|a, b| a.flow.slowdown() >= b.flow.slowdown()));
+    for (point, flow, wanted) in [
+        (None, 3, "the run has 2 points: which flow 3 is meant?\nhint: name the point by `--point`: `tcp-seed1`, `tcp-seed2`"),
+        (Some("tcp-seed3"), 3, "no finished point of a simulated system is called `tcp-seed3`; did you mean `tcp-seed1`?"),
+        (Some("tcp-seed1"), 20, "flow 20 is not there in `tcp-seed1`\nhint: the point has 20 flows, from 0 on"),
+    ] {
+        let told = ask(point, &[flow]).unwrap_err();
+        assert!(told.starts_with(wanted), "{told}");
+    }
+    // Another result than the folder's is not explained.
+    let path = Path::new(&out).join("tcp-seed1/manifest.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let digest = &results.points[0].counters.digest;
+    fs::write(&path, text.replace(digest, "0123456789abcdef")).unwrap();
+    let results = tables::Results::open(Path::new(&out)).unwrap();
+    let told = cli::why::why(&results, Some("tcp-seed1"), &[3], Path::new("."), &mut |_| sim::Continue::Yes).unwrap_err();
+    assert!(told.to_string().contains("comes out otherwise when it is run again"), "{told}");
+}
+
+#[test]
 fn python_gets_its_options() {
     let options = |args: &[&str]| match flowloom(args) {
         Outcome::Python(options) => options,
