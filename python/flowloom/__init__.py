@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from flowloom import _core
 from flowloom._core import entries, fluid
 from flowloom.data import Run, read
 from flowloom.results import Results
-from flowloom.scenario import Progress, Scenario, ScenarioWarning
+from flowloom.scenario import Progress, Scenario, ScenarioWarning, Seeds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def run(
     scenario: Scenario | Mapping[str, Any] | str | Path,
     *,
     set: Mapping[str, object] | None = None,
-    seeds: Sequence[int] | None = None,
+    seeds: Seeds = None,
     profile: str | None = None,
     jobs: int = 0,
     out: str | Path | None = None,
@@ -57,7 +57,7 @@ def run(
 ) -> Results:
     """Run a scenario: a `Scenario`, a dict, or the path of a file.
 
-    `set`, `seeds` and `profile` override the scenario's own values; with `out`, results go to that folder. Several profiles, as
+    `set`, `seeds` and `profile` override the scenario's own values; `seeds="auto"` takes as many seeds as the scenario's `precision` needs; with `out`, results go to that folder. Several profiles, as
     `"literal,smoke"`, are laid over one another in order.
     """
     if isinstance(scenario, Scenario):

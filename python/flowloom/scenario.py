@@ -5,10 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from flowloom import _core
 from flowloom.results import Results
+
+Seeds = Sequence[int] | Literal["auto"] | None
+"""Seeds instead of the scenario's; `auto`: as many as its `precision` needs."""
 
 Progress = Callable[[dict[str, Any]], object]
 """Called during a run with what is done so far; see `Scenario.run`."""
@@ -39,13 +42,13 @@ class Scenario:
         path: str | Path,
         *,
         set: Mapping[str, object] | None = None,
-        seeds: Sequence[int] | None = None,
+        seeds: Seeds = None,
         profile: str | None = None,
     ) -> Scenario:
         """Read a scenario file. `set` overrides keys: `{"workload.web.load": 0.5}`."""
         path = Path(path)
         text = path.read_text(encoding="utf-8")
-        return cls(_core.Scenario.from_toml(text, str(path), str(path.parent), overrides(set), seeds, profile))
+        return cls(_core.Scenario.from_toml(text, str(path), str(path.parent), *settings(set, seeds), profile))
 
     @classmethod
     def from_toml(
@@ -54,11 +57,11 @@ class Scenario:
         *,
         name: str = "scenario",
         set: Mapping[str, object] | None = None,
-        seeds: Sequence[int] | None = None,
+        seeds: Seeds = None,
         profile: str | None = None,
     ) -> Scenario:
         """Read a scenario from the text of a scenario file."""
-        return cls(_core.Scenario.from_toml(text, name, ".", overrides(set), seeds, profile))
+        return cls(_core.Scenario.from_toml(text, name, ".", *settings(set, seeds), profile))
 
     @classmethod
     def from_dict(
@@ -67,11 +70,11 @@ class Scenario:
         *,
         name: str = "scenario",
         set: Mapping[str, object] | None = None,
-        seeds: Sequence[int] | None = None,
+        seeds: Seeds = None,
         profile: str | None = None,
     ) -> Scenario:
         """Read a scenario from a nested dict with the keys of a scenario file."""
-        return cls(_core.Scenario.from_dict(scenario, name, ".", overrides(set), seeds, profile))
+        return cls(_core.Scenario.from_dict(scenario, name, ".", *settings(set, seeds), profile))
 
     @property
     def points(self) -> list[dict[str, Any]]:
@@ -101,6 +104,13 @@ class Scenario:
 
     def __repr__(self) -> str:
         return f"<Scenario of {len(self.points)} points>"
+
+
+def settings(given: Mapping[str, object] | None, seeds: Seeds) -> tuple[list[tuple[str, str]], Sequence[int] | None]:
+    """Overrides and seeds as the compiled part takes them."""
+    if isinstance(seeds, str):
+        return [*overrides(given), ("seed", seeds)], None
+    return overrides(given), seeds
 
 
 def overrides(given: Mapping[str, object] | None) -> list[tuple[str, str]]:

@@ -54,6 +54,16 @@ def long() -> _core.Scenario:
 # Scenarios
 
 
+def test_automatic_seeds_are_as_many_as_the_precision_needs(tmp_path: Path) -> None:
+    scenario = {**SMALL, "precision": "100%", "max_seeds": 4}
+    found = flowloom.run(scenario, seeds="auto", out=tmp_path / "wide")
+    assert found.seeds == [1, 2, 3]
+    with pytest.warns(UserWarning, match="4 seeds, the limit"):
+        assert flowloom.run({**scenario, "precision": "0.1%"}, seeds="auto", out=tmp_path / "narrow").seeds == [1, 2, 3, 4]
+    with pytest.raises(_core.ScenarioError, match="there is no metric `p98_fct`"):
+        flowloom.run({**scenario, "metric": "p98_fct"}, seeds="auto")
+
+
 def test_a_scenario_that_may_mislead_warns(tmp_path: Path) -> None:
     heavy = flowloom.Scenario.from_toml(TEXT.replace("load = 0.5", "load = 1.5"), name="heavy.toml")
     found = next(warning for warning in heavy.warnings if "load" in warning["message"])

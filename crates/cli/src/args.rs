@@ -97,6 +97,7 @@ Examples:
   flowloom run demo.toml --set 'workload.web.load=[0.2,0.8]' --seed 1,2,3   a sweep of two loads with three seeds
   flowloom run demo.toml --set system.MERP.agent.alpha=0.99 --out results/alpha
   flowloom run demo.toml --profile smoke --jobs 4
+  flowloom run demo.toml --set seed=auto --set precision=2%   as many seeds as the precision needs
   flowloom run demo.toml --profile literal,smoke   the second laid over the first
   flowloom run demo.toml --ideal srpt,ps           also what ideal schedules make of the same flows: seconds
 
@@ -111,7 +112,7 @@ pub struct RunArgs {
     /// Where results go [default: results/NAME, by the name of the scenario]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Run nothing and end with code 1 when there is a warning; end with code 1 when a flow has not finished
+    /// Run nothing and end with code 1 when there is a warning; end with code 1 when a flow has not finished or a precision is not reached
     #[arg(long)]
     pub strict: bool,
 }

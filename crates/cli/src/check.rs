@@ -2,8 +2,8 @@
 
 use crate::args::{CheckArgs, ScenarioArgs};
 use crate::text::count;
-use crate::{Console, Failure, Outcome, exit, sweep};
-use scenario::{Options, Plan};
+use crate::{Console, Failure, Outcome, exit, rounds, sweep};
+use scenario::{Diagnostics, Options, Plan};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -14,7 +14,8 @@ pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Fai
     sweep::prepare(&plan)?;
     console.out(plan.resolved());
     let ideals: BTreeSet<&str> = plan.points.iter().filter_map(|p| p.run.ideal.map(|ideal| ideal.label())).collect();
-    let mut parts = vec![count(plan.points.len(), "point"), count(plan.labels.len() - ideals.len(), "system")];
+    let most = if plan.auto.is_some() { "at most " } else { "" };
+    let mut parts = vec![format!("{most}{}", count(plan.points.len(), "point")), count(plan.labels.len() - ideals.len(), "system")];
     if !ideals.is_empty() {
         parts.push(count(ideals.len(), "ideal reference"));
     }
@@ -54,5 +55,8 @@ pub fn load(args: &ScenarioArgs, console: &Console<'_>) -> Result<Plan, Failure>
     }
     let options = Options { set, seeds: args.seed.clone(), profiles: args.profile.clone() };
     let dir = args.file.parent().unwrap_or(Path::new("."));
-    scenario::load(&text, &file, dir, &options).map_err(|found| Failure { exit: exit::INPUT, text: found.render(console.style()) })
+    let wrong = |found: &Diagnostics| Failure { exit: exit::INPUT, text: found.render(console.style()) };
+    let plan = scenario::load(&text, &file, dir, &options).map_err(|found| wrong(&found))?;
+    rounds::no_such_metric(&plan).map_or(Ok(()), |found| Err(wrong(found)))?;
+    Ok(plan)
 }

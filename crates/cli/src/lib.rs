@@ -7,6 +7,7 @@ mod explain;
 mod list;
 mod progress;
 mod python;
+pub mod rounds;
 mod run;
 pub mod sweep;
 mod text;

@@ -3,7 +3,8 @@
 use crate::args::RunArgs;
 use crate::check::{load, warn};
 use crate::progress::Display;
-use crate::sweep::{self, Report, Settings};
+use crate::rounds;
+use crate::sweep::{Report, Settings};
 use crate::text::{count, duration, short};
 use crate::{Console, Failure, Outcome, Signal, exit, python};
 use sim::Continue;
@@ -16,7 +17,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, &args.scenario.profile));
     let settings = Settings { jobs: args.jobs, out: &out, profiles: &args.scenario.profile };
     let (mut display, mut stopped, mut begun) = (Display::new(console.terminal), None, false);
-    let report = sweep::run(&plan, &settings, &mut |tick| {
+    let ended = rounds::run(&plan, &settings, &mut |tick| {
         if let Some(note) = tick.jobs.note().filter(|_| !begun) {
             console.err(&format!("{note}\n"));
         }
@@ -26,14 +27,16 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
         if stopped.is_some() { Continue::No } else { Continue::Yes }
     });
     display.finish();
-    let report = report?;
+    let (report, reached) = ended?;
     console.err(&told(&report, &out, stopped));
+    console.err(&reached.as_ref().map_or(String::new(), |reached| format!("{}\n", reached.text)));
     if let Some(signal) = stopped.filter(|_| !report.results.complete()) {
         return Ok(Outcome::Exit(signal.exit()));
     }
     let unfinished: f64 = report.results.done().filter_map(|point| point.metric("unfinished")).sum();
-    let failed = args.strict && unfinished > 0.0;
-    if failed {
+    let imprecise = reached.is_some_and(|reached| !reached.precise);
+    let failed = args.strict && (unfinished > 0.0 || imprecise);
+    if args.strict && unfinished > 0.0 {
         console.err(&format!(
             "error: {} did not finish\nhint: a later `end` in the scenario gives them more time\n",
             count(unfinished as usize, "flow")

@@ -240,6 +240,19 @@ fn check_prints_a_plan_that_is_a_scenario_again() {
 }
 
 #[test]
+fn automatic_seeds_say_how_they_ended() {
+    let (_dir, file, out) = folder();
+    let auto = ["run", &file, "--out", &out, "--set", "seed=auto", "--set", "max_seeds=4"];
+    let run = |more: &[&str]| told(&[&auto, &SOUND[1..], more].concat(), None);
+    let (outcome, _, err) = run(&["--set", "precision=0.1%", "--strict"]);
+    assert!(exit_code(&outcome) == u64::from(exit::CHECK) && err.contains("\n4 seeds, the limit: "), "{err}");
+    let (outcome, _, err) = run(&["--set", "precision=100%", "--strict"]);
+    assert!(exit_code(&outcome) == 0 && err.contains("\n3 seeds: the 95 % intervals of `mean_slowdown` are within 100 %"), "{err}");
+    let (outcome, _, err) = run(&["--set", "metric=mean_slowdwn"]);
+    assert!(outcome == Outcome::Exit(exit::INPUT) && err.contains("there is no metric `mean_slowdwn`"), "{err}");
+}
+
+#[test]
 fn why_is_asked_of_python_and_answered_from_the_folder() {
     let (_dir, file, out) = folder();
     flowloom(&["run", &file, "--out", &out]);

@@ -2,12 +2,14 @@
 
 use crate::errors;
 use crate::results::Results;
-use cli::sweep::{self, Settings, Tick};
-use pyo3::exceptions::PyValueError;
+use cli::rounds;
+use cli::sweep::{Settings, Tick};
+use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use scenario::{Options, Plan};
 use sim::Continue;
+use std::ffi::CString;
 use std::path::PathBuf;
 
 /// A checked scenario: every default filled in, every sweep expanded into points.
@@ -37,7 +39,9 @@ impl Scenario {
         let profiles = profile.map_or(Vec::new(), |names| ::scenario::profiles(&names));
         let options = Options { set, seeds, profiles: profiles.clone() };
         let plan = py.detach(|| scenario::load(text, name, dir.as_ref(), &options));
-        Ok(Scenario { plan: plan.map_err(|found| errors::scenario(py, &found))?, profiles })
+        let plan = plan.map_err(|found| errors::scenario(py, &found))?;
+        rounds::no_such_metric(&plan).map_or(Ok(()), |found| Err(errors::scenario(py, found)))?;
+        Ok(Scenario { plan, profiles })
     }
     /// Read a scenario from a nested dict with the keys of a scenario file.
     #[staticmethod]
@@ -104,7 +108,7 @@ impl Scenario {
         let settings = Settings { jobs, out, profiles: &self.profiles };
         let mut raised = None;
         let report = py.detach(|| {
-            sweep::run(&self.plan, &settings, &mut |tick| {
+            rounds::run(&self.plan, &settings, &mut |tick| {
                 if raised.is_none() {
                     raised = Python::attach(|py| tell(py, tick, progress.as_ref())).err();
                 }
@@ -114,7 +118,12 @@ impl Scenario {
         if let Some(raised) = raised {
             return Err(raised);
         }
-        Ok(Results::new(report.map_err(|e| errors::sweep(py, e))?.results, temporary))
+        let (report, reached) = report.map_err(|e| errors::sweep(py, e))?;
+        if let Some(reached) = reached.filter(|reached| !reached.precise) {
+            let text = CString::new(reached.text).unwrap_or_default();
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+        }
+        Ok(Results::new(report.results, temporary))
     }
 }
 

@@ -74,7 +74,7 @@ fn points(draft: &Draft, found: &mut Vec<Item>) {
     let systems: u64 = draft.systems.iter().map(|s| s.variants.len() as u64).sum();
     let failures = draft.events.iter().map(|e| e.variants.len()).chain(draft.failure.iter().map(|f| f.variants.len()));
     let shared = failures.fold(shared, |n, variants| n.saturating_mul(variants as u64));
-    let points = shared.saturating_mul(systems).saturating_mul(draft.seeds.len() as u64);
+    let points = shared.saturating_mul(systems).saturating_mul(draft.seeds.list.len() as u64);
     if points > MAX_POINTS {
         let message = format!("the scenario has {points} points, at most {MAX_POINTS} are allowed");
         let hint = "points are systems x swept values x seeds: take shorter lists, or several scenarios";
@@ -222,7 +222,7 @@ fn events(draft: &Draft, found: &mut Vec<Item>) {
         for (failures, _) in draft.failures() {
             let events = failures.map_or(Vec::new(), |failures| failures.events);
             // Random draws differ between seeds, and no problem depends on a draw.
-            if let Err((event, problem)) = changes(&events, net, draft.seeds[0]) {
+            if let Err((event, problem)) = changes(&events, net, draft.seeds.list[0]) {
                 let section = &draft.events[event];
                 let part = Part { table: &section.table, at: section.at, path: &section.name };
                 found.extend(part.problems(vec![problem]));

@@ -8,6 +8,7 @@ use crate::ideal::Ideal;
 use crate::keys::{Head, SampleParams};
 use crate::measure::Measure;
 use crate::part::Part;
+use crate::seeds::Seeds;
 use crate::slots::System;
 use crate::spec::Demand;
 use crate::topology;
@@ -70,7 +71,7 @@ impl SampleSection {
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub name: Option<String>,
-    pub seeds: Vec<u64>,
+    pub seeds: Seeds,
     pub ideals: Vec<Ideal>,
     pub ideals_at: Place,
     pub head: Head,

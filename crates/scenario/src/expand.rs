@@ -20,6 +20,7 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
         points: Vec::new(),
         sweep_keys: Vec::new(),
         labels: Vec::new(),
+        auto: None,
         warnings: Diagnostics::default(),
         resolved: String::new(),
     };
@@ -38,7 +39,7 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
                 for system in &section.variants {
                     let all = topology.swept.iter().chain(offered).chain(failing).chain(&system.swept).cloned();
                     let swept: Vec<(String, String)> = all.collect();
-                    for &seed in &draft.seeds {
+                    for &seed in &draft.seeds.list {
                         let run = RunSpec {
                             net: Arc::clone(&topology.value.net),
                             topology: topology.value.params.clone(),

@@ -45,6 +45,7 @@ mod plan;
 mod read;
 mod resolved;
 mod rooms;
+pub mod seeds;
 mod shown;
 mod slots;
 mod spec;

@@ -11,6 +11,7 @@ use crate::keys::is_plain_name;
 use crate::layers::Layers;
 use crate::read;
 use crate::resolved::{Origins, of_events, of_plan};
+use crate::seeds::Auto;
 use crate::spec::{Options, Plan};
 use crate::spell::spell_out;
 use crate::tree::{Node, Table, Value, parse_file};
@@ -48,6 +49,7 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     let origins = Origins { profiles: &options.profiles, name: &name, seeds_from_command_line: options.seeds.is_some() };
     let mut resolved = of_plan(&draft, &root, &origins);
     let warnings = warnings(&draft, &files);
+    let auto = draft.seeds.auto.clone();
     let places: Vec<Place> = draft.events.iter().map(|event| event.at).collect();
     let mut plan = expand(draft, name, &files);
     if let Some(problem) = cut_off(&plan, &places) {
@@ -55,6 +57,12 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     }
     resolved.push_str(&of_events(&plan));
     plan.resolved = resolved;
+    plan.auto = auto.map(|(params, at)| {
+        let message = format!("`metric`: there is no metric `{}` to be precise in", params.metric);
+        let hint = "`flowloom list metrics` prints all; those that depend on the machine cannot be taken";
+        let item = Item::new(at, message, "must be a metric", hint);
+        Auto { params, no_such_metric: Diagnostics::new(sources.clone(), Vec::new(), vec![item]) }
+    });
     plan.warnings = Diagnostics::new(sources, Vec::new(), warnings).into_warnings();
     Ok(plan)
 }

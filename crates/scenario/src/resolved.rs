@@ -6,6 +6,7 @@ use crate::event::change::when;
 use crate::event::params::FailureParams;
 use crate::keys::{Head, SampleParams};
 use crate::measure::Measure;
+use crate::seeds::{AUTO, AutoSeeds};
 use crate::shown::{PartShown, literal, part_of_topology, parts_of_event, parts_of_system, parts_of_workload, quoted};
 use crate::slots::{SLOTS, System, Unfilled};
 use crate::spec::{Plan, Point, RunSpec, Sample};
@@ -196,10 +197,18 @@ pub(crate) fn of_plan(draft: &Draft, root: &Table, origins: &Origins<'_>) -> Str
     let mut page = Page::default();
     let given = |key: &str, default: &str| origins.comment(root, key, default);
     page.line(format!("name = {}", quoted(origins.name)), given("name", "the file's name"));
-    let seeds: Vec<String> = draft.seeds.iter().map(u64::to_string).collect();
-    let seeds = if seeds.len() == 1 { seeds.concat() } else { format!("[{}]", seeds.join(", ")) };
+    let seeds: Vec<String> = draft.seeds.list.iter().map(u64::to_string).collect();
+    let auto = draft.seeds.auto.as_ref().map(|(params, _)| params);
+    let seeds = match (auto, seeds.as_slice()) {
+        (Some(_), _) => quoted(AUTO),
+        (None, [seed]) => seed.clone(),
+        (None, seeds) => format!("[{}]", seeds.join(", ")),
+    };
     let from = if origins.seeds_from_command_line { "--seed".to_owned() } else { given("seed", "one run") };
     page.line(format!("seed = {seeds}"), from);
+    if let Some(auto) = auto {
+        page.section("", root, &[vec![PartShown::bare("", AutoSeeds::FIELDS, auto.show())]], origins);
+    }
     let ideals: Vec<String> = draft.ideals.iter().map(|ideal| quoted(&ideal.show())).collect();
     page.line(format!("ideal = [{}]", ideals.join(", ")), given("ideal", "systems only"));
     page.section("", root, &[vec![PartShown::bare("", Head::FIELDS, draft.head.show())]], origins);

@@ -3,6 +3,7 @@
 use crate::event::params::{EventParams, FailureParams, RandomParams};
 use crate::keys::{Head, NicParams, SampleParams};
 use crate::measure::Measure;
+use crate::seeds::AutoSeeds;
 use base::params::{Field, Params as _};
 use base::registry::Room;
 
@@ -32,8 +33,9 @@ pub struct TableOf {
 }
 
 /// All tables without a kind, for `list` and `explain`.
-pub const TABLES: [TableOf; 7] = [
+pub const TABLES: [TableOf; 8] = [
     TableOf { name: "", about: "the scenario itself", fields: Head::FIELDS },
+    TableOf { name: "seed", about: "keys beside `seed = \"auto\"`: as many seeds as a precision needs", fields: AutoSeeds::FIELDS },
     TableOf { name: "event", about: "a link or switch that goes down or comes up", fields: EventParams::FIELDS },
     TableOf { name: "event.random", about: "links or switches drawn by the seed", fields: RandomParams::FIELDS },
     TableOf { name: "failure", about: "how the network finds out about events", fields: FailureParams::FIELDS },

@@ -7,6 +7,7 @@ use crate::event::params::Failures;
 use crate::files::Files;
 use crate::ideal::Ideal;
 use crate::measure::Measure;
+use crate::seeds::Auto;
 use crate::slots::System;
 use crate::topology;
 use crate::workload;
@@ -43,6 +44,8 @@ pub struct Plan {
     pub sweep_keys: Vec<String>,
     /// The systems' labels in order, then those of the ideal references.
     pub labels: Vec<String>,
+    /// The rule by which seeds are added, with `seed = "auto"`; the points have all seeds that there may be.
+    pub auto: Option<Auto>,
     /// What can run and may mislead.
     pub warnings: Diagnostics,
     pub(crate) resolved: String,
@@ -122,6 +125,11 @@ impl Plan {
     /// The whole plan as TOML with every default, each line with a comment on who set its value. Reads back as the same plan.
     pub fn resolved(&self) -> &str {
         &self.resolved
+    }
+    /// The plan with seeds up to this one alone.
+    pub fn with_seeds(&self, most: u32) -> Plan {
+        let points = self.points.iter().filter(|point| point.seed <= u64::from(most)).cloned().collect();
+        Plan { points, ..self.clone() }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::files::Files;
 use crate::keys::SampleParams;
 use crate::offered;
 use crate::part::{Part, listed};
+use crate::seeds::AUTO;
 use crate::slots::System;
 use crate::spec::Demand;
 use crate::tree::Table;
@@ -36,6 +37,10 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
     found.extend(unlike_timeouts(draft));
     found.extend(few_flows(draft, files));
     found.extend(unseen_samples(draft));
+    found.extend(draft.seeds.unused.map(|(key, at)| {
+        let hint = format!("write `seed = \"{AUTO}\"`, or leave `{key}` out");
+        Item::new(at, format!("`{key}` has no effect: the seeds are given"), "no effect", hint)
+    }));
     found
 }
 

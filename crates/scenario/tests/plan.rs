@@ -545,3 +545,20 @@ fn entries_bring_what_stands_beside_them() {
     let few = of("transport = 'newreno'\npolicy = { kind = 'pias', thresholds = '3KB' }\nqdisc = { kind = 'strict', classes = 2 }");
     assert_eq!(classes(&few).as_deref(), Some("2"));
 }
+
+#[test]
+fn automatic_seeds_are_written_out_and_read_back() {
+    let text = TREE.replace("seed = [1, 2]", "seed = \"auto\"\nmax_seeds = 7");
+    let found = plain(&text);
+    assert_eq!((found.points.len(), found.with_seeds(3).points.len()), (10 * 7, 10 * 3));
+    for line in ["seed = \"auto\"", "precision = \"5%\"", "metric = \"mean_slowdown\"", "max_seeds = 7"] {
+        assert!(found.resolved().contains(line), "{line} in\n{}", found.resolved());
+    }
+    assert!(plain(found.resolved()).points == found.points && plain(found.resolved()).auto.is_some());
+    // A seed of an automatic run is the point of that seed.
+    let listed = plain(&text.replace("seed = \"auto\"\nmax_seeds = 7", "seed = [1, 2, 3]"));
+    assert_eq!(listed.points, found.with_seeds(3).points);
+    let options = Options { seeds: Some(vec![5]), ..Options::default() };
+    assert!(load(&text, &options).auto.is_none() && load(&text, &options).points.len() == 10);
+    assert!(load(&text.replace("\"auto\"", "3"), &set(&[("seed", "auto")])).auto.is_some());
+}

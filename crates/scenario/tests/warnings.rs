@@ -125,6 +125,13 @@ fn sampled_keys_that_show_nothing_are_named() {
 }
 
 #[test]
+fn a_precision_beside_given_seeds_has_no_effect() {
+    let found = warned(&format!("seed = [1, 2]\nprecision = \"5%\"{SOUND}"));
+    assert_eq!(found, [(2, "`precision` has no effect: the seeds are given".to_owned())]);
+    assert_eq!(warned(&format!("seed = \"auto\"\nprecision = \"5%\"{SOUND}")), []);
+}
+
+#[test]
 fn warnings_have_the_form_of_errors() {
     let plan = load(&SOUND.replace("[0.2, 0.4]", "0.9"));
     let shown = plan.warnings.render(Style::Plain);

@@ -7,6 +7,7 @@ use crate::ideal::Ideal;
 use crate::keys::{Head, SampleParams, is_plain_name};
 use crate::measure::{Measure, Moment};
 use crate::part::Part;
+use crate::seeds::{AUTO, AutoSeeds, Seeds};
 use crate::tree::Value;
 use base::Time;
 use base::params::{Param, Params as _};
@@ -16,6 +17,7 @@ impl Reading<'_> {
     /// The keys with a plain value. `None`: the header does not fit the packets.
     pub fn head(&mut self, whole: Part<'_>) -> Option<Head> {
         let keys = ["name", "seed", "ideal", "topology", "workload", "system", "measure", "sample", "event", "failure", "profile"];
+        let keys: Vec<&str> = keys.into_iter().chain(AutoSeeds::FIELDS.iter().map(|field| field.name)).collect();
         whole.refuse_unknown(Head::FIELDS, &keys, &mut self.problems);
         let head = Head::read(&mut self.reader(whole, Head::FIELDS));
         // With a header of more than half a packet, a size on the wire could be all headers.
@@ -80,11 +82,21 @@ impl Reading<'_> {
     }
 
     /// Seeds of the command line, or else those of the file: at least one.
-    pub fn seeds(&mut self, whole: Part<'_>) -> Vec<u64> {
-        if let Some(seeds) = self.seeds.clone() {
-            return seeds;
+    pub fn seeds(&mut self, whole: Part<'_>) -> Seeds {
+        if let Some(list) = self.seeds.clone() {
+            return Seeds { list, auto: None, unused: None };
         }
-        const HINT: &str = "write `seed = 1`, or a list of different numbers: `seed = [1, 2, 3]`";
+        if whole.table.get("seed").is_some_and(|entry| entry.node.text() == Some(AUTO)) {
+            let auto = AutoSeeds::read(&mut self.reader(whole, AutoSeeds::FIELDS));
+            let list = (1..=u64::from(auto.max_seeds)).collect();
+            return Seeds { list, auto: Some((auto, whole.at_of("metric"))), unused: None };
+        }
+        let unused = AutoSeeds::FIELDS.iter().find_map(|field| Some((field.name, whole.table.get(field.name)?.key_at)));
+        Seeds { list: self.listed_seeds(whole), auto: None, unused }
+    }
+
+    fn listed_seeds(&mut self, whole: Part<'_>) -> Vec<u64> {
+        const HINT: &str = "write `seed = 1`, a list of different numbers, `seed = [1, 2, 3]`, or `seed = \"auto\"`";
         let seeds = self.one_or_more(whole, "seed", "must be a whole number", HINT);
         if seeds.as_ref().is_some_and(|(given, _)| *given == 0) {
             self.problems.push(whole.problem("seed", "no seeds", "an empty list", HINT));

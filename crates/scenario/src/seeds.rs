@@ -1,0 +1,96 @@
+//! Seeds of a scenario: given, or as many as a metric needs.
+
+use crate::diag::{Diagnostics, Place};
+use base::Fraction;
+use base::params::{Param, Raw};
+use base::units::parse_fraction;
+
+/// What `seed` is when the number of seeds follows from a precision.
+pub(crate) const AUTO: &str = "auto";
+
+base::params! {
+    /// Keys at the top of a scenario with `seed = "auto"`.
+    pub struct AutoSeeds {
+        /// Seeds are added until the 95 % interval of `metric` reaches no further than this from the mean, for every system and swept value.
+        precision: Precision = "5%" in Precision(Fraction(100_000))..=Precision(Fraction::ONE), "flowloom: differences of a tenth stand out";
+        /// The metric that is to be known so well; `flowloom list metrics` prints all names.
+        metric: String = "mean_slowdown", "the measure that most papers plot";
+        /// Seeds at most, whatever the precision.
+        max_seeds: u32 = "20" in FEWEST..=10_000, "flowloom: an eighth of the width of the interval of three seeds";
+    }
+}
+
+/// An interval of fewer seeds says too little to stop by.
+const FEWEST: u32 = 3;
+
+/// A precision as a share of the mean: `5%`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Precision(pub Fraction);
+
+impl Param for Precision {
+    fn expects() -> String {
+        "a percentage, like `5%`".to_owned()
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        let wrong = || format!("is not {}", Self::expects());
+        let Raw::Str(text) = raw else { return Err(wrong()) };
+        let percent = text.trim().strip_suffix('%').ok_or_else(wrong)?;
+        let Fraction(billionths) = parse_fraction(percent.trim()).map_err(|_| wrong())?;
+        Ok(Precision(Fraction(billionths / 100)))
+    }
+    fn show(&self) -> String {
+        format!("{}%", Fraction(self.0.0.saturating_mul(100)))
+    }
+}
+
+/// The rule by which a plan adds seeds. Its points have all seeds that there may be.
+#[derive(Clone, Debug)]
+pub struct Auto {
+    /// The keys.
+    pub params: AutoSeeds,
+    /// What to say when there is no such metric, which a scenario cannot know.
+    pub no_such_metric: Diagnostics,
+}
+
+impl Auto {
+    /// How many seeds to run after `done`, which have not been enough: half as many again, so that threads have work; `None`: no more are
+    /// allowed. The first are three.
+    pub fn next(&self, done: u32) -> Option<u32> {
+        let next = (done + done / 2).max(FEWEST).min(self.params.max_seeds);
+        (next > done).then_some(next)
+    }
+}
+
+/// The seeds of a draft.
+#[derive(Clone, Debug)]
+pub(crate) struct Seeds {
+    pub list: Vec<u64>,
+    /// With the place of `metric`.
+    pub auto: Option<(AutoSeeds, Place)>,
+    /// A key of [`AutoSeeds`] without effect.
+    pub unused: Option<(&'static str, Place)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::params::Params as _;
+
+    #[test]
+    fn a_precision_is_a_percentage() {
+        for (text, billionths) in [("5%", 50_000_000), ("0.5 %", 5_000_000), ("100%", 1_000_000_000)] {
+            let found = Precision::parse(&Raw::Str(text.into())).unwrap();
+            assert_eq!((found.0.0, found.show()), (billionths, text.replace(' ', "")));
+        }
+        for bad in [Raw::Str("5".into()), Raw::Str("x%".into()), Raw::Int(5), Raw::Str("-1%".into())] {
+            assert!(Precision::parse(&bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn seeds_grow_by_half_up_to_the_limit() {
+        let auto = Auto { params: AutoSeeds::defaults(), no_such_metric: Diagnostics::default() };
+        let rounds: Vec<u32> = std::iter::successors(auto.next(0), |done| auto.next(*done)).collect();
+        assert_eq!(rounds, [3, 4, 6, 9, 13, 19, 20]);
+    }
+}
