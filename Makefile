@@ -9,7 +9,7 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 BIN := $(VENV)/bin
-PYTHON_FILES := python papers examples bench
+PYTHON_FILES := python papers examples bench docs
 # The build back end must use the toolchain that is there, never fetch one.
 export MATURIN_NO_INSTALL_RUST := 1
 export PIP_QUIET := 1
@@ -136,14 +136,13 @@ bench-parts: | tools ## micro-benchmarks of the tree, the ring, ports and virtua
 # ---------------------------------------------------------------- what is generated and checked in
 
 .PHONY: docs
-docs: build ## write docs/data.md from the columns, docs/conformance.md from the scripts, docs/img from the demo; check the API documentation
+docs: build ## write docs/data.md from the columns, docs/conformance.md from the scripts, README.md and docs/img from runs; check the API documentation
 	$(call say,docs/data.md)
 	@FLOWLOOM_UPDATE=1 $(CARGO) test -p flowloom-tables --locked --quiet dictionary
 	$(call say,docs/conformance.md)
 	@FLOWLOOM_UPDATE=1 $(CARGO) test -p flowloom-proto --locked --quiet --test conformance the_list
-	$(call say,docs/img)
-	@$(BIN)/flowloom run examples/demo.toml >/dev/null && mkdir -p docs/img && \
-	$(BIN)/flowloom plot results/demo --kind slowdown --at load=0.8 --format png --out docs/img/demo.png
+	$(call say,README.md and docs/img)
+	@$(BIN)/python docs/readme.py
 	$(call say,cargo doc)
 	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
 	@echo target/doc/cli/index.html

@@ -96,9 +96,7 @@ class Why:
 
         all_parts = [part for flow in self.flows for part in flow.parts]
         labels = sorted({label(part) for part in all_parts}, key=lambda text: (ORDER.index(text.split()[0]), text))
-        return {
-            text: [sum(ps for part, ps in flow.parts.items() if label(part) == text) for flow in self.flows] for text in labels
-        }
+        return {text: [sum(ps for part, ps in flow.parts.items() if label(part) == text) for flow in self.flows] for text in labels}
 
     def __str__(self) -> str:
         """The flows in words, and the table."""

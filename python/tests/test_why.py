@@ -50,7 +50,9 @@ def test_the_picture_has_a_bar_for_each_flow_and_a_piece_for_each_part(incast: f
     pieces = [bar for bar in ax.patches if bar.get_width() > 0]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["flow 0", "flow 1", "flow 2"]
     assert len(pieces) == sum(1 for flow in found.flows for ps in flow.parts.values() if ps)
-    ends = [max(bar.get_x() + bar.get_width() for bar in pieces if round(bar.get_y() + bar.get_height() / 2) == row) for row in range(3)]
+    ends = [
+        max(bar.get_x() + bar.get_width() for bar in pieces if round(bar.get_y() + bar.get_height() / 2) == row) for row in range(3)
+    ]
     unit = found.flows[0].fct_ps / ends[0]
     assert all(end * unit == pytest.approx(flow.fct_ps) for end, flow in zip(ends, found.flows, strict=True))
 
