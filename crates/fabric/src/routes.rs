@@ -11,6 +11,7 @@ pub use cost::{Hop, bottleneck, ideal_fct, one_way, rtt};
 use crate::net::{HOST_TIER, Net};
 use base::{Dur, HostId, LinkId, NodeId};
 use search::{FAR, Found};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Next-hop sets and distances for a network some of whose links may be dead.
@@ -169,7 +170,7 @@ impl Routes {
         } else if first == home {
             vec![vec![hop(up), hop(down)]]
         } else {
-            let tails = &self.found.tails[self.found.shape[self.cell(dst, self.number[first.index()])] as usize];
+            let tails = self.found.paths(self.found.shape[self.cell(dst, self.number[first.index()])]);
             tails.iter().map(|tail| [&[hop(up)], &tail[..], &[hop(down)]].concat()).collect()
         }
     }
@@ -202,9 +203,7 @@ impl Routes {
             }
         }
         let cost = |(up, shape, down): (Hop, Option<u32>, Option<Hop>)| {
-            let middles: &[Vec<Hop>] = shape.map_or(&[], |shape| &self.found.tails[shape as usize]);
-            let direct = [Vec::new()];
-            let middles = if shape.is_none() { &direct } else { middles };
+            let middles = shape.map_or(Cow::Owned(vec![Vec::new()]), |shape| self.found.paths(shape));
             let path = |middle: &Vec<Hop>| [&[up], &middle[..], down.as_slice()].concat();
             middles.iter().map(|middle| rtt(&path(middle), full, header)).max().unwrap_or_default()
         };

@@ -3,6 +3,7 @@
 use crate::net::Net;
 use crate::routes::cost::Hop;
 use base::{LinkId, NodeId};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The distance where there is no path.
@@ -25,14 +26,45 @@ pub(super) struct Found {
     pub(super) members: Vec<LinkId>,
     /// Per cell: the rates and delays of the shortest paths from there, an index into `tails`.
     pub(super) shape: Vec<u32>,
-    /// Distinct lists of paths, as hops.
-    pub(super) tails: Vec<Vec<Vec<Hop>>>,
+    /// Distinct lists of paths: the first hops, and the lists of what follows them.
+    ways: Vec<Vec<(Hop, u32)>>,
+    /// The same lists written out, where their paths are short; else empty.
+    tails: Vec<Vec<Vec<Hop>>>,
 }
+
+/// Paths of up to this many hops are written out once: those of data centers. On a chain each switch has a list of its own, as long as the
+/// way to the end, and all of them together would take the square of the chain's length.
+const SHORT: u16 = 8;
 
 impl Found {
     /// The cell of a group and a switch, each by number.
     pub(super) fn cell(&self, group: u32, switch: u32) -> usize {
         group as usize * self.switches + switch as usize
+    }
+
+    /// The rates and delays along the shortest paths of a list, sorted, equal paths once.
+    pub(super) fn paths(&self, shape: u32) -> Cow<'_, [Vec<Hop>]> {
+        let tails = &self.tails[shape as usize];
+        if tails.is_empty() { Cow::Owned(self.written_out(shape)) } else { Cow::Borrowed(tails) }
+    }
+
+    fn written_out(&self, shape: u32) -> Vec<Vec<Hop>> {
+        let mut open = vec![(Vec::new(), shape)];
+        // All shortest paths have the same length: they end together.
+        while open.first().is_some_and(|(_, rest)| *rest != NONE) {
+            let mut longer = Vec::with_capacity(open.len());
+            for (mut path, rest) in open {
+                let Some((&(hop, last), others)) = self.ways[rest as usize].split_last() else { continue };
+                longer.extend(others.iter().map(|&(hop, rest)| ([&path[..], &[hop]].concat(), rest)));
+                // The last takes the path as it is: on a chain nothing is copied.
+                path.push(hop);
+                longer.push((path, last));
+            }
+            longer.sort_unstable();
+            longer.dedup();
+            open = longer;
+        }
+        open.into_iter().map(|(path, _)| path).collect()
     }
 }
 
@@ -47,6 +79,7 @@ pub(super) fn search(net: &Net, home: &[NodeId], number: &[u32], alive: &dyn Fn(
         sets: vec![(0, 0)],
         members: Vec::new(),
         shape: vec![EMPTY; cells],
+        ways: vec![Vec::new()],
         tails: vec![Vec::new()],
     };
     let mut search = Search {
@@ -123,7 +156,7 @@ impl Search<'_> {
             }
             if far > 0 {
                 self.found.set[at] = self.set(node);
-                self.found.shape[at] = self.shape();
+                self.found.shape[at] = self.shape(far);
             }
         }
     }
@@ -148,25 +181,18 @@ impl Search<'_> {
         set
     }
 
-    /// The number of the list of paths that `ways` lead to.
-    fn shape(&mut self) -> u32 {
+    /// The number of the list of paths of `length` hops that `ways` lead to.
+    fn shape(&mut self, length: u16) -> u32 {
         self.ways.sort_unstable();
         self.ways.dedup();
         if let Some(&known) = self.known_shapes.get(&self.ways) {
             return known;
         }
-        let tails = &mut self.found.tails;
-        let mut paths = Vec::new();
-        for &(hop, rest) in &self.ways {
-            match rest {
-                NONE => paths.push(vec![hop]),
-                rest => paths.extend(tails[rest as usize].iter().map(|tail| [&[hop], &tail[..]].concat())),
-            }
-        }
-        paths.sort_unstable();
-        paths.dedup();
-        tails.push(paths);
-        let number = tails.len() as u32 - 1;
+        let found = &mut self.found;
+        let number = found.ways.len() as u32;
+        found.ways.push(self.ways.clone());
+        let tails = if length <= SHORT { found.written_out(number) } else { Vec::new() };
+        found.tails.push(tails);
         self.known_shapes.insert(self.ways.clone(), number);
         number
     }
