@@ -139,15 +139,24 @@ pub fn read_field<T: Param + Clone + PartialOrd>(
     let shown = raw.text().map_or_else(|| describe(&raw), |text| format!("`{text}`"));
     let problem = match T::parse(&raw) {
         Ok(value) => match range {
-            Some(range) if !value.within(&range) => {
-                format!("{shown} is out of range: `{key}` goes from {} to {}", range.start().show(), range.end().show())
-            }
+            Some(range) if !value.within(&range) => out_of_range(&shown, key, &range),
             _ => return value,
         },
-        Err(e) => format!("{shown} {e}"),
+        Err(e) => match range {
+            // The range of the parameter, not that of its type.
+            Some(range) if e.starts_with(OUT_OF_RANGE) => out_of_range(&shown, key, &range),
+            _ => format!("{shown} {e}"),
+        },
     };
     reader.fail(key, problem);
     if default.is_empty() { T::fallback(key) } else { fallback(default) }
+}
+
+/// How the errors of [`Param::parse`] begin for a number that the type cannot hold.
+const OUT_OF_RANGE: &str = "is out of range";
+
+fn out_of_range<T: Param>(shown: &str, key: &str, range: &RangeInclusive<T>) -> String {
+    format!("{shown} {OUT_OF_RANGE}: `{key}` goes from {} to {}", range.start().show(), range.end().show())
 }
 
 fn describe(raw: &Raw) -> String {

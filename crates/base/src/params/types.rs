@@ -1,6 +1,6 @@
 //! The plain types that a parameter can have: times, rates, sizes, limits, fractions, numbers, truth values and texts.
 
-use super::{Param, Raw};
+use super::{OUT_OF_RANGE, Param, Raw};
 use crate::time::Dur;
 use crate::units::{self, Bytes, Fraction, Limit, Rate, RateOr};
 
@@ -77,7 +77,7 @@ macro_rules! integer {
             fn parse(raw: &Raw) -> Result<Self, String> {
                 let text = raw.text().ok_or("is not a whole number")?;
                 let n: i128 = text.parse().map_err(|_| "is not a whole number".to_owned())?;
-                <$ty>::try_from(n).map_err(|_| format!("is out of range: from {} to {}", <$ty>::MIN, <$ty>::MAX))
+                <$ty>::try_from(n).map_err(|_| format!("{OUT_OF_RANGE}: from {} to {}", <$ty>::MIN, <$ty>::MAX))
             }
             fn show(&self) -> String {
                 self.to_string()
