@@ -1,7 +1,7 @@
 //! Everything wrong with a scenario, at once: file:line:col, the source line with a caret, what is allowed, a hint.
 
-use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceSpan};
-use std::collections::BTreeMap;
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteSpanContents, SourceSpan, SpanContents};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -36,11 +36,16 @@ pub(crate) struct Item {
     pub about_absence: bool,
     /// The dotted key that it is about, if it is about one.
     pub key: Option<String>,
+    /// Further problems of its kind that are counted only.
+    pub more: usize,
 }
+
+/// As many problems are told; the rest is counted.
+pub(crate) const LISTED: usize = 20;
 
 impl Item {
     pub fn new(at: Place, message: impl Into<String>, label: impl Into<String>, hint: impl Into<String>) -> Item {
-        Item { at, message: message.into(), label: label.into(), hint: hint.into(), about_absence: false, key: None }
+        Item { at, message: message.into(), label: label.into(), hint: hint.into(), about_absence: false, key: None, more: 0 }
     }
     pub fn about(mut self, key: String) -> Item {
         self.key = Some(key);
@@ -78,8 +83,7 @@ pub struct Diagnostic {
     pub label: String,
     /// What to do.
     pub hint: String,
-    source: usize,
-    span: Range<usize>,
+    excerpt: Excerpt,
 }
 
 /// How diagnostics are drawn.
@@ -93,11 +97,11 @@ pub enum Style {
     Colour,
 }
 
-/// All problems of a scenario, or all warnings about it, in the order of the file.
+/// The first problems of a scenario, or the first warnings about it, in the order of the file, and how many more there are.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
-    sources: Sources,
+    more: usize,
     /// They are warnings.
     warn: bool,
 }
@@ -106,30 +110,30 @@ impl Diagnostics {
     /// Sorts; drops repetitions, what an earlier problem with the same key explains, and what a syntax error explains (anything on
     /// its line, and absences).
     pub(crate) fn new(sources: Sources, syntax: Vec<Item>, others: Vec<Item>) -> Diagnostics {
-        let line_of = |at: Place| (at.source, locate(&sources.0[at.source as usize].1, at.start).0);
-        let broken: Vec<(u32, usize)> = syntax.iter().map(|i| line_of(i.at)).collect();
+        let texts: Vec<Text<'_>> = sources.0.iter().map(|(name, text)| Text::new(name, text)).collect();
+        let line_of = |at: Place| (at.source, texts[at.source as usize].locate(at.start).0);
+        let broken: BTreeSet<(u32, usize)> = syntax.iter().map(|i| line_of(i.at)).collect();
         let explained = |item: &Item| !broken.is_empty() && (item.about_absence || broken.contains(&line_of(item.at)));
         let mut items: Vec<Item> = others.into_iter().filter(|i| !explained(i)).collect();
         items.extend(syntax);
-        let mut places: BTreeMap<Option<String>, Vec<(Place, String)>> = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        let mut places: BTreeMap<String, BTreeSet<Place>> = BTreeMap::new();
         items.retain(|item| {
-            let before = places.entry(item.key.clone()).or_default();
-            let same = |(at, message): &(Place, String)| *at == item.at && *message == item.message;
-            let explains = |(at, _): &(Place, String)| item.about_absence || item.at.encloses(*at);
-            let repeated = before.iter().any(same) || (item.key.is_some() && before.iter().any(explains));
-            if !repeated {
-                before.push((item.at, item.message.clone()));
+            let again = !seen.insert((item.key.clone(), item.at, item.message.clone()));
+            let Some(key) = &item.key else { return !again };
+            let before = places.entry(key.clone()).or_default();
+            let inside = || before.range(Place { end: 0, ..item.at }..).take_while(|at| at.start <= item.at.end);
+            let explained = (item.about_absence && !before.is_empty()) || inside().any(|at| item.at.encloses(*at));
+            if !again && !explained {
+                before.insert(item.at);
             }
-            !repeated
+            !again && !explained
         });
         items.sort_by_key(|i| i.at);
-        let items = items.into_iter().map(|item| {
-            let (file, text) = &sources.0[item.at.source as usize];
-            let (line, col) = locate(text, item.at.start);
-            let Item { at, message, label, hint, .. } = item;
-            Diagnostic { file: file.clone(), line, col, message, label, hint, source: at.source as usize, span: one_line(text, at) }
-        });
-        Diagnostics { items: items.collect(), sources, warn: false }
+        let total: usize = items.iter().map(|item| 1 + item.more).sum();
+        items.truncate(LISTED);
+        let items: Vec<Diagnostic> = items.into_iter().map(|item| texts[item.at.source as usize].diagnostic(item)).collect();
+        Diagnostics { more: total - items.len(), items, warn: false }
     }
     /// The same as warnings: the scenario can run.
     pub(crate) fn into_warnings(self) -> Diagnostics {
@@ -139,9 +143,13 @@ impl Diagnostics {
     pub fn as_errors(&self) -> Diagnostics {
         Diagnostics { warn: false, ..self.clone() }
     }
-    /// The problems.
+    /// The problems: the first twenty.
     pub fn items(&self) -> &[Diagnostic] {
         &self.items
+    }
+    /// How many more there are.
+    pub fn more(&self) -> usize {
+        self.more
     }
     /// All problems drawn with their source lines.
     pub fn render(&self, style: Style) -> String {
@@ -163,10 +171,7 @@ impl Diagnostics {
             .without_syntax_highlighting();
         let mut out = String::new();
         for item in &self.items {
-            let (name, text) = &self.sources.0[item.source];
-            // An empty file has no line to draw.
-            let text = if text.is_empty() { " " } else { text };
-            let report = Report { item, source: NamedSource::new(name, text.to_owned()) };
+            let report = Report { item };
             let mut drawn = String::new();
             let whole = handler.render_report(&mut drawn, &report).is_ok();
             // When drawing fails, the message is printed without its source line.
@@ -174,37 +179,122 @@ impl Diagnostics {
             let hint = item.hint.replace('\n', "\n        ");
             out.push_str(&format!("{}  hint: {hint}\n\n", drawn.trim_start_matches('\n')));
         }
+        if self.more > 0 {
+            out.push_str(&format!("  {word}: and {} more\n  hint: mend these first\n", self.more));
+        }
         out.truncate(out.trim_end().len());
         out
     }
 }
 
-/// Line and column, both from 1, of a byte offset.
-fn locate(text: &str, offset: usize) -> (usize, usize) {
-    let before = &text.as_bytes()[..offset.min(text.len())];
-    let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-    let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
-    let col = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
-    (line, col)
+/// The text of a source with the starts of its lines.
+struct Text<'a> {
+    name: &'a str,
+    text: &'a str,
+    lines: Vec<usize>,
 }
 
-/// The part of a span on its first line, without trailing spaces, moved onto characters.
-fn one_line(text: &str, at: Place) -> Range<usize> {
-    let floor = |mut i: usize| {
-        while !text.is_char_boundary(i) {
-            i -= 1;
-        }
-        i
-    };
-    let start = floor(at.start.min(text.len()));
-    let end = floor(at.end.clamp(start, text.len()));
-    let piece = text[start..end].lines().next().unwrap_or("").trim_end();
-    start..start + piece.len()
+impl<'a> Text<'a> {
+    fn new(name: &'a str, text: &'a str) -> Text<'a> {
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i + 1);
+        Text { name, text, lines: std::iter::once(0).chain(breaks).collect() }
+    }
+
+    /// Line and column, both from 1, of a byte offset.
+    fn locate(&self, offset: usize) -> (usize, usize) {
+        let offset = offset.min(self.text.len());
+        let line = self.lines.partition_point(|start| *start <= offset);
+        let before = &self.text.as_bytes()[self.lines[line - 1]..offset];
+        (line, String::from_utf8_lossy(before).chars().count() + 1)
+    }
+
+    /// A line, from 1, without its end.
+    fn line(&self, number: usize) -> Option<&'a str> {
+        let start = *self.lines.get(number.checked_sub(1)?)?;
+        let end = self.lines.get(number).map_or(self.text.len(), |next| next - 1);
+        Some(self.text[start..end].trim_end_matches('\r'))
+    }
+
+    fn diagnostic(&self, item: Item) -> Diagnostic {
+        let Item { at, message, label, hint, .. } = item;
+        let (line, col) = self.locate(at.start);
+        let (message, label, hint) = (cut(&message, 400), cut(&label, 200), cut(&hint, 900));
+        Diagnostic { file: self.name.to_owned(), line, col, message, label, hint, excerpt: self.excerpt(line, at) }
+    }
+
+    /// The line of a place between its neighbours, each cut to a width that can be read, and the place in that text.
+    fn excerpt(&self, line: usize, at: Place) -> Excerpt {
+        let own = self.line(line).unwrap_or_default();
+        let first = self.lines[line - 1];
+        let floor = |mut i: usize| {
+            while !own.is_char_boundary(i) {
+                i -= 1;
+            }
+            i
+        };
+        let start = floor(at.start.saturating_sub(first).min(own.len()));
+        let end = floor(at.end.saturating_sub(first).clamp(start, own.len()));
+        let end = start + own[start..end].trim_end().len();
+        // A window on a long line that begins somewhat before the place.
+        let from = if own.len() <= WIDTH { 0 } else { floor(start.saturating_sub(WIDTH / 4)) };
+        let to = floor((from + WIDTH).min(own.len()));
+        let (dots, more) = (if from > 0 { "..." } else { "" }, if to < own.len() { "..." } else { "" });
+        let short = |text: &str| match text.char_indices().nth(WIDTH) {
+            Some((end, _)) => format!("{}...", &text[..end]),
+            None => text.to_owned(),
+        };
+        let above = self.line(line - 1).map(|text| short(text) + "\n").unwrap_or_default();
+        // An empty line is drawn only where another one follows.
+        let more_below = if self.line(line + 2).is_some() { "\n" } else { "" };
+        let below = self.line(line + 1).map(|text| format!("\n{}{more_below}", short(text))).unwrap_or_default();
+        let offset = above.len() + dots.len();
+        let span = offset + start - from..offset + end.min(to).max(start) - from;
+        let text = format!("{above}{dots}{}{more}{below}", &own[from..to]);
+        // An empty text has no line to draw.
+        Excerpt { text: if text.is_empty() { " ".to_owned() } else { text }, first: line - usize::from(line > 1), span }
+    }
+}
+
+/// Bytes of a source line that are drawn.
+const WIDTH: usize = 140;
+
+/// A text of at most `most` characters; what is cut off is told.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}... ({} characters)", &text[..end], text.chars().count()),
+    }
+}
+
+/// What is drawn of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Excerpt {
+    text: String,
+    /// The number of its first line.
+    first: usize,
+    /// The place in it.
+    span: Range<usize>,
 }
 
 struct Report<'a> {
     item: &'a Diagnostic,
-    source: NamedSource<String>,
+}
+
+/// The excerpt with the file's name and the numbers of its lines.
+impl miette::SourceCode for Report<'_> {
+    fn read_span<'s>(
+        &'s self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'s> + 's>, miette::MietteError> {
+        let Diagnostic { file, col, excerpt, .. } = self.item;
+        let found = excerpt.text.read_span(span, before, after)?;
+        let line = found.line() + excerpt.first - 1;
+        // Without the lines around, the place itself is asked for.
+        let column = if before == 0 { col - 1 } else { found.column() };
+        Ok(Box::new(MietteSpanContents::new_named(file.clone(), found.data(), *found.span(), line, column, found.line_count())))
+    }
 }
 impl fmt::Debug for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -219,10 +309,11 @@ impl fmt::Display for Report<'_> {
 impl std::error::Error for Report<'_> {}
 impl miette::Diagnostic for Report<'_> {
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        Some(&self.source)
+        Some(self)
     }
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let span = SourceSpan::new(self.item.span.start.into(), self.item.span.len());
+        let Range { start, end } = self.item.excerpt.span;
+        let span = SourceSpan::new(start.into(), end - start);
         Some(Box::new(std::iter::once(LabeledSpan::new_with_span(Some(self.item.label.clone()), span))))
     }
 }
@@ -260,6 +351,36 @@ mod tests {
         assert!(shown.is_ascii());
         let colour = one("a = 1\nb = x\n", 10..11).render(Style::Colour);
         assert!(colour.contains("\u{1b}["));
+    }
+
+    #[test]
+    fn the_first_problems_are_told_and_the_rest_counted() {
+        let text = "x\n".repeat(50);
+        let mut sources = Sources::default();
+        sources.add("s.toml", &text);
+        let mut items: Vec<Item> = (0..50).map(|i| Item::new(Place::new(0, 2 * i..2 * i + 1), "wrong", "", "")).collect();
+        items[49].more = 1000;
+        let found = Diagnostics::new(sources, Vec::new(), items);
+        assert_eq!((found.items().len(), found.more()), (LISTED, 1030));
+        let shown = found.to_string();
+        assert_eq!((shown.matches("error: wrong").count(), shown.matches("and 1030 more").count()), (20, 1));
+        assert_eq!((found.items()[19].line, found.items()[19].col), (20, 1));
+    }
+
+    #[test]
+    fn long_lines_and_messages_are_cut() {
+        let text = format!("a = 1\n{} x {}\nb = 2\n", "y".repeat(5000), "z".repeat(5000));
+        let mut sources = Sources::default();
+        sources.add("s.toml", &text);
+        let item = Item::new(Place::new(0, 5007..5008), "m".repeat(5000), "l".repeat(5000), "h".repeat(5000));
+        let found = Diagnostics::new(sources, Vec::new(), vec![item]);
+        let shown = found.to_string();
+        assert_eq!((found.items()[0].line, found.items()[0].col), (2, 5002));
+        assert!(shown.len() < 24 * 80 && shown.contains("s.toml:2:5002") && shown.contains("(5000 characters)"), "{shown}");
+        let line = shown.lines().find(|line| line.contains(" x ")).unwrap();
+        let caret = shown.lines().find(|line| line.contains('^')).unwrap();
+        assert_eq!(line.find(" x ").map(|i| i + 1), caret.find('^'), "{shown}");
+        assert!(line.trim_start().starts_with('2') && shown.contains("a = 1") && shown.contains("b = 2"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Parts of a scenario: tables that are read through declared parameters, and the problems found on the way.
 
-use crate::diag::{Item, Place};
+use crate::diag::{Item, LISTED, Place};
 use crate::tree::{Table, Value};
 use base::params::{Field, Problem, Raw, Reader, nearest};
 use base::registry::{Entry, Room};
@@ -36,7 +36,8 @@ impl<'a> Part<'a> {
     /// Reports every key that is neither a parameter nor among `others`.
     pub fn refuse_unknown(&self, fields: &[Field], others: &[&str], out: &mut Vec<Item>) {
         let names: Vec<&str> = others.iter().copied().chain(fields.iter().map(|f| f.name)).collect();
-        for entry in self.table.entries.iter().filter(|e| !names.contains(&e.key.as_str())) {
+        let unknown = || self.table.entries.iter().filter(|e| !names.contains(&e.key.as_str()));
+        for entry in unknown().take(LISTED) {
             let whole = if self.path.is_empty() { "the scenario".to_owned() } else { format!("[{}]", self.path) };
             let (label, start) = match nearest(&entry.key, names.iter().copied()) {
                 Some(near) => (format!("did you mean `{near}`?"), format!("write `{near}`; ")),
@@ -44,6 +45,9 @@ impl<'a> Part<'a> {
             };
             let hint = format!("{start}allowed here: {}", listed(names.iter().copied()));
             out.push(Item::new(entry.key_at, format!("unknown key `{}` in {whole}", entry.key), label, hint));
+        }
+        if let (Some(last), more @ 1..) = (out.last_mut(), unknown().count().saturating_sub(LISTED)) {
+            last.more = more;
         }
     }
 }

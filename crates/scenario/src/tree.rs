@@ -2,7 +2,7 @@
 //!
 //! The types of TOML are kept only as far as [`Raw`] knows them; what a value must be is said by the parameters that read it.
 
-use crate::diag::{Item, Place};
+use crate::diag::{Item, LISTED, Place};
 use base::params::Raw;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
@@ -127,9 +127,13 @@ impl Node {
 /// Parses the text of a file. The tree holds whatever could be understood; `problems` gets every error of syntax.
 pub(crate) fn parse_file(text: &str, problems: &mut Vec<Item>) -> Table {
     let (document, errors) = DeTable::parse_recoverable(text);
-    for error in errors {
+    let more = errors.len().saturating_sub(LISTED);
+    for error in errors.iter().take(LISTED) {
         let at = Place::new(0, error.span().unwrap_or(0..0));
         problems.push(syntax_error(text, at, error.message()));
+    }
+    if let Some(last) = problems.last_mut() {
+        last.more = more;
     }
     table(document.get_ref(), 0, Origin::File)
 }

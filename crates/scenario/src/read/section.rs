@@ -86,9 +86,10 @@ impl Reading<'_> {
         let mut stride = found.len();
         for (i, axis) in axes.iter().enumerate() {
             stride /= axis.nodes.len();
+            // An unknown key has no value; it is reported by itself.
             let values: Vec<&str> = (0..axis.nodes.len()).map(|k| found[k * stride].swept[i].1.as_str()).collect();
             for (k, node) in axis.nodes.iter().enumerate() {
-                if values[..k].contains(&values[k]) {
+                if !values[k].is_empty() && values[..k].contains(&values[k]) {
                     let message = format!("`{prefix}.{}`: {} is given twice", axis.path.join("."), values[k]);
                     self.problems.push(Item::new(node.at, message, "given before", "the values of a sweep must differ"));
                 }
