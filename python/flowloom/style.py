@@ -193,6 +193,14 @@ def note(fig: Figure, text: str) -> None:
         fig.supxlabel(text, fontsize=8, color=INK, alpha=0.8)
 
 
+def lay_out(fig: Figure) -> None:
+    """Finds the places of all parts of a figure, once: matplotlib would do it twice for every file."""
+    engine = fig.get_layout_engine()
+    if engine is not None:
+        engine.execute(fig)
+        fig.set_layout_engine("none")
+
+
 def save(fig: Figure, stem: Path, formats: Iterable[str] = FORMATS) -> list[Path]:
     """Write a figure as `stem.png` and `stem.svg`. A suffix that `stem` has already picks that format alone."""
     suffix = stem.suffix.lstrip(".").lower()
@@ -200,6 +208,7 @@ def save(fig: Figure, stem: Path, formats: Iterable[str] = FORMATS) -> list[Path
         stem, formats = stem.with_suffix(""), (suffix,)
     written = []
     with look():
+        lay_out(fig)
         for form in formats:
             path = stem.with_name(f"{stem.name}.{form}")
             metadata = _NO_METADATA if form == "svg" else {"Software": None} if form == "png" else None
@@ -214,6 +223,7 @@ def inline_svg(fig: Figure, prefix: str) -> str:
     """A figure as an SVG element for an HTML page: ids start with `prefix`, the ink follows the page's text colour."""
     buffer = io.StringIO()
     with look():
+        lay_out(fig)
         fig.savefig(buffer, format="svg", metadata=_NO_METADATA, transparent=True)
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
