@@ -62,20 +62,20 @@ build: $(VENV)/.built ## build flowloom into .venv: then `.venv/bin/flowloom --h
 .PHONY: demo
 demo: build ## build, run a small experiment, print its table, draw its figures
 	$(call say,flowloom run examples/demo.toml)
-	@$(BIN)/flowloom run examples/demo.toml
+	@$(BIN)/flowloom run examples/demo.toml --overwrite
 	$(call say,flowloom report results/demo)
 	@$(BIN)/flowloom report results/demo | tail -n 1
 	$(call say,flowloom plot results/demo)
 	@$(BIN)/flowloom plot results/demo
 	$(call say,flowloom run examples/fat_tree.toml)
-	@$(BIN)/flowloom run examples/fat_tree.toml
+	@$(BIN)/flowloom run examples/fat_tree.toml --overwrite
 	$(call say,flowloom report results/fat_tree: links over time and on a map)
 	@$(BIN)/flowloom report results/fat_tree | tail -n 1
 
 .PHONY: papers
 papers: build ## reproduce the papers at full size (long), judge their claims, write docs/papers
 	@for paper in $$(cd papers && ls -d */ | tr -d /); do \
-	$(BIN)/flowloom papers $$paper && mkdir -p docs/papers/$$paper && \
+	$(BIN)/flowloom papers $$paper --overwrite && mkdir -p docs/papers/$$paper && \
 	cp results/papers/$$paper-paper/*.png docs/papers/$$paper/ && cp results/papers/$$paper-paper/claims.md docs/papers/$$paper/README.md; done
 
 # ---------------------------------------------------------------- tests

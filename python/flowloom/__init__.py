@@ -13,36 +13,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
-
-from flowloom import _core
-from flowloom._core import entries, fluid
-from flowloom.data import Run, read
-from flowloom.results import Results
-from flowloom.scenario import Progress, Scenario, ScenarioWarning, Seeds
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Any
+
+    import pyarrow as pa
     from matplotlib.figure import Figure
 
+    from flowloom._core import RunError, ScenarioError, StorageError, entries, fluid
+    from flowloom.data import Run
+    from flowloom.results import Results
+    from flowloom.scenario import Progress, Scenario, ScenarioWarning, Seeds
+
+    __version__: str
+
+# `open` is not among them: `from flowloom import *` must not hide Python's own.
 __all__ = [
     "Results",
     "Run",
+    "RunError",
     "Scenario",
+    "ScenarioError",
     "ScenarioWarning",
+    "StorageError",
     "__version__",
     "compare",
     "entries",
     "fluid",
-    "open",
     "plot",
     "run",
 ]
 
-__version__: str = _core.version
+# Arrow and NumPy take a quarter of a second to import: each name is imported when it is first used. Nothing else is imported here,
+# since a Ctrl-C before the first line of a command would print a traceback.
+_HOMES = {
+    "Progress": "flowloom.scenario",
+    "Results": "flowloom.results",
+    "Run": "flowloom.data",
+    "RunError": "flowloom._core",
+    "Scenario": "flowloom.scenario",
+    "ScenarioError": "flowloom._core",
+    "ScenarioWarning": "flowloom.scenario",
+    "Seeds": "flowloom.scenario",
+    "StorageError": "flowloom._core",
+    "__version__": "flowloom._core",
+    "entries": "flowloom._core",
+    "fluid": "flowloom._core",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the package, imported when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module `flowloom` has no attribute `{name}`")
+    import importlib
+
+    value = getattr(importlib.import_module(_HOMES[name]), "version" if name == "__version__" else name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
 
 
 def run(
@@ -51,15 +85,21 @@ def run(
     set: Mapping[str, object] | None = None,
     seeds: Seeds = None,
     profile: str | None = None,
-    jobs: int = 0,
+    jobs: int | None = None,
     out: str | Path | None = None,
     progress: Progress | None = None,
+    overwrite: bool = False,
 ) -> Results:
     """Run a scenario: a `Scenario`, a dict, or the path of a file.
 
-    `set`, `seeds` and `profile` override the scenario's own values; `seeds="auto"` takes as many seeds as the scenario's `precision` needs; with `out`, results go to that folder. Several profiles, as
-    `"literal,smoke"`, are laid over one another in order.
+    `set`, `seeds` and `profile` override the scenario's own values; `seeds="auto"` takes as many seeds as the scenario's
+    `precision` needs. With `out`, results go to that folder, and those of another run in it are replaced only with `overwrite`.
+    Several profiles, as `"literal,smoke"`, are laid over one another in order.
     """
+    from collections.abc import Mapping
+
+    from flowloom.scenario import Scenario
+
     if isinstance(scenario, Scenario):
         if set or seeds or profile:
             raise ValueError("`set`, `seeds` and `profile` belong where the Scenario is made")
@@ -68,11 +108,13 @@ def run(
         ready = Scenario.from_dict(scenario, set=set, seeds=seeds, profile=profile)
     else:
         ready = Scenario.from_file(scenario, set=set, seeds=seeds, profile=profile)
-    return ready.run(jobs=jobs, out=out, progress=progress)
+    return ready.run(jobs=jobs, out=out, progress=progress, overwrite=overwrite)
 
 
 def open(folder: str | Path) -> Results:
     """Open a results folder."""
+    from flowloom.results import Results
+
     return Results.open(folder)
 
 
@@ -81,6 +123,9 @@ def compare(*folders: str | Path) -> pa.Table:
 
     Flows are paired by flow id, seed and swept values, since all systems of a scenario see the same flows.
     """
+    from flowloom import _core
+    from flowloom.data import read
+
     return read(_core.compare([str(folder) for folder in folders]))
 
 
@@ -94,7 +139,10 @@ def plot(
 
     `kind` is one of the names in `flowloom.plots.KINDS`; `at={"load": 0.8}` picks points.
     """
+    from pathlib import Path
+
     from flowloom import plots, style
+    from flowloom.results import Results
 
     figure = plots.draw(results if isinstance(results, Results) else open(results), kind, **options)
     if out is not None:

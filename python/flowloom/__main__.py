@@ -3,27 +3,54 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
-from flowloom import _core
+
+def quiet(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Prints no traceback for a Ctrl-C, however early it comes."""
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = quiet
+
+from collections.abc import Callable, Mapping, Sequence  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+from flowloom import console  # noqa: E402
+from flowloom.console import say  # noqa: E402
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from flowloom.data import Data
 
 Options = Mapping[str, Any]
+
+# What a command needs is imported where it runs: `flowloom --version` needs no library at all.
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code.
 
-    0 done, 1 a check failed, 2 wrong input, 5 a file could not be read or written, 130 stopped.
+    0 done, 1 a check failed, 2 wrong input, 5 a file could not be read or written, 130 and 143 stopped.
     """
     try:
-        done = _core.main(list(sys.argv[1:] if argv is None else argv))
-        if isinstance(done, int):
-            return done
-        return COMMANDS[done["command"]](done)
+        with console.ready():
+            return command(list(sys.argv[1:] if argv is None else argv))
+    except console.LostError as lost:
+        return complain(lost, 5)
     except KeyboardInterrupt:
         return 130
+
+
+def command(argv: list[str]) -> int:
+    """Runs a command; its errors are printed."""
+    from flowloom import _core
+
+    try:
+        done = _core.main(console.arguments(argv))
+        return done if isinstance(done, int) else COMMANDS[done["command"]](done)
     except OSError as error:
         return complain(error, 5)
     except (ValueError, KeyError, ImportError) as error:
@@ -33,32 +60,67 @@ def main(argv: Sequence[str] | None = None) -> int:
 def complain(error: Exception, code: int) -> int:
     """Prints the error without a traceback, and returns the exit code."""
     text: object = error.args[0] if isinstance(error, KeyError) and error.args else error
-    if type(error) is not _core.StorageError and isinstance(error, OSError) and error.filename and error.strerror:
+    if isinstance(error, OSError) and error.filename and error.strerror:
         text = f"cannot use `{error.filename}`: {error.strerror.lower()}"
-    print(f"error: {text}", file=sys.stderr)
+    console.complain(f"error: {text}")
     return code
 
 
 def folders(options: Options) -> list[Path]:
     """The results folders of a command."""
-    found = [Path(folder) for folder in options.get("dirs") or []]
+    found = [Path(console.path(folder)) for folder in options.get("dirs") or []]
     if not found:
         raise ValueError("no results folder was given\nhint: `flowloom run FILE` writes one")
     for folder in found:
         if not (folder / "points.parquet").is_file():
-            raise ValueError(f"`{folder}` is not a results folder: it has no `points.parquet`")
+            hint = "give the folder that `flowloom run` printed, such as `results/demo`"
+            raise ValueError(f"`{folder}` is not a results folder: it has no `points.parquet`\nhint: {hint}")
     return found
 
 
-def place(options: Options) -> dict[str, str] | None:
-    """The swept values asked for, `--at load=0.8`."""
-    found: dict[str, str] = {}
+def place(options: Options, results: Data) -> dict[str, list[str]] | None:
+    """The swept values asked for: `--at load=0.8`, `--at load=0.4,0.8`, or the option once for each value."""
+    found: dict[str, list[str]] = {}
     for item in options.get("at") or []:
         key, sign, value = item.partition("=") if isinstance(item, str) else (item[0], "=", item[1])
         if not sign:
             raise ValueError(f"`{item}` does not give a swept value\nhint: write the key and the value, like `--at load=0.8`")
-        found[key] = value
+        # A value may have commas itself.
+        values = [value] if results.has(key, value) else value.split(",")
+        found.setdefault(key, []).extend(values)
     return found or None
+
+
+def targets(options: Options, found: Sequence[Path]) -> list[Path]:
+    """Where the figures of each folder go: two folders never to the same place."""
+    if not options.get("out"):
+        return [folder / "figures" for folder in found]
+    out = Path(console.path(options["out"]))
+    if len(found) == 1:
+        return [out]
+    if out.suffix.lower().lstrip(".") in SUFFIXES:
+        raise ValueError(f"`--out {out}` names one figure, and {len(found)} results folders were given\nhint: give a folder")
+    names = [folder.resolve().name for folder in found]
+    if len(set(names)) == len(names):
+        return [out / name for name in names]
+    return [out / f"{number}-{name}" for number, name in enumerate(names, 1)]
+
+
+SUFFIXES = ("png", "svg", "pdf")
+
+
+def file_of(options: Options, kinds: Sequence[str]) -> bool:
+    """Whether `--out` names the one figure that is asked for. Raises `ValueError` for what contradicts it."""
+    suffix = Path(options.get("out") or "").suffix.lower().lstrip(".")
+    if suffix not in SUFFIXES or len(kinds) != 1:
+        return False
+    other = [form for form in options.get("format") or [] if form != suffix]
+    if other:
+        raise ValueError(
+            f"`--out {options['out']}` is a {suffix} file, and `--format` asks for {', '.join(other)}\n"
+            f"hint: leave `--format` out, or give `--out` a folder"
+        )
+    return True
 
 
 def plot(options: Options) -> int:
@@ -66,25 +128,25 @@ def plot(options: Options) -> int:
     from flowloom import plots, style
     from flowloom.results import Results
 
-    kinds = list(options.get("kind") or [])
+    kinds = list(dict.fromkeys(options.get("kind") or []))
     formats = list(options.get("format") or style.FORMATS)
     found = folders(options)
-    for folder in found:
+    single = file_of(options, kinds)
+    for name in kinds:
+        plots.known(name)
+    for folder, out in zip(found, targets(options, found), strict=True):
         results = Results.open(folder)
-        out = Path(options["out"]) if options.get("out") else folder / "figures"
-        if options.get("out") and len(found) > 1:
-            out = out / folder.name
+        at = place(options, results)
         drawn = 0
         for name in kinds or [kind.name for kind in plots.shown(results)]:
             try:
-                figure = plots.draw(results, name, at=place(options))
+                figure = plots.draw(results, name, at=at)
             except plots.NoDataError:
                 if kinds:
                     raise
                 continue
-            single = len(kinds) == 1 and out.suffix
             for path in style.save(figure, out if single else out / name, formats):
-                print(path)
+                say(path)
             drawn += 1
         if not drawn:
             raise ValueError(f"there is nothing to draw in `{folder}`")
@@ -93,18 +155,23 @@ def plot(options: Options) -> int:
 
 def report(options: Options) -> int:
     """Prints the summary of results folders and writes their reports."""
+    from flowloom import files
     from flowloom import report as reports
     from flowloom.results import Results
 
     found = folders(options)
     if options.get("out") and len(found) > 1:
-        raise ValueError("`--out` is for one results folder at a time")
+        raise ValueError("`--out` is for one results folder at a time\nhint: leave it out, and each folder has its own report")
+    if options.get("out"):
+        target = Path(console.path(options["out"]))
+        files.refuse_others(target / "report.html" if target.is_dir() else target)
     for folder in found:
         results = Results.open(folder)
-        print(results.table())
+        say(results.table())
         for warning in reports.warnings(results):
-            print(f"warning: {warning}", file=sys.stderr)
-        print(f"\nreport: {reports.write(results, options.get('out'))}")
+            console.complain(f"warning: {warning}")
+        out = options.get("out")
+        say(f"\nreport: {reports.write(results, out and console.path(out))}")
     return 0
 
 
@@ -113,13 +180,13 @@ def summary(options: Options) -> int:
     from flowloom.results import Results
 
     for folder in folders(options):
-        print(Results.open(folder).table())
+        say(Results.open(folder).table())
     return int(options.get("exit") or 0)
 
 
 def compare(options: Options) -> int:
     """Compares systems flow by flow."""
-    from flowloom import data, tables, words
+    from flowloom import _core, data, tables, words
 
     table = data.read(_core.compare([str(folder) for folder in folders(options)]))
 
@@ -131,7 +198,7 @@ def compare(options: Options) -> int:
     known = [name for name in table.column_names if table[name].null_count < table.num_rows]
     names = left + [name for name in known if name not in left]
     rows = [[cell(row[name]) for name in names] for row in table.to_pylist()]
-    print(tables.Table([words.key(name, names) for name in names], rows, len(left)))
+    say(tables.Table([words.key(name, names) for name in names], rows, len(left)))
     return 0
 
 
@@ -142,10 +209,10 @@ def why(options: Options) -> int:
 
     (folder,) = folders(options)
     found = Results.open(folder).why(options.get("flow") or (), options.get("point"), options.get("files") or ".")
-    print(found)
-    print()
+    say(found)
+    say()
     for path in style.save(found.plot(), Path(options["out"]) if options.get("out") else folder / "figures" / "why"):
-        print(path)
+        say(path)
     return 0
 
 
@@ -158,21 +225,22 @@ def papers(options: Options) -> int:
     if not name:
         for known in shelf.names():
             paper = shelf.load(known)
-            print(f"{known}: {paper.title}. {paper.source}")
+            say(f"{known}: {paper.title}. {paper.source}")
             for figure in paper.figures:
-                print(f"  {figure.id:<14} {figure.title}")
+                say(f"  {figure.id:<14} {figure.title}")
         return 0
     done = shelf.reproduce(
         name,
         options.get("figure"),
         options.get("profile") or "paper",
-        int(options.get("jobs") or 0),
-        options.get("out") or "results/papers",
+        options.get("jobs") or None,
+        console.path(options.get("out") or "results/papers"),
+        overwrite=bool(options.get("overwrite")),
     )
-    print(shelf.console(done))
-    print()
+    say(shelf.console(done))
+    say()
     for path in done.files:
-        print(path)
+        say(path)
     failed = any(j.verdict == claims.NOT_MET for j in done.judged)
     return 1 if options.get("strict") and failed else 0
 

@@ -18,6 +18,7 @@ __all__ = [
     "estimate",
     "fluid",
     "main",
+    "nearest",
     "quantile",
     "queue_length",
     "rooms",
@@ -51,6 +52,9 @@ def compare(dirs: Sequence[str]) -> ArrowTable:
 
     Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys: see `compare()` in docs/data.md.
     """
+
+def nearest(wrong: str, names: Sequence[str]) -> str | None:
+    """The name among `names` that is nearest to `wrong`, if one is near enough to be meant."""
 
 def rooms() -> list[str]:
     """The names of the rooms that `entries` accepts: those of the parts of a scenario, and `metrics`."""
@@ -142,11 +146,13 @@ class Scenario:
         jobs: int = 0,
         out: str | None = None,
         progress: Callable[[dict[str, Any]], object] | None = None,
+        overwrite: bool = False,
     ) -> Results:
         """Run all points, `jobs` at a time (0: one per core), and write them to the folder `out` unless it is `None`.
 
         Points that the same scenario and version has finished in `out` are not run again. `progress` is called with
-        `points_done`, `points_total`, `point`, `flows_done`, `flows_total`, `events` and `elapsed_s`.
+        `points_done`, `points_total`, `point`, `flows_done`, `flows_total`, `events` and `elapsed_s`. Results of another run in
+        `out` are replaced only with `overwrite`.
         """
 
 @final

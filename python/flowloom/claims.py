@@ -1,10 +1,4 @@
-"""Claims of a paper: a small vocabulary, judged on the results of several seeds.
-
-A claim names a metric, one or more systems and the swept values at which it is meant, and says in which bounds a number must lie.
-Numbers that compare systems are formed per seed, since all systems of a scenario see the same flows, and averaged afterwards;
-the 95 % interval of the average is Student's t over the seeds. A claim is met when the whole interval is within the bounds, not met
-when the whole interval is outside, and undecided otherwise, or when there are fewer seeds than the claim asks for.
-"""
+"""Claims of a paper: a small vocabulary, judged on the results of several seeds."""
 
 from __future__ import annotations
 
@@ -17,6 +11,14 @@ from typing import Any
 
 from flowloom import _core, words
 from flowloom.data import Data, Value, matches, plain
+
+RULES = """\
+A claim names a metric, one or more systems and the swept values at which it is meant, and says in which bounds a number must lie.
+Numbers that compare systems are formed per seed, since all systems of a scenario see the same flows, and averaged afterwards;
+the 95 % interval of the average is Student's t over the seeds. A claim is met when the whole interval is within the bounds, not met
+when the whole interval is outside, and undecided otherwise, or when there are fewer seeds than the claim asks for.
+"""
+"""How claims are judged, for the pages of the papers."""
 
 MET, NOT_MET, UNDECIDED = "met", "not met", "undecided"
 

@@ -137,6 +137,16 @@ def read(stream: Stream) -> pa.Table:
     return pa.RecordBatchReader.from_stream(stream).read_all()
 
 
+def part(file: Path, columns: Sequence[str] | None) -> pa.Table:
+    """The table of one point: all columns, or those of `columns` that it has. A counter is a column only where it counts."""
+    try:
+        wanted = None if columns is None else [name for name in pq.read_schema(file).names if name in columns]
+        return pq.read_table(file, columns=wanted)
+    except pa.ArrowException as error:
+        hint = "repeat the `flowloom run` that wrote the folder: it runs damaged points again and keeps the others"
+        raise _core.StorageError(f"`{file}` is damaged: it is not a whole Parquet file\nhint: {hint}") from error
+
+
 class Data:
     """The points and tables of a run.
 
@@ -238,12 +248,40 @@ class Data:
             if name in ("system", "seed", "point"):
                 chosen = [run for run in chosen if plain(getattr(run, name)) in values]
                 continue
-            keys = [key for key in self.keys if matches(key, name)]
-            if not keys:
-                known = ", ".join(f"`{key}`" for key in self.keys) or "nothing is swept"
-                raise KeyError(f"`{name}` is not swept here: {known}")
+            keys = self._named(name)
             chosen = [run for run in chosen if any(run.keys[key] in values for key in keys)]
         return chosen
+
+    def _named(self, name: str) -> list[str]:
+        """The swept keys that `name` means."""
+        keys = [key for key in self.keys if matches(key, name)]
+        if not keys:
+            near = _core.nearest(name, [*self.keys, *(key.rsplit(".", 1)[-1] for key in self.keys)])
+            known = ", ".join(f"`{key}`" for key in [*self.keys, "system", "seed"])
+            raise KeyError(f"`{name}` is not swept here{f'; did you mean `{near}`?' if near else ''}\nhint: choose by {known}")
+        return keys
+
+    def _values(self, name: str) -> list[Value]:
+        """The values that a key has, in the order of the points."""
+        if name in ("system", "seed", "point"):
+            return list(dict.fromkeys(plain(getattr(run, name)) for run in self.runs))
+        return list(dict.fromkeys(run.keys[key] for key in self._named(name) for run in self.runs if run.keys[key] is not None))
+
+    def has(self, name: str, value: object) -> bool:
+        """Whether some point has this value of a key. Raises `KeyError` for a key that is not swept."""
+        return plain(value) in self._values(name)
+
+    def refuse_absent(self, at: Mapping[str, object] | None) -> None:
+        """Raises `KeyError` for keys and values that no point has, and names those that there are."""
+        for name, wanted in (at or {}).items():
+            for value in wanted if isinstance(wanted, list | tuple) else [wanted]:
+                if not self.has(name, value):
+                    known = self._values(name)
+                    listed = ", ".join(map(str, known[:20])) + (f" and {len(known) - 20} more" if known[20:] else "")
+                    raise KeyError(f"no point has `{name}` = `{value}`\nhint: `{name}` is one of {listed}")
+        if at and not self.select(at):
+            asked = " and ".join(f"`{name}` = `{value}`" for name, value in at.items())
+            raise KeyError(f"no point has {asked} together\nhint: leave one of them out")
 
     def flows(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
         """One row per flow: all columns and points, or only those asked for."""
@@ -283,6 +321,7 @@ class Data:
             return self._from_files(name, columns, runs)
         table: pa.Table = read(getattr(self._core, name)())
         if columns is not None:
+            self._schema(name, columns)
             table = table.select(["point", "system", "seed", *self.keys, *columns])
         if at is not None and table.num_rows:
             chosen = {run.point for run in runs}
@@ -296,17 +335,29 @@ class Data:
         for run in runs:
             file = self.path / run.point / f"{name}.parquet"
             if file.is_file():
-                # A column of counters is there only where the system counts.
-                wanted = None if columns is None else [name for name in pq.read_schema(file).names if name in columns]
-                parts.append(self._labelled(pq.read_table(file, columns=wanted), run))
+                parts.append(self._labelled(part(file, columns), run))
         if not parts:
-            return pa.table({})
+            return self._empty(name, columns)
         table = pa.concat_tables(parts, promote_options="permissive")
         for missing in [column for column in columns or () if column not in table.column_names]:
-            # Other points have it; `KeyError`: there is no such column.
-            field = pa.RecordBatchReader.from_stream(getattr(self._core, name)()).schema.field(missing)
+            # Other points have it.
+            field = self._schema(name, [missing]).field(missing)
             table = table.append_column(field, pa.nulls(table.num_rows, field.type))
         return table
+
+    def _schema(self, name: str, columns: Sequence[str]) -> pa.Schema:
+        """The columns of the table `name`. Raises `KeyError` when it lacks one of `columns`."""
+        schema = pa.RecordBatchReader.from_stream(getattr(self._core, name)()).schema
+        for missing in [column for column in columns if column not in schema.names]:
+            near = _core.nearest(missing, schema.names)
+            did = f"; did you mean `{near}`?" if near else ""
+            raise KeyError(f"`{name}` has no column `{missing}`{did}\nhint: its columns are {', '.join(schema.names)}")
+        return schema
+
+    def _empty(self, name: str, columns: Sequence[str] | None) -> pa.Table:
+        """The table `name` without rows."""
+        table: pa.Table = self._schema(name, columns or ()).empty_table()
+        return table if columns is None else table.select(["point", "system", "seed", *self.keys, *columns])
 
     def _labelled(self, part: pa.Table, run: Run) -> pa.Table:
         labels: dict[str, Any] = {"point": run.point, "system": run.system, "seed": run.seed, **run.keys}

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowloom import style, words
+from flowloom import _core, style, words
 from flowloom.data import Data, Run, column
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def kind(needs: str, only_with: str = "") -> Callable[[Callable[..., Figure]], C
     """Registers a figure under its function's name, described by its first line."""
 
     def register(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-        about = (draw.__doc__ or "").strip().splitlines()[0].rstrip(".")
+        # Python started with `-OO` has no docstrings.
+        about = (draw.__doc__ or draw.__name__.replace("_", " ")).strip().splitlines()[0].rstrip(".")
         new = Kind(draw.__name__, about, needs, draw, only_with)
         ordered = sorted([*KINDS.values(), new], key=lambda kind: NEEDS.index(kind.needs))
         KINDS.clear()
@@ -66,10 +67,18 @@ def shown(results: Data) -> list[Kind]:
     return [kind for kind in KINDS.values() if not kind.only_with or results.plays(kind.only_with)]
 
 
+def known(name: str) -> None:
+    """Raises `ValueError` for what is no kind of figure."""
+    if name not in KINDS:
+        near = _core.nearest(name, list(KINDS))
+        did = f"; did you mean `{near}`?" if near else ""
+        raise ValueError(f"`{name}` is not a kind of figure{did}\nhint: one of {', '.join(KINDS)}")
+
+
 def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
     """Draws one kind of figure. Raises `NoDataError` when the results do not hold what it needs."""
-    if name not in KINDS:
-        raise ValueError(f"`{name}` is not a kind of figure\nhint: one of {', '.join(KINDS)}")
+    known(name)
+    results.refuse_absent(options.get("at"))
     with style.look():
         return KINDS[name].draw(results, **options)
 

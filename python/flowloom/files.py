@@ -6,11 +6,24 @@ import os
 from pathlib import Path
 
 
+def refuse_others(path: Path) -> None:
+    """Raises `OSError` for what is there and is no regular file: a device or a pipe would be replaced by a file."""
+    if path.exists() and not path.is_file():
+        what = "folder" if path.is_dir() else "device or a pipe"
+        raise OSError(f"`{path}` is a {what}, not a regular file\nhint: give `--out` the name of a new file")
+
+
 def write_whole(path: Path, content: bytes | str) -> None:
-    """Writes a file so that under its name there is never half of it, whatever happens; makes its folder where it is missing."""
+    """Writes a file so that under its name there is never half of it, whatever happens; makes its folder where it is missing.
+
+    A link is followed. Raises `OSError` for what is there and is no regular file.
+    """
     data = content.encode() if isinstance(content, str) else content
+    refuse_others(path)
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Short, since the name itself may be as long as the system allows.
+    draft = path.with_name(f".{path.name[:40]}.{os.getpid()}.tmp")
     try:
         draft.write_bytes(data)
         draft.replace(path)

@@ -171,14 +171,16 @@ def reproduce(
     name: str,
     figure: str | None = None,
     profile: str = PAPER,
-    jobs: int = 0,
+    jobs: int | None = None,
     out: str | Path = "results/papers",
     meter: Callable[[str], Meter] | None = Meter,
+    overwrite: bool = False,
 ) -> Reproduction:
     """Runs a paper's scenarios (points finished earlier are kept), judges its claims, draws its figures and writes all of it.
 
     `profile` names profiles of the scenarios, laid over them in order: `"literal,smoke"`. With `figure`, only that figure is run,
-    and the claims are judged on the results that exist by then.
+    and the claims are judged on the results that exist by then. Results of other settings or another version are replaced only with
+    `overwrite`.
     """
     paper = load(name)
     known = [PAPER, *profiles(paper)]
@@ -199,7 +201,7 @@ def reproduce(
         with warnings.catch_warnings():
             # What a paper compares, and how, is the paper's.
             warnings.simplefilter("ignore", ScenarioWarning)
-            ready[scenario] = plan.run(jobs=jobs, out=folder / scenario, progress=show)
+            ready[scenario] = plan.run(jobs=jobs, out=folder / scenario, progress=show, overwrite=overwrite)
         if show is not None:
             show.close()
     for other in {f.scenario for f in paper.figures} - ready.keys():
@@ -330,7 +332,7 @@ def page(paper: Paper, profile: str, judged: Sequence[Judged], results: Mapping[
     for j in judged:
         if j.claim.rule:
             lines.append(f"- {j.claim.id}: {j.claim.rule}")
-    lines += ["", " ".join((claims.__doc__ or "").split("\n\n", 1)[1].split()), ""]
+    lines += ["", " ".join(claims.RULES.split()), ""]
     return "\n".join(lines)
 
 

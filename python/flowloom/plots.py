@@ -26,6 +26,7 @@ from flowloom.drawing import (
     drawn_of,
     groups,
     kind,
+    known,
     looks,
     named_ports,
     numbers,
@@ -52,6 +53,7 @@ __all__ = [
     "draw",
     "gantt_panel",
     "groups",
+    "known",
     "metric_panel",
     "metrics",
     "named_ports",
@@ -219,6 +221,7 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
 @kind("summary")
 def metrics(results: Data, metrics: Sequence[str] | None = None, x: str | None = None, at: At = None) -> Figure:
     """Metrics against the swept key, one panel each, with 95 % confidence bands over seeds."""
+    tables.refuse_unknown(metrics or ())
     have = set(column(results.summary(), "metric"))
     chosen = [m for m in (metrics or METRICS) if m in have]
     if metrics is None:
@@ -306,11 +309,14 @@ def distribution(results: Data, name: str, factor: float, quantity: str, unit: s
         body.set(xlabel=words.axis(quantity, unit), ylabel="share of flows at or below", ylim=(0, 1.01), title=title)
         tail.set(xlabel=words.axis(quantity, unit), ylabel="share of flows above", title=title)
         style.log_axis(tail, "y")
+    if not ends:
+        raise NoDataError(
+            "no flow has finished: there is nothing to draw\nhint: a later `end` in the scenario gives flows more time"
+        )
     for ax in axes:
         style.log_axis(ax, "x")
-        if ends:
-            # The same range everywhere, so that rows can be compared.
-            ax.set_xlim(min(ends) / 1.1, max(ends) * 1.1)
+        # The same range everywhere, so that rows can be compared.
+        ax.set_xlim(min(ends) / 1.1, max(ends) * 1.1)
     style.legend(fig, axes)
     style.note(fig, drawn_of(results, at, [name for name, _ in rows]))
     return fig

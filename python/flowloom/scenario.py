@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -74,7 +75,7 @@ class Scenario:
         profile: str | None = None,
     ) -> Scenario:
         """Read a scenario from a nested dict with the keys of a scenario file."""
-        return cls(_core.Scenario.from_dict(scenario, name, ".", *settings(set, seeds), profile))
+        return cls(_core.Scenario.from_dict(plainly(scenario, ""), name, ".", *settings(set, seeds), profile))
 
     @property
     def points(self) -> list[dict[str, Any]]:
@@ -90,17 +91,27 @@ class Scenario:
         """The whole plan as TOML, with a comment on every value that the scenario did not set itself."""
         return self._core.resolved()
 
-    def run(self, *, jobs: int = 0, out: str | Path | None = None, progress: Progress | None = None) -> Results:
-        """Run all points, `jobs` at a time (0: one per core).
+    def run(
+        self,
+        *,
+        jobs: int | None = None,
+        out: str | Path | None = None,
+        progress: Progress | None = None,
+        overwrite: bool = False,
+    ) -> Results:
+        """Run all points, `jobs` at a time (`None`: one per core).
 
-        With `out`, results go to that folder, and points already finished there are not run again. `progress` is called with
+        With `out`, results go to that folder, and points already finished there are not run again. Results of another scenario,
+        setting or version in it are replaced only with `overwrite`; without, `StorageError` is raised. `progress` is called with
         a dict: `points_done`, `points_total`, `point`, `flows_done`, `flows_total`, `events`, `elapsed_s`. Each of `warnings` is a
         `ScenarioWarning`.
         """
+        if jobs is not None and jobs < 1:
+            raise ValueError(f"`jobs` is {jobs}: it must be a whole number from 1\nhint: leave it out for one point per core")
         for found in self.warnings:
             text = "{file}:{line}:{col}: {message}\nhint: {hint}".format_map(found)
             warnings.warn(text, ScenarioWarning, stacklevel=2)
-        return Results(self._core.run(jobs, None if out is None else str(out), progress))
+        return Results(self._core.run(jobs or 0, None if out is None else str(out), progress, overwrite))
 
     def __repr__(self) -> str:
         return f"<Scenario of {len(self.points)} points>"
@@ -111,6 +122,42 @@ def settings(given: Mapping[str, object] | None, seeds: Seeds) -> tuple[list[tup
     if isinstance(seeds, str):
         return [*overrides(given), ("seed", seeds)], None
     return overrides(given), seeds
+
+
+def plainly(value: object, key: str) -> Any:
+    """A value, at a dotted key, as a scenario can hold it: NumPy's numbers become Python's. Raises `ScenarioError` for others."""
+    item = getattr(value, "item", None)
+    if callable(item) and getattr(value, "shape", None) == ():
+        value = item()
+    if value is None or isinstance(value, str | bool):
+        return value
+    if key.count(".") > DEEPEST:
+        raise refused(key[:40] + "...", f"is nested more than {DEEPEST} deep")
+    if isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 63:
+            raise refused(key, f"`{value}` is too large: whole numbers have at most 63 bits")
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise refused(key, f"`{value}` is not a number that a scenario can hold")
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): plainly(inner, f"{key}.{name}" if key else str(name)) for name, inner in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [plainly(inner, f"{key}.{i}") for i, inner in enumerate(value)]
+    raise refused(key, f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__} is no value of a scenario")
+
+
+DEEPEST = 50
+"""As deep as a dict may be nested; no scenario needs ten."""
+
+
+def refused(key: str, why: str) -> _core.ScenarioError:
+    """The error for a value of a dict."""
+    hint = "give texts, numbers, truth values, lists and dicts"
+    error = _core.ScenarioError(f"`{key}`: {why}\nhint: {hint}")
+    error.diagnostics = [{"file": "dict", "line": 1, "col": 1, "message": f"`{key}`: {why}", "label": "", "hint": hint}]
+    return error
 
 
 def overrides(given: Mapping[str, object] | None) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from unicodedata import combining, east_asian_width
 
 from flowloom import _core, words
 from flowloom.data import Data, Value, mean, plain, windows
@@ -37,6 +38,11 @@ WINDOWED = frozenset(str(entry["name"]) for entry in _core.entries("metrics") if
 """Metrics over the measurement window."""
 
 
+def cells_of(text: str) -> int:
+    """How many cells of a terminal a text takes: emoji and CJK characters take two, marks on the letter before take none."""
+    return sum(0 if combining(c) or c == "\u200d" else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of texts. The first `left` columns are aligned to the left; the others hold numbers."""
@@ -49,12 +55,12 @@ class Table:
     def __str__(self) -> str:
         """The table for a terminal."""
         grid = [list(self.head), *map(list, self.rows)]
-        widths = [max(len(row[i]) for row in grid) for i in range(len(self.head))]
+        widths = [max(cells_of(row[i]) for row in grid) for i in range(len(self.head))]
         lines = []
         for row in grid:
+            blanks = [" " * (width - cells_of(cell)) for cell, width in zip(row, widths, strict=True)]
             cells = [
-                cell.ljust(width) if i < self.left else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+                cell + blank if i < self.left else blank + cell for i, (cell, blank) in enumerate(zip(row, blanks, strict=True))
             ]
             lines.append("  ".join(cells).rstrip())
         lines.insert(1, "  ".join("─" * width for width in widths))
@@ -142,11 +148,22 @@ def without_strangers(results: Data, metrics: Sequence[str]) -> list[str]:
     return [metric for metric in metrics if not metric.endswith("_er") or results.plays("merp")]
 
 
+def refuse_unknown(metrics: Iterable[str]) -> None:
+    """Raises `ValueError` for what is no metric."""
+    known = [entry["name"] for entry in _core.entries("metrics")]
+    for unknown in (metric for metric in metrics if metric not in known):
+        near = _core.nearest(unknown, known)
+        did = f"; did you mean `{near}`?" if near else ""
+        raise ValueError(f"no metric is called `{unknown}`{did}\nhint: `flowloom list metrics` prints every name")
+
+
 def summary(results: Data, metrics: Sequence[str] | None = None) -> Table:
     """The summary of results: one row per system and swept values, one column per metric with its 95 % interval."""
     found = places(results)
+    refuse_unknown(metrics or ())
     have = {metric for row in found.values() for metric in row}
-    chosen = [metric for metric in (metrics or METRICS) if metric in have]
+    # A metric that was asked for has its column even where the results do not hold it.
+    chosen = [metric for metric in (metrics or METRICS) if metrics or metric in have]
     if metrics is None:
         chosen = [m for m in without_strangers(results, chosen) if speaks(m, found.values())]
         classes = [m for m in chosen if m.endswith(("_short", "_long"))]

@@ -101,17 +101,21 @@ Examples:
   flowloom run demo.toml --profile literal,smoke   the second laid over the first
   flowloom run demo.toml --ideal srpt,ps           also what ideal schedules make of the same flows: seconds
 
-A run that was stopped goes on where it was when the same command is given again: finished points are kept.")]
+A run that was stopped goes on where it was when the same command is given again: finished points are kept. Results of another scenario,
+setting or version in the folder are replaced with --overwrite only.")]
 pub struct RunArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub scenario: ScenarioArgs,
     /// Points to run at the same time [default: one per core]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    pub jobs: usize,
+    #[arg(long, value_name = "N", value_parser = jobs, allow_negative_numbers = true)]
+    pub jobs: Option<usize>,
     /// Where results go [default: results/NAME, by the name of the scenario]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Replace results of another scenario, setting or version in that folder
+    #[arg(long)]
+    pub overwrite: bool,
     /// Run nothing and end with code 1 when there is a warning; end with code 1 when a flow has not finished or a precision is not reached
     #[arg(long)]
     pub strict: bool,
@@ -148,7 +152,7 @@ pub struct PlotArgs {
     /// Kinds of figures [default: all that the results can show]
     #[arg(long, value_name = "KIND,...", value_delimiter = ',')]
     pub kind: Vec<String>,
-    /// Only points with this value of a swept key. May be repeated
+    /// Only points with this value of a swept key, or with one of several: `load=0.4,0.8`. May be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     pub at: Vec<(String, String)>,
     /// Formats of the files
@@ -256,11 +260,14 @@ pub struct PapersArgs {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "paper")]
     pub profile: Vec<String>,
     /// Points to run at the same time [default: one per core]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    pub jobs: usize,
+    #[arg(long, value_name = "N", value_parser = jobs, allow_negative_numbers = true)]
+    pub jobs: Option<usize>,
     /// Where results go [default: results/papers]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Replace results of another setting or version in that folder
+    #[arg(long)]
+    pub overwrite: bool,
     /// End with code 1 when a claim is not met
     #[arg(long)]
     pub strict: bool,
@@ -275,6 +282,11 @@ Examples:
 pub struct CompletionsArgs {
     /// The shell
     pub shell: Shell,
+}
+
+fn jobs(text: &str) -> Result<usize, String> {
+    let n = text.parse().ok().filter(|n| *n > 0);
+    n.ok_or_else(|| "it must be a whole number from 1; leave it out for one point per core".to_owned())
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -319,6 +331,14 @@ mod tests {
             n += 1;
         }
         assert!(n >= 20, "{n}");
+    }
+
+    #[test]
+    fn jobs_are_counted_from_one() {
+        assert_eq!(jobs("3"), Ok(3));
+        for bad in ["0", "-1", "x", "", "1.5", "99999999999999999999"] {
+            assert!(jobs(bad).unwrap_err().contains("a whole number from 1"), "{bad}");
+        }
     }
 
     #[test]

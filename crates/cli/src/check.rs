@@ -3,16 +3,24 @@
 use crate::args::{CheckArgs, ScenarioArgs};
 use crate::text::count;
 use crate::{Console, Failure, Outcome, exit, rounds, sweep};
-use scenario::{Diagnostics, Options, Plan};
+use scenario::{Diagnostics, Options, Plan, Style};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Checks a scenario and prints the whole plan.
 pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
-    let plan = load(&args.scenario, console)?;
+    let (scenario, style, strict) = (args.scenario.clone(), console.style(), args.strict);
+    let plan = move || {
+        let plan = load(&scenario, style)?;
+        // With `--strict` a warning ends the check before any flow is drawn.
+        if !strict || plan.warnings.items().is_empty() {
+            sweep::prepare(&plan)?;
+        }
+        Ok::<_, Failure>(plan)
+    };
+    let plan = console.patiently(plan, |_| {})??;
     warn(&plan, args.strict, console)?;
-    sweep::prepare(&plan)?;
-    console.out(plan.resolved());
+    console.out(plan.resolved())?;
     let ideals: BTreeSet<&str> = plan.points.iter().filter_map(|p| p.run.ideal.map(|ideal| ideal.label())).collect();
     let most = if plan.auto.is_some() { "at most " } else { "" };
     let mut parts = vec![format!("{most}{}", count(plan.points.len(), "point")), count(plan.labels.len() - ideals.len(), "system")];
@@ -36,12 +44,12 @@ pub fn warn(plan: &Plan, strict: bool, console: &mut Console<'_>) -> Result<(), 
 }
 
 /// Reads a scenario file.
-pub fn load(args: &ScenarioArgs, console: &Console<'_>) -> Result<Plan, Failure> {
+pub fn load(args: &ScenarioArgs, style: Style) -> Result<Plan, Failure> {
     let file = args.file.display().to_string();
     let text = std::fs::read(&args.file).map_err(|e| {
         let hint =
             if args.file.is_dir() { "give the file itself" } else { "give the path of a scenario, such as `examples/demo.toml`" };
-        Failure::input(format!("cannot read `{file}`: {e}\nhint: {hint}"))
+        Failure::input(format!("cannot read `{file}`: {}\nhint: {hint}", e.kind()))
     })?;
     let text = String::from_utf8(text).map_err(|e| {
         Failure::input(format!("`{file}` is not UTF-8 text: byte {}\nhint: scenarios are TOML", e.utf8_error().valid_up_to()))
@@ -55,7 +63,7 @@ pub fn load(args: &ScenarioArgs, console: &Console<'_>) -> Result<Plan, Failure>
     }
     let options = Options { set, seeds: args.seed.clone(), profiles: args.profile.clone() };
     let dir = args.file.parent().unwrap_or(Path::new("."));
-    let wrong = |found: &Diagnostics| Failure { exit: exit::INPUT, text: found.render(console.style()) };
+    let wrong = |found: &Diagnostics| Failure { exit: exit::INPUT, text: found.render(style) };
     let plan = scenario::load(&text, &file, dir, &options).map_err(|found| wrong(&found))?;
     rounds::no_such_metric(&plan).map_or(Ok(()), |found| Err(wrong(found)))?;
     Ok(plan)

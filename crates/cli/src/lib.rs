@@ -4,6 +4,7 @@ pub mod args;
 mod check;
 mod clock;
 mod explain;
+mod jobs;
 mod list;
 mod progress;
 mod python;
@@ -16,6 +17,9 @@ pub mod why;
 use args::{Args, Command};
 use clap::{CommandFactory as _, Parser as _};
 use scenario::Style;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 use std::{fmt, io};
 
 /// What a command comes to.
@@ -59,12 +63,41 @@ pub struct Console<'a> {
 
 impl Console<'_> {
     /// Writes data. A reader that went away (`| head`) is no error.
-    fn out(&mut self, text: &str) {
-        let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+    fn out(&mut self, text: &str) -> Result<(), Failure> {
+        match self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()) {
+            Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+                let why = if e.kind() == io::ErrorKind::StorageFull { "no space left".to_owned() } else { e.kind().to_string() };
+                Err(Failure { exit: exit::STORAGE, text: format!("error: cannot write to the standard output: {why}") })
+            }
+            _ => Ok(()),
+        }
     }
     /// Writes to the person.
     fn err(&mut self, text: &str) {
         let _ = self.err.write_all(text.as_bytes()).and_then(|()| self.err.flush());
+    }
+    /// Does work that may be long on another thread and asks for signals meanwhile. When one comes, the work is left to end with the
+    /// process: it must not write anything. `wait` is called several times a second.
+    fn patiently<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+        mut wait: impl FnMut(&mut dyn io::Write),
+    ) -> Result<T, Failure> {
+        let (sender, receiver) = channel();
+        let thread = std::thread::spawn(move || sender.send(catch_unwind(AssertUnwindSafe(work))));
+        loop {
+            match receiver.recv_timeout(Duration::from_millis(20)) {
+                Ok(Ok(done)) => return Ok(done),
+                // A panic goes on where the work was asked for.
+                Ok(Err(panic)) => resume_unwind(panic),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("the thread {:?} sends before it ends", thread.thread().id()),
+            }
+            if let Some(signal) = (self.signals)() {
+                return Err(Failure { exit: signal.exit(), text: "stopped before the run: nothing was written".to_owned() });
+            }
+            wait(self.err);
+        }
     }
     /// How diagnostics are drawn: plain unless a person looks at a terminal that can do more.
     fn style(&self) -> Style {
@@ -133,14 +166,15 @@ pub fn main(args: &[String], console: &mut Console<'_>) -> Outcome {
                 console.err(&text);
                 return Outcome::Exit(exit::INPUT);
             }
-            console.out(&text);
-            return Outcome::Exit(exit::DONE);
+            return console.out(&text).map_or_else(|failure| fail(&failure, console), |()| Outcome::Exit(exit::DONE));
         }
     };
-    command(args.command, console).unwrap_or_else(|failure| {
-        console.err(&format!("{}\n", failure.text.trim_end()));
-        Outcome::Exit(failure.exit)
-    })
+    command(args.command, console).unwrap_or_else(|failure| fail(&failure, console))
+}
+
+fn fail(failure: &Failure, console: &mut Console<'_>) -> Outcome {
+    console.err(&format!("{}\n", failure.text.trim_end()));
+    Outcome::Exit(failure.exit)
 }
 
 fn command(command: Command, console: &mut Console<'_>) -> Result<Outcome, Failure> {
@@ -148,19 +182,64 @@ fn command(command: Command, console: &mut Console<'_>) -> Result<Outcome, Failu
         Command::Check(args) => check::check(&args, console),
         Command::Run(args) => run::run(&args, console),
         Command::List(args) => {
-            console.out(&list::text(args.what.as_deref()));
+            console.out(&list::text(args.what.as_deref()))?;
             Ok(Outcome::Exit(exit::DONE))
         }
         Command::Explain(args) => {
-            console.out(&explain::text(&args.kind)?);
+            console.out(&explain::text(&args.kind)?)?;
             Ok(Outcome::Exit(exit::DONE))
         }
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Args::command(), "flowloom", &mut script);
-            console.out(&String::from_utf8_lossy(&script));
+            console.out(&String::from_utf8_lossy(&script))?;
             Ok(Outcome::Exit(exit::DONE))
         }
         other => Ok(Outcome::Python(python::options(other))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Refuses to write, for this reason.
+    struct Refuses(io::ErrorKind);
+    impl io::Write for Refuses {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_a_reader_that_left_is_not() {
+        for (kind, code) in [(io::ErrorKind::StorageFull, exit::STORAGE), (io::ErrorKind::BrokenPipe, exit::DONE)] {
+            for command in ["list", "--help", "--version"] {
+                let mut err = Vec::new();
+                let console = &mut Console { out: &mut Refuses(kind), err: &mut err, terminal: false, signals: &mut || None };
+                assert_eq!(main(&[command.to_owned()], console), Outcome::Exit(code), "{command}");
+                assert_eq!(String::from_utf8(err).unwrap().contains("no space left"), code != exit::DONE);
+            }
+        }
+    }
+
+    #[test]
+    fn work_that_is_long_ends_at_a_signal() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut asked = 0;
+        let mut after_some = || {
+            asked += 1;
+            (asked > 2).then_some(Signal::Terminate)
+        };
+        let console = &mut Console { out: &mut out, err: &mut err, terminal: false, signals: &mut after_some };
+        let (never, receiver) = channel::<()>();
+        let failure = console.patiently(move || receiver.recv().is_ok(), |_| {}).unwrap_err();
+        assert_eq!(failure.exit, exit::TERMINATED);
+        drop(never);
+        let console = &mut Console { out: &mut out, err: &mut err, terminal: false, signals: &mut || None };
+        assert_eq!(console.patiently(|| 7, |_| {}).unwrap(), 7);
     }
 }

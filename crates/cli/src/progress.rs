@@ -13,26 +13,29 @@ pub enum Display {
     Lines(f64),
 }
 
-/// Between two plain lines, in seconds. Short runs print none.
+/// When the first plain line is printed, in seconds from the start; shorter runs print none.
+const FIRST_LINE_S: f64 = 0.5;
+/// Between two plain lines, in seconds.
 const LINES_EVERY_S: f64 = 10.0;
 
 impl Display {
     /// For a terminal or not.
     pub fn new(terminal: bool) -> Display {
         if !terminal {
-            return Display::Lines(LINES_EVERY_S);
+            return Display::Lines(FIRST_LINE_S);
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-        bar.set_style(ProgressStyle::with_template("[{bar:30}] {wide_msg}").expect("the template is sound").progress_chars("=> "));
+        bar.set_style(ProgressStyle::with_template("[{bar:8}] {wide_msg}").expect("the template is sound").progress_chars("=> "));
         Display::Bar(bar)
     }
     /// Shows a tick.
     pub fn show(&mut self, tick: &Tick<'_>, err: &mut dyn Write) {
         match self {
             Display::Bar(bar) => {
+                // The message first: each call may draw the line.
+                bar.set_message(line(tick));
                 bar.set_length(tick.points as u64);
                 bar.set_position(tick.points_done as u64);
-                bar.set_message(line(tick));
             }
             Display::Lines(due) if tick.elapsed_s >= *due => {
                 *due = tick.elapsed_s + LINES_EVERY_S;
@@ -40,6 +43,18 @@ impl Display {
                 let _ = writeln!(err, "{}", line(tick));
             }
             Display::Lines(_) => {}
+        }
+    }
+    /// Shows that the plan is being made, `elapsed_s` after the start.
+    pub fn planning(&mut self, elapsed_s: f64, err: &mut dyn Write) {
+        const PLANNING: &str = "? to go, planning";
+        match self {
+            Display::Bar(bar) if elapsed_s > FIRST_LINE_S => bar.set_message(PLANNING),
+            Display::Lines(due) if elapsed_s >= *due => {
+                *due = elapsed_s + LINES_EVERY_S;
+                let _ = writeln!(err, "{PLANNING}");
+            }
+            _ => {}
         }
     }
     /// Takes the line away.
@@ -50,19 +65,18 @@ impl Display {
     }
 }
 
+/// What matters most comes first: narrow terminals cut the end off.
 fn line(tick: &Tick<'_>) -> String {
-    let mut line = format!("{} of {}", tick.points_done, count(tick.points, "point"));
-    if let Some(point) = tick.point {
-        line.push_str(&format!(", `{point}` at {:.4} s", tick.now.0 as f64 * 1e-12));
-    }
+    let to_go = tick.remaining_s.map_or("? to go".to_owned(), |remaining| format!("{} to go", duration(remaining)));
+    let mut line = format!("{to_go}, {} of {}", tick.points_done, count(tick.points, "point"));
     line.push_str(&format!(
         ", {} of {} flows, {} events",
         short(tick.flows_done as f64),
         short(tick.flows as f64),
         short(tick.events as f64)
     ));
-    if let Some(remaining) = tick.remaining_s {
-        line.push_str(&format!(", {} to go", duration(remaining)));
+    if let Some(point) = tick.point {
+        line.push_str(&format!(", `{point}` at {:.4} s", tick.now.0 as f64 * 1e-12));
     }
     line
 }
@@ -70,12 +84,11 @@ fn line(tick: &Tick<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::Jobs;
 
     #[test]
     fn a_line_says_how_far_it_is() {
         let tick = Tick {
-            jobs: Jobs { asked: 2, jobs: 2, need_bytes: 0, free_bytes: None },
+            notes: &[],
             points_done: 3,
             points: 24,
             point: Some("merp-seed1"),
@@ -87,6 +100,6 @@ mod tests {
             remaining_s: Some(75.0),
         };
         let shown = line(&tick);
-        assert_eq!(shown, "3 of 24 points, `merp-seed1` at 1.5000 s, 4.20 k of 10.0 k flows, 12.0 M events, 1 min 15 s to go");
+        assert_eq!(shown, "1 min 15 s to go, 3 of 24 points, 4.20 k of 10.0 k flows, 12.0 M events, `merp-seed1` at 1.5000 s");
     }
 }

@@ -21,7 +21,8 @@ pub fn options(command: Command) -> Value {
             let profile = a.profile.join(",");
             let out = a.out.as_deref().map(text);
             json!({
-                "command": "papers", "name": a.name, "figure": a.figure, "profile": profile, "jobs": a.jobs, "out": out, "strict": a.strict,
+                "command": "papers", "name": a.name, "figure": a.figure, "profile": profile, "jobs": a.jobs, "out": out,
+                "overwrite": a.overwrite, "strict": a.strict,
             })
         }
         Command::Check(_) | Command::Run(_) | Command::List(_) | Command::Explain(_) | Command::Completions(_) => {

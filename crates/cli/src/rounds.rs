@@ -3,7 +3,7 @@
 //! Whether a round was enough follows from the metrics of its seeds alone: the same seeds are run whatever `--jobs` is, and a run that was
 //! stopped goes on in the round in which it was.
 
-use crate::sweep::{self, Error, Report, Settings, Tick};
+use crate::sweep::{self, Error, Prepared, Report, Settings, Tick};
 use crate::text::count;
 use scenario::seeds::Auto;
 use scenario::{Diagnostics, Plan};
@@ -31,16 +31,20 @@ pub fn no_such_metric(plan: &Plan) -> Option<&Diagnostics> {
 
 /// Runs a plan as [`sweep::run`] does; with `seed = "auto"` as many of its seeds as are needed. The second value is `None` without it, and when
 /// the run was stopped.
+/// `prepared` is what [`sweep::prepare`] makes of the plan; with `seed = "auto"` each round makes its own.
 pub fn run(
     plan: &Plan,
+    prepared: &[Prepared],
     settings: &Settings<'_>,
     tick: &mut dyn FnMut(&Tick<'_>) -> Continue,
 ) -> Result<(Report, Option<Reached>), Error> {
-    let Some(auto) = &plan.auto else { return Ok((sweep::run(plan, settings, tick)?, None)) };
+    let Some(auto) = &plan.auto else { return Ok((sweep::run(plan, prepared, settings, tick)?, None)) };
+    let settings = Settings { whole: Some(plan), ..settings.clone() };
     let (mut seeds, mut before): (u32, Option<Report>) = (0, None);
     loop {
         seeds = auto.next(seeds).unwrap_or(seeds);
-        let round = sweep::run(&plan.with_seeds(seeds), settings, tick)?;
+        let part = plan.with_seeds(seeds);
+        let round = sweep::run(&part, &sweep::prepare(&part)?, &settings, tick)?;
         let report = match before {
             None => round,
             Some(before) => Report {
@@ -50,6 +54,7 @@ pub fn run(
                 hops: before.hops + round.hops,
                 busy_s: before.busy_s + round.busy_s,
                 wall_s: before.wall_s + round.wall_s,
+                notes: [before.notes, round.notes].concat(),
                 results: round.results,
             },
         };
@@ -113,7 +118,13 @@ mod tests {
         scenario::load(&text, "t.toml", ".".as_ref(), &scenario::Options::default()).unwrap_or_else(|e| panic!("{e}"))
     }
     fn run_in(dir: &Path, plan: &Plan, jobs: usize, tick: &mut dyn FnMut(&Tick<'_>) -> Continue) -> (Report, Option<Reached>) {
-        run(plan, &Settings { jobs, out: dir, profiles: &[] }, tick).unwrap()
+        run(plan, &[], &Settings { jobs, out: dir, profiles: &[], overwrite: false, whole: None }, tick).unwrap()
+    }
+    /// A round with this many seeds.
+    fn run_part(dir: &Path, plan: &Plan, seeds: u32, jobs: usize) -> Report {
+        let part = plan.with_seeds(seeds);
+        let settings = Settings { jobs, out: dir, profiles: &[], overwrite: false, whole: Some(plan) };
+        sweep::run(&part, &sweep::prepare(&part).unwrap(), &settings, &mut go_on).unwrap()
     }
     fn go_on(_: &Tick<'_>) -> Continue {
         Continue::Yes
@@ -134,8 +145,7 @@ mod tests {
             assert_eq!(report.ran, 2 * reached.seeds as usize);
             // A round less would not have done.
             let before = [3, 4, 6, 9, 13, 19].into_iter().rfind(|seeds| *seeds < reached.seeds).unwrap();
-            let fewer =
-                sweep::run(&plan.with_seeds(before), &Settings { jobs, out: dir.path(), profiles: &[] }, &mut go_on).unwrap();
+            let fewer = run_part(dir.path(), &plan, before, jobs);
             assert!(!super::reached(plan.auto.as_ref().unwrap(), before, &fewer.results).precise);
             reached
         });

@@ -2,23 +2,41 @@
 
 use crate::args::RunArgs;
 use crate::check::{load, warn};
+use crate::clock::Watch;
 use crate::progress::Display;
 use crate::rounds;
-use crate::sweep::{Report, Settings};
-use crate::text::{count, duration, short};
+use crate::sweep::{self, Report, Settings};
+use crate::text::{are, count, duration, short};
 use crate::{Console, Failure, Outcome, Signal, exit, python};
+use scenario::plain_name;
 use sim::Continue;
 use std::path::{Path, PathBuf};
 
 /// Simulates a scenario and leaves its results in a folder.
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
-    let plan = load(&args.scenario, console)?;
+    let mut planning = Display::new(console.terminal);
+    let (scenario, style, watch) = (args.scenario.clone(), console.style(), Watch::start());
+    let planned = move || {
+        let plan = load(&scenario, style)?;
+        // With `seed = "auto"` each round draws its own flows.
+        let prepared = if plan.auto.is_some() { Vec::new() } else { sweep::prepare(&plan)? };
+        Ok::<_, Failure>((plan, prepared))
+    };
+    let planned = console.patiently(planned, |err| planning.planning(watch.seconds(), err));
+    planning.finish();
+    let (plan, prepared) = planned??;
     warn(&plan, args.strict, console)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, &args.scenario.profile));
-    let settings = Settings { jobs: args.jobs, out: &out, profiles: &args.scenario.profile };
+    let settings = Settings {
+        jobs: args.jobs.unwrap_or(0),
+        out: &out,
+        profiles: &args.scenario.profile,
+        overwrite: args.overwrite,
+        whole: None,
+    };
     let (mut display, mut stopped, mut begun) = (Display::new(console.terminal), None, false);
-    let ended = rounds::run(&plan, &settings, &mut |tick| {
-        if let Some(note) = tick.jobs.note().filter(|_| !begun) {
+    let ended = rounds::run(&plan, &prepared, &settings, &mut |tick| {
+        for note in tick.notes.iter().filter(|_| !begun) {
             console.err(&format!("{note}\n"));
         }
         begun = true;
@@ -48,10 +66,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
 /// `results/<name>`, with the profiles behind it.
 pub fn default_out(name: &str, profiles: &[String]) -> PathBuf {
     let name = profiles.iter().fold(name.to_owned(), |name, profile| format!("{name}-{profile}"));
-    let kept = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let name: String = name.chars().map(kept).collect();
-    let name = name.trim_start_matches('.');
-    Path::new("results").join(if name.is_empty() { "run" } else { name })
+    Path::new("results").join(plain_name(&name))
 }
 
 fn told(report: &Report, out: &Path, stopped: Option<Signal>) -> String {
@@ -65,8 +80,7 @@ fn told(report: &Report, out: &Path, stopped: Option<Signal>) -> String {
     text.push_str(&format!("\nresults: {}\n", out.display()));
     if stopped.is_some() && !report.results.complete() {
         let left = report.results.manifest.points.len() - report.results.done().count();
-        let are = if left == 1 { "is" } else { "are" };
-        text.push_str(&format!("stopped: {} {are} left; the same command goes on from here\n", count(left, "point")));
+        text.push_str(&format!("stopped: {} left; the same command goes on from here\n", are(left, "point")));
     }
     text
 }
@@ -84,7 +98,8 @@ mod tests {
         assert_eq!(out("demo", &[]), "results/demo");
         assert_eq!(out("demo", &["smoke"]), "results/demo-smoke");
         assert_eq!(out("demo", &["literal", "smoke"]), "results/demo-literal-smoke");
-        assert_eq!(out("../a b/c", &[]), "results/-a-b-c");
-        assert_eq!(out("..", &[]), "results/run");
+        assert_eq!(out("a b", &[]), "results/a b");
+        let odd = out("demo", &["../x"]);
+        assert!(odd.starts_with("results/demo-..-x-") && odd != out("demo", &["..-x"]), "{odd}");
     }
 }

@@ -5,7 +5,8 @@
 //! finished, and the same call goes on from there.
 
 use crate::clock::{self, Watch};
-use crate::text::{count, short};
+use crate::jobs::Jobs;
+use crate::text;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use scenario::{Plan, Point, RunSpec};
 use sim::{Continue, Outcome, Progress, RunError};
@@ -16,9 +17,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
-use tables::manifest::Ran;
+use tables::manifest::{self, Ran};
 use tables::schema::SCHEMA_VERSION;
-use tables::{PointKey, PointManifest, Results, RunDir, RunManifest, State};
+use tables::{Found, PointKey, PointManifest, Results, RunDir, RunManifest, State};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Why a sweep failed.
@@ -82,47 +83,17 @@ pub struct Settings<'a> {
     pub out: &'a Path,
     /// The profiles that the plan was made with, for the manifest.
     pub profiles: &'a [String],
-}
-
-/// How many points run at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Jobs {
-    /// What was asked for, but no more than there are points.
-    pub asked: usize,
-    /// What memory allows of it.
-    pub jobs: usize,
-    /// What the largest points would take together, as far as can be told, in bytes.
-    pub need_bytes: u64,
-    /// What they may take, in bytes, where the system tells.
-    pub free_bytes: Option<u64>,
-}
-
-impl Jobs {
-    /// As many of the `asked` points as fit into memory, one at least. `sizes` are those of all points, in bytes.
-    fn that_fit(asked: usize, mut sizes: Vec<u64>, free_bytes: Option<u64>) -> Jobs {
-        sizes.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
-        sizes.truncate(asked);
-        let (mut need_bytes, mut fit) = (0u64, 0);
-        for bytes in &sizes {
-            need_bytes = need_bytes.saturating_add(*bytes);
-            fit += usize::from(free_bytes.is_none_or(|free| need_bytes <= free));
-        }
-        Jobs { asked: sizes.len().max(1), jobs: fit.max(1), need_bytes, free_bytes }
-    }
-    /// What to tell when memory allows less than was asked for.
-    pub fn note(&self) -> Option<String> {
-        let free = self.free_bytes.filter(|free| *free < self.need_bytes)?;
-        let (asked, need, free) = (count(self.asked, "point"), short(self.need_bytes as f64), short(free as f64));
-        let jobs = count(self.jobs, "point");
-        Some(format!("note: {asked} at a time may need {need}B of memory and {free}B are free: running {jobs} at a time"))
-    }
+    /// Results of another run in the folder may be replaced and removed.
+    pub overwrite: bool,
+    /// The plan that this one is a part of: its other points in the folder stay there.
+    pub whole: Option<&'a Plan>,
 }
 
 /// How far a sweep is.
 #[derive(Clone, Debug)]
 pub struct Tick<'a> {
-    /// How many points run at the same time.
-    pub jobs: Jobs,
+    /// What the user should know before the run: see [`Report::notes`].
+    pub notes: &'a [String],
     /// Points done, those kept from before included.
     pub points_done: usize,
     /// All points.
@@ -160,6 +131,8 @@ pub struct Report {
     pub busy_s: f64,
     /// Wall time of the sweep, in seconds.
     pub wall_s: f64,
+    /// What was told with the first tick: points that are run again since their files were damaged, and fewer jobs than asked for.
+    pub notes: Vec<String>,
 }
 
 /// What is known of a point before it runs.
@@ -221,8 +194,14 @@ fn hash_flows(flows: &[proto::Flow]) -> u64 {
 
 /// Runs the points that are not yet there. `tick` is called several times a second, on this thread; with [`Continue::No`] the sweep
 /// stops: points that run are interrupted, those that wait are left out.
-pub fn run(plan: &Plan, settings: &Settings<'_>, tick: &mut dyn FnMut(&Tick<'_>) -> Continue) -> Result<Report, Error> {
-    run_with(plan, settings, &sim::run, tick)
+/// `prepared` is what [`prepare`] makes of the plan.
+pub fn run(
+    plan: &Plan,
+    prepared: &[Prepared],
+    settings: &Settings<'_>,
+    tick: &mut dyn FnMut(&Tick<'_>) -> Continue,
+) -> Result<Report, Error> {
+    run_with(plan, prepared, settings, &sim::run, tick)
 }
 
 /// [`sim::run`], or what a test puts in its place.
@@ -230,55 +209,51 @@ type Simulate<'a> = dyn Fn(&RunSpec, &mut dyn FnMut(Progress) -> Continue) -> Re
 
 fn run_with(
     plan: &Plan,
+    prepared: &[Prepared],
     settings: &Settings<'_>,
     simulate: &Simulate<'_>,
     tick: &mut dyn FnMut(&Tick<'_>) -> Continue,
 ) -> Result<Report, Error> {
     let watch = Watch::start();
-    let prepared = prepare(plan)?;
     let dir = RunDir::take(settings.out)?;
     let jobs = if settings.jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { settings.jobs };
     let keys: Vec<PointKey> = plan.points.iter().map(key).collect();
-    let mut todo = Vec::new();
-    for (i, (key, prepared)) in keys.iter().zip(&prepared).enumerate() {
-        if dir.finished(key, &prepared.config_hash)?.is_none() {
-            todo.push(i);
-        }
-    }
+    let (mut todo, mut notes) = to_run(&dir, &keys, prepared, settings)?;
     todo.sort_by_key(|&i| std::cmp::Reverse(prepared[i].work));
     let jobs = Jobs::that_fit(jobs, todo.iter().map(|&i| prepared[i].bytes).collect(), clock::free_memory_bytes());
-    let mut manifest = first_manifest(plan, settings, &keys, jobs.jobs);
-    dir.write_manifest(&manifest)?;
+    notes.extend(jobs.note());
+    let mut run_manifest = first_manifest(plan, settings, &keys, jobs.jobs);
+    dir.write_manifest(&run_manifest)?;
     let kept = keys.len() - todo.len();
     let mut sweep = Sweep {
-        watches: plan.points.iter().zip(&prepared).map(|(_, p)| PointWatch { work: p.work, ..PointWatch::default() }).collect(),
+        watches: prepared.iter().map(|p| PointWatch { work: p.work, ..PointWatch::default() }).collect(),
         stop: AtomicBool::new(false),
         simulate,
         plan,
         keys: &keys,
-        prepared: &prepared,
+        prepared,
         dir: &dir,
-        workloads: manifest.workloads.clone(),
-        jobs,
+        workloads: run_manifest.workloads.clone(),
+        notes: &notes,
     };
     let pool = ThreadPoolBuilder::new()
         .num_threads(jobs.jobs)
         .build()
         .map_err(|e| Error::Input(format!("cannot start {} threads: {e}", jobs.jobs)))?;
     let ended = sweep.run_points(&pool, &todo, kept, watch, tick);
-    let stopped = sweep.stop.get_mut();
+    let stopped = *sweep.stop.get_mut();
 
-    manifest.complete = ended.failure.is_none() && kept + ended.done() == keys.len();
-    manifest.stop_reason = match (&ended.failure, *stopped && !manifest.complete) {
+    run_manifest.complete = ended.failure.is_none() && kept + ended.done() == keys.len();
+    run_manifest.stop_reason = match (&ended.failure, stopped && !run_manifest.complete) {
         (Some(_), _) => "failed",
         (None, true) => "stopped",
         (None, false) => "finished",
     }
     .to_owned();
-    manifest.ended = clock::now();
-    manifest.wall_s = watch.seconds();
-    manifest.peak_memory_bytes = clock::peak_memory_bytes();
-    let written = dir.write_manifest(&manifest).and_then(|()| dir.write_tables());
+    run_manifest.ended = clock::now();
+    run_manifest.wall_s = watch.seconds();
+    run_manifest.peak_memory_bytes = clock::peak_memory_bytes();
+    let written = dir.write_manifest(&run_manifest).and_then(|()| dir.write_tables());
     if let Some(failure) = ended.failure {
         return Err(failure);
     }
@@ -291,7 +266,46 @@ fn run_with(
         hops: sum(|p| p.counters.hops),
         busy_s: ended.points.iter().map(|p| p.wall_s).sum(),
         wall_s: watch.seconds(),
+        notes,
     })
+}
+
+/// The points that are not finished in the folder, and what to tell of them. Results of another run are refused, or removed where that is
+/// allowed; without leave nothing in the folder is touched.
+fn to_run(
+    dir: &RunDir,
+    keys: &[PointKey],
+    prepared: &[Prepared],
+    settings: &Settings<'_>,
+) -> Result<(Vec<usize>, Vec<String>), Error> {
+    let former = manifest::read::<RunManifest>(&dir.path().join(manifest::FILE)).ok().flatten();
+    let was_whole = |key: &PointKey| former.as_ref().is_some_and(|run| run.complete && run.points.contains(key));
+    let (mut todo, mut damaged, mut foreign) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, (key, prepared)) in keys.iter().zip(prepared).enumerate() {
+        match dir.find(key, &prepared.config_hash)? {
+            Found::Finished => continue,
+            Found::Nothing if was_whole(key) => damaged.push((key, "its folder is gone".to_owned())),
+            Found::Nothing => {}
+            Found::Damaged(why) => damaged.push((key, why.to_string())),
+            Found::Other(why) => foreign.push((key.id.clone(), why)),
+        }
+        todo.push(i);
+    }
+    let whole: Vec<PointKey> = settings.whole.map_or(keys.to_vec(), |plan| plan.points.iter().map(key).collect());
+    let others = dir.others(&whole)?;
+    let results = others.iter().filter(|(_, done)| *done).map(|(id, _)| (id.clone(), "which this scenario does not have"));
+    foreign.extend(results);
+    if let Some((first, why)) = foreign.first().filter(|_| !settings.overwrite) {
+        let (path, points, first) = (dir.path().to_owned(), foreign.len(), first.clone());
+        return Err(tables::Error::OtherResults { path, points, first, why }.into());
+    }
+    let ids = others.iter().map(|(id, _)| id.as_str()).chain(damaged.iter().map(|(key, _)| key.id.as_str()));
+    ids.map(|id| dir.remove_point(id)).collect::<Result<(), _>>()?;
+    let note = damaged.first().map(|(key, why)| {
+        let more = if damaged.len() > 1 { format!(", and {} more", damaged.len() - 1) } else { String::new() };
+        format!("note: {} run again: `{}`, since {why}{more}", text::are(damaged.len(), "point"), key.id)
+    });
+    Ok((todo, note.into_iter().collect()))
 }
 
 fn key(point: &Point) -> PointKey {
@@ -338,7 +352,7 @@ struct Sweep<'a> {
     prepared: &'a [Prepared],
     dir: &'a RunDir,
     workloads: Vec<String>,
-    jobs: Jobs,
+    notes: &'a [String],
 }
 
 /// What came back from the threads.
@@ -445,7 +459,7 @@ impl Sweep<'_> {
         });
         let enough = all > 0.0 && ahead > 0.02 * all;
         Tick {
-            jobs: self.jobs,
+            notes: self.notes,
             points_done: kept + done,
             points: self.keys.len(),
             point: running.map(|i| self.keys[i].id.as_str()),
@@ -493,27 +507,10 @@ mod tests {
     }
 
     fn settings(out: &Path) -> Settings<'_> {
-        Settings { jobs: 2, out, profiles: &[] }
+        Settings { jobs: 2, out, profiles: &[], overwrite: false, whole: None }
     }
     fn go_on(_: &Tick<'_>) -> Continue {
         Continue::Yes
-    }
-
-    #[test]
-    fn no_more_points_run_than_fit_into_memory() {
-        let jobs = |asked, free| Jobs::that_fit(asked, vec![30, 10, 20, 40], free);
-        assert_eq!(jobs(3, None), Jobs { asked: 3, jobs: 3, need_bytes: 90, free_bytes: None });
-        for (free, fit) in [(200, 3), (90, 3), (89, 2), (70, 2), (69, 1), (40, 1), (0, 1)] {
-            assert_eq!(jobs(3, Some(free)), Jobs { asked: 3, jobs: fit, need_bytes: 90, free_bytes: Some(free) });
-        }
-        assert_eq!(jobs(9, Some(99)), Jobs { asked: 4, jobs: 3, need_bytes: 100, free_bytes: Some(99) });
-        assert_eq!(Jobs::that_fit(2, Vec::new(), Some(1)).jobs, 1);
-        assert_eq!(jobs(3, Some(90)).note(), None);
-        let note = Jobs::that_fit(2, vec![6_000_000_000; 2], Some(8_000_000_000)).note();
-        assert_eq!(
-            note.as_deref(),
-            Some("note: 2 points at a time may need 12.0 GB of memory and 8.00 GB are free: running 1 point at a time")
-        );
     }
 
     #[test]
@@ -550,7 +547,7 @@ mod tests {
     #[test]
     fn what_was_stopped_goes_on_to_the_results_of_a_run_in_one_go() {
         let (plan, dirs) = (plan(), [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()]);
-        let whole = run(&plan, &settings(dirs[0].path()), &mut go_on).unwrap();
+        let whole = run(&plan, &prepare(&plan).unwrap(), &settings(dirs[0].path()), &mut go_on).unwrap();
         assert_eq!((whole.ran, whole.kept, whole.results.complete()), (8, 0, true));
 
         // The third point waits until it is stopped.
@@ -569,31 +566,101 @@ mod tests {
         let mut stop_after_two =
             |tick: &Tick<'_>| if tick.points_done == 2 && tick.point.is_some() { Continue::No } else { Continue::Yes };
         let one = Settings { jobs: 1, ..settings(dirs[1].path()) };
-        let stopped = run_with(&plan, &one, &waits, &mut stop_after_two).unwrap();
+        let stopped = run_with(&plan, &prepare(&plan).unwrap(), &one, &waits, &mut stop_after_two).unwrap();
         assert_eq!((stopped.ran, stopped.kept, stopped.results.complete()), (2, 0, false));
         assert_eq!((stopped.results.manifest.complete, stopped.results.manifest.stop_reason.as_str()), (false, "stopped"));
         assert_eq!(stopped.results.points.iter().filter(|p| p.state == State::Interrupted).count(), 1);
 
-        let resumed = run(&plan, &settings(dirs[1].path()), &mut go_on).unwrap();
+        let resumed = run(&plan, &prepare(&plan).unwrap(), &settings(dirs[1].path()), &mut go_on).unwrap();
         assert_eq!((resumed.ran, resumed.kept, resumed.results.complete()), (6, 2, true));
         for name in ["points.parquet", "summary.parquet", &format!("{}/flows.parquet", plan.points[7].id)] {
             let [a, b] = [0, 1].map(|i: usize| std::fs::read(dirs[i].path().join(name)).unwrap());
             assert!(a == b, "{name} differs");
         }
-        let again = run(&plan, &settings(dirs[1].path()), &mut go_on).unwrap();
+        let again = run(&plan, &prepare(&plan).unwrap(), &settings(dirs[1].path()), &mut go_on).unwrap();
         assert_eq!((again.ran, again.kept), (0, 8));
     }
 
     #[test]
     fn a_changed_setting_runs_again_what_it_concerns() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
-        run(&plan, &settings(dir.path()), &mut go_on).unwrap();
+        run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
         let mut changed = plan.clone();
         for point in changed.points.iter_mut().filter(|p| p.label == "B") {
             point.run.system.nic.low_water_bytes = None;
         }
-        let report = run(&changed, &settings(dir.path()), &mut go_on).unwrap();
+        let over = Settings { overwrite: true, ..settings(dir.path()) };
+        let report = run(&changed, &prepare(&changed).unwrap(), &over, &mut go_on).unwrap();
         assert_eq!((report.ran, report.kept), (4, 4));
+    }
+
+    /// All files below a folder, with their contents.
+    fn files(dir: &Path) -> BTreeMap<std::path::PathBuf, Vec<u8>> {
+        let mut all = BTreeMap::new();
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { all.extend(files(&path)) } else { drop(all.insert(path.clone(), std::fs::read(&path).unwrap())) }
+        }
+        all
+    }
+
+    #[test]
+    fn results_of_another_run_are_neither_replaced_nor_left_behind() {
+        let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
+        run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
+        let before = files(dir.path());
+        let mut other_setting = plan.clone();
+        other_setting.points[0].run.system.nic.low_water_bytes = None;
+        let mut fewer = plan.clone();
+        fewer.points.truncate(6);
+        let old = dir.path().join(&plan.points[3].id).join(manifest::FILE);
+        for (plan, first, why) in
+            [(&other_setting, &plan.points[0].id, "other settings"), (&fewer, &plan.points[6].id, "this scenario does not have")]
+        {
+            let error = run(plan, &prepare(plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap_err();
+            assert!(error.to_string().contains(why) && error.to_string().contains(first), "{error}");
+            assert!(error.hint().unwrap().contains("--overwrite"));
+            assert!(files(dir.path()) == before, "nothing was touched");
+        }
+        let text = String::from_utf8(std::fs::read(&old).unwrap()).unwrap().replace(tables::PROGRAM, "0.0.1+0");
+        std::fs::write(&old, text).unwrap();
+        let error = run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap_err();
+        assert!(error.to_string().contains("1 point, such as") && error.to_string().contains("another version"), "{error}");
+        let report =
+            run(&fewer, &prepare(&fewer).unwrap(), &Settings { overwrite: true, ..settings(dir.path()) }, &mut go_on).unwrap();
+        assert_eq!((report.ran, report.kept, report.results.points.len()), (1, 5, 6));
+        assert!(!dir.path().join(&plan.points[7].id).exists(), "no orphans");
+        // What is added keeps what is there.
+        let report = run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
+        assert_eq!((report.ran, report.kept), (2, 6));
+    }
+
+    #[test]
+    fn a_damaged_point_is_run_again_and_said_so() {
+        let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
+        run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
+        let whole = files(dir.path());
+        let file = |i: usize, name: &str| dir.path().join(&plan.points[i].id).join(name);
+        let flows = file(1, "flows.parquet");
+        std::fs::write(&flows, &whole[&flows][..100]).unwrap();
+        std::fs::remove_file(file(2, "ports.parquet")).unwrap();
+        std::fs::write(file(3, manifest::FILE), "{").unwrap();
+        std::fs::remove_dir_all(file(4, "")).unwrap();
+        let mut told = Vec::new();
+        let report = run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut |tick| {
+            told = tick.notes.to_vec();
+            Continue::Yes
+        })
+        .unwrap();
+        assert_eq!((report.ran, report.kept), (4, 4));
+        assert_eq!(told, report.notes);
+        let start =
+            format!("note: 4 points are run again: `{}`, since `{}` is damaged: it has 100", plan.points[1].id, flows.display());
+        assert!(told[0].starts_with(&start) && told[0].ends_with("and 3 more"), "{told:?}");
+        let again = files(dir.path());
+        assert!(again.keys().eq(whole.keys()));
+        assert!(whole.iter().all(|(path, bytes)| path.extension().is_none_or(|e| e != "parquet") || again[path] == *bytes));
+        assert!(run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap().notes.is_empty());
     }
 
     #[test]
@@ -607,7 +674,7 @@ mod tests {
             sim::run(spec, control)
         };
         let one = Settings { jobs: 1, ..settings(dir.path()) };
-        let error = run_with(&plan, &one, &breaks, &mut go_on).unwrap_err();
+        let error = run_with(&plan, &prepare(&plan).unwrap(), &one, &breaks, &mut go_on).unwrap_err();
         let text = error.to_string();
         assert!(matches!(error, Error::Broken(_)) && error.hint().is_some());
         for part in ["-seed2", "a packet was lost", "seed 2", "event 42", "7us"] {
@@ -622,7 +689,7 @@ mod tests {
     fn a_point_that_cannot_run_is_named() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
         let fails = |_: &RunSpec, _: &mut dyn FnMut(Progress) -> Continue| Err(RunError::Workload("no flows".into()));
-        let error = run_with(&plan, &settings(dir.path()), &fails, &mut go_on).unwrap_err();
+        let error = run_with(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &fails, &mut go_on).unwrap_err();
         assert!(error.to_string().starts_with("point `") && error.to_string().ends_with("no flows"), "{error}");
     }
 
@@ -630,7 +697,7 @@ mod tests {
     fn ticks_come_on_this_thread_and_count_up_to_all_points() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
         let (mut last, mut flows) = (0, 0);
-        run(&plan, &settings(dir.path()), &mut |tick| {
+        run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut |tick| {
             assert!(tick.points_done >= last && tick.points == 8);
             (last, flows) = (tick.points_done, tick.flows_done);
             Continue::Yes
@@ -643,7 +710,7 @@ mod tests {
     fn nothing_is_written_when_the_folder_is_in_use() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
         let _held = RunDir::take(dir.path()).unwrap();
-        let error = run(&plan, &settings(dir.path()), &mut go_on).unwrap_err();
+        let error = run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap_err();
         assert!(matches!(error, Error::Storage(tables::Error::InUse { .. })));
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the lock alone");
     }

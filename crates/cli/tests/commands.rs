@@ -22,9 +22,13 @@ workload.web.flows = 5
 
 /// Outcome, stdout and stderr.
 fn told(args: &[&str], signal: Option<Signal>) -> (Outcome, String, String) {
+    told_until(args, &mut || signal)
+}
+
+fn told_until(args: &[&str], signals: &mut dyn FnMut() -> Option<Signal>) -> (Outcome, String, String) {
     let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let outcome = cli::main(&args, &mut Console { out: &mut out, err: &mut err, terminal: false, signals: &mut || signal });
+    let outcome = cli::main(&args, &mut Console { out: &mut out, err: &mut err, terminal: false, signals });
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (outcome, text(out), text(err))
 }
@@ -184,17 +188,18 @@ fn warnings_are_shown_once_and_strict_makes_them_errors() {
 
 #[test]
 fn a_signal_ends_the_run_with_its_code_and_the_same_command_goes_on() {
-    let (_dir, file, out) = folder();
+    let (dir, file, _) = folder();
     for (signal, code) in [(Signal::Interrupt, exit::INTERRUPTED), (Signal::Terminate, exit::TERMINATED)] {
-        let args = ["run", &file, "--out", &out, "--set", "workload.web.flows=20000", "--jobs", "1"];
-        // At once: of two points at least the second has not begun.
-        let (outcome, _, err) = told(&args, Some(signal));
+        let out = dir.path().join(format!("{code}"));
+        let args = ["run", &file, "--out", out.to_str().unwrap(), "--set", "workload.web.flows=2000", "--jobs", "1"];
+        // As soon as the run has begun: of two points at least the second has not.
+        let (outcome, _, err) = told_until(&args, &mut || out.join("manifest.json").exists().then_some(signal));
         assert_eq!(outcome, Outcome::Exit(code));
         assert!(err.contains("the same command goes on from here"), "{err}");
-        assert!(!tables::Results::open(Path::new(&out)).unwrap().manifest.complete);
+        assert!(!tables::Results::open(&out).unwrap().manifest.complete);
+        assert_eq!(exit_code(&flowloom(&args)), 0);
+        assert!(tables::Results::open(&out).unwrap().manifest.complete);
     }
-    assert_eq!(exit_code(&flowloom(&["run", &file, "--out", &out])), 0);
-    assert!(tables::Results::open(Path::new(&out)).unwrap().manifest.complete);
 }
 
 #[test]
@@ -309,7 +314,8 @@ fn python_gets_its_options() {
     assert_eq!(
         papers,
         serde_json::json!({
-            "command": "papers", "name": "merp", "figure": "fig5", "profile": "smoke", "jobs": 0, "out": null, "strict": true
+            "command": "papers", "name": "merp", "figure": "fig5", "profile": "smoke", "jobs": null, "out": null,
+            "overwrite": false, "strict": true
         })
     );
     assert_eq!(options(&["papers"])["profile"], "paper");

@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 create_exception!(
-    flowloom._core,
+    flowloom,
     ScenarioError,
     PyValueError,
     "A scenario has mistakes. `diagnostics` holds one dict per mistake: `file`, `line`, `col`, `message`, `label`, `hint`."
 );
-create_exception!(flowloom._core, RunError, PyRuntimeError, "A run could not start, or broke an invariant.");
-create_exception!(flowloom._core, StorageError, PyOSError, "A results folder or a file in it cannot be read or written.");
+create_exception!(flowloom, RunError, PyRuntimeError, "A run could not start, or broke an invariant.");
+create_exception!(flowloom, StorageError, PyOSError, "A results folder or a file in it cannot be read or written.");
 
 /// All mistakes of a scenario.
 pub fn scenario(py: Python<'_>, found: &::scenario::Diagnostics) -> PyErr {

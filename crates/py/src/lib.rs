@@ -29,7 +29,7 @@ mod _core {
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
-    use super::{compare, entries, main, rooms};
+    use super::{compare, entries, main, nearest, rooms};
 
     #[allow(non_upper_case_globals)]
     #[pymodule_export]
@@ -66,6 +66,13 @@ fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<Py<PyAny>> {
 fn compare(py: Python<'_>, dirs: Vec<PathBuf>) -> PyResult<results::ArrowTable> {
     let table = py.detach(|| tables::compare::table(&dirs));
     Ok(results::ArrowTable::whole(table.map_err(errors::storage)?))
+}
+
+/// The name among `names` that is nearest to `wrong`, if one is near enough to be meant.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // As Python gives them.
+fn nearest(wrong: &str, names: Vec<String>) -> Option<String> {
+    base::params::nearest(wrong, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// The names of the rooms that `entries` accepts: those of the parts of a scenario, and `metrics`.

@@ -3,7 +3,7 @@
 use crate::errors;
 use crate::results::Results;
 use cli::rounds;
-use cli::sweep::{Settings, Tick};
+use cli::sweep::{self, Settings, Tick};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -94,8 +94,16 @@ impl Scenario {
     ///
     /// Points that the same scenario and version has finished in `out` are not run again. `progress` is called with `points_done`,
     /// `points_total`, `point`, `flows_done`, `flows_total`, `events` and `elapsed_s`.
-    #[pyo3(signature = (jobs = 0, out = None, progress = None))]
-    fn run(&self, py: Python<'_>, jobs: usize, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<Results> {
+    /// Results of another run in `out` are replaced only with `overwrite`.
+    #[pyo3(signature = (jobs = 0, out = None, progress = None, overwrite = false))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        jobs: usize,
+        out: Option<PathBuf>,
+        progress: Option<Py<PyAny>>,
+        overwrite: bool,
+    ) -> PyResult<Results> {
         let temporary = match out {
             Some(_) => None,
             None => Some(tempfile::tempdir()?),
@@ -105,10 +113,11 @@ impl Scenario {
             (None, Some(dir)) => dir.path(),
             (None, None) => return Err(PyValueError::new_err("the run has no folder")),
         };
-        let settings = Settings { jobs, out, profiles: &self.profiles };
+        let settings = Settings { jobs, out, profiles: &self.profiles, overwrite, whole: None };
         let mut raised = None;
         let report = py.detach(|| {
-            rounds::run(&self.plan, &settings, &mut |tick| {
+            let prepared = if self.plan.auto.is_some() { Vec::new() } else { sweep::prepare(&self.plan)? };
+            rounds::run(&self.plan, &prepared, &settings, &mut |tick| {
                 if raised.is_none() {
                     raised = Python::attach(|py| tell(py, tick, progress.as_ref())).err();
                 }
@@ -119,8 +128,9 @@ impl Scenario {
             return Err(raised);
         }
         let (report, reached) = report.map_err(|e| errors::sweep(py, e))?;
-        if let Some(reached) = reached.filter(|reached| !reached.precise) {
-            let text = CString::new(reached.text).unwrap_or_default();
+        let imprecise = reached.filter(|reached| !reached.precise).map(|reached| reached.text);
+        for text in report.notes.iter().cloned().chain(imprecise) {
+            let text = CString::new(text).unwrap_or_default();
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
         }
         Ok(Results::new(report.results, temporary))

@@ -4,6 +4,7 @@ use crate::topology::MAX_DELAY;
 use crate::workload::MAX_TIME;
 use base::params::Auto;
 use base::{Bytes, Dur, Limit, Time};
+use xxhash_rust::xxh3::xxh3_64;
 
 base::params! {
     /// Keys at the top of a scenario.
@@ -57,5 +58,44 @@ pub(crate) const MAX_POINTS: u64 = 100_000;
 /// Whether a text can be the name of a folder on every system.
 pub(crate) fn is_plain_name(text: &str) -> bool {
     let ends = |c: char| c == '.' || c == ' ';
-    !text.is_empty() && text.len() <= 100 && !text.starts_with(ends) && !text.ends_with(ends)
+    !text.is_empty() && text.len() <= MAX_NAME && !text.starts_with(ends) && !text.ends_with(ends) && text.chars().all(is_plain)
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ')
+}
+
+/// Longest plain name, in bytes.
+const MAX_NAME: usize = 100;
+
+/// A plain name for any text: the text itself where it is one, else what is plain of it and a hash, so that different texts have
+/// different names.
+pub fn plain_name(text: &str) -> String {
+    if is_plain_name(text) {
+        return text.to_owned();
+    }
+    let mut name: String = text.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
+    let tail = format!("-{:08x}", xxh3_64(text.as_bytes()) as u32);
+    while name.len() + tail.len() > MAX_NAME {
+        name.pop();
+    }
+    format!("{}{tail}", name.trim_matches(['.', ' ', '-'])).trim_start_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_texts_have_different_plain_names() {
+        let long = "x".repeat(300);
+        let longer = "x".repeat(301);
+        let texts = ["a b", "a-b", "a/b", "a:b", "../a", "", ".", "..", "🦀", "🐌", &long, &longer, "ä", "a ", "con\n"];
+        let names: Vec<String> = texts.iter().map(|text| plain_name(text)).collect();
+        for (i, name) in names.iter().enumerate() {
+            assert!(is_plain_name(name), "{name:?}");
+            assert!(!names[..i].contains(name), "{name:?}");
+        }
+        assert_eq!((names[0].as_str(), names[1].as_str(), names[12].as_str()), ("a b", "a-b", "ä"));
+    }
 }

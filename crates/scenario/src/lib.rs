@@ -61,6 +61,7 @@ pub use diag::{Diagnostic, Diagnostics, Style};
 pub use envs::Envs;
 pub use files::Files;
 pub use ideal::Ideal;
+pub use keys::plain_name;
 pub use measure::{Measure, Moment, Window};
 pub use outline::{Outline, system_of};
 pub use plan::load;

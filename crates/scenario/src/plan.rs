@@ -7,7 +7,7 @@ use crate::draft::Draft;
 use crate::event::cut_off::cut_off;
 use crate::expand::expand;
 use crate::files::Files;
-use crate::keys::is_plain_name;
+use crate::keys::plain_name;
 use crate::layers::Layers;
 use crate::read;
 use crate::resolved::{Origins, of_events, of_plan};
@@ -142,8 +142,7 @@ fn collect_places(node: &Node, places: &mut BTreeSet<Place>) {
 /// The name of a scenario without `name`: its file's, without folder and extension.
 fn stem(file: &str) -> String {
     let stem = Path::new(file).file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-    let clean: String = stem.chars().map(|c| if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '-' }).collect();
-    if is_plain_name(&clean) { clean } else { "scenario".to_owned() }
+    if stem.is_empty() { "scenario".to_owned() } else { plain_name(&stem) }
 }
 
 #[cfg(test)]
@@ -153,7 +152,7 @@ mod tests {
     #[test]
     fn a_name_comes_from_the_file() {
         for (file, name) in
-            [("dir/merp tree.toml", "merp-tree"), ("x", "x"), ("", "scenario"), (".toml", "scenario"), ("a.b.toml", "a.b")]
+            [("dir/merp tree.toml", "merp tree"), ("x", "x"), ("", "scenario"), (".toml", "toml-88451089"), ("a.b.toml", "a.b")]
         {
             assert_eq!(stem(file), name);
         }

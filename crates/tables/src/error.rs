@@ -42,6 +42,18 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// The folder holds results that the run would replace or leave behind.
+    #[error("`{path}` holds results of another run: {points} {}, such as `{first}`, {why}", if *points == 1 { "point" } else { "points" })]
+    OtherResults {
+        /// The folder.
+        path: PathBuf,
+        /// How many points.
+        points: usize,
+        /// One of them.
+        first: String,
+        /// Why it is not of this run.
+        why: &'static str,
+    },
     /// Not a run folder.
     #[error("`{path}` is not a run folder: it has no `manifest.json`")]
     NotARun {
@@ -112,9 +124,12 @@ impl Error {
             }
             Error::InUse { .. } => "wait for that run to end, or choose another folder with `--out DIR`",
             Error::Occupied { .. } => "choose a new or empty folder with `--out DIR`",
+            Error::OtherResults { .. } => "choose another folder with `--out DIR`, or replace the results with `--overwrite`",
             Error::NotARun { .. } => "give the folder that `flowloom run` printed, such as `results/demo`",
-            Error::Version { .. } => "run the scenario with this program, into a new folder",
-            Error::Damaged { .. } => "delete the folder of that point and repeat the command: finished points are kept",
+            Error::Version { .. } => "run the scenario with this program, into another folder or with `--overwrite`",
+            Error::Damaged { .. } => {
+                "repeat the `flowloom run` that wrote the folder: it runs damaged points again and keeps the others"
+            }
             Error::DifferentFlows { .. } => "compare runs of the same topology, workload, seed and swept values",
             Error::SameRun { .. } => "give each run folder once: its systems are compared with each other",
             Error::NothingToCompare(_) => "give run folders with at least two systems that have seeds and swept values in common",

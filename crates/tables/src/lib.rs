@@ -19,4 +19,4 @@ pub use arrow_array::{RecordBatch, RecordBatchReader};
 pub use error::Error;
 pub use manifest::{PROGRAM, PointKey, PointManifest, RunManifest, State};
 pub use results::Results;
-pub use run_dir::RunDir;
+pub use run_dir::{Found, RunDir};

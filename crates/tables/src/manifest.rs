@@ -1,7 +1,7 @@
 //! What is written beside the tables as JSON: one manifest per run, one per point.
 
 use crate::error::{Error, Result};
-use crate::parquet;
+use crate::parquet::{self, Written};
 use crate::schema::{CounterColumn, SCHEMA_VERSION};
 use crate::stats::{self, Metric};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -121,6 +121,9 @@ pub struct PointManifest {
     pub port_counters: Vec<CounterColumn>,
     /// All metrics, those that depend on the machine included.
     pub metrics: Vec<(String, Option<f64>)>,
+    /// The point's tables as they were written; none of a point that was interrupted.
+    #[serde(default)]
+    pub files: Vec<Written>,
 }
 
 /// Totals of a run; see [`sim::outcome::Counters`].
@@ -158,8 +161,8 @@ pub struct Ran {
 }
 
 impl PointManifest {
-    /// Of a run that has just ended.
-    pub fn new(key: &PointKey, outcome: &Outcome, ran: &Ran) -> PointManifest {
+    /// Of a run that has just ended, whose tables are in `files`.
+    pub fn new(key: &PointKey, outcome: &Outcome, ran: &Ran, files: Vec<Written>) -> PointManifest {
         let counters = &outcome.counters;
         let metrics = stats::Point::new(&outcome.flows, &outcome.ports, counters, ran.wall_s).metrics();
         // A fluid has no packets to count, and most scenarios have no flows that wait.
@@ -191,6 +194,7 @@ impl PointManifest {
             flow_counters: CounterColumn::all(&outcome.flow_counters),
             port_counters: CounterColumn::all(&outcome.port_counters),
             metrics: metrics.map(|(metric, value)| (metric.name.to_owned(), value)).collect(),
+            files,
         }
     }
     /// The value of a metric.
@@ -217,9 +221,21 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
         Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => return Ok(None),
         Err(e) => return Err(Error::io("read", path, e)),
     };
-    let layout: Layout = serde_json::from_slice(&text).map_err(|e| Error::damaged(path, e))?;
+    let layout: Layout = serde_json::from_slice(&text).map_err(|e| Error::damaged(path, why(&e)))?;
     if layout.schema_version != SCHEMA_VERSION {
         return Err(Error::Version { path: path.to_owned(), found: layout.schema_version });
     }
-    serde_json::from_slice(&text).map(Some).map_err(|e| Error::damaged(path, e))
+    serde_json::from_slice(&text).map(Some).map_err(|e| Error::damaged(path, why(&e)))
+}
+
+/// What is wrong with the text of a manifest.
+fn why(error: &serde_json::Error) -> String {
+    use serde_json::error::Category;
+    let place = format!("line {}, column {}", error.line(), error.column());
+    match error.classify() {
+        Category::Eof if error.line() <= 1 => "it is empty or cut off in its first line".to_owned(),
+        Category::Eof => format!("it is cut off at {place}"),
+        Category::Syntax | Category::Io => format!("it is not JSON at {place}"),
+        Category::Data => format!("it is JSON, but not that of a manifest, at {place}"),
+    }
 }

@@ -10,19 +10,63 @@ use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Rows of a row group, and of the batches that files are written and read in.
 pub const GROUP_ROWS: usize = 1 << 16;
 
+/// A file as it was written: what shows later that it is still whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// Its name, without its folder.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// A hash of its content, 16 hexadecimal digits.
+    pub hash: String,
+}
+
+impl Written {
+    fn new(path: &Path, content: &[u8]) -> Written {
+        let name = path.file_name().expect("files of a run folder have names").to_string_lossy().into_owned();
+        Written { name, bytes: content.len() as u64, hash: hash(content) }
+    }
+    /// Refuses a file in `dir` that is gone or has another length.
+    pub fn check_length(&self, dir: &Path) -> Result<()> {
+        let path = dir.join(&self.name);
+        match fs::metadata(&path) {
+            Ok(found) if found.is_file() && found.len() == self.bytes => Ok(()),
+            Ok(found) if found.is_file() => {
+                Err(Error::damaged(&path, format!("it has {} bytes, and {} were written", found.len(), self.bytes)))
+            }
+            Ok(_) => Err(Error::damaged(&path, "it is not a file")),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(Error::damaged(&path, "it is gone")),
+            Err(e) => Err(Error::io("read", &path, e)),
+        }
+    }
+    /// Refuses a file in `dir` of which a byte has changed.
+    pub fn check_content(&self, dir: &Path) -> Result<()> {
+        self.check_length(dir)?;
+        let path = dir.join(&self.name);
+        let content = fs::read(&path).map_err(|e| Error::io("read", &path, e))?;
+        if hash(&content) == self.hash { Ok(()) } else { Err(Error::damaged(&path, "its content is not what was written")) }
+    }
+}
+
+fn hash(content: &[u8]) -> String {
+    format!("{:016x}", xxh3_64(content))
+}
+
 /// Writes rows as `table`. `list` are the words of [`crate::schema::Get::Listed`] columns, `counters` what the counts of the rows are.
-pub fn write_rows<R>(path: &Path, table: &Table<R>, rows: &[R], list: &[String], counters: &[CounterColumn]) -> Result<()> {
+pub fn write_rows<R>(path: &Path, table: &Table<R>, rows: &[R], list: &[String], counters: &[CounterColumn]) -> Result<Written> {
     write(path, table.schema(counters), rows.chunks(GROUP_ROWS).map(|chunk| arrow::batch(table, chunk, list, counters)))
 }
 
 /// Writes batches of one schema.
-pub fn write(path: &Path, schema: SchemaRef, batches: impl Iterator<Item = RecordBatch>) -> Result<()> {
+pub fn write(path: &Path, schema: SchemaRef, batches: impl Iterator<Item = RecordBatch>) -> Result<Written> {
     // The name of the writer is set so that an upgrade of the library does not change the files' bytes for its sake alone.
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -38,7 +82,8 @@ pub fn write(path: &Path, schema: SchemaRef, batches: impl Iterator<Item = Recor
         writer.into_inner()
     };
     let bytes = encode().map_err(|e| Error::damaged(path, e))?;
-    replace(path, &bytes)
+    replace(path, &bytes)?;
+    Ok(Written::new(path, &bytes))
 }
 
 /// Reads a file in batches: all columns, or those named, in the order of the file.
@@ -52,7 +97,7 @@ pub fn read(path: &Path, columns: Option<&[&str]>) -> Result<ParquetRecordBatchR
         };
         builder.with_projection(mask).build()
     };
-    open().map_err(|e| Error::damaged(path, e))
+    open().map_err(|_| Error::damaged(path, "it is not a whole Parquet file"))
 }
 
 /// Writes a file under a temporary name and renames it, so that nobody sees half of it.
@@ -153,6 +198,28 @@ mod tests {
             })
             .collect();
         assert!(times.iter().copied().eq(0..rows.len() as i64));
+    }
+
+    #[test]
+    fn a_file_that_was_cut_changed_or_removed_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        let rows = [SampleRow { time_ps: 1, entity: 2, metric: "port.queue_bytes", value: 3.0 }];
+        let written = write_rows(&path, &SAMPLES, &rows, &[], &[]).unwrap();
+        let whole = fs::read(&path).unwrap();
+        written.check_content(dir.path()).unwrap();
+        let why = |content: Option<&[u8]>, check: fn(&Written, &Path) -> Result<()>| {
+            match content {
+                Some(content) => fs::write(&path, content).unwrap(),
+                None => fs::remove_file(&path).unwrap(),
+            }
+            check(&written, dir.path()).err().map(|e| e.to_string())
+        };
+        assert!(why(Some(&whole[1..]), Written::check_length).unwrap().contains(&format!("{} were written", whole.len())));
+        let changed: Vec<u8> = whole.iter().map(|byte| !byte).collect();
+        assert_eq!(why(Some(&changed), Written::check_length), None);
+        assert!(why(Some(&changed), Written::check_content).unwrap().contains("not what was written"));
+        assert!(why(None, Written::check_length).unwrap().ends_with("it is gone"));
     }
 
     #[cfg(target_os = "linux")]

@@ -40,14 +40,17 @@ pub struct SummaryRow {
 }
 
 impl Results {
-    /// Opens a run folder.
+    /// Opens a run folder. Refused when a table of a point is gone or has been cut.
     pub fn open(path: &Path) -> Result<Results> {
         let manifest: RunManifest =
             manifest::read(&path.join(manifest::FILE))?.ok_or_else(|| Error::NotARun { path: path.to_owned() })?;
         let mut points = Vec::new();
         for key in &manifest.points {
             let found: Option<PointManifest> = manifest::read(&path.join(&key.id).join(manifest::FILE))?;
-            points.extend(found.filter(|point| point.key == *key));
+            let Some(point) = found.filter(|point| point.key == *key) else { continue };
+            let dir = path.join(&key.id);
+            point.files.iter().try_for_each(|file| file.check_length(&dir))?;
+            points.push(point);
         }
         Ok(Results { path: path.to_owned(), manifest, points })
     }
@@ -574,13 +577,14 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(Results::open(dir.path()), Err(Error::NotARun { .. })));
         assert!(matches!(Results::open(Path::new("/nonexistent")), Err(Error::NotARun { .. })));
-        write(dir.path(), &[(key("A", None, 1), outcome(1))]);
+        let opened = write(dir.path(), &[(key("A", None, 1), outcome(1))]);
         let path = dir.path().join("A-none-1/flows.parquet");
         std::fs::copy(dir.path().join("A-none-1/ports.parquet"), &path).unwrap();
-        let other = Results::open(dir.path()).unwrap().flows().next().unwrap();
+        let other = opened.flows().next().unwrap();
         assert!(other.unwrap_err().to_string().contains("damaged"));
         std::fs::write(&path, "x").unwrap();
-        assert!(Results::open(dir.path()).unwrap().flows().next().unwrap().is_err());
+        assert!(opened.flows().next().unwrap().is_err());
+        assert!(matches!(Results::open(dir.path()), Err(Error::Damaged { .. })));
         let manifest = dir.path().join(manifest::FILE);
         let own = format!("\"schema_version\": {SCHEMA_VERSION}");
         let newer = std::fs::read_to_string(&manifest).unwrap().replace(&own, "\"schema_version\": 99");

@@ -5,15 +5,31 @@
 
 use crate::error::{Error, Result};
 use crate::manifest::{self, PROGRAM, PointKey, PointManifest, Ran, RunManifest, State};
-use crate::parquet;
+use crate::parquet::{self, Written};
 use crate::results::Results;
 use crate::schema::{CounterColumn, FLOWS, PACKETS, PORTS, SAMPLES, Table};
 use sim::Outcome;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The file that is locked while a run writes.
 const LOCK: &str = ".lock";
+
+/// What is in the folder of a point.
+#[derive(Debug)]
+pub enum Found {
+    /// No result: the point was not run, or was interrupted.
+    Nothing,
+    /// The whole result of this program with this configuration.
+    Finished,
+    /// Files that are cut, changed or gone.
+    Damaged(Error),
+    /// A result of another program or configuration; the end of a sentence says which.
+    Other(&'static str),
+}
+
+const OTHER_VERSION: &str = "which was run by another version of flowloom";
 
 /// A run folder that this process alone writes to. The system frees it when the process ends, however it ends.
 #[derive(Debug)]
@@ -41,29 +57,78 @@ impl RunDir {
     pub fn path(&self) -> &Path {
         &self.path
     }
-    /// The point's manifest, if it was finished by this program with this configuration.
-    pub fn finished(&self, key: &PointKey, config_hash: &str) -> Result<Option<PointManifest>> {
-        let path = self.path.join(&key.id).join(manifest::FILE);
-        let found: Option<PointManifest> = match manifest::read(&path) {
-            // An older layout, or half a file of a dead disk: run it again.
-            Err(Error::Version { .. } | Error::Damaged { .. }) => None,
-            other => other?,
+    /// What is in the folder of a point of this run.
+    pub fn find(&self, key: &PointKey, config_hash: &str) -> Result<Found> {
+        let dir = self.path.join(&key.id);
+        let path = dir.join(manifest::FILE);
+        let found: PointManifest = match manifest::read(&path) {
+            Ok(Some(found)) => found,
+            Ok(None) if FLOWS.file(&dir).exists() => return Ok(Found::Damaged(Error::damaged(&path, "it is gone"))),
+            Ok(None) => return Ok(Found::Nothing),
+            Err(Error::Version { .. }) => return Ok(Found::Other(OTHER_VERSION)),
+            Err(e @ Error::Damaged { .. }) => return Ok(Found::Damaged(e)),
+            Err(e) => return Err(e),
         };
-        let same =
-            |m: &PointManifest| m.program == PROGRAM && m.config_hash == config_hash && m.state == State::Done && m.key == *key;
-        Ok(found.filter(same))
+        if found.state != State::Done {
+            return Ok(Found::Nothing);
+        }
+        if found.program != PROGRAM {
+            return Ok(Found::Other(OTHER_VERSION));
+        }
+        if found.config_hash != config_hash || found.key != *key {
+            return Ok(Found::Other("which was run with other settings"));
+        }
+        match found.files.iter().try_for_each(|file| file.check_content(&dir)) {
+            Ok(()) => Ok(Found::Finished),
+            Err(e @ Error::Damaged { .. }) => Ok(Found::Damaged(e)),
+            Err(e) => Err(e),
+        }
     }
-    /// Writes a point: its tables, then its manifest. `workloads` are the names of the workloads by index.
+    /// The points in this folder that are not among `keys`: their folders, and whether they are results.
+    pub fn others(&self, keys: &[PointKey]) -> Result<Vec<(String, bool)>> {
+        let known: BTreeSet<&str> = keys.iter().map(|key| key.id.as_str()).collect();
+        let entries = fs::read_dir(&self.path).map_err(|e| Error::io("read", &self.path, e))?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(|e| Error::io("read", &self.path, e))?.file_name();
+            let Some(name) = name.to_str().filter(|name| !known.contains(name)) else { continue };
+            match manifest::read::<PointManifest>(&self.path.join(name).join(manifest::FILE)) {
+                // A folder of another name was put there by somebody else.
+                Ok(Some(point)) if point.key.id == name => found.push((name.to_owned(), point.state == State::Done)),
+                Err(Error::Version { .. }) if FLOWS.file(&self.path.join(name)).exists() => found.push((name.to_owned(), true)),
+                _ => {}
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+    /// Removes a point's files, and its folder unless something else is in it.
+    pub fn remove_point(&self, id: &str) -> Result<()> {
+        let dir = self.path.join(id);
+        // The manifest first: without it nothing counts.
+        remove(&dir.join(manifest::FILE))?;
+        for path in [FLOWS.file(&dir), PORTS.file(&dir), SAMPLES.file(&dir), PACKETS.file(&dir)] {
+            remove(&path)?;
+        }
+        let _ = fs::remove_dir(&dir);
+        Ok(())
+    }
+    /// Writes a point: its tables, then its manifest. `workloads` are the names of the workloads by index. A point that was
+    /// interrupted has no tables, since nothing is read of it.
     pub fn write_point(&self, key: &PointKey, outcome: &Outcome, ran: &Ran, workloads: &[String]) -> Result<PointManifest> {
+        self.remove_point(&key.id)?;
         let dir = self.path.join(&key.id);
         fs::create_dir_all(&dir).map_err(|e| Error::io("create", &dir, e))?;
-        remove(&dir.join(manifest::FILE))?;
-        let [of_flows, of_ports] = [&outcome.flow_counters, &outcome.port_counters].map(|counters| CounterColumn::all(counters));
-        parquet::write_rows(&FLOWS.file(&dir), &FLOWS, &outcome.flows, workloads, &of_flows)?;
-        parquet::write_rows(&PORTS.file(&dir), &PORTS, &outcome.ports, &[], &of_ports)?;
-        write_if_any(&dir, &SAMPLES, &outcome.samples)?;
-        write_if_any(&dir, &PACKETS, &outcome.packets)?;
-        let written = PointManifest::new(key, outcome, ran);
+        let mut files = Vec::new();
+        if outcome.complete {
+            let [of_flows, of_ports] =
+                [&outcome.flow_counters, &outcome.port_counters].map(|counters| CounterColumn::all(counters));
+            files.push(parquet::write_rows(&FLOWS.file(&dir), &FLOWS, &outcome.flows, workloads, &of_flows)?);
+            files.push(parquet::write_rows(&PORTS.file(&dir), &PORTS, &outcome.ports, &[], &of_ports)?);
+            files.extend(write_if_any(&dir, &SAMPLES, &outcome.samples)?);
+            files.extend(write_if_any(&dir, &PACKETS, &outcome.packets)?);
+        }
+        let written = PointManifest::new(key, outcome, ran, files);
         manifest::write(&dir.join(manifest::FILE), &written)?;
         Ok(written)
     }
@@ -81,9 +146,8 @@ impl RunDir {
     }
 }
 
-fn write_if_any<R>(dir: &Path, table: &Table<R>, rows: &[R]) -> Result<()> {
-    let path = table.file(dir);
-    if rows.is_empty() { remove(&path) } else { parquet::write_rows(&path, table, rows, &[], &[]) }
+fn write_if_any<R>(dir: &Path, table: &Table<R>, rows: &[R]) -> Result<Option<Written>> {
+    (!rows.is_empty()).then(|| parquet::write_rows(&table.file(dir), table, rows, &[], &[])).transpose()
 }
 
 fn remove(path: &Path) -> Result<()> {
@@ -148,20 +212,67 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let run = RunDir::take(dir.path()).unwrap();
         let ran = Ran { config_hash: "c1".into(), ..Ran::default() };
-        let written = run.write_point(&key("a-seed1", 1), &outcome(3), &ran, &["web".into()]).unwrap();
-        assert_eq!(run.finished(&key("a-seed1", 1), "c1").unwrap(), Some(written.clone()));
-        assert_eq!(run.finished(&key("a-seed1", 1), "c2").unwrap(), None);
-        assert_eq!(run.finished(&key("a-seed2", 2), "c1").unwrap(), None);
+        let mine = key("a-seed1", 1);
+        let write = || run.write_point(&mine, &outcome(3), &ran, &["web".into()]).unwrap();
+        let found = |key: &PointKey, hash: &str| match run.find(key, hash).unwrap() {
+            Found::Nothing => "nothing".to_owned(),
+            Found::Finished => "finished".to_owned(),
+            Found::Damaged(e) => e.to_string(),
+            Found::Other(why) => why.to_owned(),
+        };
+        assert_eq!(found(&mine, "c1"), "nothing");
+        let written = write();
+        assert_eq!(found(&mine, "c1"), "finished");
+        assert!(found(&mine, "c2").contains("other settings"));
+        assert!(found(&PointKey { system: "B".into(), ..mine.clone() }, "c1").contains("other settings"));
+        assert_eq!(found(&key("a-seed2", 2), "c1"), "nothing");
         let path = dir.path().join("a-seed1").join(manifest::FILE);
         manifest::write(&path, &PointManifest { program: "0.0.0".into(), ..written.clone() }).unwrap();
-        assert_eq!(run.finished(&key("a-seed1", 1), "c1").unwrap(), None);
+        assert!(found(&mine, "c1").contains("another version"));
         manifest::write(&path, &PointManifest { schema_version: 0, ..written }).unwrap();
-        assert_eq!(run.finished(&key("a-seed1", 1), "c1").unwrap(), None);
-        fs::write(&path, "{").unwrap();
-        assert_eq!(run.finished(&key("a-seed1", 1), "c1").unwrap(), None);
+        assert!(found(&mine, "c1").contains("another version"));
+        for (text, why) in
+            [("", "is empty"), ("{\n\"id\":", "cut off at line 2"), ("[1 2]", "not JSON"), ("{\"a\": 1}", "not that of a manifest")]
+        {
+            fs::write(&path, text).unwrap();
+            assert!(found(&mine, "c1").contains(why), "{text}: {}", found(&mine, "c1"));
+        }
+        fs::remove_file(&path).unwrap();
+        assert!(found(&mine, "c1").ends_with("is gone"));
+        for name in ["flows.parquet", "ports.parquet"] {
+            write();
+            let file = dir.path().join("a-seed1").join(name);
+            let whole = fs::read(&file).unwrap();
+            fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+            assert!(found(&mine, "c1").contains(&format!("{} were written", whole.len())));
+            fs::write(&file, vec![0; whole.len()]).unwrap();
+            assert!(found(&mine, "c1").contains("not what was written"));
+            fs::remove_file(&file).unwrap();
+            assert!(found(&mine, "c1").ends_with("is gone"));
+        }
         let stopped = Outcome { complete: false, stop_reason: sim::outcome::StopReason::Stopped, ..outcome(3) };
-        run.write_point(&key("a-seed1", 1), &stopped, &ran, &["web".into()]).unwrap();
-        assert_eq!(run.finished(&key("a-seed1", 1), "c1").unwrap(), None);
+        run.write_point(&mine, &stopped, &ran, &["web".into()]).unwrap();
+        assert_eq!(found(&mine, "c1"), "nothing");
+    }
+
+    #[test]
+    fn points_of_another_run_are_found_and_removed_without_what_is_not_theirs() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunDir::take(dir.path()).unwrap();
+        let stopped = Outcome { complete: false, ..outcome(3) };
+        for (id, outcome) in [("a", outcome(1)), ("b", outcome(1)), ("c", stopped)] {
+            run.write_point(&key(id, 1), &outcome, &Ran::default(), &["web".into()]).unwrap();
+        }
+        fs::create_dir(dir.path().join("figures")).unwrap();
+        fs::write(dir.path().join("b/notes.txt"), "x").unwrap();
+        fs::create_dir(dir.path().join("copy")).unwrap();
+        fs::copy(dir.path().join("a/manifest.json"), dir.path().join("copy/manifest.json")).unwrap();
+        assert_eq!(run.others(&[key("a", 1)]).unwrap(), [("b".to_owned(), true), ("c".to_owned(), false)]);
+        run.remove_point("b").unwrap();
+        run.remove_point("c").unwrap();
+        assert!(run.others(&[key("a", 1)]).unwrap().is_empty() && !dir.path().join("c").exists());
+        let left: Vec<_> = fs::read_dir(dir.path().join("b")).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["notes.txt"]);
     }
 
     #[test]

@@ -68,9 +68,8 @@ impl Reading<'_> {
 
     pub fn name(&mut self, whole: Part<'_>) -> Option<String> {
         let entry = whole.table.get("name")?;
-        let fits = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ');
         match entry.node.text() {
-            Some(text) if is_plain_name(text) && text.chars().all(fits) => Some(text.to_owned()),
+            Some(text) if is_plain_name(text) => Some(text.to_owned()),
             _ => {
                 let hint =
                     "results go to a folder of this name: letters, digits, `-`, `_`, inner dots and spaces, at most 100 characters";
