@@ -192,5 +192,7 @@ class Results:
         """One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval."""
     def by_size(self) -> ArrowTable:
         """Slowdown and completion time by flow size, by bin: one row per system, swept keys, bin, quantity and statistic."""
+    def series(self) -> ArrowTable:
+        """Time series summed up: one row per point, metric and entity, over the samples in the measurement window."""
     def per_seed(self) -> ArrowTable:
         """One row per point and metric."""

@@ -65,6 +65,9 @@ class Core(Protocol):
     def by_size(self) -> Stream:
         """Slowdown and completion time by flow size."""
 
+    def series(self) -> Stream:
+        """Time series summed up."""
+
     def per_seed(self) -> Stream:
         """Metrics by point."""
 
@@ -310,6 +313,10 @@ class Data:
     def by_size(self) -> pa.Table:
         """Slowdown and completion time by flow size, in bins of equal count."""
         return read(self._core.by_size())
+
+    def series(self) -> pa.Table:
+        """Mean and quantiles over time of every series that was sampled, in the measurement window."""
+        return read(self._core.series())
 
     def per_seed(self) -> pa.Table:
         """One row per point and metric."""

@@ -258,6 +258,9 @@ class Results:
     def config(self) -> str:
         return str(json.loads((Path(str(self.path)) / "manifest.json").read_text())["config"])
 
+    def series(self) -> pa.Table:
+        return pa.table({})
+
     def by_size(self) -> pa.Table:
         return by_size(self.flows(), [name for name in self.points().column_names if "." in name])
 

@@ -46,7 +46,7 @@ class Made:
     def _none(self) -> pa.Table:
         raise NotImplementedError
 
-    flows = ports = samples = packets = summary = by_size = _none
+    flows = ports = samples = packets = summary = by_size = series = _none
 
 
 def made(values: Values) -> Mapping[str, Results]:

@@ -195,6 +195,11 @@ impl Results {
         let table = py.detach(|| tables::by_size::table(&self.0.results));
         Ok(ArrowTable::whole(table.map_err(errors::storage)?))
     }
+    /// Time series summed up: one row per point, metric and entity, over the samples in the measurement window.
+    fn series(&self, py: Python<'_>) -> PyResult<ArrowTable> {
+        let table = py.detach(|| tables::series::table(&self.0.results));
+        Ok(ArrowTable::whole(table.map_err(errors::storage)?))
+    }
     /// One row per point and metric.
     fn per_seed(&self) -> ArrowTable {
         ArrowTable::whole(self.0.results.per_seed(true))

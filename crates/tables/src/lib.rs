@@ -12,6 +12,7 @@ pub mod parquet;
 pub mod results;
 pub mod run_dir;
 pub mod schema;
+pub mod series;
 mod slowest;
 pub mod stats;
 

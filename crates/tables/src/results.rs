@@ -151,7 +151,8 @@ impl Results {
         self.keyed(&keys, PER_SEED, own, "one row per point and metric")
     }
 
-    fn keyed(&self, keys: &[&PointKey], notes: &[Note], own: Vec<ArrayRef>, about: &str) -> RecordBatch {
+    /// A table with the keys of its rows' points in front.
+    pub(crate) fn keyed(&self, keys: &[&PointKey], notes: &[Note], own: Vec<ArrayRef>, about: &str) -> RecordBatch {
         let columns = KeyColumns::new(&self.manifest);
         let fields = columns.fields().into_iter().chain(notes.iter().map(Note::field)).collect();
         let mut arrays: Vec<ArrayRef> = vec![

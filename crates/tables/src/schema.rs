@@ -337,6 +337,19 @@ notes! {
     }
 }
 notes! {
+    /// The rest of the table of time series summed up, after the keys.
+    SERIES {
+        metric: words(), false, "", "what was sampled";
+        entity: DataType::UInt32, false, "", "the port (metrics port.*) or the flow (metrics flow.*)";
+        samples: DataType::UInt64, false, "", "samples in the measurement window";
+        mean: DataType::Float64, true, "", "their mean, in the unit of the samples";
+        p50: DataType::Float64, true, "", "their median: the value was no larger at half of the samples";
+        p95: DataType::Float64, true, "", "their 95th percentile";
+        p99: DataType::Float64, true, "", "their 99th percentile";
+        max: DataType::Float64, true, "", "the largest sample";
+    }
+}
+notes! {
     /// The rest of the comparison of systems, after the swept keys.
     COMPARE {
         system_a: words(), false, "", "a system's label";
@@ -395,6 +408,12 @@ pub fn dictionary() -> String {
         "One row per system, value of the swept keys, bin of flow sizes, quantity and statistic. `system` and the swept keys come first. \
         All systems have the same bins.",
         BY_SIZE,
+    );
+    write_notes(
+        &mut out,
+        "series()",
+        &format!("One row per point, metric and entity with samples in the measurement window. {keys}"),
+        SERIES,
     );
     write_notes(
         &mut out,
@@ -507,7 +526,7 @@ mod tests {
         check(PORTS.columns.iter().map(|c| (c.name, c.unit)));
         check(SAMPLES.columns.iter().map(|c| (c.name, c.unit)));
         check(PACKETS.columns.iter().map(|c| (c.name, c.unit)));
-        for notes in [KEYS, POINTS, PER_SEED, SUMMARY, BY_SIZE, COMPARE] {
+        for notes in [KEYS, POINTS, PER_SEED, SUMMARY, BY_SIZE, SERIES, COMPARE] {
             check(notes.iter().map(|n| (n.name, n.unit)));
         }
         check(METRICS.iter().map(|m| (m.name, m.unit)));
