@@ -355,7 +355,7 @@ class Data:
     def _schema(self, name: str, columns: Sequence[str]) -> pa.Schema:
         """The columns of the table `name`. Raises `KeyError` when it lacks one of `columns`."""
         schema = pa.RecordBatchReader.from_stream(getattr(self._core, name)()).schema
-        for missing in [column for column in columns if column not in schema.names]:
+        for missing in [column for column in columns if schema.names and column not in schema.names]:
             near = _core.nearest(missing, schema.names)
             did = f"; did you mean `{near}`?" if near else ""
             raise KeyError(f"`{name}` has no column `{missing}`{did}\nhint: its columns are {', '.join(schema.names)}")
@@ -364,7 +364,9 @@ class Data:
     def _empty(self, name: str, columns: Sequence[str] | None) -> pa.Table:
         """The table `name` without rows."""
         table: pa.Table = self._schema(name, columns or ()).empty_table()
-        return table if columns is None else table.select(["point", "system", "seed", *self.keys, *columns])
+        if columns is None or not table.column_names:
+            return table
+        return table.select(["point", "system", "seed", *self.keys, *columns])
 
     def _labelled(self, part: pa.Table, run: Run) -> pa.Table:
         labels: dict[str, Any] = {"point": run.point, "system": run.system, "seed": run.seed, **run.keys}

@@ -344,7 +344,15 @@ class Scenario:
         product = ((s, x, n) for s in self.systems for x in self.loads for n in self.seeds)
         return [{"point": f"{s}-{x}-{n}", "system": s, "seed": n} for s, x, n in product]
 
-    def run(self, jobs: int = 0, out: str | None = None, progress: Callable[[dict[str, Any]], object] | None = None) -> Results:
+    warnings: Sequence[dict[str, Any]] = ()
+
+    def run(
+        self,
+        jobs: int = 0,
+        out: str | None = None,
+        progress: Callable[[dict[str, Any]], object] | None = None,
+        overwrite: bool = False,
+    ) -> Results:
         assert out is not None
         write(Path(out), self.systems, self.loads, self.seeds, self.sample, self.key, names=self.ports)
         total = len(self.points)
