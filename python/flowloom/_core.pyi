@@ -186,7 +186,8 @@ class Results:
 
         Without `flows`, the flows with the largest slowdown. Without `point`, the only point, or the one with the largest slowdown.
         `files` is the folder of the scenario, for the files that it reads. Each flow is a dict with `flow_id`, `src`, `dst`,
-        `size_bytes`, `fct_ps`, `ideal_fct_ps`, `slowdown` and `parts`: dicts with `part`, `port` and `time_ps`, which sum to `fct_ps`.
+        `size_bytes`, `fct_ps`, `ideal_fct_ps`, `slowdown` and `parts`: dicts with `part`, `port` and `time_ps`, which sum to
+        `fct_ps`.
         """
     def summary(self) -> ArrowTable:
         """One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval."""

@@ -56,9 +56,6 @@ class Core(Protocol):
     def points(self) -> Stream:
         """One row per point."""
 
-    def why(self, point: str | None = None, flows: Sequence[int] = ..., files: str = ...) -> dict[str, Any]:
-        """Where the time of flows of a point went."""
-
     def summary(self) -> Stream:
         """Metrics over seeds."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from flowloom import tables
+from flowloom import _core, tables
 from flowloom.data import Data
 from flowloom.why import Why, told
 
@@ -50,7 +50,8 @@ class Results(Data):
         folder of the scenario, if the scenario reads files.
         """
         flows = [flow] if isinstance(flow, int) else list(flow)
-        return told(self._core.why(point, flows, str(files)))
+        # Only results of the compiled part can be run again.
+        return told(cast(_core.Results, self._core).why(point, flows, str(files)))
 
     def report(self, out: str | Path | None = None) -> Path:
         """Write one HTML file that holds everything and opens without a network. Returns its path."""

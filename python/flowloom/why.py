@@ -70,7 +70,10 @@ class Why:
             (ax,) = style.panels(fig, 1, 1)
             for index, (label, times) in enumerate(parts.items()):
                 lefts = [sum(all_times[i] for all_times in list(parts.values())[:index]) for i in range(len(times))]
-                look = {"color": style.COLORS[index % len(style.COLORS)], "hatch": style.HATCHES[index // len(style.COLORS)]}
+                look: dict[str, Any] = {
+                    "color": style.COLORS[index % len(style.COLORS)],
+                    "hatch": style.HATCHES[index // len(style.COLORS)],
+                }
                 scaled = [ps * 1e-12 / unit for ps in times]
                 ax.barh(range(len(times)), scaled, left=[ps * 1e-12 / unit for ps in lefts], label=label, edgecolor="white", **look)
             ax.set_yticks(range(len(self.flows)), [f"flow {flow.flow_id}" for flow in self.flows])

@@ -34,7 +34,10 @@ def cwnd(results: Data, at: At = None, flow: int | None = None) -> Figure:
         if trips is not None and shown in trips.values:
             factor, unit = words.scale("s", [float(np.nanmax(trips.values[shown]))])
             below.plot(
-                trips.times, trips.values[shown] / factor, **style.dashes(2) | {"linewidth": 1.2}, label="smoothed round trip"
+                trips.times,
+                trips.values[shown] / factor,
+                **style.dashes(2) | {"linewidth": 1.2, "linestyle": "-"},
+                label="smoothed round trip",
             )
             below.set(ylabel=words.axis("round trip", unit))
         below.set(xlabel=f"time (ms), flow {shown}", ylim=(0, None), xlim=above.get_xlim())

@@ -279,9 +279,6 @@ class Results:
     def points(self) -> pa.Table:
         return pq.read_table(Path(str(self.path)) / "points.parquet")
 
-    def why(self, point: str | None = None, flows: Sequence[int] = (), files: str = ".") -> dict[str, Any]:
-        raise NotImplementedError("made-up results cannot be run again")
-
     def per_seed(self) -> pa.Table:
         return pq.read_table(Path(str(self.path)) / "summary.parquet")
 

@@ -32,4 +32,4 @@ def test_a_part_is_replaced_as_a_whole() -> None:
 
 def test_the_first_scenario_is_without_warnings() -> None:
     text = module().scenario((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert _core.Scenario.from_toml(text).warnings() == []
+    assert _core.Scenario.from_toml(text).warnings == []

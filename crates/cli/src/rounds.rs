@@ -113,7 +113,7 @@ mod tests {
     fn plan(more: &str) -> Plan {
         let text = format!(
             "seed = \"auto\"\n{more}\n[topology]\nkind = \"star\"\nhosts = 4\n[workload.web]\nkind = \"poisson\"\nflows = 100\n\
-             size = \"exponential\"\nmean = \"20KB\"\nload = [0.2, 0.6]\n[[system]]\ntransport = {{ kind = \"newreno\", min_rto = \"5ms\" }}\n"
+             size = \"exponential\"\nmean = \"20KB\"\nload = [0.2, 0.6]\n[[system]]\ntransport = \"newreno\"\nqdisc = {{ kind = \"droptail\", limit = \"unlimited\" }}\n"
         );
         scenario::load(&text, "t.toml", ".".as_ref(), &scenario::Options::default()).unwrap_or_else(|e| panic!("{e}"))
     }
@@ -132,13 +132,13 @@ mod tests {
 
     #[test]
     fn seeds_are_added_until_the_metric_is_known_whatever_the_threads_do() {
-        let plan = plan("precision = \"15%\"\nmetric = \"mean_fct_s\"");
+        let plan = plan("precision = \"20%\"\nmetric = \"mean_fct_s\"");
         let [one, two] = [1, 3].map(|jobs| {
             let dir = tempfile::tempdir().unwrap();
             let (report, reached) = run_in(dir.path(), &plan, jobs, &mut go_on);
             let widths: Vec<f64> =
                 report.results.summary_rows().iter().filter(|r| r.metric.name == "mean_fct_s").map(width).collect();
-            assert!(widths.len() == 2 && widths.iter().all(|width| *width <= 0.15), "{widths:?}");
+            assert!(widths.len() == 2 && widths.iter().all(|width| *width <= 0.20), "{widths:?}");
             let reached = reached.unwrap();
             assert!(reached.precise && reached.seeds > 3 && reached.seeds < 20, "{reached:?}");
             assert_eq!((report.results.points.len(), report.ran, report.kept), (2 * reached.seeds as usize, report.ran, 0));
@@ -150,7 +150,7 @@ mod tests {
             reached
         });
         assert_eq!(one, two);
-        assert!(one.text.contains("are within 15 % of the mean; the widest is "), "{}", one.text);
+        assert!(one.text.contains("are within 20 % of the mean; the widest is "), "{}", one.text);
     }
 
     #[test]

@@ -299,8 +299,8 @@ fn to_run(
         let (path, points, first) = (dir.path().to_owned(), foreign.len(), first.clone());
         return Err(tables::Error::OtherResults { path, points, first, why }.into());
     }
-    let ids = others.iter().map(|(id, _)| id.as_str()).chain(damaged.iter().map(|(key, _)| key.id.as_str()));
-    ids.map(|id| dir.remove_point(id)).collect::<Result<(), _>>()?;
+    let mut ids = others.iter().map(|(id, _)| id.as_str()).chain(damaged.iter().map(|(key, _)| key.id.as_str()));
+    ids.try_for_each(|id| dir.remove_point(id))?;
     let note = damaged.first().map(|(key, why)| {
         let more = if damaged.len() > 1 { format!(", and {} more", damaged.len() - 1) } else { String::new() };
         format!("note: {} run again: `{}`, since {why}{more}", text::are(damaged.len(), "point"), key.id)

@@ -341,8 +341,8 @@ impl<'a> Trace<'a> {
         let answer = self.answers.first().filter(|answer| answer.arrival <= Some(back.cursor));
         if let Some(answer) = answer {
             self.at_nic(back, answer.arrival.unwrap_or(back.start), Part::Wait);
-            let asked = self.control.iter().filter(|sent| sent.arrival.is_some_and(|arrival| arrival <= answer.packet.sent_at));
-            let asked = asked.last().map_or(back.start, |sent| sent.packet.sent_at);
+            let mut asked = self.control.iter().filter(|sent| sent.arrival.is_some_and(|arrival| arrival <= answer.packet.sent_at));
+            let asked = asked.next_back().map_or(back.start, |sent| sent.packet.sent_at);
             back.tell(Part::Handshake, asked);
             let first = self.control.first().map_or(back.start, |sent| sent.packet.sent_at.min(asked));
             back.tell(Part::Retransmission, first);

@@ -46,7 +46,8 @@ fn the_parts_of_every_flow_are_its_completion_time() {
     assert!(most > 20 && named.len() == 6, "{most} {named:?}");
 }
 
-const LONE: &str = "[topology]\nkind = 'star'\nhosts = 3\n[workload.one]\nkind = 'incast'\nsenders = 1\nsize = '14600B'\n";
+const LONE: &str =
+    "[topology]\nkind = 'star'\nhosts = 3\n[workload.one]\nkind = 'incast'\njitter = '0s'\nsenders = 1\nsize = '14600B'\n";
 
 #[test]
 fn a_lone_flow_at_line_rate_is_transmission_and_propagation() {
@@ -72,7 +73,7 @@ fn a_handshake_and_a_window_are_round_trips() {
 
 #[test]
 fn waiting_behind_others_is_the_queue_of_a_port() {
-    let text = "[topology]\nkind = 'star'\nhosts = 3\n[workload.two]\nkind = 'incast'\nsenders = 2\nsize = '1460B'\n\
+    let text = "[topology]\nkind = 'star'\nhosts = 3\n[workload.two]\nkind = 'incast'\njitter = '0s'\nsenders = 2\nsize = '1460B'\n\
                 [[system]]\ntransport = { kind = 'pfabric' }\nqdisc = 'pfabric'\n";
     let (found, net) = (one(text), &plan(text).points[0].run.net);
     let queues: Vec<(u64, u64)> =
