@@ -98,6 +98,10 @@ def samples(system: str) -> pa.Table:
             rows.append((time, port, "port.utilisation", used))
         for flow in (0, 1):
             rows.append((time, flow, "flow.rate_bps", 1e9 if (step // 25) % 2 == flow else 0.0))
+            rows.append((time, flow, "flow.cwnd_bytes", 1e4 + 1e3 * (step % 20)))
+            if step > 20:
+                rows.append((time, flow, "flow.ssthresh_bytes", 1e4))
+            rows.append((time, flow, "flow.srtt_s", 1e-4 + 1e-5 * (step % 20)))
     names = ("time_ps", "entity", "metric", "value")
     return pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
 

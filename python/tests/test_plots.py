@@ -46,6 +46,16 @@ def test_every_kind_is_drawn_by_one_of_these_results(results: Results, traced: R
         assert plots.draw(source, name).axes, name
 
 
+def test_the_window_has_its_threshold_and_its_round_trip_beside_it(results: Results, traced: Results) -> None:
+    above, _, below, _ = plots.draw(traced, "cwnd", flow=1).axes
+    assert [str(line.get_label()) for line in above.get_lines()] == ["cwnd", "ssthresh"]
+    assert np.nanmax(np.asarray(above.get_lines()[0].get_ydata(), dtype=float)) == 29  # kB
+    assert [str(line.get_label()) for line in below.get_lines()] == ["smoothed round trip"]
+    assert below.get_xlabel() == "time (ms), flow 1" and above.get_xlim() == below.get_xlim()
+    with pytest.raises(plots.NoDataError, match="flows = true"):
+        plots.draw(results, "cwnd")
+
+
 def test_missing_data_names_what_to_record(results: Results) -> None:
     with pytest.raises(plots.NoDataError, match="packets = true"):
         plots.draw(results, "gantt")
