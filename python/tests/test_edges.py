@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,9 @@ load = 0.5
 transport = "newreno"
 """
 
+STARTED: list[subprocess.Popen[str]] = []
+"""The command lines that a test has started."""
+
 SCREEN = 24 * 80
 """The characters of a screen: no message may be longer."""
 
@@ -60,7 +63,19 @@ def flowloom_at(folder: Path, *argv: str, env: Mapping[str, str] | None = None, 
     streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     whole = {key: value for key, value in os.environ.items() if not key.startswith(("LC_", "PYTHONIO"))} | dict(env or {})
     command = [sys.executable, "-m", "flowloom", *argv]
-    return subprocess.Popen(command, cwd=folder, env=whole, text=True, errors="replace", **streams)
+    STARTED.append(subprocess.Popen(command, cwd=folder, env=whole, text=True, errors="replace", **streams))
+    return STARTED[-1]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running() -> Iterator[None]:
+    """A test that fails does not leave a long run behind."""
+    yield
+    for process in STARTED:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    STARTED.clear()
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
