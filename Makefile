@@ -76,7 +76,7 @@ demo: build ## build, run a small experiment, print its table, draw its figures
 papers: build ## reproduce the papers at full size (long), judge their claims, write docs/papers
 	@for paper in $$(cd papers && ls -d */ | tr -d /); do \
 	$(BIN)/flowloom papers $$paper --overwrite && mkdir -p docs/papers/$$paper && \
-	cp results/papers/$$paper-paper/*.png docs/papers/$$paper/ && cp results/papers/$$paper-paper/claims.md docs/papers/$$paper/README.md; done
+	cp results/papers/$$paper-paper/{*.png,claims.json} docs/papers/$$paper/ && cp results/papers/$$paper-paper/claims.md docs/papers/$$paper/README.md; done
 
 # ---------------------------------------------------------------- tests
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import claims, drawing, plots, style, traces
+from flowloom import drawing, numbers, plots, style, traces
 from flowloom.data import Run, column
 from flowloom.drawing import Array
 from flowloom.results import Results
@@ -209,9 +209,9 @@ def second_busy_ms(times: Array, packets: Array) -> float | None:
     return float(busy[gaps[0] + 1]) if len(gaps) else None
 
 
-def measured(results: Mapping[str, Results]) -> dict[str, claims.Sample]:
+def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
     """The measurements for claims that no metric of a run covers, by seed."""
-    found: dict[str, claims.Sample] = {}
+    found: dict[str, numbers.Sample] = {}
 
     def note(name: str, run: Run, value: float) -> None:
         found.setdefault(name, {})[run.seed] = value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from flowloom import claims, drawing, fluid, papers, plots, style, traces
+from flowloom import claims, drawing, fluid, numbers, plots, shelf, style, traces
 from flowloom.data import Run
 from flowloom.results import Results
 
@@ -109,10 +109,10 @@ def panels(results: Results, shown: Sequence[Panel], systems: Sequence[str] | No
 
 def printed(results: Results, claim_id: str) -> str:
     """The paper's number and ours: "reduction at load 0.8: paper > 12 %, ours 14 % [11, 17]"."""
-    claim = next(claim for claim in papers.load("merp").claims if claim.id == claim_id)
-    found = claims.judge(claim, {claim.figure: results}).worst
+    claim = next(claim for claim in shelf.load("merp").claims if claim.id == claim_id)
+    worst = claims.judge(claim, {claim.figure: results}).worst.found
     what = claim.system if claim.kind == "value" else claim.kind
-    return f"{what} at {found.where or 'load 0.8'}: paper {claim.printed}, ours {claims.text(claim, found.estimate)}"
+    return f"{what} at {worst.where or 'load 0.8'}: paper {claim.printed}, ours {claims.text(claim, worst.estimate)}"
 
 
 def mark_axis(ax: Axes, low: float, high: float) -> None:
@@ -279,9 +279,9 @@ def incast(results: Results) -> Figure:
     return panels(results, shown)
 
 
-def measured(results: Mapping[str, Results]) -> dict[str, claims.Sample]:
+def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
     """The measurements for claims that no metric of a run covers, by seed."""
-    found: dict[str, claims.Sample] = {}
+    found: dict[str, numbers.Sample] = {}
     if "fig4" in results:
         for run in results["fig4"].select({"system": "ECMP, MERP hosts"}):
             series = traces.sampled(results["fig4"], run, "port.utilisation")

@@ -218,8 +218,8 @@ def why(options: Options) -> int:
 
 def papers(options: Options) -> int:
     """Runs a paper's figures, judges its claims and draws; without a name, lists the papers."""
-    from flowloom import claims
-    from flowloom import papers as shelf
+    from flowloom import claims, pages, shelf
+    from flowloom.papers import reproduce
 
     name = options.get("name")
     if not name:
@@ -229,7 +229,7 @@ def papers(options: Options) -> int:
             for figure in paper.figures:
                 say(f"  {figure.id:<14} {figure.title}")
         return 0
-    done = shelf.reproduce(
+    done = reproduce(
         name,
         options.get("figure"),
         options.get("profile") or "paper",
@@ -237,11 +237,11 @@ def papers(options: Options) -> int:
         console.path(options.get("out") or "results/papers"),
         overwrite=bool(options.get("overwrite")),
     )
-    say(shelf.console(done))
+    say(pages.console(done.findings))
     say()
     for path in done.files:
         say(path)
-    failed = any(j.verdict == claims.NOT_MET for j in done.judged)
+    failed = any(j.verdict == claims.NOT_MET for j in done.findings.judged)
     return 1 if options.get("strict") and failed else 0
 
 

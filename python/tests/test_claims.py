@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from flowloom import claims, papers
-from flowloom.claims import MET, NOT_MET, UNDECIDED, Claim, Estimate, judge
+from flowloom import claims, pages
+from flowloom.claims import MET, NOT_MET, UNDECIDED, Claim, judge
+from flowloom.numbers import Estimate, Found, Number
 from flowloom.results import Results
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,7 +107,7 @@ def test_comparisons_are_paired_by_seed() -> None:
     results = made({("A", 0.8): sample(0.9, seeds), ("B", 0.8): sample(1.0, seeds)})
     judged = judge(claim("reduction", **PAIR, within=[0.09, 0.11]), results)
     assert judged.verdict == MET
-    assert judged.worst.estimate is not None and judged.worst.estimate.mean == pytest.approx(0.1)
+    assert judged.worst.found.estimate is not None and judged.worst.found.estimate.mean == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(("slope", "verdict"), [(0.5, MET), (-0.5, NOT_MET), (0.0, UNDECIDED)])
@@ -120,7 +121,7 @@ def test_growth_of_a_gap(slope: float, verdict: str) -> None:
 
 def test_growth_is_the_slope_of_a_line() -> None:
     values = {(s, x): [1 - 0.5 * x if s == "A" else 1.0] * 3 for s in "AB" for x in (0.2, 0.5, 0.8)}
-    found = judge(claim("growth", **PAIR, over="load", at={}, more_than=0), made(values)).worst.estimate
+    found = judge(claim("growth", **PAIR, over="load", at={}, more_than=0), made(values)).worst.found.estimate
     assert found is not None and found.mean == pytest.approx(0.5)
 
 
@@ -136,7 +137,7 @@ def test_contrast_of_two_figures() -> None:
 def test_every_value_must_hold() -> None:
     results = made({("A", 0.2): sample(1), ("A", 0.8): sample(5)})
     judged = judge(claim("value", system="A", at={"load": "all"}, at_most=2), results)
-    assert judged.verdict == NOT_MET and judged.worst.where == "load 0.8"
+    assert judged.verdict == NOT_MET and judged.worst.found.where == "load 0.8"
     assert judge(claim("value", system="A", at={"load": [0.2]}, at_most=2), results).verdict == MET
     assert judge(claim("value", system="A", at={"load": 0.5}, at_most=2), results).reason == "not run at these values"
 
@@ -229,7 +230,20 @@ def test_the_headline_counts_the_papers_own_claims() -> None:
     value = {"system": "A", "metric": "mean_fct_s"}
     met = [judge(claim("value", within=[0.9, 1.1], source=source, **value), results) for source in claims.SOURCES]
     missed = judge(claim("value", at_most=0.5, source="figure", **value), results)
-    assert papers.counts([*met, missed]) == "2 met, 1 not met; calibrated or ours: 2 met"
-    assert papers.counts(met[:1]) == "1 met"
+    assert pages.counts([*met, missed]) == "2 met, 1 not met; calibrated or ours: 2 met"
+    assert pages.counts(met[:1]) == "1 met"
     with pytest.raises(ValueError, match="`axis` is not a source of claims"):
         claim("value", at_most=1, source="axis", **value)
+
+
+def test_explanations_quote_numbers_in_units() -> None:
+    share = Number(id="a-share", figure="f", kind="reduction", metric="mean_fct_s")
+    time = Number(id="time", figure="f", kind="value", metric="mean_fct_s")
+    found = [Found("load 0.3", Estimate(0.461, 0.4, 0.5, 3)), Found("load 0.8", None, "no value")]
+    known = {"a-share": (share, found), "time": (time, [Found("", Estimate.exact(0.0123))])}
+    text = "{a-share at load 0.3}, {a-share at load 0.8}, {time}, {a-share at load 0.9}"
+    assert claims.filled(text, known) == "46 %, -, 12.3 ms, -"
+    with pytest.raises(ValueError, match=r"several values\nhint: name one of `load 0[.]3`, `load 0[.]8`"):
+        claims.filled("{a-share}", known)
+    with pytest.raises(ValueError, match="no number `b`"):
+        claims.filled("{b}", known)

@@ -10,7 +10,7 @@ from typing import Any
 
 import fake
 import pytest
-from flowloom import _core, papers, style
+from flowloom import _core, claims, pages, papers, shelf, style
 from flowloom.claims import MET
 from flowloom.results import Results
 from flowloom.scenario import Scenario
@@ -29,21 +29,21 @@ def systems(file: Path) -> list[str]:
 
 
 def test_papers_are_found_in_the_checkout_first() -> None:
-    assert papers.home().name in ("papers", "papers_data")
-    assert papers.names() == ["botcp", "merp"]
-    inside = Path(papers.__file__).parent / "papers_data"
+    assert shelf.home().name in ("papers", "papers_data")
+    assert shelf.names() == ["botcp", "merp"]
+    inside = Path(shelf.__file__).parent / "papers_data"
     assert (inside / "merp" / "paper.toml").is_file(), "what the wheel ships"
 
 
 @pytest.mark.parametrize("name", ["botcp", "merp"])
 def test_claims_name_systems_keys_and_figures_that_exist(name: str) -> None:
-    paper = papers.load(name)
+    paper = shelf.load(name)
     of = {figure.id: figure.scenario for figure in paper.figures}
     drawings = paper.drawings()
     for figure in paper.figures:
         assert (paper.folder / f"{figure.scenario}.toml").is_file()
         assert callable(getattr(drawings, figure.id))
-    for claim in paper.claims:
+    for claim in paper.every():
         if claim.kind == "exact":
             assert claim.metric in drawings.exact()
             continue
@@ -52,17 +52,17 @@ def test_claims_name_systems_keys_and_figures_that_exist(name: str) -> None:
             continue
         file = paper.folder / f"{of[claim.scenario or claim.figure]}.toml"
         named = {claim.system, claim.versus, *claim.systems} - {""}
-        assert named and named <= set(systems(file)), claim.id
+        assert named and named <= set(systems(file)) | {"ideal SRPT", "ideal MERP"}, claim.id
         loads = tomllib.loads(file.read_text())["workload"].get("web", {}).get("load")
         wanted = claim.at.get("load", "all")
-        assert wanted == "all" or wanted in loads, claim.id
+        assert wanted == "all" or wanted in (loads if isinstance(loads, list) else [loads]), claim.id
         metrics = {metric["name"] for metric in _core.entries("metrics")}
         assert {claim.metric, *([claim.per] if claim.per else [])} <= metrics, claim.id
 
 
 @pytest.mark.parametrize("name", ["botcp", "merp"])
 def test_the_smoke_profile_is_small(name: str) -> None:
-    for file in papers.load(name).folder.glob("*.toml"):
+    for file in shelf.load(name).folder.glob("*.toml"):
         text = tomllib.loads(file.read_text())
         if "workload" in text and "web" in text["workload"]:
             small = text["profile"]["smoke"]
@@ -70,7 +70,7 @@ def test_the_smoke_profile_is_small(name: str) -> None:
 
 
 def test_the_settings_common_to_the_figures_are_the_same() -> None:
-    folder = papers.load("merp").folder
+    folder = shelf.load("merp").folder
     texts = {name: tomllib.loads((folder / f"{name}.toml").read_text()) for name in ("fig5", "fig6", "fig8", "fig9")}
     first = texts["fig5"]
     for name, text in texts.items():
@@ -85,8 +85,8 @@ def test_the_settings_common_to_the_figures_are_the_same() -> None:
 
 
 def test_table_1_of_the_compiled_part() -> None:
-    found = papers.load("merp").drawings().exact()
-    exact = [claim for claim in papers.load("merp").claims if claim.kind == "exact"]
+    found = shelf.load("merp").drawings().exact()
+    exact = [claim for claim in shelf.load("merp").claims if claim.kind == "exact"]
     assert len(exact) == 15
     for claim in exact:
         assert found[claim.metric] == pytest.approx(claim.bounds[0], abs=1e-12), claim.id
@@ -99,10 +99,10 @@ def test_a_reproduction_writes_everything(made_up: None, tmp_path: Path) -> None
     for name in ("claims.md", "claims.json", "report.html", "fig5.png", "fig5.svg", "fig9.svg", "table1.png", "sens_literal.png"):
         assert (folder / name).is_file(), name
     listed = json.loads((folder / "claims.json").read_text())["claims"]
-    assert len(listed) == len(done.judged) == len(done.paper.claims)
+    assert len(listed) == len(done.findings.judged) == len(done.findings.paper.claims)
     assert all(c["verdict"] == "met" for c in listed if c["kind"] == "exact")
     text = (folder / "claims.md").read_text()
-    assert all(claim.id in text for claim in done.paper.claims)
+    assert all(claim.id in text for claim in done.findings.paper.claims)
     assert "2 seeds, 3 needed" in text and "](sens_literal.png)" in text
     html = (folder / "report.html").read_text()
     assert "http" not in "".join(part.split('"')[0] for key in ('src="', 'href="') for part in html.split(key)[1:])
@@ -112,7 +112,7 @@ def test_one_figure_can_be_run_alone(made_up: None, tmp_path: Path) -> None:
     done = papers.reproduce("merp", "fig9", "smoke", out=tmp_path, meter=None)
     assert sorted(done.results) == ["fig9"]
     assert not (tmp_path / "merp-smoke" / "fig5").exists()
-    text = papers.console(done)
+    text = pages.console(done.findings)
     assert "f9-small" in text and "f6-max-er" not in text
     again = papers.reproduce("merp", "fig6", "smoke", out=tmp_path, meter=None)
     assert sorted(again.results) == ["fig6", "fig9"], "what was run before is judged too"
@@ -125,7 +125,7 @@ def test_fig7_uses_the_runs_of_fig5(made_up: None, tmp_path: Path) -> None:
 
 def test_unknown_names_are_answered_with_the_known(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="one of botcp, merp"):
-        papers.load("pdq")
+        shelf.load("pdq")
     with pytest.raises(ValueError, match="one of table1"):
         papers.reproduce("merp", "fig99", out=tmp_path)
     with pytest.raises(ValueError, match="one of paper, smoke"):
@@ -148,15 +148,15 @@ def test_progress_says_how_long_it_will_take() -> None:
 
 @pytest.mark.parametrize("name", ["botcp", "merp"])
 def test_every_scenario_is_valid(name: str) -> None:
-    for file in {figure.scenario for figure in papers.load(name).figures}:
-        path = papers.load(name).folder / f"{file}.toml"
+    for file in {figure.scenario for figure in shelf.load(name).figures}:
+        path = shelf.load(name).folder / f"{file}.toml"
         assert Scenario.from_file(path).points
         assert "profile" not in tomllib.loads(path.read_text()) or Scenario.from_file(path, profile="smoke").points
 
 
 def test_botcp_and_its_rivals_are_set_alike() -> None:
     """The three of the figures, in every scenario: timers, buffers and thresholds of the paper's section 5."""
-    folder = papers.load("botcp").folder
+    folder = shelf.load("botcp").folder
     for name in ("fig6", "fig8", "fig9", "datamining", "sens_load", "sens_delay", "sens_extreme"):
         by_label = {system["label"]: system for system in tomllib.loads((folder / f"{name}.toml").read_text())["system"]}
         botcp, tcp, dctcp = (by_label[label] for label in ("BOTCP", "TCP", "DCTCP"))
@@ -170,22 +170,38 @@ def test_botcp_and_its_rivals_are_set_alike() -> None:
 def test_botcp_under_extreme_flow_load(tmp_path: Path) -> None:
     """Figs. 9 and 10 have no chance in them and take no time: all their claims but one are met."""
     done = papers.reproduce("botcp", "fig9", "smoke", out=tmp_path, meter=None)
-    verdicts = {j.claim.id: j.verdict for j in done.judged if j.claim.figure in ("fig9", "fig10")}
+    verdicts = {j.claim.id: j.verdict for j in done.findings.judged if j.claim.figure in ("fig9", "fig10")}
     assert len(verdicts) == 17 and [claim for claim, verdict in verdicts.items() if verdict != MET] == ["f9-again-tcp"], verdicts
-    fig = done.paper.drawings().fig9(done.results["fig9"])
+    fig = done.findings.paper.drawings().fig9(done.results["fig9"])
     lines = {text.get_text() for ax in fig.axes for text in ax.texts}
     assert lines == {"limit", "occ_max", "th_min", "mark"} and "queue (KiB)" in {ax.get_ylabel() for ax in fig.axes}
 
 
+@pytest.mark.parametrize("name", ["botcp", "merp"])
+def test_the_page_is_that_of_todays_program(name: str, tmp_path: Path) -> None:
+    folder = Path(__file__).parents[2] / "docs/papers" / name
+    paper = shelf.load(name)
+    written = pages.Findings.from_json(paper, (folder / "claims.json").read_text(encoding="utf-8"))
+    again = "`make papers` writes it from new results"
+    assert pages.page(written) == (folder / "README.md").read_text(encoding="utf-8"), f"the page is stale: {again}"
+    assert written.to_json() == (folder / "claims.json").read_text(encoding="utf-8"), f"claims.json is stale: {again}"
+    assert {path.stem for path in folder.glob("*.png")} == set(written.figures)
+    quoted = {match["id"]: match["where"] for claim in paper.claims for match in claims.QUOTED.finditer(claim.explanation)}
+    for number, where in quoted.items():
+        there = [found for found in written.found[number] if where in (None, found.where)]
+        assert there and all(found.estimate is not None for found in there), f"{{{number} at {where}}} has no value"
+    assert papers.smoke_digest(paper, tmp_path) == written.smoke, f"results have changed since the page was written: {again}"
+
+
 def test_table_1_packet_by_packet(tmp_path: Path) -> None:
     done = papers.reproduce("merp", "table1", "smoke", out=tmp_path, meter=None)
-    verdicts: dict[str, Any] = {j.claim.id: j.verdict for j in done.judged if j.claim.figure == "table1"}
+    verdicts: dict[str, Any] = {j.claim.id: j.verdict for j in done.findings.judged if j.claim.figure == "table1"}
     assert set(verdicts.values()) == {MET}, verdicts
     assert isinstance(done.results["table1"], Results)
 
 
 def test_the_flows_of_table_1_bear_their_names(tmp_path: Path) -> None:
-    paper = papers.load("merp")
+    paper = shelf.load("merp")
     folder = tmp_path / "t"
     results = Scenario.from_file(paper.folder / "table1.toml").run(out=folder)
     fig = paper.drawings().table1(results)

@@ -1,0 +1,107 @@
+"""The folders of papers.
+
+A paper is a folder. `paper.toml` lists its figures and their scenarios. `claims.toml` lists its claims, and the numbers that
+explanations quote beside those of the claims. `figures.py` draws figures in the paper's layout, and may compute numbers that
+claims are judged on (`exact`, `measured`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from flowloom import claims
+from flowloom.claims import Claim
+from flowloom.numbers import Number
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure or table of a paper."""
+
+    id: str
+    title: str
+    scenario: str
+    """Its scenario file, without the suffix. Figures that show the same runs share one."""
+    extra: bool = False
+    """Not in the paper: shows how much a choice of ours matters."""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper with what is needed to reproduce it."""
+
+    name: str
+    folder: Path
+    title: str
+    source: str
+    figures: Sequence[Figure]
+    claims: Sequence[Claim]
+    numbers: Sequence[Number]
+    """Numbers that explanations quote beside those of the claims."""
+
+    def every(self) -> list[Number]:
+        """The numbers of its claims, then the others."""
+        return [*self.claims, *self.numbers]
+
+    def drawings(self) -> ModuleType:
+        """The paper's `figures.py`."""
+        spec = importlib.util.spec_from_file_location(f"flowloom_papers_{self.name}", self.folder / "figures.py")
+        assert spec is not None and spec.loader is not None, f"{self.folder} has no figures.py"
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # dataclasses look their module up
+        spec.loader.exec_module(module)
+        return module
+
+
+def home() -> Path:
+    """The folder of papers: that of the checkout this package runs from, or else the one installed with it."""
+    here = Path(__file__).resolve().parent
+    checkout = here.parents[1] / "papers"
+    return checkout if checkout.is_dir() else here / "papers_data"
+
+
+def profiles(paper: Paper) -> list[str]:
+    """The profiles that its scenarios have."""
+    files = (paper.folder / f"{figure.scenario}.toml" for figure in paper.figures)
+    return sorted({name for file in files for name in tomllib.loads(file.read_text()).get("profile", {})})
+
+
+def names() -> list[str]:
+    """The papers there are."""
+    return sorted(folder.parent.name for folder in home().glob("*/paper.toml"))
+
+
+def load(name: str) -> Paper:
+    """Reads a paper's folder."""
+    folder = home() / name
+    if not (folder / "paper.toml").is_file():
+        raise ValueError(f"there is no paper `{name}`\nhint: one of {', '.join(names())}")
+    head = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
+    listed = tomllib.loads((folder / "claims.toml").read_text(encoding="utf-8"))
+    paper = Paper(
+        name,
+        folder,
+        head["title"],
+        head["source"],
+        [Figure(**figure) for figure in head["figure"]],
+        [Claim.read(claim) for claim in listed["claim"]],
+        [Number.read(number) for number in listed.get("number", [])],
+    )
+    known = {figure.id for figure in paper.figures}
+    every = paper.every()
+    for number in every:
+        for figure in filter(None, (number.figure, number.scenario, number.than if number.kind == "contrast" else "")):
+            if figure not in known:
+                raise ValueError(f"`{number.id}` names `{figure}`, which is not a figure of `{name}`")
+    doubled = [number.id for number in every if [n.id for n in every].count(number.id) > 1]
+    if doubled:
+        raise ValueError(f"two claims or numbers have the id `{min(doubled)}`")
+    for claim in paper.claims:
+        claims.filled(claim.explanation, {number.id: (number, ()) for number in every})
+    return paper
