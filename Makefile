@@ -104,7 +104,7 @@ test-rust: | tools
 .PHONY: test-python
 test-python: build
 	$(call say,pytest)
-	@$(BIN)/python -m pytest -m 'not slow'
+	@$(BIN)/python -m pytest -m 'not slow' -n auto
 
 .PHONY: gate
 gate: | tools ## instructions per hop of small scenarios against bench/instructions.txt; needs valgrind
@@ -116,7 +116,7 @@ slow: build ## longer tests: more random scenarios, everything in release
 	$(call say,cargo test --release)
 	@FLOWLOOM_FUZZ=2000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored
 	$(call say,pytest)
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto
 
 .PHONY: equal
 equal: build ## REF=commit: whether every point of examples, bench and smoke papers is what it was at that commit (minutes)
@@ -126,8 +126,10 @@ equal: build ## REF=commit: whether every point of examples, bench and smoke pap
 # ---------------------------------------------------------------- speed
 
 .PHONY: bench
-bench: | tools ## the speed table: hops/s, ns and instructions per hop, memory (minutes); valgrind counts
+bench: build ## the speed table: hops/s, ns and instructions per hop, memory (minutes); valgrind counts; how long commands take
 	@$(CARGO) bench -p flowloom-sim --bench hops --locked --quiet
+	$(call say,commands)
+	@$(BIN)/python bench/times.py
 
 .PHONY: bench-parts
 bench-parts: | tools ## micro-benchmarks of the tree, the ring, ports and virtual deadlines
