@@ -24,11 +24,16 @@ impl RunSpec {
             let machine = traffic.workload.build(&env);
             let fail = |e| format!("workload `{name}`: {e}");
             let mut drawn = machine.draw(&env, &mut streams).map_err(fail)?;
+            let roots = earliest_roots(&drawn).map_err(fail)?;
             if let Some(deadline) = &traffic.deadline {
-                self.set_deadlines(deadline, &mut drawn, &routes, &mut streams.take("workload/deadlines", &[index as u64]));
+                self.set_deadlines(
+                    deadline,
+                    (&mut drawn, &roots),
+                    &routes,
+                    &mut streams.take("workload/deadlines", &[index as u64]),
+                );
             }
             let mut ports = streams.take("workload/ports", &[index as u64]);
-            let roots = earliest_roots(&drawn).map_err(fail)?;
             for (number, (flow, root)) in drawn.into_iter().zip(roots).enumerate() {
                 // Ports below 1024 are well known.
                 let src_port = 1024 + ports.below(65_536 - 1024) as u16;
@@ -72,16 +77,33 @@ impl RunSpec {
         }
     }
 
-    /// Draws a deadline for every flow that has none. Routes are looked for when a law first needs them.
-    fn set_deadlines(&self, deadline: &deadline::AnyParams, drawn: &mut [Drawn], routes: &OnceCell<Routes>, rng: &mut Rng) {
+    /// Gives flows without a deadline one, while those with one have less than the law's share of the bytes. A deadline is drawn for every flow, so
+    /// that a flow's deadline does not depend on the share. Routes are looked for when a law first needs them.
+    fn set_deadlines(
+        &self,
+        deadline: &deadline::AnyParams,
+        (drawn, roots): (&mut [Drawn], &[Time]),
+        routes: &OnceCell<Routes>,
+        rng: &mut Rng,
+    ) {
         let (law, packets) = (deadline.build(&()), self.packets());
         for flow in drawn.iter_mut() {
             let ideal = || {
                 let routes = routes.get_or_init(|| Routes::new(&self.net, &[]));
                 routes.ideal_fct(&self.net, flow.src, flow.dst, flow.size_bytes, packets.mtu - packets.header, packets.header)
             };
-            let allowed = law.draw(&ideal, rng);
-            flow.deadline = flow.deadline.or(Some(flow.start.after(allowed)));
+            law.draw(&ideal, rng)
+        };
+        let allowed: Vec<Dur> = drawn.iter().map(draw).collect();
+        let mut by_start: Vec<usize> = (0..drawn.len()).collect();
+        by_start.sort_by_key(|&number| roots[number]);
+        let (share, mut with, mut all) = (law.share(), 0, 0);
+        for number in by_start {
+            let flow = &mut drawn[number];
+            let given = share.wants(with, all).then(|| flow.start.after(allowed[number]));
+            flow.deadline = flow.deadline.or(given);
+            with += if flow.deadline.is_some() { u128::from(flow.size_bytes) } else { 0 };
+            all += u128::from(flow.size_bytes);
         }
     }
 

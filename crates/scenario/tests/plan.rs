@@ -501,6 +501,38 @@ fn deadlines_leave_the_flows_as_they_are() {
     assert_eq!(web(&plain(&one))[0].2, Some(expected), "on {ideal} links");
 }
 
+/// In the order of starts, which is not that of drawing: the flows of an incast start at random.
+#[test]
+fn flows_with_a_deadline_have_their_share_of_the_bytes() {
+    let text = TREE.replace(
+        "jitter = \"0s\"",
+        "jitter = '1ms'\nrepeat = 40\ninterval = '100us'\ndeadline = { kind = 'fixed', after = '20ms' }",
+    );
+    for (workload, name) in [(0, "web"), (1, "burst")] {
+        let drawn = |share: &str| {
+            let options =
+                [("workload.web.deadline", "{ kind = 'exponential' }"), (&*format!("workload.{name}.deadline.share"), share)];
+            let mut flows = load(&text, &set(&options)).points[0].run.flows().unwrap();
+            flows.retain(|flow| flow.workload == workload);
+            flows
+        };
+        let every = drawn("1");
+        assert!(every.iter().all(|flow| flow.deadline.is_some()) && drawn("0").iter().all(|flow| flow.deadline.is_none()));
+        let some = drawn("0.3");
+        let (mut with, mut all) = (0.0, 0.0);
+        for (flow, of_every) in some.iter().zip(&every) {
+            assert_eq!(flow.deadline.is_some(), all == 0.0 || with < 0.3 * all, "{name}: flow {}", flow.id);
+            assert!(flow.deadline.is_none() || flow == of_every, "a flow's deadline does not depend on the share");
+            with += if flow.deadline.is_some() { flow.size_bytes as f64 } else { 0.0 };
+            all += flow.size_bytes as f64;
+        }
+        assert!(some.iter().filter(|flow| flow.deadline.is_some()).count() > 1);
+    }
+    let swept = plain(&with_deadline("{ kind = 'uniform', share = [0.2, 0.8] }"));
+    assert_eq!(swept.sweep_keys[0], "workload.web.deadline.share");
+    assert!(!plain(&with_deadline("'20ms'")).resolved().contains("share"), "a quiet key: left out at its default");
+}
+
 #[test]
 fn deadlines_are_swept_and_set_like_any_parameter() {
     let swept = plain(&with_deadline("['5ms', '20ms']"));
@@ -509,14 +541,14 @@ fn deadlines_are_swept_and_set_like_any_parameter() {
     let swept = plain(&with_deadline("{ kind = 'exponential', mean = ['5ms', '20ms'] }"));
     assert_eq!(swept.sweep_keys[0], "workload.web.deadline.mean");
     let law = |text: &str, options: &Options| load(text, options).points[0].run.workloads[0].1.deadline.clone().unwrap().show();
-    let fixed = vec![("after", "30ms".to_owned())];
+    let fixed = vec![("share", "1".to_owned()), ("after", "30ms".to_owned())];
     let exponential = with_deadline("{ kind = 'exponential', mean = '5ms' }");
     assert_eq!(law(&exponential, &set(&[("workload.web.deadline", "30ms")])), fixed);
     assert_eq!(law(TREE, &set(&[("workload.web.deadline", "30ms")])), fixed);
-    assert_eq!(law(&exponential, &set(&[("workload.web.deadline.mean", "7ms")]))[0].1, "7ms");
+    assert_eq!(law(&exponential, &set(&[("workload.web.deadline.mean", "7ms")]))[1].1, "7ms");
     assert_eq!(law(&with_deadline("'9ms'"), &set(&[("workload.web.deadline.after", "30ms")])), fixed);
     let profiled = TREE.replace("load = 0.5 }", "load = 0.5, deadline = { kind = 'uniform' } }");
-    assert_eq!(law(&profiled, &profile("smoke")).len(), 2);
+    assert_eq!(law(&profiled, &profile("smoke")).len(), 3);
     for text in [with_deadline("'20ms'"), exponential] {
         let plan = plain(&text);
         assert_eq!(load(plan.resolved(), &Options::default()).points, plan.points);

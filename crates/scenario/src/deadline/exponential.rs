@@ -4,7 +4,7 @@
 //!
 //! Assumed: a time below the floor is raised to it, so that the mean of all times is a little above `mean`.
 
-use super::{Env, Law};
+use super::{Env, Law, Share};
 use crate::workload::MAX_TIME;
 use base::params::Problem;
 use base::registry::Meta;
@@ -17,6 +17,7 @@ pub const META: Meta =
 base::params! {
     /// Parameters of exponential deadlines.
     pub struct Params {
+        ..of: Share {}
         /// The mean before the floor.
         mean: Dur = "20ms" in Dur(1)..=MAX_TIME, "PDQ section 5.1";
         /// The shortest time.
@@ -44,17 +45,20 @@ impl Law for Exponential {
         let time = math::floor(rng.exponential(self.0.mean.0 as f64) + 0.5) as u64;
         Dur(time).max(self.0.min).min(MAX_TIME)
     }
+    fn share(&self) -> &Share {
+        &self.0.of
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::draw;
+    use super::super::testing::{EVERY, draw};
     use super::*;
 
     #[test]
     fn times_follow_the_law_above_the_floor() {
         let ms = Dur::from_ms;
-        let times = draw(&Exponential(Params { mean: ms(20), min: ms(3) }), 40_000);
+        let times = draw(&Exponential(Params { of: EVERY, mean: ms(20), min: ms(3) }), 40_000);
         assert!(times.iter().all(|t| *t >= ms(3)));
         // P(X > t) = exp(-t / 20 ms), four standard errors.
         for t in [3, 10, 20, 60] {

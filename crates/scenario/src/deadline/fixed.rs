@@ -2,7 +2,7 @@
 //!
 //! Source: own.
 
-use super::{Env, Law};
+use super::{Env, Law, Share};
 use crate::workload::MAX_TIME;
 use base::params::Problem;
 use base::registry::Meta;
@@ -15,6 +15,7 @@ pub const META: Meta =
 base::params! {
     /// Parameters of fixed deadlines.
     pub struct Params {
+        ..of: Share {}
         /// The time that a flow may take.
         after: Dur = "" in Dur(1)..=MAX_TIME, "";
     }
@@ -39,15 +40,18 @@ impl Law for Fixed {
     fn draw(&self, _ideal: &dyn Fn() -> Dur, _rng: &mut Rng) -> Dur {
         self.0.after
     }
+    fn share(&self) -> &Share {
+        &self.0.of
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::draw;
+    use super::super::testing::{EVERY, draw};
     use super::*;
 
     #[test]
     fn all_are_alike() {
-        assert_eq!(draw(&Fixed(Params { after: Dur::from_ms(20) }), 3), [Dur::from_ms(20); 3]);
+        assert_eq!(draw(&Fixed(Params { of: EVERY, after: Dur::from_ms(20) }), 3), [Dur::from_ms(20); 3]);
     }
 }

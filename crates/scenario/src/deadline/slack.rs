@@ -5,7 +5,7 @@
 //! Assumed: alone a flow takes the ideal completion time of the results: store and forward at line rate on its shortest path in the
 //! healthy network. No deadline is below it unless the factor is below 1.
 
-use super::{Env, Law};
+use super::{Env, Law, Share};
 use crate::workload::MAX_TIME;
 use base::params::Problem;
 use base::registry::Meta;
@@ -21,6 +21,7 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of deadlines with slack.
     pub struct Params {
+        ..of: Share {}
         /// Times the ideal completion time.
         factor: Fraction = "2" in Fraction(1)..=Fraction(1_000_000_000_000), "Karuna's generator";
         /// What every flow has besides, before it is multiplied.
@@ -47,17 +48,20 @@ impl Law for Slack {
     fn draw(&self, ideal: &dyn Fn() -> Dur, _rng: &mut Rng) -> Dur {
         (self.0.extra + ideal()).times(self.0.factor).clamp(Dur(1), MAX_TIME)
     }
+    fn share(&self) -> &Share {
+        &self.0.of
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::draw;
+    use super::super::testing::{EVERY, draw};
     use super::*;
 
     #[test]
     fn times_are_multiples_of_the_ideal() {
         let factor = Fraction(1_500_000_000);
-        assert_eq!(draw(&Slack(Params { factor, extra: Dur::ZERO }), 1), [Dur::from_us(1500)]);
-        assert_eq!(draw(&Slack(Params { factor, extra: Dur::from_us(200) }), 1), [Dur::from_us(1800)]);
+        assert_eq!(draw(&Slack(Params { of: EVERY, factor, extra: Dur::ZERO }), 1), [Dur::from_us(1500)]);
+        assert_eq!(draw(&Slack(Params { of: EVERY, factor, extra: Dur::from_us(200) }), 1), [Dur::from_us(1800)]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019), section 5: 5 ms to 25 ms.
 
-use super::{Env, Law};
+use super::{Env, Law, Share};
 use crate::workload::MAX_TIME;
 use base::params::Problem;
 use base::registry::Meta;
@@ -14,6 +14,7 @@ pub const META: Meta = Meta { summary: "uniform between `min` and `max`", source
 base::params! {
     /// Parameters of uniform deadlines.
     pub struct Params {
+        ..of: Share {}
         /// The shortest time.
         min: Dur = "5ms" in Dur(1)..=MAX_TIME, "STAM section 5";
         /// The longest time.
@@ -45,16 +46,19 @@ impl Law for Uniform {
     fn draw(&self, _ideal: &dyn Fn() -> Dur, rng: &mut Rng) -> Dur {
         self.0.min + Dur(rng.below(self.0.max.0 - self.0.min.0 + 1))
     }
+    fn share(&self) -> &Share {
+        &self.0.of
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::draw;
+    use super::super::testing::{EVERY, draw};
     use super::*;
 
     #[test]
     fn all_between_the_bounds_are_alike() {
-        let times = draw(&Uniform(Params { min: Dur::from_ms(5), max: Dur::from_ms(25) }), 20_000);
+        let times = draw(&Uniform(Params { of: EVERY, min: Dur::from_ms(5), max: Dur::from_ms(25) }), 20_000);
         assert!(times.iter().all(|t| (Dur::from_ms(5)..=Dur::from_ms(25)).contains(t)));
         // Quarters of the range, four standard errors of 20000 / 4 counts.
         for quarter in 0..4 {
@@ -62,7 +66,7 @@ mod tests {
             let count = times.iter().filter(|t| (low..low + Dur::from_ms(5)).contains(t)).count();
             assert!(count.abs_diff(5000) < 245, "{quarter}: {count}");
         }
-        let one = draw(&Uniform(Params { min: Dur(7), max: Dur(7) }), 5);
+        let one = draw(&Uniform(Params { of: EVERY, min: Dur(7), max: Dur(7) }), 5);
         assert_eq!(one, [Dur(7); 5]);
     }
 }
