@@ -184,7 +184,9 @@ fn hash_flows(flows: &[proto::Flow]) -> u64 {
         // A flow that waits has no start yet: what it waits for stands in its place.
         if let Some(wait) = &flow.wait {
             let on = wait.on.iter().map(|id| u64::from(id.0));
-            for word in [wait.on.len() as u64, wait.delay.0, wait.allowed.map_or(u64::MAX, |time| time.0)].into_iter().chain(on) {
+            let time = |time: Option<base::Dur>| time.map_or(u64::MAX, |time| time.0);
+            let own = [wait.on.len() as u64, wait.delay.0, time(wait.allowed)];
+            for word in own.into_iter().chain(on).chain(wait.give_up_after.map(|after| after.0)) {
                 hash.update(&word.to_le_bytes());
             }
         }
@@ -516,17 +518,25 @@ mod tests {
     #[test]
     fn a_flow_that_waits_is_hashed_by_what_it_waits_for() {
         let flows = plan().points[0].run.flows().unwrap();
-        let hash = |on: &[u32], delay: u64, allowed: Option<u64>| {
+        let hash = |on: &[u32], delay: u64, allowed: Option<u64>, give_up: Option<u64>| {
             let mut flows = flows.clone();
             let on = on.iter().map(|id| base::FlowId(*id)).collect();
             flows[9].start = base::Time::MAX;
-            flows[9].wait = Some(Box::new(proto::flow::Wait { on, delay: base::Dur(delay), allowed: allowed.map(base::Dur) }));
+            let (delay, allowed, give_up_after) = (base::Dur(delay), allowed.map(base::Dur), give_up.map(base::Dur));
+            flows[9].wait = Some(Box::new(proto::flow::Wait { on, delay, give_up_after, allowed }));
             hash_flows(&flows)
         };
-        let one = hash(&[3], 5, None);
-        assert_eq!(one, hash(&[3], 5, None));
-        for other in [hash_flows(&flows), hash(&[4], 5, None), hash(&[3, 4], 5, None), hash(&[3], 6, None), hash(&[3], 5, Some(7))]
-        {
+        let one = hash(&[3], 5, None, None);
+        assert_eq!(one, hash(&[3], 5, None, None));
+        let others = [
+            hash_flows(&flows),
+            hash(&[4], 5, None, None),
+            hash(&[3, 4], 5, None, None),
+            hash(&[3], 6, None, None),
+            hash(&[3], 5, Some(7), None),
+            hash(&[3], 5, None, Some(7)),
+        ];
+        for other in others {
             assert_ne!(one, other);
         }
     }

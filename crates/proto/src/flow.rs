@@ -41,6 +41,8 @@ pub struct Wait {
     pub on: Vec<FlowId>,
     /// From the last of these ends to the start. Between two hosts it is at least the unloaded latency of a bare header.
     pub delay: Dur,
+    /// From the start of one of these flows to the time at which its receiver gives up on it: such a flow counts as ended, and goes on.
+    pub give_up_after: Option<Dur>,
     /// From the start to the deadline, if it has one.
     pub allowed: Option<Dur>,
 }

@@ -59,7 +59,10 @@ impl RunSpec {
         let Numbered { workload, src_port, flow, .. } = numbered;
         let on = |number: &u32| ids[usize::from(workload)][*number as usize];
         let allowed = flow.deadline.map(|deadline| Dur(deadline.0));
-        let wait = flow.after.map(|after| Box::new(Wait { on: after.flows.iter().map(on).collect(), delay: after.delay, allowed }));
+        let wait = flow.after.map(|after| {
+            let on = after.flows.iter().map(on).collect();
+            Box::new(Wait { on, delay: after.delay, give_up_after: after.give_up_after, allowed })
+        });
         Flow {
             id,
             src: flow.src,
@@ -87,7 +90,7 @@ impl RunSpec {
         rng: &mut Rng,
     ) {
         let (law, packets) = (deadline.build(&()), self.packets());
-        for flow in drawn.iter_mut() {
+        let draw = |flow: &Drawn| {
             let ideal = || {
                 let routes = routes.get_or_init(|| Routes::new(&self.net, &[]));
                 routes.ideal_fct(&self.net, flow.src, flow.dst, flow.size_bytes, packets.mtu - packets.header, packets.header)

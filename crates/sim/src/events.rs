@@ -118,7 +118,7 @@ impl<P: Probe> engine::World for World<P> {
         let (id, now) = (HostId(host), links.now());
         while let Some(flow) = self.hosts[id.index()].pop_start(now) {
             if self.waiting.is_some() {
-                self.start_waiting(flow, now);
+                self.start_waiting(links, flow);
             }
             if !self.seats.is_empty() {
                 self.with_policy(now, id, |seat, transport, cx| seat.on_open(flow, transport, cx));

@@ -59,6 +59,13 @@ impl Host {
         self.starts.insert(place, (at, flow));
         self.next_start = Host::next_of(&self.starts);
     }
+    /// Takes back a start that was added.
+    pub fn remove_start(&mut self, at: Time, flow: FlowId) {
+        let place = self.starts.partition_point(|start| *start > (at, flow));
+        debug_assert_eq!(self.starts.get(place), Some(&(at, flow)));
+        self.starts.remove(place);
+        self.next_start = Host::next_of(&self.starts);
+    }
     /// Takes the next flow that is due at `now`.
     #[inline]
     pub fn pop_start(&mut self, now: Time) -> Option<FlowId> {

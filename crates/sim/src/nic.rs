@@ -1,6 +1,7 @@
 //! Hosts: what their NICs pull from transports, how policies stand between, and when hosts wake.
 
 use crate::probe::Probe;
+use crate::waiting::Start;
 use crate::world::{Carried, World};
 use base::{FlowId, HostId, Time};
 use engine::Links;
@@ -121,24 +122,36 @@ impl<P: Probe> World<P> {
     fn on_end(&mut self, links: &mut impl Links<Carried>, ended: FlowId, at: HostId) {
         let now = links.now();
         let Some(waiting) = &mut self.waiting else { return };
-        for (id, start) in waiting.on_end(&self.flows[ended.index()], at, now) {
-            let src = self.flows[id.index()].src;
+        let starts = waiting.on_end(&self.flows[ended.index()], at, now);
+        self.set_starts(links, starts);
+    }
+
+    /// Has flows start that waited for others.
+    fn set_starts(&mut self, links: &mut impl Links<Carried>, starts: Vec<Start>) {
+        for Start { flow, at, instead } in starts {
+            let src = self.flows[flow.index()].src;
             let host = &mut self.hosts[src.index()];
-            host.add_start(start, id);
+            if let Some(before) = instead {
+                host.remove_start(before, flow);
+            }
+            host.add_start(at, flow);
             // The host may wait for room: to wake once too often changes nothing.
-            let room = host.room_at().max(now);
+            let room = host.room_at().max(links.now());
             self.set_wake(links, src, room);
         }
     }
 
-    /// A flow starts. If it waited for others, its start and its deadline are known only now.
+    /// A flow starts, and others may wait for its end. If it waited itself, its start and its deadline are known only now.
     #[cold]
-    pub fn start_waiting(&mut self, id: FlowId, now: Time) {
+    pub fn start_waiting(&mut self, links: &mut impl Links<Carried>, id: FlowId) {
+        let now = links.now();
         let flow = &mut self.flows[id.index()];
         if let Some(wait) = &flow.wait {
             (flow.start, flow.deadline) = (now, wait.allowed.map(|allowed| now.after(allowed)));
             self.started.push(id);
         }
+        let starts = self.waiting.as_mut().map_or(Vec::new(), |waiting| waiting.on_start(flow, now));
+        self.set_starts(links, starts);
     }
 
     /// Works out the backlog of a NIC whose discipline may hold packets back. Returns a time before which it is not down to the low-water

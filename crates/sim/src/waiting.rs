@@ -3,23 +3,52 @@
 //! A flow ends at its receiver, with the last byte, or at its sender, which gives the flow up. The source of a waiting flow learns of the
 //! end after the waiting flow's delay. If the end is at another host, it learns of it no sooner than a bare header would arrive over an idle
 //! network. The waiting flow starts when its source has learned of all the ends.
+//!
+//! Where the waiting flow gives up on others, a flow that has not ended by then counts as ended at its receiver.
 
 use base::{Dur, FlowId, HostId, Time};
 use proto::Flow;
+use std::mem::replace;
 
 /// The ends that waiting flows still wait for.
 pub struct Waiting {
     /// By flow: the flows that wait for its end.
     next: Vec<Vec<Next>>,
-    /// By flow: the number of missing ends, and the earliest start that the known ends allow.
-    missing: Vec<(u32, Time)>,
+    /// By flow: what is known of its start.
+    turns: Vec<Turn>,
 }
 
 /// A flow that waits for another.
 struct Next {
     flow: FlowId,
+    /// The place of the other flow among those that this one waits for.
+    place: u32,
     /// The delay to the start from an end at the other flow's receiver, and from an end at the other flow's sender.
     delay: [Dur; 2],
+}
+
+/// What is known of the start of a flow that waits.
+#[derive(Clone, Default)]
+struct Turn {
+    /// The time after which the flow gives up on another that has started.
+    give_up_after: Option<Dur>,
+    /// The number of others of which no latest start follows yet.
+    missing: u32,
+    /// By other flow: the start that it allows at the latest. Empty before the first is known, and after the flow has started.
+    latest: Vec<Time>,
+    /// The start, once nothing is missing. It only moves forward.
+    start: Option<Time>,
+}
+
+/// When a flow that waits starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The flow.
+    pub flow: FlowId,
+    /// When it starts, unless another end brings that forward.
+    pub at: Time,
+    /// The start that this one replaces.
+    pub instead: Option<Time>,
 }
 
 impl Waiting {
@@ -29,28 +58,55 @@ impl Waiting {
             return None;
         }
         let mut next: Vec<Vec<Next>> = flows.iter().map(|_| Vec::new()).collect();
-        let mut missing = vec![(0, Time::ZERO); flows.len()];
+        let mut turns = vec![Turn::default(); flows.len()];
         for flow in flows {
             let Some(wait) = &flow.wait else { continue };
-            missing[flow.id.index()].0 = wait.on.len() as u32;
-            for other in &wait.on {
+            let turn = &mut turns[flow.id.index()];
+            (turn.missing, turn.give_up_after) = (wait.on.len() as u32, wait.give_up_after);
+            for (other, place) in wait.on.iter().zip(0..) {
                 let Flow { src, dst, .. } = flows[other.index()];
                 let delay = |end: HostId| if end == flow.src { wait.delay } else { wait.delay.max(latency(end, flow.src)) };
-                next[other.index()].push(Next { flow: flow.id, delay: [delay(dst), delay(src)] });
+                next[other.index()].push(Next { flow: flow.id, place, delay: [delay(dst), delay(src)] });
             }
         }
-        Some(Waiting { next, missing })
+        Some(Waiting { next, turns })
     }
 
-    /// `flow` ended at `now` at the host `at`. Returns the flows for which this was the last missing end, each with its start.
-    pub fn on_end(&mut self, flow: &Flow, at: HostId, now: Time) -> Vec<(FlowId, Time)> {
+    /// `flow` started at `now`. Returns the flows that now have a start, since they give up on this one.
+    pub fn on_start(&mut self, flow: &Flow, now: Time) -> Vec<Start> {
+        self.turns[flow.id.index()].latest = Vec::new();
+        let given_up = |turn: &Turn, next: &Next| Some(now.after(turn.give_up_after?) + next.delay[0]);
+        self.learn(flow.id, given_up)
+    }
+
+    /// `flow` ended at `now` at the host `at`. Returns the flows that have a start now, or an earlier one.
+    pub fn on_end(&mut self, flow: &Flow, at: HostId, now: Time) -> Vec<Start> {
+        self.learn(flow.id, |_, next| Some(now + next.delay[usize::from(at != flow.dst)]))
+    }
+
+    /// Notes by what time each flow that waits for `flow` may start at the latest, as far as `flow` goes.
+    fn learn(&mut self, flow: FlowId, allows: impl Fn(&Turn, &Next) -> Option<Time>) -> Vec<Start> {
         let mut starts = Vec::new();
-        for next in &self.next[flow.id.index()] {
-            let (missing, start) = &mut self.missing[next.flow.index()];
-            *start = (*start).max(now + next.delay[usize::from(at != flow.dst)]);
-            *missing -= 1;
-            if *missing == 0 {
-                starts.push((next.flow, *start));
+        for next in &self.next[flow.index()] {
+            let turn = &mut self.turns[next.flow.index()];
+            let Some(at) = allows(turn, next) else { continue };
+            if turn.latest.is_empty() {
+                if turn.missing == 0 {
+                    continue; // It has started.
+                }
+                turn.latest = vec![Time::MAX; turn.missing as usize];
+            }
+            let latest = &mut turn.latest[next.place as usize];
+            let before = replace(latest, at.min(*latest));
+            turn.missing -= u32::from(before == Time::MAX);
+            // An end moves the start only if nothing else holds it back.
+            if turn.missing > 0 || turn.start.is_some_and(|start| before < start) {
+                continue;
+            }
+            let Some(at) = turn.latest.iter().copied().max() else { continue };
+            let instead = turn.start.replace(at);
+            if instead != Some(at) {
+                starts.push(Start { flow: next.flow, at, instead });
             }
         }
         starts
@@ -64,8 +120,13 @@ mod tests {
     use proto::kit::script;
 
     fn flow(id: u32, ends: [u32; 2], on: &[u32], delay: Dur) -> Flow {
-        let wait = (!on.is_empty()).then(|| Box::new(Wait { on: on.iter().copied().map(FlowId).collect(), delay, allowed: None }));
+        let wait = (!on.is_empty())
+            .then(|| Box::new(Wait { on: on.iter().copied().map(FlowId).collect(), delay, give_up_after: None, allowed: None }));
         Flow { src: HostId(ends[0]), dst: HostId(ends[1]), wait, ..script::flow(id, 1000) }
+    }
+
+    fn new(flow: u32, at: Time) -> Start {
+        Start { flow: FlowId(flow), at, instead: None }
     }
 
     #[test]
@@ -81,7 +142,7 @@ mod tests {
         let mut waiting = Waiting::new(&flows, |_, _| us(20)).unwrap();
         let at = |us: u64| Time::ZERO + Dur::from_us(us);
         assert_eq!(waiting.on_end(&flows[1], HostId(1), at(100)), []);
-        let expected = [(FlowId(2), at(105)), (FlowId(3), at(110))];
+        let expected = [new(2, at(105)), new(3, at(110))];
         assert_eq!(waiting.on_end(&flows[0], HostId(1), at(90)), expected);
         assert!(Waiting::new(&flows[..2], |_, _| us(20)).is_none());
     }
@@ -92,6 +153,36 @@ mod tests {
             [flow(0, [0, 1], &[], Dur::ZERO), flow(1, [0, 2], &[0], Dur::from_us(5)), flow(2, [1, 2], &[0], Dur::from_us(5))];
         let mut waiting = Waiting::new(&flows, |_, _| Dur::from_us(20)).unwrap();
         let at = |us: u64| Time::ZERO + Dur::from_us(us);
-        assert_eq!(waiting.on_end(&flows[0], HostId(0), at(50)), [(FlowId(1), at(55)), (FlowId(2), at(70))]);
+        assert_eq!(waiting.on_end(&flows[0], HostId(0), at(50)), [new(1, at(55)), new(2, at(70))]);
+    }
+    /// Two answers to host 9, and one that waits for both, 5 us after them, and gives up on each 100 us after its start.
+    fn two_answers() -> (Vec<Flow>, Waiting) {
+        let mut flows =
+            vec![flow(0, [0, 9], &[], Dur::ZERO), flow(1, [1, 9], &[], Dur::ZERO), flow(2, [0, 9], &[0, 1], Dur::from_us(5))];
+        flows[2].wait.as_mut().unwrap().give_up_after = Some(Dur::from_us(100));
+        let waiting = Waiting::new(&flows, |_, _| Dur::from_us(2)).unwrap();
+        (flows, waiting)
+    }
+
+    #[test]
+    fn who_gives_up_starts_without_an_end_and_earlier_with_one() {
+        let at = |us: u64| Time::ZERO + Dur::from_us(us);
+        let (flows, mut waiting) = two_answers();
+        assert_eq!(waiting.on_start(&flows[0], at(10)), []);
+        assert_eq!(waiting.on_start(&flows[1], at(20)), [new(2, at(125))]);
+        // The end of the first leaves the start where it is: the other one still holds it back.
+        assert_eq!(waiting.on_end(&flows[0], HostId(9), at(30)), []);
+        let earlier = Start { flow: FlowId(2), at: at(65), instead: Some(at(125)) };
+        assert_eq!(waiting.on_end(&flows[1], HostId(9), at(60)), [earlier]);
+
+        // Only the first ends: the start falls to 100 us after that of the second. What ends later changes nothing.
+        let (flows, mut waiting) = two_answers();
+        waiting.on_start(&flows[1], at(20));
+        assert_eq!(waiting.on_start(&flows[0], at(50)), [new(2, at(155))]);
+        let earlier = Start { flow: FlowId(2), at: at(125), instead: Some(at(155)) };
+        assert_eq!(waiting.on_end(&flows[0], HostId(9), at(60)), [earlier]);
+        assert_eq!(waiting.on_end(&flows[1], HostId(9), at(121)), []);
+        assert_eq!(waiting.on_start(&flows[2], at(125)), []);
+        assert_eq!(waiting.on_end(&flows[1], HostId(9), at(130)), []);
     }
 }

@@ -45,7 +45,7 @@ mod tests {
     use base::HostId;
 
     fn drawn(start: u64, after: &[u32]) -> Drawn {
-        let after = (!after.is_empty()).then(|| After { flows: after.to_vec(), delay: Dur::ZERO });
+        let after = (!after.is_empty()).then(|| After { flows: after.to_vec(), delay: Dur::ZERO, give_up_after: None });
         Drawn { src: HostId(0), dst: HostId(1), size_bytes: 1, start: Time(start), deadline: None, group: None, after }
     }
 

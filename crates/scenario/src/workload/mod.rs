@@ -63,6 +63,8 @@ pub struct After {
     pub flows: Vec<u32>,
     /// From the end of the last of them to the start.
     pub delay: Dur,
+    /// From the start of one of these flows to the time at which it counts as ended for this flow, if it has not ended by then.
+    pub give_up_after: Option<Dur>,
 }
 
 /// What a workload knows of its run.

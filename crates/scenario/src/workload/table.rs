@@ -115,7 +115,7 @@ fn after(row: &Row<'_>) -> Result<Option<After>, String> {
     let mut flows = row.parse("after", |text: &str| text.split_whitespace().map(number).collect::<Result<Vec<u32>, String>>())?;
     flows.sort_unstable();
     flows.dedup();
-    Ok(Some(After { flows, delay: delay.unwrap_or(Dur::ZERO) }))
+    Ok(Some(After { flows, delay: delay.unwrap_or(Dur::ZERO), give_up_after: None }))
 }
 
 /// The workload.
@@ -198,9 +198,9 @@ mod tests {
         let flows =
             attempt("src,dst,size_bytes,start,deadline,after,delay\nh0,h3,1500,10us,,,\nh3,h0,9000,,1ms,1,2us\nh0,h3,1,,,2 1,\n")
                 .unwrap();
-        assert_eq!(flows[1].after, Some(After { flows: vec![0], delay: Dur::from_us(2) }));
+        assert_eq!(flows[1].after, Some(After { flows: vec![0], delay: Dur::from_us(2), give_up_after: None }));
         assert_eq!((flows[1].deadline, flows[0].after.is_none()), (Some(Time(1_000_000_000)), true));
-        assert_eq!(flows[2].after, Some(After { flows: vec![0, 1], delay: Dur::ZERO }));
+        assert_eq!(flows[2].after, Some(After { flows: vec![0, 1], delay: Dur::ZERO, give_up_after: None }));
         for (row, why) in [
             ("h0,h1,1,0s,1,", "column `start`: a flow that waits"),
             ("h0,h1,1,,0,", "`0` is not the number of a row"),

@@ -23,6 +23,8 @@ pub struct Flow {
 pub struct Wait {
     /// Other flows, each with the time in seconds from its end to the arrival.
     pub on: Vec<(usize, f64)>,
+    /// From the arrival of another flow in seconds to the arrival of this one at the latest, as far as the other goes.
+    pub give_up_after: Option<Vec<f64>>,
     /// From the arrival to the deadline in seconds, if there is one.
     pub allowed: Option<f64>,
 }
@@ -34,28 +36,30 @@ pub type GoOn<'a> = &'a mut dyn FnMut(f64, usize) -> bool;
 pub(super) const PATIENCE: usize = 1 << 10;
 
 /// The flows that have not arrived yet, by arrival and then by index. Those that wait for others come in when the others have ended.
-pub(super) struct Arrivals {
+pub(super) struct Arrivals<'a> {
+    flows: &'a [Flow],
     /// Per flow: its arrival in seconds; infinity until it is known.
     at: Vec<f64>,
     coming: VecDeque<usize>,
-    /// Per flow: the flows that wait for its end.
-    next: Vec<Vec<(usize, f64)>>,
-    /// Per flow: the ends that are missing, and the latest arrival that the known ones ask for.
-    missing: Vec<(usize, f64)>,
+    /// Per flow: the flows that wait for its end, and its place among those that they wait for.
+    next: Vec<Vec<(usize, usize)>>,
+    /// Per flow and flow that it waits for: the latest arrival as far as the other goes; infinity until one is known.
+    latest: Vec<Vec<f64>>,
 }
 
-impl Arrivals {
+impl<'a> Arrivals<'a> {
     /// All flows.
-    pub fn new(flows: &[Flow]) -> Arrivals {
+    pub fn new(flows: &'a [Flow]) -> Self {
         let mut coming: Vec<usize> = (0..flows.len()).filter(|&flow| flows[flow].wait.is_none()).collect();
         coming.sort_by_key(|&flow| (flows[flow].arrival, flow));
         let at = flows.iter().map(|flow| if flow.wait.is_some() { f64::INFINITY } else { flow.arrival.as_secs_f64() });
         let mut next = vec![Vec::new(); flows.len()];
         for (index, flow) in flows.iter().enumerate() {
-            flow.wait.iter().flat_map(|wait| &wait.on).for_each(|&(other, delay)| next[other].push((index, delay)));
+            let on = flow.wait.iter().flat_map(|wait| &wait.on).enumerate();
+            on.for_each(|(place, &(other, _))| next[other].push((index, place)));
         }
-        let missing = flows.iter().map(|flow| (flow.wait.as_ref().map_or(0, |wait| wait.on.len()), 0.0));
-        Arrivals { at: at.collect(), coming: coming.into(), next, missing: missing.collect() }
+        let latest = flows.iter().map(|flow| vec![f64::INFINITY; flow.wait.as_ref().map_or(0, |wait| wait.on.len())]);
+        Arrivals { flows, at: at.collect(), coming: coming.into(), next, latest: latest.collect() }
     }
     /// The next arrival in seconds; infinity if none is known.
     pub fn next(&self) -> f64 {
@@ -67,20 +71,34 @@ impl Arrivals {
     }
     /// Takes the next flow that has arrived by `now`.
     pub fn take(&mut self, now: f64) -> Option<usize> {
-        if self.next() <= now { self.coming.pop_front() } else { None }
+        let flow = if self.next() <= now { self.coming.pop_front() } else { None }?;
+        self.latest[flow] = Vec::new();
+        let at = self.at[flow];
+        self.learn(flow, |wait, place| Some(at + wait.give_up_after.as_ref()?[place]));
+        Some(flow)
     }
     /// A flow has ended at `now`: those arrive that waited for it last.
     pub fn on_end(&mut self, flow: usize, now: f64) {
-        for (index, delay) in std::mem::take(&mut self.next[flow]) {
-            let (missing, at) = &mut self.missing[index];
-            *missing -= 1;
-            *at = at.max(now + delay);
-            if *missing == 0 {
-                self.at[index] = *at;
-                let key = (*at, index);
-                let place = self.coming.partition_point(|&other| (self.at[other], other) < key);
-                self.coming.insert(place, index);
+        self.learn(flow, |wait, place| Some(now + wait.on[place].1));
+    }
+    /// Notes when each flow that waits for `flow` arrives at the latest, as far as `flow` goes.
+    fn learn(&mut self, flow: usize, allows: impl Fn(&Wait, usize) -> Option<f64>) {
+        for number in 0..self.next[flow].len() {
+            let (index, place) = self.next[flow][number];
+            let Some(at) = self.flows[index].wait.as_ref().and_then(|wait| allows(wait, place)) else { continue };
+            // A flow that has arrived has nothing to learn.
+            let Some(latest) = self.latest[index].get_mut(place).filter(|latest| at < **latest) else { continue };
+            *latest = at;
+            let at = self.latest[index].iter().copied().fold(0.0, f64::max);
+            let before = std::mem::replace(&mut self.at[index], at);
+            if at == before {
+                continue;
             }
+            if before.is_finite() {
+                self.coming.retain(|&other| other != index);
+            }
+            let place = self.coming.partition_point(|&other| (self.at[other], other) < (at, index));
+            self.coming.insert(place, index);
         }
     }
 }

@@ -34,8 +34,14 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
             let delay = beyond(&rows[on.index()]) + notice(spec, &routes, flow, &drawn[on.index()]);
             (on.index(), delay.as_secs_f64())
         };
-        let allowed = |wait: &proto::flow::Wait| wait.allowed.map(Dur::as_secs_f64);
-        let wait = flow.wait.as_ref().map(|wait| Wait { on: wait.on.iter().map(on).collect(), allowed: allowed(wait) });
+        let wait = flow.wait.as_ref().map(|wait| {
+            let gives_up = |after: Dur| {
+                let latest = |on: &FlowId| (after + notice(spec, &routes, flow, &drawn[on.index()])).as_secs_f64();
+                wait.on.iter().map(latest).collect()
+            };
+            let (on, allowed) = (wait.on.iter().map(on).collect(), wait.allowed.map(Dur::as_secs_f64));
+            Wait { on, give_up_after: wait.give_up_after.map(gives_up), allowed }
+        });
         flows.push(Flow { arrival: flow.start, wire_bytes: flow.size_wire_bytes, path, deadline: flow.deadline, wait });
     }
     let capacity: Vec<Rate> = net.links().iter().map(|link| link.rate).collect();
@@ -45,12 +51,14 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
         return Ok(Outcome { flows: rows, stop_reason: StopReason::Stopped, ideal: true, ..Outcome::default() });
     };
     let mut digest = Xxh3::new();
-    // Flows that others wait for end before these.
-    let mut by_end: Vec<usize> = (0..rows.len()).collect();
-    by_end.sort_by(|&a, &b| finish[a].total_cmp(&finish[b]));
-    for index in by_end {
+    for index in behind_what_they_wait_for(&drawn) {
         if let Some(wait) = &drawn[index].wait {
-            let end = |on: &FlowId| Some(rows[on.index()].finish_ps? + notice(spec, &routes, &drawn[index], &drawn[on.index()]).0);
+            let end = |on: &FlowId| {
+                let row = &rows[on.index()];
+                let given_up = row.start_ps.zip(wait.give_up_after).map(|(start, after)| start + after.0);
+                let end = row.finish_ps.into_iter().chain(given_up).min()?;
+                Some(end + notice(spec, &routes, &drawn[index], &drawn[on.index()]).0)
+            };
             let start = wait.on.iter().map(end).collect::<Option<Vec<u64>>>().and_then(|ends| ends.into_iter().max());
             rows[index].start_ps = start.filter(|start| spec.end.is_none_or(|end| *start < end.0));
             rows[index].deadline_ps = rows[index].start_ps.and_then(|start| Some(start + wait.allowed?.0));
@@ -70,6 +78,26 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
         ideal: true,
         ..Outcome::default()
     })
+}
+
+/// All flows by index, each behind those that it waits for.
+fn behind_what_they_wait_for(flows: &[proto::Flow]) -> Vec<usize> {
+    let on = |index: usize| flows[index].wait.iter().flat_map(|wait| &wait.on);
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); flows.len()];
+    let mut missing: Vec<usize> = (0..flows.len()).map(|index| on(index).count()).collect();
+    (0..flows.len()).for_each(|index| on(index).for_each(|other| next[other.index()].push(index)));
+    let mut order: Vec<usize> = (0..flows.len()).filter(|&index| missing[index] == 0).collect();
+    let mut at = 0;
+    while let Some(&index) = order.get(at) {
+        at += 1;
+        for &waits in &next[index] {
+            missing[waits] -= 1;
+            if missing[waits] == 0 {
+                order.push(waits);
+            }
+        }
+    }
+    order
 }
 
 /// A shortest path as link indices.
