@@ -11,6 +11,7 @@ pub mod cdf;
 pub mod hosts;
 pub mod load;
 pub mod size;
+pub mod sizes;
 
 use load::Traffic;
 use size::{Packets, Unit};

@@ -7,14 +7,14 @@
 //!
 //! Source: the open-loop workloads of MERP (TPDS 2017) section 6.1, pFabric (SIGCOMM 2013) section 5.1 and others.
 
-use super::cdf::{self, Cdf, Format, SHIPPED};
 use super::hosts;
 use super::load::{LoadRef, Traffic};
-use super::size::{Law, Unit};
+use super::size::Law;
+use super::sizes::Sizes;
 use super::{Drawn, Env, MAX_TIME, Workload};
-use base::params::{Auto, Problem, nearest};
+use base::params::{Auto, Problem};
 use base::registry::Meta;
-use base::{Bytes, Dur, Fraction, HostId, Offered, Rate, Rng, Streams, Time, math};
+use base::{Dur, Fraction, HostId, Offered, Rate, Rng, Streams, Time, math};
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -22,22 +22,6 @@ pub const META: Meta = Meta {
     source: "open-loop workload of MERP section 6.1, pFabric section 5.1 and others",
     ..Meta::PLAIN
 };
-
-base::choice! {
-    /// The law of sizes.
-    pub enum Size {
-        /// Heavy tail with `mean` and `shape`.
-        Pareto = "pareto",
-        /// Exponential with `mean`.
-        Exponential = "exponential",
-        /// Uniform between `min` and `max`.
-        Uniform = "uniform",
-        /// Always `mean`.
-        Fixed = "fixed",
-        /// A table, see `cdf`.
-        Cdf = "cdf",
-    }
-}
 
 base::choice! {
     /// Which hosts a flow joins.
@@ -52,28 +36,13 @@ base::choice! {
 base::params! {
     /// Parameters of Poisson arrivals.
     pub struct Params {
+        ..sizes: Sizes {}
         /// Number of flows.
         flows: u32 = "10000" in 1..=100_000_000, "flowloom: ten flows lie above p99.9; MERP's figures need 30000";
         /// Offered load: wire bytes of first transmissions as a fraction of `load_ref`.
         load: Fraction = "0.5" in Fraction(1_000)..=Fraction(100_000_000_000), "flowloom: half load";
         /// What the load is a fraction of: the hosts' NICs, the uplinks of top-of-rack switches, or a rate.
         load_ref: LoadRef = "hosts", "pFabric and most others; `uplinks` fits MERP section 6.1";
-        /// Law of the sizes.
-        size: Size = "pareto", "MERP section 6.1";
-        /// Mean size; for `fixed` the size.
-        mean: Bytes = "1500KB" in Bytes(1)..=Bytes(1_000_000_000_000), "MERP section 6.1.1";
-        /// Tail index of `pareto`.
-        shape: f64 = "1.8" in 1.01..=100.0, "fits MERP figures 5 to 7; ns-2's default is 1.5";
-        /// Smallest size of `uniform`.
-        min: Bytes = "2KB" in Bytes(1)..=Bytes(1_000_000_000_000), "PDQ section 5.1";
-        /// Largest size of `uniform`.
-        max: Bytes = "198KB" in Bytes(1)..=Bytes(1_000_000_000_000), "PDQ section 5.1";
-        /// Table of sizes: the name of a shipped one, or a file with its extension.
-        cdf: String = "websearch", "DCTCP (SIGCOMM 2010)";
-        /// How the file of a table is written.
-        cdf_format: Format = "own", "the format of the shipped tables";
-        /// What sizes count: application bytes, or bytes on the wire.
-        size_unit: Unit = "payload", "application view; MERP's scenarios count `wire`";
         /// Which hosts a flow joins.
         pairs: Pairs = "uniform", "MERP section 6.1 names none; all-to-all in pFabric section 5.1";
         /// Hosts that send: `all`, or names and ranges like `h0, h2..h5`.
@@ -91,15 +60,8 @@ base::params! {
 
 /// Problems that show only against the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    let mut found = Vec::new();
+    let mut found = params.sizes.problems(env);
     let mut add = |key, message: String, hint: &str| found.push(Problem { key, message, hint: hint.to_owned() });
-    if params.size == Size::Uniform && params.min > params.max {
-        add("min", format!("`{}` is above `max`, `{}`", params.min, params.max), "sizes are uniform from `min` to `max`");
-    }
-    if let Err(message) = law(params, env) {
-        let names = SHIPPED.iter().map(|s| s.name).collect::<Vec<_>>().join(", ");
-        add("cdf", message, &format!("`cdf` is one of {names}, or a file like `sizes.cdf.csv` with its `cdf_format`"));
-    }
     if params.load_ref.bps(env.net) == 0 {
         let hint = "this network has one switch tier: write `load_ref = \"hosts\"` or a rate";
         add("load_ref", "`uplinks`: no top-of-rack switch of this network has a link to another switch".to_owned(), hint);
@@ -139,7 +101,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 
 /// Arrivals that would outlast every run.
 fn too_long(params: &Params, env: &Env<'_>) -> Option<Problem> {
-    let gap = mean_gap_ps(params, env, &law(params, env).ok()?);
+    let gap = mean_gap_ps(params, env, &params.sizes.law(env).ok()?);
     let span = gap * f64::from(params.flows) + params.start.0 as f64;
     (params.until == Auto::Auto && span > MAX_TIME.0 as f64).then(|| Problem {
         key: "load",
@@ -156,35 +118,7 @@ fn too_long(params: &Params, env: &Env<'_>) -> Option<Problem> {
 /// The mean time between arrivals.
 fn mean_gap_ps(params: &Params, env: &Env<'_>, law: &Law) -> f64 {
     let offered = params.load.0 as f64 * params.load_ref.bps(env.net) as f64;
-    env.packets.mean_wire(law, params.size_unit) * 8e12 * 1e9 / offered
-}
-
-/// The law that the parameters describe.
-fn law(params: &Params, env: &Env<'_>) -> Result<Law, String> {
-    let mean = params.mean.0 as f64;
-    Ok(match params.size {
-        Size::Pareto => Law::pareto(params.shape, mean),
-        Size::Exponential => Law::Exponential(mean),
-        Size::Uniform => Law::Uniform(params.min.0, params.max.0.max(params.min.0)),
-        Size::Fixed => Law::Fixed(params.mean.0),
-        Size::Cdf => Law::Table(table(params, env)?),
-    })
-}
-
-fn table(params: &Params, env: &Env<'_>) -> Result<Cdf, String> {
-    if let Some(shipped) = SHIPPED.iter().find(|s| s.name == params.cdf) {
-        return Ok(shipped.table());
-    }
-    if !is_file(&params.cdf) {
-        let near = nearest(&params.cdf, SHIPPED.iter().map(|s| s.name)).map_or(String::new(), |n| format!("; did you mean `{n}`?"));
-        return Err(format!("there is no distribution `{}`{near}", params.cdf));
-    }
-    cdf::parse(&params.cdf, &env.files.text(&params.cdf)?, params.cdf_format)
-}
-
-/// Whether `cdf` names a file: no shipped name has a dot or a slash.
-fn is_file(name: &str) -> bool {
-    name.contains(['.', '/', '\\'])
+    env.packets.mean_wire(law, params.sizes.size_unit) * 8e12 * 1e9 / offered
 }
 
 /// The workload.
@@ -197,14 +131,7 @@ impl Poisson {
     }
     /// Parameters that have no effect beside the others.
     pub fn ignored(params: &Params) -> Vec<&'static str> {
-        let used: &[&str] = match params.size {
-            Size::Pareto => &["mean", "shape"],
-            Size::Exponential | Size::Fixed => &["mean"],
-            Size::Uniform => &["min", "max"],
-            Size::Cdf if is_file(&params.cdf) => &["cdf", "cdf_format"],
-            Size::Cdf => &["cdf"],
-        };
-        ["mean", "shape", "min", "max", "cdf", "cdf_format"].into_iter().filter(|k| !used.contains(k)).collect()
+        params.sizes.ignored()
     }
 }
 
@@ -214,7 +141,7 @@ impl Workload for Poisson {
         let index = [env.index];
         let [mut arrivals, mut sizes, mut pairs] =
             ["workload/arrivals", "workload/sizes", "workload/pairs"].map(|name| streams.take(name, &index));
-        let law = law(p, env)?;
+        let law = p.sizes.law(env)?;
         let reference = p.load_ref.bps(env.net) as f64;
         let mean_gap_ps = mean_gap_ps(p, env, &law);
         let choice = Choice { env, pairs: p.pairs, sources: hosts::set(env.net, &p.src)?, targets: hosts::set(env.net, &p.dst)? };
@@ -233,7 +160,7 @@ impl Workload for Poisson {
                     flows.len()
                 ));
             }
-            let size_bytes = env.payload(law.draw(&mut sizes), p.size_unit);
+            let size_bytes = env.payload(law.draw(&mut sizes), p.sizes.size_unit);
             let (src, dst) = choice.draw(&mut pairs);
             flows.push(Drawn { src, dst, size_bytes, start: Time(now.0), deadline: None, group: None, after: None });
         }
@@ -246,8 +173,7 @@ impl Workload for Poisson {
         self.0.flows.into()
     }
     fn files(&self) -> Vec<String> {
-        let file = self.0.size == Size::Cdf && is_file(&self.0.cdf);
-        file.then(|| self.0.cdf.clone()).into_iter().collect()
+        self.0.sizes.files()
     }
     fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)> {
         Some((Rate(self.0.load_ref.bps(env.net)), Time(self.0.start.0)))
@@ -259,7 +185,7 @@ impl Workload for Poisson {
         Some(Traffic { key: "load", bps, sources, targets, across: p.pairs == Pairs::CrossRack })
     }
     fn offered(&self, env: &Env<'_>) -> Offered {
-        let sizes = law(&self.0, env).map_or(Vec::new(), |law| env.packets.points(&law, self.0.size_unit));
+        let sizes = self.0.sizes.law(env).map_or(Vec::new(), |law| env.packets.points(&law, self.0.sizes.size_unit));
         Offered { load: Some(self.0.load), sizes }
     }
 }
@@ -316,6 +242,7 @@ impl Choice<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cdf::SHIPPED;
     use super::super::testing::Bench;
     use super::*;
 
