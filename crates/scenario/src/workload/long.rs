@@ -1,6 +1,7 @@
-//! Long flows between fixed pairs, all running side by side.
+//! Long flows between fixed pairs, all running side by side; again at a period if wanted.
 //!
-//! Source: Al-Fares et al., SIGCOMM 2008, section 5.4.
+//! Source: Al-Fares et al., SIGCOMM 2008, section 5.4. The period: the background flows of STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10),
+//! 2019), section 5.1.
 
 use super::size::Unit;
 use super::{Drawn, Env, MAX_TIME, Workload, hosts};
@@ -28,6 +29,10 @@ base::params! {
         start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: with the run";
         /// Time between the starts of two flows, in the order of their sources.
         stagger: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: all flows start at the same time";
+        /// How many flows each pair has, one after the other.
+        repeat: u32 = "1" in 1..=10_000_000, "a single flow", quiet;
+        /// From the start of a pair's flow to the start of its next.
+        interval: Dur = "80ms" in Dur(1)..=MAX_TIME, "STAM section 5.1";
     }
 }
 
@@ -52,8 +57,14 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
             "give `end = \"1s\"` at the top, or a `size`",
         );
     }
-    if params.stagger.0.saturating_mul(count).saturating_add(params.start.0) > MAX_TIME.0 {
+    let first = params.stagger.0.saturating_mul(count).saturating_add(params.start.0);
+    if first > MAX_TIME.0 {
         add("stagger", format!("the last flow would start after {MAX_TIME}"), "take a shorter `stagger`");
+    } else if params.interval.0.saturating_mul(u64::from(params.repeat - 1)).saturating_add(first) > MAX_TIME.0 {
+        add("repeat", format!("the last flow would start after {MAX_TIME}"), "take a smaller `repeat` or a shorter `interval`");
+    }
+    if params.size == Auto::Auto && params.repeat > 1 {
+        add("repeat", format!("`{}`: `auto` flows never finish", params.repeat), "give a `size`");
     }
     found
 }
@@ -89,11 +100,11 @@ impl Long {
     /// With these parameters.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let flows = pairs(params, env, None).map_or(0, |p| p.len() as u64);
-        Long { params: params.clone(), flows }
+        Long { params: params.clone(), flows: flows.saturating_mul(params.repeat.into()) }
     }
     /// Parameters that have no effect beside the others.
-    pub fn ignored(_params: &Params) -> Vec<&'static str> {
-        Vec::new()
+    pub fn ignored(params: &Params) -> Vec<&'static str> {
+        if params.repeat == 1 { vec!["interval"] } else { Vec::new() }
     }
 }
 
@@ -102,11 +113,11 @@ impl Workload for Long {
         let p = &self.params;
         let pairs = pairs(p, env, Some(&mut streams.take("workload/pairs", &[env.index])))?;
         let size_bytes = env.payload(p.size.or(Bytes(PERMANENT)).0, p.size_unit);
-        let flow = |(i, (src, dst)): (usize, (HostId, HostId))| {
-            let start = Time::ZERO + p.start + p.stagger * i as u64;
+        let flow = |(round, (i, &(src, dst))): (u32, (usize, &(HostId, HostId)))| {
+            let start = Time::ZERO + p.start + p.stagger * i as u64 + p.interval * u64::from(round);
             Drawn { src, dst, size_bytes, start, deadline: None, group: None, after: None }
         };
-        Ok(pairs.into_iter().enumerate().map(flow).collect())
+        Ok((0..p.repeat).flat_map(|round| pairs.iter().enumerate().map(move |pair| (round, pair))).map(flow).collect())
     }
     fn flows(&self) -> u64 {
         self.flows
@@ -137,6 +148,22 @@ mod tests {
         // Two hosts have but one derangement.
         let two = Bench::new("star", &[("hosts", "2")]).draw("long", &[("size", "1GB")], 1);
         assert_eq!(two.iter().map(|f| f.dst.0).collect::<Vec<_>>(), [1, 0]);
+    }
+
+    #[test]
+    fn pairs_send_again_at_a_period() {
+        let bench = Bench::new("star", &[]);
+        let set = [("pairs", "h1->h0, h2->h0"), ("size", "10MB"), ("repeat", "3"), ("start", "1ms"), ("stagger", "2ms")];
+        let starts = |set: &[(&'static str, &str)]| -> Vec<(u32, u64)> {
+            bench.draw("long", set, 1).iter().map(|f| (f.src.0, f.start.0 / 1_000_000_000)).collect()
+        };
+        assert_eq!(starts(&set), [(1, 1), (2, 3), (1, 81), (2, 83), (1, 161), (2, 163)]);
+        assert_eq!(starts(&[&set[..], &[("interval", "5ms")]].concat())[4], (1, 11));
+        let refused = |set: &[(&'static str, &str)]| bench.read("long", &[&[("pairs", "h0->h1")], set].concat()).err().unwrap();
+        assert!(
+            refused(&[("size", "1MB"), ("repeat", "3"), ("interval", "600000s")]).contains("repeat: the last flow would start")
+        );
+        assert!(refused(&[("repeat", "2")]).contains("repeat: `2`: `auto` flows never finish"));
     }
 
     #[test]
