@@ -88,3 +88,53 @@ fn ideals_start_flows_by_their_own_ends() {
         assert_eq!(third.start_ps.unwrap(), request.finish_ps.unwrap() + 2 * (320_000 + 10_000_000));
     }
 }
+
+/// An aggregator asks again as soon as all have answered, and gives up on an answer that is too old, which goes on.
+#[test]
+fn requests_follow_each_other_in_a_closed_loop() {
+    let workload =
+        "[workload.query]\nkind = 'requests'\nworkers = 3\nrepeat = 4\naggregator = 'h3'\nmax = '200KB'\ndeadline = '3ms'\n";
+    for (more, gives_up) in [("", false), ("give_up_after = '2ms'\nthink_time = '1ms'\n", true)] {
+        let workload = workload.replace("deadline", &format!("{more}deadline"));
+        for ideals in ["", "ideal = ['ps', 'stam']\n"] {
+            let plan = plan(&format!("{ideals}{STAR}{workload}{}", system("newreno", "100pkt")));
+            let drawn = plan.points[0].run.flows().unwrap();
+            for point in &plan.points {
+                let outcome = run_point(point);
+                let start = |row: &FlowRow| row.start_ps.unwrap();
+                // A packet of 1500 bytes over two links of 1 Gb/s and 10 us, and 40 bytes back.
+                let delay = if gives_up { 1_000_000_000 } else { 2 * (12_000_000 + 320_000) + 4 * 10_000_000 };
+                let mut old = 0;
+                for (row, flow) in outcome.flows.iter().zip(&drawn) {
+                    assert_eq!((row.group_id, row.dst), (Some(u64::from(row.flow_id / 3)), 3));
+                    assert_eq!(row.deadline_ps, Some(start(row) + 3_000_000_000));
+                    let Some(wait) = &flow.wait else { continue };
+                    let answers = wait.on.iter().map(|on| &outcome.flows[on.index()]);
+                    let ends = answers.map(|answer| {
+                        let given_up = start(answer) + wait.give_up_after.unwrap().0;
+                        old += u32::from(answer.finish_ps.unwrap() > given_up);
+                        answer.finish_ps.unwrap().min(given_up)
+                    });
+                    assert_eq!(start(row), ends.max().unwrap() + delay, "{} {:?}", row.flow_id, point.label);
+                }
+                assert_eq!(old > 0, gives_up, "{:?}", point.label);
+                assert_eq!(outcome.stop_reason, StopReason::Finished);
+            }
+        }
+    }
+}
+
+/// As many requests are drawn as fit before the end; those that do not begin are rows without a start.
+#[test]
+fn requests_beyond_the_end_have_not_started() {
+    let workload = "[workload.query]\nkind = 'requests'\nworkers = 3\ndeadline = '3ms'\n";
+    let outcome = run(&format!("end = '100ms'\n{STAR}{workload}{}", system("newreno", "100pkt")));
+    let begun = outcome.flows.iter().take_while(|row| row.start_ps.is_some()).count();
+    assert!(begun > 0 && begun % 3 == 0 && begun < outcome.flows.len());
+    for row in &outcome.flows[begun..] {
+        assert_eq!((row.start_ps, row.deadline_ps, row.finish_ps, row.tx_packets), (None, None, None, 0));
+    }
+    // At 1 Gb/s a request of 0.9 MB takes 7 ms at least, and some lose packets.
+    assert!((5..=14).contains(&(begun / 3)), "{begun}");
+    assert_eq!((outcome.stop_reason, outcome.counters.end_ps), (StopReason::End, 100_000_000_000));
+}

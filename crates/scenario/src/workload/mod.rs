@@ -96,12 +96,13 @@ impl Env<'_> {
 pub mod incast;
 pub mod long;
 pub mod poisson;
+pub mod requests;
 pub mod table;
 
 base::registry! {
     room AnyWorkload: Workload, env Env<'_>;
     named "workload", "workloads", "workload": "which flows there are";
-    entries { poisson: Poisson, incast: Incast, long: Long, table: Table }
+    entries { poisson: Poisson, incast: Incast, long: Long, requests: Requests, table: Table }
     methods {
         fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String>;
         fn flows(&self) -> u64;

@@ -248,13 +248,18 @@ pub fn random_scenario(n: u64) -> (String, bool) {
         "size = 'uniform'\nmin = '1B'\nmax = '100KB'",
         "size = 'cdf'\ncdf = 'fb-hadoop-hpcc'",
     ]);
-    let kind = pick(&["poisson", "poisson", "incast", "table", "waiting"]);
+    let kind = pick(&["poisson", "poisson", "incast", "table", "waiting", "requests"]);
     let limit = pick(&["1pkt", "3pkt", "20pkt", "100pkt", "1500B", "30KB", "unlimited"]);
     let low_water = pick(&["3KB", "0B", "unlimited"]);
     let deadline = pick(&["", "", "deadline = '300us'\n", "deadline = { kind = 'slack', factor = 3 }\n"]);
     let workload = match kind.as_str() {
         "poisson" => format!("[workload.web]\nkind = 'poisson'\nflows = 40\nload = {load}\n{size}\n"),
         "incast" => "[workload.burst]\nkind = 'incast'\nsenders = 3\nsize = '40KB'\nreceiver = 'h0'\njitter = '0s'\n".to_owned(),
+        // Some answers are too old before they have ended.
+        "requests" => {
+            "[workload.query]\nkind = 'requests'\nworkers = 3\nrepeat = 5\nmin = '1KB'\nmax = '40KB'\ngive_up_after = '200us'\n"
+                .to_owned()
+        }
         _ => table_of(&format!("fuzz-{n}"), &random_table(hosts, kind == "waiting", rng)),
     };
     let (events, lasting) = random_events(&topology, &mut pick_events);
