@@ -69,7 +69,7 @@ pub struct ScenarioArgs {
     /// Seeds instead of the scenario's
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub seed: Option<Vec<u64>>,
-    /// Ideal references beside the systems: srpt, ps, fcfs, edf, merp, big_switch
+    /// Ideal references beside the systems: srpt, ps, fcfs, edf, sjf, edf_sjf, stam, merp, big_switch
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub ideal: Option<Vec<String>>,
 }

@@ -11,6 +11,13 @@ base::choice! {
         Fcfs = "fcfs",
         /// Every link serves the flow with the earliest deadline; flows without one come last.
         Edf = "edf",
+        /// Every link serves the flow that was the shortest as a whole.
+        Sjf = "sjf",
+        /// Every link serves the flow with the earliest deadline, and among flows without one that which was the shortest as a whole.
+        EdfSjf = "edf_sjf",
+        /// Every link serves the flow with the earliest deadline, but while all flows with deadlines can still wait, the shortest flow without one,
+        /// if it has no more left to send than the flow with the earliest deadline. Without flows with deadlines, the least left to send.
+        Stam = "stam",
         /// Every link serves by MERP's virtual deadlines.
         Merp = "merp",
         /// SRPT where only the links of hosts are left, as if the network were one big switch.
@@ -20,7 +27,8 @@ base::choice! {
 
 impl Ideal {
     /// All of them.
-    pub const ALL: [Ideal; 6] = [Ideal::Srpt, Ideal::Ps, Ideal::Fcfs, Ideal::Edf, Ideal::Merp, Ideal::BigSwitch];
+    pub const ALL: [Ideal; 9] =
+        [Ideal::Srpt, Ideal::Ps, Ideal::Fcfs, Ideal::Edf, Ideal::Sjf, Ideal::EdfSjf, Ideal::Stam, Ideal::Merp, Ideal::BigSwitch];
 
     /// What it is called in tables and figures.
     pub fn label(self) -> &'static str {
@@ -29,6 +37,9 @@ impl Ideal {
             Ideal::Ps => "ideal PS",
             Ideal::Fcfs => "ideal FCFS",
             Ideal::Edf => "ideal EDF",
+            Ideal::Sjf => "ideal SJF",
+            Ideal::EdfSjf => "ideal EDF+SJF",
+            Ideal::Stam => "ideal STAM",
             Ideal::Merp => "ideal MERP",
             Ideal::BigSwitch => "ideal big switch",
         }

@@ -56,10 +56,10 @@ fn a_lone_newreno_flow_takes_its_closed_form() {
 fn a_lone_flow_of_an_ideal_reference_has_slowdown_one() {
     for topology in [TREE, "[topology]\nkind = 'fat_tree'\nk = 4\n"] {
         let flows = table("lone-ideal", &[(0, 8, HUNDRED, 1_000_000), (8, 0, 1, 900_000_000_000)]);
-        let ideals = "ideal = ['srpt', 'ps', 'fcfs', 'edf', 'merp', 'big_switch']\n";
+        let ideals = "ideal = ['srpt', 'ps', 'fcfs', 'edf', 'sjf', 'edf_sjf', 'stam', 'merp', 'big_switch']\n";
         let plan = common::plan(&format!("{ideals}{topology}{flows}{}", system("newreno", "100pkt")));
         let ideals: Vec<_> = plan.points.iter().filter(|p| p.run.ideal.is_some()).collect();
-        assert_eq!(ideals.len(), 6);
+        assert_eq!(ideals.len(), 9);
         for point in ideals {
             let outcome = common::run_point(point);
             assert!(outcome.ideal && outcome.complete && outcome.ports.is_empty() && outcome.flows.len() == 2);
@@ -74,7 +74,7 @@ fn a_lone_flow_of_an_ideal_reference_has_slowdown_one() {
 /// On one link neither another schedule nor a system has a smaller mean than SRPT.
 #[test]
 fn no_system_beats_the_mean_of_ideal_srpt_on_one_link() {
-    let text = "ideal = ['srpt', 'ps', 'fcfs', 'merp', 'big_switch']
+    let text = "ideal = ['srpt', 'ps', 'fcfs', 'sjf', 'merp', 'big_switch']
         [topology]
         kind = 'star'
         hosts = 5

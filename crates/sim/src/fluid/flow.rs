@@ -12,7 +12,7 @@ pub struct Flow {
     pub wire_bytes: u64,
     /// The flow's links in order, as indices into the capacities. A flow without links ends when it arrives.
     pub path: Vec<usize>,
-    /// The flow's deadline, used by EDF only.
+    /// The flow's deadline, used by EDF, EDF+SJF and STAM only.
     pub deadline: Option<Time>,
     /// The ends that the flow waits for before it arrives, if it does.
     pub wait: Option<Wait>,

@@ -1,12 +1,15 @@
 //! One link: finish times, and the flow served at each time.
 //!
-//! Source: Zhang et al., IEEE TPDS 28(11) 2017, sections 2 and 4.3 (Table 1, Fig. 1, Alg. 2).
+//! Source: Zhang et al., IEEE TPDS 28(11) 2017, sections 2 and 4.3 (Table 1, Fig. 1, Alg. 2); STAM (Zang, Lan, Hu, Acta Electronica Sinica
+//! 47(10), 2019), section 2 (Table 1, Fig. 2).
 //!
 //! Generic over the kind of number: `f64` for many flows, `num_rational::BigRational` for exact results. Times, sizes and the capacity
 //! are in any consistent units. On one link the big switch is SRPT. All orders preempt.
 //!
 //! Assumed: ties are served in the order of arrival, then of the list. In Alg. 2 the flow with the largest (size, arrival, rest, index)
-//! among ties is placed last.
+//! among ties is placed last. STAM's paper gives its ideal schedule by example only. The slack is the time that all flows with deadlines that are
+//! present can wait and still end in time by EDF. A flow without a deadline uses it if it has no more left than the flow that EDF serves;
+//! without this bound the long flow of the example would take the slack that the short one needs. A flow that is late keeps its place in EDF.
 
 use num_traits::Num;
 use scenario::Ideal;
@@ -23,7 +26,7 @@ pub struct Job<T> {
     pub arrival: T,
     /// The flow's size; a flow of size zero ends when it arrives.
     pub size: T,
-    /// The flow's deadline, used by EDF only.
+    /// The flow's deadline, used by EDF, EDF+SJF and STAM only.
     pub deadline: Option<T>,
 }
 
@@ -137,22 +140,45 @@ impl<T: Number> Server<'_, T> {
             if fresh && self.ideal == Ideal::Merp {
                 self.order_by_vdg();
             }
-            let Some(&flow) = self.active.last() else { continue };
+            let Some((place, until)) = self.next() else { continue };
+            let flow = self.active[place];
             let end = self.now.clone() + self.left[flow].clone() / self.capacity.clone();
-            match coming.peek().map(|&next| &self.jobs[next].arrival) {
-                Some(arrival) if *arrival < end => {
-                    let sent = (arrival.clone() - self.now.clone()) * self.capacity.clone();
+            let arrival = coming.peek().map(|&next| self.jobs[next].arrival.clone());
+            match arrival.into_iter().chain(until).min_by(compare).filter(|stop| *stop < end) {
+                Some(stop) => {
+                    let sent = (stop.clone() - self.now.clone()) * self.capacity.clone();
                     self.left[flow] = self.left[flow].clone() - sent;
-                    self.record(flow, arrival.clone(), self.capacity.clone());
-                    self.now = arrival.clone();
+                    self.record(flow, stop.clone(), self.capacity.clone());
+                    self.now = stop;
                 }
-                _ => {
+                None => {
                     self.record(flow, end.clone(), self.capacity.clone());
                     self.finish[flow] = end.clone();
                     self.now = end;
-                    self.active.pop();
+                    self.active.remove(place);
                 }
             }
+        }
+    }
+
+    /// The place in `active` of the flow to serve, and the time at which the choice must be made again, if it may change by itself.
+    fn next(&self) -> Option<(usize, Option<T>)> {
+        let last = self.active.len().checked_sub(1)?;
+        // By STAM flows without deadlines come first in `active`, the one with the least left last among them.
+        let without = self.active.partition_point(|&flow| self.jobs[flow].deadline.is_none());
+        if self.ideal != Ideal::Stam || without == 0 || self.left[self.active[without - 1]] > self.left[self.active[last]] {
+            return Some((last, None));
+        }
+        let (mut ends, mut slack) = (self.now.clone(), None);
+        for &flow in self.active[without..].iter().rev() {
+            ends = ends + self.left[flow].clone() / self.capacity.clone();
+            let own = self.jobs[flow].deadline.clone().map(|deadline| deadline - ends.clone());
+            slack = slack.into_iter().chain(own).min_by(compare);
+        }
+        match slack {
+            None => Some((last, None)),
+            Some(slack) if slack > T::zero() => Some((without - 1, Some(self.now.clone() + slack))),
+            Some(_) => Some((last, None)),
         }
     }
 
@@ -203,12 +229,18 @@ impl<T: Number> Server<'_, T> {
     /// Whether `flow` is served before `other`.
     fn goes_before(&self, flow: usize, other: usize) -> bool {
         let (a, b) = (&self.jobs[flow], &self.jobs[other]);
+        let by_left = || compare(&self.left[flow], &self.left[other]);
+        let by_deadline = || match (&a.deadline, &b.deadline) {
+            (Some(x), Some(y)) => compare(x, y),
+            (x, y) => y.is_some().cmp(&x.is_some()),
+        };
+        let without = a.deadline.is_none() && b.deadline.is_none();
         let first = match self.ideal {
-            Ideal::Srpt | Ideal::BigSwitch | Ideal::Ps => compare(&self.left[flow], &self.left[other]),
-            Ideal::Edf => match (&a.deadline, &b.deadline) {
-                (Some(x), Some(y)) => compare(x, y),
-                (x, y) => y.is_some().cmp(&x.is_some()),
-            },
+            Ideal::Srpt | Ideal::BigSwitch | Ideal::Ps => by_left(),
+            Ideal::Sjf => compare(&a.size, &b.size),
+            Ideal::EdfSjf if without => compare(&a.size, &b.size),
+            Ideal::Stam if without => by_left(),
+            Ideal::Edf | Ideal::EdfSjf | Ideal::Stam => by_deadline(),
             Ideal::Fcfs | Ideal::Merp => Ordering::Equal,
         };
         first.then_with(|| compare(&a.arrival, &b.arrival)).then(flow.cmp(&other)).is_lt()

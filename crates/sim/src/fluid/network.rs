@@ -8,14 +8,14 @@
 //! flow at a time per link, at full rate.
 //!
 //! Assumed: MERP runs VDG at each link of an arriving flow, and orders flows by the largest `vdl - arrival` among the links of a path. Ties
-//! are broken by arrival, then by index.
+//! are broken by arrival, then by index. Under STAM a flow without a deadline goes first if it may on every link of its path.
 //!
 //! Deviates: where capacities differ, a flow that cannot fill a link does not block it; the next flow in order uses the rest, as in a
 //! network of priority queues.
 
 use super::flow::{Arrivals, Flow, GoOn, PATIENCE};
 use super::max_min;
-use super::order::{Arrival, Deadline, Order, Remaining, VirtualDeadlines};
+use super::order::{Arrival, Deadline, Key, Order, Remaining, Size, Slack, VirtualDeadlines};
 use base::Rate;
 use scenario::Ideal;
 
@@ -27,7 +27,10 @@ pub fn finish_times(ideal: Ideal, capacity: &[Rate], flows: &[Flow], go_on: GoOn
         Ideal::Ps => max_min::run(&bytes_per_sec, flows, go_on),
         Ideal::Srpt => greedy().run(&mut Remaining, go_on),
         Ideal::Fcfs => greedy().run(&mut Arrival, go_on),
-        Ideal::Edf => greedy().run(&mut Deadline(flows), go_on),
+        Ideal::Edf => greedy().run(&mut Deadline { flows, by_size: false }, go_on),
+        Ideal::Sjf => greedy().run(&mut Size(flows), go_on),
+        Ideal::EdfSjf => greedy().run(&mut Deadline { flows, by_size: true }, go_on),
+        Ideal::Stam => greedy().run(&mut Slack::new(&bytes_per_sec, flows), go_on),
         Ideal::Merp => greedy().run(&mut VirtualDeadlines::new(capacity, flows), go_on),
         Ideal::BigSwitch => finish_times(Ideal::Srpt, capacity, &big_switch(flows), go_on),
     }
@@ -51,7 +54,7 @@ struct Greedy<'a> {
     /// Per flow: remaining bytes.
     left: Vec<f64>,
     /// Per flow: the key of the order.
-    key: Vec<f64>,
+    key: Vec<Key>,
     /// Flows in the system, the first to serve first.
     order: Vec<usize>,
     /// Flows being served: rate in bytes per second.
@@ -66,7 +69,7 @@ const CRUMB: f64 = 1e-9;
 impl<'a> Greedy<'a> {
     fn new(capacity: &'a [f64], flows: &'a [Flow]) -> Self {
         let left = flows.iter().map(|flow| flow.wire_bytes as f64).collect();
-        let (key, free) = (vec![0.0; flows.len()], capacity.to_vec());
+        let (key, free) = (vec![(0, 0.0); flows.len()], capacity.to_vec());
         Greedy { capacity, flows, left, key, order: Vec::new(), served: Vec::new(), free }
     }
 
@@ -79,7 +82,7 @@ impl<'a> Greedy<'a> {
                 return None;
             }
             let end = |&(flow, rate): &(usize, f64)| now + self.left[flow] / rate;
-            let until = self.served.iter().map(end).fold(arrivals.next(), f64::min);
+            let until = self.served.iter().map(end).fold(arrivals.next().min(order.changes()), f64::min);
             if until == f64::INFINITY {
                 break; // Only flows behind links without capacity remain.
             }
@@ -180,7 +183,7 @@ mod tests {
         let mut rng = Rng::stream(1, "fluid/one", &[]);
         for _ in 0..200 {
             let draw = |rng: &mut Rng| {
-                let deadline = Some(Time(1000 * rng.below(90_000)));
+                let deadline = (rng.below(3) > 0).then(|| Time(1000 * rng.below(90_000)));
                 Flow { deadline, ..flow(rng.below(30_000), 1 + rng.below(5000), &[0]) }
             };
             let flows: Vec<Flow> = (0..1 + rng.below(12)).map(|_| draw(&mut rng)).collect();
