@@ -69,6 +69,7 @@ METRICS = (
     "p99_slowdown_short",
     "mean_fct_s",
     "p99_fct_s",
+    "mean_fct_without_deadline_s",
     "p99_er",
     "drops",
 )

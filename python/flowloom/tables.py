@@ -22,7 +22,11 @@ METRICS = (
     "mean_slowdown_long",
     "mean_fct_s",
     "p99_fct_s",
+    "mean_fct_without_deadline_s",
+    "mean_fct_without_deadline_short_s",
+    "drop_rate_with_deadline",
     "mean_group_fct_s",
+    "groups_in_time",
     "group_jain_index",
     "p99_er",
     "drops",
@@ -30,7 +34,7 @@ METRICS = (
 )
 """The metrics of the summary table, in this order; those that the results do not hold are left out."""
 
-ALWAYS = ("flows", "deadline_miss_rate")
+ALWAYS = ("flows", "deadline_miss_rate", "groups_in_time")
 """Metrics that are shown even if all values are zero. Without deadlines there is no miss rate."""
 
 

@@ -15,7 +15,8 @@ pub struct Metric {
     pub about: &'static str,
     /// Whether it depends on the machine, not only on the scenario, the seed and the program.
     pub machine: bool,
-    /// Whether it is about flows that wait for others, or about groups of flows: there is no row in any table of a run without any.
+    /// Whether it is about flows that wait for others, about groups of flows, or about flows with a deadline apart from those without one: there is no
+    /// row in any table of a run without any.
     pub optional: bool,
     /// Whether it is measured in the measurement window, not over whole flows or the whole run.
     pub window: bool,
@@ -39,6 +40,8 @@ pub struct Point<'a> {
     goodput: Sorted,
     /// Groups that began.
     groups: Vec<Group>,
+    /// Some flows have a deadline, and some have none.
+    mixed: bool,
 }
 
 /// Flows that belong together: an incast, a job, a request.
@@ -48,6 +51,8 @@ struct Group {
     last_finish_ps: u64,
     unfinished: bool,
     goodput: Vec<f64>,
+    /// Whether all flows with a deadline met it; `None` if there is no such flow.
+    in_time: Option<bool>,
 }
 
 /// Values in rising order.
@@ -70,6 +75,7 @@ impl<'a> Point<'a> {
             expansion: Sorted::new(flows.iter().filter_map(|f| f.expansion_ratio())),
             goodput: Sorted::new(flows.iter().filter_map(|f| f.goodput_bps())),
             groups: groups(&flows),
+            mixed: flows.iter().any(|flow| has_deadline(flow)) && !flows.iter().all(|flow| has_deadline(flow)),
             flows,
         }
     }
@@ -86,6 +92,10 @@ impl<'a> Point<'a> {
     /// Completion times of some of the flows.
     fn fct_of(&self, of: impl Fn(&FlowRow) -> bool) -> Sorted {
         Sorted::new(self.flows.iter().filter(|f| of(f)).filter_map(|f| f.fct_ps()).map(|ps| ps as f64 / 1e12))
+    }
+    /// Completion times of some of the flows, where some have a deadline and some have none.
+    fn mixed_fct_of(&self, of: impl Fn(&FlowRow) -> bool) -> Sorted {
+        self.fct_of(|flow| self.mixed && of(flow))
     }
     /// Slowdowns of some of the flows.
     fn slowdown_of(&self, of: impl Fn(&FlowRow) -> bool) -> Sorted {
@@ -123,6 +133,7 @@ fn groups(flows: &[&FlowRow]) -> Vec<Group> {
         group.unfinished |= flow.finish_ps.is_none();
         group.last_finish_ps = group.last_finish_ps.max(flow.finish_ps.unwrap_or(0));
         group.goodput.extend(flow.goodput_bps());
+        group.in_time = flow.deadline_met().map(|met| met && group.in_time != Some(false)).or(group.in_time);
     }
     found.into_values().collect()
 }
@@ -138,6 +149,15 @@ const SHORT_BYTES: u64 = 100_000;
 
 fn is_short(flow: &FlowRow) -> bool {
     flow.size_bytes <= SHORT_BYTES
+}
+
+fn has_deadline(flow: &FlowRow) -> bool {
+    flow.deadline_ps.is_some()
+}
+
+/// Short, and without a deadline.
+fn is_free_short(flow: &FlowRow) -> bool {
+    is_short(flow) && !has_deadline(flow)
 }
 
 macro_rules! metrics {
@@ -196,6 +216,25 @@ metrics! {
         end_s ["s"] "simulated time at the end" = |p| Some(p.end_s());
     }
     machine: false, optional: true, window: false, packets: false {
+        mean_fct_with_deadline_s ["s"] "flow completion time of flows with a deadline, mean; null unless there are flows without one too" = |p| p.mixed_fct_of(has_deadline).mean();
+        p99_fct_with_deadline_s ["s"] "flow completion time of flows with a deadline, 99th percentile" = |p| p.mixed_fct_of(has_deadline).quantile(990);
+        mean_fct_without_deadline_s ["s"] "flow completion time of flows without a deadline, mean; null unless there are flows with one too" = |p| p.mixed_fct_of(|f| !has_deadline(f)).mean();
+        p99_fct_without_deadline_s ["s"] "flow completion time of flows without a deadline, 99th percentile" = |p| p.mixed_fct_of(|f| !has_deadline(f)).quantile(990);
+        mean_fct_without_deadline_short_s ["s"] "flow completion time of flows of at most 100 KB without a deadline, mean" = |p| p.mixed_fct_of(is_free_short).mean();
+        p99_fct_without_deadline_short_s ["s"] "flow completion time of flows of at most 100 KB without a deadline, 99th percentile" = |p| p.mixed_fct_of(is_free_short).quantile(990);
+        max_fct_without_deadline_short_s ["s"] "flow completion time of flows of at most 100 KB without a deadline, largest" = |p| p.mixed_fct_of(is_free_short).quantile(1000);
+        mean_flow_goodput_without_deadline_bps ["bps"] "goodput of a flow without a deadline, its payload over its completion time, mean" = |p| {
+            Sorted::new(p.flows.iter().filter(|f| p.mixed && !has_deadline(f)).filter_map(|f| f.goodput_bps())).mean()
+        };
+    }
+    machine: false, optional: true, window: false, packets: true {
+        drop_rate_with_deadline [""] "share of the data packets of flows with a deadline that queues dropped, retransmissions included" = |p| {
+            let of = |count: fn(&FlowRow) -> u64| p.flows.iter().filter(|f| p.mixed && has_deadline(f)).map(|f| count(f)).sum::<u64>();
+            let (drops, sent) = (of(|f| f.drops), of(|f| f.tx_packets));
+            (sent > 0).then(|| drops as f64 / sent as f64)
+        };
+    }
+    machine: false, optional: true, window: false, packets: false {
         groups [""] "groups of flows that began: incasts, jobs, requests" = |p| (!p.groups.is_empty()).then_some(p.groups.len() as f64);
         unfinished_groups [""] "groups of which a flow that began did not finish; in no other metric of groups" = |p| {
             (!p.groups.is_empty()).then(|| p.groups.iter().filter(|group| group.unfinished).count() as f64)
@@ -204,6 +243,9 @@ metrics! {
         p50_group_fct_s ["s"] "group completion time, median" = |p| p.group_fct().quantile(500);
         p99_group_fct_s ["s"] "group completion time, 99th percentile" = |p| p.group_fct().quantile(990);
         max_group_fct_s ["s"] "group completion time, largest" = |p| p.group_fct().quantile(1000);
+        groups_in_time [""] "share of the groups with deadlines of which every flow that has a deadline met it" = |p| {
+            Sorted::new(p.groups.iter().filter_map(|group| group.in_time).map(|met| f64::from(u8::from(met)))).mean()
+        };
         group_jain_index [""] "Jain's index of the goodputs of the flows of a group, mean over groups" = |p| {
             Sorted::new(p.groups.iter().filter(|group| !group.unfinished).filter_map(|group| jain(&group.goodput))).mean()
         };
@@ -487,11 +529,71 @@ mod tests {
         let get = |name: &str| point.metrics().into_iter().find(|(m, _)| m.name == name).unwrap().1;
         assert_eq!((get("groups"), get("unfinished_groups")), (Some(3.0), Some(1.0)));
         assert_eq!((get("mean_group_fct_s"), get("max_group_fct_s")), (Some(4e-3), Some(5e-3)));
+        assert_eq!(get("groups_in_time"), None, "no flow has a deadline");
         // Goodputs of 4 and 2 Mbit/s: (4 + 2)² / (2 · (16 + 4)) = 0.9. A group of one is fair.
         assert!((get("group_jain_index").unwrap() - 0.95).abs() < 1e-12);
         let none = Point::new(&flows[4..], &[], &counters, 1.0);
         assert!(none.metrics().iter().filter(|(m, _)| m.name.contains("group")).all(|(m, value)| m.optional && value.is_none()));
         assert_eq!((jain(&[3.0, 0.0, 0.0]), jain(&[2.0, 2.0]), jain(&[])), (Some(1.0 / 3.0), Some(1.0), None));
+    }
+
+    #[test]
+    fn a_group_is_in_time_if_all_its_flows_are() {
+        let ms = |n: u64| n * 1_000_000_000;
+        let of = |group, finish_ps: Option<u64>, deadline_ps: Option<u64>| FlowRow {
+            group_id: Some(group),
+            deadline_ps,
+            ..flow(1000, finish_ps)
+        };
+        let flows = [
+            of(1, Some(ms(3)), Some(ms(3))),
+            of(1, Some(ms(9)), None),
+            of(2, Some(ms(4)), Some(ms(3))),
+            of(2, Some(ms(2)), Some(ms(3))),
+            FlowRow { terminated: true, ..of(3, None, Some(ms(9))) },
+            of(4, Some(ms(3)), None),
+        ];
+        let counters = Counters::default();
+        let point = Point::new(&flows, &[], &counters, 1.0);
+        let get = |name: &str| point.metrics().into_iter().find(|(m, _)| m.name == name).unwrap().1;
+        assert_eq!(get("groups_in_time"), Some(1.0 / 3.0));
+        // A flow that was given up counts as missed.
+        assert_eq!(get("deadline_miss_rate"), Some(0.5));
+    }
+
+    #[test]
+    fn flows_with_and_without_a_deadline_are_told_apart() {
+        let ms = |n: u64| n * 1_000_000_000;
+        let with = |finish, drops, tx_packets| FlowRow { deadline_ps: Some(ms(50)), drops, tx_packets, ..flow(200_000, finish) };
+        let flows = [
+            with(Some(ms(5)), 1, 10),
+            with(Some(ms(7)), 2, 10),
+            with(None, 2, 20),
+            flow(100_000, Some(ms(3))),
+            flow(90_000, Some(ms(5))),
+            flow(1_000_000, Some(ms(9))),
+            flow(1_000_000, None),
+        ];
+        let counters = Counters::default();
+        let of = |flows: &[FlowRow], name: &str| {
+            Point::new(flows, &[], &counters, 1.0).metrics().into_iter().find(|(m, _)| m.name == name).unwrap().1
+        };
+        for (name, value) in [
+            ("mean_fct_with_deadline_s", 5e-3),
+            ("p99_fct_with_deadline_s", 6e-3),
+            ("mean_fct_without_deadline_s", 14e-3 / 3.0),
+            ("p99_fct_without_deadline_s", 8e-3),
+            ("mean_fct_without_deadline_short_s", 3e-3),
+            ("p99_fct_without_deadline_short_s", 4e-3),
+            ("max_fct_without_deadline_short_s", 4e-3),
+            ("mean_flow_goodput_without_deadline_bps", (8e5 / 2e-3 + 7.2e5 / 4e-3 + 8e6 / 8e-3) / 3.0),
+            ("drop_rate_with_deadline", 0.125),
+        ] {
+            assert!((of(&flows, name).unwrap() / value - 1.0).abs() < 1e-12, "{name}: {:?}", of(&flows, name));
+            for one_kind in [&flows[..3], &flows[3..]] {
+                assert_eq!(of(one_kind, name), None, "{name}: of flows of one kind there is no row");
+            }
+        }
     }
 
     #[test]
