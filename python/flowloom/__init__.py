@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from flowloom._core import RunError, ScenarioError, StorageError, entries, fluid
+    from flowloom._core import RunError, ScenarioError, StorageError, entries, fluid, optimum
     from flowloom.data import Run
     from flowloom.results import Results
     from flowloom.scenario import Progress, Scenario, ScenarioWarning, Seeds
@@ -42,6 +42,7 @@ __all__ = [
     "compare",
     "entries",
     "fluid",
+    "optimum",
     "plot",
     "run",
 ]
@@ -61,6 +62,7 @@ _HOMES = {
     "__version__": "flowloom._core",
     "entries": "flowloom._core",
     "fluid": "flowloom._core",
+    "optimum": "flowloom._core",
 }
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "fluid",
     "main",
     "nearest",
+    "optimum",
     "quantile",
     "queue_length",
     "rooms",
@@ -74,9 +75,20 @@ def fluid(
 ) -> dict[str, Any]:
     """Schedule flows on one link as a fluid: no packets, no delay, no headers.
 
-    `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. Times, sizes and the capacity are in any consistent units. Up to
-    200 flows are scheduled in exact fractions. The dict has `finish`, one time per flow, and `segments`, a list of
-    `(flow, start, end, rate)` in order of time.
+    `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `sjf`, `edf_sjf`, `stam`, `merp`. Flows without a deadline come after those with
+    one in `edf`, shortest first in `edf_sjf`; in `stam` they come first while all others can wait. Times, sizes and the capacity
+    are in any consistent units. Up to 200 flows are scheduled in exact fractions. The dict has `finish`, one time per flow, and
+    `segments`, a list of `(flow, start, end, rate)` in order of time.
+    """
+
+def optimum(arrivals: Sequence[int], sizes: Sequence[int], deadlines: Sequence[int | None]) -> dict[str, Any] | None:
+    """Search all schedules of a few flows on one link for the best one that misses no deadline.
+
+    The link serves one unit of one flow per slot; arrivals, sizes and deadlines are whole slots. The best schedules are those with
+    the least mean completion time of the flows without a deadline. The dict has `schedules`, the number of schedules that miss no
+    deadline; `mean`, the least mean, or `None` if every flow has a deadline; `best`, the number of schedules with that mean; and
+    `shown`, the first hundred of these, each a dict as `fluid` returns it. `None`: every schedule misses a deadline. Raises
+    `ValueError` where there are too many schedules to search.
     """
 
 def estimate(values: Sequence[float]) -> tuple[float | None, tuple[float, float] | None]:

@@ -344,6 +344,34 @@ def test_fluid_schedules() -> None:
             _core.fluid(*wrong)
 
 
+def letters(segments: list[tuple[int, float, float, float]]) -> str:
+    """The flow of each slot of a schedule."""
+    return "".join("ABCD"[flow] * round(end - start) for flow, start, end, _ in segments)
+
+
+def test_schedules_of_mixed_flows() -> None:
+    # Table 1 of STAM: A and C have deadlines.
+    arrivals, sizes, deadlines = [2, 3, 0, 1], [1, 2, 5, 6], [8, None, 6, None]
+    for policy, slots in {
+        "fcfs": "CCCCCDDDDDDABB",
+        "sjf": "CCABBCCCDDDDDD",
+        "edf_sjf": "CCCCCABBDDDDDD",
+        "stam": "CCCBCCBADDDDDD",
+    }.items():
+        assert letters(_core.fluid(policy, 1.0, arrivals, sizes, deadlines)["segments"]) == slots
+    best = _core.optimum(arrivals, sizes, deadlines)
+    assert best is not None
+    assert (best["schedules"], best["mean"], best["best"]) == (364, 8.5, 3)
+    assert [letters(found["segments"]) for found in best["shown"]] == ["CCCBCCBADDDDDD", "CCCCBCBADDDDDD", "CCCCCBBADDDDDD"]
+    assert _core.optimum([0], [2], [1]) is None
+    only = _core.optimum([0], [2], [2])
+    assert only is not None and only["mean"] is None
+    with pytest.raises(ValueError, match="too many schedules"):
+        _core.optimum([0] * 8, [9] * 8, [None] * 8)
+    with pytest.raises(ValueError, match="each flow needs one of each"):
+        _core.optimum([0], [2], [])
+
+
 # The command line
 
 

@@ -8,13 +8,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use sim::fluid::link::{Job, Schedule, Segment, schedule};
+use sim::fluid::optimum::optimum as search;
 
 /// The most flows scheduled in exact fractions. With more, the fractions of processor sharing have too many digits.
 const EXACT_FLOWS: usize = 200;
 
 /// Schedule flows on one link as a fluid: no packets, no delay, no headers.
 ///
-/// `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `merp`. Times, sizes and the capacity are in any consistent units. Up to 200
+/// `policy` is one of `srpt`, `ps`, `fcfs`, `edf`, `sjf`, `edf_sjf`, `stam`, `merp`. Flows without a deadline come after those with one in
+/// `edf`, shortest first in `edf_sjf`; in `stam` they come first while all others can wait. Times, sizes and the capacity are in any consistent units. Up to 200
 /// flows are scheduled in exact fractions. The dict has `finish`, one time per flow, and `segments`, a list of
 /// `(flow, start, end, rate)` in order of time.
 #[pyfunction]
@@ -32,11 +34,7 @@ pub fn fluid<'py>(
     let n = arrivals.len();
     let deadlines = deadlines.unwrap_or_else(|| vec![None; n]);
     if sizes.len() != n || deadlines.len() != n {
-        return Err(wrong(format!(
-            "{n} arrivals, {} sizes and {} deadlines: each flow needs one of each",
-            sizes.len(),
-            deadlines.len()
-        )));
+        return Err(wrong(unequal(n, sizes.len(), deadlines.len())));
     }
     let numbers = arrivals.iter().chain(&sizes).chain(deadlines.iter().flatten()).chain([&capacity]);
     if let Some(number) = numbers.into_iter().find(|x| !x.is_finite()) {
@@ -53,9 +51,52 @@ pub fn fluid<'py>(
         schedule(policy, &exact(capacity), &flows).map(|s| to_floats(&s))
     });
     let done = done.map_err(wrong)?;
+    as_dict(py, &done)
+}
+
+/// Search all schedules of a few flows on one link for the best one that misses no deadline.
+///
+/// The link serves one unit of one flow per slot; arrivals, sizes and deadlines are whole slots. The best schedules are those with the least mean
+/// completion time of the flows without a deadline. The dict has `schedules`, the number of schedules that miss no deadline; `mean`, the least
+/// mean, or `None` if every flow has a deadline; `best`, the number of schedules with that mean; and `shown`, the first hundred of these, each a
+/// dict as `fluid` returns it. `None`: every schedule misses a deadline. Raises `ValueError` where there are too many schedules to search.
+#[pyfunction]
+pub fn optimum<'py>(
+    py: Python<'py>,
+    arrivals: Vec<u64>,
+    sizes: Vec<u64>,
+    deadlines: Vec<Option<u64>>,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let n = arrivals.len();
+    if sizes.len() != n || deadlines.len() != n {
+        return Err(PyValueError::new_err(unequal(n, sizes.len(), deadlines.len())));
+    }
+    let flows: Vec<Job<u64>> = (0..n).map(|i| Job { arrival: arrivals[i], size: sizes[i], deadline: deadlines[i] }).collect();
+    let Some(found) = py.detach(|| search(&flows)).map_err(PyValueError::new_err)? else { return Ok(None) };
+    let free = deadlines.iter().filter(|deadline| deadline.is_none()).count();
+    let float = |x: &u64| *x as f64;
+    let segment = |s: &Segment<u64>| Segment { flow: s.flow, start: float(&s.start), end: float(&s.end), rate: float(&s.rate) };
+    let floats = |s: &Schedule<u64>| Schedule {
+        finish: s.finish.iter().map(float).collect(),
+        segments: s.segments.iter().map(segment).collect(),
+    };
+    let dict = PyDict::new(py);
+    dict.set_item("schedules", found.schedules)?;
+    dict.set_item("mean", (free > 0).then(|| found.total as f64 / free as f64))?;
+    dict.set_item("best", found.best)?;
+    let shown = found.shown.iter().map(|schedule| as_dict(py, &floats(schedule))).collect::<PyResult<Vec<_>>>()?;
+    dict.set_item("shown", shown)?;
+    Ok(Some(dict))
+}
+
+fn unequal(arrivals: usize, sizes: usize, deadlines: usize) -> String {
+    format!("{arrivals} arrivals, {sizes} sizes and {deadlines} deadlines: each flow needs one of each")
+}
+
+fn as_dict<'py>(py: Python<'py>, done: &Schedule<f64>) -> PyResult<Bound<'py, PyDict>> {
     let segments: Vec<(usize, f64, f64, f64)> = done.segments.iter().map(|s| (s.flow, s.start, s.end, s.rate)).collect();
     let dict = PyDict::new(py);
-    dict.set_item("finish", done.finish)?;
+    dict.set_item("finish", &done.finish)?;
     dict.set_item("segments", segments)?;
     Ok(dict)
 }

@@ -21,7 +21,7 @@ mod _core {
     #[pymodule_export]
     use super::errors::{RunError, ScenarioError, StorageError};
     #[pymodule_export]
-    use super::fluid::fluid;
+    use super::fluid::{fluid, optimum};
     #[pymodule_export]
     use super::numbers::{estimate, quantile, queue_length, utilisation};
     #[pymodule_export]
