@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from flowloom import claims, drawing, fluid, numbers, plots, shelf, style, traces
+from flowloom import claims, drawing, fluid, numbers, plots, schedules, shelf, style, traces
 from flowloom.data import Run
 from flowloom.results import Results
 
@@ -40,7 +40,7 @@ def table1(results: Results) -> Figure:
     fig = style.figure(3, 2, width=3.9, height=2.0)
     axes = style.panels(fig, 2, 3)
     for ax, (policy, title) in zip(axes, POLICIES.items(), strict=False):
-        schedule(ax, fluid(policy, 1.0, ARRIVALS, SIZES)["segments"])
+        schedules.shares(ax, fluid(policy, 1.0, ARRIVALS, SIZES)["segments"], NAMES)
         ax.set_title(f"{title}, fluid")
     below = dict(zip(("pFabric", "MERP"), (axes[3], axes[5]), strict=True))
     for system, run in plots.one_per_system(results, None):
@@ -63,24 +63,6 @@ def table1(results: Results) -> Figure:
 def shared_link(spans: Mapping[str, Sequence[tuple[int, float, float]]]) -> str:
     """The link that the most flows cross."""
     return max(spans, key=lambda name: (len({flow for flow, _, _ in spans[name]}), len(spans[name])))
-
-
-def schedule(ax: Axes, segments: Sequence[tuple[int, float, float, float]]) -> None:
-    """The share of the link that each flow has, over time."""
-    labelled = set()
-    for flow, start, end, rate in sorted(segments):
-        base = sum(r for f, s, e, r in segments if f < flow and s < end and start < e)
-        name = NAMES[flow]
-        label = name if name not in labelled else None
-        labelled.add(name)
-        ax.bar(
-            start, rate, end - start, bottom=base, align="edge", color=style.COLORS[flow], hatch=style.HATCHES[flow],
-            edgecolor="white", linewidth=0.6, label=label,
-        )  # fmt: skip
-        if (end - start) * rate > 0.5:
-            box = {"facecolor": style.COLORS[flow], "edgecolor": "none", "pad": 1.5}
-            ax.text((start + end) / 2, base + rate / 2, name, ha="center", va="center", color="white", bbox=box)
-    ax.set(xlim=(0, 10.4), ylim=(0, 1.05), xlabel="time (units)", ylabel="share of the link", yticks=(0, 0.5, 1))
 
 
 @dataclass(frozen=True)
