@@ -1,10 +1,12 @@
-//! Pieces that transports are built of.
+//! Pieces that transports and policies are built of.
 
 pub mod alpha;
+pub mod demotion;
 pub mod order;
 pub mod pace;
 #[cfg(test)]
 pub mod pipe;
+pub mod published;
 pub mod rtt;
 pub mod scoreboard;
 pub mod script;

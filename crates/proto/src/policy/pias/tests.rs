@@ -1,11 +1,13 @@
 use super::*;
 use crate::desk::Desk;
+use crate::kit::published::{LAWS, PAYLOAD, passes};
 use crate::kit::script::{self, Script};
+use crate::packet::Kind;
 use crate::seat::Seat;
 use crate::transport::{AnyTransport, dctcp, newreno};
-use base::given::{Given, GivenPart, Offers};
-use base::params::Params as _;
-use base::{Dur, Time};
+use base::given::{Given, GivenPart, Offered, Offers};
+use base::params::{Param as _, Params as _, Raw};
+use base::{Dur, Fraction, Time};
 
 const WEB_SEARCH: [(u64, f64); 12] = [
     (8_760, 0.0),
