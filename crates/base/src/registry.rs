@@ -80,6 +80,8 @@ pub struct Needs {
     pub reverse_path: bool,
     /// Its rule rests on marks, so that some port should mark; a system without marks runs, and is warned of.
     pub marks: bool,
+    /// Its rule rests on deadlines, so that some flow should have one; a scenario without deadlines runs, and is warned of.
+    pub deadlines: bool,
 }
 
 impl Needs {
@@ -95,6 +97,7 @@ impl Needs {
         alike: &[],
         reverse_path: false,
         marks: false,
+        deadlines: false,
     };
 }
 

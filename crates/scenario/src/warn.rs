@@ -31,6 +31,7 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
     found.extend(overload(draft, files));
     for section in &draft.systems {
         found.extend(no_marks(draft, section));
+        found.extend(no_deadlines(draft, files, section));
         found.extend(long_timeout(draft, section));
     }
     found.extend(unlike_handshakes(draft));
@@ -119,6 +120,23 @@ fn no_marks(draft: &Draft, section: &Section<System>) -> Option<Item> {
             format!("write `qdisc = \"{kind}\"`, or another one that marks")
         });
         Some(with_slot(section, variant, part.slot.name, |at| Item::new(at.at_of("kind"), message, "never sees a mark", hint)))
+    })
+}
+
+/// A part whose rule rests on deadlines, and workloads of which none gives any.
+fn no_deadlines(draft: &Draft, files: &Files, section: &Section<System>) -> Option<Item> {
+    let needs = |variant: &Variant<System>| variant.value.parts().into_iter().find(|part| part.entry.meta.needs.deadlines);
+    let (variant, part) = section.variants.iter().find_map(|variant| Some((variant, needs(variant)?)))?;
+    let built = &draft.topology.variants.first()?.value;
+    let some = draft.workloads.iter().enumerate().any(|(index, workload)| {
+        let env = draft.workload_env(built, files, index);
+        let gives = |Demand { workload, deadline }: &Demand| deadline.is_some() || workload.build(&env).deadlines(&env);
+        workload.variants.iter().any(|variant| gives(&variant.value))
+    });
+    (!some).then(|| {
+        let message = format!("`{}` needs deadlines, and no flow has one", part.entry.name);
+        let hint = "write a law of deadlines into a workload, like `deadline = \"20ms\"`: `flowloom list deadlines` names all";
+        with_slot(section, variant, part.slot.name, |at| Item::new(at.at_of("kind"), message, "sees no deadline", hint))
     })
 }
 

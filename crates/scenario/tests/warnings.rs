@@ -76,6 +76,21 @@ fn a_transport_that_needs_marks_is_warned_of_ports_that_never_mark() {
     assert_eq!(changed("qdisc = \"ecn_threshold\"", "qdisc = \"red_ecn\""), []);
 }
 
+/// Whatever entry says that it needs deadlines is warned of where no flow has one, and no other entry is.
+#[test]
+fn an_entry_that_needs_deadlines_is_warned_of_flows_without() {
+    let rest = "[topology]\nkind = 'leaf_spine'\n[workload.a]\nkind = 'poisson'\n[workload.b]\nkind = 'poisson'\nload = 0.1\n";
+    let slots = scenario::SLOTS.iter();
+    for (slot, entry) in slots.flat_map(|slot| slot.room.entries.iter().map(move |entry| (slot.name, entry))) {
+        let system = scenario::system_of(slot, entry.name).toml();
+        let about = |text: &str| warned(text).into_iter().filter(|(_, message)| message.contains("needs deadlines")).count();
+        let parts = load(&format!("{rest}{system}")).points[0].run.system.parts();
+        let needed = parts.iter().any(|part| part.entry.meta.needs.deadlines);
+        assert_eq!(about(&format!("{rest}{system}")), usize::from(needed), "{system}");
+        assert_eq!(about(&format!("{rest}deadline = '20ms'\n{system}")), 0, "{system}");
+    }
+}
+
 #[test]
 fn timeouts_out_of_proportion_and_unlike_are_named() {
     // The longest round trip of the tree is 2 x 4 x 10 us and 4 x 12.3 us of transmission.

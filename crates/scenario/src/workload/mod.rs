@@ -34,6 +34,10 @@ pub trait Workload {
     fn traffic(&self, _env: &Env<'_>) -> Option<Traffic> {
         None
     }
+    /// Whether it draws deadlines itself, for some flow at least: a law of deadlines may give them to all others.
+    fn deadlines(&self, _env: &Env<'_>) -> bool {
+        false
+    }
     /// Its load and its size law, for parts that set themselves by them. Without sizes when its files cannot be read.
     fn offered(&self, env: &Env<'_>) -> Offered;
 }
@@ -109,6 +113,7 @@ base::registry! {
         fn files(&self) -> Vec<String>;
         fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;
         fn traffic(&self, env: &Env<'_>) -> Option<Traffic>;
+        fn deadlines(&self, env: &Env<'_>) -> bool;
         fn offered(&self, env: &Env<'_>) -> Offered;
     }
     statics {

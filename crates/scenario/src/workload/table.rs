@@ -146,6 +146,9 @@ impl Workload for Table {
     fn files(&self) -> Vec<String> {
         vec![self.params.path.clone()]
     }
+    fn deadlines(&self, env: &Env<'_>) -> bool {
+        read(&self.params, env).is_ok_and(|flows| flows.iter().any(|flow| flow.deadline.is_some()))
+    }
     fn offered(&self, env: &Env<'_>) -> Offered {
         let sizes = read(&self.params, env).map_or(Vec::new(), |flows| flows.into_iter().map(|flow| flow.size_bytes).collect());
         Offered { load: None, sizes: size::points_of_sample(sizes) }
@@ -164,6 +167,17 @@ mod tests {
         let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
         bench.read("table", &[("path", "flows.csv")])?;
         Ok(bench.draw("table", &[("path", "flows.csv")], 1))
+    }
+
+    #[test]
+    fn it_knows_whether_some_row_has_a_deadline() {
+        let dir = tempfile::tempdir().unwrap();
+        for (rows, some) in [("h0,h3,1,10us,", false), ("h0,h3,1,0s,\nh0,h3,1,10us,2ms", true)] {
+            std::fs::write(dir.path().join("flows.csv"), format!("src,dst,size_bytes,start,deadline\n{rows}\n")).unwrap();
+            let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
+            let table = bench.read("table", &[("path", "flows.csv")]).unwrap();
+            assert_eq!(table.deadlines(&bench.env()), some, "{rows}");
+        }
     }
 
     #[test]
