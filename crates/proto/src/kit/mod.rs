@@ -11,3 +11,4 @@ pub mod rtt;
 pub mod scoreboard;
 pub mod script;
 pub mod tcp;
+pub mod traffic;

@@ -56,7 +56,7 @@ pub(crate) type Table = [[u64; 7]; 5];
 
 /// A size law with thresholds of its own.
 pub(crate) struct Law {
-    name: &'static str,
+    pub name: &'static str,
     /// What it is known by: (bytes, probability of at most that size).
     points: &'static [(u64, f64)],
     pub thresholds: Table,
