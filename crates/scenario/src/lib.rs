@@ -38,6 +38,7 @@ mod ideal;
 mod keys;
 mod layers;
 mod measure;
+mod notes;
 mod offered;
 mod outline;
 mod part;

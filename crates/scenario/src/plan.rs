@@ -9,6 +9,7 @@ use crate::expand::expand;
 use crate::files::Files;
 use crate::keys::plain_name;
 use crate::layers::Layers;
+use crate::notes::notes;
 use crate::read;
 use crate::resolved::{Origins, of_events, of_plan};
 use crate::seeds::Auto;
@@ -49,6 +50,7 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     let origins = Origins { profiles: &options.profiles, name: &name, seeds_from_command_line: options.seeds.is_some() };
     let mut resolved = of_plan(&draft, &root, &origins);
     let warnings = warnings(&draft, &files);
+    let notes = notes(&draft, &files);
     let auto = draft.seeds.auto.clone();
     let places: Vec<Place> = draft.events.iter().map(|event| event.at).collect();
     let mut plan = expand(draft, name, &files);
@@ -56,6 +58,7 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
         return Err(Diagnostics::new(sources, Vec::new(), vec![problem]));
     }
     resolved.push_str(&of_events(&plan));
+    resolved.push_str(&notes);
     plan.resolved = resolved;
     plan.auto = auto.map(|(params, at)| {
         let message = format!("`metric`: there is no metric `{}` to be precise in", params.metric);

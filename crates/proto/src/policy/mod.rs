@@ -33,6 +33,7 @@ base::registry! {
         fn on_finish(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_close(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>);
+        fn notes(&self) -> Vec<String>;
     }
 }
 
@@ -56,6 +57,10 @@ pub trait Policy {
     fn on_close(&mut self, _flow: FlowId, _cx: &mut Cx<'_>) {}
     /// A deadline that the policy armed is due. It is disarmed.
     fn on_timer(&mut self, _key: TimerKey, _cx: &mut Cx<'_>) {}
+    /// What it worked out from its parameters and the workloads, each in one line, for `check`.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What a policy can see and do while it handles an event.

@@ -1,0 +1,48 @@
+//! What policies work out from their parameters and the workloads, as comments behind the plan: for `check`.
+
+use crate::draft::{Draft, Section, Variant, combinations};
+use crate::envs::{self, Envs};
+use crate::files::Files;
+use crate::slots::System;
+use base::Offers;
+use proto::policy::Policy as _;
+
+/// One line for each note of each system, with the swept values that it holds for.
+pub(crate) fn notes(draft: &Draft, files: &Files) -> String {
+    const MOST: usize = 40;
+    let systems = draft.systems.iter().flat_map(|section| section.variants.iter().map(move |variant| (section, variant)));
+    let systems: Vec<_> = systems.filter(|(_, variant)| variant.value.policy.is_some()).collect();
+    let mut lines = Vec::new();
+    for (workloads, swept) in if systems.is_empty() { Vec::new() } else { combinations(&draft.workloads) } {
+        for topology in &draft.topology.variants {
+            let offers = || {
+                let each = workloads.iter().enumerate();
+                each.map(|(i, demand)| envs::offered(&demand.workload, &draft.workload_env(&topology.value, files, i))).collect()
+            };
+            for (section, variant) in &systems {
+                let envs = Envs::new(draft.site(&topology.value), &variant.value.qdisc, variant.value.given(), Offers::new(offers));
+                let with = topology.swept.iter().chain(&swept).chain(&variant.swept);
+                lines.extend(of_system(section, variant, &envs, with));
+            }
+        }
+    }
+    let more = lines.len().saturating_sub(MOST);
+    lines.truncate(MOST);
+    if more > 0 {
+        lines.push(format!("# and {more} more\n"));
+    }
+    if lines.is_empty() { String::new() } else { format!("\n{}", lines.concat()) }
+}
+
+/// The notes of a system in its environment.
+fn of_system<'a>(
+    section: &Section<System>,
+    variant: &Variant<System>,
+    envs: &Envs<'_>,
+    swept: impl Iterator<Item = &'a (String, String)>,
+) -> Vec<String> {
+    let Some(policy) = &variant.value.policy else { return Vec::new() };
+    let with: String = swept.map(|(key, value)| format!(", {key} = {value}")).collect();
+    let notes = policy.build(&envs.transport(envs.fastest_nic())).notes();
+    notes.into_iter().map(|note| format!("# {}{with}: {}: {note}\n", section.name, policy.name())).collect()
+}
