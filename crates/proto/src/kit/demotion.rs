@@ -5,6 +5,7 @@
 //! module for counting and aging.
 
 use super::published;
+use super::traffic::Traffic;
 use crate::contract::Env;
 use crate::packet::{Kind, Packet};
 use base::Limit;
@@ -68,11 +69,11 @@ pub fn class(thresholds: &[u64], bytes: u64) -> u8 {
     u8::try_from(below).unwrap_or(u8::MAX)
 }
 
-/// Thresholds as written.
+/// A list of limits as written.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
-pub struct Thresholds(pub Vec<Limit>);
+pub struct Limits(pub Vec<Limit>);
 
-impl Param for Thresholds {
+impl Param for Limits {
     fn expects() -> String {
         "a list of limits in packets or bytes, like `30pkt, 300pkt`".to_owned()
     }
@@ -80,14 +81,14 @@ impl Param for Thresholds {
         let wrong = || format!("is not {}", Self::expects());
         let Raw::Str(text) = raw else { return Err(wrong()) };
         let limits = text.split(',').map(base::units::parse_limit).collect::<Result<Vec<_>, _>>().map_err(|_| wrong())?;
-        if limits.contains(&Limit::Unlimited) { Err(wrong()) } else { Ok(Thresholds(limits)) }
+        if limits.contains(&Limit::Unlimited) { Err(wrong()) } else { Ok(Limits(limits)) }
     }
     fn show(&self) -> String {
         self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 }
 
-impl Thresholds {
+impl Limits {
     /// In bytes of payload.
     pub fn in_bytes(&self, env: &Env<'_>) -> Vec<u64> {
         let bytes = |limit: &Limit| match limit {
@@ -99,21 +100,67 @@ impl Thresholds {
     }
 }
 
-/// The thresholds in bytes of payload; or why there are none.
-pub fn in_bytes(thresholds: &Auto<Thresholds>, env: &Env<'_>) -> Result<Vec<u64>, String> {
-    match thresholds {
-        Auto::Set(list) => Ok(list.in_bytes(env)),
-        Auto::Auto => published::thresholds(env.offered).map(|row| row.to_vec()),
+/// Demotion thresholds as written, where they are not computed.
+#[derive(Clone, Debug, PartialEq, PartialOrd)]
+pub enum Thresholds {
+    /// `"published"`: those of the authors of PIAS for the law that is offered.
+    Published,
+    /// `"30pkt, 300pkt"`
+    List(Limits),
+}
+
+impl Param for Thresholds {
+    fn expects() -> String {
+        format!("`published`, or {}", Limits::expects())
+    }
+    fn parse(raw: &Raw) -> Result<Self, String> {
+        if *raw == Raw::Str("published".to_owned()) {
+            return Ok(Thresholds::Published);
+        }
+        Limits::parse(raw).map(Thresholds::List).map_err(|_| format!("is not {}", Self::expects()))
+    }
+    fn show(&self) -> String {
+        match self {
+            Thresholds::Published => "published".to_owned(),
+            Thresholds::List(limits) => limits.show(),
+        }
     }
 }
 
-/// What is wrong with the thresholds under `key`, of which the first lies below class `first`, or with why there are none.
-pub fn problems(key: &'static str, found: Result<Vec<u64>, String>, first: usize, env: &Env<'_>) -> Vec<Problem> {
+/// The thresholds in bytes of payload; or why there are none. `auto` computes those between `levels` levels; of the published ones those
+/// are taken whose numbers `published` has.
+pub fn in_bytes(thresholds: &Auto<Thresholds>, levels: usize, published: &[usize], env: &Env<'_>) -> Result<Vec<u64>, String> {
+    match thresholds {
+        Auto::Set(Thresholds::List(limits)) => Ok(limits.in_bytes(env)),
+        Auto::Set(Thresholds::Published) => {
+            let row = published::thresholds(env.offered)?;
+            Ok(published.iter().map(|number| row[*number]).collect())
+        }
+        Auto::Auto => Ok(Traffic::of(env.offered)?.thresholds(levels)),
+    }
+}
+
+/// How many classes the switches have: eight where their discipline does not say.
+pub fn classes(env: &Env<'_>) -> usize {
+    env.given.value::<u32>("qdisc", "classes").map_or(8, |classes| classes as usize)
+}
+
+/// What the thresholds are, and what they are worth for the traffic that is offered.
+pub fn note(what: &str, thresholds: &[u64], env: &Env<'_>) -> Option<String> {
+    let objective = Traffic::of(env.offered).ok()?.objective(thresholds);
+    let bytes: Vec<String> = thresholds.iter().map(|bytes| format!("{bytes}B")).collect();
+    Some(format!("{what} {}: mean FCT of the M/G/1 levels {objective:.4} times that of a mean flow alone", bytes.join(", ")))
+}
+
+/// What is wrong with thresholds under `key`, which are `written` so and were found to be these, or why none were. The first lies below
+/// class `first`.
+pub fn problems(key: &'static str, written: &str, found: Result<Vec<u64>, String>, first: usize, env: &Env<'_>) -> Vec<Problem> {
     let problem = |message: String, hint: &str| Problem { key, message, hint: hint.to_owned() };
     let bytes = match found {
         Ok(bytes) => bytes,
         Err(why) => {
-            return vec![problem(format!("`auto` has no thresholds here: {why}"), "write the thresholds, like `30pkt, 300pkt`")];
+            let hint = "write the thresholds, like `30pkt, 300pkt`";
+            return vec![problem(format!("`{written}` has no thresholds here: {why}"), hint)];
         }
     };
     let mut problems = Vec::new();
@@ -122,9 +169,15 @@ pub fn problems(key: &'static str, found: Result<Vec<u64>, String>, first: usize
         problems.push(problem(message, "write the thresholds in rising order"));
     }
     let classes = first + bytes.len() + 1;
-    if let Some(has) = env.given.value::<u32>("qdisc", "classes").filter(|has| (*has as usize) < classes) {
-        let message = format!("{} thresholds make {classes} classes, the switches have {has}", bytes.len());
-        problems.push(problem(message, &format!("set `qdisc.classes` to {classes}, or write fewer thresholds")));
+    if let Some(Problem { message, hint, .. }) = too_few_classes(key, classes, env) {
+        problems.push(problem(format!("{} thresholds make {message}", bytes.len()), &format!("{hint}, or write fewer thresholds")));
     }
     problems
+}
+
+/// Fewer classes at the switches than a policy sets.
+pub fn too_few_classes(key: &'static str, classes: usize, env: &Env<'_>) -> Option<Problem> {
+    let has = env.given.value::<u32>("qdisc", "classes").filter(|has| (*has as usize) < classes)?;
+    let message = format!("{classes} classes, the switches have {has}");
+    Some(Problem { key, message, hint: format!("set `qdisc.classes` to {classes}") })
 }

@@ -10,8 +10,13 @@
 //! Assumed:
 //! - The class of a packet is that of its first byte: the first class whose threshold is not below the number of bytes before it.
 //! - Packets without payload are in the first class, whoever sends them.
-//! - `auto` takes the row nearest to the load, the upper one of two that are as near; below 0.5 that of 0.5, above 0.9 that of 0.9. The
-//!   load is the sum over all workloads of the law.
+//! - `auto` computes as many thresholds as the switches have classes for, for the sizes and the load that the workloads offer: those with the
+//!   least mean FCT of the levels as M/G/1 queues with processor sharing, in which the first `i` of `N` levels have the load
+//!   `1 - (1 - load)^(i/N)`. The objective, which `check` prints, is the sum over the levels of `(rho(i) - rho(i-1)) / (1 - rho(i))`, over the
+//!   load (`kit/traffic`). Loads of workloads add up, at most to 0.95, and their sizes mix by rates of flows. It is the default, since
+//!   every law of sizes has such thresholds, and those of the authors have a larger objective for their own laws.
+//! - `published` takes the thresholds of the authors' scripts for web search and data mining (`kit/published`): the row nearest to the load,
+//!   the upper one of two that are as near; below 0.5 that of 0.5, above 0.9 that of 0.9. The load is the sum over all workloads of the law.
 //! - A workload is web search or data mining if its size law passes through the upper points of the published one, from 0.53 or 0.8 on,
 //!   give or take 0.02: the tables in use differ below.
 //! - With aging and `count = "offset"`, bytes are counted from the first one that was not acknowledged when the count went back to 0.
@@ -23,7 +28,7 @@ use super::{Cx, Policy};
 use crate::contract::Env;
 use crate::kit::demotion::{self, Count, Counted, Thresholds};
 use crate::packet::Packet;
-use base::params::{Auto, Problem};
+use base::params::{Auto, Param as _, Problem};
 use base::registry::Meta;
 use base::{FlowId, FlowMap};
 
@@ -43,8 +48,9 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of PIAS.
     pub struct Params {
-        /// Thresholds between the classes, rising, in full packets or in bytes of payload; `auto`: those of the workload at its load.
-        thresholds: Auto<Thresholds> = "auto", "authors' ns-2 scripts";
+        /// Thresholds between the classes, rising, in full packets or in bytes of payload; `auto`: those with the least mean FCT for the
+        /// workloads; `published`: those of the authors for web search and data mining at the load.
+        thresholds: Auto<Thresholds> = "auto", "NSDI 2015 section 4.2; authors' ns-2 scripts: `published`";
         /// Which bytes of a flow count.
         count: Count = "offset", "authors' ns-2 scripts; their host module: `sent`";
         /// Consecutive timeouts bring a flow back to the first class.
@@ -56,12 +62,12 @@ base::params! {
 
 /// Problems that show only against the network, the workloads and the other parts of the system.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    demotion::problems("thresholds", thresholds(params, env), 0, env)
+    demotion::problems("thresholds", &params.thresholds.show(), thresholds(params, env), 0, env)
 }
 
 /// The thresholds in bytes of payload; or why there are none.
 fn thresholds(params: &Params, env: &Env<'_>) -> Result<Vec<u64>, String> {
-    demotion::in_bytes(&params.thresholds, env)
+    demotion::in_bytes(&params.thresholds, demotion::classes(env), &[0, 1, 2, 3, 4, 5, 6], env)
 }
 
 /// The machine of one host.
@@ -71,6 +77,8 @@ pub struct Pias {
     count: Count,
     /// Consecutive timeouts that bring a flow back, if any do.
     aging: Option<u32>,
+    /// What it found out about the thresholds.
+    note: Option<String>,
     flows: FlowMap<Counted>,
 }
 
@@ -79,7 +87,8 @@ impl Pias {
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let thresholds = thresholds(params, env).expect("checked with the scenario");
         let aging = params.aging.then_some(params.aging_after);
-        Pias { thresholds, count: params.count, aging, flows: FlowMap::default() }
+        let note = demotion::note("thresholds", &thresholds, env);
+        Pias { thresholds, count: params.count, aging, note, flows: FlowMap::default() }
     }
     /// The class of a packet with so many bytes before it.
     #[inline]
@@ -117,6 +126,9 @@ impl Policy for Pias {
     }
     fn on_close(&mut self, flow: FlowId, _cx: &mut Cx<'_>) {
         self.flows.remove(flow);
+    }
+    fn notes(&self) -> Vec<String> {
+        self.note.iter().cloned().collect()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::packet::Kind;
 use crate::seat::Seat;
 use crate::transport::{AnyTransport, dctcp, newreno};
 use base::given::{Given, GivenPart, Offered, Offers};
-use base::params::{Param as _, Params as _, Raw};
+use base::params::{Params as _, Raw};
 use base::{Dur, Fraction, Time};
 
 const WEB_SEARCH: [(u64, f64); 12] = [
@@ -56,10 +56,14 @@ fn workload(load: u64, sizes: &[(u64, f64)]) -> Offered {
     Offered { load: Some(Fraction(load * 1_000_000)), sizes: sizes.to_vec() }
 }
 
-/// `auto` for these workloads, in packets.
-fn auto(workloads: &[Offered]) -> Result<Vec<u64>, String> {
+fn published() -> Params {
+    Params { thresholds: Auto::Set(Thresholds::Published), ..Params::defaults() }
+}
+
+/// `published` for these workloads, in packets.
+fn packets(workloads: &[Offered]) -> Result<Vec<u64>, String> {
     let offers = Offers::new(|| workloads.to_vec());
-    let found = thresholds(&Params::defaults(), &Env { offered: &offers, ..script::env() });
+    let found = thresholds(&published(), &Env { offered: &offers, ..script::env() });
     found.map(|bytes| bytes.iter().map(|bytes| bytes / 1460).collect())
 }
 
@@ -96,7 +100,7 @@ fn ms(n: u64) -> Time {
 #[test]
 fn golden_classes_of_web_search_at_load_0_8() {
     let workloads = Offers::new(|| vec![workload(800, &WEB_SEARCH)]);
-    let pias = Pias::new(&Params::defaults(), &Env { offered: &workloads, ..script::env() });
+    let pias = Pias::new(&published(), &Env { offered: &workloads, ..script::env() });
     assert_eq!(pias.thresholds, [1_327_140, 1_940_340, 2_406_080, 2_861_600, 3_128_780, 3_412_020, 3_626_640]);
     let rows =
         [(0, 0), (1_327_140, 0), (1_327_141, 1), (2_861_600, 3), (2_861_601, 4), (3_626_640, 6), (3_626_641, 7), (29_200_000, 7)];
@@ -134,26 +138,41 @@ fn golden_shares_of_the_classes() {
 }
 
 #[test]
-fn auto_takes_the_row_nearest_to_the_load() {
+fn published_is_the_row_nearest_to_the_load() {
     let rows = LAWS[0].thresholds;
     for (load, row) in [(100, 0), (500, 0), (549, 0), (550, 1), (700, 2), (750, 3), (800, 3), (900, 4), (1200, 4)] {
-        assert_eq!(auto(&[workload(load, &WEB_SEARCH)]).unwrap(), rows[row], "{load}");
+        assert_eq!(packets(&[workload(load, &WEB_SEARCH)]).unwrap(), rows[row], "{load}");
     }
     // Two workloads of one law offer their sum; one of another law, or without a load, does not count.
     let other = workload(300, &[(1_000, 0.0), (100_000, 1.0)]);
     let long = Offered { load: None, sizes: DATA_MINING.to_vec() };
-    assert_eq!(auto(&[workload(300, &WEB_SEARCH), other, long, workload(500, &WEB_SEARCH)]).unwrap(), rows[3]);
+    assert_eq!(packets(&[workload(300, &WEB_SEARCH), other, long, workload(500, &WEB_SEARCH)]).unwrap(), rows[3]);
 }
 
 #[test]
-fn auto_knows_the_laws_in_all_their_tables() {
+fn published_knows_the_laws_in_all_their_tables() {
     for (sizes, law) in [(&WEB_SEARCH[..], 0), (&WEB_SEARCH_BYTES[..], 0), (&DATA_MINING[..], 1), (&DATA_MINING_BYTES[..], 1)] {
-        assert_eq!(auto(&[workload(600, sizes)]).unwrap(), LAWS[law].thresholds[1]);
+        assert_eq!(packets(&[workload(600, sizes)]).unwrap(), LAWS[law].thresholds[1]);
     }
-    assert_eq!(auto(&[]), Err("no workload offers web search or data mining at a load".to_owned()));
-    assert!(auto(&[workload(600, &[(1_000, 1.0)])]).is_err());
-    let both = auto(&[workload(600, &WEB_SEARCH), workload(100, &DATA_MINING)]);
+    assert_eq!(packets(&[]), Err("no workload offers web search or data mining at a load".to_owned()));
+    assert!(packets(&[workload(600, &[(1_000, 1.0)])]).is_err());
+    let both = packets(&[workload(600, &WEB_SEARCH), workload(100, &DATA_MINING)]);
     assert_eq!(both, Err("the workloads offer both web search and data mining".to_owned()));
+}
+
+/// As many as the switches have classes for, whatever the law.
+#[test]
+fn auto_computes_thresholds_for_any_law_and_number_of_classes() {
+    let strict = |classes: &str| GivenPart { slot: "qdisc", kind: "strict", values: vec![("classes", classes.to_owned())] };
+    let offers = Offers::new(|| vec![workload(750, &[(0, 0.0), (1_000_000, 1.0)])]);
+    for (given, count) in [(Given::new(vec![]), 7), (Given::new(vec![strict("2")]), 1), (Given::new(vec![strict("1")]), 0)] {
+        let env = Env { given: &given, offered: &offers, ..script::env() };
+        assert_eq!((check(&Params::defaults(), &env), Pias::new(&Params::defaults(), &env).thresholds.len()), (vec![], count));
+    }
+    // Of two levels the first has the load 1 - sqrt(1/4), two thirds of all: E[min(X, a)] = a - a^2 / 2.
+    let given = Given::new(vec![strict("2")]);
+    let found = thresholds(&Params::defaults(), &Env { given: &given, offered: &offers, ..script::env() }).unwrap();
+    assert!(found[0].abs_diff(422_650) <= 1, "{found:?}");
 }
 
 #[test]
@@ -181,10 +200,9 @@ fn parameters_are_checked() {
     let many = messages(&given("1pkt, 2pkt, 3pkt"));
     assert_eq!(many, [("thresholds", "3 thresholds make 4 classes, the switches have 3".to_owned())]);
     let auto = messages(&Params::defaults());
-    assert_eq!(
-        auto,
-        [("thresholds", "`auto` has no thresholds here: no workload offers web search or data mining at a load".to_owned())]
-    );
+    assert_eq!(auto, [("thresholds", "`auto` has no thresholds here: no workload offers a load".to_owned())]);
+    let message = "`published` has no thresholds here: no workload offers web search or data mining at a load";
+    assert_eq!(messages(&published()), [("thresholds", message.to_owned())]);
 }
 
 #[test]
