@@ -1,0 +1,169 @@
+use super::*;
+use crate::desk::Desk;
+use crate::flow::Flow;
+use crate::kit::script::{self, Script};
+use crate::seat::Seat;
+use crate::transport::{AnyTransport, newreno};
+use base::Fraction;
+use base::given::{Given, GivenPart, Offered, Offers};
+use base::params::Params as _;
+
+/// A host with flows of these (size in bytes, deadline), ten packets of each at once.
+fn desk(params: &Params, flows: &[(u64, Option<Time>)]) -> Desk<EdfSjf> {
+    let mut tcp = newreno::Params::defaults();
+    (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
+    let transport = AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
+    let flow = |(&(size, deadline), id)| Flow { deadline, ..script::flow(id, size) };
+    let flows = flows.iter().zip(0..).map(flow).collect();
+    Desk::new(Script::new(transport, flows), Seat::new(EdfSjf::new(params, &script::env()), &META, 0))
+}
+
+/// The 40 bits by which a port orders packets.
+fn number(packet: &Packet) -> u64 {
+    (u64::from(packet.prio) << 32) | u64::from(packet.rank)
+}
+
+fn ms(n: u64) -> Time {
+    Time::ZERO + Dur::from_ms(n)
+}
+
+fn ack(segments: u64) -> Packet {
+    Packet { offset: segments * 1460, ..Packet::new(FlowId(0), Kind::ACK, 40) }
+}
+
+fn quantised() -> Params {
+    let sizes = Limits::parse(&Raw::Str("3pkt, 20KB, 1MB".to_owned())).expect("limits");
+    Params { order: Order::Quantised, sizes: Auto::Set(sizes), ..Params::defaults() }
+}
+
+#[test]
+fn deadlines_go_before_sizes_and_each_in_its_order() {
+    // In the order in which they are to be served.
+    let flows = [
+        (9_000_000, Some(ms(5))),
+        (1, Some(Time(ms(5).0 + 256))),
+        (1, Some(ms(25))),
+        (1, Some(Time::ZERO + Dur::from_secs(100))),
+        (1, Some(Time((Dur::from_secs(100)).0 + 256))),
+        (1, None),
+        (1459, None),
+        (500_000_000_000, None),
+        (500_000_000_001, None),
+    ];
+    let mut desk = desk(&Params::defaults(), &flows);
+    let first: Vec<u64> = (0..flows.len() as u32).map(|flow| number(&desk.open(flow)[0])).collect();
+    assert!(first.is_sorted_by(|a, b| a < b), "{first:x?}");
+    assert_eq!((first[0], first[5]), (ms(5).0 >> 8, (1 << 39) | 1));
+}
+
+/// All packets of a flow have one rank, also those that are sent again.
+#[test]
+fn a_flow_keeps_its_rank() {
+    let mut desk = desk(&Params::defaults(), &[(100 * 1460, Some(ms(9)))]);
+    let mut sent = desk.open(0);
+    sent.extend(desk.packet(ack(5)));
+    sent.extend(desk.advance(ms(40)));
+    assert!(sent.len() > 12 && sent.iter().any(|packet| packet.has(Packet::RETX)));
+    assert!(sent.iter().all(|packet| number(packet) == ms(9).0 >> 8));
+}
+
+/// Beyond 140 s and 549 GB ranks are alike, and still those of their kind.
+#[test]
+fn ranks_saturate() {
+    assert_eq!(by_deadline(Time::MAX), by_deadline(Time::ZERO + Dur::from_secs(141)));
+    assert!(by_deadline(Time::ZERO + Dur::from_secs(140)) < by_deadline(Time::MAX) && by_deadline(Time::MAX) < by_size(0));
+    assert_eq!((by_size(u64::MAX), by_deadline(Time::ZERO)), ((1 << 40) - 1, 1));
+}
+
+#[test]
+fn packets_without_payload_go_first() {
+    let mut tcp = newreno::Params::defaults();
+    tcp.tcp.handshake = true;
+    let transport = || AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
+    for params in [Params::defaults(), quantised()] {
+        let seat = || Seat::new(EdfSjf::new(&params, &script::env()), &META, 0);
+        let flows = || vec![script::flow(0, 9_000_000)];
+        let syn = Desk::new(Script::new(transport(), flows()), seat()).open(0);
+        assert_eq!((syn[0].kind, number(&syn[0])), (Kind::SYN, 0));
+        let mut receiver = Desk::new(Script::new(transport(), flows()).at_host(1), seat());
+        let acks = receiver.packet(Packet { prio: 7, rank: 7, ..Packet::data(FlowId(0), 0, 1460, 40) });
+        assert_eq!((acks[0].kind, number(&acks[0])), (Kind::ACK, 0));
+    }
+}
+
+#[test]
+fn the_remaining_size_falls_with_acks() {
+    let flow = [(100 * 1460, None)];
+    let left = |params: &Params| {
+        let mut desk = desk(params, &flow);
+        let mut seen = vec![desk.open(0)];
+        seen.extend([4, 5].map(|segments| desk.packet(ack(segments))));
+        // An old one changes nothing.
+        desk.packet(ack(3));
+        seen.push(desk.advance(ms(15)));
+        let sizes = seen.iter().filter_map(|sent| sent.last()).map(|packet| (number(packet) & MOST) / 1460);
+        sizes.collect::<Vec<_>>()
+    };
+    assert_eq!(left(&Params { by: By::Remaining, ..Params::defaults() }), [100, 96, 95, 95]);
+    assert_eq!(left(&Params::defaults()), [100; 4]);
+}
+
+#[test]
+fn quantised_classes_are_by_time_left_and_size() {
+    let flows = [(1, Some(ms(25))), (9_000_000, Some(ms(10))), (3 * 1460, None), (3 * 1460 + 1, None), (1_000_001, None)];
+    let mut desk = desk(&quantised(), &flows);
+    let classes: Vec<_> = (0..5).map(|flow| (desk.open(flow)[0].prio, desk.open(flow)[0].rank)).collect();
+    assert_eq!(classes, [(3, 0), (0, 0), (4, 0), (5, 0), (7, 0)]);
+}
+
+/// The same flow moves up while its deadline comes near, and stays up after it.
+#[test]
+fn quantised_classes_rise_with_time() {
+    let mut desk = desk(&quantised(), &[(1000 * 1460, Some(ms(25)))]);
+    desk.open(0);
+    let mut class_at = |at, segments| {
+        desk.host.now = at;
+        desk.packet(ack(segments)).last().map(|packet| packet.prio)
+    };
+    let classes = [(ms(4), 1), (ms(5), 2), (ms(12), 3), (ms(15), 4), (ms(30), 5)].map(|(at, segments)| class_at(at, segments));
+    assert_eq!(classes, [3, 2, 1, 0, 0].map(Some));
+}
+
+#[test]
+fn nothing_is_left_of_a_closed_flow() {
+    let mut desk = desk(&Params { by: By::Remaining, ..Params::defaults() }, &[(100_000, None)]);
+    desk.open(0);
+    assert!(!desk.seat.policy().acked.is_empty());
+    desk.host.give_up(0);
+    desk.sent();
+    assert!(desk.seat.policy().acked.is_empty());
+}
+
+#[test]
+fn bounds_are_checked_where_they_count() {
+    let strict = GivenPart { slot: "qdisc", kind: "strict", values: vec![("classes", "7".to_owned())] };
+    let system = Given::new(vec![strict]);
+    let messages = |params: &Params| {
+        let problems = check(params, &Env { given: &system, ..script::env() });
+        problems.into_iter().map(|problem| (problem.key, problem.message)).collect::<Vec<_>>()
+    };
+    let times = Bounds::parse(&Raw::Str("10ms, 10ms, 20ms".to_owned())).unwrap();
+    let wrong = Params { times, sizes: Auto::Set(Limits::parse(&Raw::Str("1KB, 2KB".to_owned())).unwrap()), ..quantised() };
+    let found = [
+        ("times", "`10ms, 10ms, 20ms` is not three rising times"),
+        ("sizes", "`1000B, 2000B` is not three rising sizes"),
+        ("order", "8 classes, the switches have 7"),
+    ];
+    assert_eq!(messages(&wrong), found.map(|(key, message)| (key, message.to_owned())));
+    assert_eq!(messages(&Params { order: Order::Exact, ..wrong }), []);
+    let auto = messages(&Params { sizes: Auto::Auto, ..quantised() });
+    assert_eq!(auto[0], ("sizes", "`auto` has no quartiles here: no workload offers a load".to_owned()));
+    assert!(Bounds::parse(&Raw::Str("10ms 20ms".to_owned())).is_err() && Bounds::parse(&Raw::Bool(true)).is_err());
+}
+
+#[test]
+fn quartiles_of_sizes_are_those_of_the_workload() {
+    let offers = Offers::new(|| vec![Offered { load: Some(Fraction::ONE), sizes: vec![(0, 0.0), (4_000, 1.0)] }]);
+    let found = sizes(&Params::defaults(), &Env { offered: &offers, ..script::env() });
+    assert_eq!(found, Ok(vec![1_000, 2_000, 3_000]));
+}
