@@ -19,13 +19,14 @@ use base::{FlowId, HostId, Slab, Time, TimerKey, Timers};
 use std::collections::VecDeque;
 
 pub mod edf_sjf;
+pub mod karuna;
 pub mod path_spray;
 pub mod pias;
 
 base::registry! {
     room AnyPolicy: Policy, env Env<'_>;
     named "policy", "policies", "policy": "the class, rank and marks of what hosts send";
-    entries { edf_sjf: EdfSjf, path_spray: PathSpray, pias: Pias }
+    entries { edf_sjf: EdfSjf, karuna: Karuna, path_spray: PathSpray, pias: Pias }
     methods {
         fn on_open(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_send(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
