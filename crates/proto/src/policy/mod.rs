@@ -18,6 +18,7 @@ use base::registry::Meta;
 use base::{FlowId, HostId, Slab, Time, TimerKey, Timers};
 use std::collections::VecDeque;
 
+pub mod aemon;
 pub mod edf_sjf;
 pub mod karuna;
 pub mod path_spray;
@@ -26,7 +27,7 @@ pub mod pias;
 base::registry! {
     room AnyPolicy: Policy, env Env<'_>;
     named "policy", "policies", "policy": "the class, rank and marks of what hosts send";
-    entries { edf_sjf: EdfSjf, karuna: Karuna, path_spray: PathSpray, pias: Pias }
+    entries { aemon: Aemon, edf_sjf: EdfSjf, karuna: Karuna, path_spray: PathSpray, pias: Pias }
     methods {
         fn on_open(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_send(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
