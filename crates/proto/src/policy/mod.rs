@@ -182,3 +182,6 @@ impl FlowView<'_> {
         self.flow.deadline
     }
 }
+
+#[cfg(test)]
+mod tests;
