@@ -1,7 +1,7 @@
 //! Rules between sections: what parts need of each other, and what only the network can tell.
 
 use crate::diag::{Item, Place};
-use crate::draft::{Built, Draft, Section, Variant};
+use crate::draft::{Built, Draft, Section, Swept, Variant, combinations};
 use crate::envs::{self, Envs};
 use crate::event::change::changes;
 use crate::files::Files;
@@ -118,7 +118,11 @@ fn system(
         first.map(|(i, v)| envs::offered(&v.value.workload, &draft.workload_env(built, files, i))).collect()
     };
     let envs = Envs::new(draft.site(built), &system.qdisc, system.given(), Offers::new(offers));
+    let before = found.len();
     system.check(&envs, &mut |slot, problems| found.extend(parts.part(slot.name).problems(problems)));
+    if found.len() == before {
+        found.extend(policy_elsewhere(draft, files, built, system, &parts));
+    }
     if system.router.duties(&envs.router()).asked.contains(&true) {
         // Where the router decides at switches, a packet cannot say which path it takes.
         for part in system.parts().into_iter().filter(|part| part.entry.meta.many_paths) {
@@ -141,6 +145,22 @@ fn system(
         problems.retain(|problem| !known.contains(problem));
         found.extend(nic.problems(problems));
     }
+}
+
+/// What a policy works out depends on the workloads: it must accept them in every variant. Only the first that it refuses is told.
+fn policy_elsewhere(draft: &Draft, files: &Files, built: &Built, system: &System, parts: &Parts<'_>) -> Vec<Item> {
+    let Some(policy) = &system.policy else { return Vec::new() };
+    let of = |(demands, swept): (Vec<&Demand>, Swept)| {
+        let offered = || demands.iter().enumerate().map(|(i, d)| envs::offered(&d.workload, &draft.workload_env(built, files, i)));
+        let offers = Offers::new(|| offered().collect());
+        let envs = Envs::new(draft.site(built), &system.qdisc, system.given(), offers);
+        let mut problems = policy.check(&envs.transport(envs.fastest_nic()));
+        let with: Vec<String> = swept.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        problems.iter_mut().for_each(|problem| problem.message += &format!(", with {}", with.join(", ")));
+        Some(problems).filter(|problems| !problems.is_empty())
+    };
+    let refused = combinations(&draft.workloads).into_iter().find_map(of);
+    parts.part("policy").problems(refused.unwrap_or_default()).collect()
 }
 
 /// The parts of a system in one variant, as messages place and name them.

@@ -608,3 +608,14 @@ fn notes_of_policies_stand_behind_the_plan() {
     assert!(plain(found.resolved()).points == found.points);
     assert!(!plain(TREE).resolved().contains("M/G/1"));
 }
+
+/// Thresholds may be there for one swept law of sizes and not for another.
+#[test]
+fn a_policy_must_accept_every_variant_of_the_workloads() {
+    let text = "[topology]\nkind = 'leaf_spine'\n[workload.web]\nkind = 'poisson'\nsize = 'cdf'\ncdf = ['websearch', 'fb-hadoop']\n\
+                [[system]]\ntransport = 'dctcp'\npolicy = { kind = 'pias', thresholds = 'published' }\n";
+    let refused = scenario::load(text, "sizes.toml", Path::new("."), &Options::default()).unwrap_err().to_string();
+    let message = "no workload offers web search or data mining at a load, with workload.web.cdf = fb-hadoop";
+    assert!(refused.contains(message), "{refused}");
+    assert_eq!(plain(&text.replace("published", "auto")).points.len(), 2);
+}
