@@ -18,6 +18,7 @@
 //! Deadlines up to 140 s and sizes up to 549 GB are in exact order; all above are alike. A unit is less than the time of one byte at 10 Gb/s.
 //!
 //! Assumed:
+//! - Deadlines are in units of 256 ps, which is exact for runs of up to 140 s; later ones are alike, and so are sizes above 549 GB.
 //! - Ports break ties by flow, then by arrival.
 //! - With `by = "remaining"` later packets of a flow rank before earlier ones: ports must take the oldest packet of the best flow.
 //! - With `order = "quantised"` flows with a deadline are in classes 0 to 3 by the time that is left when the packet is sent, those without in
