@@ -127,11 +127,17 @@ fn host_ports_follow_the_switches() {
         plan.points.iter().map(|p| show(&p.run.system.nic.qdisc)).collect::<Vec<_>>().join("; ")
     };
     assert_eq!(nic(""), r#"droptail ["unlimited"]"#);
-    assert_eq!(nic("qdisc = { kind = 'strict', classes = 3, limit = '9pkt' }"), r#"strict ["3", "prio", "unlimited", "arriving"]"#);
+    assert_eq!(
+        nic("qdisc = { kind = 'strict', classes = 3, limit = '9pkt' }"),
+        r#"strict ["3", "prio", "unlimited", "arriving", "unlimited"]"#
+    );
     let swept = nic("qdisc = { kind = 'strict', classes = [3, 4] }");
-    assert_eq!(swept, r#"strict ["3", "prio", "unlimited", "arriving"]; strict ["4", "prio", "unlimited", "arriving"]"#);
+    assert_eq!(
+        swept,
+        r#"strict ["3", "prio", "unlimited", "arriving", "unlimited"]; strict ["4", "prio", "unlimited", "arriving", "unlimited"]"#
+    );
     let limited = nic("qdisc = { kind = 'strict', classes = 3 }\nnic = { qdisc = { limit = '20KB' } }");
-    assert_eq!(limited, r#"strict ["3", "prio", "20KB", "arriving"]"#);
+    assert_eq!(limited, r#"strict ["3", "prio", "20KB", "arriving", "unlimited"]"#);
     assert_eq!(nic("qdisc = 'strict'\nnic = { qdisc = 'droptail', low_water = '1pkt' }"), r#"droptail ["unlimited"]"#);
 }
 

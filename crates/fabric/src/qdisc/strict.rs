@@ -1,6 +1,7 @@
 //! Strict priority: the lowest class that has a packet is served, first in first out within a class.
 //!
-//! Source: IEEE 802.1Q, strict priority; MERP section 4.3.1 for the eviction.
+//! Source: IEEE 802.1Q, strict priority; MERP section 4.3.1 for the eviction; W. Bai et al., "Information-Agnostic Flow Scheduling for
+//! Commodity Data Centers", NSDI 2015, section 4.2, for one buffer and one marking threshold per port.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
@@ -8,25 +9,32 @@
 //! | `class_of` | `prio` | IEEE 802.1Q |
 //! | `limit` | 100 packets, all classes together | MERP section 6.1 |
 //! | `evict` | `arriving` | common switches |
+//! | `mark` (K) | no marks | DCTCP section 3.4: 20 packets at 1 Gb/s, 65 at 10 Gb/s |
+//!
+//! `evict = "worst_class"` is push-out: a full queue makes room for a packet of a better class, so that a buffer that all classes share still
+//! protects the better ones. `arriving` is tail drop.
 //!
 //! Assumed:
 //! - A packet whose `prio` is beyond the last class belongs to the last class.
 //! - With `worst_class` the arriving packet competes: a full queue never gives up a packet for one of the same or a worse class.
 //! - With a limit in bytes as many packets are dropped as needed, each time the last-arrived packet of the worst class.
+//! - A packet is marked when more than K waits with it in all classes together, once room is made for it; the packet in transmission does
+//!   not count. A packet that finds its port idle never waits and is never marked. Packets that are not ECN-capable are not marked and not
+//!   dropped for it.
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
 use crate::refused::Refused;
 use base::params::Problem;
 use base::registry::Meta;
-use base::{Limit, Time};
+use base::{Limit, Time, Wire as _};
 use proto::Packet;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "strict priority between classes, first in first out within each",
-    source: "IEEE 802.1Q strict priority; MERP section 4.3.1 for the eviction",
-    queue_lengths: &["limit"],
+    source: "IEEE 802.1Q strict priority; MERP section 4.3.1 for the eviction; Bai et al., NSDI 2015, for the marks",
+    queue_lengths: &["limit", "mark"],
     ..Meta::PLAIN
 };
 
@@ -61,6 +69,8 @@ base::params! {
         limit: Limit = "100pkt", "MERP section 6.1";
         /// Which packet is dropped when the queue is full.
         evict: Evict = "arriving", "common switches";
+        /// Threshold (K) of the port: a packet is marked while more than this waits in all classes together.
+        mark: Limit = "unlimited", "flowloom: classes alone; PIAS's scripts: 65 packets at 10 Gb/s";
     }
 }
 
@@ -79,14 +89,16 @@ pub struct Strict {
     // Bit `i` is set when class `i` has packets.
     occupied: u64,
     backlog: Backlog,
+    mark: Limit,
+    marks: u64,
 }
 
 impl Strict {
     /// An empty queue.
     pub fn new(params: &Params, _env: &Env) -> Self {
         let classes = (0..params.classes).map(|_| Queue::default()).collect();
-        let Params { limit, evict, class_of, .. } = *params;
-        Strict { limit, evict, class_of, classes, occupied: 0, backlog: Backlog::default() }
+        let Params { limit, evict, class_of, mark, .. } = *params;
+        Strict { limit, evict, class_of, classes, occupied: 0, backlog: Backlog::default(), mark, marks: 0 }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -94,7 +106,7 @@ impl Strict {
     }
     /// What the engine can do by itself: one class, of which the arriving packet is always the last.
     pub fn fifo(params: &Params, _env: &Env) -> Option<Fifo> {
-        (params.classes == 1).then_some(Fifo { limit: params.limit, mark: Limit::Unlimited })
+        (params.classes == 1).then_some(Fifo { limit: params.limit, mark: params.mark })
     }
 
     #[inline]
@@ -112,23 +124,29 @@ impl Strict {
         self.classes[class].push(packet);
     }
     /// The worst class that has packets.
-    fn worst(&self) -> usize {
-        63 - self.occupied.leading_zeros() as usize
+    fn worst(&self) -> Option<usize> {
+        self.occupied.checked_ilog2().map(|class| class as usize)
     }
-    /// Drops the last-arrived packet of the worst class until what waits is within the limit. Says whether `arrived`, the last of its
-    /// class, is still there.
+    /// Says whether there is room for `packet`, for which the last-arrived packets of worse classes are dropped.
     #[cold]
-    fn drop_worst(&mut self, arrived: &Packet, refused: &mut Refused) -> bool {
-        let (own, mut stays) = (self.class(arrived), true);
-        while self.backlog.exceeds(self.limit) {
-            let class = self.worst();
-            let packet = self.classes[class].pop_back().expect("its bit is set");
-            self.backlog.remove(packet);
-            refused.drop(packet);
+    fn make_room(&mut self, packet: &Packet, refused: &mut Refused) -> bool {
+        let own = self.class(packet);
+        while !self.backlog.fits(packet, self.limit) {
+            let Some(class) = self.worst().filter(|class| *class > own) else { return false };
+            let last = self.classes[class].pop_back().expect("its bit is set");
+            self.backlog.remove(last);
+            refused.drop(last);
             self.occupied &= !(u64::from(self.classes[class].is_empty()) << class);
-            stays &= class != own;
         }
-        stays
+        true
+    }
+    /// Marks a packet that waits with more than the threshold.
+    fn compare(&mut self, packet: &mut Packet) {
+        let mut waits = self.backlog;
+        waits.add(packet);
+        if waits.exceeds(self.mark) {
+            self.marks += u64::from(packet.mark());
+        }
     }
 }
 
@@ -136,12 +154,15 @@ impl Qdisc for Strict {
     #[inline(always)]
     fn enqueue(&mut self, packet: &mut Packet, _now: Time, refused: &mut Refused) -> bool {
         let fits = self.backlog.fits(packet, self.limit);
-        if !fits && self.evict == Evict::Arriving {
+        if !fits && (self.evict == Evict::Arriving || !self.make_room(packet, refused)) {
             refused.drop(packet);
             return false;
         }
+        if self.mark != Limit::Unlimited {
+            self.compare(packet);
+        }
         self.push(packet);
-        fits || self.drop_worst(packet, refused)
+        true
     }
     #[inline]
     fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
@@ -157,16 +178,27 @@ impl Qdisc for Strict {
     fn backlog(&self) -> Backlog {
         self.backlog
     }
+    /// With a threshold that one packet, whatever its size, may exceed, one that waits alone may be marked.
+    fn watches(&self) -> bool {
+        self.mark.exceeded_by(1, u64::from(u16::MAX))
+    }
+    fn marks(&self) -> u64 {
+        self.marks
+    }
+    fn can_mark(&self) -> bool {
+        self.mark != Limit::Unlimited
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::qdisc::tests::{drain, enqueue, env, packet};
+    use crate::qdisc::tests::{drain, enqueue, env, names, packet};
     use base::params::Params as _;
+    use proptest::prelude::*;
 
     fn queue(classes: u32, limit: Limit, evict: Evict) -> Strict {
-        Strict::new(&Params { classes, limit, evict, class_of: ClassOf::Prio }, &env())
+        Strict::new(&Params { classes, limit, evict, ..Params::defaults() }, &env())
     }
 
     /// Packet `n` of class `prio`; its flow shows the class.
@@ -250,11 +282,110 @@ mod tests {
         let plain = Params::defaults();
         assert_eq!(Strict::fifo(&plain, &env()), None);
         for evict in [Evict::Arriving, Evict::WorstClass] {
-            let (limit, mark) = (Limit::Packets(2), Limit::Unlimited);
-            assert_eq!(Strict::fifo(&Params { classes: 1, limit, evict, ..plain.clone() }, &env()), Some(Fifo { limit, mark }));
+            let (limit, mark) = (Limit::Packets(2), Limit::Packets(1));
+            assert_eq!(
+                Strict::fifo(&Params { classes: 1, limit, evict, mark, ..plain.clone() }, &env()),
+                Some(Fifo { limit, mark })
+            );
             let mut q = queue(1, limit, evict);
             let dropped: Vec<_> = (0..4).flat_map(|n| enqueue(&mut q, of(n as u8, n, 1500))).collect();
             assert_eq!((dropped, drain(&mut q)), (vec![(2, 2), (3, 3)], vec![(0, 0), (1, 1)]));
+        }
+    }
+
+    /// A packet may wait alone, so that the queue must see it if it would be marked.
+    #[test]
+    fn the_threshold_says_whether_it_marks_and_watches() {
+        let with = |mark| Strict::new(&Params { mark, ..Params::defaults() }, &env());
+        for (mark, marks, watches) in [
+            (Limit::Unlimited, false, false),
+            (Limit::Packets(0), true, true),
+            (Limit::Packets(1), true, false),
+            (Limit::Bytes(1499), true, true),
+        ] {
+            assert_eq!((with(mark).can_mark(), with(mark).watches()), (marks, watches), "{mark}");
+        }
+    }
+
+    /// K = 2 packets: the third to wait is marked, whatever its class, and those that waited are not.
+    #[test]
+    fn one_threshold_holds_for_all_classes_together() {
+        let mut q = Strict::new(&Params { classes: 4, mark: Limit::Packets(2), ..Params::defaults() }, &env());
+        let capable = |prio, n| Packet { flags: Packet::ECT, ..of(prio, n, 1500) };
+        for packet in [capable(3, 0), capable(2, 1), capable(0, 2), of(0, 3, 1500), capable(3, 4)] {
+            assert_eq!(enqueue(&mut q, packet), []);
+        }
+        assert_eq!(q.marks(), 2);
+        let all: Vec<Packet> = std::iter::from_fn(|| q.dequeue(Time::ZERO).copied()).collect();
+        assert_eq!(names(&all), [(0, 2), (0, 3), (2, 1), (3, 0), (3, 4)]);
+        assert_eq!(all.iter().map(|packet| packet.has(Packet::CE)).collect::<Vec<_>>(), [true, false, false, false, true]);
+    }
+
+    /// What is dropped to make room does not count.
+    #[test]
+    fn a_packet_is_compared_once_room_is_made_for_it() {
+        let params = Params {
+            classes: 4,
+            limit: Limit::Bytes(3000),
+            evict: Evict::WorstClass,
+            mark: Limit::Bytes(2000),
+            ..Params::defaults()
+        };
+        let mut q = Strict::new(&params, &env());
+        let mut put = |prio, len| {
+            let mut packet = Packet { flags: Packet::ECT, ..of(prio, 0, len) };
+            let stays = q.enqueue(&mut packet, Time::ZERO, &mut Refused::new());
+            (stays, packet.has(Packet::CE))
+        };
+        assert_eq!([put(3, 1500), put(2, 500), put(3, 1000)], [(true, false), (true, false), (true, true)]);
+        // Both of class 3 give way: 540 wait. A packet that is dropped is not marked.
+        assert_eq!([put(0, 1500), put(0, 1000), put(3, 1500)], [(true, false), (true, true), (false, false)]);
+        assert_eq!(q.marks(), 2);
+    }
+
+    proptest! {
+        /// Against the rules word by word.
+        #[test]
+        fn is_the_rule(
+            limit in prop_oneof![(1u32..8).prop_map(Limit::Packets), (1u64..6000).prop_map(Limit::Bytes), Just(Limit::Unlimited)],
+            mark in prop_oneof![(0u32..6).prop_map(Limit::Packets), (0u64..5000).prop_map(Limit::Bytes), Just(Limit::Unlimited)],
+            push_out in any::<bool>(),
+            steps in prop::collection::vec(
+                prop::option::weighted(0.7, (0u8..6, any::<bool>(), prop_oneof![Just(40u16), Just(700), Just(1500)])), 0..80),
+        ) {
+            let evict = if push_out { Evict::WorstClass } else { Evict::Arriving };
+            let mut q = Strict::new(&Params { classes: 4, limit, evict, mark, ..Params::defaults() }, &env());
+            let (mut plain, mut marks) = (Vec::<Packet>::new(), 0);
+            let class = |packet: &Packet| packet.prio.min(3);
+            let more = |packets: &[Packet], than: Limit| match than {
+                Limit::Packets(n) => packets.len() > n as usize,
+                Limit::Bytes(n) => packets.iter().map(|p| u64::from(p.wire_len)).sum::<u64>() > n,
+                Limit::Unlimited => false,
+            };
+            for (n, step) in steps.into_iter().enumerate() {
+                let Some((prio, capable, wire_len)) = step else {
+                    let first = plain.iter().enumerate().min_by_key(|(at, p)| (class(p), *at)).map(|(at, _)| at);
+                    let first = first.map(|at| plain.remove(at));
+                    prop_assert_eq!(q.dequeue(Time::ZERO).copied(), first);
+                    continue;
+                };
+                let flags = if capable { Packet::ECT } else { 0 };
+                let new = Packet { prio, flags, ..packet(0, n as u64, wire_len) };
+                plain.push(new);
+                let mut dropped = Vec::new();
+                while more(&plain, limit) {
+                    let worst = plain.iter().enumerate().max_by_key(|(at, p)| (class(p), *at)).expect("not empty").0;
+                    let out = if push_out { worst } else { plain.len() - 1 };
+                    dropped.push(plain.remove(out));
+                }
+                if more(&plain, mark) && plain.last().is_some_and(|last| last.offset == n as u64 && capable) {
+                    plain.last_mut().expect("not empty").flags = Packet::CE;
+                    marks += 1;
+                }
+                prop_assert_eq!(enqueue(&mut q, new), names(&dropped));
+                let bytes = plain.iter().map(|p| u64::from(p.wire_len)).sum();
+                prop_assert_eq!((q.backlog(), q.marks()), (Backlog { packets: plain.len() as u32, bytes }, marks));
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ const VARIANTS: [(&str, &str); 20] = [
     ("qdisc", "token_bucket rate=0.4Gbps burst=9KB"),
     ("qdisc", "trim headers=2pkt weight=2"),
     ("qdisc", "trim headers=200B full=drop trimmed=arriving"),
-    ("qdisc", "strict classes=3 evict=worst_class"),
+    ("qdisc", "strict classes=3 evict=worst_class mark=2pkt"),
     ("router", "spray mode=round_robin"),
     ("router", "conga mode=edge flowlet_gap=20us"),
     ("router", "fastest_path period=30us paths=2"),
