@@ -573,15 +573,23 @@ fn entries_bring_what_stands_beside_them() {
     assert_eq!(of("transport = 'dctcp'\nqdisc = 'droptail'").qdisc.name(), "droptail");
     let low_water = |nic: &str| of(&format!("transport = 'pfabric'\nqdisc = 'pfabric'\n{nic}")).nic.low_water_bytes;
     assert_eq!([low_water(""), low_water("nic = { low_water = '3KB' }")], [Some(1), Some(3000)]);
-    let classes = |system: &scenario::System| {
+    let of_qdisc = |system: &scenario::System, key: &str| {
         let qdisc = system.parts().into_iter().find(|part| part.slot.name == "qdisc").expect("every system has one");
-        qdisc.values.into_iter().find(|(name, _)| *name == "classes").map(|(_, value)| value)
+        qdisc.values.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     };
     // The policy's queues go before the transport's.
     let pias = of("transport = 'dctcp'\npolicy = { kind = 'pias', thresholds = '3KB' }");
-    assert_eq!((pias.qdisc.name(), classes(&pias).as_deref()), ("strict", Some("8")));
+    assert_eq!((pias.qdisc.name(), of_qdisc(&pias, "classes").as_deref()), ("strict", Some("8")));
     let few = of("transport = 'newreno'\npolicy = { kind = 'pias', thresholds = '3KB' }\nqdisc = { kind = 'strict', classes = 2 }");
-    assert_eq!(classes(&few).as_deref(), Some("2"));
+    assert_eq!(of_qdisc(&few, "classes").as_deref(), Some("2"));
+    // DCTCP has marks on the ports of PIAS, unless the scenario says otherwise.
+    let mark = |qdisc: &str| {
+        let text = format!("transport = 'dctcp'\npolicy = {{ kind = 'pias', thresholds = '3KB' }}\n{qdisc}");
+        let warnings = load(&format!("{rest}{text}"), &Options::default()).warnings;
+        assert!(!warnings.items().iter().any(|item| item.message.contains("needs marks")));
+        of_qdisc(&of(&text), "mark")
+    };
+    assert_eq!([mark(""), mark("qdisc = { kind = 'strict', mark = '20pkt' }")].map(Option::unwrap), ["65pkt", "20pkt"]);
 }
 
 #[test]

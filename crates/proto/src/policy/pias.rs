@@ -5,7 +5,7 @@
 //! scripts, where the thresholds come from, and their host module, where counting and aging come from.
 //!
 //! Model: sizes are not known. Ports must serve classes in strict order (`strict`) for the classes to have any effect; the authors have
-//! eight, and DCTCP with one marking threshold per port.
+//! eight, and DCTCP with one marking threshold per port: 65 packets at 10 Gb/s, which stands where a scenario is silent.
 //!
 //! Assumed:
 //! - The class of a packet is that of its first byte: the first class whose threshold is not below the number of bytes before it.
@@ -41,6 +41,7 @@ pub const META: Meta = Meta {
         ("transport.kind", "dctcp"),
         ("qdisc.kind", "strict"),
         ("qdisc.classes", "8"),
+        ("qdisc.mark", "65pkt"),
     ],
     ..Meta::PLAIN
 };
