@@ -17,3 +17,4 @@ pub mod routes;
 pub mod routing;
 #[cfg(test)]
 mod testing;
+pub mod threshold;

@@ -16,9 +16,10 @@
 use super::{At, Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
 use crate::refused::Refused;
+use crate::threshold::Threshold;
 use base::params::Problem;
 use base::registry::Meta;
-use base::{Limit, Time, Wire as _};
+use base::{Limit, Time};
 use proto::Packet;
 
 /// What `list` and `check` know of it.
@@ -50,15 +51,17 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
 /// Packets that wait.
 #[derive(Clone)]
 pub struct EcnThreshold {
-    params: Params,
+    limit: Limit,
+    at: At,
+    threshold: Threshold,
     queue: Queue,
-    marks: u64,
 }
 
 impl EcnThreshold {
     /// An empty queue.
     pub fn new(params: &Params, _env: &Env) -> Self {
-        EcnThreshold { params: params.clone(), queue: Queue::default(), marks: 0 }
+        let Params { limit, mark, at } = *params;
+        EcnThreshold { limit, at, threshold: Threshold::new(mark), queue: Queue::default() }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -72,14 +75,13 @@ impl EcnThreshold {
 
 impl Qdisc for EcnThreshold {
     fn enqueue(&mut self, packet: &mut Packet, _now: Time, refused: &mut Refused) -> bool {
-        let mut waits = self.queue.backlog();
-        if !waits.fits(packet, self.params.limit) {
+        let waits = self.queue.backlog();
+        if !waits.fits(packet, self.limit) {
             refused.drop(packet);
             return false;
         }
-        waits.add(packet);
-        if self.params.at == At::Enqueue && waits.exceeds(self.params.mark) {
-            self.marks += u64::from(packet.mark());
+        if self.at == At::Enqueue {
+            self.threshold.on_arrival(waits, packet);
         }
         self.queue.push(packet);
         true
@@ -88,23 +90,22 @@ impl Qdisc for EcnThreshold {
         // What waits, itself included.
         let waits = self.queue.backlog();
         let packet = self.queue.pop()?;
-        if self.params.at == At::Dequeue && waits.exceeds(self.params.mark) {
-            self.marks += u64::from(packet.mark());
+        if self.at == At::Dequeue {
+            self.threshold.compare(waits, packet);
         }
         Some(packet)
     }
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }
-    /// With a threshold that one packet, whatever its size, may exceed, one that waits alone may be marked.
     fn watches(&self) -> bool {
-        self.params.mark.exceeded_by(1, u64::from(u16::MAX))
+        self.threshold.watches()
     }
     fn marks(&self) -> u64 {
-        self.marks
+        self.threshold.marks()
     }
     fn can_mark(&self) -> bool {
-        self.params.mark != Limit::Unlimited
+        self.threshold.can_mark()
     }
 }
 

@@ -25,9 +25,10 @@
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
 use crate::refused::Refused;
+use crate::threshold::Threshold;
 use base::params::Problem;
 use base::registry::Meta;
-use base::{Limit, Time, Wire as _};
+use base::{Limit, Time};
 use proto::Packet;
 
 /// What `list` and `check` know of it.
@@ -89,16 +90,16 @@ pub struct Strict {
     // Bit `i` is set when class `i` has packets.
     occupied: u64,
     backlog: Backlog,
-    mark: Limit,
-    marks: u64,
+    threshold: Threshold,
 }
 
 impl Strict {
     /// An empty queue.
     pub fn new(params: &Params, _env: &Env) -> Self {
         let classes = (0..params.classes).map(|_| Queue::default()).collect();
-        let Params { limit, evict, class_of, mark, .. } = *params;
-        Strict { limit, evict, class_of, classes, occupied: 0, backlog: Backlog::default(), mark, marks: 0 }
+        let Params { limit, evict, class_of, .. } = *params;
+        let threshold = Threshold::new(params.mark);
+        Strict { limit, evict, class_of, classes, occupied: 0, backlog: Backlog::default(), threshold }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -140,14 +141,6 @@ impl Strict {
         }
         true
     }
-    /// Marks a packet that waits with more than the threshold.
-    fn compare(&mut self, packet: &mut Packet) {
-        let mut waits = self.backlog;
-        waits.add(packet);
-        if waits.exceeds(self.mark) {
-            self.marks += u64::from(packet.mark());
-        }
-    }
 }
 
 impl Qdisc for Strict {
@@ -158,9 +151,7 @@ impl Qdisc for Strict {
             refused.drop(packet);
             return false;
         }
-        if self.mark != Limit::Unlimited {
-            self.compare(packet);
-        }
+        self.threshold.on_arrival(self.backlog, packet);
         self.push(packet);
         true
     }
@@ -178,15 +169,14 @@ impl Qdisc for Strict {
     fn backlog(&self) -> Backlog {
         self.backlog
     }
-    /// With a threshold that one packet, whatever its size, may exceed, one that waits alone may be marked.
     fn watches(&self) -> bool {
-        self.mark.exceeded_by(1, u64::from(u16::MAX))
+        self.threshold.watches()
     }
     fn marks(&self) -> u64 {
-        self.marks
+        self.threshold.marks()
     }
     fn can_mark(&self) -> bool {
-        self.mark != Limit::Unlimited
+        self.threshold.can_mark()
     }
 }
 
@@ -290,20 +280,6 @@ mod tests {
             let mut q = queue(1, limit, evict);
             let dropped: Vec<_> = (0..4).flat_map(|n| enqueue(&mut q, of(n as u8, n, 1500))).collect();
             assert_eq!((dropped, drain(&mut q)), (vec![(2, 2), (3, 3)], vec![(0, 0), (1, 1)]));
-        }
-    }
-
-    /// A packet may wait alone, so that the queue must see it if it would be marked.
-    #[test]
-    fn the_threshold_says_whether_it_marks_and_watches() {
-        let with = |mark| Strict::new(&Params { mark, ..Params::defaults() }, &env());
-        for (mark, marks, watches) in [
-            (Limit::Unlimited, false, false),
-            (Limit::Packets(0), true, true),
-            (Limit::Packets(1), true, false),
-            (Limit::Bytes(1499), true, true),
-        ] {
-            assert_eq!((with(mark).can_mark(), with(mark).watches()), (marks, watches), "{mark}");
         }
     }
 
