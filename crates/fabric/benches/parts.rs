@@ -5,16 +5,16 @@ use base::params::Params as _;
 use base::{FlowId, LinkId, Rate, Rng, Time};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fabric::agent::merp::vdg::{Entry, Scratch, kinetic, plain};
-use fabric::qdisc::{Env, Qdisc, pfabric, strict};
+use fabric::qdisc::{Env, Qdisc, pfabric, pifo, strict};
 use fabric::refused::Refused;
 use proto::{Kind, Packet};
 
-/// One packet in, one out, of twenty that wait.
-fn port(c: &mut Criterion, name: &str, queue: &mut impl Qdisc) {
+/// One packet in, one out, of so many that wait.
+fn port(c: &mut Criterion, name: &str, waiting: u32, queue: &mut impl Qdisc) {
     let mut refused = Refused::new();
     let packet = |n: u32| Packet { prio: (n % 8) as u8, rank: n % 13, ..Packet::new(FlowId(n % 5), Kind::DATA, 1500) };
-    (0..20).for_each(|n| assert!(queue.enqueue(&mut packet(n), Time::ZERO, &mut refused)));
-    let mut n = 20;
+    (0..waiting).for_each(|n| assert!(queue.enqueue(&mut packet(n), Time::ZERO, &mut refused)));
+    let mut n = waiting;
     c.bench_function(name, |b| {
         b.iter(|| {
             n += 1;
@@ -26,8 +26,12 @@ fn port(c: &mut Criterion, name: &str, queue: &mut impl Qdisc) {
 
 fn ports(c: &mut Criterion) {
     let env = Env { rate: Rate::from_gbps(10), mtu_bytes: 1500, host_port: false, link: LinkId(0), seed: 0 };
-    port(c, "strict: packet in and out", &mut strict::Strict::new(&strict::Params::defaults(), &env));
-    port(c, "pfabric: packet in and out", &mut pfabric::Pfabric::new(&pfabric::Params::defaults(), &env));
+    port(c, "strict: packet in and out", 20, &mut strict::Strict::new(&strict::Params::defaults(), &env));
+    port(c, "pfabric: packet in and out", 20, &mut pfabric::Pfabric::new(&pfabric::Params::defaults(), &env));
+    for waiting in [20, 240] {
+        let params = pifo::Params { limit: base::Limit::Unlimited, ..pifo::Params::defaults() };
+        port(c, &format!("pifo: packet in and out, {waiting} waiting"), waiting, &mut pifo::Pifo::new(&params, &env));
+    }
 }
 
 /// A table of `n` flows, half of them already served in part.

@@ -118,6 +118,7 @@ pub struct Fifo {
 pub mod droptail;
 pub mod ecn_threshold;
 pub mod pfabric;
+pub mod pifo;
 pub mod red_ecn;
 pub mod strict;
 pub mod token_bucket;
@@ -126,7 +127,7 @@ pub mod trim;
 base::registry! {
     room AnyQdisc: Qdisc, env Env, derive Clone;
     named "qdisc", "qdiscs", "queue discipline": "how ports queue and drop";
-    entries { droptail: DropTail, ecn_threshold: EcnThreshold, red_ecn: RedEcn, strict: Strict, pfabric: Pfabric, token_bucket: TokenBucket, trim: Trim }
+    entries { droptail: DropTail, ecn_threshold: EcnThreshold, red_ecn: RedEcn, strict: Strict, pfabric: Pfabric, pifo: Pifo, token_bucket: TokenBucket, trim: Trim }
     methods {
         fn enqueue(&mut self, packet: &mut Packet, now: Time, refused: &mut Refused) -> bool;
         fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
@@ -206,6 +207,7 @@ mod tests {
                 red_ecn::check(&red_ecn::Params::read(&mut LimitOf(text)), &env()),
                 strict::check(&strict::Params::read(&mut LimitOf(text)), &env()),
                 pfabric::check(&pfabric::Params::read(&mut LimitOf(text)), &env()),
+                pifo::check(&pifo::Params::read(&mut LimitOf(text)), &env()),
                 token_bucket::check(&token_bucket::Params::read(&mut LimitOf(text)), &env()),
                 trim::check(&trim::Params::read(&mut LimitOf(text)), &env()),
             ];
