@@ -74,6 +74,7 @@ pub fn ack(flow: &Flow, acked: u64) -> Ack<'_> {
         snd_nxt: 0,
         window_limited: true,
         srtt,
+        rtt: None,
     }
 }
 

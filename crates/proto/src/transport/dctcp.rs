@@ -64,25 +64,36 @@ impl Dctcp {
     /// A host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.tcp.config(env);
-        let min_cwnd = u64::from(params.min_cwnd) * config.smss;
-        Tcp::with(config, Proportional { smss: config.smss, g: params.g, alpha: params.alpha, min_cwnd })
+        Tcp::with(config, Proportional::new(params, config.smss))
     }
 }
 
-/// The window rules of RFC 5681, and those of RFC 8257 for marks.
+/// The window rules of RFC 5681, and those of RFC 8257 for marks. Controllers that take something else than alpha for the weight of a mark
+/// build on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Proportional {
-    smss: u64,
+    pub(super) smss: u64,
     g: Fraction,
     alpha: Fraction,
     min_cwnd: u64,
 }
 
+impl Proportional {
+    /// The rules for segments of `smss` bytes.
+    pub fn new(params: &Params, smss: u64) -> Self {
+        Proportional { smss, g: params.g, alpha: params.alpha, min_cwnd: u64::from(params.min_cwnd) * smss }
+    }
+    /// The window in bytes after a mark that cuts half the fraction `part` of it.
+    pub fn cut(&self, window: &Window, part: Fraction) -> u64 {
+        alpha::cut(window.cwnd, part).max(self.min_cwnd)
+    }
+}
+
 /// What is known of one flow.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
-    growth: Growth,
-    alpha: Alpha,
+    pub(super) growth: Growth,
+    pub(super) alpha: Alpha,
 }
 
 impl Congestion for Proportional {
@@ -103,9 +114,9 @@ impl Congestion for Proportional {
         state.growth.on_ack(window, ack, self.smss);
     }
 
-    fn on_mark(&self, state: &mut State, window: &Window) -> u64 {
+    fn on_mark(&self, state: &mut State, window: &Window, _ack: &Ack<'_>) -> Option<u64> {
         // RFC 8257 section 3.3 step 9.
-        alpha::cut(window.cwnd, state.alpha.value()).max(self.min_cwnd)
+        Some(self.cut(window, state.alpha.value()))
     }
 
     fn on_loss(&self, _state: &mut State, _window: &Window, loss: Loss) -> u64 {
@@ -134,8 +145,9 @@ mod tests {
             [(20.0, 0.5, 1, 15.0), (10.0, 0.910_156_25, 1, 5.449_218_75), (1.0, 1.0, 1, 1.0), (3.0, 1.0, 2, 2.0)]
         {
             let rules = rules(alpha, min_cwnd);
-            let window = Window { cwnd: (cwnd * SMSS as f64) as u64, ssthresh: u64::MAX };
-            assert_eq!(rules.on_mark(&mut rules.open(&script::flow(0, 1)), &window), (cut * SMSS as f64) as u64, "{cwnd} {alpha}");
+            let (flow, window) = (script::flow(0, 1), Window { cwnd: (cwnd * SMSS as f64) as u64, ssthresh: u64::MAX });
+            let found = rules.on_mark(&mut rules.open(&flow), &window, &script::ack(&flow, SMSS));
+            assert_eq!(found, Some((cut * SMSS as f64) as u64), "{cwnd} {alpha}");
         }
     }
 
@@ -167,7 +179,7 @@ mod tests {
                 rules.on_feedback(&mut state, &ack);
                 let before = window.cwnd;
                 if ece && cut {
-                    window.cwnd = rules.on_mark(&mut state, &window);
+                    window.cwnd = rules.on_mark(&mut state, &window, &ack).expect("every mark counts");
                     window.ssthresh = window.cwnd.max(2 * SMSS);
                     prop_assert!(window.cwnd <= before.max(min_cwnd * SMSS) && window.cwnd >= (before / 2).max(min_cwnd * SMSS));
                 } else {

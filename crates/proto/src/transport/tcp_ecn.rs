@@ -75,8 +75,8 @@ impl Congestion for Halving {
         }
     }
 
-    fn on_mark(&self, _growth: &mut Growth, window: &Window) -> u64 {
-        (window.cwnd / 2).max(self.smss)
+    fn on_mark(&self, _growth: &mut Growth, window: &Window, _ack: &Ack<'_>) -> Option<u64> {
+        Some((window.cwnd / 2).max(self.smss))
     }
 
     fn on_loss(&self, _growth: &mut Growth, window: &Window, loss: Loss) -> u64 {
@@ -95,8 +95,12 @@ mod tests {
 
     #[test]
     fn a_mark_halves_the_window_down_to_one_segment() {
+        let flow = script::flow(0, 1);
         for (cwnd, cut) in [(20 * SMSS, 10 * SMSS), (3 * SMSS, 3 * SMSS / 2), (2 * SMSS, SMSS), (SMSS + 1, SMSS), (SMSS, SMSS)] {
-            assert_eq!(RULES.on_mark(&mut Growth::default(), &Window { cwnd, ssthresh: u64::MAX }), cut);
+            assert_eq!(
+                RULES.on_mark(&mut Growth::default(), &Window { cwnd, ssthresh: u64::MAX }, &script::ack(&flow, SMSS)),
+                Some(cut)
+            );
         }
     }
 

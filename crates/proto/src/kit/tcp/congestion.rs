@@ -19,14 +19,24 @@ pub trait Congestion {
     /// New data was acknowledged outside recovery, and no mark cuts the window now: the window may change.
     fn on_ack(&self, state: &mut Self::State, window: &mut Window, ack: &Ack<'_>);
     /// An ACK outside recovery echoes the first mark since the data of the last cut was acknowledged. Returns the window from now on,
-    /// in bytes; the slow-start threshold follows it.
-    fn on_mark(&self, _state: &mut Self::State, window: &Window) -> u64 {
-        window.cwnd
+    /// in bytes; the slow-start threshold follows it. `None`: the mark counts for nothing, and [`Congestion::on_ack`] is called.
+    fn on_mark(&self, _state: &mut Self::State, _window: &Window, _ack: &Ack<'_>) -> Option<u64> {
+        None
     }
     /// A segment was found lost. Returns the slow-start threshold from now on, in bytes.
     fn on_loss(&self, state: &mut Self::State, window: &Window, loss: Loss) -> u64;
     /// A segment is handed to the NIC. `sent` bytes of the flow, those of the segment included, were sent at least once.
     fn on_sent(&self, _state: &mut Self::State, _now: Time, _sent: u64) {}
+    /// The most bytes that may be in flight whatever the window is: for controllers that send at a rate of their own. Asked when a flow opens and
+    /// on every ACK of new data.
+    fn most(&self, _state: &Self::State) -> u64 {
+        u64::MAX
+    }
+    /// Whether the sender gives the flow up, of which all bytes below `snd_una` are acknowledged: asked on every ACK of new data and at every
+    /// timeout.
+    fn is_hopeless(&self, _flow: &Flow, _snd_una: u64, _now: Time) -> bool {
+        false
+    }
     /// The earliest departure of the next segment, even if the window allows it sooner: for windows below one segment.
     fn not_before(&self, _state: &Self::State, _srtt: Dur) -> Time {
         Time::ZERO
@@ -91,6 +101,8 @@ pub struct Ack<'a> {
     pub window_limited: bool,
     /// Smoothed round trip, this ACK's sample included.
     pub srtt: Dur,
+    /// The sample itself; `None` from a segment that was sent twice.
+    pub rtt: Option<Dur>,
 }
 
 /// How a loss was found.

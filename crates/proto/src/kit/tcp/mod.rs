@@ -75,7 +75,7 @@ impl<C: Congestion> Tcp<C> {
     /// Takes over a flow of which `acked` bytes are acknowledged and `sent` were sent: the bytes between count as lost, as after a
     /// timeout. There is no handshake, so the configuration must have none.
     pub fn resume(&mut self, flow: FlowId, acked: u64, sent: u64, cx: &mut Cx<'_>) {
-        let mut sender = Sender::new(cx.flow(flow).size_bytes, &self.config, self.control.open(cx.flow(flow)));
+        let mut sender = Sender::new(cx.flow(flow), &self.config, &self.control);
         sender.resume(acked, sent);
         Self::wake(&mut self.ready, &self.config, flow, &mut sender);
         self.senders.insert(flow, sender);
@@ -135,6 +135,9 @@ impl<C: Congestion> Tcp<C> {
             cx.close(flow);
             return;
         }
+        if acked.new_data && self.control.is_hopeless(cx.flow(flow), sender.snd_una, cx.now) {
+            return self.give_up(flow, cx);
+        }
         match acked.timer {
             Restart::Keep => {}
             // RFC 6298 (5.3), (5.2).
@@ -148,7 +151,7 @@ impl<C: Congestion> Tcp<C> {
 impl<C: Congestion> Transport for Tcp<C> {
     fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let config = &self.config;
-        let mut sender = Sender::new(cx.flow(flow).size_bytes, config, self.control.open(cx.flow(flow)));
+        let mut sender = Sender::new(cx.flow(flow), config, &self.control);
         if config.handshake {
             Self::send_syn(config, flow, &mut sender, false, cx);
         }
@@ -186,6 +189,8 @@ impl<C: Congestion> Transport for Tcp<C> {
         if sender.is_opening() {
             sender.on_syn_timeout(&self.config);
             Self::send_syn(&self.config, flow, sender, true, cx);
+        } else if self.control.is_hopeless(cx.flow(flow), sender.snd_una, cx.now) {
+            self.give_up(flow, cx);
         } else {
             sender.on_timeout(&self.config, &self.control);
             Self::wake(&mut self.ready, &self.config, flow, sender);

@@ -8,7 +8,7 @@ use super::sack::{DUP_THRESHOLD, Next, Sack};
 use crate::flow::Flow;
 use crate::kit::rtt::Rtt;
 use crate::packet::Packet;
-use base::Time;
+use base::{Dur, Time};
 
 /// One flow at its sender. All positions are byte offsets within the flow; only `recover` is a sequence number.
 pub(super) struct Sender<S> {
@@ -18,6 +18,8 @@ pub(super) struct Sender<S> {
     /// No byte from here on was ever sent.
     pub(super) snd_max: u64,
     pub(super) window: Window,
+    /// Most bytes in flight: what a receiver would announce, or less where the controller says so.
+    most: u64,
     pub(super) phase: Phase,
     /// RFC 6582 section 3.2 step 1; zero is the initial sequence number less one, so that the first recovery is possible.
     pub(super) recover: u64,
@@ -61,6 +63,8 @@ pub(super) enum Restart {
 /// What an ACK has led to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acked {
+    /// It acknowledges new data.
+    pub(super) new_data: bool,
     pub(super) timer: Restart,
     /// Recovery begins.
     pub(super) fast_retransmit: bool,
@@ -90,14 +94,16 @@ pub(super) const fn seq(offset: u64) -> u64 {
 }
 
 impl<S> Sender<S> {
-    pub(super) fn new(size: u64, config: &Config, control: S) -> Self {
+    pub(super) fn new<C: Congestion<State = S>>(flow: &Flow, config: &Config, controller: &C) -> Self {
+        let control = controller.open(flow);
         let phase = if config.handshake { Phase::Opening { syn_lost: false } } else { Phase::Open };
         Sender {
-            size,
+            size: flow.size_bytes,
             snd_una: 0,
             snd_nxt: 0,
             snd_max: 0,
             window: Window { cwnd: config.init_window.min(config.max_window), ssthresh: u64::MAX },
+            most: controller.most(&control).min(config.max_window),
             phase,
             recover: 0,
             dupacks: 0,
@@ -173,7 +179,7 @@ impl<S> Sender<S> {
     #[inline]
     fn next_in_order(&self, extra: u64, config: &Config) -> Option<Segment> {
         let len = config.smss.min(self.size - self.snd_nxt);
-        let fits = self.flight() + len <= (self.window.cwnd + extra).min(config.max_window);
+        let fits = self.flight() + len <= (self.window.cwnd + extra).min(self.most);
         (len > 0 && fits).then_some(Segment { offset: self.snd_nxt, len: len as u16, why: Why::Next })
     }
 
@@ -192,7 +198,7 @@ impl<S> Sender<S> {
     /// RFC 6675 section 5 step C.
     fn next_in_recovery(&self, sack: &Sack, config: &Config) -> Option<Segment> {
         let len = config.smss.min(self.size - self.snd_nxt);
-        let new = len > 0 && self.flight() + len <= config.max_window;
+        let new = len > 0 && self.flight() + len <= self.most;
         let (range, why) = match sack.next(self.snd_una, self.snd_nxt, config.smss, new)? {
             Next::New => (self.snd_nxt..self.snd_nxt + len, Why::Next),
             Next::Hole(range) => (range, Why::Hole),
@@ -207,7 +213,7 @@ impl<S> Sender<S> {
     fn next_after_timeout(&self, sack: &Sack, config: &Config) -> Option<Segment> {
         let hole = sack.hole(self.snd_nxt, self.snd_max).unwrap_or(self.snd_max.max(self.snd_nxt)..self.size);
         let len = config.smss.min(hole.end - hole.start);
-        let fits = self.flight() - sack.bytes_below(self.snd_nxt) + len <= self.window.cwnd.min(config.max_window);
+        let fits = self.flight() - sack.bytes_below(self.snd_nxt) + len <= self.window.cwnd.min(self.most);
         (len > 0 && fits).then_some(Segment { offset: hole.start, len: len as u16, why: Why::Next })
     }
 
@@ -300,7 +306,8 @@ impl<S> Sender<S> {
         let mut timer = Restart::Keep;
         // RFC 5681 section 2: a duplicate repeats the greatest ACK while data is outstanding.
         let mut duplicate = answer.next == self.snd_una && self.flight() > 0;
-        if answer.next > self.snd_una {
+        let new_data = answer.next > self.snd_una;
+        if new_data {
             timer = self.on_new_ack(answer, flow, now, config, control);
         }
         // RFC 6675 section 2: it reports bytes not known to have arrived, even if it acknowledges others.
@@ -308,7 +315,7 @@ impl<S> Sender<S> {
             duplicate = blocks.is_some_and(|blocks| sack.update(blocks, self.snd_una, self.snd_max));
         }
         let fast_retransmit = duplicate && self.on_duplicate(config, control);
-        Acked { timer, fast_retransmit }
+        Acked { new_data, timer, fast_retransmit }
     }
 
     fn on_new_ack<C>(&mut self, answer: &Answer, flow: &Flow, now: Time, config: &Config, control: &C) -> Restart
@@ -324,18 +331,22 @@ impl<S> Sender<S> {
         if let Some(sack) = &mut self.sack {
             sack.on_acked(self.snd_una);
         }
-        self.sample(answer.echo, now, config);
+        let rtt = self.sample(answer.echo, now, config);
         let (snd_una, snd_nxt, srtt) = (self.snd_una, self.snd_nxt, self.rtt.srtt());
         let (ece, feedback) = (answer.ece, answer.echo.feedback);
         // RFC 3465 section 2.3: one segment while what was sent before a timeout is acknowledged.
         let limit = if seq(snd_una) <= self.recover { config.smss } else { config.slow_start_limit };
         let slow_start = acked.min(limit);
-        let ack = Ack { now, flow, acked, slow_start, ece, feedback, snd_una, snd_nxt, window_limited, srtt };
+        let ack = Ack { now, flow, acked, slow_start, ece, feedback, snd_una, snd_nxt, window_limited, srtt, rtt };
         control.on_feedback(&mut self.control, &ack);
+        self.most = control.most(&self.control).min(config.max_window);
         let Phase::Recovery { partial } = self.phase else {
             // RFC 3168 section 6.1.2: one cut per window of data, whatever reported the congestion.
-            if ece && self.snd_una > self.cut_at {
-                self.window.cwnd = control.on_mark(&mut self.control, &self.window);
+            if ece
+                && self.snd_una > self.cut_at
+                && let Some(cwnd) = control.on_mark(&mut self.control, &self.window, &ack)
+            {
+                self.window.cwnd = cwnd;
                 self.window.ssthresh = self.window.cwnd.max(2 * config.smss);
                 self.note_cut(true, self.snd_nxt);
             } else {
@@ -430,9 +441,9 @@ impl<S> Sender<S> {
 
     /// Takes a round-trip sample, unless the segment was sent twice (Karn).
     #[inline]
-    fn sample(&mut self, echo: Echo, now: Time, config: &Config) {
-        if !echo.resent {
-            self.rtt.on_sample(now.since(echo.sent_at), &config.rtt);
-        }
+    fn sample(&mut self, echo: Echo, now: Time, config: &Config) -> Option<Dur> {
+        let sample = (!echo.resent).then(|| now.since(echo.sent_at))?;
+        self.rtt.on_sample(sample, &config.rtt);
+        Some(sample)
     }
 }

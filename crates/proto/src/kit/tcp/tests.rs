@@ -2,9 +2,9 @@
 
 use super::RTO;
 use super::sender::{Phase, Sender, seq};
-use super::{Echo, Options, Stack, Window};
+use super::{Ack, Congestion, Echo, Ecn, Loss, Options, Stack, Tcp, Window};
 use crate::contract::Transport as _;
-use crate::flow::FlowStats;
+use crate::flow::{Flow, FlowStats};
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
 use crate::transport::newreno::{NewReno, Params};
@@ -405,4 +405,60 @@ fn flows_of_a_host_take_turns() {
     host.nic_busy = false;
     let turns: Vec<u32> = host.sent().iter().map(|p| p.flow.0).collect();
     assert_eq!(turns, [0, 1, 0, 1, 0, 1]);
+}
+
+/// A controller that ignores every mark, lets two segments be in flight, and gives up once half the flow is acknowledged.
+struct Stubborn;
+
+impl Congestion for Stubborn {
+    type State = Vec<Option<Dur>>;
+    const ECN: Ecn = Ecn::Exact;
+    fn open(&self, _flow: &Flow) -> Self::State {
+        Vec::new()
+    }
+    fn on_feedback(&self, samples: &mut Self::State, ack: &Ack<'_>) {
+        samples.push(ack.rtt);
+    }
+    fn on_ack(&self, _samples: &mut Self::State, window: &mut Window, ack: &Ack<'_>) {
+        window.cwnd += ack.acked;
+    }
+    fn on_loss(&self, _samples: &mut Self::State, window: &Window, _loss: Loss) -> u64 {
+        window.cwnd
+    }
+    fn most(&self, samples: &Self::State) -> u64 {
+        (2 + samples.len() as u64) * SMSS
+    }
+    fn is_hopeless(&self, flow: &Flow, snd_una: u64, now: Time) -> bool {
+        2 * snd_una >= flow.size_bytes || now > Time::ZERO + Dur::from_ms(300)
+    }
+}
+
+fn stubborn() -> Script<Tcp<Stubborn>> {
+    let config = Options { init_window: Auto::Set(10), ..plain() }.config(&script::env());
+    Script::new(Tcp::with(config, Stubborn), vec![script::flow(0, 8 * SMSS)])
+}
+
+#[test]
+fn a_controller_may_hold_back_ignore_marks_and_give_up() {
+    let mut host = stubborn();
+    assert_eq!(segments(host.open(0)), [0, 1]);
+    host.now = Time::ZERO + Dur::from_us(100);
+    // Three may be in flight now. A mark that counts for nothing lets the window grow, and leaves ssthresh alone.
+    let mut marked = timed_ack(1, Time::ZERO);
+    marked.flags |= Packet::ECE;
+    assert_eq!(segments(host.packet(marked)), [2, 3]);
+    assert_eq!(segments(host.packet(ack(2))), [4, 5]);
+    let sender = host.machine.senders.get(FlowId(0)).expect("the flow is open");
+    assert_eq!((sender.window.cwnd, sender.window.ssthresh), (12 * SMSS, u64::MAX));
+    assert_eq!(sender.control, [Some(Dur::from_us(100)), None]);
+    assert_eq!(segments(host.packet(ack(4))), []);
+    assert!(host.table.get(FlowId(0)).terminated && host.machine.sample(FlowId(0)).is_none());
+}
+
+#[test]
+fn a_controller_may_give_up_at_a_timeout() {
+    let mut host = stubborn();
+    host.open(0);
+    assert_eq!(host.advance(Time::ZERO + Dur::from_secs(5)).len(), 0);
+    assert!(host.table.get(FlowId(0)).terminated && host.table.get(FlowId(0)).stats.timeouts == 1);
 }
