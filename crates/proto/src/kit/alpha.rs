@@ -1,9 +1,10 @@
-//! DCTCP's alpha: the fraction of a flow's bytes that were marked recently, and the cut of a window that follows from it.
+//! DCTCP's alpha: the fraction of a flow's bytes that were marked recently, its powers, and the cut of a window that follows from it.
 //!
-//! Source: RFC 8257 section 3.3. Arithmetic is in integers: alpha and the fraction of marked bytes are parts per billion, windows are
-//! bytes, each rounded down.
+//! Source: RFC 8257 section 3.3; B. Vamanan et al., "Deadline-Aware Datacenter TCP (D2TCP)", SIGCOMM 2012, for the powers. Arithmetic is in
+//! integers, each rounded down: alpha and the fraction of marked bytes are parts per billion, windows are bytes. A power is worked out in
+//! floating point, alike on every platform, and rounded to the nearest part per billion.
 
-use base::Fraction;
+use base::{Fraction, math};
 
 /// The estimate of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,12 @@ impl Alpha {
 pub fn cut(cwnd: u64, part: Fraction) -> u64 {
     let twice = 2 * u128::from(Fraction::ONE.ppb());
     (u128::from(cwnd) * (twice - u128::from(part.ppb())) / twice) as u64
+}
+
+/// `part ^ exponent` to the nearest part per billion: with an exponent above one less than `part`, below one more. The exponent is not zero.
+pub fn power(part: Fraction, exponent: Fraction) -> Fraction {
+    let one = Fraction::ONE.ppb() as f64;
+    Fraction((math::pow(part.ppb() as f64 / one, exponent.ppb() as f64 / one) * one + 0.5) as u64)
 }
 
 /// `part / whole`, where the whole is not zero.
@@ -121,6 +128,19 @@ mod tests {
     }
 
     #[test]
+    fn powers_bend_alpha_and_keep_its_ends() {
+        let ppb = |x: f64| Fraction((x * 1e9).round() as u64);
+        let rows =
+            [(0.25, 1.0, 0.25), (0.25, 2.0, 0.0625), (0.25, 0.5, 0.5), (0.25, 4.0 / 3.0, 0.157_490_131), (0.25, 2.5, 0.031_25)];
+        for (part, exponent, wanted) in rows {
+            assert_eq!(power(ppb(part), ppb(exponent)), ppb(wanted), "{part} ^ {exponent}");
+        }
+        for exponent in [0.125, 0.5, 1.0, 2.5] {
+            assert_eq!([0.0, 1.0].map(|part| power(ppb(part), ppb(exponent))), [ppb(0.0), ppb(1.0)]);
+        }
+    }
+
+    #[test]
     fn a_window_of_observation_ends_with_the_ack_beyond_what_was_sent_when_it_began() {
         let mut alpha = Alpha::new(Fraction(0));
         let mut hear = |una: u64, nxt: u64, marked| {
@@ -137,6 +157,12 @@ mod tests {
     }
 
     proptest! {
+        /// To the power of one it is itself, to the last digit.
+        #[test]
+        fn the_first_power_changes_nothing(part in 0u64..=1_000_000_000) {
+            prop_assert_eq!(power(Fraction(part), Fraction::ONE), Fraction(part));
+        }
+
         /// Whatever is acknowledged and marked, alpha stays in [0, 1].
         #[test]
         fn alpha_is_a_fraction(

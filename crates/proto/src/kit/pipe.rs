@@ -2,6 +2,7 @@
 
 use super::script::Script;
 use crate::contract::Transport;
+use crate::flow::Flow;
 use crate::packet::{Ext, Packet};
 use base::{Dur, HostId, Time};
 use std::collections::BTreeMap;
@@ -43,6 +44,14 @@ struct Flying {
     packet: Packet,
     block: Option<Ext>,
     to: usize,
+}
+
+/// All packets of two hosts with these machines, one of which sends `flow` through a pipe of 50 us.
+pub fn exchange<T: Transport>(machine: impl Fn() -> T, flow: &Flow, fate: impl FnMut(&Packet) -> Fate) -> Vec<Packet> {
+    let host = || Script::new(machine(), vec![flow.clone()]);
+    let mut pipe = Pipe::new(host(), host(), Dur::from_us(50));
+    pipe.run(fate);
+    pipe.log
 }
 
 impl<T: Transport> Pipe<T> {
