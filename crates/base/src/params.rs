@@ -248,13 +248,13 @@ impl<T: Param> Param for Option<T> {
     }
 }
 
-/// The name among `names` nearest to `wrong`, if one is near enough to be meant.
+/// The name among `names` nearest to `wrong`, if one is near enough to be meant; one that contains it goes first.
 pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()
         .map(|name| (distance(wrong, name), name))
         .filter(|(d, name)| *d <= name.len().max(wrong.len()).div_ceil(3))
-        .min_by_key(|(d, _)| *d)
+        .min_by_key(|(d, name)| (!name.contains(wrong), *d))
         .map(|(_, name)| name)
 }
 
@@ -552,5 +552,6 @@ mod tests {
     fn the_nearest_name_is_near() {
         assert_eq!(nearest("websaerch", ["websearch", "datamining"]), Some("websearch"));
         assert_eq!(nearest("xyz", ["websearch", "datamining"]), None);
+        assert_eq!(nearest("tcp", ["mcp", "dctcp"]), Some("dctcp"));
     }
 }
