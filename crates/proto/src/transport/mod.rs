@@ -9,6 +9,7 @@ use crate::packet::Packet;
 use base::{FlowId, TimerKey};
 
 pub mod botcp;
+pub mod d2tcp;
 pub mod dctcp;
 pub mod merp;
 pub mod newreno;
@@ -20,7 +21,8 @@ base::registry! {
     room AnyTransport: Transport, env Env<'_>;
     named "transport", "transports", "transport": "what hosts speak";
     entries {
-        newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, botcp: Botcp on tcp::TEXT,
+        newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
+        botcp: Botcp on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq,
     }
     methods {
