@@ -11,6 +11,7 @@ use base::{FlowId, TimerKey};
 pub mod botcp;
 pub mod d2tcp;
 pub mod dctcp;
+pub mod l2dct;
 pub mod merp;
 pub mod newreno;
 pub mod pdq;
@@ -22,7 +23,7 @@ base::registry! {
     named "transport", "transports", "transport": "what hosts speak";
     entries {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
-        botcp: Botcp on tcp::TEXT,
+        l2dct: L2dct on tcp::TEXT, botcp: Botcp on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq,
     }
     methods {
