@@ -12,6 +12,7 @@ pub mod botcp;
 pub mod d2tcp;
 pub mod dctcp;
 pub mod l2dct;
+pub mod mcp;
 pub mod merp;
 pub mod newreno;
 pub mod pdq;
@@ -23,7 +24,7 @@ base::registry! {
     named "transport", "transports", "transport": "what hosts speak";
     entries {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
-        l2dct: L2dct on tcp::TEXT, botcp: Botcp on tcp::TEXT,
+        l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, botcp: Botcp on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq,
     }
     methods {

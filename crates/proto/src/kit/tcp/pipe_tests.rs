@@ -6,7 +6,7 @@ use crate::flow::{Flow, FlowStats};
 use crate::kit::pipe::{Fate, Pipe};
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
-use crate::transport::{AnyParams, AnyTransport, botcp, d2tcp, dctcp, l2dct, newreno, tcp_ecn};
+use crate::transport::{AnyParams, AnyTransport, botcp, d2tcp, dctcp, l2dct, mcp, newreno, tcp_ecn};
 use base::params::{Auto, Params as _};
 use base::{Dur, FlowId, HostId, Rng, Time};
 use proptest::prelude::*;
@@ -54,6 +54,7 @@ fn variants() -> Vec<AnyParams> {
         AnyParams::Dctcp(dctcp::Params { tcp: sack(&quick), min_cwnd: 2, ..dctcp::Params::defaults() }),
         AnyParams::D2tcp(d2tcp::Params::defaults()),
         AnyParams::L2dct(l2dct::Params::defaults()),
+        AnyParams::Mcp(mcp::Params::defaults()),
         AnyParams::Botcp(botcp::Params { tcp: quick.clone(), ..botcp::Params::defaults() }),
         AnyParams::Botcp(botcp::Params { tcp: sack(&quick), ..botcp::Params::defaults() }),
     ]
