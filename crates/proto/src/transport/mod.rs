@@ -8,6 +8,7 @@ use crate::kit::tcp;
 use crate::packet::Packet;
 use base::{FlowId, TimerKey};
 
+pub mod aemon;
 pub mod botcp;
 pub mod d2tcp;
 pub mod dctcp;
@@ -24,7 +25,7 @@ base::registry! {
     named "transport", "transports", "transport": "what hosts speak";
     entries {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
-        l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, botcp: Botcp on tcp::TEXT,
+        l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, aemon: Aemon on tcp::TEXT, botcp: Botcp on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq,
     }
     methods {

@@ -6,7 +6,7 @@ use crate::flow::{Flow, FlowStats};
 use crate::kit::pipe::{Fate, Pipe};
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
-use crate::transport::{AnyParams, AnyTransport, botcp, d2tcp, dctcp, l2dct, mcp, newreno, tcp_ecn};
+use crate::transport::{AnyParams, AnyTransport, aemon, botcp, d2tcp, dctcp, l2dct, mcp, newreno, tcp_ecn};
 use base::params::{Auto, Params as _};
 use base::{Dur, FlowId, HostId, Rng, Time};
 use proptest::prelude::*;
@@ -55,6 +55,7 @@ fn variants() -> Vec<AnyParams> {
         AnyParams::D2tcp(d2tcp::Params::defaults()),
         AnyParams::L2dct(l2dct::Params::defaults()),
         AnyParams::Mcp(mcp::Params::defaults()),
+        AnyParams::Aemon(aemon::Params::defaults()),
         AnyParams::Botcp(botcp::Params { tcp: quick.clone(), ..botcp::Params::defaults() }),
         AnyParams::Botcp(botcp::Params { tcp: sack(&quick), ..botcp::Params::defaults() }),
     ]
