@@ -20,6 +20,8 @@ pub struct Meta {
     pub knows: &'static [&'static str],
     /// It sends the packets of a flow over several paths, which the router must therefore plan.
     pub many_paths: bool,
+    /// It writes the ranks of packets, or a header of its own in the place of the rank, which one part of a system may do.
+    pub ranks: bool,
     /// Names of the packet kinds of its own, in the order of their numbers.
     pub kinds: &'static [&'static str],
     /// Kinds of packets that a transport takes although most do not: `trimmed`, `returned`. They end at the hosts of any other.
@@ -50,6 +52,7 @@ impl Meta {
         beside: &[],
         knows: &[],
         many_paths: false,
+        ranks: false,
         kinds: &[],
         takes: &[],
         counters: &[],

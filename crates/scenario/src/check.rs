@@ -195,6 +195,7 @@ fn within_systems(systems: &[Section<System>], found: &mut Vec<Item>) {
             let parts = Parts::new(section, variant);
             needs(&variant.value, &parts, found);
             alike(&variant.value, &parts, found);
+            ranks(&variant.value, &parts, found);
         }
     }
 }
@@ -232,6 +233,17 @@ fn alike(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
                 found.push(parts.part(part.slot.name).problem(key, message, "must be alike", hint));
             }
         }
+    }
+}
+
+/// The rank of a packet belongs to one part.
+fn ranks(system: &System, parts: &Parts<'_>, found: &mut Vec<Item>) {
+    let all: Vec<SystemPart> = system.parts().into_iter().filter(|part| part.entry.meta.ranks).collect();
+    if let [first, .., last] = &all[..] {
+        let (one, other) = (first.entry.name, last.entry.name);
+        let message = format!("`{other}` writes into the rank of packets, and so does the {} `{one}`", first.slot.room.noun);
+        let hint = format!("take another {}, or leave the {} out", first.slot.room.noun, last.slot.room.noun);
+        found.push(Item::new(parts.part(last.slot.name).at_of("kind"), message, "a packet has one rank", hint));
     }
 }
 

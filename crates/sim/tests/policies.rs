@@ -1,7 +1,7 @@
 //! Policies in whole runs: ports serve packets by the classes that a policy sets, over every transport that sets none itself.
 
 mod common;
-use common::{fits, label, plan, run_point, system, system_of, systems_with, table, with};
+use common::{fits, kinds, label, plan, run_point, system, system_of, systems_with, table, with};
 use scenario::Outline;
 use sim::outcome::StopReason;
 
@@ -69,4 +69,19 @@ fn spraying_by_hosts_is_refused_where_switches_decide() {
     let problem =
         scenario::load(&text, "test.toml", std::path::Path::new(env!("CARGO_TARGET_TMPDIR")), &scenario::Options::default());
     assert!(problem.unwrap_err().to_string().contains("`path_spray` sends a flow over several paths"));
+}
+
+/// A policy with a header of its own, or with ranks, does not stand over a transport that ranks.
+#[test]
+fn the_rank_of_packets_belongs_to_one_part() {
+    let network = network("ranks");
+    let ranking = |place: &str| -> Vec<&str> {
+        let room = scenario::ROOMS.iter().find(|room| room.name == place).unwrap();
+        room.entries.iter().filter(|entry| entry.meta.ranks).map(|entry| entry.name).collect()
+    };
+    assert_eq!(ranking("transport"), ["pfabric"]);
+    for policy in kinds("policy") {
+        let system = with(&system_of("transport", "pfabric", "100pkt"), "policy", policy, "100pkt");
+        assert_eq!(fits(&network, &system), !ranking("policy").contains(&policy), "{policy}");
+    }
 }
