@@ -236,6 +236,18 @@ mod tests {
     }
 
     #[test]
+    fn a_receiver_knows_what_has_arrived() {
+        let mut desk = desk(Busy::default(), &[2 * 1460]);
+        desk.host = desk.host.at_host(1);
+        for (offset, finished) in [(1460, false), (0, true), (0, true)] {
+            desk.packet(Packet::data(FlowId(0), offset, 1460, 40));
+            let Desk { host, seat } = &mut desk;
+            let seen = host.with(|transport, cx| seat.with(transport, cx, |_, cx| cx.has_finished(FlowId(0))));
+            assert_eq!(seen, finished);
+        }
+    }
+
+    #[test]
     #[should_panic(expected = "the policy must not know deadlines")]
     #[cfg(debug_assertions)]
     fn a_policy_reads_only_what_it_says_that_it_knows() {

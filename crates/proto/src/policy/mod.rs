@@ -101,6 +101,11 @@ impl<'a> Cx<'a> {
     pub fn sample(&self, flow: FlowId) -> Option<Sample> {
         self.transport.sample(flow)
     }
+    /// Whether the last byte of a flow that this host receives has arrived. Packets may still come, of bytes that were sent twice.
+    pub fn has_finished(&self, flow: FlowId) -> bool {
+        debug_assert_eq!(self.flows[flow.index()].dst, self.host, "senders learn of the end of a flow by its ACKs");
+        self.table.get(flow).finish != Time::MAX
+    }
     /// Gives up a flow that this host sends, as soon as the event in hand is done. Nothing happens if it is not open.
     pub fn terminate(&mut self, flow: FlowId) {
         self.own.given_up.push(flow);
