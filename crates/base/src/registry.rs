@@ -22,6 +22,8 @@ pub struct Meta {
     pub many_paths: bool,
     /// It writes the ranks of packets, or a header of its own in the place of the rank, which one part of a system may do.
     pub ranks: bool,
+    /// Bytes by which a policy may lengthen packets beyond the MTU. What waits at ports must have room for such packets.
+    pub lengthens: u16,
     /// Names of the packet kinds of its own, in the order of their numbers.
     pub kinds: &'static [&'static str],
     /// Kinds of packets that a transport takes although most do not: `trimmed`, `returned`. They end at the hosts of any other.
@@ -53,6 +55,7 @@ impl Meta {
         knows: &[],
         many_paths: false,
         ranks: false,
+        lengthens: 0,
         kinds: &[],
         takes: &[],
         counters: &[],

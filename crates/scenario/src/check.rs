@@ -138,7 +138,7 @@ fn system(
     let own = whole.table.get("nic").and_then(|e| e.node.table()?.get("qdisc")).and_then(|e| Some((e.key_at, e.node.table()?)));
     let (at, table) = own.unwrap_or((whole.at, &empty));
     let nic = Part { table, at, path: &path };
-    for env in envs.kinds_of_ports().into_iter().map(|port| envs.qdisc(port)).filter(|env| env.host_port) {
+    for env in envs.kinds_of_ports().into_iter().map(|port| envs.checked_qdisc(port)).filter(|env| env.host_port) {
         let mut problems = system.nic.qdisc.check(&env);
         // A problem with a value that the NIC takes over from the switches is reported at the switches.
         let known = system.qdisc.check(&fabric::qdisc::Env { host_port: false, ..env });

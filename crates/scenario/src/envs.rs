@@ -56,6 +56,15 @@ impl<'a> Envs<'a> {
     pub fn qdisc(&self, link: LinkId) -> qdisc::Env {
         qdisc(self.site.net, self.site.packets, link, self.site.seed)
     }
+    /// The same as it is checked: with the longest packets that the system's policy makes.
+    pub(crate) fn checked_qdisc(&self, link: LinkId) -> qdisc::Env {
+        let env = self.qdisc(link);
+        qdisc::Env { mtu_bytes: env.mtu_bytes.saturating_add(self.lengthens()), ..env }
+    }
+    fn lengthens(&self) -> u16 {
+        let policy = self.given.kind("policy").and_then(|kind| proto::policy::ROOM.entry(kind));
+        policy.map_or(0, |policy| policy.meta.lengthens)
+    }
     /// Of the buffer of a switch.
     pub fn buffer(&self) -> buffer::Env {
         buffer::Env { mtu_bytes: self.site.packets.mtu as u16 }
@@ -106,10 +115,11 @@ impl<'a> Checked<'a> {
     }
     /// At each kind of switch port.
     pub fn qdisc(&self) -> Vec<qdisc::Env> {
-        self.0.kinds_of_ports().into_iter().map(|port| self.0.qdisc(port)).filter(|env| !env.host_port).collect()
+        self.0.kinds_of_ports().into_iter().map(|port| self.0.checked_qdisc(port)).filter(|env| !env.host_port).collect()
     }
     pub fn buffer(&self) -> Vec<buffer::Env> {
-        vec![self.0.buffer()]
+        let env = self.0.buffer();
+        vec![buffer::Env { mtu_bytes: env.mtu_bytes.saturating_add(self.0.lengthens()) }]
     }
     pub fn router(&self) -> Vec<router::Env<'a>> {
         vec![self.0.router()]
