@@ -85,3 +85,29 @@ fn the_rank_of_packets_belongs_to_one_part() {
         assert_eq!(fits(&network, &system), !ranking("policy").contains(&policy), "{policy}");
     }
 }
+
+/// Eighteen flows that are due after 3 to 12 ms meet at a port that needs 7 ms for them. STAM's receiver decides by the rounds, its senders change
+/// classes, and flows are given up by the rule that is set.
+#[test]
+fn receivers_class_flows_under_stam() {
+    let network = "[topology]\nkind = 'star'\nhosts = 20\nrate = '10Gbps'\n[workload.due]\nkind = 'incast'\nsenders = 18\n\
+        size = '500KB'\ndeadline = { kind = 'uniform', min = '3ms', max = '12ms' }\n[workload.other]\nkind = 'incast'\nsenders = 2\nsize = '1MB'\n";
+    let plain = with(&system_of("transport", "dctcp", "240pkt"), "qdisc", "ecn_threshold mark=65pkt", "240pkt");
+    let ended = ["never", "feasible", "paper"].map(|rule| {
+        let stam = with(&plain, "policy", &format!("stam thresholds=100KB terminate={rule}"), "240pkt");
+        let outcome = run_point(&plan(&format!("{network}{}", stam.toml())).points[0]);
+        assert_eq!(outcome.stop_reason, StopReason::Finished, "{rule}");
+        let sum = |name: &str| -> u64 {
+            let at = outcome.flow_counters.iter().position(|counter| counter.column() == format!("stam.{name}")).unwrap();
+            outcome.flows.iter().map(|flow| flow.counts[at]).sum()
+        };
+        let counted = ["las_packets", "decisions", "class_changes"].map(&sum);
+        // By the rule of the paper most flows end with the first decision.
+        assert!(counted[0] > 100 && counted[1] > 0 && (rule == "paper" || counted[2] >= 18), "{rule} {counted:?}");
+        let given_up = outcome.flows.iter().filter(|flow| flow.terminated);
+        assert!(given_up.clone().all(|flow| flow.deadline_met() == Some(false)), "{rule}");
+        assert!(sum("ended") >= given_up.clone().count() as u64, "{rule}");
+        given_up.count()
+    });
+    assert!(ended[0] == 0 && 0 < ended[1] && ended[1] < ended[2], "{ended:?}");
+}

@@ -23,11 +23,12 @@ pub mod edf_sjf;
 pub mod karuna;
 pub mod path_spray;
 pub mod pias;
+pub mod stam;
 
 base::registry! {
     room AnyPolicy: Policy, env Env<'_>;
     named "policy", "policies", "policy": "the class, rank and marks of what hosts send";
-    entries { aemon: Aemon, edf_sjf: EdfSjf, karuna: Karuna, path_spray: PathSpray, pias: Pias }
+    entries { aemon: Aemon, edf_sjf: EdfSjf, karuna: Karuna, path_spray: PathSpray, pias: Pias, stam: Stam }
     methods {
         fn on_open(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_send(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);

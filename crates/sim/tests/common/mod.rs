@@ -22,12 +22,13 @@ const TUNED: [(&str, &str); 7] = [
 ];
 
 /// Entries with other parameters, which are tried beside every entry as it is.
-const VARIANTS: [(&str, &str); 20] = [
+const VARIANTS: [(&str, &str); 21] = [
     ("policy", "pias thresholds=3KB,20KB count=sent aging=true aging_after=1"),
     ("policy", "edf_sjf by=remaining"),
     ("policy", "edf_sjf order=quantised times=100us,1ms,10ms sizes=3KB,20KB,60KB"),
     ("policy", "karuna type2_fraction=0.5 sizes=3KB,20KB thresholds=3KB,20KB aging_after=1"),
     ("policy", "aemon levels=8 thresholds=1pkt,2pkt,4pkt,8pkt,16pkt,32pkt,64pkt"),
+    ("policy", "stam classes=2 thresholds=3KB init_rtt=10us tj=measured terminate=paper metadata=charged"),
     ("qdisc", "ecn_threshold mark=4KB"),
     ("qdisc", "ecn_threshold mark=2pkt at=dequeue"),
     ("qdisc", "red_ecn th_min=3KB th_max=3KB wq=1 chosen=mark_only"),

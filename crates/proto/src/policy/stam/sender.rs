@@ -1,0 +1,95 @@
+//! The sending half: bytes sent set the class until a receiver gives one, and each data packet tells the state of its flow.
+
+use super::super::Cx;
+use super::header::{CLASS_CHANGES, END, LAS_PACKETS, NO_DEADLINE, Order, State};
+use crate::kit::demotion;
+use crate::packet::{Kind, Packet};
+use base::{Dur, FlowId, FlowMap, Fraction, Time};
+
+/// The flows that a host sends.
+pub(super) struct Sender {
+    /// Between the classes of flows to which no receiver has given one, in bytes sent.
+    pub(super) thresholds: Vec<u64>,
+    /// The weight of a round-trip sample, and the round trip before the first one.
+    pub(super) omega: Fraction,
+    pub(super) init_rtt: Dur,
+    /// Bytes by which the header lengthens a packet.
+    pub(super) header: u16,
+    pub(super) flows: FlowMap<Outgoing>,
+}
+
+/// A flow that a host sends.
+pub(super) struct Outgoing {
+    /// The class that the receiver gave last.
+    class: Option<u8>,
+    /// Weighted round trip.
+    rtt: Dur,
+    /// The packet that is timed: its end, and when the NIC took it.
+    timed: Option<(u64, Time)>,
+    /// The size of a flow with a deadline; zero of another one.
+    size: u64,
+    deadline: u64,
+}
+
+impl Sender {
+    pub(super) fn open(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        let seen = cx.flow(flow);
+        let (size, deadline) = seen.deadline().map_or((0, NO_DEADLINE), |deadline| (seen.size_bytes(), deadline.ps()));
+        self.flows.insert(flow, Outgoing { class: None, rtt: self.init_rtt, timed: None, size, deadline });
+    }
+
+    pub(super) fn close(&mut self, flow: FlowId) {
+        self.flows.remove(flow);
+    }
+
+    /// The NIC takes data.
+    #[inline]
+    pub(super) fn on_data(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
+        let Some(out) = self.flows.get_mut(packet.flow) else { return };
+        let class = match out.class {
+            Some(class) => class,
+            None => {
+                cx.count(packet.flow, LAS_PACKETS, 1);
+                demotion::class(&self.thresholds, packet.offset)
+            }
+        };
+        packet.prio = 2 * class + u8::from(out.deadline == NO_DEADLINE);
+        let sent = packet.offset + u64::from(packet.payload);
+        // Karn: what is sent again makes samples ambiguous.
+        if packet.has(Packet::RETX) {
+            out.timed = None;
+        } else if out.timed.is_none() {
+            out.timed = Some((sent, cx.now));
+        }
+        let window = cx.sample(packet.flow).map_or(0, |sample| match sample.cwnd_bytes {
+            0 => sample.rate.bytes_in(out.rtt).max(sample.in_flight_bytes),
+            cwnd => cwnd,
+        });
+        let (left, rtt) = (out.size.saturating_sub(sent), out.rtt.0);
+        packet.set_tag(State { sent, left, deadline: out.deadline, window, rtt }, cx.ext);
+        packet.wire_len += self.header;
+    }
+
+    /// An answer of the receiver has arrived.
+    #[inline]
+    pub(super) fn on_answer(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        let Some(out) = self.flows.get_mut(packet.flow) else { return };
+        if packet.kind == Kind::ACK
+            && let Some((_, at)) = out.timed.take_if(|(end, _)| packet.offset >= *end)
+        {
+            // Eq. 3; the next packet sent begins the next round.
+            out.rtt = out.rtt.times(self.omega.complement()) + cx.now.since(at).times(self.omega);
+        }
+        if !packet.has(Packet::TAGGED) {
+            return;
+        }
+        match packet.get_tag::<Order>(cx.ext).class {
+            END => cx.terminate(packet.flow),
+            class if out.class != Some(class) => {
+                out.class = Some(class);
+                cx.count(packet.flow, CLASS_CHANGES, 1);
+            }
+            _ => {}
+        }
+    }
+}
