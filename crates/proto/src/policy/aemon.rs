@@ -37,9 +37,10 @@ pub const META: Meta = Meta {
     needs: Needs { deadlines: true, ..Needs::NONE },
     beside: &[
         ("policy.thresholds", "30pkt, 100pkt, 300pkt"),
-        ("transport.kind", "dctcp"),
+        ("transport.kind", "aemon"),
         ("qdisc.kind", "strict"),
         ("qdisc.classes", "8"),
+        ("qdisc.mark", "65pkt"),
     ],
     knows: &["deadline"],
     ..Meta::PLAIN

@@ -40,9 +40,10 @@ pub const META: Meta = Meta {
     beside: &[
         ("policy.sizes", "30pkt, 300pkt"),
         ("policy.thresholds", "30pkt, 300pkt"),
-        ("transport.kind", "dctcp"),
+        ("transport.kind", "mcp"),
         ("qdisc.kind", "strict"),
         ("qdisc.classes", "8"),
+        ("qdisc.mark", "65pkt"),
     ],
     knows: &["size", "deadline"],
     ..Meta::PLAIN
