@@ -268,6 +268,20 @@ def sharing(results: Data, x: str | None = None, at: At = None) -> Figure:
     return metrics(results, SHARING, x, at)
 
 
+MIXED = ("deadline_miss_rate", "mean_fct_without_deadline_s", "mean_fct_without_deadline_short_s")
+
+
+@kind("summary")
+def mixed(results: Data, x: str | None = None, at: At = None) -> Figure:
+    """What flows with deadlines miss beside how long those without one take: by system, or against the swept key."""
+    if "mean_fct_without_deadline_s" not in set(column(results.summary(), "metric")):
+        raise NoDataError(
+            "the results do not hold both flows with a deadline and flows without one"
+            '\nhint: give a workload `deadline = { kind = "uniform", share = 0.8 }`'
+        )
+    return metrics(results, MIXED, x, at)
+
+
 # Distributions over flows
 
 

@@ -143,6 +143,9 @@ def metrics(table: pa.Table) -> dict[str, tuple[str, float]]:
         "groups": ("", 2.0),
         "mean_group_fct_s": ("s", float(fct[-1])),
         "group_jain_index": ("", 0.9),
+        "deadline_miss_rate": ("", 0.1),
+        "mean_fct_without_deadline_s": ("s", float(fct[0])),
+        "mean_fct_without_deadline_short_s": ("s", float(fct[0]) / 2),
         "drops": ("count", float(np.asarray(table["drops"].to_numpy()).sum())),
         "timeouts": ("count", 0.0),
     }

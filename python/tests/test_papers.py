@@ -16,6 +16,8 @@ from flowloom.results import Results
 from flowloom.scenario import Scenario
 from matplotlib.colors import to_rgba
 
+PAGES = Path(__file__).parents[2] / "docs/papers"
+
 
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,12 +32,12 @@ def systems(file: Path) -> list[str]:
 
 def test_papers_are_found_in_the_checkout_first() -> None:
     assert shelf.home().name in ("papers", "papers_data")
-    assert shelf.names() == ["botcp", "merp"]
+    assert shelf.names() == ["botcp", "merp", "stam"]
     inside = Path(shelf.__file__).parent / "papers_data"
     assert (inside / "merp" / "paper.toml").is_file(), "what the wheel ships"
 
 
-@pytest.mark.parametrize("name", ["botcp", "merp"])
+@pytest.mark.parametrize("name", shelf.names())
 def test_claims_name_systems_keys_and_figures_that_exist(name: str) -> None:
     paper = shelf.load(name)
     of = {figure.id: figure.scenario for figure in paper.figures}
@@ -53,14 +55,15 @@ def test_claims_name_systems_keys_and_figures_that_exist(name: str) -> None:
         file = paper.folder / f"{of[claim.scenario or claim.figure]}.toml"
         named = {claim.system, claim.versus, *claim.systems} - {""}
         assert named and named <= set(systems(file)) | {"ideal SRPT", "ideal MERP"}, claim.id
-        loads = tomllib.loads(file.read_text())["workload"].get("web", {}).get("load")
-        wanted = claim.at.get("load", "all")
-        assert wanted == "all" or wanted in (loads if isinstance(loads, list) else [loads]), claim.id
+        workloads = tomllib.loads(file.read_text())["workload"].values()
+        for key, wanted in claim.at.items():
+            swept = next(workload[key] for workload in workloads if key in workload)
+            assert wanted == "all" or wanted in (swept if isinstance(swept, list) else [swept]), claim.id
         metrics = {metric["name"] for metric in _core.entries("metrics")}
         assert {claim.metric, *([claim.per] if claim.per else [])} <= metrics, claim.id
 
 
-@pytest.mark.parametrize("name", ["botcp", "merp"])
+@pytest.mark.parametrize("name", shelf.names())
 def test_the_smoke_profile_is_small(name: str) -> None:
     for file in shelf.load(name).folder.glob("*.toml"):
         text = tomllib.loads(file.read_text())
@@ -124,7 +127,7 @@ def test_fig7_uses_the_runs_of_fig5(made_up: None, tmp_path: Path) -> None:
 
 
 def test_unknown_names_are_answered_with_the_known(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="one of botcp, merp"):
+    with pytest.raises(ValueError, match="one of botcp, merp, stam"):
         shelf.load("pdq")
     with pytest.raises(ValueError, match="one of table1"):
         papers.reproduce("merp", "fig99", out=tmp_path)
@@ -146,7 +149,7 @@ def test_progress_says_how_long_it_will_take() -> None:
     assert papers.span(89) == "89 s" and papers.span(600) == "10 min" and papers.span(12_000) == "3 h 20 min"
 
 
-@pytest.mark.parametrize("name", ["botcp", "merp"])
+@pytest.mark.parametrize("name", shelf.names())
 def test_every_scenario_is_valid(name: str) -> None:
     for file in {figure.scenario for figure in shelf.load(name).figures}:
         path = shelf.load(name).folder / f"{file}.toml"
@@ -177,9 +180,9 @@ def test_botcp_under_extreme_flow_load(tmp_path: Path) -> None:
     assert lines == {"limit", "occ_max", "th_min", "mark"} and "queue (KiB)" in {ax.get_ylabel() for ax in fig.axes}
 
 
-@pytest.mark.parametrize("name", ["botcp", "merp"])
+@pytest.mark.parametrize("name", sorted(page.parent.name for page in PAGES.glob("*/README.md")))
 def test_the_page_is_that_of_todays_program(name: str, tmp_path: Path) -> None:
-    folder = Path(__file__).parents[2] / "docs/papers" / name
+    folder = PAGES / name
     paper = shelf.load(name)
     written = pages.Findings.from_json(paper, (folder / "claims.json").read_text(encoding="utf-8"))
     again = "`make papers` writes it from new results"

@@ -13,7 +13,7 @@ from flowloom.results import Results
 from matplotlib.figure import Figure
 
 UNITS = ("(ms)", "(s)", "(µs)", "(kB)", "(B)", "(MB)", "(Gbit/s)", "busy (%)")
-PURE = ("expansion ratio", "slowdown", "share of flows", "drops", "load", "link")
+PURE = ("rate", "expansion ratio", "slowdown", "share of flows", "drops", "load", "link")
 
 
 def legend_texts(fig: Figure) -> set[str]:
@@ -391,6 +391,20 @@ def test_a_figure_of_what_is_measured_in_the_window_names_it(results: Results, t
     assert plots.draw(made, "metrics", metrics=["mean_fct_s"]).get_supxlabel() == ""
     with pytest.raises(plots.NoDataError, match="no groups"):
         plots.draw(Results.open(run({**scenario, "workload": {"w": POISSON}}, out=tmp_path / "r").path or ""), "sharing")
+
+
+def test_flows_with_and_without_deadlines_are_side_by_side(tmp_path: Path) -> None:
+    from flowloom import run
+
+    deadline = {"kind": "uniform", "min": "50us", "max": "1ms", "share": 0.5}
+    web = {"kind": "poisson", "flows": 30, "load": 0.5, "size": "fixed", "mean": "30KB", "deadline": deadline}
+    scenario = {"topology": {"kind": "star", "hosts": 4}, "workload": {"web": web}, "system": [{"policy": "edf_sjf"}]}
+    fig = plots.draw(run(scenario, seeds=[1, 2]), "mixed")
+    labels = [ax.get_xlabel() for ax in fig.axes]
+    assert labels == ["deadline miss rate", "mean FCT without deadline (µs)", "mean FCT without deadline of short flows (µs)"]
+    deadline["share"] = 1
+    with pytest.raises(plots.NoDataError, match="both flows with a deadline and flows without one"):
+        plots.draw(Results.open(run(scenario, out=tmp_path / "r").path or ""), "mixed")
 
 
 POISSON = {"kind": "poisson", "flows": 5, "load": 0.1, "size": "fixed", "mean": "1KB"}
