@@ -27,6 +27,8 @@ BENCH = {
     "dctcp": ["topology.k=4", "end=3ms"],
     "strict": ["topology.k=4"],
     "pfabric": ["workload.web.flows=400"],
+    "pias": ["workload.web.flows=400"],
+    "stam": ["workload.web.flows=400"],
     "merp": ["workload.web.flows=1000"],
 }
 """Scenarios of the folder `bench`, cut short."""
@@ -61,6 +63,8 @@ def run_all(tree: Path, out: Path) -> None:
         print(f"  examples/{scenario.name}", flush=True)
         flowloom(tree, "run", str(scenario), "--out", str(out / "examples" / scenario.stem))
     for name, settings in BENCH.items():
+        if not (tree / f"bench/{name}.toml").exists():
+            continue  # an older tree
         print(f"  bench/{name}.toml", flush=True)
         sets = [word for setting in settings for word in ("--set", setting)]
         flowloom(tree, "run", f"bench/{name}.toml", *sets, "--out", str(out / "bench" / name))
