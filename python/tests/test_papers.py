@@ -180,7 +180,7 @@ def test_botcp_under_extreme_flow_load(tmp_path: Path) -> None:
     assert lines == {"limit", "occ_max", "th_min", "mark"} and "queue (KiB)" in {ax.get_ylabel() for ax in fig.axes}
 
 
-@pytest.mark.parametrize("name", sorted(page.parent.name for page in PAGES.glob("*/README.md")))
+@pytest.mark.parametrize("name", sorted(page.parent.name for page in PAGES.glob("*/claims.json")))
 def test_the_page_is_that_of_todays_program(name: str, tmp_path: Path) -> None:
     folder = PAGES / name
     paper = shelf.load(name)
