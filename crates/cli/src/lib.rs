@@ -6,6 +6,7 @@ mod clock;
 mod explain;
 mod jobs;
 mod list;
+mod patience;
 mod progress;
 mod python;
 pub mod rounds;
@@ -16,10 +17,9 @@ pub mod why;
 
 use args::{Args, Command};
 use clap::{CommandFactory as _, Parser as _};
+use patience::patiently;
 use scenario::Style;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use sim::Continue;
 use std::{fmt, io};
 
 /// What a command comes to.
@@ -83,21 +83,16 @@ impl Console<'_> {
         work: impl FnOnce() -> T + Send + 'static,
         mut wait: impl FnMut(&mut dyn io::Write),
     ) -> Result<T, Failure> {
-        let (sender, receiver) = channel();
-        let thread = std::thread::spawn(move || sender.send(catch_unwind(AssertUnwindSafe(work))));
-        loop {
-            match receiver.recv_timeout(Duration::from_millis(20)) {
-                Ok(Ok(done)) => return Ok(done),
-                // A panic goes on where the work was asked for.
-                Ok(Err(panic)) => resume_unwind(panic),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => unreachable!("the thread {:?} sends before it ends", thread.thread().id()),
-            }
-            if let Some(signal) = (self.signals)() {
-                return Err(Failure { exit: signal.exit(), text: "stopped before the run: nothing was written".to_owned() });
-            }
+        let mut stopped = None;
+        let done = patiently(work, &mut || {
+            stopped = (self.signals)();
             wait(self.err);
-        }
+            if stopped.is_some() { Continue::No } else { Continue::Yes }
+        });
+        done.ok_or_else(|| Failure {
+            exit: stopped.map_or(exit::INTERRUPTED, Signal::exit),
+            text: sweep::Error::Stopped.to_string(),
+        })
     }
     /// How diagnostics are drawn: plain unless a person looks at a terminal that can do more.
     fn style(&self) -> Style {
@@ -146,6 +141,7 @@ impl Failure {
 impl From<sweep::Error> for Failure {
     fn from(error: sweep::Error) -> Failure {
         let exit = match error {
+            sweep::Error::Stopped => return Failure { exit: exit::INTERRUPTED, text: error.to_string() },
             sweep::Error::Input(_) | sweep::Error::Run { .. } => exit::INPUT,
             sweep::Error::Storage(_) => exit::STORAGE,
             sweep::Error::Broken(_) => exit::BROKEN,
@@ -235,7 +231,7 @@ mod tests {
             (asked > 2).then_some(Signal::Terminate)
         };
         let console = &mut Console { out: &mut out, err: &mut err, terminal: false, signals: &mut after_some };
-        let (never, receiver) = channel::<()>();
+        let (never, receiver) = std::sync::mpsc::channel::<()>();
         let failure = console.patiently(move || receiver.recv().is_ok(), |_| {}).unwrap_err();
         assert_eq!(failure.exit, exit::TERMINATED);
         drop(never);

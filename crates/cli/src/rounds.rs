@@ -43,8 +43,12 @@ pub fn run(
     let (mut seeds, mut before): (u32, Option<Report>) = (0, None);
     loop {
         seeds = auto.next(seeds).unwrap_or(seeds);
-        let part = plan.with_seeds(seeds);
-        let round = sweep::run(&part, &sweep::prepare(&part)?, &settings, tick)?;
+        let drawn = sweep::prepare_patiently(plan.with_seeds(seeds), tick);
+        if let (Err(Error::Stopped), Some(before)) = (&drawn, before.take_if(|_| drawn.is_err())) {
+            return Ok((before, None));
+        }
+        let (part, prepared) = drawn?;
+        let round = sweep::run(&part, &prepared, &settings, tick)?;
         let report = match before {
             None => round,
             Some(before) => Report {
@@ -184,6 +188,17 @@ mod tests {
             let [a, b] = [&whole, &parts].map(|dir| std::fs::read(dir.path().join(name)).unwrap());
             assert!(a == b, "{name}");
         }
+    }
+
+    #[test]
+    fn a_signal_ends_the_drawing_of_flows() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = plan("").resolved().replace("flows = 100", "flows = 3000000");
+        let plan = scenario::load(&text, "t.toml", ".".as_ref(), &scenario::Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        let settings = Settings { jobs: 1, out: dir.path(), profiles: &[], overwrite: false, whole: None };
+        let error = run(&plan, &[], &settings, &mut |_| Continue::No).unwrap_err();
+        assert!(matches!(error, Error::Stopped), "{error}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -39,16 +39,18 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
         for note in tick.notes.iter().filter(|_| !begun) {
             console.err(&format!("{note}\n"));
         }
-        begun = true;
+        begun |= !tick.notes.is_empty();
         display.show(tick, console.err);
         stopped = (console.signals)().or(stopped);
         if stopped.is_some() { Continue::No } else { Continue::Yes }
     });
     display.finish();
-    let (report, reached) = ended?;
+    let (report, reached) = ended.map_err(|error| stopped_by(error.into(), stopped))?;
     console.err(&told(&report, &out, stopped));
     console.err(&reached.as_ref().map_or(String::new(), |reached| format!("{}\n", reached.text)));
-    if let Some(signal) = stopped.filter(|_| !report.results.complete()) {
+    // With `seed = "auto"` a run that is stopped between two rounds is complete as far as it went.
+    let unsure = plan.auto.is_some() && reached.is_none();
+    if let Some(signal) = stopped.filter(|_| unsure || !report.results.complete()) {
         return Ok(Outcome::Exit(signal.exit()));
     }
     let unfinished: f64 = report.results.done().filter_map(|point| point.metric("unfinished")).sum();
@@ -61,6 +63,14 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
         ));
     }
     Ok(Outcome::Python(python::summary(&out, if failed { exit::CHECK } else { exit::DONE })))
+}
+
+/// A failure with the exit code of the signal that came, if it came of one.
+fn stopped_by(failure: Failure, signal: Option<Signal>) -> Failure {
+    match signal.filter(|_| failure.exit == exit::INTERRUPTED) {
+        Some(signal) => Failure { exit: signal.exit(), ..failure },
+        None => failure,
+    }
 }
 
 /// `results/<name>`, with the profiles behind it.

@@ -6,6 +6,7 @@
 
 use crate::clock::{self, Watch};
 use crate::jobs::Jobs;
+use crate::patience::patiently;
 use crate::text;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use scenario::{Plan, Point, RunSpec};
@@ -36,6 +37,9 @@ pub enum Error {
         /// Why.
         source: sim::RunError,
     },
+    /// Stopped before there was anything to keep.
+    #[error("stopped before the run: nothing was written")]
+    Stopped,
     /// Files and space.
     #[error(transparent)]
     Storage(#[from] tables::Error),
@@ -64,7 +68,7 @@ impl Error {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Error::Input(_) => None,
+            Error::Input(_) | Error::Stopped => None,
             Error::Run { .. } => Some("`flowloom check` prints the plan"),
             Error::Storage(e) => e.hint(),
             Error::Broken(_) => {
@@ -166,6 +170,26 @@ pub fn prepare(plan: &Plan) -> Result<Vec<Prepared>, Error> {
         prepared.push(Prepared { config_hash: hex(point.config_hash()), flows_hash, work, bytes });
     }
     Ok(prepared)
+}
+
+/// The same on another thread. With [`Continue::No`] from `tick`, which is called several times a second, it ends with [`Error::Stopped`].
+pub fn prepare_patiently(plan: Plan, tick: &mut dyn FnMut(&Tick<'_>) -> Continue) -> Result<(Plan, Vec<Prepared>), Error> {
+    let (watch, points) = (Watch::start(), plan.points.len());
+    let drawn = patiently(move || prepare(&plan).map(|prepared| (plan, prepared)), &mut || {
+        tick(&Tick {
+            notes: &[],
+            points_done: 0,
+            points,
+            point: None,
+            now: base::Time::ZERO,
+            flows_done: 0,
+            flows: 0,
+            events: 0,
+            elapsed_s: watch.seconds(),
+            remaining_s: None,
+        })
+    });
+    drawn.unwrap_or(Err(Error::Stopped))
 }
 
 fn hex(hash: u64) -> String {

@@ -49,7 +49,7 @@ pub fn why(
     let (outcome, mut found) =
         sim::why::why(spec, &ids, control).map_err(|source| Error::Run { point: point.key.id.clone(), source })?;
     if !outcome.complete {
-        return Err(Error::Input("stopped".to_owned()));
+        return Err(Error::Stopped);
     }
     if format!("{:016x}", outcome.counters.digest) != point.counters.digest {
         let hint = format!("it was run with {}, and this is {PROGRAM}: run it again with this version", point.program);

@@ -60,7 +60,9 @@ pub fn sweep(py: Python<'_>, error: sweep::Error) -> PyErr {
     match error {
         sweep::Error::Storage(error) => storage(error),
         sweep::Error::Input(message) => input(py, &message),
-        sweep::Error::Run { .. } | sweep::Error::Broken(_) => RunError::new_err(with_hint(&error, error.hint())),
+        sweep::Error::Run { .. } | sweep::Error::Broken(_) | sweep::Error::Stopped => {
+            RunError::new_err(with_hint(&error, error.hint()))
+        }
     }
 }
 

@@ -116,13 +116,15 @@ impl Scenario {
         let settings = Settings { jobs, out, profiles: &self.profiles, overwrite, whole: None };
         let mut raised = None;
         let report = py.detach(|| {
-            let prepared = if self.plan.auto.is_some() { Vec::new() } else { sweep::prepare(&self.plan)? };
-            rounds::run(&self.plan, &prepared, &settings, &mut |tick| {
+            let mut told = |tick: &Tick<'_>| {
                 if raised.is_none() {
                     raised = Python::attach(|py| tell(py, tick, progress.as_ref())).err();
                 }
                 if raised.is_some() { Continue::No } else { Continue::Yes }
-            })
+            };
+            let auto = self.plan.auto.is_some();
+            let prepared = if auto { Vec::new() } else { sweep::prepare_patiently(self.plan.clone(), &mut told)?.1 };
+            rounds::run(&self.plan, &prepared, &settings, &mut told)
         });
         if let Some(raised) = raised {
             return Err(raised);
