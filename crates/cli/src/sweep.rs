@@ -94,7 +94,7 @@ pub struct Settings<'a> {
 }
 
 /// How far a sweep is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Tick<'a> {
     /// What the user should know before the run: see [`Report::notes`].
     pub notes: &'a [String],
@@ -176,18 +176,7 @@ pub fn prepare(plan: &Plan) -> Result<Vec<Prepared>, Error> {
 pub fn prepare_patiently(plan: Plan, tick: &mut dyn FnMut(&Tick<'_>) -> Continue) -> Result<(Plan, Vec<Prepared>), Error> {
     let (watch, points) = (Watch::start(), plan.points.len());
     let drawn = patiently(move || prepare(&plan).map(|prepared| (plan, prepared)), &mut || {
-        tick(&Tick {
-            notes: &[],
-            points_done: 0,
-            points,
-            point: None,
-            now: base::Time::ZERO,
-            flows_done: 0,
-            flows: 0,
-            events: 0,
-            elapsed_s: watch.seconds(),
-            remaining_s: None,
-        })
+        tick(&Tick { points, elapsed_s: watch.seconds(), ..Tick::default() })
     });
     drawn.unwrap_or(Err(Error::Stopped))
 }
