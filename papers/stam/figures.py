@@ -108,3 +108,15 @@ def load8(results: Results) -> Figure:
 sens_stam = load8
 sens_rivals = load8
 sens_delay = load8
+
+
+def sens_incast(results: Results) -> Figure:
+    """Losses, deadlines and throughput of incast."""
+    return panels(
+        results,
+        {
+            "drop_rate_with_deadline": "flows with deadlines, data packets dropped",
+            "deadline_miss_rate": "miss rate of answers",
+            "mean_flow_goodput_without_deadline_bps": "flows without deadlines, mean of size / FCT",
+        },
+    )
