@@ -146,7 +146,7 @@ impl<P: Probe> World<P> {
         for i in 0..count {
             links.catch_up(self, self.routing.routes.candidates(at, dst)[i], now);
         }
-        let site = Site { now, flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&self.ports) };
+        let site = Site { now, flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&self.ports), stand_in: None };
         let next = self.routing.decide(packet, at, from, site);
         if self.routing.has_made() {
             self.send_made(links);
@@ -172,7 +172,8 @@ impl<P: Probe> World<P> {
         act: impl FnOnce(&mut routing::Routing, Site<'_>) -> R,
     ) -> R {
         self.catch_up_switch(links, at);
-        let site = Site { now: links.now(), flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&self.ports) };
+        let site =
+            Site { now: links.now(), flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&self.ports), stand_in: None };
         let result = act(&mut self.routing, site);
         self.send_made(links);
         self.set_switch_wake(links, at);

@@ -459,7 +459,19 @@ mod tests {
             let candidates = self.routes.candidates(AT, HostId(1));
             let ports = Ports::new(&self.ports);
             let (at, from, timers, made, ext) = (AT, None, None, &mut Vec::new(), &mut self.ext);
-            let mut cx = SwitchCx { now, at, from, flows: &flows, ext, net: &self.net, routes: &self.routes, ports, timers, made };
+            let mut cx = SwitchCx {
+                now,
+                at,
+                from,
+                flows: &flows,
+                ext,
+                net: &self.net,
+                routes: &self.routes,
+                ports,
+                timers,
+                made,
+                stand_in: None,
+            };
             let link = candidates[self.memr.decide(&mut packet, candidates, &mut cx) as usize];
             let agent = self.ports[link.index()].as_mut().unwrap().agent.as_mut().unwrap();
             let mut cx = agent::Cx { now, flows: &flows, ext: &mut self.ext };

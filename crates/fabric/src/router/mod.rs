@@ -94,6 +94,18 @@ pub struct SwitchCx<'a> {
     pub timers: Option<&'a mut Timers>,
     /// The packets that the switch makes, in their order.
     pub made: &'a mut Vec<Made>,
+    /// What packets stand for, in an engine that does not move all of them.
+    pub stand_in: Option<&'a mut StandIn>,
+}
+
+/// What an engine that carries flows shares with the router. It sends a packet of each flow along the flow's path now and then, which stands
+/// for all since the last one. An engine that moves every packet has no need of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StandIn {
+    /// Application bytes for which the packet in hand stands.
+    pub payload_bytes: u64,
+    /// Flows to which a switch has given another next link, in the order of the changes.
+    pub rerouted: Vec<FlowId>,
 }
 
 /// A packet that a switch makes.
@@ -130,6 +142,18 @@ impl SwitchCx<'_> {
     /// What the packet shows of its flow.
     pub fn tuple(&self, packet: &Packet) -> FiveTuple {
         five_tuple(self.net, &self.flows[packet.flow.index()], !packet.has(Packet::BACK))
+    }
+    /// Application bytes that have passed the switch with the packet, headers and ACKs apart.
+    #[inline]
+    pub fn payload_bytes(&self, packet: &Packet) -> u64 {
+        self.stand_in.as_ref().map_or(packet.payload.into(), |stand_in| stand_in.payload_bytes)
+    }
+    /// Says that packets of a flow leave this switch over another link from now on. A router that keeps links of flows calls it at every
+    /// change but those that it makes with a packet of the flow in hand.
+    pub fn rerouted(&mut self, flow: FlowId) {
+        if let Some(stand_in) = &mut self.stand_in {
+            stand_in.rerouted.push(flow);
+        }
     }
     /// Sets timer `key` of the switch, whether or not it was set. Timers that are due at once come by key.
     pub fn arm(&mut self, key: u32, at: Time) {
@@ -194,8 +218,19 @@ mod tests {
         let routes = &Routes::new(&net, &[]);
         let (now, at, from, ports) = (Time(5), NodeId(7), None, Ports::new(&[]));
         let timed = Some(&mut timers);
-        let mut cx =
-            SwitchCx { now, at, from, flows: &[], ext: &mut ext, net: &net, routes, ports, timers: timed, made: &mut made };
+        let mut cx = SwitchCx {
+            now,
+            at,
+            from,
+            flows: &[],
+            ext: &mut ext,
+            net: &net,
+            routes,
+            ports,
+            timers: timed,
+            made: &mut made,
+            stand_in: None,
+        };
         [(9, 20), (2, 20), (4, 10), (4, 30), (1, 10)].into_iter().for_each(|(key, at)| cx.arm(key, Time(at)));
         cx.disarm(1);
         let packet = Packet { hop: 3, ..Packet::new(FlowId(1), proto::Kind::DATA, 64) };
@@ -206,5 +241,22 @@ mod tests {
         assert_eq!(due, [2, 9, 4]);
         let to = |via, route| Made { at, packet: Packet { hop: 0, route, ..packet }, via };
         assert_eq!(made, [to(Some(LinkId(8)), packet.route), to(None, ASK_ALWAYS)]);
+    }
+
+    #[test]
+    fn a_packet_counts_as_its_payload_or_as_what_it_stands_for() {
+        let (net, mut ext, mut made) = (Net::default(), Slab::default(), Vec::new());
+        let (routes, packet) = (&Routes::new(&net, &[]), Packet::data(FlowId(1), 0, 1460, 40));
+        let mut stand_in = StandIn { payload_bytes: 2_000_000, rerouted: Vec::new() };
+        let mut payload = |stand_in| {
+            let (now, at, ports, made) = (Time(5), NodeId(7), Ports::new(&[]), &mut made);
+            let (net, ext) = (&net, &mut ext);
+            let mut cx = SwitchCx { now, at, from: None, flows: &[], ext, net, routes, ports, timers: None, made, stand_in };
+            cx.rerouted(FlowId(3));
+            cx.rerouted(FlowId(1));
+            cx.payload_bytes(&packet)
+        };
+        assert_eq!((payload(None), payload(Some(&mut stand_in))), (1460, 2_000_000));
+        assert_eq!(stand_in.rerouted, [FlowId(3), FlowId(1)]);
     }
 }

@@ -1,6 +1,6 @@
 //! The router at one switch: packets that it is asked about, its timers, and the packets that it makes and takes.
 
-use crate::router::{Made, Ports, Router, SwitchCx};
+use crate::router::{Made, Ports, Router, StandIn, SwitchCx};
 use crate::routing::Routing;
 use base::{LinkId, NodeId, Slab, Time, Timers};
 use proto::packet::Ext;
@@ -16,15 +16,17 @@ pub struct Site<'a> {
     pub ext: &'a mut Slab<Ext>,
     /// All ports; those of the switch are up to date.
     pub ports: Ports<'a>,
+    /// What packets stand for; `None` where every packet moves.
+    pub stand_in: Option<&'a mut StandIn>,
 }
 
 /// The router and what it sees of a switch.
 macro_rules! at_switch {
     ($routing:expr, $at:expr, $from:expr, $site:expr) => {{
         let Routing { net, routes, router, timers, made, .. } = $routing;
-        let Site { now, flows, ext, ports } = $site;
+        let Site { now, flows, ext, ports, stand_in } = $site;
         let timers = timers.get_mut($at.index());
-        (router, SwitchCx { now, at: $at, from: $from, flows, ext, net, routes, ports, timers, made })
+        (router, SwitchCx { now, at: $at, from: $from, flows, ext, net, routes, ports, timers, made, stand_in })
     }};
 }
 

@@ -66,7 +66,7 @@ impl Bench {
         let candidates = self.routes.candidates(at, dst);
         let (net, routes) = (&self.net, &self.routes);
         let (now, from, flows, ports, timers) = (Time(now), None, &self.flows, Ports::new(&[]), None);
-        let mut cx = SwitchCx { now, at, from, flows, ext, net, routes, ports, timers, made };
+        let mut cx = SwitchCx { now, at, from, flows, ext, net, routes, ports, timers, made, stand_in: None };
         packet.hop += 1;
         candidates[self.conga.decide(packet, candidates, &mut cx) as usize]
     }
