@@ -57,6 +57,8 @@ pub struct Routing {
     pub paths: AllPaths,
     /// The router decides at switches for packets from the source, and for those from the destination.
     asked: [bool; 2],
+    /// The router reads the ports of switches.
+    pub reads: bool,
     /// Packets from the destination take the cables of those from the source.
     reversed: bool,
     seed: u64,
@@ -117,6 +119,7 @@ impl Routing {
             routes: live.map_or(healthy, Arc::new),
             router,
             asked: duties.asked,
+            reads: duties.reads,
             reversed,
             seed,
             planned: Vec::with_capacity(flows.len()),

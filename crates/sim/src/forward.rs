@@ -96,7 +96,8 @@ impl<P: Probe> World<P> {
         let known = self.known_down.get(link.index()).copied().unwrap_or(false);
         if known && self.routing.net.host(at).is_none() {
             routing::ask_always(packet);
-            if let Some(next) = self.next_hop(links, at, None, packet) {
+            // A port that is named again is as dead as before.
+            if let Some(next) = self.next_hop(links, at, None, packet).filter(|next| *next != link) {
                 return self.send(links, next, packet);
             }
         }
@@ -135,28 +136,36 @@ impl<P: Probe> World<P> {
         from: Option<LinkId>,
         packet: &mut Packet,
     ) -> Option<LinkId> {
-        let (now, flow, back) = (links.now(), &self.flows[packet.flow.index()], packet.has(Packet::BACK));
+        let now = links.now();
         routing::step(packet);
-        if !self.routing.is_asked(back) {
-            return self.routing.planned_hop(flow, packet, at);
+        if !self.routing.asks_for(packet) {
+            return self.routing.planned_hop(&self.flows[packet.flow.index()], packet, at);
         }
-        let dst = if back { flow.src } else { flow.dst };
-        let count = self.routing.routes.candidates(at, dst).len();
-        // Service first: what was due up to now has left its port before anybody reads the port.
-        for i in 0..count {
-            links.catch_up(self, self.routing.routes.candidates(at, dst)[i], now);
+        if self.routing.reads {
+            let (_, dst) = self.flows[packet.flow.index()].ends(packet.has(Packet::BACK));
+            let count = self.routing.routes.candidates(at, dst).len();
+            // Service first: what was due up to now has left its port before anybody reads the port.
+            for i in 0..count {
+                links.catch_up(self, self.routing.routes.candidates(at, dst)[i], now);
+            }
         }
+        let wake = self.routing.next_wake(at);
         let site = Site { now, flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&self.ports), stand_in: None };
-        let next = self.routing.decide(packet, at, from, site);
+        let next = self.routing.next(packet, at, from, site);
         if self.routing.has_made() {
             self.send_made(links);
         }
-        self.set_switch_wake(links, at);
+        if self.routing.next_wake(at) != wake {
+            self.set_switch_wake(links, at);
+        }
         next
     }
 
-    /// The ports of a switch, for the router. Service first: what was due up to now has left its port before anybody reads the port.
+    /// The ports of a switch, for a router that reads them. Service first: what was due up to now has left its port before anybody reads the port.
     fn catch_up_switch(&mut self, links: &mut impl Links<Carried>, at: NodeId) {
+        if !self.routing.reads {
+            return;
+        }
         for link in self.routing.net.out_links(at) {
             if self.ports[link.index()].is_some() {
                 links.catch_up(self, link, links.now());
@@ -164,7 +173,7 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// Calls the router at a switch, whose ports are up to date, and sends the packets that the switch then makes.
+    /// Calls the router at a switch, and sends the packets that the switch then makes.
     fn at_switch<R>(
         &mut self,
         links: &mut impl Links<Carried>,

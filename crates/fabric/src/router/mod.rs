@@ -26,6 +26,13 @@ pub trait Router {
     fn decide(&mut self, packet: &mut Packet, candidates: &[LinkId], cx: &mut SwitchCx<'_>) -> u32 {
         if candidates.len() == 1 { 0 } else { self.choose(cx.at, &cx.tuple(packet), candidates) }
     }
+    /// The next link of a packet that is decided at switches, or of one of the router's own; `None`: it is lost. A router that keeps the links
+    /// of flows need not look up the live next hops for every packet.
+    fn next(&mut self, packet: &mut Packet, cx: &mut SwitchCx<'_>) -> Option<LinkId> {
+        let (_, dst) = cx.ends(packet);
+        let candidates = cx.routes.candidates(cx.at, dst);
+        if candidates.is_empty() { None } else { Some(candidates[self.decide(packet, candidates, cx) as usize]) }
+    }
     /// A packet's transmission on a watched port starts at `now`, which may lie before the event in hand. The router may rewrite the packet
     /// and what it keeps of that port, nothing else.
     fn on_depart(&mut self, _link: LinkId, _packet: &mut Packet, _now: Time) {}
@@ -52,11 +59,13 @@ pub struct Duties {
     pub watches: bool,
     /// Switches have timers.
     pub timers: bool,
+    /// The router reads the ports of a switch, or hears of their packets: all that was due to leave has left when it is called there.
+    pub reads: bool,
 }
 
 impl Duties {
     /// All paths are planned.
-    pub const PLAN: Duties = Duties { asked: [false; 2], watches: false, timers: false };
+    pub const PLAN: Duties = Duties { asked: [false; 2], watches: false, timers: false, reads: false };
 }
 
 /// What a router knows from configuration.
@@ -72,7 +81,7 @@ pub struct Env<'a> {
     pub given: &'a Given,
 }
 
-/// A switch, as a router sees it. All its ports are up to date: what was due to leave has left.
+/// A switch, as a router sees it. Its ports are up to date if the router [reads](Duties::reads) them.
 pub struct SwitchCx<'a> {
     /// The present.
     pub now: Time,
@@ -196,6 +205,7 @@ base::registry! {
     methods {
         fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32;
         fn decide(&mut self, packet: &mut Packet, candidates: &[LinkId], cx: &mut SwitchCx<'_>) -> u32;
+        fn next(&mut self, packet: &mut Packet, cx: &mut SwitchCx<'_>) -> Option<LinkId>;
         fn on_depart(&mut self, link: LinkId, packet: &mut Packet, now: Time);
         fn on_start(&mut self, cx: &mut SwitchCx<'_>);
         fn on_timer(&mut self, key: u32, cx: &mut SwitchCx<'_>);
@@ -211,6 +221,7 @@ base::registry! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{dead, ecmp, fat_tree, flow};
 
     #[test]
     fn a_switch_has_timers_by_key_and_sends_in_order() {
@@ -241,6 +252,25 @@ mod tests {
         assert_eq!(due, [2, 9, 4]);
         let to = |via, route| Made { at, packet: Packet { hop: 0, route, ..packet }, via };
         assert_eq!(made, [to(Some(LinkId(8)), packet.route), to(None, ASK_ALWAYS)]);
+    }
+
+    #[test]
+    fn the_next_link_is_the_one_that_is_decided_on_among_those_alive() {
+        let net = fat_tree(4);
+        let (mut ext, mut made, flows, agg) = (Slab::default(), Vec::new(), [flow(0, 4, 2000)], NodeId(24));
+        let mut packet = Packet::data(FlowId(0), 0, 1460, 40);
+        let mut next = |router: &mut AnyRouter, gone: &[&str]| {
+            let routes = &Routes::new(&net, &[]).without(&dead(&net, gone));
+            let (ports, net, ext, made, flows) = (Ports::new(&[]), &net, &mut ext, &mut made, &flows);
+            let mut cx =
+                SwitchCx { now: Time(0), at: agg, from: None, flows, ext, net, routes, ports, timers: None, made, stand_in: None };
+            router.next(&mut packet, &mut cx).map(|link| net.link_name(link))
+        };
+        let mut router = AnyRouter::Ecmp(ecmp());
+        let first = next(&mut router, &[]).unwrap();
+        let second = next(&mut router, &[&first]).unwrap();
+        assert!([&first, &second].iter().all(|name| name.starts_with("agg0_0->core")) && first != second);
+        assert_eq!(next(&mut router, &[&first, &second]), None);
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Spray {
     }
     /// Spraying decides for every packet.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true; 2], watches: false, timers: false }
+        Duties { asked: [true; 2], watches: false, timers: false, reads: false }
     }
 }
 

@@ -33,17 +33,19 @@ macro_rules! at_switch {
 impl Routing {
     /// The next link of a packet at a switch where the router is asked, which `from` brought there. `None`: no link leads to its
     /// destination.
-    pub fn decide(&mut self, packet: &mut Packet, at: NodeId, from: Option<LinkId>, site: Site<'_>) -> Option<LinkId> {
-        let (_, dst) = site.flows[packet.flow.index()].ends(packet.has(Packet::BACK));
+    pub fn next(&mut self, packet: &mut Packet, at: NodeId, from: Option<LinkId>, site: Site<'_>) -> Option<LinkId> {
         let (router, mut cx) = at_switch!(self, at, from, site);
-        let candidates = cx.routes.candidates(at, dst);
-        if candidates.is_empty() {
-            return None;
-        }
-        Some(candidates[router.decide(packet, candidates, &mut cx) as usize])
+        router.next(packet, &mut cx)
+    }
+
+    /// Whether the router is asked for the next link of a packet whose route bytes do not name it.
+    #[inline]
+    pub fn asks_for(&self, packet: &Packet) -> bool {
+        self.is_asked(packet.has(Packet::BACK)) || self.is_own(packet)
     }
 
     /// Whether a packet is of the router's own kinds: to be offered to it where its route bytes do not name the next link.
+    #[inline]
     pub fn is_own(&self, packet: &Packet) -> bool {
         packet.kind.0.wrapping_sub(Kind::ROUTER) < self.kinds
     }

@@ -43,7 +43,7 @@ impl Bench {
     fn path(&mut self, now: u64, flow: u32) -> [String; 2] {
         let mut packet = Packet { hop: 1, route: [ASK; ROUTE_HOPS], ..Packet::data(FlowId(flow), 0, 1460, 40) };
         let leaf = self.leaves[0];
-        let first = self.with(now, |routing, site| routing.decide(&mut packet, leaf, None, site)).unwrap();
+        let first = self.with(now, |routing, site| routing.next(&mut packet, leaf, None, site)).unwrap();
         let net = &self.routing.net;
         let second = LinkId(net.out_base(net.link(first).to) + u32::from(packet.route[1]));
         assert_eq!((net.link(second).to, packet.route[2]), (self.leaves[1], ASK));
@@ -59,7 +59,7 @@ impl Bench {
         self.routing.take_made().collect()
     }
     fn take(&mut self, now: u64, at: NodeId, packet: &Packet) -> bool {
-        assert!(self.routing.is_own(packet));
+        assert!(self.routing.is_own(packet) && self.routing.asks_for(packet));
         self.with(now, |routing, site| routing.take(packet, at, None, site))
     }
     /// Lets each probe be under way for so long, and its answer come at once; `None`: it is lost.
@@ -174,7 +174,7 @@ fn answers_of_flows_are_balanced_too_and_probes_take_their_direction() {
     let mut b = Bench::new(|_| ());
     let leaf = b.leaves[1];
     let mut ack = Packet { flags: Packet::BACK, hop: 1, route: [ASK; ROUTE_HOPS], ..Packet::new(FlowId(0), Kind::ACK, 40) };
-    b.with(0, |routing, site| routing.decide(&mut ack, leaf, None, site)).unwrap();
+    b.with(0, |routing, site| routing.next(&mut ack, leaf, None, site)).unwrap();
     while b.with(0, |routing, site| routing.on_timer(leaf, site)) {}
     let probes: Vec<Made> = b.routing.take_made().collect();
     assert!(probes.len() == 3 && probes.iter().all(|made| made.at == leaf && made.packet.has(Packet::BACK)));
@@ -198,7 +198,7 @@ fn hosts_of_one_leaf_need_no_path() {
     b.flows[0].dst = HostId(1);
     let leaf = b.leaves[0];
     let mut packet = Packet { hop: 1, route: [ASK; ROUTE_HOPS], ..Packet::data(FlowId(0), 0, 1460, 40) };
-    let link = b.with(0, |routing, site| routing.decide(&mut packet, leaf, None, site)).unwrap();
+    let link = b.with(0, |routing, site| routing.next(&mut packet, leaf, None, site)).unwrap();
     assert_eq!(b.routing.net.link_name(link), "leaf0->h1");
     assert_eq!(b.tick(0), []);
 }
