@@ -14,6 +14,9 @@
 //! `evict = "worst_class"` is push-out: a full queue makes room for a packet of a better class, so that a buffer that all classes share still
 //! protects the better ones. `arriving` is tail drop.
 //!
+//! `class_of = "control_first"` gives packets that switches send to each other a class of their own, the first, as network control has in IEEE
+//! 802.1Q annex I.
+//!
 //! Assumed:
 //! - A packet whose `prio` is beyond the last class belongs to the last class.
 //! - With `worst_class` the arriving packet competes: a full queue never gives up a packet for one of the same or a worse class.
@@ -29,7 +32,7 @@ use crate::threshold::Threshold;
 use base::params::Problem;
 use base::registry::Meta;
 use base::{Limit, Time};
-use proto::Packet;
+use proto::{Kind, Packet};
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -54,6 +57,8 @@ base::choice! {
     pub enum ClassOf {
         /// Its priority, as its sender set it.
         Prio = "prio",
+        /// What made it, then its priority: packets that switches exchange are class 0, those of hosts follow in the order of their priorities.
+        ControlFirst = "control_first",
         /// Its flow: the flow's number modulo the number of classes, as a switch that classifies by addresses and ports.
         Flow = "flow",
     }
@@ -114,6 +119,10 @@ impl Strict {
     fn class(&self, packet: &Packet) -> usize {
         match self.class_of {
             ClassOf::Prio => usize::from(packet.prio).min(self.classes.len() - 1),
+            ClassOf::ControlFirst => {
+                let behind = usize::from(packet.kind.0 < Kind::ROUTER);
+                (behind * (1 + usize::from(packet.prio))).min(self.classes.len() - 1)
+            }
             ClassOf::Flow => packet.flow.index() % self.classes.len(),
         }
     }
@@ -228,6 +237,17 @@ mod tests {
             enqueue(&mut q, Packet { prio: 2 - (flow % 3) as u8, ..packet(flow, n, 1500) });
         }
         assert_eq!(drain(&mut q), [(3, 3), (4, 1), (4, 4), (5, 0), (2, 2)]);
+    }
+
+    #[test]
+    fn packets_of_switches_go_before_those_of_hosts() {
+        let params = Params { classes: 3, class_of: ClassOf::ControlFirst, ..Params::defaults() };
+        let mut q = Strict::new(&params, &env());
+        let switches = |n| Packet { kind: Kind(Kind::ROUTER), ..of(0, n, 84) };
+        for packet in [of(1, 0, 1500), of(0, 1, 1500), of(7, 2, 1500), switches(3), of(0, 4, 40), switches(5)] {
+            enqueue(&mut q, packet);
+        }
+        assert_eq!(drain(&mut q), [(0, 3), (0, 5), (0, 1), (0, 4), (1, 0), (7, 2)]);
     }
 
     #[test]
