@@ -138,6 +138,7 @@ impl Global for Failures {
         if let Some(routes) = self.routes(&net, now) {
             world.known_down = self.known_down();
             world.reroute(links, routes);
+            world.on_routes(links);
         }
         self.tell(world, links);
     }

@@ -220,6 +220,13 @@ impl<P: Probe> World<P> {
         }
     }
 
+    /// The live next hops have changed: tells the router at each switch that has timers.
+    pub fn on_routes(&mut self, links: &mut impl Links<Carried>) {
+        for at in self.switches.clone() {
+            self.at_switch(links, at, |routing, site| routing.on_routes(at, site));
+        }
+    }
+
     /// The timers of a switch are due.
     pub fn wake_switch(&mut self, links: &mut impl Links<Carried>, waker: u32) {
         let at = self.switches[waker as usize];

@@ -18,6 +18,7 @@ use engine::{Driver, Engine, Far, LinkSpec, Pause};
 use fabric::port::Port;
 use fabric::qdisc::{self, Qdisc as _};
 use fabric::refused::Refused;
+use fabric::router::{AnyRouter, Router as _};
 use fabric::routes::{self, Routes};
 use fabric::routing::{Parts, Routing};
 use proto::host::{FlowRecord, FlowTable};
@@ -272,23 +273,21 @@ fn disciplines(spec: &RunSpec) -> impl Iterator<Item = &qdisc::AnyParams> {
     std::iter::once(switches).chain(Some(nics).filter(|nics| nics.name() != switches.name()))
 }
 
-/// What the disciplines count of ports.
+/// What the disciplines count of ports, then what the router does.
 fn port_counters(spec: &RunSpec) -> Vec<NamedCounter> {
-    let of = |entry: &'_ qdisc::AnyParams| {
-        let name = entry.name();
-        entry.meta().counters.iter().map(move |&counter| NamedCounter { entry: name, counter })
-    };
-    disciplines(spec).flat_map(of).collect()
+    let router = &spec.system.router;
+    let all = disciplines(spec).map(|entry| (entry.name(), entry.meta())).chain([(router.name(), router.meta())]);
+    all.flat_map(|(entry, meta)| meta.counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
 }
 
-/// What the discipline of one port counted, as [`port_counters`] tells; zero where another port's counts stand.
-fn port_counts(spec: &RunSpec, id: LinkId, port: Option<&Port>) -> Vec<u64> {
+/// What was counted of one port, as [`port_counters`] tells; zero where another port's counts stand.
+fn port_counts(spec: &RunSpec, id: LinkId, port: Option<&Port>, router: &AnyRouter) -> Vec<u64> {
     let (own, _) = spec.port(id);
     let of = |entry: &qdisc::AnyParams| {
         let counts = port.filter(|_| entry.name() == own.name()).map_or(&[][..], |port| port.qdisc.counts());
         (0..entry.meta().counters.len()).map(|n| counts.get(n).copied().unwrap_or(0)).collect::<Vec<_>>()
     };
-    disciplines(spec).flat_map(of).collect()
+    disciplines(spec).flat_map(of).chain(router.counts(id).iter().copied()).collect()
 }
 
 /// Ports that need more than the engine's first-in first-out queue.
@@ -385,7 +384,7 @@ fn port_rows<P>(
             mean_queue_bytes: if now == Time::ZERO { 0.0 } else { stats.queue_area as f64 * 1024.0 / now.0 as f64 },
             window_busy_ps: measured[id.index()].map(|port| port.busy_ps),
             window_mean_queue_bytes: measured[id.index()].map(|port| port.mean_queue_bytes),
-            counts: port_counts(spec, id, world.ports[id.index()].as_deref()),
+            counts: port_counts(spec, id, world.ports[id.index()].as_deref(), &world.routing.router),
         }
     };
     net.links().iter().enumerate().map(row).collect()

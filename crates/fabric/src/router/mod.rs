@@ -42,10 +42,17 @@ pub trait Router {
     fn on_timer(&mut self, _key: u32, _cx: &mut SwitchCx<'_>) {}
     /// The switch finds out that one of its links died or came up.
     fn on_link(&mut self, _link: LinkId, _up: bool, _cx: &mut SwitchCx<'_>) {}
+    /// The live next hops have changed, here or elsewhere in the network. Called at every switch, by node, before [`Router::on_link`], if the
+    /// router has timers.
+    fn on_routes(&mut self, _cx: &mut SwitchCx<'_>) {}
     /// A packet of the router's own kinds came to the switch from another node. Returns whether it ends here; otherwise it is forwarded. The
     /// run frees its header.
     fn take(&mut self, _packet: &Packet, _cx: &mut SwitchCx<'_>) -> bool {
         false
+    }
+    /// What it has counted at a port, in the order of the [counters](base::registry::Meta) of its META.
+    fn counts(&self, _link: LinkId) -> &[u64] {
+        &[]
     }
 }
 
@@ -210,7 +217,9 @@ base::registry! {
         fn on_start(&mut self, cx: &mut SwitchCx<'_>);
         fn on_timer(&mut self, key: u32, cx: &mut SwitchCx<'_>);
         fn on_link(&mut self, link: LinkId, up: bool, cx: &mut SwitchCx<'_>);
+        fn on_routes(&mut self, cx: &mut SwitchCx<'_>);
         fn take(&mut self, packet: &Packet, cx: &mut SwitchCx<'_>) -> bool;
+        fn counts(&self, link: LinkId) -> &[u64];
     }
     statics {
         /// What the router wants to be called for.

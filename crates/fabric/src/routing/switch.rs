@@ -82,6 +82,12 @@ impl Routing {
         router.on_link(link, up, &mut cx);
     }
 
+    /// The live next hops have changed; said at a switch. Only where switches have timers.
+    pub fn on_routes(&mut self, at: NodeId, site: Site<'_>) {
+        let (router, mut cx) = at_switch!(self, at, None, site);
+        router.on_routes(&mut cx);
+    }
+
     /// Whether switches have made packets since the last call of [`Routing::take_made`].
     #[inline]
     pub fn has_made(&self) -> bool {
