@@ -29,6 +29,8 @@ base::params! {
         port: Option<String> = "none", "flowloom: all ports";
         /// Rate and window of every open flow.
         flows: bool = "false", "flowloom: the table is large";
+        /// Packets that every switch has made and taken, where there were any: those of a router's own.
+        switches: bool = "false", "flowloom: for routers that send packets";
         /// Every packet.
         packets: bool = "false", "flowloom: the trace is very large";
     }

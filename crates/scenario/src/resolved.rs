@@ -75,9 +75,14 @@ fn of_point(point: &Point) -> String {
     }
     if let Some(s) = run.sample {
         line("\n[sample]".to_owned());
-        let Sample { interval, ports, port, flows, packets } = s;
-        let sample = SampleParams { interval, ports, port: port.map(|link| run.net.link_name(link)), flows, packets };
-        PartShown::bare("", SampleParams::FIELDS, sample.show()).lines(|_, key, value| line(format!("{key} = {value}")));
+        let Sample { interval, ports, port, flows, switches, packets } = s;
+        let sample = SampleParams { interval, ports, port: port.map(|link| run.net.link_name(link)), flows, switches, packets };
+        PartShown::bare("", SampleParams::FIELDS, sample.show()).lines(|_, key, value| {
+            // Younger than the hashes of points: written only where it is set.
+            if key != "switches" || switches {
+                line(format!("{key} = {value}"));
+            }
+        });
     }
     if run.ideal.is_none() {
         line(format!("\n[[system]]\nlabel = {}", quoted(&point.label)));

@@ -117,6 +117,8 @@ pub struct Sample {
     pub port: Option<LinkId>,
     /// Rate and window of every open flow.
     pub flows: bool,
+    /// Packets that every switch has made and taken.
+    pub switches: bool,
     /// Every packet.
     pub packets: bool,
 }

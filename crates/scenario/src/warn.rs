@@ -230,13 +230,13 @@ fn few_flows(draft: &Draft, files: &Files) -> Option<Item> {
 /// Keys of `[sample]` that record nothing.
 fn unseen_samples(draft: &Draft) -> Option<Item> {
     let section = draft.sample.as_ref()?;
-    let (part, SampleParams { interval, ports, port, flows, packets }) = (section.part(), &section.params);
-    let series = *ports || *flows;
+    let (part, SampleParams { interval, ports, port, flows, switches, packets }) = (section.part(), &section.params);
+    let series = *ports || *flows || *switches;
     let end = draft.head.latest_end();
     let (key, message, hint) = if !series && !packets {
         (
             "ports",
-            "nothing is recorded: `ports`, `flows` and `packets` are all false".to_owned(),
+            "nothing is recorded: `ports`, `flows`, `switches` and `packets` are all false".to_owned(),
             "write `ports = true`, or leave [sample] out",
         )
     } else if let Some(name) = port.as_ref().filter(|_| !ports) {

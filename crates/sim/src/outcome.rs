@@ -218,9 +218,10 @@ pub struct PortRow {
 pub struct SampleRow {
     /// Time of the sample.
     pub time_ps: u64,
-    /// The port (`port.*`) or the flow (`flow.*`).
+    /// The port (`port.*`), the flow (`flow.*`) or the node (`switch.*`).
     pub entity: u32,
-    /// `port.queue_bytes`, `port.utilisation`, `flow.rate_bps`, `flow.cwnd_bytes`, `flow.ssthresh_bytes` or `flow.srtt_s`.
+    /// `port.queue_bytes`, `port.utilisation`, `flow.rate_bps`, `flow.cwnd_bytes`, `flow.ssthresh_bytes`, `flow.srtt_s`,
+    /// `switch.made_packets` or `switch.taken_packets`.
     pub metric: &'static str,
     /// The value, in the unit that the metric's name ends in; utilisation is a fraction.
     pub value: f64,

@@ -1,4 +1,4 @@
-//! Time series: ports and flows sampled at an interval, as global actions.
+//! Time series: ports, flows and switches sampled at an interval, as global actions.
 //!
 //! Sampling changes nothing: a run with samples gives the same flows and counters as one without.
 
@@ -13,7 +13,7 @@ use fabric::net::Net;
 use proto::Transport;
 use scenario::Sample;
 
-/// Samples ports and flows at an interval, and keeps the samples.
+/// Samples ports, flows and switches at an interval, and keeps the samples.
 pub struct Sampler {
     interval: Dur,
     next: Time,
@@ -21,6 +21,8 @@ pub struct Sampler {
     ports: Vec<(LinkId, Dur)>,
     /// Open flows; `None` if flows are not sampled.
     open: Option<OpenFlows>,
+    /// By node: packets made and taken up to the last sample; empty if switches are not sampled.
+    own: Vec<[u64; 2]>,
     /// The samples, by time.
     pub rows: Vec<SampleRow>,
 }
@@ -35,6 +37,7 @@ impl Sampler {
             next: Time::ZERO + sample.interval,
             ports: chosen.map(|link| (link, Dur::ZERO)).collect(),
             open: sample.flows.then(OpenFlows::default),
+            own: if sample.switches { vec![[0; 2]; net.nodes().len()] } else { Vec::new() },
             rows: Vec::new(),
         }
     }
@@ -69,6 +72,19 @@ impl Sampler {
             }
         }
     }
+
+    fn look_at_switches<P: Probe>(&mut self, world: &World<P>, now: Time) {
+        for (node, (before, counts)) in self.own.iter_mut().zip(&world.nodes).enumerate() {
+            let own = [counts.made, counts.taken];
+            for (metric, new) in ["switch.made_packets", "switch.taken_packets"].into_iter().zip([0, 1].map(|i| own[i] - before[i]))
+            {
+                if new > 0 {
+                    self.rows.push(SampleRow { time_ps: now.0, entity: node as u32, metric, value: new as f64 });
+                }
+            }
+            *before = own;
+        }
+    }
 }
 
 impl Global for Sampler {
@@ -81,6 +97,7 @@ impl Global for Sampler {
             self.look_at_port(world, links, i);
         }
         self.look_at_flows(world, now);
+        self.look_at_switches(world, now);
         self.next = now + self.interval;
     }
 }

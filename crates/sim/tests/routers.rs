@@ -98,6 +98,29 @@ fn flows_that_overflow_tables_finish() {
 }
 
 /// A flow keeps the path of its start, so no packet overtakes another, whatever the probes report.
+/// The series of what switches make and take are complete, and change nothing.
+#[test]
+fn packets_of_switches_are_sampled() {
+    let flows = table("probed", &[(0, 15, 300_000, 0), (3, 9, 300_000, 0)]);
+    let text = |sample: &str| {
+        let system = system("newreno", "100pkt");
+        format!("[topology]\nkind = 'fat_tree'\n{flows}{system}router = 'fastest_path'\n{sample}")
+    };
+    let sampled = run(&text("[sample]\ninterval = '50us'\nports = false\nswitches = true\n"));
+    assert_eq!(sampled.counters.digest, run(&text("")).counters.digest);
+    let of = |metric: &str, node: u32| -> f64 {
+        sampled.samples.iter().filter(|row| row.metric == metric && row.entity == node).map(|row| row.value).sum()
+    };
+    let leaf = |name: &str| sampled.ports.iter().find(|port| port.name.starts_with(name)).map(|port| port.node).unwrap();
+    // A probe over each of four paths, and an answer to each; both flows live for some periods of 100 us.
+    let (from, to) = (leaf("edge0_0->"), leaf("edge3_1->"));
+    assert!(of("switch.made_packets", from) >= 16.0 && of("switch.made_packets", to) >= 16.0);
+    let (made, taken) = (of("switch.made_packets", to), of("switch.taken_packets", from));
+    assert!(made - taken <= 4.0 && taken <= made, "{made} answers, {taken} arrived");
+    assert_eq!(of("switch.made_packets", leaf("core0->")), 0.0);
+    assert!(sampled.samples.iter().all(|row| row.value > 0.0));
+}
+
 #[test]
 fn flows_on_their_fastest_paths_stay_in_order() {
     let net = "[topology]\nkind = 'fat_tree'\n[workload.web]\nkind = 'poisson'\nflows = 400\nload = 0.6\nsize = 'exponential'\nmean = '100KB'";

@@ -226,8 +226,8 @@ table! {
     /// The time series of a point.
     SAMPLES: SampleRow = "samples", "time series, one row per value; only with [sample] in the scenario", |_| &[];
     time_ps ["ps"] "time of the sample, from the start of the run" = Ps(|r| r.time_ps);
-    entity [""] "the port (metrics port.*) or the flow (metrics flow.*)" = U32(|r| r.entity);
-    metric [""] "port.queue_bytes, port.utilisation, flow.rate_bps, flow.cwnd_bytes, flow.ssthresh_bytes or flow.srtt_s; the last two only where there is a value" = Word(|r| r.metric);
+    entity [""] "the port (metrics port.*), the flow (metrics flow.*) or the node (metrics switch.*)" = U32(|r| r.entity);
+    metric [""] "port.queue_bytes, port.utilisation, flow.rate_bps, flow.cwnd_bytes, flow.ssthresh_bytes, flow.srtt_s, switch.made_packets or switch.taken_packets; the last four only where there is a value" = Word(|r| r.metric);
     value [""] "the value, in the unit that the metric's name ends in; utilisation is a fraction of the line rate" = F64(|r| r.value);
 }
 
@@ -340,7 +340,7 @@ notes! {
     /// The rest of the table of time series summed up, after the keys.
     SERIES {
         metric: words(), false, "", "what was sampled";
-        entity: DataType::UInt32, false, "", "the port (metrics port.*) or the flow (metrics flow.*)";
+        entity: DataType::UInt32, false, "", "the port (metrics port.*), the flow (metrics flow.*) or the node (metrics switch.*)";
         samples: DataType::UInt64, false, "", "samples in the measurement window";
         mean: DataType::Float64, true, "", "their mean, in the unit of the samples";
         p50: DataType::Float64, true, "", "their median: the value was no larger at half of the samples";
