@@ -13,8 +13,10 @@ pub(crate) fn fill(root: &mut Table) {
 }
 
 fn fill_system(system: &mut Table) {
-    // The transport, whose slot is the first, goes last: a policy or an agent knows better what queues it needs.
-    for slot in SLOTS.iter().rev() {
+    // The transport, whose slot is the first, goes late: a policy or an agent knows better what queues it needs. The router goes last: any
+    // queues will do for its own packets.
+    let (routers, others): (Vec<&Slot>, Vec<&Slot>) = SLOTS.iter().rev().partition(|slot| slot.name == "router");
+    for slot in others.into_iter().chain(routers) {
         let Some((entry, kind)) = part(system, slot) else { continue };
         // Values of its own are for tests: its defaults hold.
         for (key, value) in
