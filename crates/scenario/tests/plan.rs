@@ -582,6 +582,15 @@ fn entries_bring_what_stands_beside_them() {
     assert_eq!((pias.qdisc.name(), of_qdisc(&pias, "classes").as_deref()), ("strict", Some("8")));
     let few = of("transport = 'newreno'\npolicy = { kind = 'pias', thresholds = '3KB' }\nqdisc = { kind = 'strict', classes = 2 }");
     assert_eq!(of_qdisc(&few, "classes").as_deref(), Some("2"));
+    // The transport's queues go before the router's.
+    let difs = |transport: &str| {
+        let text = format!(
+            "[topology]\nkind = 'fat_tree'\n[workload.web]\nkind = 'poisson'\nflows = 1\n[[system]]\nrouter = 'difs'\n{transport}"
+        );
+        load(&text, &Options::default()).points[0].run.system.clone()
+    };
+    let [newreno, dctcp] = ["transport = 'newreno'", "transport = 'dctcp'"].map(difs);
+    assert_eq!((of_qdisc(&newreno, "class_of").as_deref(), dctcp.qdisc.name()), (Some("control_first"), "ecn_threshold"));
     // DCTCP has marks on the ports of PIAS, unless the scenario says otherwise.
     let mark = |qdisc: &str| {
         let text = format!("transport = 'dctcp'\npolicy = {{ kind = 'pias', thresholds = '3KB' }}\n{qdisc}");

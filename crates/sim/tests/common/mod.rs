@@ -11,18 +11,19 @@ use scenario::{Options, Outline, Plan, Point, ROOMS, SLOTS};
 use sim::{Continue, Outcome};
 
 /// Parameters in place of an entry's defaults, in every test: short queues mark, and flows of few packets reach every phase.
-const TUNED: [(&str, &str); 7] = [
+const TUNED: [(&str, &str); 8] = [
     ("buffer", "complete total=60KB"),
     ("buffer", "dynamic total=40pkt alpha=0.5"),
     ("qdisc", "red_ecn th_min=2pkt th_max=8pkt wq=0.2 max_p=0.3"),
     ("qdisc", "ecn_threshold mark=2pkt"),
     ("transport", "dctcp sack=true"),
     ("transport", "botcp occ_long=2 occ_short=4 occ_max=8"),
+    ("router", "difs elephant_bytes=3KB period=100us flow_timeout=1ms"),
     ("controller", "rebalance period=20us latency=7us threshold=0"),
 ];
 
 /// Entries with other parameters, which are tried beside every entry as it is.
-const VARIANTS: [(&str, &str); 21] = [
+const VARIANTS: [(&str, &str); 23] = [
     ("policy", "pias thresholds=3KB,20KB count=sent aging=true aging_after=1"),
     ("policy", "edf_sjf by=remaining"),
     ("policy", "edf_sjf order=quantised times=100us,1ms,10ms sizes=3KB,20KB,60KB"),
@@ -40,6 +41,8 @@ const VARIANTS: [(&str, &str); 21] = [
     ("router", "spray mode=round_robin"),
     ("router", "conga mode=edge flowlet_gap=20us"),
     ("router", "fastest_path period=30us paths=2"),
+    ("router", "difs elephant_bytes=0B rebalance=nsim ties=lowest count_intra_pod=false"),
+    ("router", "difs measure=rate period=50us rate_slack=0"),
     // Some ports of MERP have room for few flows.
     ("agent", "merp table_limit=1"),
     ("agent", "merp table_limit=4"),
