@@ -157,35 +157,10 @@ impl<'a> Law<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::published::points::{DATA_MINING, WEB_SEARCH};
     use crate::kit::published::{LAWS, PAYLOAD};
     use base::Fraction;
     use proptest::prelude::*;
-
-    const WEB_SEARCH: [(u64, f64); 12] = [
-        (8_760, 0.0),
-        (8_760, 0.15),
-        (18_980, 0.2),
-        (27_740, 0.3),
-        (48_180, 0.4),
-        (77_380, 0.53),
-        (194_180, 0.6),
-        (973_820, 0.7),
-        (1_946_180, 0.8),
-        (4_866_180, 0.9),
-        (9_733_820, 0.97),
-        (29_200_000, 1.0),
-    ];
-    const DATA_MINING: [(u64, f64); 9] = [
-        (1_460, 0.0),
-        (1_460, 0.5),
-        (2_920, 0.6),
-        (4_380, 0.7),
-        (10_220, 0.8),
-        (389_820, 0.9),
-        (3_076_220, 0.95),
-        (97_333_820, 0.99),
-        (973_333_820, 1.0),
-    ];
 
     fn offered(load: f64, sizes: &[(u64, f64)]) -> Offered {
         Offered { load: Some(Fraction((load * 1e9) as u64)), sizes: sizes.to_vec() }

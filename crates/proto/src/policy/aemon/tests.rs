@@ -1,6 +1,7 @@
 use super::*;
 use crate::desk::Desk;
 use crate::flow::Flow;
+use crate::kit::published::points::WEB_SEARCH;
 use crate::kit::script::{self, Script};
 use crate::packet::Kind;
 use crate::seat::Seat;
@@ -123,16 +124,6 @@ fn parameters_are_checked() {
 /// Of web search at load 0.8: the second, fourth and sixth published threshold, or all.
 #[test]
 fn published_thresholds_part_four_or_eight_levels() {
-    const WEB_SEARCH: [(u64, f64); 8] = [
-        (8_760, 0.15),
-        (77_380, 0.53),
-        (194_180, 0.6),
-        (973_820, 0.7),
-        (1_946_180, 0.8),
-        (4_866_180, 0.9),
-        (9_733_820, 0.97),
-        (29_200_000, 1.0),
-    ];
     let offers = Offers::new(|| vec![Offered { load: Some(Fraction(800_000_000)), sizes: WEB_SEARCH.to_vec() }]);
     let env = Env { offered: &offers, ..script::env() };
     let found = |params: &Params| thresholds(params, &env).unwrap();

@@ -1,5 +1,6 @@
 use super::*;
 use crate::desk::Desk;
+use crate::kit::published::points::{DATA_MINING, WEB_SEARCH};
 use crate::kit::published::{LAWS, PAYLOAD, passes};
 use crate::kit::script::{self, Script};
 use crate::packet::Kind;
@@ -9,21 +10,7 @@ use base::given::{Given, GivenPart, Offered, Offers};
 use base::params::{Params as _, Raw};
 use base::{Dur, Fraction, Time};
 
-const WEB_SEARCH: [(u64, f64); 12] = [
-    (8_760, 0.0),
-    (8_760, 0.15),
-    (18_980, 0.2),
-    (27_740, 0.3),
-    (48_180, 0.4),
-    (77_380, 0.53),
-    (194_180, 0.6),
-    (973_820, 0.7),
-    (1_946_180, 0.8),
-    (4_866_180, 0.9),
-    (9_733_820, 0.97),
-    (29_200_000, 1.0),
-];
-/// The same in round bytes, as other simulators have it.
+/// Web search in round bytes, as other simulators have it.
 const WEB_SEARCH_BYTES: [(u64, f64); 12] = [
     (0, 0.0),
     (10_000, 0.15),
@@ -37,17 +24,6 @@ const WEB_SEARCH_BYTES: [(u64, f64); 12] = [
     (5_000_000, 0.9),
     (10_000_000, 0.97),
     (30_000_000, 1.0),
-];
-const DATA_MINING: [(u64, f64); 9] = [
-    (1_460, 0.0),
-    (1_460, 0.5),
-    (2_920, 0.6),
-    (4_380, 0.7),
-    (10_220, 0.8),
-    (389_820, 0.9),
-    (3_076_220, 0.95),
-    (97_333_820, 0.99),
-    (973_333_820, 1.0),
 ];
 const DATA_MINING_BYTES: [(u64, f64); 6] =
     [(0, 0.0), (10_000, 0.8), (400_000, 0.9), (3_160_000, 0.95), (100_000_000, 0.98), (1_000_000_000, 1.0)];
