@@ -193,12 +193,19 @@ def note(fig: Figure, text: str) -> None:
         fig.supxlabel(text, fontsize=8, color=INK, alpha=0.8)
 
 
-def lay_out(fig: Figure) -> None:
-    """Finds the places of all parts of a figure, once: matplotlib would do it twice for every file."""
-    engine = fig.get_layout_engine()
-    if engine is not None:
-        engine.execute(fig)
-        fig.set_layout_engine("none")
+@contextmanager
+def laid_out(fig: Figure) -> Iterator[None]:
+    """While files are drawn: the look, and a figure whose parts have got their places.
+
+    The places are found once. Then the figure has no layout engine: matplotlib draws a figure that has one twice for every file.
+    """
+    with look():
+        engine = fig.get_layout_engine()
+        if engine is not None:
+            engine.execute(fig)
+        with mpl.rc_context({"figure.constrained_layout.use": False}):
+            fig.set_layout_engine(None)
+            yield
 
 
 def save(fig: Figure, stem: Path, formats: Iterable[str] = FORMATS) -> list[Path]:
@@ -207,8 +214,7 @@ def save(fig: Figure, stem: Path, formats: Iterable[str] = FORMATS) -> list[Path
     if suffix in ("png", "svg", "pdf"):
         stem, formats = stem.with_suffix(""), (suffix,)
     written = []
-    with look():
-        lay_out(fig)
+    with laid_out(fig):
         for form in formats:
             path = stem.with_name(f"{stem.name}.{form}")
             metadata = _NO_METADATA if form == "svg" else {"Software": None} if form == "png" else None
@@ -222,8 +228,7 @@ def save(fig: Figure, stem: Path, formats: Iterable[str] = FORMATS) -> list[Path
 def inline_svg(fig: Figure, prefix: str) -> str:
     """A figure as an SVG element for an HTML page: ids start with `prefix`, the ink follows the page's text colour."""
     buffer = io.StringIO()
-    with look():
-        lay_out(fig)
+    with laid_out(fig):
         fig.savefig(buffer, format="svg", metadata=_NO_METADATA, transparent=True)
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
