@@ -1,7 +1,7 @@
 //! Hosts and pairs of hosts as texts: `all`, `h0`, `h0..h3`, `h1->h5`.
 
-use base::HostId;
 use base::params::{Param, Raw};
+use base::{HostId, NodeId};
 use fabric::net::{HOST_TIER, Net};
 use std::collections::BTreeSet;
 
@@ -86,6 +86,25 @@ pub fn same_rack(net: &Net, a: HostId, b: HostId) -> bool {
     at(a) == at(b)
 }
 
+/// By host: its pod, named by one of its nodes. Pods are what remains connected without the switches of the top tier; the hosts of one switch
+/// are of one pod.
+pub fn pods(net: &Net) -> Vec<NodeId> {
+    let top = net.nodes().iter().map(|node| node.tier).max().unwrap_or_default();
+    let mut pod: Vec<Option<NodeId>> = vec![None; net.nodes().len()];
+    for first in (0..net.nodes().len() as u32).map(NodeId) {
+        let mut next = vec![first];
+        while let Some(node) = next.pop() {
+            if pod[node.index()].is_none() {
+                pod[node.index()] = Some(first);
+                let near = net.out_links(node).map(|link| net.link(link).to).filter(|_| net.node(node).tier < top);
+                next.extend(near.filter(|near| net.node(*near).tier < top));
+            }
+        }
+    }
+    let of = |host: u32| net.link(net.nic(HostId(host))).to;
+    (0..net.hosts().len() as u32).map(of).map(|switch| pod[switch.index()].unwrap_or(switch)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,5 +125,24 @@ mod tests {
             assert!(pairs(&net, bad).unwrap_err().contains(why), "{bad}");
         }
         assert!(same_rack(&net, HostId(0), HostId(2)) && !same_rack(&net, HostId(2), HostId(3)));
+    }
+
+    #[test]
+    fn pods_hang_together_without_the_top_tier() {
+        let pods = |topology: &str, set: &[(&'static str, &str)]| {
+            let found = pods(&build(topology, set));
+            let mut known: Vec<NodeId> = Vec::new();
+            let number = |pod: NodeId| {
+                known.iter().position(|other| *other == pod).unwrap_or_else(|| {
+                    known.push(pod);
+                    known.len() - 1
+                })
+            };
+            found.into_iter().map(number).collect::<Vec<_>>()
+        };
+        assert_eq!(pods("fat_tree", &[]), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
+        assert_eq!(pods("single_tree", &[]), [0, 0, 0, 1, 1, 1, 2, 2, 2]);
+        assert_eq!(pods("star", &[("hosts", "3")]), [0, 0, 0]);
+        assert_eq!(pods("dumbbell", &[("left", "2"), ("right", "2")]), [0, 0, 1, 1]);
     }
 }

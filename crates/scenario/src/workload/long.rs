@@ -1,26 +1,29 @@
 //! Long flows between fixed pairs, all running side by side; again at a period if wanted.
 //!
-//! Source: Al-Fares et al., SIGCOMM 2008, section 5.4. The period: the background flows of STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10),
-//! 2019), section 5.1.
+//! Source: Al-Fares et al., SIGCOMM 2008, section 5.4. Patterns: [`super::pairs`]. The period: the background flows of STAM (Zang, Lan, Hu, Acta
+//! Electronica Sinica 47(10), 2019), section 5.1.
 
+use super::pairs::Pairs;
 use super::size::Unit;
-use super::{Drawn, Env, MAX_TIME, Workload, hosts};
+use super::{Drawn, Env, MAX_TIME, Workload};
 use base::params::{Auto, Problem};
 use base::registry::Meta;
-use base::{Bytes, Dur, HostId, Offered, Rng, Streams, Time};
+use base::{Bytes, Dur, HostId, Offered, Streams, Time};
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
-    summary: "long flows between fixed pairs of hosts: a permutation or a list",
-    source: "permutation traffic of Al-Fares et al., SIGCOMM 2008 section 5.4, and the long flows of MERP section 5.1",
+    summary: "long flows between fixed pairs of hosts: a permutation, a pattern like stride(4), or a list",
+    source: "permutation traffic of Al-Fares et al., SIGCOMM 2008 section 5.4; the patterns of DiFS (2013) section IV-A; the long flows of MERP section 5.1",
     ..Meta::PLAIN
 };
 
 base::params! {
     /// Parameters of long flows.
     pub struct Params {
-        /// `permutation`: every host sends to one and receives from one, at random; or a list like `h0->h3, h1->h4`.
-        pairs: String = "permutation", "Al-Fares et al., SIGCOMM 2008 section 5.4";
+        /// `permutation`: every host sends to one and receives from one, at random. `stride(i)`: host x sends to host x + i. `staggered(p, q)`: to a
+        /// host at its switch with probability p, to one at another switch of its pod with q, else to one of another pod. `random(x)`: x flows per host,
+        /// each to any other host; `random` is one. Or a list like `h0->h3, h1->h4`.
+        pairs: Pairs = "permutation", "Al-Fares et al., SIGCOMM 2008 section 5.4";
         /// Size of each; `auto`: they outlast the run, which then needs an `end`.
         size: Auto<Bytes> = "auto" in Auto::Set(Bytes(1))..=Auto::Set(Bytes(1_000_000_000_000)), "permanent flows";
         /// What the size counts: application bytes, or bytes on the wire.
@@ -43,13 +46,10 @@ const PERMANENT: u64 = 1_000_000_000_000;
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut found = Vec::new();
     let mut add = |key, message: String, hint: &str| found.push(Problem { key, message, hint: hint.to_owned() });
-    let count = match pairs(params, env, None) {
-        Ok(pairs) => pairs.len() as u64,
-        Err(message) => {
-            add("pairs", message, "write `permutation`, or pairs like `h0->h3, h1->h4`");
-            0
-        }
-    };
+    let count = params.pairs.count(env.net).unwrap_or_else(|misfit| {
+        add("pairs", misfit.message, &misfit.hint);
+        0
+    });
     if params.size == Auto::Auto && env.end.is_none() {
         add(
             "size",
@@ -69,27 +69,6 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     found
 }
 
-/// The pairs; a permutation needs a stream, without one it is only checked for being possible.
-fn pairs(params: &Params, env: &Env<'_>, rng: Option<&mut Rng>) -> Result<Vec<(HostId, HostId)>, String> {
-    if params.pairs.trim() != "permutation" {
-        return hosts::pairs(env.net, &params.pairs);
-    }
-    let n = env.net.hosts().len() as u32;
-    if n < 2 {
-        return Err("a permutation needs two hosts".to_owned());
-    }
-    let mut to: Vec<u32> = (0..n).collect();
-    if let Some(rng) = rng {
-        // Shuffles (Fisher and Yates) until no host sends to itself: all derangements alike, after 2.7 attempts on average.
-        while to.iter().enumerate().any(|(i, dst)| i as u32 == *dst) {
-            for i in (1..n as usize).rev() {
-                to.swap(i, rng.below(i as u64 + 1) as usize);
-            }
-        }
-    }
-    Ok(to.into_iter().enumerate().map(|(src, dst)| (HostId(src as u32), HostId(dst))).collect())
-}
-
 /// The workload.
 pub struct Long {
     params: Params,
@@ -99,7 +78,7 @@ pub struct Long {
 impl Long {
     /// With these parameters.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        let flows = pairs(params, env, None).map_or(0, |p| p.len() as u64);
+        let flows = params.pairs.count(env.net).unwrap_or(0);
         Long { params: params.clone(), flows: flows.saturating_mul(params.repeat.into()) }
     }
     /// Parameters that have no effect beside the others.
@@ -111,7 +90,7 @@ impl Long {
 impl Workload for Long {
     fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String> {
         let p = &self.params;
-        let pairs = pairs(p, env, Some(&mut streams.take("workload/pairs", &[env.index])))?;
+        let pairs = p.pairs.draw(env.net, &mut streams.take("workload/pairs", &[env.index]))?;
         let size_bytes = env.payload(p.size.or(Bytes(PERMANENT)).0, p.size_unit);
         let flow = |(round, (i, &(src, dst))): (u32, (usize, &(HostId, HostId)))| {
             let start = Time::ZERO + p.start + p.stagger * i as u64 + p.interval * u64::from(round);

@@ -10,6 +10,7 @@ pub mod after;
 pub mod cdf;
 pub mod hosts;
 pub mod load;
+pub mod pairs;
 pub mod size;
 pub mod sizes;
 
