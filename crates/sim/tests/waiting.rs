@@ -138,3 +138,22 @@ fn requests_beyond_the_end_have_not_started() {
     assert!((5..=14).contains(&(begun / 3)), "{begun}");
     assert_eq!((outcome.stop_reason, outcome.counters.end_ps), (StopReason::End, 100_000_000_000));
 }
+
+/// A host fetches from one host at a time, from all in the end, and the group of its fetches ends with the last.
+#[test]
+fn a_shuffle_runs_in_a_closed_loop_at_every_host() {
+    let workload = "[workload.shuffle]\nkind = 'shuffle'\nsize = '20KB'\n";
+    let outcome = run(&format!("[topology]\nkind = 'fat_tree'\n{workload}{}", system("newreno", "100pkt")));
+    assert_eq!((outcome.flows.len(), outcome.stop_reason), (240, StopReason::Finished));
+    for host in 0..16 {
+        let mut fetches: Vec<&FlowRow> = outcome.flows.iter().filter(|flow| flow.dst == host).collect();
+        fetches.sort_by_key(|fetch| fetch.start_ps);
+        assert_eq!(fetches.len(), 15);
+        assert!(fetches.iter().all(|fetch| fetch.group_id == fetches[0].group_id));
+        for pair in fetches.windows(2) {
+            // 40 bytes over two to six links of 1 Gb/s and 10 us.
+            let wait = pair[1].start_ps.unwrap() - pair[0].finish_ps.unwrap();
+            assert!((2 * 10_320_000..=6 * 10_320_000).contains(&wait), "{wait}");
+        }
+    }
+}

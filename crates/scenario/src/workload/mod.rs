@@ -102,12 +102,13 @@ pub mod incast;
 pub mod long;
 pub mod poisson;
 pub mod requests;
+pub mod shuffle;
 pub mod table;
 
 base::registry! {
     room AnyWorkload: Workload, env Env<'_>;
     named "workload", "workloads", "workload": "which flows there are";
-    entries { poisson: Poisson, incast: Incast, long: Long, requests: Requests, table: Table }
+    entries { poisson: Poisson, incast: Incast, long: Long, requests: Requests, shuffle: Shuffle, table: Table }
     methods {
         fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String>;
         fn flows(&self) -> u64;
