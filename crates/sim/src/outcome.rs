@@ -122,6 +122,8 @@ pub struct FlowRow {
     pub fast_retransmits: u32,
     /// Data packets that reached the receiver after a later byte of the flow.
     pub reordered: u64,
+    /// Payload bytes that reached the receiver in the measurement window; `None` if the run ended before the window began, and of ideals.
+    pub window_delivered_bytes: Option<u64>,
     /// The counts of the flow, one per counter of [`Outcome::flow_counters`].
     pub counts: Vec<u64>,
 }

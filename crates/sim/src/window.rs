@@ -5,7 +5,7 @@ use crate::global::Global;
 use crate::outcome::Measured;
 use crate::probe::Probe;
 use crate::world::{Carried, World};
-use base::{Dur, LinkId, Time};
+use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
 use fabric::qdisc::Qdisc;
 
@@ -19,8 +19,8 @@ pub struct Window {
 /// All counts at one time.
 struct Reading {
     at: Time,
-    /// Payload bytes that receivers have.
-    delivered_bytes: u64,
+    /// By flow: payload bytes that the receiver has.
+    delivered_bytes: Vec<u64>,
     /// By link: how long its transmitter has been busy, and the waiting bytes over time, in byte times 1024 ps.
     ports: Vec<(Dur, u64)>,
 }
@@ -52,7 +52,13 @@ impl Window {
     /// The window as it was; `None` if the run ended before it began.
     pub fn measured(&self) -> Option<Measured> {
         let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
-        Some(Measured { from_ps: first.at.0, until_ps: last.at.0, delivered_bytes: last.delivered_bytes - first.delivered_bytes })
+        let all = |reading: &Reading| reading.delivered_bytes.iter().sum::<u64>();
+        Some(Measured { from_ps: first.at.0, until_ps: last.at.0, delivered_bytes: all(last) - all(first) })
+    }
+    /// Payload bytes of a flow that reached its receiver in the window; `None` if the run ended before it began.
+    pub fn delivered_bytes(&self, flow: FlowId) -> Option<u64> {
+        let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
+        Some(last.delivered_bytes[flow.index()] - first.delivered_bytes[flow.index()])
     }
     /// What a port did in the window; `None` if the run ended before it began.
     pub fn port(&self, link: LinkId) -> Option<PortUse> {
@@ -73,7 +79,7 @@ impl Reading {
             (links.busy(link), links.queue_area(link) + waiting)
         };
         let ports = (0..count).map(|link| port(LinkId(link))).collect();
-        let delivered_bytes = world.table.records().iter().map(|record| record.delivered_bytes).sum();
+        let delivered_bytes = world.table.records().iter().map(|record| record.delivered_bytes).collect();
         Reading { at: now, delivered_bytes, ports }
     }
 }

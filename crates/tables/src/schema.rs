@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Version of the layout of run folders. Raised when a reader of the previous one would go wrong.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// A table: columns over rows of one type.
 pub struct Table<R: 'static> {
@@ -197,6 +197,7 @@ table! {
     timeouts [""] "retransmission timeouts" = U32(|r| r.timeouts);
     fast_retransmits [""] "fast retransmissions" = U32(|r| r.fast_retransmits);
     reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" = U64(|r| r.reordered);
+    window_delivered_bytes ["bytes"] "payload that reached the receiver in the measurement window, each byte once; null: the run ended before the window began" = OptU64(|r| r.window_delivered_bytes);
 }
 
 table! {

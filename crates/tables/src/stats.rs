@@ -1,5 +1,6 @@
 //! The metrics: every statistic of a run that has a name is defined here and nowhere else.
 
+use crate::hosts;
 use serde::{Deserialize, Serialize};
 use sim::outcome::{Counters, FlowRow, PortRow};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -51,6 +52,7 @@ struct Group {
     last_finish_ps: u64,
     unfinished: bool,
     goodput: Vec<f64>,
+    size_bytes: u64,
     /// Whether all flows with a deadline met it; `None` if there is no such flow.
     in_time: Option<bool>,
 }
@@ -112,6 +114,19 @@ impl<'a> Point<'a> {
     fn window_ps(&self) -> Option<u64> {
         self.counters.window.map(|window| window.until_ps - window.from_ps)
     }
+    /// Goodput in the window of the hosts to which flows are sent.
+    fn host_goodput(&self) -> Sorted {
+        let found = self.counters.window.and_then(|window| hosts::goodput_bps(&self.flows, window));
+        Sorted::new(found.unwrap_or_default().into_iter())
+    }
+    fn non_blocking_bps(&self) -> Option<f64> {
+        hosts::non_blocking_bps(&self.flows, self.ports, self.counters.window?)
+    }
+    /// Payload that reached receivers in the window over its length.
+    fn goodput_bps(&self) -> Option<f64> {
+        let window = self.counters.window?;
+        Some(window.delivered_bytes as f64 * 8e12 / (window.until_ps - window.from_ps) as f64)
+    }
     fn utilisation(&self) -> impl Iterator<Item = f64> {
         self.ports.iter().filter_map(|port| utilisation(port.window_busy_ps?, self.window_ps()?))
     }
@@ -133,6 +148,7 @@ fn groups(flows: &[&FlowRow]) -> Vec<Group> {
         group.unfinished |= flow.finish_ps.is_none();
         group.last_finish_ps = group.last_finish_ps.max(flow.finish_ps.unwrap_or(0));
         group.goodput.extend(flow.goodput_bps());
+        group.size_bytes += flow.size_bytes;
         group.in_time = flow.deadline_met().map(|met| met && group.in_time != Some(false)).or(group.in_time);
     }
     found.into_values().collect()
@@ -246,20 +262,28 @@ metrics! {
         groups_in_time [""] "share of the groups with deadlines of which every flow that has a deadline met it" = |p| {
             Sorted::new(p.groups.iter().filter_map(|group| group.in_time).map(|met| f64::from(u8::from(met)))).mean()
         };
+        sum_group_goodput_bps ["bps"] "payload of a group over its completion time, summed over groups" = |p| {
+            let done = p.groups.iter().filter(|group| !group.unfinished);
+            let each = done.map(|group| group.size_bytes as f64 * 8e12 / (group.last_finish_ps - group.first_start_ps) as f64);
+            Sorted::new(each).0.into_iter().reduce(|sum, bps| sum + bps)
+        };
         group_jain_index [""] "Jain's index of the goodputs of the flows of a group, mean over groups" = |p| {
             Sorted::new(p.groups.iter().filter(|group| !group.unfinished).filter_map(|group| jain(&group.goodput))).mean()
         };
     }
     machine: false, optional: false, window: true, packets: true {
-        goodput_bps ["bps"] "payload that reached receivers in the window, each byte once, over the length of the window" = |p| {
-            let window = p.counters.window?;
-            Some(window.delivered_bytes as f64 * 8e12 / (window.until_ps - window.from_ps) as f64)
-        };
+        goodput_bps ["bps"] "payload that reached receivers in the window, each byte once, over the length of the window: the bisection bandwidth of papers on routing" = |p| p.goodput_bps();
+        mean_host_goodput_bps ["bps"] "goodput of a host to which some flow is sent, over the window, mean" = |p| p.host_goodput().mean();
+        min_host_goodput_bps ["bps"] "goodput of a host to which some flow is sent, over the window, smallest" = |p| p.host_goodput().quantile(0);
         mean_utilisation [""] "share of the window spent transmitting, mean over all ports" = |p| Sorted::new(p.utilisation()).mean();
         max_utilisation [""] "share of the window spent transmitting, busiest port" = |p| p.utilisation().reduce(f64::max);
         mean_queue_bytes ["bytes"] "length of the queue, averaged over the window, mean over all ports" = |p| Sorted::new(p.queue_bytes()).mean();
         max_mean_queue_bytes ["bytes"] "length of the queue, averaged over the window, of the port where it is largest" = |p| p.queue_bytes().reduce(f64::max);
         window_s ["s"] "length of the window" = |p| p.window_ps().map(|ps| ps as f64 / 1e12);
+    }
+    machine: false, optional: true, window: true, packets: true {
+        non_blocking_bps ["bps"] "goodput of the same flows where only the links of hosts limit them: the sum of their max-min fair rates, less headers; null unless the same flows send through the whole window" = |p| p.non_blocking_bps();
+        non_blocking_share [""] "goodput_bps over non_blocking_bps" = |p| Some(p.goodput_bps()? / p.non_blocking_bps()?);
     }
     machine: false, optional: false, window: false, packets: true {
         max_queue_bytes ["bytes"] "longest queue of any port, over the run" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
@@ -495,6 +519,7 @@ mod tests {
             },
             PortRow { drops: 2, window_busy_ps: Some(3_000_000_000), window_mean_queue_bytes: Some(8.0), ..PortRow::default() },
         ];
+        let flows = flows.map(|flow| FlowRow { window_delivered_bytes: Some(flow.size_bytes / 4), ..flow });
         // One straggler does not dilute what is measured in the window.
         let window = Some(Measured { from_ps: 1_000_000_000, until_ps: 5_000_000_000, delivered_bytes: 3000 });
         let counters = Counters { events: 100, end_ps: 900_000_000_000, window, ..Counters::default() };
@@ -510,7 +535,23 @@ mod tests {
             (get("deadline_miss_rate"), get("goodput_bps"), get("realised_load")),
             (Some(1.0), Some(3000.0 * 8.0 / 4e-3), None)
         );
+        assert_eq!((get("mean_host_goodput_bps"), get("min_host_goodput_bps")), (Some(6e6), Some(6e6)));
+        assert_eq!(get("non_blocking_share"), None, "not the same flows send all the time");
         assert_eq!((get("events_per_s"), get("wall_s")), (Some(50.0), Some(2.0)));
+    }
+
+    #[test]
+    fn permanent_flows_have_a_share_of_what_a_non_blocking_network_gives() {
+        let port = |node, peer, tier| PortRow { node, peer, tier, rate_bps: 1_000_000_000, ..PortRow::default() };
+        let ports = [port(0, 2, 0), port(1, 2, 0), port(2, 0, 1), port(2, 1, 1)];
+        let size = |flow| FlowRow { size_bytes: 900, size_wire_bytes: 1000, start_ps: Some(0), ..flow };
+        let flows = [(0, 1), (1, 0)].map(|(src, dst)| size(FlowRow { src, dst, ..flow(1, None) }));
+        let window = Some(Measured { from_ps: 1_000_000_000, until_ps: 3_000_000_000, delivered_bytes: 360_000 });
+        let counters = Counters { window, ..Counters::default() };
+        let point = Point::new(&flows, &ports, &counters, 1.0);
+        let get = |name: &str| point.metrics().into_iter().find(|(m, _)| m.name == name).unwrap().1;
+        assert_eq!((get("non_blocking_bps"), get("goodput_bps")), (Some(1.8e9), Some(1.44e9)));
+        assert_eq!(get("non_blocking_share"), Some(0.8));
     }
 
     #[test]
@@ -530,6 +571,8 @@ mod tests {
         assert_eq!((get("groups"), get("unfinished_groups")), (Some(3.0), Some(1.0)));
         assert_eq!((get("mean_group_fct_s"), get("max_group_fct_s")), (Some(4e-3), Some(5e-3)));
         assert_eq!(get("groups_in_time"), None, "no flow has a deadline");
+        // 2000 bytes in 5 ms and 1000 in 3 ms.
+        assert!((get("sum_group_goodput_bps").unwrap() / (3.2e6 + 8e6 / 3.0) - 1.0).abs() < 1e-12);
         // Goodputs of 4 and 2 Mbit/s: (4 + 2)² / (2 · (16 + 4)) = 0.9. A group of one is fair.
         assert!((get("group_jain_index").unwrap() - 0.95).abs() < 1e-12);
         let none = Point::new(&flows[4..], &[], &counters, 1.0);

@@ -1,6 +1,7 @@
 //! Max-min fair sharing. Flows of one path have the same rate, so the work per event grows with the paths in use, not with the flows.
 
 use super::flow::{Arrivals, Flow, GoOn, PATIENCE};
+use base::Time;
 use std::collections::BTreeMap;
 
 /// The flows of one path.
@@ -13,6 +14,20 @@ struct Class {
     /// Per flow: the value of `attained` at which it ends, and the flow; the next flow to end is last.
     ends: Vec<(f64, usize)>,
     frozen: bool,
+}
+
+/// The rates of flows that all send at once, one per path of link indices, in the unit of the capacities. A flow without links has none.
+pub fn rates(capacity: &[f64], paths: Vec<Vec<usize>>) -> Vec<f64> {
+    let flow = |path| Flow { arrival: Time::ZERO, wire_bytes: 1, path, deadline: None, wait: None };
+    let flows: Vec<Flow> = paths.into_iter().map(flow).collect();
+    let mut sharing = Sharing::new(capacity);
+    let class_of = sharing.classify(&flows);
+    for (flow, class) in class_of.iter().enumerate() {
+        sharing.classes[*class].ends.push((0.0, flow));
+    }
+    sharing.active = (0..sharing.classes.len()).filter(|class| !sharing.classes[*class].path.is_empty()).collect();
+    sharing.fill();
+    class_of.into_iter().map(|class| sharing.classes[class].rate).collect()
 }
 
 struct Sharing<'a> {
@@ -32,15 +47,7 @@ struct Sharing<'a> {
 
 /// When each flow ends, in seconds; `None` if `go_on` returned false.
 pub(super) fn run(capacity: &[f64], flows: &[Flow], go_on: GoOn<'_>) -> Option<Vec<f64>> {
-    let mut sharing = Sharing {
-        capacity,
-        classes: Vec::new(),
-        active: Vec::new(),
-        open: Vec::new(),
-        crossing: vec![Vec::new(); capacity.len()],
-        load: vec![0; capacity.len()],
-        free: vec![0.0; capacity.len()],
-    };
+    let mut sharing = Sharing::new(capacity);
     let class_of = sharing.classify(flows);
     let mut finish = vec![f64::INFINITY; flows.len()];
     let mut arrivals = Arrivals::new(flows);
@@ -99,7 +106,20 @@ impl Class {
     }
 }
 
-impl Sharing<'_> {
+impl<'a> Sharing<'a> {
+    /// Without flows.
+    fn new(capacity: &'a [f64]) -> Sharing<'a> {
+        Sharing {
+            capacity,
+            classes: Vec::new(),
+            active: Vec::new(),
+            open: Vec::new(),
+            crossing: vec![Vec::new(); capacity.len()],
+            load: vec![0; capacity.len()],
+            free: vec![0.0; capacity.len()],
+        }
+    }
+
     /// Makes one class per path. Returns the class of each flow.
     fn classify(&mut self, flows: &[Flow]) -> Vec<usize> {
         let mut known: BTreeMap<&[usize], usize> = BTreeMap::new();
@@ -144,6 +164,21 @@ impl Sharing<'_> {
                 }
             }
             self.open.retain(|&link| self.load[link] > 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_fill_the_links() {
+        // Link 0 has 10 and carries flows 0 and 1; link 1 has 4 and carries 1, 2 and 3. The last flow has no link.
+        let rates = rates(&[10.0, 4.0, 7.0], vec![vec![0], vec![0, 1], vec![1], vec![1], vec![]]);
+        let third = 4.0 / 3.0;
+        for (rate, expected) in rates.iter().zip([10.0 - third, third, third, third, 0.0]) {
+            assert!((rate - expected).abs() < 1e-12, "{rates:?}");
         }
     }
 }

@@ -6,7 +6,7 @@
 
 pub mod flow;
 pub mod link;
-mod max_min;
+pub mod max_min;
 pub mod network;
 pub mod optimum;
 mod order;
