@@ -22,11 +22,15 @@ pub struct Seat<P = AnyPolicy> {
 impl<P: Policy> Seat<P> {
     /// The policy with its META, and the number of counters that the system has before the policy's own.
     pub fn new(policy: P, meta: &'static Meta, first_counter: usize) -> Seat<P> {
-        Seat { policy, own: Own { meta, first_counter, timers: Timers::default(), given_up: Vec::new() } }
+        Seat { policy, own: Own { meta, first_counter, timers: Timers::default(), made: (0, 0), given_up: Vec::new() } }
     }
     /// The policy.
     pub fn policy(&self) -> &P {
         &self.policy
+    }
+    /// How many packets of its own the policy has sent, and their bytes.
+    pub fn made(&self) -> (u64, u64) {
+        self.own.made
     }
     /// When to look at the policy's timers next: none is due before.
     #[inline]
@@ -189,6 +193,7 @@ mod tests {
             [(HELLO, 44, 5, true), (Kind::DATA, 1504, 5, true), (Kind::DATA, 1504, 5, true), (Kind::DATA, 1504, 5, true)]
         );
         assert!(sent.iter().all(|p| p.get_tag::<Tag>(&desk.host.ext).class == 3 * 1460));
+        assert_eq!(desk.seat.made(), (1, 40));
         // Its counters come after those of the transport.
         assert_eq!(desk.host.table.counts(FlowId(0)), [0, 0, 4]);
         sent.iter().for_each(|p| p.free(&mut desk.host.ext));

@@ -19,13 +19,15 @@ pub struct Control {
     /// By link: bytes sent at the last look.
     sent: Vec<u64>,
     open: OpenFlows,
+    /// How often a path was set.
+    pub moves: u64,
 }
 
 impl Control {
     /// A controller of a network with `links` links. Its first look is at the end of its first period.
     pub fn new(controller: AnyController, links: usize) -> Control {
         let next_look = Time::ZERO + controller.period();
-        Control { controller, next_look, orders: VecDeque::new(), sent: vec![0; links], open: OpenFlows::default() }
+        Control { controller, next_look, orders: VecDeque::new(), sent: vec![0; links], open: OpenFlows::default(), moves: 0 }
     }
 
     /// A link as it is just before the present.
@@ -77,6 +79,7 @@ impl Control {
             let Some((_, moves)) = self.orders.pop_front() else { return };
             for Move { flow, back, path } in moves {
                 if !world.table.is_done(flow) {
+                    self.moves += 1;
                     world.set_path(flow, back, path);
                 }
             }

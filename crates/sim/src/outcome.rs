@@ -282,6 +282,12 @@ pub struct Counters {
     pub digest: u64,
     /// Wire bytes of first transmissions as a share of the capacity to which the load refers; `None` without a load.
     pub realised_load: Option<f64>,
+    /// Packets that switches (by the router) and hosts (by the policy) made of their own; `None` if the system makes none.
+    pub made_packets: Option<u64>,
+    /// Bytes of these packets.
+    pub made_bytes: Option<u64>,
+    /// How often the controller set the path of a flow; `None` without a controller.
+    pub moves: Option<u64>,
     /// The measurement window; `None` if the run ended before the window began, and of ideals, which count nothing over time.
     pub window: Option<Measured>,
 }

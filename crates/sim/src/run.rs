@@ -136,6 +136,13 @@ pub(crate) fn run_with<E: Driver<Carried>, P: Probe>(
     let ports = port_rows(spec, &world, &mut actors, &mut engine, now);
     audit::check(&mut world, &mut engine, net);
     let mut counters = counters(&world, &ports, &flows, &engine, now, spec.realised_load(&world.flows));
+    let makes = |meta: &base::registry::Meta| !meta.kinds.is_empty();
+    let policy = spec.system.policy.as_ref().map(|policy| policy.meta());
+    if makes(spec.system.router.meta()) || policy.is_some_and(makes) {
+        let (packets, bytes) = world.made();
+        (counters.made_packets, counters.made_bytes) = (Some(packets), Some(bytes));
+    }
+    counters.moves = actors.iter().find_map(|actor| if let Actor::Control(control) = actor { Some(control.moves) } else { None });
     counters.window = actors::window(&mut actors).and_then(|window| window.measured());
     let samples = actors.into_iter().flat_map(|actor| if let Actor::Sampler(sampler) = actor { sampler.rows } else { Vec::new() });
     let samples = samples.collect();
@@ -420,6 +427,6 @@ fn counters<P>(
         lost_packets: world.traffic.lost,
         digest: digest.digest(),
         realised_load,
-        window: None,
+        ..Counters::default()
     }
 }

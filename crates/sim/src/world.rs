@@ -170,6 +170,12 @@ impl<P: Probe> World<P> {
         self.lose(link, now, packet);
     }
 
+    /// Packets that switches and policies have made of their own, and their bytes.
+    pub fn made(&self) -> (u64, u64) {
+        let switches = self.nodes.iter().map(|node| (node.made, node.made_bytes));
+        switches.chain(self.seats.iter().map(Seat::made)).fold((0, 0), |sum, made| (sum.0 + made.0, sum.1 + made.1))
+    }
+
     /// Has the packets of a flow, there or back, take the path with this index from now on; `None`: the router's.
     pub fn set_path(&mut self, flow: FlowId, back: bool, path: Option<u16>) {
         self.special = true;

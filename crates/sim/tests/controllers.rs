@@ -28,6 +28,10 @@ fn rebalance_parts_flows_that_collide() {
         assert!(moved < 35.0, "seed {seed}: {moved} ms, {hashed} ms by the hash alone");
         collided += u32::from(hashed > 45.0);
     }
+    let moves = |rest| four_flows(1, rest, "").counters.moves;
+    let late = "controller = { kind = 'rebalance', latency = '60s' }";
+    assert!(moves("controller = 'rebalance'").is_some_and(|moves| moves > 0));
+    assert_eq!((moves(late), moves("")), (Some(0), None));
     assert!(collided >= 4, "{collided} of 8 seeds send two flows or more over one spine");
 }
 

@@ -136,3 +136,17 @@ fn probes_find_the_faster_path() {
     let share = sent(&outcome, "leaf0->spine0") / sent(&outcome, "leaf0->spine1");
     assert!(share > 1.4, "{share}");
 }
+
+/// Probes and answers are the router's own; ECMP makes none.
+#[test]
+fn packets_that_switches_make_are_counted() {
+    let flows = table("made", &[0, 1, 2, 3].map(|i| (i, 4 + i, 300_000, 0)));
+    let net = "[topology]\nkind = 'leaf_spine'\nleaves = 2\nspines = 4\nhosts_per_leaf = 4\nhost_rate = '1Gbps'\nspine_rate = '1Gbps'";
+    let of = |router: &str| {
+        let counters = run(&format!("{net}\n{flows}{}router = '{router}'\n", system("newreno", "100pkt"))).counters;
+        (counters.made_packets, counters.made_bytes)
+    };
+    let (Some(packets), Some(bytes)) = of("fastest_path") else { panic!("the router has packets of its own") };
+    assert!(packets > 0 && bytes >= 40 * packets, "{packets} packets of {bytes} bytes");
+    assert_eq!(of("ecmp"), (None, None));
+}

@@ -16,8 +16,8 @@ pub struct Metric {
     pub about: &'static str,
     /// Whether it depends on the machine, not only on the scenario, the seed and the program.
     pub machine: bool,
-    /// Whether it is about flows that wait for others, about groups of flows, or about flows with a deadline apart from those without one: there is no
-    /// row in any table of a run without any.
+    /// Whether it is about flows that wait for others, about groups of flows, about flows with a deadline apart from those without one, about flows
+    /// that send through the whole window, or about parts that few systems have: there is no row in any table of a run without any.
     pub optional: bool,
     /// Whether it is measured in the measurement window, not over whole flows or the whole run.
     pub window: bool,
@@ -297,6 +297,11 @@ metrics! {
         reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" = |p| p.sum(|f| f.reordered);
         events [""] "events handled" = |p| Some(p.counters.events as f64);
         hops [""] "packets moved over a link" = |p| Some(p.counters.hops as f64);
+    }
+    machine: false, optional: true, window: false, packets: true {
+        made_packets ["packets"] "packets that switches (by the router) and hosts (by the policy) made of their own: feedback, requests, replies" = |p| p.counters.made_packets.map(|n| n as f64);
+        made_bytes ["bytes"] "bytes on the wire of these packets, as they were made" = |p| p.counters.made_bytes.map(|n| n as f64);
+        moves [""] "how often the controller set the path of a flow" = |p| p.counters.moves.map(|n| n as f64);
     }
     machine: true, optional: false, window: false, packets: false {
         wall_s ["s"] "wall time of the run" = |p| Some(p.wall_s);

@@ -88,6 +88,8 @@ pub(crate) struct Own {
     /// Where the policy's counters begin among those of the system.
     pub(crate) first_counter: usize,
     pub(crate) timers: Timers,
+    /// Packets of the policy's own, and their bytes.
+    pub(crate) made: (u64, u64),
     /// Flows to be given up.
     pub(crate) given_up: Vec<FlowId>,
 }
@@ -137,6 +139,8 @@ impl<'a> Cx<'a> {
     }
     /// Sends a packet of the policy's own before all data: to the other end of its flow.
     pub fn control(&mut self, packet: Packet) {
+        self.own.made.0 += 1;
+        self.own.made.1 += u64::from(packet.wire_len);
         self.control.push_back(packet);
     }
     /// How many paths what this host sends of `flow` may take: a packet asks for one of them by its [`Packet::path_tag`]. One for a policy
