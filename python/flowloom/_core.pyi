@@ -207,5 +207,7 @@ class Results:
         """Slowdown and completion time by flow size, by bin: one row per system, swept keys, bin, quantity and statistic."""
     def series(self) -> ArrowTable:
         """Time series summed up: one row per point, metric and entity, over the samples in the measurement window."""
+    def groups(self) -> ArrowTable:
+        """Groups of flows: one row per point and group that began."""
     def per_seed(self) -> ArrowTable:
         """One row per point and metric."""

@@ -65,6 +65,9 @@ class Core(Protocol):
     def series(self) -> Stream:
         """Time series summed up."""
 
+    def groups(self) -> Stream:
+        """Groups of flows."""
+
     def per_seed(self) -> Stream:
         """Metrics by point."""
 
@@ -314,6 +317,10 @@ class Data:
     def series(self) -> pa.Table:
         """Mean and quantiles over time of every series that was sampled, in the measurement window."""
         return read(self._core.series())
+
+    def groups(self) -> pa.Table:
+        """Start, finish and goodput of every group of flows that began: an incast, a request, what a host fetches in a shuffle."""
+        return read(self._core.groups())
 
     def per_seed(self) -> pa.Table:
         """One row per point and metric."""

@@ -268,6 +268,9 @@ class Results:
     def series(self) -> pa.Table:
         return pa.table({})
 
+    def groups(self) -> pa.Table:
+        return pa.table({})
+
     def by_size(self) -> pa.Table:
         return by_size(self.flows(), [name for name in self.points().column_names if "." in name])
 

@@ -47,7 +47,7 @@ class Made:
     def _none(self) -> pa.Table:
         raise NotImplementedError
 
-    flows = ports = samples = packets = summary = by_size = series = _none
+    flows = ports = samples = packets = summary = by_size = series = groups = _none
 
 
 def made(values: Values) -> Mapping[str, Results]:

@@ -200,6 +200,11 @@ impl Results {
         let table = py.detach(|| tables::series::table(&self.0.results));
         Ok(ArrowTable::whole(table.map_err(errors::storage)?))
     }
+    /// Groups of flows: one row per point and group that began.
+    fn groups(&self, py: Python<'_>) -> PyResult<ArrowTable> {
+        let table = py.detach(|| tables::groups::table(&self.0.results));
+        Ok(ArrowTable::whole(table.map_err(errors::storage)?))
+    }
     /// One row per point and metric.
     fn per_seed(&self) -> ArrowTable {
         ArrowTable::whole(self.0.results.per_seed(true))

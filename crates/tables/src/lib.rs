@@ -7,6 +7,7 @@ pub mod arrow;
 pub mod by_size;
 pub mod compare;
 pub mod error;
+pub mod groups;
 mod hosts;
 pub mod manifest;
 pub mod parquet;

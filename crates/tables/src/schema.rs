@@ -351,6 +351,18 @@ notes! {
     }
 }
 notes! {
+    /// The rest of the table of groups of flows, after the keys.
+    GROUPS {
+        group_id: DataType::UInt64, false, "", "the number that the flows of the group share";
+        flows: DataType::UInt64, false, "", "flows of the group that began";
+        unfinished: DataType::UInt64, false, "", "flows of the group that began and did not finish";
+        start_ps: DataType::Int64, false, "ps", "the first start of its flows";
+        finish_ps: DataType::Int64, true, "ps", "the last finish of its flows; null: a flow did not finish";
+        fct_ps: DataType::Int64, true, "ps", "completion time of the group, finish_ps - start_ps";
+        goodput_bps: DataType::Float64, true, "bps", "payload of the group over its completion time";
+    }
+}
+notes! {
     /// The rest of the comparison of systems, after the swept keys.
     COMPARE {
         system_a: words(), false, "", "a system's label";
@@ -416,6 +428,7 @@ pub fn dictionary() -> String {
         &format!("One row per point, metric and entity with samples in the measurement window. {keys}"),
         SERIES,
     );
+    write_notes(&mut out, "groups()", &format!("One row per point and group of flows that began. {keys}"), GROUPS);
     write_notes(
         &mut out,
         "compare()",
@@ -527,7 +540,7 @@ mod tests {
         check(PORTS.columns.iter().map(|c| (c.name, c.unit)));
         check(SAMPLES.columns.iter().map(|c| (c.name, c.unit)));
         check(PACKETS.columns.iter().map(|c| (c.name, c.unit)));
-        for notes in [KEYS, POINTS, PER_SEED, SUMMARY, BY_SIZE, SERIES, COMPARE] {
+        for notes in [KEYS, POINTS, PER_SEED, SUMMARY, BY_SIZE, SERIES, GROUPS, COMPARE] {
             check(notes.iter().map(|n| (n.name, n.unit)));
         }
         check(METRICS.iter().map(|m| (m.name, m.unit)));

@@ -47,14 +47,28 @@ pub struct Point<'a> {
 
 /// Flows that belong together: an incast, a job, a request.
 #[derive(Default)]
-struct Group {
-    first_start_ps: u64,
+pub(crate) struct Group {
+    /// Flows that began.
+    pub flows: u64,
+    /// Of these, those that did not finish.
+    pub unfinished: u64,
+    pub first_start_ps: u64,
     last_finish_ps: u64,
-    unfinished: bool,
     goodput: Vec<f64>,
     size_bytes: u64,
     /// Whether all flows with a deadline met it; `None` if there is no such flow.
     in_time: Option<bool>,
+}
+
+impl Group {
+    /// Completion time, from the first start to the last finish; `None` if a flow did not finish.
+    pub fn fct_ps(&self) -> Option<u64> {
+        (self.unfinished == 0).then(|| self.last_finish_ps - self.first_start_ps)
+    }
+    /// Payload over completion time, in bit/s.
+    pub fn goodput_bps(&self) -> Option<f64> {
+        self.fct_ps().map(|fct| self.size_bytes as f64 * 8e12 / fct as f64)
+    }
 }
 
 /// Values in rising order.
@@ -76,7 +90,7 @@ impl<'a> Point<'a> {
             slowdown: Sorted::new(flows.iter().filter_map(|f| f.slowdown())),
             expansion: Sorted::new(flows.iter().filter_map(|f| f.expansion_ratio())),
             goodput: Sorted::new(flows.iter().filter_map(|f| f.goodput_bps())),
-            groups: groups(&flows),
+            groups: groups(&flows).into_values().collect(),
             mixed: flows.iter().any(|flow| has_deadline(flow)) && !flows.iter().all(|flow| has_deadline(flow)),
             flows,
         }
@@ -103,10 +117,9 @@ impl<'a> Point<'a> {
     fn slowdown_of(&self, of: impl Fn(&FlowRow) -> bool) -> Sorted {
         Sorted::new(self.flows.iter().filter(|f| of(f)).filter_map(|f| f.slowdown()))
     }
-    /// Completion times of the groups of which all flows finished: from the first start to the last finish.
+    /// Completion times of the groups of which all flows finished.
     fn group_fct(&self) -> Sorted {
-        let done = self.groups.iter().filter(|group| !group.unfinished);
-        Sorted::new(done.map(|group| (group.last_finish_ps - group.first_start_ps) as f64 / 1e12))
+        Sorted::new(self.groups.iter().filter_map(Group::fct_ps).map(|ps| ps as f64 / 1e12))
     }
     fn end_s(&self) -> f64 {
         self.counters.end_ps as f64 / 1e12
@@ -139,19 +152,20 @@ impl<'a> Point<'a> {
 }
 
 /// The groups among flows that began, by their numbers. A flow that never began keeps its group from no end.
-fn groups(flows: &[&FlowRow]) -> Vec<Group> {
+pub(crate) fn groups(flows: &[&FlowRow]) -> BTreeMap<u64, Group> {
     let mut found: BTreeMap<u64, Group> = BTreeMap::new();
     for flow in flows {
         let (Some(id), Some(start)) = (flow.group_id, flow.start_ps) else { continue };
         let group = found.entry(id).or_insert(Group { first_start_ps: start, ..Group::default() });
         group.first_start_ps = group.first_start_ps.min(start);
-        group.unfinished |= flow.finish_ps.is_none();
+        group.flows += 1;
+        group.unfinished += u64::from(flow.finish_ps.is_none());
         group.last_finish_ps = group.last_finish_ps.max(flow.finish_ps.unwrap_or(0));
         group.goodput.extend(flow.goodput_bps());
         group.size_bytes += flow.size_bytes;
         group.in_time = flow.deadline_met().map(|met| met && group.in_time != Some(false)).or(group.in_time);
     }
-    found.into_values().collect()
+    found
 }
 
 /// Jain's index of fairness: 1 if all values are equal, 1 / n if one of n has everything. `None` of no values.
@@ -253,7 +267,7 @@ metrics! {
     machine: false, optional: true, window: false, packets: false {
         groups [""] "groups of flows that began: incasts, jobs, requests" = |p| (!p.groups.is_empty()).then_some(p.groups.len() as f64);
         unfinished_groups [""] "groups of which a flow that began did not finish; in no other metric of groups" = |p| {
-            (!p.groups.is_empty()).then(|| p.groups.iter().filter(|group| group.unfinished).count() as f64)
+            (!p.groups.is_empty()).then(|| p.groups.iter().filter(|group| group.unfinished > 0).count() as f64)
         };
         mean_group_fct_s ["s"] "group completion time, from the first start to the last finish, mean" = |p| p.group_fct().mean();
         p50_group_fct_s ["s"] "group completion time, median" = |p| p.group_fct().quantile(500);
@@ -263,12 +277,10 @@ metrics! {
             Sorted::new(p.groups.iter().filter_map(|group| group.in_time).map(|met| f64::from(u8::from(met)))).mean()
         };
         sum_group_goodput_bps ["bps"] "payload of a group over its completion time, summed over groups" = |p| {
-            let done = p.groups.iter().filter(|group| !group.unfinished);
-            let each = done.map(|group| group.size_bytes as f64 * 8e12 / (group.last_finish_ps - group.first_start_ps) as f64);
-            Sorted::new(each).0.into_iter().reduce(|sum, bps| sum + bps)
+            Sorted::new(p.groups.iter().filter_map(Group::goodput_bps)).0.into_iter().reduce(|sum, bps| sum + bps)
         };
         group_jain_index [""] "Jain's index of the goodputs of the flows of a group, mean over groups" = |p| {
-            Sorted::new(p.groups.iter().filter(|group| !group.unfinished).filter_map(|group| jain(&group.goodput))).mean()
+            Sorted::new(p.groups.iter().filter(|group| group.unfinished == 0).filter_map(|group| jain(&group.goodput))).mean()
         };
     }
     machine: false, optional: false, window: true, packets: true {
