@@ -75,6 +75,9 @@ def dead_cables(results: Data, runs: Sequence[Run]) -> set[Cable]:
 # Over time
 
 ROWS_WITH_NAMES = 40
+MOST_MAPS = 6
+MOST_COLUMNS = 3
+"""Heat maps side by side."""
 COLUMNS = 400
 QUIET = 0.02
 """The share of all traffic at the end of a run that is cut off: it comes from a few late flows."""
@@ -150,9 +153,12 @@ def heat_panel(ax: Axes, found: Sequence[Link], seen: Activity) -> Any:
 
 @kind("samples")
 def heatmap(results: Data, at: At = None) -> Figure:
-    """Utilisation of every link over time, in the order in which packets cross them; the quiet end of a run is cut off."""
+    """Utilisation of every link over time, in the order in which packets cross them; the quiet end of a run is cut off.
+
+    Systems are one below the other; side by side where links are too many to be named.
+    """
     drawn = []
-    for _, run in one_per_system(results, at):
+    for _, run in one_per_system(results, at, MOST_MAPS):
         found, series = links(results, run), sampled(results, run, "port.utilisation")
         if series is not None:
             # Links that were not sampled are not idle: they are left out, as are unused links of hosts.
@@ -162,13 +168,19 @@ def heatmap(results: Data, at: At = None) -> Figure:
     if not drawn:
         raise missing("port.utilisation")
     rows = max(len(found) for _, found, _ in drawn)
-    height = 0.8 + (0.13 * rows if rows <= ROWS_WITH_NAMES else min(0.022 * rows, 4.2))
-    fig = style.figure(1, len(drawn), width=7.5, height=max(height, 1.8))
-    axes = style.panels(fig, len(drawn), 1)
-    for ax, (run, found, seen) in zip(axes, drawn, strict=True):
+    height = max(0.8 + (0.13 * rows if rows <= ROWS_WITH_NAMES else min(0.022 * rows, 4.2)), 1.8)
+    columns = 1 if rows <= ROWS_WITH_NAMES else min(len(drawn), MOST_COLUMNS)
+    lines = -(-len(drawn) // columns)
+    fig = style.figure(columns, lines, width=max(7.5 / columns, 3.4), height=height)
+    axes = style.panels(fig, lines, columns)
+    for i, (ax, (run, found, seen)) in enumerate(zip(axes, drawn, strict=False)):
         mesh = heat_panel(ax, found, seen)
         mark_changes(ax, results, run)
         ax.set_title(titled(results, run, at))
+        ax.tick_params(labelleft=i % columns == 0)
+    for ax in axes[len(drawn) :]:
+        ax.remove()
+    axes = axes[: len(drawn)]
     style.legend(fig, axes)
     share_bar(fig, axes, mesh, "busy (% of the interval)")
     return fig

@@ -11,8 +11,20 @@ import numpy as np
 import pyarrow.compute as pc
 
 from flowloom import _core, style, words
-from flowloom.data import Data, Run, column
-from flowloom.drawing import Array, At, NoDataError, kind, mark_changes, named_ports, numbers, one_per_system, titled
+from flowloom.data import Data, Run, column, mean
+from flowloom.drawing import (
+    MOST_PANELS,
+    Array,
+    At,
+    NoDataError,
+    groups,
+    kind,
+    mark_changes,
+    named_ports,
+    numbers,
+    one_per_system,
+    titled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -315,6 +327,48 @@ def queue(results: Data, at: At = None, most: int = 4) -> Figure:
 def rate(results: Data, at: At = None, most: int = 6) -> Figure:
     """Sending rate over time of the flows that send most."""
     return series(results, "flow.rate_bps", "rate", "bps", at, most, lambda run: {})
+
+
+def non_blocking(results: Data, runs: Sequence[Run]) -> float | None:
+    """The goodput of the same flows in a network that blocks nothing, mean over points; `None` where the results have none."""
+    points = {run.point for run in runs}
+    found = [
+        float(row["value"])
+        for row in results.per_seed().to_pylist()
+        if row["metric"] == "non_blocking_bps" and row["point"] in points and row["value"] is not None
+    ]
+    return mean(found) if found else None
+
+
+def total(results: Data, run: Run) -> Series | None:
+    """The goodput of all flows of a point together, as the only entity of a series."""
+    found = sampled(results, run, "flow.rate_bps")
+    return None if found is None else Series(found.times, {0: np.nansum(list(found.values.values()), axis=0)})
+
+
+@kind("samples")
+def goodput(results: Data, at: At = None) -> Figure:
+    """Goodput of all flows together over time, mean over seeds, with what a network that blocks nothing would give."""
+    rows = []
+    for title, systems in groups(results, at, MOST_PANELS, ideals=False):
+        curves = {label: [one for run in runs if (one := total(results, run)) is not None] for label, runs in systems.items()}
+        rows.append((title, systems, {label: found for label, found in curves.items() if found}))
+    if not any(curves for _, _, curves in rows):
+        raise missing("flow.rate_bps")
+    fig = style.figure(1, len(rows), width=7.5, height=2.6)
+    axes = style.panels(fig, len(rows), 1)
+    for ax, (title, systems, curves) in zip(axes, rows, strict=True):
+        for i, (label, found) in enumerate(curves.items()):
+            steps = min(len(series_.times) for series_ in found)
+            rate = np.mean([series_.values[0][:steps] for series_ in found], axis=0)
+            ax.plot(found[0].times[:steps], rate / 1e9, **style.dashes(i), label=label)
+        limit = non_blocking(results, [run for runs in systems.values() for run in runs])
+        if limit is not None:
+            ax.axhline(limit / 1e9, **style.reference(0), label="only the links of hosts limit flows")
+        ax.set(xlabel=words.axis("time", "ms"), ylabel=words.axis("goodput", "Gbit/s"), ylim=(0, None), title=title)
+        mark_changes(ax, results, next(iter(systems.values()))[0])
+    style.legend(fig, axes)
+    return fig
 
 
 def classes(results: Data, run: Run, most: int = 6) -> dict[str, list[int]]:

@@ -134,3 +134,14 @@ def test_a_large_map_is_an_image_of_small_nodes() -> None:
     assert lines.get_rasterized()
     sizes = [line.get_markersize() for line in ax.lines if line.get_marker() == "s"]
     assert len(sizes) == 2 and max(sizes) * 128 < 72 * 5
+
+
+def test_heat_maps_of_large_networks_stand_side_by_side(traced: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    def columns() -> int:
+        spec = plots.draw(traced, "heatmap").axes[0].get_subplotspec()
+        assert spec is not None
+        return spec.get_gridspec().ncols
+
+    assert columns() == 1
+    monkeypatch.setattr(network, "ROWS_WITH_NAMES", 1)
+    assert columns() == 2

@@ -46,6 +46,27 @@ def test_every_kind_is_drawn_by_one_of_these_results(results: Results, traced: R
         assert plots.draw(source, name).axes, name
 
 
+def test_goodput_has_a_curve_per_system_and_what_a_network_that_blocks_nothing_gives(results: Results, traced: Results) -> None:
+    (ax,) = plots.draw(traced, "goodput").axes
+    found = {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float) for line in ax.get_lines()}
+    assert list(found) == ["MERP", "pFabric", "only the links of hosts limit flows"]
+    # The two flows take turns.
+    assert found["MERP"] == pytest.approx(np.ones(100)) and found["only the links of hosts limit flows"] == pytest.approx(2.5)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("time (ms)", "goodput (Gbit/s)")
+    with pytest.raises(plots.NoDataError, match="flows = true"):
+        plots.draw(results, "goodput")
+
+
+def test_groups_that_do_not_finish_are_above_all_times(results: Results) -> None:
+    ax = plots.draw(results, "group_cdf", at={"load": 0.8}).axes[0]
+    merp, pfabric, _ = ax.get_lines()
+    # Three seeds with three groups that finish and one that does not.
+    assert np.asarray(merp.get_xdata(), dtype=float) == pytest.approx([1] * 3 + [2] * 3 + [3] * 3)
+    assert np.asarray(pfabric.get_xdata(), dtype=float)[-1] == pytest.approx(6)
+    assert np.asarray(merp.get_ydata(), dtype=float)[-1] == pytest.approx(0.75)
+    assert ax.get_xlabel() == "group completion time (s)"
+
+
 def test_the_window_has_its_threshold_and_its_round_trip_beside_it(results: Results, traced: Results) -> None:
     above, _, below, _ = plots.draw(traced, "cwnd", flow=1).axes
     assert [str(line.get_label()) for line in above.get_lines()] == ["cwnd", "ssthresh"]
