@@ -12,7 +12,8 @@ use crate::slots::System;
 use crate::spec::Demand;
 use crate::tree::Table;
 use crate::workload::{self, Workload as _};
-use base::{Dur, LinkId, Offers};
+use base::{Dur, LinkId, Offers, Time};
+use fabric::controller::Controller as _;
 use fabric::qdisc::Qdisc as _;
 use proto::{Timeout, Timers, Transport as _};
 
@@ -33,6 +34,7 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
         found.extend(no_marks(draft, section));
         found.extend(no_deadlines(draft, files, section));
         found.extend(long_timeout(draft, section));
+        found.extend(late_controller(draft, section));
     }
     found.extend(unlike_handshakes(draft));
     found.extend(unlike_timeouts(draft));
@@ -162,6 +164,21 @@ fn long_timeout(draft: &Draft, section: &Section<System>) -> Option<Item> {
             (rtt * MAX_ROUND_TRIPS).max(TICK)
         );
         with_slot(section, variant, "transport", |part| part.problem(key, message, "out of proportion", hint))
+    })
+}
+
+/// A controller whose first orders would come after the end of the run.
+fn late_controller(draft: &Draft, section: &Section<System>) -> Option<Item> {
+    let (built, end) = (&draft.topology.variants.first()?.value, draft.head.latest_end()?);
+    section.variants.iter().find_map(|variant| {
+        let controller = variant.value.controller.as_ref()?;
+        let machine = with_envs(draft, built, &variant.value, |envs| controller.build(&envs.controller()));
+        let (period, latency) = (machine.period(), machine.latency());
+        (Time::ZERO + period + latency >= end).then(|| {
+            let message = format!("`{}` looks at the network after {period} and acts {latency} later", controller.name());
+            let hint = format!("the run ends at {}: take a shorter `period`, or a later `end`", Dur(end.0));
+            with_slot(section, variant, "controller", |part| part.problem("period", message, "never acts", hint))
+        })
     })
 }
 

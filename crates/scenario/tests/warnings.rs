@@ -140,6 +140,23 @@ fn sampled_keys_that_show_nothing_are_named() {
 }
 
 #[test]
+fn a_controller_slower_than_the_run_is_named() {
+    let with = |end: &str, controller: &str| {
+        warned(&format!(
+            "{end}{}",
+            SOUND.replace("[sample]", &format!("[[system]]\ntransport = \"newreno\"\n{controller}\n[sample]"))
+        ))
+    };
+    let late = |end| with(end, "controller = { kind = \"rebalance\", latency = \"1s\", period = \"2s\" }");
+    let message = "`system.newreno.controller.period`: `rebalance` looks at the network after 2s and acts 1s later";
+    assert_eq!(late("end = \"3s\"\n"), [(21, message.to_owned())]);
+    assert_eq!((late("end = \"3001ms\"\n"), late("")), (vec![], vec![]));
+    // At its defaults it acts after 2 ms.
+    let by_default = with("end = \"2ms\"\n", "controller = \"rebalance\"");
+    assert!(by_default.len() == 1 && by_default[0].0 == 21, "{by_default:?}");
+}
+
+#[test]
 fn a_precision_beside_given_seeds_has_no_effect() {
     let found = warned(&format!("seed = [1, 2]\nprecision = \"5%\"{SOUND}"));
     assert_eq!(found, [(2, "`precision` has no effect: the seeds are given".to_owned())]);
