@@ -8,6 +8,7 @@ use crate::net::Net;
 use crate::routes::{Hop, Routes};
 use base::{HostId, LinkId, NodeId};
 use proto::Flow;
+use proto::hops::{self, Hops};
 use proto::packet::{ASK, ROUTE_HOPS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -193,6 +194,16 @@ impl AllPaths {
         let rank = self.counts.rank(&self.net, &self.routes, links, dst)?;
         (rank < MAX_PATHS).then_some(rank as u16)
     }
+    /// The ports between switches of all paths from `src` to `dst` that have an index.
+    pub fn hops(&mut self, src: HostId, dst: HostId) -> Hops {
+        let paths = self.list(src, dst);
+        let hop = |link: &LinkId| {
+            let link = self.net.link(*link);
+            hops::Hop { switch: link.from, port: link.port, rate: link.rate }
+        };
+        // The first link leaves a host, and the last one leads to a host.
+        paths.iter().map(|path| path.links[1..path.links.len() - 1].iter().map(hop).collect()).collect()
+    }
     /// All paths from `src` to `dst` that have an index, by index.
     pub fn list(&mut self, src: HostId, dst: HostId) -> Vec<Path> {
         (0..self.count(src, dst)).filter_map(|index| self.path(src, dst, index)).collect()
@@ -262,6 +273,23 @@ mod tests {
         assert_eq!((all.path(HostId(0), HostId(4), 4), all.count(HostId(0), HostId(0))), (None, 0));
         let elsewhere = all.path(HostId(0), HostId(5), 0).unwrap();
         assert_eq!(all.index(&elsewhere.links, HostId(4)), None);
+    }
+
+    #[test]
+    fn hops_are_the_ports_between_switches() {
+        let net = fat_tree(4);
+        let mut all = all(net.clone());
+        let named = |hops: Hops| {
+            let name = |hop: &hops::Hop| net.link_name(LinkId(net.out_base(hop.switch) + hop.port.0));
+            assert!(hops.iter().flatten().all(|hop| hop.rate == GBPS));
+            hops.iter().map(|path| path.iter().map(name).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+        };
+        let far = named(all.hops(HostId(0), HostId(4)));
+        assert_eq!(far[2], "edge0_0->agg0_1 agg0_1->core2 core2->agg1_1 agg1_1->edge1_0");
+        assert_eq!(far.len(), 4);
+        assert_eq!(named(all.hops(HostId(0), HostId(2))), ["edge0_0->agg0_0 agg0_0->edge0_1", "edge0_0->agg0_1 agg0_1->edge0_1"]);
+        assert_eq!(named(all.hops(HostId(0), HostId(1))), [""]);
+        assert!(all.hops(HostId(0), HostId(0)).is_empty());
     }
 
     /// Every path of random networks against a plain enumeration, and the other way about.

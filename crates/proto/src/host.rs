@@ -1,10 +1,12 @@
 //! The state behind a transport's context: the host's timers and control packets, and the record of every flow.
 
 use crate::flow::{Flow, FlowStats};
+use crate::hops::Hops;
 use crate::packet::Packet;
 use crate::reassembly::{Delivery, Reassembly};
 use base::{FlowId, HostId, Time, Timers};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Timers and control packets of one host, and what it has to say to the run.
 #[derive(Clone, Debug, Default)]
@@ -115,6 +117,8 @@ pub struct FlowTable {
     counters: usize,
     /// By flow: how many paths it may use there and back; empty where none may use more than one.
     paths: Vec<[u16; 2]>,
+    /// By flow: the hops of the paths from its source; empty where nobody may know them.
+    hops: Vec<Option<Arc<Hops>>>,
 }
 
 impl FlowTable {
@@ -165,6 +169,17 @@ impl FlowTable {
     /// How many paths a flow may use in one direction: their indices are below this number.
     pub fn paths(&self, flow: FlowId, back: bool) -> u16 {
         self.paths.get(flow.index()).map_or(1, |paths| paths[usize::from(back)])
+    }
+    /// Notes which ports between switches the paths from a flow's source leave through.
+    pub fn set_hops(&mut self, flow: FlowId, hops: Arc<Hops>) {
+        if self.hops.is_empty() {
+            self.hops = vec![None; self.records.len()];
+        }
+        self.hops[flow.index()] = Some(hops);
+    }
+    /// The ports between switches that the paths from a flow's source leave through, where they were noted.
+    pub fn hops(&self, flow: FlowId) -> Option<&Arc<Hops>> {
+        self.hops.get(flow.index())?.as_ref()
     }
     /// Keeps the ends of flows from now on, for [`FlowTable::pop_ended`].
     pub fn keep_ends(&mut self) {

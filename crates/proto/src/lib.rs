@@ -5,6 +5,7 @@
 pub mod contract;
 pub mod desk;
 pub mod flow;
+pub mod hops;
 pub mod host;
 pub mod kit;
 pub mod packet;

@@ -90,7 +90,9 @@ impl<P: Policy> Seat<P> {
             ext: &mut *cx.ext,
             flows: cx.flows,
             table: &mut *cx.table,
+            rng: &mut *cx.rng,
             control: &mut cx.io.control,
+            notices: &mut cx.io.notices,
             transport,
             own: &mut self.own,
         };
@@ -102,12 +104,15 @@ impl<P: Policy> Seat<P> {
 mod tests {
     use super::*;
     use crate::desk::Desk;
+    use crate::hops::Hop;
+    use crate::host::Path;
     use crate::kit::script::{self, Script};
     use crate::packet::Kind;
     use crate::transport::newreno;
     use base::params::{Auto, Params as _};
     use base::registry::Counter;
-    use base::{Dur, TimerKey};
+    use base::{Dur, NodeId, PortId, Rate, TimerKey};
+    use std::sync::Arc;
 
     base::header! {
         /// What the policy writes into every packet.
@@ -249,6 +254,31 @@ mod tests {
             let Desk { host, seat } = &mut desk;
             let seen = host.with(|transport, cx| seat.with(transport, cx, |_, cx| cx.has_finished(FlowId(0))));
             assert_eq!(seen, finished);
+        }
+    }
+
+    #[test]
+    fn a_policy_asks_for_paths_and_knows_their_links() {
+        const META: Meta = Meta { knows: &["paths"], many_paths: true, ..Meta::PLAIN };
+        let hop = |switch| Hop { switch: NodeId(switch), port: PortId(3), rate: Rate::from_gbps(1) };
+        let mut desk = desk(Busy::default(), &[1460]);
+        desk.host.table.set_hops(FlowId(0), Arc::new(vec![vec![hop(4)], vec![hop(5)]]));
+        desk.seat.own.meta = &META;
+        for (host, known) in [(0, Some(vec![hop(5)])), (1, None)] {
+            desk.host = desk.host.at_host(host);
+            let Desk { host, seat } = &mut desk;
+            let seen = host.with(|transport, cx| {
+                seat.with(transport, cx, |_, cx| {
+                    cx.ask_path(FlowId(0), Path::Index(1));
+                    assert!(cx.rng.below(7) < 7);
+                    cx.hops(FlowId(0)).map(|hops| hops[1].clone())
+                })
+            });
+            assert_eq!(seen, known);
+            // The run finds the request when the policy has heard of all else.
+            host.with(|transport, cx| seat.settle(transport, cx));
+            assert_eq!(host.io.notices.pop_front(), Some(Notice::Path(FlowId(0), Path::Index(1))));
+            assert!(host.table.take_news());
         }
     }
 

@@ -15,6 +15,8 @@ use crate::window::{PortUse, Window};
 use crate::world::{Carried, NodeCounts, Traffic, World};
 use base::{Dur, HostId, LinkId, NodeId, Streams, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Pause};
+use fabric::net::Net;
+use fabric::paths::AllPaths;
 use fabric::port::Port;
 use fabric::qdisc::{self, Qdisc as _};
 use fabric::refused::Refused;
@@ -25,6 +27,7 @@ use proto::host::{FlowRecord, FlowTable};
 use proto::seat::Seat;
 use proto::{Flow, Kind};
 use scenario::{Alone, Envs, RunSpec};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -224,6 +227,9 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<Start<P>, RunError>
             table.set_paths(flow.id, back, routing.paths.count(src, dst));
         }
     }
+    if policy.is_some_and(|policy| policy.meta().knows.contains(&"paths")) {
+        note_hops(net, &mut routing.paths, &flows, &mut table);
+    }
     if waiting.is_some() {
         table.keep_ends();
     }
@@ -265,6 +271,16 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<Start<P>, RunError>
     let all = [failures.map(Actor::Failures), control.map(Actor::Control), window.map(Actor::Window), sampler.map(Actor::Sampler)];
     let actors = all.into_iter().flatten().collect();
     Ok((world, actors, alone))
+}
+
+/// Notes the hops of all flows' paths, once for all flows from one switch to another.
+fn note_hops(net: &Net, paths: &mut AllPaths, flows: &[Flow], table: &mut FlowTable) {
+    let mut known = BTreeMap::new();
+    for flow in flows {
+        let ends = [flow.src, flow.dst].map(|host| net.link(net.nic(host)).to);
+        let hops = known.entry(ends).or_insert_with(|| Arc::new(paths.hops(flow.src, flow.dst)));
+        table.set_hops(flow.id, Arc::clone(hops));
+    }
 }
 
 /// What the system's entries count of flows: the transport's counters, then the policy's.

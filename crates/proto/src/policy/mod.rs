@@ -11,12 +11,14 @@
 
 use crate::contract::{Env, Transport as _};
 use crate::flow::{Flow, Sample};
-use crate::host::FlowTable;
+use crate::hops::Hops;
+use crate::host::{FlowTable, Notice, Path};
 use crate::packet::{Ext, Packet};
 use crate::transport::AnyTransport;
 use base::registry::Meta;
-use base::{FlowId, HostId, Slab, Time, TimerKey, Timers};
+use base::{FlowId, HostId, Rng, Slab, Time, TimerKey, Timers};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 pub mod aemon;
 pub mod edf_sjf;
@@ -75,9 +77,12 @@ pub struct Cx<'a> {
     pub host: HostId,
     /// Blocks for headers.
     pub ext: &'a mut Slab<Ext>,
+    /// Random numbers of this host's protocols.
+    pub rng: &'a mut Rng,
     pub(crate) flows: &'a [Flow],
     pub(crate) table: &'a mut FlowTable,
     pub(crate) control: &'a mut VecDeque<Packet>,
+    pub(crate) notices: &'a mut VecDeque<Notice>,
     pub(crate) transport: &'a AnyTransport,
     pub(crate) own: &'a mut Own,
 }
@@ -147,6 +152,21 @@ impl<'a> Cx<'a> {
     /// whose `META` does not ask for many.
     pub fn paths(&self, flow: FlowId) -> u16 {
         self.table.paths(flow, self.flows[flow.index()].src != self.host)
+    }
+    /// Asks that what this host sends of `flow` take another path as soon as the event in hand is done. While that path is known to be
+    /// dead the flow takes the router's. For a policy whose `META` asks for many paths.
+    pub fn ask_path(&mut self, flow: FlowId, path: Path) {
+        self.notices.push_back(Notice::Path(flow, path));
+        self.table.note_news();
+    }
+    /// The ports between switches that the paths of a flow that this host sends leave through, for a policy whose [`Meta::knows`] has `paths`.
+    /// A packet of the router's own kinds that names a path by its [`Packet::path_tag`] is offered to the router at each switch on it.
+    pub fn hops(&self, flow: FlowId) -> Option<Arc<Hops>> {
+        debug_assert!(
+            self.own.meta.knows.contains(&"paths"),
+            "the policy must not know paths: its META has no `paths` under `knows`"
+        );
+        self.table.hops(flow).filter(|_| self.flows[flow.index()].src == self.host).cloned()
     }
     /// Adds `n` to the counter of `flow` that has this place in the policy's [`Meta::counters`].
     pub fn count(&mut self, flow: FlowId, counter: usize, n: u64) {
