@@ -108,13 +108,23 @@ pub fn system_of(slot: &str, kind: &str, limit: &str) -> Outline {
     outline.keys().fold(system, |system, key| system.set(key, outline.get(key).unwrap_or_default()))
 }
 
-/// A system with another part in a place: a slot, or `nic.qdisc`. The part is one of the place's [`choices`].
+/// A system with another part in a place: a slot, or `nic.qdisc`. The part is one of the place's [`choices`], and brings what it needs of the other
+/// places, but for the transport.
 pub fn with(system: &Outline, place: &str, choice: &str, limit: &str) -> Outline {
     let (kind, pairs) = words(choice);
     let mut system = tune(system.clone().without(place).set(&format!("{place}.kind"), kind), place, kind, limit);
     for (key, value) in entry(place, kind).meta.beside {
         if let Some(key) = key.strip_prefix(room(place)) {
             system = system.set(&format!("{place}{key}"), value);
+        }
+    }
+    for slot in SLOTS.iter().filter(|slot| slot.name != "transport") {
+        let wanted = slot.wanted(&entry(place, kind).meta.needs);
+        let present = system.get(&format!("{}.kind", slot.name)).or(slot.default_kind());
+        if let Some(needed) = wanted.first()
+            && !present.is_some_and(|present| wanted.contains(&present))
+        {
+            system = with(&system, slot.name, needed, limit);
         }
     }
     pairs.fold(system, |system, (key, value)| system.set(&format!("{place}.{key}"), value))
