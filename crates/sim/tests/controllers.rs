@@ -35,6 +35,18 @@ fn rebalance_parts_flows_that_collide() {
     assert!(collided >= 4, "{collided} of 8 seeds send two flows or more over one spine");
 }
 
+/// The flows open side by side and lose packets before the first look, some for two timeouts; then each has a path of its own.
+#[test]
+fn hedera_parts_flows_that_collide() {
+    let hashed: Vec<f64> = (1..=8).map(|seed| last(&four_flows(seed, "", ""))).collect();
+    for placement in ["gff", "annealing"] {
+        let hedera = format!("controller = {{ kind = 'hedera', period = '2ms', latency = '100us', placement = '{placement}' }}");
+        let moved: Vec<f64> = (1..=8).map(|seed| last(&four_flows(seed, &hedera, ""))).collect();
+        assert!(moved.iter().zip(&hashed).all(|(moved, hashed)| moved < hashed), "{placement}: {moved:?}, {hashed:?}");
+        assert!(moved.iter().sum::<f64>() < 0.6 * hashed.iter().sum::<f64>(), "{placement}: {moved:?}, {hashed:?}");
+    }
+}
+
 /// What is ordered after the end of the run never happens; what a controller sees changes nothing.
 #[test]
 fn orders_act_after_the_latency() {

@@ -111,12 +111,13 @@ impl Reader for Written<'_> {
     }
 }
 
+pub mod hedera;
 pub mod rebalance;
 
 base::registry! {
     room AnyController: Controller, env Env<'_>;
     named "controller", "controllers", "controller": "what moves flows to other paths while they run";
-    entries { rebalance: Rebalance }
+    entries { hedera: Hedera, rebalance: Rebalance }
     methods {
         fn period(&self) -> Dur;
         fn latency(&self) -> Dur;

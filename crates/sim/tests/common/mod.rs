@@ -20,6 +20,7 @@ const TUNED: [(&str, &str); 8] = [
     ("transport", "botcp occ_long=2 occ_short=4 occ_max=8"),
     ("router", "difs elephant_bytes=3KB period=100us flow_timeout=1ms"),
     ("controller", "rebalance period=20us latency=7us threshold=0"),
+    ("controller", "hedera period=200us latency=7us large_bytes=3KB t0=20"),
 ];
 
 /// Entries with other parameters, which are tried beside every entry as it is.
@@ -48,6 +49,8 @@ const VARIANTS: [(&str, &str); 23] = [
     ("agent", "merp table_limit=4"),
     ("controller", "rebalance period=150us latency=0s"),
     ("controller", "rebalance period=50us latency=400us threshold=0.1"),
+    ("controller", "hedera period=150us latency=0s placement=gff"),
+    ("controller", "hedera period=130us large=rate large_rate=0.01 key=src"),
 ];
 
 /// The names of all entries that can fill a place of a system: a slot, or `nic.qdisc`.

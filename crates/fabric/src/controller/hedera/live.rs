@@ -1,0 +1,31 @@
+//! The paths between hosts, and which of them are alive.
+
+use crate::net::Net;
+use crate::paths::{AllPaths, is_live};
+use crate::routes::Routes;
+use base::{HostId, LinkId, Rate};
+
+/// What the controller sees of the network.
+pub struct Live<'a> {
+    /// The network.
+    pub net: &'a Net,
+    /// Its live next hops.
+    pub routes: &'a Routes,
+    /// All shortest paths of the healthy network, by index.
+    pub paths: &'a mut AllPaths,
+}
+
+impl Live<'_> {
+    /// The links of a path.
+    pub fn links(&mut self, src: HostId, dst: HostId, index: u16) -> Option<Vec<LinkId>> {
+        self.paths.path(src, dst, index).map(|path| path.links)
+    }
+    /// The links of a path that is not known to be dead.
+    pub fn live(&mut self, src: HostId, dst: HostId, index: u16) -> Option<Vec<LinkId>> {
+        self.links(src, dst, index).filter(|links| is_live(self.net, self.routes, links, dst))
+    }
+    /// The rate of a host's NIC.
+    pub fn nic_rate(&self, host: HostId) -> Rate {
+        self.net.link(self.net.nic(host)).rate
+    }
+}
