@@ -36,6 +36,34 @@ fn every_transport_finishes_under_every_policy() {
     }
 }
 
+/// Four long flows between two leaves with four spines: alone on its path a flow takes 25 ms, and two that share one take twice as long. Hosts
+/// find the paths that are free, also when a spine dies for a while.
+#[test]
+fn elephants_part_under_dard() {
+    let flows = table("elephants", &[0, 1, 2, 3].map(|i| (i, 4 + i, 3_000_000, 0)));
+    let net = "kind = 'leaf_spine'\nleaves = 2\nspines = 4\nhosts_per_leaf = 4\nhost_rate = '1Gbps'\nspine_rate = '1Gbps'";
+    let plain = system_of("transport", "newreno", "100pkt");
+    let dard =
+        with(&plain, "policy", "dard interval=1ms jitter=1ms poll=300us elephant=100KB", "100pkt").set("router.expiry", "1ms");
+    let run = |system: &Outline, seed: u32, event: &str| {
+        let outcome = run_point(&plan(&format!("seed = {seed}\n[topology]\n{net}\n{flows}{}{event}", system.toml())).points[0]);
+        let last = outcome.flows.iter().map(|flow| flow.finish_ps.expect("finished") as f64 / 1e9).fold(0.0, f64::max);
+        (last, outcome)
+    };
+    let (mut hashed, mut moved, mut moves) = (0.0, 0.0, 0);
+    for seed in 1..=8 {
+        hashed += run(&plain, seed, "").0;
+        moved += run(&dard, seed, "").0;
+        let (last, outcome) = run(&dard, seed, "[[event]]\nnode = 'spine1'\nat = '6ms'\nuntil = '20ms'\n");
+        let sum = |i: usize| outcome.flows.iter().map(|flow| flow.counts[i]).sum::<u64>();
+        // Each host asks its own leaf and four spines once per poll.
+        let (asked, replied, most) = (sum(0), sum(1), 4.0 * 5.0 * last / 0.3);
+        assert!(asked as f64 <= most && replied <= asked && replied > asked / 2, "{asked} {replied} {most}");
+        moves += sum(2);
+    }
+    assert!(moved < 0.75 * hashed && moves > 10, "{moved} {hashed} {moves}");
+}
+
 /// One flow uses all paths of a fat tree evenly, there and back, and outlives a core that dies under it.
 #[test]
 fn hosts_spray_packets_over_all_paths() {

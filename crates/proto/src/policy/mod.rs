@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub mod aemon;
+pub mod dard;
 pub mod edf_sjf;
 pub mod karuna;
 pub mod path_spray;
@@ -30,7 +31,7 @@ pub mod stam;
 base::registry! {
     room AnyPolicy: Policy, env Env<'_>;
     named "policy", "policies", "policy": "the class, rank and marks of what hosts send";
-    entries { aemon: Aemon, edf_sjf: EdfSjf, karuna: Karuna, path_spray: PathSpray, pias: Pias, stam: Stam }
+    entries { aemon: Aemon, dard: Dard, edf_sjf: EdfSjf, karuna: Karuna, path_spray: PathSpray, pias: Pias, stam: Stam }
     methods {
         fn on_open(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_send(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);

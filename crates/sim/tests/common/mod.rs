@@ -11,26 +11,29 @@ use scenario::{Options, Outline, Plan, Point, ROOMS, SLOTS};
 use sim::{Continue, Outcome};
 
 /// Parameters in place of an entry's defaults, in every test: short queues mark, and flows of few packets reach every phase.
-const TUNED: [(&str, &str); 8] = [
+const TUNED: [(&str, &str); 11] = [
     ("buffer", "complete total=60KB"),
     ("buffer", "dynamic total=40pkt alpha=0.5"),
     ("qdisc", "red_ecn th_min=2pkt th_max=8pkt wq=0.2 max_p=0.3"),
     ("qdisc", "ecn_threshold mark=2pkt"),
     ("transport", "dctcp sack=true"),
     ("transport", "botcp occ_long=2 occ_short=4 occ_max=8"),
+    ("policy", "dard interval=200us jitter=300us poll=150us elephant=3KB delta=0"),
+    ("router", "dard expiry=200us"),
     ("router", "difs elephant_bytes=3KB period=100us flow_timeout=1ms"),
     ("controller", "rebalance period=20us latency=7us threshold=0"),
     ("controller", "hedera period=200us latency=7us large_bytes=3KB t0=20"),
 ];
 
 /// Entries with other parameters, which are tried beside every entry as it is.
-const VARIANTS: [(&str, &str); 23] = [
+const VARIANTS: [(&str, &str); 26] = [
     ("policy", "pias thresholds=3KB,20KB count=sent aging=true aging_after=1"),
     ("policy", "edf_sjf by=remaining"),
     ("policy", "edf_sjf order=quantised times=100us,1ms,10ms sizes=3KB,20KB,60KB"),
     ("policy", "karuna type2_fraction=0.5 sizes=3KB,20KB thresholds=3KB,20KB aging_after=1"),
     ("policy", "aemon levels=8 thresholds=1pkt,2pkt,4pkt,8pkt,16pkt,32pkt,64pkt"),
     ("policy", "stam classes=2 thresholds=3KB init_rtt=10us tj=measured terminate=paper metadata=charged"),
+    ("policy", "dard initial=turn poll=20us interval=30us"),
     ("qdisc", "ecn_threshold mark=4KB"),
     ("qdisc", "ecn_threshold mark=2pkt at=dequeue"),
     ("qdisc", "red_ecn th_min=3KB th_max=3KB wq=1 chosen=mark_only"),
