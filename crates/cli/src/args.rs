@@ -144,7 +144,7 @@ Examples:
   flowloom plot results/demo --kind metrics,fct_cdf --at load=0.8
   flowloom plot results/demo --kind fct_cdf --out fct.pdf
 
-Kinds: slowdown, metrics, sharing, mixed, fct_cdf, er_cdf, fct_size, topology, utilisation; with [sample]: queue, rate, throughput, heatmap, cwnd; with its packets: gantt")]
+Kinds: slowdown, metrics, sharing, mixed, group_cdf, fct_cdf, er_cdf, fct_size, topology, utilisation; with [sample]: queue, rate, goodput, throughput, heatmap, cwnd; with its packets: gantt")]
 pub struct PlotArgs {
     /// Folders that `flowloom run` wrote
     #[arg(required = true)]

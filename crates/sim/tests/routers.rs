@@ -141,7 +141,8 @@ fn probes_find_the_faster_path() {
 #[test]
 fn packets_that_switches_make_are_counted() {
     let flows = table("made", &[0, 1, 2, 3].map(|i| (i, 4 + i, 300_000, 0)));
-    let net = "[topology]\nkind = 'leaf_spine'\nleaves = 2\nspines = 4\nhosts_per_leaf = 4\nhost_rate = '1Gbps'\nspine_rate = '1Gbps'";
+    let net =
+        "[topology]\nkind = 'leaf_spine'\nleaves = 2\nspines = 4\nhosts_per_leaf = 4\nhost_rate = '1Gbps'\nspine_rate = '1Gbps'";
     let of = |router: &str| {
         let counters = run(&format!("{net}\n{flows}{}router = '{router}'\n", system("newreno", "100pkt"))).counters;
         (counters.made_packets, counters.made_bytes)

@@ -281,14 +281,14 @@ mod tests {
                 to_h0[src as usize] += u32::from(dst == 0);
             }
         }
-        for (found, share) in classes.iter().zip([0.5, 0.3, 0.2]) {
-            let deviation = (32_000.0 * share * (1.0 - share) as f64).sqrt();
+        for (found, share) in classes.iter().zip([0.5f64, 0.3, 0.2]) {
+            let deviation = (32_000.0 * share * (1.0 - share)).sqrt();
             assert!((f64::from(*found) - 32_000.0 * share).abs() < 5.0 * deviation, "{classes:?}");
         }
         // From its neighbour half the time, from the rest of its pod 0.15 each, from beyond 0.2 / 12 each.
         for (src, found) in to_h0.iter().enumerate().skip(1) {
-            let share = [0.5, 0.15, 0.2 / 12.0][usize::from(src > 1) + usize::from(src > 3)];
-            let deviation = (2000.0 * share * (1.0 - share) as f64).sqrt();
+            let share: f64 = [0.5, 0.15, 0.2 / 12.0][usize::from(src > 1) + usize::from(src > 3)];
+            let deviation = (2000.0 * share * (1.0 - share)).sqrt();
             assert!((f64::from(*found) - 2000.0 * share).abs() < 5.0 * deviation, "{to_h0:?}");
         }
     }
