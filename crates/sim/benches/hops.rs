@@ -25,8 +25,8 @@ struct Row {
     name: &'static str,
     work: Work,
     mega_hops_per_s: Option<[f64; 2]>,
-    /// The required share of the hops/s of the row with pFabric, in the same run.
-    of_pfabric: Option<f64>,
+    /// The required share of the hops/s of another row, above it, in the same run.
+    share_of: Option<(&'static str, f64)>,
     instructions: Option<[f64; 2]>,
     peak_mb: Option<[f64; 2]>,
 }
@@ -39,10 +39,14 @@ const K16: Work = Work { file: "newreno", set: "topology.k=16", timed: ["2ms", "
 /// Web search on a leaf-spine network of 144 hosts.
 const WEB_SEARCH: Work = Work { file: "pfabric", set: "", timed: ["10ms", "1s"], counted: ["10ms", "12ms"] };
 
-/// A row that asks for nothing.
-const PLAIN: Row = Row { name: "", work: K4, mega_hops_per_s: None, of_pfabric: None, instructions: None, peak_mb: None };
+/// The rows with whose speed others are compared.
+const PFABRIC: &str = "pFabric, leaf-spine of 144 hosts, web search";
+const NEWRENO: &str = "NewReno, fat-tree k=16";
 
-const ROWS: [Row; 12] = [
+/// A row that asks for nothing.
+const PLAIN: Row = Row { name: "", work: K4, mega_hops_per_s: None, share_of: None, instructions: None, peak_mb: None };
+
+const ROWS: [Row; 13] = [
     Row { name: "NewReno, fat-tree k=4", work: K4, mega_hops_per_s: Some([25.0, 40.0]), ..PLAIN },
     Row {
         name: "NewReno, fat-tree k=8",
@@ -52,7 +56,7 @@ const ROWS: [Row; 12] = [
         peak_mb: Some([20.0, 10.0]),
         ..PLAIN
     },
-    Row { name: "NewReno, fat-tree k=16", work: K16, mega_hops_per_s: Some([13.0, 20.0]), peak_mb: Some([60.0, 25.0]), ..PLAIN },
+    Row { name: NEWRENO, work: K16, mega_hops_per_s: Some([13.0, 20.0]), peak_mb: Some([60.0, 25.0]), ..PLAIN },
     Row { name: "DCTCP, fat-tree k=4", work: Work { file: "dctcp", ..K4 }, mega_hops_per_s: Some([25.0, 40.0]), ..PLAIN },
     Row { name: "DCTCP, fat-tree k=8", work: Work { file: "dctcp", ..K8 }, mega_hops_per_s: Some([20.0, 30.0]), ..PLAIN },
     Row { name: "DCTCP, fat-tree k=16", work: Work { file: "dctcp", ..K16 }, mega_hops_per_s: Some([13.0, 20.0]), ..PLAIN },
@@ -68,13 +72,7 @@ const ROWS: [Row; 12] = [
         instructions: Some([480.0, 350.0]),
         ..PLAIN
     },
-    Row {
-        name: "pFabric, leaf-spine of 144 hosts, web search",
-        work: WEB_SEARCH,
-        mega_hops_per_s: Some([10.0, 16.0]),
-        instructions: Some([560.0, 420.0]),
-        ..PLAIN
-    },
+    Row { name: PFABRIC, work: WEB_SEARCH, mega_hops_per_s: Some([10.0, 16.0]), instructions: Some([560.0, 420.0]), ..PLAIN },
     Row {
         name: "MERP, single tree, load 0.8",
         work: Work { file: "merp", set: "", timed: ["2s", "1000s"], counted: ["100ms", "500ms"] },
@@ -84,15 +82,16 @@ const ROWS: [Row; 12] = [
     Row {
         name: "PIAS over DCTCP, as pFabric's, 8 classes",
         work: Work { file: "pias", ..WEB_SEARCH },
-        of_pfabric: Some(0.8),
+        share_of: Some((PFABRIC, 0.8)),
         ..PLAIN
     },
     Row {
         name: "STAM over DCTCP, as pFabric's, 16 classes",
         work: Work { file: "stam", ..WEB_SEARCH },
-        of_pfabric: Some(0.65),
+        share_of: Some((PFABRIC, 0.65)),
         ..PLAIN
     },
+    Row { name: "DiFS, fat-tree k=16", work: Work { file: "difs", ..K16 }, share_of: Some((NEWRENO, 0.6)), ..PLAIN },
 ];
 
 /// The work that the gate counts, by the names in its file. All together takes some seconds. Retransmission timers are due after the first
@@ -207,7 +206,7 @@ fn instructions(work: &Work) -> Option<f64> {
 
 fn table() {
     println!(
-        "In parentheses: the required and the desired value; behind a colon: the share of pFabric's hops/s. Times are processor time of one thread. Equal digests mean equal results.\n"
+        "In parentheses: the required and the desired value; behind a colon: the share of NewReno's hops/s (DiFS) or pFabric's. Times are processor time of one thread. Equal digests mean equal results.\n"
     );
     let cell = |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
     let asked = |value: String, want: Option<[f64; 2]>| match want {
@@ -218,16 +217,17 @@ fn table() {
         "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16}  digest",
         "work", "M hops/s", "ns/hop", "instr./hop", "events/hop", "set-up", "peak MB"
     );
-    let mut pfabric = f64::NAN;
+    let mut speeds: Vec<(&str, f64)> = Vec::new();
     for row in &ROWS {
         let [short, long] = row.work.timed.map(|end| timed(&row.work, end));
         let ns = (long.cpu_s - short.cpu_s) / (long.hops - short.hops) * 1e9;
-        if row.work.file == WEB_SEARCH.file {
-            pfabric = 1e3 / ns;
-        }
+        speeds.push((row.name, 1e3 / ns));
         let speed = cell(Some(1e3 / ns), 1);
-        let speed = match row.of_pfabric {
-            Some(least) => format!("{speed}: {:.2} ({least})", 1e3 / ns / pfabric),
+        let speed = match row.share_of {
+            Some((other, least)) => {
+                let other = speeds.iter().find(|(name, _)| *name == other).map_or(f64::NAN, |(_, speed)| *speed);
+                format!("{speed}: {:.2} ({least})", 1e3 / ns / other)
+            }
             None => asked(speed, row.mega_hops_per_s),
         };
         let counted = if row.work.counted == ["0s"; 2] { None } else { instructions(&row.work) };
