@@ -303,7 +303,7 @@ impl Router for Difs {
         }
         switch.iterate(&rules, cx);
         let (period, jitter) = (rules.params.period, rules.params.period.times(rules.params.period_jitter));
-        switch.due = switch.due + period;
+        switch.due += period;
         let late = Dur(switch.rng.below(2 * jitter.ps() + 1));
         cx.arm(LOOP, switch.due.before(jitter) + late);
     }

@@ -468,7 +468,7 @@ fn settle(k: u32, seed: u64) {
     };
     let by_pod = |flows: BTreeMap<NodeId, u64>| {
         let all: Vec<u64> = flows.into_values().collect();
-        all.chunks(half as usize).map(|pod| spread(pod)).max().unwrap_or(0)
+        all.chunks(half as usize).map(&spread).max().unwrap_or(0)
     };
     // I4: every edge switch has BO. Flows within the pod count on both sides.
     assert!(by_pod(through(&b, 2, 1)) <= half);
