@@ -4,7 +4,7 @@
 pub mod switch;
 
 use crate::net::Net;
-use crate::paths::{ASK_ALWAYS, AllPaths, FiveTuple, Path, five_tuple, is_live};
+use crate::paths::{ASK_ALWAYS, AllPaths, FiveTuple, MAX_PATHS, Path, five_tuple, is_live};
 use crate::router::{AnyRouter, Duties, Made, Router};
 use crate::routes::{Routes, Unreachable};
 use base::{FlowId, FlowMap, HostId, LinkId, NodeId, Rng, Timers};
@@ -81,7 +81,7 @@ struct Named {
     set: [Option<u16>; 2],
     /// The path tags of packets on the present paths, from the source and from the destination.
     tags: [u16; 2],
-    /// Every path that was set, or that a packet asked for.
+    /// Every path that was set, or that a packet asked for, by index or by port.
     known: Vec<Known>,
     /// How often another path was requested.
     requests: u64,
@@ -90,7 +90,10 @@ struct Named {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     back: bool,
-    index: u16,
+    /// The path tag by which packets ask for it.
+    tag: u16,
+    /// The path tag of packets that take it.
+    shown: u16,
     route: [u8; ROUTE_HOPS],
     /// It is not known to be dead.
     alive: bool,
@@ -167,11 +170,11 @@ impl Routing {
         if self.is_asked(back) {
             return; // The field is the router's.
         }
-        if let Some(index) = packet.path_tag.checked_sub(1)
-            && let Some(known) = self.know(flow, back, index)
+        if packet.path_tag > 0
+            && let Some(known) = self.know(flow, back, packet.path_tag)
             && known.alive
         {
-            packet.route = known.route;
+            (packet.route, packet.path_tag) = (known.route, known.shown);
         } else {
             packet.path_tag = self.named.get(flow.id).map_or(0, |named| named.tags[usize::from(back)]);
         }
@@ -185,7 +188,8 @@ impl Routing {
             return false;
         }
         let alive = match index {
-            Some(index) => self.know(flow, back, index).map(|known| known.alive),
+            Some(index) if u32::from(index) >= MAX_PATHS => None,
+            Some(index) => self.know(flow, back, index + 1).map(|known| known.alive),
             None => Some(true),
         };
         let Some(alive) = alive else { return false };
@@ -265,13 +269,42 @@ impl Routing {
         notices
     }
 
-    /// Finds out whether a named path is alive, and returns a notice if that has changed.
+    /// Looks at a named path in the present routes, and returns a notice if a path with an index has died or is alive again.
     fn look_again(&mut self, flow: &Flow, place: usize) -> Option<Notice> {
-        let Known { back, index, alive: before, .. } = self.named.get(flow.id)?.known[place];
-        let path = self.path(flow, back, index)?;
+        let before = self.named.get(flow.id)?.known[place];
+        let Known { back, tag, .. } = before;
+        let known = self.look(flow, back, tag)?;
+        self.named.get_mut(flow.id)?.known[place] = known;
+        let notice = Notice { flow: flow.id, back, index: tag - 1, alive: known.alive };
+        (tag < Packet::BY_PORT && known.alive != before.alive).then_some(notice)
+    }
+
+    /// What a path tag means at present; `None` if no path has the index.
+    fn look(&mut self, flow: &Flow, back: bool, tag: u16) -> Option<Known> {
+        if let Some(port) = tag.checked_sub(Packet::BY_PORT) {
+            let dead = Known { back, tag, shown: 0, route: ASK_ALWAYS, alive: false };
+            let Some((path, index)) = self.path_of_port(flow, back, port) else { return Some(dead) };
+            let shown = index.map_or(0, |index| index + 1);
+            return Some(Known { shown, route: path.route.unwrap_or(ASK_ALWAYS), alive: true, ..dead });
+        }
+        let path = self.path(flow, back, tag - 1)?;
         let alive = is_live(&self.net, &self.routes, &path.links, flow.ends(back).1);
-        self.named.get_mut(flow.id)?.known[place].alive = alive;
-        (alive != before).then_some(Notice { flow: flow.id, back, index, alive })
+        Some(Known { back, tag, shown: tag, route: path.route.unwrap_or(ASK_ALWAYS), alive })
+    }
+
+    /// The path that the router plans for another source port of a flow, and its index if it has one.
+    fn path_of_port(&mut self, flow: &Flow, back: bool, port: u16) -> Option<(Path, Option<u16>)> {
+        // As the ports of flows are drawn.
+        let indices = [u64::from(flow.id.0), u64::from(port)];
+        let own = 1024 + Rng::stream(self.seed, "paths/port", &indices).below(65_536 - 1024) as u16;
+        let there = !back || self.reversed;
+        let (src, dst) = flow.ends(!there);
+        let mut tuple = five_tuple(&self.net, flow, there);
+        *(if there { &mut tuple.src_port } else { &mut tuple.dst_port }) = own;
+        let path = plan(&self.net, &self.routes, &mut self.router, &tuple, src, dst).ok()?;
+        // A direction that follows the other has the indices of that one.
+        let index = self.paths.index(&path.links, dst);
+        Some((if back && self.reversed { path.reversed(&self.net) } else { path }, index))
     }
 
     /// The path of a flow with this index. A direction that follows the other has the indices of that one.
@@ -287,14 +320,12 @@ impl Routing {
         self.named.or_insert_with(flow.id, Named::default)
     }
 
-    /// Takes note of a path that is named; `None` if no path has the index.
-    fn know(&mut self, flow: &Flow, back: bool, index: u16) -> Option<Known> {
-        if let Some(known) = self.named.get(flow.id).and_then(|named| named.find(back, index)) {
+    /// Takes note of a path that is named by its tag; `None` if no path has the index.
+    fn know(&mut self, flow: &Flow, back: bool, tag: u16) -> Option<Known> {
+        if let Some(known) = self.named.get(flow.id).and_then(|named| named.find(back, tag)) {
             return Some(known);
         }
-        let path = self.path(flow, back, index)?;
-        let alive = is_live(&self.net, &self.routes, &path.links, flow.ends(back).1);
-        let known = Known { back, index, route: path.route.unwrap_or(ASK_ALWAYS), alive };
+        let known = self.look(flow, back, tag)?;
         let fresh = !self.named.contains(flow.id);
         self.named(flow).known.push(known);
         if fresh {
@@ -345,13 +376,13 @@ impl Routing {
 }
 
 impl Named {
-    fn find(&self, back: bool, index: u16) -> Option<Known> {
-        self.known.iter().copied().find(|known| (known.back, known.index) == (back, index))
+    fn find(&self, back: bool, tag: u16) -> Option<Known> {
+        self.known.iter().copied().find(|known| (known.back, known.tag) == (back, tag))
     }
     /// The index of the path that was set, if it is alive.
     fn live(&self, back: bool) -> Option<u16> {
         let index = self.set[usize::from(back)]?;
-        self.find(back, index).filter(|known| known.alive).map(|known| known.index)
+        self.find(back, index + 1).filter(|known| known.alive).map(|_| index)
     }
 }
 
@@ -471,6 +502,35 @@ mod tests {
         assert_eq!((b.packet(f, false, 0).path_tag, b.core(f, false, 0)), (2, "core1".to_owned()));
         let other = b.flow_on(3);
         assert_eq!(b.packet(other, false, 0).path_tag, 0, "another flow");
+    }
+
+    /// What a router plans for a source port is that of a flow with the port, whatever path is set for the flow itself, and is planned anew
+    /// when routes change.
+    #[test]
+    fn packets_may_ask_for_the_path_of_another_port() {
+        for (back, reversed) in [(false, false), (true, false), (true, true)] {
+            let mut b = Bench::new(fat_tree(4), 4, reversed);
+            let tags = || 1..40;
+            let paths = |b: &mut Bench| tags().map(|n| b.packet(7, back, Packet::BY_PORT + n)).collect::<Vec<_>>();
+            let before = paths(&mut b);
+            for packet in &before {
+                assert_eq!(b.crossed(*packet)[2], format!("core{}", packet.path_tag - 1));
+            }
+            let on = |packets: &[Packet], index: u16| packets.iter().filter(|packet| packet.path_tag == index + 1).count();
+            assert!((0..4).all(|index| (4..=16).contains(&on(&before, index))), "{before:?}");
+            b.routing.set(&b.flows[7].clone(), false, Some(1));
+            assert_eq!(paths(&mut b), before);
+            // Nobody is told: the flow has asked for no path, and has one.
+            let cable: Vec<&str> = ["agg0_1->core2", "core2->agg0_1", "agg1_1->core2", "core2->agg1_1"].to_vec();
+            assert_eq!(b.fail(&cable), []);
+            let moved = paths(&mut b);
+            assert_eq!(on(&moved, 2), 0);
+            assert!(
+                before.iter().zip(&moved).all(|(old, new)| old.path_tag == 3 || old.path_tag == new.path_tag || old.path_tag == 4)
+            );
+            b.fail(&[]);
+            assert_eq!(paths(&mut b), before);
+        }
     }
 
     #[test]

@@ -31,8 +31,9 @@ pub struct Packet {
     /// Application bytes.
     pub payload: u16,
     /// Which of its flow's paths it takes. Where paths are planned: 0 for the flow's present path, `i + 1` for the path with index `i`,
-    /// its rank among the healthy shortest paths in port order, which a sender may ask for; packets of a flow with several paths, or
-    /// whose path was set, say the one that they really take. A router that is asked at switches has the field to itself (CONGA's
+    /// its rank among the healthy shortest paths in port order, [`Packet::BY_PORT`]` + n` for what the router plans for the flow's `n`th other
+    /// source port. A sender may ask for each of these; packets of a flow with several paths, or whose path was set, say the index of the one
+    /// that they really take. A router that is asked at switches has the field to itself (CONGA's
     /// header). No hash reads it.
     pub path_tag: u16,
     /// What it is.
@@ -131,6 +132,9 @@ impl Kind {
 pub type Ext = [u64; 7];
 
 impl Packet {
+    /// A path tag: that of the path which the router plans for the flow's `n`th other source port, less `n`. These ports are drawn as those of
+    /// flows are, for each flow anew, and packets of both directions have them in their five-tuples.
+    pub const BY_PORT: u16 = 1 << 15;
     /// ECN code point ECT(0): a queue may mark the packet instead of dropping it (RFC 3168 section 5).
     pub const ECT: u8 = 0b10;
     /// ECN code point CE: a queue has marked it. Includes [`Packet::ECT`].
