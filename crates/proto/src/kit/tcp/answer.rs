@@ -1,13 +1,13 @@
 //! The contents of an ACK, and how they are written into a packet.
 
-use crate::packet::{Ext, Packet};
-use base::{Slab, Time};
+use crate::packet::{Ext, Kind, Packet};
+use base::{FlowId, Slab, Time};
 use std::ops::Range;
 
 /// What an ACK echoes of the segment that caused it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echo {
-    /// Word 0 of its header, as the ports on the way left it. The sender leaves it zero.
+    /// Word 0 of its header, as the ports on the way left it. The sender leaves it zero, unless it has subflows to name.
     pub feedback: u64,
     /// When it was handed to the NIC.
     pub sent_at: Time,
@@ -36,11 +36,26 @@ impl Echo {
 
 /// The contents of an ACK without its blocks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// All bytes below have arrived.
     pub next: u64,
     pub echo: Echo,
     pub ece: bool,
+}
+
+impl Answer {
+    /// An ACK with these contents and blocks.
+    #[inline(always)]
+    pub fn packet(self, flow: FlowId, header: u16, blocks: &[Range<u64>], ext: &mut Slab<Ext>) -> Packet {
+        let mut ack = Packet::new(flow, Kind::ACK, header);
+        ack.offset = self.next;
+        ack.flags = u8::from(self.ece) * Packet::ECE;
+        self.echo.write(&mut ack);
+        if !blocks.is_empty() {
+            Blocks::write(blocks, &mut ack, ext);
+        }
+        ack
+    }
 }
 
 base::header! {

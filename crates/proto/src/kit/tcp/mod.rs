@@ -31,15 +31,15 @@ mod answer;
 mod congestion;
 mod growth;
 mod options;
-mod receiver;
+pub(crate) mod receiver;
 mod sack;
-mod sender;
+pub(crate) mod sender;
 
 use super::order::RoundRobin;
 use crate::contract::{Cx, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::packet::{Kind, Packet};
-use answer::Answer;
+pub(crate) use answer::Answer;
 pub use answer::{Blocks, Echo};
 use base::{FlowId, FlowMap, Rate, TimerKey};
 pub use congestion::{Ack, Cause, Congestion, Ecn, Loss, Window};
@@ -55,6 +55,21 @@ pub const TEXT: &str = include_str!("mod.rs");
 const RTO: u8 = 0;
 /// Timer: the next segment, where the controller paces.
 const PACED: u8 = 2;
+
+/// The packet that opens a connection.
+pub(crate) fn syn(flow: FlowId, ecn: Ecn, config: &Config, resent: bool) -> Packet {
+    let mut syn = Packet::new(flow, Kind::SYN, config.header);
+    syn.flags = ecn.flags(false, resent);
+    syn
+}
+
+/// The answer to a SYN.
+pub(crate) fn synack(syn: &Packet, ecn: Ecn, config: &Config) -> Packet {
+    let mut synack = Packet::new(syn.flow, Kind::SYNACK, config.header);
+    synack.flags = ecn.flags(false, false);
+    Echo::of(syn).write(&mut synack);
+    synack
+}
 
 /// The TCP machine of one host.
 pub struct Tcp<C: Congestion> {
@@ -91,9 +106,7 @@ impl<C: Congestion> Tcp<C> {
     }
 
     fn send_syn(config: &Config, flow: FlowId, sender: &mut Sender<C::State>, resent: bool, cx: &mut Cx<'_>) {
-        let mut syn = Packet::new(flow, Kind::SYN, config.header);
-        syn.flags = C::ECN.flags(false, resent);
-        cx.control(syn);
+        cx.control(syn(flow, C::ECN, config, resent));
         Self::start_timer(flow, sender, cx);
     }
 
@@ -163,12 +176,7 @@ impl<C: Congestion> Transport for Tcp<C> {
         match packet.kind {
             Kind::DATA => self.receivers.on_data(packet, C::ECN, &self.config, cx),
             Kind::ACK => self.on_ack(packet, cx),
-            Kind::SYN => {
-                let mut synack = Packet::new(packet.flow, Kind::SYNACK, self.config.header);
-                synack.flags = C::ECN.flags(false, false);
-                Echo::of(packet).write(&mut synack);
-                cx.control(synack);
-            }
+            Kind::SYN => cx.control(synack(packet, C::ECN, &self.config)),
             Kind::SYNACK => self.on_synack(packet, cx),
             // No other kind is ever sent.
             _ => {}

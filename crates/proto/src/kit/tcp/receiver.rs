@@ -1,12 +1,12 @@
 //! The receiving half: when to acknowledge what (RFC 5681 section 4.2).
 
-use super::answer::{Answer, Blocks, Echo, MAX_BLOCKS};
+use super::answer::{Answer, Echo, MAX_BLOCKS};
 use super::congestion::Ecn;
 use super::options::Config;
 use crate::contract::Cx;
-use crate::packet::{Kind, Packet};
+use crate::packet::Packet;
 use crate::reassembly::Delivery;
-use base::{FlowId, FlowMap};
+use base::{Dur, FlowId, FlowMap};
 use std::ops::Range;
 
 /// Timer: delayed ACK.
@@ -19,8 +19,9 @@ pub(super) struct Receivers {
     flows: FlowMap<Receiver>,
 }
 
+/// One sequence of bytes at its receiver: a flow, or one of its subflows.
 #[derive(Default)]
-struct Receiver {
+pub(crate) struct Receiver {
     /// In-order segments not yet acknowledged.
     held: u32,
     /// The contents of the next ACK. Its echo is that of the first segment held: a delayed ACK times the whole delay.
@@ -29,6 +30,47 @@ struct Receiver {
     top: u64,
     /// Ranges that arrived out of order, the one reported last first.
     blocks: Vec<Range<u64>>,
+}
+
+/// A segment, as the receiver of its sequence sees it.
+pub(crate) struct Arrival<'a> {
+    /// The segment.
+    pub packet: &'a Packet,
+    /// Its first byte within the sequence.
+    pub start: u64,
+    /// What it brings to the sequence.
+    pub delivery: &'a Delivery,
+    /// All bytes of the flow have arrived.
+    pub done: bool,
+}
+
+/// What carries the ACKs of a receiver.
+pub(crate) trait Acks {
+    /// Sends an ACK.
+    fn send(&mut self, answer: Answer, blocks: &[Range<u64>]);
+    /// [`Receiver::on_timer`] is to be called after this time, in place of what was said before; `None`: not at all.
+    fn delay(&mut self, after: Option<Dur>);
+}
+
+/// The ACKs of a flow that is one sequence of bytes.
+struct Own<'a, 'b> {
+    flow: FlowId,
+    config: &'a Config,
+    cx: &'a mut Cx<'b>,
+}
+
+impl Acks for Own<'_, '_> {
+    #[inline(always)]
+    fn send(&mut self, answer: Answer, blocks: &[Range<u64>]) {
+        let ack = answer.packet(self.flow, self.config.header, blocks, self.cx.ext);
+        self.cx.control(ack);
+    }
+    fn delay(&mut self, after: Option<Dur>) {
+        match after {
+            Some(after) => self.cx.arm(self.flow, DELAYED_ACK, self.cx.now.after(after)),
+            None => self.cx.disarm(self.flow, DELAYED_ACK),
+        }
+    }
 }
 
 impl Receivers {
@@ -40,7 +82,7 @@ impl Receivers {
             // RFC 8257 section 3.2, with one ACK per segment.
             let ece = ecn == Ecn::Exact && packet.has(Packet::CE);
             let answer = Answer { next: delivery.next, echo: Echo::of(packet), ece };
-            return acknowledge(packet.flow, answer, &[], config, cx);
+            return Own { flow: packet.flow, config, cx }.send(answer, &[]);
         }
         self.maybe_delay(packet, &delivery, ecn, config, cx);
     }
@@ -49,25 +91,9 @@ impl Receivers {
     fn maybe_delay(&mut self, packet: &Packet, delivery: &Delivery, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
         let flow = packet.flow;
         let receiver = self.flows.or_insert_with(flow, Receiver::default);
-        receiver.hear_mark(packet, ecn, config, cx);
-        let had_hole = receiver.answer.next < receiver.top;
-        let end = packet.offset + u64::from(packet.payload);
-        (receiver.answer.next, receiver.top) = (delivery.next, receiver.top.max(end));
-        if receiver.held == 0 {
-            receiver.answer.echo = Echo::of(packet);
-        }
-        receiver.held += 1;
-        if config.sack {
-            receiver.note_block(delivery);
-        }
-        let in_order = delivery.next == end && delivery.new_bytes == u64::from(packet.payload);
         let done = delivery.next == cx.flow(flow).size_bytes;
-        // RFC 5681 section 4.2: at once when out of order, or when a hole is filled in whole or in part.
-        if done || !in_order || had_hole || receiver.held >= config.ack_every {
-            receiver.answer_held(flow, config, cx);
-        } else if receiver.held == 1 {
-            cx.arm(flow, DELAYED_ACK, cx.now.after(config.delayed_ack));
-        }
+        let arrival = Arrival { packet, start: packet.offset, delivery, done };
+        receiver.on_segment(&arrival, ecn, config, &mut Own { flow, config, cx });
         if done {
             self.flows.remove(flow);
         }
@@ -76,13 +102,36 @@ impl Receivers {
     /// The delayed ACK is due.
     pub(super) fn on_timer(&mut self, flow: FlowId, config: &Config, cx: &mut Cx<'_>) {
         let Some(receiver) = self.flows.get_mut(flow) else { return };
-        receiver.answer_held(flow, config, cx);
+        receiver.on_timer(&mut Own { flow, config, cx });
     }
 }
 
 impl Receiver {
+    /// A segment arrived.
+    pub(crate) fn on_segment(&mut self, arrival: &Arrival<'_>, ecn: Ecn, config: &Config, acks: &mut impl Acks) {
+        let Arrival { packet, start, delivery, done } = *arrival;
+        self.hear_mark(packet, ecn, acks);
+        let had_hole = self.answer.next < self.top;
+        let end = start + u64::from(packet.payload);
+        (self.answer.next, self.top) = (delivery.next, self.top.max(end));
+        if self.held == 0 {
+            self.answer.echo = Echo::of(packet);
+        }
+        self.held += 1;
+        if config.sack {
+            self.note_block(delivery);
+        }
+        let in_order = delivery.next == end && delivery.new_bytes == u64::from(packet.payload);
+        // RFC 5681 section 4.2: at once when out of order, or when a hole is filled in whole or in part.
+        if done || !in_order || had_hole || self.held >= config.ack_every {
+            self.on_timer(acks);
+        } else if self.held == 1 {
+            acks.delay(Some(config.delayed_ack));
+        }
+    }
+
     /// Takes note of the ECN field of a segment that has just arrived.
-    fn hear_mark(&mut self, packet: &Packet, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
+    fn hear_mark(&mut self, packet: &Packet, ecn: Ecn, acks: &mut impl Acks) {
         let marked = packet.has(Packet::CE);
         match ecn {
             Ecn::Off => {}
@@ -91,7 +140,7 @@ impl Receiver {
             Ecn::Exact => {
                 // RFC 8257 section 3.2: what came before a change is acknowledged at once, with the old value.
                 if marked != self.answer.ece && self.held > 0 {
-                    self.answer_held(packet.flow, config, cx);
+                    self.on_timer(acks);
                 }
                 self.answer.ece = marked;
             }
@@ -108,30 +157,20 @@ impl Receiver {
         }
     }
 
-    /// Acknowledges all that has arrived.
-    fn answer_held(&mut self, flow: FlowId, config: &Config, cx: &mut Cx<'_>) {
+    /// Acknowledges all that has arrived: a delayed ACK is due, or waits no longer.
+    pub(crate) fn on_timer(&mut self, acks: &mut impl Acks) {
         self.held = 0;
-        cx.disarm(flow, DELAYED_ACK);
-        acknowledge(flow, self.answer, &self.blocks, config, cx);
+        acks.delay(None);
+        acks.send(self.answer, &self.blocks);
     }
-}
-
-#[inline(always)]
-fn acknowledge(flow: FlowId, answer: Answer, blocks: &[Range<u64>], config: &Config, cx: &mut Cx<'_>) {
-    let mut ack = Packet::new(flow, Kind::ACK, config.header);
-    ack.offset = answer.next;
-    ack.flags = u8::from(answer.ece) * Packet::ECE;
-    answer.echo.write(&mut ack);
-    if !blocks.is_empty() {
-        Blocks::write(blocks, &mut ack, cx.ext);
-    }
-    cx.control(ack);
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Blocks;
     use super::*;
     use crate::kit::script::{self, Script};
+    use crate::packet::Kind;
     use crate::transport::newreno::{NewReno, Params};
     use base::params::Params as _;
     use base::{Dur, Time};

@@ -1,4 +1,4 @@
-//! The sending half of one flow: sequence numbers, windows, and recovery by partial ACKs (RFC 6582) or by what is known to be in flight
+//! The sending half of one flow, or of one subflow: sequence numbers, windows, and recovery by partial ACKs (RFC 6582) or by what is known to be in flight
 //! (RFC 6675).
 
 use super::answer::{Answer, Blocks, Echo};
@@ -10,20 +10,22 @@ use crate::kit::rtt::Rtt;
 use crate::packet::Packet;
 use base::{Dur, Time};
 
-/// One flow at its sender. All positions are byte offsets within the flow; only `recover` is a sequence number.
-pub(super) struct Sender<S> {
-    size: u64,
-    pub(super) snd_una: u64,
-    pub(super) snd_nxt: u64,
+/// One sequence of bytes at its sender: a flow, or one of its subflows. All positions are byte offsets within it; only `recover` is a sequence
+/// number.
+pub(crate) struct Sender<S> {
+    /// What it has to send ends here: the flow, or as much of it as a subflow was given so far.
+    pub(crate) end: u64,
+    pub(crate) snd_una: u64,
+    pub(crate) snd_nxt: u64,
     /// No byte from here on was ever sent.
-    pub(super) snd_max: u64,
-    pub(super) window: Window,
+    pub(crate) snd_max: u64,
+    pub(crate) window: Window,
     /// Most bytes in flight: what a receiver would announce, or less where the controller says so.
     most: u64,
-    pub(super) phase: Phase,
+    pub(crate) phase: Phase,
     /// RFC 6582 section 3.2 step 1; zero is the initial sequence number less one, so that the first recovery is possible.
-    pub(super) recover: u64,
-    pub(super) dupacks: u32,
+    pub(crate) recover: u64,
+    pub(crate) dupacks: u32,
     /// `snd_nxt` before limited transmit sent anything.
     first_dup_nxt: u64,
     /// The segment at `snd_una` is to be sent again.
@@ -38,16 +40,16 @@ pub(super) struct Sender<S> {
     tell_cut: bool,
     /// With selective acknowledgments.
     sack: Option<Box<Sack>>,
-    pub(super) control: S,
-    pub(super) rtt: Rtt,
+    pub(crate) control: S,
+    pub(crate) rtt: Rtt,
     /// The retransmission timer runs.
-    pub(super) timer: bool,
+    pub(crate) timer: bool,
     /// The flow is among those that may send.
-    pub(super) ready: bool,
+    pub(crate) ready: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     Opening { syn_lost: bool },
     Open,
     Recovery { partial: bool },
@@ -55,25 +57,25 @@ pub(super) enum Phase {
 
 /// What an ACK means for the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Restart {
+pub(crate) enum Restart {
     Keep,
     Restart,
 }
 
 /// What an ACK has led to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Acked {
+pub(crate) struct Acked {
     /// It acknowledges new data.
-    pub(super) new_data: bool,
-    pub(super) timer: Restart,
+    pub(crate) new_data: bool,
+    pub(crate) timer: Restart,
     /// Recovery begins.
-    pub(super) fast_retransmit: bool,
+    pub(crate) fast_retransmit: bool,
 }
 
 /// A stretch of payload to send.
-pub(super) struct Segment {
-    pub(super) offset: u64,
-    pub(super) len: u16,
+pub(crate) struct Segment {
+    pub(crate) offset: u64,
+    pub(crate) len: u16,
     why: Why,
 }
 
@@ -89,16 +91,16 @@ enum Why {
 }
 
 /// The sequence number of the byte at `offset`: the SYN has number 1.
-pub(super) const fn seq(offset: u64) -> u64 {
+pub(crate) const fn seq(offset: u64) -> u64 {
     offset + 2
 }
 
 impl<S> Sender<S> {
-    pub(super) fn new<C: Congestion<State = S>>(flow: &Flow, config: &Config, controller: &C) -> Self {
+    pub(crate) fn new<C: Congestion<State = S>>(flow: &Flow, config: &Config, controller: &C) -> Self {
         let control = controller.open(flow);
         let phase = if config.handshake { Phase::Opening { syn_lost: false } } else { Phase::Open };
         Sender {
-            size: flow.size_bytes,
+            end: flow.size_bytes,
             snd_una: 0,
             snd_nxt: 0,
             snd_max: 0,
@@ -122,7 +124,7 @@ impl<S> Sender<S> {
     }
 
     /// Starts from what another protocol has sent.
-    pub(super) fn resume(&mut self, acked: u64, sent: u64) {
+    pub(crate) fn resume(&mut self, acked: u64, sent: u64) {
         (self.snd_una, self.snd_nxt, self.snd_max) = (acked, acked, sent);
         if sent > acked {
             // RFC 6582 section 3.2 step 4, as after a timeout.
@@ -130,14 +132,18 @@ impl<S> Sender<S> {
         }
     }
 
-    pub(super) fn is_opening(&self) -> bool {
+    pub(crate) fn is_opening(&self) -> bool {
         matches!(self.phase, Phase::Opening { .. })
     }
-    pub(super) fn is_done(&self) -> bool {
-        self.snd_una == self.size
+    #[inline]
+    pub(crate) fn is_recovering(&self) -> bool {
+        matches!(self.phase, Phase::Recovery { .. })
+    }
+    pub(crate) fn is_done(&self) -> bool {
+        self.snd_una == self.end
     }
     /// FlightSize. Bytes above `snd_nxt` were given up at a timeout.
-    pub(super) fn flight(&self) -> u64 {
+    pub(crate) fn flight(&self) -> u64 {
         self.snd_nxt - self.snd_una
     }
     /// FlightSize, without what has left the network during a recovery: each duplicate ACK lets a segment in for one that arrived, but
@@ -150,20 +156,20 @@ impl<S> Sender<S> {
         }
     }
     /// The window without what fast recovery adds to it for duplicate ACKs.
-    pub(super) fn window(&self) -> Window {
+    pub(crate) fn window(&self) -> Window {
         let Window { cwnd, ssthresh } = self.window;
-        let inflated = self.sack.is_none() && matches!(self.phase, Phase::Recovery { .. });
+        let inflated = self.sack.is_none() && self.is_recovering();
         Window { cwnd: if inflated { cwnd.min(ssthresh) } else { cwnd }, ssthresh }
     }
 
     /// What to send next, if the window allows anything.
     #[inline]
-    pub(super) fn next_segment(&self, config: &Config) -> Option<Segment> {
+    pub(crate) fn next_segment(&self, config: &Config) -> Option<Segment> {
         if self.is_opening() {
             return None;
         }
         if self.resend {
-            let len = config.smss.min(self.size - self.snd_una) as u16;
+            let len = config.smss.min(self.end - self.snd_una) as u16;
             return Some(Segment { offset: self.snd_una, len, why: Why::First });
         }
         if let Some(sack) = &self.sack {
@@ -178,7 +184,7 @@ impl<S> Sender<S> {
     /// The next segment, if it fits into the window and `extra` bytes.
     #[inline]
     fn next_in_order(&self, extra: u64, config: &Config) -> Option<Segment> {
-        let len = config.smss.min(self.size - self.snd_nxt);
+        let len = config.smss.min(self.end - self.snd_nxt);
         let fits = self.flight() + len <= (self.window.cwnd + extra).min(self.most);
         (len > 0 && fits).then_some(Segment { offset: self.snd_nxt, len: len as u16, why: Why::Next })
     }
@@ -197,7 +203,7 @@ impl<S> Sender<S> {
 
     /// RFC 6675 section 5 step C.
     fn next_in_recovery(&self, sack: &Sack, config: &Config) -> Option<Segment> {
-        let len = config.smss.min(self.size - self.snd_nxt);
+        let len = config.smss.min(self.end - self.snd_nxt);
         let new = len > 0 && self.flight() + len <= self.most;
         let (range, why) = match sack.next(self.snd_una, self.snd_nxt, config.smss, new)? {
             Next::New => (self.snd_nxt..self.snd_nxt + len, Why::Next),
@@ -211,7 +217,7 @@ impl<S> Sender<S> {
 
     /// What the receiver reports missing, in order (RFC 6675 section 5.1).
     fn next_after_timeout(&self, sack: &Sack, config: &Config) -> Option<Segment> {
-        let hole = sack.hole(self.snd_nxt, self.snd_max).unwrap_or(self.snd_max.max(self.snd_nxt)..self.size);
+        let hole = sack.hole(self.snd_nxt, self.snd_max).unwrap_or(self.snd_max.max(self.snd_nxt)..self.end);
         let len = config.smss.min(hole.end - hole.start);
         let fits = self.flight() - sack.bytes_below(self.snd_nxt) + len <= self.window.cwnd.min(self.most);
         (len > 0 && fits).then_some(Segment { offset: hole.start, len: len as u16, why: Why::Next })
@@ -219,7 +225,7 @@ impl<S> Sender<S> {
 
     /// `segment` was handed to the NIC. Returns its flags.
     #[inline]
-    pub(super) fn on_sent(&mut self, segment: &Segment, ecn: Ecn) -> u8 {
+    pub(crate) fn on_sent(&mut self, segment: &Segment, ecn: Ecn) -> u8 {
         let resent = segment.offset < self.snd_max;
         let end = segment.offset + u64::from(segment.len);
         match segment.why {
@@ -247,7 +253,7 @@ impl<S> Sender<S> {
     }
 
     /// The connection is open. Says whether that is news.
-    pub(super) fn on_synack(&mut self, echo: Echo, now: Time, config: &Config) -> bool {
+    pub(crate) fn on_synack(&mut self, echo: Echo, now: Time, config: &Config) -> bool {
         let Phase::Opening { syn_lost } = self.phase else { return false };
         self.phase = Phase::Open;
         self.sample(echo, now, config);
@@ -263,13 +269,13 @@ impl<S> Sender<S> {
         true
     }
 
-    pub(super) fn on_syn_timeout(&mut self, config: &Config) {
+    pub(crate) fn on_syn_timeout(&mut self, config: &Config) {
         self.phase = Phase::Opening { syn_lost: true };
         self.rtt.on_timeout(&config.rtt);
     }
 
     /// The retransmission timer expired.
-    pub(super) fn on_timeout<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
+    pub(crate) fn on_timeout<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
         // RFC 5681 section 3.1: held while the timer resends one segment again and again.
         if self.timed_out != Some(self.snd_una) {
             self.lose(Cause::Timeout, self.in_flight(config), control);
@@ -290,7 +296,7 @@ impl<S> Sender<S> {
 
     /// An ACK arrived.
     #[inline]
-    pub(super) fn on_ack<C>(
+    pub(crate) fn on_ack<C>(
         &mut self,
         answer: &Answer,
         blocks: Option<&Blocks>,
@@ -389,7 +395,7 @@ impl<S> Sender<S> {
     /// Says whether recovery begins.
     #[inline(never)]
     fn on_duplicate<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) -> bool {
-        if matches!(self.phase, Phase::Recovery { .. }) {
+        if self.is_recovering() {
             // RFC 5681 section 3.2 step 4: a segment has left the network. RFC 6675 counts what is in it.
             self.window.cwnd += if self.sack.is_some() { 0 } else { config.smss };
             return false;
@@ -420,7 +426,7 @@ impl<S> Sender<S> {
         self.lose(Cause::Duplicates, flight, control);
         self.window.cwnd = self.window.ssthresh;
         match &mut self.sack {
-            Some(sack) => sack.begin(self.size.min(self.snd_una + config.smss)),
+            Some(sack) => sack.begin(self.end.min(self.snd_una + config.smss)),
             None => self.window.cwnd += u64::from(DUP_THRESHOLD) * config.smss,
         }
         self.recover = seq(self.snd_max) - 1;
