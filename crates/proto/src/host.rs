@@ -3,7 +3,7 @@
 use crate::flow::{Flow, FlowStats};
 use crate::hops::Hops;
 use crate::packet::Packet;
-use crate::reassembly::{Delivery, Reassembly};
+use crate::reassembly::{Delivery, Disorder, Reassembly};
 use base::{FlowId, HostId, Time, Timers};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -76,8 +76,6 @@ pub struct FlowRecord {
     pub finish: Time,
     /// Unique payload bytes received.
     pub delivered_bytes: u64,
-    /// Packets with payload that arrived after a later one.
-    pub reordered: u64,
     /// Packets of either direction that arrived marked.
     pub marks: u64,
     /// When its first data packet was handed to the NIC; `Time::MAX` if none was.
@@ -99,6 +97,13 @@ pub struct FlowRecord {
 }
 
 const _: () = assert!(std::mem::offset_of!(FlowRecord, first_tx) == 64);
+
+impl FlowRecord {
+    /// How far its packets with payload arrived out of order.
+    pub fn disorder(&self) -> Disorder {
+        self.reassembly.disorder()
+    }
+}
 
 /// What happened to every flow of a run.
 #[derive(Clone, Debug, Default)]
@@ -133,7 +138,6 @@ impl FlowTable {
             drops: 0,
             lost_link: 0,
             marks: 0,
-            reordered: 0,
             stats: FlowStats::default(),
             closed: false,
             terminated: false,
@@ -257,7 +261,6 @@ impl FlowTable {
         assert!(offset + u64::from(len) <= flow.size_bytes, "flow {} delivered bytes beyond its end", flow.id);
         let record = &mut self.records[flow.id.index()];
         let delivery = record.reassembly.on_bytes(offset, u64::from(len));
-        record.reordered += u64::from(delivery.reordered);
         record.delivered_bytes += delivery.new_bytes;
         let finishes = delivery.new_bytes > 0 && record.delivered_bytes == flow.size_bytes;
         if finishes {

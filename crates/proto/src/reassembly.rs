@@ -3,11 +3,39 @@
 use crate::ranges::Ranges;
 use std::ops::Range;
 
-/// Which payload bytes of a flow have arrived.
+/// Which payload bytes of a flow have arrived, and how far out of order.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembly {
     next: u64,
+    /// Bytes above `next` have arrived.
+    gap: bool,
+    reordered: u64,
+    out_of_order: u64,
+    /// What only flows have of which packets came out of order.
+    late: Option<Box<Late>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Late {
     early: Ranges,
+    gaps: u64,
+    gap_bytes: u64,
+    first_gap_bytes: u64,
+}
+
+/// How far the packets of a flow came out of order. Packets that bring nothing new are counted nowhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Disorder {
+    /// Packets that came after a later byte of the flow.
+    pub reordered: u64,
+    /// Packets that came while bytes before theirs were missing.
+    pub out_of_order: u64,
+    /// How often such a packet came when none was waiting for missing bytes: a gap opened.
+    pub gaps: u64,
+    /// Missing bytes before these packets, in all.
+    pub gap_bytes: u64,
+    /// Missing bytes before the first of them.
+    pub first_gap_bytes: u64,
 }
 
 /// The effect of one arrival.
@@ -19,32 +47,51 @@ pub struct Delivery {
     pub new_bytes: u64,
     /// The unbroken range around the arrived bytes: the first SACK block when it lies above `next`.
     pub block: Range<u64>,
-    /// The bytes came after a later byte of the flow had come.
-    pub reordered: bool,
 }
 
 impl Reassembly {
     /// Takes `len` bytes from `offset` on.
     #[inline]
     pub fn on_bytes(&mut self, offset: u64, len: u64) -> Delivery {
-        if offset == self.next && self.early.is_empty() {
+        if offset == self.next && !self.gap {
             self.next += len;
-            return Delivery { next: self.next, new_bytes: len, block: 0..self.next, reordered: false };
+            return Delivery { next: self.next, new_bytes: len, block: 0..self.next };
         }
         self.out_of_order(offset..offset + len)
     }
 
     #[cold]
     fn out_of_order(&mut self, range: Range<u64>) -> Delivery {
+        let late = &mut **self.late.get_or_insert_default();
         let fresh = range.start.max(self.next)..range.end.max(self.next);
-        let reordered = self.early.iter().last().is_some_and(|last| last.start > range.start);
-        let new_bytes = self.early.insert(fresh);
-        if let Some(first) = self.early.containing(self.next) {
-            self.next = first.end;
-            self.early.remove_below(first.end);
+        let missing = range.start.saturating_sub(self.next);
+        let reordered = late.early.iter().next_back().is_some_and(|last| last.start > range.start);
+        let new_bytes = late.early.insert(fresh);
+        if new_bytes > 0 {
+            self.reordered += u64::from(reordered);
+            self.out_of_order += u64::from(missing > 0);
         }
-        let block = if range.start < self.next { 0..self.next } else { self.early.containing(range.start).unwrap_or(range) };
-        Delivery { next: self.next, new_bytes, block, reordered: reordered && new_bytes > 0 }
+        if missing > 0 && !self.gap {
+            if late.gaps == 0 {
+                late.first_gap_bytes = missing;
+            }
+            late.gaps += 1;
+            late.gap_bytes += missing;
+        }
+        if let Some(first) = late.early.containing(self.next) {
+            self.next = first.end;
+            late.early.remove_below(first.end);
+        }
+        self.gap = !late.early.is_empty();
+        let block = if range.start < self.next { 0..self.next } else { late.early.containing(range.start).unwrap_or(range) };
+        Delivery { next: self.next, new_bytes, block }
+    }
+    /// How far its packets came out of order so far.
+    pub fn disorder(&self) -> Disorder {
+        let Reassembly { reordered, out_of_order, .. } = *self;
+        let late = self.late.as_deref().map_or(Default::default(), |late| (late.gaps, late.gap_bytes, late.first_gap_bytes));
+        let (gaps, gap_bytes, first_gap_bytes) = late;
+        Disorder { reordered, out_of_order, gaps, gap_bytes, first_gap_bytes }
     }
     /// All bytes below this have arrived.
     pub fn next(&self) -> u64 {
@@ -59,12 +106,36 @@ mod tests {
     #[test]
     fn counts_each_byte_once_in_any_order() {
         let mut r = Reassembly::default();
-        assert_eq!(r.on_bytes(0, 10), Delivery { next: 10, new_bytes: 10, block: 0..10, reordered: false });
-        assert_eq!(r.on_bytes(20, 10), Delivery { next: 10, new_bytes: 10, block: 20..30, reordered: false });
-        assert_eq!(r.on_bytes(30, 5), Delivery { next: 10, new_bytes: 5, block: 20..35, reordered: false });
-        assert_eq!(r.on_bytes(20, 10), Delivery { next: 10, new_bytes: 0, block: 20..35, reordered: false });
-        assert_eq!(r.on_bytes(5, 15), Delivery { next: 35, new_bytes: 10, block: 0..35, reordered: true });
-        assert_eq!(r.on_bytes(0, 35), Delivery { next: 35, new_bytes: 0, block: 0..35, reordered: false });
-        assert_eq!(r.on_bytes(35, 1).next, 36);
+        let mut reordered = Vec::new();
+        let steps = [
+            (0, 10, Delivery { next: 10, new_bytes: 10, block: 0..10 }),
+            (20, 10, Delivery { next: 10, new_bytes: 10, block: 20..30 }),
+            (30, 5, Delivery { next: 10, new_bytes: 5, block: 20..35 }),
+            (20, 10, Delivery { next: 10, new_bytes: 0, block: 20..35 }),
+            (5, 15, Delivery { next: 35, new_bytes: 10, block: 0..35 }),
+            (0, 35, Delivery { next: 35, new_bytes: 0, block: 0..35 }),
+            (35, 1, Delivery { next: 36, new_bytes: 1, block: 0..36 }),
+        ];
+        for (offset, len, delivery) in steps {
+            assert_eq!(r.on_bytes(offset, len), delivery);
+            reordered.push(r.disorder().reordered);
+        }
+        assert_eq!(reordered, [0, 0, 0, 0, 1, 1, 1]);
+    }
+
+    /// Packets of ten bytes. Gaps open at packets 3 (one is missing), 8 (two are) and 10 (one is).
+    #[test]
+    fn a_gap_is_measured_where_it_opens() {
+        let mut r = Reassembly::default();
+        let step = |r: &mut Reassembly, packet: u64| {
+            r.on_bytes(10 * packet, 10);
+            let Disorder { out_of_order, gaps, gap_bytes, .. } = r.disorder();
+            (out_of_order, gaps, gap_bytes)
+        };
+        let seen: Vec<_> = [0, 1, 3, 3, 4, 2, 2, 5, 8, 6, 7, 10, 9].map(|packet| step(&mut r, packet)).into();
+        let (closed, first, second, third) = ((0, 0, 0), (1, 1, 10), (3, 2, 30), (4, 3, 40));
+        let four = (2, 1, 10);
+        assert_eq!(seen, [closed, closed, first, first, four, four, four, four, second, second, second, third, third]);
+        assert_eq!(r.disorder(), Disorder { reordered: 4, out_of_order: 4, gaps: 3, gap_bytes: 40, first_gap_bytes: 10 });
     }
 }

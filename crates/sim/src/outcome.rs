@@ -122,6 +122,14 @@ pub struct FlowRow {
     pub fast_retransmits: u32,
     /// Data packets that reached the receiver after a later byte of the flow.
     pub reordered: u64,
+    /// Data packets that reached the receiver while bytes before theirs were missing.
+    pub out_of_order: u64,
+    /// How often such a packet came while none was waiting for missing bytes: a gap opened.
+    pub gaps: u64,
+    /// Over all gaps, the packets from the first one missing to the one that opened the gap.
+    pub gap_packets: u64,
+    /// The same of the first gap; 0 of a flow without gaps.
+    pub first_gap_packets: u64,
     /// Payload bytes that reached the receiver in the measurement window; `None` if the run ended before the window began, and of ideals.
     pub window_delivered_bytes: Option<u64>,
     /// The counts of the flow, one per counter of [`Outcome::flow_counters`].
@@ -147,6 +155,10 @@ impl FlowRow {
             hops: alone.hops,
             ..FlowRow::default()
         }
+    }
+    /// The mean out-of-order window: packets from the first one missing to the one that opens the gap. `None` without gaps.
+    pub fn mean_gap_packets(&self) -> Option<f64> {
+        (self.gaps > 0).then(|| self.gap_packets as f64 / self.gaps as f64)
     }
     /// Flow completion time: from the start to the last payload byte at the receiver. `None` when unfinished.
     pub fn fct_ps(&self) -> Option<u64> {

@@ -135,7 +135,7 @@ pub(crate) fn run_with<E: Driver<Carried>, P: Probe>(
     for link in (0..net.links().len() as u32).map(LinkId) {
         engine.catch_up(&mut world, link, until);
     }
-    let flows = flow_rows(&world, &alone, actors::window(&mut actors));
+    let flows = flow_rows(spec, &world, &alone, actors::window(&mut actors));
     let ports = port_rows(spec, &world, &mut actors, &mut engine, now);
     audit::check(&mut world, &mut engine, net);
     let mut counters = counters(&world, &ports, &flows, &engine, now, spec.realised_load(&world.flows));
@@ -352,7 +352,8 @@ fn build_engine<E: Driver<Carried>, P>(spec: &RunSpec, world: &World<P>, probed:
     E::new(&links, world.first_host + net.hosts().len() as u32)
 }
 
-fn flow_rows<P>(world: &World<P>, alone: &[Alone], window: Option<&mut Window>) -> Vec<FlowRow> {
+fn flow_rows<P>(spec: &RunSpec, world: &World<P>, alone: &[Alone], window: Option<&mut Window>) -> Vec<FlowRow> {
+    let mss = u64::from(spec.mtu_bytes - spec.header_bytes);
     let known = |t: Time| (t != Time::MAX).then_some(t.0);
     let row = |((flow, record), alone): ((&Flow, &FlowRecord), &Alone)| FlowRow {
         first_tx_ps: known(record.first_tx),
@@ -365,7 +366,11 @@ fn flow_rows<P>(world: &World<P>, alone: &[Alone], window: Option<&mut Window>) 
         marks: record.marks,
         timeouts: record.stats.timeouts,
         fast_retransmits: record.stats.fast_retransmits,
-        reordered: record.reordered,
+        reordered: record.disorder().reordered,
+        out_of_order: record.disorder().out_of_order,
+        gaps: record.disorder().gaps,
+        gap_packets: record.disorder().gap_bytes.div_ceil(mss) + record.disorder().gaps,
+        first_gap_packets: record.disorder().first_gap_bytes.div_ceil(mss) + record.disorder().gaps.min(1),
         window_delivered_bytes: window.as_ref().and_then(|window| window.delivered_bytes(flow.id)),
         counts: world.table.counts(flow.id).to_vec(),
         ..FlowRow::of(flow, alone)

@@ -197,6 +197,10 @@ table! {
     timeouts [""] "retransmission timeouts" = U32(|r| r.timeouts);
     fast_retransmits [""] "fast retransmissions" = U32(|r| r.fast_retransmits);
     reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" = U64(|r| r.reordered);
+    out_of_order ["packets"] "data packets that reached the receiver while bytes before theirs were missing" = U64(|r| r.out_of_order);
+    gaps [""] "how often such a packet came while none was waiting for missing bytes: a gap opened" = U64(|r| r.gaps);
+    mean_gap_packets ["packets"] "out-of-order window: packets from the first one missing to the one that opened the gap, mean over gaps; null: no gaps" = OptF64(FlowRow::mean_gap_packets);
+    first_gap_packets ["packets"] "the same of the first gap alone; 0: no gaps" = U64(|r| r.first_gap_packets);
     window_delivered_bytes ["bytes"] "payload that reached the receiver in the measurement window, each byte once; null: the run ended before the window began" = OptU64(|r| r.window_delivered_bytes);
 }
 

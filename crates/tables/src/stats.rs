@@ -121,6 +121,29 @@ impl<'a> Point<'a> {
     fn group_fct(&self) -> Sorted {
         Sorted::new(self.groups.iter().filter_map(Group::fct_ps).map(|ps| ps as f64 / 1e12))
     }
+    /// By sending host: the share of its data packets that had been sent before.
+    fn retx_share(&self) -> Sorted {
+        let sent = |f: &FlowRow| (f.src, [f.retx_packets, f.tx_packets]);
+        Sorted::new(self.by_host(sent).filter(|[_, sent]| *sent > 0).map(|[again, sent]| again as f64 / sent as f64))
+    }
+    /// By receiving host: the mean out-of-order window over the gaps of its flows, 0 without gaps.
+    fn gap_packets(&self) -> Sorted {
+        Sorted::new(self.by_host(|f| (f.dst, [f.gap_packets, f.gaps])).map(|[packets, gaps]| packets as f64 / gaps.max(1) as f64))
+    }
+    /// The same over the first gap of each flow.
+    fn first_gap_packets(&self) -> Sorted {
+        let first = |f: &FlowRow| (f.dst, [f.first_gap_packets, f.gaps.min(1)]);
+        Sorted::new(self.by_host(first).map(|[packets, gaps]| packets as f64 / gaps.max(1) as f64))
+    }
+    /// Sums over the flows of each host.
+    fn by_host(&self, of: impl Fn(&FlowRow) -> (u32, [u64; 2])) -> impl Iterator<Item = [u64; 2]> {
+        let mut hosts: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+        for (host, counts) in self.flows.iter().map(|flow| of(flow)) {
+            let sums = hosts.entry(host).or_default();
+            *sums = [sums[0] + counts[0], sums[1] + counts[1]];
+        }
+        hosts.into_values()
+    }
     fn end_s(&self) -> f64 {
         self.counters.end_ps as f64 / 1e12
     }
@@ -307,6 +330,13 @@ metrics! {
         timeouts [""] "retransmission timeouts" = |p| p.sum(|f| u64::from(f.timeouts));
         fast_retransmits [""] "fast retransmissions" = |p| p.sum(|f| u64::from(f.fast_retransmits));
         reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" = |p| p.sum(|f| f.reordered);
+        out_of_order ["packets"] "data packets that reached the receiver while bytes before theirs were missing" = |p| p.sum(|f| f.out_of_order);
+        mean_host_retx_share [""] "share of a host's data packets that had been sent before, mean over hosts that sent any" = |p| p.retx_share().mean();
+        max_host_retx_share [""] "share of a host's data packets that had been sent before, largest" = |p| p.retx_share().quantile(1000);
+        mean_host_gap_packets ["packets"] "out-of-order window of a host: packets from the first one missing to the one that opens a gap, mean over the gaps of its flows, 0 without gaps; mean over hosts that receive" = |p| p.gap_packets().mean();
+        max_host_gap_packets ["packets"] "out-of-order window of a host, largest" = |p| p.gap_packets().quantile(1000);
+        mean_host_first_gap_packets ["packets"] "out-of-order window of a host by the first gap of each flow alone; mean over hosts that receive" = |p| p.first_gap_packets().mean();
+        max_host_first_gap_packets ["packets"] "out-of-order window of a host by the first gap of each flow alone, largest" = |p| p.first_gap_packets().quantile(1000);
         events [""] "events handled" = |p| Some(p.counters.events as f64);
         hops [""] "packets moved over a link" = |p| Some(p.counters.hops as f64);
     }
@@ -656,6 +686,36 @@ mod tests {
         }
     }
 
+    /// Host 1 sends two flows to host 2 and one to host 3, which sees no gap. Host 4 never gets to send.
+    #[test]
+    fn disorder_is_that_of_hosts() {
+        let of = |src, dst, [tx_packets, retx_packets]: [u64; 2], [gaps, gap_packets, first_gap_packets]: [u64; 3]| FlowRow {
+            src,
+            dst,
+            tx_packets,
+            retx_packets,
+            gaps,
+            gap_packets,
+            first_gap_packets,
+            ..flow(1000, None)
+        };
+        let flows = [
+            of(1, 2, [90, 9], [3, 12, 6]),
+            of(1, 2, [100, 1], [1, 2, 2]),
+            of(1, 3, [10, 0], [0, 0, 0]),
+            of(4, 3, [0, 0], [0, 0, 0]),
+            of(5, 3, [50, 10], [0, 0, 0]),
+        ];
+        let counters = Counters::default();
+        let values: BTreeMap<&str, Option<f64>> =
+            Point::new(&flows, &[], &counters, 0.0).metrics().into_iter().map(|(metric, value)| (metric.name, value)).collect();
+        let means = ["mean_host_retx_share", "mean_host_gap_packets", "mean_host_first_gap_packets"].map(|name| values[name]);
+        let most = ["max_host_retx_share", "max_host_gap_packets", "max_host_first_gap_packets"].map(|name| values[name]);
+        assert_eq!(most, [0.2, 3.5, 4.0].map(Some));
+        assert_eq!(means, [(0.05 + 0.2) / 2.0, 3.5 / 2.0, 4.0 / 2.0].map(Some));
+        assert_eq!(flows.map(|flow| flow.mean_gap_packets()), [Some(4.0), Some(2.0), None, None, None]);
+    }
+
     #[test]
     fn a_point_without_finished_flows_has_no_times() {
         let counters = Counters::default();
@@ -671,6 +731,7 @@ mod tests {
                 "timeouts",
                 "fast_retransmits",
                 "reordered",
+                "out_of_order",
                 "terminated",
             ]
             .contains(&metric.name);
