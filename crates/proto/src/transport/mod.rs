@@ -15,6 +15,7 @@ pub mod dctcp;
 pub mod l2dct;
 pub mod mcp;
 pub mod merp;
+pub mod mptcp;
 pub mod newreno;
 pub mod pdq;
 pub mod pfabric;
@@ -26,6 +27,7 @@ base::registry! {
     entries {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
         l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, aemon: Aemon on tcp::TEXT, botcp: Botcp on tcp::TEXT,
+        mptcp: Mptcp on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq,
     }
     methods {
