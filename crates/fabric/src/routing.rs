@@ -9,7 +9,7 @@ use crate::router::{AnyRouter, Duties, Made, Router};
 use crate::routes::{Routes, Unreachable};
 use base::{FlowId, FlowMap, HostId, LinkId, NodeId, Rng, Timers};
 use proto::packet::{ASK, ROUTE_HOPS};
-use proto::{Flow, Packet};
+use proto::{Flow, Kind, Packet};
 use std::sync::Arc;
 
 /// `hop` of packets that have no route byte left.
@@ -238,6 +238,29 @@ impl Routing {
         self.paths.index(&links, dst)
     }
 
+    /// The links of the path that packets of a flow take now in a direction in which the router is not asked at switches; `None` if there is
+    /// no way, or none from where the path leads.
+    pub fn links(&mut self, flow: &Flow, back: bool) -> Option<Vec<LinkId>> {
+        let (src, dst) = flow.ends(back);
+        let mut packet = Packet::new(flow.id, Kind::DATA, 0);
+        self.set_out(&mut packet, src);
+        packet.path_tag = self.named.get(flow.id).map_or(0, |named| named.tags[usize::from(back)]);
+        let mut link = *self.routes.candidates(self.net.hosts()[src.index()], dst).first()?;
+        let mut links = vec![link];
+        loop {
+            let at = self.net.link(link).to;
+            if self.net.host(at).is_some() {
+                return Some(links);
+            }
+            link = match packet.route.get(usize::from(packet.hop)) {
+                Some(&port) if port != ASK => LinkId(self.net.out_base(at) + u32::from(port)),
+                _ => self.planned_hop(flow, &packet, at)?,
+            };
+            links.push(link);
+            step(&mut packet);
+        }
+    }
+
     /// The next link from `at` of a packet whose route bytes do not name it, where the router is not asked: its path is too long for
     /// route bytes, the planned one is dead, or a switch has made the packet. `None`: no link leads to its destination.
     pub fn planned_hop(&mut self, flow: &Flow, packet: &Packet, at: NodeId) -> Option<LinkId> {
@@ -429,7 +452,6 @@ mod tests {
     use super::*;
     use crate::net::NetBuilder;
     use crate::testing::{DELAY, GBPS, dead, ecmp, fat_tree, flow};
-    use proto::Kind;
 
     /// Flows from host 0 to host 4 under ECMP.
     struct Bench {

@@ -8,6 +8,7 @@ use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
 use fabric::controller::{AnyController, Controller, LinkState, Move, OpenFlow, View};
 use fabric::qdisc::Qdisc;
+use fabric::routing::{Notice, Routing};
 use std::collections::VecDeque;
 
 /// A controller, the time of its next look, and its orders that have not acted yet.
@@ -43,40 +44,50 @@ impl Control {
             }
         };
         let sent = links.stats(link).tx_bytes - counted;
-        LinkState { sent_bytes: sent - std::mem::replace(&mut self.sent[link.index()], sent), queue_bytes: waiting }
+        LinkState { sent_bytes: self.sent_since(link, sent), queue_bytes: waiting }
     }
 
-    fn look<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
-        let now = links.now();
-        let states: Vec<LinkState> =
-            (0..world.ports.len() as u32).map(|link| self.look_at_link(world, links, LinkId(link))).collect();
-        let mut seen = self.open.look(world, now);
-        seen.retain(|(flow, _)| world.table.is_open(*flow));
-        seen.sort_unstable();
-        let flows: Vec<OpenFlow> = seen.into_iter().map(|(flow, bytes)| open_flow(world, flow, bytes)).collect();
-        let notices = std::mem::take(&mut world.notices);
+    /// What a link has sent since the last look, given what it has sent by now.
+    pub fn sent_since(&mut self, link: LinkId, sent: u64) -> u64 {
+        sent - std::mem::replace(&mut self.sent[link.index()], sent)
+    }
+
+    /// When the controller looks next.
+    pub fn looks_at(&self) -> Time {
+        self.next_look
+    }
+
+    /// Shows the network to the controller, and keeps its orders.
+    pub fn decide(&mut self, now: Time, routing: &mut Routing, links: &[LinkState], flows: &[OpenFlow], notices: &[Notice]) {
         let mut moves = Vec::new();
-        let routing = &mut world.routing;
-        let mut view = View {
-            now,
-            net: &routing.net,
-            routes: &routing.routes,
-            paths: &mut routing.paths,
-            links: &states,
-            flows: &flows,
-            notices: &notices,
-        };
-        self.controller.decide(&mut view, &mut moves);
+        let (net, routes, paths) = (&routing.net, &routing.routes, &mut routing.paths);
+        self.controller.decide(&mut View { now, net, routes, paths, links, flows, notices }, &mut moves);
         if !moves.is_empty() {
             self.orders.push_back((now + self.controller.latency(), moves));
         }
         self.next_look = now + self.controller.period();
     }
 
+    /// Takes the next orders that are due.
+    pub fn due(&mut self, now: Time) -> Option<Vec<Move>> {
+        self.orders.pop_front_if(|(at, _)| *at <= now).map(|(_, moves)| moves)
+    }
+
+    fn look<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
+        let now = links.now();
+        let states: Vec<LinkState> =
+            (0..world.ports.len() as u32).map(|link| self.look_at_link(world, links, LinkId(link))).collect();
+        let mut seen = self.open.look(world.seen(now), |flow| world.progress(flow));
+        seen.retain(|(flow, _)| world.table.is_open(*flow));
+        seen.sort_unstable();
+        let flows: Vec<OpenFlow> = seen.into_iter().map(|(flow, bytes)| open_flow(world, flow, bytes)).collect();
+        let notices = std::mem::take(&mut world.notices);
+        self.decide(now, &mut world.routing, &states, &flows, &notices);
+    }
+
     /// Carries out the orders that are due. Flows that are done are skipped.
     fn order<P: Probe>(&mut self, world: &mut World<P>, now: Time) {
-        while self.orders.front().is_some_and(|(at, _)| *at <= now) {
-            let Some((_, moves)) = self.orders.pop_front() else { return };
+        while let Some(moves) = self.due(now) {
             for Move { flow, back, path } in moves {
                 if !world.table.is_done(flow) {
                     self.moves += 1;

@@ -89,6 +89,15 @@ impl Failures {
         let (before, since) = self.down[link.index()];
         before + since.map_or(Dur::ZERO, |since| now.since(since))
     }
+    /// The links that the next change which happens by `now` takes down or brings up; their down times run from now on, or end.
+    pub fn happen(&mut self, net: &Net, now: Time) -> Option<(Vec<LinkId>, bool)> {
+        let (change, links) = self.happened.pop(&self.changes, net, now)?;
+        for &link in &links {
+            self.down[link.index()] =
+                if change.up { (self.down_time(link, now), None) } else { (self.down[link.index()].0, Some(now)) };
+        }
+        Some((links, change.up))
+    }
     /// By link: whether the nodes at its ends know that it is down.
     pub fn known_down(&self) -> Vec<bool> {
         self.detected.dead()
@@ -121,17 +130,15 @@ impl Global for Failures {
     /// Links change first, in the order of the scenario's events, then routes.
     fn act<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
         let (now, net) = (links.now(), std::sync::Arc::clone(&world.routing.net));
-        while let Some((change, hit)) = self.happened.pop(&self.changes, &net, now) {
+        while let Some((hit, up)) = self.happen(&net, now) {
             for link in hit {
-                if change.up {
+                if up {
                     links.link_up(link);
                     if let Some(port) = &mut world.ports[link.index()] {
                         port.qdisc.on_link_up(now);
                     }
-                    self.down[link.index()] = (self.down_time(link, now), None);
                 } else {
                     take_down(world, links, link);
-                    self.down[link.index()].1 = Some(now);
                 }
             }
         }

@@ -59,7 +59,7 @@ impl Sampler {
 
     fn look_at_flows<P: Probe>(&mut self, world: &World<P>, now: Time) {
         let Some(open) = &mut self.open else { return };
-        for (flow, delivered) in open.look(world, now) {
+        for (flow, delivered) in open.look(world.seen(now), |flow| world.progress(flow)) {
             let rate = delivered as f64 * 8.0 / self.interval.as_secs_f64();
             let row = |metric, value| SampleRow { time_ps: now.0, entity: flow.0, metric, value };
             self.rows.push(row("flow.rate_bps", rate));

@@ -2,6 +2,7 @@
 
 use crate::host::Host;
 use crate::lossy::Lossy;
+use crate::open::Seen;
 use crate::probe::Probe;
 use crate::waiting::Waiting;
 use base::{FlowId, LinkId, NodeId, Slab, Time};
@@ -118,6 +119,17 @@ impl<P: Probe> World<P> {
     #[inline(always)]
     pub fn port(ports: &mut [Option<Box<Port>>], link: LinkId) -> &mut Port {
         ports[link.index()].as_mut().expect("a port that is not first in, first out has a discipline")
+    }
+
+    /// What a look at the open flows shows.
+    pub fn seen(&self, now: Time) -> Seen<'_> {
+        Seen { flows: &self.flows, started: &self.started, now }
+    }
+
+    /// The bytes of a flow that were delivered, and whether it has finished.
+    pub fn progress(&self, flow: FlowId) -> (u64, bool) {
+        let record = self.table.get(flow);
+        (record.delivered_bytes, record.finish != Time::MAX)
     }
 
     #[cold]
