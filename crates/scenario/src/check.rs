@@ -74,6 +74,7 @@ fn points(draft: &Draft, found: &mut Vec<Item>) {
     let systems: u64 = draft.systems.iter().map(|s| s.variants.len() as u64).sum();
     let failures = draft.events.iter().map(|e| e.variants.len()).chain(draft.failure.iter().map(|f| f.variants.len()));
     let shared = failures.fold(shared, |n, variants| n.saturating_mul(variants as u64));
+    let shared = shared.saturating_mul(draft.engine.variants.len() as u64);
     let points = shared.saturating_mul(systems).saturating_mul(draft.seeds.list.len() as u64);
     if points > MAX_POINTS {
         let message = format!("the scenario has {points} points, at most {MAX_POINTS} are allowed");

@@ -1,6 +1,7 @@
 //! What was read: every section of a scenario in every variant that its sweeps make.
 
 use crate::diag::Place;
+use crate::engine::Engine;
 use crate::envs::{self, Site};
 use crate::event::params::{Event, FailureParams, Failures};
 use crate::files::Files;
@@ -75,6 +76,8 @@ pub(crate) struct Draft {
     pub ideals: Vec<Ideal>,
     pub ideals_at: Place,
     pub head: Head,
+    /// Without a table where none is given.
+    pub engine: Section<Engine>,
     pub measure: Measure,
     pub sample: Option<SampleSection>,
     /// Without variants when it could not be read.

@@ -2,11 +2,13 @@
 
 use crate::diag::Diagnostics;
 use crate::draft::{Draft, Swept, combinations};
+use crate::engine::Engine;
 use crate::files::Files;
 use crate::ideal::Ideal;
 use crate::keys::SampleParams;
 use crate::slots::System;
 use crate::spec::{Demand, Plan, Point, RunSpec, Sample};
+use base::params::Params as _;
 use fabric::net::Net;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,13 +33,16 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
         .map(|(values, swept)| (names.iter().cloned().zip(values.into_iter().cloned()).collect(), swept))
         .collect();
     let failures = draft.failures();
+    let engines = combinations(std::slice::from_ref(&draft.engine));
     for section in &draft.systems {
         plan.labels.push(section.name.clone());
         for topology in &draft.topology.variants {
             let sample = draft.sample.as_ref().map(|section| sample(&section.params, &topology.value.net));
-            for ((workloads, offered), (failures, failing)) in traffic.iter().flat_map(|t| failures.iter().map(move |f| (t, f))) {
+            let beside = traffic.iter().flat_map(|t| failures.iter().map(move |f| (t, f)));
+            let shared = engines.iter().flat_map(|e| beside.clone().map(move |(t, f)| (e, t, f)));
+            for ((engine, moving), (workloads, offered), (failures, failing)) in shared {
                 for system in &section.variants {
-                    let all = topology.swept.iter().chain(offered).chain(failing).chain(&system.swept).cloned();
+                    let all = [moving, &topology.swept, offered, failing, &system.swept].into_iter().flatten().cloned();
                     let swept: Vec<(String, String)> = all.collect();
                     for &seed in &draft.seeds.list {
                         let run = RunSpec {
@@ -48,6 +53,7 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
                             end,
                             seed,
                             system: System::clone(&system.value),
+                            engine: engine[0].clone(),
                             workloads: workloads.clone(),
                             ideal: None,
                             failures: failures.clone(),
@@ -81,10 +87,12 @@ fn add_ideals(plan: &mut Plan, ideals: &[Ideal]) {
         let label = ideal.label().to_owned();
         let mut known = BTreeSet::new();
         for point in &of_systems {
-            // The flows do not depend on what a system sweeps.
-            let swept: Vec<_> = point.swept.iter().filter(|(key, _)| !key.starts_with("system.")).cloned().collect();
+            // The flows do not depend on what a system sweeps, nor on the engine.
+            let own = |key: &str| !key.starts_with("system.") && !key.starts_with("engine.");
+            let swept: Vec<_> = point.swept.iter().filter(|(key, _)| own(key)).cloned().collect();
             if known.insert((swept.clone(), point.seed)) {
-                let run = RunSpec { ideal: Some(ideal), sample: None, failures: None, ..point.run.clone() };
+                let run =
+                    RunSpec { ideal: Some(ideal), engine: Engine::defaults(), sample: None, failures: None, ..point.run.clone() };
                 plan.points.push(Point { label: label.clone(), swept, run, ..point.clone() });
             }
         }
@@ -94,13 +102,14 @@ fn add_ideals(plan: &mut Plan, ideals: &[Ideal]) {
 
 /// The swept keys of all sections, each once.
 fn sweep_keys(draft: &Draft) -> Vec<String> {
+    let engine = draft.engine.variants.iter().map(|v| &v.swept);
     let topology = draft.topology.variants.iter().map(|v| &v.swept);
     let workloads = draft.workloads.iter().flat_map(|w| w.variants.iter().map(|v| &v.swept));
     let failure = draft.failure.iter().flat_map(|f| f.variants.iter().map(|v| &v.swept));
     let events = draft.events.iter().flat_map(|e| e.variants.iter().map(|v| &v.swept));
     let systems = draft.systems.iter().flat_map(|s| s.variants.iter().map(|v| &v.swept));
     let mut keys: Vec<String> = Vec::new();
-    for (key, _) in topology.chain(workloads).chain(failure).chain(events).chain(systems).flatten() {
+    for (key, _) in engine.chain(topology).chain(workloads).chain(failure).chain(events).chain(systems).flatten() {
         if !keys.contains(key) {
             keys.push(key.clone());
         }
@@ -142,6 +151,8 @@ fn name_points(plan: &mut Plan) {
 
 /// The shortest end of a swept key that no other swept key has.
 fn short_key(key: &str, all: &[String]) -> String {
+    // The kind of a part goes by the name of the part.
+    let key = key.strip_suffix(".kind").unwrap_or(key);
     let ends = key.rmatch_indices('.').map(|(i, _)| &key[i + 1..]);
     let own = |end: &&str| all.iter().filter(|k| k.as_str() == *end || k.ends_with(&format!(".{end}"))).count() == 1;
     slug(ends.into_iter().find(own).unwrap_or(key))

@@ -29,6 +29,7 @@ mod csv_rows;
 pub mod deadline;
 mod diag;
 mod draft;
+mod engine;
 mod envs;
 pub mod event;
 mod expand;
@@ -59,6 +60,7 @@ pub mod workload;
 
 pub use alone::Alone;
 pub use diag::{Diagnostic, Diagnostics, Style};
+pub use engine::{Engine, EngineKind};
 pub use envs::Envs;
 pub use files::Files;
 pub use ideal::Ideal;

@@ -1,13 +1,16 @@
 //! Plans and points written out as TOML with every default.
 
 use crate::draft::{Draft, Section, Variant};
+use crate::engine::Engine;
 use crate::envs;
 use crate::event::change::when;
 use crate::event::params::FailureParams;
 use crate::keys::{Head, SampleParams};
 use crate::measure::Measure;
 use crate::seeds::{AUTO, AutoSeeds};
-use crate::shown::{PartShown, literal, part_of_topology, parts_of_event, parts_of_system, parts_of_workload, quoted};
+use crate::shown::{
+    PartShown, literal, part_of_engine, part_of_topology, parts_of_event, parts_of_system, parts_of_workload, quoted,
+};
 use crate::slots::{SLOTS, System, Unfilled};
 use crate::spec::{Plan, Point, RunSpec, Sample};
 use crate::topology::Topology as _;
@@ -49,6 +52,11 @@ fn of_point(point: &Point) -> String {
         line(format!("ideal = {}", quoted(&ideal.show())));
     }
     PartShown::bare("", Head::FIELDS, head.show()).lines(|_, key, value| line(format!("{key} = {value}")));
+    // Younger than the hashes of points: the default engine is not written.
+    if run.engine != Engine::defaults() {
+        line("\n[engine]".to_owned());
+        part_of_engine(&run.engine).lines(|_, key, value| line(format!("{key} = {value}")));
+    }
     line("\n[topology]".to_owned());
     part_of_topology(&run.topology).lines(|_, key, value| line(format!("{key} = {value}")));
     for (name, traffic) in &run.workloads {
@@ -217,6 +225,10 @@ pub(crate) fn of_plan(draft: &Draft, root: &Table, origins: &Origins<'_>) -> Str
     let ideals: Vec<String> = draft.ideals.iter().map(|ideal| quoted(&ideal.show())).collect();
     page.line(format!("ideal = [{}]", ideals.join(", ")), given("ideal", "systems only"));
     page.section("", root, &[vec![PartShown::bare("", Head::FIELDS, draft.head.show())]], origins);
+    if root.get("engine").is_some() {
+        let engines: Vec<_> = draft.engine.variants.iter().map(|v| vec![part_of_engine(&v.value)]).collect();
+        page.section("engine", &draft.engine.table, &engines, origins);
+    }
     let topologies: Vec<_> = draft.topology.variants.iter().map(|v| vec![part_of_topology(&v.value.params)]).collect();
     page.section("topology", &draft.topology.table, &topologies, origins);
     for section in &draft.workloads {

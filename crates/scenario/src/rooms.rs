@@ -1,5 +1,6 @@
 //! Everything with a name that scenarios are built from: the only list of rooms, and the tables without a kind.
 
+use crate::engine::Engine;
 use crate::event::params::{EventParams, FailureParams, RandomParams};
 use crate::keys::{Head, NicParams, SampleParams};
 use crate::measure::Measure;
@@ -33,9 +34,10 @@ pub struct TableOf {
 }
 
 /// All tables without a kind, for `list` and `explain`.
-pub const TABLES: [TableOf; 8] = [
+pub const TABLES: [TableOf; 9] = [
     TableOf { name: "", about: "the scenario itself", fields: Head::FIELDS },
     TableOf { name: "seed", about: "keys beside `seed = \"auto\"`: as many seeds as a precision needs", fields: AutoSeeds::FIELDS },
+    TableOf { name: "engine", about: "what moves the flows: packets, or fluids with max-min fair rates", fields: Engine::FIELDS },
     TableOf { name: "event", about: "a link or switch that goes down or comes up", fields: EventParams::FIELDS },
     TableOf { name: "event.random", about: "links or switches drawn by the seed", fields: RandomParams::FIELDS },
     TableOf { name: "failure", about: "how the network finds out about events", fields: FailureParams::FIELDS },

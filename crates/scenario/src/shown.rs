@@ -1,6 +1,7 @@
 //! Parts of a scenario as they would be written: with every default, without keys that have no effect.
 
 use crate::deadline;
+use crate::engine::Engine;
 use crate::event::params::{Event, EventParams, RandomParams};
 use crate::keys::NicParams;
 use crate::slots::{System, SystemPart};
@@ -121,6 +122,11 @@ pub(crate) fn parts_of_slots(system: &System, nic: NicParams) -> Vec<PartShown> 
     parts.push(PartShown::bare("nic", NicParams::FIELDS, nic.show()));
     parts.push(part!("nic.qdisc", fabric::qdisc::ENTRIES, system.nic.qdisc));
     parts
+}
+
+/// The engine.
+pub(crate) fn part_of_engine(engine: &Engine) -> PartShown {
+    PartShown::bare("", Engine::FIELDS, engine.show()).without(engine.ignored())
 }
 
 /// A topology.

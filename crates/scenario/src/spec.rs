@@ -2,6 +2,7 @@
 
 use crate::deadline;
 use crate::diag::Diagnostics;
+use crate::engine::Engine;
 use crate::envs::{self, Envs, Site};
 use crate::event::params::Failures;
 use crate::files::Files;
@@ -85,6 +86,8 @@ pub struct RunSpec {
     pub system: System,
     /// The run is this ideal reference instead of a simulation.
     pub ideal: Option<Ideal>,
+    /// What moves the flows. An ideal reference does not read it.
+    pub engine: Engine,
     /// The workloads by name.
     pub workloads: Vec<(String, Demand)>,
     /// What goes down and comes up, if anything does.

@@ -10,6 +10,9 @@ pub(crate) fn spell_out(root: &mut Table) {
     if let Some(topology) = root.get_mut("topology") {
         spell_out_part(&mut topology.node);
     }
+    if let Some(engine) = root.get_mut("engine") {
+        spell_out_engine(&mut engine.node);
+    }
     let inner = |root: &mut Table, key: &str, each: fn(&mut Node)| match root.get_mut(key).map(|e| &mut e.node.value) {
         Some(Value::Table(table)) => table.entries.iter_mut().for_each(|e| each(&mut e.node)),
         Some(Value::List(nodes)) => nodes.iter_mut().for_each(each),
@@ -34,12 +37,24 @@ pub(crate) fn spell_out(root: &mut Table) {
 
 pub(crate) fn spell_out_part(node: &mut Node) {
     if let Value::Scalar(Raw::Str(_)) = node.value {
-        let (at, origin) = (node.at, node.origin);
-        let kind = Node { value: node.value.clone(), at, origin };
-        let mut table = Table::default();
-        table.put("kind", at, kind);
-        node.value = Value::Table(table);
+        kind_alone(node);
     }
+}
+
+/// The same for the engine, whose kind can be swept: `engine = ["packet", "flow"]`.
+fn spell_out_engine(node: &mut Node) {
+    if node.table().is_none() {
+        kind_alone(node);
+    }
+}
+
+/// Makes a value the kind of a table.
+fn kind_alone(node: &mut Node) {
+    let (at, origin) = (node.at, node.origin);
+    let kind = Node { value: node.value.clone(), at, origin };
+    let mut table = Table::default();
+    table.put("kind", at, kind);
+    node.value = Value::Table(table);
 }
 
 /// A bare time for a deadline is that of the law `fixed`: `deadline = "20ms"` is `deadline = { kind = "fixed", after = "20ms" }`. So is
@@ -82,6 +97,7 @@ pub(crate) fn label_of(system: &Table) -> Option<&str> {
 pub(crate) fn spell_out_like(key: &str, node: &mut Node) {
     match key {
         "topology" => spell_out_part(node),
+        "engine" => spell_out_engine(node),
         "workload" => {
             if let Some(table) = node.table_mut() {
                 table.entries.iter_mut().for_each(|e| spell_out_part(&mut e.node));

@@ -24,8 +24,8 @@ fn collect(table: &Table, path: &mut Vec<String>, name: &str, found: &mut Vec<Ax
         path.push(entry.key.clone());
         match &entry.node.value {
             Value::Table(inner) => collect(inner, path, name, found, problems),
-            // Kinds and labels are refused where they are read.
-            Value::List(nodes) if !matches!(entry.key.as_str(), "kind" | "label") => {
+            // Kinds and labels are refused where they are read, but for the kind of the engine: all engines have the same keys.
+            Value::List(nodes) if name == "engine" || !matches!(entry.key.as_str(), "kind" | "label") => {
                 let key = format!("{name}.{}", path.join("."));
                 let hint = "a list stands for a sweep: one value per run, like `load = [0.2, 0.5]`";
                 if nodes.is_empty() {

@@ -8,6 +8,7 @@ pub mod audit;
 mod control;
 mod events;
 mod failures;
+mod flow_engine;
 pub mod fluid;
 mod forward;
 mod global;

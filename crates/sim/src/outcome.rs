@@ -28,8 +28,31 @@ pub struct Outcome {
     pub flow_counters: Vec<NamedCounter>,
     /// The counters per port of the system's entries, in the order of [`PortRow::counts`].
     pub port_counters: Vec<NamedCounter>,
-    /// Whether an ideal fluid schedule served the flows, so that there were no packets to count.
-    pub ideal: bool,
+    /// What moved the flows.
+    pub engine: Engine,
+}
+
+/// What moved the flows of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// The packet engine.
+    #[default]
+    Packet,
+    /// The flow engine: fluids with max-min fair rates. There were no packets to count but those that switches made.
+    Flow,
+    /// An ideal schedule, which has finish times and nothing else.
+    Ideal,
+}
+
+impl Engine {
+    /// The word in manifests and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Packet => "packet",
+            Engine::Flow => "flow",
+            Engine::Ideal => "ideal",
+        }
+    }
 }
 
 /// A counter of an entry of the system: a column of the tables.

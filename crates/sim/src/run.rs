@@ -39,6 +39,9 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     if let Some(ideal) = spec.ideal {
         return crate::fluid::point::run(spec, ideal, control);
     }
+    if spec.engine.is_flow() {
+        return crate::flow_engine::run(spec, control);
+    }
     run_on::<Engine<Carried>>(spec, control)
 }
 

@@ -4,6 +4,7 @@ mod common;
 use base::{Rate, Rng};
 use common::{run, system, system_of, table};
 use scenario::Outline;
+use sim::outcome::Engine;
 
 /// Hosts on both sides of a four-link path of 1 Gb/s and 10 us: MERP's single tree across racks.
 const TREE: &str = "[topology]\nkind = 'single_tree'\n";
@@ -62,7 +63,7 @@ fn a_lone_flow_of_an_ideal_reference_has_slowdown_one() {
         assert_eq!(ideals.len(), 9);
         for point in ideals {
             let outcome = common::run_point(point);
-            assert!(outcome.ideal && outcome.complete && outcome.ports.is_empty() && outcome.flows.len() == 2);
+            assert!(outcome.engine == Engine::Ideal && outcome.complete && outcome.ports.is_empty() && outcome.flows.len() == 2);
             for flow in &outcome.flows {
                 let over = flow.fct_ps().unwrap() - flow.ideal_fct_ps;
                 assert!(over <= 2, "{}: {over} ps too long", point.id);

@@ -6,6 +6,7 @@ use crate::schema::{CounterColumn, SCHEMA_VERSION};
 use crate::stats::{self, Metric};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sim::Outcome;
+use sim::outcome::Engine;
 use std::path::Path;
 
 /// The program's version, and a hash of the sources that decide what a run does.
@@ -103,6 +104,9 @@ pub struct PointManifest {
     pub state: State,
     /// An ideal reference: its flows were served by a fluid schedule, not simulated.
     pub ideal: bool,
+    /// What moved the flows: `packet`, `flow`, or `ideal`.
+    #[serde(default = "packet")]
+    pub engine: String,
     /// Why the run ended: `finished`, `end`, `stopped`.
     pub stop_reason: String,
     /// When it began, in UTC.
@@ -124,6 +128,11 @@ pub struct PointManifest {
     /// The point's tables as they were written; none of a point that was interrupted.
     #[serde(default)]
     pub files: Vec<Written>,
+}
+
+/// Points that were written before there was another engine.
+fn packet() -> String {
+    Engine::Packet.name().to_owned()
 }
 
 /// Totals of a run; see [`sim::outcome::Counters`].
@@ -165,8 +174,9 @@ impl PointManifest {
     pub fn new(key: &PointKey, outcome: &Outcome, ran: &Ran, files: Vec<Written>) -> PointManifest {
         let counters = &outcome.counters;
         let metrics = stats::Point::new(&outcome.flows, &outcome.ports, counters, ran.wall_s).metrics();
-        // A fluid has no packets to count, and most scenarios have no flows that wait.
-        let known = |metric: &Metric, value: Option<f64>| !(outcome.ideal && metric.packets || metric.optional && value.is_none());
+        // Most scenarios have no flows that wait.
+        let known =
+            |metric: &Metric, value: Option<f64>| metric.from.is_known(outcome.engine) && (!metric.optional || value.is_some());
         let metrics = metrics.into_iter().filter(|(metric, value)| known(metric, *value));
         PointManifest {
             schema_version: SCHEMA_VERSION,
@@ -175,7 +185,8 @@ impl PointManifest {
             config_hash: ran.config_hash.clone(),
             flows_hash: ran.flows_hash.clone(),
             state: if outcome.complete { State::Done } else { State::Interrupted },
-            ideal: outcome.ideal,
+            ideal: outcome.engine == Engine::Ideal,
+            engine: outcome.engine.name().to_owned(),
             stop_reason: outcome.stop_reason.name().to_owned(),
             started: ran.started.clone(),
             ended: ran.ended.clone(),

@@ -114,6 +114,7 @@ impl Results {
         let own: Vec<ArrayRef> = vec![
             words(p.iter().map(|point| Some(point.state.name()))),
             Arc::new(p.iter().map(|point| Some(point.ideal)).collect::<BooleanArray>()),
+            words(p.iter().map(|point| Some(point.engine.as_str()))),
             words(p.iter().map(|point| Some(point.stop_reason.as_str()))),
             Arc::new(UInt64Array::from_iter_values(metric("flows"))),
             Arc::new(UInt64Array::from_iter_values(metric("unfinished"))),

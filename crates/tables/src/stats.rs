@@ -2,7 +2,7 @@
 
 use crate::hosts;
 use serde::{Deserialize, Serialize};
-use sim::outcome::{Counters, FlowRow, PortRow};
+use sim::outcome::{Counters, Engine, FlowRow, PortRow};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::BTreeMap;
 
@@ -21,10 +21,32 @@ pub struct Metric {
     pub optional: bool,
     /// Whether it is measured in the measurement window, not over whole flows or the whole run.
     pub window: bool,
-    /// Whether it counts packets, queues or events, of which an ideal schedule has none.
-    pub packets: bool,
+    /// What it is worked out from.
+    pub from: From,
     /// Its value. `None`: the point has none, as for a mean over no flow.
     pub of: fn(&Point<'_>) -> Option<f64>,
+}
+
+/// What a run must have kept for a metric to have a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// Starts and ends of flows, which every run has.
+    Flows,
+    /// Rates over time, which ideal schedules have not.
+    Rates,
+    /// Packets and queues, which only the packet engine has.
+    Packets,
+}
+
+impl From {
+    /// Whether a run that was moved by this has it.
+    pub fn is_known(self, engine: Engine) -> bool {
+        match engine {
+            Engine::Packet => true,
+            Engine::Flow => self != From::Packets,
+            Engine::Ideal => self == From::Flows,
+        }
+    }
 }
 
 /// What metrics are worked out from.
@@ -214,26 +236,26 @@ fn is_free_short(flow: &FlowRow) -> bool {
 }
 
 macro_rules! metrics {
-    ($(machine: $machine:literal, optional: $optional:literal, window: $window:literal, packets: $packets:literal { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
+    ($(machine: $machine:literal, optional: $optional:literal, window: $window:literal, from: $from:ident { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
         /// All metrics.
         pub const METRICS: &[Metric] = &[
             $($(Metric {
                 name: stringify!($name), unit: $unit, about: $about, machine: $machine,
-                optional: $optional, window: $window, packets: $packets, of: $of,
+                optional: $optional, window: $window, from: From::$from, of: $of,
             },)*)*
         ];
     };
 }
 
 metrics! {
-    machine: false, optional: false, window: false, packets: false {
+    machine: false, optional: false, window: false, from: Flows {
         flows [""] "flows that began" = |p| Some(p.flows.len() as f64);
         unfinished [""] "flows that had not finished at the end of the run" = |p| Some(p.count(|f| f.finish_ps.is_none()));
     }
-    machine: false, optional: true, window: false, packets: false {
+    machine: false, optional: true, window: false, from: Flows {
         not_started [""] "flows that never began, since a flow that they wait for did not end; counted in no other metric" = |p| p.not_started.map(|n| n as f64);
     }
-    machine: false, optional: false, window: false, packets: false {
+    machine: false, optional: false, window: false, from: Flows {
         mean_fct_s ["s"] "flow completion time, mean" = |p| p.fct.mean();
         p50_fct_s ["s"] "flow completion time, median" = |p| p.fct.quantile(500);
         p99_fct_s ["s"] "flow completion time, 99th percentile" = |p| p.fct.quantile(990);
@@ -268,7 +290,7 @@ metrics! {
         realised_load [""] "wire bytes of first transmissions as a share of the capacity to which the load refers" = |p| p.counters.realised_load;
         end_s ["s"] "simulated time at the end" = |p| Some(p.end_s());
     }
-    machine: false, optional: true, window: false, packets: false {
+    machine: false, optional: true, window: false, from: Flows {
         mean_fct_with_deadline_s ["s"] "flow completion time of flows with a deadline, mean; null unless there are flows without one too" = |p| p.mixed_fct_of(has_deadline).mean();
         p99_fct_with_deadline_s ["s"] "flow completion time of flows with a deadline, 99th percentile" = |p| p.mixed_fct_of(has_deadline).quantile(990);
         mean_fct_without_deadline_s ["s"] "flow completion time of flows without a deadline, mean; null unless there are flows with one too" = |p| p.mixed_fct_of(|f| !has_deadline(f)).mean();
@@ -280,14 +302,14 @@ metrics! {
             Sorted::new(p.flows.iter().filter(|f| p.mixed && !has_deadline(f)).filter_map(|f| f.goodput_bps())).mean()
         };
     }
-    machine: false, optional: true, window: false, packets: true {
+    machine: false, optional: true, window: false, from: Packets {
         drop_rate_with_deadline [""] "share of the data packets of flows with a deadline that queues dropped, retransmissions included" = |p| {
             let of = |count: fn(&FlowRow) -> u64| p.flows.iter().filter(|f| p.mixed && has_deadline(f)).map(|f| count(f)).sum::<u64>();
             let (drops, sent) = (of(|f| f.drops), of(|f| f.tx_packets));
             (sent > 0).then(|| drops as f64 / sent as f64)
         };
     }
-    machine: false, optional: true, window: false, packets: false {
+    machine: false, optional: true, window: false, from: Flows {
         groups [""] "groups of flows that began: incasts, jobs, requests" = |p| (!p.groups.is_empty()).then_some(p.groups.len() as f64);
         unfinished_groups [""] "groups of which a flow that began did not finish; in no other metric of groups" = |p| {
             (!p.groups.is_empty()).then(|| p.groups.iter().filter(|group| group.unfinished > 0).count() as f64)
@@ -306,21 +328,25 @@ metrics! {
             Sorted::new(p.groups.iter().filter(|group| group.unfinished == 0).filter_map(|group| jain(&group.goodput))).mean()
         };
     }
-    machine: false, optional: false, window: true, packets: true {
+    machine: false, optional: false, window: true, from: Rates {
         goodput_bps ["bps"] "payload that reached receivers in the window, each byte once, over the length of the window: the bisection bandwidth of papers on routing" = |p| p.goodput_bps();
         mean_host_goodput_bps ["bps"] "goodput of a host to which some flow is sent, over the window, mean" = |p| p.host_goodput().mean();
         min_host_goodput_bps ["bps"] "goodput of a host to which some flow is sent, over the window, smallest" = |p| p.host_goodput().quantile(0);
         mean_utilisation [""] "share of the window spent transmitting, mean over all ports" = |p| Sorted::new(p.utilisation()).mean();
         max_utilisation [""] "share of the window spent transmitting, busiest port" = |p| p.utilisation().reduce(f64::max);
+    }
+    machine: false, optional: false, window: true, from: Packets {
         mean_queue_bytes ["bytes"] "length of the queue, averaged over the window, mean over all ports" = |p| Sorted::new(p.queue_bytes()).mean();
         max_mean_queue_bytes ["bytes"] "length of the queue, averaged over the window, of the port where it is largest" = |p| p.queue_bytes().reduce(f64::max);
+    }
+    machine: false, optional: false, window: true, from: Rates {
         window_s ["s"] "length of the window" = |p| p.window_ps().map(|ps| ps as f64 / 1e12);
     }
-    machine: false, optional: true, window: true, packets: true {
+    machine: false, optional: true, window: true, from: Rates {
         non_blocking_bps ["bps"] "goodput of the same flows where only the links of hosts limit them: the sum of their max-min fair rates, less headers; null unless the same flows send through the whole window" = |p| p.non_blocking_bps();
         non_blocking_share [""] "goodput_bps over non_blocking_bps" = |p| Some(p.goodput_bps()? / p.non_blocking_bps()?);
     }
-    machine: false, optional: false, window: false, packets: true {
+    machine: false, optional: false, window: false, from: Packets {
         max_queue_bytes ["bytes"] "longest queue of any port, over the run" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
         tx_packets ["packets"] "data packets that senders handed to their NICs, retransmissions included" = |p| p.sum(|f| f.tx_packets);
         retx_packets ["packets"] "data packets with bytes that had been sent before" = |p| p.sum(|f| f.retx_packets);
@@ -337,19 +363,25 @@ metrics! {
         max_host_gap_packets ["packets"] "out-of-order window of a host, largest" = |p| p.gap_packets().quantile(1000);
         mean_host_first_gap_packets ["packets"] "out-of-order window of a host by the first gap of each flow alone; mean over hosts that receive" = |p| p.first_gap_packets().mean();
         max_host_first_gap_packets ["packets"] "out-of-order window of a host by the first gap of each flow alone, largest" = |p| p.first_gap_packets().quantile(1000);
+    }
+    machine: false, optional: false, window: false, from: Rates {
         events [""] "events handled" = |p| Some(p.counters.events as f64);
+    }
+    machine: false, optional: false, window: false, from: Packets {
         hops [""] "packets moved over a link" = |p| Some(p.counters.hops as f64);
     }
-    machine: false, optional: true, window: false, packets: true {
+    machine: false, optional: true, window: false, from: Rates {
         made_packets ["packets"] "packets that switches (by the router) and hosts (by the policy) made of their own: feedback, requests, replies" = |p| p.counters.made_packets.map(|n| n as f64);
         made_bytes ["bytes"] "bytes on the wire of these packets, as they were made" = |p| p.counters.made_bytes.map(|n| n as f64);
         moves [""] "how often the controller set the path of a flow" = |p| p.counters.moves.map(|n| n as f64);
     }
-    machine: true, optional: false, window: false, packets: false {
+    machine: true, optional: false, window: false, from: Flows {
         wall_s ["s"] "wall time of the run" = |p| Some(p.wall_s);
     }
-    machine: true, optional: false, window: false, packets: true {
+    machine: true, optional: false, window: false, from: Rates {
         events_per_s ["1/s"] "events handled per second of wall time" = |p| p.per_wall_s(p.counters.events);
+    }
+    machine: true, optional: false, window: false, from: Packets {
         hops_per_s ["1/s"] "packets moved over a link per second of wall time" = |p| p.per_wall_s(p.counters.hops);
     }
 }

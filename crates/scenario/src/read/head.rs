@@ -2,13 +2,15 @@
 
 use super::section::Reading;
 use crate::diag::Item;
-use crate::draft::SampleSection;
+use crate::draft::{SampleSection, Section, Variant};
+use crate::engine::Engine;
 use crate::ideal::Ideal;
 use crate::keys::{Head, SampleParams, is_plain_name};
 use crate::measure::{Measure, Moment};
 use crate::part::Part;
 use crate::seeds::{AUTO, AutoSeeds, Seeds};
-use crate::tree::Value;
+use crate::shown::part_of_engine;
+use crate::tree::{Table, Value};
 use base::Time;
 use base::params::{Param, Params as _};
 use std::cmp::Ordering;
@@ -16,7 +18,9 @@ use std::cmp::Ordering;
 impl Reading<'_> {
     /// The keys with a plain value. `None`: the header does not fit the packets.
     pub fn head(&mut self, whole: Part<'_>) -> Option<Head> {
-        let keys = ["name", "seed", "ideal", "topology", "workload", "system", "measure", "sample", "event", "failure", "profile"];
+        let keys = [
+            "name", "seed", "ideal", "engine", "topology", "workload", "system", "measure", "sample", "event", "failure", "profile",
+        ];
         let keys: Vec<&str> = keys.into_iter().chain(AutoSeeds::FIELDS.iter().map(|field| field.name)).collect();
         whole.refuse_unknown(Head::FIELDS, &keys, &mut self.problems);
         let head = Head::read(&mut self.reader(whole, Head::FIELDS));
@@ -28,6 +32,23 @@ impl Reading<'_> {
             return None;
         }
         Some(head)
+    }
+
+    /// What moves the flows, in all variants: packets where nothing is given.
+    pub fn engine(&mut self, whole: Part<'_>) -> Section<Engine> {
+        const NAME: &str = "engine";
+        let default = |at| {
+            let variant = Variant { table: Table::default(), value: Engine::defaults(), swept: Vec::new() };
+            Section { name: NAME.to_owned(), at, table: Table::default(), variants: vec![variant] }
+        };
+        let Some(entry) = whole.table.get(NAME) else { return default(whole.at) };
+        let Some(part) = self.table_of(entry.key_at, &entry.node, NAME, "kind = \"flow\"") else { return default(entry.key_at) };
+        part.refuse_unknown(Engine::FIELDS, &[], &mut self.problems);
+        self.section(part, NAME, NAME, |this, part| {
+            let engine = Engine::read(&mut this.reader(part, Engine::FIELDS));
+            let shown = part_of_engine(&engine);
+            Some((engine, vec![shown]))
+        })
     }
 
     /// The measurement window: the default one where none is given, or where it would be empty.

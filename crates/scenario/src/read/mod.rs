@@ -29,6 +29,7 @@ fn read(reading: &mut Reading<'_>, root: &Table) -> Option<Draft> {
     let whole = Part { table: root, at: Place::new(0, 0..0), path: "" };
     let head = reading.head(whole)?;
     let (name, seeds, ideals, sample) = (reading.name(whole), reading.seeds(whole), reading.ideals(whole), reading.sample(whole));
+    let engine = reading.engine(whole);
     let measure = reading.measure(whole, head.latest_end());
     let topology = reading.topology(whole, &head);
     let workloads = reading.workloads(whole);
@@ -36,5 +37,5 @@ fn read(reading: &mut Reading<'_>, root: &Table) -> Option<Draft> {
     let events = reading.events(whole, head.latest_end());
     let failure = reading.failure(whole, !events.is_empty(), head.latest_end());
     let ideals_at = whole.at_of("ideal");
-    Some(Draft { name, seeds, ideals, ideals_at, head, measure, sample, topology, workloads, systems, events, failure })
+    Some(Draft { name, seeds, ideals, ideals_at, head, engine, measure, sample, topology, workloads, systems, events, failure })
 }

@@ -11,7 +11,7 @@
 
 use super::flow::{Flow, Wait};
 use super::network;
-use crate::outcome::{Counters, FlowRow, Outcome, StopReason};
+use crate::outcome::{Counters, Engine, FlowRow, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
 use base::{Dur, FlowId, HostId, Rate, Rng, Time};
 use fabric::net::Net;
@@ -48,7 +48,7 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
     let progress = |now: f64, finished| Progress { now: Time((now * 1e12) as u64), finished, flows: flows.len(), events: 0 };
     let mut go_on = |now: f64, finished: usize| control(progress(now, finished)) == Continue::Yes;
     let Some(finish) = network::finish_times(ideal, &capacity, &flows, &mut go_on) else {
-        return Ok(Outcome { flows: rows, stop_reason: StopReason::Stopped, ideal: true, ..Outcome::default() });
+        return Ok(Outcome { flows: rows, stop_reason: StopReason::Stopped, engine: Engine::Ideal, ..Outcome::default() });
     };
     let mut digest = Xxh3::new();
     for index in behind_what_they_wait_for(&drawn) {
@@ -75,7 +75,7 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
         counters: Counters { end_ps, digest: digest.digest(), realised_load, ..Counters::default() },
         complete: true,
         stop_reason: if unfinished { StopReason::End } else { StopReason::Finished },
-        ideal: true,
+        engine: Engine::Ideal,
         ..Outcome::default()
     })
 }

@@ -1,0 +1,226 @@
+//! Flows as fluids: what each has left, at which rates it goes over which links, and what links have carried.
+
+use super::ends::Ends;
+use super::rates::Rates;
+use base::{Dur, FlowId, FlowMap, LinkId, Time};
+use fabric::net::Net;
+
+/// Bits in a byte times picoseconds in a second.
+const BITS_PS: f64 = 8e12;
+
+/// The flows that have started and not finished.
+pub struct Flows {
+    rates: Rates,
+    ends: Ends,
+    live: FlowMap<Live>,
+    /// By strand: its flow.
+    owner: Vec<FlowId>,
+    /// By link: bytes per picosecond while it is up, and the bytes that it has carried.
+    capacity: Vec<f64>,
+    carried: Vec<f64>,
+    /// Bytes that flows have sent over all links of their paths, for the audit.
+    sent_over_links: f64,
+    /// Rates are worked out at most once in this time; the time when they were last.
+    step: Dur,
+    solved: Option<Time>,
+}
+
+/// A flow that has started and not finished.
+#[derive(Debug, Default)]
+struct Live {
+    /// Bytes on the wire, and how many of these are left.
+    size: f64,
+    left: f64,
+    /// The present paths, each as a strand with its rate in bytes per picosecond.
+    strands: Vec<(u32, f64)>,
+    /// `left` is that of this time.
+    since: Time,
+}
+
+/// A path of a flow: its links and the flow's weight on it.
+pub type Path<'a> = (&'a [LinkId], f64);
+
+impl Flows {
+    /// No flows on a network.
+    pub fn new(net: &Net, step: Dur) -> Flows {
+        let capacity: Vec<f64> = net.links().iter().map(|link| link.rate.bps() as f64 / BITS_PS).collect();
+        Flows {
+            rates: Rates::new(capacity.clone()),
+            ends: Ends::default(),
+            live: FlowMap::default(),
+            owner: Vec::new(),
+            carried: vec![0.0; capacity.len()],
+            capacity,
+            sent_over_links: 0.0,
+            step,
+            solved: None,
+        }
+    }
+
+    /// A flow starts, without a path.
+    pub fn start(&mut self, flow: FlowId, wire_bytes: u64, now: Time) {
+        let size = wire_bytes as f64;
+        self.live.insert(flow, Live { size, left: size, strands: Vec::new(), since: now });
+    }
+
+    /// A flow is finished.
+    pub fn finish(&mut self, flow: FlowId) {
+        self.live.remove(flow);
+    }
+
+    /// Whether a flow has started and not finished.
+    pub fn is_open(&self, flow: FlowId) -> bool {
+        self.live.contains(flow)
+    }
+
+    /// The flows that have started and not finished, by id.
+    pub fn open(&self) -> Vec<FlowId> {
+        let mut open: Vec<FlowId> = self.live.iter().map(|(flow, _)| flow).collect();
+        open.sort_unstable();
+        open
+    }
+
+    /// Sets the paths of a flow with bytes left; it has no rate until rates are worked out. Nothing happens where the flow has these paths.
+    pub fn set_paths(&mut self, flow: FlowId, paths: &[Path<'_>], now: Time) {
+        let Some(live) = self.live.get(flow).filter(|live| live.left > 0.0) else { return };
+        let same =
+            |((strand, _), (links, _)): (&(u32, f64), &Path<'_>)| self.rates.links(*strand).eq(links.iter().map(|link| link.0));
+        if live.strands.len() == paths.len() && live.strands.iter().zip(paths).all(same) {
+            return;
+        }
+        self.settle(flow, now);
+        self.drop_strands(flow);
+        for (links, weight) in paths {
+            let strand = self.rates.add(links.iter().map(|link| link.0), *weight);
+            if self.owner.len() <= strand as usize {
+                self.owner.resize(strand as usize + 1, flow);
+            }
+            self.owner[strand as usize] = flow;
+            let live = self.live.get_mut(flow).expect("seen above");
+            live.strands.push((strand, 0.0));
+        }
+        self.ends.set(flow.0, Time::MAX);
+    }
+
+    fn drop_strands(&mut self, flow: FlowId) {
+        let Some(live) = self.live.get_mut(flow) else { return };
+        for (strand, _) in live.strands.drain(..) {
+            self.rates.remove(strand);
+        }
+    }
+
+    /// A link goes down or comes up. Flows over a dead link stand still from now on.
+    pub fn set_link(&mut self, link: LinkId, up: bool, now: Time) {
+        let capacity = if up { self.capacity[link.index()] } else { 0.0 };
+        self.rates.set_capacity(link.0, capacity);
+        if !up {
+            self.solve(now);
+        }
+    }
+
+    /// When rates are to be worked out next; `Time::MAX` where nothing has changed.
+    pub fn solves_at(&self) -> Time {
+        if !self.rates.is_due() {
+            return Time::MAX;
+        }
+        self.solved.map_or(Time::ZERO, |solved| solved + self.step)
+    }
+
+    /// Works out the rates.
+    pub fn solve(&mut self, now: Time) {
+        self.solved = Some(now);
+        for strand in self.rates.solve() {
+            let flow = self.owner[strand as usize];
+            let rate = self.rates.rate(strand);
+            let Some(live) = self.live.get(flow) else { continue };
+            // Strands that were taken away are nobody's, or another flow's now.
+            let Some(place) = live.strands.iter().position(|(own, _)| *own == strand) else { continue };
+            if live.strands[place].1 == rate {
+                continue;
+            }
+            self.settle(flow, now);
+            let live = self.live.get_mut(flow).expect("seen above");
+            live.strands[place].1 = rate;
+            let all: f64 = live.strands.iter().map(|(_, rate)| rate).sum();
+            let end = if all > 0.0 { now.after(ceil(live.left / all)) } else { Time::MAX };
+            self.ends.set(flow.0, end);
+        }
+    }
+
+    /// When the last byte of a flow next leaves its sender; `Time::MAX` if none is going to.
+    pub fn next_end(&self) -> Time {
+        self.ends.first().map_or(Time::MAX, |(at, _)| at)
+    }
+
+    /// Ends the next flow whose last byte leaves its sender by `now`. The flow leaves its links, and stays open.
+    pub fn pop_end(&mut self, now: Time) -> Option<FlowId> {
+        let (_, number) = self.ends.first().filter(|(at, _)| *at <= now)?;
+        let flow = FlowId(number);
+        self.ends.set(number, Time::MAX);
+        self.settle(flow, now);
+        if let Some(live) = self.live.get_mut(flow) {
+            live.left = 0.0;
+        }
+        self.drop_strands(flow);
+        Some(flow)
+    }
+
+    /// Moves a flow's bytes up to now.
+    fn settle(&mut self, flow: FlowId, now: Time) {
+        let Some(live) = self.live.get_mut(flow) else { return };
+        let time = (now - live.since).0 as f64;
+        live.since = now;
+        for (strand, rate) in &live.strands {
+            // The last step may be a picosecond too long.
+            let bytes = (rate * time).min(live.left);
+            live.left -= bytes;
+            let links = self.rates.links(*strand);
+            self.sent_over_links += bytes * links.len() as f64;
+            links.for_each(|link| self.carried[link as usize] += bytes);
+        }
+    }
+
+    /// Moves the bytes of all flows up to now, so that all counts are those of now.
+    pub fn settle_all(&mut self, now: Time) {
+        for flow in self.open() {
+            self.settle(flow, now);
+        }
+    }
+
+    /// The share of its bytes that an open flow has sent, by the time of the last settlement.
+    pub fn share_sent(&self, flow: FlowId) -> Option<f64> {
+        self.live.get(flow).map(|live| if live.size > 0.0 { 1.0 - live.left / live.size } else { 1.0 })
+    }
+
+    /// Bytes that a link has carried, by the time of the last settlement.
+    pub fn carried(&self, link: LinkId) -> f64 {
+        self.carried[link.index()]
+    }
+
+    /// How long a link has carried bytes in all, in ps.
+    pub fn busy(&self, link: LinkId) -> f64 {
+        self.carried[link.index()] / self.capacity[link.index()]
+    }
+
+    /// Checks that links have carried what flows have sent, and no more than they can. Panics otherwise.
+    pub fn audit(&self, now: Time) {
+        let carried: f64 = self.carried.iter().sum();
+        let apart = (carried - self.sent_over_links).abs();
+        assert!(
+            apart <= 1e-6 * carried + 1.0,
+            "links have carried {carried} bytes, and flows have sent {} over them",
+            self.sent_over_links
+        );
+        for (link, (carried, capacity)) in self.carried.iter().zip(&self.capacity).enumerate() {
+            let most = capacity * now.0 as f64;
+            assert!(*carried <= most * (1.0 + 1e-9) + 1.0, "link {link} has carried {carried} bytes, more than {most}");
+        }
+    }
+}
+
+/// A time in ps, rounded up.
+fn ceil(ps: f64) -> Dur {
+    // Conversion to an integer truncates, and stops at the largest.
+    let floor = ps as u64;
+    Dur(if (floor as f64) < ps { floor.saturating_add(1) } else { floor })
+}

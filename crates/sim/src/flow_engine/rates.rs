@@ -1,0 +1,340 @@
+//! Max-min fair rates, kept while strands come, go and move: a change is solved again only as far as it reaches.
+//!
+//! A strand is one path of a flow, with a weight. Each link has a level: the rate per weight to which it cuts its strands, infinite while
+//! the link is not full. The rate of a strand is its weight times the least level of its links. A link whose strands have changed is solved
+//! anew: its level is that at which its strands fill it, each cut also to what its other links allow. A link whose level has changed has
+//! those links of its strands solved that this may concern.
+//!
+//! Source: the condition that every strand has a full link on which no strand of the same weight is faster (Bertsekas and Gallager, "Data
+//! Networks", section 6.5.2); that links which solve for themselves alone come to it, Charny, Clark and Jain, ICC 1995.
+
+use std::collections::VecDeque;
+
+/// A change of a level by no more than this share counts as none.
+const CRUMB: f64 = 1e-12;
+
+/// More solutions of links than this per link and call, and something is wrong.
+const PATIENCE: usize = 100_000;
+
+/// The rates of strands on links.
+#[derive(Debug, Default)]
+pub struct Rates {
+    /// By link: what it carries, in the unit of rates.
+    capacity: Vec<f64>,
+    /// By link.
+    level: Vec<f64>,
+    /// By link: its strands.
+    members: Vec<Vec<u32>>,
+    /// By number of the strand; numbers are used again.
+    strands: Vec<Strand>,
+    free: Vec<u32>,
+    /// Links to solve, in order; none stands there twice.
+    due: VecDeque<u32>,
+    is_due: Vec<bool>,
+    /// Strands whose rate may have changed; none stands there twice.
+    touched: Vec<u32>,
+    /// What the strands of the link that is being solved are cut to elsewhere, with their weights.
+    others: Vec<(f64, f64)>,
+}
+
+/// A path of a flow.
+#[derive(Debug, Default)]
+struct Strand {
+    weight: f64,
+    /// Its links, and its place among the members of each.
+    path: Vec<(u32, u32)>,
+    /// The least level of its links, the link that has it, and the least level of the others.
+    least: f64,
+    at: u32,
+    second: f64,
+    is_touched: bool,
+}
+
+impl Strand {
+    /// The least level of its links but one.
+    fn limit_but(&self, link: u32) -> f64 {
+        if self.at == link { self.second } else { self.least }
+    }
+    /// Looks at all its levels again.
+    fn look(&mut self, level: &[f64]) {
+        (self.least, self.at, self.second) = (f64::INFINITY, u32::MAX, f64::INFINITY);
+        for &(link, _) in &self.path {
+            let here = level[link as usize];
+            if here < self.least {
+                (self.second, self.least, self.at) = (self.least, here, link);
+            } else if here < self.second {
+                self.second = here;
+            }
+        }
+    }
+}
+
+/// Whether two levels differ by more than rounding.
+fn differ(a: f64, b: f64) -> bool {
+    let larger = a.max(b);
+    // An infinity differs from all others by more than any share of it.
+    a != b && (larger == f64::INFINITY || (a - b).abs() > CRUMB * larger)
+}
+
+impl Rates {
+    /// Links without strands.
+    pub fn new(capacity: Vec<f64>) -> Rates {
+        let links = capacity.len();
+        Rates {
+            capacity,
+            level: vec![f64::INFINITY; links],
+            members: vec![Vec::new(); links],
+            is_due: vec![false; links],
+            ..Rates::default()
+        }
+    }
+
+    /// Adds a strand over these links, none of them twice, and returns its number. Its rate is known after [`Rates::solve`].
+    pub fn add(&mut self, links: impl Iterator<Item = u32>, weight: f64) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.strands.push(Strand::default());
+            self.strands.len() as u32 - 1
+        });
+        let mut path = std::mem::take(&mut self.strands[number as usize].path);
+        path.clear();
+        for link in links {
+            let members = &mut self.members[link as usize];
+            path.push((link, members.len() as u32));
+            members.push(number);
+            self.mark(link);
+        }
+        let strand = &mut self.strands[number as usize];
+        (strand.path, strand.weight) = (path, weight);
+        strand.look(&self.level);
+        self.touch(number);
+        number
+    }
+
+    /// Takes a strand away.
+    pub fn remove(&mut self, number: u32) {
+        let path = std::mem::take(&mut self.strands[number as usize].path);
+        for &(link, place) in &path {
+            let members = &mut self.members[link as usize];
+            members.swap_remove(place as usize);
+            if let Some(&moved) = members.get(place as usize) {
+                let own = self.strands[moved as usize].path.iter_mut().find(|(other, _)| *other == link);
+                own.expect("a member of the link").1 = place;
+            }
+            // A link that was not full is not full without the strand either.
+            if self.level[link as usize] < f64::INFINITY {
+                self.mark(link);
+            }
+        }
+        self.strands[number as usize].path = path;
+        self.strands[number as usize].path.clear();
+        self.free.push(number);
+    }
+
+    /// Changes what a link carries.
+    pub fn set_capacity(&mut self, link: u32, capacity: f64) {
+        self.capacity[link as usize] = capacity;
+        self.mark(link);
+    }
+
+    /// The links of a strand.
+    pub fn links(&self, number: u32) -> impl ExactSizeIterator<Item = u32> {
+        self.strands[number as usize].path.iter().map(|(link, _)| *link)
+    }
+
+    /// The rate of a strand after the last solution. A strand without a full link would have no bound: every link has a capacity.
+    pub fn rate(&self, number: u32) -> f64 {
+        let strand = &self.strands[number as usize];
+        strand.weight * strand.least
+    }
+
+    /// Whether anything has changed since the last solution.
+    pub fn is_due(&self) -> bool {
+        !self.due.is_empty() || !self.touched.is_empty()
+    }
+
+    /// Solves all that has changed. Returns the strands whose rates may have changed, those that are new included; one that was taken away
+    /// since may be among them.
+    pub fn solve(&mut self) -> Vec<u32> {
+        let mut left = PATIENCE * self.level.len();
+        while let Some(link) = self.due.pop_front() {
+            self.is_due[link as usize] = false;
+            assert!(left > 0, "rates do not settle");
+            left -= 1;
+            let (before, now) = (self.level[link as usize], self.level_of(link));
+            if differ(before, now) {
+                self.level[link as usize] = now;
+                self.spread(link, before);
+            }
+        }
+        let touched = std::mem::take(&mut self.touched);
+        touched.iter().for_each(|&number| self.strands[number as usize].is_touched = false);
+        touched
+    }
+
+    /// The level at which the strands of a link fill it.
+    fn level_of(&mut self, link: u32) -> f64 {
+        let Rates { strands, members, others, .. } = self;
+        let capacity = self.capacity[link as usize];
+        others.clear();
+        let (mut weights, mut wanted) = (0.0, 0.0);
+        for &number in &members[link as usize] {
+            let strand = &strands[number as usize];
+            let limit = strand.limit_but(link);
+            weights += strand.weight;
+            wanted += strand.weight * limit;
+            others.push((limit, strand.weight));
+        }
+        if wanted <= capacity * (1.0 + CRUMB) {
+            return f64::INFINITY;
+        }
+        // The level rises as strands turn out to be cut below it elsewhere. Nobody is left only if rounding has filled the link before.
+        let mut free = capacity;
+        loop {
+            let level = free.max(0.0) / weights;
+            let before = others.len();
+            others.retain(|&(limit, weight)| {
+                let cut = limit < level;
+                if cut {
+                    free -= weight * limit;
+                    weights -= weight;
+                }
+                !cut
+            });
+            if others.len() == before || others.is_empty() {
+                return level;
+            }
+            // Rounding must not leave weight where no strand is left.
+            weights = others.iter().map(|(_, weight)| weight).sum();
+        }
+    }
+
+    /// The level of a link has changed: tells its strands, and marks those of their links that see another limit than before.
+    fn spread(&mut self, link: u32, before: f64) {
+        let least = before.min(self.level[link as usize]);
+        let members = std::mem::take(&mut self.members[link as usize]);
+        for &number in &members {
+            let strand = &mut self.strands[number as usize];
+            if least > strand.second {
+                continue; // Neither the least level nor the one behind it.
+            }
+            let (old_least, old_at, old_second) = (strand.least, strand.at, strand.second);
+            strand.look(&self.level);
+            let (new_least, new_at, new_second) = (strand.least, strand.at, strand.second);
+            if new_least != old_least {
+                self.touch(number);
+            }
+            for place in 0..self.strands[number as usize].path.len() {
+                let (other, _) = self.strands[number as usize].path[place];
+                let old = if old_at == other { old_second } else { old_least };
+                let new = if new_at == other { new_second } else { new_least };
+                if other != link && differ(old, new) && old.min(new) < self.level[other as usize] {
+                    self.mark(other);
+                }
+            }
+        }
+        self.members[link as usize] = members;
+    }
+
+    fn mark(&mut self, link: u32) {
+        if !std::mem::replace(&mut self.is_due[link as usize], true) {
+            self.due.push_back(link);
+        }
+    }
+
+    fn touch(&mut self, number: u32) {
+        if !std::mem::replace(&mut self.strands[number as usize].is_touched, true) {
+            self.touched.push(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Rng;
+
+    /// A strand as the plain filling sees it: its links and its weight.
+    type Plain = (Vec<u32>, f64);
+
+    /// Plain progressive filling: all levels rise together, and strands through a full link stop.
+    fn fill(capacity: &[f64], strands: &[Plain]) -> Vec<f64> {
+        let mut rates = vec![None; strands.len()];
+        let crosses = |strand: &Plain, link: usize| strand.0.contains(&(link as u32));
+        while rates.contains(&None) {
+            let share = |link: usize| {
+                let (mut free, mut weights) = (capacity[link], 0.0);
+                for (strand, rate) in strands.iter().zip(&rates).filter(|(strand, _)| crosses(strand, link)) {
+                    match rate {
+                        Some(rate) => free -= rate,
+                        None => weights += strand.1,
+                    }
+                }
+                (weights > 0.0).then(|| free.max(0.0) / weights)
+            };
+            let full = (0..capacity.len()).filter_map(|link| Some((share(link)?, link))).min_by(|a, b| a.0.total_cmp(&b.0));
+            let (level, link) = full.unwrap();
+            for (strand, rate) in strands.iter().zip(&mut rates).filter(|(strand, _)| crosses(strand, link)) {
+                rate.get_or_insert(strand.1 * level);
+            }
+        }
+        rates.into_iter().flatten().collect()
+    }
+
+    /// Ten thousand networks, each after strands have come, gone and moved and links have failed.
+    #[test]
+    fn rates_are_those_of_plain_progressive_filling() {
+        let mut rng = Rng::stream(1, "rates/random", &[]);
+        for case in 0..10_000 {
+            let links = 1 + rng.below(12) as u32;
+            // Equal capacities make ties, and few distinct ones some.
+            let mut capacity: Vec<f64> = (0..links).map(|_| (1 + rng.below(4)) as f64 * 1.25e-3).collect();
+            let mut rates = Rates::new(capacity.clone());
+            let mut known: Vec<(u32, Plain)> = Vec::new();
+            for _ in 0..1 + rng.below(6) {
+                for _ in 0..1 + rng.below(8) {
+                    match rng.below(8) {
+                        0 => {
+                            let link = rng.below(links.into()) as u32;
+                            capacity[link as usize] = rng.below(3) as f64 * 1.25e-3;
+                            rates.set_capacity(link, capacity[link as usize]);
+                        }
+                        1 | 2 if !known.is_empty() => {
+                            let (number, _) = known.swap_remove(rng.below(known.len() as u64) as usize);
+                            rates.remove(number);
+                        }
+                        _ => {
+                            let first = rng.below(links.into()) as u32;
+                            let path: Vec<u32> = (0..links).filter(|&link| link == first || rng.below(3) == 0).collect();
+                            let weight = [1.0, 1.0, 0.125, 1.0 / 3.0][rng.below(4) as usize];
+                            known.push((rates.add(path.iter().copied(), weight), (path, weight)));
+                        }
+                    }
+                }
+                rates.solve();
+                let plain: Vec<Plain> = known.iter().map(|(_, plain)| plain.clone()).collect();
+                for ((number, strand), expected) in known.iter().zip(fill(&capacity, &plain)) {
+                    let rate = rates.rate(*number);
+                    assert!((rate - expected).abs() <= 1e-9 * 5e-3, "case {case}: {strand:?} has {rate}, not {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_has_changed_is_returned() {
+        // Two strands share link 0; a third is alone on link 1.
+        let mut rates = Rates::new(vec![6.0, 4.0, 1.0]);
+        let [a, b, c] = [[0, 0], [0, 2], [1, 1]].map(|[from, to]| rates.add(from..=to, 1.0));
+        // Strand b crosses all three links.
+        let mut changed = rates.solve();
+        changed.sort_unstable();
+        assert_eq!((changed, [a, b, c].map(|number| rates.rate(number))), (vec![a, b, c], [5.0, 1.0, 3.0]));
+        rates.remove(c);
+        // Its link was full, and nobody else was cut there.
+        assert_eq!((rates.solve(), rates.rate(b), rates.is_due()), (vec![], 1.0, false));
+        rates.set_capacity(2, 2.0);
+        let mut changed = rates.solve();
+        changed.sort_unstable();
+        assert_eq!((changed, rates.rate(a), rates.rate(b)), (vec![a, b], 4.0, 2.0));
+    }
+}

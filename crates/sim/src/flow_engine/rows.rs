@@ -1,0 +1,57 @@
+//! The outcome of a run of the flow engine.
+
+use super::watch::Window;
+use super::world::World;
+use crate::failures::Failures;
+use crate::outcome::{Counters, FlowRow, PortRow};
+use base::{LinkId, Time};
+use xxhash_rust::xxh3::Xxh3;
+
+/// All flows, by id. Counts of packets are zero: there were none.
+pub fn flows(world: &World) -> Vec<FlowRow> {
+    let row = |(flow, (alone, finish)): (&proto::Flow, (&scenario::Alone, &Time))| FlowRow {
+        first_tx_ps: (flow.start != Time::MAX && world.delivered(flow.id) > 0).then_some(flow.start.0),
+        finish_ps: (*finish != Time::MAX).then_some(finish.0),
+        ..FlowRow::of(flow, alone)
+    };
+    world.flows.iter().zip(world.alone.iter().zip(&world.finish)).map(row).collect()
+}
+
+/// All ports, by id. Bytes are those of fluids.
+pub fn ports(world: &World, window: Option<&Window>, failures: Option<&Failures>, now: Time) -> Vec<PortRow> {
+    let net = &world.routing.net;
+    let row = |(id, link): (usize, &fabric::net::Link)| {
+        let id = LinkId(id as u32);
+        PortRow {
+            port_id: id.0,
+            node: link.from.0,
+            peer: link.to.0,
+            tier: net.node(link.from).tier,
+            name: net.link_name(id),
+            rate_bps: link.rate.0,
+            tx_bytes: world.fluid.carried(id) as u64,
+            down_ps: failures.map_or(0, |failures| failures.down_time(id, now).0),
+            busy_ps: (world.fluid.busy(id) as u64).min(now.0),
+            window_busy_ps: window.and_then(|window| window.busy_ps(id)),
+            ..PortRow::default()
+        }
+    };
+    net.links().iter().enumerate().map(row).collect()
+}
+
+/// Totals.
+pub fn counters(
+    world: &World,
+    flows: &[FlowRow],
+    ports: &[PortRow],
+    events: u64,
+    now: Time,
+    realised_load: Option<f64>,
+) -> Counters {
+    let mut digest = Xxh3::new();
+    flows.iter().for_each(|flow| digest.update(&flow.finish_ps.unwrap_or(u64::MAX).to_le_bytes()));
+    for link in (0..ports.len() as u32).map(LinkId) {
+        digest.update(&world.fluid.carried(link).to_bits().to_le_bytes());
+    }
+    Counters { events, end_ps: now.0, digest: digest.digest(), realised_load, ..Counters::default() }
+}

@@ -1,0 +1,193 @@
+//! One run of the flow engine: from a point of a plan to its outcome.
+
+use super::flows::Flows;
+use super::rows;
+use super::watch::{Sampler, Window};
+use super::world::{Event, World};
+use crate::control::Control;
+use crate::failures::Failures;
+use crate::global::Global as _;
+use crate::open::OpenFlows;
+use crate::outcome::{Engine, Outcome, StopReason};
+use crate::progress::{Continue, Progress, RunError};
+use crate::waiting::Waiting;
+use base::{FlowId, LinkId, Time};
+use fabric::controller::{LinkState, Move, OpenFlow};
+use fabric::routes::{self, Routes};
+use fabric::routing::{Parts, Routing};
+use scenario::{Alone, RunSpec};
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// Times between two looks at the watcher: some milliseconds to some hundredths of a second.
+const SLICE: u64 = 1 << 10;
+
+/// Runs `spec` to its end. `control` is called every thousand times or so at which something happens.
+pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
+    let (mut world, mut actors) = build(spec)?;
+    let end = spec.end.unwrap_or(Time::MAX);
+    let (mut now, mut events, mut times) = (Time::ZERO, 0, 0);
+    let (mut complete, mut stop_reason) = (true, StopReason::Finished);
+    while world.unfinished > 0 {
+        let next = actors.next().min(world.next());
+        if next >= end || next == Time::MAX {
+            // Where nothing is to come, what is left would wait for ever.
+            (now, stop_reason) = (spec.end.unwrap_or(now), StopReason::End);
+            break;
+        }
+        now = now.max(next);
+        if actors.next() <= now {
+            actors.act(&mut world, now);
+        }
+        while world.step(now) {
+            events += 1;
+        }
+        times += 1;
+        if times % SLICE == 0 {
+            let finished = world.flows.len() - world.unfinished;
+            if control(Progress { now, finished, flows: world.flows.len(), events }) == Continue::No {
+                (complete, stop_reason) = (false, StopReason::Stopped);
+                break;
+            }
+        }
+    }
+    world.fluid.settle_all(now);
+    let Actors { failures, mut window, sampler, .. } = actors;
+    if let Some(window) = &mut window {
+        window.close(&mut world, now);
+    }
+    world.fluid.audit(now);
+    let flows = rows::flows(&world);
+    let ports = rows::ports(&world, window.as_ref(), failures.as_ref(), now);
+    let mut counters = rows::counters(&world, &flows, &ports, events, now, spec.realised_load(&world.flows));
+    counters.window = window.and_then(|window| window.measured());
+    let samples = sampler.map_or(Vec::new(), |sampler| sampler.rows);
+    Ok(Outcome { flows, ports, samples, counters, complete, stop_reason, engine: Engine::Flow, ..Outcome::default() })
+}
+
+fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
+    let net = &*spec.net;
+    let mut flows = spec.flows().map_err(RunError::Workload)?;
+    // Ideals are those of the healthy network.
+    let healthy = Routes::new(net, &[]);
+    let alone: Vec<Alone> = flows.iter().map(|flow| spec.alone(&healthy, flow)).collect();
+    for (flow, alone) in flows.iter_mut().zip(&alone) {
+        (flow.rtt, flow.bottleneck) = (alone.rtt, alone.bottleneck);
+    }
+    let header = u64::from(spec.header_bytes);
+    let latency =
+        |src, dst| healthy.shapes(net, src, dst).iter().map(|path| routes::one_way(path, header)).min().unwrap_or_default();
+    let waiting = Waiting::new(&flows, latency);
+    let window = spec.measure.window(&flows).map(Window::new);
+    let envs = spec.envs(&healthy);
+    let router = spec.system.router.build(&envs.router());
+    let duties = spec.system.router.duties(&envs.router());
+    let controller =
+        spec.system.controller.as_ref().map(|controller| Control::new(controller.build(&envs.controller()), net.links().len()));
+    drop(envs);
+    let mut failures = Failures::new(spec);
+    let live = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO));
+    let (kinds, reversed) = (spec.system.router.meta().kinds.len(), spec.system.reverse_path());
+    let parts = Parts { net: Arc::clone(&spec.net), healthy, live, router, duties, kinds, reversed, seed: spec.seed };
+    let routing = Routing::new(parts, &flows);
+    let starts = flows.iter().filter(|flow| flow.wait.is_none()).map(|flow| Reverse((flow.start, Event::Start(flow.src, flow.id))));
+    let sampler = spec.sample.as_ref().filter(|sample| sample.ports || sample.flows).map(|sample| Sampler::new(sample, net));
+    let world = World {
+        agenda: starts.collect(),
+        finish: vec![Time::MAX; flows.len()],
+        unfinished: flows.len(),
+        fluid: Flows::new(net, spec.engine.step),
+        flows,
+        alone,
+        routing,
+        waiting,
+        started: Vec::new(),
+        notices: Vec::new(),
+    };
+    Ok((world, Actors { failures, controller, open: OpenFlows::default(), window, sampler }))
+}
+
+/// The global actors, which act before all other events of a time.
+struct Actors {
+    failures: Option<Failures>,
+    controller: Option<Control>,
+    /// The flows that the controller sees.
+    open: OpenFlows,
+    window: Option<Window>,
+    sampler: Option<Sampler>,
+}
+
+impl Actors {
+    /// The earliest time at which one of them acts next.
+    fn next(&self) -> Time {
+        let all = [
+            self.failures.as_ref().map(|actor| actor.next()),
+            self.controller.as_ref().map(|actor| actor.next()),
+            self.window.as_ref().map(Window::next),
+            self.sampler.as_ref().map(|actor| actor.next),
+        ];
+        all.into_iter().flatten().min().unwrap_or(Time::MAX)
+    }
+
+    /// All that are due act, in order.
+    fn act(&mut self, world: &mut World, now: Time) {
+        if let Some(failures) = self.failures.as_mut().filter(|actor| actor.next() <= now) {
+            fail(failures, world, now);
+        }
+        if let Some(controller) = self.controller.as_mut().filter(|actor| actor.next() <= now) {
+            order(controller, world, now);
+            if controller.looks_at() <= now {
+                look(controller, &mut self.open, world, now);
+                order(controller, world, now);
+            }
+        }
+        if let Some(window) = self.window.as_mut().filter(|window| window.next() <= now) {
+            window.act(world, now);
+        }
+        if let Some(sampler) = self.sampler.as_mut().filter(|sampler| sampler.next <= now) {
+            sampler.act(world, now);
+        }
+    }
+}
+
+/// Links go down and come up, and the network finds out.
+fn fail(failures: &mut Failures, world: &mut World, now: Time) {
+    let net = Arc::clone(&world.routing.net);
+    while let Some((links, up)) = failures.happen(&net, now) {
+        links.into_iter().for_each(|link| world.fluid.set_link(link, up, now));
+    }
+    if let Some(routes) = failures.routes(&net, now) {
+        world.reroute(routes, now);
+    }
+}
+
+/// The controller looks at the network.
+fn look(controller: &mut Control, open: &mut OpenFlows, world: &mut World, now: Time) {
+    world.fluid.settle_all(now);
+    let links = (0..world.routing.net.links().len() as u32).map(LinkId);
+    let state = |link| LinkState { sent_bytes: controller.sent_since(link, world.fluid.carried(link) as u64), queue_bytes: 0 };
+    let links: Vec<LinkState> = links.map(state).collect();
+    let mut seen = open.look(world.seen(now), |flow| world.progress(flow));
+    seen.sort_unstable();
+    seen.retain(|(flow, _)| world.fluid.is_open(*flow));
+    let flows: Vec<OpenFlow> = seen.into_iter().map(|(flow, bytes)| open_flow(world, flow, bytes)).collect();
+    let notices = std::mem::take(&mut world.notices);
+    controller.decide(now, &mut world.routing, &links, &flows, &notices);
+}
+
+fn open_flow(world: &mut World, id: FlowId, delivered_bytes: u64) -> OpenFlow {
+    let flow = &world.flows[id.index()];
+    let paths = [false, true].map(|back| world.routing.present(flow, back));
+    OpenFlow { id, src: flow.src, dst: flow.dst, paths, delivered_bytes }
+}
+
+/// Carries out the orders of the controller that are due. Flows that are finished are skipped.
+fn order(controller: &mut Control, world: &mut World, now: Time) {
+    while let Some(moves) = controller.due(now) {
+        for Move { flow, back, path } in moves {
+            if world.finish[flow.index()] == Time::MAX {
+                world.set_path(flow, back, path, now);
+            }
+        }
+    }
+}

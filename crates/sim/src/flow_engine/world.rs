@@ -1,0 +1,168 @@
+//! The state of a run of the flow engine, and what its events do.
+
+use super::flows::Flows;
+use crate::open::Seen;
+use crate::waiting::{Start, Waiting};
+use base::{Dur, FlowId, HostId, Time};
+use fabric::routes::Routes;
+use fabric::routing::{Notice, Routing};
+use proto::Flow;
+use scenario::Alone;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// An event beside the ends of fluids. Events of one time come in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Event {
+    /// The last byte of a flow arrives.
+    Finish(FlowId),
+    /// A host opens a flow.
+    Start(HostId, FlowId),
+}
+
+/// Everything that events act on.
+pub struct World {
+    /// All flows, by id.
+    pub flows: Vec<Flow>,
+    /// Each alone in the healthy network.
+    pub alone: Vec<Alone>,
+    /// Which way they go.
+    pub routing: Routing,
+    /// Those that have started and not finished, as fluids.
+    pub fluid: Flows,
+    /// By flow: when its last byte arrived; `Time::MAX` before.
+    pub finish: Vec<Time>,
+    /// How many flows have not finished.
+    pub unfinished: usize,
+    /// Flows that wait for others, if there are any.
+    pub waiting: Option<Waiting>,
+    /// The flows of these that have started, in the order of their starts.
+    pub started: Vec<FlowId>,
+    /// What became of paths that were named, for the controller.
+    pub notices: Vec<Notice>,
+    /// What happens next.
+    pub agenda: BinaryHeap<Reverse<(Time, Event)>>,
+}
+
+impl World {
+    /// When the next event is due; `Time::MAX` for never.
+    pub fn next(&self) -> Time {
+        let event = self.agenda.peek().map_or(Time::MAX, |Reverse((at, _))| *at);
+        event.min(self.fluid.next_end()).min(self.fluid.solves_at())
+    }
+
+    /// Handles one event that is due at `now`. Returns false if none is: then rates are worked out, if they are due.
+    pub fn step(&mut self, now: Time) -> bool {
+        // Last bytes come before all else, as deliveries do.
+        if let Some(flow) = self.fluid.pop_end(now) {
+            self.on_sent(flow, now);
+            return true;
+        }
+        let Some(Reverse((_, event))) = self.agenda.peek().copied().filter(|Reverse((at, _))| *at <= now) else {
+            if self.fluid.solves_at() <= now {
+                self.fluid.solve(now);
+            }
+            return false;
+        };
+        self.agenda.pop();
+        match event {
+            Event::Finish(flow) => self.on_finish(flow, now),
+            Event::Start(_, flow) => self.on_start(flow, now),
+        }
+        true
+    }
+
+    fn plan(&mut self, at: Time, event: Event) {
+        self.agenda.push(Reverse((at, event)));
+    }
+
+    /// A host opens a flow, unless its start has been brought forward, or has passed.
+    fn on_start(&mut self, id: FlowId, now: Time) {
+        let flow = &mut self.flows[id.index()];
+        if let Some(wait) = &flow.wait {
+            if flow.start != Time::MAX {
+                return;
+            }
+            flow.start = now;
+            flow.deadline = wait.allowed.map(|allowed| now.after(allowed));
+            self.started.push(id);
+        }
+        self.fluid.start(id, self.flows[id.index()].size_wire_bytes, now);
+        if let Some(waiting) = &mut self.waiting {
+            let starts = waiting.on_start(&self.flows[id.index()], now);
+            self.plan_starts(starts);
+        }
+        self.set_out(id, now);
+    }
+
+    fn plan_starts(&mut self, starts: Vec<Start>) {
+        for Start { flow, at, .. } in starts {
+            self.plan(at, Event::Start(self.flows[flow.index()].src, flow));
+        }
+    }
+
+    /// Gives a flow its present path.
+    fn set_out(&mut self, id: FlowId, now: Time) {
+        let links = self.routing.links(&self.flows[id.index()], false);
+        let paths = links.as_ref().map(|links| (links.as_slice(), 1.0));
+        self.fluid.set_paths(id, paths.as_slice(), now);
+    }
+
+    /// The last byte of a flow has left its sender.
+    fn on_sent(&mut self, id: FlowId, now: Time) {
+        let (flow, alone) = (&self.flows[id.index()], &self.alone[id.index()]);
+        let beyond = alone.ideal_fct.0.saturating_sub(alone.bottleneck.tx_time(flow.size_wire_bytes).0);
+        // Rounding must not make a flow faster than alone.
+        let at = (now + Dur(beyond)).max(flow.start + alone.ideal_fct);
+        self.plan(at, Event::Finish(id));
+    }
+
+    /// The last byte of a flow has arrived.
+    fn on_finish(&mut self, id: FlowId, now: Time) {
+        self.fluid.finish(id);
+        self.finish[id.index()] = now;
+        self.unfinished -= 1;
+        if let Some(waiting) = &mut self.waiting {
+            let flow = &self.flows[id.index()];
+            let starts = waiting.on_end(flow, flow.dst, now);
+            self.plan_starts(starts);
+        }
+    }
+
+    /// Payload bytes of a flow that have been delivered, by the time of the last settlement.
+    pub fn delivered(&self, id: FlowId) -> u64 {
+        let size = self.flows[id.index()].size_bytes;
+        match self.fluid.share_sent(id) {
+            Some(share) => (size as f64 * share) as u64,
+            None if self.finish[id.index()] != Time::MAX => size,
+            None => 0,
+        }
+    }
+
+    /// What a look at the open flows shows.
+    pub fn seen(&self, now: Time) -> Seen<'_> {
+        Seen { flows: &self.flows, started: &self.started, now }
+    }
+
+    /// The bytes of a flow that were delivered, by the time of the last settlement, and whether it has finished.
+    pub fn progress(&self, flow: FlowId) -> (u64, bool) {
+        (self.delivered(flow), self.finish[flow.index()] != Time::MAX)
+    }
+
+    /// Has a flow take the path with this index from now on, there or back; `None`: the router's.
+    pub fn set_path(&mut self, id: FlowId, back: bool, path: Option<u16>, now: Time) {
+        self.routing.set(&self.flows[id.index()], back, path);
+        if !back && self.fluid.is_open(id) {
+            self.set_out(id, now);
+        }
+    }
+
+    /// The routes have changed.
+    pub fn reroute(&mut self, routes: Routes, now: Time) {
+        let notices = self.routing.reroute(routes, &self.flows, |flow| self.finish[flow.index()] != Time::MAX);
+        self.notices.extend(notices);
+        for flow in self.fluid.open() {
+            self.set_out(flow, now);
+        }
+    }
+}
