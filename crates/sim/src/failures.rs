@@ -110,9 +110,13 @@ impl Failures {
         self.found_out = detected.unwrap_or_default();
         changed.then(|| Routes::new(net, &self.converged.dead()).without(&self.detected.dead()))
     }
+    /// The changes (link, up) that the switches at the ends of the link have detected since the last call.
+    pub fn found_out(&mut self) -> Vec<(LinkId, bool)> {
+        std::mem::take(&mut self.found_out)
+    }
     /// Tells the router, at the switches at the ends of a link, of the changes detected since the last call.
     pub fn tell<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
-        for (link, up) in std::mem::take(&mut self.found_out) {
+        for (link, up) in self.found_out() {
             world.on_link(links, link, up);
         }
     }

@@ -1,6 +1,7 @@
 //! The flow engine in real networks, against closed forms and against the packet engine.
 
 mod common;
+use base::Rng;
 use common::{plan, run, run_point, system, table, table_of};
 use sim::Outcome;
 use sim::outcome::StopReason;
@@ -140,4 +141,115 @@ fn both_engines_stand_side_by_side_in_a_sweep() {
     let outcomes: Vec<Outcome> = plan.points.iter().map(run_point).collect();
     assert!(outcomes[0].counters.hops > 0 && outcomes[1].counters.hops == 0);
     assert!((took(&outcomes[0], 0) / took(&outcomes[1], 0) - 1.0).abs() < 0.05);
+}
+
+/// Routers that are asked at switches find the paths of flows by sample packets, and the packets that switches make are real.
+#[test]
+fn routers_that_are_asked_at_switches_give_paths_to_flows() {
+    let lone = fluid(&format!(
+        "{TREE}{}{}router = 'fastest_path'\n",
+        table("asked", &[(0, 4, 3_000_000, 0)]),
+        system("newreno", "100pkt")
+    ));
+    let slowdown = lone.flows[0].slowdown().unwrap();
+    assert!((1.0..1.000001).contains(&slowdown), "{slowdown}");
+    assert!(lone.counters.sent_packets > 30 && lone.counters.hops > 100, "{:?}", lone.counters);
+    let packets: u64 = lone.ports.iter().map(|port| port.tx_packets).sum();
+    assert_eq!(packets, lone.counters.hops);
+    let all = |router: &str, rest: &str| {
+        fluid(&format!(
+            "{TREE}[workload.all]\nkind = 'poisson'\nload = 0.5\nflows = 300\nsize = 'cdf'\ncdf = 'websearch'\n{}router = '{router}'\n{rest}",
+            system("newreno", "100pkt")
+        ))
+    };
+    let (one, other) = (all("fastest_path", ""), all("fastest_path", ""));
+    assert_eq!(one, other);
+    assert!(one.flows.iter().all(|flow| flow.slowdown().unwrap() >= 1.0));
+    // Failures find the flows that they hit, and the others go on.
+    let failed = all("fastest_path", "[[event]]\nnode = 'core1'\nat = '5ms'\nuntil = '40ms'\n");
+    assert!(failed.flows.iter().all(|flow| flow.finish_ps.is_some()));
+    assert!(failed.ports.iter().any(|port| port.down_ps == 35_000_000_000));
+}
+
+/// Permanent flows on random small networks with deep buffers: what receivers take in together, against the packet engine.
+#[test]
+fn totals_are_those_of_packets() {
+    let mut errors = Vec::new();
+    for case in 0..50 {
+        let rng = &mut Rng::stream(7, "flow_engine/cases", &[case]);
+        let mut draw = |n: u64| rng.below(n);
+        let topology = match draw(3) {
+            0 => "kind = 'fat_tree'\nk = 4\nrate = '1Gbps'\n",
+            1 => "kind = 'single_tree'\nracks = 4\nhosts_per_rack = 4\nrate = '1Gbps'\n",
+            _ => "kind = 'leaf_spine'\nleaves = 4\nspines = 2\nhosts_per_leaf = 4\nhost_rate = '1Gbps'\nspine_rate = '1Gbps'\n",
+        };
+        let delay = ["1us", "10us"][draw(2) as usize];
+        let flow = |draw: &mut dyn FnMut(u64) -> u64| {
+            let src = draw(16);
+            (src as u32, ((src + 1 + draw(15)) % 16) as u32, 1_000_000_000, draw(1_000_000_000))
+        };
+        let flows: Vec<_> = (0..4 + draw(12)).map(|_| flow(&mut draw)).collect();
+        let system = match draw(2) {
+            0 => "transport = 'newreno'\nqdisc = { kind = 'droptail', limit = '200pkt' }\n",
+            _ => "transport = 'dctcp'\nqdisc = { kind = 'ecn_threshold', limit = '200pkt', mark = '30pkt' }\n",
+        };
+        let rest = format!(
+            "end = '120ms'\n[measure]\nfrom = '40ms'\nuntil = '119ms'\n[sample]\ninterval = '119ms'\nports = false\nflows = true\n\
+             [topology]\n{topology}delay = '{delay}'\n{}[[system]]\n{system}",
+            table(&format!("against_{case}"), &flows)
+        );
+        let [packets, fluids] = ["packet", "flow"].map(|engine| run(&format!("seed = {case}\nengine = '{engine}'\n{rest}")));
+        let total = |outcome: &Outcome| outcome.counters.window.unwrap().delivered_bytes as f64;
+        let error = total(&fluids) / total(&packets) - 1.0;
+        let each: Vec<String> = fluids
+            .samples
+            .iter()
+            .map(|b| {
+                let a = packets.samples.iter().find(|a| (a.entity, a.metric) == (b.entity, b.metric)).unwrap();
+                format!("{:+.0}", 100.0 * (b.value / a.value - 1.0))
+            })
+            .collect();
+        println!("case {case}: {} flows, total {:+.2} %, each {} %", flows.len(), 100.0 * error, each.join(" "));
+        errors.push(error);
+    }
+    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+    let worst = errors.iter().map(|error| error.abs()).fold(0.0, f64::max);
+    println!("mean {:+.2} %, worst {:.2} %", 100.0 * mean, 100.0 * worst);
+    assert!(mean.abs() < 0.05 && worst < 0.15, "mean {mean}, worst {worst}");
+}
+
+/// A large network: `cargo test -p flowloom-sim --test flow_engine -- --ignored --nocapture large`.
+#[test]
+#[ignore = "takes minutes"]
+fn large_networks_are_within_reach() {
+    let took = |name: &str, text: &str| {
+        let start = std::time::Instant::now();
+        let outcome = run(text);
+        let (c, done) = (&outcome.counters, outcome.flows.iter().filter(|flow| flow.finish_ps.is_some()).count());
+        println!(
+            "{name}: {:.1} s, {} events, {} hops, {done} flows, {} ps",
+            start.elapsed().as_secs_f64(),
+            c.events,
+            c.hops,
+            c.end_ps
+        );
+    };
+    let hosts = 8192;
+    let pairs: Vec<_> = {
+        let rng = &mut Rng::stream(1, "flow_engine/large", &[]);
+        (0..hosts)
+            .map(|src| {
+                (src, (src + 1 + rng.below(u64::from(hosts) - 1) as u32) % hosts, 1_000_000_000_000, rng.below(1_000_000_000))
+            })
+            .collect()
+    };
+    let net = "[topology]\nkind = 'fat_tree'\nk = 32\nrate = '1Gbps'\ndelay = '10us'\n";
+    for more in [
+        "",
+        "controller = { kind = 'rebalance', period = '10ms', latency = '1ms' }",
+        "router = { kind = 'fastest_path', period = '10ms' }",
+    ] {
+        let text = format!("engine = 'flow'\nend = '10s'\n{net}{}{}{more}\n", table("large", &pairs), system("newreno", "100pkt"));
+        took(more, &text);
+    }
 }

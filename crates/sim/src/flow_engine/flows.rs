@@ -73,6 +73,11 @@ impl Flows {
         self.live.contains(flow)
     }
 
+    /// Whether a flow has started and has bytes left to send.
+    pub fn is_moving(&self, flow: FlowId) -> bool {
+        self.live.get(flow).is_some_and(|live| live.left > 0.0)
+    }
+
     /// The flows that have started and not finished, by id.
     pub fn open(&self) -> Vec<FlowId> {
         let mut open: Vec<FlowId> = self.live.iter().map(|(flow, _)| flow).collect();
@@ -166,7 +171,7 @@ impl Flows {
     }
 
     /// Moves a flow's bytes up to now.
-    fn settle(&mut self, flow: FlowId, now: Time) {
+    pub fn settle(&mut self, flow: FlowId, now: Time) {
         let Some(live) = self.live.get_mut(flow) else { return };
         let time = (now - live.since).0 as f64;
         live.since = now;

@@ -18,9 +18,11 @@
 
 mod ends;
 mod flows;
+mod moving;
 mod rates;
 mod rows;
 mod run;
+mod switches;
 mod watch;
 mod world;
 

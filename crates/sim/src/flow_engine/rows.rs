@@ -29,6 +29,7 @@ pub fn ports(world: &World, window: Option<&Window>, failures: Option<&Failures>
             tier: net.node(link.from).tier,
             name: net.link_name(id),
             rate_bps: link.rate.0,
+            tx_packets: world.packets.crossed[id.index()],
             tx_bytes: world.fluid.carried(id) as u64,
             down_ps: failures.map_or(0, |failures| failures.down_time(id, now).0),
             busy_ps: (world.fluid.busy(id) as u64).min(now.0),
@@ -53,5 +54,15 @@ pub fn counters(
     for link in (0..ports.len() as u32).map(LinkId) {
         digest.update(&world.fluid.carried(link).to_bits().to_le_bytes());
     }
-    Counters { events, end_ps: now.0, digest: digest.digest(), realised_load, ..Counters::default() }
+    Counters {
+        events,
+        hops: world.packets.crossed.iter().sum(),
+        sent_packets: world.packets.nodes.iter().map(|node| node.made).sum(),
+        delivered_packets: world.packets.received,
+        lost_packets: world.packets.lost,
+        end_ps: now.0,
+        digest: digest.digest(),
+        realised_load,
+        ..Counters::default()
+    }
 }

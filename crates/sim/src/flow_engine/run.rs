@@ -1,6 +1,7 @@
 //! One run of the flow engine: from a point of a plan to its outcome.
 
 use super::flows::Flows;
+use super::moving::Packets;
 use super::rows;
 use super::watch::{Sampler, Window};
 use super::world::{Event, World};
@@ -11,7 +12,7 @@ use crate::open::OpenFlows;
 use crate::outcome::{Engine, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
 use crate::waiting::Waiting;
-use base::{FlowId, LinkId, Time};
+use base::{FlowId, FlowMap, LinkId, Time};
 use fabric::controller::{LinkState, Move, OpenFlow};
 use fabric::routes::{self, Routes};
 use fabric::routing::{Parts, Routing};
@@ -25,6 +26,12 @@ const SLICE: u64 = 1 << 10;
 /// Runs `spec` to its end. `control` is called every thousand times or so at which something happens.
 pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
     let (mut world, mut actors) = build(spec)?;
+    if actors.timers {
+        world.start_switches();
+    }
+    if let Some(failures) = &mut actors.failures {
+        failures.found_out().into_iter().for_each(|(link, up)| world.on_link(link, up, Time::ZERO));
+    }
     let end = spec.end.unwrap_or(Time::MAX);
     let (mut now, mut events, mut times) = (Time::ZERO, 0, 0);
     let (mut complete, mut stop_reason) = (true, StopReason::Finished);
@@ -57,6 +64,7 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
         window.close(&mut world, now);
     }
     world.fluid.audit(now);
+    world.packets.audit();
     let flows = rows::flows(&world);
     let ports = rows::ports(&world, window.as_ref(), failures.as_ref(), now);
     let mut counters = rows::counters(&world, &flows, &ports, events, now, spec.realised_load(&world.flows));
@@ -94,6 +102,13 @@ fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
     let sampler = spec.sample.as_ref().filter(|sample| sample.ports || sample.flows).map(|sample| Sampler::new(sample, net));
     let world = World {
         agenda: starts.collect(),
+        known_down: failures.as_ref().map_or(Vec::new(), Failures::known_down),
+        packets: Packets::new(net),
+        mtu: spec.mtu_bytes,
+        header: spec.header_bytes,
+        every: spec.engine.sample,
+        told: FlowMap::default(),
+        lag: FlowMap::default(),
         finish: vec![Time::MAX; flows.len()],
         unfinished: flows.len(),
         fluid: Flows::new(net, spec.engine.step),
@@ -104,7 +119,7 @@ fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
         started: Vec::new(),
         notices: Vec::new(),
     };
-    Ok((world, Actors { failures, controller, open: OpenFlows::default(), window, sampler }))
+    Ok((world, Actors { failures, controller, open: OpenFlows::default(), window, sampler, timers: duties.timers }))
 }
 
 /// The global actors, which act before all other events of a time.
@@ -115,6 +130,8 @@ struct Actors {
     open: OpenFlows,
     window: Option<Window>,
     sampler: Option<Sampler>,
+    /// Switches have timers.
+    timers: bool,
 }
 
 impl Actors {
@@ -154,11 +171,16 @@ impl Actors {
 fn fail(failures: &mut Failures, world: &mut World, now: Time) {
     let net = Arc::clone(&world.routing.net);
     while let Some((links, up)) = failures.happen(&net, now) {
-        links.into_iter().for_each(|link| world.fluid.set_link(link, up, now));
+        for link in links {
+            world.fluid.set_link(link, up, now);
+            world.packets.set_link(link, up);
+        }
     }
     if let Some(routes) = failures.routes(&net, now) {
+        world.known_down = failures.known_down();
         world.reroute(routes, now);
     }
+    failures.found_out().into_iter().for_each(|(link, up)| world.on_link(link, up, now));
 }
 
 /// The controller looks at the network.

@@ -1,9 +1,10 @@
 //! The state of a run of the flow engine, and what its events do.
 
 use super::flows::Flows;
+use super::moving::Packets;
 use crate::open::Seen;
 use crate::waiting::{Start, Waiting};
-use base::{Dur, FlowId, HostId, Time};
+use base::{Dur, FlowId, FlowMap, HostId, LinkId, NodeId, Time};
 use fabric::routes::Routes;
 use fabric::routing::{Notice, Routing};
 use proto::Flow;
@@ -16,8 +17,14 @@ use std::collections::BinaryHeap;
 pub enum Event {
     /// The last byte of a flow arrives.
     Finish(FlowId),
+    /// A packet arrives over a link: its number, and its place among those under way.
+    Arrive(LinkId, u64, u32),
+    /// A switch wakes.
+    Switch(NodeId),
     /// A host opens a flow.
     Start(HostId, FlowId),
+    /// A flow's path is to be looked for again.
+    Sample(HostId, FlowId),
 }
 
 /// Everything that events act on.
@@ -40,6 +47,19 @@ pub struct World {
     pub started: Vec<FlowId>,
     /// What became of paths that were named, for the controller.
     pub notices: Vec<Notice>,
+    /// By link: the nodes at its ends know that it is down; empty where no link ever goes down.
+    pub known_down: Vec<bool>,
+    /// Packets under way.
+    pub packets: Packets,
+    /// Sizes of a full packet and of its header on the wire.
+    pub mtu: u16,
+    pub header: u16,
+    /// From one sample of a flow to the next, where the router is asked at switches.
+    pub every: Dur,
+    /// Payload bytes of flows that samples have told of.
+    pub told: FlowMap<u64>,
+    /// From the starts of flows to the arrivals of the first samples, before which the fluid does not move.
+    pub lag: FlowMap<Dur>,
     /// What happens next.
     pub agenda: BinaryHeap<Reverse<(Time, Event)>>,
 }
@@ -67,12 +87,16 @@ impl World {
         self.agenda.pop();
         match event {
             Event::Finish(flow) => self.on_finish(flow, now),
+            Event::Arrive(_, _, place) => self.on_arrive(place, now),
+            Event::Switch(at) => self.wake_switch(at, now),
             Event::Start(_, flow) => self.on_start(flow, now),
+            Event::Sample(_, flow) => self.on_sample(flow, now),
         }
         true
     }
 
-    fn plan(&mut self, at: Time, event: Event) {
+    /// Notes an event.
+    pub fn plan(&mut self, at: Time, event: Event) {
         self.agenda.push(Reverse((at, event)));
     }
 
@@ -93,6 +117,9 @@ impl World {
             self.plan_starts(starts);
         }
         self.set_out(id, now);
+        if self.routing.is_asked(false) {
+            self.plan(now + self.every, Event::Sample(self.flows[id.index()].src, id));
+        }
     }
 
     fn plan_starts(&mut self, starts: Vec<Start>) {
@@ -101,8 +128,19 @@ impl World {
         }
     }
 
-    /// Gives a flow its present path.
+    /// A flow's path is looked for again, as long as it has bytes left.
+    fn on_sample(&mut self, id: FlowId, now: Time) {
+        if self.fluid.is_moving(id) {
+            self.send_sample(id, now);
+            self.plan(now + self.every, Event::Sample(self.flows[id.index()].src, id));
+        }
+    }
+
+    /// Gives a flow its present path, or looks for it where the router is asked at switches.
     fn set_out(&mut self, id: FlowId, now: Time) {
+        if self.routing.is_asked(false) {
+            return self.send_sample(id, now);
+        }
         let links = self.routing.links(&self.flows[id.index()], false);
         let paths = links.as_ref().map(|links| (links.as_slice(), 1.0));
         self.fluid.set_paths(id, paths.as_slice(), now);
@@ -113,7 +151,10 @@ impl World {
         let (flow, alone) = (&self.flows[id.index()], &self.alone[id.index()]);
         let beyond = alone.ideal_fct.0.saturating_sub(alone.bottleneck.tx_time(flow.size_wire_bytes).0);
         // Rounding must not make a flow faster than alone.
-        let at = (now + Dur(beyond)).max(flow.start + alone.ideal_fct);
+        // The first sample has taken some of that time.
+        let lag = self.lag.remove(id).unwrap_or_default();
+        self.told.remove(id);
+        let at = now.after(Dur(beyond)).before(lag).max(now).max(flow.start + alone.ideal_fct);
         self.plan(at, Event::Finish(id));
     }
 
@@ -139,6 +180,12 @@ impl World {
         }
     }
 
+    /// The same by now.
+    pub fn delivered_by(&mut self, id: FlowId, now: Time) -> u64 {
+        self.fluid.settle(id, now);
+        self.delivered(id)
+    }
+
     /// What a look at the open flows shows.
     pub fn seen(&self, now: Time) -> Seen<'_> {
         Seen { flows: &self.flows, started: &self.started, now }
@@ -152,7 +199,7 @@ impl World {
     /// Has a flow take the path with this index from now on, there or back; `None`: the router's.
     pub fn set_path(&mut self, id: FlowId, back: bool, path: Option<u16>, now: Time) {
         self.routing.set(&self.flows[id.index()], back, path);
-        if !back && self.fluid.is_open(id) {
+        if !back && self.fluid.is_moving(id) {
             self.set_out(id, now);
         }
     }
@@ -162,7 +209,9 @@ impl World {
         let notices = self.routing.reroute(routes, &self.flows, |flow| self.finish[flow.index()] != Time::MAX);
         self.notices.extend(notices);
         for flow in self.fluid.open() {
-            self.set_out(flow, now);
+            if self.fluid.is_moving(flow) {
+                self.set_out(flow, now);
+            }
         }
     }
 }
