@@ -32,6 +32,9 @@ pub struct Meta {
     pub counters: &'static [Counter],
     /// Parameters that are lengths of a switch's queue: limits, or bare numbers of packets. Figures of queues draw them as lines.
     pub queue_lengths: &'static [&'static str],
+    /// Why it means nothing to flows that are fluids with max-min fair rates, so that the flow engine refuses it; empty where that engine can
+    /// stand for it.
+    pub packets_only: &'static str,
 }
 
 /// A number that an entry counts, and a column of the tables.
@@ -60,6 +63,7 @@ impl Meta {
         takes: &[],
         counters: &[],
         queue_lengths: &[],
+        packets_only: "",
     };
 }
 

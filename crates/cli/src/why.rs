@@ -5,6 +5,7 @@ use crate::text::count;
 use base::FlowId;
 use fabric::net::Net;
 use scenario::{Options, Plan};
+use sim::outcome::Engine;
 use sim::why::Breakdown;
 use sim::{Continue, Progress};
 use std::path::Path;
@@ -71,7 +72,11 @@ const FILES: &str = "give the folder of the scenario by `--files`, with the file
 
 /// The point asked for, and its slowest flows.
 fn chosen<'a>(results: &'a Results, point: Option<&str>, flows: &[u32]) -> Result<(&'a PointManifest, Vec<u32>), Error> {
-    let simulated: Vec<&PointManifest> = results.done().filter(|point| !point.ideal).collect();
+    let simulated: Vec<&PointManifest> = results.done().filter(|point| point.engine == Engine::Packet.name()).collect();
+    if simulated.is_empty() && results.done().next().is_some() {
+        let hint = "where the time of a flow went is known of packets: run the scenario with `engine = \"packet\"`";
+        return Err(Error::Input(format!("no point was run by the packet engine\nhint: {hint}")));
+    }
     let names = || simulated.iter().take(20).map(|point| format!("`{}`", point.key.id)).collect::<Vec<_>>().join(", ");
     let points: Vec<&PointManifest> = match point {
         Some(id) => simulated.iter().copied().filter(|point| point.key.id == id).collect(),

@@ -11,6 +11,7 @@ use crate::slots::{SLOTS, System, SystemPart};
 use crate::spec::Demand;
 use crate::topology::memory::{MAX_BYTES, gigabytes};
 use crate::tree::Table;
+use crate::unfit;
 use crate::workload::Workload as _;
 use base::params::nearest;
 use base::{LinkId, Offers};
@@ -123,6 +124,11 @@ fn system(
     system.check(&envs, &mut |slot, problems| found.extend(parts.part(slot.name).problems(problems)));
     if found.len() == before {
         found.extend(policy_elsewhere(draft, files, built, system, &parts));
+    }
+    if draft.engine.variants.iter().any(|variant| variant.value.is_flow())
+        && let Some((part, [message, label, hint])) = unfit::refused(system)
+    {
+        found.push(Item::new(parts.part(part.slot.name).at_of("kind"), message, label, hint));
     }
     if system.router.duties(&envs.router()).asked.contains(&true) {
         // Where the router decides at switches, a packet cannot say which path it takes.

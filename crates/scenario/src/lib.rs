@@ -55,6 +55,7 @@ mod spell;
 mod sweep;
 pub mod topology;
 mod tree;
+mod unfit;
 mod warn;
 pub mod workload;
 

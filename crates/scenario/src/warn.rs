@@ -11,6 +11,7 @@ use crate::seeds::AUTO;
 use crate::slots::System;
 use crate::spec::Demand;
 use crate::tree::Table;
+use crate::unfit;
 use crate::workload::{self, Workload as _};
 use base::{Dur, LinkId, Offers, Time};
 use fabric::controller::Controller as _;
@@ -29,17 +30,24 @@ const TAIL: (f64, u64) = (0.99, 10);
 /// All warnings about a draft in which nothing is wrong.
 pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
     let mut found = Vec::new();
+    let by_packets = draft.engine.variants.iter().any(|variant| !variant.value.is_flow());
     found.extend(overload(draft, files));
     for section in &draft.systems {
-        found.extend(no_marks(draft, section));
         found.extend(no_deadlines(draft, files, section));
-        found.extend(long_timeout(draft, section));
         found.extend(late_controller(draft, section));
+        // Without packets there are neither marks nor timeouts nor handshakes.
+        if by_packets {
+            found.extend(no_marks(draft, section));
+            found.extend(long_timeout(draft, section));
+        }
     }
-    found.extend(unlike_handshakes(draft));
-    found.extend(unlike_timeouts(draft));
+    if by_packets {
+        found.extend(unlike_handshakes(draft));
+        found.extend(unlike_timeouts(draft));
+    }
     found.extend(few_flows(draft, files));
     found.extend(unseen_samples(draft));
+    found.extend(unfit::without_effect(draft));
     found.extend(draft.seeds.unused.map(|(key, at)| {
         let hint = format!("write `seed = \"{AUTO}\"`, or leave `{key}` out");
         Item::new(at, format!("`{key}` has no effect: the seeds are given"), "no effect", hint)

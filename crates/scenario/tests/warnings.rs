@@ -163,6 +163,29 @@ fn a_precision_beside_given_seeds_has_no_effect() {
     assert_eq!(warned(&format!("seed = \"auto\"\nprecision = \"5%\"{SOUND}")), []);
 }
 
+/// The flow engine has neither transports nor queues; a scenario that runs under both engines is not warned.
+#[test]
+fn what_the_flow_engine_ignores_is_named() {
+    let scenario = |engine: &str, more: &str| {
+        format!(
+            "engine = {engine}\n[topology]\nkind = \"single_tree\"\nloss = 0.01\n[workload.web]\nkind = \"poisson\"\nload = 0.4\n\
+             [[system]]\ntransport = {{ kind = \"dctcp\", min_rto = \"10ms\" }}\nnic = {{ low_water = \"1B\" }}\n{more}"
+        )
+    };
+    let expected = [
+        (2, "`topology.loss` has no effect: the flow engine has no packets to lose"),
+        (9, "no effect under the flow engine: `transport.min_rto`, `nic`"),
+    ];
+    let expected = expected.map(|(line, message)| (line, message.to_owned()));
+    let mut found = warned(&scenario("\"flow\"", ""));
+    found.sort();
+    assert_eq!(found, expected);
+    assert_eq!(warned(&scenario("\"packet\"", "")), []);
+    assert_eq!(warned(&scenario("[\"packet\", \"flow\"]", "")), []);
+    let traced = warned(&scenario("\"flow\"", "[sample]\nports = true\npackets = true\n"));
+    assert!(traced.iter().any(|(_, message)| message.contains("no packets to trace")), "{traced:?}");
+}
+
 #[test]
 fn warnings_have_the_form_of_errors() {
     let plan = load(&SOUND.replace("[0.2, 0.4]", "0.9"));

@@ -53,6 +53,7 @@ use peer::{Overlay, Peer};
 pub const META: Meta = Meta {
     summary: "CONGA: flowlets over the least congested path, by feedback between leaves",
     source: "Alizadeh et al., SIGCOMM 2014",
+    packets_only: "it measures the packets that leave ports",
     ..Meta::PLAIN
 };
 

@@ -35,6 +35,7 @@ pub const META: Meta = Meta {
     summary: "MERP's routing (MEMR): by the flow tables of MERP's ports",
     source: "Zhang et al., IEEE TPDS 28(11) 2017, section 5.3, Alg. 4 to 6",
     needs: Needs { agent: &["merp"], ..Needs::NONE },
+    packets_only: "it reads the flow tables that packets fill at ports",
     ..Meta::PLAIN
 };
 

@@ -24,6 +24,7 @@ use base::{LinkId, NodeId, Rng};
 pub const META: Meta = Meta {
     summary: "packet spraying: each packet takes a next hop of its own",
     source: "Dixit et al., INFOCOM 2013; Cao et al., CoNEXT 2013",
+    packets_only: "each packet takes a path of its own",
     ..Meta::PLAIN
 };
 

@@ -43,6 +43,7 @@ pub const META: Meta = Meta {
         ("qdisc.mark", "65pkt"),
     ],
     knows: &["deadline"],
+    packets_only: "it gives packets classes",
     ..Meta::PLAIN
 };
 

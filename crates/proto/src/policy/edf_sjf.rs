@@ -43,6 +43,7 @@ pub const META: Meta = Meta {
     beside: &[("transport.kind", "dctcp"), ("qdisc.kind", "pifo"), ("qdisc.mark", "65pkt")],
     ranks: true,
     knows: &["size", "deadline"],
+    packets_only: "it gives packets ranks",
     ..Meta::PLAIN
 };
 

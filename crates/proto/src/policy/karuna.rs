@@ -46,6 +46,7 @@ pub const META: Meta = Meta {
         ("qdisc.mark", "65pkt"),
     ],
     knows: &["size", "deadline"],
+    packets_only: "it gives packets classes",
     ..Meta::PLAIN
 };
 

@@ -43,6 +43,7 @@ pub const META: Meta = Meta {
         ("qdisc.classes", "8"),
         ("qdisc.mark", "65pkt"),
     ],
+    packets_only: "it gives packets classes",
     ..Meta::PLAIN
 };
 

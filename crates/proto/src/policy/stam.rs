@@ -87,6 +87,7 @@ pub const META: Meta = Meta {
     ranks: true,
     lengthens: CHARGED,
     counters: &header::COUNTERS,
+    packets_only: "it gives packets ranks",
     ..Meta::PLAIN
 };
 

@@ -32,6 +32,7 @@ pub const META: Meta = Meta {
     needs: Needs { marks: true, ..Needs::NONE },
     beside: &[("qdisc.kind", "ecn_threshold")],
     knows: &["deadline"],
+    packets_only: "it gives flows with deadlines more than others",
     ..Meta::PLAIN
 };
 

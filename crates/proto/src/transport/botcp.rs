@@ -31,6 +31,7 @@ pub const META: Meta = Meta {
     source: "Ahmed and Arshad, Symmetry 11(5):646, 2019",
     needs: Needs { agent: &["bof"], alike: &[("agent", "bof_unit")], ..Needs::NONE },
     queue_lengths: &["occ_long", "occ_short", "occ_max"],
+    packets_only: "it steers windows by the queues of ports",
     ..Meta::PLAIN
 };
 

@@ -37,6 +37,7 @@ pub const META: Meta = Meta {
     needs: Needs { marks: true, ..Needs::NONE },
     beside: &[("qdisc.kind", "ecn_threshold")],
     knows: &["size", "deadline"],
+    packets_only: "it gives flows with close deadlines more than others",
     ..Meta::PLAIN
 };
 

@@ -32,6 +32,7 @@ pub const META: Meta = Meta {
     source: "Munir et al., INFOCOM 2013",
     needs: Needs { marks: true, ..Needs::NONE },
     beside: &[("qdisc.kind", "ecn_threshold")],
+    packets_only: "it gives flows that have sent little more than others",
     ..Meta::PLAIN
 };
 

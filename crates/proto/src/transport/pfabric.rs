@@ -42,6 +42,7 @@ pub const META: Meta = Meta {
     needs: Needs { qdisc: &["pfabric"], ..Needs::NONE },
     beside: &[("nic.low_water", "1B")],
     ranks: true,
+    packets_only: "its ports serve the flow with the least left first",
     ..Meta::PLAIN
 };
 

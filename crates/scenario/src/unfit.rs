@@ -1,0 +1,63 @@
+//! What a scenario asks of the flow engine that this does not do: refused where the result would mean nothing, else a warning.
+
+use crate::diag::Item;
+use crate::draft::{Draft, Section, Variant};
+use crate::part::listed;
+use crate::slots::{System, SystemPart};
+use base::Fraction;
+
+/// The slots that act on packets alone.
+const ON_PACKETS: [&str; 4] = ["qdisc", "buffer", "agent", "nic"];
+
+/// The part of a system that means nothing to fluids, with what there is to say: message, label, hint.
+pub(crate) fn refused(system: &System) -> Option<(SystemPart, [String; 3])> {
+    // What needs an agent reads what the agent has seen of packets.
+    let why = |part: &SystemPart| match part.entry.meta.packets_only {
+        "" if part.slot.name == "router" && !part.entry.meta.needs.agent.is_empty() => Some("it reads what agents see of packets"),
+        "" => None,
+        why => Some(why),
+    };
+    let (part, why) = system.parts().into_iter().find_map(|part| Some((why(&part)?, part))).map(|(why, part)| (part, why))?;
+    let noun = part.slot.room.noun;
+    let message = format!("the flow engine cannot stand for the {noun} `{}`: {why}", part.entry.name);
+    let hint = format!("write `engine = \"packet\"`, or take another {noun}");
+    Some((part, [message, "needs packets".to_owned(), hint]))
+}
+
+/// Warnings about what has no effect under the flow engine, where no variant runs by packets.
+pub(crate) fn without_effect(draft: &Draft) -> Vec<Item> {
+    let engines = &draft.engine.variants;
+    if engines.is_empty() || !engines.iter().all(|variant| variant.value.is_flow()) {
+        return Vec::new();
+    }
+    let mut found: Vec<Item> = draft.systems.iter().filter_map(ignored_parts).collect();
+    let lossy = |built: &Variant<crate::draft::Built>| built.value.net.links().iter().any(|link| link.loss > Fraction(0));
+    if draft.topology.variants.iter().any(lossy) {
+        let hint = "fluids lose nothing: leave `loss` out, or write `engine = \"packet\"`";
+        let message = "`topology.loss` has no effect: the flow engine has no packets to lose";
+        found.push(Item::new(draft.topology.at, message, "no effect", hint));
+    }
+    let traced = draft.sample.as_ref().filter(|section| section.params.packets);
+    found.extend(traced.map(|section| {
+        let hint = "leave `packets` out, or write `engine = \"packet\"`";
+        section.part().problem("packets", "the flow engine has no packets to trace", "no effect", hint)
+    }));
+    found
+}
+
+/// Parts of a system that are written and have no effect.
+fn ignored_parts(section: &Section<System>) -> Option<Item> {
+    let table = &section.variants.first()?.table;
+    let kind_of = |slot: &str| Some(table.get(slot)?.node.table()?.get("kind")?.node.at);
+    // What entries put beside themselves stands where they are named.
+    let fillers: Vec<_> = ["transport", "policy", "agent"].into_iter().filter_map(kind_of).collect();
+    let own = table.get("transport").and_then(|e| e.node.table()).into_iter().flat_map(|transport| &transport.entries);
+    let own = own.filter(|e| e.key != "kind").map(|e| (format!("transport.{}", e.key), e.key_at));
+    let parts = table.entries.iter().filter(|e| ON_PACKETS.contains(&e.key.as_str())).map(|e| (e.key.clone(), e.key_at));
+    let written: Vec<_> = own.chain(parts).filter(|(_, at)| !fillers.contains(at)).collect();
+    let (_, at) = written.first()?;
+    let names = listed(written.iter().map(|(name, _)| name.as_str()));
+    let message = format!("no effect under the flow engine: {names}");
+    let hint = "flows have max-min fair rates there, whatever the transport, and no queues: leave these out, or write `engine = \"packet\"`";
+    Some(Item::new(*at, message, "no effect", hint))
+}
