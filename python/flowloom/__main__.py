@@ -198,7 +198,9 @@ def compare(options: Options) -> int:
     known = [name for name in table.column_names if table[name].null_count < table.num_rows]
     names = left + [name for name in known if name not in left]
     rows = [[cell(row[name]) for name in names] for row in table.to_pylist()]
-    say(tables.Table([words.key(name, names) for name in names], rows, len(left)))
+    found = [data.Data.open(folder) for folder in folders(options)]
+    note = data.engine_note(run.engine for results in found for run in results.runs if not run.ideal)
+    say(tables.Table([words.key(name, names) for name in names], rows, len(left), note))
     return 0
 
 

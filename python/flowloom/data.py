@@ -86,6 +86,8 @@ class Run:
     """Simulated time at the end of the run."""
     ideal: bool = False
     """Whether it is an ideal schedule of the same flows as a fluid instead of a simulated system."""
+    engine: str = "packet"
+    """What moved the flows: `packet`, `flow` (fluids with max-min fair rates), or `ideal`."""
 
     window_ps: tuple[int, int] | None = None
     """The measurement window; `None` if the run ended before the window began, and of ideal schedules."""
@@ -110,6 +112,20 @@ def window_of(row: Mapping[str, Any]) -> tuple[int, int] | None:
     """The measurement window of a row of the points."""
     ends = row.get("window_from_ps"), row.get("window_until_ps")
     return None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+
+
+def engine_note(engines: Iterable[str]) -> str:
+    """What to say beside numbers that these engines made: nothing where all are of the packet engine.
+
+    >>> engine_note(["flow", "flow"])
+    'flow engine: fluids with max-min fair rates, no packets'
+    """
+    found = set(engines)
+    if "flow" not in found:
+        return ""
+    if found == {"flow"}:
+        return "flow engine: fluids with max-min fair rates, no packets"
+    return "in part flow engine (fluids with max-min fair rates, no packets), in part packet engine"
 
 
 def windows(runs: Iterable[Run]) -> list[tuple[int, int]]:
@@ -214,6 +230,7 @@ class Data:
                 end_ps=row.get("end_ps"),
                 window_ps=window_of(row),
                 ideal=bool(row.get("ideal")),
+                engine=str(row.get("engine") or "packet"),
             )
             for row in rows
         ]
@@ -233,6 +250,10 @@ class Data:
     def ideals(self) -> list[str]:
         """The labels of ideal schedules: the same flows served as a fluid instead of a simulated system."""
         return list(dict.fromkeys(run.system for run in self.runs if run.ideal))
+
+    def engine_note(self, at: Mapping[str, object] | None = None) -> str:
+        """What to say beside numbers of these points where the flow engine made some of them; else nothing."""
+        return engine_note(run.engine for run in self.select(at) if not run.ideal)
 
     @property
     def seeds(self) -> list[int]:

@@ -80,7 +80,15 @@ def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
     known(name)
     results.refuse_absent(options.get("at"))
     with style.look():
-        return KINDS[name].draw(results, **options)
+        return signed(KINDS[name].draw(results, **options), results, options.get("at"))
+
+
+def signed(figure: Figure, results: Data, at: At = None) -> Figure:
+    """Says on a figure that the flow engine made what it shows, where that is so."""
+    note = results.engine_note(at)
+    if note:
+        figure.text(0.995, 0.005, note, ha="right", va="bottom", fontsize=7, color=style.GREY)
+    return figure
 
 
 def array(values: Iterable[float | None]) -> Array:

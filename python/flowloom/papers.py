@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from flowloom import pages, report, style
+from flowloom import drawing, pages, report, style
 from flowloom.files import write_whole
 from flowloom.numbers import Sample, find
 from flowloom.pages import Findings
@@ -183,7 +183,7 @@ def write(findings: Findings, folder: Path, results: Mapping[str, Results], draw
         if figure.id not in results or not hasattr(module, figure.id):
             continue
         with style.look():
-            picture = getattr(module, figure.id)(results[figure.id])
+            picture = drawing.signed(getattr(module, figure.id)(results[figure.id]), results[figure.id])
         if figure.id in drawn:
             files += style.save(picture, folder / figure.id)
         parts.append(report.drawing(picture, figure.id, f"{figure.title}."))

@@ -104,6 +104,7 @@ def header(results: Data) -> list[str]:
         f"{len(results.runs)} points",
         f"seeds {', '.join(map(str, results.seeds))}",
     ]
+    facts += filter(None, [results.engine_note()])
     for key in results.keys:
         values = list(dict.fromkeys(run.keys[key] for run in results.runs if run.keys[key] is not None))
         facts.append(f"{key} = {', '.join(words.number(value) for value in values)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import combining, east_asian_width
 
@@ -190,7 +190,12 @@ def summary(results: Data, metrics: Sequence[str] | None = None) -> Table:
         note += f", but {words.joined(measured)} {words.window(windows(results.runs))}"
     if results.ideals:
         note += f"\n{words.joined(results.ideals)}: ideal schedule of the same flows as a fluid, without packets, for comparison"
-    return Table(heads, list(zip(*columns, strict=True)), 1 + len(results.keys), note)
+    return Table(heads, list(zip(*columns, strict=True)), 1 + len(results.keys), with_engine(note, results))
+
+
+def with_engine(note: str, results: Data, at: Mapping[str, object] | None = None) -> str:
+    """A note, and that the flow engine made what stands above it, where that is so."""
+    return "\n".join(filter(None, [note, results.engine_note(at)]))
 
 
 def rank(results: Data, place: Place) -> tuple[object, ...]:
@@ -235,7 +240,7 @@ def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table
     note = f"busy and mean queue {words.window(windows(results.select(at)))}; all else over the whole run"
     if len(busiest) > most:
         note += f"\nthe {most} busiest of {len(busiest)} links; `ports.parquet` has all of them"
-    return Table(heads, cells, 1, note)
+    return Table(heads, cells, 1, with_engine(note, results, at))
 
 
 def numbers(row: dict[str, object]) -> dict[str, float]:

@@ -88,6 +88,8 @@ def key(name: str, among: Iterable[str] = ()) -> str:
     >>> key("workload.web.load", ["workload.web.load", "topology.rate"])
     'load'
     """
+    # The kind of a part goes by the name of the part.
+    name = name.removesuffix(".kind")
     last = name.rsplit(".", 1)[-1]
     clash = any(other != name and other.rsplit(".", 1)[-1] == last for other in among)
     return name if clash else last.replace("_", " ")
