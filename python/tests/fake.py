@@ -163,6 +163,7 @@ def write(
     down: Sequence[int] = (),
     config: str | None = None,
     names: Sequence[str] = TREE,
+    engine: str = "packet",
 ) -> Path:
     """Write a results folder."""
     points, per_seed = [], []
@@ -179,7 +180,8 @@ def write(
                 if traces and system not in ideals:
                     pq.write_table(samples(system), here / "samples.parquet")
                     pq.write_table(packets(), here / "packets.parquet")
-                rest = {"state": "done", "ideal": system in ideals, "end_ps": 2 * 10**12, **WINDOW}
+                moved = {"ideal": system in ideals, "engine": "ideal" if system in ideals else engine}
+                rest = {"state": "done", **moved, "end_ps": 2 * 10**12, **WINDOW}
                 points.append({"point": point, "system": system, "seed": seed, **swept, **rest})
                 for metric, (unit, value) in metrics(table).items():
                     if system in ideals and metric in ("drops", "timeouts"):
@@ -257,7 +259,9 @@ class Results:
             file = Path(str(self.path)) / row["point"] / f"{name}.parquet"
             if file.is_file():
                 part = pq.read_table(file)
-                for i, (key, value) in enumerate((k, v) for k, v in row.items() if k not in ("state", "ideal", "end_ps", *WINDOW)):
+                for i, (key, value) in enumerate(
+                    (k, v) for k, v in row.items() if k not in ("state", "ideal", "engine", "end_ps", *WINDOW)
+                ):
                     part = part.add_column(i, key, [[value] * len(part)])
                 parts.append(part)
         return pa.concat_tables(parts, promote_options="default") if parts else pa.table({})

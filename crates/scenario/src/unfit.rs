@@ -14,6 +14,9 @@ pub(crate) fn refused(system: &System) -> Option<(SystemPart, [String; 3])> {
     // What needs an agent reads what the agent has seen of packets.
     let why = |part: &SystemPart| match part.entry.meta.packets_only {
         "" if part.slot.name == "router" && !part.entry.meta.needs.agent.is_empty() => Some("it reads what agents see of packets"),
+        // Its packets would have no effect on the flow's path, and its calls no packets.
+        "" if part.slot.name == "policy" => Some("policies act on the packets that hosts send"),
+        "" if part.entry.meta.many_paths => Some("a flow has one path there"),
         "" => None,
         why => Some(why),
     };

@@ -6,6 +6,7 @@
 mod actors;
 pub mod audit;
 mod control;
+mod counted;
 mod events;
 mod failures;
 mod flow_engine;

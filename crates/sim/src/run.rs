@@ -3,6 +3,7 @@
 use crate::actors::{self, Actor};
 use crate::audit;
 use crate::control::Control;
+use crate::counted::{port_counters, port_counts};
 use crate::failures::Failures;
 use crate::host::Host;
 use crate::lossy;
@@ -18,9 +19,8 @@ use engine::{Driver, Engine, Far, LinkSpec, Pause};
 use fabric::net::Net;
 use fabric::paths::AllPaths;
 use fabric::port::Port;
-use fabric::qdisc::{self, Qdisc as _};
+use fabric::qdisc::Qdisc as _;
 use fabric::refused::Refused;
-use fabric::router::{AnyRouter, Router as _};
 use fabric::routes::{self, Routes};
 use fabric::routing::{Parts, Routing};
 use proto::host::{FlowRecord, FlowTable};
@@ -291,29 +291,6 @@ fn flow_counters(spec: &RunSpec) -> Vec<NamedCounter> {
     let policy = spec.system.policy.as_ref().map(|policy| (policy.name(), policy.meta()));
     let all = std::iter::once((spec.system.transport.name(), spec.system.transport.meta())).chain(policy);
     all.flat_map(|(entry, meta)| meta.counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
-}
-
-/// The queue disciplines of switches and of NICs; one, if both have the same.
-fn disciplines(spec: &RunSpec) -> impl Iterator<Item = &qdisc::AnyParams> {
-    let (switches, nics) = (&spec.system.qdisc, &spec.system.nic.qdisc);
-    std::iter::once(switches).chain(Some(nics).filter(|nics| nics.name() != switches.name()))
-}
-
-/// What the disciplines count of ports, then what the router does.
-fn port_counters(spec: &RunSpec) -> Vec<NamedCounter> {
-    let router = &spec.system.router;
-    let all = disciplines(spec).map(|entry| (entry.name(), entry.meta())).chain([(router.name(), router.meta())]);
-    all.flat_map(|(entry, meta)| meta.counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
-}
-
-/// What was counted of one port, as [`port_counters`] tells; zero where another port's counts stand.
-fn port_counts(spec: &RunSpec, id: LinkId, port: Option<&Port>, router: &AnyRouter) -> Vec<u64> {
-    let (own, _) = spec.port(id);
-    let of = |entry: &qdisc::AnyParams| {
-        let counts = port.filter(|_| entry.name() == own.name()).map_or(&[][..], |port| port.qdisc.counts());
-        (0..entry.meta().counters.len()).map(|n| counts.get(n).copied().unwrap_or(0)).collect::<Vec<_>>()
-    };
-    disciplines(spec).flat_map(of).chain(router.counts(id).iter().copied()).collect()
 }
 
 /// Ports that need more than the engine's first-in first-out queue.

@@ -6,7 +6,7 @@ use crate::global::Global;
 use crate::open::OpenFlows;
 use crate::outcome::SampleRow;
 use crate::probe::Probe;
-use crate::world::{Carried, World};
+use crate::world::{Carried, NodeCounts, World};
 use base::{Dur, LinkId, Time};
 use engine::{Driver, Links};
 use fabric::net::Net;
@@ -72,18 +72,18 @@ impl Sampler {
             }
         }
     }
+}
 
-    fn look_at_switches<P: Probe>(&mut self, world: &World<P>, now: Time) {
-        for (node, (before, counts)) in self.own.iter_mut().zip(&world.nodes).enumerate() {
-            let own = [counts.made, counts.taken];
-            for (metric, new) in ["switch.made_packets", "switch.taken_packets"].into_iter().zip([0, 1].map(|i| own[i] - before[i]))
-            {
-                if new > 0 {
-                    self.rows.push(SampleRow { time_ps: now.0, entity: node as u32, metric, value: new as f64 });
-                }
+/// Adds the packets that switches have made and taken since the last look, for those that have; `before` are those of the last look.
+pub fn look_at_switches(before: &mut [[u64; 2]], nodes: &[NodeCounts], now: Time, rows: &mut Vec<SampleRow>) {
+    for (node, (before, counts)) in before.iter_mut().zip(nodes).enumerate() {
+        let own = [counts.made, counts.taken];
+        for (metric, new) in ["switch.made_packets", "switch.taken_packets"].into_iter().zip([0, 1].map(|i| own[i] - before[i])) {
+            if new > 0 {
+                rows.push(SampleRow { time_ps: now.0, entity: node as u32, metric, value: new as f64 });
             }
-            *before = own;
         }
+        *before = own;
     }
 }
 
@@ -97,7 +97,7 @@ impl Global for Sampler {
             self.look_at_port(world, links, i);
         }
         self.look_at_flows(world, now);
-        self.look_at_switches(world, now);
+        look_at_switches(&mut self.own, &world.nodes, now, &mut self.rows);
         self.next = now + self.interval;
     }
 }

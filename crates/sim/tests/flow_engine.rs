@@ -171,6 +171,34 @@ fn routers_that_are_asked_at_switches_give_paths_to_flows() {
     assert!(failed.ports.iter().any(|port| port.down_ps == 35_000_000_000));
 }
 
+/// Under DiFS a pattern that ECMP cannot carry gets what the fabric has, by requests from switch to switch, also after a failure.
+#[test]
+fn difs_moves_fluids_as_it_moves_packets() {
+    let stride: Vec<_> = (0..16).map(|src| (src, (src + 4) % 16, 1_000_000_000, 0)).collect();
+    let with = |router: &str, more: &str| {
+        let flows = table("fluid_stride", &stride);
+        fluid(&format!(
+            "end = '400ms'\n[measure]\nfrom = '200ms'\nuntil = '399ms'\n{TREE}{flows}[[system]]\ntransport = 'newreno'\nrouter = '{router}'\n{more}"
+        ))
+    };
+    let gbps = |outcome: &Outcome| {
+        let window = outcome.counters.window.unwrap();
+        window.delivered_bytes as f64 * 8e3 / (window.until_ps - window.from_ps) as f64
+    };
+    let whole = 16.0 * 1460.0 / 1500.0;
+    let (difs, ecmp) = (with("difs", ""), with("ecmp", ""));
+    assert!((gbps(&difs) / whole - 1.0).abs() < 1e-6 && gbps(&ecmp) < 0.8 * whole, "{} and {}", gbps(&difs), gbps(&ecmp));
+    assert_eq!(difs, with("difs", ""));
+    let failed = with(
+        "difs",
+        "[[event]]\nlink = 'edge0_0--agg0_0'\nat = '50ms'\n[sample]\ninterval = '10ms'\nports = false\nflows = true\nswitches = true\n",
+    );
+    assert!(failed.samples.iter().any(|row| row.metric == "switch.made_packets"));
+    assert!(failed.counters.sent_packets > 0 && failed.counters.hops >= failed.counters.sent_packets, "{:?}", failed.counters);
+    // Two hosts share what is left of the cables of their switch, in each direction; all others have what they had.
+    assert!((gbps(&failed) / whole - 14.0 / 16.0).abs() < 0.01, "{}", gbps(&failed) / whole);
+}
+
 /// Permanent flows on random small networks with deep buffers: what receivers take in together, against the packet engine.
 #[test]
 fn totals_are_those_of_packets() {
@@ -246,7 +274,7 @@ fn large_networks_are_within_reach() {
     let net = "[topology]\nkind = 'fat_tree'\nk = 32\nrate = '1Gbps'\ndelay = '10us'\n";
     let system = "[[system]]\ntransport = 'newreno'\n";
     let one_each = table("large", &pairs);
-    for more in ["", "router = { kind = 'fastest_path', period = '10ms' }"] {
+    for more in ["", "router = 'difs'"] {
         took(more, &format!("engine = 'flow'\nend = '10s'\n{net}{one_each}{system}{more}\n"));
     }
     // Each of 1024 hosts fetches from 977 others in a random order, one at a time.

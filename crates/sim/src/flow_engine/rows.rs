@@ -5,6 +5,7 @@ use super::world::World;
 use crate::failures::Failures;
 use crate::outcome::{Counters, FlowRow, PortRow};
 use base::{LinkId, Time};
+use scenario::RunSpec;
 use xxhash_rust::xxh3::Xxh3;
 
 /// All flows, by id. Counts of packets are zero: there were none.
@@ -18,7 +19,7 @@ pub fn flows(world: &World) -> Vec<FlowRow> {
 }
 
 /// All ports, by id. Bytes are those of fluids.
-pub fn ports(world: &World, window: Option<&Window>, failures: Option<&Failures>, now: Time) -> Vec<PortRow> {
+pub fn ports(spec: &RunSpec, world: &World, window: Option<&Window>, failures: Option<&Failures>, now: Time) -> Vec<PortRow> {
     let net = &world.routing.net;
     let row = |(id, link): (usize, &fabric::net::Link)| {
         let id = LinkId(id as u32);
@@ -34,6 +35,7 @@ pub fn ports(world: &World, window: Option<&Window>, failures: Option<&Failures>
             down_ps: failures.map_or(0, |failures| failures.down_time(id, now).0),
             busy_ps: (world.fluid.busy(id) as u64).min(now.0),
             window_busy_ps: window.and_then(|window| window.busy_ps(id)),
+            counts: crate::counted::port_counts(spec, id, None, &world.routing.router),
             ..PortRow::default()
         }
     };

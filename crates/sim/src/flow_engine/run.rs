@@ -12,7 +12,7 @@ use crate::open::OpenFlows;
 use crate::outcome::{Engine, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
 use crate::waiting::Waiting;
-use base::{FlowId, FlowMap, LinkId, Time};
+use base::{FlowId, FlowMap, LinkId, NodeId, Time};
 use fabric::controller::{LinkState, Move, OpenFlow};
 use fabric::routes::{self, Routes};
 use fabric::routing::{Parts, Routing};
@@ -26,9 +26,7 @@ const SLICE: u64 = 1 << 10;
 /// Runs `spec` to its end. `control` is called every thousand times or so at which something happens.
 pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
     let (mut world, mut actors) = build(spec)?;
-    if actors.timers {
-        world.start_switches();
-    }
+    world.start_switches();
     if let Some(failures) = &mut actors.failures {
         failures.found_out().into_iter().for_each(|(link, up)| world.on_link(link, up, Time::ZERO));
     }
@@ -66,11 +64,21 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     world.fluid.audit(now);
     world.packets.audit();
     let flows = rows::flows(&world);
-    let ports = rows::ports(&world, window.as_ref(), failures.as_ref(), now);
+    let ports = rows::ports(spec, &world, window.as_ref(), failures.as_ref(), now);
     let mut counters = rows::counters(&world, &flows, &ports, events, now, spec.realised_load(&world.flows));
     counters.window = window.and_then(|window| window.measured());
     let samples = sampler.map_or(Vec::new(), |sampler| sampler.rows);
-    Ok(Outcome { flows, ports, samples, counters, complete, stop_reason, engine: Engine::Flow, ..Outcome::default() })
+    Ok(Outcome {
+        flows,
+        ports,
+        samples,
+        counters,
+        port_counters: crate::counted::port_counters(spec),
+        complete,
+        stop_reason,
+        engine: Engine::Flow,
+        ..Outcome::default()
+    })
 }
 
 fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
@@ -99,10 +107,17 @@ fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
     let parts = Parts { net: Arc::clone(&spec.net), healthy, live, router, duties, kinds, reversed, seed: spec.seed };
     let routing = Routing::new(parts, &flows);
     let starts = flows.iter().filter(|flow| flow.wait.is_none()).map(|flow| Reverse((flow.start, Event::Start(flow.src, flow.id))));
-    let sampler = spec.sample.as_ref().filter(|sample| sample.ports || sample.flows).map(|sample| Sampler::new(sample, net));
+    let sampler = spec
+        .sample
+        .as_ref()
+        .filter(|sample| sample.ports || sample.flows || sample.switches)
+        .map(|sample| Sampler::new(sample, net));
+    let is_switch = |node: &NodeId| duties.timers && net.host(*node).is_none();
+    let switches = (0..net.nodes().len() as u32).map(NodeId).filter(is_switch);
     let world = World {
         agenda: starts.collect(),
         known_down: failures.as_ref().map_or(Vec::new(), Failures::known_down),
+        switches: switches.collect(),
         packets: Packets::new(net),
         mtu: spec.mtu_bytes,
         header: spec.header_bytes,
@@ -119,7 +134,7 @@ fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
         started: Vec::new(),
         notices: Vec::new(),
     };
-    Ok((world, Actors { failures, controller, open: OpenFlows::default(), window, sampler, timers: duties.timers }))
+    Ok((world, Actors { failures, controller, open: OpenFlows::default(), window, sampler }))
 }
 
 /// The global actors, which act before all other events of a time.
@@ -130,8 +145,6 @@ struct Actors {
     open: OpenFlows,
     window: Option<Window>,
     sampler: Option<Sampler>,
-    /// Switches have timers.
-    timers: bool,
 }
 
 impl Actors {
@@ -179,6 +192,7 @@ fn fail(failures: &mut Failures, world: &mut World, now: Time) {
     if let Some(routes) = failures.routes(&net, now) {
         world.known_down = failures.known_down();
         world.reroute(routes, now);
+        world.on_routes(now);
     }
     failures.found_out().into_iter().for_each(|(link, up)| world.on_link(link, up, now));
 }

@@ -9,12 +9,17 @@ use proto::Packet;
 use proto::packet::ASK;
 
 impl World {
-    /// The run begins, for the router at each switch, if it has timers.
+    /// The run begins, for the router at each switch that has timers.
     pub fn start_switches(&mut self) {
-        let switches = (0..self.routing.net.nodes().len() as u32).map(NodeId);
-        let switches: Vec<NodeId> = switches.filter(|node| self.routing.net.host(*node).is_none()).collect();
-        for at in switches {
+        for at in self.switches.clone() {
             self.at_switch(at, Time::ZERO, |routing, site| routing.start(at, site));
+        }
+    }
+
+    /// The live next hops have changed: tells the router at each switch that has timers.
+    pub fn on_routes(&mut self, now: Time) {
+        for at in self.switches.clone() {
+            self.at_switch(at, now, |routing, site| routing.on_routes(at, site));
         }
     }
 
@@ -112,11 +117,11 @@ impl World {
     fn next_hop(&mut self, moving: &mut Moving, at: NodeId, from: Option<LinkId>, now: Time) -> Option<LinkId> {
         let packet = &mut moving.packet;
         routing::step(packet);
-        if !self.routing.is_asked(packet.has(Packet::BACK)) {
+        if !self.routing.asks_for(packet) {
             return self.routing.planned_hop(&self.flows[packet.flow.index()], packet, at);
         }
         self.packets.stand_in.payload_bytes = moving.sample.as_ref().map_or(0, |sample| sample.payload_bytes);
-        self.at_switch(at, now, |routing, site| routing.decide(packet, at, from, site))
+        self.at_switch(at, now, |routing, site| routing.next(packet, at, from, site))
     }
 
     /// Calls the router at a switch. What the switch then has made is sent, and flows that it has moved are sampled at once.

@@ -3,6 +3,7 @@
 use super::world::World;
 use crate::open::OpenFlows;
 use crate::outcome::{Measured, SampleRow};
+use crate::sample::look_at_switches;
 use base::{Dur, FlowId, LinkId, Time};
 use fabric::net::Net;
 use scenario::Sample;
@@ -82,6 +83,8 @@ pub struct Sampler {
     ports: Vec<(LinkId, f64)>,
     /// Flows; `None` if flows are not sampled.
     open: Option<OpenFlows>,
+    /// By node: packets made and taken up to the last sample; empty if switches are not sampled.
+    own: Vec<[u64; 2]>,
     /// The samples, by time.
     pub rows: Vec<SampleRow>,
 }
@@ -96,6 +99,7 @@ impl Sampler {
             next: Time::ZERO + sample.interval,
             ports: chosen.map(|link| (link, 0.0)).collect(),
             open: sample.flows.then(OpenFlows::default),
+            own: if sample.switches { vec![[0; 2]; net.nodes().len()] } else { Vec::new() },
             rows: Vec::new(),
         }
     }
@@ -113,6 +117,7 @@ impl Sampler {
             let seen = open.look(world.seen(now), |flow| world.progress(flow));
             self.rows.extend(seen.into_iter().map(|(flow, bytes)| row(flow.0, "flow.rate_bps", rate(bytes))));
         }
+        look_at_switches(&mut self.own, &world.packets.nodes, now, &mut self.rows);
         self.next = now + self.interval;
     }
 }

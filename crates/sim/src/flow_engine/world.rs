@@ -49,6 +49,8 @@ pub struct World {
     pub notices: Vec<Notice>,
     /// By link: the nodes at its ends know that it is down; empty where no link ever goes down.
     pub known_down: Vec<bool>,
+    /// The switches that have timers, in the order of their nodes.
+    pub switches: Vec<NodeId>,
     /// Packets under way.
     pub packets: Packets,
     /// Sizes of a full packet and of its header on the wire.

@@ -1,0 +1,31 @@
+//! What the entries of a system count of ports.
+
+use crate::outcome::NamedCounter;
+use base::LinkId;
+use fabric::port::Port;
+use fabric::qdisc::{self, Qdisc as _};
+use fabric::router::{AnyRouter, Router as _};
+use scenario::RunSpec;
+
+/// The queue disciplines of switches and of NICs; one, if both have the same.
+fn disciplines(spec: &RunSpec) -> impl Iterator<Item = &qdisc::AnyParams> {
+    let (switches, nics) = (&spec.system.qdisc, &spec.system.nic.qdisc);
+    std::iter::once(switches).chain(Some(nics).filter(|nics| nics.name() != switches.name()))
+}
+
+/// What the disciplines count of ports, then what the router does.
+pub fn port_counters(spec: &RunSpec) -> Vec<NamedCounter> {
+    let router = &spec.system.router;
+    let all = disciplines(spec).map(|entry| (entry.name(), entry.meta())).chain([(router.name(), router.meta())]);
+    all.flat_map(|(entry, meta)| meta.counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
+}
+
+/// What was counted of one port, as [`port_counters`] tells; zero where another port's counts stand.
+pub fn port_counts(spec: &RunSpec, id: LinkId, port: Option<&Port>, router: &AnyRouter) -> Vec<u64> {
+    let (own, _) = spec.port(id);
+    let of = |entry: &qdisc::AnyParams| {
+        let counts = port.filter(|_| entry.name() == own.name()).map_or(&[][..], |port| port.qdisc.counts());
+        (0..entry.meta().counters.len()).map(|n| counts.get(n).copied().unwrap_or(0)).collect::<Vec<_>>()
+    };
+    disciplines(spec).flat_map(of).chain(router.counts(id).iter().copied()).collect()
+}

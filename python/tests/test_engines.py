@@ -1,0 +1,63 @@
+"""What the flow engine made says so, in every table and on every figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fake
+import pytest
+from flowloom import plots, report, tables, words
+from flowloom.data import engine_note
+from flowloom.results import Results
+
+NOTE = "flow engine: fluids with max-min fair rates, no packets"
+
+
+@pytest.fixture(scope="module")
+def fluid(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Made-up results of the flow engine, with an ideal reference and time series."""
+    folder = fake.write(
+        tmp_path_factory.mktemp("fluid"),
+        ("MERP", "TCP"),
+        (0.5,),
+        (1,),
+        traces=True,
+        key=None,
+        ideals=("ideal SRPT",),
+        engine="flow",
+    )
+    return Results(fake.Results(str(folder)))
+
+
+def test_tables_say_that_the_flow_engine_made_them(fluid: Results, results: Results) -> None:
+    assert tables.summary(fluid).note.endswith(NOTE)
+    assert tables.links(fluid, {"system": "TCP"}).note.endswith(NOTE)
+    assert NOTE in report.build(fluid)
+    assert "engine" not in tables.summary(results).note
+    assert "flow engine" not in report.build(results)
+
+
+def test_every_figure_says_that_the_flow_engine_made_it(fluid: Results, results: Results) -> None:
+    drawn = 0
+    for kind in plots.KINDS:
+        try:
+            figure = plots.draw(fluid, kind)
+        except plots.NoDataError:
+            continue
+        drawn += 1
+        assert NOTE in [text.get_text() for text in figure.texts], kind
+    assert drawn >= 5
+    assert NOTE not in [text.get_text() for text in plots.draw(results, "slowdown").texts]
+
+
+def test_results_of_both_engines_name_both() -> None:
+    assert (
+        engine_note(["packet", "flow"]) == "in part flow engine (fluids with max-min fair rates, no packets), in part packet engine"
+    )
+    assert engine_note(["packet"]) == engine_note([]) == ""
+    assert words.key("engine.kind", ["engine.kind"]) == "engine"
+
+
+def test_results_of_before_are_of_the_packet_engine(tmp_path: Path) -> None:
+    folder = fake.write(tmp_path, ("TCP",), (0.5,), (1,), key=None)
+    assert [run.engine for run in Results(fake.Results(str(folder))).runs] == ["packet"]
