@@ -70,7 +70,8 @@ impl Control {
 
     /// Takes the next orders that are due.
     pub fn due(&mut self, now: Time) -> Option<Vec<Move>> {
-        self.orders.pop_front_if(|(at, _)| *at <= now).map(|(_, moves)| moves)
+        self.orders.front().filter(|(at, _)| *at <= now)?;
+        self.orders.pop_front().map(|(_, moves)| moves)
     }
 
     fn look<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {

@@ -12,6 +12,7 @@ use crate::open::OpenFlows;
 use crate::outcome::{Engine, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
 use crate::waiting::Waiting;
+use crate::world::NodeCounts;
 use base::{FlowId, FlowMap, LinkId, NodeId, Time};
 use fabric::controller::{LinkState, Move, OpenFlow};
 use fabric::routes::{self, Routes};
@@ -57,15 +58,20 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
         }
     }
     world.fluid.settle_all(now);
-    let Actors { failures, mut window, sampler, .. } = actors;
+    let Actors { failures, controller, mut window, sampler, .. } = actors;
     if let Some(window) = &mut window {
         window.close(&mut world, now);
     }
     world.fluid.audit(now);
     world.packets.audit();
-    let flows = rows::flows(&world);
+    let flows = rows::flows(&world, window.as_ref());
     let ports = rows::ports(spec, &world, window.as_ref(), failures.as_ref(), now);
     let mut counters = rows::counters(&world, &flows, &ports, events, now, spec.realised_load(&world.flows));
+    if !spec.system.router.meta().kinds.is_empty() {
+        let made = |count: fn(&NodeCounts) -> u64| Some(world.packets.nodes.iter().map(count).sum());
+        (counters.made_packets, counters.made_bytes) = (made(|node| node.made), made(|node| node.made_bytes));
+    }
+    counters.moves = controller.map(|controller| controller.moves);
     counters.window = window.and_then(|window| window.measured());
     let samples = sampler.map_or(Vec::new(), |sampler| sampler.rows);
     Ok(Outcome {
@@ -222,6 +228,7 @@ fn order(controller: &mut Control, world: &mut World, now: Time) {
     while let Some(moves) = controller.due(now) {
         for Move { flow, back, path } in moves {
             if world.finish[flow.index()] == Time::MAX {
+                controller.moves += 1;
                 world.set_path(flow, back, path, now);
             }
         }

@@ -18,8 +18,8 @@ pub struct Window {
 /// All counts at one time.
 struct Reading {
     at: Time,
-    /// Payload bytes that receivers have.
-    delivered_bytes: u64,
+    /// By flow: payload bytes that the receiver has.
+    delivered_bytes: Vec<u64>,
     /// By link: how long it has carried bytes, in ps.
     busy: Vec<f64>,
 }
@@ -55,7 +55,13 @@ impl Window {
     /// The window as it was; `None` if the run ended before it began.
     pub fn measured(&self) -> Option<Measured> {
         let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
-        Some(Measured { from_ps: first.at.0, until_ps: last.at.0, delivered_bytes: last.delivered_bytes - first.delivered_bytes })
+        let all = |reading: &Reading| reading.delivered_bytes.iter().sum::<u64>();
+        Some(Measured { from_ps: first.at.0, until_ps: last.at.0, delivered_bytes: all(last) - all(first) })
+    }
+    /// Payload bytes of a flow that were delivered in the window; `None` if the run ended before it began.
+    pub fn delivered_bytes(&self, flow: FlowId) -> Option<u64> {
+        let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
+        Some(last.delivered_bytes[flow.index()] - first.delivered_bytes[flow.index()])
     }
     /// How long a link carried bytes in the window, in ps; `None` if the run ended before it began.
     pub fn busy_ps(&self, link: LinkId) -> Option<u64> {
@@ -69,7 +75,7 @@ impl Reading {
     fn take(world: &mut World, now: Time) -> Reading {
         world.fluid.settle_all(now);
         let busy = (0..world.routing.net.links().len() as u32).map(|link| world.fluid.busy(LinkId(link))).collect();
-        let delivered_bytes = (0..world.flows.len() as u32).map(|flow| world.delivered(FlowId(flow))).sum();
+        let delivered_bytes = (0..world.flows.len() as u32).map(|flow| world.delivered(FlowId(flow))).collect();
         Reading { at: now, delivered_bytes, busy }
     }
 }
