@@ -96,10 +96,12 @@ mod tests {
         ((window.cwnd - cwnd) as f64 + share.owed as f64 / f64::from(1 << POINT)) / SMSS as f64
     }
 
-    /// (windows in segments with round trips; alpha; growth of the window per acknowledged segment).
+    /// Windows in segments with round trips; alpha; growth of the window per acknowledged segment.
+    type Row<'a> = (&'a [(u64, u64)], f64, f64);
+
     #[test]
     fn golden_vectors() {
-        let rows: [(&[(u64, u64)], f64, f64); 6] = [
+        let rows: [Row<'_>; 6] = [
             (&[(10, 1), (10, 1)], 0.5, 0.025),
             (&[(20, 1), (10, 1)], 0.666_667, 0.022_222),
             (&[(10, 1), (10, 2)], 0.888_889, 0.044_444),
