@@ -125,7 +125,7 @@ fn system(
     if found.len() == before {
         found.extend(policy_elsewhere(draft, files, built, system, &parts));
     }
-    if draft.engine.variants.iter().any(|variant| variant.value.is_flow())
+    if draft.engine.variants.iter().all(|variant| variant.value.is_flow())
         && let Some((part, [message, label, hint])) = unfit::refused(system)
     {
         found.push(Item::new(parts.part(part.slot.name).at_of("kind"), message, label, hint));

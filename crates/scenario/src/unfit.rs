@@ -1,4 +1,5 @@
-//! What a scenario asks of the flow engine that this does not do: refused where the result would mean nothing, else a warning.
+//! What a scenario asks of the flow engine that this does not do. A system that needs packets is refused, or left to the packet engine if the scenario
+//! sweeps both; what merely has no effect is a warning.
 
 use crate::diag::Item;
 use crate::draft::{Draft, Section, Variant};
@@ -27,11 +28,14 @@ pub(crate) fn refused(system: &System) -> Option<(SystemPart, [String; 3])> {
     Some((part, [message, "needs packets".to_owned(), hint]))
 }
 
-/// Warnings about what has no effect under the flow engine, where no variant runs by packets.
+/// Warnings about systems that run by packets alone although the engine is swept, and about what has no effect where no variant runs by packets.
 pub(crate) fn without_effect(draft: &Draft) -> Vec<Item> {
     let engines = &draft.engine.variants;
-    if engines.is_empty() || !engines.iter().all(|variant| variant.value.is_flow()) {
+    if !engines.iter().any(|variant| variant.value.is_flow()) {
         return Vec::new();
+    }
+    if !engines.iter().all(|variant| variant.value.is_flow()) {
+        return draft.systems.iter().filter_map(by_packets_alone).collect();
     }
     let mut found: Vec<Item> = draft.systems.iter().filter_map(ignored_parts).collect();
     let lossy = |built: &Variant<crate::draft::Built>| built.value.net.links().iter().any(|link| link.loss > Fraction(0));
@@ -46,6 +50,14 @@ pub(crate) fn without_effect(draft: &Draft) -> Vec<Item> {
         section.part().problem("packets", "the flow engine has no packets to trace", "no effect", hint)
     }));
     found
+}
+
+/// A system of which some variant needs packets.
+fn by_packets_alone(section: &Section<System>) -> Option<Item> {
+    let (part, [message, ..]) = section.variants.iter().find_map(|variant| refused(&variant.value))?;
+    let at = section.variants.first()?.table.get(part.slot.name).map_or(section.at, |e| e.key_at);
+    let message = format!("`{}` runs by packets alone: {message}", section.name);
+    Some(Item::new(at, message, "needs packets", "the flow engine leaves the system out: see that figures do not miss it"))
 }
 
 /// Parts of a system that are written and have no effect.
