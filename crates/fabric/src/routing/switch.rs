@@ -38,10 +38,12 @@ impl Routing {
         router.next(packet, &mut cx)
     }
 
-    /// Whether the router is asked for the next link of a packet whose route bytes do not name it.
+    /// Whether the router is asked for the next link of a packet whose route bytes do not name it. A router that decides at switches for one
+    /// direction does so for its own packets in both; those of a router that plans all paths follow the path of their flow.
     #[inline]
     pub fn asks_for(&self, packet: &Packet) -> bool {
-        self.is_asked(packet.has(Packet::BACK)) || self.is_own(packet)
+        let back = packet.has(Packet::BACK);
+        self.is_asked(back) || (self.is_asked(!back) && self.is_own(packet))
     }
 
     /// Whether a packet is of the router's own kinds: to be offered to it where its route bytes do not name the next link.
