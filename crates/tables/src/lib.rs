@@ -6,6 +6,7 @@
 pub mod arrow;
 pub mod by_size;
 pub mod compare;
+pub mod dictionary;
 pub mod error;
 pub mod groups;
 mod hosts;

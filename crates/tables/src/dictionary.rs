@@ -1,0 +1,147 @@
+//! The data dictionary, docs/data.md: every column of every table and every metric, in words.
+
+use crate::schema::*;
+use crate::stats::{METRICS, Metric};
+use arrow_schema::DataType;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The data dictionary, docs/data.md.
+pub fn dictionary() -> String {
+    let mut out = String::from(DICTIONARY_HEAD);
+    write_table(&mut out, &FLOWS);
+    write_table(&mut out, &PORTS);
+    write_table(&mut out, &SAMPLES);
+    write_table(&mut out, &PACKETS);
+    out.push_str(COUNTERS);
+    let keys = "The keys `point`, `system`, `seed` and one column per swept key come first.";
+    write_notes(
+        &mut out,
+        "Keys",
+        "The first columns of every table that `flowloom.Results` returns. A swept key is a \
+        column of its dotted name (`workload.web.load`): a number where all values are numbers, else text; null at points of systems \
+        that do not have the key.",
+        KEYS,
+    );
+    write_notes(&mut out, "points", &format!("One row per point. {keys}"), POINTS);
+    write_notes(
+        &mut out,
+        "summary (file), per_seed()",
+        &format!(
+            "One row per point and metric. {keys} The file leaves out what \
+        depends on the machine (`wall_s` and the like), so that equal runs give equal files."
+        ),
+        PER_SEED,
+    );
+    write_notes(
+        &mut out,
+        "summary()",
+        "One row per system, value of the swept keys, and metric, over seeds. `system` and the swept \
+        keys come first.",
+        SUMMARY,
+    );
+    write_notes(
+        &mut out,
+        "by_size()",
+        "One row per system, value of the swept keys, bin of flow sizes, quantity and statistic. `system` and the swept keys come first. \
+        All systems have the same bins.",
+        BY_SIZE,
+    );
+    write_notes(
+        &mut out,
+        "series()",
+        &format!("One row per point, metric and entity with samples in the measurement window. {keys}"),
+        SERIES,
+    );
+    write_notes(&mut out, "groups()", &format!("One row per point and group of flows that began. {keys}"), GROUPS);
+    write_notes(
+        &mut out,
+        "compare()",
+        "One row per pair of systems and value of the swept keys, which come first. Flows are paired \
+        by `flow_id` within a seed: all systems of a scenario see the same flows.",
+        COMPARE,
+    );
+    out.push_str(METRICS_HEAD);
+    out.push_str("| metric | unit | |\n|---|---|---|\n");
+    for Metric { name, unit, about, .. } in METRICS {
+        let _ = writeln!(out, "| `{name}` | {unit} | {about} |");
+    }
+    out
+}
+
+const DICTIONARY_HEAD: &str = "# Data dictionary
+
+Written by `make docs` from `crates/tables/src/schema.rs`; do not edit.
+
+A run folder holds `manifest.json` (the resolved scenario, versions, what was measured of the run itself), `points.parquet`,
+`summary.parquet` and, for every point, a folder with `flows.parquet`, `ports.parquet`, on request `samples.parquet` and `packets.parquet`, and a
+`manifest.json` of its own, which holds length and hash of each of these tables. Tables are Parquet files with zstd; units and descriptions of columns are in the schema's metadata. Names
+of columns end in their unit.
+Times are picoseconds from the start of the run. \"dictionary\" is text stored as an index into a list of words.
+
+";
+
+const METRICS_HEAD: &str = "## Metrics
+
+One value per point, over the flows that finished unless the description says otherwise. Quantiles are by nearest rank.
+
+The *window* is the measurement window, from the first start of a flow to the last unless `[measure]` sets another (`flowloom explain measure`). Where
+all flows start at one instant, it ends with the last finish or, if flows remain unfinished, with the run.
+`points` names its ends. What is measured in the window is exact: counts are read at both ends.
+
+";
+
+const COUNTERS: &str = "## Counters
+
+What only some protocols count is a column of its own behind the columns above: of flows in `flows.parquet`, of ports in `ports.parquet`.
+Its name is that of the entry and that of the counter, `homa.grants`; its type is uint64; its unit and its description are in the schema's
+metadata. `flows()` and `ports()` have the columns of all systems of the run, with null at points of systems that do not count.
+
+";
+
+fn write_table<R>(out: &mut String, table: &Table<R>) {
+    let rows = table.columns.iter().map(|c| {
+        let (ty, nullable) = c.data_type();
+        (c.name, ty, nullable, c.unit, c.about)
+    });
+    write_rows(out, &table.file(Path::new("")).to_string_lossy(), &format!("{}.", upper_first(table.about)), rows);
+}
+
+fn write_notes(out: &mut String, title: &str, about: &str, notes: &[Note]) {
+    write_rows(out, title, about, notes.iter().map(|n| (n.name, (n.ty)(), n.nullable, n.unit, n.about)));
+}
+
+fn write_rows<'a>(
+    out: &mut String,
+    title: &str,
+    about: &str,
+    rows: impl Iterator<Item = (&'a str, DataType, bool, &'a str, &'a str)>,
+) {
+    let _ = write!(out, "## {title}\n\n{about}\n\n| column | type | null | unit | |\n|---|---|---|---|---|\n");
+    for (name, ty, nullable, unit, about) in rows {
+        let ty = if matches!(ty, DataType::Dictionary(..)) { "dictionary".to_owned() } else { ty.to_string().to_lowercase() };
+        let _ = writeln!(out, "| `{name}` | {ty} | {} | {unit} | {about} |", if nullable { "yes" } else { "" });
+    }
+    out.push('\n');
+}
+
+fn upper_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checked_in_dictionary_is_current() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/data.md");
+        if std::env::var_os("FLOWLOOM_UPDATE").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, dictionary()).unwrap();
+        }
+        let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(checked_in == dictionary(), "docs/data.md is out of date: run `make docs`");
+    }
+}
