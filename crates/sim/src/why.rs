@@ -99,6 +99,10 @@ pub fn why(
     flows: &[FlowId],
     control: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Outcome, Vec<Breakdown>), RunError> {
+    let transport = &spec.system.transport;
+    if transport.meta().many_paths {
+        return Err(RunError::Subflows(transport.name()));
+    }
     // What is recorded beside changes nothing of the run.
     let spec = RunSpec { sample: None, ..spec.clone() };
     let all = spec.flows().map_err(RunError::Workload)?;
