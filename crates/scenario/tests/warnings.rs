@@ -205,6 +205,7 @@ fn a_system_that_needs_packets_runs_by_packets_alone() {
     let found: Vec<(usize, String)> = plan.warnings.items().iter().map(|item| (item.line, item.message.clone())).collect();
     let why = "the flow engine cannot stand for the transport `pfabric`: its ports serve the flow with the least left first";
     assert_eq!(found, [(16, format!("`pFabric` runs by packets alone: {why}"))]);
-    let points = |label: &str, flow: bool| plan.points.iter().filter(|p| p.label == label && p.run.engine.is_flow() == flow).count();
+    let points =
+        |label: &str, flow: bool| plan.points.iter().filter(|p| p.label == label && p.run.engine.is_flow() == flow).count();
     assert_eq!([("TCP", false), ("TCP", true), ("pFabric", false), ("pFabric", true)].map(|(l, f)| points(l, f)), [2, 2, 2, 0]);
 }
