@@ -72,7 +72,8 @@ impl Dard {
     }
     /// Paths are planned; ports between switches see elephants.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { watches: true, ..Duties::PLAN }
+        // It counts what leaves ports: all that was due has left when it is asked.
+        Duties { watches: true, reads: true, ..Duties::PLAN }
     }
 
     /// What a reply says of a port.
