@@ -134,8 +134,12 @@ def windows(runs: Iterable[Run]) -> list[tuple[int, int]]:
 
 
 def matches(key: str, wanted: str) -> bool:
-    """Whether `wanted` names the dotted key `key`: in full, or by its last words."""
-    return key == wanted or key.endswith("." + wanted)
+    """Whether `wanted` names the dotted key `key`: in full, or by its last words; as in a scenario, a bare name stands for its `kind`.
+
+    >>> matches("workload.web.load", "load"), matches("engine.kind", "engine")
+    (True, True)
+    """
+    return any(name == wanted or name.endswith("." + wanted) for name in (key, key.removesuffix(".kind")))
 
 
 def mean(values: Sequence[float]) -> float:
