@@ -215,7 +215,7 @@ def ears_by_size(results: Mapping[str, Results], figures: Sequence[str], engine:
         for k in sizes:
             sample = here.sample(DIFS, "made_packets", k=k, pairs="random", engine=engine)
             if sample:
-                found[int(str(k))] = sample
+                found[int(float(str(k)))] = sample
     return found
 
 
@@ -377,7 +377,7 @@ def table2(results: Results) -> Figure:
     for i, engine in enumerate(found.rows.values("engine") or [""]):
         sizes = [k for k in found.rows.values("k") or [4] if found.sample(DIFS, "made_packets", k=k, engine=engine)]
         means = [mean(list(found.sample(DIFS, "made_packets", k=k, engine=engine).values())) for k in sizes]
-        shown_ears(ax, [int(str(k)) for k in sizes], means, f"{engine or 'flow'} engine", i)
+        shown_ears(ax, [int(float(str(k))) for k in sizes], means, f"{engine or 'flow'} engine", i)
     shown_ears(ax, list(PRINTED_EARS), list(PRINTED_EARS.values()), "the paper", 5)
     style.log_axis(ax, "x")
     style.log_axis(ax, "y")
