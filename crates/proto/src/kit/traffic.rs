@@ -157,7 +157,7 @@ impl<'a> Law<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::published::points::{DATA_MINING, WEB_SEARCH};
+    use crate::kit::published::{DATA_MINING, WEB_SEARCH};
     use crate::kit::published::{LAWS, PAYLOAD};
     use base::Fraction;
     use proptest::prelude::*;

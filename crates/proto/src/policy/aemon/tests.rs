@@ -1,7 +1,7 @@
 use super::*;
 use crate::desk::Desk;
 use crate::flow::Flow;
-use crate::kit::published::points::WEB_SEARCH;
+use crate::kit::published::WEB_SEARCH;
 use crate::kit::script::{self, Script};
 use crate::packet::Kind;
 use crate::seat::Seat;

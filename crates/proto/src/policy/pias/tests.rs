@@ -1,6 +1,6 @@
 use super::*;
 use crate::desk::Desk;
-use crate::kit::published::points::{DATA_MINING, WEB_SEARCH};
+use crate::kit::published::{DATA_MINING, WEB_SEARCH};
 use crate::kit::published::{LAWS, PAYLOAD, passes};
 use crate::kit::script::{self, Script};
 use crate::packet::Kind;
