@@ -1,5 +1,5 @@
-//! The sending half of one flow, or of one subflow: sequence numbers, windows, and recovery by partial ACKs (RFC 6582) or by what is known to be in flight
-//! (RFC 6675).
+//! The sending half of one flow, or of one subflow: sequence numbers, windows, and recovery by partial ACKs (RFC 6582) or by what is known
+//! to be in flight (RFC 6675).
 
 use super::answer::{Answer, Blocks, Echo};
 use super::congestion::{Ack, Cause, Congestion, Ecn, Loss, Window};
