@@ -13,7 +13,7 @@ pub struct Flows {
     rates: Rates,
     ends: Ends,
     live: FlowMap<Live>,
-    /// By strand: its flow.
+    /// By subflow: its flow.
     owner: Vec<FlowId>,
     /// By link: bytes per picosecond while it is up, and the bytes that it has carried.
     capacity: Vec<f64>,
@@ -31,8 +31,8 @@ struct Live {
     /// Bytes on the wire, and how many of these are left.
     size: f64,
     left: f64,
-    /// The present paths, each as a strand with its rate in bytes per picosecond.
-    strands: Vec<(u32, f64)>,
+    /// The present paths, each as a subflow with its rate in bytes per picosecond.
+    subflows: Vec<(u32, f64)>,
     /// `left` is that of this time.
     since: Time,
 }
@@ -60,7 +60,7 @@ impl Flows {
     /// A flow starts, without a path.
     pub fn start(&mut self, flow: FlowId, wire_bytes: u64, now: Time) {
         let size = wire_bytes as f64;
-        self.live.insert(flow, Live { size, left: size, strands: Vec::new(), since: now });
+        self.live.insert(flow, Live { size, left: size, subflows: Vec::new(), since: now });
     }
 
     /// A flow is finished.
@@ -89,28 +89,28 @@ impl Flows {
     pub fn set_paths(&mut self, flow: FlowId, paths: &[Path<'_>], now: Time) {
         let Some(live) = self.live.get(flow).filter(|live| live.left > 0.0) else { return };
         let same =
-            |((strand, _), (links, _)): (&(u32, f64), &Path<'_>)| self.rates.links(*strand).eq(links.iter().map(|link| link.0));
-        if live.strands.len() == paths.len() && live.strands.iter().zip(paths).all(same) {
+            |((subflow, _), (links, _)): (&(u32, f64), &Path<'_>)| self.rates.links(*subflow).eq(links.iter().map(|link| link.0));
+        if live.subflows.len() == paths.len() && live.subflows.iter().zip(paths).all(same) {
             return;
         }
         self.settle(flow, now);
-        self.drop_strands(flow);
+        self.drop_subflows(flow);
         for (links, weight) in paths {
-            let strand = self.rates.add(links.iter().map(|link| link.0), *weight);
-            if self.owner.len() <= strand as usize {
-                self.owner.resize(strand as usize + 1, flow);
+            let subflow = self.rates.add(links.iter().map(|link| link.0), *weight);
+            if self.owner.len() <= subflow as usize {
+                self.owner.resize(subflow as usize + 1, flow);
             }
-            self.owner[strand as usize] = flow;
+            self.owner[subflow as usize] = flow;
             let live = self.live.get_mut(flow).expect("seen above");
-            live.strands.push((strand, 0.0));
+            live.subflows.push((subflow, 0.0));
         }
         self.ends.set(flow.0, Time::MAX);
     }
 
-    fn drop_strands(&mut self, flow: FlowId) {
+    fn drop_subflows(&mut self, flow: FlowId) {
         let Some(live) = self.live.get_mut(flow) else { return };
-        for (strand, _) in live.strands.drain(..) {
-            self.rates.remove(strand);
+        for (subflow, _) in live.subflows.drain(..) {
+            self.rates.remove(subflow);
         }
     }
 
@@ -134,19 +134,19 @@ impl Flows {
     /// Works out the rates.
     pub fn solve(&mut self, now: Time) {
         self.solved = Some(now);
-        for strand in self.rates.solve() {
-            let flow = self.owner[strand as usize];
-            let rate = self.rates.rate(strand);
+        for subflow in self.rates.solve() {
+            let flow = self.owner[subflow as usize];
+            let rate = self.rates.rate(subflow);
             let Some(live) = self.live.get(flow) else { continue };
-            // Strands that were taken away are nobody's, or another flow's now.
-            let Some(place) = live.strands.iter().position(|(own, _)| *own == strand) else { continue };
-            if live.strands[place].1 == rate {
+            // Subflows that were taken away are nobody's, or another flow's now.
+            let Some(place) = live.subflows.iter().position(|(own, _)| *own == subflow) else { continue };
+            if live.subflows[place].1 == rate {
                 continue;
             }
             self.settle(flow, now);
             let live = self.live.get_mut(flow).expect("seen above");
-            live.strands[place].1 = rate;
-            let all: f64 = live.strands.iter().map(|(_, rate)| rate).sum();
+            live.subflows[place].1 = rate;
+            let all: f64 = live.subflows.iter().map(|(_, rate)| rate).sum();
             let end = if all > 0.0 { now.after(ceil(live.left / all)) } else { Time::MAX };
             self.ends.set(flow.0, end);
         }
@@ -166,7 +166,7 @@ impl Flows {
         if let Some(live) = self.live.get_mut(flow) {
             live.left = 0.0;
         }
-        self.drop_strands(flow);
+        self.drop_subflows(flow);
         Some(flow)
     }
 
@@ -175,11 +175,11 @@ impl Flows {
         let Some(live) = self.live.get_mut(flow) else { return };
         let time = (now - live.since).0 as f64;
         live.since = now;
-        for (strand, rate) in &live.strands {
+        for (subflow, rate) in &live.subflows {
             // The last step may be a picosecond too long.
             let bytes = (rate * time).min(live.left);
             live.left -= bytes;
-            let links = self.rates.links(*strand);
+            let links = self.rates.links(*subflow);
             self.sent_over_links += bytes * links.len() as f64;
             links.for_each(|link| self.carried[link as usize] += bytes);
         }

@@ -1,11 +1,11 @@
-//! Max-min fair rates, kept while strands come, go and move: a change is solved again only as far as it reaches.
+//! Max-min fair rates, kept while subflows come, go and move: a change is solved again only as far as it reaches.
 //!
-//! A strand is one path of a flow, with a weight. Each link has a level: the rate per weight to which it cuts its strands, infinite while
-//! the link is not full. The rate of a strand is its weight times the least level of its links. A link whose strands have changed is solved
-//! anew: its level is that at which its strands fill it, each cut also to what its other links allow. A link whose level has changed has
-//! those links of its strands solved that this may concern.
+//! A subflow is one path of a flow, with a weight. Each link has a level: the rate per weight to which it cuts its subflows, infinite while
+//! the link is not full. The rate of a subflow is its weight times the least level of its links. A link whose subflows have changed is solved
+//! anew: its level is that at which its subflows fill it, each cut also to what its other links allow. A link whose level has changed has
+//! those links of its subflows solved that this may concern.
 //!
-//! Source: the condition that every strand has a full link on which no strand of the same weight is faster (Bertsekas and Gallager, "Data
+//! Source: the condition that every subflow has a full link on which no subflow of the same weight is faster (Bertsekas and Gallager, "Data
 //! Networks", section 6.5.2); that links which solve for themselves alone come to it, Charny, Clark and Jain, ICC 1995.
 
 use std::collections::VecDeque;
@@ -16,30 +16,30 @@ const CRUMB: f64 = 1e-12;
 /// More solutions of links than this per link and call, and something is wrong.
 const PATIENCE: usize = 100_000;
 
-/// The rates of strands on links.
+/// The rates of subflows on links.
 #[derive(Debug, Default)]
 pub struct Rates {
     /// By link: what it carries, in the unit of rates.
     capacity: Vec<f64>,
     /// By link.
     level: Vec<f64>,
-    /// By link: its strands.
+    /// By link: its subflows.
     members: Vec<Vec<u32>>,
-    /// By number of the strand; numbers are used again.
-    strands: Vec<Strand>,
+    /// By number of the subflow; numbers are used again.
+    subflows: Vec<Subflow>,
     free: Vec<u32>,
     /// Links to solve, in order; none stands there twice.
     due: VecDeque<u32>,
     is_due: Vec<bool>,
-    /// Strands whose rate may have changed; none stands there twice.
+    /// Subflows whose rate may have changed; none stands there twice.
     touched: Vec<u32>,
-    /// What the strands of the link that is being solved are cut to elsewhere, with their weights.
+    /// What the subflows of the link that is being solved are cut to elsewhere, with their weights.
     others: Vec<(f64, f64)>,
 }
 
 /// A path of a flow.
 #[derive(Debug, Default)]
-struct Strand {
+struct Subflow {
     weight: f64,
     /// Its links, and its place among the members of each.
     path: Vec<(u32, u32)>,
@@ -50,7 +50,7 @@ struct Strand {
     is_touched: bool,
 }
 
-impl Strand {
+impl Subflow {
     /// The least level of its links but one.
     fn limit_but(&self, link: u32) -> f64 {
         if self.at == link { self.second } else { self.least }
@@ -77,7 +77,7 @@ fn differ(a: f64, b: f64) -> bool {
 }
 
 impl Rates {
-    /// Links without strands.
+    /// Links without subflows.
     pub fn new(capacity: Vec<f64>) -> Rates {
         let links = capacity.len();
         Rates {
@@ -89,13 +89,13 @@ impl Rates {
         }
     }
 
-    /// Adds a strand over these links, none of them twice, and returns its number. Its rate is known after [`Rates::solve`].
+    /// Adds a subflow over these links, none of them twice, and returns its number. Its rate is known after [`Rates::solve`].
     pub fn add(&mut self, links: impl Iterator<Item = u32>, weight: f64) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
-            self.strands.push(Strand::default());
-            self.strands.len() as u32 - 1
+            self.subflows.push(Subflow::default());
+            self.subflows.len() as u32 - 1
         });
-        let mut path = std::mem::take(&mut self.strands[number as usize].path);
+        let mut path = std::mem::take(&mut self.subflows[number as usize].path);
         path.clear();
         for link in links {
             let members = &mut self.members[link as usize];
@@ -103,30 +103,30 @@ impl Rates {
             members.push(number);
             self.mark(link);
         }
-        let strand = &mut self.strands[number as usize];
-        (strand.path, strand.weight) = (path, weight);
-        strand.look(&self.level);
+        let subflow = &mut self.subflows[number as usize];
+        (subflow.path, subflow.weight) = (path, weight);
+        subflow.look(&self.level);
         self.touch(number);
         number
     }
 
-    /// Takes a strand away.
+    /// Takes a subflow away.
     pub fn remove(&mut self, number: u32) {
-        let path = std::mem::take(&mut self.strands[number as usize].path);
+        let path = std::mem::take(&mut self.subflows[number as usize].path);
         for &(link, place) in &path {
             let members = &mut self.members[link as usize];
             members.swap_remove(place as usize);
             if let Some(&moved) = members.get(place as usize) {
-                let own = self.strands[moved as usize].path.iter_mut().find(|(other, _)| *other == link);
+                let own = self.subflows[moved as usize].path.iter_mut().find(|(other, _)| *other == link);
                 own.expect("a member of the link").1 = place;
             }
-            // A link that was not full is not full without the strand either.
+            // A link that was not full is not full without the subflow either.
             if self.level[link as usize] < f64::INFINITY {
                 self.mark(link);
             }
         }
-        self.strands[number as usize].path = path;
-        self.strands[number as usize].path.clear();
+        self.subflows[number as usize].path = path;
+        self.subflows[number as usize].path.clear();
         self.free.push(number);
     }
 
@@ -136,15 +136,15 @@ impl Rates {
         self.mark(link);
     }
 
-    /// The links of a strand.
+    /// The links of a subflow.
     pub fn links(&self, number: u32) -> impl ExactSizeIterator<Item = u32> {
-        self.strands[number as usize].path.iter().map(|(link, _)| *link)
+        self.subflows[number as usize].path.iter().map(|(link, _)| *link)
     }
 
-    /// The rate of a strand after the last solution. A strand without a full link would have no bound: every link has a capacity.
+    /// The rate of a subflow after the last solution. A subflow without a full link would have no bound: every link has a capacity.
     pub fn rate(&self, number: u32) -> f64 {
-        let strand = &self.strands[number as usize];
-        strand.weight * strand.least
+        let subflow = &self.subflows[number as usize];
+        subflow.weight * subflow.least
     }
 
     /// Whether anything has changed since the last solution.
@@ -152,7 +152,7 @@ impl Rates {
         !self.due.is_empty() || !self.touched.is_empty()
     }
 
-    /// Solves all that has changed. Returns the strands whose rates may have changed, those that are new included; one that was taken away
+    /// Solves all that has changed. Returns the subflows whose rates may have changed, those that are new included; one that was taken away
     /// since may be among them.
     pub fn solve(&mut self) -> Vec<u32> {
         let mut left = PATIENCE * self.level.len();
@@ -167,27 +167,27 @@ impl Rates {
             }
         }
         let touched = std::mem::take(&mut self.touched);
-        touched.iter().for_each(|&number| self.strands[number as usize].is_touched = false);
+        touched.iter().for_each(|&number| self.subflows[number as usize].is_touched = false);
         touched
     }
 
-    /// The level at which the strands of a link fill it.
+    /// The level at which the subflows of a link fill it.
     fn level_of(&mut self, link: u32) -> f64 {
-        let Rates { strands, members, others, .. } = self;
+        let Rates { subflows, members, others, .. } = self;
         let capacity = self.capacity[link as usize];
         others.clear();
         let (mut weights, mut wanted) = (0.0, 0.0);
         for &number in &members[link as usize] {
-            let strand = &strands[number as usize];
-            let limit = strand.limit_but(link);
-            weights += strand.weight;
-            wanted += strand.weight * limit;
-            others.push((limit, strand.weight));
+            let subflow = &subflows[number as usize];
+            let limit = subflow.limit_but(link);
+            weights += subflow.weight;
+            wanted += subflow.weight * limit;
+            others.push((limit, subflow.weight));
         }
         if wanted <= capacity * (1.0 + CRUMB) {
             return f64::INFINITY;
         }
-        // The level rises as strands turn out to be cut below it elsewhere. Nobody is left only if rounding has filled the link before.
+        // The level rises as subflows turn out to be cut below it elsewhere. Nobody is left only if rounding has filled the link before.
         let mut free = capacity;
         loop {
             let level = free.max(0.0) / weights;
@@ -203,28 +203,28 @@ impl Rates {
             if others.len() == before || others.is_empty() {
                 return level;
             }
-            // Rounding must not leave weight where no strand is left.
+            // Rounding must not leave weight where no subflow is left.
             weights = others.iter().map(|(_, weight)| weight).sum();
         }
     }
 
-    /// The level of a link has changed: tells its strands, and marks those of their links that see another limit than before.
+    /// The level of a link has changed: tells its subflows, and marks those of their links that see another limit than before.
     fn spread(&mut self, link: u32, before: f64) {
         let least = before.min(self.level[link as usize]);
         let members = std::mem::take(&mut self.members[link as usize]);
         for &number in &members {
-            let strand = &mut self.strands[number as usize];
-            if least > strand.second {
+            let subflow = &mut self.subflows[number as usize];
+            if least > subflow.second {
                 continue; // Neither the least level nor the one behind it.
             }
-            let (old_least, old_at, old_second) = (strand.least, strand.at, strand.second);
-            strand.look(&self.level);
-            let (new_least, new_at, new_second) = (strand.least, strand.at, strand.second);
+            let (old_least, old_at, old_second) = (subflow.least, subflow.at, subflow.second);
+            subflow.look(&self.level);
+            let (new_least, new_at, new_second) = (subflow.least, subflow.at, subflow.second);
             if new_least != old_least {
                 self.touch(number);
             }
-            for place in 0..self.strands[number as usize].path.len() {
-                let (other, _) = self.strands[number as usize].path[place];
+            for place in 0..self.subflows[number as usize].path.len() {
+                let (other, _) = self.subflows[number as usize].path[place];
                 let old = if old_at == other { old_second } else { old_least };
                 let new = if new_at == other { new_second } else { new_least };
                 if other != link && differ(old, new) && old.min(new) < self.level[other as usize] {
@@ -242,7 +242,7 @@ impl Rates {
     }
 
     fn touch(&mut self, number: u32) {
-        if !std::mem::replace(&mut self.strands[number as usize].is_touched, true) {
+        if !std::mem::replace(&mut self.subflows[number as usize].is_touched, true) {
             self.touched.push(number);
         }
     }
@@ -253,34 +253,34 @@ mod tests {
     use super::*;
     use base::Rng;
 
-    /// A strand as the plain filling sees it: its links and its weight.
+    /// A subflow as the plain filling sees it: its links and its weight.
     type Plain = (Vec<u32>, f64);
 
-    /// Plain progressive filling: all levels rise together, and strands through a full link stop.
-    fn fill(capacity: &[f64], strands: &[Plain]) -> Vec<f64> {
-        let mut rates = vec![None; strands.len()];
-        let crosses = |strand: &Plain, link: usize| strand.0.contains(&(link as u32));
+    /// Plain progressive filling: all levels rise together, and subflows through a full link stop.
+    fn fill(capacity: &[f64], subflows: &[Plain]) -> Vec<f64> {
+        let mut rates = vec![None; subflows.len()];
+        let crosses = |subflow: &Plain, link: usize| subflow.0.contains(&(link as u32));
         while rates.contains(&None) {
             let share = |link: usize| {
                 let (mut free, mut weights) = (capacity[link], 0.0);
-                for (strand, rate) in strands.iter().zip(&rates).filter(|(strand, _)| crosses(strand, link)) {
+                for (subflow, rate) in subflows.iter().zip(&rates).filter(|(subflow, _)| crosses(subflow, link)) {
                     match rate {
                         Some(rate) => free -= rate,
-                        None => weights += strand.1,
+                        None => weights += subflow.1,
                     }
                 }
                 (weights > 0.0).then(|| free.max(0.0) / weights)
             };
             let full = (0..capacity.len()).filter_map(|link| Some((share(link)?, link))).min_by(|a, b| a.0.total_cmp(&b.0));
             let (level, link) = full.unwrap();
-            for (strand, rate) in strands.iter().zip(&mut rates).filter(|(strand, _)| crosses(strand, link)) {
-                rate.get_or_insert(strand.1 * level);
+            for (subflow, rate) in subflows.iter().zip(&mut rates).filter(|(subflow, _)| crosses(subflow, link)) {
+                rate.get_or_insert(subflow.1 * level);
             }
         }
         rates.into_iter().flatten().collect()
     }
 
-    /// Ten thousand networks, each after strands have come, gone and moved and links have failed.
+    /// Ten thousand networks, each after subflows have come, gone and moved and links have failed.
     #[test]
     fn rates_are_those_of_plain_progressive_filling() {
         let mut rng = Rng::stream(1, "rates/random", &[]);
@@ -312,9 +312,9 @@ mod tests {
                 }
                 rates.solve();
                 let plain: Vec<Plain> = known.iter().map(|(_, plain)| plain.clone()).collect();
-                for ((number, strand), expected) in known.iter().zip(fill(&capacity, &plain)) {
+                for ((number, subflow), expected) in known.iter().zip(fill(&capacity, &plain)) {
                     let rate = rates.rate(*number);
-                    assert!((rate - expected).abs() <= 1e-9 * 5e-3, "case {case}: {strand:?} has {rate}, not {expected}");
+                    assert!((rate - expected).abs() <= 1e-9 * 5e-3, "case {case}: {subflow:?} has {rate}, not {expected}");
                 }
             }
         }
@@ -322,10 +322,10 @@ mod tests {
 
     #[test]
     fn only_what_has_changed_is_returned() {
-        // Two strands share link 0; a third is alone on link 1.
+        // Two subflows share link 0; a third is alone on link 1.
         let mut rates = Rates::new(vec![6.0, 4.0, 1.0]);
         let [a, b, c] = [[0, 0], [0, 2], [1, 1]].map(|[from, to]| rates.add(from..=to, 1.0));
-        // Strand b crosses all three links.
+        // Subflow b crosses all three links.
         let mut changed = rates.solve();
         changed.sort_unstable();
         assert_eq!((changed, [a, b, c].map(|number| rates.rate(number))), (vec![a, b, c], [5.0, 1.0, 3.0]));
