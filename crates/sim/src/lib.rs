@@ -24,6 +24,7 @@ pub mod probe;
 mod progress;
 mod run;
 mod sample;
+mod start;
 mod waiting;
 pub mod why;
 mod window;

@@ -3,8 +3,10 @@
 //! Times are in picoseconds from the start of the run, sizes in bytes, rates in bit/s. Names and descriptions of the columns are in the
 //! crate `tables`, which maps these rows one to one.
 
-use base::Time;
+use crate::failures::Failures;
 use base::registry::Counter;
+use base::{LinkId, Time};
+use fabric::net::Net;
 use proto::flow::Wait;
 
 /// Everything that a run reports.
@@ -248,6 +250,23 @@ pub struct PortRow {
     pub window_mean_queue_bytes: Option<f64>,
     /// The counts of the port, one per counter of [`Outcome::port_counters`].
     pub counts: Vec<u64>,
+}
+
+impl PortRow {
+    /// A row with what the network and its failures tell of a port.
+    pub(crate) fn of(net: &Net, id: LinkId, failures: Option<&Failures>, now: Time) -> PortRow {
+        let link = net.link(id);
+        PortRow {
+            port_id: id.0,
+            node: link.from.0,
+            peer: link.to.0,
+            tier: net.node(link.from).tier,
+            name: net.link_name(id),
+            rate_bps: link.rate.0,
+            down_ps: failures.map_or(0, |failures| failures.down_time(id, now).0),
+            ..PortRow::default()
+        }
+    }
 }
 
 /// One value of a time series.

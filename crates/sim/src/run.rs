@@ -11,7 +11,7 @@ use crate::outcome::{Counters, FlowRow, NamedCounter, Outcome, PacketRow, PortRo
 use crate::probe::{Off, Packets, Probe};
 use crate::progress::{Continue, Progress, RunError};
 use crate::sample::Sampler;
-use crate::waiting::Waiting;
+use crate::start::Beginning;
 use crate::window::{PortUse, Window};
 use crate::world::{Carried, NodeCounts, Traffic, World};
 use base::{Dur, HostId, LinkId, NodeId, Streams, Time};
@@ -21,7 +21,6 @@ use fabric::paths::AllPaths;
 use fabric::port::Port;
 use fabric::qdisc::Qdisc as _;
 use fabric::refused::Refused;
-use fabric::routes::{self, Routes};
 use fabric::routing::{Parts, Routing};
 use proto::host::{FlowRecord, FlowTable};
 use proto::seat::Seat;
@@ -173,18 +172,7 @@ type Start<P> = (World<P>, Vec<Actor>, Vec<Alone>);
 
 fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<Start<P>, RunError> {
     let net = &*spec.net;
-    let mut flows = spec.flows().map_err(RunError::Workload)?;
-    // Ideals are those of the healthy network.
-    let healthy = Routes::new(net, &[]);
-    let alone: Vec<Alone> = flows.iter().map(|flow| spec.alone(&healthy, flow)).collect();
-    for (flow, alone) in flows.iter_mut().zip(&alone) {
-        (flow.rtt, flow.bottleneck) = (alone.rtt, alone.bottleneck);
-    }
-    let header = u64::from(spec.header_bytes);
-    let latency =
-        |src, dst| healthy.shapes(net, src, dst).iter().map(|path| routes::one_way(path, header)).min().unwrap_or_default();
-    let window = spec.measure.window(&flows).map(Window::new);
-    let waiting = Waiting::new(&flows, latency);
+    let Beginning { healthy, flows, alone, waiting, window } = Beginning::of(spec)?;
     let envs = spec.envs(&healthy);
     let router = spec.system.router.build(&envs.router());
     let duties = spec.system.router.duties(&envs.router());
@@ -371,22 +359,14 @@ fn port_rows<P>(
         None => vec![None; net.links().len()],
     };
     let failures = actors.iter().find_map(|actor| if let Actor::Failures(failures) = actor { Some(failures) } else { None });
-    let row = |(id, link): (usize, &fabric::net::Link)| {
-        let id = LinkId(id as u32);
+    let mut row = |id: LinkId| {
         let stats = engine.stats(id);
         PortRow {
-            port_id: id.0,
-            node: link.from.0,
-            peer: link.to.0,
-            tier: net.node(link.from).tier,
-            name: net.link_name(id),
-            rate_bps: link.rate.0,
             tx_packets: stats.tx_packets,
             tx_bytes: stats.tx_bytes,
             drops: stats.drops,
             drop_bytes: stats.drop_bytes,
             lost_link: stats.lost_sent + stats.lost_unsent + lossy::lost(&world.lossy, id),
-            down_ps: failures.map_or(0, |failures| failures.down_time(id, now).0),
             marks: stats.marks + world.ports[id.index()].as_ref().map_or(0, |port| port.qdisc.marks()),
             busy_ps: engine.busy(id).0,
             max_queue_bytes: stats.max_queue_bytes,
@@ -394,9 +374,10 @@ fn port_rows<P>(
             window_busy_ps: measured[id.index()].map(|port| port.busy_ps),
             window_mean_queue_bytes: measured[id.index()].map(|port| port.mean_queue_bytes),
             counts: port_counts(spec, id, world.ports[id.index()].as_deref(), &world.routing.router),
+            ..PortRow::of(net, id, failures, now)
         }
     };
-    net.links().iter().enumerate().map(row).collect()
+    (0..net.links().len() as u32).map(|id| row(LinkId(id))).collect()
 }
 
 fn counters<P>(

@@ -3,14 +3,15 @@
 //! Sampling changes nothing: a run with samples gives the same flows and counters as one without.
 
 use crate::global::Global;
-use crate::open::OpenFlows;
+use crate::open::{OpenFlows, Seen};
 use crate::outcome::SampleRow;
 use crate::probe::Probe;
 use crate::world::{Carried, NodeCounts, World};
-use base::{Dur, LinkId, Time};
-use engine::{Driver, Links};
+use base::{Dur, FlowId, LinkId, Time};
+use engine::Driver;
 use fabric::net::Net;
-use proto::Transport;
+use fabric::qdisc::Qdisc as _;
+use proto::Transport as _;
 use scenario::Sample;
 
 /// Samples ports, flows and switches at an interval, and keeps the samples.
@@ -41,30 +42,33 @@ impl Sampler {
             rows: Vec::new(),
         }
     }
-    fn look_at_port<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Links<Carried>, index: usize) {
-        let (link, before) = self.ports[index];
-        let now = links.now();
-        links.catch_up(world, link, now.before(Dur(1)));
-        let waiting = match &world.ports[link.index()] {
-            Some(port) => fabric::qdisc::Qdisc::backlog(&port.qdisc).bytes,
-            None => links.fifo_backlog(link).1,
-        };
-        let busy = links.busy(link);
-        let share = (busy - before).0 as f64 / self.interval.0 as f64;
-        self.ports[index].1 = busy;
-        let row = |metric, value| SampleRow { time_ps: now.0, entity: link.0, metric, value };
-        self.rows.push(row("port.queue_bytes", waiting as f64));
-        self.rows.push(row("port.utilisation", share));
+    /// When it looks next.
+    pub fn next(&self) -> Time {
+        self.next
     }
-
-    fn look_at_flows<P: Probe>(&mut self, world: &World<P>, now: Time) {
+    /// Samples ports: `look` tells how long the transmitter of a link has been busy, and the bytes that wait, where there are queues.
+    pub fn look_at_ports(&mut self, now: Time, mut look: impl FnMut(LinkId) -> (Dur, Option<u64>)) {
+        for (link, before) in &mut self.ports {
+            let (busy, waiting) = look(*link);
+            let share = (busy - std::mem::replace(before, busy)).0 as f64 / self.interval.0 as f64;
+            let row = |metric, value| SampleRow { time_ps: now.0, entity: link.0, metric, value };
+            self.rows.extend(waiting.map(|bytes| row("port.queue_bytes", bytes as f64)));
+            self.rows.push(row("port.utilisation", share.min(1.0)));
+        }
+    }
+    /// Samples flows: `progress` tells the bytes of a flow that were delivered, and whether it has finished, `sender` what its sender knows.
+    pub fn look_at_flows(
+        &mut self,
+        seen: Seen<'_>,
+        progress: impl Fn(FlowId) -> (u64, bool),
+        sender: impl Fn(FlowId) -> Option<proto::flow::Sample>,
+    ) {
         let Some(open) = &mut self.open else { return };
-        for (flow, delivered) in open.look(world.seen(now), |flow| world.progress(flow)) {
+        for (flow, delivered) in open.look(seen, progress) {
             let rate = delivered as f64 * 8.0 / self.interval.as_secs_f64();
-            let row = |metric, value| SampleRow { time_ps: now.0, entity: flow.0, metric, value };
+            let row = |metric, value| SampleRow { time_ps: seen.now.0, entity: flow.0, metric, value };
             self.rows.push(row("flow.rate_bps", rate));
-            let sender = &world.hosts[world.flows[flow.index()].src.index()].transport;
-            if let Some(sample) = sender.sample(flow) {
+            if let Some(sample) = sender(flow) {
                 self.rows.push(row("flow.cwnd_bytes", sample.cwnd_bytes as f64));
                 // Zero stands for none.
                 let others = [("flow.ssthresh_bytes", sample.ssthresh_bytes as f64), ("flow.srtt_s", sample.srtt.as_secs_f64())];
@@ -72,32 +76,38 @@ impl Sampler {
             }
         }
     }
-}
-
-/// Adds the packets that switches have made and taken since the last look, for those that have; `before` are those of the last look.
-pub fn look_at_switches(before: &mut [[u64; 2]], nodes: &[NodeCounts], now: Time, rows: &mut Vec<SampleRow>) {
-    for (node, (before, counts)) in before.iter_mut().zip(nodes).enumerate() {
-        let own = [counts.made, counts.taken];
-        for (metric, new) in ["switch.made_packets", "switch.taken_packets"].into_iter().zip([0, 1].map(|i| own[i] - before[i])) {
-            if new > 0 {
-                rows.push(SampleRow { time_ps: now.0, entity: node as u32, metric, value: new as f64 });
+    /// Samples the packets that switches have made and taken since the last sample, for those that have; the sample is done.
+    pub fn look_at_switches(&mut self, now: Time, nodes: &[NodeCounts]) {
+        for (node, (before, counts)) in self.own.iter_mut().zip(nodes).enumerate() {
+            let own = [counts.made, counts.taken];
+            for (metric, new) in ["switch.made_packets", "switch.taken_packets"].into_iter().zip([0, 1].map(|i| own[i] - before[i]))
+            {
+                if new > 0 {
+                    self.rows.push(SampleRow { time_ps: now.0, entity: node as u32, metric, value: new as f64 });
+                }
             }
+            *before = own;
         }
-        *before = own;
+        self.next = now + self.interval;
     }
 }
 
 impl Global for Sampler {
     fn next(&self) -> Time {
-        self.next
+        self.next()
     }
     fn act<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
         let now = links.now();
-        for i in 0..self.ports.len() {
-            self.look_at_port(world, links, i);
-        }
-        self.look_at_flows(world, now);
-        look_at_switches(&mut self.own, &world.nodes, now, &mut self.rows);
-        self.next = now + self.interval;
+        self.look_at_ports(now, |link| {
+            links.catch_up(world, link, now.before(Dur(1)));
+            let waiting = match &world.ports[link.index()] {
+                Some(port) => port.qdisc.backlog().bytes,
+                None => links.fifo_backlog(link).1,
+            };
+            (links.busy(link), Some(waiting))
+        });
+        let sender = |flow: FlowId| world.hosts[world.flows[flow.index()].src.index()].transport.sample(flow);
+        self.look_at_flows(world.seen(now), |flow| world.progress(flow), sender);
+        self.look_at_switches(now, &world.nodes);
     }
 }

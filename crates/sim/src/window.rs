@@ -17,12 +17,13 @@ pub struct Window {
 }
 
 /// All counts at one time.
-struct Reading {
-    at: Time,
+pub struct Reading {
+    /// The time.
+    pub at: Time,
     /// By flow: payload bytes that the receiver has.
-    delivered_bytes: Vec<u64>,
+    pub delivered_bytes: Vec<u64>,
     /// By link: how long its transmitter has been busy, and the waiting bytes over time, in byte times 1024 ps.
-    ports: Vec<(Dur, u64)>,
+    pub ports: Vec<(Dur, u64)>,
 }
 
 /// What a port did in the window.
@@ -43,10 +44,30 @@ impl Window {
     pub fn ends_with_last_flow(&self) -> bool {
         self.bounds.until.is_none() && self.last.is_none()
     }
+    /// When the window begins or ends next.
+    pub fn next(&self) -> Time {
+        match (&self.first, &self.last) {
+            (None, _) => self.bounds.from,
+            (Some(_), None) => self.bounds.until.unwrap_or(Time::MAX),
+            (Some(_), Some(_)) => Time::MAX,
+        }
+    }
+    /// Begins the window with this reading, or ends it.
+    pub fn put(&mut self, reading: Reading) {
+        if self.first.is_none() {
+            self.first = Some(reading);
+        } else {
+            self.last = Some(reading);
+        }
+    }
+    /// Whether the window has begun before `now` and not ended.
+    pub fn is_open(&self, now: Time) -> bool {
+        self.last.is_none() && self.first.as_ref().is_some_and(|first| first.at < now)
+    }
     /// Ends the window at the present, if it has begun and not ended.
     pub fn close<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
-        if self.last.is_none() && self.first.as_ref().is_some_and(|first| first.at < links.now()) {
-            self.last = Some(Reading::take(world, links));
+        if self.is_open(links.now()) {
+            self.put(Reading::take(world, links));
         }
     }
     /// The window as it was; `None` if the run ended before it began.
@@ -65,7 +86,8 @@ impl Window {
         let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
         let ((busy, area), (busy_before, area_before)) = (last.ports[link.index()], first.ports[link.index()]);
         let mean_queue_bytes = area.saturating_sub(area_before) as f64 * 1024.0 / (last.at - first.at).0 as f64;
-        Some(PortUse { busy_ps: busy.0 - busy_before.0, mean_queue_bytes })
+        // Fluids are rounded to whole picoseconds at both ends.
+        Some(PortUse { busy_ps: (busy.0 - busy_before.0).min((last.at - first.at).0), mean_queue_bytes })
     }
 }
 
@@ -86,18 +108,9 @@ impl Reading {
 
 impl Global for Window {
     fn next(&self) -> Time {
-        match (&self.first, &self.last) {
-            (None, _) => self.bounds.from,
-            (Some(_), None) => self.bounds.until.unwrap_or(Time::MAX),
-            (Some(_), Some(_)) => Time::MAX,
-        }
+        self.next()
     }
     fn act<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
-        let reading = Some(Reading::take(world, links));
-        if self.first.is_none() {
-            self.first = reading;
-        } else {
-            self.last = reading;
-        }
+        self.put(Reading::take(world, links));
     }
 }

@@ -1,9 +1,10 @@
 //! The outcome of a run of the flow engine.
 
-use super::watch::Window;
+use super::watch;
 use super::world::World;
 use crate::failures::Failures;
 use crate::outcome::{Counters, FlowRow, PortRow};
+use crate::window::Window;
 use base::{LinkId, Time};
 use scenario::RunSpec;
 use xxhash_rust::xxh3::Xxh3;
@@ -22,25 +23,15 @@ pub fn flows(world: &World, window: Option<&Window>) -> Vec<FlowRow> {
 /// All ports, by id. Bytes are those of fluids.
 pub fn ports(spec: &RunSpec, world: &World, window: Option<&Window>, failures: Option<&Failures>, now: Time) -> Vec<PortRow> {
     let net = &world.routing.net;
-    let row = |(id, link): (usize, &fabric::net::Link)| {
-        let id = LinkId(id as u32);
-        PortRow {
-            port_id: id.0,
-            node: link.from.0,
-            peer: link.to.0,
-            tier: net.node(link.from).tier,
-            name: net.link_name(id),
-            rate_bps: link.rate.0,
-            tx_packets: world.packets.crossed[id.index()],
-            tx_bytes: world.fluid.carried(id) as u64,
-            down_ps: failures.map_or(0, |failures| failures.down_time(id, now).0),
-            busy_ps: (world.fluid.busy(id) as u64).min(now.0),
-            window_busy_ps: window.and_then(|window| window.busy_ps(id)),
-            counts: crate::counted::port_counts(spec, id, None, &world.routing.router),
-            ..PortRow::default()
-        }
+    let row = |id: LinkId| PortRow {
+        tx_packets: world.packets.crossed[id.index()],
+        tx_bytes: world.fluid.carried(id) as u64,
+        busy_ps: watch::busy(world, id, now).0,
+        window_busy_ps: window.and_then(|window| window.port(id)).map(|port| port.busy_ps),
+        counts: crate::counted::port_counts(spec, id, None, &world.routing.router),
+        ..PortRow::of(net, id, failures, now)
     };
-    net.links().iter().enumerate().map(row).collect()
+    (0..net.links().len() as u32).map(|id| row(LinkId(id))).collect()
 }
 
 /// Totals.

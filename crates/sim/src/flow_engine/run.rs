@@ -3,7 +3,7 @@
 use super::flows::Flows;
 use super::moving::Packets;
 use super::rows;
-use super::watch::{Sampler, Window};
+use super::watch;
 use super::world::{Event, World};
 use crate::control::Control;
 use crate::failures::Failures;
@@ -11,13 +11,14 @@ use crate::global::Global as _;
 use crate::open::OpenFlows;
 use crate::outcome::{Engine, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
-use crate::waiting::Waiting;
+use crate::sample::Sampler;
+use crate::start::Beginning;
+use crate::window::Window;
 use crate::world::NodeCounts;
 use base::{FlowId, FlowMap, LinkId, NodeId, Time};
 use fabric::controller::{LinkState, Move, OpenFlow};
-use fabric::routes::{self, Routes};
 use fabric::routing::{Parts, Routing};
-use scenario::{Alone, RunSpec};
+use scenario::RunSpec;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -59,8 +60,8 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     }
     world.fluid.settle_all(now);
     let Actors { failures, controller, mut window, sampler, .. } = actors;
-    if let Some(window) = &mut window {
-        window.close(&mut world, now);
+    if let Some(window) = window.as_mut().filter(|window| window.is_open(now)) {
+        window.put(watch::reading(&mut world, now));
     }
     world.fluid.audit(now);
     world.packets.audit();
@@ -89,18 +90,7 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
 
 fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
     let net = &*spec.net;
-    let mut flows = spec.flows().map_err(RunError::Workload)?;
-    // Ideals are those of the healthy network.
-    let healthy = Routes::new(net, &[]);
-    let alone: Vec<Alone> = flows.iter().map(|flow| spec.alone(&healthy, flow)).collect();
-    for (flow, alone) in flows.iter_mut().zip(&alone) {
-        (flow.rtt, flow.bottleneck) = (alone.rtt, alone.bottleneck);
-    }
-    let header = u64::from(spec.header_bytes);
-    let latency =
-        |src, dst| healthy.shapes(net, src, dst).iter().map(|path| routes::one_way(path, header)).min().unwrap_or_default();
-    let waiting = Waiting::new(&flows, latency);
-    let window = spec.measure.window(&flows).map(Window::new);
+    let Beginning { healthy, flows, alone, waiting, window } = Beginning::of(spec)?;
     let envs = spec.envs(&healthy);
     let router = spec.system.router.build(&envs.router());
     let duties = spec.system.router.duties(&envs.router());
@@ -160,7 +150,7 @@ impl Actors {
             self.failures.as_ref().map(|actor| actor.next()),
             self.controller.as_ref().map(|actor| actor.next()),
             self.window.as_ref().map(Window::next),
-            self.sampler.as_ref().map(|actor| actor.next),
+            self.sampler.as_ref().map(Sampler::next),
         ];
         all.into_iter().flatten().min().unwrap_or(Time::MAX)
     }
@@ -178,10 +168,10 @@ impl Actors {
             }
         }
         if let Some(window) = self.window.as_mut().filter(|window| window.next() <= now) {
-            window.act(world, now);
+            window.put(watch::reading(world, now));
         }
-        if let Some(sampler) = self.sampler.as_mut().filter(|sampler| sampler.next <= now) {
-            sampler.act(world, now);
+        if let Some(sampler) = self.sampler.as_mut().filter(|sampler| sampler.next() <= now) {
+            watch::sample(sampler, world, now);
         }
     }
 }

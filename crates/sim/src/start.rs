@@ -1,0 +1,42 @@
+//! What a run starts from on either engine: its flows with their ideals, and what waits or watches.
+
+use crate::progress::RunError;
+use crate::waiting::Waiting;
+use crate::window::Window;
+use fabric::routes::{self, Routes};
+use proto::Flow;
+use scenario::{Alone, RunSpec};
+
+/// The flows of a run before anything has happened.
+pub struct Beginning {
+    /// Routes of the network without failures.
+    pub healthy: Routes,
+    /// The flows, by id.
+    pub flows: Vec<Flow>,
+    /// Each flow alone, by id.
+    pub alone: Vec<Alone>,
+    /// Flows that wait for others, if there are such.
+    pub waiting: Option<Waiting>,
+    /// The measurement window, if there is one.
+    pub window: Option<Window>,
+}
+
+impl Beginning {
+    /// Draws the flows. An error if the workload has none.
+    pub fn of(spec: &RunSpec) -> Result<Beginning, RunError> {
+        let net = &*spec.net;
+        let mut flows = spec.flows().map_err(RunError::Workload)?;
+        // Ideals are those of the healthy network.
+        let healthy = Routes::new(net, &[]);
+        let alone: Vec<Alone> = flows.iter().map(|flow| spec.alone(&healthy, flow)).collect();
+        for (flow, alone) in flows.iter_mut().zip(&alone) {
+            (flow.rtt, flow.bottleneck) = (alone.rtt, alone.bottleneck);
+        }
+        let header = u64::from(spec.header_bytes);
+        let latency =
+            |src, dst| healthy.shapes(net, src, dst).iter().map(|path| routes::one_way(path, header)).min().unwrap_or_default();
+        let waiting = Waiting::new(&flows, latency);
+        let window = spec.measure.window(&flows).map(Window::new);
+        Ok(Beginning { healthy, flows, alone, waiting, window })
+    }
+}
