@@ -26,6 +26,7 @@ BENCH = {
     "newreno": ["topology.k=4"],
     "dctcp": ["topology.k=4", "end=3ms"],
     "strict": ["topology.k=4"],
+    "difs": ["topology.k=4"],
     "pfabric": ["workload.web.flows=400"],
     "pias": ["workload.web.flows=400"],
     "stam": ["workload.web.flows=400"],
