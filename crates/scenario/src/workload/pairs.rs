@@ -18,7 +18,8 @@ pub enum Pairs {
     Permutation,
     /// `stride(i)`: host x sends to host x + i, counted round the hosts.
     Stride(u32),
-    /// `staggered(p, q)`: a host sends to one at its switch with probability p, to one at another switch of its pod with q, else to one of another pod.
+    /// `staggered(p, q)`: a host sends to one at its switch with probability p, to one at another switch of its pod with q, else to one of
+    /// another pod.
     Staggered {
         /// To a host at the same switch.
         rack: Fraction,
@@ -38,7 +39,7 @@ impl Param for Pairs {
         "`permutation`, `stride(4)`, `staggered(0.5, 0.3)`, `random`, `random(2)`, or pairs like `h0->h3, h1->h4`".to_owned()
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
-        let Raw::Str(text) = raw else { return Err(format!("is not {}", Self::expects())) };
+        let Raw::Str(text) = raw else { return Err("is no pattern of pairs".to_owned()) };
         if text.contains("->") {
             return Ok(Pairs::List(text.clone()));
         }
@@ -59,10 +60,10 @@ impl Param for Pairs {
             },
             ("random", []) => Ok(Pairs::Random(1)),
             ("random", [flows]) => count(flows).map(Pairs::Random),
-            _ if NAMES.contains(&name) => Err(format!("has another number of values than {}", Self::expects())),
+            _ if NAMES.contains(&name) => Err(format!("has the wrong number of values for `{name}`")),
             _ => {
                 let did = nearest(name, NAMES).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-                Err(format!("is not {}{did}", Self::expects()))
+                Err(format!("is no pattern of pairs{did}"))
             }
         }
     }
@@ -246,13 +247,13 @@ mod tests {
         assert_eq!(read(" stride( 4 ) "), Ok(Pairs::Stride(4)));
         for (text, why) in [
             ("strid(1)", "did you mean `stride`?"),
-            ("stride", "another number of values"),
-            ("random(1, 2)", "another number of values"),
+            ("stride", "the wrong number of values"),
+            ("random(1, 2)", "the wrong number of values"),
             ("stride(4", "lacks a closing `)`"),
             ("stride(-1)", "has `-1` where a whole number is due"),
             ("staggered(0.5, x)", "has `x`"),
             ("staggered(0.8, 0.3)", "more than 1 in all"),
-            ("h0", "is not `permutation`"),
+            ("h0", "is no pattern of pairs"),
         ] {
             assert!(read(text).unwrap_err().contains(why), "{text}: {:?}", read(text));
         }
