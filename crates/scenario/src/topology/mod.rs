@@ -77,6 +77,7 @@ pub mod file;
 pub mod leaf_spine;
 pub mod single_tree;
 pub mod star;
+pub mod three_tier;
 
 base::registry! {
     room AnyTopology: Topology, env Env<'_>;
@@ -88,6 +89,7 @@ base::registry! {
         chain: Chain,
         leaf_spine: LeafSpine,
         fat_tree: FatTree,
+        three_tier: ThreeTier,
         file: File,
     }
     methods {
