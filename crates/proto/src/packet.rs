@@ -97,6 +97,8 @@ impl Kind {
     pub const TRIMMED: Kind = Kind(8);
     /// Data, trimmed or not, that a port has sent back: it goes to its sender with all that it carries but what was trimmed.
     pub const RETURNED: Kind = Kind(9);
+    /// Asks for data: a port may shape credits so that the data fits the other direction.
+    pub const CREDIT: Kind = Kind(10);
     /// The first kind of a transport's own.
     pub const OWN: u8 = 16;
     /// The first kind of a policy's own.
@@ -106,7 +108,8 @@ impl Kind {
 
     /// The shared word, if it is one.
     pub fn word(self) -> Option<&'static str> {
-        const WORDS: [&str; 10] = ["data", "ack", "syn", "synack", "fin", "finack", "probe", "probeack", "trimmed", "returned"];
+        const WORDS: [&str; 11] =
+            ["data", "ack", "syn", "synack", "fin", "finack", "probe", "probeack", "trimmed", "returned", "credit"];
         WORDS.get(self.0 as usize).copied()
     }
 
@@ -300,7 +303,7 @@ mod tests {
         let transport = Meta { kinds: &["det", "detack"], ..Meta::PLAIN };
         let policy = Meta { kinds: &["quota"], ..Meta::PLAIN };
         let system = [(Kind::OWN, &transport), (Kind::POLICY, &policy)];
-        let names = [0, 7, 10, 16, 17, 18, 127, 128, 129].map(|kind| Kind(kind).name(&system));
+        let names = [0, 7, 11, 16, 17, 18, 127, 128, 129].map(|kind| Kind(kind).name(&system));
         assert_eq!(names, ["data", "probeack", "other", "det", "detack", "other", "other", "quota", "other"]);
     }
 }
