@@ -115,6 +115,7 @@ pub struct Fifo {
     pub mark: Limit,
 }
 
+pub mod credit;
 pub mod droptail;
 pub mod ecn_threshold;
 pub mod pfabric;
@@ -127,7 +128,7 @@ pub mod trim;
 base::registry! {
     room AnyQdisc: Qdisc, env Env, derive Clone;
     named "qdisc", "qdiscs", "queue discipline": "how ports queue and drop";
-    entries { droptail: DropTail, ecn_threshold: EcnThreshold, red_ecn: RedEcn, strict: Strict, pfabric: Pfabric, pifo: Pifo, token_bucket: TokenBucket, trim: Trim }
+    entries { credit: Credit, droptail: DropTail, ecn_threshold: EcnThreshold, red_ecn: RedEcn, strict: Strict, pfabric: Pfabric, pifo: Pifo, token_bucket: TokenBucket, trim: Trim }
     methods {
         fn enqueue(&mut self, packet: &mut Packet, now: Time, refused: &mut Refused) -> bool;
         fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
@@ -202,6 +203,7 @@ mod tests {
     fn a_limit_below_one_packet_is_a_problem() {
         for (text, problems) in [("0pkt", 1), ("1pkt", 0), ("1499B", 1), ("1500B", 0), ("unlimited", 0)] {
             let all = [
+                credit::check(&credit::Params::read(&mut LimitOf(text)), &env()),
                 droptail::check(&droptail::Params::read(&mut LimitOf(text)), &env()),
                 ecn_threshold::check(&ecn_threshold::Params::read(&mut LimitOf(text)), &env()),
                 red_ecn::check(&red_ecn::Params::read(&mut LimitOf(text)), &env()),

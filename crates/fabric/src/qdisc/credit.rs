@@ -1,0 +1,287 @@
+//! A port for transports with credits: credits are shaped so that the data that they ask for fits the other direction, control packets go first,
+//! and one kind of data is dropped early.
+//!
+//! Source: I. Cho et al., "Credit-Scheduled Delay-Bounded Congestion Control for Datacenters" (ExpressPass), SIGCOMM 2017, and its authors' ns-2 code
+//! (github.com/kaist-ina/ns2-xpass, queue/xpass-drop-tail.cc); S. Hu et al., "Aeolus", SIGCOMM 2020, for selective dropping.
+//!
+//! The kind of a packet is its class: credits, data, and control packets, which are all others. Service: the first credit if its tokens are there,
+//! then control packets, then data by arrival. Of data, packets that are not ECN-capable are droppable, the others protected, as RED would have it
+//! with both of its thresholds at `drop`.
+//!
+//! Assumed:
+//! - Control packets have a queue of their own without a limit. In the ns-2 code they share the queue of data, where a burst of unscheduled packets drops
+//!   them.
+//! - Probes and FINs, which must not overtake data, wait among it. They have a limit of their own, and do not count towards those of data.
+//! - The bucket is full at the start of the run, and when a link comes up again. It holds `burst` bytes.
+//! - What waits counts without the packet in transmission.
+
+use super::{Backlog, Env, Fifo, Qdisc};
+use crate::bucket::Bucket;
+use crate::queue::Queue;
+use crate::refused::Refused;
+use base::params::{Auto, Param as _, Problem};
+use base::registry::{Counter, Meta};
+use base::{Bytes, Limit, Rate, RateOr, Time};
+use proto::{Kind, Packet};
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "credits at the rate of the data that they ask for, control packets first, and one kind of data dropped early (ExpressPass, Aeolus)",
+    source: "Cho et al., SIGCOMM 2017; ns2-xpass xpass-drop-tail.cc; Hu et al., SIGCOMM 2020",
+    counters: &[
+        Counter { name: "credits_dropped", unit: "packets", about: "credits for which the credit queue had no room" },
+        Counter { name: "dropped_early", unit: "packets", about: "droppable data packets that the threshold dropped" },
+        Counter {
+            name: "dropped_alone",
+            unit: "packets",
+            about: "those of `dropped_early` beside which no protected packet waited",
+        },
+        Counter { name: "dropped_protected", unit: "packets", about: "protected data packets that were dropped" },
+    ],
+    queue_lengths: &["limit", "drop", "protect"],
+    ..Meta::PLAIN
+};
+
+base::choice! {
+    /// When what waits reaches the threshold.
+    pub enum Rule {
+        /// When it does without the packet that arrives.
+        Before = "before",
+        /// When it does with that packet.
+        After = "after",
+    }
+}
+
+base::choice! {
+    /// Whether droppable data is dropped early in every queue.
+    pub enum When {
+        /// In every queue that has reached the threshold.
+        Any = "any",
+        /// Only where protected data waits as well.
+        BesideProtected = "beside_protected",
+    }
+}
+
+base::params! {
+    /// Parameters of a port with credits.
+    pub struct Params {
+        /// Most data packets or bytes that may wait; the packet in transmission does not count.
+        limit: Limit = "250pkt", "ns2-xpass large-scale-fattree.tcl";
+        /// Threshold (K) of waiting data at which droppable packets are dropped.
+        drop: Limit = "unlimited", "ExpressPass: none; Aeolus: 6 KB";
+        /// Whether the packet that arrives counts towards `drop`.
+        rule: Rule = "before", "Aeolus; csg-htsim aeolusqueue.cpp: `after`";
+        /// In which queues `drop` counts.
+        when: When = "any", "Aeolus";
+        /// Most waiting data with which a protected packet may be let in.
+        protect: Limit = "unlimited", "`limit` alone";
+        /// Most probes and FINs that may wait beside that.
+        probes: Limit = "256pkt", "flowloom: none is lost in practice";
+        /// Most credits that may wait.
+        credits: Limit = "8pkt", "ns2-xpass large-scale-fattree.tcl";
+        /// The rate of credits on the wire, or its share of the line rate; `auto`: one credit for each full packet.
+        rate: Auto<RateOr> = "auto", "ExpressPass: 84 of 84 + 1538 bytes";
+        /// Mean length of a credit on the wire, from which `auto` works out the rate.
+        credit: Bytes = "84B" in Bytes(1)..=Bytes(65_535), "ExpressPass";
+        /// Credits in bytes that may pass at once.
+        burst: Bytes = "168B", "ns2-xpass large-scale-fattree.tcl: two credits";
+    }
+}
+
+/// Problems that show only against the network.
+pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
+    let mut problems = super::check_limit(params.limit, env);
+    if params.burst < params.credit {
+        let (burst, credit) = (params.burst, params.credit);
+        let message = format!("`{burst}` never holds the tokens of a credit of {credit}");
+        problems.push(Problem {
+            key: "burst",
+            message,
+            hint: format!("write at least `{credit}`; twice that lets two credits pass at once"),
+        });
+    }
+    if rate(params, env).0 == 0 {
+        let message = format!("no credit ever leaves at {} of {}", params.rate.show(), env.rate);
+        problems.push(Problem { key: "rate", message, hint: "leave `rate` out: one credit for each full packet".to_owned() });
+    }
+    problems
+}
+
+/// The rate of credits.
+fn rate(params: &Params, env: &Env) -> Rate {
+    match params.rate {
+        Auto::Set(rate) => rate.on(env.rate),
+        Auto::Auto => {
+            let credit = u128::from(params.credit.0);
+            let bits = u128::from(env.rate.0) * credit / (credit + u128::from(env.mtu_bytes));
+            Rate(u64::try_from(bits).unwrap_or(u64::MAX))
+        }
+    }
+}
+
+/// Places of the counters.
+const CREDITS_DROPPED: usize = 0;
+const DROPPED_EARLY: usize = 1;
+const DROPPED_ALONE: usize = 2;
+const DROPPED_PROTECTED: usize = 3;
+
+/// Packets that wait.
+#[derive(Clone)]
+pub struct Credit {
+    params: Params,
+    bucket: Bucket,
+    credits: Queue,
+    control: Queue,
+    data: Queue,
+    /// The probes and FINs among the data.
+    probes: Backlog,
+    /// The protected packets of the data.
+    protected: u32,
+    counts: [u64; 4],
+}
+
+impl Credit {
+    /// Empty queues and a full bucket.
+    pub fn new(params: &Params, env: &Env) -> Self {
+        let bucket = Bucket::new(rate(params, env), params.burst);
+        let [credits, control, data] = [(); 3].map(|()| Queue::default());
+        Credit { params: params.clone(), bucket, credits, control, data, probes: Backlog::default(), protected: 0, counts: [0; 4] }
+    }
+    /// What may wait.
+    pub fn limit(params: &Params, _env: &Env) -> Limit {
+        params.limit
+    }
+    /// What the engine can do by itself: nothing.
+    pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
+        None
+    }
+    /// What waits of data, probes and FINs apart.
+    fn payload(&self) -> Backlog {
+        Backlog { packets: self.data.backlog().packets - self.probes.packets, bytes: self.data.backlog().bytes - self.probes.bytes }
+    }
+    /// Whether a data packet may wait; counts those that may not.
+    fn admits(&mut self, packet: &Packet) -> bool {
+        let Params { limit, drop, rule, when, protect, probes, .. } = self.params;
+        if is_probe(packet) {
+            return self.probes.fits(packet, probes);
+        }
+        let waits = self.payload();
+        if is_protected(packet) {
+            let fits = waits.fits(packet, limit) && waits.fits(packet, protect);
+            self.counts[DROPPED_PROTECTED] += u64::from(!fits);
+            return fits;
+        }
+        let mut compared = waits;
+        if rule == Rule::After {
+            compared.add(packet);
+        }
+        if reaches(compared, drop) && (when == When::Any || self.protected > 0) {
+            self.counts[DROPPED_EARLY] += 1;
+            self.counts[DROPPED_ALONE] += u64::from(self.protected == 0);
+            return false;
+        }
+        waits.fits(packet, limit)
+    }
+    /// Puts a packet in, if there is room.
+    fn put(&mut self, packet: &Packet) -> bool {
+        match packet.kind {
+            Kind::CREDIT => {
+                let fits = self.credits.backlog().fits(packet, self.params.credits);
+                self.counts[CREDITS_DROPPED] += u64::from(!fits);
+                if fits {
+                    self.credits.push(packet);
+                }
+                return fits;
+            }
+            Kind::DATA | Kind::PROBE | Kind::FIN => {
+                if !self.admits(packet) {
+                    return false;
+                }
+                if is_probe(packet) {
+                    self.probes.add(packet);
+                }
+                self.protected += u32::from(is_protected(packet) && !is_probe(packet));
+                self.data.push(packet);
+            }
+            _ => self.control.push(packet),
+        }
+        true
+    }
+    /// Takes the oldest data packet out.
+    fn pop_data(&mut self) -> Option<&mut Packet> {
+        let packet = self.data.pop()?;
+        if is_probe(packet) {
+            self.probes.remove(packet);
+        } else {
+            self.protected -= u32::from(is_protected(packet));
+        }
+        Some(packet)
+    }
+    /// When the tokens of the first credit are there, if that is after `now`; `None` also without a credit.
+    fn tokens(&self, now: Time) -> Option<Time> {
+        self.bucket.not_before(self.credits.first()?.wire_len, now)
+    }
+}
+
+/// What waits among data and is none.
+#[inline]
+fn is_probe(packet: &Packet) -> bool {
+    packet.kind != Kind::DATA
+}
+
+#[inline]
+fn is_protected(packet: &Packet) -> bool {
+    packet.has(Packet::ECT)
+}
+
+/// Whether what waits is a threshold or more.
+fn reaches(waits: Backlog, threshold: Limit) -> bool {
+    match threshold {
+        Limit::Packets(n) => waits.packets >= n,
+        Limit::Bytes(n) => waits.bytes >= n,
+        Limit::Unlimited => false,
+    }
+}
+
+impl Qdisc for Credit {
+    fn enqueue(&mut self, packet: &mut Packet, _now: Time, refused: &mut Refused) -> bool {
+        let stays = self.put(packet);
+        if !stays {
+            refused.drop(packet);
+        }
+        stays
+    }
+    fn is_shaped(&self) -> bool {
+        true
+    }
+    fn not_before(&self, now: Time) -> Option<Time> {
+        if self.control.is_empty() && self.data.is_empty() { self.tokens(now) } else { None }
+    }
+    fn dequeue(&mut self, now: Time) -> Option<&mut Packet> {
+        if !self.credits.is_empty() && self.tokens(now).is_none() {
+            let packet = self.credits.pop()?;
+            self.bucket.take(packet.wire_len, now);
+            return Some(packet);
+        }
+        if self.control.is_empty() { self.pop_data() } else { self.control.pop() }
+    }
+    fn drain(&mut self, _now: Time) -> Option<Packet> {
+        let control = if self.credits.is_empty() { self.control.pop() } else { self.credits.pop() };
+        control.copied().or_else(|| self.pop_data().copied())
+    }
+    fn on_link_up(&mut self, now: Time) {
+        self.bucket.fill(now);
+    }
+    fn backlog(&self) -> Backlog {
+        let mut all = self.data.backlog();
+        all.add_all(self.control.backlog());
+        all.add_all(self.credits.backlog());
+        all
+    }
+    fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+use super::*;
+use crate::qdisc::tests::{drain, enqueue, packet};
+use base::params::Params as _;
+use base::{Fraction, LinkId};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+/// A port of 100 Gb/s with full packets of 1538 bytes.
+fn env() -> Env {
+    Env { rate: Rate::from_gbps(100), mtu_bytes: 1538, host_port: false, link: LinkId(0), seed: 1 }
+}
+
+fn queue(change: impl FnOnce(&mut Params)) -> Credit {
+    let mut params = Params::defaults();
+    change(&mut params);
+    assert_eq!((Credit::fifo(&params, &env()), Credit::limit(&params, &env())), (None, params.limit));
+    Credit::new(&params, &env())
+}
+
+fn credit(n: u64) -> Packet {
+    Packet { kind: Kind::CREDIT, ..packet(0, n, 84) }
+}
+fn control(n: u64) -> Packet {
+    Packet { kind: Kind::ACK, ..packet(0, n, 84) }
+}
+fn droppable(n: u64) -> Packet {
+    packet(0, n, 1538)
+}
+fn protected(n: u64) -> Packet {
+    Packet { flags: Packet::ECT, ..droppable(n) }
+}
+fn probe(n: u64) -> Packet {
+    Packet { kind: Kind::PROBE, ..packet(0, n, 84) }
+}
+
+/// Numbers of the packets that are dropped.
+fn dropped(q: &mut Credit, packets: impl IntoIterator<Item = Packet>) -> Vec<u64> {
+    packets.into_iter().flat_map(|packet| enqueue(q, packet)).map(|(_, n)| n).collect()
+}
+
+/// Credits of 84 bytes at 100 Gb/s that come every 100 ns: after the burst, one leaves every 129.76 ns, and of 60 five find eight waiting.
+#[test]
+fn golden_departures_of_credits() {
+    let mut q = queue(|_| ());
+    let (mut idle, mut starts, mut lost) = (Time::ZERO, Vec::new(), Vec::new());
+    let line = env().rate.tx_time(84);
+    let mut serve = |q: &mut Credit, until: Time, idle: &mut Time| {
+        while q.backlog().packets > 0 {
+            let at = q.not_before(*idle).unwrap_or(*idle);
+            if at >= until {
+                break;
+            }
+            assert!(q.dequeue(at).is_some());
+            starts.push(at.0.div_ceil(10_000));
+            *idle = at + line;
+        }
+    };
+    for n in 0..60 {
+        let now = Time(n * 100_000);
+        serve(&mut q, now, &mut idle);
+        idle = idle.max(now);
+        lost.extend(dropped(&mut q, [credit(n)]));
+    }
+    serve(&mut q, Time::MAX, &mut idle);
+    // In units of 10 ns.
+    assert_eq!(starts[..9], [0, 10, 20, 30, 40, 52, 65, 78, 91]);
+    assert_eq!(lost, [40, 44, 48, 53, 57]);
+    assert_eq!(q.counts(), [5, 0, 0, 0]);
+}
+
+/// Bytes and credits per second of the table in section 2 of ExpressPass, worked out for four rates.
+#[test]
+fn golden_rates_of_credits() {
+    for (gbps, bytes) in [(10, 64_734_895), (25, 161_837_237), (40, 258_939_580), (100, 647_348_951)] {
+        let env = Env { rate: Rate::from_gbps(gbps), ..env() };
+        assert_eq!(rate(&Params::defaults(), &env).0 / 8, bytes);
+    }
+    let half = Params { rate: Auto::Set(RateOr::Fraction(Fraction(500_000_000))), ..Params::defaults() };
+    assert_eq!(rate(&half, &env()), Rate::from_gbps(50));
+}
+
+#[test]
+fn credits_with_tokens_go_first_then_control_then_data_and_probes_by_arrival() {
+    let mut q = queue(|_| ());
+    let all = [protected(1), probe(2), droppable(3), control(4), control(5), credit(6), credit(7), credit(8)];
+    assert_eq!(dropped(&mut q, all), []);
+    let mut order = Vec::new();
+    while q.not_before(Time::ZERO).is_none()
+        && let Some(packet) = q.dequeue(Time::ZERO)
+    {
+        order.push(packet.offset);
+    }
+    // The burst is two credits; the third waits 129.76 ns for its tokens.
+    assert_eq!(order, [6, 7, 4, 5, 1, 2, 3]);
+    assert_eq!((q.not_before(Time::ZERO), q.backlog().packets), (Some(Time(129_761)), 1));
+}
+
+/// V1 of both papers: with a threshold of 6 KB four packets of the droppable class are let in, or three where the packet counts; the protected
+/// class fills the buffer.
+#[test]
+fn golden_admission() {
+    for (rule, admitted) in [(Rule::Before, 4), (Rule::After, 3)] {
+        let change = |params: &mut Params| {
+            (params.drop, params.rule, params.limit) = (Limit::Bytes(6000), rule, Limit::Packets(10));
+        };
+        let mut q = queue(change);
+        assert_eq!(dropped(&mut q, (0..6).map(droppable)), Vec::from_iter(admitted..6));
+        // The class that is protected goes on to the limit; probes have their own.
+        assert_eq!(dropped(&mut q, (6..16).map(protected)), Vec::from_iter(16 - admitted..16));
+        assert_eq!(dropped(&mut q, (16..20).map(probe)), []);
+        assert_eq!(q.counts(), [0, 6 - admitted, 6 - admitted, admitted]);
+        assert_eq!(drain(&mut q).len(), 14);
+    }
+}
+
+#[test]
+fn droppable_data_may_be_dropped_only_beside_protected_data() {
+    let mut q = queue(|params| (params.drop, params.when) = (Limit::Packets(1), When::BesideProtected));
+    assert_eq!(dropped(&mut q, [droppable(0), droppable(1), probe(2), droppable(3), protected(4), droppable(5)]), [5]);
+    (0..5).for_each(|_| assert!(q.dequeue(Time::ZERO).is_some()));
+    // No protected packet waits any more.
+    assert_eq!(dropped(&mut q, [droppable(6), droppable(7)]), []);
+    assert_eq!(q.counts(), [0, 1, 0, 0]);
+}
+
+#[test]
+fn each_class_has_its_limit() {
+    let change = |params: &mut Params| {
+        (params.limit, params.protect) = (Limit::Packets(4), Limit::Bytes(2 * 1538));
+        (params.probes, params.credits) = (Limit::Packets(1), Limit::Packets(2));
+    };
+    let mut q = queue(change);
+    assert_eq!(dropped(&mut q, (0..3).map(protected)), [2]);
+    assert_eq!(dropped(&mut q, (3..6).map(droppable)), [5]);
+    assert_eq!(dropped(&mut q, [probe(6), probe(7), credit(8), credit(9), credit(10)]), [7, 10]);
+    assert_eq!(dropped(&mut q, (11..99).map(control)), [], "control packets have no limit");
+    assert_eq!(q.counts(), [1, 0, 0, 1]);
+}
+
+#[test]
+fn a_link_that_comes_up_has_a_full_bucket() {
+    let mut q = queue(|_| ());
+    assert_eq!(dropped(&mut q, (0..3).map(credit)), []);
+    (0..2).for_each(|_| assert!(q.dequeue(Time::ZERO).is_some()));
+    assert_eq!(drain(&mut q), [(0, 2)]);
+    q.on_link_up(Time(1000));
+    assert_eq!(dropped(&mut q, (3..5).map(credit)), []);
+    (0..2).for_each(|_| assert!(q.not_before(Time(1000)).is_none() && q.dequeue(Time(1000)).is_some()));
+}
+
+#[test]
+fn a_burst_below_a_credit_and_a_rate_of_nothing_are_problems() {
+    let keys = |change: fn(&mut Params)| {
+        let mut params = Params::defaults();
+        change(&mut params);
+        check(&params, &env()).iter().map(|problem| problem.key).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(|_| ()), [""; 0]);
+    assert_eq!(keys(|params| params.burst = Bytes(83)), ["burst"]);
+    assert_eq!(keys(|params| params.rate = Auto::Set(RateOr::Fraction(Fraction(0)))), ["rate"]);
+    assert_eq!(keys(|params| params.limit = Limit::Bytes(1537)), ["limit"]);
+}
+
+proptest! {
+    /// A plain model: lists by class, and every rule as a sentence.
+    #[test]
+    fn it_behaves_as_the_model(ops in prop::collection::vec((0u8..6, 1u64..200), 1..200), after in any::<bool>(), beside in any::<bool>()) {
+        let change = |params: &mut Params| {
+            (params.limit, params.drop, params.protect) = (Limit::Packets(6), Limit::Packets(3), Limit::Packets(5));
+            (params.probes, params.credits) = (Limit::Packets(2), Limit::Packets(3));
+            params.rule = if after { Rule::After } else { Rule::Before };
+            params.when = if beside { When::BesideProtected } else { When::Any };
+        };
+        let mut q = queue(change);
+        let (mut credits, mut controls, mut data) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        let (mut now, mut sent) = (0u64, Vec::<u64>::new());
+        for (n, (kind, wait)) in (0u64..).zip(ops) {
+            let of = |data: &VecDeque<(u64, u8)>, kind| data.iter().filter(|(_, k)| *k == kind).count();
+            match kind {
+                0 => {
+                    let lost = dropped(&mut q, [credit(n)]);
+                    prop_assert_eq!(lost.len(), usize::from(credits.len() >= 3));
+                    if lost.is_empty() { credits.push_back(n); }
+                }
+                1 => { dropped(&mut q, [control(n)]); controls.push_back(n); }
+                2..5 => {
+                    let (u, s) = (of(&data, 3), of(&data, 2));
+                    let (packet, fits) = match kind {
+                        2 => {
+                            let early = u + s + usize::from(after) >= 3 && (!beside || u > 0);
+                            (droppable(n), u + s < 6 && !early)
+                        }
+                        3 => (protected(n), u + s < 5),
+                        _ => (probe(n), of(&data, 4) < 2),
+                    };
+                    prop_assert_eq!(dropped(&mut q, [packet]).is_empty(), fits);
+                    if fits { data.push_back((n, kind)); }
+                }
+                _ => {
+                    now += wait * 1000;
+                    // The bytes that have left, less the burst, have had their time.
+                    let bytes = |count: u64| (count * 84).saturating_sub(168) * 8;
+                    let token = |sent: &[u64]| {
+                        let window = |i: usize| sent[i] + (bytes((sent.len() - i) as u64 + 1) * 1622).div_ceil(84) * 10;
+                        (0..sent.len()).map(window).max().unwrap_or(0)
+                    };
+                    let ready = !credits.is_empty() && token(&sent) <= now;
+                    let expected = if ready {
+                        sent.push(now);
+                        credits.pop_front()
+                    } else {
+                        controls.pop_front().or_else(|| data.pop_front().map(|(n, _)| n))
+                    };
+                    if expected.is_none() && !credits.is_empty() {
+                        prop_assert!(q.not_before(Time(now)).is_some());
+                    } else {
+                        prop_assert_eq!(q.dequeue(Time(now)).map(|packet| packet.offset), expected);
+                    }
+                }
+            }
+            prop_assert_eq!(q.backlog().packets as usize, credits.len() + controls.len() + data.len());
+        }
+    }
+}
