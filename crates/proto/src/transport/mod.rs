@@ -12,6 +12,7 @@ pub mod aemon;
 pub mod botcp;
 pub mod d2tcp;
 pub mod dctcp;
+pub mod expresspass;
 pub mod l2dct;
 pub mod mcp;
 pub mod merp;
@@ -28,7 +29,7 @@ base::registry! {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
         l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, aemon: Aemon on tcp::TEXT, botcp: Botcp on tcp::TEXT,
         mptcp: Mptcp on tcp::TEXT,
-        pfabric: Pfabric, merp: Merp, pdq: Pdq,
+        pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass,
     }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);

@@ -1,0 +1,406 @@
+//! ExpressPass: the receiver of a flow sends credits, which the network shapes and drops, and the sender answers each with one data packet.
+//!
+//! Source: I. Cho et al., "Credit-Scheduled Delay-Bounded Congestion Control for Datacenters", SIGCOMM 2017; the ns-2 code of its authors
+//! (github.com/kaist-ina/ns2-xpass, xpass/xpass.cc and scripts/large-scale-fattree.tcl) for states and timers.
+//!
+//! Model: the size of a flow is known to its sender alone. Ports must shape credits (`credit`), and data must return over the cables of its
+//! credits.
+//!
+//! | rule | from |
+//! |---|---|
+//! | a flow begins with a CREDIT_REQUEST, repeated after `retx` until a credit comes | ns2-xpass |
+//! | the receiver paces credits at a rate that follows the share of them that is lost, once per round trip | section 3.2, Algorithm 1 |
+//! | the sender answers a credit with the next segment, which carries the credit's number and time | section 3.1 |
+//! | with nothing left to send, the sender sends a CREDIT_STOP, and credits that still come are wasted | section 3.1 |
+//! | the receiver answers data after a gap with a NACK of the first byte that is missing, repeated after `retx`; the sender goes back to it | ns2-xpass |
+//!
+//! Assumed:
+//! - The receiver answers a CREDIT_STOP: with an ACK if all bytes are there, which closes the flow, else with a NACK. The CREDIT_STOP is repeated after
+//!   `retx` until then. In the ns-2 code a sender closes two round trips after a CREDIT_STOP if no more credits come.
+//! - A CREDIT_STOP waits among data, since it would overtake the last packets otherwise.
+//! - A receiver that hears nothing of a flow for `idle` stops its credits, and a sender that hears of no credit for so long asks again.
+//! - Segments wait for the NIC in the order of their credits.
+
+use crate::contract::{Cx, Env, Timeout, Timers, Transport};
+use crate::flow::Sample;
+use crate::kit::credits::{self, Config as Pacing, Credits, Params as Pace};
+use crate::packet::{Kind, Packet};
+use base::params::{Auto, Problem};
+use base::registry::{Counter, Meta, Needs};
+use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
+use std::collections::VecDeque;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "ExpressPass: receivers send credits, which the network shapes, and senders answer each with one packet",
+    source: "Cho et al., SIGCOMM 2017; ns2-xpass",
+    needs: Needs { qdisc: &["credit"], reverse_path: true, ..Needs::NONE },
+    kinds: &["request", "nack"],
+    counters: &[
+        Counter { name: "credits", unit: "packets", about: "credits that the sender received" },
+        Counter { name: "wasted", unit: "packets", about: "those of `credits` that found nothing to send" },
+    ],
+    knows: &["size"],
+    ..Meta::PLAIN
+};
+
+const REQUEST: Kind = Kind(Kind::OWN);
+/// CREDIT_STOP: it waits among data, as a FIN does.
+const STOP: Kind = Kind::FIN;
+const NACK: Kind = Kind(Kind::OWN + 1);
+
+/// Places of the counters.
+const CREDITS: usize = 0;
+const WASTED: usize = 1;
+
+base::params! {
+    /// Parameters of ExpressPass.
+    pub struct Params {
+        ..pace: Pace {}
+        /// From one CREDIT_REQUEST, CREDIT_STOP or NACK to the next; `auto`: two unloaded round trips of the longest path.
+        retx: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "ns2-xpass large-scale-fattree.tcl: 100 us at 52 us";
+        /// Silence after which a receiver stops its credits, and a sender asks again.
+        idle: Dur = "10ms" in Dur::from_us(1)..=Dur::from_secs(60), "flowloom";
+    }
+}
+
+/// Problems that show only against the network, or between parameters.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    let mut problems = credits::check(&params.pace);
+    let mut short = |key, value: Dur| {
+        if value < env.max_rtt {
+            let message = format!("`{value}` is less than the longest unloaded round trip, which is `{}`", env.max_rtt);
+            problems.push(Problem { key, message, hint: "write a longer time".to_owned() });
+        }
+    };
+    short("idle", params.idle);
+    if let Auto::Set(retx) = params.retx {
+        short("retx", retx);
+    }
+    problems
+}
+
+base::header! {
+    /// The number of a credit, and of the credit that a data packet answers.
+    pub struct Number {
+        /// The number.
+        number: u32,
+        /// When the credit left its host, in picoseconds; only in data.
+        sent_ps: u64,
+    }
+}
+
+/// Timer of a sender: CREDIT_REQUEST, CREDIT_STOP, or silence.
+const RETX: u8 = 0;
+/// Timers of a receiver: the next credit, and the next NACK.
+const PACED: u8 = 1;
+const MISSING: u8 = 2;
+
+/// What all flows of a host share.
+#[derive(Clone, Debug)]
+struct Config {
+    pacing: Pacing,
+    retx: Dur,
+    idle: Dur,
+    mss: u64,
+    header: u16,
+}
+
+/// What a sender waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Its first credit.
+    Asking,
+    /// Credits.
+    Sending,
+    /// The answer to its CREDIT_STOP.
+    Ending,
+}
+
+/// A flow at its sender.
+#[derive(Clone, Debug)]
+struct Sender {
+    size: u64,
+    /// The next byte to be sent.
+    next: u64,
+    /// No byte from here on was sent.
+    most: u64,
+    /// All bytes below are known to have arrived.
+    acked: u64,
+    /// Segments of the flow that wait for the NIC.
+    waiting: u64,
+    phase: Phase,
+}
+
+/// A flow at its receiver.
+#[derive(Clone, Debug)]
+struct Receiver {
+    credits: Credits,
+    /// All bytes below have arrived.
+    next: u64,
+    /// When something of the flow arrived last.
+    heard: Time,
+}
+
+/// What waits for the NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// A segment, for this credit.
+    Segment(FlowId, Number),
+    /// A CREDIT_STOP.
+    Stop(FlowId),
+}
+
+/// The machine of one host.
+pub struct ExpressPass {
+    config: Config,
+    senders: FlowMap<Sender>,
+    receivers: FlowMap<Receiver>,
+    turns: VecDeque<Turn>,
+}
+
+impl ExpressPass {
+    /// A host without flows.
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
+        let retx = match params.retx {
+            Auto::Set(retx) => retx,
+            Auto::Auto => env.max_rtt * 2,
+        };
+        let config = Config {
+            pacing: Pacing::new(&params.pace, env),
+            retx,
+            idle: params.idle,
+            mss: env.mss().into(),
+            header: env.header_bytes,
+        };
+        ExpressPass { config, senders: FlowMap::default(), receivers: FlowMap::default(), turns: VecDeque::new() }
+    }
+
+    fn control(&self, flow: FlowId, kind: Kind) -> Packet {
+        Packet::new(flow, kind, self.config.header)
+    }
+
+    // The sender.
+
+    fn ask(&self, flow: FlowId, cx: &mut Cx<'_>) {
+        cx.control(self.control(flow, REQUEST));
+        cx.arm(flow, RETX, cx.now.after(self.config.retx));
+    }
+
+    fn on_credit(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        let flow = packet.flow;
+        // A credit of a closed flow is late.
+        let Some(sender) = self.senders.get_mut(flow) else { return };
+        cx.count(flow, CREDITS, 1);
+        sender.acked = sender.acked.max(packet.offset);
+        if sender.phase == Phase::Asking {
+            sender.phase = Phase::Sending;
+        }
+        if sender.phase == Phase::Sending {
+            cx.arm(flow, RETX, cx.now.after(self.config.idle));
+        }
+        if sender.next + sender.waiting * self.config.mss >= sender.size {
+            return cx.count(flow, WASTED, 1);
+        }
+        sender.waiting += 1;
+        let number = Number { sent_ps: packet.sent_at.0, ..packet.get() };
+        self.turns.push_back(Turn::Segment(flow, number));
+    }
+
+    /// The receiver lacks the byte at the packet's offset.
+    fn on_nack(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        let Some(sender) = self.senders.get_mut(packet.flow) else { return };
+        sender.acked = sender.acked.max(packet.offset);
+        sender.next = sender.next.min(packet.offset).max(sender.acked);
+        if sender.phase == Phase::Ending && sender.next < sender.size {
+            sender.phase = Phase::Asking;
+            self.ask(packet.flow, cx);
+        }
+    }
+
+    fn on_ack(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        let flow = packet.flow;
+        if self.senders.get(flow).is_some_and(|sender| packet.offset == sender.size) {
+            self.senders.remove(flow);
+            cx.close(flow);
+        }
+    }
+
+    fn on_retx(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        let Some(sender) = self.senders.get_mut(flow) else { return };
+        cx.note_timeout(flow);
+        if sender.phase == Phase::Ending {
+            self.turns.push_back(Turn::Stop(flow));
+            return;
+        }
+        sender.phase = Phase::Asking;
+        self.ask(flow, cx);
+    }
+
+    /// The segment that a credit asked for, if something is still to be sent.
+    fn segment(&mut self, flow: FlowId, number: Number, cx: &mut Cx<'_>) -> Option<Packet> {
+        let sender = self.senders.get_mut(flow)?;
+        sender.waiting -= 1;
+        if sender.next == sender.size {
+            cx.count(flow, WASTED, 1);
+            return None;
+        }
+        let payload = (sender.size - sender.next).min(self.config.mss);
+        let mut data = Packet::data(flow, sender.next, payload as u16, self.config.header);
+        data.set(number);
+        if sender.next < sender.most {
+            data.flags |= Packet::RETX;
+        }
+        sender.next += payload;
+        sender.most = sender.most.max(sender.next);
+        if sender.next == sender.size {
+            sender.phase = Phase::Ending;
+            self.turns.push_front(Turn::Stop(flow));
+        }
+        Some(data)
+    }
+
+    fn stop(&mut self, flow: FlowId, cx: &mut Cx<'_>) -> Option<Packet> {
+        let sender = self.senders.get(flow)?;
+        if sender.phase != Phase::Ending {
+            return None;
+        }
+        cx.arm(flow, RETX, cx.now.after(self.config.retx));
+        Some(Packet::new(flow, STOP, self.config.header))
+    }
+
+    // The receiver.
+
+    fn on_request(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        if self.has_all(flow, cx) {
+            return self.confirm(flow, cx);
+        }
+        let (now, config) = (cx.now, &self.config);
+        let receiver =
+            self.receivers.or_insert_with(flow, || Receiver { credits: Credits::new(&config.pacing, now), next: 0, heard: now });
+        receiver.heard = now;
+        if !cx.is_armed(flow, PACED) {
+            cx.arm(flow, PACED, now);
+        }
+    }
+
+    fn on_data(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        let (flow, answer) = (packet.flow, packet.get::<Number>());
+        let delivery = cx.deliver(flow, packet.offset, packet.payload);
+        let Some(receiver) = self.receivers.get_mut(flow) else { return };
+        receiver.credits.on_answer(answer.number, Time(answer.sent_ps), cx.now);
+        (receiver.next, receiver.heard) = (delivery.next, cx.now);
+        let missing = delivery.next < packet.offset + u64::from(packet.payload);
+        if !missing {
+            cx.disarm(flow, MISSING);
+        } else if !cx.is_armed(flow, MISSING) {
+            self.complain(flow, cx);
+        }
+    }
+
+    /// Asks for the first byte that is missing.
+    fn complain(&self, flow: FlowId, cx: &mut Cx<'_>) {
+        let next = self.receivers.get(flow).map_or(0, |receiver| receiver.next);
+        cx.control(Packet { offset: next, ..self.control(flow, NACK) });
+        cx.arm(flow, MISSING, cx.now.after(self.config.retx));
+    }
+
+    /// The sender has sent all that it has.
+    fn on_stop(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        cx.disarm(flow, PACED);
+        cx.disarm(flow, MISSING);
+        if self.has_all(flow, cx) {
+            self.receivers.remove(flow);
+            return self.confirm(flow, cx);
+        }
+        let next = self.receivers.get(flow).map_or(0, |receiver| receiver.next);
+        cx.control(Packet { offset: next, ..self.control(flow, NACK) });
+    }
+
+    fn confirm(&self, flow: FlowId, cx: &mut Cx<'_>) {
+        let all = cx.flow(flow).size_bytes;
+        cx.control(Packet { offset: all, ..self.control(flow, Kind::ACK) });
+    }
+
+    fn has_all(&self, flow: FlowId, cx: &Cx<'_>) -> bool {
+        cx.table.get(flow).finish != Time::MAX
+    }
+
+    fn on_paced(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        let (config, now) = (&self.config, cx.now);
+        let Some(receiver) = self.receivers.get_mut(flow) else { return };
+        if now.since(receiver.heard) >= config.idle {
+            return;
+        }
+        let credit = receiver.credits.take(&config.pacing, now, cx.rng);
+        let mut packet = Packet { offset: receiver.next, ..Packet::new(flow, Kind::CREDIT, credit.wire_len) };
+        packet.set(Number { number: credit.number, sent_ps: 0 });
+        cx.control(packet);
+        cx.arm(flow, PACED, now.after(credit.gap));
+    }
+}
+
+impl Transport for ExpressPass {
+    fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        let size = cx.flow(flow).size_bytes;
+        self.senders.insert(flow, Sender { size, next: 0, most: 0, acked: 0, waiting: 0, phase: Phase::Asking });
+        self.ask(flow, cx);
+    }
+
+    fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        match packet.kind {
+            Kind::DATA => self.on_data(packet, cx),
+            Kind::CREDIT => self.on_credit(packet, cx),
+            REQUEST => self.on_request(packet.flow, cx),
+            STOP => self.on_stop(packet.flow, cx),
+            NACK => self.on_nack(packet, cx),
+            Kind::ACK => self.on_ack(packet, cx),
+            // No other kind is ever sent.
+            _ => {}
+        }
+    }
+
+    fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>) {
+        match key.kind {
+            RETX => self.on_retx(key.flow, cx),
+            PACED => self.on_paced(key.flow, cx),
+            _ => self.complain(key.flow, cx),
+        }
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        while let Some(turn) = self.turns.pop_front() {
+            let packet = match turn {
+                Turn::Segment(flow, number) => self.segment(flow, number, cx),
+                Turn::Stop(flow) => self.stop(flow, cx),
+            };
+            if packet.is_some() {
+                return packet;
+            }
+        }
+        None
+    }
+
+    #[cold]
+    fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        if self.senders.remove(flow).is_some() {
+            cx.terminate(flow);
+        }
+    }
+
+    fn sample(&self, flow: FlowId) -> Option<Sample> {
+        let sender = self.senders.get(flow)?;
+        let in_flight_bytes = sender.next.saturating_sub(sender.acked);
+        // The window is what credits have asked for.
+        let cwnd_bytes = in_flight_bytes + sender.waiting * self.config.mss;
+        Some(Sample { cwnd_bytes, ssthresh_bytes: 0, srtt: Dur::ZERO, rate: Rate(0), in_flight_bytes })
+    }
+
+    fn timers(&self) -> Timers {
+        let retx = Timeout::new("retx", self.config.retx);
+        Timers { handshake: true, first: retx, least: retx, fixed: true }
+    }
+}
+
+#[cfg(test)]
+mod tests;

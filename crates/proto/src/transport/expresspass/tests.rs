@@ -1,0 +1,197 @@
+use super::*;
+use crate::flow::Flow;
+use crate::kit::pipe::{Fate, Pipe};
+use crate::kit::script::{self, Script};
+use base::HostId;
+use base::params::Params as _;
+use proptest::prelude::*;
+
+const MSS: u64 = 1460;
+
+fn host(sizes: &[u64]) -> Script<ExpressPass> {
+    let flows = sizes.iter().zip(0..).map(|(size, id)| script::flow(id, *size)).collect();
+    Script::new(ExpressPass::new(&Params::defaults(), &script::env()), flows)
+}
+
+fn us(n: u64) -> Time {
+    Time::ZERO + Dur::from_us(n)
+}
+
+fn credit(flow: u32, number: u32, sent: Time) -> Packet {
+    let mut packet = Packet { sent_at: sent, ..Packet::new(FlowId(flow), Kind::CREDIT, 84) };
+    packet.set(Number { number, sent_ps: 0 });
+    packet
+}
+
+fn data(segment: u64, number: u32, sent: Time) -> Packet {
+    let mut packet = Packet::data(FlowId(0), segment * MSS, MSS as u16, 40);
+    packet.set(Number { number, sent_ps: sent.0 });
+    packet
+}
+
+fn plain(kind: Kind, offset: u64) -> Packet {
+    Packet { offset, ..Packet::new(FlowId(0), kind, 40) }
+}
+
+/// What was sent: kind and offset.
+fn seen(packets: &[Packet]) -> Vec<(Kind, u64)> {
+    packets.iter().map(|packet| (packet.kind, packet.offset)).collect()
+}
+
+/// Two unloaded round trips, in nanoseconds.
+const RETX_NS: u64 = 258_560;
+
+#[test]
+fn a_flow_asks_until_a_credit_comes() {
+    let mut h = host(&[10 * MSS]);
+    assert_eq!(seen(&h.open(0)), [(REQUEST, 0)]);
+    let again = h.advance(Time(RETX_NS * 2000));
+    assert_eq!(again.iter().map(|packet| packet.sent_at.0 / 1000).collect::<Vec<_>>(), [RETX_NS, 2 * RETX_NS]);
+    assert!(again.iter().all(|packet| packet.kind == REQUEST));
+    h.packet(credit(0, 0, us(1)));
+    assert_eq!(h.advance(h.now + Dur::from_us(9_999)), []);
+    // Without credits for so long it asks again.
+    assert_eq!(seen(&h.advance(h.now + Dur::from_us(1))), [(REQUEST, 0)]);
+    assert_eq!(h.table.get(FlowId(0)).stats.timeouts, 3);
+}
+
+#[test]
+fn each_credit_is_answered_by_one_segment_with_its_number_and_time() {
+    let mut h = host(&[2 * MSS + 1]);
+    h.table.keep_counters(2);
+    h.open(0);
+    let answers: Vec<Packet> = [3, 5].into_iter().flat_map(|n| h.packet(credit(0, n, us(n.into())))).collect();
+    assert_eq!(seen(&answers), [(Kind::DATA, 0), (Kind::DATA, MSS)]);
+    assert_eq!(answers[1].get::<Number>(), Number { number: 5, sent_ps: us(5).0 });
+    // The last segment, and behind it, among data, a CREDIT_STOP; then credits are wasted.
+    let last = h.packet(credit(0, 6, us(6)));
+    assert_eq!(seen(&last), [(Kind::DATA, 2 * MSS), (STOP, 0)]);
+    assert_eq!((last[0].payload, last[0].wire_len), (1, 41));
+    assert_eq!(h.packet(credit(0, 7, us(7))), []);
+    assert_eq!(h.table.counts(FlowId(0)), [4, 1]);
+    assert_eq!(seen(&h.advance(Time(RETX_NS * 1000))), [(STOP, 0)]);
+    h.packet(plain(Kind::ACK, 2 * MSS + 1));
+    assert!(h.table.get(FlowId(0)).closed && h.senders_are_gone());
+    assert_eq!((h.packet(credit(0, 8, us(8))), h.advance(us(1_000_000))), (vec![], vec![]));
+}
+
+impl Script<ExpressPass> {
+    fn senders_are_gone(&self) -> bool {
+        self.machine.senders.is_empty()
+    }
+}
+
+#[test]
+fn segments_wait_for_the_nic_in_the_order_of_their_credits() {
+    let mut h = host(&[2 * MSS, 9 * MSS]);
+    h.open(0);
+    h.open(1);
+    h.nic_busy = true;
+    for (flow, n) in [(1, 0), (0, 0), (1, 1), (0, 1), (0, 2)] {
+        h.packet(credit(flow, n, us(1)));
+    }
+    h.nic_busy = false;
+    // The fifth credit found nothing that was not promised to another.
+    let order: Vec<(u32, Kind)> = h.sent().iter().map(|packet| (packet.flow.0, packet.kind)).collect();
+    assert_eq!(order, [(1, Kind::DATA), (0, Kind::DATA), (1, Kind::DATA), (0, Kind::DATA), (0, STOP)]);
+}
+
+#[test]
+fn a_nack_sends_the_sender_back() {
+    let mut h = host(&[3 * MSS]);
+    h.open(0);
+    (0..2).for_each(|n| drop(h.packet(credit(0, n, us(1)))));
+    assert_eq!(h.packet(plain(NACK, MSS)), []);
+    let again = h.packet(credit(0, 2, us(2)));
+    assert_eq!((seen(&again), again[0].has(Packet::RETX)), (vec![(Kind::DATA, MSS)], true));
+    assert_eq!(seen(&h.packet(credit(0, 3, us(3)))), [(Kind::DATA, 2 * MSS), (STOP, 0)]);
+    // After the end it has to ask again.
+    assert_eq!(seen(&h.packet(plain(NACK, 2 * MSS))), [(REQUEST, 0)]);
+    assert_eq!(seen(&h.packet(credit(0, 4, us(4)))), [(Kind::DATA, 2 * MSS), (STOP, 0)]);
+}
+
+#[test]
+fn a_request_starts_credits_at_a_sixteenth_of_the_largest_rate_and_a_stop_ends_them() {
+    let mut r = host(&[3 * MSS]).at_host(1);
+    let mut credits = r.packet(plain(REQUEST, 0));
+    credits.extend(r.advance(us(5_000)));
+    // 1 Gb/s * 84 / (84 + 1500) / 16 / 84 bytes: one every 202.75 us.
+    assert!((24..=27).contains(&credits.len()), "{}", credits.len());
+    assert!(credits.iter().zip(0..).all(|(packet, n)| packet.get::<Number>().number == n && packet.kind == Kind::CREDIT));
+    // A second request changes nothing.
+    assert_eq!(r.packet(plain(REQUEST, 0)), []);
+    r.packet(data(0, 0, us(0)));
+    assert_eq!(seen(&r.packet(plain(STOP, 0))), [(NACK, MSS)]);
+    assert_eq!(r.advance(us(100_000)), []);
+}
+
+#[test]
+fn a_gap_is_answered_by_nacks_until_it_is_closed() {
+    let mut r = host(&[4 * MSS]).at_host(1);
+    r.packet(plain(REQUEST, 0));
+    assert_eq!(r.packet(data(0, 0, us(0))), []);
+    assert_eq!(seen(&r.packet(data(2, 2, us(0)))), [(NACK, MSS)]);
+    assert_eq!(r.packet(data(3, 3, us(0))), []);
+    let nacks = |packets: Vec<Packet>| packets.iter().filter(|packet| packet.kind == NACK).count();
+    assert_eq!(nacks(r.advance(Time(2 * RETX_NS * 1000))), 2);
+    r.packet(data(1, 4, us(0)));
+    assert_eq!(nacks(r.advance(us(4_000))), 0);
+    assert_eq!(seen(&r.packet(plain(STOP, 0))), [(Kind::ACK, 4 * MSS)]);
+    // What comes late finds the flow complete.
+    assert_eq!(seen(&r.packet(plain(REQUEST, 0))), [(Kind::ACK, 4 * MSS)]);
+    assert_eq!((seen(&r.packet(plain(STOP, 0))), r.advance(us(100_000))), (vec![(Kind::ACK, 4 * MSS)], vec![]));
+}
+
+#[test]
+fn a_receiver_that_hears_nothing_stops() {
+    let mut r = host(&[4 * MSS]).at_host(1);
+    r.packet(plain(REQUEST, 0));
+    let last = |packets: Vec<Packet>| packets.last().map(|packet| packet.sent_at);
+    assert!(last(r.advance(us(60_000))) < Some(us(10_000)));
+    r.packet(plain(REQUEST, 0));
+    r.advance(us(65_000));
+    r.packet(data(0, 0, us(0)));
+    let end = last(r.advance(us(200_000)));
+    assert!(end > Some(us(74_000)) && end < Some(us(75_000)), "{end:?}");
+}
+
+#[test]
+fn times_below_a_round_trip_are_problems() {
+    let wrong = Params { retx: Auto::Set(Dur::from_us(100)), idle: Dur::from_us(100), ..Params::defaults() };
+    assert_eq!(check(&wrong, &script::env()).iter().map(|problem| problem.key).collect::<Vec<_>>(), ["idle", "retx"]);
+    assert_eq!(check(&Params::defaults(), &script::env()), []);
+}
+
+/// Without losses every segment is sent once, and never more segments than credits have come.
+#[test]
+fn without_losses_each_byte_is_sent_once() {
+    let flow = script::flow(0, 300 * MSS + 7);
+    let host = || Script::new(ExpressPass::new(&Params::defaults(), &script::env()), vec![flow.clone()]);
+    let mut pipe = Pipe::new(host(), host(), Dur::from_us(50));
+    pipe.run(|_| Fate::Pass);
+    let count = |kind: Kind| pipe.log.iter().filter(|packet| packet.kind == kind).count();
+    assert_eq!((count(Kind::DATA), count(REQUEST), count(STOP), count(NACK)), (301, 1, 1, 0));
+    assert!((301..=301 + 12).contains(&count(Kind::CREDIT)), "{} credits", count(Kind::CREDIT));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    /// All bytes arrive once, senders close and timers end, whatever happens to the first 300 packets.
+    #[test]
+    fn survives_loss_reordering_and_duplication(
+        sizes in prop::collection::vec(1u64..60_000, 1..4),
+        fates in prop::collection::vec(prop_oneof![
+            4 => Just(Fate::Pass),
+            3 => Just(Fate::Drop),
+            1 => Just(Fate::Twice),
+            2 => (1u64..2_000).prop_map(|us| Fate::Late(Dur::from_us(us))),
+        ], 0..300),
+    ) {
+        let ends = |i: u32| (HostId(i % 2), HostId(1 - i % 2));
+        let flow = |(size, id): (&u64, u32)| Flow { src: ends(id).0, dst: ends(id).1, ..script::flow(id, *size) };
+        let flows: Vec<Flow> = sizes.iter().zip(0..).map(flow).collect();
+        let host = || Script::new(ExpressPass::new(&Params::defaults(), &script::env()), flows.clone());
+        let mut fates = fates.into_iter();
+        Pipe::new(host(), host(), Dur::from_us(60)).run(|_| fates.next().unwrap_or(Fate::Pass));
+    }
+}
