@@ -8,6 +8,7 @@ pub mod pace;
 #[cfg(test)]
 pub mod pipe;
 pub mod published;
+pub mod pull_pacer;
 pub mod rtt;
 pub mod scoreboard;
 pub mod script;
