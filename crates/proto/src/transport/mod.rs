@@ -20,6 +20,7 @@ pub mod mptcp;
 pub mod newreno;
 pub mod pdq;
 pub mod pfabric;
+pub mod phost;
 pub mod tcp_ecn;
 
 base::registry! {
@@ -29,7 +30,7 @@ base::registry! {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
         l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, aemon: Aemon on tcp::TEXT, botcp: Botcp on tcp::TEXT,
         mptcp: Mptcp on tcp::TEXT,
-        pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass,
+        pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass, phost: Phost,
     }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);

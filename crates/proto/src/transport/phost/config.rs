@@ -1,0 +1,81 @@
+//! What follows from parameters and network.
+
+use super::{Free, Params};
+use crate::contract::Env;
+use base::Dur;
+use base::params::Auto;
+
+/// The authors' packets per flow: free tokens, and unanswered tokens.
+const PACKETS: u64 = 8;
+
+/// What all flows of a host share.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Free tokens of a flow, at most.
+    pub free_tokens: u64,
+    /// Which flows begin with them.
+    pub free: Free,
+    /// Each of them takes a turn of the receiving host.
+    pub hold: bool,
+    /// How long a token may be used after it has arrived.
+    pub lifetime: Dur,
+    /// Most tokens that a flow may leave unanswered.
+    pub window: u64,
+    /// From the last token of a flow that leaves more unanswered to the next one.
+    pub downgrade: Dur,
+    /// From the last token that a flow needs to more.
+    pub resend: Dur,
+    /// From an RTS to the second one.
+    pub rts: Dur,
+    /// Silence after which a receiver stops its tokens, and a sender repeats its RTS.
+    pub idle: Dur,
+    /// Senders report on long flows.
+    pub notify: bool,
+    /// The time of a full packet on the host's link: T.
+    pub packet: Dur,
+    /// Payload of a full packet.
+    pub mss: u64,
+    /// Length of a packet without payload.
+    pub header: u16,
+}
+
+impl Config {
+    /// From parameters and network.
+    pub fn new(params: &Params, env: &Env<'_>) -> Config {
+        let packet = env.nic_rate.tx_time(env.mtu_bytes.into());
+        let bdp = env.bdp_bytes().div_ceil(env.mtu_bytes.into()).max(PACKETS);
+        let packets = |given: Auto<u32>| if let Auto::Set(packets) = given { packets.into() } else { bdp };
+        let time = |given: Auto<Dur>, auto: Dur| if let Auto::Set(time) = given { time } else { auto };
+        let lifetime = time(params.lifetime, packet + packet / 2);
+        Config {
+            free_tokens: packets(params.free_tokens),
+            free: params.free,
+            hold: params.hold,
+            lifetime,
+            window: packets(params.window),
+            downgrade: time(params.downgrade, env.max_rtt * 3),
+            resend: time(params.resend, (packet * 9).max(env.max_rtt + lifetime)),
+            rts: time(params.rts, env.max_rtt * 3),
+            idle: params.idle,
+            notify: params.notify,
+            packet,
+            mss: env.mss().into(),
+            header: env.header_bytes,
+        }
+    }
+    /// The packets of a flow.
+    pub fn packets(&self, size_bytes: u64) -> u64 {
+        size_bytes.div_ceil(self.mss)
+    }
+    /// The free tokens of a flow of so many packets.
+    pub fn free_tokens(&self, packets: u64) -> u64 {
+        match self.free {
+            Free::Short if !self.is_short(packets) => 0,
+            Free::All | Free::Short => packets.min(self.free_tokens),
+        }
+    }
+    /// Whether a flow of so many packets needs no other tokens.
+    pub fn is_short(&self, packets: u64) -> bool {
+        packets <= self.free_tokens
+    }
+}
