@@ -138,11 +138,13 @@ bench-parts: | tools ## micro-benchmarks of the tree, the ring, ports and virtua
 # ---------------------------------------------------------------- what is generated and checked in
 
 .PHONY: docs
-docs: build ## write docs/data.md from the columns, docs/conformance.md from the scripts, README.md and docs/img from runs; check the API documentation
+docs: build ## write docs/data.md from the columns, docs/conformance.md and docs/transports.md from scripts and transports, README.md and docs/img from runs; check the API documentation
 	$(call say,docs/data.md)
 	@FLOWLOOM_UPDATE=1 $(CARGO) test -p flowloom-tables --locked --quiet dictionary
 	$(call say,docs/conformance.md)
 	@FLOWLOOM_UPDATE=1 $(CARGO) test -p flowloom-proto --locked --quiet --test conformance the_list
+	$(call say,docs/transports.md)
+	@FLOWLOOM_UPDATE=1 $(CARGO) test -p flowloom-proto --locked --quiet --test transports
 	$(call say,README.md and docs/img)
 	@$(BIN)/python docs/readme.py
 	$(call say,cargo doc)

@@ -68,6 +68,7 @@ pub const META: Meta = Meta {
     needs: Needs { agent: &["merp"], qdisc: &["strict"], alike: &[("agent", "esr_sync")], ..Needs::NONE },
     beside: &[("qdisc.classes", "4"), ("qdisc.evict", "worst_class")],
     kinds: &["det", "detack", "boost"],
+    knows: &["size"],
     packets_only: "its ports serve flows by virtual deadlines",
     ..Meta::PLAIN
 };

@@ -44,6 +44,7 @@ pub const META: Meta = Meta {
     summary: "PDQ hosts: explicit rates, paused and preempted by the ports; early termination of hopeless deadlines",
     source: "Hong et al., SIGCOMM 2012, section 3",
     needs: Needs { agent: &["pdq"], qdisc: &["droptail"], reverse_path: true, ..Needs::NONE },
+    knows: &["size", "deadline"],
     packets_only: "its ports serve the most critical flows first",
     ..Meta::PLAIN
 };
