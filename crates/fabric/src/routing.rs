@@ -273,7 +273,25 @@ impl Routing {
         {
             return Some(link);
         }
+        if back
+            && self.reversed
+            && let Some(link) = self.reversed_hop(flow, at)
+        {
+            return Some(link);
+        }
         choose(&self.routes, &mut self.router, &five_tuple(&self.net, flow, !back), at, dst)
+    }
+
+    /// The next link from `at` on the reverse of the path that the router plans for a flow; `None` if `at` is not on that path, or there is no
+    /// choice.
+    #[cold]
+    fn reversed_hop(&mut self, flow: &Flow, at: NodeId) -> Option<LinkId> {
+        if self.asked[0] || self.routes.candidates(at, flow.src).len() < 2 {
+            return None;
+        }
+        let Routing { net, routes, router, .. } = self;
+        let there = plan(net, routes, router, &five_tuple(net, flow, true), flow.src, flow.dst).ok()?;
+        there.links.iter().find(|&&link| net.link(link).to == at).map(|&link| net.link(link).reverse)
     }
 
     /// The routes have changed: flows that are not done get the paths that they would be given now, but for those that were set and are
@@ -451,7 +469,7 @@ pub fn plan(
 mod tests {
     use super::*;
     use crate::net::NetBuilder;
-    use crate::testing::{DELAY, GBPS, dead, ecmp, fat_tree, flow};
+    use crate::testing::{DELAY, GBPS, dead, ecmp, fat_tree, flow, leaf_spine};
 
     /// Flows from host 0 to host 4 under ECMP.
     struct Bench {
@@ -504,6 +522,48 @@ mod tests {
         fn core(&mut self, flow: usize, back: bool, path_tag: u16) -> String {
             let packet = self.packet(flow, back, path_tag);
             self.crossed(packet)[2].clone()
+        }
+    }
+
+    /// Switches in a row, two side by side between each two of them: paths of 2 n + 1 switches.
+    fn diamonds(n: usize) -> Net {
+        let mut b = NetBuilder::default();
+        let hosts = [b.host("h0", None), b.host("h1", None)];
+        let row: Vec<NodeId> = (0..=n).map(|i| b.switch(format!("s{i}"), 1)).collect();
+        b.cable(hosts[0], row[0], GBPS, DELAY);
+        b.cable(hosts[1], row[n], GBPS, DELAY);
+        for (i, ends) in row.windows(2).enumerate() {
+            for side in ["a", "b"] {
+                let middle = b.switch(format!("{side}{i}"), 1);
+                ends.iter().for_each(|&end| b.cable(end, middle, GBPS, DELAY));
+            }
+        }
+        b.build()
+    }
+
+    /// Packets of both directions cross the same switches whichever cable fails, also where the path is too long for route bytes.
+    #[test]
+    fn the_way_back_follows_the_way_there_after_any_single_failure() {
+        for (net, dst, cables) in [(fat_tree(4), 4, 48), (leaf_spine(4, 3, 2), 7, 20), (diamonds(4), 1, 18)] {
+            let links: Vec<(String, String)> = (0..net.links().len() as u32)
+                .map(|link| [LinkId(link), net.link(LinkId(link)).reverse])
+                .filter(|[there, back]| there < back)
+                .map(|[there, back]| (net.link_name(there), net.link_name(back)))
+                .collect();
+            assert_eq!(links.len(), cables);
+            let mut b = Bench::new(net, dst, true);
+            for (there, back) in &links {
+                b.fail(&[there, back]);
+                for flow in 0..b.flows.len() {
+                    let (there, back) = (b.packet(flow, false, 0), b.packet(flow, true, 0));
+                    let connected = b.routing.routes.distance(b.routing.net.hosts()[0], HostId(dst)).is_some();
+                    if connected {
+                        let mut crossed = b.crossed(there);
+                        crossed.reverse();
+                        assert_eq!(b.crossed(back), crossed);
+                    }
+                }
+            }
         }
     }
 
