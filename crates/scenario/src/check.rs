@@ -16,6 +16,7 @@ use crate::workload::Workload as _;
 use base::params::nearest;
 use base::{LinkId, Offers};
 use fabric::net::Net;
+use fabric::qdisc::Qdisc as _;
 
 /// What the estimate counts for a flow: its metadata, its record, its state at both ends, its row of the results.
 const FLOW_BYTES: u64 = 640;
@@ -138,6 +139,8 @@ fn system(
             found.push(Item::new(parts.part(part.slot.name).at_of("kind"), message, "needs planned paths", hint));
         }
     }
+    reverse_path(system, &envs, &parts, found);
+    held_back(system, &envs, section, variant, &parts, found);
 
     // The host ports.
     let whole = Part { table: &variant.table, at: section.at, path: &parts.path };
@@ -151,6 +154,47 @@ fn system(
         let known = system.qdisc.check(&fabric::qdisc::Env { host_port: false, ..env });
         problems.retain(|problem| !known.contains(problem));
         found.extend(nic.problems(problems));
+    }
+}
+
+/// A part that needs packets back over the cables of a flow's data needs one planned path per flow.
+fn reverse_path(system: &System, envs: &Envs<'_>, parts: &Parts<'_>, found: &mut Vec<Item>) {
+    let all = system.parts();
+    let Some(needing) = all.iter().find(|part| part.entry.meta.needs.reverse_path) else { return };
+    let name = needing.entry.name;
+    let mut refuse = |part: &SystemPart, does: &str, hint: &str| {
+        let message = format!("`{}` {does}, and `{name}` needs both directions of a flow on the same cables", part.entry.name);
+        found.push(Item::new(parts.part(part.slot.name).at_of("kind"), message, format!("does not fit `{name}`"), hint));
+    };
+    for part in &all {
+        // One that knows paths moves whole flows, and the other direction follows.
+        if part.entry.meta.many_paths && !part.entry.meta.knows.contains(&"paths") {
+            refuse(part, "spreads the packets of a flow over several paths", "leave it out");
+        }
+        if part.slot.name == "router" && system.router.duties(&envs.router()).asked.contains(&true) {
+            refuse(part, "decides at switches", "take a router that plans paths, like `ecmp`");
+        }
+    }
+}
+
+/// Where a transport needs a discipline that holds packets back, the ports of hosts need it as well.
+fn held_back(
+    system: &System,
+    envs: &Envs<'_>,
+    section: &Section<System>,
+    variant: &Variant<System>,
+    parts: &Parts<'_>,
+    found: &mut Vec<Item>,
+) {
+    let (kind, has) = (system.qdisc.name(), system.nic.qdisc.name());
+    let entry = system.transport.name();
+    let shapes = || system.qdisc.build(&envs.qdisc(LinkId(0))).is_shaped();
+    if system.transport.meta().needs.qdisc.contains(&kind) && has != kind && shapes() {
+        let path = format!("{}.nic.qdisc", parts.path);
+        let table = variant.table.get("nic").and_then(|entry| entry.node.table()?.get("qdisc"));
+        let at = table.map_or(section.at, |entry| entry.key_at);
+        let message = format!("`{path}`: `{entry}` needs `{kind}` at the ports of hosts too, these have `{has}`");
+        found.push(Item::new(at, message, format!("needs `{kind}`"), format!("leave `nic.qdisc` out, or make it a `{kind}`")));
     }
 }
 
