@@ -3,6 +3,7 @@
 pub mod alpha;
 pub mod credits;
 pub mod demotion;
+pub mod gaps;
 pub mod order;
 pub mod pace;
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! The order in which a host's flows send: round robin, or by a key (SRPT: bytes left, EDF: deadline).
+//! The order in which a host's flows send: round robin, by a key (SRPT: bytes left, EDF: deadline), or packet by packet by a key.
 
 use base::{FlowId, FlowMap};
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// Flows that take turns. The caller keeps a flag per flow: a flow that is in must not be added again.
 #[derive(Clone, Debug, Default)]
@@ -91,6 +92,40 @@ impl ByKey {
     }
 }
 
+/// Places of packets by key, the smallest first, ties by arrival.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    heap: BinaryHeap<Reverse<Place>>,
+    arrived: u64,
+}
+
+/// The place of a packet, or of packets that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    key: u64,
+    arrived: u64,
+    /// The flow.
+    pub flow: FlowId,
+    /// What of the flow: a number of the caller's.
+    pub what: u8,
+}
+
+impl Places {
+    /// Something of `flow` comes, behind all with this key.
+    pub fn add(&mut self, flow: FlowId, what: u8, key: u64) {
+        self.arrived += 1;
+        self.heap.push(Reverse(Place { key, arrived: self.arrived, flow, what }));
+    }
+    /// Takes the first place out.
+    pub fn take(&mut self) -> Option<Place> {
+        self.heap.pop().map(|Reverse(place)| place)
+    }
+    /// A place that was taken out is not done yet, and has another key: it keeps its turn among those with the same key.
+    pub fn put_back(&mut self, place: Place, key: u64) {
+        self.heap.push(Reverse(Place { key, ..place }));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +146,23 @@ mod tests {
             }
         }
         assert_eq!(turns, [3, 1, 2, 3, 1, 2, 3]);
+    }
+
+    #[test]
+    fn packets_go_by_key_and_arrival() {
+        let mut places = Places::default();
+        for (id, key) in [(1, 5), (2, 3), (1, 5), (3, 5), (4, 3)] {
+            places.add(FlowId(id), 0, key);
+        }
+        let first = places.take().expect("five places");
+        // Its next packet goes before one that came later, with the same key.
+        places.put_back(first, 3);
+        let mut last = places.take().expect("five places");
+        assert_eq!((first.flow, last), (FlowId(2), first));
+        last = places.take().expect("four places");
+        places.put_back(last, 6);
+        let order: Vec<u32> = std::iter::from_fn(|| places.take()).map(|place| place.flow.0).collect();
+        assert_eq!((last.flow.0, order), (4, vec![1, 1, 3, 4]));
     }
 
     proptest! {
