@@ -1,6 +1,7 @@
 //! Pieces that transports and policies are built of.
 
 pub mod alpha;
+pub mod burst;
 pub mod credits;
 pub mod demotion;
 pub mod gaps;

@@ -1,0 +1,110 @@
+//! What the tests of the transports on this machine share: hand-made packets, what was sent in words, and losses at random.
+
+use super::*;
+use crate::flow::Flow;
+use crate::kit::pipe::{Fate, Pipe};
+use crate::kit::script::{self, Script};
+use base::{HostId, Rng};
+
+pub const MSS: u64 = 1460;
+
+pub fn host<R: Rules>(machine: Burst<R>, sizes: &[u64]) -> Script<Burst<R>> {
+    let flows = sizes.iter().zip(0..).map(|(size, id)| script::flow(id, *size)).collect();
+    let mut host = Script::new(machine, flows);
+    host.table.keep_counters(COUNTERS.len());
+    host
+}
+
+pub fn us(n: u64) -> Time {
+    Time::ZERO + Dur::from_us(n)
+}
+
+/// A credit; all before segment `acked` has arrived.
+pub fn credit(flow: u32, number: u32, acked: u64) -> Packet {
+    let mut packet = Packet { offset: acked * MSS, ..Packet::new(FlowId(flow), Kind::CREDIT, 84) };
+    packet.set(Offer { number, srtt_ps: 0 });
+    packet
+}
+
+/// A segment under this number, sent for a credit or for none.
+pub fn segment(number: u64, segment: u64, credit: Option<u32>) -> Packet {
+    let mut packet = Packet::data(FlowId(0), segment * MSS, MSS as u16, 40);
+    packet.set(Sent::new(number, credit.map(|number| Answered { number, sent: Time::ZERO })));
+    packet
+}
+
+pub fn probe(number: u64, from: u64) -> Packet {
+    let mut packet = Packet::new(FlowId(0), Kind::PROBE, 40);
+    packet.set(Asked { number, from });
+    packet
+}
+
+pub fn report(kind: Kind, numbers: Range<u64>) -> Packet {
+    let mut packet = Packet::new(FlowId(0), kind, 40);
+    packet.set(Report { from: numbers.start, to: numbers.end });
+    packet
+}
+
+pub fn request() -> Packet {
+    Packet::new(FlowId(0), REQUEST, 40)
+}
+
+pub fn stop() -> Packet {
+    Packet::new(FlowId(0), STOP, 40)
+}
+
+pub fn nack(numbers: Range<u64>) -> Packet {
+    report(NACK, numbers)
+}
+
+/// What was sent: `U0#3` and `S0#3` are segment 0 under number 3, unscheduled and scheduled.
+pub fn seen(packets: &[Packet]) -> Vec<String> {
+    let word = |packet: &Packet| match packet.kind {
+        Kind::DATA => {
+            let sent: Sent = packet.get();
+            let class = if sent.credit().is_none() { "U" } else { "S" };
+            assert_eq!(packet.has(Packet::RETX), packet.has(Packet::RETX) && class == "S", "bursts are new");
+            format!("{class}{}#{}", packet.offset / MSS, sent.number())
+        }
+        Kind::PROBE => {
+            let Asked { number, from } = packet.get();
+            if from == number { format!("probe {number}") } else { format!("probe {number} from {from}") }
+        }
+        Kind::CREDIT => "credit".to_owned(),
+        kind => {
+            let Report { from, to } = packet.get();
+            let word = kind.word().or(KINDS.get(usize::from(kind.0 - Kind::OWN.min(kind.0))).copied()).unwrap_or("other");
+            if kind == REQUEST || kind == STOP { word.to_owned() } else { format!("{word} {from}..{to}") }
+        }
+    };
+    packets.iter().map(word).collect()
+}
+
+/// Joins two hosts that send each other flows of these sizes, and runs until all is quiet; fails unless each byte has arrived once and all state is gone.
+pub fn exchange<R: Rules>(machine: impl Fn() -> Burst<R>, sizes: &[u64], fate: impl FnMut(&Packet) -> Fate) -> Vec<Packet> {
+    let ends = |i: u32| (HostId(i % 2), HostId(1 - i % 2));
+    let flow = |(size, id): (&u64, u32)| Flow { src: ends(id).0, dst: ends(id).1, ..script::flow(id, *size) };
+    let flows: Vec<Flow> = sizes.iter().zip(0..).map(flow).collect();
+    let host = || Script::new(machine(), flows.clone());
+    let mut pipe = Pipe::new(host(), host(), Dur::from_us(60));
+    pipe.run(fate);
+    assert!(
+        pipe.hosts.iter().all(|host| host.machine.senders.is_empty() && host.machine.receivers.is_empty()),
+        "state is left over"
+    );
+    pipe.log
+}
+
+/// Random losses of data and of control packets in both directions, each up to a half, from first to last.
+pub fn lose_at_random<R: Rules>(machine: impl Fn() -> Burst<R>, patterns: u64) {
+    for pattern in 0..patterns {
+        let rng = &mut Rng::stream(15, "losses", &[pattern]);
+        let sizes: Vec<u64> = (0..1 + rng.below(3)).map(|_| 1 + rng.below(80_000)).collect();
+        let losses = [(); 4].map(|()| 0.5 * rng.unit());
+        exchange(&machine, &sizes, |packet| {
+            let back = packet.kind == Kind::CREDIT || matches!(packet.kind, NACK | STOP | Kind::ACK | Kind::PROBEACK);
+            let class = usize::from(packet.payload > 0) + 2 * usize::from(back == (packet.flow.0 % 2 == 0));
+            if rng.unit() < losses[class] { Fate::Drop } else { Fate::Pass }
+        });
+    }
+}
