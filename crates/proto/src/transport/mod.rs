@@ -4,11 +4,12 @@
 
 use crate::contract::{Cx, Env, Timers, Transport};
 use crate::flow::Sample;
-use crate::kit::tcp;
+use crate::kit::{burst, tcp};
 use crate::packet::Packet;
 use base::{FlowId, TimerKey};
 
 pub mod aemon;
+pub mod aeolus;
 pub mod botcp;
 pub mod d2tcp;
 pub mod dctcp;
@@ -30,7 +31,7 @@ base::registry! {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
         l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, aemon: Aemon on tcp::TEXT, botcp: Botcp on tcp::TEXT,
         mptcp: Mptcp on tcp::TEXT,
-        pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass, phost: Phost,
+        pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass, aeolus: Aeolus on burst::TEXT, phost: Phost,
     }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);
