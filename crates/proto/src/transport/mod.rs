@@ -22,6 +22,7 @@ pub mod newreno;
 pub mod pdq;
 pub mod pfabric;
 pub mod phost;
+pub mod ssp;
 pub mod tcp_ecn;
 
 base::registry! {
@@ -31,7 +32,8 @@ base::registry! {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
         l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, aemon: Aemon on tcp::TEXT, botcp: Botcp on tcp::TEXT,
         mptcp: Mptcp on tcp::TEXT,
-        pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass, aeolus: Aeolus on burst::TEXT, phost: Phost,
+        pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass, aeolus: Aeolus on burst::TEXT,
+        ssp: Ssp on burst::TEXT, phost: Phost,
     }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);

@@ -1,0 +1,140 @@
+//! SSP: a flow sends a burst at line rate before its first credit, ports drop scheduled packets to let bursts pass, and hosts send small flows first.
+//!
+//! Source: Y. Bai et al., "SSP: Speeding up Small Flows for Proactive Transport in Datacenters", CLUSTER 2020, of which the abstract alone is
+//! public. It fixes these rules:
+//!
+//! | rule | from |
+//! |---|---|
+//! | unscheduled packets at line rate when a flow arrives, as in pHost and Homa | abstract |
+//! | a port drops scheduled packets once a queue builds up, so that unscheduled ones survive | abstract |
+//! | senders give small flows priority, by shortest job first | abstract |
+//!
+//! The rest is a reconstruction on ExpressPass (SIGCOMM 2017) and Aeolus (SIGCOMM 2020), the two systems that the abstract compares with. The machine is
+//! `kit/burst`.
+//!
+//! Model: senders and receivers know the size of a flow. Ports must shape credits and drop early what is not ECN-capable (`credit`), and data must
+//! return over the cables of its credits.
+//!
+//! Assumed, each with the option that changes it:
+//! - The credits are those of ExpressPass (`feedback`), and stop once the receiver has all bytes.
+//! - The burst has one bandwidth-delay product (`unsched_bytes`), and ends with the first credit, as in Aeolus.
+//! - Scheduled packets are not ECN-capable, unscheduled and control packets are: Aeolus' ports with the classes exchanged.
+//! - A scheduled packet is dropped when 6 KB wait on its arrival (`qdisc.drop`, `qdisc.rule`), Aeolus' threshold, whatever these are (`qdisc.when`).
+//! - Unscheduled packets may fill the buffer (`qdisc.protect`).
+//! - The receiver finds lost packets by their numbers, and reports them (`detection`).
+//! - The next credits of a flow send lost packets before new ones, as in Aeolus. They are scheduled packets, which may be dropped again
+//!   (`protect_after`).
+//! - A credit that finds nothing lost and nothing new is wasted (`resend_unconfirmed`); a probe goes out at the first such credit after data.
+//! - A dropped scheduled packet counts as a lost credit, as it would in ExpressPass (`count_drop_as_credit_loss`).
+//! - Shortest job first is strict, by the size of the flow, for each packet of the host, ties by arrival (`sender_prio`).
+
+use crate::contract::Env;
+use crate::kit::burst::{self, Burst, Class, Detection, Options, Rules, Waiting};
+use base::Bytes;
+use base::params::Problem;
+use base::registry::{Meta, Needs};
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "SSP, reconstructed from its abstract: a burst at line rate before the first credit, for which ports drop scheduled packets; small flows first",
+    source: "Bai et al., CLUSTER 2020",
+    needs: Needs { qdisc: &["credit"], reverse_path: true, ..Needs::NONE },
+    beside: &[("qdisc.drop", "6KB")],
+    kinds: burst::KINDS,
+    counters: burst::COUNTERS,
+    knows: &["size"],
+    ..Meta::PLAIN
+};
+
+base::choice! {
+    /// Who finds lost packets.
+    pub enum Finder {
+        /// The receiver, which reports the numbers that were left out.
+        Receiver = "receiver",
+        /// The sender, from acknowledgments of all packets.
+        Sender = "sender",
+    }
+}
+
+base::choice! {
+    /// Which packet of a host goes first.
+    pub enum SenderPrio {
+        /// That of the smallest flow.
+        Sjf = "sjf",
+        /// Those of small flows before the others.
+        TwoLevel = "two_level",
+        /// That of the flow with the least left to be sent.
+        Srpt = "srpt",
+        /// The one that came first.
+        Off = "off",
+    }
+}
+
+base::params! {
+    /// Parameters of SSP.
+    pub struct Params {
+        ..burst: Options {
+            resend_unconfirmed = "false", "flowloom: the abstract asks for no more";
+            backstop = "300us", "flowloom";
+        }
+        /// Who finds lost packets.
+        detection: Finder = "receiver", "flowloom";
+        /// A packet that was lost so often is sent again in the class of unscheduled packets; 0: never.
+        protect_after: u32 = "0", "flowloom";
+        /// Which packet of a host goes first.
+        sender_prio: SenderPrio = "sjf", "abstract: shortest job first";
+        /// Largest small flow, with `sender_prio = "two_level"`.
+        small: Bytes = "100KB", "abstract: small flows have up to 100 KB";
+    }
+}
+
+/// Problems that show only against the network, or between parameters.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    burst::check(&params.burst, env)
+}
+
+/// The machine of one host.
+pub type Ssp = Burst<SmallFirst>;
+
+impl Ssp {
+    /// A host without flows.
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
+        let Params { detection, protect_after, sender_prio, small, .. } = *params;
+        Burst::with(&params.burst, env, SmallFirst { detection, protect_after, sender_prio, small })
+    }
+}
+
+/// Small flows go first in hosts, and unscheduled packets are protected in ports.
+#[derive(Clone, Copy, Debug)]
+pub struct SmallFirst {
+    detection: Finder,
+    protect_after: u32,
+    sender_prio: SenderPrio,
+    small: Bytes,
+}
+
+impl Rules for SmallFirst {
+    const PROTECTED: Class = Class::Unscheduled;
+
+    fn detection(&self) -> Detection {
+        match self.detection {
+            Finder::Receiver => Detection::Reports,
+            Finder::Sender => Detection::Acks,
+        }
+    }
+    fn order(&self, waiting: Waiting) -> u64 {
+        match self.sender_prio {
+            SenderPrio::Sjf => waiting.size,
+            SenderPrio::TwoLevel => u64::from(waiting.size > self.small.0),
+            SenderPrio::Srpt => waiting.left,
+            SenderPrio::Off => 0,
+        }
+    }
+    fn class(&self, losses: u32) -> Class {
+        let protected = self.protect_after > 0 && losses >= self.protect_after;
+        if protected { Class::Unscheduled } else { Class::Scheduled }
+    }
+}
+
+#[cfg(test)]
+mod tests;
