@@ -12,6 +12,7 @@
 //! - Control packets have a queue of their own without a limit. In the ns-2 code they share the queue of data, where a burst of unscheduled packets drops
 //!   them.
 //! - Probes and FINs, which must not overtake data, wait among it. They have a limit of their own, and do not count towards those of data.
+//! - Ports of hosts drop nothing early: `drop` and `protect` are settings of switches, and a host holds its data back instead.
 //! - The bucket is full at the start of the run, and when a link comes up again. It holds `burst` bytes.
 //! - What waits counts without the packet in transmission.
 
@@ -67,13 +68,13 @@ base::params! {
     pub struct Params {
         /// Most data packets or bytes that may wait; the packet in transmission does not count.
         limit: Limit = "250pkt", "ns2-xpass large-scale-fattree.tcl";
-        /// Threshold (K) of waiting data at which droppable packets are dropped.
+        /// Threshold (K) of waiting data at which switches drop droppable packets.
         drop: Limit = "unlimited", "ExpressPass: none; Aeolus: 6 KB";
         /// Whether the packet that arrives counts towards `drop`.
         rule: Rule = "before", "Aeolus; csg-htsim aeolusqueue.cpp: `after`";
         /// In which queues `drop` counts.
         when: When = "any", "Aeolus";
-        /// Most waiting data with which a protected packet may be let in.
+        /// Most data that may wait at a switch's port for a protected packet to be let in.
         protect: Limit = "unlimited", "`limit` alone";
         /// Most probes and FINs that may wait beside that.
         probes: Limit = "256pkt", "flowloom: none is lost in practice";
@@ -144,8 +145,12 @@ impl Credit {
     /// Empty queues and a full bucket.
     pub fn new(params: &Params, env: &Env) -> Self {
         let bucket = Bucket::new(rate(params, env), params.burst);
+        let mut params = params.clone();
+        if env.host_port {
+            (params.drop, params.protect) = (Limit::Unlimited, Limit::Unlimited);
+        }
         let [credits, control, data] = [(); 3].map(|()| Queue::default());
-        Credit { params: params.clone(), bucket, credits, control, data, probes: Backlog::default(), protected: 0, counts: [0; 4] }
+        Credit { params, bucket, credits, control, data, probes: Backlog::default(), protected: 0, counts: [0; 4] }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {

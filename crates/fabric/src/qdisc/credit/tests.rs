@@ -1,8 +1,13 @@
 use super::*;
 use crate::qdisc::tests::{drain, enqueue, packet};
 use base::params::Params as _;
-use base::{Fraction, LinkId};
+use base::registry::Meta;
+use base::{Dur, Fraction, LinkId};
 use proptest::prelude::*;
+use proto::Transport;
+use proto::kit::burst::Sent;
+use proto::kit::script::{self, Script};
+use proto::transport::{aeolus, ssp};
 use std::collections::VecDeque;
 
 /// A port of 100 Gb/s with full packets of 1538 bytes.
@@ -135,6 +140,60 @@ fn each_class_has_its_limit() {
     assert_eq!(dropped(&mut q, [probe(6), probe(7), credit(8), credit(9), credit(10)]), [7, 10]);
     assert_eq!(dropped(&mut q, (11..99).map(control)), [], "control packets have no limit");
     assert_eq!(q.counts(), [1, 0, 0, 1]);
+}
+
+/// A threshold below a packet would have a host drop what it sends.
+#[test]
+fn ports_of_hosts_drop_nothing_early() {
+    let change = |params: &mut Params| (params.drop, params.protect) = (Limit::Bytes(1500), Limit::Bytes(1500));
+    let all = || (0..4).map(droppable).chain((4..8).map(protected));
+    assert_eq!(dropped(&mut queue(change), all()), [1, 2, 3, 4, 5, 6, 7]);
+    let mut params = Params::defaults();
+    change(&mut params);
+    assert_eq!(dropped(&mut Credit::new(&params, &Env { host_port: true, ..env() }), all()), []);
+}
+
+/// What a transport sends of a large flow at 100 Gb/s: unscheduled packets, and scheduled ones.
+fn bursts_and_answers(machine: impl Transport) -> [Vec<Packet>; 2] {
+    let mut host = Script::new(machine, vec![script::flow(0, 10_000_000)]);
+    let mut sent = host.open(0);
+    for _ in 0..400 {
+        sent.extend(host.packet(Packet::new(base::FlowId(0), Kind::CREDIT, 84)));
+    }
+    let data: Vec<Packet> = sent.into_iter().filter(|packet| packet.kind == Kind::DATA).collect();
+    let (unscheduled, scheduled) = data.into_iter().partition(|packet| packet.get::<Sent>().numbers as u32 == Sent::NO_CREDIT);
+    [unscheduled, scheduled]
+}
+
+/// A short port with the threshold that a transport has beside it.
+fn port_beside(meta: &Meta) -> Credit {
+    let (_, drop) = meta.beside.iter().find(|(key, _)| *key == "qdisc.drop").expect("a threshold");
+    let drop = Limit::parse(&base::params::Raw::Str((*drop).to_owned())).expect("a limit");
+    queue(|params| (params.drop, params.limit) = (drop, Limit::Packets(20)))
+}
+
+/// What each port does with a trace of data in which the classes are exchanged.
+#[test]
+fn aeolus_and_ssp_with_their_classes_exchanged_mirror_each_other() {
+    let env = proto::Env { nic_rate: env().rate, mtu_bytes: 1538, header_bytes: 78, max_rtt: Dur::from_us(52), ..script::env() };
+    let aeolus = bursts_and_answers(aeolus::Aeolus::new(&aeolus::Params::defaults(), &env));
+    let [unscheduled, scheduled] = bursts_and_answers(ssp::Ssp::new(&ssp::Params::defaults(), &env));
+    let mut ports = [(port_beside(&aeolus::META), aeolus), (port_beside(&ssp::META), [scheduled, unscheduled])];
+    let mut rng = base::Rng::stream(1, "mirror", &[]);
+    let (mut steps, mut lost) = ([0; 2], [0; 2]);
+    for _ in 0..700 {
+        let (class, serves) = (rng.below(2) as usize, rng.below(5) < 2);
+        let seen = ports.each_mut().map(|(port, data)| {
+            let packet = data[class][steps[class]];
+            let before = enqueue(port, packet).len();
+            (before, serves.then(|| port.dequeue(Time::ZERO).is_some()), port.backlog(), port.counts().to_vec())
+        });
+        assert_eq!(seen[0], seen[1]);
+        lost[class] += seen[0].0;
+        steps[class] += 1;
+    }
+    // The droppable class suffers first: in Aeolus the unscheduled packets, in SSP the scheduled ones.
+    assert!(lost[0] > 100 && lost[1] > 0 && lost[0] > 2 * lost[1], "{lost:?}");
 }
 
 #[test]
