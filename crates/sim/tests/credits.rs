@@ -1,0 +1,81 @@
+//! Transports with credits in whole networks, against each other and against closed forms.
+
+mod common;
+use common::{run, table};
+use sim::outcome::{Outcome, PacketRow, StopReason};
+
+/// Six hosts around one switch, flows that meet at two receivers, and a trace of all packets.
+fn meeting(system: &str) -> Outcome {
+    let rows = [
+        (0, 4, 300_000, 0),
+        (1, 4, 200_000, 3_000_000),
+        (2, 4, 400_000, 3_000_000),
+        (2, 5, 250_000, 9_000_000),
+        (3, 5, 500_000, 9_000_000),
+        (4, 0, 350_000, 20_000_000),
+    ];
+    let flows = table("credits-meeting", &rows);
+    let topology = "[topology]\nkind = 'star'\nhosts = 6\nrate = '10Gbps'\ndelay = '5us'\n";
+    let sample = "[sample]\ninterval = '10ms'\npackets = true\n";
+    run(&format!(
+        "seed = 4\nend = '1s'\n{topology}{flows}[[system]]\nqdisc = {{ kind = 'credit', drop = 'unlimited' }}\n{system}{sample}"
+    ))
+}
+
+/// Data and credits in the order of the trace, before a time.
+fn traffic(outcome: &Outcome, before: u64) -> Vec<&PacketRow> {
+    outcome.packets.iter().filter(|row| ["data", "credit"].contains(&row.kind) && row.time_ps < before).collect()
+}
+
+/// Without bursts, priorities and early drops SSP is ExpressPass, packet for packet, until the first flow has sent its last packet. From there on
+/// one sender says that it has done, and the other is told.
+#[test]
+fn ssp_without_its_own_rules_is_expresspass() {
+    let ours = meeting("transport = { kind = 'ssp', unsched_bytes = '0B', sender_prio = 'off' }\n");
+    let theirs = meeting("transport = 'expresspass'\n");
+    assert_eq!([&ours, &theirs].map(|outcome| outcome.stop_reason), [StopReason::Finished; 2]);
+    let last = |row: &&PacketRow| row.kind == "data" && row.offset + 1460 >= ours.flows[row.flow_id as usize].size_bytes;
+    let end = ours.packets.iter().filter(last).map(|row| row.time_ps).min().expect("flows have last packets");
+    let (ours, theirs) = (traffic(&ours, end), traffic(&theirs, end));
+    let dropped = ours.iter().filter(|row| row.dropped).count();
+    assert!(ours.len() > 2000 && dropped > 50, "{} packets, {dropped} dropped", ours.len());
+    assert_eq!(ours, theirs);
+}
+
+/// A lone flow within the first round trip over six links of 4 us, with 1 us at each host: 26 us, the transmission of all its bytes once, and of
+/// one packet at each of the other links: a full one, if there is one, since a short last packet waits behind it. The CREDIT_REQUEST goes first.
+#[test]
+fn golden_times_of_small_flows() {
+    for (size, ns) in [(1_000, 26_517), (10_000, 27_458), (100_000, 35_045)] {
+        let flow = table(&format!("credits-lone-{size}"), &[(0, 4, size, 0)]);
+        let topology =
+            "[topology]\nkind = 'chain'\nswitches = 5\nhosts_per_switch = 1\nrate = '100Gbps'\ndelay = '4us'\nhost_delay = '1us'\n";
+        for kind in ["ssp", "aeolus"] {
+            let system = format!("[[system]]\ntransport = '{kind}'\nqdisc = 'credit'\n");
+            let outcome = run(&format!("mtu = '1538B'\nheader = '78B'\n{topology}{flow}{system}"));
+            let fct = outcome.flows[0].finish_ps.expect("finished") / 1000;
+            // A bare header has 6.24 ns.
+            assert!((ns..ns + 8).contains(&fct), "{kind}, {size}: {fct} ns");
+        }
+    }
+}
+
+/// Bursts of sixteen senders meet at one port: SSP's unscheduled packets fill the buffer, and its scheduled ones are dropped; Aeolus' are
+/// dropped themselves, and the queue stays short. All arrive.
+#[test]
+fn classes_are_dropped_as_each_paper_has_it() {
+    let rows: Vec<_> = (0..16).map(|src| (src, 16, 100_000, 0)).collect();
+    let flows = table("credits-incast", &rows);
+    let topology = "[topology]\nkind = 'star'\nhosts = 17\nrate = '100Gbps'\ndelay = '12us'\n";
+    let result = |kind: &str| {
+        let system = format!("[[system]]\ntransport = '{kind}'\nqdisc = {{ kind = 'credit', limit = '250pkt' }}\n");
+        let outcome = run(&format!("end = '1s'\n{topology}{flows}{system}"));
+        assert_eq!(outcome.stop_reason, StopReason::Finished, "{kind}");
+        let port = outcome.ports.iter().find(|port| port.name == "s0->h16").expect("a port");
+        // credits_dropped, dropped_early, dropped_alone, dropped_protected.
+        (port.counts.clone(), port.max_queue_bytes)
+    };
+    let ((ssp, ssp_queue), (aeolus, aeolus_queue)) = (result("ssp"), result("aeolus"));
+    assert!(ssp[3] > 100 && aeolus[1] > 500 && aeolus[3] == 0, "{ssp:?} {aeolus:?}");
+    assert!(ssp_queue > 300_000 && aeolus_queue < 60_000, "{ssp_queue} {aeolus_queue}");
+}
