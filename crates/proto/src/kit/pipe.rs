@@ -1,9 +1,9 @@
-//! Test helper: two hosts joined by a pipe that may lose, delay or duplicate packets.
+//! Test helper: two hosts joined by a pipe that may lose, delay, duplicate, trim or return packets.
 
 use super::script::Script;
 use crate::contract::Transport;
 use crate::flow::Flow;
-use crate::packet::{Ext, Packet};
+use crate::packet::{Ext, Kind, Packet};
 use base::{Dur, HostId, Time};
 use std::collections::BTreeMap;
 
@@ -20,6 +20,10 @@ pub enum Fate {
     Late(Dur),
     /// It arrives, and is marked if it can be.
     Mark,
+    /// Data loses its payload, and its header arrives; other packets arrive as they are.
+    Trim,
+    /// Data comes back to its sender; other packets are lost.
+    Return,
 }
 
 /// Two hosts, 0 and 1, and the packets between them.
@@ -76,14 +80,22 @@ impl<T: Transport> Pipe<T> {
             if fate == Fate::Mark && packet.has(Packet::ECT) {
                 packet.flags |= Packet::CE;
             }
+            let is_data = packet.kind == Kind::DATA;
+            let to = if fate == Fate::Return { from } else { 1 - from };
+            match fate {
+                Fate::Trim if is_data => packet.trim(64),
+                Fate::Return if is_data => packet.turn_back(),
+                _ => {}
+            }
             let arrivals: &[Time] = match fate {
-                Fate::Pass | Fate::Mark => &[arrival],
                 Fate::Drop => &[],
+                Fate::Return if !is_data => &[],
+                Fate::Pass | Fate::Mark | Fate::Trim | Fate::Return => &[arrival],
                 Fate::Twice => &[arrival, arrival + Dur::from_us(1)],
                 Fate::Late(extra) => &[arrival + extra],
             };
             for &at in arrivals {
-                self.flying.insert((at, self.posted), Flying { packet, block, to: 1 - from });
+                self.flying.insert((at, self.posted), Flying { packet, block, to });
             }
             self.posted += 1;
         }
