@@ -18,6 +18,7 @@ pub mod l2dct;
 pub mod mcp;
 pub mod merp;
 pub mod mptcp;
+pub mod ndp;
 pub mod newreno;
 pub mod pdq;
 pub mod pfabric;
@@ -33,7 +34,7 @@ base::registry! {
         l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, aemon: Aemon on tcp::TEXT, botcp: Botcp on tcp::TEXT,
         mptcp: Mptcp on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass, aeolus: Aeolus on burst::TEXT,
-        ssp: Ssp on burst::TEXT, phost: Phost,
+        ssp: Ssp on burst::TEXT, phost: Phost, ndp: Ndp,
     }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);
