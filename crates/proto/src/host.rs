@@ -6,6 +6,7 @@ use crate::packet::Packet;
 use crate::reassembly::{Delivery, Disorder, Reassembly};
 use base::{FlowId, HostId, Time, Timers};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Timers and control packets of one host, and what it has to say to the run.
@@ -102,6 +103,10 @@ impl FlowRecord {
     /// How far its packets with payload arrived out of order.
     pub fn disorder(&self) -> Disorder {
         self.reassembly.disorder()
+    }
+    /// The first stretch of its bytes below `end` that has not arrived; empty if there is none.
+    pub fn first_missing(&self, end: u64) -> Range<u64> {
+        self.reassembly.first_missing(end)
     }
 }
 

@@ -97,6 +97,11 @@ impl Reassembly {
     pub fn next(&self) -> u64 {
         self.next
     }
+    /// The first stretch of bytes below `end` that have not arrived; empty if there are none.
+    pub fn first_missing(&self, end: u64) -> Range<u64> {
+        let early = self.late.as_deref().and_then(|late| late.early.iter().next());
+        self.next.min(end)..early.map_or(end, |range| range.start.min(end))
+    }
 }
 
 #[cfg(test)]
@@ -121,6 +126,21 @@ mod tests {
             reordered.push(r.disorder().reordered);
         }
         assert_eq!(reordered, [0, 0, 0, 0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn the_first_missing_bytes_lie_before_those_that_came_early() {
+        let mut r = Reassembly::default();
+        assert_eq!((r.first_missing(0), r.first_missing(9)), (0..0, 0..9));
+        for (offset, len) in [(20, 10), (0, 10), (40, 10)] {
+            r.on_bytes(offset, len);
+        }
+        assert_eq!((r.first_missing(60), r.first_missing(15)), (10..20, 10..15));
+        assert!(r.first_missing(10).is_empty() && r.first_missing(5).is_empty());
+        r.on_bytes(10, 10);
+        assert_eq!(r.first_missing(60), 30..40);
+        r.on_bytes(30, 10);
+        assert_eq!((r.first_missing(60), r.first_missing(50)), (50..60, 50..50));
     }
 
     /// Packets of ten bytes. Gaps open at packets 3 (one is missing), 8 (two are) and 10 (one is).

@@ -54,12 +54,29 @@ impl<'a> Traffic<'a> {
         let laws = rates.into_iter().map(|(_, rate, law)| (rate / flows, law)).collect();
         Ok(Traffic { laws, load: load.min(MOST_LOAD) })
     }
+    /// What the workloads offer, for those who go by sizes alone: where no workload has a load, all laws count alike.
+    pub fn of_sizes(all: &'a [Offered]) -> Result<Traffic<'a>, String> {
+        if let Ok(traffic) = Traffic::of(all) {
+            return Ok(traffic);
+        }
+        let laws: Vec<_> = all.iter().filter(|one| !one.sizes.is_empty()).map(|one| (1.0, Law::new(&one.sizes))).collect();
+        if laws.is_empty() {
+            return Err("no workload tells its sizes".to_owned());
+        }
+        let share = 1.0 / laws.len() as f64;
+        Ok(Traffic { laws: laws.into_iter().map(|(_, law)| (share, law)).collect(), load: 0.0 })
+    }
     /// The sum over the laws of what `of` says of each.
     fn sum(&self, of: impl Fn(&Law<'a>) -> f64) -> f64 {
         self.laws.iter().map(|(share, law)| share * of(law)).sum()
     }
-    fn mean(&self) -> f64 {
+    /// Mean size in bytes: E[X].
+    pub fn mean(&self) -> f64 {
         self.sum(Law::mean)
+    }
+    /// Mean bytes of a flow among its first `bytes`: E[min(X, bytes)].
+    pub fn mean_below(&self, bytes: u64) -> f64 {
+        self.sum(|law| law.mean_below(bytes))
     }
     /// The least size at which `of` reaches `wanted`; `of` rises.
     fn first(&self, wanted: f64, of: impl Fn(u64) -> f64) -> u64 {
@@ -87,9 +104,19 @@ impl<'a> Traffic<'a> {
     pub fn equal_bytes(&self, classes: usize) -> Vec<u64> {
         self.parts(classes, self.mean(), |size| self.sum(|law| law.up_to(size).1))
     }
+    /// Sizes in bytes, rising and each once, that part the flows into at most `classes` classes of equally many bytes among the first `bytes`
+    /// of each flow. Besides, `more` bytes per flow count as those of flows of size 0.
+    pub fn equal_first_bytes(&self, classes: usize, bytes: u64, more: f64) -> Vec<u64> {
+        let all = more + self.mean_below(bytes);
+        let share = |i: usize| all * i as f64 / classes as f64;
+        let up_to = |size: u64| more + self.sum(|law| law.first_bytes_up_to(size, bytes));
+        let mut sizes: Vec<u64> = (1..classes).map(|i| self.first(share(i), up_to)).collect();
+        sizes.dedup();
+        sizes
+    }
     /// The load of the first `bytes` bytes of all flows.
     fn load_of(&self, bytes: u64) -> f64 {
-        self.load * self.sum(|law| law.mean_below(bytes)) / self.mean()
+        self.load * self.mean_below(bytes) / self.mean()
     }
     /// The demotion thresholds in bytes, for so many levels, with the least objective.
     pub fn thresholds(&self, levels: usize) -> Vec<u64> {
@@ -146,6 +173,11 @@ impl<'a> Law<'a> {
         let Some(&(x1, p1)) = self.points.get(above) else { return (p0, bytes) };
         let flows = (p1 - p0) * (size - x0) as f64 / (x1 - x0) as f64;
         (p0 + flows, bytes + flows * (x0 as f64 + size as f64) / 2.0)
+    }
+    /// E[min(X, bytes); X <= size].
+    fn first_bytes_up_to(&self, size: u64, bytes: u64) -> f64 {
+        let (flows, whole) = self.up_to(bytes.min(size));
+        whole + (self.up_to(size).0 - flows) * bytes as f64
     }
     /// E[min(X, bytes)].
     fn mean_below(&self, bytes: u64) -> f64 {
@@ -209,6 +241,26 @@ mod tests {
         let found = traffic.equal_bytes(7);
         assert!(found.iter().zip(published).all(|(a, b)| a.abs_diff(b) < 2 * PAYLOAD + b / 200), "{found:?}");
         assert_eq!(traffic.equal_flows(4), [23_360, 70_642, 1_460_000]);
+    }
+
+    /// Half of the bytes of flows of 100, 1000, 5000 and 50 000 bytes that lie among the first 9700 are those of flows of up to 5000.
+    #[test]
+    fn equal_shares_of_the_first_bytes() {
+        let points = [(100, 0.5), (1000, 0.5), (1000, 0.8), (5000, 0.8), (5000, 0.95), (50_000, 0.95), (50_000, 1.0)];
+        let all = [Offered { load: None, sizes: points.to_vec() }];
+        assert!(Traffic::of(&all).is_err() && Traffic::of_sizes(&[]).is_err());
+        let traffic = Traffic::of_sizes(&all).unwrap();
+        assert!((traffic.mean() - 3600.0).abs() < 1e-9 && (traffic.mean_below(9700) - 1585.0).abs() < 1e-9);
+        assert_eq!(traffic.equal_first_bytes(2, 9700, 0.0), [5000]);
+        assert_eq!(traffic.equal_first_bytes(4, 9700, 0.0), [5000, 50_000]);
+        // With 1000 bytes of size 0 the quarters lie at 646, 1292 and 1939 bytes.
+        assert_eq!(traffic.equal_first_bytes(4, 9700, 1000.0), [1, 1000, 5000]);
+        // Between points sizes are uniform: the first byte of all flows counts them.
+        let uniform = [Offered { load: None, sizes: vec![(1, 0.0), (101, 1.0)] }];
+        assert_eq!(Traffic::of_sizes(&uniform).unwrap().equal_first_bytes(4, 1, 0.0), [26, 51, 76]);
+        // Without loads all laws count alike.
+        let two = [all[0].clone(), uniform[0].clone()];
+        assert!((Traffic::of_sizes(&two).unwrap().mean() - (3600.0 + 51.0) / 2.0).abs() < 1e-9);
     }
 
     /// Workloads mix by flows: of two with equal loads, that of flows of half the size has twice as many.
