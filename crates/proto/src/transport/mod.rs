@@ -56,14 +56,16 @@ mod tests {
     use crate::kit::script::{self, Script};
     use crate::packet::Kind;
     use base::params::{Raw, Reader};
+    use base::registry::Meta;
     use base::{Dur, Time};
 
-    /// Gives no parameters.
-    struct Defaults;
+    /// Gives the parameters that an entry has for tests, and no others.
+    struct ForTests(&'static Meta);
 
-    impl Reader for Defaults {
-        fn get(&mut self, _: &'static str) -> Option<Raw> {
-            None
+    impl Reader for ForTests {
+        fn get(&mut self, name: &'static str) -> Option<Raw> {
+            let mut own = self.0.beside.iter().filter_map(|(key, value)| Some((key.strip_prefix("transport.")?, value)));
+            own.find(|(key, _)| *key == name).map(|(_, value)| Raw::Str((*value).to_owned()))
         }
         fn fail(&mut self, key: &'static str, message: String) {
             panic!("{key}: {message}");
@@ -72,7 +74,8 @@ mod tests {
 
     /// A host with a flow of a hundred packets and a policy that hears of it.
     fn host(name: &str) -> Script<AnyTransport> {
-        let params = AnyParams::read(name, &mut Defaults).expect("an entry of the room");
+        let entry = ROOM.entry(name).expect("an entry of the room");
+        let params = AnyParams::read(name, &mut ForTests(entry.meta)).expect("an entry of the room");
         let mut host = Script::new(params.build(&script::env()), vec![script::flow(0, 100 * 1460)]);
         host.io.has_policy = true;
         host
