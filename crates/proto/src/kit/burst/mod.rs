@@ -21,6 +21,7 @@
 //!   is left out before the first echo is taken for the burst's.
 
 mod options;
+mod packets;
 mod sender;
 
 use crate::contract::{Cx, Env, Timeout, Timers, Transport};
@@ -33,6 +34,7 @@ use base::registry::Counter;
 use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
 use options::Config;
 pub use options::{Options, check};
+pub use packets::{Asked, Offer, Report, Sent};
 use sender::{Answered, Piece, Sender, Turn};
 use std::ops::Range;
 
@@ -123,64 +125,6 @@ pub trait Rules {
     /// As what a piece of data is sent for a credit that was lost so often.
     fn class(&self, _losses: u32) -> Class {
         Class::Scheduled
-    }
-}
-
-base::header! {
-    /// The header of data.
-    pub struct Sent {
-        /// The number of the transmission, and in the lower 32 bits that of the credit that it answers, or [`Sent::NO_CREDIT`].
-        numbers: u64,
-        /// When the credit left its host, in picoseconds.
-        credit_sent_ps: u64,
-    }
-}
-
-impl Sent {
-    /// In the place of a credit's number.
-    pub const NO_CREDIT: u32 = u32::MAX;
-
-    fn new(number: u64, credit: Option<Answered>) -> Sent {
-        let Answered { number: answered, sent } = credit.unwrap_or(Answered { number: Sent::NO_CREDIT, sent: Time::ZERO });
-        Sent { numbers: number << 32 | u64::from(answered), credit_sent_ps: sent.0 }
-    }
-    /// The number of the transmission.
-    pub fn number(self) -> u64 {
-        self.numbers >> 32
-    }
-    fn credit(self) -> Option<Answered> {
-        let number = self.numbers as u32;
-        (number != Sent::NO_CREDIT).then_some(Answered { number, sent: Time(self.credit_sent_ps) })
-    }
-}
-
-base::header! {
-    /// The header of a credit.
-    pub struct Offer {
-        /// Its number.
-        number: u32,
-        /// The smoothed time from a credit to its answer, in picoseconds; zero before the first answer.
-        srtt_ps: u64,
-    }
-}
-
-base::header! {
-    /// The header of a probe.
-    pub struct Asked {
-        /// The number of the next transmission.
-        number: u64,
-        /// Transmissions from here on that are missing are to be reported again.
-        from: u64,
-    }
-}
-
-base::header! {
-    /// The header of a NACK, an ACK, and the answer to a probe.
-    pub struct Report {
-        /// The first number that was left out.
-        from: u64,
-        /// The number behind the last one; of an ACK, that which has arrived.
-        to: u64,
     }
 }
 

@@ -1,0 +1,62 @@
+//! The headers of what both ends of a flow send.
+
+use super::sender::Answered;
+use base::Time;
+
+base::header! {
+    /// The header of data.
+    pub struct Sent {
+        /// The number of the transmission, and in the lower 32 bits that of the credit that it answers, or [`Sent::NO_CREDIT`].
+        numbers: u64,
+        /// When the credit left its host, in picoseconds.
+        credit_sent_ps: u64,
+    }
+}
+
+impl Sent {
+    /// In the place of a credit's number.
+    pub const NO_CREDIT: u32 = u32::MAX;
+
+    pub(super) fn new(number: u64, credit: Option<Answered>) -> Sent {
+        let Answered { number: answered, sent } = credit.unwrap_or(Answered { number: Sent::NO_CREDIT, sent: Time::ZERO });
+        Sent { numbers: number << 32 | u64::from(answered), credit_sent_ps: sent.0 }
+    }
+    /// The number of the transmission.
+    pub fn number(self) -> u64 {
+        self.numbers >> 32
+    }
+    pub(super) fn credit(self) -> Option<Answered> {
+        let number = self.numbers as u32;
+        (number != Sent::NO_CREDIT).then_some(Answered { number, sent: Time(self.credit_sent_ps) })
+    }
+}
+
+base::header! {
+    /// The header of a credit.
+    pub struct Offer {
+        /// Its number.
+        number: u32,
+        /// The smoothed time from a credit to its answer, in picoseconds; zero before the first answer.
+        srtt_ps: u64,
+    }
+}
+
+base::header! {
+    /// The header of a probe.
+    pub struct Asked {
+        /// The number of the next transmission.
+        number: u64,
+        /// Transmissions from here on that are missing are to be reported again.
+        from: u64,
+    }
+}
+
+base::header! {
+    /// The header of a NACK, an ACK, and the answer to a probe.
+    pub struct Report {
+        /// The first number that was left out.
+        from: u64,
+        /// The number behind the last one; of an ACK, that which has arrived.
+        to: u64,
+    }
+}
