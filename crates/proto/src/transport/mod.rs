@@ -14,6 +14,7 @@ pub mod botcp;
 pub mod d2tcp;
 pub mod dctcp;
 pub mod expresspass;
+pub mod homa;
 pub mod l2dct;
 pub mod mcp;
 pub mod merp;
@@ -34,7 +35,7 @@ base::registry! {
         l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, aemon: Aemon on tcp::TEXT, botcp: Botcp on tcp::TEXT,
         mptcp: Mptcp on tcp::TEXT,
         pfabric: Pfabric, merp: Merp, pdq: Pdq, expresspass: ExpressPass, aeolus: Aeolus on burst::TEXT,
-        ssp: Ssp on burst::TEXT, phost: Phost, ndp: Ndp,
+        ssp: Ssp on burst::TEXT, phost: Phost, homa: Homa, ndp: Ndp,
     }
     methods {
         fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>);

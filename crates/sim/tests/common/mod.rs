@@ -11,13 +11,14 @@ use scenario::{Options, Outline, Plan, Point, ROOMS, SLOTS};
 use sim::{Continue, Outcome};
 
 /// Parameters in place of an entry's defaults, in every test: short queues mark, and flows of few packets reach every phase.
-const TUNED: [(&str, &str); 11] = [
+const TUNED: [(&str, &str); 12] = [
     ("buffer", "complete total=60KB"),
     ("buffer", "dynamic total=40pkt alpha=0.5"),
     ("qdisc", "red_ecn th_min=2pkt th_max=8pkt wq=0.2 max_p=0.3"),
     ("qdisc", "ecn_threshold mark=2pkt"),
     ("transport", "dctcp sack=true"),
     ("transport", "botcp occ_long=2 occ_short=4 occ_max=8"),
+    ("transport", "homa rtt_bytes=3KB"),
     ("policy", "dard interval=200us jitter=300us poll=150us elephant=3KB delta=0"),
     ("router", "dard expiry=200us"),
     ("router", "difs elephant_bytes=3KB period=100us flow_timeout=1ms"),
