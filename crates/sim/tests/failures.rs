@@ -1,9 +1,11 @@
 //! Failures of links and switches: the packets lost, the new paths, and that all flows finish whose hosts stay connected.
 
 mod common;
+use base::LinkId;
 use common::{fits, kinds, label, plan, run, run_point, system, system_of, table, with};
 use scenario::{Plan, Point, SLOTS};
 use sim::outcome::{Outcome, StopReason};
+use std::collections::BTreeSet;
 
 /// Flows in all directions on a k = 4 fat tree: within a rack, within a pod, between pods.
 fn flows(name: &str, bytes: u64) -> String {
@@ -198,4 +200,53 @@ fn what_a_dying_link_holds_is_lost_and_counted() {
     // A delivery due at the time of the failure does not take place; one due a picosecond before does.
     assert_eq!(run(&text("46us")).ports.iter().find(|p| p.name == "s0->h1").unwrap().tx_packets, 2);
     assert_eq!(run(&text("46000001ps")).ports.iter().find(|p| p.name == "s0->h1").unwrap().tx_packets, 3);
+}
+
+/// Where a transport needs it, credits and ACKs of a flow cross the cables of its data and no others, with each cable dead from the start, and half a millisecond
+/// after it dies, when what was on its way has arrived.
+#[test]
+fn what_comes_back_crosses_the_cables_of_the_data_after_any_single_failure() {
+    let spread = |hosts: u32| (0..6).map(|i| (i * 2 % hosts, (i * 2 + 5) % hosts, 150_000, 0)).collect::<Vec<_>>();
+    let leaves = (0..4).flat_map(|leaf| (0..3).map(move |spine| format!("'leaf{leaf}--spine{spine}'")));
+    let hosts = (0..8).map(|host| format!("'h{host}--leaf{}'", host / 2));
+    let clos = "[topology]\nkind = 'leaf_spine'\nleaves = 4\nspines = 3\nhosts_per_leaf = 2\nhost_rate = '1Gbps'\nspine_rate = '1Gbps'\ndelay = '10us'\n";
+    let nets = [
+        ("[topology]\nkind = 'fat_tree'\n", table("back-tree", &spread(16)), fabric_links()),
+        (clos, table("back-clos", &spread(8)), hosts.chain(leaves).collect()),
+    ];
+    let needs = |name: &str| proto::transport::ROOM.entry(name).is_some_and(|entry| entry.meta.needs.reverse_path);
+    for transport in kinds("transport").into_iter().filter(|name| needs(name)) {
+        let mut seen = 0;
+        for ((net, flows, links), at) in nets.iter().flat_map(|net| [(net, 0), (net, 300)]) {
+            let plan = plan(&format!(
+                "end = '300ms'\n{net}{flows}{}[sample]\npackets = true\nports = false\n[failure]\nunreachable = 'run'\nconverge = '0s'\n\
+                 [[event]]\nat = '{at}us'\nlink = [{}]\n",
+                system(transport, "100pkt"),
+                links.join(", ")
+            ));
+            for point in &plan.points {
+                let (net, outcome) = (&point.run.net, run_point(point));
+                let settled = if at == 0 { 0 } else { (at + 500) * 1_000_000 };
+                for flow in outcome.flows.iter().filter(|flow| flow.finish_ps.is_some()) {
+                    let cables = |back: bool| {
+                        let kinds: &[&str] = if back { &["credit", "ack"] } else { &["data"] };
+                        let mine =
+                            outcome.packets.iter().filter(|p| p.flow_id == flow.flow_id && p.time_ps >= settled && !p.dropped);
+                        let ports = mine.filter(|p| kinds.contains(&p.kind)).map(|p| LinkId(p.port_id));
+                        ports.map(|port| if back { net.link(port).reverse } else { port }).collect::<BTreeSet<_>>()
+                    };
+                    let data = cables(false);
+                    assert!(
+                        data.is_empty() || data == cables(true) && data.len() == usize::from(flow.hops),
+                        "{transport}, flow {} without {} at {at} us: {data:?} and {:?}",
+                        flow.flow_id,
+                        point.swept[0].1,
+                        cables(true)
+                    );
+                    seen += usize::from(!data.is_empty());
+                }
+            }
+        }
+        assert!(seen > 350, "{transport}: {seen}");
+    }
 }
