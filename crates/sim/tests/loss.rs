@@ -82,6 +82,8 @@ fn flows_that_the_end_cuts_off_have_counts_too() {
     for name in kinds("transport") {
         let outcome = run(&format!("{}{flows}{}", star("0.3").replace("60s", "80ms"), system(name, "100pkt")));
         let flow = &outcome.flows[0];
-        assert!(flow.finish_ps.is_none() && (flow.timeouts > 0 || flow.retx_packets > 0), "{name}: {flow:?}");
+        // Where receivers ask for packets, a sender need neither time out nor have come to what was lost.
+        let counted = flow.timeouts > 0 || flow.retx_packets > 0 || flow.counts.iter().any(|count| *count > 0);
+        assert!(flow.finish_ps.is_none() && counted, "{name}: {flow:?}");
     }
 }

@@ -141,7 +141,7 @@ fn a_token_is_good_for_the_packet_that_it_names_while_it_lives() {
     for (wait, left) in [(1800, 1), (1801, 0)] {
         h.nic_busy = true;
         h.packet(token(0, 9, 11, 17));
-        h.now = h.now + Dur::from_ns(wait);
+        h.now += Dur::from_ns(wait);
         h.nic_busy = false;
         assert_eq!(segments(&h.sent()).len(), left);
     }
@@ -156,7 +156,7 @@ fn the_flow_with_the_least_left_sends_first_and_the_earliest_to_expire() {
     // By the last token flow 0 has 20 left, as has flow 1, which is younger.
     for (flow, segment, missing) in [(2, 8, 22), (1, 8, 20), (0, 9, 30), (0, 8, 20)] {
         h.packet(token(flow, segment, 9, missing));
-        h.now = h.now + Dur::from_ns(100);
+        h.now += Dur::from_ns(100);
     }
     h.nic_busy = false;
     assert_eq!(segments(&h.sent()), [(0, 9), (0, 8), (1, 8), (2, 8)]);
