@@ -86,7 +86,7 @@ pub struct Needs {
     pub controller: &'static [&'static str],
     /// Parameters that must have the same value in another part, as (part, parameter): `("agent", "esr_sync")`.
     pub alike: &'static [(&'static str, &'static str)],
-    /// ACKs must take the data path backwards.
+    /// What answers a packet must take its path backwards: ACKs that of data, data that of its credits.
     pub reverse_path: bool,
     /// Its rule rests on marks, so that some port should mark; a system without marks runs, and is warned of.
     pub marks: bool,

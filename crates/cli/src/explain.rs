@@ -113,7 +113,7 @@ fn needs(needs: &Needs) -> String {
         (!wanted.is_empty()).then(|| format!("{} {}", slot.name, wanted.join(" or ")))
     };
     let alike = |(part, key): &(&str, &str)| format!("the same `{key}` as the {part}");
-    let reverse = needs.reverse_path.then(|| "ACKs on the reverse of the data path".to_owned());
+    let reverse = needs.reverse_path.then(|| "both directions of a flow on the same cables".to_owned());
     let marks = needs.marks.then(|| "ports that mark".to_owned());
     let deadlines = needs.deadlines.then(|| "flows with deadlines".to_owned());
     let parts = SLOTS.iter().filter_map(one_of).chain(needs.alike.iter().map(alike)).chain(reverse).chain(marks).chain(deadlines);
