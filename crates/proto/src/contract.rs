@@ -38,7 +38,7 @@ pub trait Transport {
 /// How the flows of a transport open, and how long it waits before it takes a packet for lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timers {
-    /// A round trip of control packets comes before the data of a flow.
+    /// A handshake comes before the data of a flow. The request for a first credit is none: no host is without that round trip.
     pub handshake: bool,
     /// The retransmission timeout before the first round-trip sample.
     pub first: Option<Timeout>,

@@ -398,7 +398,8 @@ impl Transport for ExpressPass {
 
     fn timers(&self) -> Timers {
         let retx = Timeout::new("retx", self.config.retx);
-        Timers { handshake: true, first: retx, least: retx, fixed: true }
+        // The round trip before the first credit is the scheme's own, and cannot be left out.
+        Timers { handshake: false, first: retx, least: retx, fixed: true }
     }
 }
 

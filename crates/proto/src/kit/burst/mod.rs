@@ -456,7 +456,7 @@ impl<R: Rules> Transport for Burst<R> {
 
     fn timers(&self) -> Timers {
         let backstop = Timeout::new("backstop", self.config.patience(Dur::ZERO));
-        Timers { handshake: self.config.budget == 0, first: backstop, least: backstop, fixed: true }
+        Timers { handshake: false, first: backstop, least: backstop, fixed: true }
     }
 }
 
