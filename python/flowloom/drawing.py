@@ -21,6 +21,9 @@ Array = npt.NDArray[np.float64]
 At = Mapping[str, object] | None
 
 MOST_PANELS = 4
+"""Sets of swept values in a figure."""
+MOST_SYSTEMS = 8
+"""Systems in a figure with a panel for each."""
 
 
 class NoDataError(ValueError):
@@ -137,7 +140,7 @@ def drawn_of(results: Data, at: At, shown: Sequence[str]) -> str:
     return "" if len(shown) == len(everything) else f"drawn: {'; '.join(shown)}, of {len(everything)} swept values"
 
 
-def one_per_system(results: Data, at: At, most: int = MOST_PANELS) -> list[tuple[str, Run]]:
+def one_per_system(results: Data, at: At, most: int = MOST_SYSTEMS) -> list[tuple[str, Run]]:
     """One point of each simulated system among those chosen: the last swept values, the first seed."""
     found: dict[str, Run] = {}
     for run in results.select(at):
