@@ -1,0 +1,500 @@
+"""Figures, and the numbers of claims that compare two systems flow by flow or need a class of sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from flowloom import _core, drawing, plots, style, traces, words
+from flowloom.data import Run, mean
+from flowloom.drawing import Array
+from flowloom.numbers import Rows, Sample, both
+from flowloom.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RTT = 52e-6
+"""Propagation over the longest path and back, hosts included, in s: six links of 4 us and two hosts of 1 us each way."""
+FASTER = 0.9
+"""From so many round trips on a flow completes a round trip earlier."""
+SMALL, LARGE = 100_000, 1_000_000
+"""Small flows have at most, large ones more than so many bytes."""
+BUFFER = 384_500
+EXPRESSPASS, AEOLUS, SSP = "ExpressPass", "Aeolus", "SSP"
+BASES = (EXPRESSPASS, AEOLUS)
+PRINTED = {EXPRESSPASS: 0.568, AEOLUS: 0.292}
+"""By how much SSP lowers the p99 FCT, as the abstract has it."""
+PRINTED_FASTER = 0.63
+
+How = Callable[[Results, Run], float]
+"""A number of one point."""
+
+TWO_LEVELS, NO_PRIORITY = "SSP, two levels", "SSP, no priority"
+LOOKS = {EXPRESSPASS: 0, AEOLUS: 1, SSP: 2, TWO_LEVELS: 3, NO_PRIORITY: 4, "SSP, K_S 24 KB": 3, "SSP, K_U 96 KB": 5}
+"""Numbers of the looks of systems that several figures show. No figure shows two systems with the same one."""
+
+Curves = Mapping[str, Mapping[float, Sample]]
+"""Numbers by seed, by system and place on the axis."""
+
+
+def flows(results: Results, run: Run, *names: str) -> list[Array]:
+    """Columns of the flows of a point."""
+    table = results.flows(names, {"point": run.point})
+    return [drawing.numbers(table, name) for name in names]
+
+
+def counted(results: Results, run: Run, *names: str) -> list[float]:
+    """Sums over the flows of a point of what its transport counts."""
+    transport = next(system["transport"]["kind"] for system in results.config["system"] if system["label"] == run.system)
+    return [float(np.nansum(one)) for one in flows(results, run, *(f"{transport}.{name}" for name in names))]
+
+
+def share(part: float, whole: float) -> float:
+    """A share; NaN of nothing."""
+    return part / whole if whole else np.nan
+
+
+def large_fct(results: Results, run: Run) -> float:
+    """The mean FCT of large flows."""
+    size, fct = flows(results, run, "size_bytes", "fct_ps")
+    inside = fct[(size > LARGE) & ~np.isnan(fct)]
+    return float(inside.mean()) * 1e-12 if len(inside) else np.nan
+
+
+def in_first(results: Results, run: Run, time: str = "fct_ps") -> float:
+    """The share of small flows that complete in the first round trip."""
+    size, fct = flows(results, run, "size_bytes", time)
+    return float((fct[size <= SMALL] <= RTT * 1e12).mean())
+
+
+def lost(results: Results, run: Run) -> float:
+    """The share of scheduled packets that are lost. A credit that is not wasted has sent one."""
+    there, credits, wasted = counted(results, run, "scheduled_lost", "credits", "wasted")
+    return share(there, credits - wasted)
+
+
+def dropped(results: Results, run: Run) -> float:
+    """Data packets that ports drop."""
+    return float(flows(results, run, "drops")[0].sum())
+
+
+def wasted(results: Results, run: Run) -> float:
+    """The share of credits that find nothing to send."""
+    nothing, credits = counted(results, run, "wasted", "credits")
+    return share(nothing, credits)
+
+
+def alone(results: Results, run: Run) -> float:
+    """The share of the early drops at ports where no protected packet waited."""
+    names = ["credit.dropped_alone", "credit.dropped_early"]
+    table = results.ports(names, {"point": run.point})
+    without, early = (float(np.nansum(drawing.numbers(table, name))) for name in names)
+    return share(without, early)
+
+
+def queues(results: Results, run: Run) -> Array:
+    """The lengths of the queues of all ports of switches in the measurement window, in bytes, in rising order."""
+    ports = results.ports(["port_id", "tier"], {"point": run.point})
+    switches = set(drawing.numbers(ports, "port_id")[drawing.numbers(ports, "tier") > 0].astype(int))
+    series = traces.sampled(results, run, "port.queue_bytes")
+    if series is None:
+        return np.empty(0)
+    start, end = (ps * 1e-9 for ps in run.window_ps or (0, 0))
+    inside = (series.times >= start) & (series.times <= end)
+    found = np.concatenate([values[inside] for port, values in series.values.items() if port in switches])
+    return np.asarray(np.sort(found[~np.isnan(found)]), dtype=np.float64)
+
+
+def p999(results: Results, run: Run) -> float:
+    """The 99.9th percentile of these lengths, as a share of the buffer."""
+    found = _core.quantile(queues(results, run).tolist(), 999)
+    return np.nan if found is None else found / BUFFER
+
+
+def longest(results: Results, run: Run) -> float:
+    """The longest queue of any port, as a share of the buffer."""
+    return float(drawing.numbers(results.ports(["max_queue_bytes"], {"point": run.point}), "max_queue_bytes").max()) / BUFFER
+
+
+# Numbers of results
+
+
+class Found:
+    """Numbers of results that share a sweep over load, by seed."""
+
+    def __init__(self, *results: Results) -> None:
+        self.rows = [(one, Rows(one)) for one in results]
+        self.systems = list(dict.fromkeys(system for one in results for system in one.systems))
+
+    @property
+    def loads(self) -> list[float]:
+        """The loads; zero where none is swept."""
+        return sorted({load_of(run) for one, _ in self.rows for run in one.runs})
+
+    def runs(self, system: str, load: float) -> list[tuple[Results, Run]]:
+        """The points of a system at a load."""
+        return [(one, run) for one, _ in self.rows for run in one.runs if run.system == system and load_of(run) == load]
+
+    def sample(self, what: str | How, system: str, load: float) -> Sample:
+        """A metric, or another number, by seed."""
+        points = self.runs(system, load)
+        if isinstance(what, str):
+            rows = next((rows for one, rows in self.rows if points and one is points[0][0]), None)
+            return rows.sample(system, what, {"load": load} if load else {}) if rows else {}
+        found = {run.seed: what(one, run) for one, run in points}
+        return {seed: value for seed, value in found.items() if not np.isnan(value)}
+
+    def curves(self, what: str | How, systems: Sequence[str] | None = None) -> Curves:
+        """The same by system and load."""
+        return {system: {load: self.sample(what, system, load) for load in self.loads} for system in systems or self.systems}
+
+
+def load_of(run: Run) -> float:
+    """The load of a point; zero where none is swept."""
+    return next((float(value) for key, value in run.keys.items() if key.endswith(".load") and isinstance(value, float)), 0.0)
+
+
+def over(curves: Curves, base: str) -> Curves:
+    """Curves over that of a system, seed by seed."""
+    return {
+        system: {x: both(sample, curves[base].get(x, {}), lambda a, b: a / b) for x, sample in points.items()}
+        for system, points in curves.items()
+        if system != base
+    }
+
+
+def everywhere(results: Results) -> Found:
+    """Results with those of the other loads, where they lie beside them."""
+    other = None if results.path is None else results.path.parent / "load_wide"
+    return Found(results, Results.open(other)) if other is not None and (other / "points.parquet").is_file() else Found(results)
+
+
+def saved(found: Found, base: str, system: str, load: float) -> dict[int, Array]:
+    """By how many round trips the small flows complete earlier than with `base`, by seed. Flows are joined by their number."""
+    gains: dict[int, Array] = {}
+    bases = {run.seed: (one, run) for one, run in found.runs(base, load)}
+    for one, run in found.runs(system, load):
+        if run.seed in bases:
+            (number, size, fct), (same, _, base_fct) = (
+                flows(*point, "flow_id", "size_bytes", "fct_ps") for point in ((one, run), bases[run.seed])
+            )
+            assert np.array_equal(number, same), "all systems see the same flows, in one order"
+            gains[run.seed] = (base_fct - fct)[size <= SMALL] * 1e-12 / RTT
+    return gains
+
+
+def ahead(found: Found, base: str, system: str, load: float) -> Sample:
+    """The share of small flows that complete a round trip earlier than with `base`."""
+    return {seed: float((gain >= FASTER).mean()) for seed, gain in saved(found, base, system, load).items() if len(gain)}
+
+
+def lowered(found: Found, base: str, system: str, load: float) -> Sample:
+    """By how much the p99 FCT of small flows is below that with `base`, as a share."""
+    here, there = (found.sample("p99_fct_short_s", one, load) for one in (system, base))
+    return both(here, there, lambda a, b: 1 - a / b)
+
+
+def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
+    """Numbers that no single metric has, by figure."""
+    numbers: dict[str, float | Sample] = {}
+    if "first" in results:
+        numbers |= of_loads(Found(results["first"]))
+    if "queue_time" in results:
+        found = Found(results["queue_time"])
+        for system in found.systems:
+            numbers[f"queue_time.p999.{system}"] = found.sample(p999, system, found.loads[0])
+            numbers[f"queue_time.max.{system}"] = found.sample(longest, system, found.loads[0])
+    return {name: value for name, value in numbers.items() if value != {}}
+
+
+def of_loads(found: Found) -> dict[str, float | Sample]:
+    """The numbers of the claims, by load."""
+    numbers: dict[str, float | Sample] = {"first.fits": found.sample(partial(in_first, time="ideal_fct_ps"), SSP, found.loads[-1])}
+    by_load: dict[str, list[Sample]] = {}
+    for load in found.loads:
+        done = {system: found.sample(in_first, system, load) for system in found.systems}
+        large = {system: found.sample(large_fct, system, load) for system in found.systems}
+        for system in found.systems:
+            numbers[f"first.{system}.{load:g}"] = done[system]
+            numbers[f"queue.max.{system}.{load:g}"] = found.sample(longest, system, load)
+            numbers[f"waste.data.{system}.{load:g}"] = found.sample(dropped, system, load)
+            if system != EXPRESSPASS:
+                numbers[f"waste.lost.{system}.{load:g}"] = found.sample(lost, system, load)
+            for base in BASES:
+                if system.startswith(SSP):
+                    numbers[f"first.gain.{base}.{load:g}"] = both(done[SSP], done[base], lambda a, b: a - b)
+                    numbers[f"faster.{base}.{system}.{load:g}"] = ahead(found, base, system, load)
+                    numbers[f"price.{base}.{system}.{load:g}"] = both(large[system], large[base], lambda a, b: a / b)
+                    by_load.setdefault(f"reduction.{base}.{system}", []).append(lowered(found, base, system, load))
+    for name, samples in by_load.items():
+        seeds = set.intersection(*(set(sample) for sample in samples))
+        numbers[name] = {seed: max(sample[seed] for sample in samples) for seed in sorted(seeds)}
+    return numbers
+
+
+def scaled(curves: Curves, unit: str) -> tuple[float, str]:
+    """The unit in which all of them read best."""
+    return words.scale(unit, [value for points in curves.values() for sample in points.values() for value in sample.values()])
+
+
+def panel(ax: Axes, curves: Curves, quantity: str, unit: str = "", title: str = "", x: str = "load") -> None:
+    """Means and ranges over seeds against the load. An axis with a unit is logarithmic where a curve dwarfs another."""
+    factor, name = scaled(curves, unit)
+    shown: list[Array] = []
+    places = sorted({place for points in curves.values() for place in points})
+    for system, points in curves.items():
+        at = [place for place in places if points.get(place)]
+        if at:
+            values = [[value / factor for value in points[place].values()] for place in at]
+            low, middle, high = (np.array([how(one) for one in values]) for how in (min, mean, max))
+            look = style.line(LOOKS.get(system, 3))
+            ax.errorbar(at, middle, [middle - low, high - middle], **look, capsize=2, elinewidth=0.8, label=system)
+            shown += [low, middle, high]
+    peaks = [float(middle.max()) for middle in shown[1::3] if middle.max() > 0]
+    least = min((float(low.min()) for low in shown[::3]), default=0.0)
+    if unit and peaks and max(peaks) > plots.DWARFED * min(peaks) and least > 0:
+        style.log_axis(ax, "y")
+    else:
+        ax.set_ylim(min(0.0, least), 1.06 * max((float(high.max()) for high in shown[2::3]), default=1.0) or 1.0)
+    if len(places) > 2 and places[-1] >= 8 * places[0] > 0:
+        ax.set_xscale("log")
+        ax.set_xticks([], minor=True)
+    ax.set_xticks(places, [f"{place:g}" for place in places])
+    ax.set(xlabel=x, ylabel=words.axis(quantity, name), title=title)
+
+
+def systems_panel(ax: Axes, samples: Mapping[str, Sample], quantity: str, unit: str = "") -> None:
+    """Systems one below the other: means over seeds, with the range over seeds."""
+    factor, name = scaled({"": dict(enumerate(samples.values()))}, unit)
+    means = {system: mean(list(sample.values())) / factor for system, sample in samples.items() if sample}
+    for i, (system, sample) in enumerate(samples.items()):
+        if system in means:
+            ends = [means[system] - min(sample.values()) / factor], [max(sample.values()) / factor - means[system]]
+            look = style.line(LOOKS.get(system, LOOKS[system.split(",")[0]]))
+            fill = look["color"] if system in LOOKS else style.PAPER
+            marker = {"color": look["color"], "marker": look["marker"], "markerfacecolor": fill}
+            ax.errorbar(means[system], i, xerr=ends, **marker, capsize=3, clip_on=False)
+    ax.set_yticks(range(len(samples)), list(samples))
+    ax.set(xlabel=words.axis(quantity, name), ylim=(len(samples) - 0.5, -0.5))
+    positive = [value for value in means.values() if value > 0]
+    if unit and positive and len(positive) == len(means) and max(positive) > plots.DWARFED * min(positive):
+        style.log_axis(ax, "x")
+    else:
+        ax.set_xlim(left=0)
+        ax.locator_params(axis="x", nbins=5)
+
+
+def row(count: int, rows: int = 1, width: float = 4.2) -> tuple[Figure, list[Axes]]:
+    """A figure of `rows` rows of `count` panels."""
+    fig = style.figure(count, rows, width=width)
+    return fig, style.panels(fig, rows, count)
+
+
+def finish(fig: Figure, axes: Sequence[Axes], about: str = "") -> Figure:
+    """The legend above the panels, and below what the bars are."""
+    style.legend(fig, axes)
+    style.note(fig, "; ".join(filter(None, [about, "bars: range over seeds"])))
+    return fig
+
+
+Shown = tuple[str | How, str, str]
+"""What a panel shows: a metric or another number, its name, and its unit. `OVER` instead of a unit: over that of ExpressPass."""
+OVER = "over"
+P99, SHARE = "p99 FCT, flows up to 100 KB", "flows up to 100 KB done\nin the first round trip"
+TAIL, MEAN = ("p99_fct_short_s", P99, "s"), ("mean_fct_short_s", "mean FCT, flows up to 100 KB", "s")
+DONE, LARGE_ONES = (in_first, SHARE, ""), (large_fct, "mean FCT, flows above 1 MB", "s")
+QUEUE, LONGEST = ("mean_queue_bytes", "queue, mean over time and ports", "bytes"), ("max_queue_bytes", "longest queue", "bytes")
+LOST, WASTED = (lost, "share of scheduled packets lost", ""), (wasted, "share of credits wasted", "")
+PORT = ("max_mean_queue_bytes", "queue, mean over time,\nport with the longest", "bytes")
+ALONE = (alone, "share of early drops where\nno protected packet waited", "")
+
+
+def by_load(columns: int, *shown: Shown) -> Callable[[Results], Figure]:
+    """A figure of panels against the load. Only transports with bursts count bursts."""
+
+    def draw(results: Results) -> Figure:
+        found = everywhere(results)
+        fig, axes = row(columns, len(shown) // columns, 4.2 if columns == 2 else 3.8)
+        for ax, (what, quantity, unit) in zip(axes, shown, strict=True):
+            systems = [system for system in found.systems if what not in (lost, alone) or system != EXPRESSPASS]
+            curves = found.curves(what, systems)
+            if unit == OVER:
+                panel(ax, over(curves, EXPRESSPASS), f"{quantity},\nover that of ExpressPass")
+            else:
+                panel(ax, curves, quantity, unit)
+        return finish(fig, axes)
+
+    return draw
+
+
+p99 = by_load(2, TAIL, (*TAIL[:2], OVER), MEAN, (*MEAN[:2], OVER))
+first = by_load(1, DONE)
+price = by_load(2, LARGE_ONES, (*LARGE_ONES[:2], OVER))
+queue = by_load(3, QUEUE, PORT, LONGEST)
+waste = by_load(3, LOST, WASTED, ALONE)
+
+
+def reduction(results: Results) -> Figure:
+    """By how much the p99 FCT falls, beside what the abstract prints."""
+    found = everywhere(results)
+    fig, axes = row(2)
+    for ax, base in zip(axes, BASES, strict=True):
+        shown = [system for system in found.systems if system.startswith(SSP) or (system, base) == (AEOLUS, EXPRESSPASS)]
+        curves = {system: {load: lowered(found, base, system, load) for load in found.loads} for system in shown}
+        panel(ax, curves, f"reduction of p99 FCT\nagainst {base}")
+        ax.axhline(PRINTED[base], **style.reference(0), label="abstract: SSP")
+        ax.axhspan(PRINTED[base] - 0.1, PRINTED[base] + 0.1, color=style.GREY, alpha=0.12, linewidth=0)
+        if base == EXPRESSPASS:
+            implied = 1 - (1 - PRINTED[EXPRESSPASS]) / (1 - PRINTED[AEOLUS])
+            ax.axhline(implied, **style.reference(1), label="abstract: Aeolus, implied")
+        ax.set_ylim(top=1)
+    return finish(fig, axes, "flows up to 100 KB; grey: 10 points about the printed number")
+
+
+def faster(results: Results) -> Figure:
+    """The share of small flows that complete a round trip earlier, and how much earlier all of them complete."""
+    found = everywhere(results)
+    fig, axes = row(2, 2)
+    chosen = [system for system in found.systems if system.startswith(SSP)]
+    load = max(load_of(run) for run in results.runs)
+    for ax, below, base in zip(axes[:2], axes[2:], BASES, strict=True):
+        curves = {system: {load: ahead(found, base, system, load) for load in found.loads} for system in chosen}
+        panel(ax, curves, "share of flows up to 100 KB\na round trip faster", title=f"against {base}")
+        ax.axhline(PRINTED_FASTER, **style.reference(0), label="abstract")
+        ax.set_ylim(0, 1.03)
+        for system in chosen:
+            gains = np.sort(np.concatenate([*saved(found, base, system, load).values(), np.empty(0)]))
+            kept = np.unique(np.linspace(0, len(gains) - 1, 600).astype(int)) if len(gains) else np.empty(0, int)
+            below.plot(gains[kept], 1 - kept / max(len(gains), 1), **style.dashes(LOOKS[system]), label=system)
+        below.axvline(FASTER, **style.reference(0))
+        below.axhline(PRINTED_FASTER, **style.reference(0))
+        below.set(xlabel="round trips saved", ylabel="share of flows up to 100 KB\nthat save more", xlim=(-2, 8), ylim=(0, 1.03))
+        below.set_title(f"against {base}, load {load:g}")
+    return finish(fig, axes, f"a round trip faster: by {FASTER:g} of {RTT * 1e6:g} µs")
+
+
+def slowdown(results: Results) -> Figure:
+    """Slowdown by flow size at the highest of the loads."""
+    return plots.slowdown(results, {"load": max(load_of(run) for run in results.runs)})
+
+
+wide = slowdown
+
+
+def queue_time(results: Results) -> Figure:
+    """How often queues of switches are longer than a length; and what a bound costs."""
+    found = Found(results)
+    fig, axes = row(2, width=5.2)
+    for system in found.systems:
+        lengths = np.sort(np.concatenate([*(queues(one, run) for one, run in found.runs(system, found.loads[0])), np.empty(0)]))
+        if not len(lengths) or lengths[-1] <= 0:
+            continue
+        x, above = plots.staircase(lengths)
+        shown = (x > 0) & (above > 0)
+        axes[0].plot(x[shown] / 1e3, above[shown], drawstyle="steps-post", **style.dashes(LOOKS[system]), label=system)
+    for which in "xy":
+        style.log_axis(axes[0], which)
+    axes[0].axvline(BUFFER / 1e3, **style.reference(0), label="buffer")
+    axes[0].axhline(1e-3, **style.reference(1), label="99.9th percentile")
+    axes[0].set(xlabel="queue of a switch port (kB)", ylabel="share of samples above", title="all ports of switches, every 50 µs")
+    samples = {system: found.sample("p99_fct_short_s", system, found.loads[0]) for system in found.systems}
+    systems_panel(axes[1], samples, P99, "s")
+    return finish(fig, axes, "load 0.6")
+
+
+def incast(results: Results) -> Figure:
+    """Mean completion and longest queue by the number of senders."""
+    rows = Rows(results)
+    sizes = [str(size) for size in rows.values("size")]
+    fig, axes = row(3, len(sizes), width=3.8)
+
+    def curves(metric: str, size: str) -> Curves:
+        places = rows.places({"senders": "all", "size": [size]})
+        return {
+            system: {float(str(place["senders"])): rows.sample(system, metric, place) for place in places}
+            for system in results.systems
+        }
+
+    for i, size in enumerate(sizes):
+        title, (left, middle, right) = f"{size.replace('KB', ' KB')} from each sender", axes[3 * i : 3 * i + 3]
+        times, longest = curves("mean_fct_s", size), curves("max_queue_bytes", size)
+        panel(left, times, "mean FCT", "s", title, "senders")
+        panel(middle, over(times, EXPRESSPASS), "mean FCT over that of ExpressPass", "", title, "senders")
+        panel(right, longest, "longest queue", "bytes", title, "senders")
+    return finish(fig, axes)
+
+
+def listed(systems: Sequence[str], *shown: Shown) -> Callable[[Results], Figure]:
+    """A figure of panels with systems one below the other."""
+
+    def draw(results: Results) -> Figure:
+        found = Found(results)
+        here = [system for system in systems if system in found.systems]
+        fig = style.figure(len(shown), 1, width=3.6, height=1.1 + 0.26 * len(here))
+        axes = style.panels(fig, 1, len(shown))
+        for i, (ax, (what, quantity, unit)) in enumerate(zip(axes, shown, strict=True)):
+            systems_panel(ax, {system: found.sample(what, system, found.loads[0]) for system in here}, quantity, unit)
+            ax.tick_params(labelleft=i == 0)
+        style.note(fig, "bars: range over seeds")
+        return fig
+
+    return draw
+
+
+FIVE = (EXPRESSPASS, AEOLUS, SSP, TWO_LEVELS, NO_PRIORITY)
+cachefollower = datamining = webserver = listed(FIVE, TAIL, MEAN, DONE, LARGE_ONES)
+
+
+def named(curves: Mapping[str, Mapping[float, str]], x: str, *shown: Shown) -> Callable[[Results], Figure]:
+    """A figure of panels against a parameter, from the systems that have its values."""
+
+    def draw(results: Results) -> Figure:
+        found = Found(results)
+        fig, axes = row(2, 2)
+        for ax, (what, quantity, unit) in zip(axes, shown, strict=True):
+            drawn = {
+                label: {place: found.sample(what, system, found.loads[0]) for place, system in systems.items()}
+                for label, systems in curves.items()
+            }
+            panel(ax, drawn, quantity, unit, "", x)
+        return finish(fig, axes)
+
+    return draw
+
+
+sens_threshold = named(
+    {
+        SSP: {6: SSP} | {size: f"SSP, K_S {size:g} KB" for size in (1.5, 12, 24, 48, 96)},
+        AEOLUS: {6: AEOLUS} | {size: f"Aeolus, K {size:g} KB" for size in (1.5, 24, 96)},
+    },
+    "threshold of early drops (kB)",
+    *(TAIL, DONE, LARGE_ONES, QUEUE),
+)
+CHOICE = (TAIL, DONE, LARGE_ONES, LONGEST)
+sens_limit = named({SSP: {384.5: SSP} | {size: f"SSP, K_U {size} KB" for size in (12, 24, 48, 96, 200)}}, "limit K_U (kB)", *CHOICE)
+sens_buffer = named(
+    {name: {384.5: name} | {size: f"{name}, buffer {size} KB" for size in (100, 200, 1000)} for name in (*BASES, SSP)},
+    "buffer of a port (kB)",
+    *CHOICE,
+)
+sens_credits = listed(
+    [name + change for name in (*BASES, SSP) for change in ("", ", alpha 1/2", ", ns-2 feedback")], TAIL, DONE, LARGE_ONES, WASTED
+)
+sens_priority = listed([*FIVE, "SSP, least left first"], *CHOICE)
+CHOICES = (
+    "burst 20 KB",
+    "burst 100 KB",
+    "rule after",
+    "drops beside bursts",
+    "sender finds losses",
+    "protected after 1 loss",
+    "protected after 3 losses",
+    "drops no credit losses",
+    "unconfirmed sent again",
+)
+sens_choices = listed([SSP, *(f"SSP, {choice}" for choice in CHOICES)], TAIL, LARGE_ONES, LOST, LONGEST)
+sens_aeolus = listed([AEOLUS, "Aeolus, rule after", "Aeolus, nothing unconfirmed"], TAIL, DONE, LARGE_ONES, WASTED)
