@@ -106,7 +106,8 @@ def of_patterns(found: Found, suffix: str, hedera: str) -> dict[str, float | Sam
         gains = [ratio(goodput(DIFS, pattern), goodput(system, pattern)) for pattern in found.patterns()]
         numbers[f"fig4c{suffix}.largest.{system}"] = over([gain for gain in gains if gain], lambda x: max(x) - 1)
         at_random = [ratio(goodput(DIFS, pattern), goodput(system, pattern)) for pattern in RANDOM]
-        numbers[f"fig4c{suffix}.third.{system}"] = over([g for g in at_random if g], lambda x: sum(gain >= 1.33 for gain in x) / len(x))
+        third = over([gain for gain in at_random if gain], lambda x: sum(gain >= 1.33 for gain in x) / len(x))
+        numbers[f"fig4c{suffix}.third.{system}"] = third
     for system in (ECMP, SAME, hedera, DIFS):
         numbers[f"fig4b{suffix}.staggered.{system}"] = ratio(average(system, STAGGERED), average(system, STRIDES))
     numbers[f"fig4c{suffix}.randbij"] = ratio(goodput(DIFS, RANDBIJ), goodput(DIFS, "stride(2)"))

@@ -134,7 +134,9 @@ def windows(runs: Iterable[Run]) -> list[tuple[int, int]]:
 
 
 def matches(key: str, wanted: str) -> bool:
-    """Whether `wanted` names the dotted key `key`: in full, or by its last words; as in a scenario, a bare name stands for its `kind`.
+    """Whether `wanted` names the dotted key `key`: in full, or by its last words.
+
+    As in a scenario, a bare name stands for its `kind`.
 
     >>> matches("workload.web.load", "load"), matches("engine.kind", "engine")
     (True, True)
