@@ -43,7 +43,7 @@ impl<P: Probe> World<P> {
             self.on_news(links, id);
         }
         let room = match (blocked, shaped) {
-            (true, true) => self.look_at_nic(links, id),
+            (true, true) => self.room_of_nic(links, id),
             (true, false) => self.hosts[id.index()].room_at(),
             (false, _) => Time::MAX,
         };
@@ -152,6 +152,19 @@ impl<P: Probe> World<P> {
         }
         let starts = self.waiting.as_mut().map_or(Vec::new(), |waiting| waiting.on_start(flow, now));
         self.set_starts(links, starts);
+    }
+
+    /// When a NIC has room again that has just taken as many packets as it may, and whose discipline may hold them back.
+    fn room_of_nic(&mut self, links: &mut impl Links<Carried>, id: HostId) -> Time {
+        let paced = self.hosts[id.index()].drained_at;
+        let room = self.look_at_nic(links, id);
+        if room >= links.now() {
+            return room;
+        }
+        // Some packets do not wait, because the port or a dead link has lost them. The host sends at line rate all the same.
+        let host = &mut self.hosts[id.index()];
+        host.drained_at = paced;
+        host.room_at()
     }
 
     /// Works out the backlog of a NIC whose discipline may hold packets back. Returns a time before which it is not down to the low-water
