@@ -1,7 +1,8 @@
 //! SSP: a flow sends a burst at line rate before its first credit, ports drop scheduled packets to let bursts pass, and hosts send small flows first.
 //!
 //! Source: Y. Bai et al., "SSP: Speeding up Small Flows for Proactive Transport in Datacenters", CLUSTER 2020, of which the abstract alone is
-//! public. It fixes these rules:
+//! public. The rest is a reconstruction on ExpressPass (SIGCOMM 2017) and Aeolus (SIGCOMM 2020), the two systems that the abstract compares with.
+//! The machine is `kit/burst`.
 //!
 //! | rule | from |
 //! |---|---|
@@ -9,13 +10,11 @@
 //! | a port drops scheduled packets once a queue builds up, so that unscheduled ones survive | abstract |
 //! | senders give small flows priority, by shortest job first | abstract |
 //!
-//! The rest is a reconstruction on ExpressPass (SIGCOMM 2017) and Aeolus (SIGCOMM 2020), the two systems that the abstract compares with. The machine is
-//! `kit/burst`.
-//!
 //! Model: senders and receivers know the size of a flow. Ports must shape credits and drop early what is not ECN-capable (`credit`), and data must
 //! return over the cables of its credits.
 //!
-//! Assumed, each with the option that changes it:
+//! Assumed:
+//! - In parentheses stands the option that changes a choice.
 //! - The credits are those of ExpressPass (`feedback`), and stop once the receiver has all bytes.
 //! - The burst has one bandwidth-delay product (`unsched_bytes`), and ends with the first credit, as in Aeolus.
 //! - Scheduled packets are not ECN-capable, unscheduled and control packets are: Aeolus' ports with the classes exchanged.
