@@ -30,6 +30,10 @@ BENCH = {
     "pfabric": ["workload.web.flows=400"],
     "pias": ["workload.web.flows=400"],
     "stam": ["workload.web.flows=400"],
+    "expresspass": ["workload.web.flows=400"],
+    "ssp": ["workload.web.flows=400"],
+    "homa": ["workload.web.flows=400"],
+    "ndp": ["workload.web.flows=400"],
     "merp": ["workload.web.flows=1000"],
 }
 """Scenarios of the folder `bench`, cut short."""

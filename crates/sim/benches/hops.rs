@@ -46,7 +46,7 @@ const NEWRENO: &str = "NewReno, fat-tree k=16";
 /// A row that asks for nothing.
 const PLAIN: Row = Row { name: "", work: K4, mega_hops_per_s: None, share_of: None, instructions: None, peak_mb: None };
 
-const ROWS: [Row; 13] = [
+const ROWS: [Row; 17] = [
     Row { name: "NewReno, fat-tree k=4", work: K4, mega_hops_per_s: Some([25.0, 40.0]), ..PLAIN },
     Row {
         name: "NewReno, fat-tree k=8",
@@ -91,6 +91,10 @@ const ROWS: [Row; 13] = [
         share_of: Some((PFABRIC, 0.65)),
         ..PLAIN
     },
+    Row { name: "ExpressPass, as pFabric's", work: Work { file: "expresspass", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
+    Row { name: "SSP, as pFabric's", work: Work { file: "ssp", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
+    Row { name: "Homa, as pFabric's", work: Work { file: "homa", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
+    Row { name: "NDP, as pFabric's", work: Work { file: "ndp", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
     Row { name: "DiFS, fat-tree k=16", work: Work { file: "difs", ..K16 }, share_of: Some((NEWRENO, 0.6)), ..PLAIN },
 ];
 
