@@ -54,7 +54,7 @@ def command(argv: list[str]) -> int:
     except OSError as error:
         return complain(error, 5)
     except (ValueError, KeyError, ImportError) as error:
-        return complain(error, 2)
+        return 130 if console.interrupted() else complain(error, 2)
 
 
 def complain(error: Exception, code: int) -> int:

@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 TERMINATED = 143
 """The exit code of a command that SIGTERM has stopped."""
@@ -45,6 +46,10 @@ def ready() -> Iterator[None]:
             stream.reconfigure(errors="flowloom")
     main_thread = threading.current_thread() is threading.main_thread()
     former = signal.signal(signal.SIGTERM, terminate) if main_thread else None
+    _interrupts.clear()
+    asked = main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if asked:
+        signal.signal(signal.SIGINT, interrupt)
     with warnings.catch_warnings():
         warnings.showwarning = show_warning  # type: ignore[assignment]
         # A label may have characters, as emoji, that the font of the figures lacks: they are drawn as boxes.
@@ -54,8 +59,24 @@ def ready() -> Iterator[None]:
         finally:
             if main_thread:
                 signal.signal(signal.SIGTERM, former if former is not None else signal.SIG_DFL)
+            if asked:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
     if _lost:
         raise LostError(f"cannot write to the standard output: {(_lost[0].strerror or 'unknown reason').lower()}")
+
+
+_interrupts: list[int] = []
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Ctrl-C: as in Python itself, but remembered, since a library that is being imported may make an error of its own of it."""
+    _interrupts.append(number)
+    signal.default_int_handler(number, frame)
+
+
+def interrupted() -> bool:
+    """Whether Ctrl-C has come."""
+    return bool(_interrupts)
 
 
 def terminate(number: int, frame: object) -> None:

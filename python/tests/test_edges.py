@@ -19,6 +19,7 @@ from typing import Any
 
 import flowloom
 import pytest
+from flowloom import __main__ as command_line
 
 TEXT = """
 seed = [1, 2]
@@ -486,6 +487,17 @@ def test_a_signal_at_the_start_is_no_crash(here: Path, delay: float) -> None:
         # Before the first line of the package, which it calls line 0, the interpreter itself is stopped.
         assert not [line for line in err.splitlines() if "flowloom/" in line and "line 0," not in line], err
         assert code in (0, 130, -signal.SIGINT) or "Traceback" in err, (code, err)
+
+
+def test_ctrl_c_during_an_import_is_no_wrong_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    def numpy_does_so(_argv: object) -> int:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise ImportError("PLEASE READ THIS")
+
+    monkeypatch.setattr("flowloom._core.main", numpy_does_so)
+    assert command_line.main(["--version"]) == 130
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 # Progress
