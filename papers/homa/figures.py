@@ -1,0 +1,262 @@
+"""Figures, and the numbers of claims that compare systems size by size or find the highest load that a system sustains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from flowloom import _core, drawing, plots, style, words
+from flowloom.data import mean
+from flowloom.numbers import Rows, Sample, both
+from flowloom.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WORKLOADS = ("w1", "w2", "w3", "w4", "w5")
+HOMA, PFABRIC, PHOST, NDP, PIAS = FIVE = ("Homa", "pFabric", "pHost", "NDP", "PIAS")
+ONE = "Homa, overcommitment 1"
+LOOKS = {system: number for number, system in enumerate((*FIVE, ONE))}
+QUANTILES = {"p50": 500, "p99": 990}
+"""The quantiles that claims are judged on, in per mille."""
+ROUGHLY, CLEARLY = 1.25, 1.2
+"""Slowdowns are roughly equal up to the one ratio, and clearly different from the other on."""
+OVERLOADED = {("w1", PHOST)}
+"""Where packets without payload and data together exceed the links' rates; left out of the claims on all workloads."""
+FIRST_LOAD = 0.8
+"""The load of the figures by workload."""
+NONE = 0.75
+"""Stands for the highest load of a system that does not sustain the first one."""
+KEEPS_UP = 0.98
+"""The share of the best goodput from which on a system sustains a load."""
+
+# Numbers by size
+
+
+def bins(results: Results) -> list[tuple[int, int]]:
+    """The smallest and the largest size of each bin of sizes."""
+    rows = results.by_size().to_pylist()
+    return sorted({(int(row["min_size_bytes"]), int(row["max_size_bytes"])) for row in rows})
+
+
+def slowdowns(results: Results, system: str) -> dict[str, dict[int, list[float]]]:
+    """The quantiles of slowdown in all bins of sizes, by quantile and seed; NaN where no message has finished."""
+    found: dict[str, dict[int, list[float]]] = {name: {} for name in QUANTILES}
+    ends = bins(results)
+    for run in results.select({"system": system}):
+        table = results.flows(["size_bytes", "slowdown"], {"point": run.point})
+        size, slowdown = (drawing.numbers(table, name) for name in ("size_bytes", "slowdown"))
+        done = ~np.isnan(slowdown)
+        inside = [np.sort(slowdown[done & (size >= low) & (size <= high)]).tolist() for low, high in ends]
+        for name, per_mille in QUANTILES.items():
+            found[name][run.seed] = [np.nan if (q := _core.quantile(values, per_mille)) is None else q for values in inside]
+    return found
+
+
+def fits(rival: str, homa: float, other: float) -> bool:
+    """Whether slowdowns of Homa and another system are what the abstract says of the two."""
+    return homa <= ROUGHLY * other if rival == PFABRIC else other >= CLEARLY * homa
+
+
+def by_size(results: Mapping[str, Results]) -> dict[str, float | Sample]:
+    """The share of the bins of sizes in which the abstract's words hold: for each workload, and for all of them together."""
+    numbers: dict[str, float | Sample] = {}
+    every: dict[str, list[dict[int, list[bool]]]] = {}
+    for workload in (name for name in WORKLOADS if name in results):
+        of = {system: slowdowns(results[workload], system) for system in FIVE}
+        for rival in FIVE[1:]:
+            for quantile in QUANTILES:
+                homa, other = of[HOMA][quantile], of[rival][quantile]
+                held = {seed: [fits(rival, *pair) for pair in zip(homa[seed], other[seed], strict=True)] for seed in homa}
+                numbers[f"{workload}.{quantile}.{rival}"] = {seed: mean(inside) for seed, inside in held.items() if inside}
+                if (workload, rival) not in OVERLOADED:
+                    every.setdefault(f"ratio.{quantile}.{rival}", []).append(held)
+    if all(workload in results for workload in WORKLOADS):
+        for name, parts in every.items():
+            seeds = sorted(set.intersection(*(set(part) for part in parts)))
+            joined = {seed: [one for part in parts for one in part[seed]] for seed in seeds}
+            numbers[name] = {seed: mean(inside) for seed, inside in joined.items() if inside}
+    return numbers
+
+
+# Numbers by load
+
+Curves = Mapping[str, Mapping[float, Sample]]
+"""Numbers by seed, by system and load."""
+
+
+def by_load(higher: Results, first: Results | None, metric: str) -> Curves:
+    """A metric by system and load. The first load has results of its own."""
+    rows = Rows(higher)
+    loads = [float(str(load)) for load in rows.values("load")]
+    curves = {system: {load: rows.sample(system, metric, {"load": load}) for load in loads} for system in higher.systems}
+    if first is not None:
+        there = Rows(first)
+        curves = {system: {FIRST_LOAD: there.sample(system, metric, {}), **points} for system, points in curves.items()}
+    return curves
+
+
+def share_of_best(goodput: Curves) -> Curves:
+    """Goodput over the largest of all systems at the load, seed by seed."""
+    best: dict[float, Sample] = {}
+    for points in goodput.values():
+        for load, sample in points.items():
+            known = best.setdefault(load, {})
+            known.update({seed: max(value, known.get(seed, 0.0)) for seed, value in sample.items()})
+    return {
+        system: {load: both(sample, best[load], lambda a, b: a / b) for load, sample in points.items()}
+        for system, points in goodput.items()
+    }
+
+
+def sustained(shares: Mapping[float, Sample]) -> Sample:
+    """The highest load up to which a system keeps up with the best at all loads, by seed; `NONE` where there is none."""
+    seeds = set.intersection(*(set(sample) for sample in shares.values()))
+    found: Sample = {}
+    for seed in sorted(seeds):
+        found[seed] = NONE
+        for load in sorted(shares):
+            if shares[load][seed] < KEEPS_UP:
+                break
+            found[seed] = load
+    return found
+
+
+def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
+    """Numbers that no single metric has, by figure."""
+    numbers = by_size(results)
+    if "load" in results and "w4" in results:
+        shares = share_of_best(by_load(results["load"], results["w4"], "goodput_bps"))
+        highest = {system: sustained(points) for system, points in shares.items()}
+        numbers |= {f"load.max.{system}": sample for system, sample in highest.items()}
+        for system in highest:
+            numbers[f"load.above.{system}"] = both(highest[HOMA], highest[system], lambda a, b: a - b)
+    return {name: value for name, value in numbers.items() if value != {}}
+
+
+# Figures
+
+
+def beside(results: Results, name: str) -> Results | None:
+    """The results of another scenario, where they lie beside these."""
+    folder = None if results.path is None else results.path.parent / name
+    return Results.open(folder) if folder is not None and (folder / "points.parquet").is_file() else None
+
+
+def size_axis(ax: Axes) -> None:
+    """A logarithmic axis of message sizes in bytes."""
+    style.log_axis(ax, "x")
+    ax.set_xlabel("message size (B)")
+
+
+def slowdown(results: Results) -> Figure:
+    """Median and 99th percentile of slowdown by message size."""
+    found = plots.binned(results, "slowdown")
+    fig = style.figure(2, 1)
+    axes = style.panels(fig, 1, 2)
+    few = False
+    for ax, (statistic, title) in zip(axes, (("p50", "median"), ("p99", "99th percentile of")), strict=True):
+        for system in FIVE:
+            b = found.get((system, (), statistic))
+            if b is None:
+                continue
+            look = style.line(LOOKS[system])
+            ax.plot(b.size, b.mean, **look, label=system)
+            ax.fill_between(b.size, np.maximum(b.low, 1), b.high, color=look["color"], alpha=0.15, linewidth=0)
+            hollow = {"linestyle": "none", "marker": look["marker"], "markerfacecolor": style.PAPER, "zorder": 3}
+            ax.plot(b.size[b.few], b.mean[b.few], **hollow, color=look["color"])
+            few |= bool(b.few.any())
+        size_axis(ax)
+        style.log_axis(ax, "y")
+        ax.set_ylabel(f"{title} slowdown")
+        ax.set_ylim(bottom=1)
+    if few:
+        axes[0].plot(
+            [], [], "o", color=style.GREY, markerfacecolor=style.PAPER, label=f"hollow: rests on fewer than {plots.FEW} messages"
+        )
+    style.legend(fig, axes)
+    return fig
+
+
+w1 = w2 = w3 = w4 = w5 = slowdown
+
+
+def ratio(results: Results) -> Figure:
+    """The p99 slowdowns of the others over that of Homa, by message size, for all workloads that were run."""
+    opened = {name: results if name == WORKLOADS[-1] else beside(results, name) for name in WORKLOADS}
+    shown = {name: one for name, one in opened.items() if one is not None}
+    fig = style.figure(len(shown), 1, width=2.7, height=2.9)
+    axes = style.panels(fig, 1, len(shown))
+    tops: list[float] = []
+    for ax, (name, one) in zip(axes, shown.items(), strict=True):
+        found = plots.binned(one, "slowdown")
+        homa = found.get((HOMA, (), "p99"))
+        for rival in FIVE[1:]:
+            other = found.get((rival, (), "p99"))
+            if homa is not None and other is not None and len(homa.mean) == len(other.mean):
+                over = other.mean / homa.mean
+                ax.plot(homa.size, over, **style.line(LOOKS[rival]), label=rival)
+                tops += over.tolist()
+        ax.axhspan(1 / ROUGHLY, CLEARLY, color=style.GREY, alpha=0.12, linewidth=0)
+        ax.axhline(1, **style.reference(0), label=HOMA)
+        size_axis(ax)
+        style.log_axis(ax, "y")
+        ax.set_title(name.upper())
+    for ax in axes:
+        ax.set_ylim(min([0.7, *tops]) / 1.05, max([1.5, *tops]) * 1.1)
+    axes[0].set_ylabel("p99 slowdown over Homa's")
+    style.legend(fig, axes)
+    style.note(fig, f"means over seeds; grey: between 1/{ROUGHLY:g} and {CLEARLY:g}")
+    return fig
+
+
+def load(results: Results) -> Figure:
+    """Goodput as a share of the best, and slowdowns, by load."""
+    first = beside(results, "w4")
+    fig = style.figure(3, 1, width=3.8)
+    axes = style.panels(fig, 1, 3)
+    best = share_of_best(by_load(results, first, "goodput_bps"))
+    over_load(axes[0], best, "goodput over the best")
+    axes[0].axhline(KEEPS_UP, **style.reference(0), label=f"sustained: at least {KEEPS_UP:g}")
+    for ax, metric, name in (
+        (axes[1], "p99_slowdown", "p99 slowdown"),
+        (axes[2], "mean_slowdown_long", "mean slowdown above 100 KB"),
+    ):
+        over_load(ax, by_load(results, first, metric), name)
+        style.log_axis(ax, "y")
+    style.legend(fig, axes)
+    style.note(fig, "goodput in the second half of the arrivals; bars: range over seeds")
+    return fig
+
+
+def over_load(ax: Axes, curves: Curves, quantity: str) -> None:
+    """Means and ranges over seeds against the load."""
+    places = sorted({place for points in curves.values() for place in points})
+    for system, points in curves.items():
+        at = [place for place in places if points.get(place)]
+        if at:
+            low, middle, high = (np.array([how(list(points[place].values())) for place in at]) for how in (min, mean, max))
+            look = style.line(LOOKS[system])
+            ax.errorbar(at, middle, [middle - low, high - middle], **look, capsize=2, elinewidth=0.8, label=system)
+    ax.set_xticks(places, [words.number(place) for place in places])
+    ax.set(xlabel="load", ylabel=quantity)
+
+
+def listed(metrics: Sequence[str]) -> Callable[[Results], Figure]:
+    """A figure of metrics with systems one below the other."""
+
+    def draw(results: Results) -> Figure:
+        fig = style.figure(len(metrics), 1, width=3.4, height=1.1 + 0.26 * len(results.systems))
+        axes = style.panels(fig, 1, len(metrics))
+        for i, (ax, metric) in enumerate(zip(axes, metrics, strict=True)):
+            plots.metric_panel(ax, results, metric)
+            ax.tick_params(labelleft=i == 0)
+        return fig
+
+    return draw
+
+
+sens = listed(("p99_slowdown", "p99_slowdown_short", "mean_slowdown_long", "max_queue_bytes"))
+sens_rivals = listed(("p99_slowdown", "p99_slowdown_short", "mean_slowdown_long", "retx_packets"))
