@@ -29,8 +29,9 @@ FIRST_LOAD = 0.8
 """The load of the figures by workload."""
 NONE = 0.75
 """Stands for the highest load of a system that does not sustain the first one."""
-KEEPS_UP = 0.98
-"""The share of the best goodput from which on a system sustains a load."""
+IDEAL = "ideal big switch"
+KEEPS_UP = 0.95
+"""A system sustains a load if it completes at least this share of what the ideal schedule completes."""
 
 # Numbers by size
 
@@ -91,28 +92,40 @@ def by_load(higher: Results, first: Results | None, metric: str) -> Curves:
     """A metric by system and load. The first load has results of its own."""
     rows = Rows(higher)
     loads = [float(str(load)) for load in rows.values("load")]
-    curves = {system: {load: rows.sample(system, metric, {"load": load}) for load in loads} for system in higher.systems}
+    systems = [system for system in higher.systems if system != IDEAL]
+    curves = {system: {load: rows.sample(system, metric, {"load": load}) for load in loads} for system in systems}
     if first is not None:
         there = Rows(first)
         curves = {system: {FIRST_LOAD: there.sample(system, metric, {}), **points} for system, points in curves.items()}
     return curves
 
 
-def share_of_best(goodput: Curves) -> Curves:
-    """Goodput over the largest of all systems at the load, seed by seed."""
-    best: dict[float, Sample] = {}
-    for points in goodput.values():
-        for load, sample in points.items():
-            known = best.setdefault(load, {})
-            known.update({seed: max(value, known.get(seed, 0.0)) for seed, value in sample.items()})
+def completed(*every: Results) -> Curves:
+    """The payload of the messages that complete while the second half of the messages arrives."""
+    curves: dict[str, dict[float, Sample]] = {}
+    for results in every:
+        for run in results.runs:
+            table = results.flows(["size_bytes", "start_ps", "finish_ps"], {"point": run.point})
+            size, start, finish = (drawing.numbers(table, name) for name in ("size_bytes", "start_ps", "finish_ps"))
+            # All systems see the same arrivals.
+            middle, last = np.median(start), start.max()
+            load = next((float(str(value)) for value in run.keys.values() if value is not None), FIRST_LOAD)
+            inside = float(size[(finish > middle) & (finish <= last)].sum())
+            curves.setdefault(run.system, {}).setdefault(load, {})[run.seed] = inside
+    return curves
+
+
+def of_ideal(done: Curves) -> Curves:
+    """What systems complete, over what the ideal schedule completes, seed by seed."""
     return {
-        system: {load: both(sample, best[load], lambda a, b: a / b) for load, sample in points.items()}
-        for system, points in goodput.items()
+        system: {load: both(sample, done[IDEAL][load], lambda a, b: a / b) for load, sample in points.items()}
+        for system, points in done.items()
+        if system != IDEAL
     }
 
 
 def sustained(shares: Mapping[float, Sample]) -> Sample:
-    """The highest load up to which a system keeps up with the best at all loads, by seed; `NONE` where there is none."""
+    """The highest load up to which a system keeps up with the ideal schedule at all loads, by seed; `NONE` where there is none."""
     seeds = set.intersection(*(set(sample) for sample in shares.values()))
     found: Sample = {}
     for seed in sorted(seeds):
@@ -128,11 +141,13 @@ def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
     """Numbers that no single metric has, by figure."""
     numbers = by_size(results)
     if "load" in results and "w4" in results:
-        shares = share_of_best(by_load(results["load"], results["w4"], "goodput_bps"))
-        highest = {system: sustained(points) for system, points in shares.items()}
-        numbers |= {f"load.max.{system}": sample for system, sample in highest.items()}
-        for system in highest:
-            numbers[f"load.above.{system}"] = both(highest[HOMA], highest[system], lambda a, b: a - b)
+        done = completed(results["w4"], results["load"])
+        highest = {system: sustained(points) for system, points in of_ideal(done).items()}
+        for system, sample in highest.items():
+            top = max(done[system])
+            numbers[f"load.max.{system}"] = sample
+            numbers[f"load.above.{system}"] = both(highest[HOMA], sample, lambda a, b: a - b)
+            numbers[f"load.done.{system}"] = both(done[HOMA][top], done[system][top], lambda a, b: a / b)
     return {name: value for name, value in numbers.items() if value != {}}
 
 
@@ -151,6 +166,16 @@ def size_axis(ax: Axes) -> None:
     ax.set_xlabel("message size (B)")
 
 
+def value_axis(ax: Axes, shown: Sequence[float]) -> None:
+    """An axis of slowdowns from 1 on, logarithmic where some of them would be hard to read."""
+    top = max(shown, default=1.0)
+    if top > plots.DWARFED:
+        style.log_axis(ax, "y")
+        ax.set_ylim(1, 1.4 * top)
+    else:
+        ax.set_ylim(1, 1 + 1.06 * (top - 1) if top > 1 else 2)
+
+
 def slowdown(results: Results) -> Figure:
     """Median and 99th percentile of slowdown by message size."""
     found = plots.binned(results, "slowdown")
@@ -158,10 +183,12 @@ def slowdown(results: Results) -> Figure:
     axes = style.panels(fig, 1, 2)
     few = False
     for ax, (statistic, title) in zip(axes, (("p50", "median"), ("p99", "99th percentile of")), strict=True):
+        shown: list[float] = []
         for system in FIVE:
             b = found.get((system, (), statistic))
             if b is None:
                 continue
+            shown += b.mean.tolist()
             look = style.line(LOOKS[system])
             ax.plot(b.size, b.mean, **look, label=system)
             ax.fill_between(b.size, np.maximum(b.low, 1), b.high, color=look["color"], alpha=0.15, linewidth=0)
@@ -169,9 +196,8 @@ def slowdown(results: Results) -> Figure:
             ax.plot(b.size[b.few], b.mean[b.few], **hollow, color=look["color"])
             few |= bool(b.few.any())
         size_axis(ax)
-        style.log_axis(ax, "y")
+        value_axis(ax, shown)
         ax.set_ylabel(f"{title} slowdown")
-        ax.set_ylim(bottom=1)
     if few:
         axes[0].plot(
             [], [], "o", color=style.GREY, markerfacecolor=style.PAPER, label=f"hollow: rests on fewer than {plots.FEW} messages"
@@ -213,35 +239,36 @@ def ratio(results: Results) -> Figure:
 
 
 def load(results: Results) -> Figure:
-    """Goodput as a share of the best, and slowdowns, by load."""
+    """What completes, as a share of what the ideal schedule completes, and slowdowns, by load."""
     first = beside(results, "w4")
     fig = style.figure(3, 1, width=3.8)
     axes = style.panels(fig, 1, 3)
-    best = share_of_best(by_load(results, first, "goodput_bps"))
-    over_load(axes[0], best, "goodput over the best")
+    over_load(axes[0], of_ideal(completed(*([first] if first else []), results)), "completed, over the ideal schedule")
     axes[0].axhline(KEEPS_UP, **style.reference(0), label=f"sustained: at least {KEEPS_UP:g}")
     for ax, metric, name in (
         (axes[1], "p99_slowdown", "p99 slowdown"),
         (axes[2], "mean_slowdown_long", "mean slowdown above 100 KB"),
     ):
-        over_load(ax, by_load(results, first, metric), name)
-        style.log_axis(ax, "y")
+        value_axis(ax, over_load(ax, by_load(results, first, metric), name))
     style.legend(fig, axes)
-    style.note(fig, "goodput in the second half of the arrivals; bars: range over seeds")
+    style.note(fig, "completed: payload of messages that end while the second half arrives; bars: range over seeds")
     return fig
 
 
-def over_load(ax: Axes, curves: Curves, quantity: str) -> None:
-    """Means and ranges over seeds against the load."""
+def over_load(ax: Axes, curves: Curves, quantity: str) -> list[float]:
+    """Means and ranges over seeds against the load; returns the means."""
+    shown: list[float] = []
     places = sorted({place for points in curves.values() for place in points})
     for system, points in curves.items():
         at = [place for place in places if points.get(place)]
         if at:
             low, middle, high = (np.array([how(list(points[place].values())) for place in at]) for how in (min, mean, max))
+            shown += middle.tolist()
             look = style.line(LOOKS[system])
             ax.errorbar(at, middle, [middle - low, high - middle], **look, capsize=2, elinewidth=0.8, label=system)
     ax.set_xticks(places, [words.number(place) for place in places])
     ax.set(xlabel="load", ylabel=quantity)
+    return shown
 
 
 def listed(metrics: Sequence[str]) -> Callable[[Results], Figure]:
