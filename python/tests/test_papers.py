@@ -32,7 +32,7 @@ def systems(file: Path) -> list[str]:
 
 def test_papers_are_found_in_the_checkout_first() -> None:
     assert shelf.home().name in ("papers", "papers_data")
-    assert shelf.names() == ["botcp", "difs", "homa", "merp", "ssp", "stam"]
+    assert shelf.names() == ["botcp", "difs", "homa", "merp", "ssp", "stam", "transports"]
     inside = Path(shelf.__file__).parent / "papers_data"
     assert (inside / "merp" / "paper.toml").is_file(), "what the wheel ships"
 
@@ -129,7 +129,7 @@ def test_fig7_uses_the_runs_of_fig5(made_up: None, tmp_path: Path) -> None:
 
 
 def test_unknown_names_are_answered_with_the_known(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="one of botcp, difs, homa, merp, ssp, stam"):
+    with pytest.raises(ValueError, match="one of botcp, difs, homa, merp, ssp, stam, transports"):
         shelf.load("pdq")
     with pytest.raises(ValueError, match="one of table1"):
         papers.reproduce("merp", "fig99", out=tmp_path)

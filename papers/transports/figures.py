@@ -1,0 +1,438 @@
+"""One figure and one table of all transports, and what lies behind: by size, by load, incast, sensitivities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from flowloom import _core, drawing, plots, style, words
+from flowloom.data import Run, mean
+from flowloom.drawing import Array
+from flowloom.numbers import Rows, both
+from flowloom.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+REACTIVE, NETWORK, RECEIVER = "windows that react", "switches schedule", "receivers schedule"
+FAMILIES = {REACTIVE: 0, NETWORK: 2, RECEIVER: 1}
+"""Who decides what is sent, with the number of a look."""
+FAMILY = {
+    **dict.fromkeys(("NewReno", "TCP with ECN", "DCTCP", "L2DCT", "PIAS", "BOTCP", "MPTCP"), REACTIVE),
+    **dict.fromkeys(("pFabric", "MERP", "PDQ"), NETWORK),
+    **dict.fromkeys(("ExpressPass", "Aeolus", "SSP", "pHost", "Homa", "NDP"), RECEIVER),
+}
+SHORT, LONG = 100_000, 1_000_000
+CLASSES = {"up to 100 KB": (0, SHORT), "100 KB to 1 MB": (SHORT, LONG), "above 1 MB": (LONG, 10**18)}
+LOAD = 0.6
+"""The load of the table, of the figure by size and of the sensitivities."""
+HOST_RATE = 100e9
+
+How = Callable[[Results, Run], float]
+"""A number of one point."""
+
+
+# Numbers of a point
+
+
+def slowdown(low: int, high: int, quantile: int | None = None) -> How:
+    """The mean slowdown of the flows above `low` up to `high` bytes, or a quantile in thousandths."""
+
+    def of(results: Results, run: Run) -> float:
+        table = results.flows(["size_bytes", "slowdown"], {"point": run.point})
+        size, value = drawing.numbers(table, "size_bytes"), drawing.numbers(table, "slowdown")
+        inside = value[(size > low) & (size <= high) & ~np.isnan(value)]
+        if not len(inside):
+            return np.nan
+        found = _core.quantile(np.sort(inside).tolist(), quantile) if quantile else float(inside.mean())
+        return np.nan if found is None else found
+
+    return of
+
+
+def switches(results: Results, run: Run, name: str) -> Array:
+    """A column of the ports of switches."""
+    table = results.ports(["tier", name], {"point": run.point})
+    return drawing.numbers(table, name)[drawing.numbers(table, "tier") > 0]
+
+
+def mean_queue(results: Results, run: Run) -> float:
+    """The queue of a switch's port, averaged over the window and the ports."""
+    return float(np.nanmean(switches(results, run, "window_mean_queue_bytes")))
+
+
+def longest_queue(results: Results, run: Run) -> float:
+    """The longest queue of any switch."""
+    return float(switches(results, run, "max_queue_bytes").max())
+
+
+def counted(results: Results, run: Run, name: str) -> float:
+    """The sum of a column over the flows of a point."""
+    return float(np.nansum(drawing.numbers(results.flows([name], {"point": run.point}), name)))
+
+
+def share(part: float, whole: float) -> float:
+    """A share; NaN of nothing."""
+    return part / whole if whole else np.nan
+
+
+def again(results: Results, run: Run) -> float:
+    """The share of data packets that carry bytes sent before."""
+    return share(counted(results, run, "retx_packets"), counted(results, run, "tx_packets"))
+
+
+def transport(results: Results, run: Run) -> str:
+    """The transport of a point."""
+    return str(next(system["transport"]["kind"] for system in results.config["system"] if system["label"] == run.system))
+
+
+def unused(results: Results, run: Run) -> float:
+    """The share of credits or tokens that send nothing; NaN of transports that have none."""
+    kind = transport(results, run)
+    if kind in ("expresspass", "aeolus", "ssp"):
+        return share(counted(results, run, f"{kind}.wasted"), counted(results, run, f"{kind}.credits"))
+    if kind == "phost":
+        # Each data packet takes a token.
+        expired = counted(results, run, "phost.expired")
+        return share(expired, expired + counted(results, run, "tx_packets"))
+    return np.nan
+
+
+def trimmed(results: Results, run: Run) -> float:
+    """The share of data packets that lose their payload at a port; NaN of transports without trimming."""
+    if transport(results, run) != "ndp":
+        return np.nan
+    return share(counted(results, run, "ndp.trims"), counted(results, run, "tx_packets"))
+
+
+# Numbers of results
+
+
+class Found:
+    """Numbers of results by system and load."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self.systems = list(results.systems)
+        self.rows = Rows(results)
+        self.loads = sorted({load_of(run) for run in results.runs})
+
+    def values(self, what: str | How, system: str, load: float) -> dict[int, float]:
+        """A metric, or another number, by seed."""
+        if isinstance(what, str):
+            return self.rows.sample(system, what, {"load": load} if load else {})
+        runs = [run for run in self.results.runs if (run.system, load_of(run)) == (system, load)]
+        found = {run.seed: what(self.results, run) for run in runs}
+        return {seed: value for seed, value in found.items() if not np.isnan(value)}
+
+
+def load_of(run: Run) -> float:
+    """The load of a point; zero where none is swept."""
+    return next((float(value) for key, value in run.keys.items() if key.endswith(".load") and isinstance(value, float)), 0.0)
+
+
+def middle(values: Mapping[int, float]) -> float:
+    """The mean over seeds; NaN of none."""
+    return mean(list(values.values())) if values else np.nan
+
+
+# The figure and the table
+
+Shown = tuple[str, str | How, str]
+"""A title, a number, and its unit; `%` for a share."""
+SLOWDOWNS: list[Shown] = [
+    *((f"mean slowdown,\n{name}", slowdown(*ends), "") for name, ends in CLASSES.items()),
+    *((f"p99 slowdown,\n{name}", slowdown(*ends, quantile=990), "") for name, ends in CLASSES.items()),
+]
+QUEUES: list[Shown] = [
+    ("queue of switches,\nmean over time and ports", mean_queue, "bytes"),
+    ("queue of switches,\nlongest", longest_queue, "bytes"),
+]
+WASTE: list[Shown] = [
+    ("data packets\nsent again", again, "%"),
+    ("credits, tokens unused (○)\nor packets trimmed (△)", unused, "%"),
+]
+
+
+def rated(unit: str, values: Sequence[float]) -> tuple[float, str]:
+    """How many of the base unit an axis counts in, and its name."""
+    return (0.01, "%") if unit == "%" else words.scale(unit, values)
+
+
+def overview(results: Results) -> Figure:
+    """All transports at all loads: slowdowns by size, queues, wasted bandwidth."""
+    found = Found(results)
+    shown = [*SLOWDOWNS[:3], *QUEUES, *SLOWDOWNS[3:], *WASTE]
+    columns = len(shown) // 2
+    fig = style.figure(columns, 2, width=2.5, height=3.9)
+    axes = style.panels(fig, 2, columns)
+    for i, (ax, (title, what, unit)) in enumerate(zip(axes, shown, strict=True)):
+        rows_panel(ax, found, what, unit, log=what not in (unused, again))
+        if what is unused:
+            rows_panel(ax, found, trimmed, unit, log=False, marker="^")
+        ax.set_title(title, fontsize=9)
+        ax.tick_params(labelleft=i % columns == 0)
+    for load in found.loads:
+        axes[0].plot([], [], "o", color=style.INK, alpha=shade(found, load), label=f"load {load:g}")
+    for family, look in FAMILIES.items():
+        axes[0].plot([], [], "s", color=style.COLORS[look], label=family)
+    style.legend(fig, axes)
+    style.note(fig, "means over seeds; the slowdown of a flow is its completion time over that of the flow alone")
+    return fig
+
+
+def shade(found: Found, load: float) -> float:
+    """Darker with the load."""
+    return 0.25 + 0.75 * (found.loads.index(load) + 1) / len(found.loads)
+
+
+def rows_panel(ax: Axes, found: Found, what: str | How, unit: str, log: bool, marker: str = "o") -> None:
+    """Systems one below the other, a dot per load."""
+    means = {(system, load): middle(found.values(what, system, load)) for system in found.systems for load in found.loads}
+    known = [value for value in means.values() if not np.isnan(value)]
+    factor, name = rated(unit, known)
+    for i, system in enumerate(found.systems):
+        color = style.COLORS[FAMILIES[FAMILY[system]]]
+        at = [load for load in found.loads if not np.isnan(means[system, load])]
+        x = [means[system, load] / factor for load in at]
+        ax.plot(x, [i] * len(x), color=color, linewidth=0.8, alpha=0.4)
+        for place, load in zip(x, at, strict=True):
+            ax.plot(place, i, marker, color=color, alpha=shade(found, load), markersize=4.5, markeredgewidth=0, clip_on=False)
+    ax.set_yticks(range(len(found.systems)), found.systems)
+    ax.set(ylim=(len(found.systems) - 0.5, -0.5), xlabel=name)
+    if log and known and min(known) > 0:
+        style.log_axis(ax, "x")
+        ax.set_xlim(right=max(1.15 * max(known) / factor, ax.get_xlim()[1]))
+    else:
+        ax.set_xlim(left=0)
+        ax.locator_params(axis="x", nbins=4)
+
+
+COLUMNS: list[Shown] = [
+    ("mean\n≤ 100 KB", slowdown(0, SHORT), ""),
+    ("p99\n≤ 100 KB", slowdown(0, SHORT, 990), ""),
+    ("mean\n> 1 MB", slowdown(LONG, 10**18), ""),
+    ("p99\n> 1 MB", slowdown(LONG, 10**18, 990), ""),
+    ("queue\nmean (kB)", mean_queue, "kB"),
+    ("queue\nlongest (kB)", longest_queue, "kB"),
+    ("sent\nagain (%)", again, "%"),
+    ("unused\n(%)", unused, "%"),
+    ("trimmed\n(%)", trimmed, "%"),
+]
+
+
+def table(results: Results) -> Figure:
+    """What each transport knows, which ports and routes it runs on, and its numbers at load 0.6."""
+    found = Found(results)
+    heads = ["", "knows", "ports, agent, routes", *(title for title, _, _ in COLUMNS)]
+    lines = []
+    for system in found.systems:
+        cells = []
+        for _, what, unit in COLUMNS:
+            value = middle(found.values(what, system, LOAD)) / {"%": 0.01, "kB": 1e3}.get(unit, 1.0)
+            cells.append("–" if np.isnan(value) else f"{value:.3g}" if value < 1000 else f"{value:.0f}")
+        lines.append([system, known_of(results, system), ports_of(results, system), *cells])
+    places = [0.0, 0.105, 0.185, *np.linspace(0.42, 1.0, len(COLUMNS))]
+    fig = style.figure(1, 1, width=12.0, height=0.5 + 0.24 * (len(lines) + 2))
+    (ax,) = style.panels(fig, 1, 1)
+    ax.set(xlim=(0, 1), ylim=(len(lines) - 0.4, -2.4))
+    ax.axis("off")
+    for place, head in zip(places, heads, strict=True):
+        ax.text(place, -0.8, head, ha="left" if place < 0.4 else "right", va="bottom", fontsize=8.5, fontweight="bold")
+    for i, line in enumerate(lines):
+        color = style.COLORS[FAMILIES[FAMILY[line[0]]]]
+        for place, cell in zip(places, line, strict=True):
+            first = place == 0.0
+            ax.text(
+                place,
+                i,
+                cell,
+                ha="left" if place < 0.4 else "right",
+                va="center",
+                fontsize=8.5,
+                color=color if first else style.INK,
+            )
+        if i == 0 or FAMILY[line[0]] != FAMILY[lines[i - 1][0]]:
+            ax.axhline(i - 0.5, color=style.INK, linewidth=0.6)
+    style.note(fig, f"load {LOAD:g}, means over seeds; slowdowns by flow size; needs of switches and hosts: docs/transports.md")
+    return fig
+
+
+@cache
+def knowledge() -> Mapping[str, str]:
+    """What each transport knows of a flow before its bytes are sent."""
+    return {entry["name"]: ", ".join(entry["knows"]) or "nothing" for entry in _core.entries("transport")}
+
+
+def known_of(results: Results, system: str) -> str:
+    """What the transport of a system knows."""
+    return knowledge()[transport(results, next(run for run in results.runs if run.system == system))]
+
+
+def ports_of(results: Results, system: str) -> str:
+    """The ports of a system, and the agent, the policy and the routes that are its own."""
+    config = next(one for one in results.config["system"] if one["label"] == system)
+    qdisc = config["qdisc"]
+    classes = f", {qdisc['classes']} classes" if "classes" in qdisc else ""
+    parts = [qdisc["kind"] + classes]
+    parts += [f"{room} {config[room]['kind']}" for room in ("agent", "policy") if config.get(room)]
+    parts += [config["router"]["kind"]] if config["router"]["kind"] != "ecmp" else []
+    return ", ".join(parts)
+
+
+# Small multiples: a panel per system, with the others in grey
+
+
+def multiples(
+    found: Found, curves: Callable[[str], Sequence[tuple[Array, Array]]], labels: Sequence[str], x: str, y: str
+) -> Figure:
+    """A panel per system on equal logarithmic scales of `y`, with its curves in colour and those of the others in grey."""
+    names = [system for system in found.systems if system in FAMILY]
+    columns = 4
+    rows = -(-len(names) // columns)
+    fig = style.figure(columns, rows, width=2.7, height=2.0)
+    axes = style.panels(fig, rows, columns)
+    every = {system: curves(system) for system in found.systems}
+    for ax in axes[len(names) :]:
+        ax.remove()
+    for i, (ax, name) in enumerate(zip(axes, names, strict=False)):
+        for other in every.values():
+            for j, (place, value) in enumerate(other):
+                ax.plot(place, value, color=style.GREY, linewidth=0.6, alpha=0.35, linestyle=style.DASHES[j])
+        for system in [name, *(s for s in found.systems if s.startswith(f"{name},"))]:
+            for j, (place, value) in enumerate(every[system]):
+                own = system == name
+                look = {
+                    "color": style.COLORS[FAMILIES[FAMILY[name]]],
+                    "linestyle": style.DASHES[j],
+                    "marker": style.MARKERS[j],
+                    "markersize": 3.5,
+                    "markerfacecolor": style.COLORS[FAMILIES[FAMILY[name]]] if own else style.PAPER,
+                }
+                ax.plot(place, value, **look)
+                if not own and j == 0 and len(place):
+                    ax.annotate(system.split(", ")[1], (place[-1], value[-1]), fontsize=7, ha="right", va="top")
+        ax.set_title(name)
+        style.log_axis(ax, "y")
+        if i >= len(names) - columns:
+            ax.set_xlabel(x)
+        if i % columns == 0:
+            ax.set_ylabel(y)
+    drawn = np.concatenate([value for pairs in every.values() for _, value in pairs] or [np.ones(1)])
+    drawn = drawn[~np.isnan(drawn) & (drawn > 0)]
+    for ax in axes[: len(names)]:
+        ax.set_ylim(drawn.min() / 1.15, drawn.max() * 1.15)
+    for j, label in enumerate(labels):
+        axes[0].plot([], [], color=style.INK, linestyle=style.DASHES[j], marker=style.MARKERS[j], markersize=3.5, label=label)
+    axes[0].plot([], [], color=style.GREY, linewidth=0.8, label="the other transports")
+    style.legend(fig, axes[:1])
+    return fig
+
+
+def by_size(results: Results) -> Figure:
+    """Slowdown against flow size at load 0.6: mean and p99."""
+    found = Found(results)
+    binned = plots.binned(results, "slowdown")
+
+    def curves(system: str) -> list[tuple[Array, Array]]:
+        here = [
+            binned[key]
+            for statistic in ("mean", "p99")
+            for key in binned
+            if (key[0], key[2]) == (system, statistic) and LOAD in key[1]
+        ]
+        return [(one.size / 1e3, one.mean) for one in here]
+
+    fig = multiples(found, curves, ["mean", "p99"], "flow size (kB)", "slowdown")
+    for ax in fig.axes:
+        style.log_axis(ax, "x")
+    return fig
+
+
+def by_load(results: Results) -> Figure:
+    """Slowdown against load: p99 of short flows, mean of long ones."""
+    found = Found(results)
+
+    def curves(system: str) -> list[tuple[Array, Array]]:
+        return [
+            (np.array(found.loads), np.array([middle(found.values(metric, system, load)) for load in found.loads]))
+            for metric in ("p99_slowdown_short", "mean_slowdown_long")
+        ]
+
+    return multiples(found, curves, ["p99, flows up to 100 KB", "mean, larger flows"], "load", "slowdown")
+
+
+def incast(results: Results) -> Figure:
+    """Completion of an incast by the number of senders, over what the receiver's link alone would take."""
+    found = Found(results)
+    sizes = [str(size) for size in found.rows.values("size")]
+    senders = [float(str(count)) for count in found.rows.values("senders")]
+
+    def curves(system: str) -> list[tuple[Array, Array]]:
+        drawn = []
+        for size in sizes:
+            load = float(size.removesuffix("KB")) * 8e3 / HOST_RATE
+            times = [middle(found.rows.sample(system, "mean_group_fct_s", {"senders": n, "size": size})) for n in senders]
+            drawn.append((np.array(senders), np.array(times) / (np.array(senders) * load)))
+        return drawn
+
+    labels = [f"{size.replace('KB', ' KB')} from each sender" for size in sizes]
+    fig = multiples(found, curves, labels, "senders", "completion over\nbytes / link rate")
+    for ax in fig.axes:
+        plots.swept_ticks(ax, senders, senders)
+    return fig
+
+
+# Sensitivities: systems are named by what is changed
+
+SENSITIVITY: list[Shown] = [
+    ("p99 slowdown, flows up to 100 KB,\nover that of the default", "p99_slowdown_short", ""),
+    ("mean slowdown, larger flows,\nover that of the default", "mean_slowdown_long", ""),
+    ("mean queue,\nover that of the default", "mean_queue_bytes", ""),
+]
+FACTORS = {"x0.5": ("v", "half"), "x2": ("^", "double"), "": ("D", "as named")}
+
+
+def varied(label: str) -> tuple[str, str, str]:
+    """A label's system, what is changed, and the factor: `DCTCP, K x0.5`."""
+    system, _, change = label.partition(", ")
+    name, _, factor = change.rpartition(" ")
+    return (system, name, factor) if factor in FACTORS else (system, change, "")
+
+
+def sensitivity(results: Results) -> Figure:
+    """What half and double of a parameter do, over the default, seed by seed."""
+    found = Found(results)
+    rows = list(dict.fromkeys(varied(label)[:2] for label in found.systems if "," in label))
+    fig = style.figure(len(SENSITIVITY), 1, width=3.5, height=1.0 + 0.2 * len(rows))
+    axes = style.panels(fig, 1, len(SENSITIVITY))
+    for i, (ax, (title, metric, _)) in enumerate(zip(axes, SENSITIVITY, strict=True)):
+        ax.axvline(1.0, color=style.INK, linewidth=0.8)
+        for label in (label for label in found.systems if "," in label):
+            system, name, factor = varied(label)
+            over = list(both(found.values(metric, label, 0.0), found.values(metric, system, 0.0), lambda a, b: a / b).values())
+            if over:
+                marker = FACTORS[factor][0]
+                color = style.COLORS[FAMILIES[FAMILY[system]]]
+                y = rows.index((system, name))
+                error = [[mean(over) - min(over)], [max(over) - mean(over)]]
+                fill = style.PAPER if factor == "x0.5" else color
+                ax.errorbar(mean(over), y, xerr=error, fmt=marker, color=color, markerfacecolor=fill, elinewidth=0.7, capsize=2)
+        for y in (y for y in range(1, len(rows)) if rows[y][0] != rows[y - 1][0]):
+            ax.axhline(y - 0.5, color=style.GREY, linewidth=0.5)
+        ax.set_yticks(range(len(rows)), [f"{system}: {name}" for system, name in rows])
+        ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=title)
+        ax.tick_params(labelleft=i == 0)
+        style.log_axis(ax, "x")
+    for factor, (marker, label) in FACTORS.items():
+        fill = style.PAPER if factor == "x0.5" else style.INK
+        axes[0].plot([], [], marker, color=style.INK, markerfacecolor=fill, label=label)
+    style.legend(fig, axes[:1])
+    style.note(fig, f"load {LOAD:g}; bars: range over seeds")
+    return fig
+
+
+sens_reactive = sens_proactive = sensitivity
