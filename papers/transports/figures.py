@@ -216,8 +216,8 @@ COLUMNS: list[Shown] = [
     ("p99\n≤ 100 KB", slowdown(0, SHORT, 990), ""),
     ("mean\n> 1 MB", slowdown(LONG, 10**18), ""),
     ("p99\n> 1 MB", slowdown(LONG, 10**18, 990), ""),
-    ("queue\nmean (kB)", mean_queue, "kB"),
-    ("queue\nlongest (kB)", longest_queue, "kB"),
+    ("mean queue\n(kB)", mean_queue, "kB"),
+    ("longest\nqueue (kB)", longest_queue, "kB"),
     ("sent\nagain (%)", again, "%"),
     ("unused\n(%)", unused, "%"),
     ("trimmed\n(%)", trimmed, "%"),
@@ -235,7 +235,7 @@ def table(results: Results) -> Figure:
             value = middle(found.values(what, system, LOAD)) / {"%": 0.01, "kB": 1e3}.get(unit, 1.0)
             cells.append("–" if np.isnan(value) else f"{value:.3g}" if value < 1000 else f"{value:.0f}")
         lines.append([system, known_of(results, system), ports_of(results, system), *cells])
-    places = [0.0, 0.105, 0.185, *np.linspace(0.42, 1.0, len(COLUMNS))]
+    places = [0.0, 0.105, 0.185, *np.linspace(0.43, 1.0, len(COLUMNS))]
     fig = style.figure(1, 1, width=12.0, height=0.5 + 0.24 * (len(lines) + 2))
     (ax,) = style.panels(fig, 1, 1)
     ax.set(xlim=(0, 1), ylim=(len(lines) - 0.4, -2.4))
@@ -313,8 +313,6 @@ def multiples(
                     "markerfacecolor": style.COLORS[FAMILIES[FAMILY[name]]] if own else style.PAPER,
                 }
                 ax.plot(place, value, **look)
-                if not own and j == 0 and len(place):
-                    ax.annotate(system.split(", ")[1], (place[-1], value[-1]), fontsize=7, ha="right", va="top")
         ax.set_title(name)
         style.log_axis(ax, "y")
         if i >= len(names) - columns:
@@ -327,6 +325,8 @@ def multiples(
         ax.set_ylim(drawn.min() / 1.15, drawn.max() * 1.15)
     for j, label in enumerate(labels):
         axes[0].plot([], [], color=style.INK, linestyle=style.DASHES[j], marker=style.MARKERS[j], markersize=3.5, label=label)
+    for system in (system for system in found.systems if system not in FAMILY):
+        axes[0].plot([], [], "o", color=style.INK, markerfacecolor=style.PAPER, markersize=3.5, label=f"hollow: {system}")
     axes[0].plot([], [], color=style.GREY, linewidth=0.8, label="the other transports")
     style.legend(fig, axes[:1])
     return fig
@@ -362,7 +362,10 @@ def by_load(results: Results) -> Figure:
             for metric in ("p99_slowdown_short", "mean_slowdown_long")
         ]
 
-    return multiples(found, curves, ["p99, flows up to 100 KB", "mean, larger flows"], "load", "slowdown")
+    fig = multiples(found, curves, ["p99, flows up to 100 KB", "mean, larger flows"], "load", "slowdown")
+    for ax in fig.axes:
+        ax.set_xticks(found.loads)
+    return fig
 
 
 def incast(results: Results) -> Figure:
@@ -391,7 +394,7 @@ def incast(results: Results) -> Figure:
 SENSITIVITY: list[Shown] = [
     ("p99 slowdown, flows up to 100 KB,\nover that of the default", "p99_slowdown_short", ""),
     ("mean slowdown, larger flows,\nover that of the default", "mean_slowdown_long", ""),
-    ("mean queue,\nover that of the default", "mean_queue_bytes", ""),
+    ("mean queue of switches,\nover that of the default", mean_queue, ""),
 ]
 FACTORS = {"x0.5": ("v", "half"), "x2": ("^", "double"), "": ("D", "as named")}
 
@@ -407,13 +410,14 @@ def sensitivity(results: Results) -> Figure:
     """What half and double of a parameter do, over the default, seed by seed."""
     found = Found(results)
     rows = list(dict.fromkeys(varied(label)[:2] for label in found.systems if "," in label))
+    rows.sort(key=lambda row: found.systems.index(row[0]))
     fig = style.figure(len(SENSITIVITY), 1, width=3.5, height=1.0 + 0.2 * len(rows))
     axes = style.panels(fig, 1, len(SENSITIVITY))
-    for i, (ax, (title, metric, _)) in enumerate(zip(axes, SENSITIVITY, strict=True)):
+    for i, (ax, (title, what, _)) in enumerate(zip(axes, SENSITIVITY, strict=True)):
         ax.axvline(1.0, color=style.INK, linewidth=0.8)
         for label in (label for label in found.systems if "," in label):
             system, name, factor = varied(label)
-            over = list(both(found.values(metric, label, 0.0), found.values(metric, system, 0.0), lambda a, b: a / b).values())
+            over = list(both(found.values(what, label, 0.0), found.values(what, system, 0.0), lambda a, b: a / b).values())
             if over:
                 marker = FACTORS[factor][0]
                 color = style.COLORS[FAMILIES[FAMILY[system]]]
@@ -427,6 +431,8 @@ def sensitivity(results: Results) -> Figure:
         ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=title)
         ax.tick_params(labelleft=i == 0)
         style.log_axis(ax, "x")
+        left, right = ax.get_xlim()
+        ax.set_xlim(min(left, 0.48), max(right, 2.1))
     for factor, (marker, label) in FACTORS.items():
         fill = style.PAPER if factor == "x0.5" else style.INK
         axes[0].plot([], [], marker, color=style.INK, markerfacecolor=fill, label=label)
