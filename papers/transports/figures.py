@@ -120,6 +120,10 @@ class Found:
         self.rows = Rows(results)
         self.loads = sorted({load_of(run) for run in results.runs})
 
+    def series(self, what: str | How) -> dict[str, list[float]]:
+        """Means over seeds of each system by load."""
+        return {system: [middle(self.values(what, system, load)) for load in self.loads] for system in self.systems}
+
     def values(self, what: str | How, system: str, load: float) -> dict[int, float]:
         """A metric, or another number, by seed."""
         if isinstance(what, str):
@@ -163,102 +167,154 @@ def rated(unit: str, values: Sequence[float]) -> tuple[float, str]:
 
 
 def overview(results: Results) -> Figure:
-    """All transports at all loads: slowdowns by size, queues, wasted bandwidth."""
-    found = Found(results)
+    """All transports at all loads: slowdowns by size, queues, wasted bandwidth; and incasts, where they were run."""
+    found, bursts = Found(results), beside(results)
     shown = [*SLOWDOWNS[:3], *QUEUES, *SLOWDOWNS[3:], *WASTE]
-    columns = len(shown) // 2
-    fig = style.figure(columns, 2, width=2.5, height=3.9)
+    half = len(shown) // 2
+    columns = half + (bursts is not None)
+    fig = style.figure(columns, 2, width=2.4, height=3.9)
     axes = style.panels(fig, 2, columns)
-    for i, (ax, (title, what, unit)) in enumerate(zip(axes, shown, strict=True)):
-        rows_panel(ax, found, what, unit, log=what not in (unused, again))
+    places = [ax for i, ax in enumerate(axes) if i % columns < half]
+    for ax, (title, what, unit) in zip(places, shown, strict=True):
+        rows_panel(ax, found.systems, found.series(what), unit, log=what not in (unused, again))
         if what is unused:
-            rows_panel(ax, found, trimmed, unit, log=False, marker="^")
+            rows_panel(ax, found.systems, found.series(trimmed), unit, log=False, marker="^")
         ax.set_title(title, fontsize=9)
+    if bursts is not None:
+        for ax, size in zip(axes[half::columns], sizes_of(bursts), strict=False):
+            rows_panel(ax, found.systems, {s: stretch(bursts, s, size) for s in found.systems}, "", log=True)
+            ax.set_title(f"incast of {spaced(size)} × {counts(bursts)},\ncompletion over bytes / link rate", fontsize=9)
+    for i, ax in enumerate(axes):
         ax.tick_params(labelleft=i % columns == 0)
-    for load in found.loads:
-        axes[0].plot([], [], "o", color=style.INK, alpha=shade(found, load), label=f"load {load:g}")
+    for i, load in enumerate(found.loads):
+        axes[0].plot([], [], "o", color=style.INK, alpha=shade(i, len(found.loads)), label=f"load {load:g}")
     for family, look in FAMILIES.items():
         axes[0].plot([], [], "s", color=style.COLORS[look], label=family)
     style.legend(fig, axes)
-    style.note(fig, "means over seeds; the slowdown of a flow is its completion time over that of the flow alone")
+    more = "; incasts: the darker, the more senders" if bursts is not None else ""
+    style.note(fig, f"means over seeds; the slowdown of a flow is its completion time over that of the flow alone{more}")
     return fig
 
 
-def shade(found: Found, load: float) -> float:
-    """Darker with the load."""
-    return 0.25 + 0.75 * (found.loads.index(load) + 1) / len(found.loads)
+def shade(i: int, count: int) -> float:
+    """Darker from one of `count` dots to the next."""
+    return 0.25 + 0.75 * (i + 1) / count
 
 
-def rows_panel(ax: Axes, found: Found, what: str | How, unit: str, log: bool, marker: str = "o") -> None:
-    """Systems one below the other, a dot per load."""
-    means = {(system, load): middle(found.values(what, system, load)) for system in found.systems for load in found.loads}
-    known = [value for value in means.values() if not np.isnan(value)]
+def rows_panel(
+    ax: Axes, systems: Sequence[str], series: Mapping[str, Sequence[float]], unit: str, log: bool, marker: str = "o"
+) -> None:
+    """Systems one below the other, with the numbers of each as dots that get darker."""
+    known = [value for values in series.values() for value in values if not np.isnan(value)]
     factor, name = rated(unit, known)
-    for i, system in enumerate(found.systems):
+    for i, system in enumerate(systems):
         color = style.COLORS[FAMILIES[FAMILY[system]]]
-        at = [load for load in found.loads if not np.isnan(means[system, load])]
-        x = [means[system, load] / factor for load in at]
+        x = [value / factor for value in series[system]]
         ax.plot(x, [i] * len(x), color=color, linewidth=0.8, alpha=0.4)
-        for place, load in zip(x, at, strict=True):
-            ax.plot(place, i, marker, color=color, alpha=shade(found, load), markersize=4.5, markeredgewidth=0, clip_on=False)
-    ax.set_yticks(range(len(found.systems)), found.systems)
-    ax.set(ylim=(len(found.systems) - 0.5, -0.5), xlabel=name)
+        for j, place in enumerate(x):
+            ax.plot(place, i, marker, color=color, alpha=shade(j, len(x)), markersize=4.5, markeredgewidth=0, clip_on=False)
+    ax.set_yticks(range(len(systems)), systems)
+    ax.set(ylim=(len(systems) - 0.5, -0.5), xlabel=name)
     if log and known and min(known) > 0:
         style.log_axis(ax, "x")
-        ax.set_xlim(right=max(1.15 * max(known) / factor, ax.get_xlim()[1]))
+        left, right = ax.get_xlim()
+        ax.set_xlim(left, max(right, 2.2 * left))
     else:
         ax.set_xlim(left=0)
         ax.locator_params(axis="x", nbins=4)
 
 
+def beside(results: Results) -> Found | None:
+    """The incasts, if they were run."""
+    folder = None if results.path is None else results.path.parent / "incast"
+    return Found(Results.open(folder)) if folder is not None and (folder / "points.parquet").is_file() else None
+
+
+def sizes_of(bursts: Found) -> list[str]:
+    """The sizes of an incast's flows."""
+    return [str(size) for size in bursts.rows.values("size")]
+
+
+def senders_of(bursts: Found) -> list[float]:
+    """How many flows an incast has."""
+    return [float(str(count)) for count in bursts.rows.values("senders")]
+
+
+def counts(bursts: Found) -> str:
+    """From how many to how many."""
+    return f"{min(senders_of(bursts)):g} to {max(senders_of(bursts)):g}"
+
+
+def spaced(size: str) -> str:
+    """A size with a space before its unit."""
+    return size.replace("KB", " KB")
+
+
+def stretch(bursts: Found, system: str, size: str) -> list[float]:
+    """The completion of an incast, by the number of senders, over the time of its payload at the rate of the receiver's link."""
+    alone = float(size.removesuffix("KB")) * 8e3 / HOST_RATE
+    return [
+        middle(bursts.rows.sample(system, "mean_group_fct_s", {"senders": n, "size": size})) / (n * alone)
+        for n in senders_of(bursts)
+    ]
+
+
 COLUMNS: list[Shown] = [
-    ("mean\n≤ 100 KB", slowdown(0, SHORT), ""),
-    ("p99\n≤ 100 KB", slowdown(0, SHORT, 990), ""),
-    ("mean\n> 1 MB", slowdown(LONG, 10**18), ""),
-    ("p99\n> 1 MB", slowdown(LONG, 10**18, 990), ""),
-    ("mean queue\n(kB)", mean_queue, "kB"),
-    ("longest\nqueue (kB)", longest_queue, "kB"),
-    ("sent\nagain (%)", again, "%"),
-    ("unused\n(%)", unused, "%"),
-    ("trimmed\n(%)", trimmed, "%"),
+    ("slowdown\nmean\n≤ 100 KB", slowdown(0, SHORT), ""),
+    ("slowdown\np99\n≤ 100 KB", slowdown(0, SHORT, 990), ""),
+    ("slowdown\nmean\n> 1 MB", slowdown(LONG, 10**18), ""),
+    ("slowdown\np99\n> 1 MB", slowdown(LONG, 10**18, 990), ""),
+    ("queue\nmean\n(kB)", mean_queue, "kB"),
+    ("queue\nlongest\n(kB)", longest_queue, "kB"),
+    ("data\nre-sent\n(%)", again, "%"),
+    ("credits\nunused\n(%)", unused, "%"),
+    ("data\ntrimmed\n(%)", trimmed, "%"),
 ]
+NAMES = (0.0, 0.1, 0.18, 0.34)
+"""Where the columns of words begin, and the columns of numbers."""
 
 
 def table(results: Results) -> Figure:
-    """What each transport knows, which ports and routes it runs on, and its numbers at load 0.6."""
-    found = Found(results)
-    heads = ["", "knows", "ports, agent, routes", *(title for title, _, _ in COLUMNS)]
+    """What each transport knows, which ports and routes it runs on, and its numbers at load 0.6 and in the largest incasts."""
+    found, bursts = Found(results), beside(results)
+    sizes = sizes_of(bursts) if bursts is not None else []
+    heads = ["", "knows", "ports, agent, policy, routes", *(title for title, _, _ in COLUMNS)]
+    heads += [f"incast\n{max(senders_of(bursts)):g} ×\n{spaced(size)}" for size in sizes if bursts is not None]
     lines = []
     for system in found.systems:
-        cells = []
-        for _, what, unit in COLUMNS:
-            value = middle(found.values(what, system, LOAD)) / {"%": 0.01, "kB": 1e3}.get(unit, 1.0)
-            cells.append("–" if np.isnan(value) else f"{value:.3g}" if value < 1000 else f"{value:.0f}")
+        cells = [
+            cell(middle(found.values(what, system, LOAD)) / {"%": 0.01, "kB": 1e3}.get(unit, 1.0)) for _, what, unit in COLUMNS
+        ]
+        cells += [cell(stretch(bursts, system, size)[-1]) for size in sizes if bursts is not None]
         lines.append([system, known_of(results, system), ports_of(results, system), *cells])
-    places = [0.0, 0.105, 0.185, *np.linspace(0.43, 1.0, len(COLUMNS))]
-    fig = style.figure(1, 1, width=12.0, height=0.5 + 0.24 * (len(lines) + 2))
+    places = [*NAMES[:3], *np.linspace(NAMES[3] + 0.06, 1.0, len(heads) - 3)]
+    fig = style.figure(1, 1, width=13.0, height=0.5 + 0.24 * (len(lines) + 3))
     (ax,) = style.panels(fig, 1, 1)
-    ax.set(xlim=(0, 1), ylim=(len(lines) - 0.4, -2.4))
+    ax.set(xlim=(0, 1), ylim=(len(lines) - 0.4, -3.4))
     ax.axis("off")
     for place, head in zip(places, heads, strict=True):
-        ax.text(place, -0.8, head, ha="left" if place < 0.4 else "right", va="bottom", fontsize=8.5, fontweight="bold")
+        ax.text(place, -0.8, head, ha=side(place), va="bottom", fontsize=8.5, fontweight="bold")
     for i, line in enumerate(lines):
-        color = style.COLORS[FAMILIES[FAMILY[line[0]]]]
-        for place, cell in zip(places, line, strict=True):
-            first = place == 0.0
-            ax.text(
-                place,
-                i,
-                cell,
-                ha="left" if place < 0.4 else "right",
-                va="center",
-                fontsize=8.5,
-                color=color if first else style.INK,
-            )
+        colors = [style.COLORS[FAMILIES[FAMILY[line[0]]]], *[style.INK] * len(line)]
+        for place, text, color in zip(places, line, colors, strict=False):
+            ax.text(place, i, text, ha=side(place), va="center", fontsize=8.5, color=color)
         if i == 0 or FAMILY[line[0]] != FAMILY[lines[i - 1][0]]:
             ax.axhline(i - 0.5, color=style.INK, linewidth=0.6)
-    style.note(fig, f"load {LOAD:g}, means over seeds; slowdowns by flow size; needs of switches and hosts: docs/transports.md")
+    more = "; incast: completion over bytes / link rate" if sizes else ""
+    style.note(
+        fig, f"load {LOAD:g}, means over seeds; slowdown by flow size{more}; needs of switches and hosts: docs/transports.md"
+    )
     return fig
+
+
+def cell(value: float) -> str:
+    """A number in the table; a dash for none."""
+    return "–" if np.isnan(value) else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def side(place: float) -> str:
+    """Words begin, and numbers end, where the column is."""
+    return "left" if place < NAMES[3] else "right"
 
 
 @cache
@@ -371,18 +427,12 @@ def by_load(results: Results) -> Figure:
 def incast(results: Results) -> Figure:
     """Completion of an incast by the number of senders, over what the receiver's link alone would take."""
     found = Found(results)
-    sizes = [str(size) for size in found.rows.values("size")]
-    senders = [float(str(count)) for count in found.rows.values("senders")]
+    senders = senders_of(found)
 
     def curves(system: str) -> list[tuple[Array, Array]]:
-        drawn = []
-        for size in sizes:
-            load = float(size.removesuffix("KB")) * 8e3 / HOST_RATE
-            times = [middle(found.rows.sample(system, "mean_group_fct_s", {"senders": n, "size": size})) for n in senders]
-            drawn.append((np.array(senders), np.array(times) / (np.array(senders) * load)))
-        return drawn
+        return [(np.array(senders), np.array(stretch(found, system, size))) for size in sizes_of(found)]
 
-    labels = [f"{size.replace('KB', ' KB')} from each sender" for size in sizes]
+    labels = [f"{spaced(size)} from each sender" for size in sizes_of(found)]
     fig = multiples(found, curves, labels, "senders", "completion over\nbytes / link rate")
     for ax in fig.axes:
         plots.swept_ticks(ax, senders, senders)
