@@ -25,6 +25,13 @@ FAMILY = {
     **dict.fromkeys(("pFabric", "MERP", "PDQ"), NETWORK),
     **dict.fromkeys(("ExpressPass", "Aeolus", "SSP", "pHost", "Homa", "NDP"), RECEIVER),
 }
+
+
+def family(system: str) -> str:
+    """Who decides in a system, or in a variant of it: `Homa, 3 BDP`."""
+    return FAMILY[system.partition(",")[0]]
+
+
 SHORT, LONG = 100_000, 1_000_000
 CLASSES = {"up to 100 KB": (0, SHORT), "100 KB to 1 MB": (SHORT, LONG), "above 1 MB": (LONG, 10**18)}
 LOAD = 0.6
@@ -181,15 +188,16 @@ def overview(results: Results) -> Figure:
             rows_panel(ax, found.systems, found.series(trimmed), unit, log=False, marker="^")
         ax.set_title(title, fontsize=9)
     if bursts is not None:
+        few, *_, many = senders_of(bursts)
         for ax, size in zip(axes[half::columns], sizes_of(bursts), strict=False):
             rows_panel(ax, found.systems, {s: stretch(bursts, s, size) for s in found.systems}, "", log=True)
-            ax.set_title(f"incast of {spaced(size)} × {counts(bursts)},\ncompletion over bytes / link rate", fontsize=9)
+            ax.set_title(f"incast of {spaced(size)} × {few:g} to {many:g},\ncompletion over bytes / link rate", fontsize=9)
     for i, ax in enumerate(axes):
         ax.tick_params(labelleft=i % columns == 0)
     for i, load in enumerate(found.loads):
         axes[0].plot([], [], "o", color=style.INK, alpha=shade(i, len(found.loads)), label=f"load {load:g}")
-    for family, look in FAMILIES.items():
-        axes[0].plot([], [], "s", color=style.COLORS[look], label=family)
+    for who, look in FAMILIES.items():
+        axes[0].plot([], [], "s", color=style.COLORS[look], label=who)
     style.legend(fig, axes)
     more = "; incasts: the darker, the more senders" if bursts is not None else ""
     style.note(fig, f"means over seeds; the slowdown of a flow is its completion time over that of the flow alone{more}")
@@ -208,7 +216,7 @@ def rows_panel(
     known = [value for values in series.values() for value in values if not np.isnan(value)]
     factor, name = rated(unit, known)
     for i, system in enumerate(systems):
-        color = style.COLORS[FAMILIES[FAMILY[system]]]
+        color = style.COLORS[FAMILIES[family(system)]]
         x = [value / factor for value in series[system]]
         ax.plot(x, [i] * len(x), color=color, linewidth=0.8, alpha=0.4)
         for j, place in enumerate(x):
@@ -238,11 +246,6 @@ def sizes_of(bursts: Found) -> list[str]:
 def senders_of(bursts: Found) -> list[float]:
     """How many flows an incast has."""
     return [float(str(count)) for count in bursts.rows.values("senders")]
-
-
-def counts(bursts: Found) -> str:
-    """From how many to how many."""
-    return f"{min(senders_of(bursts)):g} to {max(senders_of(bursts)):g}"
 
 
 def spaced(size: str) -> str:
@@ -295,10 +298,10 @@ def table(results: Results) -> Figure:
     for place, head in zip(places, heads, strict=True):
         ax.text(place, -0.8, head, ha=side(place), va="bottom", fontsize=8.5, fontweight="bold")
     for i, line in enumerate(lines):
-        colors = [style.COLORS[FAMILIES[FAMILY[line[0]]]], *[style.INK] * len(line)]
+        colors = [style.COLORS[FAMILIES[family(line[0])]], *[style.INK] * len(line)]
         for place, text, color in zip(places, line, colors, strict=False):
             ax.text(place, i, text, ha=side(place), va="center", fontsize=8.5, color=color)
-        if i == 0 or FAMILY[line[0]] != FAMILY[lines[i - 1][0]]:
+        if i == 0 or family(line[0]) != family(lines[i - 1][0]):
             ax.axhline(i - 0.5, color=style.INK, linewidth=0.6)
     more = "; incast: completion over bytes / link rate" if sizes else ""
     style.note(
@@ -470,7 +473,7 @@ def sensitivity(results: Results) -> Figure:
             over = list(both(found.values(what, label, 0.0), found.values(what, system, 0.0), lambda a, b: a / b).values())
             if over:
                 marker = FACTORS[factor][0]
-                color = style.COLORS[FAMILIES[FAMILY[system]]]
+                color = style.COLORS[FAMILIES[family(system)]]
                 y = rows.index((system, name))
                 error = [[mean(over) - min(over)], [max(over) - mean(over)]]
                 fill = style.PAPER if factor == "x0.5" else color
