@@ -91,7 +91,12 @@ const ROWS: [Row; 17] = [
         share_of: Some((PFABRIC, 0.65)),
         ..PLAIN
     },
-    Row { name: "ExpressPass, as pFabric's", work: Work { file: "expresspass", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
+    Row {
+        name: "ExpressPass, as pFabric's",
+        work: Work { file: "expresspass", ..WEB_SEARCH },
+        share_of: Some((PFABRIC, 0.6)),
+        ..PLAIN
+    },
     Row { name: "SSP, as pFabric's", work: Work { file: "ssp", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
     Row { name: "Homa, as pFabric's", work: Work { file: "homa", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
     Row { name: "NDP, as pFabric's", work: Work { file: "ndp", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
