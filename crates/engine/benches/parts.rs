@@ -67,7 +67,9 @@ impl World for PingPong {
     fn deliver(&mut self, links: &mut impl Links<Packet>, link: LinkId, _far: Far, packet: &mut Packet) {
         links.send(self, LinkId(1 - link.0), packet);
     }
-    fn pass(&mut self, _: LinkId, _: &mut Packet, _: Time) {}
+    fn passes(&mut self, _: LinkId, _: &mut Packet, _: Time) -> bool {
+        true
+    }
     fn enqueue(&mut self, _: LinkId, _: &mut Packet, _: Time) -> (u32, u64) {
         unreachable!("first in, first out")
     }

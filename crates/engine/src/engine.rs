@@ -73,10 +73,13 @@ impl<P: Wire> Links<P> for Engine<P> {
             start
         } else {
             let start = link.admit_lone(packet, now, || &mut self.stats[id.index()]);
-            let Some(start) = start else { return self.send_lazily(world, id, packet) };
-            start
+            match start {
+                Some(start) => start,
+                None if link.is_shaped() => return self.send_shaped(world, id, packet),
+                None => return self.send_lazily(world, id, packet),
+            }
         };
-        start_on(link, id, start, packet, &mut self.rings, &mut self.tree);
+        link.start(id, start, packet, &mut self.rings, &mut self.tree);
         Sent::Starts(start)
     }
     #[inline(always)]
@@ -238,30 +241,37 @@ impl<P: Wire> Engine<P> {
     #[inline(never)]
     fn send_lazily<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
         let now = self.now;
-        if !self.links[id.index()].is_plain()
-            && let Some(sent) = self.send_specially(world, id, packet)
+        if !self.links[id.index()].is_open()
+            && let Some(sent) = self.refuse(world, id, packet)
         {
             return sent;
         }
         let sent = self.lazy(id).send(world, packet, now);
         if let Sent::Starts(start) = sent {
-            start_on(&mut self.links[id.index()], id, start, packet, &mut self.rings, &mut self.tree);
+            self.links[id.index()].start(id, start, packet, &mut self.rings, &mut self.tree);
         }
         sent
     }
-    /// What becomes of a packet where the link is down, or the port is shaped or shares a buffer that has no room. `None`: it is sent as from
-    /// every other port.
+    /// Sends a packet out of a shaped port.
+    #[inline(never)]
+    fn send_shaped<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
+        let now = self.now;
+        if !self.links[id.index()].is_open()
+            && let Some(sent) = self.refuse(world, id, packet)
+        {
+            return sent;
+        }
+        self.shaped(id).send(world, packet, now)
+    }
+    /// What becomes of a packet for which there is no place: the link is down, or the port shares a buffer that is full.
     #[cold]
     #[inline(never)]
-    fn send_specially<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Option<Sent> {
-        let (now, link) = (self.now, &self.links[id.index()]);
+    fn refuse<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Option<Sent> {
+        let link = &self.links[id.index()];
         if !link.is_up() {
             return Some(Sent::Down);
         }
-        if link.is_shared() && !self.has_room(world, id, packet) {
-            return Some(Sent::Waits);
-        }
-        self.links[id.index()].is_shaped().then(|| self.shaped(id).send(world, packet, now))
+        (link.is_shared() && !self.has_room(world, id, packet)).then_some(Sent::Waits)
     }
     /// Whether a packet may stay at a port that shares a buffer: it need not wait, or there is room for it.
     fn has_room<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> bool {
@@ -373,14 +383,4 @@ fn groups_of(links: &[(LinkSpec, Far)]) -> (Vec<Vec<LinkId>>, Vec<u32>) {
     };
     let group_of = (0..).zip(links).map(group).collect();
     (groups, group_of)
-}
-
-/// Puts a packet on a link, service starting at `start`.
-#[inline(always)]
-fn start_on<P: Wire>(link: &mut Link, id: LinkId, start: Time, packet: &P, rings: &mut Rings<P>, tree: &mut Tree) {
-    let was_empty = link.ring_is_empty();
-    let arrival = link.push(start, packet, rings);
-    if was_empty {
-        tree.insert(FIRST_LEAF + id.0, arrival);
-    }
 }

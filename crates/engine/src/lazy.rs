@@ -22,7 +22,8 @@ impl<P: Wire> Lazy<'_, P> {
         // Service first at ties: every start up to now sees only what had arrived before.
         self.catch_up(world, now);
         if self.link.free_at() <= now && self.link.waiting() == 0 {
-            world.pass(self.id, packet, now);
+            let starts = world.passes(self.id, packet, now);
+            debug_assert!(starts, "link {} keeps a packet waiting and is not shaped", self.id);
             return Sent::Starts(now);
         }
         self.enqueue(world, packet, now);

@@ -7,7 +7,8 @@
 //! before another comes to wait beside it, or anybody looks, it is recalled.
 
 use crate::ring::{Ring, Rings};
-use base::{Dur, Limit, Rate, Time, Wire};
+use crate::tree::Tree;
+use base::{Dur, Limit, LinkId, Rate, Time, Wire};
 
 /// Where a link ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct LinkSpec {
     pub fifo: Option<Fifo>,
     /// Of a port that is served lazily: the world must see every packet, those too that find the port idle or wait alone.
     pub watched: bool,
-    /// Of a port that is served lazily: its discipline may keep a packet waiting while the transmitter is idle, so every packet enters it.
+    /// Of a port that is served lazily: its discipline may keep a packet waiting while the transmitter is idle.
     pub shaped: bool,
     /// Of a watched or shaped port: it shares a buffer with all ports of this number. Before a packet may wait at one of them, all catch up.
     pub shared: Option<u32>,
@@ -126,6 +127,7 @@ impl LinkStats {
         self.port = PortState::Shaped(Shaping { leaf, not_before: Time::ZERO, due: Time::MAX });
     }
     /// When a shaped port is served next.
+    #[inline(always)]
     pub(crate) fn shaping(&mut self) -> &mut Shaping {
         let PortState::Shaped(shaping) = &mut self.port else { unreachable!("not shaped") };
         shaping
@@ -243,10 +245,10 @@ impl Link {
     pub fn is_fifo(&self) -> bool {
         self.far & LAZY == 0
     }
-    /// Of a lazily served port: its link is up, it is not shaped, and it shares nothing.
+    /// Its link is up, and it shares nothing.
     #[inline(always)]
-    pub fn is_plain(&self) -> bool {
-        self.far & (DOWN | SHAPED | SHARED) == 0
+    pub fn is_open(&self) -> bool {
+        self.far & (DOWN | SHARED) == 0
     }
     pub fn is_shared(&self) -> bool {
         self.far & SHARED != 0
@@ -339,6 +341,16 @@ impl Link {
     pub fn packets<'a, P: Wire>(&self, rings: &'a Rings<P>) -> impl Iterator<Item = P> + use<'a, P> {
         let ring = self.ring;
         (0..ring.len()).map(move |i| *ring.get(ring.head().wrapping_add(i), rings))
+    }
+
+    /// Puts a packet on the wire, service starting at `start`, and sets the leaf of the link if the wire was empty.
+    #[inline(always)]
+    pub fn start<P: Wire>(&mut self, id: LinkId, start: Time, packet: &P, rings: &mut Rings<P>, tree: &mut Tree) {
+        let was_empty = self.ring_is_empty();
+        let arrival = self.push(start, packet, rings);
+        if was_empty {
+            tree.insert(FIRST_LEAF + id.0, arrival);
+        }
     }
 
     /// Puts a packet on the wire, service starting at `start`. Returns its arrival.

@@ -1,6 +1,6 @@
 //! Shaped ports: their discipline may say that no packet starts before some time, though the transmitter is idle.
 //!
-//! Every packet enters the discipline. While packets are on the wire, service is as lazy as at other ports: the discipline is asked when
+//! A packet that finds the port idle and empty asks whether it passes; every other packet enters the discipline. While packets are on the wire, service is as lazy as at other ports: the discipline is asked when
 //! the port is touched or the wire runs dry, but about the time at which it would have been asked. While the wire is empty the port has a
 //! leaf of its own in the tree, which holds the next start.
 
@@ -17,27 +17,41 @@ pub(crate) struct Shaped<'a, P> {
 }
 
 impl<P: Wire> Shaped<'_, P> {
-    /// Sends a packet: it enters the discipline, and may start at once.
-    #[inline(never)]
+    /// Sends a packet: it passes an idle port, or enters the discipline, and may start at once.
+    #[inline(always)]
     pub fn send<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> Sent {
         // Service first at ties.
         self.catch_up(world, now);
-        let was_dry = self.port.link.ring_is_empty();
-        let (packets, bytes) = world.enqueue(self.port.id, packet, now);
+        let is_idle = self.port.link.free_at() <= now;
+        if is_idle && self.port.link.waiting() == 0 && world.passes(self.port.id, packet, now) {
+            let Lazy { id, link, rings, .. } = &mut self.port;
+            link.start(*id, now, packet, rings, self.tree);
+            return Sent::Starts(now);
+        }
+        let (packets, mut bytes) = world.enqueue(self.port.id, packet, now);
         self.port.link.set_waiting(packets);
         self.port.stats.shaping().not_before = now;
-        let waiting = bytes - self.serve(world, now);
-        self.port.stats.max_queue_bytes = self.port.stats.max_queue_bytes.max(waiting);
-        self.settle(was_dry);
+        if is_idle {
+            bytes -= self.serve_and_settle(world, now);
+        }
+        self.port.stats.max_queue_bytes = self.port.stats.max_queue_bytes.max(bytes);
         Sent::Waits
     }
 
     /// Starts all service due by `until`.
-    #[inline(never)]
+    #[inline(always)]
     pub fn catch_up<W: World<Packet = P>>(&mut self, world: &mut W, until: Time) {
+        let Lazy { link, stats, .. } = &self.port;
+        if link.waiting() > 0 && link.free_at().max(stats.not_before()) <= until {
+            self.serve_and_settle(world, until);
+        }
+    }
+    #[inline(never)]
+    fn serve_and_settle<W: World<Packet = P>>(&mut self, world: &mut W, until: Time) -> u64 {
         let was_dry = self.port.link.ring_is_empty();
-        self.serve(world, until);
+        let served = self.serve(world, until);
         self.settle(was_dry);
+        served
     }
 
     /// The last packet has left the wire, and others wait. The caller sets the link's leaf.

@@ -41,7 +41,9 @@ impl World for Bench {
     fn deliver(&mut self, links: &mut impl Links<Packet>, link: LinkId, _far: Far, packet: &mut Packet) {
         self.delivered.push((link.0, packet.number, links.now().0));
     }
-    fn pass(&mut self, _link: LinkId, _packet: &mut Packet, _now: Time) {}
+    fn passes(&mut self, _link: LinkId, _packet: &mut Packet, _now: Time) -> bool {
+        true
+    }
     fn enqueue(&mut self, _link: LinkId, packet: &mut Packet, _now: Time) -> (u32, u64) {
         self.queue.push(*packet);
         (self.queue.len() as u32, 1000 * self.queue.len() as u64)

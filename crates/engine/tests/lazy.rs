@@ -47,8 +47,9 @@ impl World for Bench {
     fn deliver(&mut self, links: &mut impl Links<Packet>, _link: LinkId, _far: Far, packet: &mut Packet) {
         self.seen.delivered.push((packet.number, links.now()));
     }
-    fn pass(&mut self, _link: LinkId, packet: &mut Packet, _now: Time) {
+    fn passes(&mut self, _link: LinkId, packet: &mut Packet, _now: Time) -> bool {
         self.seen.passed.push(packet.number);
+        true
     }
     fn enqueue(&mut self, _link: LinkId, packet: &mut Packet, now: Time) -> (u32, u64) {
         assert_eq!(packet.arrival, now, "packet {} did not come now", packet.number);

@@ -63,8 +63,12 @@ impl World for Bench {
     fn deliver(&mut self, links: &mut impl Links<Packet>, _link: LinkId, _far: Far, packet: &mut Packet) {
         self.seen.delivered.push((packet.number, links.now()));
     }
-    fn pass(&mut self, _link: LinkId, _packet: &mut Packet, _now: Time) {
-        unreachable!("every packet enters the discipline");
+    fn passes(&mut self, _link: LinkId, packet: &mut Packet, now: Time) -> bool {
+        let passes = may_start(packet) <= now;
+        if passes {
+            self.seen.starts.push((packet.number, now));
+        }
+        passes
     }
     fn enqueue(&mut self, _link: LinkId, packet: &mut Packet, now: Time) -> (u32, u64) {
         assert_eq!(packet.arrival, now, "packet {} did not come now", packet.number);
@@ -91,7 +95,7 @@ impl World for Bench {
             let mut packet = Packet { number: self.sent, len, arrival };
             self.sent += 1;
             match links.send(self, PORT, &mut packet) {
-                Sent::Waits => {}
+                Sent::Waits | Sent::Starts(_) => {}
                 Sent::Down => self.seen.lost.push(packet.number),
                 sent => panic!("{sent:?} at a shaped port"),
             }

@@ -18,6 +18,8 @@ struct Bench {
     sent: u32,
     waiting: [Vec<Packet>; 2],
     served: Option<Packet>,
+    /// The second port is shaped, and every packet enters it.
+    shaped: bool,
     seen: Seen,
 }
 
@@ -36,7 +38,9 @@ impl World for Bench {
     fn deliver(&mut self, links: &mut impl Links<Packet>, _link: LinkId, _far: Far, packet: &mut Packet) {
         self.seen.delivered.push((packet.number, links.now()));
     }
-    fn pass(&mut self, _link: LinkId, _packet: &mut Packet, _now: Time) {}
+    fn passes(&mut self, link: LinkId, _packet: &mut Packet, _now: Time) -> bool {
+        !self.shaped || link == LinkId(0)
+    }
     fn admits(&mut self, _link: LinkId, packet: &mut Packet, _now: Time) -> bool {
         let admits = self.waiting.iter().map(Vec::len).sum::<usize>() < ROOM;
         if !admits {
@@ -74,8 +78,8 @@ impl World for Bench {
 fn run_on<D: Driver<Packet>>(sends: &[(u64, u32, u32)], delay: Dur, shaped: bool) -> Seen {
     let link = |shaped| LinkSpec { rate: Rate::from_gbps(8), delay, fifo: None, watched: true, shaped, shared: Some(7) };
     let mut driver = D::new(&[(link(false), Far::Host(0)), (link(shaped), Far::Host(0))], 1);
-    let mut world =
-        Bench { sends: sends.iter().map(|(ns, port, len)| (Time(ns * 1000), *port, *len)).collect(), ..Bench::default() };
+    let sends = sends.iter().map(|(ns, port, len)| (Time(ns * 1000), *port, *len)).collect();
+    let mut world = Bench { sends, shaped, ..Bench::default() };
     driver.set_wake(0, world.sends[0].0);
     assert_eq!(driver.run(&mut world, Time::MAX, u64::MAX), Pause::End);
     let stats = [0, 1].map(|link| driver.stats(LinkId(link)));

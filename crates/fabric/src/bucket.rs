@@ -28,22 +28,30 @@ impl Bucket {
     fn tokens(&self, now: Time) -> u128 {
         self.most.min(self.tokens + u128::from(self.rate.0) * u128::from(now.since(self.at).0))
     }
-    /// The first time at which it has the tokens of `bytes`, if that is after `now`; `Time::MAX` if it never holds so many.
-    pub fn not_before(&self, bytes: u16, now: Time) -> Option<Time> {
+    /// The first time at which it has the tokens of `bytes`, unless some are taken before: not after the last change if it had them then, and
+    /// `Time::MAX` if it never holds so many.
+    pub fn ready(&self, bytes: u16) -> Time {
         let cost = u128::from(bytes) * BYTE;
-        if self.tokens(now) >= cost {
-            return None;
+        if self.tokens >= cost {
+            return self.at;
         }
         if self.most < cost || self.rate.0 == 0 {
-            return Some(Time::MAX);
+            return Time::MAX;
         }
         let wait = (cost - self.tokens).div_ceil(u128::from(self.rate.0));
-        Some(u64::try_from(wait + u128::from(self.at.0)).map_or(Time::MAX, Time))
+        u64::try_from(wait + u128::from(self.at.0)).map_or(Time::MAX, Time)
+    }
+    /// Takes the tokens of `bytes` out at `now`, if they are there, and says so.
+    pub fn try_take(&mut self, bytes: u16, now: Time) -> bool {
+        let rest = self.tokens(now).checked_sub(u128::from(bytes) * BYTE);
+        if let Some(rest) = rest {
+            (self.tokens, self.at) = (rest, now);
+        }
+        rest.is_some()
     }
     /// Takes the tokens of `bytes` out at `now`. They must be there.
     pub fn take(&mut self, bytes: u16, now: Time) {
-        let rest = self.tokens(now).checked_sub(u128::from(bytes) * BYTE);
-        (self.tokens, self.at) = (rest.expect("the tokens are there"), now);
+        assert!(self.try_take(bytes, now), "the tokens are there");
     }
 }
 
@@ -58,19 +66,20 @@ mod tests {
         let mut bucket = Bucket::new(Rate::from_gbps(1), Bytes(3000));
         for (bytes, from, at) in [(1500, 0, 0), (1500, 0, 0), (1500, 0, 12_000), (40, 12_000, 12_320), (1500, 60_000, 60_000)] {
             let (from, at) = (Time(from * 1000), Time(at * 1000));
-            assert_eq!(bucket.not_before(bytes, from), (at > from).then_some(at), "{bytes} bytes at {from}");
+            assert_eq!(bucket.ready(bytes).max(from), at, "{bytes} bytes at {from}");
+            assert_eq!({ bucket }.try_take(bytes, from), at == from);
             bucket.take(bytes, at);
         }
         // It has filled up to 3000 bytes at 36.32 us and lost 1500.
-        assert_eq!(bucket.not_before(1501, Time(60_000_000)), Some(Time(60_008_000)));
+        assert_eq!(bucket.ready(1501), Time(60_008_000));
         bucket.fill(Time(60_000_000));
-        assert_eq!(bucket.not_before(3000, Time(60_000_000)), None);
+        assert_eq!(bucket.ready(3000), Time(60_000_000));
     }
 
     #[test]
     fn what_never_fits_never_passes() {
-        assert_eq!(Bucket::new(Rate::from_gbps(1), Bytes(1499)).not_before(1500, Time::ZERO), Some(Time::MAX));
-        assert_eq!(Bucket { tokens: 0, ..Bucket::new(Rate(0), Bytes(1500)) }.not_before(1500, Time::ZERO), Some(Time::MAX));
+        assert_eq!(Bucket::new(Rate::from_gbps(1), Bytes(1499)).ready(1500), Time::MAX);
+        assert_eq!(Bucket { tokens: 0, ..Bucket::new(Rate(0), Bytes(1500)) }.ready(1500), Time::MAX);
     }
 
     proptest! {
@@ -83,9 +92,10 @@ mod tests {
             for size in sizes {
                 bytes += u128::from(size);
                 let due = Time((bytes.saturating_sub(1500) * BYTE).div_ceil(u128::from(rate)) as u64);
+                prop_assert_eq!(bucket.ready(size).max(now), due.max(now));
                 for look in 0..looks {
                     let between = Time(now.0 + (due.0.saturating_sub(now.0)) * look / 4);
-                    prop_assert_eq!(bucket.not_before(size, between), (due > between).then_some(due));
+                    prop_assert_eq!({ bucket }.try_take(size, between), due <= between);
                 }
                 now = now.max(due);
                 bucket.take(size, now);

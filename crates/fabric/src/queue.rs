@@ -71,6 +71,10 @@ impl Queue {
     pub fn first(&self) -> Option<&Packet> {
         (!self.is_empty()).then(|| &self.ring[self.place(self.head)])
     }
+    /// The packet behind the oldest.
+    pub fn second(&self) -> Option<&Packet> {
+        (self.backlog.packets > 1).then(|| &self.ring[self.place(self.head.wrapping_add(1))])
+    }
     /// Puts a packet behind all others.
     #[inline]
     pub fn push(&mut self, packet: &Packet) {

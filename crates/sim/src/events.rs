@@ -46,8 +46,11 @@ impl<P: Probe> engine::World for World<P> {
     }
 
     #[inline(always)]
-    fn pass(&mut self, link: LinkId, packet: &mut Packet, now: Time) {
+    fn passes(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> bool {
         let port = Self::port(&mut self.ports, link);
+        if !port.qdisc.passes(packet, now) {
+            return false;
+        }
         if let Some(agent) = &mut port.agent {
             let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
             agent.on_arrive(packet, &mut cx);
@@ -57,7 +60,7 @@ impl<P: Probe> engine::World for World<P> {
         if port.watched {
             self.routing.router.on_depart(link, packet, now);
         }
-        port.qdisc.on_pass(packet, now);
+        true
     }
 
     fn admits(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> bool {

@@ -169,10 +169,11 @@ impl<P: Probe> World<P> {
 
     /// Works out the backlog of a NIC whose discipline may hold packets back. Returns a time before which it is not down to the low-water
     /// mark: that time itself, if no service must start before; otherwise the next start.
+    #[inline]
     fn look_at_nic(&mut self, links: &mut impl Links<Carried>, id: HostId) -> Time {
         let (now, nic) = (links.now(), self.hosts[id.index()].nic);
         links.catch_up(self, nic, now);
-        let bytes = Self::port(&mut self.ports, nic).qdisc.backlog().bytes;
+        let bytes = if links.waiting(nic) == 0 { 0 } else { Self::port(&mut self.ports, nic).qdisc.backlog().bytes };
         let waiting = links.tx_time(nic, u32::try_from(bytes).unwrap_or(u32::MAX));
         let host = &mut self.hosts[id.index()];
         // An empty port that is idle may be that of a dead link, into which the host goes on sending at line rate.

@@ -110,7 +110,7 @@ impl<P: Wire> Links<P> for Reference<P> {
         }
         let Some(engine::Fifo { limit, mark }) = port.spec.fifo else {
             if port.free_at <= now && port.waiting == 0 && !port.spec.shaped {
-                world.pass(id, packet, now);
+                assert!(world.passes(id, packet, now), "it is not shaped");
                 self.start(id, *packet);
                 return Sent::Starts(now);
             }

@@ -132,6 +132,8 @@ pub struct Credit {
     params: Params,
     bucket: Bucket,
     credits: Queue,
+    /// When the tokens of the first credit that waits are there.
+    ready: Time,
     control: Queue,
     data: Queue,
     /// The probes and FINs among the data.
@@ -150,7 +152,8 @@ impl Credit {
             (params.drop, params.protect) = (Limit::Unlimited, Limit::Unlimited);
         }
         let [credits, control, data] = [(); 3].map(|()| Queue::default());
-        Credit { params, bucket, credits, control, data, probes: Backlog::default(), protected: 0, counts: [0; 4] }
+        let (ready, probes) = (Time::MAX, Backlog::default());
+        Credit { params, bucket, credits, ready, control, data, probes, protected: 0, counts: [0; 4] }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -164,28 +167,36 @@ impl Credit {
     fn payload(&self) -> Backlog {
         Backlog { packets: self.data.backlog().packets - self.probes.packets, bytes: self.data.backlog().bytes - self.probes.bytes }
     }
-    /// Whether a data packet may wait; counts those that may not.
-    fn admits(&mut self, packet: &Packet) -> bool {
+    /// What becomes of a data packet, a probe or a FIN that comes.
+    fn judge(&self, packet: &Packet) -> Verdict {
         let Params { limit, drop, rule, when, protect, probes, .. } = self.params;
+        let full_unless = |fits| if fits { Verdict::Stays } else { Verdict::Full };
         if is_probe(packet) {
-            return self.probes.fits(packet, probes);
+            return full_unless(self.probes.fits(packet, probes));
         }
         let waits = self.payload();
         if is_protected(packet) {
-            let fits = waits.fits(packet, limit) && waits.fits(packet, protect);
-            self.counts[DROPPED_PROTECTED] += u64::from(!fits);
-            return fits;
+            return full_unless(waits.fits(packet, limit) && waits.fits(packet, protect));
         }
         let mut compared = waits;
         if rule == Rule::After {
             compared.add(packet);
         }
         if reaches(compared, drop) && (when == When::Any || self.protected > 0) {
+            return Verdict::Early;
+        }
+        full_unless(waits.fits(packet, limit))
+    }
+    /// Whether a data packet, a probe or a FIN may wait; counts those that may not.
+    fn admits(&mut self, packet: &Packet) -> bool {
+        let verdict = self.judge(packet);
+        if verdict == Verdict::Early {
             self.counts[DROPPED_EARLY] += 1;
             self.counts[DROPPED_ALONE] += u64::from(self.protected == 0);
-            return false;
+        } else if verdict == Verdict::Full && is_protected(packet) && !is_probe(packet) {
+            self.counts[DROPPED_PROTECTED] += 1;
         }
-        waits.fits(packet, limit)
+        verdict == Verdict::Stays
     }
     /// Puts a packet in, if there is room.
     fn put(&mut self, packet: &Packet) -> bool {
@@ -194,6 +205,9 @@ impl Credit {
                 let fits = self.credits.backlog().fits(packet, self.params.credits);
                 self.counts[CREDITS_DROPPED] += u64::from(!fits);
                 if fits {
+                    if self.credits.is_empty() {
+                        self.ready = self.bucket.ready(packet.wire_len);
+                    }
                     self.credits.push(packet);
                 }
                 return fits;
@@ -222,10 +236,16 @@ impl Credit {
         }
         Some(packet)
     }
-    /// When the tokens of the first credit are there, if that is after `now`; `None` also without a credit.
-    fn tokens(&self, now: Time) -> Option<Time> {
-        self.bucket.not_before(self.credits.first()?.wire_len, now)
-    }
+}
+
+/// What becomes of a packet that comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Stays,
+    /// The threshold drops it.
+    Early,
+    /// There is no room.
+    Full,
 }
 
 /// What waits among data and is none.
@@ -260,12 +280,23 @@ impl Qdisc for Credit {
         true
     }
     fn not_before(&self, now: Time) -> Option<Time> {
-        if self.control.is_empty() && self.data.is_empty() { self.tokens(now) } else { None }
+        (self.control.is_empty() && self.data.is_empty() && self.ready > now).then_some(self.ready)
+    }
+    fn passes(&mut self, packet: &Packet, now: Time) -> bool {
+        match packet.kind {
+            Kind::CREDIT => self.bucket.try_take(packet.wire_len, now),
+            Kind::DATA | Kind::PROBE | Kind::FIN => self.judge(packet) == Verdict::Stays,
+            _ => true,
+        }
     }
     fn dequeue(&mut self, now: Time) -> Option<&mut Packet> {
-        if !self.credits.is_empty() && self.tokens(now).is_none() {
+        if !self.credits.is_empty() && self.ready <= now {
+            let next = self.credits.second().map(|credit| credit.wire_len);
             let packet = self.credits.pop()?;
             self.bucket.take(packet.wire_len, now);
+            if let Some(next) = next {
+                self.ready = self.bucket.ready(next);
+            }
             return Some(packet);
         }
         if self.control.is_empty() { self.pop_data() } else { self.control.pop() }

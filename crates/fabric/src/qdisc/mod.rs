@@ -19,7 +19,7 @@ pub trait Qdisc: Clone {
     fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
     /// What waits.
     fn backlog(&self) -> Backlog;
-    /// Whether it may keep packets waiting although the transmitter is idle. Every packet enters such a discipline.
+    /// Whether it may keep packets waiting although the transmitter is idle.
     fn is_shaped(&self) -> bool {
         false
     }
@@ -44,12 +44,16 @@ pub trait Qdisc: Clone {
     /// The link comes up again. Nothing waits; a shaped discipline starts as new.
     fn on_link_up(&mut self, _now: Time) {}
     /// Whether it must see every packet: those that wait alone until they start, which it would otherwise have to give back as they came,
-    /// and, by [`Qdisc::on_pass`], those that find the port idle.
+    /// and, by [`Qdisc::passes`], those that find the port idle.
     fn watches(&self) -> bool {
         false
     }
-    /// A packet finds the port idle: its service starts at `now`, without waiting. Told to those that watch.
-    fn on_pass(&mut self, _packet: &Packet, _now: Time) {}
+    /// A packet finds the transmitter idle at `now`, and nothing waits. Says whether its service starts at once. Asked of those that
+    /// [watch](Qdisc::watches), where it always does, and of shaped ones: there `true` is as if the packet had entered and been taken out, and `false` has
+    /// it enter.
+    fn passes(&mut self, _packet: &Packet, _now: Time) -> bool {
+        !self.is_shaped()
+    }
     /// Packets marked so far.
     fn marks(&self) -> u64 {
         0
@@ -138,7 +142,7 @@ base::registry! {
         fn on_link_up(&mut self, now: Time);
         fn backlog(&self) -> Backlog;
         fn watches(&self) -> bool;
-        fn on_pass(&mut self, packet: &Packet, now: Time);
+        fn passes(&mut self, packet: &Packet, now: Time) -> bool;
         fn marks(&self) -> u64;
         fn can_mark(&self) -> bool;
         fn counts(&self) -> &[u64];
@@ -187,6 +191,24 @@ mod tests {
         let all: Vec<Packet> = std::iter::from_fn(|| queue.drain(Time::ZERO)).collect();
         assert_eq!(queue.backlog(), Backlog::default());
         names(&all)
+    }
+
+    /// Sends packets of a kind, at these times, to a shaped discipline in which nothing waits. One copy is asked whether they pass, the other takes
+    /// them in and serves them if they are due: both do the same.
+    pub(super) fn check_passing(queue: &impl Qdisc, packets: &[(Time, Packet)]) {
+        let [mut asked, mut entered] = [queue.clone(), queue.clone()];
+        for (now, packet) in packets {
+            let (mut refused, before) = (Refused::new(), entered.clone());
+            let stays = entered.enqueue(&mut { *packet }, *now, &mut refused);
+            let starts = stays && entered.not_before(*now).is_none();
+            assert_eq!(asked.passes(packet, *now), starts, "{packet:?} at {now}");
+            if starts {
+                assert_eq!(entered.dequeue(*now).map(|served| served.offset), Some(packet.offset));
+            } else {
+                entered = before;
+            }
+            assert_eq!((asked.backlog(), asked.counts()), (Backlog::default(), entered.counts()));
+        }
     }
 
     struct LimitOf(&'static str);

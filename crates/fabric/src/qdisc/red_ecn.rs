@@ -241,10 +241,11 @@ impl Qdisc for RedEcn {
     fn watches(&self) -> bool {
         true
     }
-    fn on_pass(&mut self, packet: &Packet, now: Time) {
+    fn passes(&mut self, packet: &Packet, now: Time) -> bool {
         self.update(now);
         self.count = 0;
         self.free_at = now + self.rate.tx_time(packet.wire_len.into());
+        true
     }
     fn marks(&self) -> u64 {
         self.marks
@@ -314,7 +315,7 @@ mod tests {
         let us = |n: u64| Time::ZERO + Dur::from_us(n);
         for (at, steps) in [(us(100), 1.0), (us(112), 1.0), (us(123), 1.0), (us(124), 2.0), (us(136), 3.0)] {
             let mut red = queue(params(), 0, 30.0);
-            red.on_pass(&capable(0), us(100));
+            assert!(red.passes(&capable(0), us(100)));
             let before = red.avg;
             red.update(at);
             near(red.avg, before * math::pow(0.998, steps));

@@ -100,7 +100,11 @@ impl Qdisc for TokenBucket {
         true
     }
     fn not_before(&self, now: Time) -> Option<Time> {
-        self.bucket.not_before(self.queue.first()?.wire_len, now)
+        let ready = self.bucket.ready(self.queue.first()?.wire_len);
+        (ready > now).then_some(ready)
+    }
+    fn passes(&mut self, packet: &Packet, now: Time) -> bool {
+        self.bucket.try_take(packet.wire_len, now)
     }
     #[inline(never)]
     fn dequeue(&mut self, now: Time) -> Option<&mut Packet> {
@@ -122,7 +126,7 @@ impl Qdisc for TokenBucket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::qdisc::tests::{drain, enqueue, env, packet};
+    use crate::qdisc::tests::{check_passing, drain, enqueue, env, packet};
     use base::params::Params as _;
     use base::{Fraction, Rate};
 
@@ -208,6 +212,12 @@ mod tests {
         q.on_link_up(Time(1000));
         enqueue(&mut q, packet(0, 4, 4500));
         assert_eq!(q.not_before(Time(1000)), None);
+    }
+
+    #[test]
+    fn what_passes_is_as_what_entered_and_left() {
+        let packets: Vec<(Time, Packet)> = (0..500).map(|n| (Time(n * 25_000_000), packet(0, n, 1500))).collect();
+        check_passing(&queue(), &packets);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::qdisc::tests::{drain, enqueue, packet};
+use crate::qdisc::tests::{check_passing, drain, enqueue, packet};
 use base::params::Params as _;
 use base::registry::Meta;
 use base::{Dur, Fraction, LinkId};
@@ -194,6 +194,19 @@ fn aeolus_and_ssp_with_their_classes_exchanged_mirror_each_other() {
     }
     // The droppable class suffers first: in Aeolus the unscheduled packets, in SSP the scheduled ones.
     assert!(lost[0] > 100 && lost[1] > 0 && lost[0] > 2 * lost[1], "{lost:?}");
+}
+
+#[test]
+fn what_passes_is_as_what_entered_and_left() {
+    let kinds = [credit, control, droppable, protected, probe];
+    let packets: Vec<(Time, Packet)> =
+        (0u64..2000).map(|n| (Time(n * n % 97 + n * 40_000), kinds[n as usize * 7 % 11 % 5](n))).collect();
+    for drop in [Limit::Bytes(0), Limit::Bytes(6000), Limit::Unlimited] {
+        for rule in [Rule::Before, Rule::After] {
+            check_passing(&queue(|params| (params.drop, params.rule) = (drop, rule)), &packets);
+        }
+    }
+    check_passing(&queue(|params| params.protect = Limit::Bytes(1000)), &packets);
 }
 
 #[test]
