@@ -9,6 +9,7 @@ use crate::flow::{Flow, Sample};
 use crate::host::{FlowTable, HostIo, Notice, Path};
 use crate::packet::{Ext, Packet};
 use crate::reassembly::Delivery;
+use base::params::Problem;
 use base::{Dur, FlowId, Given, HostId, Limit, Offers, Rate, Rng, Slab, Time, TimerKey};
 
 /// A transport: the machine of one host.
@@ -92,6 +93,11 @@ impl Env<'_> {
     pub fn bdp_bytes(&self) -> u64 {
         self.nic_rate.bytes_in(self.max_rtt)
     }
+    /// The problem with a time that no answer can keep, since it is less than the longest unloaded round trip.
+    pub fn too_short(&self, key: &'static str, time: Dur, hint: &str) -> Option<Problem> {
+        let message = || format!("`{time}` is less than the longest unloaded round trip, which is `{}`", self.max_rtt);
+        (time < self.max_rtt).then(|| Problem { key, message: message(), hint: hint.to_owned() })
+    }
 }
 
 /// What a transport can see and do while it handles an event.
@@ -161,6 +167,12 @@ impl<'a> Cx<'a> {
             self.io.tell(Notice::Finish(flow));
         }
         delivery
+    }
+    /// Whether all bytes of `flow`, which this host receives, have arrived.
+    #[inline]
+    pub fn has_finished(&self, flow: FlowId) -> bool {
+        debug_assert_eq!(self.flow(flow).dst, self.host, "senders learn of the end of a flow by its ACKs");
+        self.table.get(flow).finish != Time::MAX
     }
     /// A retransmission timer of `flow` expired: counts it, and the host's policy hears of it.
     #[inline]

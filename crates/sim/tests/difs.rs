@@ -79,7 +79,7 @@ fn flows_leave_a_dead_cable() {
 /// Table II, at 128 hosts with one flow each to a host at random: a model of the rules without packets has 108 to 175 EARs; flows
 /// that become elephants one after the other, and pause, cause more.
 #[test]
-#[ignore = "some twelve seconds"]
+#[ignore = "some twelve seconds: `make slow` runs it"]
 fn ears_at_k_8() {
     let ears = |seed: u64| {
         let mut rng = Rng::stream(seed, "difs/table-2", &[]);

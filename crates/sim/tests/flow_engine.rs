@@ -250,7 +250,7 @@ fn totals_are_those_of_packets() {
 
 /// Large networks, to be timed from outside: `cargo test -p flowloom-sim --test flow_engine -- --ignored --nocapture large`.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: `make slow` runs it"]
 fn large_networks_are_within_reach() {
     let took = |name: &str, text: &str| {
         let outcome = run(text);

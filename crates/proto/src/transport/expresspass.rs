@@ -67,12 +67,7 @@ base::params! {
 /// Problems that show only against the network, or between parameters.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = credits::check(&params.pace);
-    let mut short = |key, value: Dur| {
-        if value < env.max_rtt {
-            let message = format!("`{value}` is less than the longest unloaded round trip, which is `{}`", env.max_rtt);
-            problems.push(Problem { key, message, hint: "write a longer time".to_owned() });
-        }
-    };
+    let mut short = |key, time| problems.extend(env.too_short(key, time, "write a longer time"));
     short("idle", params.idle);
     if let Auto::Set(retx) = params.retx {
         short("retx", retx);
@@ -272,7 +267,7 @@ impl ExpressPass {
     // The receiver.
 
     fn on_request(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        if self.has_all(flow, cx) {
+        if cx.has_finished(flow) {
             return self.confirm(flow, cx);
         }
         let (now, config) = (cx.now, &self.config);
@@ -309,7 +304,7 @@ impl ExpressPass {
     fn on_stop(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         cx.disarm(flow, PACED);
         cx.disarm(flow, MISSING);
-        if self.has_all(flow, cx) {
+        if cx.has_finished(flow) {
             self.receivers.remove(flow);
             return self.confirm(flow, cx);
         }
@@ -320,10 +315,6 @@ impl ExpressPass {
     fn confirm(&self, flow: FlowId, cx: &mut Cx<'_>) {
         let all = cx.flow(flow).size_bytes;
         cx.control(Packet { offset: all, ..self.control(flow, Kind::ACK) });
-    }
-
-    fn has_all(&self, flow: FlowId, cx: &Cx<'_>) -> bool {
-        cx.table.get(flow).finish != Time::MAX
     }
 
     fn on_paced(&mut self, flow: FlowId, cx: &mut Cx<'_>) {

@@ -171,21 +171,16 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
             }
         }
     }
-    let mut short = |key, time: Auto<Dur>| {
-        if let Auto::Set(time) = time
-            && time < env.max_rtt
-        {
-            let message = format!("`{time}` is less than the longest unloaded round trip, which is `{}`", env.max_rtt);
-            problem(key, message, "write a longer time or `auto`");
-        }
-    };
-    short("resend_after", params.resend_after);
-    short("ask_after", params.ask_after);
     if let Some(policy) = env.given.kind("policy") {
         let message = format!("`homa` has its levels as classes, which the policy `{policy}` would change");
         problem("kind", message, "leave `policy` out, or take another transport");
     }
     problems.extend(demotion::too_few_classes("priorities", params.priorities as usize, env));
+    for (key, time) in [("resend_after", params.resend_after), ("ask_after", params.ask_after)] {
+        if let Auto::Set(time) = time {
+            problems.extend(env.too_short(key, time, "write a longer time or `auto`"));
+        }
+    }
     problems
 }
 

@@ -39,7 +39,7 @@ use crate::kit::rtt::RttConfig;
 use crate::packet::{Kind, Packet};
 use base::params::{Auto, Problem};
 use base::registry::{Counter, Meta, Needs};
-use base::{Bytes, Dur, FlowId, FlowMap, Fraction, Rate, Time, TimerKey};
+use base::{Bytes, Dur, FlowId, FlowMap, Fraction, Rate, TimerKey};
 use paths::Spray;
 use sender::Sender;
 
@@ -97,12 +97,8 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         let message = format!("`{}` is longer than a full packet of {}", params.control, Bytes(u64::from(env.mtu_bytes)));
         problems.push(Problem { key: "control", message, hint: "write the size of a bare header, like `64B`".to_owned() });
     }
-    if let Auto::Set(rto) = params.min_rto
-        && rto < env.max_rtt
-    {
-        let message = format!("`{rto}` is less than the longest unloaded round trip, which is `{}`", env.max_rtt);
-        let hint = "every packet would be sent again: write a longer time or `auto`".to_owned();
-        problems.push(Problem { key: "min_rto", message, hint });
+    if let Auto::Set(rto) = params.min_rto {
+        problems.extend(env.too_short("min_rto", rto, "every packet would be sent again: write a longer time or `auto`"));
     }
     problems
 }
@@ -249,18 +245,14 @@ impl Ndp {
 
     // The receiver.
 
-    fn has_all(flow: FlowId, cx: &Cx<'_>) -> bool {
-        cx.table.get(flow).finish != Time::MAX
-    }
-
     /// Data, trimmed or not.
     fn on_arrival(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let flow = packet.flow;
         let trimmed = packet.kind == Kind::TRIMMED;
         cx.count(flow, TRIMS, trimmed.into());
-        let before = Self::has_all(flow, cx);
+        let before = cx.has_finished(flow);
         let next = if trimmed { None } else { Some(cx.deliver(flow, packet.offset, packet.payload).next) };
-        if Self::has_all(flow, cx) {
+        if cx.has_finished(flow) {
             if !before && let Some(receiver) = self.receivers.remove(flow) {
                 self.waiting -= u64::from(receiver.waiting);
             }

@@ -89,14 +89,8 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
             hint: "lower `init_cwnd` or raise `max_cwnd`".to_owned(),
         });
     }
-    if let Auto::Set(rto) = params.rto
-        && rto < env.max_rtt
-    {
-        problems.push(Problem {
-            key: "rto",
-            message: format!("`{rto}` is less than the longest unloaded round trip, which is `{}`", env.max_rtt),
-            hint: "every packet would be sent again: write a longer time or `auto`".to_owned(),
-        });
+    if let Auto::Set(rto) = params.rto {
+        problems.extend(env.too_short("rto", rto, "every packet would be sent again: write a longer time or `auto`"));
     }
     problems
 }

@@ -127,11 +127,8 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         .map(|problem| Problem { message: format!("its packets have {}", problem.message), ..problem })
         .collect();
     for (key, value) in [("downgrade", params.downgrade), ("rts", params.rts), ("idle", Auto::Set(params.idle))] {
-        if let Auto::Set(value) = value
-            && value < env.max_rtt
-        {
-            let message = format!("`{value}` is less than the longest unloaded round trip, which is `{}`", env.max_rtt);
-            problems.push(Problem { key, message, hint: "write a longer time".to_owned() });
+        if let Auto::Set(value) = value {
+            problems.extend(env.too_short(key, value, "write a longer time"));
         }
     }
     problems
@@ -231,10 +228,6 @@ impl Phost {
 
     // The receiver.
 
-    fn has_all(&self, flow: FlowId, cx: &Cx<'_>) -> bool {
-        cx.table.get(flow).finish != Time::MAX
-    }
-
     fn confirm(&self, flow: FlowId, cx: &mut Cx<'_>) {
         cx.control(Packet { offset: cx.flow(flow).size_bytes, ..self.control(flow, Kind::ACK) });
     }
@@ -292,12 +285,12 @@ impl Phost {
 
     fn on_data(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let (flow, answer) = (packet.flow, packet.get::<Answer>());
-        if self.has_all(flow, cx) {
+        if cx.has_finished(flow) {
             return self.confirm(flow, cx);
         }
         self.hear(flow, answer.free, cx);
         cx.deliver(flow, packet.offset, packet.payload);
-        if self.has_all(flow, cx) {
+        if cx.has_finished(flow) {
             self.receivers.remove(flow);
             self.asking.remove(flow);
             cx.disarm(flow, WAIT);
@@ -312,7 +305,7 @@ impl Phost {
     }
 
     fn on_rts(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
-        if self.has_all(packet.flow, cx) {
+        if cx.has_finished(packet.flow) {
             return self.confirm(packet.flow, cx);
         }
         self.hear(packet.flow, packet.get::<Answer>().free, cx);

@@ -263,12 +263,8 @@ impl<R: Rules> Burst<R> {
         receiver
     }
 
-    fn has_all(&self, flow: FlowId, cx: &Cx<'_>) -> bool {
-        cx.table.get(flow).finish != Time::MAX
-    }
-
     fn on_request(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        if self.has_all(flow, cx) {
+        if cx.has_finished(flow) {
             return cx.control(self.control(flow, STOP));
         }
         self.hear(flow, cx);
@@ -281,7 +277,7 @@ impl<R: Rules> Burst<R> {
         if cx.now.since(metadata.start) <= metadata.rtt {
             cx.count(flow, FIRST_RTT_BYTES, delivery.new_bytes);
         }
-        if self.has_all(flow, cx) {
+        if cx.has_finished(flow) {
             if delivery.new_bytes > 0 {
                 cx.disarm(flow, PACED);
                 self.receivers.remove(flow);
@@ -312,7 +308,7 @@ impl<R: Rules> Burst<R> {
 
     fn on_probe(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let (flow, Asked { number, from }) = (packet.flow, packet.get());
-        if self.has_all(flow, cx) {
+        if cx.has_finished(flow) {
             return cx.control(self.control(flow, STOP));
         }
         let receiver = self.hear(flow, cx);

@@ -28,10 +28,7 @@ base::params! {
 /// Problems that show only against the network, or between parameters.
 pub fn check(options: &Options, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = credits::check(&options.pace);
-    if options.idle < env.max_rtt {
-        let message = format!("`{}` is less than the longest unloaded round trip, which is `{}`", options.idle, env.max_rtt);
-        problems.push(Problem { key: "idle", message, hint: "write a longer time".to_owned() });
-    }
+    problems.extend(env.too_short("idle", options.idle, "write a longer time"));
     if options.most_backstop < options.backstop {
         let message = format!("`{}` is below `backstop`, which is `{}`", options.most_backstop, options.backstop);
         problems.push(Problem { key: "most_backstop", message, hint: "raise `most_backstop` or lower `backstop`".to_owned() });

@@ -148,7 +148,7 @@ fn each_byte_arrives_once_whatever_is_lost() {
 }
 
 #[test]
-#[ignore = "slow: ten thousand patterns"]
+#[ignore = "slow: ten thousand patterns: `make slow` runs it"]
 fn each_byte_arrives_once_whatever_is_lost_at_length() {
     lose_at_random(machine, 10_000);
 }

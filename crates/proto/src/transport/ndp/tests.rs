@@ -4,7 +4,7 @@ use super::*;
 use crate::flow::Flow;
 use crate::kit::pipe::{Fate, Pipe};
 use crate::kit::script::{self, Script};
-use base::HostId;
+use base::{HostId, Time};
 use base::params::Params as _;
 use proptest::prelude::*;
 
