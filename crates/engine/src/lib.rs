@@ -11,10 +11,12 @@ mod lazy;
 pub mod link;
 pub mod ring;
 mod shaped;
+mod spec;
 pub mod tree;
 mod world;
 
 pub use base::Wire;
 pub use engine::Engine;
-pub use link::{Far, Fifo, LinkSpec, LinkStats, Sent};
+pub use link::{LinkStats, Sent};
+pub use spec::{Far, Fifo, LinkSpec};
 pub use world::{Driver, Links, Pause, World};

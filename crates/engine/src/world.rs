@@ -1,6 +1,7 @@
 //! The contract between what drives time and what happens in it.
 
-use crate::link::{Far, LinkSpec, LinkStats, Sent};
+use crate::link::{LinkStats, Sent};
+use crate::spec::{Far, LinkSpec};
 use base::{Dur, LinkId, Time, Wire};
 
 /// What a world may do to links. All that one node can do to another goes through links.

@@ -4,8 +4,8 @@ use super::*;
 use crate::flow::Flow;
 use crate::kit::pipe::{Fate, Pipe};
 use crate::kit::script::{self, Script};
-use base::{HostId, Time};
 use base::params::Params as _;
+use base::{HostId, Time};
 use proptest::prelude::*;
 
 const MSS: u64 = 1460;
