@@ -15,8 +15,6 @@ pub struct Engine<P> {
     links: Vec<Link>,
     stats: Vec<LinkStats>,
     rings: Rings<P>,
-    /// Shaped links.
-    shaped: Vec<LinkId>,
     /// Links whose ports share a buffer.
     groups: Vec<Vec<LinkId>>,
     /// By link: the place of its group, if it has one; empty if there is none.
@@ -37,8 +35,8 @@ pub struct Engine<P> {
     uncarried: u64,
 }
 
-/// Leaf of the global action. Deliveries by link, starts at shaped ports and wakers follow. That those starts come after deliveries of the same
-/// time changes nothing: whatever touches a port has it catch up first.
+/// Leaf of the global action. Links and wakers follow. The event of a link is a delivery, or the next start at a shaped port whose wire is empty.
+/// It does not matter where that start stands among deliveries of the same time: whatever touches a port has it catch up first.
 const ACTION: u32 = 0;
 /// Most events between two pauses. The rings' counters have 32 bits and are carried over when so many more have been handled.
 const MOST: u64 = 1 << 28;
@@ -119,24 +117,16 @@ impl<P: Wire> Links<P> for Engine<P> {
 
 impl<P: Wire> Driver<P> for Engine<P> {
     fn new(links: &[(LinkSpec, Far)], wakers: u32) -> Engine<P> {
-        let all = (0..links.len() as u32).map(LinkId);
-        let shaped: Vec<LinkId> = all.filter(|id| links[id.index()].0.shaped).collect();
-        let mut stats: Vec<LinkStats> = links.iter().map(|(spec, _)| LinkStats::new(spec)).collect();
         let (groups, group_of) = groups_of(links);
-        let mut leaf = FIRST_LEAF + links.len() as u32;
-        for link in &shaped {
-            stats[link.index()].shape(leaf);
-            leaf += 1;
-        }
+        let first_waker = FIRST_LEAF + links.len() as u32;
         Engine {
-            tree: Tree::new(leaf + wakers),
+            tree: Tree::new(first_waker + wakers),
             links: links.iter().map(|(spec, far)| Link::new(spec, *far)).collect(),
-            stats,
+            stats: links.iter().map(|(spec, _)| LinkStats::new(spec)).collect(),
             rings: Rings::default(),
-            shaped,
             groups,
             group_of,
-            first_waker: leaf,
+            first_waker,
             wakes: vec![Time::MAX; wakers as usize + 1],
             now: Time::ZERO,
             events: 0,
@@ -174,14 +164,12 @@ impl<P: Wire> Driver<P> for Engine<P> {
             self.now = at;
             let link = leaf.wrapping_sub(FIRST_LEAF);
             if (link as usize) < self.links.len() {
-                self.deliver_first(world, LinkId(link));
+                self.link_event(world, LinkId(link));
             } else if leaf == ACTION {
                 self.set_action(Time::MAX);
                 return self.pause(budget, Pause::Action);
-            } else if leaf >= self.first_waker {
-                world.wake(self, leaf - self.first_waker);
             } else {
-                self.start_due(world, leaf);
+                world.wake(self, leaf - self.first_waker);
             }
         }
     }
@@ -210,7 +198,6 @@ impl<P: Wire> Driver<P> for Engine<P> {
         if self.links[id.index()].is_shaped() {
             let shaping = self.stats[id.index()].shaping();
             (shaping.not_before, shaping.due) = (Time::ZERO, Time::MAX);
-            self.tree.set(shaping.leaf, Time::MAX);
         }
         lost
     }
@@ -220,18 +207,18 @@ impl<P: Wire> Driver<P> for Engine<P> {
 }
 
 impl<P: Wire> Engine<P> {
-    /// Takes the first packet off a link, settles the tree, and only then hands the packet over.
+    /// The event of a link: takes the first packet off it, settles the tree, and only then hands the packet over; or starts what is due.
     #[inline(always)]
-    fn deliver_first<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
-        let mut link = &mut self.links[id.index()];
-        let mut packet = link.pop(&self.rings);
-        if link.ring_is_empty() && link.waiting() > 0 {
-            self.serve_dry(world, id);
-            link = &mut self.links[id.index()];
-            debug_assert!(link.is_shaped() || !link.ring_is_empty(), "packets wait at link {id} and none was served");
+    fn link_event<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
+        let link = &mut self.links[id.index()];
+        if link.ring_is_empty() {
+            return self.start_due(world, id);
         }
+        let mut packet = link.pop(&self.rings);
         let far = link.far();
-        self.tree.set(FIRST_LEAF + id.0, link.first_arrival(&self.rings));
+        let next =
+            if link.ring_is_empty() && link.waiting() > 0 { self.serve_dry(world, id) } else { link.first_arrival(&self.rings) };
+        self.tree.set(FIRST_LEAF + id.0, next);
         if self.large {
             self.look_ahead(id);
         }
@@ -289,27 +276,29 @@ impl<P: Wire> Engine<P> {
         Lazy { id, link: &mut self.links[id.index()], stats: &mut self.stats[id.index()], rings: &mut self.rings }
     }
 
-    /// The leaf of a shaped port is due.
+    /// A start at a shaped port is due.
     #[cold]
     #[inline(never)]
-    fn start_due<W: World<Packet = P>>(&mut self, world: &mut W, leaf: u32) {
-        let (now, first) = (self.now, self.first_waker as usize - self.shaped.len());
-        self.shaped(self.shaped[leaf as usize - first]).catch_up(world, now);
+    fn start_due<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
+        let now = self.now;
+        self.shaped(id).catch_up(world, now);
     }
     fn shaped(&mut self, id: LinkId) -> Shaped<'_, P> {
         let port = Lazy { id, link: &mut self.links[id.index()], stats: &mut self.stats[id.index()], rings: &mut self.rings };
         Shaped { port, tree: &mut self.tree }
     }
 
-    /// The ring of a port has run dry, and packets wait in its discipline.
+    /// The ring of a port has run dry, and packets wait in its discipline. Returns when the next event of the link is.
     #[inline(never)]
-    fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
+    fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) -> Time {
         let now = self.now;
         if self.links[id.index()].is_shaped() {
-            self.shaped(id).serve_dry(world, now);
-        } else {
-            self.lazy(id).serve(world, now);
+            return self.shaped(id).serve_dry(world, now);
         }
+        self.lazy(id).serve(world, now);
+        let link = &self.links[id.index()];
+        debug_assert!(!link.ring_is_empty(), "packets wait at link {id} and none was served");
+        link.first_arrival(&self.rings)
     }
 
     /// Has what the next events will need brought into the cache: the records of links first, then, some events later, their packets.
@@ -364,10 +353,12 @@ impl<P: Wire> Engine<P> {
     /// Moves the tree's base to the first event, from the true times: some leaf was set beyond what a key can hold.
     #[cold]
     fn rebase(&mut self) {
-        let links = self.links.iter().map(|link| link.first_arrival(&self.rings));
-        let starts: Vec<Time> = self.shaped.iter().map(|link| self.stats[link.index()].shaping().due).collect();
+        let event = |(link, stats): (&Link, &LinkStats)| {
+            if link.ring_is_empty() { stats.due() } else { link.first_arrival(&self.rings) }
+        };
+        let links = self.links.iter().zip(&self.stats).map(event);
         let (action, wakers) = self.wakes.split_at(1);
-        let times = action.iter().copied().chain(links).chain(starts).chain(wakers.iter().copied());
+        let times = action.iter().copied().chain(links).chain(wakers.iter().copied());
         self.tree.rebase(&times.collect::<Vec<_>>());
     }
 }

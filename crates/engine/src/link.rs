@@ -75,28 +75,31 @@ impl Default for PortState {
 /// When a shaped port is served next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shaping {
-    /// Its leaf in the tree.
-    pub leaf: u32,
     /// No packet that waits may start before this.
     pub not_before: Time,
-    /// What its leaf holds.
+    /// What the link's leaf holds while the wire is empty.
     pub due: Time,
 }
 
 impl LinkStats {
     /// Of a new link.
     pub(crate) fn new(spec: &LinkSpec) -> LinkStats {
-        LinkStats { port: spec.fifo.map_or(PortState::default(), PortState::Fifo), ..LinkStats::default() }
-    }
-    /// The port is shaped and has this leaf.
-    pub(crate) fn shape(&mut self, leaf: u32) {
-        self.port = PortState::Shaped(Shaping { leaf, not_before: Time::ZERO, due: Time::MAX });
+        let port = match spec.fifo {
+            Some(fifo) => PortState::Fifo(fifo),
+            None if spec.shaped => PortState::Shaped(Shaping { not_before: Time::ZERO, due: Time::MAX }),
+            None => PortState::default(),
+        };
+        LinkStats { port, ..LinkStats::default() }
     }
     /// When a shaped port is served next.
     #[inline(always)]
     pub(crate) fn shaping(&mut self) -> &mut Shaping {
         let PortState::Shaped(shaping) = &mut self.port else { unreachable!("not shaped") };
         shaping
+    }
+    /// What the leaf of a link holds whose wire is empty.
+    pub(crate) fn due(&self) -> Time {
+        if let PortState::Shaped(shaping) = self.port { shaping.due } else { Time::MAX }
     }
     /// No packet that waits may start before this.
     pub(crate) fn not_before(&self) -> Time {

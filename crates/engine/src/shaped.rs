@@ -1,8 +1,8 @@
 //! Shaped ports: their discipline may say that no packet starts before some time, though the transmitter is idle.
 //!
 //! A packet that finds the port idle and empty asks whether it passes; every other packet enters the discipline. While packets are on the wire, service is as lazy as at other ports: the discipline is asked when
-//! the port is touched or the wire runs dry, but about the time at which it would have been asked. While the wire is empty the port has a
-//! leaf of its own in the tree, which holds the next start.
+//! the port is touched or the wire runs dry, but about the time at which it would have been asked. While the wire is empty the leaf of the
+//! link holds the next start.
 
 use crate::lazy::Lazy;
 use crate::link::{FIRST_LEAF, Sent};
@@ -46,19 +46,24 @@ impl<P: Wire> Shaped<'_, P> {
             self.serve_and_settle(world, until);
         }
     }
+    /// The same if some is, or may be. Returns how many bytes no longer wait.
     #[inline(never)]
     fn serve_and_settle<W: World<Packet = P>>(&mut self, world: &mut W, until: Time) -> u64 {
         let was_dry = self.port.link.ring_is_empty();
+        let before = self.port.stats.shaping().due;
         let served = self.serve(world, until);
-        self.settle(was_dry);
+        let next = self.next();
+        if was_dry && next != before {
+            self.tree.set(FIRST_LEAF + self.port.id.0, next);
+        }
         served
     }
 
-    /// The last packet has left the wire, and others wait. The caller sets the link's leaf.
+    /// The last packet has left the wire, and others wait. Returns the time that the caller is to set the link's leaf to.
     #[inline(never)]
-    pub fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, now: Time) {
+    pub fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, now: Time) -> Time {
         self.serve(world, now);
-        self.settle(false);
+        self.next()
     }
 
     /// Starts all service due by `until`. Returns how many bytes no longer wait.
@@ -85,18 +90,12 @@ impl<P: Wire> Shaped<'_, P> {
         served
     }
 
-    /// Sets the leaves of the link, if its wire `was_dry`, and of the port.
-    fn settle(&mut self, was_dry: bool) {
-        let Lazy { id, link, stats, rings } = &mut self.port;
-        let is_dry = link.ring_is_empty();
-        if was_dry && !is_dry {
-            self.tree.insert(FIRST_LEAF + id.0, link.first_arrival(rings));
-        }
+    /// The time of the link's leaf: the first delivery, or the next start where the wire is empty.
+    fn next(&mut self) -> Time {
+        let Lazy { link, stats, rings, .. } = &mut self.port;
         let shaping = stats.shaping();
-        let due = if is_dry && link.waiting() > 0 { link.free_at().max(shaping.not_before) } else { Time::MAX };
-        if due != shaping.due {
-            shaping.due = due;
-            self.tree.set(shaping.leaf, due);
-        }
+        let is_dry = link.ring_is_empty();
+        shaping.due = if is_dry && link.waiting() > 0 { link.free_at().max(shaping.not_before) } else { Time::MAX };
+        if is_dry { shaping.due } else { link.first_arrival(rings) }
     }
 }

@@ -34,8 +34,8 @@ impl<P: Probe> World<P> {
     #[cold]
     #[inline(never)]
     fn poll_special(&mut self, links: &mut impl Links<Carried>, id: HostId) {
-        let shaped = self.hosts[id.index()].shaped;
-        if shaped {
+        let (shaped, nic) = (self.hosts[id.index()].shaped, self.hosts[id.index()].nic);
+        if shaped && (links.waiting(nic) > 0 || links.free_at(nic) > links.now()) {
             self.look_at_nic(links, id);
         }
         let blocked = self.pull::<true>(links, id);
@@ -169,7 +169,6 @@ impl<P: Probe> World<P> {
 
     /// Works out the backlog of a NIC whose discipline may hold packets back. Returns a time before which it is not down to the low-water
     /// mark: that time itself, if no service must start before; otherwise the next start.
-    #[inline]
     fn look_at_nic(&mut self, links: &mut impl Links<Carried>, id: HostId) -> Time {
         let (now, nic) = (links.now(), self.hosts[id.index()].nic);
         links.catch_up(self, nic, now);
