@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import drawing, numbers, plots, style, traces
+from flowloom import numbers, plots, style, traces
 from flowloom.data import Run, column
 from flowloom.drawing import Array
+from flowloom.panels import metric_panel, metric_panels
 from flowloom.results import Results
 
 if TYPE_CHECKING:
@@ -28,16 +29,10 @@ ROUND_TRIP_US = 10.5
 """The round trip in the star of Figs. 8 and 9, without queueing."""
 
 
-def panels(results: Results, shown: Mapping[str, str], at: drawing.At = None) -> Figure:
+def panels(results: Results, shown: Mapping[str, str]) -> Figure:
     """A row of panels: each metric of `shown`, with its title, against the swept key."""
-    fig = style.figure(len(shown), 1, width=4.6, height=3.5)
-    axes = style.panels(fig, 1, len(shown))
     x = next((key for key in results.keys if key.endswith((".load", ".delay"))), None)
-    for ax, (metric, title) in zip(axes, shown.items(), strict=True):
-        plots.metric_panel(ax, results, metric, x, at)
-        ax.set_title(title)
-    style.legend(fig, axes)
-    return fig
+    return metric_panels(results, shown, x, width=4.6, height=3.5)
 
 
 def fig6(results: Results) -> Figure:
@@ -80,7 +75,7 @@ def sens_load(results: Results) -> Figure:
     for i, ax in enumerate(axes):
         row, place = divmod(i, len(THREE))
         metric, title = list(THREE.items())[place]
-        plots.metric_panel(ax, results, metric, None, {"load": loads[row]} if loads else None)
+        metric_panel(ax, results, metric, None, {"load": loads[row]} if loads else None)
         ax.set_title(f"{title}, load {loads[row]}" if loads else title)
         ax.tick_params(labelleft=place == 0)
     return fig
@@ -94,16 +89,11 @@ def sens_extreme(results: Results) -> Figure:
 # Fig. 8: long and short flows on one link.
 
 
-def runs_of(results: Results) -> dict[str, Run]:
-    """The runs of Figs. 8 and 9 by system."""
-    return {run.system: run for run in results.runs}
-
-
 def fig8(results: Results) -> Figure:
     """Stacked throughput around the time at which the short flows join; the right column has other settings."""
     fig = style.figure(2, len(SYSTEMS), width=5.2, height=2.0)
     axes = style.panels(fig, len(SYSTEMS), 2)
-    for i, (system, run) in enumerate(runs_of(results).items()):
+    for i, (system, run) in enumerate(plots.one_per_system(results, None)):
         ax = axes[2 * (i % len(SYSTEMS)) + i // len(SYSTEMS)]
         found = traces.sampled(results, run, "flow.rate_bps")
         if found is not None:
@@ -171,7 +161,7 @@ def fig9(results: Results) -> Figure:
     """The queue in KiB, as in the paper; one column per clock granularity."""
     fig = style.figure(len(CLOCKS), len(SYSTEMS), width=5.4, height=1.9)
     axes = style.panels(fig, len(SYSTEMS), len(CLOCKS))
-    runs = runs_of(results)
+    runs = dict(plots.one_per_system(results, None))
     for i, ax in enumerate(axes):
         row, place = divmod(i, len(CLOCKS))
         clock, suffix = list(CLOCKS.items())[place]
@@ -192,9 +182,10 @@ def fig10(results: Results) -> Figure:
     """Distribution of FCTs with both clock granularities."""
     fig = style.figure(len(CLOCKS), 1, width=4.6, height=3.3)
     axes = style.panels(fig, 1, len(CLOCKS))
+    runs = dict(plots.one_per_system(results, None))
     for ax, (clock, suffix) in zip(axes, CLOCKS.items(), strict=True):
         for i, system in enumerate(SYSTEMS):
-            fct, above = plots.staircase(plots.values(results, [runs_of(results)[system + suffix]], "fct_ps") * 1e-9)
+            fct, above = plots.staircase(plots.values(results, [runs[system + suffix]], "fct_ps") * 1e-9)
             ax.plot(fct, 1 - above, drawstyle="steps-post", **style.dashes(i), label=system)
         ax.set(title=clock, xlabel="FCT (ms)", ylabel="share of flows at or below", ylim=(0, 1.01))
         style.log_axis(ax, "x")
@@ -218,8 +209,9 @@ def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
 
     if "fig8" in results:
         here = results["fig8"]
-        finish = {system: last_finish_ms(here, run) for system, run in runs_of(here).items()}
-        for system, run in runs_of(here).items():
+        runs = dict(plots.one_per_system(here, None))
+        finish = {system: last_finish_ms(here, run) for system, run in runs.items()}
+        for system, run in runs.items():
             end = JOIN_MS + finish[system]
             note(f"fig8.{system}.before", run, long_share(here, run, 0.5, JOIN_MS))
             note(f"fig8.{system}.during", run, long_share(here, run, JOIN_MS, end))
@@ -230,7 +222,7 @@ def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
             if system != "BOTCP":
                 note(f"fig8.{system}.later", run, finish[system] / finish["BOTCP"])
         if {"TCP", "DCTCP"} <= finish.keys():
-            note("fig8.DCTCP.after_tcp", runs_of(here)["DCTCP"], finish["DCTCP"] / finish["TCP"])
+            note("fig8.DCTCP.after_tcp", runs["DCTCP"], finish["DCTCP"] / finish["TCP"])
     if "fig9" in results:
         extreme(results["fig9"], note)
     return found
@@ -238,7 +230,7 @@ def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
 
 def extreme(results: Results, note: Note) -> None:
     """The measurements for Figs. 9 and 10."""
-    runs = runs_of(results)
+    runs = dict(plots.one_per_system(results, None))
     fct = {system: plots.values(results, [run], "fct_ps") * 1e-9 for system, run in runs.items()}
     for system, run in runs.items():
         times, packets = queue_of(results, run)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import drawing, plots, style, traces, words
+from flowloom import drawing, panels, plots, style, traces, words
 from flowloom.data import Run, column, mean
 from flowloom.numbers import Rows, Sample, both
 from flowloom.results import Results
@@ -402,7 +402,7 @@ def sens_buffer(results: Results) -> Figure:
     axes = style.panels(fig, 1, len(patterns))
     for ax, pattern in zip(axes, patterns, strict=True):
         at = {"pairs": pattern} if len(patterns) > 1 else None
-        plots.metric_panel(ax, results, "non_blocking_share", plots.swept_axis(results, at), at)
+        plots.metric_panel(ax, results, "non_blocking_share", panels.swept_axis(results, at), at)
         ax.set_title(pattern)
     style.legend(fig, axes)
     return fig

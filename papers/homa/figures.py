@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import _core, drawing, plots, style, words
+from flowloom import _core, drawing, panels, plots, style, words
 from flowloom.data import mean
 from flowloom.numbers import Rows, Sample, both
 from flowloom.results import Results
@@ -169,7 +169,7 @@ def size_axis(ax: Axes) -> None:
 def value_axis(ax: Axes, shown: Sequence[float]) -> None:
     """An axis of slowdowns from 1 on, logarithmic where some of them would be hard to read."""
     top = max(shown, default=1.0)
-    if top > plots.DWARFED:
+    if top > panels.DWARFED:
         style.log_axis(ax, "y")
         ax.set_ylim(1, 1.4 * top)
     else:

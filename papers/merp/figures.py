@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from flowloom import claims, drawing, fluid, numbers, plots, schedules, shelf, style, traces
 from flowloom.data import Run
+from flowloom.panels import axis_unit, curves, metric_panels, swept_axis
 from flowloom.results import Results
 
 if TYPE_CHECKING:
@@ -77,15 +78,15 @@ class Panel:
 
 def panels(results: Results, shown: Sequence[Panel], systems: Sequence[str] | None = None) -> Figure:
     """A row of panels, against load if the load is swept."""
-    fig = style.figure(len(shown), 1, width=4.6, height=3.7)
-    axes = style.panels(fig, 1, len(shown))
-    x = next((key for key in results.keys if key.endswith(".load")), plots.swept_axis(results))
-    for ax, panel in zip(axes, shown, strict=True):
-        factor = plots.metric_panel(ax, results, panel.metric, x, {"system": list(systems)} if systems else None)
-        ax.set_title("\n".join([panel.title, *(printed(results, claim) for claim in panel.claims)]), fontsize=9)
+    x = next((key for key in results.keys if key.endswith(".load")), swept_axis(results))
+    at = {"system": list(systems)} if systems else None
+    titles = {panel.metric: "\n".join([panel.title, *(printed(results, claim) for claim in panel.claims)]) for panel in shown}
+    fig = metric_panels(results, titles, x, at, 4.6, 3.7)
+    for ax, panel in zip(fig.axes, shown, strict=True):
+        ax.title.set_fontsize(9)
         if panel.ends is not None:
+            factor, _ = axis_unit(*curves(results, panel.metric, x, at))
             mark_axis(ax, panel.ends[0] / factor, panel.ends[1] / factor)
-    style.legend(fig, axes)
     return fig
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import _core, drawing, plots, style, traces, words
+from flowloom import _core, drawing, panels, plots, style, traces, words
 from flowloom.data import Run, mean
 from flowloom.drawing import Array
 from flowloom.numbers import Rows, Sample, both
@@ -256,7 +256,7 @@ def panel(ax: Axes, curves: Curves, quantity: str, unit: str = "", title: str = 
             shown += [low, middle, high]
     peaks = [float(middle.max()) for middle in shown[1::3] if middle.max() > 0]
     least = min((float(low.min()) for low in shown[::3]), default=0.0)
-    if unit and peaks and max(peaks) > plots.DWARFED * min(peaks) and least > 0:
+    if unit and peaks and max(peaks) > panels.DWARFED * min(peaks) and least > 0:
         style.log_axis(ax, "y")
     else:
         ax.set_ylim(min(0.0, least), 1.06 * max((float(high.max()) for high in shown[2::3]), default=1.0) or 1.0)
@@ -281,7 +281,7 @@ def systems_panel(ax: Axes, samples: Mapping[str, Sample], quantity: str, unit: 
     ax.set_yticks(range(len(samples)), list(samples))
     ax.set(xlabel=words.axis(quantity, name), ylim=(len(samples) - 0.5, -0.5))
     positive = [value for value in means.values() if value > 0]
-    if unit and positive and len(positive) == len(means) and max(positive) > plots.DWARFED * min(positive):
+    if unit and positive and len(positive) == len(means) and max(positive) > panels.DWARFED * min(positive):
         style.log_axis(ax, "x")
     else:
         ax.set_xlim(left=0)

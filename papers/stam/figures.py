@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from flowloom import drawing, fluid, optimum, plots, schedules, style
+from flowloom import fluid, optimum, schedules, style
+from flowloom.panels import metric_panels, swept_axis
 from flowloom.results import Results
 
 if TYPE_CHECKING:
@@ -53,19 +54,10 @@ def table1(_results: Results) -> Figure:
     return fig
 
 
-def panels(results: Results, shown: Mapping[str, str], systems: Sequence[str] | None = None) -> Figure:
+def panels(results: Results, shown: Mapping[str, str]) -> Figure:
     """A row of panels: each metric of `shown`, with its title, against the swept key, or by system."""
-    x = plots.swept_axis(results)
-    fig = style.figure(len(shown), 1, width=4.6, height=3.5 if x else 0.8 + 0.26 * len(results.systems))
-    axes = style.panels(fig, 1, len(shown))
-    at: drawing.At = {"system": list(systems)} if systems else None
-    for i, (ax, (metric, title)) in enumerate(zip(axes, shown.items(), strict=True)):
-        plots.metric_panel(ax, results, metric, x, at)
-        ax.set_title(title)
-        ax.tick_params(labelleft=x is not None or i == 0)
-    if x is not None:
-        style.legend(fig, axes)
-    return fig
+    x = swept_axis(results)
+    return metric_panels(results, shown, x, width=4.6, height=3.5 if x else 0.8 + 0.26 * len(results.systems))
 
 
 def fig7(results: Results) -> Figure:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import _core, drawing, plots, style, words
+from flowloom import _core, drawing, panels, plots, style, words
 from flowloom.data import Run, mean
 from flowloom.drawing import Array
 from flowloom.numbers import Rows, both
@@ -438,7 +438,7 @@ def incast(results: Results) -> Figure:
     labels = [f"{spaced(size)} from each sender" for size in sizes_of(found)]
     fig = multiples(found, curves, labels, "senders", "completion over\nbytes / link rate")
     for ax in fig.axes:
-        plots.swept_ticks(ax, senders, senders)
+        panels.swept_ticks(ax, senders, senders)
     return fig
 
 

@@ -32,14 +32,13 @@ from flowloom.drawing import (
     numbers,
     one_per_system,
     shown,
-    varies,
 )
 from flowloom.network import topology_panel
+from flowloom.panels import metric_panel, metric_panels, swept_axis
 from flowloom.traces import Bar, bars, gantt_panel
 from flowloom.windows import cwnd
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -78,145 +77,7 @@ STATISTICS = {"mean": "mean", "p50": "median", "p95": "95th percentile of", "p99
 FEW = 10
 """A quantile that rests on fewer flows is drawn hollow."""
 
-DWARFED = 8
-"""An axis is logarithmic when some curve would stay below an eighth of the panel's height and could not be read."""
-
-# Curves of metrics
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A metric of one system along the swept key, with its 95 % interval."""
-
-    label: str
-    x: list[Value]
-    mean: Array
-    low: Array
-    high: Array
-    ideal: bool = False
-
-
-def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[str, list[Curve]]:
-    """The metric's unit, and one curve per system and per value of the swept keys other than `x`."""
-    chosen = {(run.system, tuple(run.keys.values())) for run in results.select(at)}
-    unit, found = "", dict[tuple[int, str], dict[Value, tables.Row]]()
-    for place, row in tables.places(results).items():
-        if place not in chosen or metric not in row:
-            continue
-        rest = [
-            f"{words.key(key, results.keys)} {words.number(value)}"
-            for key, value in zip(results.keys, place[1], strict=True)
-            if key != x and value is not None and varies(results, key, at)
-        ]
-        here = place[1][results.keys.index(x)] if x else None
-        unit = row[metric].unit
-        found.setdefault((results.systems.index(place[0]), ", ".join([place[0], *rest])), {})[here] = row[metric]
-    drawn = []
-    for (system, label), points in sorted(found.items(), key=lambda item: item[0][0]):
-        order = sorted(points, key=lambda v: (words.literals([v])[0] or [0.0], str(v)))
-        rows = [points[value] for value in order]
-        drawn.append(
-            Curve(
-                label,
-                order,
-                array(row.mean for row in rows),
-                array(row.mean if row.low is None else row.low for row in rows),
-                array(row.mean if row.high is None else row.high for row in rows),
-                results.systems[system] in results.ideals,
-            )
-        )
-    return unit, drawn
-
-
-def swept_axis(results: Data, at: At = None) -> str | None:
-    """The swept key to put on the x axis: the one with the most values, numbers before names."""
-
-    def weight(key: str) -> tuple[bool, int]:
-        values = {run.keys[key] for run in results.select(at)} - {None}
-        return words.literals(sorted(values, key=str))[0] is not None, len(values)
-
-    keys = [key for key in results.keys if varies(results, key, at)]
-    return max(keys, key=weight, default=None)
-
-
-def scale_value_axis(ax: Axes, drawn: Sequence[Curve], factor: float, which: str = "y") -> None:
-    """Limits of the axis of the values, which is logarithmic when one curve dwarfs another (see `DWARFED`)."""
-    means = np.concatenate([curve.mean for curve in drawn]) / factor
-    top = float(np.nanmax(np.concatenate([curve.high for curve in drawn]))) / factor
-    peaks = [float(np.nanmax(curve.mean)) / factor for curve in drawn if np.nanmax(curve.mean, initial=0.0) > 0]
-    if not peaks or max(peaks) <= DWARFED * min(peaks):
-        ax.set(**{f"{which}lim": (0.0, 1.06 * top if top > 0 else 1.0)})
-        return
-    least = float(np.nanmin(means[means > 0]))
-    if (means <= 0).any():
-        # Zeros are drawn too: up to the smallest positive value the axis is linear.
-        style.log_axis(ax, which, linear_to=10 ** np.floor(np.log10(least)))
-        ax.set(**{f"{which}lim": (0.0, 1.5 * top)})
-    else:
-        style.log_axis(ax, which)
-        ax.set(**{f"{which}lim": (least / 1.6, 1.4 * top)})
-
-
-def swept_ticks(ax: Axes, values: Sequence[float], names: Sequence[Value]) -> None:
-    """Ticks at the swept values; values that double from one to the next have equal distances."""
-    if len(values) > 9:
-        return
-    steps = np.array(values[1:]) / np.array(values[:-1]) if len(values) > 2 and values[0] > 0 else np.ones(1)
-    if values[-1] >= 8 * values[0] and steps.min() > 1.3 and steps.max() < 2 * steps.min():
-        from matplotlib.ticker import NullLocator
-
-        ax.set_xscale("log")
-        ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xticks(list(values), [words.number(name) for name in names])
-
-
-def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at: At = None) -> float:
-    """One panel: a metric against the swept key `x` with 95 % bands, or, without a key, the systems one below the other.
-
-    Returns how many of the metric's base unit the axis counts in.
-    """
-    unit, every = curves(results, metric, x, at)
-    drawn = [curve for curve in every if not np.isnan(curve.mean).all()]  # an ideal reference drops no packets
-    if not drawn:
-        raise NoDataError(f"the results hold no metric `{metric}`")
-    factor, name = words.scale(unit, np.concatenate([curve.mean for curve in drawn]))
-    quantity = words.axis(words.title(metric), name)
-    if x is None:
-        scale_value_axis(ax, drawn, factor, "x")
-        for i, (curve, look) in enumerate(zip(every, looks([curve.ideal for curve in every]), strict=True)):
-            mean, low, high = (float(v[0]) / factor for v in (curve.mean, curve.low, curve.high))
-            ax.errorbar(mean, i, xerr=[[mean - max(low, ax.get_xlim()[0])], [high - mean]], color=look["color"], capsize=3)
-            ax.plot(mean, i, look.get("marker", "d"), color=look["color"], clip_on=False, zorder=3, label=curve.label)
-        ax.set_yticks(range(len(every)), [curve.label for curve in every])
-        ax.set(xlabel=quantity, ylim=(len(every) - 0.5, -0.5))
-        return factor
-    scale_value_axis(ax, drawn, factor)
-    present = {v for c in drawn for v in c.x if v is not None}
-    numeric, x_unit = words.literals(sorted(present, key=str))
-    names = sorted(present, key=str if numeric is None else lambda v: (words.literals([v])[0] or [0.0])[0])
-    for curve, look in zip(drawn, looks([curve.ideal for curve in drawn]), strict=True):
-        if curve.x == [None]:  # a system that does not have the key
-            ax.axhline(curve.mean[0] / factor, color=look["color"], linestyle=look["linestyle"], label=curve.label)
-            continue
-        if numeric is None:
-            place = array(names.index(v) if v is not None else None for v in curve.x)
-        else:
-            place = array((words.literals([v])[0] or [np.nan])[0] for v in curve.x)
-        means, lows, highs = curve.mean / factor, curve.low / factor, curve.high / factor
-        if len(place) > 1 and numeric is not None:
-            ax.plot(place, means, **look, label=curve.label)
-            bottom = ax.get_ylim()[0]
-            ax.fill_between(place, np.maximum(lows, bottom), highs, color=look["color"], alpha=0.15, linewidth=0)
-        else:
-            error = np.array([means - lows, highs - means])
-            point = look | {"linestyle": "none", "marker": look.get("marker", "_")}
-            ax.errorbar(place, means, error, **point, capsize=3, label=curve.label)
-    if numeric is None:
-        ax.set_xticks(range(len(names)), [words.number(v) for v in names])
-    else:
-        swept_ticks(ax, sorted(numeric), names)
-    ax.set(xlabel=words.axis(words.key(x, results.keys), x_unit), ylabel=quantity)
-    return factor
+# Metrics
 
 
 @kind("summary")
@@ -234,21 +95,7 @@ def metrics(results: Data, metrics: Sequence[str] | None = None, x: str | None =
         x = swept_axis(results, at)
     elif x not in results.keys:
         x = next((key for key in results.keys if key.endswith("." + x)), x)
-    columns = min(len(chosen), 3)
-    rows = -(-len(chosen) // columns)
-    height = 3.1 if x is not None else 1.1 + 0.26 * len(curves(results, chosen[0], None, at)[1])
-    fig = style.figure(columns, rows, height=height)
-    axes = style.panels(fig, rows, columns)
-    for ax, metric in zip(axes, chosen, strict=False):
-        metric_panel(ax, results, metric, x, at)
-    for ax in axes[len(chosen) :]:
-        ax.remove()
-    if x is not None:
-        style.legend(fig, axes[: len(chosen)])
-        fig.align_ylabels()
-    for i, ax in enumerate(axes[: len(chosen)]):
-        # Without a swept key all panels have the same rows, which are named once per row of panels.
-        ax.tick_params(labelleft=x is not None or i % columns == 0)
+    fig = metric_panels(results, dict.fromkeys(chosen, ""), x, at, columns=min(len(chosen), 3))
     measured = [words.title(metric) for metric in chosen if metric in tables.WINDOWED]
     if measured:
         style.note(fig, f"{words.joined(measured)}: {words.window(windows(results.select(at)))}")

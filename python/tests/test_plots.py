@@ -7,7 +7,7 @@ from pathlib import Path
 import fake
 import numpy as np
 import pytest
-from flowloom import drawing, plots, style, traces
+from flowloom import drawing, panels, plots, style, traces
 from flowloom.plots import Bar
 from flowloom.results import Results
 from matplotlib.figure import Figure
@@ -99,31 +99,31 @@ def test_the_metric_panel_shows_the_summary(results: Results) -> None:
     assert ax.get_xticks().tolist() == [0.2, 0.4, 0.6, 0.8], "a tick per load"
 
 
-def curve(label: str, *mean: float) -> plots.Curve:
+def curve(label: str, *mean: float) -> panels.Curve:
     values = np.array(mean)
-    return plots.Curve(label, list(range(len(mean))), values, values, values)
+    return panels.Curve(label, list(range(len(mean))), values, values, values)
 
 
 def test_an_axis_is_logarithmic_when_a_curve_could_not_be_read() -> None:
     ax = Figure().add_subplot()
     for small, scale in ((10.0, "linear"), (80 / 8, "linear"), (9.9, "log"), (0.01, "log")):
-        plots.scale_value_axis(ax, [curve("a", 1.0, 80.0), curve("b", 1.0, small)], 1.0)
+        panels.scale_value_axis(ax, [curve("a", 1.0, 80.0), curve("b", 1.0, small)], 1.0)
         assert ax.get_yscale() == scale, small
         low, high = ax.get_ylim()
         assert low < min(1.0, small) and high > 80
         ax.set_yscale("linear")
     # What is nothing throughout can be read on any axis; what is nothing somewhere must stay on it.
-    plots.scale_value_axis(ax, [curve("a", 1.0, 80.0), curve("b", 0.0, 0.0)], 1.0)
+    panels.scale_value_axis(ax, [curve("a", 1.0, 80.0), curve("b", 0.0, 0.0)], 1.0)
     assert ax.get_yscale() == "linear"
-    plots.scale_value_axis(ax, [curve("a", 1.0, 80.0), curve("b", 0.0, 3.0)], 1.0)
+    panels.scale_value_axis(ax, [curve("a", 1.0, 80.0), curve("b", 0.0, 3.0)], 1.0)
     assert ax.get_yscale() == "symlog" and ax.get_ylim()[0] == 0
 
 
 def test_values_that_double_stand_at_equal_distances() -> None:
     ax = Figure().add_subplot()
-    plots.swept_ticks(ax, [0.2, 0.5, 0.8], [0.2, 0.5, 0.8])
+    panels.swept_ticks(ax, [0.2, 0.5, 0.8], [0.2, 0.5, 0.8])
     assert ax.get_xscale() == "linear"
-    plots.swept_ticks(ax, [4.0, 8.0, 16.0, 32.0], [4.0, 8.0, 16.0, 32.0])
+    panels.swept_ticks(ax, [4.0, 8.0, 16.0, 32.0], [4.0, 8.0, 16.0, 32.0])
     assert ax.get_xscale() == "log" and [t.get_text() for t in ax.get_xticklabels()] == ["4", "8", "16", "32"]
 
 

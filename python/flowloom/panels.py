@@ -1,0 +1,188 @@
+"""Panels of figures: metrics, and other numbers by seed, against a swept key or system by system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flowloom import style, tables, words
+from flowloom.data import Data, Value
+from flowloom.drawing import Array, At, NoDataError, array, looks, varies
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DWARFED = 8
+"""An axis is logarithmic when some curve would stay below an eighth of the panel's height and could not be read."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric of one system along the swept key, with its 95 % interval."""
+
+    label: str
+    x: list[Value]
+    mean: Array
+    low: Array
+    high: Array
+    ideal: bool = False
+
+
+def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[str, list[Curve]]:
+    """The metric's unit, and one curve per system and per value of the swept keys other than `x`."""
+    chosen = {(run.system, tuple(run.keys.values())) for run in results.select(at)}
+    unit, found = "", dict[tuple[int, str], dict[Value, tables.Row]]()
+    for place, row in tables.places(results).items():
+        if place not in chosen or metric not in row:
+            continue
+        rest = [
+            f"{words.key(key, results.keys)} {words.number(value)}"
+            for key, value in zip(results.keys, place[1], strict=True)
+            if key != x and value is not None and varies(results, key, at)
+        ]
+        here = place[1][results.keys.index(x)] if x else None
+        unit = row[metric].unit
+        found.setdefault((results.systems.index(place[0]), ", ".join([place[0], *rest])), {})[here] = row[metric]
+    drawn = []
+    for (system, label), points in sorted(found.items(), key=lambda item: item[0][0]):
+        order = sorted(points, key=lambda v: (words.literals([v])[0] or [0.0], str(v)))
+        rows = [points[value] for value in order]
+        drawn.append(
+            Curve(
+                label,
+                order,
+                array(row.mean for row in rows),
+                array(row.mean if row.low is None else row.low for row in rows),
+                array(row.mean if row.high is None else row.high for row in rows),
+                results.systems[system] in results.ideals,
+            )
+        )
+    return unit, drawn
+
+
+def swept_axis(results: Data, at: At = None) -> str | None:
+    """The swept key to put on the x axis: the one with the most values, numbers before names."""
+
+    def weight(key: str) -> tuple[bool, int]:
+        values = {run.keys[key] for run in results.select(at)} - {None}
+        return words.literals(sorted(values, key=str))[0] is not None, len(values)
+
+    keys = [key for key in results.keys if varies(results, key, at)]
+    return max(keys, key=weight, default=None)
+
+
+def scale_value_axis(ax: Axes, drawn: Sequence[Curve], factor: float, which: str = "y") -> None:
+    """Limits of the axis of the values, which is logarithmic when one curve dwarfs another (see `DWARFED`)."""
+    means = np.concatenate([curve.mean for curve in drawn]) / factor
+    top = float(np.nanmax(np.concatenate([curve.high for curve in drawn]))) / factor
+    peaks = [float(np.nanmax(curve.mean)) / factor for curve in drawn if np.nanmax(curve.mean, initial=0.0) > 0]
+    if not peaks or max(peaks) <= DWARFED * min(peaks):
+        ax.set(**{f"{which}lim": (0.0, 1.06 * top if top > 0 else 1.0)})
+        return
+    least = float(np.nanmin(means[means > 0]))
+    if (means <= 0).any():
+        # Zeros are drawn too: up to the smallest positive value the axis is linear.
+        style.log_axis(ax, which, linear_to=10 ** np.floor(np.log10(least)))
+        ax.set(**{f"{which}lim": (0.0, 1.5 * top)})
+    else:
+        style.log_axis(ax, which)
+        ax.set(**{f"{which}lim": (least / 1.6, 1.4 * top)})
+
+
+def swept_ticks(ax: Axes, values: Sequence[float], names: Sequence[Value]) -> None:
+    """Ticks at the swept values; values that double from one to the next have equal distances."""
+    if len(values) > 9:
+        return
+    steps = np.array(values[1:]) / np.array(values[:-1]) if len(values) > 2 and values[0] > 0 else np.ones(1)
+    if values[-1] >= 8 * values[0] and steps.min() > 1.3 and steps.max() <= 2 * steps.min():
+        from matplotlib.ticker import NullLocator
+
+        ax.set_xscale("log")
+        ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xticks(list(values), [words.number(name) for name in names])
+
+
+def axis_unit(unit: str, drawn: Sequence[Curve]) -> tuple[float, str]:
+    """How many of the base unit `unit` the axis of these curves counts in, and what that is called."""
+    return words.scale(unit, np.concatenate([curve.mean for curve in drawn]))
+
+
+def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at: At = None) -> None:
+    """One panel: a metric against the swept key `x` with 95 % bands, or, without a key, the systems one below the other."""
+    unit, every = curves(results, metric, x, at)
+    drawn = [curve for curve in every if not np.isnan(curve.mean).all()]  # an ideal reference drops no packets
+    if not drawn:
+        raise NoDataError(f"the results hold no metric `{metric}`")
+    factor, name = axis_unit(unit, drawn)
+    quantity = words.axis(words.title(metric), name)
+    if x is None:
+        scale_value_axis(ax, drawn, factor, "x")
+        for i, (curve, look) in enumerate(zip(every, looks([curve.ideal for curve in every]), strict=True)):
+            mean, low, high = (float(v[0]) / factor for v in (curve.mean, curve.low, curve.high))
+            ax.errorbar(mean, i, xerr=[[mean - max(low, ax.get_xlim()[0])], [high - mean]], color=look["color"], capsize=3)
+            ax.plot(mean, i, look.get("marker", "d"), color=look["color"], clip_on=False, zorder=3, label=curve.label)
+        ax.set_yticks(range(len(every)), [curve.label for curve in every])
+        ax.set(xlabel=quantity, ylim=(len(every) - 0.5, -0.5))
+        return
+    scale_value_axis(ax, drawn, factor)
+    present = {v for c in drawn for v in c.x if v is not None}
+    numeric, x_unit = words.literals(sorted(present, key=str))
+    names = sorted(present, key=str if numeric is None else lambda v: (words.literals([v])[0] or [0.0])[0])
+    for curve, look in zip(drawn, looks([curve.ideal for curve in drawn]), strict=True):
+        if curve.x == [None]:  # a system that does not have the key
+            ax.axhline(curve.mean[0] / factor, color=look["color"], linestyle=look["linestyle"], label=curve.label)
+            continue
+        if numeric is None:
+            place = array(names.index(v) if v is not None else None for v in curve.x)
+        else:
+            place = array((words.literals([v])[0] or [np.nan])[0] for v in curve.x)
+        means, lows, highs = curve.mean / factor, curve.low / factor, curve.high / factor
+        if len(place) > 1 and numeric is not None:
+            ax.plot(place, means, **look, label=curve.label)
+            bottom = ax.get_ylim()[0]
+            ax.fill_between(place, np.maximum(lows, bottom), highs, color=look["color"], alpha=0.15, linewidth=0)
+        else:
+            error = np.array([means - lows, highs - means])
+            point = look | {"linestyle": "none", "marker": look.get("marker", "_")}
+            ax.errorbar(place, means, error, **point, capsize=3, label=curve.label)
+    if numeric is None:
+        ax.set_xticks(range(len(names)), [words.number(v) for v in names])
+    else:
+        swept_ticks(ax, sorted(numeric), names)
+    ax.set(xlabel=words.axis(words.key(x, results.keys), x_unit), ylabel=quantity)
+
+
+def metric_panels(
+    results: Data,
+    shown: Mapping[str, str],
+    x: str | None = None,
+    at: At = None,
+    width: float = 4.2,
+    height: float | None = None,
+    columns: int = 0,
+) -> Figure:
+    """A panel for each metric of `shown`, with its title: against the swept key `x`, or, without a key, by system.
+
+    `width` and `height` are those of a panel in inches. All panels are in one row unless `columns` says how many.
+    """
+    columns = columns or len(shown)
+    rows = -(-len(shown) // columns)
+    if height is None:
+        height = 3.1 if x is not None else 1.1 + 0.26 * len(curves(results, next(iter(shown)), None, at)[1])
+    fig = style.figure(columns, rows, width=width, height=height)
+    axes = style.panels(fig, rows, columns)
+    for i, (ax, (metric, title)) in enumerate(zip(axes, shown.items(), strict=False)):
+        metric_panel(ax, results, metric, x, at)
+        ax.set_title(title)
+        # Without a swept key all panels have the same rows, which are named once per row of panels.
+        ax.tick_params(labelleft=x is not None or i % columns == 0)
+    for ax in axes[len(shown) :]:
+        ax.remove()
+    if x is not None:
+        style.legend(fig, axes[: len(shown)])
+        fig.align_ylabels()
+    return fig
