@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import drawing, panels, plots, style, traces, words
+from flowloom import drawing, plots, style, traces, words
 from flowloom.data import Run, column, mean
-from flowloom.numbers import Rows, Sample, both
+from flowloom.numbers import Points, Sample, average, combined, minus, quotient
+from flowloom.panels import metric_panel, metric_panels, swept_axis
 from flowloom.results import Results
 
 if TYPE_CHECKING:
@@ -28,35 +29,10 @@ PRINTED_EARS = {8: 304, 16: 4113, 32: 45183}
 STEADY = 0.05
 
 
-class Found:
-    """The metrics of some results by system, pattern and engine."""
-
-    def __init__(self, results: Results) -> None:
-        self.results = results
-        self.rows = Rows(results)
-
-    def sample(self, system: str, metric: str, **at: object) -> Sample:
-        """A metric by seed; nothing where these swept values were not run."""
-        places = self.rows.places(at)
-        known = all(self.rows.values(key) == [] or value in self.rows.values(key) for key, value in at.items())
-        return self.rows.sample(system, metric, places[0]) if places and known else {}
-
-    def patterns(self) -> list[str]:
-        """The patterns, in the order of the scenario."""
-        return list(
-            dict.fromkeys(str(value) for run in self.results.runs for key, value in run.keys.items() if key.endswith("pairs"))
-        )
-
-
-def over(samples: Sequence[Sample], combine: Callable[[Sequence[float]], float]) -> Sample:
-    """Combines samples seed by seed; nothing unless each has a value."""
-    seeds = set.intersection(*(set(sample) for sample in samples)) if samples else set()
-    return {seed: combine([sample[seed] for sample in samples]) for seed in sorted(seeds)}
-
-
-def ratio(a: Sample, b: Sample) -> Sample:
-    """One sample over another, seed by seed."""
-    return both(a, b, lambda x, y: x / y)
+def patterns_of(found: Points) -> list[str]:
+    """The patterns, in the order of the scenario."""
+    every = (value for one in found.results for run in one.runs for key, value in run.keys.items() if key.endswith("pairs"))
+    return list(dict.fromkeys(str(value) for value in every))
 
 
 def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
@@ -64,23 +40,23 @@ def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
     found: dict[str, float | Sample] = {}
     for suffix, hedera in (("", HEDERA), ("_2013", HEDERA_SAME)):
         if f"fig4a{suffix}" in results:
-            found |= of_patterns(Found(results[f"fig4a{suffix}"]), suffix, hedera)
+            found |= of_patterns(Points(results[f"fig4a{suffix}"]), suffix, hedera)
         if f"fig6{suffix}" in results:
             found |= of_shuffle(results[f"fig6{suffix}"], f"fig6{suffix}")
     if "fig4a" in results:
         for figure, engine in (("fig5", "packet"), ("fig5_flow", "flow")):
             if figure in results:
-                sizes = of_sizes(Found(results["fig4a"]), Found(results[figure]), engine)
+                sizes = of_sizes(Points(results["fig4a"]), Points(results[figure]), engine)
                 found |= {f"{figure}.{name}": value for name, value in sizes.items()}
     if "fig4a" in results and "long60" in results:
-        short, long = Found(results["fig4a"]), Found(results["long60"])
+        short, long = Points(results["fig4a"]), Points(results["long60"])
         for pattern in ("stride(4)", "random", RANDBIJ):
             for system in (ECMP, SAME, HEDERA, DIFS, "DARD", "MPTCP"):
                 here, there = (one.sample(system, "goodput_bps", pairs=pattern, engine="packet") for one in (long, short))
-                found[f"long60.{pattern}.{system}"] = ratio(here, there)
+                found[f"long60.{pattern}.{system}"] = quotient(here, there)
     for figure, engine in (("fig8", "packet"), ("fig8_flow", "flow")):
         if figure in results:
-            for pattern in Found(results[figure]).patterns():
+            for pattern in patterns_of(Points(results[figure])):
                 found[f"{figure}.{pattern}"] = steady(results[figure], pattern, engine)
     for figure, engine in (("fig9", "packet"), ("fig9_flow", "flow")):
         if figure in results:
@@ -88,30 +64,30 @@ def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
     for table, figures, engine in (("table2", ("table2", "fig5"), "packet"), ("table2_flow", ("table2_flow",), "flow")):
         by_size = ears_by_size(results, figures, engine)
         found |= {f"{table}.ears.{k}": sample for k, sample in by_size.items()}
-        found |= {f"{table}.growth.{k}": ratio(by_size[k], by_size[k // 2]) for k in (16, 32) if by_size.keys() >= {k, k // 2}}
+        found |= {f"{table}.growth.{k}": quotient(by_size[k], by_size[k // 2]) for k in (16, 32) if by_size.keys() >= {k, k // 2}}
     return {name: value for name, value in found.items() if value != {}}
 
 
-def of_patterns(found: Found, suffix: str, hedera: str) -> dict[str, float | Sample]:
+def of_patterns(found: Points, suffix: str, hedera: str) -> dict[str, float | Sample]:
     """What Fig. 4 says over several patterns."""
     numbers: dict[str, float | Sample] = {}
 
     def goodput(system: str, pattern: str) -> Sample:
         return found.sample(system, "goodput_bps", pairs=pattern, engine="packet")
 
-    def average(system: str, patterns: Sequence[str]) -> Sample:
-        return over([goodput(system, pattern) for pattern in patterns if goodput(system, pattern)], mean)
+    def joint(system: str, patterns: Sequence[str]) -> Sample:
+        return combined([goodput(system, pattern) for pattern in patterns if goodput(system, pattern)], mean)
 
     for system in (ECMP, SAME, hedera):
-        gains = [ratio(goodput(DIFS, pattern), goodput(system, pattern)) for pattern in found.patterns()]
-        numbers[f"fig4c{suffix}.largest.{system}"] = over([gain for gain in gains if gain], lambda x: max(x) - 1)
-        at_random = [ratio(goodput(DIFS, pattern), goodput(system, pattern)) for pattern in RANDOM]
-        third = over([gain for gain in at_random if gain], lambda x: sum(gain >= 1.33 for gain in x) / len(x))
+        gains = [quotient(goodput(DIFS, pattern), goodput(system, pattern)) for pattern in patterns_of(found)]
+        numbers[f"fig4c{suffix}.largest.{system}"] = combined([gain for gain in gains if gain], lambda x: max(x) - 1)
+        at_random = [quotient(goodput(DIFS, pattern), goodput(system, pattern)) for pattern in RANDOM]
+        third = combined([gain for gain in at_random if gain], lambda x: sum(gain >= 1.33 for gain in x) / len(x))
         numbers[f"fig4c{suffix}.third.{system}"] = third
     for system in (ECMP, SAME, hedera, DIFS):
-        numbers[f"fig4b{suffix}.staggered.{system}"] = ratio(average(system, STAGGERED), average(system, STRIDES))
-    numbers[f"fig4c{suffix}.randbij"] = ratio(goodput(DIFS, RANDBIJ), goodput(DIFS, "stride(2)"))
-    numbers[f"fig4c{suffix}.random"] = ratio(average(DIFS, RANDX), average(DIFS, STAGGERED))
+        numbers[f"fig4b{suffix}.staggered.{system}"] = quotient(joint(system, STAGGERED), joint(system, STRIDES))
+    numbers[f"fig4c{suffix}.randbij"] = quotient(goodput(DIFS, RANDBIJ), goodput(DIFS, "stride(2)"))
+    numbers[f"fig4c{suffix}.random"] = quotient(joint(DIFS, RANDX), joint(DIFS, STAGGERED))
     return numbers
 
 
@@ -119,37 +95,26 @@ SAME_PATTERN = {"stride(64)": "stride(4)", "stride(256)": "stride(8)", "stride(8
 """The stride of 16 hosts that crosses as many pods, by that of 1024 hosts."""
 
 
-def of_sizes(small: Found, large: Found, engine: str) -> dict[str, float | Sample]:
+def of_sizes(small: Points, large: Points, engine: str) -> dict[str, float | Sample]:
     """What Fig. 5 says of 1024 hosts against 16."""
     numbers: dict[str, float | Sample] = {}
 
-    def share(found: Found, system: str, pattern: str) -> Sample:
+    def share(found: Points, system: str, pattern: str) -> Sample:
         return found.sample(system, "non_blocking_share", pairs=pattern, engine=engine)
 
-    pairs = [(SAME_PATTERN.get(pattern, pattern), pattern) for pattern in large.patterns()]
+    pairs = [(SAME_PATTERN.get(pattern, pattern), pattern) for pattern in patterns_of(large)]
     for system in (ECMP, SAME):
-        here = over([share(large, system, there) for _, there in pairs if share(large, system, there)], mean)
-        there = over([share(small, system, pattern) for pattern, _ in pairs if share(small, system, pattern)], mean)
-        numbers[f"worse.{system}"] = ratio(here, there)
+        here = combined([share(large, system, there) for _, there in pairs if share(large, system, there)], mean)
+        there = combined([share(small, system, pattern) for pattern, _ in pairs if share(small, system, pattern)], mean)
+        numbers[f"worse.{system}"] = quotient(here, there)
 
-    def gap(found: Found, patterns: Sequence[str]) -> Sample:
-        each = [ratio(share(found, DIFS, pattern), share(found, HEDERA, pattern)) for pattern in patterns]
-        return over([one for one in each if one], lambda x: mean(x) - 1)
+    def gap(found: Points, patterns: Sequence[str]) -> Sample:
+        each = [quotient(share(found, DIFS, pattern), share(found, HEDERA, pattern)) for pattern in patterns]
+        return combined([one for one in each if one], lambda x: mean(x) - 1)
 
     gaps = gap(large, [there for _, there in pairs]), gap(small, [here for here, _ in pairs])
-    numbers["gap"] = both(*gaps, lambda x, y: x - y)
+    numbers["gap"] = minus(*gaps)
     return numbers
-
-
-def runs_of(results: Results, system: str, **at: str) -> list[Run]:
-    """The points of a system; of keys that are not swept every value is there."""
-
-    def fits(run: Run) -> bool:
-        return all(
-            str(value) == at[word] for key, value in run.keys.items() for word in at if word in key.split(".") and value is not None
-        )
-
-    return [run for run in results.runs if run.system == system and fits(run)]
 
 
 def of_shuffle(results: Results, figure: str) -> dict[str, float | Sample]:
@@ -157,7 +122,8 @@ def of_shuffle(results: Results, figure: str) -> dict[str, float | Sample]:
     times: dict[str, list[float]] = {}
     for group in results.groups().to_pylist():
         times.setdefault(str(group["point"]), []).append(np.inf if group["fct_ps"] is None else group["fct_ps"] * 1e-12)
-    of = {system: {run.seed: times[run.point] for run in runs_of(results, system, engine="packet")} for system in results.systems}
+    found = Points(results)
+    of = {system: {run.seed: times[run.point] for _, run in found.runs(system, engine="packet")} for system in found.systems}
     numbers: dict[str, float | Sample] = {}
     for system, by_seed in of.items():
         numbers[f"{figure}.variation.{system}"] = {seed: max(done) / min(done) for seed, done in by_seed.items()}
@@ -171,7 +137,7 @@ def of_shuffle(results: Results, figure: str) -> dict[str, float | Sample]:
 def steady(results: Results, pattern: str, engine: str) -> Sample:
     """From when on the goodput of DiFS stays within `STEADY` of its mean in the measurement window, in s, by seed."""
     found: Sample = {}
-    for run in runs_of(results, DIFS, pairs=pattern, engine=engine):
+    for _, run in Points(results).runs(DIFS, pairs=pattern, engine=engine):
         series = traces.total(results, run)
         if series is not None:
             share = fractions(series, run)
@@ -199,7 +165,7 @@ def of_ears(results: Results, figure: str, engine: str) -> dict[str, float | Sam
     """Fig. 9's numbers, by seed."""
     first: Sample = {}
     last: Sample = {}
-    for run in runs_of(results, DIFS, pairs="random", engine=engine):
+    for _, run in Points(results).runs(DIFS, pairs="random", engine=engine):
         times, counts = ear_times(results, run)
         if counts.sum() > 0:
             first[run.seed] = float(counts[times <= 1.0].sum() / counts.sum())
@@ -211,8 +177,8 @@ def ears_by_size(results: Mapping[str, Results], figures: Sequence[str], engine:
     """EARs under the random pattern, by the number of ports of a switch."""
     found: dict[int, Sample] = {}
     for figure in (figure for figure in figures if figure in results):
-        here = Found(results[figure])
-        sizes = here.rows.values("k") or [16 if figure == "fig5" else 4]
+        here = Points(results[figure])
+        sizes = here.values("k") or [16 if figure == "fig5" else 4]
         for k in sizes:
             sample = here.sample(DIFS, "made_packets", k=k, pairs="random", engine=engine)
             if sample:
@@ -225,10 +191,10 @@ def ears_by_size(results: Mapping[str, Results], figures: Sequence[str], engine:
 
 def bars(results: Results, patterns: Sequence[str], systems: Sequence[str] | None = None) -> Figure:
     """Goodput by pattern, and below it its share of the non-blocking goodput. Beside packets, hatched, the flow engine."""
-    found = Found(results)
-    patterns = [pattern for pattern in patterns if pattern in found.patterns()]
+    found = Points(results)
+    patterns = [pattern for pattern in patterns if pattern in patterns_of(found)]
     chosen = [system for system in results.systems if systems is None or system in systems]
-    engines = [str(engine) for engine in found.rows.values("engine")] or [""]
+    engines = [str(engine) for engine in found.values("engine")] or [""]
     fig = style.figure(1, 2, width=max(6.0, 1.5 * len(patterns) + 2.0), height=2.6)
     top, bottom = style.panels(fig, 2, 1)
     columns = [(system, engine) for system in chosen for engine in sorted(engines, reverse=True)]
@@ -236,7 +202,7 @@ def bars(results: Results, patterns: Sequence[str], systems: Sequence[str] | Non
     for ax, metric, factor in ((top, "goodput_bps", 1e9), (bottom, "non_blocking_share", 1.0)):
         for i, (system, engine) in enumerate(columns):
             samples = [found.sample(system, metric, pairs=pattern, engine=engine) for pattern in patterns]
-            heights = [mean(list(sample.values())) / factor if sample else 0.0 for sample in samples]
+            heights = [average(sample) / factor if sample else 0.0 for sample in samples]
             spread = [np.ptp(list(sample.values())) / 2 / factor if sample else 0.0 for sample in samples]
             places = np.arange(len(patterns)) + (i - (len(columns) - 1) / 2) * width
             color = style.COLORS[chosen.index(system) % len(style.COLORS)]
@@ -285,7 +251,7 @@ fig4a_2013, fig4b_2013, fig4c_2013 = fig4a, fig4b, fig4c
 
 def fig5(results: Results) -> Figure:
     """Goodput on 1024 hosts."""
-    return bars(results, Found(results).patterns(), [system for system in results.systems if system != "DiFS-FM"])
+    return bars(results, patterns_of(Points(results)), [system for system in results.systems if system != "DiFS-FM"])
 
 
 fig5_flow = fig5
@@ -293,7 +259,7 @@ fig5_flow = fig5
 
 def fig7(results: Results) -> Figure:
     """DiFS by counts and by rates."""
-    return bars(results, Found(results).patterns(), [DIFS, "DiFS-FM"])
+    return bars(results, patterns_of(Points(results)), [DIFS, "DiFS-FM"])
 
 
 fig7_flow = fig7
@@ -302,7 +268,7 @@ long60 = fig5
 
 def only_packets(results: Results) -> drawing.At:
     """The points of the packet engine, where both engines ran."""
-    return {"engine": "packet"} if Found(results).rows.values("engine") else None
+    return {"engine": "packet"} if Points(results).values("engine") else None
 
 
 def fig6(results: Results) -> Figure:
@@ -325,13 +291,7 @@ def table1(results: Results) -> Figure:
     """Table I, by system."""
     have = {str(metric) for metric in column(results.summary(), "metric")}
     shown = {metric: title for metric, title in TABLE_1.items() if metric in have}
-    fig = style.figure(len(shown), 1, width=3.6, height=1.2 + 0.3 * len(results.systems))
-    axes = style.panels(fig, 1, len(shown))
-    for i, (ax, (metric, title)) in enumerate(zip(axes, shown.items(), strict=True)):
-        plots.metric_panel(ax, results, metric, None, only_packets(results))
-        ax.set_title(title)
-        ax.tick_params(labelleft=i == 0)
-    return fig
+    return metric_panels(results, shown, None, only_packets(results), 3.6, 1.2 + 0.3 * len(results.systems))
 
 
 table1_2013 = table1
@@ -341,8 +301,9 @@ def fig8(results: Results) -> Figure:
     """Goodput of DiFS over its final mean, over time."""
     fig = style.figure(1, 1, width=6.0)
     (ax,) = style.panels(fig, 1, 1)
-    for i, pattern in enumerate(Found(results).patterns()):
-        for run in runs_of(results, DIFS, pairs=pattern)[:1]:
+    found = Points(results)
+    for i, pattern in enumerate(patterns_of(found)):
+        for _, run in found.runs(DIFS, pairs=pattern)[:1]:
             series = traces.total(results, run)
             if series is not None:
                 ax.plot(series.times * 1e-3, fractions(series, run), **style.dashes(i), label=pattern)
@@ -358,7 +319,7 @@ def fig9(results: Results) -> Figure:
     """Distribution of the times at which switches receive EARs, Random."""
     fig = style.figure(1, 1, width=5.0)
     (ax,) = style.panels(fig, 1, 1)
-    for i, run in enumerate(runs_of(results, DIFS, pairs="random")):
+    for i, (_, run) in enumerate(Points(results).runs(DIFS, pairs="random")):
         times, counts = ear_times(results, run)
         if len(counts) and counts.sum() > 0:
             ax.plot(times, np.cumsum(counts) / counts.sum(), **style.dashes(i), label=drawing.titled(results, run, None))
@@ -374,10 +335,10 @@ def table2(results: Results) -> Figure:
     """EARs against the number of hosts, beside Table II."""
     fig = style.figure(1, 1, width=4.8)
     (ax,) = style.panels(fig, 1, 1)
-    found = Found(results)
-    for i, engine in enumerate(found.rows.values("engine") or [""]):
-        sizes = [k for k in found.rows.values("k") or [4] if found.sample(DIFS, "made_packets", k=k, engine=engine)]
-        means = [mean(list(found.sample(DIFS, "made_packets", k=k, engine=engine).values())) for k in sizes]
+    found = Points(results)
+    for i, engine in enumerate(found.values("engine") or [""]):
+        sizes = [k for k in found.values("k") or [4] if found.sample(DIFS, "made_packets", k=k, engine=engine)]
+        means = [average(found.sample(DIFS, "made_packets", k=k, engine=engine)) for k in sizes]
         shown_ears(ax, [int(float(str(k))) for k in sizes], means, f"{engine or 'flow'} engine", i)
     shown_ears(ax, list(PRINTED_EARS), list(PRINTED_EARS.values()), "the paper", 5)
     style.log_axis(ax, "x")
@@ -397,12 +358,12 @@ table2_flow = table2
 
 def sens_buffer(results: Results) -> Figure:
     """Share of the non-blocking goodput against the packets that a port holds."""
-    patterns = Found(results).patterns()
+    patterns = patterns_of(Points(results))
     fig = style.figure(len(patterns), 1)
     axes = style.panels(fig, 1, len(patterns))
     for ax, pattern in zip(axes, patterns, strict=True):
         at = {"pairs": pattern} if len(patterns) > 1 else None
-        plots.metric_panel(ax, results, "non_blocking_share", panels.swept_axis(results, at), at)
+        metric_panel(ax, results, "non_blocking_share", swept_axis(results, at), at)
         ax.set_title(pattern)
     style.legend(fig, axes)
     return fig

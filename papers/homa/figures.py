@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import _core, drawing, panels, plots, style, words
-from flowloom.data import mean
-from flowloom.numbers import Rows, Sample, both
+from flowloom import plots, style
+from flowloom.data import Data, Run, mean
+from flowloom.measures import beside, flows, statistic
+from flowloom.numbers import Curves, Points, Sample, combined, minus, quotient, relative
+from flowloom.panels import DWARFED, metric_panels, range_panel
 from flowloom.results import Results
 
 if TYPE_CHECKING:
@@ -47,12 +50,10 @@ def slowdowns(results: Results, system: str) -> dict[str, dict[int, list[float]]
     found: dict[str, dict[int, list[float]]] = {name: {} for name in QUANTILES}
     ends = bins(results)
     for run in results.select({"system": system}):
-        table = results.flows(["size_bytes", "slowdown"], {"point": run.point})
-        size, slowdown = (drawing.numbers(table, name) for name in ("size_bytes", "slowdown"))
-        done = ~np.isnan(slowdown)
-        inside = [np.sort(slowdown[done & (size >= low) & (size <= high)]).tolist() for low, high in ends]
+        size, slowdown = flows(results, run, "size_bytes", "slowdown")
+        inside = [slowdown[(size >= low) & (size <= high)] for low, high in ends]
         for name, per_mille in QUANTILES.items():
-            found[name][run.seed] = [np.nan if (q := _core.quantile(values, per_mille)) is None else q for values in inside]
+            found[name][run.seed] = [statistic(values, per_mille) for values in inside]
     return found
 
 
@@ -84,80 +85,46 @@ def by_size(results: Mapping[str, Results]) -> dict[str, float | Sample]:
 
 # Numbers by load
 
-Curves = Mapping[str, Mapping[float, Sample]]
-"""Numbers by seed, by system and load."""
+
+def of_loads(higher: Results, first: Results | None) -> Points:
+    """The points at all loads. The first load has results of its own."""
+    return Points(*([first] if first else []), higher, load=FIRST_LOAD)
 
 
-def by_load(higher: Results, first: Results | None, metric: str) -> Curves:
-    """A metric by system and load. The first load has results of its own."""
-    rows = Rows(higher)
-    loads = [float(str(load)) for load in rows.values("load")]
-    systems = [system for system in higher.systems if system != IDEAL]
-    curves = {system: {load: rows.sample(system, metric, {"load": load}) for load in loads} for system in systems}
-    if first is not None:
-        there = Rows(first)
-        curves = {system: {FIRST_LOAD: there.sample(system, metric, {}), **points} for system, points in curves.items()}
-    return curves
-
-
-def completed(*every: Results) -> Curves:
-    """The payload of the messages that complete while the second half of the messages arrives."""
-    curves: dict[str, dict[float, Sample]] = {}
-    for results in every:
-        for run in results.runs:
-            table = results.flows(["size_bytes", "start_ps", "finish_ps"], {"point": run.point})
-            size, start, finish = (drawing.numbers(table, name) for name in ("size_bytes", "start_ps", "finish_ps"))
-            # All systems see the same arrivals.
-            middle, last = np.median(start), start.max()
-            load = next((float(str(value)) for value in run.keys.values() if value is not None), FIRST_LOAD)
-            inside = float(size[(finish > middle) & (finish <= last)].sum())
-            curves.setdefault(run.system, {}).setdefault(load, {})[run.seed] = inside
-    return curves
-
-
-def of_ideal(done: Curves) -> Curves:
-    """What systems complete, over what the ideal schedule completes, seed by seed."""
-    return {
-        system: {load: both(sample, done[IDEAL][load], lambda a, b: a / b) for load, sample in points.items()}
-        for system, points in done.items()
-        if system != IDEAL
-    }
+def completed(results: Data, run: Run) -> float:
+    """The payload in bytes of the messages that complete while the second half of the messages arrives."""
+    size, start, finish = flows(results, run, "size_bytes", "start_ps", "finish_ps")
+    # All systems see the same arrivals.
+    middle, last = np.median(start), start.max()
+    return float(size[(finish > middle) & (finish <= last)].sum())
 
 
 def sustained(shares: Mapping[float, Sample]) -> Sample:
     """The highest load up to which a system keeps up with the ideal schedule at all loads, by seed; `NONE` where there is none."""
-    seeds = set.intersection(*(set(sample) for sample in shares.values()))
-    found: Sample = {}
-    for seed in sorted(seeds):
-        found[seed] = NONE
-        for load in sorted(shares):
-            if shares[load][seed] < KEEPS_UP:
-                break
-            found[seed] = load
-    return found
+    loads = sorted(shares)
+
+    def highest(by_load: Sequence[float]) -> float:
+        kept = list(takewhile(lambda pair: pair[1] >= KEEPS_UP, zip(loads, by_load, strict=True)))
+        return kept[-1][0] if kept else NONE
+
+    return combined([shares[load] for load in loads], highest)
 
 
 def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
     """Numbers that no single metric has, by figure."""
     numbers = by_size(results)
     if "load" in results and "w4" in results:
-        done = completed(results["w4"], results["load"])
-        highest = {system: sustained(points) for system, points in of_ideal(done).items()}
+        done = of_loads(results["load"], results["w4"]).curves(completed, "load")
+        highest = {system: sustained(points) for system, points in relative(done, IDEAL).items()}
         for system, sample in highest.items():
             top = max(done[system])
             numbers[f"load.max.{system}"] = sample
-            numbers[f"load.above.{system}"] = both(highest[HOMA], sample, lambda a, b: a - b)
-            numbers[f"load.done.{system}"] = both(done[HOMA][top], done[system][top], lambda a, b: a / b)
+            numbers[f"load.above.{system}"] = minus(highest[HOMA], sample)
+            numbers[f"load.done.{system}"] = quotient(done[HOMA][top], done[system][top])
     return {name: value for name, value in numbers.items() if value != {}}
 
 
 # Figures
-
-
-def beside(results: Results, name: str) -> Results | None:
-    """The results of another scenario, where they lie beside these."""
-    folder = None if results.path is None else results.path.parent / name
-    return Results.open(folder) if folder is not None and (folder / "points.parquet").is_file() else None
 
 
 def size_axis(ax: Axes) -> None:
@@ -169,7 +136,7 @@ def size_axis(ax: Axes) -> None:
 def value_axis(ax: Axes, shown: Sequence[float]) -> None:
     """An axis of slowdowns from 1 on, logarithmic where some of them would be hard to read."""
     top = max(shown, default=1.0)
-    if top > panels.DWARFED:
+    if top > DWARFED:
         style.log_axis(ax, "y")
         ax.set_ylim(1, 1.4 * top)
     else:
@@ -182,10 +149,10 @@ def slowdown(results: Results) -> Figure:
     fig = style.figure(2, 1)
     axes = style.panels(fig, 1, 2)
     few = False
-    for ax, (statistic, title) in zip(axes, (("p50", "median"), ("p99", "99th percentile of")), strict=True):
+    for ax, (quantile, title) in zip(axes, (("p50", "median"), ("p99", "99th percentile of")), strict=True):
         shown: list[float] = []
         for system in FIVE:
-            b = found.get((system, (), statistic))
+            b = found.get((system, (), quantile))
             if b is None:
                 continue
             shown += b.mean.tolist()
@@ -240,16 +207,17 @@ def ratio(results: Results) -> Figure:
 
 def load(results: Results) -> Figure:
     """What completes, as a share of what the ideal schedule completes, and slowdowns, by load."""
-    first = beside(results, "w4")
+    found = of_loads(results, beside(results, "w4"))
+    systems = [system for system in found.systems if system != IDEAL]
     fig = style.figure(3, 1, width=3.8)
     axes = style.panels(fig, 1, 3)
-    over_load(axes[0], of_ideal(completed(*([first] if first else []), results)), "completed, over the ideal schedule")
+    over_load(axes[0], relative(found.curves(completed, "load"), IDEAL), "completed, over the ideal schedule")
     axes[0].axhline(KEEPS_UP, **style.reference(0), label=f"sustained: at least {KEEPS_UP:g}")
     for ax, metric, name in (
         (axes[1], "p99_slowdown", "p99 slowdown"),
         (axes[2], "mean_slowdown_long", "mean slowdown above 100 KB"),
     ):
-        value_axis(ax, over_load(ax, by_load(results, first, metric), name))
+        value_axis(ax, over_load(ax, found.curves(metric, "load", systems), name))
     style.legend(fig, axes)
     style.note(fig, "completed: payload of messages that end while the second half arrives; bars: range over seeds")
     return fig
@@ -257,32 +225,14 @@ def load(results: Results) -> Figure:
 
 def over_load(ax: Axes, curves: Curves, quantity: str) -> list[float]:
     """Means and ranges over seeds against the load; returns the means."""
-    shown: list[float] = []
-    places = sorted({place for points in curves.values() for place in points})
-    for system, points in curves.items():
-        at = [place for place in places if points.get(place)]
-        if at:
-            low, middle, high = (np.array([how(list(points[place].values())) for place in at]) for how in (min, mean, max))
-            shown += middle.tolist()
-            look = style.line(LOOKS[system])
-            ax.errorbar(at, middle, [middle - low, high - middle], **look, capsize=2, elinewidth=0.8, label=system)
-    ax.set_xticks(places, [words.number(place) for place in places])
+    drawn = range_panel(ax, curves, LOOKS)
     ax.set(xlabel="load", ylabel=quantity)
-    return shown
+    return [value for _, middle, _ in drawn for value in middle.tolist()]
 
 
 def listed(metrics: Sequence[str]) -> Callable[[Results], Figure]:
     """A figure of metrics with systems one below the other."""
-
-    def draw(results: Results) -> Figure:
-        fig = style.figure(len(metrics), 1, width=3.4, height=1.1 + 0.26 * len(results.systems))
-        axes = style.panels(fig, 1, len(metrics))
-        for i, (ax, metric) in enumerate(zip(axes, metrics, strict=True)):
-            plots.metric_panel(ax, results, metric)
-            ax.tick_params(labelleft=i == 0)
-        return fig
-
-    return draw
+    return lambda results: metric_panels(results, dict.fromkeys(metrics, ""), width=3.4)
 
 
 sens = listed(("p99_slowdown", "p99_slowdown_short", "mean_slowdown_long", "max_queue_bytes"))

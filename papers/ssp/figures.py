@@ -7,10 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import _core, drawing, panels, plots, style, traces, words
-from flowloom.data import Run, mean
+from flowloom import plots, style, traces, words
+from flowloom.data import Data, Run
 from flowloom.drawing import Array
-from flowloom.numbers import Rows, Sample, both
+from flowloom.measures import beside, flows, ports, share, statistic, totals, transport, wasted_credits
+from flowloom.numbers import Curves, Measure, Points, Sample, average, combined, minus, quotient, relative
+from flowloom.panels import DWARFED, range_panel
 from flowloom.results import Results
 
 if TYPE_CHECKING:
@@ -30,154 +32,76 @@ PRINTED = {EXPRESSPASS: 0.568, AEOLUS: 0.292}
 """By how much SSP lowers the p99 FCT, as the abstract has it."""
 PRINTED_FASTER = 0.63
 
-How = Callable[[Results, Run], float]
-"""A number of one point."""
-
 TWO_LEVELS, NO_PRIORITY = "SSP, two levels", "SSP, no priority"
 LOOKS = {EXPRESSPASS: 0, AEOLUS: 1, SSP: 2, TWO_LEVELS: 3, NO_PRIORITY: 4, "SSP, K_S 24 KB": 3, "SSP, K_U 96 KB": 5}
 """Numbers of the looks of systems that several figures show. No figure shows two systems with the same one."""
 
-Curves = Mapping[str, Mapping[float, Sample]]
-"""Numbers by seed, by system and place on the axis."""
 
-
-def flows(results: Results, run: Run, *names: str) -> list[Array]:
-    """Columns of the flows of a point."""
-    table = results.flows(names, {"point": run.point})
-    return [drawing.numbers(table, name) for name in names]
-
-
-def counted(results: Results, run: Run, *names: str) -> list[float]:
-    """Sums over the flows of a point of what its transport counts."""
-    transport = next(system["transport"]["kind"] for system in results.config["system"] if system["label"] == run.system)
-    return [float(np.nansum(one)) for one in flows(results, run, *(f"{transport}.{name}" for name in names))]
-
-
-def share(part: float, whole: float) -> float:
-    """A share; NaN of nothing."""
-    return part / whole if whole else np.nan
-
-
-def large_fct(results: Results, run: Run) -> float:
-    """The mean FCT of large flows."""
+def large_fct(results: Data, run: Run) -> float:
+    """The mean FCT of large flows, in s."""
     size, fct = flows(results, run, "size_bytes", "fct_ps")
-    inside = fct[(size > LARGE) & ~np.isnan(fct)]
-    return float(inside.mean()) * 1e-12 if len(inside) else np.nan
+    return statistic(fct[size > LARGE]) * 1e-12
 
 
-def in_first(results: Results, run: Run, time: str = "fct_ps") -> float:
+def in_first(results: Data, run: Run, time: str = "fct_ps") -> float:
     """The share of small flows that complete in the first round trip."""
     size, fct = flows(results, run, "size_bytes", time)
     return float((fct[size <= SMALL] <= RTT * 1e12).mean())
 
 
-def lost(results: Results, run: Run) -> float:
+def lost(results: Data, run: Run) -> float:
     """The share of scheduled packets that are lost. A credit that is not wasted has sent one."""
-    there, credits, wasted = counted(results, run, "scheduled_lost", "credits", "wasted")
+    kind = transport(results, run)
+    there, credits, wasted = totals(flows(results, run, *(f"{kind}.{name}" for name in ("scheduled_lost", "credits", "wasted"))))
     return share(there, credits - wasted)
 
 
-def dropped(results: Results, run: Run) -> float:
+def dropped(results: Data, run: Run) -> float:
     """Data packets that ports drop."""
-    return float(flows(results, run, "drops")[0].sum())
+    return totals(flows(results, run, "drops"))[0]
 
 
-def wasted(results: Results, run: Run) -> float:
-    """The share of credits that find nothing to send."""
-    nothing, credits = counted(results, run, "wasted", "credits")
-    return share(nothing, credits)
-
-
-def alone(results: Results, run: Run) -> float:
+def alone(results: Data, run: Run) -> float:
     """The share of the early drops at ports where no protected packet waited."""
-    names = ["credit.dropped_alone", "credit.dropped_early"]
-    table = results.ports(names, {"point": run.point})
-    without, early = (float(np.nansum(drawing.numbers(table, name))) for name in names)
-    return share(without, early)
+    return share(*totals(ports(results, run, "credit.dropped_alone", "credit.dropped_early")))
 
 
-def queues(results: Results, run: Run) -> Array:
+def queues(results: Data, run: Run) -> Array:
     """The lengths of the queues of all ports of switches in the measurement window, in bytes, in rising order."""
-    ports = results.ports(["port_id", "tier"], {"point": run.point})
-    switches = set(drawing.numbers(ports, "port_id")[drawing.numbers(ports, "tier") > 0].astype(int))
+    port, tier = ports(results, run, "port_id", "tier")
+    switches = set(port[tier > 0].astype(int))
     series = traces.sampled(results, run, "port.queue_bytes")
     if series is None:
         return np.empty(0)
     start, end = (ps * 1e-9 for ps in run.window_ps or (0, 0))
     inside = (series.times >= start) & (series.times <= end)
-    found = np.concatenate([values[inside] for port, values in series.values.items() if port in switches])
+    found = np.concatenate([values[inside] for number, values in series.values.items() if number in switches])
     return np.asarray(np.sort(found[~np.isnan(found)]), dtype=np.float64)
 
 
-def p999(results: Results, run: Run) -> float:
+def p999(results: Data, run: Run) -> float:
     """The 99.9th percentile of these lengths, as a share of the buffer."""
-    found = _core.quantile(queues(results, run).tolist(), 999)
-    return np.nan if found is None else found / BUFFER
+    return statistic(queues(results, run), 999) / BUFFER
 
 
-def longest(results: Results, run: Run) -> float:
+def longest(results: Data, run: Run) -> float:
     """The longest queue of any port, as a share of the buffer."""
-    return float(drawing.numbers(results.ports(["max_queue_bytes"], {"point": run.point}), "max_queue_bytes").max()) / BUFFER
+    return float(ports(results, run, "max_queue_bytes")[0].max()) / BUFFER
 
 
 # Numbers of results
 
 
-class Found:
-    """Numbers of results that share a sweep over load, by seed."""
-
-    def __init__(self, *results: Results) -> None:
-        self.rows = [(one, Rows(one)) for one in results]
-        self.systems = list(dict.fromkeys(system for one in results for system in one.systems))
-
-    @property
-    def loads(self) -> list[float]:
-        """The loads; zero where none is swept."""
-        return sorted({load_of(run) for one, _ in self.rows for run in one.runs})
-
-    def runs(self, system: str, load: float) -> list[tuple[Results, Run]]:
-        """The points of a system at a load."""
-        return [(one, run) for one, _ in self.rows for run in one.runs if run.system == system and load_of(run) == load]
-
-    def sample(self, what: str | How, system: str, load: float) -> Sample:
-        """A metric, or another number, by seed."""
-        points = self.runs(system, load)
-        if isinstance(what, str):
-            rows = next((rows for one, rows in self.rows if points and one is points[0][0]), None)
-            return rows.sample(system, what, {"load": load} if load else {}) if rows else {}
-        found = {run.seed: what(one, run) for one, run in points}
-        return {seed: value for seed, value in found.items() if not np.isnan(value)}
-
-    def curves(self, what: str | How, systems: Sequence[str] | None = None) -> Curves:
-        """The same by system and load."""
-        return {system: {load: self.sample(what, system, load) for load in self.loads} for system in systems or self.systems}
-
-
-def load_of(run: Run) -> float:
-    """The load of a point; zero where none is swept."""
-    return next((float(value) for key, value in run.keys.items() if key.endswith(".load") and isinstance(value, float)), 0.0)
-
-
-def over(curves: Curves, base: str) -> Curves:
-    """Curves over that of a system, seed by seed."""
-    return {
-        system: {x: both(sample, curves[base].get(x, {}), lambda a, b: a / b) for x, sample in points.items()}
-        for system, points in curves.items()
-        if system != base
-    }
-
-
-def everywhere(results: Results) -> Found:
+def everywhere(results: Results) -> Points:
     """Results with those of the other loads, where they lie beside them."""
-    other = None if results.path is None else results.path.parent / "load_wide"
-    return Found(results, Results.open(other)) if other is not None and (other / "points.parquet").is_file() else Found(results)
+    return Points(*(one for one in (results, beside(results, "load_wide")) if one is not None))
 
 
-def saved(found: Found, base: str, system: str, load: float) -> dict[int, Array]:
+def saved(found: Points, base: str, system: str, load: float) -> dict[int, Array]:
     """By how many round trips the small flows complete earlier than with `base`, by seed. Flows are joined by their number."""
     gains: dict[int, Array] = {}
-    bases = {run.seed: (one, run) for one, run in found.runs(base, load)}
-    for one, run in found.runs(system, load):
+    bases = {run.seed: (one, run) for one, run in found.runs(base, load=load)}
+    for one, run in found.runs(system, load=load):
         if run.seed in bases:
             (number, size, fct), (same, _, base_fct) = (
                 flows(*point, "flow_id", "size_bytes", "fct_ps") for point in ((one, run), bases[run.seed])
@@ -187,53 +111,51 @@ def saved(found: Found, base: str, system: str, load: float) -> dict[int, Array]
     return gains
 
 
-def ahead(found: Found, base: str, system: str, load: float) -> Sample:
+def ahead(found: Points, base: str, system: str, load: float) -> Sample:
     """The share of small flows that complete a round trip earlier than with `base`."""
     return {seed: float((gain >= FASTER).mean()) for seed, gain in saved(found, base, system, load).items() if len(gain)}
 
 
-def lowered(found: Found, base: str, system: str, load: float) -> Sample:
+def lowered(found: Points, base: str, system: str, load: float) -> Sample:
     """By how much the p99 FCT of small flows is below that with `base`, as a share."""
-    here, there = (found.sample("p99_fct_short_s", one, load) for one in (system, base))
-    return both(here, there, lambda a, b: 1 - a / b)
+    here, there = (found.sample(one, "p99_fct_short_s", load=load) for one in (system, base))
+    return {seed: 1 - left for seed, left in quotient(here, there).items()}
 
 
 def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
     """Numbers that no single metric has, by figure."""
     numbers: dict[str, float | Sample] = {}
     if "first" in results:
-        numbers |= of_loads(Found(results["first"]))
+        numbers |= of_loads(Points(results["first"]))
     if "queue_time" in results:
-        found = Found(results["queue_time"])
+        found = Points(results["queue_time"])
         for system in found.systems:
-            numbers[f"queue_time.p999.{system}"] = found.sample(p999, system, found.loads[0])
-            numbers[f"queue_time.max.{system}"] = found.sample(longest, system, found.loads[0])
+            numbers[f"queue_time.p999.{system}"] = found.sample(system, p999)
+            numbers[f"queue_time.max.{system}"] = found.sample(system, longest)
     return {name: value for name, value in numbers.items() if value != {}}
 
 
-def of_loads(found: Found) -> dict[str, float | Sample]:
+def of_loads(found: Points) -> dict[str, float | Sample]:
     """The numbers of the claims, by load."""
-    numbers: dict[str, float | Sample] = {"first.fits": found.sample(partial(in_first, time="ideal_fct_ps"), SSP, found.loads[-1])}
+    loads = found.numbers("load")
+    numbers: dict[str, float | Sample] = {"first.fits": found.sample(SSP, partial(in_first, time="ideal_fct_ps"), load=loads[-1])}
     by_load: dict[str, list[Sample]] = {}
-    for load in found.loads:
-        done = {system: found.sample(in_first, system, load) for system in found.systems}
-        large = {system: found.sample(large_fct, system, load) for system in found.systems}
+    for load in loads:
+        done = {system: found.sample(system, in_first, load=load) for system in found.systems}
+        large = {system: found.sample(system, large_fct, load=load) for system in found.systems}
         for system in found.systems:
             numbers[f"first.{system}.{load:g}"] = done[system]
-            numbers[f"queue.max.{system}.{load:g}"] = found.sample(longest, system, load)
-            numbers[f"waste.data.{system}.{load:g}"] = found.sample(dropped, system, load)
+            numbers[f"queue.max.{system}.{load:g}"] = found.sample(system, longest, load=load)
+            numbers[f"waste.data.{system}.{load:g}"] = found.sample(system, dropped, load=load)
             if system != EXPRESSPASS:
-                numbers[f"waste.lost.{system}.{load:g}"] = found.sample(lost, system, load)
+                numbers[f"waste.lost.{system}.{load:g}"] = found.sample(system, lost, load=load)
             for base in BASES:
                 if system.startswith(SSP):
-                    numbers[f"first.gain.{base}.{load:g}"] = both(done[SSP], done[base], lambda a, b: a - b)
+                    numbers[f"first.gain.{base}.{load:g}"] = minus(done[SSP], done[base])
                     numbers[f"faster.{base}.{system}.{load:g}"] = ahead(found, base, system, load)
-                    numbers[f"price.{base}.{system}.{load:g}"] = both(large[system], large[base], lambda a, b: a / b)
+                    numbers[f"price.{base}.{system}.{load:g}"] = quotient(large[system], large[base])
                     by_load.setdefault(f"reduction.{base}.{system}", []).append(lowered(found, base, system, load))
-    for name, samples in by_load.items():
-        seeds = set.intersection(*(set(sample) for sample in samples))
-        numbers[name] = {seed: max(sample[seed] for sample in samples) for seed in sorted(seeds)}
-    return numbers
+    return numbers | {name: combined(samples, max) for name, samples in by_load.items()}
 
 
 def scaled(curves: Curves, unit: str) -> tuple[float, str]:
@@ -244,33 +166,20 @@ def scaled(curves: Curves, unit: str) -> tuple[float, str]:
 def panel(ax: Axes, curves: Curves, quantity: str, unit: str = "", title: str = "", x: str = "load") -> None:
     """Means and ranges over seeds against the load. An axis with a unit is logarithmic where a curve dwarfs another."""
     factor, name = scaled(curves, unit)
-    shown: list[Array] = []
-    places = sorted({place for points in curves.values() for place in points})
-    for system, points in curves.items():
-        at = [place for place in places if points.get(place)]
-        if at:
-            values = [[value / factor for value in points[place].values()] for place in at]
-            low, middle, high = (np.array([how(one) for one in values]) for how in (min, mean, max))
-            look = style.line(LOOKS.get(system, 3))
-            ax.errorbar(at, middle, [middle - low, high - middle], **look, capsize=2, elinewidth=0.8, label=system)
-            shown += [low, middle, high]
-    peaks = [float(middle.max()) for middle in shown[1::3] if middle.max() > 0]
-    least = min((float(low.min()) for low in shown[::3]), default=0.0)
-    if unit and peaks and max(peaks) > panels.DWARFED * min(peaks) and least > 0:
+    drawn = range_panel(ax, curves, {system: LOOKS.get(system, 3) for system in curves}, factor)
+    peaks = [float(middle.max()) for _, middle, _ in drawn if middle.max() > 0]
+    least = min((float(low.min()) for low, _, _ in drawn), default=0.0)
+    if unit and peaks and max(peaks) > DWARFED * min(peaks) and least > 0:
         style.log_axis(ax, "y")
     else:
-        ax.set_ylim(min(0.0, least), 1.06 * max((float(high.max()) for high in shown[2::3]), default=1.0) or 1.0)
-    if len(places) > 2 and places[-1] >= 8 * places[0] > 0:
-        ax.set_xscale("log")
-        ax.set_xticks([], minor=True)
-    ax.set_xticks(places, [f"{place:g}" for place in places])
+        ax.set_ylim(min(0.0, least), 1.06 * max((float(high.max()) for _, _, high in drawn), default=1.0) or 1.0)
     ax.set(xlabel=x, ylabel=words.axis(quantity, name), title=title)
 
 
 def systems_panel(ax: Axes, samples: Mapping[str, Sample], quantity: str, unit: str = "") -> None:
     """Systems one below the other: means over seeds, with the range over seeds."""
     factor, name = scaled({"": dict(enumerate(samples.values()))}, unit)
-    means = {system: mean(list(sample.values())) / factor for system, sample in samples.items() if sample}
+    means = {system: average(sample) / factor for system, sample in samples.items() if sample}
     for i, (system, sample) in enumerate(samples.items()):
         if system in means:
             ends = [means[system] - min(sample.values()) / factor], [max(sample.values()) / factor - means[system]]
@@ -281,7 +190,7 @@ def systems_panel(ax: Axes, samples: Mapping[str, Sample], quantity: str, unit: 
     ax.set_yticks(range(len(samples)), list(samples))
     ax.set(xlabel=words.axis(quantity, name), ylim=(len(samples) - 0.5, -0.5))
     positive = [value for value in means.values() if value > 0]
-    if unit and positive and len(positive) == len(means) and max(positive) > panels.DWARFED * min(positive):
+    if unit and positive and len(positive) == len(means) and max(positive) > DWARFED * min(positive):
         style.log_axis(ax, "x")
     else:
         ax.set_xlim(left=0)
@@ -301,14 +210,14 @@ def finish(fig: Figure, axes: Sequence[Axes], about: str = "") -> Figure:
     return fig
 
 
-Shown = tuple[str | How, str, str]
+Shown = tuple[str | Measure, str, str]
 """What a panel shows: a metric or another number, its name, and its unit. `OVER` instead of a unit: over that of ExpressPass."""
 OVER = "over"
 P99, SHARE = "p99 FCT, flows up to 100 KB", "flows up to 100 KB done\nin the first round trip"
 TAIL, MEAN = ("p99_fct_short_s", P99, "s"), ("mean_fct_short_s", "mean FCT, flows up to 100 KB", "s")
 DONE, LARGE_ONES = (in_first, SHARE, ""), (large_fct, "mean FCT, flows above 1 MB", "s")
 QUEUE, LONGEST = ("mean_queue_bytes", "queue, mean over time and ports", "bytes"), ("max_queue_bytes", "longest queue", "bytes")
-LOST, WASTED = (lost, "share of scheduled packets lost", ""), (wasted, "share of credits wasted", "")
+LOST, WASTED = (lost, "share of scheduled packets lost", ""), (wasted_credits, "share of credits wasted", "")
 PORT = ("max_mean_queue_bytes", "queue, mean over time,\nport with the longest", "bytes")
 ALONE = (alone, "share of early drops where\nno protected packet waited", "")
 
@@ -321,9 +230,9 @@ def by_load(columns: int, *shown: Shown) -> Callable[[Results], Figure]:
         fig, axes = row(columns, len(shown) // columns, 4.2 if columns == 2 else 3.8)
         for ax, (what, quantity, unit) in zip(axes, shown, strict=True):
             systems = [system for system in found.systems if what not in (lost, alone) or system != EXPRESSPASS]
-            curves = found.curves(what, systems)
+            curves = found.curves(what, "load", systems)
             if unit == OVER:
-                panel(ax, over(curves, EXPRESSPASS), f"{quantity},\nover that of ExpressPass")
+                panel(ax, relative(curves, EXPRESSPASS), f"{quantity},\nover that of ExpressPass")
             else:
                 panel(ax, curves, quantity, unit)
         return finish(fig, axes)
@@ -344,7 +253,7 @@ def reduction(results: Results) -> Figure:
     fig, axes = row(2)
     for ax, base in zip(axes, BASES, strict=True):
         shown = [system for system in found.systems if system.startswith(SSP) or (system, base) == (AEOLUS, EXPRESSPASS)]
-        curves = {system: {load: lowered(found, base, system, load) for load in found.loads} for system in shown}
+        curves = {system: {load: lowered(found, base, system, load) for load in found.numbers("load")} for system in shown}
         panel(ax, curves, f"reduction of p99 FCT\nagainst {base}")
         ax.axhline(PRINTED[base], **style.reference(0), label="abstract: SSP")
         ax.axhspan(PRINTED[base] - 0.1, PRINTED[base] + 0.1, color=style.GREY, alpha=0.12, linewidth=0)
@@ -360,9 +269,9 @@ def faster(results: Results) -> Figure:
     found = everywhere(results)
     fig, axes = row(2, 2)
     chosen = [system for system in found.systems if system.startswith(SSP)]
-    load = max(load_of(run) for run in results.runs)
+    load = Points(results).numbers("load")[-1]
     for ax, below, base in zip(axes[:2], axes[2:], BASES, strict=True):
-        curves = {system: {load: ahead(found, base, system, load) for load in found.loads} for system in chosen}
+        curves = {system: {load: ahead(found, base, system, load) for load in found.numbers("load")} for system in chosen}
         panel(ax, curves, "share of flows up to 100 KB\na round trip faster", title=f"against {base}")
         ax.axhline(PRINTED_FASTER, **style.reference(0), label="abstract")
         ax.set_ylim(0, 1.03)
@@ -379,7 +288,7 @@ def faster(results: Results) -> Figure:
 
 def slowdown(results: Results) -> Figure:
     """Slowdown by flow size at the highest of the loads."""
-    return plots.slowdown(results, {"load": max(load_of(run) for run in results.runs)})
+    return plots.slowdown(results, {"load": Points(results).numbers("load")[-1]})
 
 
 wide = slowdown
@@ -387,10 +296,10 @@ wide = slowdown
 
 def queue_time(results: Results) -> Figure:
     """How often queues of switches are longer than a length; and what a bound costs."""
-    found = Found(results)
+    found = Points(results)
     fig, axes = row(2, width=5.2)
     for system in found.systems:
-        lengths = np.sort(np.concatenate([*(queues(one, run) for one, run in found.runs(system, found.loads[0])), np.empty(0)]))
+        lengths = np.sort(np.concatenate([*(queues(one, run) for one, run in found.runs(system)), np.empty(0)]))
         if not len(lengths) or lengths[-1] <= 0:
             continue
         x, above = plots.staircase(lengths)
@@ -401,29 +310,21 @@ def queue_time(results: Results) -> Figure:
     axes[0].axvline(BUFFER / 1e3, **style.reference(0), label="buffer")
     axes[0].axhline(1e-3, **style.reference(1), label="99.9th percentile")
     axes[0].set(xlabel="queue of a switch port (kB)", ylabel="share of samples above", title="all ports of switches, every 50 µs")
-    samples = {system: found.sample("p99_fct_short_s", system, found.loads[0]) for system in found.systems}
+    samples = {system: found.sample(system, "p99_fct_short_s") for system in found.systems}
     systems_panel(axes[1], samples, P99, "s")
     return finish(fig, axes, "load 0.6")
 
 
 def incast(results: Results) -> Figure:
     """Mean completion and longest queue by the number of senders."""
-    rows = Rows(results)
-    sizes = [str(size) for size in rows.values("size")]
+    found = Points(results)
+    sizes = [str(size) for size in found.values("size")]
     fig, axes = row(3, len(sizes), width=3.8)
-
-    def curves(metric: str, size: str) -> Curves:
-        places = rows.places({"senders": "all", "size": [size]})
-        return {
-            system: {float(str(place["senders"])): rows.sample(system, metric, place) for place in places}
-            for system in results.systems
-        }
-
     for i, size in enumerate(sizes):
         title, (left, middle, right) = f"{size.replace('KB', ' KB')} from each sender", axes[3 * i : 3 * i + 3]
-        times, longest = curves("mean_fct_s", size), curves("max_queue_bytes", size)
+        times, longest = (found.curves(metric, "senders", size=size) for metric in ("mean_fct_s", "max_queue_bytes"))
         panel(left, times, "mean FCT", "s", title, "senders")
-        panel(middle, over(times, EXPRESSPASS), "mean FCT over that of ExpressPass", "", title, "senders")
+        panel(middle, relative(times, EXPRESSPASS), "mean FCT over that of ExpressPass", "", title, "senders")
         panel(right, longest, "longest queue", "bytes", title, "senders")
     return finish(fig, axes)
 
@@ -432,12 +333,12 @@ def listed(systems: Sequence[str], *shown: Shown) -> Callable[[Results], Figure]
     """A figure of panels with systems one below the other."""
 
     def draw(results: Results) -> Figure:
-        found = Found(results)
+        found = Points(results)
         here = [system for system in systems if system in found.systems]
         fig = style.figure(len(shown), 1, width=3.6, height=1.1 + 0.26 * len(here))
         axes = style.panels(fig, 1, len(shown))
         for i, (ax, (what, quantity, unit)) in enumerate(zip(axes, shown, strict=True)):
-            systems_panel(ax, {system: found.sample(what, system, found.loads[0]) for system in here}, quantity, unit)
+            systems_panel(ax, {system: found.sample(system, what) for system in here}, quantity, unit)
             ax.tick_params(labelleft=i == 0)
         style.note(fig, "bars: range over seeds")
         return fig
@@ -453,12 +354,11 @@ def named(curves: Mapping[str, Mapping[float, str]], x: str, *shown: Shown) -> C
     """A figure of panels against a parameter, from the systems that have its values."""
 
     def draw(results: Results) -> Figure:
-        found = Found(results)
+        found = Points(results)
         fig, axes = row(2, 2)
         for ax, (what, quantity, unit) in zip(axes, shown, strict=True):
             drawn = {
-                label: {place: found.sample(what, system, found.loads[0]) for place, system in systems.items()}
-                for label, systems in curves.items()
+                label: {place: found.sample(system, what) for place, system in systems.items()} for label, systems in curves.items()
             }
             panel(ax, drawn, quantity, unit, "", x)
         return finish(fig, axes)

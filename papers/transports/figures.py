@@ -7,10 +7,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import _core, drawing, panels, plots, style, words
-from flowloom.data import Run, mean
+from flowloom import _core, plots, style, words
+from flowloom.data import Data, Run, mean
 from flowloom.drawing import Array
-from flowloom.numbers import Rows, both
+from flowloom.measures import beside, flows, ports, share, statistic, totals, transport, wasted_credits
+from flowloom.numbers import Measure, Points, average, quotient
+from flowloom.panels import swept_ticks
 from flowloom.results import Results
 
 if TYPE_CHECKING:
@@ -38,121 +40,68 @@ LOAD = 0.6
 """The load of the table, of the figure by size and of the sensitivities."""
 HOST_RATE = 100e9
 
-How = Callable[[Results, Run], float]
-"""A number of one point."""
-
-
 # Numbers of a point
 
 
-def slowdown(low: int, high: int, quantile: int | None = None) -> How:
+def slowdown(low: int, high: int, quantile: int | None = None) -> Measure:
     """The mean slowdown of the flows above `low` up to `high` bytes, or a quantile in thousandths."""
 
-    def of(results: Results, run: Run) -> float:
-        table = results.flows(["size_bytes", "slowdown"], {"point": run.point})
-        size, value = drawing.numbers(table, "size_bytes"), drawing.numbers(table, "slowdown")
-        inside = value[(size > low) & (size <= high) & ~np.isnan(value)]
-        if not len(inside):
-            return np.nan
-        found = _core.quantile(np.sort(inside).tolist(), quantile) if quantile else float(inside.mean())
-        return np.nan if found is None else found
+    def of(results: Data, run: Run) -> float:
+        size, value = flows(results, run, "size_bytes", "slowdown")
+        return statistic(value[(size > low) & (size <= high)], quantile)
 
     return of
 
 
-def switches(results: Results, run: Run, name: str) -> Array:
+def switches(results: Data, run: Run, name: str) -> Array:
     """A column of the ports of switches."""
-    table = results.ports(["tier", name], {"point": run.point})
-    return drawing.numbers(table, name)[drawing.numbers(table, "tier") > 0]
+    tier, value = ports(results, run, "tier", name)
+    return value[tier > 0]
 
 
-def mean_queue(results: Results, run: Run) -> float:
+def mean_queue(results: Data, run: Run) -> float:
     """The queue of a switch's port, averaged over the window and the ports."""
     return float(np.nanmean(switches(results, run, "window_mean_queue_bytes")))
 
 
-def longest_queue(results: Results, run: Run) -> float:
+def longest_queue(results: Data, run: Run) -> float:
     """The longest queue of any switch."""
     return float(switches(results, run, "max_queue_bytes").max())
 
 
-def counted(results: Results, run: Run, name: str) -> float:
-    """The sum of a column over the flows of a point."""
-    return float(np.nansum(drawing.numbers(results.flows([name], {"point": run.point}), name)))
-
-
-def share(part: float, whole: float) -> float:
-    """A share; NaN of nothing."""
-    return part / whole if whole else np.nan
-
-
-def again(results: Results, run: Run) -> float:
+def again(results: Data, run: Run) -> float:
     """The share of data packets that carry bytes sent before."""
-    return share(counted(results, run, "retx_packets"), counted(results, run, "tx_packets"))
+    return share(*totals(flows(results, run, "retx_packets", "tx_packets")))
 
 
-def transport(results: Results, run: Run) -> str:
-    """The transport of a point."""
-    return str(next(system["transport"]["kind"] for system in results.config["system"] if system["label"] == run.system))
-
-
-def unused(results: Results, run: Run) -> float:
+def unused(results: Data, run: Run) -> float:
     """The share of credits or tokens that send nothing; NaN of transports that have none."""
     kind = transport(results, run)
     if kind in ("expresspass", "aeolus", "ssp"):
-        return share(counted(results, run, f"{kind}.wasted"), counted(results, run, f"{kind}.credits"))
+        return wasted_credits(results, run)
     if kind == "phost":
         # Each data packet takes a token.
-        expired = counted(results, run, "phost.expired")
-        return share(expired, expired + counted(results, run, "tx_packets"))
+        expired, sent = totals(flows(results, run, "phost.expired", "tx_packets"))
+        return share(expired, expired + sent)
     return np.nan
 
 
-def trimmed(results: Results, run: Run) -> float:
+def trimmed(results: Data, run: Run) -> float:
     """The share of data packets that lose their payload at a port; NaN of transports without trimming."""
     if transport(results, run) != "ndp":
         return np.nan
-    return share(counted(results, run, "ndp.trims"), counted(results, run, "tx_packets"))
+    return share(*totals(flows(results, run, "ndp.trims", "tx_packets")))
 
 
-# Numbers of results
-
-
-class Found:
-    """Numbers of results by system and load."""
-
-    def __init__(self, results: Results) -> None:
-        self.results = results
-        self.systems = list(results.systems)
-        self.rows = Rows(results)
-        self.loads = sorted({load_of(run) for run in results.runs})
-
-    def series(self, what: str | How) -> dict[str, list[float]]:
-        """Means over seeds of each system by load."""
-        return {system: [middle(self.values(what, system, load)) for load in self.loads] for system in self.systems}
-
-    def values(self, what: str | How, system: str, load: float) -> dict[int, float]:
-        """A metric, or another number, by seed."""
-        if isinstance(what, str):
-            return self.rows.sample(system, what, {"load": load} if load else {})
-        runs = [run for run in self.results.runs if (run.system, load_of(run)) == (system, load)]
-        found = {run.seed: what(self.results, run) for run in runs}
-        return {seed: value for seed, value in found.items() if not np.isnan(value)}
-
-
-def load_of(run: Run) -> float:
-    """The load of a point; zero where none is swept."""
-    return next((float(value) for key, value in run.keys.items() if key.endswith(".load") and isinstance(value, float)), 0.0)
-
-
-def middle(values: Mapping[int, float]) -> float:
-    """The mean over seeds; NaN of none."""
-    return mean(list(values.values())) if values else np.nan
+def by_place(found: Points, what: str | Measure, along: str, **at: object) -> dict[str, list[float]]:
+    """Means over seeds of each system, by the values of a swept key."""
+    places = found.numbers(along)
+    return {system: [average(found.sample(system, what, **{**at, along: place})) for place in places] for system in found.systems}
 
 
 # The figure and the table
 
-Shown = tuple[str, str | How, str]
+Shown = tuple[str, str | Measure, str]
 """A title, a number, and its unit; `%` for a share."""
 SLOWDOWNS: list[Shown] = [
     *((f"mean slowdown,\n{name}", slowdown(*ends), "") for name, ends in CLASSES.items()),
@@ -168,14 +117,9 @@ WASTE: list[Shown] = [
 ]
 
 
-def rated(unit: str, values: Sequence[float]) -> tuple[float, str]:
-    """How many of the base unit an axis counts in, and its name."""
-    return (0.01, "%") if unit == "%" else words.scale(unit, values)
-
-
 def overview(results: Results) -> Figure:
     """All transports at all loads: slowdowns by size, queues, wasted bandwidth; and incasts, where they were run."""
-    found, bursts = Found(results), beside(results)
+    found, bursts = Points(results), incasts(results)
     shown = [*SLOWDOWNS[:3], *QUEUES, *SLOWDOWNS[3:], *WASTE]
     half = len(shown) // 2
     columns = half + (bursts is not None)
@@ -183,19 +127,20 @@ def overview(results: Results) -> Figure:
     axes = style.panels(fig, 2, columns)
     places = [ax for i, ax in enumerate(axes) if i % columns < half]
     for ax, (title, what, unit) in zip(places, shown, strict=True):
-        rows_panel(ax, found.systems, found.series(what), unit, log=what not in (unused, again))
+        rows_panel(ax, found.systems, by_place(found, what, "load"), unit, log=what not in (unused, again))
         if what is unused:
-            rows_panel(ax, found.systems, found.series(trimmed), unit, log=False, marker="^")
+            rows_panel(ax, found.systems, by_place(found, trimmed, "load"), unit, log=False, marker="^")
         ax.set_title(title, fontsize=9)
     if bursts is not None:
-        few, *_, many = senders_of(bursts)
+        few, *_, many = bursts.numbers("senders")
         for ax, size in zip(axes[half::columns], sizes_of(bursts), strict=False):
-            rows_panel(ax, found.systems, {s: stretch(bursts, s, size) for s in found.systems}, "", log=True)
+            rows_panel(ax, found.systems, stretch(bursts, size), "", log=True)
             ax.set_title(f"incast of {spaced(size)} × {few:g} to {many:g},\ncompletion over bytes / link rate", fontsize=9)
     for i, ax in enumerate(axes):
         ax.tick_params(labelleft=i % columns == 0)
-    for i, load in enumerate(found.loads):
-        axes[0].plot([], [], "o", color=style.INK, alpha=shade(i, len(found.loads)), label=f"load {load:g}")
+    loads = found.numbers("load")
+    for i, load in enumerate(loads):
+        axes[0].plot([], [], "o", color=style.INK, alpha=shade(i, len(loads)), label=f"load {load:g}")
     for who, look in FAMILIES.items():
         axes[0].plot([], [], "s", color=style.COLORS[look], label=who)
     style.legend(fig, axes)
@@ -214,7 +159,7 @@ def rows_panel(
 ) -> None:
     """Systems one below the other, with the numbers of each as dots that get darker."""
     known = [value for values in series.values() for value in values if not np.isnan(value)]
-    factor, name = rated(unit, known)
+    factor, name = words.scale(unit, known)
     for i, system in enumerate(systems):
         color = style.COLORS[FAMILIES[family(system)]]
         x = [value / factor for value in series[system]]
@@ -232,20 +177,15 @@ def rows_panel(
         ax.locator_params(axis="x", nbins=4)
 
 
-def beside(results: Results) -> Found | None:
+def incasts(results: Results) -> Points | None:
     """The incasts, if they were run."""
-    folder = None if results.path is None else results.path.parent / "incast"
-    return Found(Results.open(folder)) if folder is not None and (folder / "points.parquet").is_file() else None
+    found = beside(results, "incast")
+    return None if found is None else Points(found)
 
 
-def sizes_of(bursts: Found) -> list[str]:
+def sizes_of(bursts: Points) -> list[str]:
     """The sizes of an incast's flows."""
-    return [str(size) for size in bursts.rows.values("size")]
-
-
-def senders_of(bursts: Found) -> list[float]:
-    """How many flows an incast has."""
-    return [float(str(count)) for count in bursts.rows.values("senders")]
+    return [str(size) for size in bursts.values("size")]
 
 
 def spaced(size: str) -> str:
@@ -253,13 +193,12 @@ def spaced(size: str) -> str:
     return size.replace("KB", " KB")
 
 
-def stretch(bursts: Found, system: str, size: str) -> list[float]:
-    """The completion of an incast, by the number of senders, over the time of its payload at the rate of the receiver's link."""
+def stretch(bursts: Points, size: str) -> dict[str, list[float]]:
+    """The completion of incasts over the time of their payload at the rate of the receiver's link: by system and senders."""
     alone = float(size.removesuffix("KB")) * 8e3 / HOST_RATE
-    return [
-        middle(bursts.rows.sample(system, "mean_group_fct_s", {"senders": n, "size": size})) / (n * alone)
-        for n in senders_of(bursts)
-    ]
+    senders = bursts.numbers("senders")
+    times = by_place(bursts, "mean_group_fct_s", "senders", size=size)
+    return {system: [time / (n * alone) for time, n in zip(means, senders, strict=True)] for system, means in times.items()}
 
 
 COLUMNS: list[Shown] = [
@@ -273,22 +212,24 @@ COLUMNS: list[Shown] = [
     ("credits\nunused\n(%)", unused, "%"),
     ("data\ntrimmed\n(%)", trimmed, "%"),
 ]
+UNITS = {"%": 0.01, "kB": 1e3}
+"""The units of the columns, in base units."""
 NAMES = (0.0, 0.1, 0.18, 0.34)
 """Where the columns of words begin, and the columns of numbers."""
 
 
 def table(results: Results) -> Figure:
     """What each transport knows, which ports and routes it runs on, and its numbers at load 0.6 and in the largest incasts."""
-    found, bursts = Found(results), beside(results)
-    sizes = sizes_of(bursts) if bursts is not None else []
+    found, bursts = Points(results), incasts(results)
+    largest: dict[str, Mapping[str, Sequence[float]]] = {}
     heads = ["", "knows", "ports, agent, policy, routes", *(title for title, _, _ in COLUMNS)]
-    heads += [f"incast\n{max(senders_of(bursts)):g} ×\n{spaced(size)}" for size in sizes if bursts is not None]
+    if bursts is not None:
+        largest = {size: stretch(bursts, size) for size in sizes_of(bursts)}
+        heads += [f"incast\n{max(bursts.numbers('senders')):g} ×\n{spaced(size)}" for size in largest]
     lines = []
     for system in found.systems:
-        cells = [
-            cell(middle(found.values(what, system, LOAD)) / {"%": 0.01, "kB": 1e3}.get(unit, 1.0)) for _, what, unit in COLUMNS
-        ]
-        cells += [cell(stretch(bursts, system, size)[-1]) for size in sizes if bursts is not None]
+        cells = [cell(average(found.sample(system, what, load=LOAD)) / UNITS.get(unit, 1.0)) for _, what, unit in COLUMNS]
+        cells += [cell(times[system][-1]) for times in largest.values()]
         lines.append([system, known_of(results, system), ports_of(results, system), *cells])
     places = [*NAMES[:3], *np.linspace(NAMES[3] + 0.06, 1.0, len(heads) - 3)]
     fig = style.figure(1, 1, width=13.0, height=0.5 + 0.24 * (len(lines) + 3))
@@ -303,7 +244,7 @@ def table(results: Results) -> Figure:
             ax.text(place, i, text, ha=side(place), va="center", fontsize=8.5, color=color)
         if i == 0 or family(line[0]) != family(lines[i - 1][0]):
             ax.axhline(i - 0.5, color=style.INK, linewidth=0.6)
-    more = "; incast: completion over bytes / link rate" if sizes else ""
+    more = "; incast: completion over bytes / link rate" if largest else ""
     style.note(
         fig, f"load {LOAD:g}, means over seeds; slowdown by flow size{more}; needs of switches and hosts: docs/transports.md"
     )
@@ -346,7 +287,7 @@ def ports_of(results: Results, system: str) -> str:
 
 
 def multiples(
-    found: Found, curves: Callable[[str], Sequence[tuple[Array, Array]]], labels: Sequence[str], x: str, y: str
+    found: Points, curves: Callable[[str], Sequence[tuple[Array, Array]]], labels: Sequence[str], x: str, y: str
 ) -> Figure:
     """A panel per system on equal logarithmic scales of `y`, with its curves in colour and those of the others in grey."""
     names = [system for system in found.systems if system in FAMILY]
@@ -393,7 +334,7 @@ def multiples(
 
 def by_size(results: Results) -> Figure:
     """Slowdown against flow size at load 0.6: mean and p99."""
-    found = Found(results)
+    found = Points(results)
     binned = plots.binned(results, "slowdown")
 
     def curves(system: str) -> list[tuple[Array, Array]]:
@@ -413,32 +354,33 @@ def by_size(results: Results) -> Figure:
 
 def by_load(results: Results) -> Figure:
     """Slowdown against load: p99 of short flows, mean of long ones."""
-    found = Found(results)
+    found = Points(results)
+
+    loads = found.numbers("load")
+    means = [by_place(found, metric, "load") for metric in ("p99_slowdown_short", "mean_slowdown_long")]
 
     def curves(system: str) -> list[tuple[Array, Array]]:
-        return [
-            (np.array(found.loads), np.array([middle(found.values(metric, system, load)) for load in found.loads]))
-            for metric in ("p99_slowdown_short", "mean_slowdown_long")
-        ]
+        return [(np.array(loads), np.array(one[system])) for one in means]
 
     fig = multiples(found, curves, ["p99, flows up to 100 KB", "mean, larger flows"], "load", "slowdown")
     for ax in fig.axes:
-        ax.set_xticks(found.loads)
+        ax.set_xticks(loads)
     return fig
 
 
 def incast(results: Results) -> Figure:
     """Completion of an incast by the number of senders, over what the receiver's link alone would take."""
-    found = Found(results)
-    senders = senders_of(found)
+    found = Points(results)
+    senders = found.numbers("senders")
+    times = [stretch(found, size) for size in sizes_of(found)]
 
     def curves(system: str) -> list[tuple[Array, Array]]:
-        return [(np.array(senders), np.array(stretch(found, system, size))) for size in sizes_of(found)]
+        return [(np.array(senders), np.array(one[system])) for one in times]
 
     labels = [f"{spaced(size)} from each sender" for size in sizes_of(found)]
     fig = multiples(found, curves, labels, "senders", "completion over\nbytes / link rate")
     for ax in fig.axes:
-        panels.swept_ticks(ax, senders, senders)
+        swept_ticks(ax, senders, senders)
     return fig
 
 
@@ -461,7 +403,7 @@ def varied(label: str) -> tuple[str, str, str]:
 
 def sensitivity(results: Results) -> Figure:
     """What half and double of a parameter do, over the default, seed by seed."""
-    found = Found(results)
+    found = Points(results)
     rows = list(dict.fromkeys(varied(label)[:2] for label in found.systems if "," in label))
     rows.sort(key=lambda row: found.systems.index(row[0]))
     fig = style.figure(len(SENSITIVITY), 1, width=3.5, height=1.0 + 0.2 * len(rows))
@@ -470,7 +412,7 @@ def sensitivity(results: Results) -> Figure:
         ax.axvline(1.0, color=style.INK, linewidth=0.8)
         for label in (label for label in found.systems if "," in label):
             system, name, factor = varied(label)
-            over = list(both(found.values(what, label, 0.0), found.values(what, system, 0.0), lambda a, b: a / b).values())
+            over = list(quotient(found.sample(label, what), found.sample(system, what)).values())
             if over:
                 marker = FACTORS[factor][0]
                 color = style.COLORS[FAMILIES[family(system)]]

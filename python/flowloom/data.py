@@ -353,6 +353,14 @@ class Data:
         """One row per point and metric."""
         return read(self._core.per_seed())
 
+    def metric(self, run: Run, name: str) -> float | None:
+        """A metric of a point, in its base unit; `None` where the point has none."""
+        return self._metrics.get((run.point, name))
+
+    @cached_property
+    def _metrics(self) -> dict[tuple[str, str], float | None]:
+        return {(str(row["point"]), str(row["metric"])): row["value"] for row in self.per_seed().to_pylist()}
+
     def _table(self, name: str, columns: Sequence[str] | None, at: Mapping[str, object] | None) -> pa.Table:
         runs = self.select(at)
         if self.path is not None and (columns is not None or at is not None):

@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Self
 
 from flowloom import _core, words
-from flowloom.data import Data, Value, matches, plain
+from flowloom.data import Data, Run, Value, matches, mean, plain
 
 
 @dataclass(frozen=True)
@@ -79,119 +79,166 @@ class Number:
 Sample = dict[int, float]
 """One number per seed."""
 
+Measure = Callable[[Data, Run], float]
+"""A number of one point, in a base unit; NaN where the point has none."""
 
-class Rows:
-    """The metrics of results by system, swept values, metric and seed."""
+Curves = Mapping[str, Mapping[float, Sample]]
+"""Numbers by seed, by curve (mostly a system) and place on the axis."""
 
-    def __init__(self, results: Data) -> None:
+
+class Points:
+    """The points of results, and their numbers by seed. Results of several scenarios make one sweep.
+
+    Keys go by their last words. `fixed` holds the values of keys in those results that do not sweep them.
+    """
+
+    def __init__(self, *results: Data, **fixed: Value) -> None:
         self.results = results
-        self._rows: dict[tuple[str, tuple[Value, ...], str], Sample] = {}
-        self.units: dict[str, str] = {}
-        for row in results.per_seed().to_pylist():
-            place = tuple(plain(row[key]) for key in results.keys)
-            self.units[str(row["metric"])] = str(row["unit"])
-            if row["value"] is not None:
-                self._rows.setdefault((str(row["system"]), place, str(row["metric"])), {})[int(row["seed"])] = float(row["value"])
-
-    def sample(self, system: str, metric: str, at: Mapping[str, Value]) -> Sample:
-        """The metric of a system by seed, where the swept keys have the given values."""
-        found: Sample = {}
-        for (name, place, what), values in self._rows.items():
-            here = dict(zip(self.results.keys, place, strict=True))
-            if (name, what) == (system, metric) and all(
-                any(matches(key, wanted) and here[key] == value for key in here) for wanted, value in at.items()
-            ):
-                if found:
-                    raise ValueError(f"more than one point of `{system}` fits {dict(at)}\nhint: name more keys in `at`")
-                found = values
-        return found
+        self.fixed = fixed
+        self.systems = list(dict.fromkeys(system for one in results for system in one.systems))
 
     def values(self, key: str) -> list[Value]:
         """The values of a swept key, sorted."""
-        full = [k for k in self.results.keys if matches(k, key)]
-        found = {run.keys[k] for run in self.results.runs for k in full} - {None}
+        found = {value for one in self.results for run in one.runs for value in self._values(run, key)} - {None}
         return sorted(found, key=lambda v: (words.literals([v])[0] or [math.inf], str(v)))
+
+    def numbers(self, key: str) -> list[float]:
+        """Those values that are numbers."""
+        return [value for value in self.values(key) if isinstance(value, float)]
 
     def places(self, at: Mapping[str, Any]) -> list[dict[str, Value]]:
         """All combinations of the values asked for that were run."""
-        combined: list[dict[str, Value]] = [{}]
+        found: list[dict[str, Value]] = [{}]
         for key, wanted in at.items():
             have = self.values(key)
             asked = have if wanted == "all" else [plain(v) for v in (wanted if isinstance(wanted, list) else [wanted])]
             # A key that is not swept has one value everywhere and need not be named.
             if not have:
                 continue
-            combined = [place | {key: value} for place in combined for value in asked if value in have]
-        return combined
+            found = [place | {key: value} for place in found for value in asked if value in have]
+        return found
+
+    def runs(self, system: str, /, **at: object) -> list[tuple[Data, Run]]:
+        """The points of a system where the keys have the given values. A key that results do not sweep excludes none of theirs."""
+
+        def fits(run: Run) -> bool:
+            here = {key: self._values(run, key) for key in at}
+            return all(not here[key] or plain(value) in here[key] for key, value in at.items())
+
+        return [(one, run) for one in self.results for run in one.runs if run.system == system and fits(run)]
+
+    def _values(self, run: Run, key: str) -> list[Value]:
+        """The values of the keys that `key` names at a point; none where its results have no such key."""
+        swept = [value for name, value in run.keys.items() if matches(name, key)]
+        return swept or ([self.fixed[key]] if key in self.fixed else [])
+
+    def sample(self, system: str, what: str | Measure, /, **at: object) -> Sample:
+        """A metric of a system, or another number of its points, by seed, where the keys have the given values."""
+        found: Sample = {}
+        for one, run in self.runs(system, **at):
+            number = one.metric(run, what) if isinstance(what, str) else what(one, run)
+            if number is None or math.isnan(number):
+                continue
+            if run.seed in found:
+                raise ValueError(f"more than one point of `{system}` fits {at}\nhint: name more keys in `at`")
+            found[run.seed] = float(number)
+        return found
+
+    def curves(self, what: str | Measure, along: str, systems: Sequence[str] = (), /, **at: object) -> Curves:
+        """The same by system and value of the key `along`, where the system was run."""
+        found: dict[str, dict[float, Sample]] = {system: {} for system in systems or self.systems}
+        for system, points in found.items():
+            for x in self.numbers(along):
+                here = {**at, along: x}
+                if self.runs(system, **here):
+                    points[x] = self.sample(system, what, **here)
+        return found
 
 
-def both(a: Sample, b: Sample, combine: Callable[[float, float], float]) -> Sample:
-    """Combines two samples seed by seed; a division by zero leaves its seed out."""
+def combined(samples: Sequence[Sample], combine: Callable[[Sequence[float]], float]) -> Sample:
+    """Combines samples seed by seed. A seed that one of them lacks is left out, and so is one that divides by zero."""
     found: Sample = {}
-    for seed in sorted(a.keys() & b.keys()):
+    for seed in sorted(set.intersection(*(set(sample) for sample in samples))) if samples else ():
         try:
-            found[seed] = combine(a[seed], b[seed])
+            found[seed] = combine([sample[seed] for sample in samples])
         except ZeroDivisionError:
             continue
     return found
 
 
-def of(number: Number, rows: Rows, system: str, at: Mapping[str, Value]) -> Sample:
-    """The number's metric of a system, divided by the metric `per` if there is one."""
-    sample = rows.sample(system, number.metric, at)
-    if number.per:
-        sample = both(sample, rows.sample(system, number.per, at), lambda x, n: x / n)
-    return sample
+def quotient(a: Sample, b: Sample) -> Sample:
+    """One sample over another, seed by seed."""
+    return combined([a, b], lambda pair: pair[0] / pair[1])
 
 
-def value(number: Number, rows: Rows, at: Mapping[str, Value]) -> Sample:
-    """The metric itself."""
-    return of(number, rows, number.system, at)
+def minus(a: Sample, b: Sample) -> Sample:
+    """One sample minus another, seed by seed."""
+    return combined([a, b], lambda pair: pair[0] - pair[1])
 
 
-def ratio(number: Number, rows: Rows, at: Mapping[str, Value]) -> Sample:
-    """System over `versus`."""
-    return both(of(number, rows, number.system, at), of(number, rows, number.versus, at), lambda a, b: a / b)
-
-
-def reduction(number: Number, rows: Rows, at: Mapping[str, Value]) -> Sample:
-    """How much smaller the system's number is than that of `versus`, as a share of the latter."""
-    return {seed: 1 - r for seed, r in ratio(number, rows, at).items()}
-
-
-def increase(number: Number, rows: Rows, at: Mapping[str, Value]) -> Sample:
-    """How much larger the system's number is than that of `versus`, as a share of the latter."""
-    return {seed: r - 1 for seed, r in ratio(number, rows, at).items()}
-
-
-def difference(number: Number, rows: Rows, at: Mapping[str, Value]) -> Sample:
-    """System minus `versus`."""
-    return both(of(number, rows, number.system, at), of(number, rows, number.versus, at), lambda a, b: a - b)
-
-
-def spread(number: Number, rows: Rows, at: Mapping[str, Value]) -> Sample:
-    """By how much the largest of several systems exceeds the smallest, as a share of the latter."""
-    samples = [of(number, rows, system, at) for system in number.systems]
-    seeds = set.intersection(*(set(sample) for sample in samples)) if samples else set()
+def relative(curves: Curves, base: str) -> Curves:
+    """The other curves over the curve `base`, seed by seed."""
     return {
-        seed: max(s[seed] for s in samples) / min(s[seed] for s in samples) - 1
-        for seed in sorted(seeds)
-        if min(s[seed] for s in samples) > 0
+        name: {x: quotient(sample, curves[base].get(x, {})) for x, sample in points.items()}
+        for name, points in curves.items()
+        if name != base
     }
 
 
-def growth(number: Number, rows: Rows, at: Mapping[str, Value]) -> Sample:
+def average(sample: Sample) -> float:
+    """The mean over seeds; NaN of none."""
+    return mean(list(sample.values())) if sample else math.nan
+
+
+def of(number: Number, points: Points, system: str, at: Mapping[str, Value]) -> Sample:
+    """The number's metric of a system, divided by the metric `per` if there is one."""
+    sample = points.sample(system, number.metric, **at)
+    return quotient(sample, points.sample(system, number.per, **at)) if number.per else sample
+
+
+def value(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """The metric itself."""
+    return of(number, points, number.system, at)
+
+
+def ratio(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """System over `versus`."""
+    return quotient(of(number, points, number.system, at), of(number, points, number.versus, at))
+
+
+def reduction(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """How much smaller the system's number is than that of `versus`, as a share of the latter."""
+    return {seed: 1 - r for seed, r in ratio(number, points, at).items()}
+
+
+def increase(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """How much larger the system's number is than that of `versus`, as a share of the latter."""
+    return {seed: r - 1 for seed, r in ratio(number, points, at).items()}
+
+
+def difference(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """System minus `versus`."""
+    return minus(of(number, points, number.system, at), of(number, points, number.versus, at))
+
+
+def spread(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """By how much the largest of several systems exceeds the smallest, as a share of the latter."""
+    samples = [of(number, points, system, at) for system in number.systems]
+    return combined(samples, lambda sizes: max(sizes) / min(sizes) - 1)
+
+
+def growth(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
     """How a gap between two systems grows along the key `over`: the slope of a straight line through the gaps."""
     gap = {"reduction": reduction, "increase": increase, "difference": difference}[number.than or "reduction"]
-    points = [(v, gap(number, rows, {**at, number.over: v})) for v in rows.values(number.over)]
-    seeds = set.intersection(*(set(sample) for _, sample in points)) if points else set()
-    places = words.literals([v for v, _ in points])[0]
+    values = points.values(number.over)
+    places = words.literals(values)[0]
     if places is None or len(places) < 2:
         return {}
-    return {seed: statistics.linear_regression(places, [sample[seed] for _, sample in points]).slope for seed in sorted(seeds)}
+    gaps = [gap(number, points, {**at, number.over: v}) for v in values]
+    return combined(gaps, lambda sizes: statistics.linear_regression(places, sizes).slope)
 
 
-KINDS: dict[str, Callable[[Number, Rows, Mapping[str, Value]], Sample]] = {
+KINDS: dict[str, Callable[[Number, Points, Mapping[str, Value]], Sample]] = {
     "value": value,
     "ratio": ratio,
     "reduction": reduction,
@@ -236,29 +283,29 @@ def find(number: Number, figures: Mapping[str, Data], computed: Mapping[str, flo
     if results is None:
         return [Found("", None, "not run")]
     found = []
-    for where, at, sample in samples(number, Rows(results), figures):
+    for where, at, sample in samples(number, Points(results), figures):
         name = ", ".join(filter(None, [where, *(f"{words.key(k)} {words.number(v)}" for k, v in at.items())]))
         estimate = Estimate.of(list(sample.values())) if sample else None
         found.append(Found(name, estimate, "" if sample else "no value"))
     return found or [Found("", None, "not run at these values")]
 
 
-def samples(number: Number, rows: Rows, figures: Mapping[str, Data]) -> Iterable[tuple[str, Mapping[str, Value], Sample]]:
+def samples(number: Number, points: Points, figures: Mapping[str, Data]) -> Iterable[tuple[str, Mapping[str, Value], Sample]]:
     """The values of a number: where, at which swept values, and one number per seed."""
-    for at in rows.places(number.at):
+    for at in points.places(number.at):
         if number.kind == "order":
             for smaller, larger in zip(number.systems, number.systems[1:], strict=False):
-                pair = both(of(number, rows, larger, at), of(number, rows, smaller, at), lambda a, b: a / b)
+                pair = quotient(of(number, points, larger, at), of(number, points, smaller, at))
                 yield f"{larger} / {smaller}", at, pair
         elif number.kind == "contrast":
             other = figures.get(number.than)
-            there = {} if other is None else reduction(number, Rows(other), at)
-            yield "", at, both(reduction(number, rows, at), there, lambda a, b: a - b)
+            there = {} if other is None else reduction(number, Points(other), at)
+            yield "", at, minus(reduction(number, points, at), there)
         elif number.kind == "value" and number.systems:
             for system in number.systems:
-                yield system, at, of(number, rows, system, at)
+                yield system, at, of(number, points, system, at)
         else:
-            yield "", at, KINDS[number.kind](number, rows, at)
+            yield "", at, KINDS[number.kind](number, points, at)
 
 
 # Words

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from flowloom import style, tables, words
-from flowloom.data import Data, Value
+from flowloom.data import Data, Value, mean
 from flowloom.drawing import Array, At, NoDataError, array, looks, varies
+from flowloom.numbers import Curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -186,3 +187,22 @@ def metric_panels(
         style.legend(fig, axes[: len(shown)])
         fig.align_ylabels()
     return fig
+
+
+def range_panel(ax: Axes, curves: Curves, numbers: Mapping[str, int], factor: float = 1.0) -> list[tuple[Array, Array, Array]]:
+    """One panel: means over seeds with the range over seeds, in units of `factor`. `numbers` are those of the curves' looks.
+
+    Returns the least values, the means and the largest values of each curve.
+    """
+    drawn = []
+    places = sorted({place for points in curves.values() for place in points})
+    for name, points in curves.items():
+        at = [place for place in places if points.get(place)]
+        if at:
+            values = [[value / factor for value in points[place].values()] for place in at]
+            low, middle, high = (np.array([how(one) for one in values]) for how in (min, mean, max))
+            look = style.line(numbers[name])
+            ax.errorbar(at, middle, [middle - low, high - middle], **look, capsize=2, elinewidth=0.8, label=name)
+            drawn.append((low, middle, high))
+    swept_ticks(ax, places, places)
+    return drawn

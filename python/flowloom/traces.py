@@ -331,12 +331,7 @@ def rate(results: Data, at: At = None, most: int = 6) -> Figure:
 
 def non_blocking(results: Data, runs: Sequence[Run]) -> float | None:
     """The goodput of the same flows in a network that blocks nothing, mean over points; `None` where the results have none."""
-    points = {run.point for run in runs}
-    found = [
-        float(row["value"])
-        for row in results.per_seed().to_pylist()
-        if row["metric"] == "non_blocking_bps" and row["point"] in points and row["value"] is not None
-    ]
+    found = [value for run in runs if (value := results.metric(run, "non_blocking_bps")) is not None]
     return mean(found) if found else None
 
 

@@ -10,6 +10,7 @@ _SCALES: Mapping[str, Sequence[tuple[float, str]]] = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
     "bps": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
     "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+    "%": ((0.01, "%"),),
 }
 _PURE = ("", "1", "count", "ratio", "flows", "packets")
 

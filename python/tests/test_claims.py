@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from flowloom import claims, pages
 from flowloom.claims import MET, NOT_MET, UNDECIDED, Claim, judge
-from flowloom.numbers import Estimate, Found, Number
+from flowloom.numbers import Estimate, Found, Number, Points, average, combined, relative
 from flowloom.results import Results
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,7 +42,8 @@ class Made:
         return pa.Table.from_pylist(self._rows())
 
     def points(self) -> pa.Table:
-        return self.per_seed().select(["point", "system", "seed", LOAD])
+        rows = [row for row in self._rows() if row["metric"] == "flows"]
+        return pa.Table.from_pylist(rows).select(["point", "system", "seed", LOAD])
 
     def _none(self) -> pa.Table:
         raise NotImplementedError
@@ -247,3 +248,33 @@ def test_explanations_quote_numbers_in_units() -> None:
         claims.filled("{a-share}", known)
     with pytest.raises(ValueError, match="no number `b`"):
         claims.filled("{b}", known)
+
+
+def test_points_of_several_results_make_one_sweep() -> None:
+    low = Results(Made({("A", 0.2): [1.0, 2.0], ("B", 0.2): [2.0, 0.0]}))
+    high = Results(Made({("A", 0.8): [3.0, 4.0]}))
+    points = Points(low, high)
+    assert points.systems == ["A", "B"] and points.numbers("load") == [0.2, 0.8]
+    curves = points.curves("mean_fct_s", "load")
+    assert curves == {"A": {0.2: {0: 1.0, 1: 2.0}, 0.8: {0: 3.0, 1: 4.0}}, "B": {0.2: {0: 2.0, 1: 0.0}}}
+    # A system that was not run at a place has no sample there, and what divides by zero has no number.
+    assert relative(curves, "B") == {"A": {0.2: {0: 0.5}, 0.8: {}}}
+    assert points.sample("A", lambda _, run: math.nan if run.seed else 7.0, load=0.8) == {0: 7.0}
+    assert points.sample("A", "mean_fct_s", load=0.5) == {} and math.isnan(average({}))
+    with pytest.raises(ValueError, match="more than one point"):
+        points.sample("A", "mean_fct_s")
+
+
+def test_results_that_do_not_sweep_a_key_have_its_fixed_value() -> None:
+    class Unswept(Made):
+        def points(self) -> pa.Table:
+            return super().points().drop_columns([LOAD])
+
+    fixed, swept = Results(Unswept({("A", 0.2): [1.0]})), Results(Made({("A", 0.8): [3.0]}))
+    assert Points(fixed, swept, load=0.2).curves("mean_fct_s", "load") == {"A": {0.2: {0: 1.0}, 0.8: {0: 3.0}}}
+    assert Points(fixed).sample("A", "mean_fct_s", load=0.5) == {0: 1.0}, "a key that is not swept excludes nothing"
+
+
+def test_samples_are_combined_by_the_seeds_that_all_have() -> None:
+    assert combined([{2: 1.0, 1: 5.0}, {1: 2.0}], max) == {1: 5.0}
+    assert combined([], max) == {}
