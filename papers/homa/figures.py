@@ -156,19 +156,12 @@ def slowdown(results: Results) -> Figure:
             if b is None:
                 continue
             shown += b.mean.tolist()
-            look = style.line(LOOKS[system])
-            ax.plot(b.size, b.mean, **look, label=system)
-            ax.fill_between(b.size, np.maximum(b.low, 1), b.high, color=look["color"], alpha=0.15, linewidth=0)
-            hollow = {"linestyle": "none", "marker": look["marker"], "markerfacecolor": style.PAPER, "zorder": 3}
-            ax.plot(b.size[b.few], b.mean[b.few], **hollow, color=look["color"])
-            few |= bool(b.few.any())
+            few |= plots.size_curve(ax, b, 1.0, style.line(LOOKS[system]), system)
         size_axis(ax)
         value_axis(ax, shown)
         ax.set_ylabel(f"{title} slowdown")
     if few:
-        axes[0].plot(
-            [], [], "o", color=style.GREY, markerfacecolor=style.PAPER, label=f"hollow: rests on fewer than {plots.FEW} messages"
-        )
+        plots.hollow_label(axes[0], "messages")
     style.legend(fig, axes)
     return fig
 

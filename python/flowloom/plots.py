@@ -6,7 +6,7 @@ Every kind of figure is a small function with `@kind`: here, in `traces` (what h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ from flowloom.traces import Bar, bars, gantt_panel
 from flowloom.windows import cwnd
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -260,6 +261,27 @@ def binned(results: Data, quantity: str) -> dict[tuple[str, tuple[Value, ...], s
     return {place: gathered(rows) for place, rows in found.items()}
 
 
+def size_curve(
+    ax: Axes, shown: Binned, least: float | Array, look: Mapping[str, Any], label: str, factor: float = 1.0, scale: float = 1.0
+) -> bool:
+    """One curve with its 95 % band, not below `least`; sizes in units of `factor` bytes, values in units of `scale`.
+
+    Returns whether some of it is hollow, since it rests on few flows.
+    """
+    x, y = shown.size / factor, shown.mean / scale
+    ax.plot(x, y, **look, label=label)
+    ax.fill_between(x, np.maximum(shown.low / scale, least), shown.high / scale, color=look["color"], alpha=0.15, linewidth=0)
+    hollow = {"linestyle": "none", "marker": look.get("marker", "o"), "markerfacecolor": style.PAPER, "zorder": 3}
+    ax.plot(x[shown.few], y[shown.few], **hollow, color=look["color"])
+    return bool(shown.few.any())
+
+
+def hollow_label(ax: Axes, flows: str = "flows") -> None:
+    """Says in the legend what a hollow marker is."""
+    label = f"hollow: rests on fewer than {FEW} {flows}"
+    ax.plot([], [], "o", color=style.GREY, markerfacecolor=style.PAPER, label=label)
+
+
 def against_size(results: Data, quantity: str, name: str, at: At, most: int) -> Figure:
     """One row of panels per swept value, one panel per statistic; a single swept value has two rows."""
     rows = groups(results, at, most)
@@ -284,16 +306,8 @@ def against_size(results: Data, quantity: str, name: str, at: At, most: int) -> 
             shown = found.get((runs[0].system, tuple(runs[0].keys.values()), statistic))
             if shown is None:
                 continue
-            x, y = shown.size / factor, shown.mean / scale
-            ax.plot(x, y, **look, label=label)
             # Student's interval may reach below what a slowdown or a time can be.
-            least = y / 50
-            ax.fill_between(
-                x, np.maximum(shown.low / scale, least), shown.high / scale, color=look["color"], alpha=0.15, linewidth=0
-            )
-            hollow = {"linestyle": "none", "marker": look.get("marker", "o"), "markerfacecolor": style.PAPER, "zorder": 3}
-            ax.plot(x[shown.few], y[shown.few], **hollow, color=look["color"])
-            few |= bool(shown.few.any())
+            few |= size_curve(ax, shown, shown.mean / scale / 50, look, label, factor, scale)
         quantity_label = words.axis(f"{STATISTICS[statistic]} {name}", y_unit)
         ax.set(xlabel=words.axis("flow size", unit), ylabel=quantity_label, title=group)
         style.log_axis(ax, "x")
@@ -305,7 +319,7 @@ def against_size(results: Data, quantity: str, name: str, at: At, most: int) -> 
         low = max(float(bottoms.min()), 1.0 if quantity == "slowdown" else float(means.min()) / 2) / 1.05
         ax.set_ylim(low, min(float(tops.max()), 2 * float(means.max())) * 1.1)
     if few:
-        axes[0].plot([], [], "o", color=style.GREY, markerfacecolor=style.PAPER, label=f"hollow: rests on fewer than {FEW} flows")
+        hollow_label(axes[0])
     style.legend(fig, axes)
     fig.align_ylabels()
     style.note(fig, drawn_of(results, at, [group for group, _ in rows]))
