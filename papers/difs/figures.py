@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flowloom import drawing, plots, style, traces, words
@@ -207,7 +207,7 @@ def bars(results: Results, patterns: Sequence[str], systems: Sequence[str] | Non
             places = np.arange(len(patterns)) + (i - (len(columns) - 1) / 2) * width
             color = style.COLORS[chosen.index(system) % len(style.COLORS)]
             fluid = engine == "flow"
-            look = {"facecolor": "none", "edgecolor": color, "hatch": "////"} if fluid else {"color": color}
+            look: dict[str, Any] = {"facecolor": "none", "edgecolor": color, "hatch": "////"} if fluid else {"color": color}
             label = None if fluid and len(engines) > 1 else system
             ax.bar(places, heights, width * 0.9, yerr=spread, error_kw={"elinewidth": 0.7}, linewidth=0.8, label=label, **look)
         ax.set_xticks(range(len(patterns)), patterns)
@@ -221,7 +221,7 @@ def bars(results: Results, patterns: Sequence[str], systems: Sequence[str] | Non
                 i + 0.45,
                 color=style.INK,
                 linewidth=0.9,
-                label=None if i else "only the links of hosts limit flows",
+                label="" if i else "only the links of hosts limit flows",
             )
     top.set_ylabel(words.axis("goodput", "Gbit/s"))
     bottom.set_ylabel("share of the non-blocking\ngoodput")
