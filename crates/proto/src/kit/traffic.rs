@@ -70,7 +70,7 @@ impl<'a> Traffic<'a> {
     fn sum(&self, of: impl Fn(&Law<'a>) -> f64) -> f64 {
         self.laws.iter().map(|(share, law)| share * of(law)).sum()
     }
-    /// Mean size in bytes: E[X].
+    /// Mean size in bytes: `E[X]`.
     pub fn mean(&self) -> f64 {
         self.sum(Law::mean)
     }
