@@ -74,8 +74,8 @@ impl<P: Wire> Links<P> for Engine<P> {
             let start = link.admit_lone(packet, now, || &mut self.stats[id.index()]);
             match start {
                 Some(start) => start,
-                None if link.is_shaped() => return self.send_shaped(world, id, packet),
-                None => return self.send_lazily(world, id, packet),
+                None if link.is_plain() => return self.send_lazily(world, id, packet),
+                None => return self.send_specially(world, id, packet),
             }
         };
         link.start(id, start, packet, &mut self.rings, &mut self.tree);
@@ -211,13 +211,17 @@ impl<P: Wire> Engine<P> {
     #[inline(always)]
     fn link_event<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
         let link = &mut self.links[id.index()];
-        if link.ring_is_empty() {
+        let packets = link.in_ring();
+        if packets == 0 {
             return self.start_due(world, id);
         }
         let mut packet = link.pop(&self.rings);
         let far = link.far();
-        let next =
-            if link.ring_is_empty() && link.waiting() > 0 { self.serve_dry(world, id) } else { link.first_arrival(&self.rings) };
+        let next = match packets {
+            1 if link.waiting() > 0 => self.serve_dry(world, id),
+            1 => Time::MAX,
+            _ => link.next_arrival(&self.rings),
+        };
         self.tree.set(FIRST_LEAF + id.0, next);
         if self.large {
             self.look_ahead(id);
@@ -229,27 +233,25 @@ impl<P: Wire> Engine<P> {
     #[inline(never)]
     fn send_lazily<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
         let now = self.now;
-        if !self.links[id.index()].is_open()
-            && let Some(sent) = self.refuse(world, id, packet)
-        {
-            return sent;
-        }
         let sent = self.lazy(id).send(world, packet, now);
         if let Sent::Starts(start) = sent {
             self.links[id.index()].start(id, start, packet, &mut self.rings, &mut self.tree);
         }
         sent
     }
-    /// Sends a packet out of a shaped port.
+    /// Sends a packet out of such a port whose link is down, or which is shaped or shares a buffer.
     #[inline(never)]
-    fn send_shaped<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
+    fn send_specially<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
         let now = self.now;
         if !self.links[id.index()].is_open()
             && let Some(sent) = self.refuse(world, id, packet)
         {
             return sent;
         }
-        self.shaped(id).send(world, packet, now)
+        if self.links[id.index()].is_shaped() {
+            return self.shaped(id).send(world, packet, now);
+        }
+        self.send_lazily(world, id, packet)
     }
     /// What becomes of a packet for which there is no place: the link is down, or the port shares a buffer that is full.
     #[cold]

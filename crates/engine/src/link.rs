@@ -214,6 +214,11 @@ impl Link {
     pub fn is_fifo(&self) -> bool {
         self.far & LAZY == 0
     }
+    /// Of a lazily served port: its link is up, it is not shaped, and it shares nothing.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        self.far & (DOWN | SHAPED | SHARED) == 0
+    }
     /// Its link is up, and it shares nothing.
     #[inline(always)]
     pub fn is_open(&self) -> bool {
@@ -295,9 +300,20 @@ impl Link {
     pub fn tx_time(&self, bytes: u32) -> Dur {
         Dur((u64::from(bytes) * self.ps_per_byte + 0xffff) >> 16)
     }
+    /// Packets in the ring.
+    #[inline(always)]
+    pub fn in_ring(&self) -> u32 {
+        self.ring.len()
+    }
+    /// When the first packet arrives; `Time::MAX` if there is none.
     #[inline(always)]
     pub fn first_arrival<P: Wire>(&self, rings: &Rings<P>) -> Time {
-        if self.ring.is_empty() { Time::MAX } else { self.ring.get(self.ring.head(), rings).arrival() }
+        if self.ring.is_empty() { Time::MAX } else { self.next_arrival(rings) }
+    }
+    /// When the first packet arrives. There must be one.
+    #[inline(always)]
+    pub fn next_arrival<P: Wire>(&self, rings: &Rings<P>) -> Time {
+        self.ring.get(self.ring.head(), rings).arrival()
     }
     #[inline(always)]
     pub fn prefetch_first<P: Wire>(&self, rings: &Rings<P>) {
