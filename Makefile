@@ -112,9 +112,9 @@ gate: | tools ## instructions per hop of small scenarios against bench/instructi
 	@$(CARGO) bench -p flowloom-sim --bench hops --locked --quiet -- --gate
 
 .PHONY: slow
-slow: build ## longer tests: more random scenarios, everything in release
+slow: build ## longer tests: more random scenarios and patterns of losses, everything in release
 	$(call say,cargo test --release)
-	@FLOWLOOM_FUZZ=2000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored
+	@FLOWLOOM_FUZZ=2000 FLOWLOOM_PATTERNS=10000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored
 	$(call say,pytest)
 	@$(BIN)/python -m pytest -n auto
 

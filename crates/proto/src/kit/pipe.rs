@@ -26,6 +26,11 @@ pub enum Fate {
     Return,
 }
 
+/// The number of random patterns of fates: `usual`, or `FLOWLOOM_PATTERNS` if it is set (`make slow`).
+pub fn patterns(usual: u32) -> u32 {
+    std::env::var("FLOWLOOM_PATTERNS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
 /// Two hosts, 0 and 1, and the packets between them.
 pub struct Pipe<T> {
     /// Both hosts.

@@ -268,7 +268,7 @@ impl Transport for Pfabric {
 mod tests {
     use super::*;
     use crate::flow::{Flow, FlowStats};
-    use crate::kit::pipe::{Fate, Pipe};
+    use crate::kit::pipe::{Fate, Pipe, patterns};
     use crate::kit::script::{self, Script};
     use base::params::Params as _;
     use base::{HostId, Time};
@@ -415,7 +415,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
+        #![proptest_config(ProptestConfig::with_cases(patterns(200)))]
         /// All bytes arrive once, senders close and timers end, whatever happens to the first 300 packets.
         #[test]
         fn survives_loss_reordering_and_duplication(

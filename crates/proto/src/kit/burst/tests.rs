@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::flow::Flow;
-use crate::kit::pipe::{Fate, Pipe};
+use crate::kit::pipe::{Fate, Pipe, patterns};
 use crate::kit::script::{self, Script};
 use base::{HostId, Rng};
 
@@ -96,8 +96,8 @@ pub fn exchange<R: Rules>(machine: impl Fn() -> Burst<R>, sizes: &[u64], fate: i
 }
 
 /// Random losses of data and of control packets in both directions, each up to a half, from first to last.
-pub fn lose_at_random<R: Rules>(machine: impl Fn() -> Burst<R>, patterns: u64) {
-    for pattern in 0..patterns {
+pub fn lose_at_random<R: Rules>(machine: impl Fn() -> Burst<R>, usual: u32) {
+    for pattern in 0..u64::from(patterns(usual)) {
         let rng = &mut Rng::stream(15, "losses", &[pattern]);
         let sizes: Vec<u64> = (0..1 + rng.below(3)).map(|_| 1 + rng.below(80_000)).collect();
         let losses = [(); 4].map(|()| 0.5 * rng.unit());

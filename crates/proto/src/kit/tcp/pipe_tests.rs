@@ -3,7 +3,7 @@
 use super::Options;
 use crate::contract::Transport as _;
 use crate::flow::{Flow, FlowStats};
-use crate::kit::pipe::{Fate, Pipe};
+use crate::kit::pipe::{Fate, Pipe, patterns};
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
 use crate::transport::{AnyParams, AnyTransport, aemon, botcp, d2tcp, dctcp, l2dct, mcp, mptcp, newreno, tcp_ecn};
@@ -129,7 +129,7 @@ fn every_packet_of_any_kind_dropped_once_is_recovered() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(patterns(400)))]
     /// All bytes arrive once, senders close and timers end, whatever happens to the first 200 packets.
     #[test]
     fn survives_loss_reordering_duplication_and_marks(

@@ -146,9 +146,3 @@ fn lost_packets_of_the_burst_are_sent_again_once() {
 fn each_byte_arrives_once_whatever_is_lost() {
     lose_at_random(machine, 60);
 }
-
-#[test]
-#[ignore = "slow: ten thousand patterns: `make slow` runs it"]
-fn each_byte_arrives_once_whatever_is_lost_at_length() {
-    lose_at_random(machine, 10_000);
-}

@@ -1,6 +1,6 @@
 use super::*;
 use crate::flow::Flow;
-use crate::kit::pipe::{Fate, Pipe};
+use crate::kit::pipe::{Fate, Pipe, patterns};
 use crate::kit::script::{self, Script};
 use base::HostId;
 use base::params::Params as _;
@@ -175,7 +175,7 @@ fn without_losses_each_byte_is_sent_once() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(patterns(200)))]
     /// All bytes arrive once, senders close and timers end, whatever happens to the first 300 packets.
     #[test]
     fn survives_loss_reordering_and_duplication(

@@ -1,6 +1,6 @@
 use super::*;
 use crate::flow::{Flow, FlowStats};
-use crate::kit::pipe::{Fate, Pipe};
+use crate::kit::pipe::{Fate, Pipe, patterns};
 use crate::kit::script::{self, Script};
 use base::given::{Given, GivenPart, Offered, Offers};
 use base::params::{Param as _, Params as _, Raw};
@@ -472,7 +472,7 @@ fn a_packet_dropped_once_at_any_place_is_recovered() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(patterns(200)))]
     /// All bytes arrive once, senders close and timers end, whatever happens to the first 300 packets.
     #[test]
     fn survives_loss_reordering_and_duplication(

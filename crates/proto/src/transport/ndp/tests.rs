@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::flow::Flow;
-use crate::kit::pipe::{Fate, Pipe};
+use crate::kit::pipe::{Fate, Pipe, patterns};
 use crate::kit::script::{self, Script};
 use base::params::Params as _;
 use base::{HostId, Time};
@@ -363,7 +363,7 @@ fn variants() -> [Params; 3] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(patterns(200)))]
     /// All bytes arrive once, senders close and timers end, whatever happens to the first 400 packets. A host never has two pulls closer than a gap,
     /// and no flow sends more than its window, a packet per pull, and what timeouts and returns have it send.
     #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::flow::Flow;
-use crate::kit::pipe::{Fate, Pipe};
+use crate::kit::pipe::{Fate, Pipe, patterns};
 use crate::kit::script::{self, Script};
 use base::HostId;
 use base::given::{Given, GivenPart};
@@ -336,7 +336,7 @@ struct Seen {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(patterns(300)))]
     /// All bytes arrive once, senders close and timers end, whatever happens to the first 300 packets.
     #[test]
     fn survives_loss_reordering_and_duplication(

@@ -240,9 +240,3 @@ fn each_byte_arrives_once_whatever_is_lost() {
     });
     lose_at_random(|| Ssp::new(&sender, &script::env()), 20);
 }
-
-#[test]
-#[ignore = "slow: ten thousand patterns: `make slow` runs it"]
-fn each_byte_arrives_once_whatever_is_lost_at_length() {
-    lose_at_random(machine, 10_000);
-}
