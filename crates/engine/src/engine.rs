@@ -75,6 +75,12 @@ impl<P: Wire> Links<P> for Engine<P> {
             match start {
                 Some(start) => start,
                 None if link.is_plain() => return self.send_lazily(world, id, packet),
+                None if link.is_shaped() && link.is_open() && link.is_free(now) => {
+                    if !world.passes(id, packet, now) {
+                        return self.enter_shaped(world, id, packet);
+                    }
+                    now
+                }
                 None => return self.send_specially(world, id, packet),
             }
         };
@@ -253,6 +259,12 @@ impl<P: Wire> Engine<P> {
         }
         self.send_lazily(world, id, packet)
     }
+    /// Has a packet that does not pass an idle shaped port enter the discipline.
+    #[inline(never)]
+    fn enter_shaped<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
+        let now = self.now;
+        self.shaped(id).enter_idle(world, packet, now)
+    }
     /// What becomes of a packet for which there is no place: the link is down, or the port shares a buffer that is full.
     #[cold]
     #[inline(never)]
@@ -270,8 +282,7 @@ impl<P: Wire> Engine<P> {
             self.catch_up(world, self.groups[group][n], now);
         }
         let link = &self.links[id.index()];
-        let passes = !link.is_shaped() && link.free_at() <= now && link.waiting() == 0;
-        passes || world.admits(id, packet, now)
+        !link.is_shaped() && link.is_free(now) || world.admits(id, packet, now)
     }
     #[inline(always)]
     fn lazy(&mut self, id: LinkId) -> Lazy<'_, P> {
@@ -285,6 +296,7 @@ impl<P: Wire> Engine<P> {
         let now = self.now;
         self.shaped(id).catch_up(world, now);
     }
+    #[inline(always)]
     fn shaped(&mut self, id: LinkId) -> Shaped<'_, P> {
         let port = Lazy { id, link: &mut self.links[id.index()], stats: &mut self.stats[id.index()], rings: &mut self.rings };
         Shaped { port, tree: &mut self.tree }

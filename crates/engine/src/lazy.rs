@@ -21,7 +21,7 @@ impl<P: Wire> Lazy<'_, P> {
     pub fn send<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> Sent {
         // Service first at ties: every start up to now sees only what had arrived before.
         self.catch_up(world, now);
-        if self.link.free_at() <= now && self.link.waiting() == 0 {
+        if self.link.is_free(now) {
             let starts = world.passes(self.id, packet, now);
             debug_assert!(starts, "link {} keeps a packet waiting and is not shaped", self.id);
             return Sent::Starts(now);

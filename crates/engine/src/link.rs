@@ -285,6 +285,11 @@ impl Link {
     pub fn ring_is_empty(&self) -> bool {
         self.ring.is_empty()
     }
+    /// Of a port that is not first in, first out: it is idle, and nothing waits in its discipline.
+    #[inline(always)]
+    pub fn is_free(&self, now: Time) -> bool {
+        self.free_at <= now && self.queue == 0
+    }
     /// Packets that wait in a discipline; zero at first-in first-out ports, whose waiting packets are in the ring.
     #[inline(always)]
     pub fn waiting(&self) -> u32 {

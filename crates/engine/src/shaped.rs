@@ -1,8 +1,8 @@
 //! Shaped ports: their discipline may say that no packet starts before some time, though the transmitter is idle.
 //!
-//! A packet that finds the port idle and empty asks whether it passes; every other packet enters the discipline. While packets are on the wire, service is as lazy as at other ports: the discipline is asked when
-//! the port is touched or the wire runs dry, but about the time at which it would have been asked. While the wire is empty the leaf of the
-//! link holds the next start.
+//! A packet that finds the port idle asks whether it passes, ahead of others that may wait; every other packet enters the discipline. While
+//! packets are on the wire, service is as lazy as at other ports: the discipline is asked when the port is touched or the wire runs dry, but
+//! about the time at which it would have been asked. While the wire is empty the leaf of the link holds the next start.
 
 use crate::lazy::Lazy;
 use crate::link::{FIRST_LEAF, Sent};
@@ -17,25 +17,67 @@ pub(crate) struct Shaped<'a, P> {
 }
 
 impl<P: Wire> Shaped<'_, P> {
-    /// Sends a packet: it passes an idle port, or enters the discipline, and may start at once.
+    /// Sends a packet: it passes an idle port, or enters the discipline.
     #[inline(always)]
     pub fn send<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> Sent {
-        // Service first at ties.
+        // Service first at ties. Then all that waits at an idle port is held back.
         self.catch_up(world, now);
-        let is_idle = self.port.link.free_at() <= now;
-        if is_idle && self.port.link.waiting() == 0 && world.passes(self.port.id, packet, now) {
-            let Lazy { id, link, rings, .. } = &mut self.port;
-            link.start(*id, now, packet, rings, self.tree);
-            return Sent::Starts(now);
+        if self.port.link.free_at() > now {
+            let bytes = self.enter(world, packet, now);
+            self.port.stats.max_queue_bytes = self.port.stats.max_queue_bytes.max(bytes);
+            return Sent::Waits;
         }
-        let (packets, mut bytes) = world.enqueue(self.port.id, packet, now);
+        if !world.passes(self.port.id, packet, now) {
+            return self.enter_idle(world, packet, now);
+        }
+        let Lazy { id, link, stats, rings } = &mut self.port;
+        let was_dry = link.ring_is_empty();
+        let arrival = link.push(now, packet, rings);
+        // As after every arrival the discipline is asked anew when the next may start.
+        let shaping = stats.shaping();
+        shaping.not_before = now;
+        if was_dry {
+            shaping.due = Time::MAX;
+            self.tree.set(FIRST_LEAF + id.0, arrival);
+        }
+        Sent::Starts(now)
+    }
+
+    /// A packet that does not pass an idle port enters the discipline, where most often it waits.
+    #[inline(always)]
+    pub fn enter_idle<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> Sent {
+        let bytes = self.enter(world, packet, now);
+        if self.port.link.waiting() == 0 {
+            return Sent::Waits;
+        }
+        let served = match world.not_before(self.port.id, now) {
+            Some(start) => self.hold(start),
+            None => self.serve_and_settle(world, now),
+        };
+        self.port.stats.max_queue_bytes = self.port.stats.max_queue_bytes.max(bytes - served);
+        Sent::Waits
+    }
+
+    /// Puts a packet into the discipline, which is to be asked anew when the next may start. Returns how many bytes wait.
+    #[inline(always)]
+    fn enter<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> u64 {
+        let (packets, bytes) = world.enqueue(self.port.id, packet, now);
         self.port.link.set_waiting(packets);
         self.port.stats.shaping().not_before = now;
-        if is_idle {
-            bytes -= self.serve_and_settle(world, now);
+        bytes
+    }
+
+    /// Nothing may start before a time at an idle port. Returns how many bytes no longer wait: none.
+    #[inline(always)]
+    fn hold(&mut self, start: Time) -> u64 {
+        let Lazy { id, link, stats, .. } = &mut self.port;
+        let shaping = stats.shaping();
+        shaping.not_before = start;
+        if link.ring_is_empty() && shaping.due != start {
+            shaping.due = start;
+            self.tree.set(FIRST_LEAF + id.0, start);
         }
-        self.port.stats.max_queue_bytes = self.port.stats.max_queue_bytes.max(bytes);
-        Sent::Waits
+        0
     }
 
     /// Starts all service due by `until`.
@@ -67,6 +109,7 @@ impl<P: Wire> Shaped<'_, P> {
     }
 
     /// Starts all service due by `until`. Returns how many bytes no longer wait.
+    #[inline(always)]
     fn serve<W: World<Packet = P>>(&mut self, world: &mut W, until: Time) -> u64 {
         let Lazy { id, link, stats, rings } = &mut self.port;
         let (mut waiting, mut served) = (link.waiting(), 0);
@@ -91,6 +134,7 @@ impl<P: Wire> Shaped<'_, P> {
     }
 
     /// The time of the link's leaf: the first delivery, or the next start where the wire is empty.
+    #[inline(always)]
     fn next(&mut self) -> Time {
         let Lazy { link, stats, rings, .. } = &mut self.port;
         let shaping = stats.shaping();

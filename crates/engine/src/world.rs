@@ -39,8 +39,9 @@ pub trait World: Sized {
     type Packet: Wire;
     /// `packet` has crossed `link`, which ends at `far`. The packet is lent: it is copied as a whole, twice per hop.
     fn deliver(&mut self, links: &mut impl Links<Self::Packet>, link: LinkId, far: Far, packet: &mut Self::Packet);
-    /// A packet finds a watched or shaped port idle, and nothing waits there. Says whether its service starts; at a watched port it does. At a
-    /// shaped one the packet may have to enter the discipline instead. The packet may be rewritten if it starts.
+    /// A packet finds a watched or shaped port idle, and nothing waits there or, at a shaped one, nothing that may start now. Says whether its
+    /// service starts; at a watched port it does. At a shaped one the packet may have to enter the discipline instead. The packet may be
+    /// rewritten if it starts.
     fn passes(&mut self, link: LinkId, packet: &mut Self::Packet, now: Time) -> bool;
     /// Whether a packet that arrives at `now` may wait at a port that shares a buffer. All ports that share the buffer have caught up. A packet
     /// that may not wait is dropped by the world; others go on to [`World::enqueue`].

@@ -157,15 +157,18 @@ impl Routing {
     /// Puts the path that its [`Packet::path_tag`] names into a packet that a host sends, if that path is alive. For packets of the router's
     /// own the router is asked at every switch. To be called after [`Routing::set_out`] where packets or others may name paths, or the router
     /// has kinds of its own.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub fn set_out_again(&mut self, packet: &mut Packet, flows: &[Flow]) {
-        self.set_out_named(packet, &flows[packet.flow.index()], packet.has(Packet::BACK));
+        if packet.path_tag > 0 || !self.named.is_empty() {
+            self.set_out_named(packet, &flows[packet.flow.index()], packet.has(Packet::BACK));
+        }
         if self.is_own(packet) {
             packet.route = ASK_ALWAYS;
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn set_out_named(&mut self, packet: &mut Packet, flow: &Flow, back: bool) {
         if self.is_asked(back) {
             return; // The field is the router's.

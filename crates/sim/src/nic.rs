@@ -34,8 +34,8 @@ impl<P: Probe> World<P> {
     #[cold]
     #[inline(never)]
     fn poll_special(&mut self, links: &mut impl Links<Carried>, id: HostId) {
-        let (shaped, nic) = (self.hosts[id.index()].shaped, self.hosts[id.index()].nic);
-        if shaped && (links.waiting(nic) > 0 || links.free_at(nic) > links.now()) {
+        let shaped = self.hosts[id.index()].shaped;
+        if shaped {
             self.look_at_nic(links, id);
         }
         let blocked = self.pull::<true>(links, id);
@@ -51,6 +51,7 @@ impl<P: Probe> World<P> {
     }
 
     /// Sets when a host wakes next, if its NIC has room again at `room`.
+    #[inline(always)]
     fn set_wake(&self, links: &mut impl Links<Carried>, id: HostId, room: Time) {
         let policy = self.seats.get(id.index()).map_or(Time::MAX, Seat::next_wake);
         links.set_wake(self.first_host + id.0, self.hosts[id.index()].next_wake(room).min(policy));
@@ -169,13 +170,28 @@ impl<P: Probe> World<P> {
 
     /// Works out the backlog of a NIC whose discipline may hold packets back. Returns a time before which it is not down to the low-water
     /// mark: that time itself, if no service must start before; otherwise the next start.
+    #[inline(always)]
     fn look_at_nic(&mut self, links: &mut impl Links<Carried>, id: HostId) -> Time {
+        let host = &mut self.hosts[id.index()];
+        if links.waiting(host.nic) > 0 {
+            return self.look_into_nic(links, id);
+        }
+        // A port that is idle may be that of a dead link, into which the host goes on sending at line rate.
+        let free_at = links.free_at(host.nic);
+        if free_at > links.now() {
+            host.drained_at = free_at;
+        }
+        host.room_at()
+    }
+
+    /// The same where packets wait.
+    #[inline(never)]
+    fn look_into_nic(&mut self, links: &mut impl Links<Carried>, id: HostId) -> Time {
         let (now, nic) = (links.now(), self.hosts[id.index()].nic);
         links.catch_up(self, nic, now);
         let bytes = if links.waiting(nic) == 0 { 0 } else { Self::port(&mut self.ports, nic).qdisc.backlog().bytes };
         let waiting = links.tx_time(nic, u32::try_from(bytes).unwrap_or(u32::MAX));
         let host = &mut self.hosts[id.index()];
-        // An empty port that is idle may be that of a dead link, into which the host goes on sending at line rate.
         if bytes > 0 || links.free_at(nic) > now {
             host.drained_at = links.free_at(nic).max(now) + waiting;
         }

@@ -138,6 +138,8 @@ pub struct Credit {
     data: Queue,
     /// The probes and FINs among the data.
     probes: Backlog,
+    /// Every data packet, probe or FIN may wait where no other does.
+    open: bool,
     /// The protected packets of the data.
     protected: u32,
     counts: [u64; 4],
@@ -153,7 +155,11 @@ impl Credit {
         }
         let [credits, control, data] = [(); 3].map(|()| Queue::default());
         let (ready, probes) = (Time::MAX, Backlog::default());
-        Credit { params, bucket, credits, ready, control, data, probes, protected: 0, counts: [0; 4] }
+        let mtu = u64::from(env.mtu_bytes);
+        let holds = |limit: Limit| !limit.exceeded_by(1, mtu);
+        let early = params.drop != Limit::Unlimited && (params.rule == Rule::After || !holds(params.drop));
+        let open = !early && [params.limit, params.protect, params.probes].into_iter().all(holds);
+        Credit { params, bucket, credits, ready, control, data, probes, open, protected: 0, counts: [0; 4] }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -284,8 +290,8 @@ impl Qdisc for Credit {
     }
     fn passes(&mut self, packet: &Packet, now: Time) -> bool {
         match packet.kind {
-            Kind::CREDIT => self.bucket.try_take(packet.wire_len, now),
-            Kind::DATA | Kind::PROBE | Kind::FIN => self.judge(packet) == Verdict::Stays,
+            Kind::CREDIT => self.credits.is_empty() && self.bucket.try_take(packet.wire_len, now),
+            Kind::DATA | Kind::PROBE | Kind::FIN => self.open || self.judge(packet) == Verdict::Stays,
             _ => true,
         }
     }

@@ -48,9 +48,9 @@ pub trait Qdisc: Clone {
     fn watches(&self) -> bool {
         false
     }
-    /// A packet finds the transmitter idle at `now`, and nothing waits. Says whether its service starts at once. Asked of those that
-    /// [watch](Qdisc::watches), where it always does, and of shaped ones: there `true` is as if the packet had entered and been taken out, and `false` has
-    /// it enter.
+    /// A packet finds the transmitter idle at `now`, and nothing waits that may be sent now. Says whether its service starts at once. Asked of
+    /// those that [watch](Qdisc::watches), where it always does, and of shaped ones: there `true` is as if the packet had entered and been taken
+    /// out, and `false` has it enter.
     fn passes(&mut self, _packet: &Packet, _now: Time) -> bool {
         !self.is_shaped()
     }
@@ -193,22 +193,40 @@ mod tests {
         names(&all)
     }
 
-    /// Sends packets of a kind, at these times, to a shaped discipline in which nothing waits. One copy is asked whether they pass, the other takes
-    /// them in and serves them if they are due: both do the same.
-    pub(super) fn check_passing(queue: &impl Qdisc, packets: &[(Time, Packet)]) {
-        let [mut asked, mut entered] = [queue.clone(), queue.clone()];
-        for (now, packet) in packets {
-            let (mut refused, before) = (Refused::new(), entered.clone());
-            let stays = entered.enqueue(&mut { *packet }, *now, &mut refused);
-            let starts = stays && entered.not_before(*now).is_none();
-            assert_eq!(asked.passes(packet, *now), starts, "{packet:?} at {now}");
-            if starts {
-                assert_eq!(entered.dequeue(*now).map(|served| served.offset), Some(packet.offset));
-            } else {
-                entered = before;
-            }
-            assert_eq!((asked.backlog(), asked.counts()), (Backlog::default(), entered.counts()));
+    /// Takes out all that may start now, and returns the offsets.
+    fn serve(queue: &mut impl Qdisc, now: Time) -> Vec<u64> {
+        let mut offsets = Vec::new();
+        while queue.backlog().packets > 0 && queue.not_before(now).is_none() {
+            offsets.extend(queue.dequeue(now).map(|packet| packet.offset));
         }
+        offsets
+    }
+
+    /// Sends packets, at these times, to a shaped discipline of a transmitter that is always idle. One copy is asked whether they pass and takes
+    /// in those that do not, the other takes all in; both serve what is due: they do the same. Returns how many passed where nothing waited, and
+    /// how many where others were held back.
+    pub(super) fn check_passing(queue: &impl Qdisc, packets: &[(Time, Packet)]) -> [usize; 2] {
+        let [mut asked, mut entered] = [queue.clone(), queue.clone()];
+        let mut passed = [0; 2];
+        for (now, packet) in packets {
+            assert_eq!(serve(&mut asked, *now), serve(&mut entered, *now));
+            let held = usize::from(asked.backlog().packets > 0);
+            let mut refused = Refused::new();
+            if asked.passes(packet, *now) {
+                passed[held] += 1;
+                assert!(entered.enqueue(&mut { *packet }, *now, &mut refused), "{packet:?} at {now}");
+                assert_eq!(serve(&mut entered, *now), [packet.offset], "{packet:?} at {now}");
+            } else {
+                let stay = [&mut asked, &mut entered].map(|queue| queue.enqueue(&mut { *packet }, *now, &mut refused));
+                assert_eq!(stay[0], stay[1]);
+                assert_eq!(serve(&mut entered, *now), [], "{packet:?} at {now}");
+            }
+            assert_eq!((asked.backlog(), asked.counts()), (entered.backlog(), entered.counts()));
+            if asked.backlog().packets > 0 {
+                assert_eq!(asked.not_before(*now), entered.not_before(*now));
+            }
+        }
+        passed
     }
 
     struct LimitOf(&'static str);
