@@ -163,18 +163,11 @@ impl<R: Rules> Burst<R> {
 
     // The sender.
 
-    /// The key of what waits of a flow. A probe waits as the data before it.
-    fn key(&self, sender: &Sender) -> u64 {
-        let class = if sender.in_burst() { Class::Unscheduled } else { Class::Scheduled };
-        self.rules.order(Waiting { class, size: sender.size, left: sender.left(&self.config) })
-    }
-
     /// Puts something of a flow behind what waits of it.
     fn wait(&mut self, flow: FlowId, turn: Turn) {
         let Some(sender) = self.senders.get_mut(flow) else { return };
         sender.turns.push_back(turn);
-        let key = self.senders.get(flow).map_or(0, |sender| self.key(sender));
-        self.places.add(flow, TURN, key);
+        self.places.add(flow, TURN, key(sender, (&self.config, &self.rules)));
     }
 
     /// There is progress: the sender is patient from now on.
@@ -352,6 +345,12 @@ impl<R: Rules> Burst<R> {
     }
 }
 
+/// The key of what waits of a flow. A probe waits as the data before it.
+fn key<R: Rules>(sender: &Sender, (config, rules): (&Config, &R)) -> u64 {
+    let class = if sender.in_burst() { Class::Unscheduled } else { Class::Scheduled };
+    rules.order(Waiting { class, size: sender.size, left: sender.left(config) })
+}
+
 /// A data packet, which leaves now.
 fn data<R: Rules>(
     flow: FlowId,
@@ -377,7 +376,7 @@ impl<R: Rules> Transport for Burst<R> {
     fn on_flow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let sender = Sender::new(cx.flow(flow).size_bytes, &self.config);
         if sender.in_burst() {
-            self.places.add(flow, BURST, self.key(&sender));
+            self.places.add(flow, BURST, key(&sender, (&self.config, &self.rules)));
         }
         self.senders.insert(flow, sender);
         cx.control(self.control(flow, REQUEST));
@@ -415,8 +414,7 @@ impl<R: Rules> Transport for Burst<R> {
                 let Some(piece) = sender.take_burst(&self.config) else { continue };
                 let packet = data(flow, sender, piece, None, shared, cx);
                 if sender.in_burst() {
-                    let key = self.senders.get(flow).map_or(0, |sender| self.key(sender));
-                    self.places.put_back(place, key);
+                    self.places.put_back(place, key(sender, shared));
                 } else {
                     self.wait(flow, Turn::Probe { asks: false });
                 }
