@@ -307,7 +307,7 @@ def fig8(results: Results) -> Figure:
             series = traces.total(results, run)
             if series is not None:
                 ax.plot(series.times * 1e-3, fractions(series, run), **style.dashes(i), label=pattern)
-    ax.set(xlabel=words.axis("time", "s"), ylabel="goodput over its mean at the end", ylim=(0, None))
+    ax.set(xlabel=words.axis("time", "s"), ylabel="goodput over its mean at the end", xscale="log", ylim=(0, None))
     style.legend(fig, [ax])
     return fig
 
@@ -319,10 +319,12 @@ def fig9(results: Results) -> Figure:
     """Distribution of the times at which switches receive EARs, Random."""
     fig = style.figure(1, 1, width=5.0)
     (ax,) = style.panels(fig, 1, 1)
-    for i, (_, run) in enumerate(Points(results).runs(DIFS, pairs="random")):
-        times, counts = ear_times(results, run)
-        if len(counts) and counts.sum() > 0:
-            ax.plot(times, np.cumsum(counts) / counts.sum(), **style.dashes(i), label=drawing.titled(results, run, None))
+    found = Points(results)
+    for i, engine in enumerate(found.values("engine") or [""]):
+        for _, run in found.runs(DIFS, pairs="random", engine=engine):
+            times, counts = ear_times(results, run)
+            if len(counts) and counts.sum() > 0:
+                ax.plot(times, np.cumsum(counts) / counts.sum(), **style.dashes(i), label=drawing.titled(results, run, None))
     ax.set(xlabel=words.axis("time", "s"), ylabel="share of EARs received", ylim=(0, 1.02))
     style.legend(fig, [ax])
     return fig
