@@ -57,6 +57,10 @@ pub struct Routing {
     pub paths: AllPaths,
     /// The router decides at switches for packets from the source, and for those from the destination.
     asked: [bool; 2],
+    /// What it decides there it decides by [`Router::choose`] alone.
+    pub chooses: bool,
+    /// No link ever goes down.
+    pub fixed: bool,
     /// The router reads the ports of switches.
     pub reads: bool,
     /// Packets from the destination take the cables of those from the source.
@@ -122,6 +126,8 @@ impl Routing {
             routes: live.map_or(healthy, Arc::new),
             router,
             asked: duties.asked,
+            chooses: duties.chooses,
+            fixed: false,
             reads: duties.reads,
             reversed,
             seed,
@@ -282,7 +288,7 @@ impl Routing {
         {
             return Some(link);
         }
-        choose(&self.routes, &mut self.router, &five_tuple(&self.net, flow, !back), at, dst)
+        choose(&self.routes, &mut self.router, || five_tuple(&self.net, flow, !back), at, dst)
     }
 
     /// The next link from `at` on the reverse of the path that the router plans for a flow; `None` if `at` is not on that path, or there is no
@@ -436,16 +442,24 @@ pub fn ask_always(packet: &mut Packet) {
 }
 
 /// Steps over the route byte of the switch that a packet is at.
+#[inline]
 pub fn step(packet: &mut Packet) {
     packet.hop = (packet.hop + 1).min(OFF_ROUTE);
 }
 
 /// The next hop from `at` of a flow with this five-tuple; the router is asked if there is a choice.
-fn choose(routes: &Routes, router: &mut impl Router, tuple: &FiveTuple, at: NodeId, dst: HostId) -> Option<LinkId> {
+#[inline]
+pub(crate) fn choose(
+    routes: &Routes,
+    router: &mut impl Router,
+    tuple: impl FnOnce() -> FiveTuple,
+    at: NodeId,
+    dst: HostId,
+) -> Option<LinkId> {
     match routes.candidates(at, dst) {
         [] => None,
         [only] => Some(*only),
-        several => Some(several[router.choose(at, tuple, several) as usize]),
+        several => Some(several[router.choose(at, &tuple(), several) as usize]),
     }
 }
 
@@ -461,7 +475,7 @@ pub fn plan(
     let (mut at, end) = (net.hosts()[src.index()], net.hosts()[dst.index()]);
     let mut links = Vec::new();
     while at != end {
-        let link = choose(routes, router, tuple, at, dst).ok_or(Unreachable { src, dst })?;
+        let link = choose(routes, router, || *tuple, at, dst).ok_or(Unreachable { src, dst })?;
         links.push(link);
         at = net.link(link).to;
     }
@@ -472,6 +486,7 @@ pub fn plan(
 mod tests {
     use super::*;
     use crate::net::NetBuilder;
+    use crate::router::spray::Spray;
     use crate::testing::{DELAY, GBPS, dead, ecmp, fat_tree, flow, leaf_spine};
 
     /// Flows from host 0 to host 4 under ECMP.
@@ -755,5 +770,35 @@ mod tests {
         };
         assert_eq!([0, 1].map(|own| route(&mut b, Kind(Kind::ROUTER + own))), [ASK_ALWAYS; 2]);
         assert!([Kind::DATA, Kind(Kind::ROUTER - 1), Kind(Kind::ROUTER + 2)].iter().all(|&kind| route(&mut b, kind) != ASK_ALWAYS));
+    }
+
+    /// By spraying: the packet is asked about at its edge switch and the aggregation switch, and where links may die at the three behind as well.
+    #[test]
+    fn switches_without_a_choice_are_not_asked_where_no_link_dies() {
+        let net = fat_tree(4);
+        let flows = [flow(0, 12, 2000)];
+        for fixed in [false, true] {
+            let spray = Spray::RoundRobin(vec![0; net.links().len()]);
+            let duties = Duties { asked: [true; 2], chooses: true, ..Duties::PLAN };
+            let (healthy, router) = (Routes::new(&net, &[]), AnyRouter::Spray(spray));
+            let parts =
+                Parts { net: Arc::new(net.clone()), healthy, live: None, router, duties, kinds: 0, reversed: false, seed: 1 };
+            let mut routing = Routing { fixed, ..Routing::new(parts, &flows) };
+            let mut packet = Packet::new(FlowId(0), Kind::DATA, 1500);
+            routing.set_out(&mut packet, flows[0].src);
+            let (mut at, mut asked) = (net.link(net.nic(flows[0].src)).to, 0);
+            while net.host(at).is_none() {
+                let byte = packet.route[usize::from(packet.hop)];
+                step(&mut packet);
+                let link = if byte == ASK {
+                    asked += 1;
+                    routing.chosen_hop(&flows[0], &mut packet, at).expect("all links are up")
+                } else {
+                    LinkId(net.out_base(at) + u32::from(byte))
+                };
+                at = net.link(link).to;
+            }
+            assert_eq!((net.host(at), asked), (Some(flows[0].dst), if fixed { 2 } else { 5 }));
+        }
     }
 }

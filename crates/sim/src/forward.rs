@@ -129,6 +129,7 @@ impl<P: Probe> World<P> {
 
     /// The next link of a packet at a switch whose route bytes do not name it: the router decides here, the path is too long for route
     /// bytes, or the planned one is dead. `None`: no link leads to its destination.
+    #[inline(always)]
     fn next_hop(
         &mut self,
         links: &mut impl Links<Carried>,
@@ -136,8 +137,23 @@ impl<P: Probe> World<P> {
         from: Option<LinkId>,
         packet: &mut Packet,
     ) -> Option<LinkId> {
-        let now = links.now();
         routing::step(packet);
+        if self.routing.chooses {
+            return self.routing.chosen_hop(&self.flows[packet.flow.index()], packet, at);
+        }
+        self.asked_hop(links, at, from, packet)
+    }
+
+    /// The same for a router that is asked with all that a switch sees.
+    #[inline(never)]
+    fn asked_hop(
+        &mut self,
+        links: &mut impl Links<Carried>,
+        at: NodeId,
+        from: Option<LinkId>,
+        packet: &mut Packet,
+    ) -> Option<LinkId> {
+        let now = links.now();
         if !self.routing.asks_for(packet) {
             return self.routing.planned_hop(&self.flows[packet.flow.index()], packet, at);
         }

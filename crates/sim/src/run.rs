@@ -195,6 +195,7 @@ fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<Start<P>, RunError>
     let (kinds, reversed) = (spec.system.router.meta().kinds.len(), spec.system.reverse_path());
     let parts = Parts { net: Arc::clone(&spec.net), healthy, live, router, duties, kinds, reversed, seed: spec.seed };
     let mut routing = Routing::new(parts, &flows);
+    routing.fixed = failures.is_none();
     let mut streams = Streams::new(spec.seed);
     let mut starts = vec![Vec::new(); net.hosts().len()];
     for flow in flows.iter().filter(|flow| flow.wait.is_none()) {

@@ -147,7 +147,7 @@ impl Conga {
     }
     /// Every packet between leaves carries a header that switches read and write.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true; 2], watches: true, timers: false, reads: true }
+        Duties { asked: [true; 2], watches: true, reads: true, ..Duties::PLAN }
     }
 
     /// A packet from a host of this leaf leaves for another leaf (section 3.5). Returns its uplink, or `None` if no path with a tag is alive.

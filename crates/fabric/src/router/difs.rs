@@ -227,7 +227,7 @@ impl Difs {
     }
     /// Switches decide for packets from the source; ACKs follow planned paths.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true, false], watches: false, timers: true, reads: false }
+        Duties { asked: [true, false], timers: true, ..Duties::PLAN }
     }
 
     /// The switch at hand, and what it goes by.

@@ -121,7 +121,7 @@ impl FastestPath {
     }
     /// Leaves decide for packets of both directions, and probe by timers.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true; 2], watches: false, timers: true, reads: false }
+        Duties { asked: [true; 2], timers: true, ..Duties::PLAN }
     }
 
     /// A packet from a host of this leaf leaves for another leaf. Returns the first link of its path, or `None` if no path is alive.

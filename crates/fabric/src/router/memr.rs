@@ -92,7 +92,7 @@ impl Memr {
     }
     /// MEMR decides for packets from the source; paths from the destination are planned.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true, false], watches: false, timers: false, reads: true }
+        Duties { asked: [true, false], reads: true, ..Duties::PLAN }
     }
 
     /// Alg. 4: leaves the best ports in `self.best`, all of them if they tie.

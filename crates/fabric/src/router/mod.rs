@@ -62,6 +62,8 @@ pub struct Duties {
     /// The router decides at every switch for packets from a flow's source, and for those from its destination; otherwise it plans their
     /// paths.
     pub asked: [bool; 2],
+    /// What it decides there it decides by [`Router::choose`] alone, which is asked where there are two next hops or more.
+    pub chooses: bool,
     /// Ports between switches are watched.
     pub watches: bool,
     /// Switches have timers.
@@ -72,7 +74,7 @@ pub struct Duties {
 
 impl Duties {
     /// All paths are planned.
-    pub const PLAN: Duties = Duties { asked: [false; 2], watches: false, timers: false, reads: false };
+    pub const PLAN: Duties = Duties { asked: [false; 2], chooses: false, watches: false, timers: false, reads: false };
 }
 
 /// What a router knows from configuration.

@@ -70,9 +70,9 @@ impl Spray {
             Mode::RoundRobin => Spray::RoundRobin(vec![0; env.net.links().len()]),
         }
     }
-    /// Spraying decides for every packet.
+    /// Spraying decides for every packet that has a choice.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true; 2], watches: false, timers: false, reads: false }
+        Duties { asked: [true; 2], chooses: true, ..Duties::PLAN }
     }
 }
 

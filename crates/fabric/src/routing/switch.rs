@@ -1,9 +1,10 @@
 //! The router at one switch: packets that it is asked about, its timers, and the packets that it makes and takes.
 
+use crate::paths::five_tuple;
 use crate::router::{Made, Ports, Router, StandIn, SwitchCx};
-use crate::routing::Routing;
+use crate::routing::{Routing, choose};
 use base::{LinkId, NodeId, Slab, Time, Timers};
-use proto::packet::Ext;
+use proto::packet::{ASK, Ext};
 use proto::{Flow, Kind, Packet};
 
 /// What a run has that a router may see: see [`SwitchCx`].
@@ -36,6 +37,27 @@ impl Routing {
     pub fn next(&mut self, packet: &mut Packet, at: NodeId, from: Option<LinkId>, site: Site<'_>) -> Option<LinkId> {
         let (router, mut cx) = at_switch!(self, at, from, site);
         router.next(packet, &mut cx)
+    }
+
+    /// The same for a router that decides by [`Router::choose`] alone. Where no link ever goes down, the packet gets route bytes for the switches
+    /// behind up to the next choice, so that nobody is asked there.
+    #[inline]
+    pub fn chosen_hop(&mut self, flow: &Flow, packet: &mut Packet, at: NodeId) -> Option<LinkId> {
+        let back = packet.has(Packet::BACK);
+        let (_, dst) = flow.ends(back);
+        let next = choose(&self.routes, &mut self.router, || five_tuple(&self.net, flow, !back), at, dst)?;
+        if self.fixed {
+            let (mut at, end) = (self.net.link(next).to, self.net.hosts()[dst.index()]);
+            for byte in packet.route.iter_mut().skip(usize::from(packet.hop)) {
+                if at == end {
+                    break;
+                }
+                let &[only] = self.routes.candidates(at, dst) else { break };
+                *byte = u8::try_from(only.0 - self.net.out_base(at)).unwrap_or(ASK);
+                at = self.net.link(only).to;
+            }
+        }
+        Some(next)
     }
 
     /// Whether the router is asked for the next link of a packet whose route bytes do not name it. A router that decides at switches for one
