@@ -100,7 +100,7 @@ class Points:
     def values(self, key: str) -> list[Value]:
         """The values of a swept key, sorted."""
         found = {value for one in self.results for run in one.runs for value in self._values(run, key)} - {None}
-        return sorted(found, key=lambda v: (words.literals([v])[0] or [math.inf], str(v)))
+        return sorted(found, key=words.sorting)
 
     def numbers(self, key: str) -> list[float]:
         """Those values that are numbers."""

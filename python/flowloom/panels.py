@@ -50,7 +50,7 @@ def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[st
         found.setdefault((results.systems.index(place[0]), ", ".join([place[0], *rest])), {})[here] = row[metric]
     drawn = []
     for (system, label), points in sorted(found.items(), key=lambda item: item[0][0]):
-        order = sorted(points, key=lambda v: (words.literals([v])[0] or [0.0], str(v)))
+        order = sorted(points, key=words.sorting)
         rows = [points[value] for value in order]
         drawn.append(
             Curve(
@@ -132,7 +132,8 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
     scale_value_axis(ax, drawn, factor)
     present = {v for c in drawn for v in c.x if v is not None}
     numeric, x_unit = words.literals(sorted(present, key=str))
-    names = sorted(present, key=str if numeric is None else lambda v: (words.literals([v])[0] or [0.0])[0])
+    at_place = dict(zip(sorted(present, key=str), numeric or [], strict=False))
+    names = sorted(present, key=at_place.__getitem__ if at_place else str)
     for curve, look in zip(drawn, looks([curve.ideal for curve in drawn]), strict=True):
         if curve.x == [None]:  # a system that does not have the key
             ax.axhline(curve.mean[0] / factor, color=look["color"], linestyle=look["linestyle"], label=curve.label)
@@ -140,7 +141,7 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
         if numeric is None:
             place = array(names.index(v) if v is not None else None for v in curve.x)
         else:
-            place = array((words.literals([v])[0] or [np.nan])[0] for v in curve.x)
+            place = array(None if v is None else at_place[v] for v in curve.x)
         means, lows, highs = curve.mean / factor, curve.low / factor, curve.high / factor
         if len(place) > 1 and numeric is not None:
             ax.plot(place, means, **look, label=curve.label)

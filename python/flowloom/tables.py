@@ -200,12 +200,7 @@ def with_engine(note: str, results: Data, at: Mapping[str, object] | None = None
 
 def rank(results: Data, place: Place) -> tuple[object, ...]:
     """Sorts by swept values, then by the order of the systems in the scenario: systems to compare are next to each other."""
-
-    def order(value: Value) -> tuple[int, float, str]:
-        numbers, _ = words.literals([value])
-        return (0, numbers[0], "") if numbers else (1, 0.0, str(value))
-
-    return (*(order(value) for value in place[1]), results.systems.index(place[0]))
+    return (*(words.sorting(value) for value in place[1]), results.systems.index(place[0]))
 
 
 MOST_LINKS = 50

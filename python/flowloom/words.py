@@ -125,6 +125,12 @@ def milliseconds(literal: object) -> float | None:
 
 
 _MS: Mapping[str, float] = {"ps": 1e-9, "ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
+_FAMILIES: Sequence[Mapping[str, float]] = (
+    _MS,
+    {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9},
+    {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9},
+)
+"""Units of one quantity each, with the factor to one of them."""
 
 
 def window(windows: Iterable[tuple[int, int]]) -> str:
@@ -148,18 +154,36 @@ def window(windows: Iterable[tuple[int, int]]) -> str:
 
 
 def literals(values: Sequence[object]) -> tuple[list[float] | None, str]:
-    """Swept values as places on an axis, and their unit: `["10us", "20us"]` is `([10.0, 20.0], "us")`.
+    """Swept values as places on an axis, and their unit, the smallest one: `["10us", "2ms"]` is `([10.0, 2000.0], "us")`.
 
-    `None` when they are not numbers of one unit, so that the axis must name them one by one.
+    `None` when they are not numbers of one quantity, so that the axis must name them one by one.
     """
-    found, units = [], set()
-    for value in values:
-        match = re.fullmatch(r"\s*([-+]?[0-9.]+(?:e[-+]?\d+)?)\s*([A-Za-z/%]*)\s*", str(value))
-        if match is None:
-            return None, ""
-        found.append(float(match.group(1)))
-        units.add(match.group(2))
-    return (found, units.pop()) if len(units) == 1 else (None, "")
+    read = [_literal(value) for value in values]
+    found = [one for one in read if one is not None]
+    units = {unit for _, unit in found}
+    if not found or len(found) < len(read):
+        return None, ""
+    if len(units) == 1:
+        return [number for number, _ in found], units.pop()
+    for family in _FAMILIES:
+        if units <= family.keys():
+            least = min(units, key=family.__getitem__)
+            return [number * family[unit] / family[least] for number, unit in found], least
+    return None, ""
+
+
+def sorting(value: object) -> tuple[bool, float, str]:
+    """What sorts swept values: numbers by size, `"2ms"` behind `"10us"`, and names behind them."""
+    read = _literal(value)
+    if read is None:
+        return True, 0.0, str(value)
+    number, unit = read
+    return False, number * next((family[unit] for family in _FAMILIES if unit in family), 1.0), ""
+
+
+def _literal(value: object) -> tuple[float, str] | None:
+    match = re.fullmatch(r"\s*([-+]?[0-9.]+(?:e[-+]?\d+)?)\s*([A-Za-z/%]*)\s*", str(value))
+    return None if match is None else (float(match.group(1)), match.group(2))
 
 
 def decimals(values: Iterable[float], digits: int = 3) -> int:

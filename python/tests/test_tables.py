@@ -82,6 +82,9 @@ def test_words() -> None:
     assert words.title("p99_er") == "99th-percentile expansion ratio"
     assert words.key("a.load", ["a.load", "b.load"]) == "a.load"
     assert words.literals(["10us", "20us"]) == ([10.0, 20.0], "us")
-    assert words.literals(["10us", "1ms"]) == (None, "")
+    assert words.literals(["2ms", "10us"]) == ([2000.0, 10.0], "us")
+    assert words.literals(["10us", "1KB"]) == (None, "")
+    assert words.literals(["10us", "auto"]) == (None, "")
+    assert sorted(["auto", "5s", "50ms", "500ms", "1"], key=words.sorting) == ["1", "50ms", "500ms", "5s", "auto"]
     assert words.scale("bytes", [1.5e6, 2e3]) == (1e6, "MB")
     assert words.decimals([12.34]) == 1 and words.decimals([1.0, 400.0]) == 0
