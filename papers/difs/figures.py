@@ -359,7 +359,7 @@ table2_flow = table2
 
 
 def sens_buffer(results: Results) -> Figure:
-    """Share of the non-blocking goodput against the packets that a port holds."""
+    """Share of the non-blocking goodput by pattern, against what is swept: here the packets that a port holds."""
     patterns = patterns_of(Points(results))
     fig = style.figure(len(patterns), 1)
     axes = style.panels(fig, 1, len(patterns))
@@ -367,5 +367,19 @@ def sens_buffer(results: Results) -> Figure:
         at = {"pairs": pattern} if len(patterns) > 1 else None
         metric_panel(ax, results, "non_blocking_share", swept_axis(results, at), at)
         ax.set_title(pattern)
+    style.legend(fig, axes)
+    return fig
+
+
+sens_annealing = sens_buffer
+
+
+def sens_hedera(results: Results) -> Figure:
+    """Table I's bandwidth and reordering against the period of Hedera."""
+    fig = style.figure(2, 1)
+    axes = style.panels(fig, 1, 2)
+    for ax, metric in zip(axes, ("sum_group_goodput_bps", "mean_host_gap_packets"), strict=True):
+        metric_panel(ax, results, metric, swept_axis(results))
+        ax.set_title(TABLE_1[metric])
     style.legend(fig, axes)
     return fig
