@@ -56,7 +56,9 @@ def test_claims_name_systems_keys_and_figures_that_exist(name: str) -> None:
         named = {claim.system, claim.versus, *claim.systems} - {""}
         assert named and named <= set(systems(file)) | {"ideal SRPT", "ideal MERP"}, claim.id
         scenario = tomllib.loads(file.read_text())
-        tables = [scenario, scenario["topology"], *scenario["workload"].values()]
+        parts = [part for system in scenario["system"] for part in system.values() if isinstance(part, dict)]
+        swept_parts = [{key: value} for part in parts for key, value in part.items() if isinstance(value, list)]
+        tables = [scenario, scenario["topology"], *scenario["workload"].values(), *swept_parts]
         for key, wanted in claim.at.items():
             swept = next(table[key] for table in tables if key in table)
             have = swept if isinstance(swept, list) else [swept]
