@@ -75,12 +75,6 @@ impl<P: Wire> Links<P> for Engine<P> {
             match start {
                 Some(start) => start,
                 None if link.is_plain() => return self.send_lazily(world, id, packet),
-                None if link.is_shaped() && link.is_open() && link.is_free(now) => {
-                    if !world.passes(id, packet, now) {
-                        return self.enter_shaped(world, id, packet);
-                    }
-                    now
-                }
                 None => return self.send_specially(world, id, packet),
             }
         };
@@ -245,7 +239,8 @@ impl<P: Wire> Engine<P> {
         }
         sent
     }
-    /// Sends a packet out of such a port whose link is down, or which is shaped or shares a buffer.
+    /// Sends a packet out of such a port whose link is down, or which is shaped or shares a buffer. Apart from `send`: whatever is called there
+    /// costs every hop.
     #[inline(never)]
     fn send_specially<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
         let now = self.now;
@@ -254,16 +249,17 @@ impl<P: Wire> Engine<P> {
         {
             return sent;
         }
-        if self.links[id.index()].is_shaped() {
+        if !self.links[id.index()].is_shaped() {
+            return self.send_lazily(world, id, packet);
+        }
+        if !self.links[id.index()].is_free(now) {
             return self.shaped(id).send(world, packet, now);
         }
-        self.send_lazily(world, id, packet)
-    }
-    /// Has a packet that does not pass an idle shaped port enter the discipline.
-    #[inline(never)]
-    fn enter_shaped<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
-        let now = self.now;
-        self.shaped(id).enter_idle(world, packet, now)
+        if !world.passes(id, packet, now) {
+            return self.shaped(id).enter_idle(world, packet, now);
+        }
+        self.links[id.index()].start(id, now, packet, &mut self.rings, &mut self.tree);
+        Sent::Starts(now)
     }
     /// What becomes of a packet for which there is no place: the link is down, or the port shares a buffer that is full.
     #[cold]
