@@ -24,4 +24,4 @@ pub use slab::Slab;
 pub use time::{Dur, Time};
 pub use timers::{TimerKey, Timers};
 pub use units::{Bytes, Fraction, Limit, Rate, RateOr};
-pub use wire::Wire;
+pub use wire::{Hold, Wire};

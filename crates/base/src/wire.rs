@@ -2,6 +2,15 @@
 
 use crate::Time;
 
+/// An idle port sends nothing before a time, though packets wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// That time; `Time::MAX`: nothing before another packet has come.
+    pub until: Time,
+    /// Bytes on the wire of the packet that is sent then, if no other comes before.
+    pub wire_len: u32,
+}
+
 /// A packet as links see it.
 pub trait Wire: Copy {
     /// Bytes on the wire.

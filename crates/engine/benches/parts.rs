@@ -1,7 +1,7 @@
 //! Parts of the engine by themselves: tree, ring, first-in first-out port. `make bench-parts`.
 #![allow(missing_docs)] // What the macros make.
 
-use base::{Dur, Limit, LinkId, Rate, Time};
+use base::{Dur, Hold, Limit, LinkId, Rate, Time};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use engine::ring::{Ring, Rings};
 use engine::tree::Tree;
@@ -73,7 +73,7 @@ impl World for PingPong {
     fn enqueue(&mut self, _: LinkId, _: &mut Packet, _: Time) -> (u32, u64) {
         unreachable!("first in, first out")
     }
-    fn not_before(&self, _: LinkId, _: Time) -> Option<Time> {
+    fn not_before(&self, _: LinkId, _: Time) -> Option<Hold> {
         unreachable!("no port is shaped")
     }
     fn dequeue(&mut self, _: LinkId, _: Time) -> &Packet {

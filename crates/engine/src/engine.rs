@@ -197,7 +197,7 @@ impl<P: Wire> Driver<P> for Engine<P> {
         self.tree.set(FIRST_LEAF + id.0, Time::MAX);
         if self.links[id.index()].is_shaped() {
             let shaping = self.stats[id.index()].shaping();
-            (shaping.not_before, shaping.due) = (Time::ZERO, Time::MAX);
+            (shaping.hold.until, shaping.due) = (Time::ZERO, Time::MAX);
         }
         lost
     }
@@ -207,14 +207,19 @@ impl<P: Wire> Driver<P> for Engine<P> {
 }
 
 impl<P: Wire> Engine<P> {
-    /// The event of a link: takes the first packet off it, settles the tree, and only then hands the packet over; or starts what is due.
+    /// The event of a link: takes the first packet off it, which may have to be started before, settles the tree, and only then hands the packet over.
     #[inline(always)]
     fn link_event<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
-        let link = &mut self.links[id.index()];
-        let packets = link.in_ring();
+        let packets = self.links[id.index()].in_ring();
         if packets == 0 {
             return self.start_due(world, id);
         }
+        self.arrive(world, id, packets);
+    }
+    /// The first of some packets on the wire arrives.
+    #[inline(always)]
+    fn arrive<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packets: u32) {
+        let link = &mut self.links[id.index()];
         let mut packet = link.pop(&self.rings);
         let far = link.far();
         let next = match packets {
@@ -285,12 +290,14 @@ impl<P: Wire> Engine<P> {
         Lazy { id, link: &mut self.links[id.index()], stats: &mut self.stats[id.index()], rings: &mut self.rings }
     }
 
-    /// A start at a shaped port is due.
+    /// At a shaped port a packet may arrive now that has not been started.
     #[cold]
     #[inline(never)]
     fn start_due<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
         let now = self.now;
-        self.shaped(id).catch_up(world, now);
+        if self.shaped(id).start_due(world, now) {
+            self.arrive(world, id, self.links[id.index()].in_ring());
+        }
     }
     #[inline(always)]
     fn shaped(&mut self, id: LinkId) -> Shaped<'_, P> {

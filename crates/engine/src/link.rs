@@ -9,7 +9,7 @@
 use crate::ring::{Ring, Rings};
 use crate::spec::{Far, Fifo, LinkSpec};
 use crate::tree::Tree;
-use base::{Dur, Limit, LinkId, Time, Wire};
+use base::{Dur, Hold, Limit, LinkId, Time, Wire};
 
 /// What happened to a packet that was sent out of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +75,8 @@ impl Default for PortState {
 /// When a shaped port is served next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shaping {
-    /// No packet that waits may start before this.
-    pub not_before: Time,
+    /// No packet that waits may start before this. The length is known while the transmitter is idle.
+    pub hold: Hold,
     /// What the link's leaf holds while the wire is empty.
     pub due: Time,
 }
@@ -86,7 +86,7 @@ impl LinkStats {
     pub(crate) fn new(spec: &LinkSpec) -> LinkStats {
         let port = match spec.fifo {
             Some(fifo) => PortState::Fifo(fifo),
-            None if spec.shaped => PortState::Shaped(Shaping { not_before: Time::ZERO, due: Time::MAX }),
+            None if spec.shaped => PortState::Shaped(Shaping { hold: Hold { until: Time::ZERO, wire_len: 0 }, due: Time::MAX }),
             None => PortState::default(),
         };
         LinkStats { port, ..LinkStats::default() }
@@ -103,7 +103,7 @@ impl LinkStats {
     }
     /// No packet that waits may start before this.
     pub(crate) fn not_before(&self) -> Time {
-        if let PortState::Shaped(shaping) = self.port { shaping.not_before } else { Time::ZERO }
+        if let PortState::Shaped(shaping) = self.port { shaping.hold.until } else { Time::ZERO }
     }
     /// Counts the wait of one packet.
     #[inline(always)]
@@ -304,6 +304,12 @@ impl Link {
     #[inline(always)]
     pub fn tx_time(&self, bytes: u32) -> Dur {
         Dur((u64::from(bytes) * self.ps_per_byte + 0xffff) >> 16)
+    }
+    /// When a packet arrives that starts at `start`, which may be never, at an idle transmitter.
+    #[inline(always)]
+    pub fn arrival_of(&self, start: Time, wire_len: u32) -> Time {
+        debug_assert!(start >= self.free_at);
+        Time(start.0.saturating_add(self.tx_time(wire_len).0).saturating_add(self.delay.0))
     }
     /// Packets in the ring.
     #[inline(always)]

@@ -2,13 +2,14 @@
 //!
 //! A packet that finds the port idle asks whether it passes, ahead of others that may wait; every other packet enters the discipline. While
 //! packets are on the wire, service is as lazy as at other ports: the discipline is asked when the port is touched or the wire runs dry, but
-//! about the time at which it would have been asked. While the wire is empty the leaf of the link holds the next start.
+//! about the time at which it would have been asked. While the wire is empty the leaf of the link holds
+//! the arrival of the packet that starts next, as if that packet were on its way.
 
 use crate::lazy::Lazy;
 use crate::link::{FIRST_LEAF, Sent};
 use crate::tree::Tree;
 use crate::world::World;
-use base::{Time, Wire};
+use base::{Hold, Time, Wire};
 
 /// A shaped port.
 pub(crate) struct Shaped<'a, P> {
@@ -35,7 +36,7 @@ impl<P: Wire> Shaped<'_, P> {
         let arrival = link.push(now, packet, rings);
         // As after every arrival the discipline is asked anew when the next may start.
         let shaping = stats.shaping();
-        shaping.not_before = now;
+        shaping.hold.until = now;
         if was_dry {
             shaping.due = Time::MAX;
             self.tree.set(FIRST_LEAF + id.0, arrival);
@@ -51,7 +52,7 @@ impl<P: Wire> Shaped<'_, P> {
             return Sent::Waits;
         }
         let served = match world.not_before(self.port.id, now) {
-            Some(start) => self.hold(start),
+            Some(hold) => self.hold(hold),
             None => self.serve_and_settle(world, now),
         };
         self.port.stats.max_queue_bytes = self.port.stats.max_queue_bytes.max(bytes - served);
@@ -63,19 +64,22 @@ impl<P: Wire> Shaped<'_, P> {
     fn enter<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> u64 {
         let (packets, bytes) = world.enqueue(self.port.id, packet, now);
         self.port.link.set_waiting(packets);
-        self.port.stats.shaping().not_before = now;
+        self.port.stats.shaping().hold.until = now;
         bytes
     }
 
     /// Nothing may start before a time at an idle port. Returns how many bytes no longer wait: none.
     #[inline(always)]
-    fn hold(&mut self, start: Time) -> u64 {
+    fn hold(&mut self, hold: Hold) -> u64 {
         let Lazy { id, link, stats, .. } = &mut self.port;
         let shaping = stats.shaping();
-        shaping.not_before = start;
-        if link.ring_is_empty() && shaping.due != start {
-            shaping.due = start;
-            self.tree.set(FIRST_LEAF + id.0, start);
+        shaping.hold = hold;
+        if link.ring_is_empty() {
+            let due = link.arrival_of(hold.until, hold.wire_len);
+            if shaping.due != due {
+                shaping.due = due;
+                self.tree.set(FIRST_LEAF + id.0, due);
+            }
         }
         0
     }
@@ -114,13 +118,13 @@ impl<P: Wire> Shaped<'_, P> {
         let Lazy { id, link, stats, rings } = &mut self.port;
         let (mut waiting, mut served) = (link.waiting(), 0);
         while waiting > 0 {
-            let start = link.free_at().max(stats.shaping().not_before);
+            let start = link.free_at().max(stats.shaping().hold.until);
             if start > until {
                 break;
             }
-            if let Some(time) = world.not_before(*id, start) {
-                assert!(time > start, "link {id}, asked at {start}, is to wait until {time}");
-                stats.shaping().not_before = time;
+            if let Some(hold) = world.not_before(*id, start) {
+                assert!(hold.until > start, "link {id}, asked at {start}, is to wait until {}", hold.until);
+                stats.shaping().hold = hold;
                 continue;
             }
             let packet = world.dequeue(*id, start);
@@ -133,13 +137,25 @@ impl<P: Wire> Shaped<'_, P> {
         served
     }
 
-    /// The time of the link's leaf: the first delivery, or the next start where the wire is empty.
+    /// Starts all service due by `now` at a port whose wire is empty. Says whether a packet arrives now. If none does, sets the link's leaf.
+    #[inline(always)]
+    pub fn start_due<W: World<Packet = P>>(&mut self, world: &mut W, now: Time) -> bool {
+        self.serve(world, now);
+        let next = self.next();
+        if next > now {
+            self.tree.set(FIRST_LEAF + self.port.id.0, next);
+        }
+        next == now
+    }
+
+    /// The time of the link's leaf: the first arrival, or where the wire is empty that of the packet that starts next.
     #[inline(always)]
     fn next(&mut self) -> Time {
         let Lazy { link, stats, rings, .. } = &mut self.port;
         let shaping = stats.shaping();
         let is_dry = link.ring_is_empty();
-        shaping.due = if is_dry && link.waiting() > 0 { link.free_at().max(shaping.not_before) } else { Time::MAX };
+        let Hold { until, wire_len } = shaping.hold;
+        shaping.due = if is_dry && link.waiting() > 0 { link.arrival_of(until, wire_len) } else { Time::MAX };
         if is_dry { shaping.due } else { link.first_arrival(rings) }
     }
 }

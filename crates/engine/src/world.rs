@@ -2,7 +2,7 @@
 
 use crate::link::{LinkStats, Sent};
 use crate::spec::{Far, LinkSpec};
-use base::{Dur, LinkId, Time, Wire};
+use base::{Dur, Hold, LinkId, Time, Wire};
 
 /// What a world may do to links. All that one node can do to another goes through links.
 pub trait Links<P> {
@@ -53,7 +53,7 @@ pub trait World: Sized {
     fn enqueue(&mut self, link: LinkId, packet: &mut Self::Packet, now: Time) -> (u32, u64);
     /// Asked of a shaped port at which packets wait, when its transmitter is idle at `start`: the time before which no packet may start, if that
     /// is later than `start`. An arrival may bring the time forward, so the engine asks again after each.
-    fn not_before(&self, link: LinkId, start: Time) -> Option<Time>;
+    fn not_before(&self, link: LinkId, start: Time) -> Option<Hold>;
     /// Takes the packet whose service starts at `start` out of a port's discipline, and lends it. At least one packet waits there.
     fn dequeue(&mut self, link: LinkId, start: Time) -> &Self::Packet;
     /// A waker, which is a host or a switch, wakes. The world must set its next wake-up.

@@ -3,7 +3,7 @@
 mod packet;
 mod reference;
 
-use base::{Dur, LinkId, Rate, Time};
+use base::{Dur, Hold, LinkId, Rate, Time};
 use engine::{Driver, Engine, Far, Fifo, LinkSpec, LinkStats, Links, Pause, Sent, World};
 use packet::Packet;
 use reference::Reference;
@@ -48,7 +48,7 @@ impl World for Bench {
         self.queue.push(*packet);
         (self.queue.len() as u32, 1000 * self.queue.len() as u64)
     }
-    fn not_before(&self, _link: LinkId, _start: Time) -> Option<Time> {
+    fn not_before(&self, _link: LinkId, _start: Time) -> Option<Hold> {
         unreachable!("no port is shaped")
     }
     fn dequeue(&mut self, _link: LinkId, _start: Time) -> &Packet {

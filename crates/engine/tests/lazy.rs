@@ -4,7 +4,7 @@
 mod packet;
 mod reference;
 
-use base::{Dur, LinkId, Rate, Rng, Time};
+use base::{Dur, Hold, LinkId, Rate, Rng, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Links, Pause, Sent, World};
 use packet::Packet;
 use reference::Reference;
@@ -59,7 +59,7 @@ impl World for Bench {
         }
         (self.waiting.len() as u32, self.waiting.iter().map(|packet| u64::from(packet.len)).sum())
     }
-    fn not_before(&self, _link: LinkId, _start: Time) -> Option<Time> {
+    fn not_before(&self, _link: LinkId, _start: Time) -> Option<Hold> {
         unreachable!("no port is shaped")
     }
     fn dequeue(&mut self, _link: LinkId, _start: Time) -> &Packet {

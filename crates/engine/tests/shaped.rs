@@ -4,7 +4,7 @@
 mod packet;
 mod reference;
 
-use base::{Dur, LinkId, Rate, Rng, Time};
+use base::{Dur, Hold, LinkId, Rate, Rng, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Links, Pause, Sent, World};
 use packet::Packet;
 use reference::Reference;
@@ -79,9 +79,10 @@ impl World for Bench {
         }
         (self.waiting.len() as u32, self.waiting.iter().map(|packet| u64::from(packet.len)).sum())
     }
-    fn not_before(&self, _link: LinkId, start: Time) -> Option<Time> {
-        let first = self.waiting.iter().map(may_start).min().expect("somebody waits");
-        (first > start).then_some(first)
+    fn not_before(&self, _link: LinkId, start: Time) -> Option<Hold> {
+        let first = self.waiting.iter().rev().min_by_key(|packet| may_start(packet)).expect("somebody waits");
+        let until = may_start(first);
+        (until > start).then_some(Hold { until, wire_len: first.len })
     }
     fn dequeue(&mut self, _link: LinkId, start: Time) -> &Packet {
         let next = self.waiting.iter().rposition(|packet| may_start(packet) <= start).expect("one may start");

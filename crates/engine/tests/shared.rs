@@ -4,7 +4,7 @@
 mod packet;
 mod reference;
 
-use base::{Dur, LinkId, Rate, Rng, Time};
+use base::{Dur, Hold, LinkId, Rate, Rng, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Links, Pause, Sent, World};
 use packet::Packet;
 use reference::Reference;
@@ -55,9 +55,10 @@ impl World for Bench {
         (queue.len() as u32, queue.iter().map(|packet| u64::from(packet.len)).sum())
     }
     /// At the second port, which is shaped, a packet may start 2 us after it came.
-    fn not_before(&self, link: LinkId, start: Time) -> Option<Time> {
-        let first = self.waiting[link.index()][0].arrival + Dur::from_us(2);
-        (first > start).then_some(first)
+    fn not_before(&self, link: LinkId, start: Time) -> Option<Hold> {
+        let Packet { arrival, len: wire_len, .. } = self.waiting[link.index()][0];
+        let until = arrival + Dur::from_us(2);
+        (until > start).then_some(Hold { until, wire_len })
     }
     fn dequeue(&mut self, link: LinkId, _start: Time) -> &Packet {
         self.served.insert(self.waiting[link.index()].remove(0))

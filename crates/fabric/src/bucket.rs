@@ -1,6 +1,6 @@
 //! A token bucket: bytes may pass at a rate, and a burst of them at once. Exact: no time and no byte is rounded away, whenever it is asked.
 
-use base::{Bytes, Rate, Time};
+use base::{Bytes, Hold, Rate, Time};
 
 /// Tokens that one byte costs: a rate in bits per second makes this many in 8e12 ps, so that the tokens of any span are whole.
 const BYTE: u128 = 8_000_000_000_000;
@@ -40,6 +40,10 @@ impl Bucket {
         }
         let wait = (cost - self.tokens).div_ceil(u128::from(self.rate.0));
         u64::try_from(wait + u128::from(self.at.0)).map_or(Time::MAX, Time)
+    }
+    /// What a packet waits for whose tokens are [ready](Bucket::ready) at some time.
+    pub fn hold(&self, wire_len: u16) -> Hold {
+        Hold { until: self.ready(wire_len), wire_len: u32::from(wire_len) }
     }
     /// Takes the tokens of `bytes` out at `now`, if they are there, and says so.
     pub fn try_take(&mut self, bytes: u16, now: Time) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::probe::Probe;
 use crate::world::{Carried, World};
-use base::{HostId, LinkId, Time};
+use base::{Hold, HostId, LinkId, Time};
 use engine::{Far, Links};
 use fabric::agent::{self, Agent};
 use fabric::buffer::Buffer;
@@ -98,7 +98,7 @@ impl<P: Probe> engine::World for World<P> {
         (backlog.packets, backlog.bytes)
     }
 
-    fn not_before(&self, link: LinkId, start: Time) -> Option<Time> {
+    fn not_before(&self, link: LinkId, start: Time) -> Option<Hold> {
         self.ports[link.index()].as_ref().and_then(|port| port.qdisc.not_before(start))
     }
 

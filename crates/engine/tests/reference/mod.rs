@@ -1,7 +1,7 @@
 //! The slow oracle: a plain discrete-event engine with a binary heap, an explicit event for every service start and every delivery,
 //! and queues that are queues. It must give the same results as the engine on every scenario.
 
-use base::{Dur, Limit, LinkId, Time};
+use base::{Dur, Hold, Limit, LinkId, Time};
 use engine::{Driver, Far, LinkSpec, LinkStats, Links, Pause, Sent, Wire, World};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -72,7 +72,7 @@ impl<P: Wire> Reference<P> {
             }
         } else if port.waiting > 0 {
             if port.spec.shaped
-                && let Some(time) = world.not_before(id, now)
+                && let Some(Hold { until: time, .. }) = world.not_before(id, now)
             {
                 assert!(time > now);
                 port.not_before = time;

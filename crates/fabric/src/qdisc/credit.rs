@@ -22,7 +22,7 @@ use crate::queue::Queue;
 use crate::refused::Refused;
 use base::params::{Auto, Param as _, Problem};
 use base::registry::{Counter, Meta};
-use base::{Bytes, Limit, Rate, RateOr, Time};
+use base::{Bytes, Hold, Limit, Rate, RateOr, Time};
 use proto::{Kind, Packet};
 
 /// What `list` and `check` know of it.
@@ -133,7 +133,7 @@ pub struct Credit {
     bucket: Bucket,
     credits: Queue,
     /// When the tokens of the first credit that waits are there.
-    ready: Time,
+    hold: Hold,
     control: Queue,
     data: Queue,
     /// The probes and FINs among the data.
@@ -154,12 +154,12 @@ impl Credit {
             (params.drop, params.protect) = (Limit::Unlimited, Limit::Unlimited);
         }
         let [credits, control, data] = [(); 3].map(|()| Queue::default());
-        let (ready, probes) = (Time::MAX, Backlog::default());
+        let (hold, probes) = (Hold { until: Time::MAX, wire_len: 0 }, Backlog::default());
         let mtu = u64::from(env.mtu_bytes);
         let holds = |limit: Limit| !limit.exceeded_by(1, mtu);
         let early = params.drop != Limit::Unlimited && (params.rule == Rule::After || !holds(params.drop));
         let open = !early && [params.limit, params.protect, params.probes].into_iter().all(holds);
-        Credit { params, bucket, credits, ready, control, data, probes, open, protected: 0, counts: [0; 4] }
+        Credit { params, bucket, credits, hold, control, data, probes, open, protected: 0, counts: [0; 4] }
     }
     /// What may wait.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
@@ -212,7 +212,7 @@ impl Credit {
                 self.counts[CREDITS_DROPPED] += u64::from(!fits);
                 if fits {
                     if self.credits.is_empty() {
-                        self.ready = self.bucket.ready(packet.wire_len);
+                        self.hold = self.bucket.hold(packet.wire_len);
                     }
                     self.credits.push(packet);
                 }
@@ -285,8 +285,8 @@ impl Qdisc for Credit {
     fn is_shaped(&self) -> bool {
         true
     }
-    fn not_before(&self, now: Time) -> Option<Time> {
-        (self.control.is_empty() && self.data.is_empty() && self.ready > now).then_some(self.ready)
+    fn not_before(&self, now: Time) -> Option<Hold> {
+        (self.control.is_empty() && self.data.is_empty() && self.hold.until > now).then_some(self.hold)
     }
     fn passes(&mut self, packet: &Packet, now: Time) -> bool {
         match packet.kind {
@@ -296,12 +296,12 @@ impl Qdisc for Credit {
         }
     }
     fn dequeue(&mut self, now: Time) -> Option<&mut Packet> {
-        if !self.credits.is_empty() && self.ready <= now {
+        if !self.credits.is_empty() && self.hold.until <= now {
             let next = self.credits.second().map(|credit| credit.wire_len);
             let packet = self.credits.pop()?;
             self.bucket.take(packet.wire_len, now);
             if let Some(next) = next {
-                self.ready = self.bucket.ready(next);
+                self.hold = self.bucket.hold(next);
             }
             return Some(packet);
         }

@@ -8,7 +8,7 @@
 pub use crate::queue::Backlog;
 use crate::refused::Refused;
 use base::params::Problem;
-use base::{Bytes, Limit, LinkId, Rate, Time};
+use base::{Bytes, Hold, Limit, LinkId, Rate, Time};
 use proto::Packet;
 
 /// A queue discipline: the machine of one port.
@@ -26,7 +26,7 @@ pub trait Qdisc: Clone {
     /// Asked of a shaped discipline in which packets wait, when the transmitter is idle at `now`: the time before which none may be sent, if
     /// that is later; `Time::MAX`: none before another packet has come. The discipline is asked again at that time, and after each packet that
     /// comes, which may only bring it forward. `None`: [`Qdisc::dequeue`] has a packet.
-    fn not_before(&self, _now: Time) -> Option<Time> {
+    fn not_before(&self, _now: Time) -> Option<Hold> {
         None
     }
     /// Takes out a packet that will not be served, since its link has died or the run is over. A shaped discipline, whose packets need not be
@@ -137,7 +137,7 @@ base::registry! {
         fn enqueue(&mut self, packet: &mut Packet, now: Time, refused: &mut Refused) -> bool;
         fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
         fn is_shaped(&self) -> bool;
-        fn not_before(&self, now: Time) -> Option<Time>;
+        fn not_before(&self, now: Time) -> Option<Hold>;
         fn drain(&mut self, now: Time) -> Option<Packet>;
         fn on_link_up(&mut self, now: Time);
         fn backlog(&self) -> Backlog;

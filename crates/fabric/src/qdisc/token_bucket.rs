@@ -19,7 +19,7 @@ use crate::queue::Queue;
 use crate::refused::Refused;
 use base::params::{Param as _, Problem};
 use base::registry::Meta;
-use base::{Bytes, Limit, RateOr, Time};
+use base::{Bytes, Hold, Limit, RateOr, Time};
 use proto::Packet;
 
 /// What `list` and `check` know of it.
@@ -99,9 +99,9 @@ impl Qdisc for TokenBucket {
     fn is_shaped(&self) -> bool {
         true
     }
-    fn not_before(&self, now: Time) -> Option<Time> {
-        let ready = self.bucket.ready(self.queue.first()?.wire_len);
-        (ready > now).then_some(ready)
+    fn not_before(&self, now: Time) -> Option<Hold> {
+        let hold = self.bucket.hold(self.queue.first()?.wire_len);
+        (hold.until > now).then_some(hold)
     }
     fn passes(&mut self, packet: &Packet, now: Time) -> bool {
         self.queue.is_empty() && self.bucket.try_take(packet.wire_len, now)
@@ -141,7 +141,7 @@ mod tests {
     fn starts(q: &mut TokenBucket, mut now: Time) -> Vec<u64> {
         let mut starts = Vec::new();
         while q.backlog().packets > 0 {
-            now = q.not_before(now).unwrap_or(now);
+            now = q.not_before(now).map_or(now, |hold| hold.until);
             let packet = q.dequeue(now).expect("one may start");
             starts.push(now.0);
             now += env().rate.tx_time(packet.wire_len.into());
@@ -183,7 +183,7 @@ mod tests {
             enqueue(&mut q, packet(0, n, 1500));
         }
         (0..3).for_each(|_| assert!(q.dequeue(Time::ZERO).is_some()));
-        let due = Some(Time(40_000_000));
+        let due = Some(Hold { until: Time(40_000_000), wire_len: 1500 });
         assert_eq!([1, 7, 39_999_999].map(|now| q.not_before(Time(now))), [due; 3]);
         assert_eq!(q.not_before(Time(40_000_000)), None);
         assert_eq!(q.dequeue(Time(40_000_000)).map(|p| p.offset), Some(3));

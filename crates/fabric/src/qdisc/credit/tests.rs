@@ -51,7 +51,7 @@ fn golden_departures_of_credits() {
     let line = env().rate.tx_time(84);
     let mut serve = |q: &mut Credit, until: Time, idle: &mut Time| {
         while q.backlog().packets > 0 {
-            let at = q.not_before(*idle).unwrap_or(*idle);
+            let at = q.not_before(*idle).map_or(*idle, |hold| hold.until);
             if at >= until {
                 break;
             }
@@ -97,7 +97,7 @@ fn credits_with_tokens_go_first_then_control_then_data_and_probes_by_arrival() {
     }
     // The burst is two credits; the third waits 129.76 ns for its tokens.
     assert_eq!(order, [6, 7, 4, 5, 1, 2, 3]);
-    assert_eq!((q.not_before(Time::ZERO), q.backlog().packets), (Some(Time(129_761)), 1));
+    assert_eq!((q.not_before(Time::ZERO), q.backlog().packets), (Some(Hold { until: Time(129_761), wire_len: 84 }), 1));
 }
 
 /// V1 of both papers: with a threshold of 6 KB four packets of the droppable class are let in, or three where the packet counts; the protected
