@@ -1,10 +1,11 @@
 //! The loop: the next event, its packet off the link, the tree settled, the world called.
 
 use crate::lazy::Lazy;
-use crate::link::{FIRST_LEAF, Link, LinkStats, Sent, waited};
+use crate::link::{FIRST_LEAF, Link, Sent};
 use crate::ring::{Rings, prefetch};
 use crate::shaped::Shaped;
 use crate::spec::{Far, LinkSpec};
+use crate::stats::{LinkStats, waited};
 use crate::tree::Tree;
 use crate::world::{Driver, Links, Pause, World};
 use base::{Dur, LinkId, Time, Wire};

@@ -1,8 +1,9 @@
 //! Ports with a discipline. Packets wait in the discipline, outside the engine. The engine asks it for the next packet when the port is touched or
 //! its wire runs dry: late, but the discipline then holds exactly the packets that had arrived at the start of service.
 
-use crate::link::{Link, LinkStats, Sent};
+use crate::link::{Link, Sent};
 use crate::ring::Rings;
+use crate::stats::LinkStats;
 use crate::world::World;
 use base::{LinkId, Time, Wire};
 

@@ -12,11 +12,13 @@ pub mod link;
 pub mod ring;
 mod shaped;
 mod spec;
+mod stats;
 pub mod tree;
 mod world;
 
 pub use base::Wire;
 pub use engine::Engine;
-pub use link::{LinkStats, Sent};
+pub use link::Sent;
 pub use spec::{Far, Fifo, LinkSpec};
+pub use stats::LinkStats;
 pub use world::{Driver, Links, Pause, World};

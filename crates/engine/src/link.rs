@@ -8,8 +8,9 @@
 
 use crate::ring::{Ring, Rings};
 use crate::spec::{Far, Fifo, LinkSpec};
+use crate::stats::{LinkStats, PortState, waited};
 use crate::tree::Tree;
-use base::{Dur, Hold, Limit, LinkId, Time, Wire};
+use base::{Dur, Limit, LinkId, Time, Wire};
 
 /// What happened to a packet that was sent out of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,105 +23,6 @@ pub enum Sent {
     Dropped,
     /// The link is down. The caller counts the packet.
     Down,
-}
-
-/// Statistics of a link and its port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkStats {
-    /// Packets put on the wire.
-    pub tx_packets: u64,
-    /// Their bytes.
-    pub tx_bytes: u64,
-    /// Packets delivered at the far end.
-    pub delivered: u64,
-    /// Packets dropped at the port.
-    pub drops: u64,
-    /// Their bytes.
-    pub drop_bytes: u64,
-    /// Most bytes that ever waited.
-    pub max_queue_bytes: u64,
-    /// Waiting bytes over time, in byte times 1024 ps: by Little's law the sum over packets of bytes times wait.
-    pub queue_area: u64,
-    /// Packets lost in transmission or on the wire when the link went down; they are among `tx_packets`.
-    pub lost_sent: u64,
-    /// Packets lost at the port: they waited when the link went down, or were sent while it was down.
-    pub lost_unsent: u64,
-    /// Packets marked.
-    pub marks: u64,
-    /// Time that was left of transmissions when the link went down.
-    cut: Dur,
-    /// Kept here since the link's own cache line is full.
-    port: PortState,
-    /// The ring's 32-bit counters when they were last carried over into `tx_packets` and `delivered`.
-    carried: (u32, u32),
-}
-
-/// What a port keeps in addition to the counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PortState {
-    /// First-in first-out: the exact bounds.
-    Fifo(Fifo),
-    /// Served lazily: when the last packet that waited alone arrived.
-    AloneSince(Time),
-    /// Shaped.
-    Shaped(Shaping),
-}
-
-impl Default for PortState {
-    fn default() -> Self {
-        PortState::AloneSince(Time::ZERO)
-    }
-}
-
-/// When a shaped port is served next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shaping {
-    /// No packet that waits may start before this. The length is known while the transmitter is idle.
-    pub hold: Hold,
-    /// What the link's leaf holds while the wire is empty.
-    pub due: Time,
-}
-
-impl LinkStats {
-    /// Of a new link.
-    pub(crate) fn new(spec: &LinkSpec) -> LinkStats {
-        let port = match spec.fifo {
-            Some(fifo) => PortState::Fifo(fifo),
-            None if spec.shaped => PortState::Shaped(Shaping { hold: Hold { until: Time::ZERO, wire_len: 0 }, due: Time::MAX }),
-            None => PortState::default(),
-        };
-        LinkStats { port, ..LinkStats::default() }
-    }
-    /// When a shaped port is served next.
-    #[inline(always)]
-    pub(crate) fn shaping(&mut self) -> &mut Shaping {
-        let PortState::Shaped(shaping) = &mut self.port else { unreachable!("not shaped") };
-        shaping
-    }
-    /// What the leaf of a link holds whose wire is empty.
-    pub(crate) fn due(&self) -> Time {
-        if let PortState::Shaped(shaping) = self.port { shaping.due } else { Time::MAX }
-    }
-    /// No packet that waits may start before this.
-    pub(crate) fn not_before(&self) -> Time {
-        if let PortState::Shaped(shaping) = self.port { shaping.hold.until } else { Time::ZERO }
-    }
-    /// Counts the wait of one packet.
-    #[inline(always)]
-    pub fn waited(&mut self, bytes: u32, wait: Dur) {
-        self.queue_area += waited(bytes, wait);
-    }
-    /// Counts a dropped packet.
-    pub fn dropped(&mut self, bytes: u32) {
-        self.drops += 1;
-        self.drop_bytes += u64::from(bytes);
-    }
-}
-
-/// What one packet adds to `queue_area`.
-#[inline(always)]
-pub fn waited(bytes: u32, wait: Dur) -> u64 {
-    u64::from(bytes) * (wait.0 >> 10)
 }
 
 /// One cache line.

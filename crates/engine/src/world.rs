@@ -1,7 +1,8 @@
 //! The contract between what drives time and what happens in it.
 
-use crate::link::{LinkStats, Sent};
+use crate::link::Sent;
 use crate::spec::{Far, LinkSpec};
+use crate::stats::LinkStats;
 use base::{Dur, Hold, LinkId, Time, Wire};
 
 /// What a world may do to links. All that one node can do to another goes through links.
