@@ -237,6 +237,11 @@ impl Packet {
         self.rank = slab.insert(block);
         self.flags |= Packet::TAGGED;
     }
+    /// By what rank-ordered queues order it: its rank, or zero where a policy's header has the place of the rank.
+    #[inline(always)]
+    pub fn order(&self) -> u32 {
+        if self.has(Packet::TAGGED) { 0 } else { self.rank }
+    }
     /// Reads a policy's header.
     pub fn get_tag<H: Header>(&self, slab: &Slab<Ext>) -> H {
         debug_assert!(self.has(Packet::TAGGED));

@@ -143,7 +143,7 @@ impl Qdisc for Pfabric {
             self.grow(packet);
         }
         self.backlog.add(packet);
-        let key = u64::from(packet.rank) << 32 | u64::from(packet.flow.0);
+        let key = u64::from(packet.order()) << 32 | u64::from(packet.flow.0);
         self.best = if waiting == 0 { key } else { Slot::smaller(key, self.best) };
         let slot = &mut self.slots[waiting];
         slot.key = key;

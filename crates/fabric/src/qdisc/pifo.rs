@@ -79,7 +79,7 @@ struct Slot {
 
 impl Slot {
     fn new(packet: &Packet, place: u32) -> Slot {
-        Slot { rank: u64::from(packet.prio) << 32 | u64::from(packet.rank), flow: packet.flow.0, place }
+        Slot { rank: u64::from(packet.prio) << 32 | u64::from(packet.order()), flow: packet.flow.0, place }
     }
     /// One number, so that a comparison is not a branch.
     #[inline]
@@ -242,6 +242,17 @@ mod tests {
             enqueue(&mut q, ranked(flow, seq, (0, 9)));
         }
         assert_eq!(drain(&mut q), [(A, 0), (A, 1), (B, 0), (C, 0), (C, 1)]);
+    }
+
+    #[test]
+    fn a_header_in_the_place_of_the_rank_is_none() {
+        let mut q = queue(Limit::Unlimited);
+        for (flow, handle) in [(B, 1), (C, 0), (A, 2)] {
+            let mut tagged = ranked(flow, 0, (0, handle));
+            tagged.flags |= Packet::TAGGED;
+            enqueue(&mut q, tagged);
+        }
+        assert_eq!(drain(&mut q), [(A, 0), (B, 0), (C, 0)]);
     }
 
     /// As with ranks of bytes left, which fall from packet to packet.
