@@ -5,6 +5,7 @@
 
 mod actors;
 pub mod audit;
+mod build;
 mod control;
 mod counted;
 mod events;
@@ -22,6 +23,7 @@ mod open;
 pub mod outcome;
 pub mod probe;
 mod progress;
+mod rows;
 mod run;
 mod sample;
 mod start;

@@ -1,0 +1,177 @@
+//! What a run starts from: the engine, the world and the global actors, from a point of a plan.
+
+use crate::actors::Actor;
+use crate::control::Control;
+use crate::failures::Failures;
+use crate::host::Host;
+use crate::lossy;
+use crate::probe::Probe;
+use crate::progress::RunError;
+use crate::rows::flow_counters;
+use crate::sample::Sampler;
+use crate::start::Beginning;
+use crate::window::Window;
+use crate::world::{Carried, NodeCounts, Traffic, World};
+use base::{Dur, HostId, LinkId, NodeId, Streams, Time};
+use engine::{Driver, Far, LinkSpec};
+use fabric::net::Net;
+use fabric::paths::AllPaths;
+use fabric::port::Port;
+use fabric::qdisc::Qdisc as _;
+use fabric::refused::Refused;
+use fabric::routing::{Parts, Routing};
+use proto::host::FlowTable;
+use proto::seat::Seat;
+use proto::{Flow, Kind};
+use scenario::{Alone, Envs, RunSpec};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a run starts from: the world, its global actors, and each flow alone.
+pub type Start<P> = (World<P>, Vec<Actor>, Vec<Alone>);
+
+/// The world before the first event, and the global actors.
+pub fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<Start<P>, RunError> {
+    let net = &*spec.net;
+    let Beginning { healthy, flows, alone, waiting, window } = Beginning::of(spec)?;
+    let envs = spec.envs(&healthy);
+    let router = spec.system.router.build(&envs.router());
+    let duties = spec.system.router.duties(&envs.router());
+    let ports = build_ports(spec, &envs, duties.watches);
+    let machines: Vec<_> =
+        (0..net.hosts().len() as u32).map(|host| spec.system.transport.build(&envs.transport(net.nic(HostId(host))))).collect();
+    let transport_counters = spec.system.transport.meta().counters.len();
+    let policy = spec.system.policy.as_ref();
+    let seats: Vec<Seat> = (0..net.hosts().len() as u32)
+        .filter_map(|host| Some((policy?, envs.transport(net.nic(HostId(host))))))
+        .map(|(policy, env)| Seat::new(policy.build(&env), policy.meta(), transport_counters))
+        .collect();
+    let control =
+        spec.system.controller.as_ref().map(|controller| Control::new(controller.build(&envs.controller()), net.links().len()));
+    let buffer = spec.system.buffer.as_ref();
+    let buffers = buffer.map_or(Vec::new(), |buffer| net.nodes().iter().map(|_| buffer.build(&envs.buffer())).collect());
+    drop(envs);
+    let mut failures = Failures::new(spec);
+    let live = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO));
+    let (kinds, reversed) = (spec.system.router.meta().kinds.len(), spec.system.reverse_path());
+    let parts = Parts { net: Arc::clone(&spec.net), healthy, live, router, duties, kinds, reversed, seed: spec.seed };
+    let mut routing = Routing::new(parts, &flows);
+    routing.fixed = failures.is_none();
+    let mut streams = Streams::new(spec.seed);
+    let mut starts = vec![Vec::new(); net.hosts().len()];
+    for flow in flows.iter().filter(|flow| flow.wait.is_none()) {
+        starts[flow.src.index()].push((flow.start, flow.id));
+    }
+    let hosts = starts.into_iter().zip(machines).enumerate().map(|(h, (starts, transport))| {
+        let nic = net.nic(HostId(h as u32));
+        let low_water = spec.system.nic.low_water_bytes.map_or(Dur::MAX, |bytes| net.link(nic).rate.tx_time(bytes));
+        let shaped = ports[nic.index()].as_ref().is_some_and(|port| port.qdisc.is_shaped());
+        let mut host = Host::new(transport, streams.take("proto", &[h as u64]), (nic, shaped), low_water, starts);
+        host.io.has_policy = policy.is_some();
+        host
+    });
+    let hosts: Vec<Host> = hosts.collect();
+    let mut table = FlowTable::new(flows.len());
+    table.keep_counters(flow_counters(spec).len());
+    let many_paths = spec.system.metas().iter().any(|meta| meta.many_paths);
+    if many_paths {
+        for (flow, back) in flows.iter().flat_map(|flow| [(flow, false), (flow, true)]) {
+            let (src, dst) = flow.ends(back);
+            table.set_paths(flow.id, back, routing.paths.count(src, dst));
+        }
+    }
+    if policy.is_some_and(|policy| policy.meta().knows.contains(&"paths")) {
+        note_hops(net, &mut routing.paths, &flows, &mut table);
+    }
+    if waiting.is_some() {
+        table.keep_ends();
+    }
+    let sampler = spec.sample.as_ref().filter(|sample| sample.ports || sample.flows || sample.switches);
+    let hears = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().needs.reverse_path);
+    let is_switch = |node: &NodeId| duties.timers && net.host(*node).is_none();
+    let switches: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).filter(is_switch).collect();
+    let special = !seats.is_empty() || many_paths || kinds > 0 || hosts.iter().any(|host| host.shaped);
+    let reverse = if hears { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() };
+    let lossy = lossy::lossy_links(net, &mut streams);
+    let takes = spec.system.transport.meta().takes;
+    let world = World {
+        table,
+        flows,
+        hosts,
+        seats,
+        ports,
+        buffers,
+        routing,
+        known_down: failures.as_ref().map_or(Vec::new(), Failures::known_down),
+        nodes: vec![NodeCounts::default(); net.nodes().len()],
+        first_host: switches.len() as u32,
+        switches,
+        special,
+        inspects: hears || !lossy.is_empty(),
+        reverse,
+        lossy,
+        ext: base::Slab::default(),
+        traffic: Traffic::default(),
+        probe,
+        refused: Refused::new(),
+        takes: [Kind::TRIMMED, Kind::RETURNED].map(|kind| kind.word().is_some_and(|word| takes.contains(&word))),
+        notices: Vec::new(),
+        waiting,
+        started: Vec::new(),
+        last_finish: window.as_ref().is_some_and(Window::ends_with_last_flow),
+    };
+    let sampler = sampler.map(|s| Sampler::new(s, net));
+    let all = [failures.map(Actor::Failures), control.map(Actor::Control), window.map(Actor::Window), sampler.map(Actor::Sampler)];
+    let actors = all.into_iter().flatten().collect();
+    Ok((world, actors, alone))
+}
+
+/// Notes the hops of all flows' paths, once for all flows from one switch to another.
+fn note_hops(net: &Net, paths: &mut AllPaths, flows: &[Flow], table: &mut FlowTable) {
+    let mut known = BTreeMap::new();
+    for flow in flows {
+        let ends = [flow.src, flow.dst].map(|host| net.link(net.nic(host)).to);
+        let hops = known.entry(ends).or_insert_with(|| Arc::new(paths.hops(flow.src, flow.dst)));
+        table.set_hops(flow.id, Arc::clone(hops));
+    }
+}
+
+/// Ports that need more than the engine's first-in first-out queue.
+fn build_ports(spec: &RunSpec, envs: &Envs<'_>, watches: bool) -> Vec<Option<Box<Port>>> {
+    let net = &*spec.net;
+    let port = |(id, link): (usize, &fabric::net::Link)| {
+        let id = LinkId(id as u32);
+        let (params, env) = spec.port(id);
+        let watched = watches && !env.host_port && net.host(link.to).is_none();
+        let shares = spec.system.buffer.is_some() && !env.host_port;
+        if spec.system.agent.is_none() && !watched && !shares && params.fifo(&env).is_some() {
+            return None;
+        }
+        let agent = spec.system.agent.as_ref().map(|agent| agent.build(&envs.agent(id)));
+        Some(Box::new(Port { qdisc: params.build(&env), agent, watched }))
+    };
+    net.links().iter().enumerate().map(port).collect()
+}
+
+/// The engine before the first event. A world that is `probed` sees every start of transmission.
+pub fn build_engine<E: Driver<Carried>, P>(spec: &RunSpec, world: &World<P>, probed: bool) -> E {
+    let net = &*spec.net;
+    let links: Vec<(LinkSpec, Far)> = net
+        .links()
+        .iter()
+        .zip(&world.ports)
+        .zip((0..).map(LinkId))
+        .map(|((link, port), id)| {
+            let (params, env) = spec.port(id);
+            let fifo = if port.is_none() { params.fifo(&env) } else { None };
+            let fifo = fifo.map(|fifo| engine::Fifo { limit: fifo.limit, mark: fifo.mark });
+            let watches = |port: &Port| port.agent.is_some() || port.watched || port.qdisc.watches();
+            let shared = Some(link.from.0).filter(|_| spec.system.buffer.is_some() && !env.host_port);
+            let watched = probed || shared.is_some() || port.as_deref().is_some_and(watches);
+            let shaped = port.as_deref().is_some_and(|port| port.qdisc.is_shaped());
+            let far = net.host(link.to).map_or_else(|| Far::Switch(net.out_base(link.to)), |host| Far::Host(host.0));
+            (LinkSpec { rate: link.rate, delay: link.delay, fifo, watched, shaped, shared }, far)
+        })
+        .collect();
+    E::new(&links, world.first_host + net.hosts().len() as u32)
+}

@@ -1,0 +1,118 @@
+//! The rows of a run that has ended: its flows, its ports, its totals.
+
+use crate::actors::{self, Actor};
+use crate::counted::port_counts;
+use crate::lossy;
+use crate::outcome::{Counters, FlowRow, NamedCounter, PortRow};
+use crate::window::{PortUse, Window};
+use crate::world::{Carried, World};
+use base::{LinkId, Time};
+use engine::Driver;
+use fabric::qdisc::Qdisc as _;
+use proto::Flow;
+use proto::host::FlowRecord;
+use scenario::{Alone, RunSpec};
+use xxhash_rust::xxh3::Xxh3;
+
+/// What the system's entries count of flows: the transport's counters, then the policy's.
+pub fn flow_counters(spec: &RunSpec) -> Vec<NamedCounter> {
+    let policy = spec.system.policy.as_ref().map(|policy| (policy.name(), policy.meta()));
+    let all = std::iter::once((spec.system.transport.name(), spec.system.transport.meta())).chain(policy);
+    all.flat_map(|(entry, meta)| meta.counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
+}
+
+/// What became of each flow.
+pub fn flow_rows<P>(spec: &RunSpec, world: &World<P>, alone: &[Alone], window: Option<&mut Window>) -> Vec<FlowRow> {
+    let mss = u64::from(spec.mtu_bytes - spec.header_bytes);
+    let known = |t: Time| (t != Time::MAX).then_some(t.0);
+    let row = |((flow, record), alone): ((&Flow, &FlowRecord), &Alone)| FlowRow {
+        first_tx_ps: known(record.first_tx),
+        finish_ps: known(record.finish),
+        terminated: record.terminated && record.finish == Time::MAX,
+        tx_packets: record.tx_packets,
+        retx_packets: record.retx_packets,
+        drops: record.drops,
+        lost_link: record.lost_link,
+        marks: record.marks,
+        timeouts: record.stats.timeouts,
+        fast_retransmits: record.stats.fast_retransmits,
+        reordered: record.disorder().reordered,
+        out_of_order: record.disorder().out_of_order,
+        gaps: record.disorder().gaps,
+        gap_packets: record.disorder().gap_bytes.div_ceil(mss) + record.disorder().gaps,
+        first_gap_packets: record.disorder().first_gap_bytes.div_ceil(mss) + record.disorder().gaps.min(1),
+        window_delivered_bytes: window.as_ref().and_then(|window| window.delivered_bytes(flow.id)),
+        counts: world.table.counts(flow.id).to_vec(),
+        ..FlowRow::of(flow, alone)
+    };
+    world.flows.iter().zip(world.table.records()).zip(alone).map(row).collect()
+}
+
+/// What each port has done.
+pub fn port_rows<P>(
+    spec: &RunSpec,
+    world: &World<P>,
+    actors: &mut [Actor],
+    engine: &mut impl Driver<Carried>,
+    now: Time,
+) -> Vec<PortRow> {
+    let net = &*spec.net;
+    let measured: Vec<Option<PortUse>> = match actors::window(actors) {
+        Some(window) => (0..net.links().len() as u32).map(|link| window.port(LinkId(link))).collect(),
+        None => vec![None; net.links().len()],
+    };
+    let failures = actors.iter().find_map(|actor| if let Actor::Failures(failures) = actor { Some(failures) } else { None });
+    let mut row = |id: LinkId| {
+        let stats = engine.stats(id);
+        PortRow {
+            tx_packets: stats.tx_packets,
+            tx_bytes: stats.tx_bytes,
+            drops: stats.drops,
+            drop_bytes: stats.drop_bytes,
+            lost_link: stats.lost_sent + stats.lost_unsent + lossy::lost(&world.lossy, id),
+            marks: stats.marks + world.ports[id.index()].as_ref().map_or(0, |port| port.qdisc.marks()),
+            busy_ps: engine.busy(id).0,
+            max_queue_bytes: stats.max_queue_bytes,
+            mean_queue_bytes: if now == Time::ZERO { 0.0 } else { stats.queue_area as f64 * 1024.0 / now.0 as f64 },
+            window_busy_ps: measured[id.index()].map(|port| port.busy_ps),
+            window_mean_queue_bytes: measured[id.index()].map(|port| port.mean_queue_bytes),
+            counts: port_counts(spec, id, world.ports[id.index()].as_deref(), &world.routing.router),
+            ..PortRow::of(net, id, failures, now)
+        }
+    };
+    (0..net.links().len() as u32).map(|id| row(LinkId(id))).collect()
+}
+
+/// The totals of a run.
+pub fn counters<P>(
+    world: &World<P>,
+    ports: &[PortRow],
+    flows: &[FlowRow],
+    engine: &impl Driver<Carried>,
+    now: Time,
+    realised_load: Option<f64>,
+) -> Counters {
+    let mut digest = Xxh3::new();
+    for flow in flows {
+        for word in [flow.finish_ps.unwrap_or(u64::MAX), flow.tx_packets, flow.retx_packets, flow.drops, u64::from(flow.timeouts)] {
+            digest.update(&word.to_le_bytes());
+        }
+    }
+    for port in ports {
+        for word in [port.tx_packets, port.tx_bytes, port.drops, port.max_queue_bytes, port.mean_queue_bytes.to_bits()] {
+            digest.update(&word.to_le_bytes());
+        }
+    }
+    Counters {
+        events: engine.events(),
+        hops: ports.iter().map(|port| port.tx_packets).sum(),
+        end_ps: now.0,
+        sent_packets: world.traffic.sent,
+        delivered_packets: world.traffic.received,
+        dropped_packets: world.traffic.dropped,
+        lost_packets: world.traffic.lost,
+        digest: digest.digest(),
+        realised_load,
+        ..Counters::default()
+    }
+}
