@@ -12,10 +12,10 @@ use base::{Dur, LinkId, Time, Wire};
 
 /// The engine.
 pub struct Engine<P> {
-    tree: Tree,
-    links: Vec<Link>,
-    stats: Vec<LinkStats>,
-    rings: Rings<P>,
+    pub(crate) tree: Tree,
+    pub(crate) links: Vec<Link>,
+    pub(crate) stats: Vec<LinkStats>,
+    pub(crate) rings: Rings<P>,
     /// Links whose ports share a buffer.
     groups: Vec<Vec<LinkId>>,
     /// By link: the place of its group, if it has one; empty if there is none.
@@ -23,15 +23,15 @@ pub struct Engine<P> {
     /// Leaf of the first waker.
     first_waker: u32,
     wakes: Vec<Time>,
-    now: Time,
+    pub(crate) now: Time,
     /// Events handled when the run began or went on.
-    events: u64,
+    pub(crate) events: u64,
     /// There are so many links that what they hold does not fit into the nearer caches.
     large: bool,
     /// The run pauses after this many more events; -1 when the budget is spent.
     left: i64,
     /// Events of the budget that were left when the run was stopped.
-    unspent: Option<i64>,
+    pub(crate) unspent: Option<i64>,
     /// Events since the rings' counters were last carried over.
     uncarried: u64,
 }
@@ -52,6 +52,9 @@ impl<P: Wire> Links<P> for Engine<P> {
     fn stop(&mut self) {
         let left = std::mem::take(&mut self.left);
         self.unspent.get_or_insert(left);
+    }
+    fn wake_at(&self, waker: u32) -> Time {
+        self.wakes[waker as usize + 1]
     }
     #[inline(always)]
     fn set_wake(&mut self, waker: u32, at: Time) {
@@ -301,14 +304,14 @@ impl<P: Wire> Engine<P> {
         }
     }
     #[inline(always)]
-    fn shaped(&mut self, id: LinkId) -> Shaped<'_, P> {
+    pub(crate) fn shaped(&mut self, id: LinkId) -> Shaped<'_, P> {
         let port = Lazy { id, link: &mut self.links[id.index()], stats: &mut self.stats[id.index()], rings: &mut self.rings };
         Shaped { port, tree: &mut self.tree }
     }
 
     /// The ring of a port has run dry, and packets wait in its discipline. Returns when the next event of the link is.
     #[inline(never)]
-    fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) -> Time {
+    pub(crate) fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) -> Time {
         let now = self.now;
         if self.links[id.index()].is_shaped() {
             return self.shaped(id).serve_dry(world, now);
@@ -370,7 +373,7 @@ impl<P: Wire> Engine<P> {
 
     /// Moves the tree's base to the first event, from the true times: some leaf was set beyond what a key can hold.
     #[cold]
-    fn rebase(&mut self) {
+    pub(crate) fn rebase(&mut self) {
         let event = |(link, stats): (&Link, &LinkStats)| {
             if link.ring_is_empty() { stats.due() } else { link.first_arrival(&self.rings) }
         };

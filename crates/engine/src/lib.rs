@@ -6,6 +6,7 @@
 //! start needs no event: a first-in first-out port computes departures at arrival ([`link`]), every other port is served lazily: which
 //! packet goes next is asked when the port is touched, or when its last packet is delivered, and is what it would have been then.
 
+pub mod cut;
 mod engine;
 mod lazy;
 pub mod link;

@@ -236,6 +236,23 @@ impl Link {
     pub fn pop<P: Wire>(&mut self, rings: &Rings<P>) -> P {
         self.ring.pop(rings)
     }
+    /// Puts a packet on the wire that another engine has sent. Says whether the wire was empty.
+    pub fn put<P: Wire>(&mut self, packet: &P, rings: &mut Rings<P>) -> bool {
+        let was_empty = self.ring_is_empty();
+        self.ring.push(packet, rings);
+        was_empty
+    }
+    /// Throws away all packets on such a wire.
+    pub fn clear(&mut self) {
+        self.ring.clear();
+    }
+    /// Puts packets back that were [popped](Link::pop) last, in their order.
+    pub fn unpop<P: Wire>(&mut self, packets: &[P], rings: &mut Rings<P>, stats: &mut LinkStats) {
+        self.carry(stats);
+        stats.delivered -= packets.len() as u64;
+        self.ring.unpop(packets, rings);
+        stats.carried.0 = self.ring.head();
+    }
     pub fn packets<'a, P: Wire>(&self, rings: &'a Rings<P>) -> impl Iterator<Item = P> + use<'a, P> {
         let ring = self.ring;
         (0..ring.len()).map(move |i| *ring.get(ring.head().wrapping_add(i), rings))

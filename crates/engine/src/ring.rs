@@ -119,6 +119,16 @@ impl Ring {
         self.tail = self.tail.wrapping_sub(1);
         rings.arena[self.place(self.tail)]
     }
+    /// Puts packets back that were taken out last, in their order.
+    pub fn unpop<P: Copy>(&mut self, packets: &[P], rings: &mut Rings<P>) {
+        for packet in packets.iter().rev() {
+            if self.len().cast_signed() > self.mask.cast_signed() {
+                self.grow(packet, rings);
+            }
+            self.head = self.head.wrapping_sub(1);
+            rings.arena[self.place(self.head)] = *packet;
+        }
+    }
     /// Throws all packets away.
     pub fn clear(&mut self) {
         self.head = self.tail;

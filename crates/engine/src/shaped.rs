@@ -150,7 +150,7 @@ impl<P: Wire> Shaped<'_, P> {
 
     /// The time of the link's leaf: the first arrival, or where the wire is empty that of the packet that starts next.
     #[inline(always)]
-    fn next(&mut self) -> Time {
+    pub fn next(&mut self) -> Time {
         let Lazy { link, stats, rings, .. } = &mut self.port;
         let shaping = stats.shaping();
         let is_dry = link.ring_is_empty();

@@ -11,6 +11,8 @@ pub trait Links<P> {
     fn now(&self) -> Time;
     /// Ends the run after the event in hand.
     fn stop(&mut self);
+    /// When a waker is woken next; `Time::MAX` for never.
+    fn wake_at(&self, waker: u32) -> Time;
     /// Sets when a waker is woken next; `Time::MAX` for never.
     fn set_wake(&mut self, waker: u32, at: Time);
     /// Sends a packet out of a port. The port may mark the packet, and `world` may rewrite it.

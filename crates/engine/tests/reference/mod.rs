@@ -96,6 +96,9 @@ impl<P: Wire> Links<P> for Reference<P> {
     fn stop(&mut self) {
         self.stopped = true;
     }
+    fn wake_at(&self, waker: u32) -> Time {
+        self.wakes[waker as usize]
+    }
     fn set_wake(&mut self, waker: u32, at: Time) {
         self.wakes[waker as usize] = at;
         if at != Time::MAX {
