@@ -115,6 +115,8 @@ gate: | tools ## instructions per hop of small scenarios against bench/instructi
 slow: build ## longer tests: more random scenarios and patterns of losses, everything in release
 	$(call say,cargo test --release)
 	@FLOWLOOM_FUZZ=2000 FLOWLOOM_PATTERNS=10000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored
+	$(call say,the exchange between threads under every order of theirs)
+	@$(CARGO) test -p flowloom-sim --locked --release --quiet --features model --test exchange
 	$(call say,pytest)
 	@$(BIN)/python -m pytest -n auto
 

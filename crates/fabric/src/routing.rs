@@ -30,7 +30,7 @@ pub struct Parts {
     /// The network.
     pub net: Arc<Net>,
     /// Its next hops while all links are up.
-    pub healthy: Routes,
+    pub healthy: Arc<Routes>,
     /// Its next hops at the start, if some links are down then.
     pub live: Option<Routes>,
     /// Chooses among them.
@@ -120,7 +120,6 @@ impl Routing {
     /// Plans a path for each of `flows`, unless the router is asked at switches.
     pub fn new(parts: Parts, flows: &[Flow]) -> Routing {
         let Parts { net, healthy, live, router, duties, kinds, reversed, seed } = parts;
-        let healthy = Arc::new(healthy);
         let mut routing = Routing {
             paths: AllPaths::new(Arc::clone(&net), Arc::clone(&healthy)),
             routes: live.map_or(healthy, Arc::new),
@@ -307,8 +306,8 @@ impl Routing {
     /// alive. As the hash of a switch whose set of next hops changed spreads its flows anew, some move whose path is alive (RFC 2992).
     /// Returns which named paths have died or are alive again.
     #[cold]
-    pub fn reroute(&mut self, routes: Routes, flows: &[Flow], is_done: impl Fn(FlowId) -> bool) -> Vec<Notice> {
-        self.routes = Arc::new(routes);
+    pub fn reroute(&mut self, routes: Arc<Routes>, flows: &[Flow], is_done: impl Fn(FlowId) -> bool) -> Vec<Notice> {
+        self.routes = routes;
         let mut notices = Vec::new();
         for flow in flows.iter().filter(|flow| !is_done(flow.id)) {
             for place in 0..self.named.get(flow.id).map_or(0, |named| named.known.len()) {
@@ -499,7 +498,7 @@ mod tests {
         fn new(net: Net, dst: u32, reversed: bool) -> Bench {
             let port = |i: u32| Flow { id: FlowId(i), ..flow(0, dst, 2000 + 97 * i as u16) };
             let flows: Vec<Flow> = (0..32).map(port).collect();
-            let healthy = Routes::new(&net, &[]);
+            let healthy = Arc::new(Routes::new(&net, &[]));
             let (router, duties) = (AnyRouter::Ecmp(ecmp()), Duties::PLAN);
             let parts = Parts { net: Arc::new(net), healthy, live: None, router, duties, kinds: 0, reversed, seed: 1 };
             Bench { routing: Routing::new(parts, &flows), flows }
@@ -510,7 +509,7 @@ mod tests {
         }
         fn fail(&mut self, names: &[&str]) -> Vec<Notice> {
             let routes = Routes::new(&self.routing.net, &dead(&self.routing.net, names));
-            self.routing.reroute(routes, &self.flows, |_| false)
+            self.routing.reroute(Arc::new(routes), &self.flows, |_| false)
         }
         /// A packet as it leaves its host, which asked for this path.
         fn packet(&mut self, flow: usize, back: bool, path_tag: u16) -> Packet {
@@ -742,7 +741,7 @@ mod tests {
         let cut = links[4];
         let gone: Vec<bool> = (0..b.routing.net.links().len()).map(|link| link == cut.index()).collect();
         let routes = Routes::new(&b.routing.net, &gone);
-        assert_eq!(b.routing.reroute(routes, &b.flows, |_| false).len(), 1);
+        assert_eq!(b.routing.reroute(Arc::new(routes), &b.flows, |_| false).len(), 1);
         let next = b.routing.planned_hop(&flow, &packet, b.routing.net.link(cut).from).unwrap();
         assert!(next != cut && b.routing.net.link(next).to == b.routing.net.link(cut).to);
         assert_eq!(b.packet(0, false, 0).path_tag, 0, "the path that it takes now has no index that the host knows");
@@ -780,7 +779,7 @@ mod tests {
         for fixed in [false, true] {
             let spray = Spray::RoundRobin(vec![0; net.links().len()]);
             let duties = Duties { asked: [true; 2], chooses: true, ..Duties::PLAN };
-            let (healthy, router) = (Routes::new(&net, &[]), AnyRouter::Spray(spray));
+            let (healthy, router) = (Arc::new(Routes::new(&net, &[])), AnyRouter::Spray(spray));
             let parts =
                 Parts { net: Arc::new(net.clone()), healthy, live: None, router, duties, kinds: 0, reversed: false, seed: 1 };
             let mut routing = Routing { fixed, ..Routing::new(parts, &flows) };

@@ -100,6 +100,41 @@ pub struct FlowRecord {
 const _: () = assert!(std::mem::offset_of!(FlowRecord, first_tx) == 64);
 
 impl FlowRecord {
+    /// What its receiver has, with all that was counted in any of these.
+    pub fn plus<'a>(&self, all: impl Iterator<Item = &'a FlowRecord>) -> FlowRecord {
+        let mut sum = FlowRecord { reassembly: self.reassembly.clone(), ..FlowRecord::blank() };
+        for one in all {
+            sum.finish = sum.finish.min(one.finish);
+            sum.delivered_bytes += one.delivered_bytes;
+            sum.marks += one.marks;
+            sum.first_tx = sum.first_tx.min(one.first_tx);
+            sum.tx_packets += one.tx_packets;
+            sum.retx_packets += one.retx_packets;
+            sum.drops += one.drops;
+            sum.lost_link += one.lost_link;
+            sum.stats.timeouts += one.stats.timeouts;
+            sum.stats.fast_retransmits += one.stats.fast_retransmits;
+            sum.closed |= one.closed;
+            sum.terminated |= one.terminated;
+        }
+        sum
+    }
+    fn blank() -> FlowRecord {
+        FlowRecord {
+            first_tx: Time::MAX,
+            finish: Time::MAX,
+            delivered_bytes: 0,
+            tx_packets: 0,
+            retx_packets: 0,
+            drops: 0,
+            lost_link: 0,
+            marks: 0,
+            stats: FlowStats::default(),
+            closed: false,
+            terminated: false,
+            reassembly: Reassembly::default(),
+        }
+    }
     /// How far its packets with payload arrived out of order.
     pub fn disorder(&self) -> Disorder {
         self.reassembly.disorder()
@@ -134,21 +169,7 @@ pub struct FlowTable {
 impl FlowTable {
     /// A table for `flows` flows of which nothing has happened.
     pub fn new(flows: usize) -> FlowTable {
-        let blank = FlowRecord {
-            first_tx: Time::MAX,
-            finish: Time::MAX,
-            delivered_bytes: 0,
-            tx_packets: 0,
-            retx_packets: 0,
-            drops: 0,
-            lost_link: 0,
-            marks: 0,
-            stats: FlowStats::default(),
-            closed: false,
-            terminated: false,
-            reassembly: Reassembly::default(),
-        };
-        FlowTable { records: vec![blank; flows], unfinished: flows, unclosed: flows, ..FlowTable::default() }
+        FlowTable { records: vec![FlowRecord::blank(); flows], unfinished: flows, unclosed: flows, ..FlowTable::default() }
     }
     /// Keeps so many counters for each flow from now on. Without any, nothing is kept.
     pub fn keep_counters(&mut self, counters: usize) {
@@ -219,6 +240,14 @@ impl FlowTable {
     /// Flows whose last byte has not arrived.
     pub fn unfinished(&self) -> usize {
         self.unfinished
+    }
+    /// Unfinished flows that their senders gave up.
+    pub fn hopeless(&self) -> usize {
+        self.hopeless
+    }
+    /// Flows whose sender's state is not done.
+    pub fn unclosed(&self) -> usize {
+        self.unclosed
     }
     /// Whether some flow has neither finished nor been given up.
     pub fn any_open(&self) -> bool {

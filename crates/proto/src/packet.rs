@@ -256,6 +256,24 @@ impl Packet {
     pub fn blocks(&self) -> usize {
         usize::from(self.has(Packet::EXT)) + usize::from(self.has(Packet::TAGGED))
     }
+    /// The packet leaves for another slab: takes its blocks out of this one, behind others.
+    pub fn take_blocks(&self, slab: &mut Slab<Ext>, blocks: &mut Vec<Ext>) {
+        if self.blocks() > 0 {
+            let words = self.has(Packet::EXT).then(|| self.ext());
+            let tag = self.has(Packet::TAGGED).then_some(self.rank);
+            blocks.extend(words.into_iter().chain(tag).map(|handle| *slab.get(handle)));
+            self.free_blocks(slab);
+        }
+    }
+    /// Puts its blocks, which are next, into another slab.
+    pub fn place_blocks(&mut self, slab: &mut Slab<Ext>, blocks: &mut impl Iterator<Item = Ext>) {
+        if self.has(Packet::EXT) {
+            self.words[0] = u64::from(slab.insert(blocks.next().expect("a block for each header")));
+        }
+        if self.has(Packet::TAGGED) {
+            self.rank = slab.insert(blocks.next().expect("a block for each header"));
+        }
+    }
     /// The packet has left the network: frees its blocks of the extension slab.
     #[inline(always)]
     pub fn free(&self, slab: &mut Slab<Ext>) {

@@ -6,8 +6,9 @@ use crate::failures::Failures;
 use crate::global::Global;
 use crate::probe::Probe;
 use crate::sample::Sampler;
+use crate::whole::Whole;
 use crate::window::Window;
-use crate::world::{Carried, World};
+use crate::world::Carried;
 use base::Time;
 use engine::Driver;
 
@@ -32,12 +33,12 @@ impl Global for Actor {
             Actor::Sampler(actor) => actor.next(),
         }
     }
-    fn act<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
+    fn act<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
         match self {
-            Actor::Failures(actor) => actor.act(world, links),
-            Actor::Control(actor) => actor.act(world, links),
-            Actor::Window(actor) => actor.act(world, links),
-            Actor::Sampler(actor) => actor.act(world, links),
+            Actor::Failures(actor) => actor.act(whole),
+            Actor::Control(actor) => actor.act(whole),
+            Actor::Window(actor) => actor.act(whole),
+            Actor::Sampler(actor) => actor.act(whole),
         }
     }
 }
@@ -52,9 +53,8 @@ pub fn next(actors: &[Actor]) -> Time {
     actors.iter().map(Global::next).min().unwrap_or(Time::MAX)
 }
 
-/// Lets all actors that are due act, in order, and sets the time of the next action.
-pub fn act<P: Probe>(actors: &mut [Actor], world: &mut World<P>, links: &mut impl Driver<Carried>) {
-    let now = links.now();
-    actors.iter_mut().filter(|actor| actor.next() <= now).for_each(|actor| actor.act(world, links));
-    links.set_action(next(actors));
+/// Lets all actors that are due act, in order.
+pub fn act<E: Driver<Carried>, P: Probe>(actors: &mut [Actor], whole: &mut Whole<E, P>) {
+    let now = whole.now();
+    actors.iter_mut().filter(|actor| actor.next() <= now).for_each(|actor| actor.act(whole));
 }

@@ -3,14 +3,15 @@
 //! Hosts count the packets that they send and receive, links those that they carry, ports those that they hold and drop. The counts are
 //! independent, so a packet lost or made without a count shows here. A broken invariant ends the run, since its results would be wrong.
 
-use crate::lossy;
+use crate::part::Part;
 use crate::probe::Probe;
-use crate::world::{Carried, NodeCounts, World};
+use crate::whole::Whole;
+use crate::world::{Carried, NodeCounts};
 use base::{HostId, LinkId, NodeId};
 use engine::Driver;
-use fabric::net::Net;
 use fabric::qdisc::{Backlog, Qdisc};
 use proto::Packet;
+use std::sync::Arc;
 
 /// Packets inside the network at the end, and packets lost there.
 #[derive(Default)]
@@ -23,12 +24,16 @@ struct Inside {
 }
 
 /// Checks all invariants. Panics with the broken one.
-pub fn check<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, net: &Net) {
+pub fn check<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) {
+    let net = &*Arc::clone(whole.net());
+    let (now, nodes) = (whole.now(), whole.nodes());
     let mut inside = Inside::default();
     // Packets that each node offered to its ports, by the counts of the ports.
     let mut offered = vec![0u64; net.nodes().len()];
     let mut arrived = vec![0u64; net.nodes().len()];
     for id in (0..net.links().len() as u32).map(LinkId) {
+        let at_random = whole.lost_at_random(id);
+        let Part { world, engine } = whole.at_port(id);
         let (link, stats) = (net.link(id), engine.stats(id));
         let on_link = engine.on_link(id);
         assert_eq!(
@@ -45,7 +50,6 @@ pub fn check<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, 
             net.link_name(id)
         );
         offered[link.from.index()] += stats.tx_packets + stats.drops + stats.lost_unsent + u64::from(waiting.packets);
-        let at_random = lossy::lost(&world.lossy, id);
         inside.lost += stats.lost_sent + stats.lost_unsent + at_random;
         arrived[link.to.index()] += stats.delivered - at_random;
         inside.packets += on_link.len() as u64 + u64::from(waiting.packets);
@@ -53,7 +57,7 @@ pub fn check<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, 
         inside.ext_blocks += on_link.iter().map(Packet::blocks).sum::<usize>();
         if let Some(port) = &mut world.ports[id.index()] {
             // The run is over: empty the port to count the header blocks of its packets.
-            while let Some(packet) = port.qdisc.drain(engine.now()) {
+            while let Some(packet) = port.qdisc.drain(now) {
                 inside.ext_blocks += packet.blocks();
             }
             assert_eq!(port.qdisc.backlog(), Backlog::default(), "port {}: the drained queue is not empty", net.link_name(id));
@@ -61,18 +65,18 @@ pub fn check<P: Probe>(world: &mut World<P>, engine: &mut impl Driver<Carried>, 
     }
     for node in (0..net.nodes().len() as u32).map(NodeId).filter(|node| net.host(*node).is_none()) {
         let name = &net.node(node).name;
-        let own = world.nodes[node.index()];
+        let own = nodes[node.index()];
         assert_eq!(
             arrived[node.index()] + own.made,
             offered[node.index()] + own.no_route + own.taken,
             "switch {name}: packets in and made are not packets out, waiting, dropped, lost, taken or without a route"
         );
     }
-    check_totals(world, &inside, &offered, &arrived, net);
+    check_totals(whole, &inside, &offered, &arrived);
 }
 
-fn check_totals<P: Probe>(world: &World<P>, inside: &Inside, offered: &[u64], arrived: &[u64], net: &Net) {
-    let traffic = &world.traffic;
+fn check_totals<E: Driver<Carried>, P: Probe>(whole: &Whole<E, P>, inside: &Inside, offered: &[u64], arrived: &[u64]) {
+    let (net, traffic, nodes) = (whole.net(), whole.traffic(), whole.nodes());
     let hosts = || (0..net.hosts().len() as u32).map(|h| net.hosts()[HostId(h).index()].index());
     assert_eq!(traffic.sent, hosts().map(|n| offered[n]).sum::<u64>(), "packets sent by hosts are not packets offered to NICs");
     assert_eq!(
@@ -80,13 +84,13 @@ fn check_totals<P: Probe>(world: &World<P>, inside: &Inside, offered: &[u64], ar
         hosts().map(|n| arrived[n]).sum::<u64>(),
         "packets received by hosts are not packets delivered to them"
     );
-    let all = |count: fn(&NodeCounts) -> u64| world.nodes.iter().map(count).sum::<u64>();
+    let all = |count: fn(&NodeCounts) -> u64| nodes.iter().map(count).sum::<u64>();
     assert_eq!(
         traffic.lost,
         inside.lost + all(|node| node.no_route),
         "packets lost are not lost on links, at ports or without a route"
     );
-    let of_flows: u64 = world.table.records().iter().map(|record| record.lost_link).sum();
+    let of_flows: u64 = whole.parts.iter().flat_map(|part| part.world.table.records()).map(|record| record.lost_link).sum();
     assert_eq!(traffic.lost - traffic.lost_own, of_flows, "packets lost are neither the flows' packets lost nor the router's");
     let (packets, bytes) = (inside.packets + traffic.lost, inside.bytes + traffic.lost_bytes);
     assert_eq!(
@@ -99,9 +103,12 @@ fn check_totals<P: Probe>(world: &World<P>, inside: &Inside, offered: &[u64], ar
         traffic.received_bytes + traffic.dropped_bytes + traffic.trimmed_bytes + bytes + all(|node| node.taken_bytes),
         "bytes sent or made are not received, taken, dropped, trimmed, lost or inside"
     );
-    let control: usize = world.hosts.iter().flat_map(|host| &host.io.control).map(Packet::blocks).sum();
-    assert_eq!(world.ext.len(), inside.ext_blocks + control, "header blocks are leaked or missing");
-    for (flow, record) in world.flows.iter().zip(world.table.records()) {
+    let worlds = || whole.parts.iter().map(|part| &part.world);
+    let control: usize = worlds().flat_map(|world| &world.hosts).flat_map(|host| &host.io.control).map(Packet::blocks).sum();
+    let blocks: usize = worlds().map(|world| world.ext.len()).sum();
+    assert_eq!(blocks, inside.ext_blocks + control, "header blocks are leaked or missing");
+    for flow in whole.flows() {
+        let record = whole.end(flow.id, true).world.table.get(flow.id);
         assert!(record.delivered_bytes <= flow.size_bytes, "flow {} has more bytes delivered than it has", flow.id);
         assert!(record.finish >= flow.start, "flow {} finished before it started", flow.id);
     }

@@ -5,10 +5,11 @@ use crate::control::Control;
 use crate::failures::Failures;
 use crate::host::Host;
 use crate::lossy;
+use crate::part::Part;
 use crate::probe::Probe;
-use crate::progress::RunError;
 use crate::rows::flow_counters;
 use crate::sample::Sampler;
+use crate::share::Share;
 use crate::start::Beginning;
 use crate::window::Window;
 use crate::world::{Carried, NodeCounts, Traffic, World};
@@ -23,17 +24,31 @@ use fabric::routing::{Parts, Routing};
 use proto::host::FlowTable;
 use proto::seat::Seat;
 use proto::{Flow, Kind};
-use scenario::{Alone, Envs, RunSpec};
+use scenario::{Envs, RunSpec};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a run starts from: the world, its global actors, and each flow alone.
-pub type Start<P> = (World<P>, Vec<Actor>, Vec<Alone>);
+/// A run before its first event, or one of its parts, and the global actors.
+pub fn build<E: Driver<Carried>, P: Probe>(
+    spec: &RunSpec,
+    beginning: Beginning,
+    share: Option<Share>,
+    probe: P,
+) -> (Part<E, P>, Vec<Actor>) {
+    let (mut world, actors) = build_world(spec, beginning, share, probe);
+    let mut engine: E = build_engine(spec, &world, P::WATCHES);
+    for ((host, waker), node) in world.hosts.iter().zip(world.first_host..).zip(spec.net.hosts()) {
+        if world.owns(*node) {
+            engine.set_wake(waker, host.next_wake(Time::MAX));
+        }
+    }
+    world.start_switches(&mut engine);
+    (Part { engine, world }, actors)
+}
 
-/// The world before the first event, and the global actors.
-pub fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<Start<P>, RunError> {
+fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Share>, probe: P) -> (World<P>, Vec<Actor>) {
     let net = &*spec.net;
-    let Beginning { healthy, flows, alone, waiting, window } = Beginning::of(spec)?;
+    let Beginning { healthy, flows, waiting, window, alone: _ } = beginning;
     let envs = spec.envs(&healthy);
     let router = spec.system.router.build(&envs.router());
     let duties = spec.system.router.duties(&envs.router());
@@ -119,11 +134,12 @@ pub fn build_world<P: Probe>(spec: &RunSpec, probe: P) -> Result<Start<P>, RunEr
         waiting,
         started: Vec::new(),
         last_finish: window.as_ref().is_some_and(Window::ends_with_last_flow),
+        share,
     };
     let sampler = sampler.map(|s| Sampler::new(s, net));
     let all = [failures.map(Actor::Failures), control.map(Actor::Control), window.map(Actor::Window), sampler.map(Actor::Sampler)];
     let actors = all.into_iter().flatten().collect();
-    Ok((world, actors, alone))
+    (world, actors)
 }
 
 /// Notes the hops of all flows' paths, once for all flows from one switch to another.
@@ -153,8 +169,7 @@ fn build_ports(spec: &RunSpec, envs: &Envs<'_>, watches: bool) -> Vec<Option<Box
     net.links().iter().enumerate().map(port).collect()
 }
 
-/// The engine before the first event. A world that is `probed` sees every start of transmission.
-pub fn build_engine<E: Driver<Carried>, P>(spec: &RunSpec, world: &World<P>, probed: bool) -> E {
+fn build_engine<E: Driver<Carried>, P>(spec: &RunSpec, world: &World<P>, probed: bool) -> E {
     let net = &*spec.net;
     let links: Vec<(LinkSpec, Far)> = net
         .links()

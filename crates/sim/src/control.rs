@@ -2,7 +2,9 @@
 
 use crate::global::Global;
 use crate::open::OpenFlows;
+use crate::part::Part;
 use crate::probe::Probe;
+use crate::whole::Whole;
 use crate::world::{Carried, World};
 use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
@@ -32,18 +34,18 @@ impl Control {
     }
 
     /// A link as it is just before the present.
-    fn look_at_link<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>, link: LinkId) -> LinkState {
-        let now = links.now();
-        links.catch_up(world, link, now.before(Dur(1)));
+    fn look_at_link<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>, link: LinkId) -> LinkState {
+        let Part { world, engine } = whole.at_port(link);
+        engine.catch_up(world, link, engine.now().before(Dur(1)));
         // The counts of a first-in first-out port include the packets that wait.
         let (waiting, counted) = match &world.ports[link.index()] {
             Some(port) => (port.qdisc.backlog().bytes, 0),
             None => {
-                let bytes = links.fifo_backlog(link).1;
+                let bytes = engine.fifo_backlog(link).1;
                 (bytes, bytes)
             }
         };
-        let sent = links.stats(link).tx_bytes - counted;
+        let sent = engine.stats(link).tx_bytes - counted;
         LinkState { sent_bytes: self.sent_since(link, sent), queue_bytes: waiting }
     }
 
@@ -74,34 +76,36 @@ impl Control {
         self.orders.pop_front().map(|(_, moves)| moves)
     }
 
-    fn look<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
-        let now = links.now();
-        let states: Vec<LinkState> =
-            (0..world.ports.len() as u32).map(|link| self.look_at_link(world, links, LinkId(link))).collect();
-        let mut seen = self.open.look(world.seen(now), |flow| world.progress(flow));
-        seen.retain(|(flow, _)| world.table.is_open(*flow));
+    fn look<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
+        let now = whole.now();
+        let states: Vec<LinkState> = whole.links().map(|link| self.look_at_link(whole, link)).collect();
+        let mut seen = self.open.look(whole.seen(), |flow| whole.progress(flow));
+        seen.retain(|(flow, _)| whole.is_open(*flow));
         seen.sort_unstable();
-        let flows: Vec<OpenFlow> = seen.into_iter().map(|(flow, bytes)| open_flow(world, flow, bytes)).collect();
-        let notices = std::mem::take(&mut world.notices);
-        self.decide(now, &mut world.routing, &states, &flows, &notices);
+        let flows: Vec<OpenFlow> = seen.into_iter().map(|(flow, bytes)| open_flow(whole, flow, bytes)).collect();
+        let notices = whole.take_notices();
+        self.decide(now, &mut whole.parts[0].world.routing, &states, &flows, &notices);
     }
 
     /// Carries out the orders that are due. Flows that are done are skipped.
-    fn order<P: Probe>(&mut self, world: &mut World<P>, now: Time) {
-        while let Some(moves) = self.due(now) {
+    fn order<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
+        while let Some(moves) = self.due(whole.now()) {
             for Move { flow, back, path } in moves {
-                if !world.table.is_done(flow) {
+                if !whole.is_done(flow) {
                     self.moves += 1;
-                    world.set_path(flow, back, path);
+                    whole.parts.iter_mut().for_each(|part| part.world.set_path(flow, back, path));
                 }
             }
         }
     }
 }
 
-fn open_flow<P>(world: &mut World<P>, id: FlowId, delivered_bytes: u64) -> OpenFlow {
-    let flow = &world.flows[id.index()];
-    let paths = [false, true].map(|back| world.routing.present(flow, back));
+fn open_flow<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>, id: FlowId, delivered_bytes: u64) -> OpenFlow {
+    let paths = [false, true].map(|back| {
+        let World { flows, routing, .. } = &mut whole.at_end(id, back).world;
+        routing.present(&flows[id.index()], back)
+    });
+    let flow = &whole.parts[0].world.flows[id.index()];
     OpenFlow { id, src: flow.src, dst: flow.dst, paths, delivered_bytes }
 }
 
@@ -110,12 +114,11 @@ impl Global for Control {
         self.orders.front().map_or(self.next_look, |(at, _)| self.next_look.min(*at))
     }
     /// Orders act before the next look. Those without a latency act at once.
-    fn act<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
-        let now = links.now();
-        self.order(world, now);
-        if self.next_look <= now {
-            self.look(world, links);
-            self.order(world, now);
+    fn act<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
+        self.order(whole);
+        if self.next_look <= whole.now() {
+            self.look(whole);
+            self.order(whole);
         }
     }
 }

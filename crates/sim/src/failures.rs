@@ -6,8 +6,10 @@
 //! Packets sent into a dead link are lost, and so are packets without a path.
 
 use crate::global::Global;
+use crate::part::Part;
 use crate::probe::Probe;
-use crate::world::{Carried, World};
+use crate::whole::Whole;
+use crate::world::Carried;
 use base::{Dur, LinkId, Time};
 use engine::Driver;
 use fabric::agent::Agent;
@@ -115,9 +117,10 @@ impl Failures {
         std::mem::take(&mut self.found_out)
     }
     /// Tells the router, at the switches at the ends of a link, of the changes detected since the last call.
-    pub fn tell<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
+    pub fn tell<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
         for (link, up) in self.found_out() {
-            world.on_link(links, link, up);
+            let Part { world, engine } = whole.at_port(link);
+            world.on_link(engine, link, up);
         }
     }
 }
@@ -132,31 +135,31 @@ impl Global for Failures {
             .unwrap_or(Time::MAX)
     }
     /// Links change first, in the order of the scenario's events, then routes.
-    fn act<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
-        let (now, net) = (links.now(), std::sync::Arc::clone(&world.routing.net));
+    fn act<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
+        let (now, net) = (whole.now(), std::sync::Arc::clone(whole.net()));
         while let Some((hit, up)) = self.happen(&net, now) {
             for link in hit {
+                let part = whole.at_port(link);
                 if up {
-                    links.link_up(link);
-                    if let Some(port) = &mut world.ports[link.index()] {
+                    part.engine.link_up(link);
+                    if let Some(port) = &mut part.world.ports[link.index()] {
                         port.qdisc.on_link_up(now);
                     }
                 } else {
-                    take_down(world, links, link);
+                    take_down(part, link);
                 }
             }
         }
         if let Some(routes) = self.routes(&net, now) {
-            world.known_down = self.known_down();
-            world.reroute(links, routes);
-            world.on_routes(links);
+            whole.reroute(&std::sync::Arc::new(routes), &self.known_down());
         }
-        self.tell(world, links);
+        self.tell(whole);
     }
 }
 
 /// Takes a link down: all packets at its port and on its wire are lost.
-fn take_down<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>, link: LinkId) {
+fn take_down<E: Driver<Carried>, P: Probe>(part: &mut Part<E, P>, link: LinkId) {
+    let Part { world, engine: links } = part;
     let now = links.now();
     links.catch_up(world, link, now.before(Dur(1)));
     world.probe.on_link_down(link, now);

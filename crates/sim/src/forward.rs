@@ -229,16 +229,20 @@ impl<P: Probe> World<P> {
         }
     }
 
+    fn own_switches(&self) -> Vec<NodeId> {
+        self.switches.iter().copied().filter(|at| self.owns(*at)).collect()
+    }
+
     /// The run begins, for the router at each switch that has timers.
     pub fn start_switches(&mut self, links: &mut impl Links<Carried>) {
-        for at in self.switches.clone() {
+        for at in self.own_switches() {
             self.at_switch(links, at, |routing, site| routing.start(at, site));
         }
     }
 
     /// The live next hops have changed: tells the router at each switch that has timers.
     pub fn on_routes(&mut self, links: &mut impl Links<Carried>) {
-        for at in self.switches.clone() {
+        for at in self.own_switches() {
             self.at_switch(links, at, |routing, site| routing.on_routes(at, site));
         }
     }

@@ -1,7 +1,8 @@
 //! Global actors: failures, samplers and the like act on the whole network at times of their own, between the events of nodes.
 
 use crate::probe::Probe;
-use crate::world::{Carried, World};
+use crate::whole::Whole;
+use crate::world::Carried;
 use base::Time;
 use engine::Driver;
 
@@ -10,5 +11,5 @@ pub trait Global {
     /// When the actor acts next; `Time::MAX` for never.
     fn next(&self) -> Time;
     /// The actor is due and acts. Its effects on links, flows and paths precede all other events of the same time.
-    fn act<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>);
+    fn act<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>);
 }

@@ -1,6 +1,7 @@
 //! Hosts: what their NICs pull from transports, how policies stand between, and when hosts wake.
 
 use crate::probe::Probe;
+use crate::share::{News, Told};
 use crate::waiting::Start;
 use crate::world::{Carried, World};
 use base::{FlowId, HostId, Time};
@@ -113,6 +114,10 @@ impl<P: Probe> World<P> {
         while let Some((flow, at)) = self.table.pop_ended() {
             self.on_end(links, flow, at);
         }
+        if self.share.is_some() {
+            // Nobody knows of all flows here.
+            return links.stop();
+        }
         if self.table.all_done() || self.last_finish && !self.table.any_open() {
             self.last_finish = false;
             links.stop();
@@ -122,36 +127,64 @@ impl<P: Probe> World<P> {
     /// Has the flows start that waited for a flow that has just ended.
     fn on_end(&mut self, links: &mut impl Links<Carried>, ended: FlowId, at: HostId) {
         let now = links.now();
-        let Some(waiting) = &mut self.waiting else { return };
-        let starts = waiting.on_end(&self.flows[ended.index()], at, now);
+        if self.waiting.is_some() {
+            self.tell(Told { flow: ended, now, news: News::Ended(at) });
+            self.learn_end(links, ended, at, now);
+        }
+    }
+
+    fn learn_end(&mut self, links: &mut impl Links<Carried>, ended: FlowId, at: HostId, then: Time) {
+        let flow = &self.flows[ended.index()];
+        let starts = self.waiting.as_mut().map_or(Vec::new(), |waiting| waiting.on_end(flow, at, then));
         self.set_starts(links, starts);
+    }
+
+    /// Notes what other parts are to hear.
+    fn tell(&mut self, told: Told) {
+        if let Some(share) = &mut self.share {
+            share.told.push(told);
+        }
+    }
+
+    /// Hears what has happened in another part.
+    pub fn hear_told(&mut self, links: &mut impl Links<Carried>, told: &Told) {
+        match told.news {
+            News::Ended(at) => self.learn_end(links, told.flow, at, told.now),
+            News::Started => self.learn_start(links, told.flow, told.now),
+        }
     }
 
     /// Has flows start that waited for others.
     fn set_starts(&mut self, links: &mut impl Links<Carried>, starts: Vec<Start>) {
         for Start { flow, at, instead } in starts {
             let src = self.flows[flow.index()].src;
+            if !self.owns(self.routing.net.hosts()[src.index()]) {
+                continue;
+            }
             let host = &mut self.hosts[src.index()];
             if let Some(before) = instead {
                 host.remove_start(before, flow);
             }
             host.add_start(at, flow);
-            // The host may wait for room: to wake once too often changes nothing.
-            let room = host.room_at().max(links.now());
-            self.set_wake(links, src, room);
+            let waker = self.first_host + src.0;
+            links.set_wake(waker, links.wake_at(waker).min(at));
         }
     }
 
     /// A flow starts, and others may wait for its end. If it waited itself, its start and its deadline are known only now.
     #[cold]
     pub fn start_waiting(&mut self, links: &mut impl Links<Carried>, id: FlowId) {
-        let now = links.now();
+        self.tell(Told { flow: id, now: links.now(), news: News::Started });
+        self.learn_start(links, id, links.now());
+    }
+
+    fn learn_start(&mut self, links: &mut impl Links<Carried>, id: FlowId, then: Time) {
         let flow = &mut self.flows[id.index()];
         if let Some(wait) = &flow.wait {
-            (flow.start, flow.deadline) = (now, wait.allowed.map(|allowed| now.after(allowed)));
+            (flow.start, flow.deadline) = (then, wait.allowed.map(|allowed| then.after(allowed)));
             self.started.push(id);
         }
-        let starts = self.waiting.as_mut().map_or(Vec::new(), |waiting| waiting.on_start(flow, now));
+        let starts = self.waiting.as_mut().map_or(Vec::new(), |waiting| waiting.on_start(flow, then));
         self.set_starts(links, starts);
     }
 

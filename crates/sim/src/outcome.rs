@@ -3,6 +3,7 @@
 //! Times are in picoseconds from the start of the run, sizes in bytes, rates in bit/s. Names and descriptions of the columns are in the
 //! crate `tables`, which maps these rows one to one.
 
+use crate::cut::Uncut;
 use crate::failures::Failures;
 use base::registry::Counter;
 use base::{LinkId, Time};
@@ -32,6 +33,10 @@ pub struct Outcome {
     pub port_counters: Vec<NamedCounter>,
     /// What moved the flows.
     pub engine: Engine,
+    /// Threads that ran it; 0 of an ideal schedule and of the flow engine, which no thread can share.
+    pub threads: u32,
+    /// Why one thread ran all of it, if it was not to be so.
+    pub uncut: Option<Uncut>,
 }
 
 /// What moved the flows of a run.

@@ -2,16 +2,19 @@
 
 use crate::actors::{self, Actor};
 use crate::counted::port_counts;
-use crate::lossy;
 use crate::outcome::{Counters, FlowRow, NamedCounter, PortRow};
+use crate::part::Part;
+use crate::probe::Probe;
+use crate::whole::Whole;
 use crate::window::{PortUse, Window};
-use crate::world::{Carried, World};
+use crate::world::Carried;
 use base::{LinkId, Time};
 use engine::Driver;
 use fabric::qdisc::Qdisc as _;
 use proto::Flow;
 use proto::host::FlowRecord;
 use scenario::{Alone, RunSpec};
+use std::borrow::Cow;
 use xxhash_rust::xxh3::Xxh3;
 
 /// What the system's entries count of flows: the transport's counters, then the policy's.
@@ -22,10 +25,15 @@ pub fn flow_counters(spec: &RunSpec) -> Vec<NamedCounter> {
 }
 
 /// What became of each flow.
-pub fn flow_rows<P>(spec: &RunSpec, world: &World<P>, alone: &[Alone], window: Option<&mut Window>) -> Vec<FlowRow> {
+pub fn flow_rows<E: Driver<Carried>, P: Probe>(
+    spec: &RunSpec,
+    whole: &Whole<E, P>,
+    alone: &[Alone],
+    window: Option<&mut Window>,
+) -> Vec<FlowRow> {
     let mss = u64::from(spec.mtu_bytes - spec.header_bytes);
     let known = |t: Time| (t != Time::MAX).then_some(t.0);
-    let row = |((flow, record), alone): ((&Flow, &FlowRecord), &Alone)| FlowRow {
+    let row = |(flow, record, alone): (&Flow, Cow<'_, FlowRecord>, &Alone)| FlowRow {
         first_tx_ps: known(record.first_tx),
         finish_ps: known(record.finish),
         terminated: record.terminated && record.finish == Time::MAX,
@@ -42,34 +50,30 @@ pub fn flow_rows<P>(spec: &RunSpec, world: &World<P>, alone: &[Alone], window: O
         gap_packets: record.disorder().gap_bytes.div_ceil(mss) + record.disorder().gaps,
         first_gap_packets: record.disorder().first_gap_bytes.div_ceil(mss) + record.disorder().gaps.min(1),
         window_delivered_bytes: window.as_ref().and_then(|window| window.delivered_bytes(flow.id)),
-        counts: world.table.counts(flow.id).to_vec(),
+        counts: whole.counts(flow.id),
         ..FlowRow::of(flow, alone)
     };
-    world.flows.iter().zip(world.table.records()).zip(alone).map(row).collect()
+    whole.flows().iter().zip(alone).map(|(flow, alone)| row((flow, whole.record(flow.id), alone))).collect()
 }
 
 /// What each port has done.
-pub fn port_rows<P>(
-    spec: &RunSpec,
-    world: &World<P>,
-    actors: &mut [Actor],
-    engine: &mut impl Driver<Carried>,
-    now: Time,
-) -> Vec<PortRow> {
-    let net = &*spec.net;
+pub fn port_rows<E: Driver<Carried>, P: Probe>(spec: &RunSpec, whole: &mut Whole<E, P>, actors: &mut [Actor]) -> Vec<PortRow> {
+    let (net, now) = (&*spec.net, whole.now());
     let measured: Vec<Option<PortUse>> = match actors::window(actors) {
         Some(window) => (0..net.links().len() as u32).map(|link| window.port(LinkId(link))).collect(),
         None => vec![None; net.links().len()],
     };
     let failures = actors.iter().find_map(|actor| if let Actor::Failures(failures) = actor { Some(failures) } else { None });
-    let mut row = |id: LinkId| {
+    let row = |id: LinkId| {
+        let at_random = whole.lost_at_random(id);
+        let Part { world, engine } = whole.at_port(id);
         let stats = engine.stats(id);
         PortRow {
             tx_packets: stats.tx_packets,
             tx_bytes: stats.tx_bytes,
             drops: stats.drops,
             drop_bytes: stats.drop_bytes,
-            lost_link: stats.lost_sent + stats.lost_unsent + lossy::lost(&world.lossy, id),
+            lost_link: stats.lost_sent + stats.lost_unsent + at_random,
             marks: stats.marks + world.ports[id.index()].as_ref().map_or(0, |port| port.qdisc.marks()),
             busy_ps: engine.busy(id).0,
             max_queue_bytes: stats.max_queue_bytes,
@@ -80,18 +84,17 @@ pub fn port_rows<P>(
             ..PortRow::of(net, id, failures, now)
         }
     };
-    (0..net.links().len() as u32).map(|id| row(LinkId(id))).collect()
+    (0..net.links().len() as u32).map(LinkId).map(row).collect()
 }
 
 /// The totals of a run.
-pub fn counters<P>(
-    world: &World<P>,
+pub fn counters<E: Driver<Carried>, P: Probe>(
+    whole: &Whole<E, P>,
     ports: &[PortRow],
     flows: &[FlowRow],
-    engine: &impl Driver<Carried>,
-    now: Time,
     realised_load: Option<f64>,
 ) -> Counters {
+    let traffic = whole.traffic();
     let mut digest = Xxh3::new();
     for flow in flows {
         for word in [flow.finish_ps.unwrap_or(u64::MAX), flow.tx_packets, flow.retx_packets, flow.drops, u64::from(flow.timeouts)] {
@@ -104,13 +107,13 @@ pub fn counters<P>(
         }
     }
     Counters {
-        events: engine.events(),
+        events: whole.events(),
         hops: ports.iter().map(|port| port.tx_packets).sum(),
-        end_ps: now.0,
-        sent_packets: world.traffic.sent,
-        delivered_packets: world.traffic.received,
-        dropped_packets: world.traffic.dropped,
-        lost_packets: world.traffic.lost,
+        end_ps: whole.now().0,
+        sent_packets: traffic.sent,
+        delivered_packets: traffic.received,
+        dropped_packets: traffic.dropped,
+        lost_packets: traffic.lost,
         digest: digest.digest(),
         realised_load,
         ..Counters::default()

@@ -2,17 +2,25 @@
 
 use crate::actors::{self, Actor};
 use crate::audit;
-use crate::build::{build_engine, build_world};
+use crate::build::build;
 use crate::counted::port_counters;
+use crate::cut::{Cut, Threads, Uncut};
 use crate::outcome::{Outcome, PacketRow, StopReason};
-use crate::probe::{Off, Packets, Probe};
+use crate::part::Part;
+use crate::probe::{Off, Packets, Probe, Seen};
 use crate::progress::{Continue, Progress, RunError};
 use crate::rows;
+use crate::share::Share;
+use crate::start::Beginning;
+use crate::whole::Whole;
 use crate::world::Carried;
-use base::{Dur, LinkId, Time};
+use base::{Dur, Time};
 use engine::{Driver, Engine, Pause};
 use proto::Kind;
-use scenario::RunSpec;
+use scenario::{Alone, RunSpec};
+use std::mem::take;
+use std::panic::resume_unwind;
+use std::sync::Arc;
 
 /// Events between two looks at the watcher: some hundredths of a second.
 const SLICE: u64 = 1 << 20;
@@ -28,76 +36,164 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     run_on::<Engine<Carried>>(spec, control)
 }
 
-/// The same on another engine, for tests that compare engines.
-pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
-    if spec.sample.as_ref().is_some_and(|sample| sample.packets) {
-        let (mut outcome, packets) = run_with::<E, _>(spec, Packets::default(), control)?;
-        let policy = spec.system.policy.as_ref().map(|policy| (Kind::POLICY, policy.meta()));
-        let entries = [(Kind::OWN, spec.system.transport.meta()), (Kind::ROUTER, spec.system.router.meta())];
-        let entries: Vec<_> = entries.into_iter().chain(policy).collect();
-        outcome.packets = packets
-            .sorted()
-            .into_iter()
-            .map(|seen| PacketRow {
-                time_ps: seen.start.0,
-                end_ps: match seen.dropped {
-                    true => seen.start.0,
-                    false => (seen.start + spec.net.link(seen.link).rate.tx_time(seen.packet.wire_len.into())).min(seen.until).0,
-                },
-                port_id: seen.link.0,
-                kind: seen.packet.kind.name(&entries),
-                flow_id: seen.packet.flow.0,
-                offset: seen.packet.offset,
-                size_bytes: u32::from(seen.packet.wire_len),
-                dropped: seen.dropped,
-            })
-            .collect();
-        return Ok(outcome);
+/// The same on several threads, if that is wanted and can be. The outcome is the same but for what it says of threads.
+pub fn run_threads(spec: &RunSpec, threads: Threads, control: Watcher<'_>) -> Result<Outcome, RunError> {
+    match Cut::choose(spec, threads) {
+        Ok(cut) => run_as(
+            spec,
+            Parts { cut: &Arc::new(cut), threads: usize::MAX, if_it_pays: matches!(threads, Threads::UpTo(_)) },
+            control,
+        ),
+        Err(why) => Ok(Outcome { uncut: Some(why), ..run(spec, control)? }),
     }
-    run_with::<E, _>(spec, Off, control).map(|(outcome, _)| outcome)
+}
+
+/// The same in the parts of a cut, on so many threads at most.
+pub fn run_cut(spec: &RunSpec, cut: &Arc<Cut>, threads: usize, control: Watcher<'_>) -> Result<Outcome, RunError> {
+    run_as(spec, Parts { cut, threads, if_it_pays: false }, control)
+}
+
+/// In which parts a run is wanted.
+struct Parts<'a> {
+    cut: &'a Arc<Cut>,
+    /// On so many threads at most.
+    threads: usize,
+    /// Only if it [pays](Cut::pays).
+    if_it_pays: bool,
+}
+
+fn run_as(spec: &RunSpec, parts: Parts<'_>, control: Watcher<'_>) -> Result<Outcome, RunError> {
+    match keeps_packets(spec) {
+        true => Ok(with_packets(spec, run_parts(spec, parts, control)?)),
+        false => Ok(run_parts::<Off>(spec, parts, control)?.0),
+    }
+}
+
+/// The same on another engine, for tests that compare engines.
+pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: Watcher<'_>) -> Result<Outcome, RunError> {
+    match keeps_packets(spec) {
+        true => Ok(with_packets(spec, run_with::<E, _>(spec, Packets::default(), control)?)),
+        false => Ok(run_with::<E, _>(spec, Off, control)?.0),
+    }
+}
+
+fn keeps_packets(spec: &RunSpec) -> bool {
+    spec.sample.as_ref().is_some_and(|sample| sample.packets)
+}
+
+/// The outcome with the rows of a trace.
+fn with_packets(spec: &RunSpec, (outcome, packets): (Outcome, Packets)) -> Outcome {
+    let policy = spec.system.policy.as_ref().map(|policy| (Kind::POLICY, policy.meta()));
+    let entries = [(Kind::OWN, spec.system.transport.meta()), (Kind::ROUTER, spec.system.router.meta())];
+    let entries: Vec<_> = entries.into_iter().chain(policy).collect();
+    let row = |seen: Seen| PacketRow {
+        time_ps: seen.start.0,
+        end_ps: match seen.dropped {
+            true => seen.start.0,
+            false => (seen.start + spec.net.link(seen.link).rate.tx_time(seen.packet.wire_len.into())).min(seen.until).0,
+        },
+        port_id: seen.link.0,
+        kind: seen.packet.kind.name(&entries),
+        flow_id: seen.packet.flow.0,
+        offset: seen.packet.offset,
+        size_bytes: u32::from(seen.packet.wire_len),
+        dropped: seen.dropped,
+    };
+    Outcome { packets: packets.sorted().into_iter().map(row).collect(), ..outcome }
 }
 
 type Watcher<'a> = &'a mut dyn FnMut(Progress) -> Continue;
 
-/// The same with a probe, which is returned beside the outcome.
+/// Runs `spec` with a probe, which is returned beside the outcome.
 pub(crate) fn run_with<E: Driver<Carried>, P: Probe>(
     spec: &RunSpec,
     probe: P,
     control: Watcher<'_>,
 ) -> Result<(Outcome, P), RunError> {
-    let net = &*spec.net;
-    let (mut world, mut actors, alone) = build_world(spec, probe)?;
-    let mut engine: E = build_engine(spec, &world, P::WATCHES);
-    for (host, waker) in world.hosts.iter().zip(world.first_host..) {
-        engine.set_wake(waker, host.next_wake(Time::MAX));
+    run_whole::<E, P>(spec, Beginning::of(spec)?, probe, control)
+}
+
+fn run_whole<E: Driver<Carried>, P: Probe>(
+    spec: &RunSpec,
+    mut beginning: Beginning,
+    probe: P,
+    control: Watcher<'_>,
+) -> Result<(Outcome, P), RunError> {
+    let alone = take(&mut beginning.alone);
+    let (part, actors) = build::<E, P>(spec, beginning, None, probe);
+    drive(spec, Whole::new(part), actors, &alone, control)
+}
+
+/// Runs `spec` in parts, with a probe in each.
+fn run_parts<P: Probe + Default + Send + 'static>(
+    spec: &RunSpec,
+    Parts { cut, threads, if_it_pays }: Parts<'_>,
+    control: Watcher<'_>,
+) -> Result<(Outcome, P), RunError> {
+    let mut beginning = Beginning::of(spec)?;
+    let uncut = if cut.forbids(&beginning.flows) {
+        Some(Uncut::Gives)
+    } else if if_it_pays && !cut.pays(spec, &beginning.flows, &beginning.alone) {
+        Some(Uncut::Small)
+    } else {
+        None
+    };
+    if uncut.is_some() {
+        let (outcome, probe) = run_whole::<Engine<Carried>, P>(spec, beginning, P::default(), control)?;
+        return Ok((Outcome { uncut, ..outcome }, probe));
     }
-    world.start_switches(&mut engine);
+    let alone = take(&mut beginning.alone);
+    let part = |number: usize, beginning: Beginning| {
+        let share = Share::new(cut, number, &spec.net, &beginning.flows, spec.mtu_bytes.into());
+        build(spec, beginning, Some(share), P::default())
+    };
+    let (parts, actors) = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..cut.crossing.len())
+            .map(|number| {
+                let beginning = beginning.clone();
+                scope.spawn(move || part(number, beginning).0)
+            })
+            .collect();
+        let (first, actors) = part(0, beginning);
+        let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        (std::iter::once(first).chain(others).collect(), actors)
+    });
+    let (outcome, probe) = drive(spec, Whole::of(parts, cut, threads), actors, &alone, control)?;
+    Ok((Outcome { threads: cut.crossing.len().min(threads) as u32, ..outcome }, probe))
+}
+
+/// Runs to the end.
+fn drive<E: Driver<Carried>, P: Probe>(
+    spec: &RunSpec,
+    mut whole: Whole<E, P>,
+    mut actors: Vec<Actor>,
+    alone: &[Alone],
+    control: Watcher<'_>,
+) -> Result<(Outcome, P), RunError> {
     for actor in &mut actors {
         if let Actor::Failures(failures) = actor {
-            failures.tell(&mut world, &mut engine);
+            failures.tell(&mut whole);
         }
     }
-    engine.set_action(actors::next(&actors));
     let end = spec.end.unwrap_or(Time::MAX);
     let (mut complete, mut stop_reason) = (true, StopReason::Finished);
     let mut asked = 0;
-    while !world.table.all_done() {
-        let mut pause = engine.run(&mut world, end, SLICE);
+    while !whole.all_done() {
+        let mut pause = whole.run(actors::next(&actors), end, SLICE);
         if pause == Pause::Action {
-            actors::act(&mut actors, &mut world, &mut engine);
-            if engine.events() - asked < SLICE {
+            actors::act(&mut actors, &mut whole);
+            if whole.events() - asked < SLICE {
                 continue;
             }
             pause = Pause::Budget;
         }
-        asked = engine.events();
-        let finished = world.flows.len() - world.table.unfinished();
-        let progress = Progress { now: engine.now(), finished, flows: world.flows.len(), events: engine.events() };
+        asked = whole.events();
+        let progress = Progress { now: whole.now(), finished: whole.finished(), flows: whole.flows().len(), events: asked };
         match pause {
             // The last flow has finished; its sender may not know yet.
             Pause::Stopped => {
                 if let Some(window) = actors::window(&mut actors).filter(|window| window.ends_with_last_flow()) {
-                    window.close(&mut world, &mut engine);
+                    window.close(&mut whole);
                 }
             }
             Pause::Action => {}
@@ -113,22 +209,23 @@ pub(crate) fn run_with<E: Driver<Carried>, P: Probe>(
         }
     }
     if let Some(window) = actors::window(&mut actors) {
-        window.close(&mut world, &mut engine);
+        window.close(&mut whole);
     }
-    let now = engine.now();
+    let now = whole.now();
     // Nobody may have looked at a port since service was due. What is due at the end itself happens no more.
     let until = if stop_reason == StopReason::End { now.before(Dur(1)) } else { now };
-    for link in (0..net.links().len() as u32).map(LinkId) {
-        engine.catch_up(&mut world, link, until);
+    for link in whole.links() {
+        let Part { world, engine } = whole.at_port(link);
+        engine.catch_up(world, link, until);
     }
-    let flows = rows::flow_rows(spec, &world, &alone, actors::window(&mut actors));
-    let ports = rows::port_rows(spec, &world, &mut actors, &mut engine, now);
-    audit::check(&mut world, &mut engine, net);
-    let mut counters = rows::counters(&world, &ports, &flows, &engine, now, spec.realised_load(&world.flows));
+    let flows = rows::flow_rows(spec, &whole, alone, actors::window(&mut actors));
+    let ports = rows::port_rows(spec, &mut whole, &mut actors);
+    audit::check(&mut whole);
+    let mut counters = rows::counters(&whole, &ports, &flows, spec.realised_load(whole.flows()));
     let makes = |meta: &base::registry::Meta| !meta.kinds.is_empty();
     let policy = spec.system.policy.as_ref().map(|policy| policy.meta());
     if makes(spec.system.router.meta()) || policy.is_some_and(makes) {
-        let (packets, bytes) = world.made();
+        let (packets, bytes) = whole.made();
         (counters.made_packets, counters.made_bytes) = (Some(packets), Some(bytes));
     }
     counters.moves = actors.iter().find_map(|actor| if let Actor::Control(control) = actor { Some(control.moves) } else { None });
@@ -145,8 +242,50 @@ pub(crate) fn run_with<E: Driver<Carried>, P: Probe>(
             port_counters: port_counters(spec),
             complete,
             stop_reason,
+            threads: 1,
             ..Outcome::default()
         },
-        world.probe,
+        whole.into_probe(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::LinkId;
+    use proto::Packet;
+    use scenario::Options;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// A probe that fails when the last host sends, in whatever part.
+    #[derive(Default)]
+    struct Fails;
+
+    const LAST_NIC: LinkId = LinkId(15);
+
+    impl Probe for Fails {
+        const WATCHES: bool = true;
+        fn on_start(&mut self, link: LinkId, _start: Time, _packet: &Packet) {
+            assert!(link != LAST_NIC, "the last host sends");
+        }
+        fn join(self, _other: Fails) -> Fails {
+            self
+        }
+    }
+
+    #[test]
+    fn a_panic_on_any_thread_ends_the_run() {
+        let text = "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.all]\nkind = 'long'\n[[system]]\ntransport = 'newreno'\n";
+        let text = format!("end = '1ms'\n{text}");
+        let plan = scenario::load(&text, "t.toml", ".".as_ref(), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        let spec = &plan.points[0].run;
+        assert_eq!(spec.net.nic(base::HostId(15)), LAST_NIC);
+        for parts in [2, 4] {
+            let cut = Arc::new(Cut::new(&spec.net, parts).unwrap());
+            assert_eq!(usize::from(cut.owners[spec.net.hosts()[15].index()]), parts - 1, "not the part of this thread");
+            let parts = Parts { cut: &cut, threads: parts, if_it_pays: false };
+            let run = catch_unwind(AssertUnwindSafe(|| run_parts::<Fails>(spec, parts, &mut |_| Continue::Yes).is_ok()));
+            assert_eq!(run.unwrap_err().downcast_ref::<&str>(), Some(&"the last host sends"));
+        }
+    }
 }

@@ -5,8 +5,10 @@
 use crate::global::Global;
 use crate::open::{OpenFlows, Seen};
 use crate::outcome::SampleRow;
+use crate::part::Part;
 use crate::probe::Probe;
-use crate::world::{Carried, NodeCounts, World};
+use crate::whole::Whole;
+use crate::world::{Carried, NodeCounts};
 use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
 use fabric::net::Net;
@@ -96,18 +98,22 @@ impl Global for Sampler {
     fn next(&self) -> Time {
         self.next()
     }
-    fn act<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
-        let now = links.now();
+    fn act<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
+        let now = whole.now();
         self.look_at_ports(now, |link| {
-            links.catch_up(world, link, now.before(Dur(1)));
+            let Part { world, engine } = whole.at_port(link);
+            engine.catch_up(world, link, now.before(Dur(1)));
             let waiting = match &world.ports[link.index()] {
                 Some(port) => port.qdisc.backlog().bytes,
-                None => links.fifo_backlog(link).1,
+                None => engine.fifo_backlog(link).1,
             };
-            (links.busy(link), Some(waiting))
+            (engine.busy(link), Some(waiting))
         });
-        let sender = |flow: FlowId| world.hosts[world.flows[flow.index()].src.index()].transport.sample(flow);
-        self.look_at_flows(world.seen(now), |flow| world.progress(flow), sender);
-        self.look_at_switches(now, &world.nodes);
+        let sender = |flow: FlowId| {
+            let world = &whole.end(flow, false).world;
+            world.hosts[world.flows[flow.index()].src.index()].transport.sample(flow)
+        };
+        self.look_at_flows(whole.seen(), |flow| whole.progress(flow), sender);
+        self.look_at_switches(now, &whole.nodes());
     }
 }

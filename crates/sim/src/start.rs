@@ -6,11 +6,13 @@ use crate::window::Window;
 use fabric::routes::{self, Routes};
 use proto::Flow;
 use scenario::{Alone, RunSpec};
+use std::sync::Arc;
 
 /// The flows of a run before anything has happened.
+#[derive(Clone)]
 pub struct Beginning {
     /// Routes of the network without failures.
-    pub healthy: Routes,
+    pub healthy: Arc<Routes>,
     /// The flows, by id.
     pub flows: Vec<Flow>,
     /// Each flow alone, by id.
@@ -27,7 +29,7 @@ impl Beginning {
         let net = &*spec.net;
         let mut flows = spec.flows().map_err(RunError::Workload)?;
         // Ideals are those of the healthy network.
-        let healthy = Routes::new(net, &[]);
+        let healthy = Arc::new(Routes::new(net, &[]));
         let alone: Vec<Alone> = flows.iter().map(|flow| spec.alone(&healthy, flow)).collect();
         for (flow, alone) in flows.iter_mut().zip(&alone) {
             (flow.rtt, flow.bottleneck) = (alone.rtt, alone.bottleneck);

@@ -11,6 +11,7 @@ use proto::Flow;
 use std::mem::replace;
 
 /// The ends that waiting flows still wait for.
+#[derive(Clone)]
 pub struct Waiting {
     /// By flow: the flows that wait for its end.
     next: Vec<Vec<Next>>,
@@ -19,6 +20,7 @@ pub struct Waiting {
 }
 
 /// A flow that waits for another.
+#[derive(Clone)]
 struct Next {
     flow: FlowId,
     /// The place of the other flow among those that this one waits for.

@@ -3,13 +3,16 @@
 
 use crate::global::Global;
 use crate::outcome::Measured;
+use crate::part::Part;
 use crate::probe::Probe;
-use crate::world::{Carried, World};
+use crate::whole::Whole;
+use crate::world::Carried;
 use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
 use fabric::qdisc::Qdisc;
 
 /// Reads the counts at both ends of the window.
+#[derive(Clone)]
 pub struct Window {
     bounds: scenario::Window,
     first: Option<Reading>,
@@ -17,6 +20,7 @@ pub struct Window {
 }
 
 /// All counts at one time.
+#[derive(Clone)]
 pub struct Reading {
     /// The time.
     pub at: Time,
@@ -65,9 +69,9 @@ impl Window {
         self.last.is_none() && self.first.as_ref().is_some_and(|first| first.at < now)
     }
     /// Ends the window at the present, if it has begun and not ended.
-    pub fn close<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
-        if self.is_open(links.now()) {
-            self.put(Reading::take(world, links));
+    pub fn close<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
+        if self.is_open(whole.now()) {
+            self.put(Reading::take(whole));
         }
     }
     /// The window as it was; `None` if the run ended before it began.
@@ -93,15 +97,16 @@ impl Window {
 
 impl Reading {
     /// At the present, before what else happens at it.
-    fn take<P: Probe>(world: &mut World<P>, links: &mut impl Driver<Carried>) -> Reading {
-        let (now, count) = (links.now(), world.ports.len() as u32);
-        let mut port = |link: LinkId| {
-            links.catch_up(world, link, now.before(Dur(1)));
+    fn take<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) -> Reading {
+        let (now, links) = (whole.now(), whole.links());
+        let port = |link: LinkId| {
+            let Part { world, engine } = whole.at_port(link);
+            engine.catch_up(world, link, now.before(Dur(1)));
             let waiting = world.ports[link.index()].as_ref().map_or(0, |port| port.qdisc.waited(now));
-            (links.busy(link), links.queue_area(link) + waiting)
+            (engine.busy(link), engine.queue_area(link) + waiting)
         };
-        let ports = (0..count).map(|link| port(LinkId(link))).collect();
-        let delivered_bytes = world.table.records().iter().map(|record| record.delivered_bytes).collect();
+        let ports = links.map(port).collect();
+        let delivered_bytes = whole.flows().iter().map(|flow| whole.progress(flow.id).0).collect();
         Reading { at: now, delivered_bytes, ports }
     }
 }
@@ -110,7 +115,7 @@ impl Global for Window {
     fn next(&self) -> Time {
         self.next()
     }
-    fn act<P: Probe>(&mut self, world: &mut World<P>, links: &mut impl Driver<Carried>) {
-        self.put(Reading::take(world, links));
+    fn act<E: Driver<Carried>, P: Probe>(&mut self, whole: &mut Whole<E, P>) {
+        self.put(Reading::take(whole));
     }
 }

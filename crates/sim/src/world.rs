@@ -2,8 +2,8 @@
 
 use crate::host::Host;
 use crate::lossy::Lossy;
-use crate::open::Seen;
 use crate::probe::Probe;
+use crate::share::Share;
 use crate::waiting::Waiting;
 use base::{FlowId, LinkId, NodeId, Slab, Time};
 use engine::Links;
@@ -17,6 +17,7 @@ use proto::host::FlowTable;
 use proto::packet::Ext;
 use proto::seat::Seat;
 use proto::{Flow, Packet, Transport};
+use std::sync::Arc;
 
 /// What links carry.
 pub type Carried = Packet;
@@ -44,6 +45,24 @@ pub struct Traffic {
     pub lost_bytes: u64,
     /// Packets of the router's own among those lost.
     pub lost_own: u64,
+}
+
+impl Traffic {
+    /// Both together.
+    pub fn plus(self, other: Traffic) -> Traffic {
+        Traffic {
+            sent: self.sent + other.sent,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            received: self.received + other.received,
+            received_bytes: self.received_bytes + other.received_bytes,
+            dropped: self.dropped + other.dropped,
+            dropped_bytes: self.dropped_bytes + other.dropped_bytes,
+            trimmed_bytes: self.trimmed_bytes + other.trimmed_bytes,
+            lost: self.lost + other.lost,
+            lost_bytes: self.lost_bytes + other.lost_bytes,
+            lost_own: self.lost_own + other.lost_own,
+        }
+    }
 }
 
 /// Packets and bytes that a node made, took or lost by itself.
@@ -112,24 +131,24 @@ pub struct World<P> {
     pub started: Vec<FlowId>,
     /// The run is to be told, once, when no flow is open any more.
     pub last_finish: bool,
+    /// Of a part among others.
+    pub share: Option<Share>,
 }
 
 impl<P: Probe> World<P> {
+    /// Whether a node is of this part.
+    pub fn owns(&self, node: NodeId) -> bool {
+        self.share.as_ref().is_none_or(|share| share.owns(node))
+    }
+    /// See [`Share::open_until`].
+    pub fn open_until(&mut self, now: Time) -> Time {
+        self.share.as_mut().map_or(Time::MAX, |share| share.open_until(&self.flows, &self.table, now))
+    }
+
     /// The port of a link that is not first in, first out.
     #[inline(always)]
     pub fn port(ports: &mut [Option<Box<Port>>], link: LinkId) -> &mut Port {
         ports[link.index()].as_mut().expect("a port that is not first in, first out has a discipline")
-    }
-
-    /// What a look at the open flows shows.
-    pub fn seen(&self, now: Time) -> Seen<'_> {
-        Seen { flows: &self.flows, started: &self.started, now }
-    }
-
-    /// The bytes of a flow that were delivered, and whether it has finished.
-    pub fn progress(&self, flow: FlowId) -> (u64, bool) {
-        let record = self.table.get(flow);
-        (record.delivered_bytes, record.finish != Time::MAX)
     }
 
     #[cold]
@@ -182,12 +201,6 @@ impl<P: Probe> World<P> {
         self.lose(link, now, packet);
     }
 
-    /// Packets that switches and policies have made of their own, and their bytes.
-    pub fn made(&self) -> (u64, u64) {
-        let switches = self.nodes.iter().map(|node| (node.made, node.made_bytes));
-        switches.chain(self.seats.iter().map(Seat::made)).fold((0, 0), |sum, made| (sum.0 + made.0, sum.1 + made.1))
-    }
-
     /// Has the packets of a flow, there or back, take the path with this index from now on; `None`: the router's.
     pub fn set_path(&mut self, flow: FlowId, back: bool, path: Option<u16>) {
         self.special = true;
@@ -196,10 +209,13 @@ impl<P: Probe> World<P> {
 
     /// The routes have changed. The senders of flows hear what became of the paths that were named.
     #[cold]
-    pub fn reroute(&mut self, links: &mut impl Links<Carried>, routes: Routes) {
-        for notice in self.routing.reroute(routes, &self.flows, |flow| self.table.is_done(flow)) {
-            self.notices.push(notice);
+    pub fn reroute(&mut self, links: &mut impl Links<Carried>, routes: &Arc<Routes>, is_done: impl Fn(FlowId) -> bool) {
+        for notice in self.routing.reroute(Arc::clone(routes), &self.flows, is_done) {
             let (host, _) = self.flows[notice.flow.index()].ends(notice.back);
+            if !self.owns(self.routing.net.hosts()[host.index()]) {
+                continue;
+            }
+            self.notices.push(notice);
             self.with_transport(links.now(), host, |transport, cx| transport.on_path(notice.flow, notice.index, notice.alive, cx));
             self.poll(links, host);
         }

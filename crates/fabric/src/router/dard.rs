@@ -155,7 +155,7 @@ mod tests {
             let (healthy, flows) = (Routes::new(&net, &[]), vec![flow(0, 2, 1024)]);
             let parts = Parts {
                 net: Arc::new(net),
-                healthy,
+                healthy: Arc::new(healthy),
                 live: None,
                 router,
                 duties,

@@ -208,7 +208,7 @@ impl World {
 
     /// The routes have changed.
     pub fn reroute(&mut self, routes: Routes, now: Time) {
-        let notices = self.routing.reroute(routes, &self.flows, |flow| self.finish[flow.index()] != Time::MAX);
+        let notices = self.routing.reroute(std::sync::Arc::new(routes), &self.flows, |flow| self.finish[flow.index()] != Time::MAX);
         self.notices.extend(notices);
         for flow in self.fluid.open() {
             if self.fluid.is_moving(flow) {

@@ -35,6 +35,10 @@ struct Only {
 
 impl Probe for Packets {
     const WATCHES: bool = true;
+    fn join(mut self, other: Packets) -> Packets {
+        self.seen.extend(other.seen);
+        self
+    }
     fn on_start(&mut self, link: LinkId, start: Time, packet: &Packet) {
         self.keep(Seen { start, until: Time::MAX, link, packet: *packet, dropped: false });
     }
@@ -61,9 +65,10 @@ impl Packets {
             self.seen.push(seen);
         }
     }
-    /// All transmissions and drops, by time and link. Ports are served lazily, so calls do not come in the order of times.
+    /// All transmissions and drops, by time and link. Ports are served lazily, so calls do not come in the order of times. What a link loses its far
+    /// end may see in another part than its port.
     pub fn sorted(mut self) -> Vec<Seen> {
-        self.seen.sort_by_key(|seen| (seen.start, seen.link));
+        self.seen.sort_by_key(|Seen { start, link, dropped, packet, .. }| (*start, *link, *dropped, packet.flow, packet.offset));
         self.seen
     }
 }

@@ -32,7 +32,8 @@ impl Bench {
         let node = |name: &str| NodeId(net.nodes().iter().position(|node| node.name == name).unwrap() as u32);
         let (leaves, spine) = ([node("leaf0"), node("leaf1")], node("spine0"));
         let kinds = META.kinds.len();
-        let parts = Parts { net: Arc::new(net), healthy, live: None, router, duties, kinds, reversed: false, seed: 1 };
+        let parts =
+            Parts { net: Arc::new(net), healthy: Arc::new(healthy), live: None, router, duties, kinds, reversed: false, seed: 1 };
         Bench { routing: Routing::new(parts, &flows), flows, ext: Slab::default(), leaves, spine }
     }
     fn with<R>(&mut self, now: u64, act: impl FnOnce(&mut Routing, Site<'_>) -> R) -> R {
@@ -76,7 +77,7 @@ impl Bench {
     }
     fn set_dead(&mut self, names: &[&str]) {
         let routes = Routes::new(&self.routing.net, &dead(&self.routing.net, names));
-        self.routing.reroute(routes, &self.flows, |_| false);
+        self.routing.reroute(std::sync::Arc::new(routes), &self.flows, |_| false);
     }
 }
 

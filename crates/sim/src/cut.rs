@@ -1,0 +1,187 @@
+//! How a network is cut into parts that run on threads of their own.
+
+use base::{Dur, LinkId, NodeId, Time};
+use fabric::net::Net;
+use proto::Flow;
+use scenario::{Alone, RunSpec};
+
+/// On how many threads a run is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// On so many, if the network can be cut into as many parts.
+    Exactly(usize),
+    /// On so many at most: fewer where more would not pay.
+    UpTo(usize),
+}
+
+/// Why a run is not cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uncut {
+    /// One thread is wanted.
+    Asked,
+    /// There are no packets.
+    NoPackets,
+    /// Only one part has hosts.
+    Indivisible,
+    /// It would not pay.
+    Small,
+    /// Hosts choose other paths for their flows, and replies follow at once, wherever they come from.
+    Paths,
+    /// See [`Cut::forbids`].
+    Gives,
+}
+
+impl Uncut {
+    /// The reason in words, if there is more to say than that one thread was asked for.
+    pub fn reason(self) -> Option<&'static str> {
+        match self {
+            Uncut::Asked => None,
+            Uncut::NoPackets => {
+                Some("neither an ideal schedule nor the flow engine has packets that could cross from part to part")
+            }
+            Uncut::Indivisible => Some("all hosts are at one switch"),
+            Uncut::Small => Some("the network is too small, or does too little at a time, for several threads to gain"),
+            Uncut::Paths => Some("replies take the path of the data, and a host that chooses another changes both at once"),
+            Uncut::Gives => Some("flows wait for others that may be given up within the delay of a link"),
+        }
+    }
+}
+
+/// Hosts for each thread where more threads are to pay.
+const ENOUGH_HOSTS: usize = 32;
+/// Events for each thread in a window, likewise.
+const ENOUGH_EVENTS: u128 = 50;
+
+/// Who owns what. A node owns its ports.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    /// By node: its part.
+    pub owners: Vec<u8>,
+    /// By part: the links from it to others, with the part where each ends.
+    pub crossing: Vec<Vec<(LinkId, u8)>>,
+    /// The longest window: the smallest delay of these links.
+    pub window: Dur,
+}
+
+/// Most parts.
+pub const MOST: usize = 64;
+
+impl Cut {
+    /// The cut of a run for so many threads.
+    pub fn choose(spec: &RunSpec, threads: Threads) -> Result<Cut, Uncut> {
+        if spec.ideal.is_some() || spec.engine.is_flow() {
+            return Err(Uncut::NoPackets);
+        }
+        if spec.system.reverse_path() && spec.system.metas().iter().any(|meta| meta.knows.contains(&"paths")) {
+            return Err(Uncut::Paths);
+        }
+        let parts = match threads {
+            Threads::Exactly(0 | 1) | Threads::UpTo(0 | 1) => return Err(Uncut::Asked),
+            Threads::Exactly(threads) => threads,
+            Threads::UpTo(most) => most.min(spec.net.hosts().len() / ENOUGH_HOSTS),
+        };
+        if parts < 2 {
+            return Err(Uncut::Small);
+        }
+        Cut::new(&spec.net, parts).ok_or(Uncut::Indivisible)
+    }
+
+    /// Cuts a network into so many parts, or fewer. Switches with hosts are taken in their order, about the same number of hosts for each part. Every
+    /// other switch joins the part that has most of its neighbours, if these are two of three or more, and otherwise the part among them with
+    /// the least capacity so far. So pods and racks stay whole where their number allows, and spines and cores are shared out.
+    pub fn new(net: &Net, parts: usize) -> Option<Cut> {
+        let parts = parts.min(MOST);
+        let hosts_at = |node: NodeId| net.out_links(node).filter(|link| net.host(net.link(*link).to).is_some()).count();
+        let capacity = |node: NodeId| net.out_links(node).map(|link| net.link(link).rate.0).sum::<u64>();
+        let nodes = || (0..net.nodes().len() as u32).map(NodeId);
+        let mut owners: Vec<Option<u8>> = vec![None; net.nodes().len()];
+        let mut load = vec![0; parts];
+        let mut seen = 0;
+        for leaf in nodes().filter(|node| net.host(*node).is_none() && hosts_at(*node) > 0) {
+            let own = hosts_at(leaf);
+            // By the middle of its hosts.
+            let part = (2 * seen + own) * parts / (2 * net.hosts().len());
+            owners[leaf.index()] = Some(part as u8);
+            load[part] += capacity(leaf);
+            seen += own;
+        }
+        for host in net.hosts() {
+            owners[host.index()] = net.out_links(*host).next().and_then(|nic| owners[net.link(nic).to.index()]);
+            owners[host.index()].iter().for_each(|part| load[usize::from(*part)] += capacity(*host));
+        }
+        loop {
+            let known = owners.clone();
+            for node in nodes().filter(|node| known[node.index()].is_none()) {
+                let mut votes = vec![0; parts];
+                let neighbours = net.out_links(node).filter_map(|link| known[net.link(link).to.index()]);
+                neighbours.for_each(|part| votes[usize::from(part)] += 1);
+                let all: usize = votes.iter().sum();
+                let clear = (0..parts).find(|part| 3 * votes[*part] >= 2 * all);
+                let part = clear.or_else(|| (0..parts).filter(|part| votes[*part] > 0).min_by_key(|part| load[*part]));
+                if let Some(part) = part.filter(|_| all > 0) {
+                    owners[node.index()] = Some(part as u8);
+                    load[part] += capacity(node);
+                }
+            }
+            if owners == known {
+                break;
+            }
+        }
+        // Parts without nodes are left out.
+        let mut numbers: Vec<u8> = owners.iter().flatten().copied().collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let number = |owner: Option<u8>| owner.and_then(|owner| numbers.binary_search(&owner).ok()).unwrap_or(0) as u8;
+        Cut::of(net, owners.into_iter().map(number).collect())
+    }
+
+    /// Whether a part has so much to do in a window that several threads gain: by the packets of all flows, spread evenly over the time that they
+    /// take at least.
+    pub fn pays(&self, spec: &RunSpec, flows: &[Flow], alone: &[Alone]) -> bool {
+        let end = spec.end.unwrap_or(Time::MAX);
+        let (mut first, mut last, mut events) = (Time::MAX, Time::ZERO, 0u128);
+        for (flow, alone) in flows.iter().zip(alone).filter(|(flow, _)| flow.start < end) {
+            let until = flow.start.after(alone.ideal_fct).min(end);
+            (first, last) = (first.min(flow.start), last.max(until));
+            let packets = u128::from(flow.size_wire_bytes / u64::from(spec.mtu_bytes) + 1) * u128::from(until.since(flow.start).0)
+                / u128::from(alone.ideal_fct.0.max(1));
+            // A packet and its answer, on each link.
+            events += packets * 2 * u128::from(alone.hops);
+        }
+        let windows = u128::from(last.since(first).0 / self.window.0 + 1);
+        events / windows >= ENOUGH_EVENTS * self.crossing.len() as u128
+    }
+
+    /// Whether parts would have to know of flows sooner than packets can tell: a flow waits for another and gives up on it within a window of its
+    /// start, or a sender may give up a flow, for its deadline, for whose end another waits.
+    pub fn forbids(&self, flows: &[Flow]) -> bool {
+        let waits = || flows.iter().filter_map(|flow| flow.wait.as_deref());
+        let soon = waits().any(|wait| wait.give_up_after.is_some_and(|after| after < self.window));
+        soon || waits().next().is_some()
+            && flows.iter().any(|flow| flow.deadline.is_some() || flow.wait.as_ref().is_some_and(|wait| wait.allowed.is_some()))
+    }
+
+    /// The part in which a link of a part ends, if that is another one.
+    pub fn end_elsewhere(&self, link: LinkId, part: usize) -> Option<usize> {
+        let crossing = &self.crossing[part];
+        let place = crossing.binary_search_by_key(&link, |(link, _)| *link).ok()?;
+        Some(usize::from(crossing[place].1))
+    }
+
+    /// The cut with these owners, by node. `None`: nothing is cut, or a part would be empty.
+    pub fn of(net: &Net, owners: Vec<u8>) -> Option<Cut> {
+        let parts = usize::from(owners.iter().copied().max()?) + 1;
+        let mut crossing = vec![Vec::new(); parts];
+        let mut window: Option<Dur> = None;
+        for (id, link) in (0..).map(LinkId).zip(net.links()) {
+            let [from, to] = [link.from, link.to].map(|node| owners[node.index()]);
+            if from != to {
+                crossing[usize::from(from)].push((id, to));
+                window = Some(window.map_or(link.delay, |window| window.min(link.delay)));
+            }
+        }
+        let whole = (0..parts).all(|part| owners.iter().any(|owner| usize::from(*owner) == part));
+        let window = window.filter(|window| whole && *window > Dur::ZERO)?;
+        Some(Cut { owners, crossing, window })
+    }
+}

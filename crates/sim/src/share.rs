@@ -1,0 +1,97 @@
+//! What a part knows of being one of several.
+
+use crate::cut::Cut;
+use base::{Dur, FlowId, HostId, NodeId, Time};
+use fabric::net::Net;
+use proto::Flow;
+use proto::host::FlowTable;
+use std::sync::Arc;
+
+/// A part among others.
+pub struct Share {
+    cut: Arc<Cut>,
+    part: u8,
+    /// Flows that end here, the last to start first.
+    flows: Vec<FlowId>,
+    /// The place of the one that was found open last.
+    open: usize,
+    /// How often not to look again, since none was found.
+    rest: u32,
+    /// More than a host can receive in a window.
+    slack: u64,
+    /// What other parts are to hear, oldest first.
+    pub told: Vec<Told>,
+}
+
+/// What a part tells the others of a flow, for those that wait for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// The flow.
+    pub flow: FlowId,
+    /// When.
+    pub now: Time,
+    /// What.
+    pub news: News,
+}
+
+/// What has happened to a flow.
+#[derive(Clone, Copy, Debug)]
+pub enum News {
+    /// It has started.
+    Started,
+    /// It has ended at this host.
+    Ended(HostId),
+}
+
+/// Windows before another look for a flow that stays open, after a look in vain.
+const REST: u32 = 50;
+
+impl Share {
+    /// A part of a cut, of a run of these flows with packets of `mtu` bytes.
+    pub fn new(cut: &Arc<Cut>, part: usize, net: &Net, flows: &[Flow], mtu: u64) -> Share {
+        let received = |flow: &Flow| net.link(net.link(net.nic(flow.dst)).reverse).rate.bytes_in(cut.window);
+        let slack = flows.iter().map(received).max().unwrap_or(0) + 2 * mtu;
+        let mut own: Vec<&Flow> =
+            flows.iter().filter(|flow| usize::from(cut.owners[net.hosts()[flow.dst.index()].index()]) == part).collect();
+        own.sort_by_key(|flow| (std::cmp::Reverse(flow.start), flow.id));
+        let flows = own.into_iter().map(|flow| flow.id).collect();
+        Share { cut: Arc::clone(cut), part: part as u8, flows, open: 0, rest: 0, slack, told: Vec::new() }
+    }
+    /// Whether a node is of this part.
+    pub fn owns(&self, node: NodeId) -> bool {
+        self.cut.owners[node.index()] == self.part
+    }
+    /// A time until which some flow that ends here is open, at least if the next window is done by then: such a flow has not started, or lacks more
+    /// bytes than can come in a window and has no deadline for which it might be given up.
+    pub fn open_until(&mut self, flows: &[Flow], table: &FlowTable, now: Time) -> Time {
+        let until = |id: FlowId| {
+            let (flow, record) = (&flows[id.index()], table.get(id));
+            let lacks = flow.size_bytes - record.delivered_bytes;
+            match flow.deadline.is_none() && lacks > self.slack {
+                true => Time::MAX,
+                false if flow.wait.is_none() => flow.start,
+                false => Time::ZERO,
+            }
+        };
+        let enough = now.after(Dur(self.cut.window.0.saturating_mul(4)));
+        let found = self.flows.get(self.open).map_or(Time::ZERO, |flow| until(*flow));
+        if found > enough {
+            return found;
+        }
+        if self.rest > 0 {
+            self.rest -= 1;
+            return found;
+        }
+        let all = (0..self.flows.len()).map(|n| (self.open + n) % self.flows.len());
+        match all.map(|n| (n, until(self.flows[n]))).find(|(_, until)| *until > enough) {
+            Some((n, until)) => {
+                self.open = n;
+                until
+            }
+            None => {
+                self.rest = REST;
+                found
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! One run on several threads: each part of the network on its own, in windows of time.
+//!
+//! No packet crosses from one part to another in less than the smallest delay of a link between them. So in a window no longer than that the
+//! parts need nothing of each other. Between two windows they hand over the packets that arrive in the next one, and skip the time in which
+//! nothing happens anywhere. Within a node events have one order in whatever part it is, nodes of different parts meet by packets only, and
+//! packets carry their arrival: so the results are those of one thread.
+
+use crate::cut::Cut;
+use crate::exchange::{Exchange, Slate, Turn};
+use crate::part::Part;
+use crate::probe::Probe;
+use crate::share::Told;
+use crate::sync::SPINS;
+use crate::world::Carried;
+use base::{LinkId, Time};
+use engine::{Driver as _, Engine, Links as _, Pause};
+use proto::packet::Ext;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+
+/// Why the parts stopped together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// No event is left before the given time, which is the present of all parts.
+    Until,
+    /// So many events are done.
+    Budget,
+    /// The last flow may be done before the next window ends.
+    Careful,
+}
+
+/// What one part hands to another between two windows.
+#[derive(Default)]
+pub struct Mail {
+    packets: Vec<(LinkId, Carried)>,
+    /// The header blocks of these packets, in their order.
+    blocks: Vec<Ext>,
+    /// What has happened to flows.
+    told: Vec<Told>,
+    /// The sender's world is [special](crate::world::World::special).
+    special: bool,
+}
+
+impl Mail {
+    fn is_empty(&self) -> bool {
+        self.packets.is_empty() && self.told.is_empty()
+    }
+}
+
+/// Parts that run on one thread.
+type Crew<P> = Vec<Part<Engine<Carried>, P>>;
+
+/// How far parts are to run.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// At most until this.
+    until: Time,
+    /// They stop after so many events in all.
+    most: u64,
+}
+
+/// The threads of a run. The one that asks runs the first parts; the others live as long as this.
+pub struct Team<P> {
+    cut: Arc<Cut>,
+    exchange: Arc<Exchange<Mail>>,
+    /// Parts on each thread; fewer on the last.
+    each: usize,
+    workers: Vec<Worker<P>>,
+}
+
+/// A thread that runs parts when it is given some.
+struct Worker<P> {
+    /// `None` when there are no more.
+    orders: Option<Sender<(Crew<P>, Bounds)>>,
+    done: Receiver<(Crew<P>, Option<Stop>)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<P: Probe + Send + 'static> Team<P> {
+    /// Threads for the parts of a cut, one part a thread at least.
+    pub fn new(cut: &Arc<Cut>, threads: usize) -> Team<P> {
+        let parts = cut.crossing.len();
+        let each = parts.div_ceil(threads.max(1));
+        let exchange = Arc::new(Exchange::new(parts, parts.div_ceil(each)));
+        let worker = |first| Worker::new(first, Arc::clone(cut), Arc::clone(&exchange));
+        let workers = (0..parts).step_by(each).skip(1).map(worker).collect();
+        Team { cut: Arc::clone(cut), exchange, each, workers }
+    }
+}
+
+impl<P: Probe + Send + 'static> Worker<P> {
+    fn new(first: usize, cut: Arc<Cut>, exchange: Arc<Exchange<Mail>>) -> Worker<P> {
+        let (orders, to_do) = channel::<(Crew<P>, Bounds)>();
+        let (sender, done) = channel();
+        let work = move || {
+            while let Ok((mut parts, bounds)) = receive(&to_do) {
+                let stop = Windows { parts: &mut parts, first, cut: &cut, exchange: &exchange, bounds }.run();
+                if sender.send((parts, stop)).is_err() {
+                    return;
+                }
+            }
+        };
+        Worker { orders: Some(orders), done, thread: Some(std::thread::spawn(work)) }
+    }
+}
+
+impl<P> Worker<P> {
+    fn give(&self, parts: Crew<P>, bounds: Bounds) {
+        // One that has failed is found when its parts are wanted back.
+        let _ = self.orders.as_ref().map(|orders| orders.send((parts, bounds)));
+    }
+    /// The parts come back. If the thread has panicked, so does this one.
+    fn take_back(&mut self) -> Crew<P> {
+        match receive(&self.done) {
+            Ok((parts, _)) => parts,
+            Err(RecvError) => match self.thread.take().map(JoinHandle::join) {
+                Some(Err(panic)) => resume_unwind(panic),
+                _ => unreachable!("a thread goes on while it has orders"),
+            },
+        }
+    }
+}
+
+impl<P> Drop for Worker<P> {
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            // Its panic, if any, has been told or is that of this thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Receives from another thread, which most often needs no longer than a window.
+fn receive<T>(from: &Receiver<T>) -> Result<T, RecvError> {
+    for _ in 0..SPINS {
+        match from.try_recv() {
+            Ok(what) => return Ok(what),
+            Err(TryRecvError::Disconnected) => return Err(RecvError),
+            Err(TryRecvError::Empty) => std::hint::spin_loop(),
+        }
+    }
+    from.recv()
+}
+
+impl<P: Probe + Send + 'static> Team<P> {
+    /// Runs all parts from the present, which is the same for all, until `until` at most, or for about so many events.
+    pub fn run(&mut self, parts: &mut Crew<P>, until: Time, budget: u64) -> Stop {
+        let done: u64 = parts.iter().map(|part| part.engine.events()).sum();
+        let bounds = Bounds { until, most: done.saturating_add(budget) };
+        for worker in self.workers.iter().rev() {
+            let own = parts.len().div_ceil(self.each) - 1;
+            worker.give(parts.split_off(own * self.each), bounds);
+        }
+        let stop = Windows { parts, first: 0, cut: &self.cut, exchange: &self.exchange, bounds }.run();
+        for worker in &mut self.workers {
+            parts.append(&mut worker.take_back());
+        }
+        stop.expect("a thread that failed has been found")
+    }
+}
+
+/// The parts that run on one thread.
+struct Windows<'a, P> {
+    parts: &'a mut [Part<Engine<Carried>, P>],
+    /// The number of the first.
+    first: usize,
+    cut: &'a Cut,
+    exchange: &'a Exchange<Mail>,
+    bounds: Bounds,
+}
+
+impl<P: Probe> Windows<'_, P> {
+    /// Runs window after window. `None`: another thread has failed.
+    fn run(&mut self) -> Option<Stop> {
+        let exchange = self.exchange;
+        exchange.guard(|| {
+            let mut out: Vec<Mail> = (0..exchange.parts()).map(|_| Mail::default()).collect();
+            for turn in [0, 1].into_iter().cycle() {
+                for n in 0..self.parts.len() {
+                    self.post(turn, n, &mut out);
+                }
+                exchange.wait()?;
+                for n in 0..self.parts.len() {
+                    self.collect(turn, n);
+                }
+                if let Some(stop) = self.run_window(turn) {
+                    return Some(stop);
+                }
+            }
+            unreachable!("windows go on until they stop")
+        })
+    }
+
+    /// Hands over what arrives elsewhere in the next window, and tells when something happens next in a part.
+    fn post(&mut self, turn: Turn, n: usize, out: &mut [Mail]) {
+        let Part { engine, world } = &mut self.parts[n];
+        let number = self.first + n;
+        let before = engine.now().after(self.cut.window).min(self.bounds.until);
+        let mut next = Time::MAX;
+        for &(link, to) in &self.cut.crossing[number] {
+            let Mail { packets, blocks, .. } = &mut out[usize::from(to)];
+            let from = packets.len();
+            let rest = engine.give(world, link, before, |packet| packets.push((link, packet)));
+            if rest < Time::MAX {
+                next = next.min(rest.before(self.cut.window));
+            }
+            for (_, packet) in &packets[from..] {
+                next = next.min(packet.arrival);
+                packet.take_blocks(&mut world.ext, blocks);
+            }
+        }
+        if let Some(share) = world.share.as_mut().filter(|share| !share.told.is_empty()) {
+            for (_, own) in out.iter_mut().enumerate().filter(|(to, _)| *to != number) {
+                own.told.extend_from_slice(&share.told);
+            }
+            share.told.clear();
+        }
+        let (next, open_until) = (next.min(engine.upcoming().at), world.open_until(engine.now()));
+        self.exchange.tell(turn, number, Slate { next: next.0, open_until: open_until.0, events: engine.events() });
+        for (to, own) in out.iter_mut().enumerate().filter(|(_, own)| !own.is_empty()) {
+            own.special = world.special;
+            self.exchange.leave(turn, [number, to], own);
+        }
+    }
+
+    /// Takes what other parts have handed to one.
+    fn collect(&mut self, turn: Turn, n: usize) {
+        let Part { engine, world } = &mut self.parts[n];
+        self.exchange.take(turn, self.first + n, |Mail { packets, blocks, told, special }| {
+            world.special |= *special;
+            told.drain(..).for_each(|told| world.hear_told(engine, &told));
+            let mut blocks = blocks.drain(..);
+            for (link, mut packet) in packets.drain(..) {
+                packet.place_blocks(&mut world.ext, &mut blocks);
+                engine.put(link, &packet);
+            }
+        });
+    }
+
+    /// Runs the next window, or says why there is none: all threads find the same.
+    fn run_window(&mut self, turn: Turn) -> Option<Stop> {
+        let Bounds { until, most } = self.bounds;
+        let (mut next, mut open_until, mut events) = (u64::MAX, 0, 0);
+        for slate in self.exchange.slates(turn) {
+            next = next.min(slate.next);
+            open_until = open_until.max(slate.open_until);
+            events += slate.events;
+        }
+        let start = Time(next).max(self.parts[0].engine.now());
+        let end = start.after(self.cut.window).min(until);
+        let stop = if start >= until {
+            Some(Stop::Until)
+        } else if events >= most {
+            Some(Stop::Budget)
+        } else if Time(open_until) < end {
+            Some(Stop::Careful)
+        } else {
+            None
+        };
+        for Part { engine, world } in &mut *self.parts {
+            match stop {
+                None => while engine.run(world, end, u64::MAX) != Pause::End {},
+                Some(Stop::Until) if until < Time::MAX => engine.pass(until),
+                Some(_) => {}
+            }
+        }
+        stop
+    }
+}
+
+/// Has each part take back what it has handed over and has not arrived: so it must be before a [step].
+pub fn recall<P: Probe>(parts: &mut [Part<Engine<Carried>, P>], cut: &Cut) {
+    for from in 0..parts.len() {
+        for &(link, to) in &cut.crossing[from] {
+            let mut blocks = Vec::new();
+            let far = &mut parts[usize::from(to)];
+            let mut packets = far.engine.take_all(link);
+            packets.iter().for_each(|packet| packet.take_blocks(&mut far.world.ext, &mut blocks));
+            let near = &mut parts[from];
+            let mut blocks = blocks.into_iter();
+            packets.iter_mut().for_each(|packet| packet.place_blocks(&mut near.world.ext, &mut blocks));
+            near.engine.take_back(link, &packets);
+        }
+    }
+}
+
+/// When the next event of all parts is.
+pub fn next<P: Probe>(parts: &mut [Part<Engine<Carried>, P>]) -> Time {
+    parts.iter_mut().map(|part| part.engine.upcoming().at).min().unwrap_or(Time::MAX)
+}
+
+/// Has all parts hear what a part has to tell.
+fn spread<P: Probe>(parts: &mut [Part<Engine<Carried>, P>], from: usize) {
+    let told = parts[from].world.share.as_mut().map_or(Vec::new(), |share| std::mem::take(&mut share.told));
+    for told in told {
+        for (_, Part { engine, world }) in parts.iter_mut().enumerate().filter(|(to, _)| *to != from) {
+            world.hear_told(engine, &told);
+        }
+    }
+}
+
+/// Handles the one event that comes next of all parts. Says whether something has happened by which the run might stop. `None`: there is no event
+/// before `until`, which is now the present of all parts.
+pub fn step<P: Probe>(parts: &mut [Part<Engine<Carried>, P>], cut: &Cut, until: Time) -> Option<bool> {
+    let upcoming = parts.iter_mut().map(|part| part.engine.upcoming()).enumerate();
+    let (at, next) = upcoming.min_by_key(|(_, next)| *next).expect("a run has parts");
+    if next.at >= until {
+        parts.iter_mut().filter(|_| until < Time::MAX).for_each(|part| part.engine.pass(until));
+        return None;
+    }
+    let crosses = parts[at].engine.link_of(next).and_then(|link| Some((link, cut.end_elsewhere(link, at)?)));
+    let Some((link, to)) = crosses else {
+        let Part { engine, world } = &mut parts[at];
+        let stopped = engine.run(world, Time::MAX, 1) == Pause::Stopped;
+        spread(parts, at);
+        if stopped {
+            parts.iter_mut().for_each(|part| part.engine.pass(next.at));
+        }
+        return Some(stopped);
+    };
+    let Part { engine, world } = &mut parts[at];
+    let Some(mut packet) = engine.take_first(world, link, next.at) else { return Some(false) };
+    let mut blocks = Vec::new();
+    packet.take_blocks(&mut world.ext, &mut blocks);
+    let special = world.special;
+    let Part { engine, world } = &mut parts[to];
+    world.special |= special;
+    packet.place_blocks(&mut world.ext, &mut blocks.into_iter());
+    let stopped = engine.hand_over(world, link, next.at, &mut packet);
+    spread(parts, to);
+    if stopped {
+        parts.iter_mut().for_each(|part| part.engine.pass(next.at));
+    }
+    Some(stopped)
+}
