@@ -88,6 +88,7 @@ def run(
     seeds: Seeds = None,
     profile: str | None = None,
     jobs: int | None = None,
+    threads: int | None = None,
     out: str | Path | None = None,
     progress: Progress | None = None,
     overwrite: bool = False,
@@ -110,7 +111,7 @@ def run(
         ready = Scenario.from_dict(scenario, set=set, seeds=seeds, profile=profile)
     else:
         ready = Scenario.from_file(scenario, set=set, seeds=seeds, profile=profile)
-    return ready.run(jobs=jobs, out=out, progress=progress, overwrite=overwrite)
+    return ready.run(jobs=jobs, threads=threads, out=out, progress=progress, overwrite=overwrite)
 
 
 def open(folder: str | Path) -> Results:

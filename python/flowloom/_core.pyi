@@ -156,11 +156,14 @@ class Scenario:
     def run(
         self,
         jobs: int = 0,
+        threads: int = 0,
         out: str | None = None,
         progress: Callable[[dict[str, Any]], object] | None = None,
         overwrite: bool = False,
     ) -> Results:
-        """Run all points, `jobs` at a time (0: one per core), and write them to the folder `out` unless it is `None`.
+        """Run all points, and write them to the folder `out` unless it is `None`.
+
+        `jobs` run at a time (0: one per core) on `threads` threads each (0: cores that are free, where they gain).
 
         Points that the same scenario and version has finished in `out` are not run again. `progress` is called with
         `points_done`, `points_total`, `point`, `flows_done`, `flows_total`, `events` and `elapsed_s`. Results of another run in

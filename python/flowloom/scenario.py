@@ -95,11 +95,15 @@ class Scenario:
         self,
         *,
         jobs: int | None = None,
+        threads: int | None = None,
         out: str | Path | None = None,
         progress: Progress | None = None,
         overwrite: bool = False,
     ) -> Results:
         """Run all points, `jobs` at a time (`None`: one per core).
+
+        Each runs on `threads` threads (`None`: on cores that no other point needs, where the network is large enough to gain).
+        Neither changes a result.
 
         With `out`, results go to that folder, and points already finished there are not run again. Results of another scenario,
         setting or version in it are replaced only with `overwrite`; without, `StorageError` is raised. `progress` is called with
@@ -108,10 +112,13 @@ class Scenario:
         """
         if jobs is not None and jobs < 1:
             raise ValueError(f"`jobs` is {jobs}: it must be a whole number from 1\nhint: leave it out for one point per core")
+        if threads is not None and threads < 1:
+            wanted = "a whole number from 1\nhint: leave it out for the cores that are free"
+            raise ValueError(f"`threads` is {threads}: it must be {wanted}")
         for found in self.warnings:
             text = "{file}:{line}:{col}: {message}\nhint: {hint}".format_map(found)
             warnings.warn(text, ScenarioWarning, stacklevel=2)
-        return Results(self._core.run(jobs or 0, None if out is None else str(out), progress, overwrite))
+        return Results(self._core.run(jobs or 0, threads or 0, None if out is None else str(out), progress, overwrite))
 
     def __repr__(self) -> str:
         return f"<Scenario of {len(self.points)} points>"

@@ -97,6 +97,7 @@ Examples:
   flowloom run demo.toml --set 'workload.web.load=[0.2,0.8]' --seed 1,2,3   a sweep of two loads with three seeds
   flowloom run demo.toml --set system.MERP.agent.alpha=0.99 --out results/alpha
   flowloom run demo.toml --profile smoke --jobs 4
+  flowloom run demo.toml --threads 2               one large network on two cores
   flowloom run demo.toml --set seed=auto --set precision=2%   as many seeds as the precision needs
   flowloom run demo.toml --profile literal,smoke   the second laid over the first
   flowloom run demo.toml --ideal srpt,ps           also what ideal schedules make of the same flows: seconds
@@ -107,9 +108,12 @@ pub struct RunArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub scenario: ScenarioArgs,
-    /// Points to run at the same time [default: one per core]
+    /// Points to run at the same time [default: one per core, or per `--threads` cores]
     #[arg(long, value_name = "N", value_parser = jobs, allow_negative_numbers = true)]
     pub jobs: Option<usize>,
+    /// Threads for each point, or `auto`: cores that no other point needs, where the network is large enough to gain. Results are the same
+    #[arg(long, value_name = "N", value_parser = threads, default_value = "auto", allow_negative_numbers = true)]
+    pub threads: ThreadsArg,
     /// Where results go [default: results/NAME, by the name of the scenario]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -289,6 +293,15 @@ fn jobs(text: &str) -> Result<usize, String> {
     n.ok_or_else(|| "it must be a whole number from 1; leave it out for one point per core".to_owned())
 }
 
+/// Threads for a point; 0: `auto`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadsArg(pub usize);
+
+fn threads(text: &str) -> Result<ThreadsArg, String> {
+    let n = if text == "auto" { Some(0) } else { text.parse().ok().filter(|n| *n > 0) };
+    n.map(ThreadsArg).ok_or_else(|| "it must be `auto` or a whole number from 1".to_owned())
+}
+
 fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("a key and a value are wanted, like `workload.web.load=0.8`")?;
     let key = key.trim();
@@ -331,6 +344,14 @@ mod tests {
             n += 1;
         }
         assert!(n >= 20, "{n}");
+    }
+
+    #[test]
+    fn threads_are_a_number_or_left_to_us() {
+        assert_eq!((threads("3"), threads("auto")), (Ok(ThreadsArg(3)), Ok(ThreadsArg(0))));
+        for bad in ["0", "-1", "two", ""] {
+            assert!(threads(bad).unwrap_err().contains("`auto` or a whole number from 1"), "{bad}");
+        }
     }
 
     #[test]

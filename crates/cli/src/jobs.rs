@@ -1,14 +1,35 @@
-//! How many points run at the same time: as many as were asked for, and as fit into memory.
+//! How many points run at the same time, as many as were asked for and as fit into memory, and how many threads each of them has.
 
 use crate::text::{count, short};
+use sim::Threads;
 
-/// How many points run at the same time.
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Points at the same time; 0: as many as cores have threads for.
+    pub jobs: usize,
+    /// Threads of each point; 0: cores that no other point needs.
+    pub threads: usize,
+    /// Cores of this machine.
+    pub cores: usize,
+}
+
+impl Wanted {
+    /// What is asked for, on this machine.
+    pub fn on_this_machine(jobs: usize, threads: usize) -> Wanted {
+        Wanted { jobs, threads, cores: std::thread::available_parallelism().map_or(1, usize::from) }
+    }
+}
+
+/// How many points run at the same time, and on how many threads each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jobs {
     /// What was asked for, but no more than there are points.
     pub asked: usize,
     /// What memory allows of it.
     pub jobs: usize,
+    /// Threads of each point.
+    pub threads: Threads,
     /// What the largest points would take together, as far as can be told, in bytes.
     pub need_bytes: u64,
     /// What they may take, in bytes, where the system tells.
@@ -16,16 +37,22 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// As many of the `asked` points as fit into memory, one at least. `sizes` are those of all points, in bytes.
-    pub fn that_fit(asked: usize, mut sizes: Vec<u64>, free_bytes: Option<u64>) -> Jobs {
+    /// As many points as are wanted and fit into memory, one at least. `sizes` are those of all points, in bytes.
+    pub fn that_fit(wanted: Wanted, mut sizes: Vec<u64>, free_bytes: Option<u64>) -> Jobs {
+        let Wanted { jobs, threads, cores } = wanted;
+        let asked = if jobs == 0 { (cores / threads.max(1)).max(1) } else { jobs };
         sizes.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
         sizes.truncate(asked);
         let (mut need_bytes, mut fit) = (0u64, 0);
         for bytes in &sizes {
-            need_bytes = need_bytes.saturating_add(*bytes);
+            // What the parts of a run do not share is about a quarter.
+            let more = (bytes / 4).saturating_mul(threads.max(1) as u64 - 1);
+            need_bytes = need_bytes.saturating_add(bytes.saturating_add(more));
             fit += usize::from(free_bytes.is_none_or(|free| need_bytes <= free));
         }
-        Jobs { asked: sizes.len().max(1), jobs: fit.max(1), need_bytes, free_bytes }
+        let jobs = fit.max(1);
+        let threads = if threads == 0 { Threads::UpTo(cores / jobs) } else { Threads::Exactly(threads) };
+        Jobs { asked: sizes.len().max(1), jobs, threads, need_bytes, free_bytes }
     }
     /// What to tell when memory allows less than was asked for.
     pub fn note(&self) -> Option<String> {
@@ -42,18 +69,33 @@ mod tests {
 
     #[test]
     fn no_more_points_run_than_fit_into_memory() {
-        let jobs = |asked, free| Jobs::that_fit(asked, vec![30, 10, 20, 40], free);
-        assert_eq!(jobs(3, None), Jobs { asked: 3, jobs: 3, need_bytes: 90, free_bytes: None });
+        let wanted = |jobs| Wanted { jobs, threads: 1, cores: 8 };
+        let threads = Threads::Exactly(1);
+        let jobs = |asked, free| Jobs::that_fit(wanted(asked), vec![30, 10, 20, 40], free);
+        assert_eq!(jobs(3, None), Jobs { asked: 3, jobs: 3, threads, need_bytes: 90, free_bytes: None });
         for (free, fit) in [(200, 3), (90, 3), (89, 2), (70, 2), (69, 1), (40, 1), (0, 1)] {
-            assert_eq!(jobs(3, Some(free)), Jobs { asked: 3, jobs: fit, need_bytes: 90, free_bytes: Some(free) });
+            assert_eq!(jobs(3, Some(free)), Jobs { asked: 3, jobs: fit, threads, need_bytes: 90, free_bytes: Some(free) });
         }
-        assert_eq!(jobs(9, Some(99)), Jobs { asked: 4, jobs: 3, need_bytes: 100, free_bytes: Some(99) });
-        assert_eq!(Jobs::that_fit(2, Vec::new(), Some(1)).jobs, 1);
+        assert_eq!(jobs(9, Some(99)), Jobs { asked: 4, jobs: 3, threads, need_bytes: 100, free_bytes: Some(99) });
+        assert_eq!(Jobs::that_fit(wanted(2), Vec::new(), Some(1)).jobs, 1);
         assert_eq!(jobs(3, Some(90)).note(), None);
-        let note = Jobs::that_fit(2, vec![6_000_000_000; 2], Some(8_000_000_000)).note();
+        let note = Jobs::that_fit(wanted(2), vec![6_000_000_000; 2], Some(8_000_000_000)).note();
         assert_eq!(
             note.as_deref(),
             Some("note: 2 points at a time may need 12.0 GB of memory and 8.00 GB are free: running 1 point at a time")
         );
+    }
+
+    #[test]
+    fn cores_go_to_points_first_and_then_to_threads() {
+        let jobs = |jobs, threads, points| Jobs::that_fit(Wanted { jobs, threads, cores: 8 }, vec![1; points], None);
+        for (points, at_a_time, threads) in [(1, 1, 8), (2, 2, 4), (3, 3, 2), (8, 8, 1), (20, 8, 1)] {
+            let jobs = jobs(0, 0, points);
+            assert_eq!((jobs.jobs, jobs.threads), (at_a_time, Threads::UpTo(threads)), "{points} points");
+        }
+        assert_eq!((jobs(0, 3, 9).jobs, jobs(0, 3, 9).threads), (2, Threads::Exactly(3)));
+        assert_eq!((jobs(0, 9, 9).jobs, jobs(0, 9, 9).threads), (1, Threads::Exactly(9)));
+        assert_eq!((jobs(4, 3, 9).jobs, jobs(4, 3, 9).threads), (4, Threads::Exactly(3)));
+        assert_eq!(Jobs::that_fit(Wanted { jobs: 1, threads: 3, cores: 8 }, vec![100], None).need_bytes, 150);
     }
 }

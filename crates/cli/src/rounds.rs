@@ -122,12 +122,12 @@ mod tests {
         scenario::load(&text, "t.toml", ".".as_ref(), &scenario::Options::default()).unwrap_or_else(|e| panic!("{e}"))
     }
     fn run_in(dir: &Path, plan: &Plan, jobs: usize, tick: &mut dyn FnMut(&Tick<'_>) -> Continue) -> (Report, Option<Reached>) {
-        run(plan, &[], &Settings { jobs, out: dir, profiles: &[], overwrite: false, whole: None }, tick).unwrap()
+        run(plan, &[], &Settings { jobs, threads: 1, out: dir, profiles: &[], overwrite: false, whole: None }, tick).unwrap()
     }
     /// A round with this many seeds.
     fn run_part(dir: &Path, plan: &Plan, seeds: u32, jobs: usize) -> Report {
         let part = plan.with_seeds(seeds);
-        let settings = Settings { jobs, out: dir, profiles: &[], overwrite: false, whole: Some(plan) };
+        let settings = Settings { jobs, threads: 1, out: dir, profiles: &[], overwrite: false, whole: Some(plan) };
         sweep::run(&part, &sweep::prepare(&part).unwrap(), &settings, &mut go_on).unwrap()
     }
     fn go_on(_: &Tick<'_>) -> Continue {
@@ -195,7 +195,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let text = plan("").resolved().replace("flows = 100", "flows = 3000000");
         let plan = scenario::load(&text, "t.toml", ".".as_ref(), &scenario::Options::default()).unwrap_or_else(|e| panic!("{e}"));
-        let settings = Settings { jobs: 1, out: dir.path(), profiles: &[], overwrite: false, whole: None };
+        let settings = Settings { jobs: 1, threads: 1, out: dir.path(), profiles: &[], overwrite: false, whole: None };
         let error = run(&plan, &[], &settings, &mut |_| Continue::No).unwrap_err();
         assert!(matches!(error, Error::Stopped), "{error}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);

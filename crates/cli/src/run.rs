@@ -29,6 +29,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, &args.scenario.profile));
     let settings = Settings {
         jobs: args.jobs.unwrap_or(0),
+        threads: args.threads.0,
         out: &out,
         profiles: &args.scenario.profile,
         overwrite: args.overwrite,

@@ -5,12 +5,12 @@
 //! finished, and the same call goes on from there.
 
 use crate::clock::{self, Watch};
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, Wanted};
 use crate::patience::patiently;
 use crate::text;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use scenario::{Plan, Point, RunSpec};
-use sim::{Continue, Outcome, Progress, RunError};
+use sim::{Continue, Outcome, Progress, RunError, Threads};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -81,8 +81,10 @@ impl Error {
 /// How to run a plan.
 #[derive(Clone, Debug)]
 pub struct Settings<'a> {
-    /// Points to run at the same time; 0: one per core.
+    /// Points to run at the same time; 0: as many as cores have threads for.
     pub jobs: usize,
+    /// Threads of each point; 0: cores that no other point needs, where they gain.
+    pub threads: usize,
     /// Where results go.
     pub out: &'a Path,
     /// The profiles that the plan was made with, for the manifest.
@@ -131,7 +133,7 @@ pub struct Report {
     pub events: u64,
     /// Packets moved over a link.
     pub hops: u64,
-    /// Wall time of all points together, in seconds.
+    /// Wall time of all threads of all points together, in seconds.
     pub busy_s: f64,
     /// Wall time of the sweep, in seconds.
     pub wall_s: f64,
@@ -216,11 +218,11 @@ pub fn run(
     settings: &Settings<'_>,
     tick: &mut dyn FnMut(&Tick<'_>) -> Continue,
 ) -> Result<Report, Error> {
-    run_with(plan, prepared, settings, &sim::run, tick)
+    run_with(plan, prepared, settings, &sim::run_threads, tick)
 }
 
-/// [`sim::run`], or what a test puts in its place.
-type Simulate<'a> = dyn Fn(&RunSpec, &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> + Sync + 'a;
+/// [`sim::run_threads`], or what a test puts in its place.
+type Simulate<'a> = dyn Fn(&RunSpec, Threads, &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> + Sync + 'a;
 
 fn run_with(
     plan: &Plan,
@@ -231,11 +233,11 @@ fn run_with(
 ) -> Result<Report, Error> {
     let watch = Watch::start();
     let dir = RunDir::take(settings.out)?;
-    let jobs = if settings.jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { settings.jobs };
     let keys: Vec<PointKey> = plan.points.iter().map(key).collect();
     let (mut todo, mut notes) = to_run(&dir, &keys, prepared, settings)?;
     todo.sort_by_key(|&i| std::cmp::Reverse(prepared[i].work));
-    let jobs = Jobs::that_fit(jobs, todo.iter().map(|&i| prepared[i].bytes).collect(), clock::free_memory_bytes());
+    let sizes = todo.iter().map(|&i| prepared[i].bytes).collect();
+    let jobs = Jobs::that_fit(Wanted::on_this_machine(settings.jobs, settings.threads), sizes, clock::free_memory_bytes());
     notes.extend(jobs.note());
     let mut run_manifest = first_manifest(plan, settings, &keys, jobs.jobs);
     dir.write_manifest(&run_manifest)?;
@@ -244,6 +246,7 @@ fn run_with(
         watches: prepared.iter().map(|p| PointWatch { work: p.work, ..PointWatch::default() }).collect(),
         stop: AtomicBool::new(false),
         simulate,
+        threads: jobs.threads,
         plan,
         keys: &keys,
         prepared,
@@ -279,7 +282,7 @@ fn run_with(
         kept,
         events: sum(|p| p.counters.events),
         hops: sum(|p| p.counters.hops),
-        busy_s: ended.points.iter().map(|p| p.wall_s).sum(),
+        busy_s: ended.points.iter().map(|p| p.wall_s * f64::from(p.threads)).sum(),
         wall_s: watch.seconds(),
         notes,
     })
@@ -362,6 +365,7 @@ struct Sweep<'a> {
     watches: Vec<PointWatch>,
     stop: AtomicBool,
     simulate: &'a Simulate<'a>,
+    threads: Threads,
     plan: &'a Plan,
     keys: &'a [PointKey],
     prepared: &'a [Prepared],
@@ -444,7 +448,7 @@ impl Sweep<'_> {
             if self.stop.load(Relaxed) { Continue::No } else { Continue::Yes }
         };
         // Nothing that the closure touches is looked at again after a panic, but for the atomics.
-        let run = catch_unwind(AssertUnwindSafe(|| (self.simulate)(&point.run, &mut control)));
+        let run = catch_unwind(AssertUnwindSafe(|| (self.simulate)(&point.run, self.threads, &mut control)));
         let outcome = match run {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(source)) => return Err(Error::Run { point: point.id.clone(), source }),
@@ -522,7 +526,7 @@ mod tests {
     }
 
     fn settings(out: &Path) -> Settings<'_> {
-        Settings { jobs: 2, out, profiles: &[], overwrite: false, whole: None }
+        Settings { jobs: 2, threads: 1, out, profiles: &[], overwrite: false, whole: None }
     }
     fn go_on(_: &Tick<'_>) -> Continue {
         Continue::Yes
@@ -575,7 +579,7 @@ mod tests {
 
         // The third point waits until it is stopped.
         let begun = Mutex::new(0);
-        let waits = |spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue| {
+        let waits = |spec: &RunSpec, _: Threads, control: &mut dyn FnMut(Progress) -> Continue| {
             *begun.lock().unwrap() += 1;
             if *begun.lock().unwrap() < 3 {
                 return sim::run(spec, control);
@@ -689,7 +693,7 @@ mod tests {
     #[test]
     fn a_panic_is_a_broken_invariant_and_keeps_what_is_finished() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
-        let breaks = |spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue| {
+        let breaks = |spec: &RunSpec, _: Threads, control: &mut dyn FnMut(Progress) -> Continue| {
             if spec.seed == 2 {
                 control(Progress { now: base::Time(7_000_000), finished: 0, flows: 1, events: 42 });
                 panic!("a packet was lost");
@@ -711,7 +715,7 @@ mod tests {
     #[test]
     fn a_point_that_cannot_run_is_named() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
-        let fails = |_: &RunSpec, _: &mut dyn FnMut(Progress) -> Continue| Err(RunError::Workload("no flows".into()));
+        let fails = |_: &RunSpec, _: Threads, _: &mut dyn FnMut(Progress) -> Continue| Err(RunError::Workload("no flows".into()));
         let error = run_with(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &fails, &mut go_on).unwrap_err();
         assert!(error.to_string().starts_with("point `") && error.to_string().ends_with("no flows"), "{error}");
     }

@@ -90,16 +90,19 @@ impl Scenario {
         }
         Ok(list)
     }
-    /// Run all points, `jobs` at a time (0: one per core), and write them to the folder `out` unless it is `None`.
+    /// Run all points, and write them to the folder `out` unless it is `None`.
+    ///
+    /// `jobs` run at a time (0: one per core) on `threads` threads each (0: cores that are free, where they gain).
     ///
     /// Points that the same scenario and version has finished in `out` are not run again. `progress` is called with `points_done`,
     /// `points_total`, `point`, `flows_done`, `flows_total`, `events` and `elapsed_s`.
     /// Results of another run in `out` are replaced only with `overwrite`.
-    #[pyo3(signature = (jobs = 0, out = None, progress = None, overwrite = false))]
+    #[pyo3(signature = (jobs = 0, threads = 0, out = None, progress = None, overwrite = false))]
     fn run(
         &self,
         py: Python<'_>,
         jobs: usize,
+        threads: usize,
         out: Option<PathBuf>,
         progress: Option<Py<PyAny>>,
         overwrite: bool,
@@ -113,7 +116,7 @@ impl Scenario {
             (None, Some(dir)) => dir.path(),
             (None, None) => return Err(PyValueError::new_err("the run has no folder")),
         };
-        let settings = Settings { jobs, out, profiles: &self.profiles, overwrite, whole: None };
+        let settings = Settings { jobs, threads, out, profiles: &self.profiles, overwrite, whole: None };
         let mut raised = None;
         let report = py.detach(|| {
             let mut told = |tick: &Tick<'_>| {

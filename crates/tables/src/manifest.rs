@@ -6,6 +6,7 @@ use crate::schema::{CounterColumn, SCHEMA_VERSION};
 use crate::stats::{self, Metric};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sim::Outcome;
+use sim::cut::Uncut;
 use sim::outcome::Engine;
 use std::path::Path;
 
@@ -115,6 +116,12 @@ pub struct PointManifest {
     pub ended: String,
     /// Wall time in seconds.
     pub wall_s: f64,
+    /// Threads that ran it.
+    #[serde(default = "one")]
+    pub threads: u32,
+    /// Why only one did, where more could have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_thread: Option<String>,
     /// Totals of the run.
     pub counters: Totals,
     /// What the system's entries count of flows: columns of the flows' table.
@@ -128,6 +135,11 @@ pub struct PointManifest {
     /// The point's tables as they were written; none of a point that was interrupted.
     #[serde(default)]
     pub files: Vec<Written>,
+}
+
+/// Points that were written before there could be more.
+fn one() -> u32 {
+    1
 }
 
 /// Points that were written before there was another engine.
@@ -191,6 +203,8 @@ impl PointManifest {
             started: ran.started.clone(),
             ended: ran.ended.clone(),
             wall_s: ran.wall_s,
+            threads: outcome.threads.max(1),
+            one_thread: outcome.uncut.and_then(Uncut::reason).map(str::to_owned),
             counters: Totals {
                 events: counters.events,
                 hops: counters.hops,
