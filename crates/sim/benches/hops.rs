@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods)] // A benchmark reads the clock.
 
 use scenario::Options;
-use sim::Continue;
+use sim::{Continue, Threads};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -29,6 +29,8 @@ struct Row {
     share_of: Option<(&'static str, f64)>,
     instructions: Option<[f64; 2]>,
     peak_mb: Option<[f64; 2]>,
+    /// The required and the desired speed on two threads, as a multiple of that on one.
+    two_threads: Option<[f64; 2]>,
 }
 
 /// One long flow per host on a fat tree of 16, 128 or 1024 hosts.
@@ -44,39 +46,63 @@ const PFABRIC: &str = "pFabric, leaf-spine of 144 hosts, web search";
 const NEWRENO: &str = "NewReno, fat-tree k=16";
 
 /// A row that asks for nothing.
-const PLAIN: Row = Row { name: "", work: K4, mega_hops_per_s: None, share_of: None, instructions: None, peak_mb: None };
+const PLAIN: Row =
+    Row { name: "", work: K4, mega_hops_per_s: None, share_of: None, instructions: None, peak_mb: None, two_threads: None };
 
-const ROWS: [Row; 17] = [
+const ROWS: [Row; 18] = [
     Row { name: "NewReno, fat-tree k=4", work: K4, mega_hops_per_s: Some([25.0, 40.0]), ..PLAIN },
     Row {
         name: "NewReno, fat-tree k=8",
         work: K8,
         mega_hops_per_s: Some([20.0, 30.0]),
-        instructions: Some([400.0, 300.0]),
+        instructions: Some([330.0, 300.0]),
         peak_mb: Some([20.0, 10.0]),
+        two_threads: Some([1.5, 1.75]),
         ..PLAIN
     },
-    Row { name: NEWRENO, work: K16, mega_hops_per_s: Some([13.0, 20.0]), peak_mb: Some([60.0, 25.0]), ..PLAIN },
+    Row {
+        name: NEWRENO,
+        work: K16,
+        mega_hops_per_s: Some([13.0, 20.0]),
+        peak_mb: Some([60.0, 25.0]),
+        two_threads: Some([1.7, 2.0]),
+        ..PLAIN
+    },
     Row { name: "DCTCP, fat-tree k=4", work: Work { file: "dctcp", ..K4 }, mega_hops_per_s: Some([25.0, 40.0]), ..PLAIN },
     Row { name: "DCTCP, fat-tree k=8", work: Work { file: "dctcp", ..K8 }, mega_hops_per_s: Some([20.0, 30.0]), ..PLAIN },
     Row { name: "DCTCP, fat-tree k=16", work: Work { file: "dctcp", ..K16 }, mega_hops_per_s: Some([13.0, 20.0]), ..PLAIN },
     Row {
         name: "NewReno, fat-tree k=32",
         work: Work { file: "newreno", set: "topology.k=32", timed: ["200us", "500us"], counted: ["0s", "0s"] },
-        peak_mb: Some([250.0, 100.0]),
+        peak_mb: Some([150.0, 100.0]),
+        two_threads: Some([1.8, 2.1]),
+        ..PLAIN
+    },
+    Row {
+        name: "NewReno, fat-tree k=64, 200 µs",
+        work: Work { file: "newreno", set: "topology.k=64", timed: ["100us", "200us"], counted: ["0s", "0s"] },
+        peak_mb: Some([2000.0, 1000.0]),
         ..PLAIN
     },
     Row {
         name: "8 strict priorities, fat-tree k=8",
         work: Work { file: "strict", ..K8 },
-        instructions: Some([480.0, 350.0]),
+        instructions: Some([400.0, 350.0]),
         ..PLAIN
     },
-    Row { name: PFABRIC, work: WEB_SEARCH, mega_hops_per_s: Some([10.0, 16.0]), instructions: Some([560.0, 420.0]), ..PLAIN },
+    Row {
+        name: PFABRIC,
+        work: WEB_SEARCH,
+        mega_hops_per_s: Some([10.0, 16.0]),
+        instructions: Some([500.0, 420.0]),
+        two_threads: Some([1.4, 1.7]),
+        ..PLAIN
+    },
     Row {
         name: "MERP, single tree, load 0.8",
         work: Work { file: "merp", set: "", timed: ["2s", "1000s"], counted: ["100ms", "500ms"] },
         mega_hops_per_s: Some([8.0, 15.0]),
+        instructions: Some([850.0, 700.0]),
         ..PLAIN
     },
     Row {
@@ -97,7 +123,13 @@ const ROWS: [Row; 17] = [
         share_of: Some((PFABRIC, 0.6)),
         ..PLAIN
     },
-    Row { name: "SSP, as pFabric's", work: Work { file: "ssp", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
+    Row {
+        name: "SSP, as pFabric's",
+        work: Work { file: "ssp", ..WEB_SEARCH },
+        share_of: Some((PFABRIC, 0.6)),
+        two_threads: Some([1.4, 1.7]),
+        ..PLAIN
+    },
     Row { name: "Homa, as pFabric's", work: Work { file: "homa", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
     Row { name: "NDP, as pFabric's", work: Work { file: "ndp", ..WEB_SEARCH }, share_of: Some((PFABRIC, 0.6)), ..PLAIN },
     Row { name: "DiFS, fat-tree k=16", work: Work { file: "difs", ..K16 }, share_of: Some((NEWRENO, 0.6)), ..PLAIN },
@@ -123,7 +155,8 @@ const REPEATS: usize = 3;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["--one", file, ref set @ ..] => one(file, set),
+        ["--one", file, ref set @ ..] => one(file, set, 1),
+        ["--two", file, ref set @ ..] => one(file, set, 2),
         ["--gate"] => return gate(),
         [] => table(),
         _ => {
@@ -145,11 +178,13 @@ struct Run {
     hops: f64,
     events: f64,
     cpu_s: f64,
+    /// Of the run without what comes before it.
+    wall_s: f64,
     peak_bytes: f64,
     digest: String,
 }
 
-fn one(file: &str, set: &[&str]) {
+fn one(file: &str, set: &[&str], threads: usize) {
     let started = Instant::now(); // The fallback where the system has no processor time.
     let path = folder().join(file).with_extension("toml");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -157,10 +192,13 @@ fn one(file: &str, set: &[&str]) {
     let options = Options { set: set.iter().filter_map(pair).collect(), ..Options::default() };
     let plan = scenario::load(&text, file, &folder(), &options).unwrap_or_else(|e| panic!("{e}"));
     for point in &plan.points {
-        let outcome = sim::run(&point.run, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{e}"));
+        let begun = Instant::now();
+        let outcome = sim::run_threads(&point.run, Threads::Exactly(threads), &mut |_| Continue::Yes);
+        let outcome = outcome.unwrap_or_else(|e| panic!("{e}"));
+        let wall_s = begun.elapsed().as_secs_f64();
         let c = &outcome.counters;
         let cpu_s = cpu_s().unwrap_or_else(|| started.elapsed().as_secs_f64());
-        println!("{} {} {cpu_s} {} {:016x}", c.hops, c.events, peak_bytes().unwrap_or(0), c.digest);
+        println!("{} {} {cpu_s} {} {:016x} {wall_s}", c.hops, c.events, peak_bytes().unwrap_or(0), c.digest);
     }
 }
 
@@ -178,22 +216,49 @@ fn peak_bytes() -> Option<u64> {
 
 // ------------------------------------------------------------------------------------------------ runs in processes of their own
 
-fn command(work: &Work, end: &str, tool: &[&str]) -> (Run, String) {
+fn command(work: &Work, how: &str, end: &str, tool: &[&str]) -> (Run, String) {
     let program = std::env::current_exe().expect("this program has a path");
-    let line = [tool, &[program.to_str().expect("a path of plain text"), "--one", work.file, work.set]].concat();
+    let line = [tool, &[program.to_str().expect("a path of plain text"), how, work.file, work.set]].concat();
     let output = Command::new(line[0]).args(&line[1..]).arg(format!("end={end}")).output();
     let output = output.unwrap_or_else(|e| panic!("{}: {e}", line[0]));
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr).into_owned());
     assert!(output.status.success(), "{} with `{}` until {end} failed:\n{err}", work.file, work.set);
     let words: Vec<&str> = out.split_whitespace().collect();
     let number = |i: usize| words[i].parse().expect("a number");
-    (Run { hops: number(0), events: number(1), cpu_s: number(2), peak_bytes: number(3), digest: words[4].to_owned() }, err)
+    let run = Run {
+        hops: number(0),
+        events: number(1),
+        cpu_s: number(2),
+        wall_s: number(5),
+        peak_bytes: number(3),
+        digest: words[4].to_owned(),
+    };
+    (run, err)
 }
 
 /// The fastest of several runs.
 fn timed(work: &Work, end: &str) -> Run {
-    let runs = (0..REPEATS).map(|_| command(work, end, &[]).0);
+    let runs = (0..REPEATS).map(|_| command(work, "--one", end, &[]).0);
     runs.min_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s)).expect("at least one run")
+}
+
+/// The speed on two threads, as a multiple of that on one: by wall time, the fastest of several runs each, in turns.
+fn gain(work: &Work, digest: &str) -> f64 {
+    let wall = |how: &str, end: &str| {
+        let (run, _) = command(work, how, end, &[]);
+        assert!(end != work.timed[1] || run.digest == digest, "{}: two threads have another result", work.file);
+        run.wall_s
+    };
+    let mut least = [[f64::INFINITY; 2]; 2];
+    for _ in 0..REPEATS {
+        for (least, how) in least.iter_mut().zip(["--one", "--two"]) {
+            for (least, end) in least.iter_mut().zip(work.timed) {
+                *least = least.min(wall(how, end));
+            }
+        }
+    }
+    let [one, two] = least.map(|[short, long]| long - short);
+    one / two
 }
 
 /// Instructions per hop; `None` without valgrind.
@@ -202,7 +267,7 @@ fn instructions(work: &Work) -> Option<f64> {
     const VALGRIND: [&str; 5] = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", "--"];
     Command::new("valgrind").arg("--version").output().ok()?;
     let count = |end: &str| {
-        let (run, err) = command(work, end, &VALGRIND);
+        let (run, err) = command(work, "--one", end, &VALGRIND);
         let (_, number) =
             err.lines().find_map(|line| line.split_once("refs:")).expect("cachegrind prints the number of instructions");
         (number.replace(',', "").trim().parse::<f64>().expect("a number"), run.hops)
@@ -215,7 +280,7 @@ fn instructions(work: &Work) -> Option<f64> {
 
 fn table() {
     println!(
-        "In parentheses: the required and the desired value; behind a colon: the share of NewReno's hops/s (DiFS) or pFabric's. Times are processor time of one thread. Equal digests mean equal results.\n"
+        "In parentheses: the required and the desired value; behind a colon: the share of NewReno's hops/s (DiFS) or pFabric's. Times are processor time of one thread; what two threads gain is wall time. Equal digests mean equal results.\n"
     );
     let cell = |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
     let asked = |value: String, want: Option<[f64; 2]>| match want {
@@ -223,8 +288,8 @@ fn table() {
         None => value,
     };
     println!(
-        "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16}  digest",
-        "work", "M hops/s", "ns/hop", "instr./hop", "events/hop", "set-up", "peak MB"
+        "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16} {:>17}  digest",
+        "work", "M hops/s", "ns/hop", "instr./hop", "events/hop", "set-up", "peak MB", "2 threads"
     );
     let mut speeds: Vec<(&str, f64)> = Vec::new();
     for row in &ROWS {
@@ -241,7 +306,7 @@ fn table() {
         };
         let counted = if row.work.counted == ["0s"; 2] { None } else { instructions(&row.work) };
         println!(
-            "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16}  {}",
+            "{:<46} {:>16} {:>7} {:>16} {:>11} {:>9} {:>16} {:>17}  {}",
             row.name,
             speed,
             cell(Some(ns), 1),
@@ -249,6 +314,7 @@ fn table() {
             cell(Some((long.events - short.events) / (long.hops - short.hops)), 3),
             format!("{:.0} ms", (short.cpu_s - short.hops * ns * 1e-9) * 1e3),
             asked(cell(Some(long.peak_bytes * 1e-6), 1), row.peak_mb),
+            asked(cell(row.two_threads.map(|_| gain(&row.work, &long.digest)), 2), row.two_threads),
             long.digest,
         );
     }
