@@ -7,11 +7,14 @@
 #[derive(Clone, Debug)]
 pub struct Rings<P> {
     arena: Vec<P>,
-    /// Outgrown places by the logarithm of their number, to be used again.
+    /// Outgrown places by the logarithm of their number, to be used again. Only those are free of which `classes` says the same.
     free: Vec<Vec<u32>>,
-    /// The logarithm of the number of places that belong together, by their start over [`LEAST_PLACES`].
+    /// The logarithm of the number of places that belong together, by their start over [`LEAST_PLACES`]; with [`FREE`] where nobody uses them.
     classes: Vec<u8>,
 }
+
+/// Of a class: its places are free.
+const FREE: u8 = 1 << 7;
 
 /// Has a place brought into the cache. It need not be one.
 #[inline(always)]
@@ -150,8 +153,7 @@ impl Ring {
             rings.arena[longer.place(counter)] = rings.arena[self.place(counter)];
         }
         if !fresh && longer.start != self.start {
-            let class = rings.places(self.start).trailing_zeros() as usize;
-            rings.free[class].push(self.start);
+            rings.give_back(self.start);
         }
         *self = longer;
     }
@@ -162,17 +164,52 @@ impl<P: Copy> Rings<P> {
     fn places(&self, start: u32) -> u32 {
         1 << self.classes[(start / LEAST_PLACES) as usize]
     }
-    /// The start of so many places that are free.
+    fn class(&mut self, start: u32) -> &mut u8 {
+        &mut self.classes[(start / LEAST_PLACES) as usize]
+    }
+    /// The start of so many places that are free, a multiple of their number: outgrown ones, or half of twice as many, or new ones.
     fn allot(&mut self, places: u32, filler: &P) -> u32 {
-        let class = places.trailing_zeros() as usize;
-        self.free.resize(self.free.len().max(class + 1), Vec::new());
-        self.free[class].pop().unwrap_or_else(|| {
-            let start = self.arena.len();
-            self.arena.resize(start + places as usize, *filler);
-            self.classes.resize(self.arena.len() / LEAST_PLACES as usize, 0);
-            self.classes[start / LEAST_PLACES as usize] = class as u8;
-            u32::try_from(start).expect("fewer than 2^32 packets in flight")
-        })
+        let class = places.trailing_zeros() as u8;
+        self.free.resize(self.free.len().max(usize::from(class) + 2), Vec::new());
+        for larger in class..self.free.len() as u8 {
+            while let Some(start) = self.free[usize::from(larger)].pop() {
+                if *self.class(start) == larger | FREE {
+                    for half in (class..larger).rev() {
+                        self.set_free(start + (1 << half), half);
+                    }
+                    *self.class(start) = class;
+                    return start;
+                }
+            }
+        }
+        while !(self.arena.len() as u32).is_multiple_of(places) {
+            let start = self.extend(1 << self.arena.len().trailing_zeros(), filler);
+            self.give_back(start);
+        }
+        self.extend(places, filler)
+    }
+    /// New places at the end.
+    fn extend(&mut self, places: u32, filler: &P) -> u32 {
+        let start = u32::try_from(self.arena.len()).expect("fewer than 2^32 packets in flight");
+        self.arena.resize(self.arena.len() + places as usize, *filler);
+        self.classes.resize(self.arena.len() / LEAST_PLACES as usize, 0);
+        *self.class(start) = places.trailing_zeros() as u8;
+        start
+    }
+    /// Frees places, together with their neighbours if these are as many and free.
+    fn give_back(&mut self, mut start: u32) {
+        let mut class = *self.class(start);
+        while (start ^ 1 << class) < self.arena.len() as u32 && *self.class(start ^ 1 << class) == class | FREE {
+            *self.class(start | 1 << class) = 0;
+            start &= !(1 << class);
+            class += 1;
+        }
+        self.set_free(start, class);
+    }
+    fn set_free(&mut self, start: u32, class: u8) {
+        *self.class(start) = class | FREE;
+        self.free.resize(self.free.len().max(usize::from(class) + 1), Vec::new());
+        self.free[usize::from(class)].push(start);
     }
 }
 
@@ -209,6 +246,22 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// What rings have outgrown together holds others: places do not pile up.
+    #[test]
+    fn outgrown_places_are_used_again() {
+        let mut rings = Rings::default();
+        let mut all = vec![Ring::new(); 1000];
+        for packet in 0..100 {
+            for ring in &mut all {
+                ring.push(&packet, &mut rings);
+            }
+        }
+        assert!(rings.arena.len() < 1000 * 128 * 5 / 4, "{}", rings.arena.len());
+        for ring in &all {
+            assert!((0..100).all(|i| *ring.get(i, &rings) == i));
         }
     }
 }
