@@ -202,6 +202,11 @@ MOST_HOSTS = 64
 MOST_LINES = 200
 """Cables of a larger map are drawn thinner, and as an image."""
 
+MOST_CABLES = 2000
+"""Of a larger map, neighbouring nodes of a tier are drawn as one, and the cables between two such groups as one line."""
+BUNDLED_NODES = 16
+"""Groups of nodes on each tier of such a map."""
+
 
 def layout(found: Sequence[Link]) -> dict[str, tuple[float, float]]:
     """A place for each node: tiers one above the other, each spread over the whole width, nodes over those they are cabled to."""
@@ -226,6 +231,16 @@ def layout(found: Sequence[Link]) -> dict[str, tuple[float, float]]:
     return {name: (x[name], float(tier[name])) for name in tier}
 
 
+def bundled(places: Mapping[str, tuple[float, float]]) -> dict[str, str]:
+    """For each node the node that stands for its group: about as many neighbours of a tier in each."""
+    chosen: dict[str, str] = {}
+    for tier in {y for _, y in places.values()}:
+        here = sorted((name for name, (_, y) in places.items() if y == tier), key=lambda name: places[name])
+        groups = np.array_split(np.array(here), min(BUNDLED_NODES, len(here)))
+        chosen |= {str(name): str(group[len(group) // 2]) for group in groups for name in group}
+    return chosen
+
+
 def natural(name: str) -> list[object]:
     """Sorts `h10` behind `h9`."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
@@ -234,6 +249,7 @@ def natural(name: str) -> list[object]:
 def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()) -> Any:
     """One panel: the network by tiers. Cables with a busier direction are darker and wider; failed cables are crossed out.
 
+    A line of a large network stands for all cables between two groups of neighbours, with their mean.
     Returns what a colour bar is made for.
     """
     from matplotlib.collections import LineCollection
@@ -244,12 +260,23 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
     busy: dict[Cable, float] = {}
     for link in found:
         busy[frozenset(link.ends)] = max(busy.get(frozenset(link.ends), 0.0), link.busy)
-    places = layout(found)
-    dead_here = [cable for cable in busy if cable in set(dead)]
+    places, dead = layout(found), set(dead)
+    bundles = len(busy) > MOST_CABLES
+    if bundles:
+        group = bundled(places)
+        lines: dict[Cable, list[float]] = {}
+        for cable, share in busy.items():
+            lines.setdefault(frozenset(group[end] for end in cable), []).append(share)
+        dead = {frozenset(group[end] for end in cable) for cable in busy if cable in dead}
+        most = max(len(shares) for shares in lines.values())
+        ax.set_title(f"each line: the mean of up to {most} cables", fontsize=8, loc="right", y=-0.02)
+        busy = {bundle: mean(shares) for bundle, shares in lines.items()}
+        places = {name: places[name] for name in set(group.values())}
+    dead_here = [cable for cable in busy if cable in dead]
     thin = min(1.0, (MOST_LINES / max(len(busy), 1)) ** 0.5)
     # The busiest are drawn last, on top.
     alive = sorted((cable for cable in busy if cable not in dead_here), key=lambda cable: busy[cable])
-    lines = LineCollection(
+    drawn = LineCollection(
         [[places[end] for end in sorted(cable)] for cable in alive],
         array=np.array([busy[cable] for cable in alive]),
         cmap=style.heat(),
@@ -259,7 +286,7 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
         # As an image: thousands of lines would make a page of megabytes.
         rasterized=len(alive) > MOST_LINES,
     )
-    ax.add_collection(lines)
+    ax.add_collection(drawn)
     for i, cable in enumerate(dead_here):
         (x0, y0), (x1, y1) = (places[end] for end in sorted(cable))
         ax.plot([x0, x1], [y0, y1], color=style.INK, linestyle=(0, (2, 2)), linewidth=1.2, zorder=2)
@@ -274,13 +301,13 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
         look: dict[str, Any] = {"marker": "o" if tier == 0 else "s", "markersize": size, "markeredgewidth": 0}
         ax.plot(here, [tier] * len(here), color=style.INK, linestyle="none", zorder=3, **look)
     for name, (x, y) in places.items():
-        if tiers.count(y) <= 20:
+        if tiers.count(y) <= 20 and not bundles:
             up = y == max(tiers)
             text: dict[str, Any] = {"fontsize": 7, "ha": "center", "va": "bottom" if up else "top", "zorder": 5, "bbox": style.HALO}
             ax.annotate(name, (x, y), (0, 5 if up else -5), textcoords="offset points", **text)
     ax.set(xlim=(0, 1), ylim=(min(tiers) - 0.35, max(tiers) + 0.3))
     ax.set_axis_off()
-    return lines
+    return drawn
 
 
 @kind("ports")

@@ -136,6 +136,17 @@ def test_a_large_map_is_an_image_of_small_nodes() -> None:
     assert len(sizes) == 2 and max(sizes) * 128 < 72 * 5
 
 
+def test_a_line_of_a_very_large_map_is_the_mean_of_many_cables() -> None:
+    found = [Link(i, f"edge{i // 64}->agg{i % 64}", (1, 2), (i % 4) / 10) for i in range(4096)]
+    ax = Figure(figsize=(5, 3)).add_subplot()
+    lines = network.topology_panel(ax, found, {frozenset(("edge0", "agg0"))})
+    shown = np.asarray(lines.get_array())
+    assert shown == pytest.approx(np.full(16 * 16 - 1, 0.15)), "sixteen cables each, a quarter at each level"
+    assert [np.size(line.get_xdata()) for line in ax.lines if line.get_marker() == "s"] == [16, 16]
+    assert ax.get_title(loc="right") == "each line: the mean of up to 16 cables" and not ax.texts
+    assert ax.get_legend_handles_labels()[1] == ["failed link"]
+
+
 def test_heat_maps_of_large_networks_stand_side_by_side(traced: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     def columns() -> int:
         spec = plots.draw(traced, "heatmap").axes[0].get_subplotspec()
