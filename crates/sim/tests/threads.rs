@@ -8,6 +8,7 @@ use scenario::{Options, Plan, Point};
 use sim::cut::{Cut, Uncut};
 use sim::{Continue, Outcome, Threads};
 use std::ops::Add as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn assert_equal(one: &Outcome, many: &Outcome, what: &str) {
@@ -48,26 +49,79 @@ fn assert_same(text: &str, ways: &[(usize, usize)]) {
     assert_same_plan(&plan(text), ways, text);
 }
 
+/// A scenario of a folder of the repository, with settings and profiles.
+fn scenario_of(file: &Path, set: &str, profile: &str) -> Plan {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let pair = |s: &str| s.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let options =
+        Options { set: set.split(' ').filter_map(pair).collect(), profiles: scenario::profiles(profile), ..Options::default() };
+    let folder = file.parent().expect("a file is in a folder");
+    scenario::load(&text, &file.display().to_string(), folder, &options).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+}
+
+/// The scenarios in a folder.
+fn scenarios_in(folder: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut files: Vec<PathBuf> =
+        files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+    files.sort();
+    files
+}
+
 /// The scenarios of the benchmark, cut short.
 #[test]
 fn the_benchmarks_are_the_same() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench");
     for (name, set) in [
         ("newreno", "topology.k=4 end=6ms"),
         ("newreno", "topology.k=8 end=1ms"),
         ("dctcp", "topology.k=4 end=1ms"),
+        ("difs", "topology.k=4 end=3ms"),
         ("strict", "topology.k=4 end=6ms"),
         ("pfabric", "workload.web.flows=60"),
         ("merp", "workload.web.flows=200"),
+        ("pias", "workload.web.flows=60"),
+        ("stam", "workload.web.flows=60"),
+        ("expresspass", "workload.web.flows=60"),
         ("ssp", "workload.web.flows=60"),
         ("homa", "workload.web.flows=60"),
         ("ndp", "workload.web.flows=60"),
     ] {
-        let text = std::fs::read_to_string(folder.join(name).with_extension("toml")).unwrap();
-        let pair = |s: &str| s.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let options = Options { set: set.split(' ').filter_map(pair).collect(), ..Options::default() };
-        let plan = scenario::load(&text, name, &folder, &options).unwrap_or_else(|e| panic!("{e}"));
-        assert_same_plan(&plan, &WAYS, name);
+        assert_same_plan(&scenario_of(&folder("bench").join(name).with_extension("toml"), set, ""), &WAYS, name);
+    }
+}
+
+/// The examples, cut short.
+#[test]
+fn the_examples_are_the_same() {
+    for file in scenarios_in(&folder("examples")) {
+        let set = match file.file_stem().and_then(|name| name.to_str()) {
+            Some("large") => "topology.k=8 end=50us",
+            Some("elephants") => "end=5ms measure.from=1ms measure.until=5ms",
+            Some("failures") => "workload.web.flows=40",
+            _ => "end=5ms",
+        };
+        assert_same_plan(&scenario_of(&file, set, ""), &WAYS[..2], &file.display().to_string());
+    }
+}
+
+#[test]
+#[ignore = "run by make slow: whole examples, and all scenarios of the papers at their small size"]
+fn whole_examples_and_papers_are_the_same() {
+    for file in scenarios_in(&folder("examples")) {
+        let set = if file.ends_with("large.toml") { "end=100us" } else { "" };
+        assert_same_plan(&scenario_of(&file, set, ""), &WAYS, &file.display().to_string());
+    }
+    for paper in std::fs::read_dir(folder("papers")).unwrap().map(|paper| paper.unwrap().path()).filter(|path| path.is_dir()) {
+        for file in scenarios_in(&paper)
+            .into_iter()
+            .filter(|file| !["paper", "claims"].iter().any(|own| file.file_stem().is_some_and(|stem| stem == *own)))
+        {
+            assert_same_plan(&scenario_of(&file, "", "smoke"), &WAYS, &file.display().to_string());
+        }
     }
 }
 
