@@ -81,8 +81,12 @@ impl Ring {
     }
     /// The packet with a counter in `head..tail`.
     #[inline(always)]
+    #[allow(unsafe_code)]
     pub fn get<'a, P>(&self, counter: u32, rings: &'a Rings<P>) -> &'a P {
-        &rings.arena[self.place(counter)]
+        let place = self.place(counter);
+        debug_assert!(place < rings.arena.len());
+        // SAFETY: `Rings::allot` gave the places, the arena never shrinks, and an engine has one. A ring without places holds no packet.
+        unsafe { rings.arena.get_unchecked(place) }
     }
     /// Has the first packet brought into the cache, and the one behind it, whose arrival is wanted when the first is taken out.
     #[inline(always)]
@@ -93,21 +97,25 @@ impl Ring {
     }
     /// Puts a packet in, and shows where it lies.
     #[inline(always)]
+    #[allow(unsafe_code)]
     pub fn push<'a, P: Copy>(&mut self, packet: &P, rings: &'a mut Rings<P>) -> &'a mut P {
         // With signs, so that a ring without any place is full.
         if self.len().cast_signed() > self.mask.cast_signed() {
             self.grow(packet, rings);
         }
-        let place = &mut rings.arena[self.place(self.tail)];
-        *place = *packet;
+        let place = self.place(self.tail);
         self.tail = self.tail.wrapping_add(1);
+        debug_assert!(place < rings.arena.len());
+        // SAFETY: see `Ring::get`; one without places has just been given some.
+        let place = unsafe { rings.arena.get_unchecked_mut(place) };
+        *place = *packet;
         place
     }
     /// Takes the oldest packet out. The ring must not be empty.
     #[inline(always)]
     pub fn pop<P: Copy>(&mut self, rings: &Rings<P>) -> P {
         debug_assert!(!self.is_empty());
-        let packet = rings.arena[self.place(self.head)];
+        let packet = *self.get(self.head, rings);
         self.head = self.head.wrapping_add(1);
         if self.head & self.mask == 0 && self.len() * 4 <= self.mask && self.mask >= LEAST {
             // All that is left lies at the start, where a shorter ring has it too.

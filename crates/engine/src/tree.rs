@@ -23,8 +23,13 @@ pub struct Tree {
     origin: u64,
     /// Offsets from `base` at or above this do not fit a key: they stand as this and make a rebase due.
     far: u64,
+    /// The time of that offset.
+    far_at: u64,
     /// The number of levels below the root is even.
     even: bool,
+    /// What leads from a node to one sibling after the other: 1, 3, 1. The compiler does not know that, and changes the number of the node in place.
+    /// Numbers of siblings that are each worked out from that of the node take three instructions more per level.
+    steps: [usize; 3],
 }
 
 /// Set in every key: the exponent of numbers from 2 up.
@@ -43,7 +48,8 @@ fn earlier(a: f64, b: f64) -> f64 {
 impl Tree {
     /// A tree of idle leaves.
     pub fn new(leaves: u32) -> Tree {
-        let mut first = 4;
+        // Three levels at least: see `Tree::set`.
+        let mut first = 64;
         while first < leaves as usize {
             first *= 4;
         }
@@ -56,19 +62,21 @@ impl Tree {
             base: 0,
             origin: 0,
             far: (LARGE >> bits) - 1,
+            far_at: 0,
             even: bits % 4 == 0,
+            steps: [1, 3, 1],
         };
         tree.set_base(0);
         tree
     }
     fn set_base(&mut self, base: u64) {
-        (self.base, self.origin) = (base, base.wrapping_sub(NORMAL >> self.bits));
+        (self.base, self.origin, self.far_at) = (base, base.wrapping_sub(NORMAL >> self.bits), base.saturating_add(self.far));
     }
     /// The smallest key.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub fn first(&self) -> u64 {
-        // SAFETY: the smallest tree has eight nodes.
+        // SAFETY: the smallest tree has 128 nodes.
         unsafe { self.nodes.get_unchecked(1).to_bits() }
     }
     /// The leaf of a key.
@@ -92,42 +100,47 @@ impl Tree {
     /// An idle leaf is as far as can be.
     #[inline(always)]
     fn key(&self, leaf: u32, at: Time) -> f64 {
-        f64::from_bits((at.0 - self.base).min(self.far) << self.bits | NORMAL | u64::from(leaf))
+        f64::from_bits(at.0.min(self.far_at).wrapping_sub(self.origin) << self.bits | u64::from(leaf))
     }
     /// The node of a leaf: inside the tree, as are all nodes above it and, in their groups of four, their siblings.
     #[inline(always)]
     fn node(&self, leaf: u32) -> usize {
-        assert!((leaf as usize) < self.first, "no leaf {leaf}");
-        self.first + leaf as usize
+        debug_assert!((leaf as usize) < self.first, "no leaf {leaf}");
+        self.first | (u64::from(leaf) & self.mask) as usize
     }
     /// Sets a leaf; `Time::MAX` makes it idle.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub fn set(&mut self, leaf: u32, at: Time) {
-        let (key, mut node) = (self.key(leaf, at), self.node(leaf));
-        let nodes = &mut *self.nodes;
-        // Writes a node and returns its parent's key. That stays in a register, and only the three siblings are loaded: reading the
-        // group back after the write waits for the store.
+        let (key, node) = (self.key(leaf, at), self.node(leaf));
+        let ([one, two, three], nodes) = (self.steps, &mut *self.nodes);
+        // Writes a node and returns its parent's key, with the number of the last sibling. The key stays in a register, and only the three siblings
+        // are loaded: reading the group back after the write waits for the store.
         let mut settle = |node: usize, key: f64| {
-            // SAFETY: see `Tree::node`.
+            // SAFETY: see `Tree::node` and `Tree::steps`.
             unsafe {
                 *nodes.get_unchecked_mut(node) = key;
-                let sibling = |n: usize| *nodes.get_unchecked(node ^ n);
-                earlier(earlier(earlier(sibling(1), sibling(2)), sibling(3)), key)
+                let node = node ^ one;
+                let first = *nodes.get_unchecked(node);
+                let node = node ^ two;
+                let second = *nodes.get_unchecked(node);
+                let node = node ^ three;
+                (node, earlier(earlier(earlier(first, second), *nodes.get_unchecked(node)), key))
             }
         };
         // The first step stands by itself so that the key is moved to a floating-point register once.
-        let mut winner = settle(node, key);
-        node >>= 2;
+        let (mut sibling, mut winner) = settle(node, key);
         // Then two levels a round, for fewer branches.
         if self.even {
-            winner = settle(node, winner);
-            node >>= 2;
+            (sibling, winner) = settle(sibling >> 2, winner);
         }
-        while node > 1 {
-            winner = settle(node, winner);
-            winner = settle(node >> 2, winner);
-            node >>= 4;
+        loop {
+            (sibling, winner) = settle(sibling >> 2, winner);
+            (sibling, winner) = settle(sibling >> 2, winner);
+            // The children of the root.
+            if sibling < 8 {
+                break;
+            }
         }
         // SAFETY: see `Tree::first`.
         unsafe { *nodes.get_unchecked_mut(1) = winner };
