@@ -9,7 +9,7 @@ pub struct Rings<P> {
     arena: Vec<P>,
     /// Outgrown places by the logarithm of their number, to be used again. Only those are free of which `classes` says the same.
     free: Vec<Vec<u32>>,
-    /// The logarithm of the number of places that belong together, by their start over [`LEAST_PLACES`]; with [`FREE`] where nobody uses them.
+    /// The logarithm of the number of places that belong together, by their start over [`LEAST`]; with [`FREE`] where nobody uses them.
     classes: Vec<u8>,
 }
 
@@ -39,9 +39,8 @@ pub struct Ring {
     tail: u32,
 }
 
-/// Places of a new ring.
-const LEAST_PLACES: u32 = 8;
-/// Packets in a new ring.
+/// Places of a new ring. Most rings hold a packet or two at a time: with more places for each, packets of large networks lie on more pages than
+/// a processor knows at once.
 const LEAST: u32 = 2;
 
 impl<P> Default for Rings<P> {
@@ -154,7 +153,7 @@ impl Ring {
         let longer = Ring { mask: size - 1, ..*self };
         let longer = match fresh {
             false if size <= rings.places(self.start) => longer,
-            _ => Ring { start: rings.allot(size.max(LEAST_PLACES), filler), ..longer },
+            _ => Ring { start: rings.allot(size, filler), ..longer },
         };
         for counter in 0..self.len() {
             let counter = self.head.wrapping_add(counter);
@@ -170,10 +169,10 @@ impl Ring {
 impl<P: Copy> Rings<P> {
     /// How many places from `start` on belong together.
     fn places(&self, start: u32) -> u32 {
-        1 << self.classes[(start / LEAST_PLACES) as usize]
+        1 << self.classes[(start / LEAST) as usize]
     }
     fn class(&mut self, start: u32) -> &mut u8 {
-        &mut self.classes[(start / LEAST_PLACES) as usize]
+        &mut self.classes[(start / LEAST) as usize]
     }
     /// The start of so many places that are free, a multiple of their number: outgrown ones, or half of twice as many, or new ones.
     fn allot(&mut self, places: u32, filler: &P) -> u32 {
@@ -200,7 +199,7 @@ impl<P: Copy> Rings<P> {
     fn extend(&mut self, places: u32, filler: &P) -> u32 {
         let start = u32::try_from(self.arena.len()).expect("fewer than 2^32 packets in flight");
         self.arena.resize(self.arena.len() + places as usize, *filler);
-        self.classes.resize(self.arena.len() / LEAST_PLACES as usize, 0);
+        self.classes.resize(self.arena.len() / LEAST as usize, 0);
         *self.class(start) = places.trailing_zeros() as u8;
         start
     }
