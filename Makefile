@@ -117,8 +117,25 @@ slow: build ## longer tests: more random scenarios and patterns of losses, every
 	@FLOWLOOM_FUZZ=2000 FLOWLOOM_PATTERNS=10000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored
 	$(call say,the exchange between threads under every order of theirs)
 	@$(CARGO) test -p flowloom-sim --locked --release --quiet --features model --test exchange
+	@$(MAKE) --no-print-directory sanitizers
 	$(call say,pytest)
 	@$(BIN)/python -m pytest -n auto
+
+# Their toolchain is used if it is there, and never fetched.
+NIGHTLY := rustup run nightly
+nightly_has = [ -d "$$($(NIGHTLY) rustc --print sysroot 2>/dev/null)/lib/rustlib/src" ] && $(NIGHTLY) cargo $(1) >/dev/null 2>&1
+
+.PHONY: sanitizers
+sanitizers: | tools ## undefined behaviour in the engine (Miri), races between threads (thread sanitizer): needs nightly Rust with miri and rust-src
+	$(call say,cargo miri test: the engine)
+	@if $(call nightly_has,miri --version); then \
+	PROPTEST_CASES=2 MIRIFLAGS=-Zmiri-disable-isolation $(NIGHTLY) cargo miri test -p flowloom-engine --locked --quiet --target-dir target/miri; \
+	else printf 'skipped: no nightly toolchain with miri and rust-src\n'; fi
+	$(call say,thread sanitizer: runs on several threads)
+	@if $(call nightly_has,--version); then \
+	RUSTFLAGS=-Zsanitizer=thread $(NIGHTLY) cargo test -Zbuild-std --target "$$($(NIGHTLY) rustc -vV | sed -n 's/^host: //p')" \
+	-p flowloom-sim --locked --quiet --target-dir target/tsan --test threads -- examples benchmarks; \
+	else printf 'skipped: no nightly toolchain with rust-src\n'; fi
 
 .PHONY: equal
 equal: build ## REF=commit: whether every point of examples, bench and smoke papers is what it was at that commit (minutes)

@@ -5,7 +5,7 @@ mod reference;
 
 use base::{Dur, Hold, LinkId, Rate, Time};
 use engine::{Driver, Engine, Far, Fifo, LinkSpec, LinkStats, Links, Pause, Sent, World};
-use packet::Packet;
+use packet::{Packet, lists};
 use reference::Reference;
 
 /// What happens to a link.
@@ -222,7 +222,7 @@ fn nothing_is_sent_while_it_is_down_and_the_port_starts_empty() {
 /// Many random lists: both engines agree, and every packet is somewhere.
 #[test]
 fn random_lists_agree() {
-    for n in 0..300 {
+    for n in 0..lists(300) {
         let mut rng = base::Rng::stream(n, "down", &[]);
         let (mut at, mut up, mut todo) = (0, [true; 2], Vec::new());
         for _ in 0..40 {

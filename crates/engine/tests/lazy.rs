@@ -6,7 +6,7 @@ mod reference;
 
 use base::{Dur, Hold, LinkId, Rate, Rng, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Links, Pause, Sent, World};
-use packet::Packet;
+use packet::{Packet, lists};
 use reference::Reference;
 
 const PORT: LinkId = LinkId(0);
@@ -149,7 +149,7 @@ fn who_looks_finds_it_waiting_and_changes_nothing() {
 /// Bursts, gaps and ties, seen and unseen, watched and not.
 #[test]
 fn random_lists_agree() {
-    for n in 0..400 {
+    for n in 0..lists(400) {
         let mut rng = Rng::stream(n, "lazy", &[]);
         let (mut at, mut todo) = (0, Vec::new());
         for _ in 0..60 {

@@ -6,7 +6,7 @@ mod reference;
 
 use base::{Dur, Hold, LinkId, Rate, Rng, Time};
 use engine::{Driver, Engine, Far, LinkSpec, Links, Pause, Sent, World};
-use packet::Packet;
+use packet::{Packet, lists};
 use reference::Reference;
 
 const PORT: LinkId = LinkId(0);
@@ -210,7 +210,7 @@ fn a_dead_link_has_nothing_to_serve_and_starts_as_new() {
 /// Bursts, gaps and ties, looks and failures, with a wire that is mostly empty and with one that is not.
 #[test]
 fn random_lists_agree() {
-    for n in 0..600 {
+    for n in 0..lists(600) {
         let mut rng = Rng::stream(n, "shaped", &[]);
         let (mut at, mut todo, mut up) = (0, Vec::new(), true);
         for _ in 0..60 {

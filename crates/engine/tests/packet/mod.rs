@@ -21,3 +21,8 @@ impl Wire for Packet {
         self.arrival = at;
     }
 }
+
+/// How many random lists a test tries: a few where an interpreter runs them.
+pub fn lists(n: u64) -> u64 {
+    if cfg!(miri) { n / 100 } else { n }
+}
