@@ -50,6 +50,7 @@ def ready() -> Iterator[None]:
     asked = main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if asked:
         signal.signal(signal.SIGINT, interrupt)
+    former_hook, sys.unraisablehook = sys.unraisablehook, unraisable
     with warnings.catch_warnings():
         warnings.showwarning = show_warning  # type: ignore[assignment]
         # A label may have characters, as emoji, that the font of the figures lacks: they are drawn as boxes.
@@ -57,6 +58,7 @@ def ready() -> Iterator[None]:
         try:
             yield
         finally:
+            sys.unraisablehook = former_hook
             if main_thread:
                 signal.signal(signal.SIGTERM, former if former is not None else signal.SIG_DFL)
             if asked:
@@ -72,6 +74,12 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     """Ctrl-C: as in Python itself, but remembered, since a library that is being imported may make an error of its own of it."""
     _interrupts.append(number)
     signal.default_int_handler(number, frame)
+
+
+def unraisable(lost: sys.UnraisableHookArgs) -> None:
+    """An error that Python has no place to raise, as that of Ctrl-C while it frees the lock of an import: Ctrl-C is remembered."""
+    if lost.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(lost)
 
 
 def interrupted() -> bool:

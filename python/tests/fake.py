@@ -370,6 +370,7 @@ class Scenario:
     def run(
         self,
         jobs: int = 0,
+        threads: int = 0,
         out: str | None = None,
         progress: Callable[[dict[str, Any]], object] | None = None,
         overwrite: bool = False,

@@ -450,7 +450,7 @@ def contents(folder: Path) -> dict[str, Any]:
         found[str(path.relative_to(folder))] = path.read_bytes()
         if path.name == "manifest.json":
             manifest = json.loads(path.read_text())
-            for key in ("started", "ended", "wall_s", "peak_memory_bytes", "jobs"):
+            for key in ("started", "ended", "wall_s", "peak_memory_bytes", "jobs", "threads", "one_thread"):
                 manifest.pop(key, None)
             machine = ("wall_s", "events_per_s", "hops_per_s")
             manifest["metrics"] = [m for m in manifest.get("metrics", []) if m[0] not in machine]
