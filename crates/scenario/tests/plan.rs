@@ -536,7 +536,9 @@ fn flows_with_a_deadline_have_their_share_of_the_bytes() {
     }
     let swept = plain(&with_deadline("{ kind = 'uniform', share = [0.2, 0.8] }"));
     assert_eq!(swept.sweep_keys[0], "workload.web.deadline.share");
-    assert!(!plain(&with_deadline("'20ms'")).resolved().contains("share"), "a quiet key: left out at its default");
+    let has_share = |line: &str| line.trim_start().starts_with("share =") || line.contains(" share =");
+    assert!(!plain(&with_deadline("'20ms'")).resolved().lines().any(has_share), "a quiet key: left out at its default");
+    assert!(plain(&with_deadline("{ kind = 'fixed', after = '20ms', share = 0.3 }")).resolved().lines().any(has_share));
 }
 
 #[test]

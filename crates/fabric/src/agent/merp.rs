@@ -20,16 +20,19 @@
 //! - `esr_sync = "fresh"`: a packet collects the largest time that ports computed by themselves; the port goes by the larger of
 //!   that and of what the sender heard of the whole path one round trip ago. `sticky` overwrites what the port computed, which is
 //!   Alg. 1 l. 9-10 to the letter.
-//! - A flow paused by another port does not count in the ranking (`skip_paused`; PDQ's rule), nor does one that has left
-//!   (`rank_needs_rs`). Ties go by (vdl, aT, id).
-//! - Packets name every port that pauses the flow: of the ports before this one as of now, of those behind it as of the newest ACK. If
-//!   packets named the first such port only, a flow that waits at two ports would hold one of them once it is free, for a round trip and
-//!   a probe, until the flow learns of the other.
+//! - Ties in the ranking go by (vdl, aT, id).
 //! - The round trip of Alg. 3 l. 6 is that of the second flow: it must react within it.
 //! - Theta is relative to the sender's NIC: a slower port lowers it in the packet, since otherwise no grant would ever exceed it.
 //!
-//! Deviates: with the defaults, in `skip_paused` and `rank_needs_rs`: the paper has no such rules, and without the first a flow that
-//! leads here but is paused elsewhere keeps this port idle.
+//! Deviates: the paper has none of these rules, and each is an option:
+//! - `skip_paused`: a flow paused by another port does not count in the ranking. Without it a flow that leads here but is paused elsewhere
+//!   keeps this port idle. PDQ has this rule.
+//! - `name_all`: packets name every port that pauses the flow: of the ports before this one as of now, of those behind it as of the
+//!   newest ACK. If packets named the first such port only, a flow that waits at two ports would hold one of them once it is free, for a round
+//!   trip and a probe, until the flow learns of the other.
+//! - `rank_needs_rs`: a flow of which nothing is left to cross the port does not count in the ranking.
+//! - `stale`: an entry that is silent for long is deleted when it is in the way.
+//! - `det_min_rate`, off by default.
 
 use super::{Agent, Cx, Env};
 use base::params::{Auto, Problem};
@@ -59,6 +62,8 @@ base::params! {
         esr_sync: EsrSync = "fresh", "flowloom, see Assumed: the literal `sticky` can only fall";
         /// A flow paused elsewhere does not hold this port.
         skip_paused: bool = "true", "flowloom, see Deviates: without it the single tree is unstable above half load";
+        /// Packets name every port that pauses their flow, and not the first alone.
+        name_all: bool = "true", "flowloom, see Deviates: else a flow that waits at two ports holds one of them";
         /// A flow with nothing left to cross this port does not count in the ranking.
         rank_needs_rs: bool = "true", "flowloom, see Deviates: else a finished flow leads for another round trip";
         /// An entry silent for longer, and for the turns of the other flows' probes, is deleted.
@@ -333,7 +338,7 @@ impl Merp {
             self.detecting.0 // Alg. 3 l. 12
         };
         header.asr_bps = header.asr_bps.min(detecting).min(header.theta_bps);
-        header.leave(true);
+        header.leave(self.params.name_all || header.paused() == 0);
     }
 
     /// Marks the SYN of a flow for which the table has no room.

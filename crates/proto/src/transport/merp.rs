@@ -26,15 +26,10 @@
 //! - A SYN is repeated after `syn_rto`, doubling; a FIN after the RTO, doubling, at most `fin_tries` times in all.
 //! - After `dead_after` timeouts in a row without any ACK, a SYN asks for another path. Unanswered DETs are no timeouts: they may wait
 //!   long behind the DATA of other flows.
-//! - A DET has one round trip to be answered in. After that, probes leave as SYNs until a DET or DATA is answered. A flow's SYNs take at
-//!   most 1/200 of its NIC's rate, and after each 256 SYNs less, down to a sixteenth of that: SYNs go before DATA, and thousands of flows
-//!   may wait for a link. DETs do not get through a port whose queue of DATA never empties, so that the flow and the ports behind that
-//!   port would not learn of each other. Ports treat a SYN of a known flow as a DET (Alg. 1 l. 8-12), except for its class.
 //! - A port that does not know the flow of a DET, as after its link was down, says so; the next probe is then a SYN, which opens the
-//!   flow there again. Without it the flow would probe for ever.
+//!   flow there again. Without it the flow would probe for ever. Section 4.1 does not define the moment of the first probe.
 //! - The round trip in the header tells ports how long the sender takes to use a grant. It is the round trip of an empty network, since
-//!   packets in queues are sent meanwhile; a flow that probes adds half its gap between probes, since a grant waits that long for the
-//!   next probe.
+//!   packets in queues are sent meanwhile.
 //! - A flow that finds a port's table full is handed to TCP NewReno on the capacity that MERP leaves: all packets of the flow go in the
 //!   class between DATA and DET, by which ports know them. The port marks the SYN, and the SYNACK brings the mark back; a flow that was
 //!   open goes on from its first unacknowledged byte as after a timeout. Section 4.4 asks for "another stateless scheduler".
@@ -42,7 +37,13 @@
 //! - A flow that is given up sends one FIN, which is not repeated.
 //! - A policy is refused: it could change the classes by which packets are told apart.
 //!
-//! Deviates: nowhere from what the paper states; section 4.1 does not define the moment of the first probe (see Assumed).
+//! Deviates: the paper has none of these rules, and each is an option:
+//! - `syn_probes`: a DET has one round trip to be answered in. After that, probes leave as SYNs until a DET or DATA is answered. A flow's SYNs
+//!   take at most `syn_share` of its NIC's rate, and after each 256 SYNs less, down to a sixteenth of that: SYNs go before DATA, and thousands of
+//!   flows may wait for a link. DETs do not get through a port whose queue of DATA never empties, so that the flow and the ports behind
+//!   that port would not learn of each other. Ports treat a SYN of a known flow as a DET (Alg. 1 l. 8-12), except for its class.
+//! - `probe_lead`: a flow that probes adds half its gap between probes to the round trip in the header, since a grant waits that long for the
+//!   next probe.
 
 use super::newreno::{self, NewReno};
 use crate::contract::{Cx, Env, Timeout, Timers, Transport};
@@ -82,6 +83,12 @@ base::params! {
         det_size: Bytes = "40B", "flowloom: with 1500 B a third-ranked flow would probe every 12 ms";
         /// Smallest gap between DET packets of a flow; bounds the share of DETs when alpha is small.
         det_min_gap: Dur = "0us", "section 4.1: the granted rate alone";
+        /// A waiting flow asks ports to be granted its rate earlier, by half the gap between its probes.
+        probe_lead: bool = "true", "flowloom, see Deviates";
+        /// Probes that are not answered within a round trip are followed by SYNs.
+        syn_probes: bool = "true", "flowloom, see Deviates";
+        /// Largest share of its NIC's rate that a flow's SYNs take.
+        syn_share: Fraction = "0.005" in Fraction(1)..=Fraction::ONE, "flowloom, see Deviates";
         /// Smallest retransmission timeout.
         min_rto: Dur = "1ms", "flowloom: several round trips of a data center";
         /// Largest retransmission timeout, also of SYN and FIN.
@@ -160,6 +167,9 @@ impl Merp {
             rtt: RttConfig { init_rto: params.syn_rto, min_rto: params.min_rto, max_rto: params.max_rto, clock: Dur::ZERO },
             det_size: params.det_size.0.min(u64::from(env.mtu_bytes)) as u16,
             det_min_gap: params.det_min_gap,
+            probe_lead: params.probe_lead,
+            syn_probes: params.syn_probes,
+            syn_rate: Rate(env.nic_rate.times(params.syn_share).0.max(1)),
             dead_after: params.dead_after,
             fin_tries: params.fin_tries,
             mss: u64::from(env.mss()),

@@ -293,6 +293,20 @@ fn silent_entries_go_when_they_are_in_the_way() {
     assert_eq!(b.row(2).local.ps(), 10 * FULL_TX);
 }
 
+/// The second port on the way pauses a flow that the first pauses too.
+#[test]
+fn packets_name_every_port_that_pauses_or_the_first_alone() {
+    let named = |name_all| {
+        let mut b = Bench::gbps(&[100, 200], |p| p.name_all = name_all);
+        b.syn(0, 0);
+        b.syn(0, 1);
+        let mut asks = |pauses| b.det(1, 1, Header { pauses, bits: fresh().bits | 1 << 8, ..fresh() }).paused();
+        [asks(0b00), asks(0b01)]
+    };
+    assert_eq!(named(true), [0b10, 0b11]);
+    assert_eq!(named(false), [0b10, 0b01]);
+}
+
 #[test]
 fn flows_paused_elsewhere_or_gone_do_not_hold_the_port() {
     let asks = |change: fn(&mut Params), lead: fn(&mut Bench)| {

@@ -8,11 +8,9 @@ use crate::kit::rtt::RttConfig;
 use crate::packet::{Kind, Packet};
 use base::{Dur, FlowId, Fraction, Rate, Time};
 
-/// SYNs that probe take at most one part in this many of the NIC's rate.
-const SYN_SHARE: u64 = 200;
-/// After each this many SYNs without an answer to another probe, the gap between SYNs grows by the gap at that rate.
+/// After each this many SYNs without an answer to another probe, the gap between SYNs grows by the gap at `syn_share`.
 const SYN_PATIENCE: u64 = 256;
-/// The gap between SYNs never exceeds this many times the gap at that rate.
+/// The gap between SYNs never exceeds this many times the gap at `syn_share`.
 const SYN_SLOWEST: u64 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +29,10 @@ pub(super) struct Setup {
     pub(super) esr_sync: EsrSync,
     pub(super) det_size: u16,
     pub(super) det_min_gap: Dur,
+    pub(super) probe_lead: bool,
+    pub(super) syn_probes: bool,
+    /// Most that a flow's SYNs take of the NIC's rate.
+    pub(super) syn_rate: Rate,
     pub(super) rtt: RttConfig,
     pub(super) dead_after: u32,
     pub(super) fin_tries: u32,
@@ -73,10 +75,14 @@ impl Setup {
             expected_ps,
             expected_echo_ps,
             theta_bps: self.theta.0,
-            rtt_ps: flow.rtt.ps() + if snd.mode == Mode::Det { self.probe_gap(snd.rate).ps() / 2 } else { 0 },
+            rtt_ps: flow.rtt.ps() + self.lead(snd).ps(),
             pauses: u64::from(snd.paused_echo) << 32,
             bits: bits | self.theta_share.0 << 32,
         }
+    }
+    /// How long a grant waits for the next probe, about.
+    fn lead(&self, snd: &Snd) -> Dur {
+        if snd.mode == Mode::Det && self.probe_lead { self.probe_gap(snd.rate) / 2 } else { Dur::ZERO }
     }
     /// The gap between the probes of a flow that is granted `rate`.
     fn probe_gap(&self, rate: Rate) -> Dur {
@@ -138,9 +144,10 @@ impl Snd {
         cx.arm(self.tx.flow, RTO, cx.now.after(self.tx.rtt.rto()));
         cx.control(set.bare(self.tx.flow, Kind::FIN, MIDDLE));
     }
-    /// Whether the flow's probes get through: every probe older than a round trip is answered.
+    /// Whether DETs get through: every probe older than a round trip is answered. Without `syn_probes` a SYN only helps a flow that some port does
+    /// not know.
     fn is_answered(&self, rtt: Dur, set: &Setup, now: Time) -> bool {
-        self.answered.is_some_and(|left| left.after(set.probe_gap(self.rate)).after(rtt) >= now)
+        self.answered.is_some_and(|left| !set.syn_probes || left.after(set.probe_gap(self.rate)).after(rtt) >= now)
     }
     /// The packet that is due: DATA, lost ones first, or a probe: a DET, or a SYN while DETs do not get through.
     pub(super) fn transmit(&mut self, set: &Setup, cx: &mut Cx<'_>) -> Packet {
@@ -151,7 +158,7 @@ impl Snd {
             if self.is_answered(flow.rtt, set, cx.now) || cx.now.after(gap / 2) < from {
                 Packet { prio: LOW, ..Packet::new(self.tx.flow, DET, set.det_size) }
             } else {
-                let least = Rate(set.nic_rate.0 / SYN_SHARE).gap(u64::from(set.header_bytes)).max(gap);
+                let least = set.syn_rate.gap(u64::from(set.header_bytes)).max(gap);
                 self.reopen = (cx.now.after(least * (1 + syns / SYN_PATIENCE).min(SYN_SLOWEST)), syns + 1);
                 Packet { flags: Packet::RETX, ..set.bare(self.tx.flow, Kind::SYN, HIGH) }
             }

@@ -175,6 +175,33 @@ fn ports_are_told_how_long_a_grant_takes_to_be_used() {
     assert_eq!((det.kind, header(&s, &det).rtt_ps), (DET, 129_280_000 + 160_000_000));
 }
 
+/// Without `probe_lead` ports hear of the round trip alone.
+#[test]
+fn a_lead_for_probes_is_an_option() {
+    let mut s = host_with(&[146_000], |p| p.probe_lead = false);
+    let det = opened(&mut s, SLOW).remove(0);
+    assert_eq!((det.kind, header(&s, &det).rtt_ps), (DET, 129_280_000));
+}
+
+/// Without `syn_probes` DETs follow DETs, answered or not, but a port that does not know the flow is sent a SYN.
+#[test]
+fn syns_among_probes_are_an_option() {
+    let mut s = host_with(&[14_600], |p| p.syn_probes = false);
+    let first = opened(&mut s, SLOW).remove(0);
+    assert!(s.advance(at_us(100 + 320 * 20)).iter().all(|p| p.kind == DET));
+    answer_with(&mut s, &first, DETACK, Answer { asr_bps: SLOW, bits: UNKNOWN, ..Answer::default() });
+    assert_eq!(kinds(&s.advance(at_us(100 + 320 * 21))), [Kind::SYN]);
+}
+
+/// At 0.05 % of 1 Gb/s a SYN of 40 B takes 640 us: every second probe may be one.
+#[test]
+fn the_share_of_syns_is_an_option() {
+    let mut s = host_with(&[14_600], |p| p.syn_share = Fraction(500_000));
+    opened(&mut s, SLOW);
+    let sent = s.advance(at_us(100 + 320 * 8));
+    assert_eq!(kinds(&sent), [DET, Kind::SYN, DET, Kind::SYN, DET, Kind::SYN, DET, Kind::SYN]);
+}
+
 #[test]
 fn a_dataack_preempts() {
     let mut s = host(&[146_000]);
