@@ -134,7 +134,7 @@ sanitizers: | tools ## undefined behaviour in the engine (Miri), races between t
 	$(call say,thread sanitizer: runs on several threads)
 	@if $(call nightly_has,--version); then \
 	RUSTFLAGS=-Zsanitizer=thread $(NIGHTLY) cargo test -Zbuild-std --target "$$($(NIGHTLY) rustc -vV | sed -n 's/^host: //p')" \
-	-p flowloom-sim --locked --quiet --target-dir target/tsan --test threads -- examples benchmarks; \
+	-p flowloom-sim --locked --quiet --target-dir target/tsan --test threads -- benchmarks; \
 	else printf 'skipped: no nightly toolchain with rust-src\n'; fi
 
 .PHONY: equal
