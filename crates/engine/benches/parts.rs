@@ -1,12 +1,10 @@
-//! Parts of the engine by themselves: tree, ring, first-in first-out port. `make bench-parts`.
+//! Parts of the engine by themselves: tree, first-in first-out port. `make bench-parts`.
 #![allow(missing_docs)] // What the macros make.
 
 use base::{Dur, Hold, Limit, LinkId, Rate, Time};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use engine::ring::{Ring, Rings};
 use engine::tree::Tree;
 use engine::{Driver, Engine, Far, Fifo, LinkSpec, Links, Wire, World};
-use std::hint::black_box;
 
 /// As large as the packets of the product.
 #[derive(Clone, Copy)]
@@ -44,19 +42,6 @@ fn tree(c: &mut Criterion) {
             });
         });
     }
-}
-
-fn ring(c: &mut Criterion) {
-    let (mut rings, mut ring) = (Rings::default(), Ring::new());
-    for _ in 0..5 {
-        ring.push(&PACKET, &mut rings);
-    }
-    c.bench_function("ring: push and pop", |b| {
-        b.iter(|| {
-            ring.push(black_box(&PACKET), &mut rings);
-            ring.pop(&rings)
-        });
-    });
 }
 
 /// Two switches that throw packets at each other.
@@ -97,5 +82,5 @@ fn fifo_port(c: &mut Criterion) {
     }
 }
 
-criterion_group!(parts, tree, ring, fifo_port);
+criterion_group!(parts, tree, fifo_port);
 criterion_main!(parts);
