@@ -192,7 +192,7 @@ fn one(file: &str, set: &[&str], threads: usize) {
     let options = Options { set: set.iter().filter_map(pair).collect(), ..Options::default() };
     let plan = scenario::load(&text, file, &folder(), &options).unwrap_or_else(|e| panic!("{e}"));
     for point in &plan.points {
-        let begun = Instant::now();
+        let begun = Instant::now(); // Reading the scenario does not count.
         let outcome = sim::run_threads(&point.run, Threads::Exactly(threads), &mut |_| Continue::Yes);
         let outcome = outcome.unwrap_or_else(|e| panic!("{e}"));
         let wall_s = begun.elapsed().as_secs_f64();
