@@ -17,7 +17,8 @@ RULES = """\
 A claim names a metric, one or more systems and the swept values at which it is meant, and says in which bounds a number must lie.
 Numbers that compare systems are formed per seed, since all systems of a scenario see the same flows, and averaged afterwards;
 the 95 % interval of the average is Student's t over the seeds. A claim is met when the whole interval is within the bounds, not met
-when the whole interval is outside, and undecided otherwise, or when there are fewer seeds than the claim asks for.
+when the whole interval is outside, and undecided otherwise, or when there are fewer seeds than the claim asks for. So is
+a claim on a 99.9th percentile beyond which fewer than 100 flows lie, over all seeds.
 """
 """How claims are judged, for the pages of the papers."""
 
@@ -50,6 +51,8 @@ class Claim(Number):
     at_most: float | str | None = None
     rule: str = ""
     """Why these bounds were chosen."""
+    seen: str = ""
+    """What had been seen when the bounds, or the settings that they are judged on, were chosen; empty: nothing."""
     min_seeds: int = 3
     explanation: str = ""
     """Why the claim is not met, for readers of the table. `{id}` is a number of the results: see `filled`."""
@@ -146,7 +149,7 @@ def verdict(claim: Claim, found: Sequence[Found]) -> Judged:
     """Judges a claim on its numbers."""
     parts = []
     for one in found:
-        word, reason = (UNDECIDED, one.reason) if one.estimate is None else judge_estimate(claim, one.estimate)
+        word, reason = (UNDECIDED, one.reason) if one.estimate is None or one.reason else judge_estimate(claim, one.estimate)
         parts.append(Part(one, word, reason))
     return Judged(claim, combined(part.verdict for part in parts), parts)
 

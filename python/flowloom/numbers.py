@@ -55,6 +55,8 @@ class Number:
     over: str = ""
     per: str = ""
     than: str = ""
+    take: str = ""
+    """`"largest"` or `"smallest"`: of all values in `at` the one at which the number is so, as "up to 31 %" asks for."""
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Self:
@@ -71,7 +73,16 @@ class Number:
         found = cls(**table)
         if found.kind not in KINDS and found.kind not in COMPUTED:
             raise ValueError(f"{name}: `{found.kind}` is not a kind of claim\nhint: one of {', '.join([*KINDS, *COMPUTED])}")
+        if found.take not in ("", *TAKEN):
+            raise ValueError(f"{name}: `{found.take}` is nothing to take\nhint: one of {', '.join(TAKEN)}")
         return found
+
+
+TAKEN: dict[str, Callable[[Iterable[float]], float]] = {"largest": max, "smallest": min}
+"""Which of several values of a number is taken."""
+
+BEYOND = 100
+"""A 99.9th percentile says something if at least this many flows lie beyond it, over all seeds."""
 
 
 # The numbers of the vocabulary: each gives one number per seed at one set of swept values.
@@ -269,7 +280,7 @@ class Found:
     where: str
     estimate: Estimate | None
     reason: str = ""
-    """Why there is no estimate."""
+    """Why there is no estimate, or why it decides nothing."""
 
 
 def find(number: Number, figures: Mapping[str, Data], computed: Mapping[str, float | Sample] | None = None) -> list[Found]:
@@ -282,12 +293,30 @@ def find(number: Number, figures: Mapping[str, Data], computed: Mapping[str, flo
     results = figures.get(number.scenario or number.figure)
     if results is None:
         return [Found("", None, "not run")]
+    points = Points(results)
     found = []
-    for where, at, sample in samples(number, Points(results), figures):
+    for where, at, sample in samples(number, points, figures):
         name = ", ".join(filter(None, [where, *(f"{words.key(k)} {words.number(v)}" for k, v in at.items())]))
         estimate = Estimate.of(list(sample.values())) if sample else None
-        found.append(Found(name, estimate, "" if sample else "no value"))
+        found.append(Found(name, estimate, thin(number, points, at) if sample else "no value"))
+    means = {one.estimate.mean: one for one in found if one.estimate is not None}
+    if number.take and means:
+        return [means[TAKEN[number.take](means)]]
     return found or [Found("", None, "not run at these values")]
+
+
+def thin(number: Number, points: Points, at: Mapping[str, Value]) -> str:
+    """Why a 99.9th percentile rests on too few flows; empty if it does not, or if the number is none."""
+    if not number.metric.startswith("p999_"):
+        return ""
+    systems = number.systems or [name for name in (number.system, number.versus) if name]
+    flows = [sum(points.sample(system, "flows", **at).values()) for system in systems]
+    beyond = min((int(one) // 1000 for one in flows), default=0)
+    return (
+        ""
+        if beyond >= BEYOND
+        else f"{beyond} flow{'' if beyond == 1 else 's'} beyond the percentile over all seeds, {BEYOND} needed"
+    )
 
 
 def samples(number: Number, points: Points, figures: Mapping[str, Data]) -> Iterable[tuple[str, Mapping[str, Value], Sample]]:

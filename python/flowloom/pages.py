@@ -71,7 +71,10 @@ def found_json(found: Found) -> dict[str, Any]:
     """A number at one set of swept values; without an interval where there is none."""
     told: dict[str, Any] = {"where": found.where, "reason": found.reason}
     e = found.estimate
-    return told if e is None else told | {"mean": e.mean, "ci95": [number(e.low), number(e.high)], "seeds": e.seeds}
+    if e is None:
+        return told
+    thin = {"thin": found.reason} if found.reason else {}
+    return told | {"mean": e.mean, "ci95": [number(e.low), number(e.high)], "seeds": e.seeds} | thin
 
 
 def found_of(told: Mapping[str, Any]) -> Found:
@@ -80,7 +83,7 @@ def found_of(told: Mapping[str, Any]) -> Found:
         return Found(told["where"], None, told["reason"])
     low, high = told["ci95"]
     low, high = -math.inf if low is None else low, math.inf if high is None else high
-    return Found(told["where"], Estimate(told["mean"], low, high, told["seeds"]))
+    return Found(told["where"], Estimate(told["mean"], low, high, told["seeds"]), told.get("thin", ""))
 
 
 def claim_json(j: Judged) -> dict[str, Any]:
@@ -127,7 +130,7 @@ def claims_table(judged: Sequence[Judged]) -> tables.Table:
             j.claim.says or j.claim.quote,
             j.claim.printed,
             found_text(j),
-            claims.bound_text(j.claim),
+            claims.bound_text(j.claim) + (", chosen after the result" if j.claim.seen else ""),
             j.verdict + (f" ({j.reason})" if j.reason else ""),
         ]
         for j in judged
@@ -188,8 +191,9 @@ def page(findings: Findings) -> str:
         lines.append("")
     lines += ["## How claims are judged", ""]
     for j in judged:
-        if j.claim.rule:
-            lines.append(f"- {j.claim.id}: {j.claim.rule}")
+        if j.claim.rule or j.claim.seen:
+            after = f"chosen after the result was seen: {j.claim.seen}" if j.claim.seen else ""
+            lines.append(f"- {j.claim.id}: {'; '.join(filter(None, [j.claim.rule, after]))}")
     lines += ["", " ".join(claims.RULES.split()), ""]
     return "\n".join(lines)
 

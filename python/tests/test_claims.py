@@ -20,22 +20,24 @@ Values = Mapping[tuple[str, float], Sequence[float]]
 
 
 class Made:
-    """Results that hold one metric, `mean_fct_s`, with the values given by system, load and seed, and 100 flows a point."""
+    """Results that hold one metric, with the values given by system, load and seed, and the number of flows of a point."""
 
     path = None
     complete = True
     config = ""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: Values, metric: str = "mean_fct_s", flows: float = 100.0) -> None:
         self.values = values
+        self.metric = metric
+        self.flows_each = flows
 
     def _rows(self) -> list[dict[str, Any]]:
         rows = []
         for (system, load), sample in self.values.items():
             for seed, value in enumerate(sample):
                 key = {"point": f"{system}{load}{seed}", "system": system, "seed": seed, LOAD: load}
-                rows.append(key | {"metric": "mean_fct_s", "unit": "s", "value": value})
-                rows.append(key | {"metric": "flows", "unit": "", "value": 100.0})
+                rows.append(key | {"metric": self.metric, "unit": "s", "value": value})
+                rows.append(key | {"metric": "flows", "unit": "", "value": self.flows_each})
         return rows
 
     def per_seed(self) -> pa.Table:
@@ -51,8 +53,8 @@ class Made:
     flows = ports = samples = packets = summary = by_size = series = groups = _none
 
 
-def made(values: Values) -> Mapping[str, Results]:
-    return {"fig": Results(Made(values))}
+def made(values: Values, metric: str = "mean_fct_s", flows: float = 100.0) -> Mapping[str, Results]:
+    return {"fig": Results(Made(values, metric, flows))}
 
 
 def claim(kind: str, **keys: Any) -> Claim:
@@ -141,6 +143,34 @@ def test_every_value_must_hold() -> None:
     assert judged.verdict == NOT_MET and judged.worst.found.where == "load 0.8"
     assert judge(claim("value", system="A", at={"load": [0.2]}, at_most=2), results).verdict == MET
     assert judge(claim("value", system="A", at={"load": 0.5}, at_most=2), results).reason == "not run at these values"
+
+
+def test_up_to_asks_for_the_largest() -> None:
+    results = made(
+        {("A", load): sample(1 - cut) for load, cut in ((0.2, 0.1), (0.5, 0.3), (0.8, 0.2))}
+        | {("B", load): sample(1) for load in (0.2, 0.5, 0.8)}
+    )
+    judged = judge(claim("reduction", **PAIR, at={"load": "all"}, take="largest", within=[0.25, 0.35]), results)
+    assert (judged.verdict, [part.found.where for part in judged.parts]) == (MET, ["load 0.5"])
+    assert judge(claim("reduction", **PAIR, at={"load": "all"}, take="smallest", at_least=0.15), results).verdict == NOT_MET
+
+
+@pytest.mark.parametrize(("flows", "verdict"), [(20_000.0, MET), (19_000.0, UNDECIDED)])
+def test_a_percentile_without_flows_beyond_it_decides_nothing(flows: float, verdict: str) -> None:
+    results = made({("A", 0.8): sample(1)}, "p999_fct_s", flows)
+    one = claim("value", system="A", metric="p999_fct_s", at_most=2)
+    judged = judge(one, results)
+    assert judged.verdict == verdict
+    assert judged.reason == ("" if verdict == MET else "95 flows beyond the percentile over all seeds, 100 needed")
+    # The reason survives the file of the page.
+    found = [pages.found_of(pages.claim_json(judged)["parts"][0])]
+    assert claims.verdict(one, found).verdict == verdict
+
+
+def test_a_bound_chosen_after_the_result_says_so() -> None:
+    results = made({("A", 0.8): sample(1)})
+    judged = judge(claim("value", system="A", at_most=2, seen="the mean of a first run"), results)
+    assert "chosen after the result" in str(pages.claims_table([judged]))
 
 
 def test_too_few_seeds_decide_nothing() -> None:
