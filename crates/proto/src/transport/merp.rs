@@ -42,6 +42,7 @@
 //!   take at most `syn_share` of its NIC's rate, and after each 256 SYNs less, down to a sixteenth of that: SYNs go before DATA, and thousands of
 //!   flows may wait for a link. DETs do not get through a port whose queue of DATA never empties, so that the flow and the ports behind
 //!   that port would not learn of each other. Ports treat a SYN of a known flow as a DET (Alg. 1 l. 8-12), except for its class.
+//! - `probe_each_rtt`, off by default: the granted rate does not bound the gap between probes from below a round trip of an empty network.
 //! - `probe_lead`: a flow that probes adds half its gap between probes to the round trip in the header, since a grant waits that long for the
 //!   next probe.
 
@@ -83,6 +84,8 @@ base::params! {
         det_size: Bytes = "40B", "flowloom: with 1500 B a third-ranked flow would probe every 12 ms";
         /// Smallest gap between DET packets of a flow; bounds the share of DETs when alpha is small.
         det_min_gap: Dur = "0us", "section 4.1: the granted rate alone";
+        /// A waiting flow probes at least once a round trip, however little it is granted.
+        probe_each_rtt: bool = "false", "section 4.1: the granted rate alone";
         /// A waiting flow asks ports to be granted its rate earlier, by half the gap between its probes.
         probe_lead: bool = "true", "flowloom, see Deviates";
         /// Probes that are not answered within a round trip are followed by SYNs.
@@ -136,7 +139,8 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 /// No port grants more than its `alpha` of the line rate, and a sender needs more than theta (section 4.4).
 fn theta_problem(params: &Params, env: &Env<'_>) -> Option<Problem> {
     let alpha: Fraction = env.given.value("agent", "alpha").filter(|_| env.given.kind("agent") == Some("merp"))?;
-    let (theta, most) = (params.theta.on(env.nic_rate), env.nic_rate.times(alpha));
+    let acks: Fraction = env.given.value("agent", "ack_share").unwrap_or_default();
+    let (theta, most) = (params.theta.on(env.nic_rate), env.nic_rate.times(alpha).times(acks.complement()));
     (theta >= most).then(|| Problem {
         key: "theta",
         message: format!("`{theta}` is not below the {most} that a flow is granted at most (`alpha` {alpha} of {})", env.nic_rate),
@@ -167,6 +171,7 @@ impl Merp {
             rtt: RttConfig { init_rto: params.syn_rto, min_rto: params.min_rto, max_rto: params.max_rto, clock: Dur::ZERO },
             det_size: params.det_size.0.min(u64::from(env.mtu_bytes)) as u16,
             det_min_gap: params.det_min_gap,
+            probe_each_rtt: params.probe_each_rtt,
             probe_lead: params.probe_lead,
             syn_probes: params.syn_probes,
             syn_rate: Rate(env.nic_rate.times(params.syn_share).0.max(1)),

@@ -189,6 +189,14 @@ fn the_second_flows_detecting_rate_has_a_floor_on_request() {
     }
 }
 
+/// 40 of 1540 bytes are 2.6 % of what DATA and its ACKs take.
+#[test]
+fn room_for_acks_is_an_option() {
+    let mut b = Bench::gbps(&[10], |p| p.ack_share = Fraction(26_000_000));
+    b.syn(0, 0);
+    assert_eq!(b.det(0, 0, fresh()).asr_bps, 973_026_000, "0.974 of 0.999 Gb/s");
+}
+
 #[test]
 fn a_slower_port_lowers_theta_in_proportion() {
     let flows = vec![script::flow(0, 14_600)];

@@ -29,6 +29,7 @@ pub(super) struct Setup {
     pub(super) esr_sync: EsrSync,
     pub(super) det_size: u16,
     pub(super) det_min_gap: Dur,
+    pub(super) probe_each_rtt: bool,
     pub(super) probe_lead: bool,
     pub(super) syn_probes: bool,
     /// Most that a flow's SYNs take of the NIC's rate.
@@ -47,6 +48,8 @@ pub(super) struct Snd {
     pub(super) mode: Mode,
     /// The granted rate.
     pub(super) rate: Rate,
+    /// Of an empty network.
+    round_trip: Dur,
     /// Timeouts in a row without any ACK.
     pub(super) silent: u32,
     /// How often SYN was sent or, later, FIN.
@@ -64,7 +67,7 @@ pub(super) struct Snd {
 
 impl Setup {
     /// The header of a packet that leaves now (section 4.1: asr starts at the capacity of the adjacent link, esr at infinity).
-    fn header(&self, snd: &Snd, flow: &Flow, bits: u64) -> Header {
+    fn header(&self, snd: &Snd, bits: u64) -> Header {
         let (expected_ps, expected_echo_ps) = match self.esr_sync {
             EsrSync::Fresh => (0, snd.expected_echo_ps),
             EsrSync::Sticky => (snd.expected_echo_ps, 0),
@@ -75,18 +78,20 @@ impl Setup {
             expected_ps,
             expected_echo_ps,
             theta_bps: self.theta.0,
-            rtt_ps: flow.rtt.ps() + self.lead(snd).ps(),
+            rtt_ps: snd.round_trip.ps() + self.lead(snd).ps(),
             pauses: u64::from(snd.paused_echo) << 32,
             bits: bits | self.theta_share.0 << 32,
         }
     }
     /// How long a grant waits for the next probe, about.
     fn lead(&self, snd: &Snd) -> Dur {
-        if snd.mode == Mode::Det && self.probe_lead { self.probe_gap(snd.rate) / 2 } else { Dur::ZERO }
+        if snd.mode == Mode::Det && self.probe_lead { self.probe_gap(snd) / 2 } else { Dur::ZERO }
     }
-    /// The gap between the probes of a flow that is granted `rate`.
-    fn probe_gap(&self, rate: Rate) -> Dur {
-        rate.gap(u64::from(self.det_size)).max(self.det_min_gap)
+    /// The gap between the probes of a flow.
+    fn probe_gap(&self, snd: &Snd) -> Dur {
+        let gap = snd.rate.gap(u64::from(self.det_size));
+        let gap = if self.probe_each_rtt { gap.min(snd.round_trip) } else { gap };
+        gap.max(self.det_min_gap)
     }
     /// A packet without payload.
     pub(super) fn bare(&self, flow: FlowId, kind: Kind, prio: u8) -> Packet {
@@ -101,6 +106,7 @@ impl Snd {
             tx: Sender::new(flow, set.mss, &set.rtt),
             mode: Mode::SynSent,
             rate: set.nic_rate,
+            round_trip: flow.rtt,
             silent: 0,
             tries: 0,
             answered: None,
@@ -119,7 +125,7 @@ impl Snd {
     /// When the next packet may leave.
     pub(super) fn due(&self, set: &Setup) -> Time {
         match self.mode {
-            Mode::Det => self.tx.last.map_or(Time::ZERO, |(at, _)| at.after(set.probe_gap(self.rate))),
+            Mode::Det => self.tx.last.map_or(Time::ZERO, |(at, _)| at.after(set.probe_gap(self))),
             _ => self.tx.due(self.rate),
         }
     }
@@ -132,7 +138,7 @@ impl Snd {
 
     pub(super) fn send_syn(&mut self, set: &Setup, bits: u64, cx: &mut Cx<'_>) {
         let mut syn = set.bare(self.tx.flow, Kind::SYN, HIGH);
-        syn.set_ext(set.header(self, cx.flow(self.tx.flow), bits), cx.ext);
+        syn.set_ext(set.header(self, bits), cx.ext);
         if self.tries > 0 {
             syn.flags |= Packet::RETX;
         }
@@ -146,16 +152,15 @@ impl Snd {
     }
     /// Whether DETs get through: every probe older than a round trip is answered. Without `syn_probes` a SYN only helps a flow that some port does
     /// not know.
-    fn is_answered(&self, rtt: Dur, set: &Setup, now: Time) -> bool {
-        self.answered.is_some_and(|left| !set.syn_probes || left.after(set.probe_gap(self.rate)).after(rtt) >= now)
+    fn is_answered(&self, set: &Setup, now: Time) -> bool {
+        self.answered.is_some_and(|left| !set.syn_probes || left.after(set.probe_gap(self)).after(self.round_trip) >= now)
     }
     /// The packet that is due: DATA, lost ones first, or a probe: a DET, or a SYN while DETs do not get through.
     pub(super) fn transmit(&mut self, set: &Setup, cx: &mut Cx<'_>) -> Packet {
-        let flow = cx.flow(self.tx.flow);
         let mut packet = if self.mode == Mode::Det {
             self.tx.last = Some((cx.now, 0));
-            let (gap, (from, syns)) = (set.probe_gap(self.rate), self.reopen);
-            if self.is_answered(flow.rtt, set, cx.now) || cx.now.after(gap / 2) < from {
+            let (gap, (from, syns)) = (set.probe_gap(self), self.reopen);
+            if self.is_answered(set, cx.now) || cx.now.after(gap / 2) < from {
                 Packet { prio: LOW, ..Packet::new(self.tx.flow, DET, set.det_size) }
             } else {
                 let least = set.syn_rate.gap(u64::from(set.header_bytes)).max(gap);
@@ -165,7 +170,7 @@ impl Snd {
         } else {
             Packet { prio: MIDDLE, ..self.tx.take(set.header_bytes, cx) }
         };
-        packet.set_ext(set.header(self, flow, 0), cx.ext);
+        packet.set_ext(set.header(self, 0), cx.ext);
         packet
     }
 

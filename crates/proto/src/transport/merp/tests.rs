@@ -183,6 +183,17 @@ fn a_lead_for_probes_is_an_option() {
     assert_eq!((det.kind, header(&s, &det).rtt_ps), (DET, 129_280_000));
 }
 
+/// The round trip of an empty network is 129.28 us here; 40 B at 0.1 Mb/s take 3.2 ms.
+#[test]
+fn a_probe_each_round_trip_is_an_option() {
+    for (rate, least, gap_ns) in [(100_000, 0, 129_280), (SLOW, 0, 129_280), (10 * SLOW, 0, 32_000), (SLOW, 500, 500_000)] {
+        let mut s = host_with(&[14_600], |p| (p.probe_each_rtt, p.det_min_gap) = (true, Dur::from_us(least)));
+        opened(&mut s, rate);
+        assert!(s.advance(Time(at_us(100).ps() + gap_ns * 1000 - 1)).is_empty());
+        assert_eq!(s.advance(Time(at_us(100).ps() + gap_ns * 1000)).len(), 1, "{rate} bit/s");
+    }
+}
+
 /// Without `syn_probes` DETs follow DETs, answered or not, but a port that does not know the flow is sent a SYN.
 #[test]
 fn syns_among_probes_are_an_option() {
