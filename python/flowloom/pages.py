@@ -23,7 +23,8 @@ class Findings:
 
     paper: Paper
     profile: str
-    seeds: Sequence[int]
+    seeds: Mapping[str, Sequence[int]]
+    """By figure, by id."""
     figures: Sequence[str]
     """The figures whose scenarios were run, by id."""
     found: Mapping[str, Sequence[Found]]
@@ -45,7 +46,7 @@ class Findings:
         told = {
             "paper": self.paper.name,
             "profile": self.profile,
-            "seeds": list(self.seeds),
+            "seeds": {figure: list(seeds) for figure, seeds in self.seeds.items()},
             "figures": list(self.figures),
             "smoke": self.smoke,
             "claims": [claim_json(j) | {"explanation": self.explanation(j.claim)} for j in self.judged],
@@ -157,12 +158,17 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + "…"
 
 
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Seeds in words: `seed 1`, `seeds 1 to 5`, `seeds 1, 4`."""
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"seeds {seeds[0]} to {seeds[-1]}"
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+
+
 def page(findings: Findings) -> str:
     """The claims as a Markdown page beside the figures: pictures, tables, then a word on each claim that is not met or open."""
     paper, judged = findings.paper, findings.judged
-    written = (
-        f"Written by `flowloom papers {paper.name} --profile {findings.profile}`; seeds {', '.join(map(str, findings.seeds))}."
-    )
+    written = f"Written by `flowloom papers {paper.name} --profile {findings.profile}`."
     smoke = f" Digest of the results at profile `smoke`: `{findings.smoke}`." if findings.smoke else ""
     lines = [
         f"# {paper.title}",
@@ -179,7 +185,8 @@ def page(findings: Findings) -> str:
         if here or figure.id in findings.figures:
             lines += [f"## {figure.title}", ""]
         if figure.id in findings.figures:
-            lines += [f"![{figure.title}]({figure.id}.png)", ""]
+            ran = f"Scenario `{figure.scenario}.toml`, {seeds_text(findings.seeds[figure.id])}."
+            lines += [f"![{figure.title}]({figure.id}.png)", "", ran, ""]
         if here:
             lines += [claims_table(here).markdown(), ""]
     open_ones = [j for j in judged if j.verdict != claims.MET]
@@ -201,12 +208,12 @@ def page(findings: Findings) -> str:
 def html_page(findings: Findings, results: Mapping[str, Results], parts: Sequence[str]) -> str:
     """The report: claims, figures, the summaries of all runs with their warnings and settings."""
     paper, judged = findings.paper, findings.judged
-    seeds = ", ".join(map(str, findings.seeds))
+    seeds = seeds_text(sorted(set().union(*findings.seeds.values())))
     table = claims_table(judged).html().replace("<table>", "<table class=claims>", 1)
     source = html.escape(paper.source)
     body = [
         f"<h1>{html.escape(paper.title)}</h1>",
-        f"<p class=note>{source} · profile {findings.profile} · seeds {seeds} · {counts(judged)}</p>",
+        f"<p class=note>{source} · profile {findings.profile} · {seeds} · {counts(judged)}</p>",
         report.section("Claims", table),
         report.section("Figures", *parts),
     ]

@@ -170,8 +170,9 @@ def found(paper: Paper, profile: str, results: Mapping[str, Results], smoke: str
     if hasattr(module, "measured"):
         computed |= module.measured(results)
     numbers = {number.id: find(number, results, computed) for number in paper.every()}
-    seeds = sorted({seed for r in results.values() for seed in r.seeds})
-    return Findings(paper, profile, seeds, [f.id for f in paper.figures if f.id in results], numbers, smoke)
+    ran = [figure.id for figure in paper.figures if figure.id in results]
+    seeds = {figure: sorted(results[figure].seeds) for figure in ran}
+    return Findings(paper, profile, seeds, ran, numbers, smoke)
 
 
 def write(findings: Findings, folder: Path, results: Mapping[str, Results], drawn: Sequence[str]) -> Reproduction:

@@ -308,3 +308,10 @@ def test_results_that_do_not_sweep_a_key_have_its_fixed_value() -> None:
 def test_samples_are_combined_by_the_seeds_that_all_have() -> None:
     assert combined([{2: 1.0, 1: 5.0}, {1: 2.0}], max) == {1: 5.0}
     assert combined([], max) == {}
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"), [([3], "seed 3"), ([1, 2], "seeds 1, 2"), ([1, 2, 3], "seeds 1 to 3"), ([1, 2, 4], "seeds 1, 2, 4")]
+)
+def test_seeds_in_words(seeds: list[int], words: str) -> None:
+    assert pages.seeds_text(seeds) == words
