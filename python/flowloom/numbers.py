@@ -309,14 +309,15 @@ def thin(number: Number, points: Points, at: Mapping[str, Value]) -> str:
     """Why a 99.9th percentile rests on too few flows; empty if it does not, or if the number is none."""
     if not number.metric.startswith("p999_"):
         return ""
-    systems = number.systems or [name for name in (number.system, number.versus) if name]
-    flows = [sum(points.sample(system, "flows", **at).values()) for system in systems]
-    beyond = min((int(one) // 1000 for one in flows), default=0)
-    return (
-        ""
-        if beyond >= BEYOND
-        else f"{beyond} flow{'' if beyond == 1 else 's'} beyond the percentile over all seeds, {BEYOND} needed"
-    )
+    flows: dict[tuple[str, tuple[Value, ...]], float] = {}
+    for system in number.systems or [name for name in (number.system, number.versus) if name]:
+        for one, run in points.runs(system, **at):
+            place = (system, tuple(run.keys.values()))
+            flows[place] = flows.get(place, 0.0) + (one.metric(run, "flows") or 0.0)
+    beyond = min((int(one) // 1000 for one in flows.values()), default=0)
+    if beyond >= BEYOND:
+        return ""
+    return f"{beyond} flow{'' if beyond == 1 else 's'} beyond the percentile over all seeds, {BEYOND} needed"
 
 
 def samples(number: Number, points: Points, figures: Mapping[str, Data]) -> Iterable[tuple[str, Mapping[str, Value], Sample]]:

@@ -167,6 +167,12 @@ def test_a_percentile_without_flows_beyond_it_decides_nothing(flows: float, verd
     assert claims.verdict(one, found).verdict == verdict
 
 
+def test_a_percentile_at_several_loads_rests_on_the_flows_of_each() -> None:
+    results = made({(system, load): sample(1) for system in "AB" for load in (0.2, 0.8)}, "p999_fct_s", 19_000.0)
+    judged = judge(claim("growth", **PAIR, metric="p999_fct_s", over="load", at={}, more_than=0), results)
+    assert judged.reason == "95 flows beyond the percentile over all seeds, 100 needed"
+
+
 def test_a_bound_chosen_after_the_result_says_so() -> None:
     results = made({("A", 0.8): sample(1)})
     judged = judge(claim("value", system="A", at_most=2, seen="the mean of a first run"), results)
