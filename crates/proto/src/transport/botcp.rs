@@ -3,8 +3,9 @@
 //! Source: H. Ahmed, M. J. Arshad, "Buffer Occupancy-Based Transport to Reduce Flow Completion Time of Short Flows in Data Center
 //! Networks", Symmetry 11(5):646, 2019, sections 3.2, 4.1 to 4.3. The machine is `kit/tcp`.
 //!
-//! Model: as the machine's. The size of a flow is not read. The 4-octet IP option is 4 bytes of header; its octets are word 0 of a
-//! packet's header, BOF in data packets, the echo in ACKs.
+//! Model: as the machine's. The size of a flow is not read. The 4-octet IP option is 4 bytes of header, which a full packet has less of payload: a flow
+//! of 1460 bytes takes two packets of 1500. `option_bytes = "0B"` leaves the payload as it is without the option, as in a simulator whose packets have a given
+//! size. The option's octets are word 0 of a packet's header, BOF in data packets, the echo in ACKs.
 //!
 //! Assumed:
 //! - Signs that are missing in the paper's formulas are taken from its list of cases, its lemmas and its prose, which agree.
@@ -82,6 +83,8 @@ base::params! {
         occ_max: u64 = "60" in 1..=250, "section 5";
         /// A flow that has sent more than this is long (X).
         long_after: Bytes = "10KB", "section 5; section 4.3: e.g. 50 KB";
+        /// What the IP option takes of each packet.
+        option_bytes: Bytes = "4B" in Bytes(0)..=Bytes(40), "section 4.4: type, length, BOF and echo of section 4.1";
         /// Unit of the occupancy; must be that of the ports.
         bof_unit: Unit = "packet", "section 5 counts packets; section 3.1 drops ten bits: `kib`";
     }
@@ -107,7 +110,7 @@ pub type Botcp = Tcp<Bocc>;
 impl Botcp {
     /// A host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        let config = params.tcp.config(&Env { header_bytes: env.header_bytes + OPTION_BYTES, ..*env });
+        let config = params.tcp.config(&Env { header_bytes: env.header_bytes + params.option_bytes.0 as u16, ..*env });
         let [long, short, most] = [params.occ_long, params.occ_short, params.occ_max].map(|n| params.bof_unit.of_packets(n));
         let smss = config.smss;
         let largest = (config.max_window / smss).min(MOST_SEGMENTS);
@@ -224,8 +227,6 @@ impl Congestion for Bocc {
     }
 }
 
-/// Section 4.1: type, length, BOF and echo.
-const OPTION_BYTES: u16 = 4;
 /// Bytes of a packet when occupancies are counted in packets.
 const FULL_PACKET: u64 = 1500;
 /// Fractional bits of a window.

@@ -188,6 +188,18 @@ fn us(n: u64) -> Time {
     Time::ZERO + Dur::from_us(n)
 }
 
+/// A flow of one full packet of TCP takes two of BOTCP, and the second waits for the ACK of the first, unless packets keep their payload.
+#[test]
+fn the_option_takes_payload_or_not() {
+    for (option, payload, wire) in [(4, MSS, 1500), (0, 1460, 1500), (40, 1420, 1500)] {
+        let params = Params { option_bytes: Bytes(option), ..Params::defaults() };
+        let mut s = Script::new(Botcp::new(&params, &script::env()), vec![script::flow(0, 1460)]);
+        let sent = s.open(0);
+        assert_eq!((sent.len(), u64::from(sent[0].payload), sent[0].wire_len), (1, payload, wire));
+        assert_eq!(s.packet(Packet { offset: payload, ..ack(0, Time::ZERO, 0) }).len(), usize::from(payload < 1460));
+    }
+}
+
 #[test]
 fn data_starts_at_once_with_one_packet_and_a_clear_option() {
     let mut s = sender(10, |_| {});
