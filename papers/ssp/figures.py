@@ -127,6 +127,8 @@ def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
     numbers: dict[str, float | Sample] = {}
     if "first" in results:
         numbers |= of_loads(Points(results["first"]))
+    if "priority" in results:
+        numbers |= {f"priority.{name}": value for name, value in of_loads(Points(results["priority"], load=0.6)).items()}
     if "queue_time" in results:
         found = Points(results["queue_time"])
         for system in found.systems:
@@ -347,7 +349,7 @@ def listed(systems: Sequence[str], *shown: Shown) -> Callable[[Results], Figure]
 
 
 FIVE = (EXPRESSPASS, AEOLUS, SSP, TWO_LEVELS, NO_PRIORITY)
-cachefollower = datamining = webserver = listed(FIVE, TAIL, MEAN, DONE, LARGE_ONES)
+priority = cachefollower = datamining = webserver = listed(FIVE, TAIL, MEAN, DONE, LARGE_ONES)
 
 
 def named(curves: Mapping[str, Mapping[float, str]], x: str, *shown: Shown) -> Callable[[Results], Figure]:
