@@ -35,10 +35,33 @@ impl Raw {
     }
 }
 
+/// What the values of a type look like in a file, for schemas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `3`
+    Integer,
+    /// `0.8`
+    Number,
+    /// `true`
+    Bool,
+    /// `"web"`
+    Text,
+    /// A text with a unit, or a bare number: `"10us"`, `0.8`.
+    Literal,
+    /// One of these texts.
+    OneOf(Vec<&'static str>),
+    /// This text, or a value of another shape.
+    Or(&'static str, Box<Shape>),
+}
+
 /// A type that a parameter can have.
 pub trait Param: Sized {
     /// What is allowed, for messages and `explain`: "a time, like `10us`".
     fn expects() -> String;
+    /// What values look like in a file.
+    fn shape() -> Shape {
+        Shape::Literal
+    }
     /// Reads a value. The error completes a sentence that begins with the value: "is not ...".
     fn parse(raw: &Raw) -> Result<Self, String>;
     /// The value as it would be written.
@@ -70,6 +93,8 @@ pub struct Field {
     pub name: &'static str,
     /// What is allowed.
     pub expects: fn() -> String,
+    /// What its values look like in a file.
+    pub shape: fn() -> Shape,
     /// Its default, as it would be written; empty when it must be given.
     pub default: &'static str,
     /// The ends of its range, as they would be written: `(1, 100)`.
@@ -204,6 +229,9 @@ impl<T: Param> Param for Auto<T> {
     fn expects() -> String {
         format!("{} or `auto`", T::expects())
     }
+    fn shape() -> Shape {
+        Shape::Or("auto", Box::new(T::shape()))
+    }
     fn parse(raw: &Raw) -> Result<Self, String> {
         match raw {
             Raw::Str(s) if s == "auto" => Ok(Auto::Auto),
@@ -229,6 +257,9 @@ impl<T: Param> Param for Auto<T> {
 impl<T: Param> Param for Option<T> {
     fn expects() -> String {
         format!("{} or `none`", T::expects())
+    }
+    fn shape() -> Shape {
+        Shape::Or("none", Box::new(T::shape()))
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
         match raw {
@@ -318,6 +349,7 @@ macro_rules! params {
                 const OWN: &[$crate::params::Field] = &[$($crate::params::Field {
                     name: stringify!($field),
                     expects: <$ty as $crate::params::Param>::expects,
+                    shape: <$ty as $crate::params::Param>::shape,
                     default: $default,
                     range: || {
                         let range: Vec<std::ops::RangeInclusive<$ty>> = vec![$($range)?];
@@ -422,6 +454,9 @@ macro_rules! choice {
             fn expects() -> String {
                 let names = [$(concat!("`", $text, "`")),*];
                 format!("one of {}", names.join(", "))
+            }
+            fn shape() -> $crate::params::Shape {
+                $crate::params::Shape::OneOf(vec![$($text),*])
             }
             fn parse(raw: &$crate::params::Raw) -> Result<Self, String> {
                 match raw {

@@ -51,6 +51,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Reproduce figures of papers and judge their claims; without a name, list them
     Papers(PapersArgs),
+    /// Print a JSON Schema of scenarios, for editors
+    Schema(SchemaArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -79,7 +81,8 @@ pub struct ScenarioArgs {
 #[command(after_help = "\
 Examples:
   flowloom check demo.toml                                   all mistakes at once, with their lines; or the whole plan
-  flowloom check demo.toml --profile smoke --set mtu=9000B   what a run with these options would do")]
+  flowloom check demo.toml --profile smoke --set mtu=9000B   what a run with these options would do
+  flowloom check demo.toml --format json                     for editors and scripts")]
 pub struct CheckArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
@@ -87,6 +90,17 @@ pub struct CheckArgs {
     /// End with code 1 when there is a warning
     #[arg(long)]
     pub strict: bool,
+    /// `json`: what was found as one JSON object on the standard output, with the places in the file
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: CheckFormat,
+}
+
+/// How `check` tells what it found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum CheckFormat {
+    Text,
+    Json,
 }
 
 /// Options of `run`.
@@ -276,6 +290,15 @@ pub struct PapersArgs {
     #[arg(long)]
     pub strict: bool,
 }
+
+/// Options of `schema`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom schema > scenario.schema.json
+
+An editor checks and completes a scenario against it when the first line of the file is `#:schema ./scenario.schema.json`.")]
+pub struct SchemaArgs {}
 
 /// Options of `completions`.
 #[derive(Clone, Debug, clap::Args)]

@@ -1,24 +1,58 @@
 //! `flowloom check`
 
-use crate::args::{CheckArgs, ScenarioArgs};
+use crate::args::{CheckArgs, CheckFormat, ScenarioArgs};
 use crate::text::count;
 use crate::{Console, Failure, Outcome, exit, rounds, sweep};
 use scenario::{Diagnostics, Options, Plan, Style};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Checks a scenario and prints the whole plan.
+/// Why there is no plan.
+enum Wrong {
+    /// The scenario has mistakes.
+    Scenario(Diagnostics),
+    /// Anything else.
+    Other(Failure),
+}
+
+impl Wrong {
+    fn failure(self, style: Style) -> Failure {
+        match self {
+            Wrong::Scenario(found) => Failure { exit: exit::INPUT, text: found.render(style) },
+            Wrong::Other(failure) => failure,
+        }
+    }
+}
+
+impl From<Failure> for Wrong {
+    fn from(failure: Failure) -> Wrong {
+        Wrong::Other(failure)
+    }
+}
+
+impl From<sweep::Error> for Wrong {
+    fn from(error: sweep::Error) -> Wrong {
+        Wrong::Other(error.into())
+    }
+}
+
+/// Checks a scenario and prints the whole plan, or what was found as JSON.
 pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
-    let (scenario, style, strict) = (args.scenario.clone(), console.style(), args.strict);
+    let (scenario, strict) = (args.scenario.clone(), args.strict);
     let plan = move || {
-        let plan = load(&scenario, style)?;
+        let plan = read(&scenario)?;
         // With `--strict` a warning ends the check before any flow is drawn.
         if !strict || plan.warnings.items().is_empty() {
             sweep::prepare(&plan)?;
         }
-        Ok::<_, Failure>(plan)
+        Ok::<_, Wrong>(plan)
     };
-    let plan = console.patiently(plan, |_| {})??;
+    let plan = console.patiently(plan, |_| {})?;
+    if args.format == CheckFormat::Json {
+        return tell(args, plan, console);
+    }
+    let plan = plan.map_err(|wrong| wrong.failure(console.style()))?;
     warn(&plan, args.strict, console)?;
     console.out(plan.resolved())?;
     let ideals: BTreeSet<&str> = plan.points.iter().filter_map(|p| p.run.ideal.map(|ideal| ideal.label())).collect();
@@ -29,6 +63,51 @@ pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Fai
     }
     console.err(&format!("`{}` is valid: {}\n", plan.name, parts.join(", ")));
     Ok(Outcome::Exit(exit::DONE))
+}
+
+/// What was found as one JSON object. The exit code is that of the other form.
+fn tell(args: &CheckArgs, plan: Result<Plan, Wrong>, console: &mut Console<'_>) -> Result<Outcome, Failure> {
+    let (plan, found, more) = match plan {
+        Ok(plan) => {
+            let (found, more) = (diagnostics(&plan.warnings, "warning"), plan.warnings.more());
+            (Some(plan), found, more)
+        }
+        Err(Wrong::Scenario(wrong)) => (None, diagnostics(&wrong, "error"), wrong.more()),
+        Err(Wrong::Other(failure)) if failure.exit == exit::INPUT => (None, vec![without_place(&failure)], 0),
+        Err(Wrong::Other(failure)) => return Err(failure),
+    };
+    let told = json!({
+        "file": args.scenario.file.display().to_string(),
+        "valid": plan.is_some(),
+        "name": plan.as_ref().map(|plan| plan.name.as_str()),
+        "points": plan.as_ref().map(|plan| plan.points.len()),
+        "systems": plan.as_ref().map(|plan| plan.labels.as_slice()),
+        "diagnostics": found,
+        "more": more,
+    });
+    console.out(&format!("{told:#}\n"))?;
+    Ok(Outcome::Exit(match plan {
+        None => exit::INPUT,
+        Some(plan) if args.strict && !plan.warnings.items().is_empty() => exit::CHECK,
+        Some(_) => exit::DONE,
+    }))
+}
+
+fn diagnostics(found: &Diagnostics, severity: &str) -> Vec<Value> {
+    let one = |item: &scenario::Diagnostic| {
+        let (end_line, end_col) = item.end;
+        json!({
+            "severity": severity, "file": item.file, "line": item.line, "col": item.col, "end_line": end_line, "end_col": end_col,
+            "message": item.message, "label": item.label, "hint": item.hint,
+        })
+    };
+    found.items().iter().map(one).collect()
+}
+
+/// A mistake that is at no place of the scenario, such as a file that is not there.
+fn without_place(failure: &Failure) -> Value {
+    let (message, hint) = failure.text.split_once("\nhint: ").unwrap_or((&failure.text, ""));
+    json!({"severity": "error", "message": message.trim_start_matches("error: "), "hint": hint})
 }
 
 /// Shows the warnings about a scenario, each once. They are errors if `strict`.
@@ -45,6 +124,10 @@ pub fn warn(plan: &Plan, strict: bool, console: &mut Console<'_>) -> Result<(), 
 
 /// Reads a scenario file.
 pub fn load(args: &ScenarioArgs, style: Style) -> Result<Plan, Failure> {
+    read(args).map_err(|wrong| wrong.failure(style))
+}
+
+fn read(args: &ScenarioArgs) -> Result<Plan, Wrong> {
     let file = args.file.display().to_string();
     let text = std::fs::read(&args.file).map_err(|e| {
         let hint =
@@ -63,8 +146,9 @@ pub fn load(args: &ScenarioArgs, style: Style) -> Result<Plan, Failure> {
     }
     let options = Options { set, seeds: args.seed.clone(), profiles: args.profile.clone() };
     let dir = args.file.parent().unwrap_or(Path::new("."));
-    let wrong = |found: &Diagnostics| Failure { exit: exit::INPUT, text: found.render(style) };
-    let plan = scenario::load(&text, &file, dir, &options).map_err(|found| wrong(&found))?;
-    rounds::no_such_metric(&plan).map_or(Ok(()), |found| Err(wrong(found)))?;
-    Ok(plan)
+    let plan = scenario::load(&text, &file, dir, &options).map_err(Wrong::Scenario)?;
+    match rounds::no_such_metric(&plan) {
+        Some(found) => Err(Wrong::Scenario(found.clone())),
+        None => Ok(plan),
+    }
 }

@@ -11,6 +11,7 @@ mod progress;
 mod python;
 pub mod rounds;
 mod run;
+mod schema;
 pub mod sweep;
 mod text;
 pub mod why;
@@ -183,6 +184,10 @@ fn command(command: Command, console: &mut Console<'_>) -> Result<Outcome, Failu
         }
         Command::Explain(args) => {
             console.out(&explain::text(&args.kind)?)?;
+            Ok(Outcome::Exit(exit::DONE))
+        }
+        Command::Schema(_) => {
+            console.out(&schema::text())?;
             Ok(Outcome::Exit(exit::DONE))
         }
         Command::Completions(args) => {

@@ -25,7 +25,12 @@ pub fn options(command: Command) -> Value {
                 "overwrite": a.overwrite, "strict": a.strict,
             })
         }
-        Command::Check(_) | Command::Run(_) | Command::List(_) | Command::Explain(_) | Command::Completions(_) => {
+        Command::Check(_)
+        | Command::Run(_)
+        | Command::List(_)
+        | Command::Explain(_)
+        | Command::Schema(_)
+        | Command::Completions(_) => {
             unreachable!("done in Rust")
         }
     }

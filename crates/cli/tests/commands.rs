@@ -54,6 +54,37 @@ fn exit_code(outcome: &Outcome) -> u64 {
 }
 
 #[test]
+fn check_tells_programs_what_it_found_and_where() {
+    let (_dir, file, _) = folder();
+    let json = |args: &[&str]| {
+        let (outcome, out, err) = told(args, None);
+        assert!(err.is_empty(), "{err}");
+        (exit_code(&outcome), serde_json::from_str::<serde_json::Value>(&out).unwrap())
+    };
+    let (code, fine) = json(&["check", &file, "--format", "json"]);
+    assert_eq!((code, &fine["valid"], &fine["points"], &fine["systems"][0]), (0, &true.into(), &2.into(), &"TCP".into()));
+
+    fs::write(&file, SMALL.replace("load = 0.4", "load = 0.4\nlode = 1")).unwrap();
+    let (code, wrong) = json(&["check", &file, "--format", "json"]);
+    assert_eq!((code, &wrong["valid"], &wrong["points"]), (2, &false.into(), &serde_json::Value::Null));
+    let found = &wrong["diagnostics"][0];
+    let place = ["line", "col", "end_line", "end_col"].map(|key| found[key].as_u64().unwrap());
+    assert_eq!((place, &found["severity"], &found["file"]), ([10, 1, 10, 5], &"error".into(), &file.clone().into()));
+    assert!(found["message"].as_str().unwrap().contains("lode") && found["hint"].as_str().unwrap().contains("load"));
+
+    let (code, gone) = json(&["check", "no-such.toml", "--format", "json"]);
+    assert_eq!((code, &gone["diagnostics"][0]["line"]), (2, &serde_json::Value::Null));
+    assert!(gone["diagnostics"][0]["message"].as_str().unwrap().starts_with("cannot read"));
+}
+
+#[test]
+fn the_schema_is_printed() {
+    let (outcome, out, _) = told(&["schema"], None);
+    let schema: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((exit_code(&outcome), &schema["required"][0]), (0, &"topology".into()));
+}
+
+#[test]
 fn a_run_leaves_its_results_and_hands_the_summary_to_python() {
     let (_dir, file, out) = folder();
     let done = flowloom(&["run", &file, "--out", &out]);

@@ -77,6 +77,8 @@ pub struct Diagnostic {
     pub line: usize,
     /// Column in characters, from 1.
     pub col: usize,
+    /// Line and column behind the place, from 1.
+    pub end: (usize, usize),
     /// What is wrong.
     pub message: String,
     /// What stands at the place, or what is allowed there.
@@ -219,7 +221,8 @@ impl<'a> Text<'a> {
         let Item { at, message, label, hint, .. } = item;
         let (line, col) = self.locate(at.start);
         let (message, label, hint) = (cut(&message, 400), cut(&label, 200), cut(&hint, 900));
-        Diagnostic { file: self.name.to_owned(), line, col, message, label, hint, excerpt: self.excerpt(line, at) }
+        let (end, excerpt) = (self.locate(at.end.max(at.start)), self.excerpt(line, at));
+        Diagnostic { file: self.name.to_owned(), line, col, end, message, label, hint, excerpt }
     }
 
     /// The line of a place between its neighbours, each cut to a width that can be read, and the place in that text.

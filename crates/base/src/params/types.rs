@@ -1,6 +1,6 @@
 //! The plain types that a parameter can have: times, rates, sizes, limits, fractions, numbers, truth values and texts.
 
-use super::{OUT_OF_RANGE, Param, Raw};
+use super::{OUT_OF_RANGE, Param, Raw, Shape};
 use crate::time::Dur;
 use crate::units::{self, Bytes, Fraction, Limit, Rate, RateOr};
 
@@ -74,6 +74,9 @@ macro_rules! integer {
             fn expects() -> String {
                 "a whole number".to_owned()
             }
+            fn shape() -> Shape {
+                Shape::Integer
+            }
             fn parse(raw: &Raw) -> Result<Self, String> {
                 let text = raw.text().ok_or("is not a whole number")?;
                 let n: i128 = text.parse().map_err(|_| "is not a whole number".to_owned())?;
@@ -90,6 +93,9 @@ integer!(u8, u16, u32, u64, i64);
 impl Param for f64 {
     fn expects() -> String {
         "a number".to_owned()
+    }
+    fn shape() -> Shape {
+        Shape::Number
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
         let text = raw.text().ok_or("is not a number")?;
@@ -108,6 +114,9 @@ impl Param for bool {
     fn expects() -> String {
         "`true` or `false`".to_owned()
     }
+    fn shape() -> Shape {
+        Shape::Bool
+    }
     fn parse(raw: &Raw) -> Result<Self, String> {
         match raw {
             Raw::Bool(b) => Ok(*b),
@@ -124,6 +133,9 @@ impl Param for bool {
 impl Param for String {
     fn expects() -> String {
         "a text".to_owned()
+    }
+    fn shape() -> Shape {
+        Shape::Text
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
         match raw {

@@ -1,0 +1,88 @@
+"""The schema of scenarios that `flowloom schema` prints: what editors check against."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SMALL = """
+[topology]
+kind = "star"
+hosts = 4
+[workload.web]
+kind = "poisson"
+flows = 10
+load = [0.4, 0.8]
+[[system]]
+transport = "newreno"
+qdisc = { kind = "droptail", limit = "20pkt" }
+"""
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    printed = subprocess.run([sys.executable, "-m", "flowloom", "schema"], capture_output=True, text=True, check=True).stdout
+    found: dict[str, Any] = json.loads(printed)
+    jsonschema.Draft7Validator.check_schema(found)
+    return found
+
+
+def scenarios() -> Iterator[Path]:
+    """Every scenario file of the project."""
+    for folder in ("examples", "papers", "bench"):
+        for path in sorted((ROOT / folder).rglob("*.toml")):
+            if "system" in tomllib.loads(path.read_text(encoding="utf-8")):
+                yield path
+
+
+def test_every_scenario_of_the_project_fits(schema: dict[str, Any]) -> None:
+    validator = jsonschema.Draft7Validator(schema)
+    paths = list(scenarios())
+    assert len(paths) > 60
+    for path in paths:
+        wrong = [
+            f"{'.'.join(map(str, e.path))}: {e.message[:200]}"
+            for e in validator.iter_errors(tomllib.loads(path.read_text("utf-8")))
+        ]
+        assert not wrong, (path, wrong)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('kind = "star"', 'kind = "stars"'),
+        ("hosts = 4", "hosts = 4\nhost = 5"),
+        ("hosts = 4", "hosts = true"),
+        ("hosts = 4", "hosts = 0"),
+        ("flows = 10", "flows = []"),
+        ('transport = "newreno"', 'transport = "reno"'),
+        ('transport = "newreno"', 'transport = { kind = "newreno", max_cwnd = 20, window = 3 }'),
+        ('transport = "newreno"', 'label = "x"'),
+        ('kind = "droptail"', 'kind = "droptail", alpha = 1'),
+        ("[topology]", "sed = 1\n[topology]"),
+        ("[topology]", 'seed = "many"\n[topology]'),
+        ("[topology]", 'ideal = "best"\n[topology]'),
+        ("[topology]", "[sample]\nport = 3\n[topology]"),
+    ],
+)
+def test_mistakes_are_found(schema: dict[str, Any], old: str, new: str) -> None:
+    validator = jsonschema.Draft7Validator(schema)
+    assert validator.is_valid(tomllib.loads(SMALL))
+    assert not validator.is_valid(tomllib.loads(SMALL.replace(old, new, 1)))
+
+
+def test_parameters_are_described(schema: dict[str, Any]) -> None:
+    forms = {
+        form["properties"]["kind"]["const"]: form for form in schema["definitions"]["transport"]["anyOf"] if "properties" in form
+    }
+    theta = forms["merp"]["properties"]["theta"]["description"]
+    assert theta.startswith("Detecting-rate threshold") and "Default: 0.8 (section 6.1" in theta
