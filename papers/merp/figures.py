@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from flowloom import claims, drawing, fluid, numbers, plots, schedules, shelf, style, traces
+from flowloom import claims, drawing, fluid, measures, numbers, plots, schedules, shelf, style, traces, words
 from flowloom.data import Run
-from flowloom.panels import axis_unit, curves, metric_panels, swept_axis
+from flowloom.panels import axis_unit, curves, metric_panel, metric_panels, swept_axis, swept_ticks
 from flowloom.results import Results
 
 if TYPE_CHECKING:
@@ -125,18 +125,52 @@ Ends = tuple[float, float] | None
 
 
 def versus(results: Results, p99: Ends, highest: Ends, fct: Ends, max_er: Sequence[str], tail: Sequence[str]) -> Figure:
-    """The three panels of Figs. 5 and 6: MERP against pFabric, and PDQ, which the paper does not show."""
+    """The three panels of Figs. 5 and 6: MERP against pFabric, and the fluids of both orders in grey."""
     shown = [
         Panel("p99_er", "(a) 99th-percentile expansion ratio", p99),
         Panel("max_er", "(b) maximum expansion ratio", highest, max_er),
         Panel("p999_fct_s", "(c) 99.9th-percentile FCT", fct, tail),
     ]
-    return panels(results, shown, ("MERP", "pFabric", "PDQ"))
+    return panels(results, shown, [system for system in results.systems if system != "PDQ"])
 
 
 def fig7(results: Results) -> Figure:
-    """Average FCT of MERP, pFabric and TCP, and of PDQ, which the paper does not show."""
-    return panels(results, [Panel("mean_fct_s", "MERP against pFabric", (0, 0.1), ("f7-gap",))])
+    """Average FCT of MERP, pFabric and TCP, and of PDQ, which the paper does not show; beside it, over that of pFabric."""
+    fig = style.figure(2, 1, width=4.6, height=3.7)
+    left, right = style.panels(fig, 1, 2)
+    metric_panel(left, results, "mean_fct_s", load_key(results))
+    left.set_title("\n".join(["average FCT", printed(results, "f7-gap")]), fontsize=9)
+    factor, _ = axis_unit(*curves(results, "mean_fct_s", load_key(results)))
+    mark_axis(left, 0.0, 0.1 / factor)
+    over_base(right, results, "mean_fct_s", "pFabric", ("MERP", "PDQ", "ideal MERP", "ideal SRPT"))
+    right.set(title="average FCT over pFabric's", ylabel="ratio")
+    style.legend(fig, [left])
+    return fig
+
+
+def load_key(results: Results) -> str | None:
+    """The swept load."""
+    return next((key for key in results.keys if key.endswith(".load")), None)
+
+
+def over_base(ax: Axes, results: Results, metric: str, base: str, systems: Sequence[str]) -> None:
+    """A metric over that of one system, seed by seed, against load; systems look as in panels of all systems."""
+    points = numbers.Points(results)
+    shown = [base, *(system for system in systems if system in results.systems)]
+    places = list(results.systems)
+    ratios = numbers.relative(points.curves(metric, "load", shown), base)
+    looks = drawing.looks([system in results.ideals for system in places])
+    for system, found in ratios.items():
+        at = [load for load in found if found[load]]
+        estimates = [numbers.Estimate.of(list(found[load].values())) for load in at]
+        look = looks[places.index(system)]
+        ax.plot(at, [e.mean for e in estimates], **look, label=system)
+        known = [(x, e) for x, e in zip(at, estimates, strict=True) if np.isfinite(e.low)]
+        ax.fill_between(
+            [x for x, _ in known], [e.low for _, e in known], [e.high for _, e in known], color=look["color"], alpha=0.15
+        )
+    ax.axhline(1.0, color=style.INK, linewidth=0.8)
+    ax.set(xlabel="load")
 
 
 def fig8(results: Results) -> Figure:
@@ -187,7 +221,11 @@ def fig11(results: Results) -> Figure:
     unit = 1e-3 if "(s)" in tail.get_xlabel() else 1.0
     for ms in (100, 200):
         tail.axvline(ms * unit, color=style.INK, linewidth=0.8, linestyle=(0, (1, 2)), alpha=0.7)
+        tail.annotate(
+            f"{ms} ms", (ms * unit, 1.0), (2, -9), xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7.5
+        )
     tail.axhline(0.01, color=style.INK, linewidth=0.8, linestyle=(0, (1, 2)), alpha=0.7)
+    tail.annotate("1 %", (0.0, 0.01), (2, 2), xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=7.5)
     return fig
 
 
@@ -244,22 +282,41 @@ def switching(results: Results) -> Figure:
     axes = style.panels(fig, len(chosen), 1)
     for ax, (system, run) in zip(axes, chosen, strict=True):
         times, flows, everything = received(results, run)
+        starts = times - BIN_MS
         for i, (flow, values) in enumerate(flows.items()):
-            ax.plot(times, values, drawstyle="steps-pre", **style.dashes(i) | {"linewidth": 1.2}, label=f"flow {flow + 1}")
-        ax.plot(times, everything, drawstyle="steps-pre", color=style.GREY, linewidth=0.8, label="link")
+            ax.plot(starts, values, drawstyle="steps-post", **style.dashes(i) | {"linewidth": 1.2}, label=f"flow {flow + 1}")
+        ax.plot(starts, everything, drawstyle="steps-post", color=style.GREY, linewidth=0.8, label="link")
         ax.set(title=system, xlabel="time (ms)", ylabel="share of the link", ylim=(0, 1.08), xlim=(0, max(times[-1], 45)))
     style.legend(fig, axes)
     return fig
 
 
 def incast(results: Results) -> Figure:
-    """Time until the last answer has arrived, against the number of senders."""
-    shown = [
-        Panel("max_fct_s", "time until the last answer has arrived"),
-        Panel("timeouts", "timeouts"),
-        Panel("drops", "dropped packets"),
-    ]
-    return panels(results, shown)
+    """Time until the last answer has arrived, over that of all bytes at line rate, against the number of senders."""
+    points = numbers.Points(results)
+    fig = style.figure(3, 1, width=4.6, height=3.7)
+    axes = style.panels(fig, 1, 3)
+    above = []
+    for i, (system, found) in enumerate(points.curves("max_fct_s", "senders").items()):
+        middle = [numbers.average(sample) / (senders * ANSWER_S) for senders, sample in found.items()]
+        axes[0].plot(list(found), middle, **style.line(i))
+        if max(middle) > TOP:
+            above.append(f"{system} takes up to {max(middle):.0f} times as long")
+    axes[0].set_ylim(0.98, TOP)
+    style.note(fig, "; ".join(above))
+    swept_ticks(axes[0], points.numbers("senders"), points.numbers("senders"))
+    axes[0].set(title="time until the last answer has arrived", xlabel="senders", ylabel="over the bytes at 1 Gb/s")
+    for ax, (metric, title) in zip(axes[1:], {"timeouts": "timeouts", "drops": "dropped packets"}.items(), strict=True):
+        metric_panel(ax, results, metric, next(key for key in results.keys if key.endswith(".senders")))
+        ax.set_title(title)
+    style.legend(fig, axes[1:])
+    return fig
+
+
+TOP = 1.5
+"""Where the panel ends."""
+ANSWER_S = (64_000 + 44 * 40) * 8e-9
+"""64 kB in 44 packets, on a wire of 1 Gb/s."""
 
 
 def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
@@ -281,7 +338,116 @@ def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
             # Without the first bin, which has the handshake, and the last, in which the flows end.
             found[f"switching.{system}.use"] = {run.seed: float(everything[1:-1].mean())}
             found[f"switching.{system}.shared"] = {run.seed: shared / len(everything)}
+    for figure in ("convergence", "convergence_tree"):
+        if figure in results:
+            found |= ends(figure, results[figure])
+    if "sens_losses" in results:
+        found |= losses(results["sens_losses"])
     return found
+
+
+def ends(figure: str, results: Results) -> dict[str, numbers.Sample]:
+    """The excess over the fluid of the figures' setting, and where packets and delays are smallest."""
+    points = numbers.Points(results)
+    sizes, delays = points.values("mean"), points.values("delay")
+    found: dict[str, numbers.Sample] = {}
+    for system in points.systems:
+        if system != FLUID:
+            found[f"{figure}.{system}.near"] = excess(results, system, mean=sizes[0], delay=delays[-1])
+            found[f"{figure}.{system}.far"] = excess(results, system, mean=sizes[-1], delay=delays[0])
+    return found
+
+
+WORST = 10
+"""The flows that `losses` looks at: those with the largest expansion ratios."""
+
+
+def losses(results: Results) -> dict[str, numbers.Sample]:
+    """Data packets dropped and timeouts of a flow, mean over the ten flows with the largest expansion ratios, by system."""
+    found: dict[str, numbers.Sample] = {}
+    for run in results.runs:
+        if run.system in results.ideals:
+            continue
+        fct, size, drops, timeouts = measures.flows(results, run, "fct_ps", "size_bytes", "drops", "timeouts")
+        worst = np.argsort(-(fct / size))[:WORST]
+        found.setdefault(f"losses.{run.system}.drops", {})[run.seed] = float(drops[worst].mean())
+        found.setdefault(f"losses.{run.system}.timeouts", {})[run.seed] = float(timeouts[worst].mean())
+    return found
+
+
+# What the paper has not: each rule by itself, and packets against the fluid.
+
+
+def ablation(results: Results) -> Figure:
+    """The letter of the algorithms, then one rule more after the other, on one tree."""
+    return rules(results)
+
+
+def ablation_fat(results: Results) -> Figure:
+    """The same on a fat tree."""
+    return rules(results)
+
+
+def rules(results: Results) -> Figure:
+    """A row for each system and a panel for each load and metric."""
+    loads = numbers.Points(results).numbers("load")
+    shown = {"mean_er": "average expansion ratio", "max_er": "maximum expansion ratio", "unfinished": "flows without an end"}
+    fig = style.figure(len(shown), len(loads), width=4.2, height=3.9)
+    axes = style.panels(fig, len(loads), len(shown))
+    for i, (load, (metric, title)) in enumerate((load, one) for load in loads for one in shown.items()):
+        metric_panel(axes[i], results, metric, None, {"load": load})
+        axes[i].set_title(f"{title}, load {load:g}")
+        axes[i].tick_params(labelleft=i % len(shown) == 0)
+    return fig
+
+
+FLUID = "ideal MERP"
+
+
+def excess(results: Results, system: str, **at: object) -> numbers.Sample:
+    """The mean expansion ratio of a system over that of the fluid of the same flows, by seed."""
+    points = numbers.Points(results)
+    return numbers.quotient(points.sample(system, "mean_er", **at), points.sample(FLUID, "mean_er", **at))
+
+
+def convergence(results: Results) -> Figure:
+    """The mean expansion ratio over that of the fluid, against the mean size, for three delays, on a fat tree."""
+    points = numbers.Points(results)
+    systems = [system for system in points.systems if system != FLUID]
+    sizes, delays = points.values("mean"), points.values("delay")
+    fig = style.figure(len(systems), 1, width=3.9, height=3.2)
+    axes = style.panels(fig, 1, len(systems))
+    top = 1.1
+    for ax, system in zip(axes, systems, strict=True):
+        for i, delay in enumerate(delays):
+            found = [list(excess(results, system, mean=size, delay=delay).values()) for size in sizes]
+            middle = np.array([np.mean(one) if one else np.nan for one in found])
+            least, most = (np.array([how(one, default=np.nan) for one in found]) for how in (min, max))
+            look = style.line(i)
+            ax.errorbar(
+                range(len(sizes)), middle, [middle - least, most - middle], **look, capsize=2, label=f"{words.number(delay)} a link"
+            )
+            top = max(top, float(np.nanmax(most)))
+        ax.axhline(1.0, color=style.GREY, linewidth=0.9)
+        ax.axhline(1.1, color=style.INK, linewidth=0.8, linestyle=(0, (1, 2)), alpha=0.7)
+        ax.set_xticks(range(len(sizes)), [words.number(size) for size in sizes])
+        ax.set(title=system, xlabel="mean flow size")
+    axes[0].set_ylabel("mean expansion ratio over the fluid's")
+    for ax in axes:
+        ax.set_ylim(0.9, 1.03 * top)
+    style.legend(fig, axes)
+    style.note(fig, "means over seeds and their range; dotted: a tenth above the fluid")
+    return fig
+
+
+def convergence_tree(results: Results) -> Figure:
+    """The same on one tree."""
+    return convergence(results)
+
+
+def sens_losses(results: Results) -> Figure:
+    """What the largest expansion ratio comes from, shape 1.05."""
+    return plots.metrics(results, ("max_er", "p99_er", "timeouts", "retx_packets"))
 
 
 SENSITIVITY = ("max_er", "p999_fct_s", "mean_fct_s")
