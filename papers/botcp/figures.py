@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import numbers, plots, style, traces
-from flowloom.data import Run, column
+from flowloom import measures, numbers, plots, style, traces, words
+from flowloom.data import Data, Run, Value, column
 from flowloom.drawing import Array
 from flowloom.panels import metric_panel, metric_panels
 from flowloom.results import Results
@@ -84,6 +85,139 @@ def sens_load(results: Results) -> Figure:
 def sens_extreme(results: Results) -> Figure:
     """Metrics by system."""
     return plots.metrics(results, ("mean_fct_s", "max_fct_s", "drops"))
+
+
+# The settings that decide whether short flows are faster.
+
+TRAFFIC = {"matrix_web": "web search", "matrix_mining": "data mining", "matrix_fanin": "bursts"}
+"""The scenarios of the matrix, beside each other."""
+SHORT_KB = (10, 100)
+"""What counts as a short flow, in KB."""
+OURS = {"X 10 KB": "BOTCP", "X 50 KB": "BOTCP, X 50 KB"}
+RIVALS = ("TCP", "TCP, RFC 3168", "TCP, ns-2", "DCTCP")
+WINDOWS = {"window 2": "", "window 1": ", window 1"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A column of the matrix: traffic at one load, and which of its flows are short."""
+
+    results: Results
+    at: Mapping[str, Value]
+    most_kb: int
+    name: str
+
+
+def matrix_places(results: Results) -> list[Place]:
+    """The columns, of those scenarios that have been run."""
+    found = []
+    for scenario, name in TRAFFIC.items():
+        one = results if results.config["name"] == "botcp-" + scenario.replace("_", "-") else measures.beside(results, scenario)
+        if one is None:
+            continue
+        fanin = scenario == "matrix_fanin"
+        key = "interval" if fanin else "load"
+        # The longer interval is the lighter load.
+        swept = sorted(numbers.Points(one).values(key), key=words.sorting, reverse=fanin)
+        for load, value in zip(("0.3", "0.8"), swept, strict=True):
+            found += [Place(one, {key: value}, kb, f"{name}\nload {load}\n≤ {kb} KB") for kb in SHORT_KB[fanin:]]
+    return found
+
+
+def short(place: Place, system: str, per_mille: int | None) -> numbers.Sample:
+    """The mean FCT of a system's short flows, or a quantile in thousandths, by seed."""
+
+    def of(results: Data, run: Run) -> float:
+        fct, size = measures.flows(results, run, "fct_ps", "size_bytes")
+        return measures.statistic(fct[size <= 1000 * place.most_kb], per_mille)
+
+    return numbers.Points(place.results).sample(system, of, **place.at)
+
+
+def matrix_rows() -> list[tuple[str, str, str]]:
+    """The rows: their names, and the two systems that are compared."""
+    return [
+        (f"{x}, {rival}, {window}", ours, rival + suffix)
+        for rival in RIVALS
+        for window, suffix in WINDOWS.items()
+        for x, ours in OURS.items()
+    ]
+
+
+STATISTICS: Mapping[str, int | None] = {"mean": None, "p99": 990}
+
+
+def ratios(results: Results, which: str) -> list[list[numbers.Sample]]:
+    """FCT of BOTCP's short flows over that of a rival: one row for each setting of the systems, one column for each place."""
+    places = matrix_places(results)
+    known = {
+        (i, system): short(place, system, STATISTICS[which]) for i, place in enumerate(places) for system in place.results.systems
+    }
+    return [[numbers.quotient(known[i, ours], known[i, rival]) for i in range(len(places))] for _, ours, rival in matrix_rows()]
+
+
+def matrix(results: Results) -> Figure:
+    """BOTCP against its rivals in all settings: below 1 its short flows are faster."""
+    places, rows = matrix_places(results), matrix_rows()
+    fig = style.figure(len(STATISTICS), 1, width=0.9 * len(places) + 1.8, height=0.33 * len(rows) + 1.6)
+    axes = style.panels(fig, 1, len(STATISTICS))
+    for ax, (which, title) in zip(axes, {"mean": "mean FCT", "p99": "99th-percentile FCT"}.items(), strict=True):
+        found = ratios(results, which)
+        means = np.array([[numbers.average(sample) for sample in line] for line in found])
+        ax.imshow(np.log2(means), cmap="PuOr_r", vmin=-1.5, vmax=1.5, aspect="auto")
+        for i, line in enumerate(found):
+            for j, sample in enumerate(line):
+                sure = bool(sample) and (min(sample.values()) > 1) == (max(sample.values()) > 1)
+                ax.text(
+                    j, i, f"{means[i, j]:.2f}", ha="center", va="center", fontsize=8,
+                    fontweight="bold" if sure else "normal", color="white" if abs(np.log2(means[i, j])) > 1.1 else style.INK,
+                )  # fmt: skip
+        ax.set_xticks(range(len(places)), [place.name for place in places], fontsize=7)
+        ax.set_yticks(range(len(rows)), [name for name, _, _ in rows], fontsize=8)
+        ax.tick_params(labelleft=ax is axes[0], length=0)
+        ax.grid(visible=False)
+        ax.set_title(f"BOTCP over the rival, {title} of short flows")
+    style.note(fig, "blue below 1: BOTCP is faster; bold: at all seeds")
+    return fig
+
+
+def matrix_waits(results: Results) -> Figure:
+    """What decides it: how long short flows take beyond their time alone in the network, and how many packets are dropped."""
+    places = [place for place in matrix_places(results) if place.most_kb == SHORT_KB[-1]]
+    systems = list(places[0].results.systems)
+    shown: dict[str, numbers.Measure] = {
+        "excess over the ideal FCT (us), flows ≤ 100 KB": lost_us,
+        "packets dropped of 10 000": dropped,
+    }
+    fig = style.figure(len(shown), 1, width=0.8 * len(places) + 1.8, height=0.3 * len(systems) + 1.4)
+    axes = style.panels(fig, 1, len(shown))
+    for ax, (title, what) in zip(axes, shown.items(), strict=True):
+        ax.set(xlim=(-0.5, len(places) - 0.5), ylim=(len(systems) - 0.5, -0.5), title=title)
+        for j, place in enumerate(places):
+            for i, system in enumerate(systems):
+                number = numbers.average(numbers.Points(place.results).sample(system, what, **place.at))
+                ax.text(j, i, f"{number:.3g}", ha="center", va="center", fontsize=8)
+        ax.set_xticks(range(len(places)), [place.name.rsplit("\n", 1)[0] for place in places], fontsize=7)
+        ax.set_yticks(range(len(systems)), systems, fontsize=8)
+        ax.tick_params(labelleft=ax is axes[0], length=0)
+    return fig
+
+
+def matrix_mining(results: Results) -> Figure:
+    """Data mining at the lighter load: completion time against flow size."""
+    shown = ["BOTCP", "BOTCP, X 50 KB", "TCP, window 1", "DCTCP, window 1"]
+    return plots.fct_size(results, {"load": numbers.Points(results).numbers("load")[0], "system": shown})
+
+
+def lost_us(results: Data, run: Run) -> float:
+    """By how much short flows exceed their ideal FCT, mean in us."""
+    fct, ideal, size = measures.flows(results, run, "fct_ps", "ideal_fct_ps", "size_bytes")
+    return measures.statistic((fct - ideal)[size <= 1000 * SHORT_KB[-1]]) * 1e-6
+
+
+def dropped(results: Data, run: Run) -> float:
+    """Data packets dropped of 10 000 sent."""
+    return 1e4 * measures.share(*measures.totals(measures.flows(results, run, "drops", "tx_packets")))
 
 
 # Fig. 8: long and short flows on one link.
@@ -225,6 +359,11 @@ def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
             note("fig8.DCTCP.after_tcp", runs["DCTCP"], finish["DCTCP"] / finish["TCP"])
     if "fig9" in results:
         extreme(results["fig9"], note)
+    if "matrix" in results:
+        names = [" ".join(place.name.split("\n")) for place in matrix_places(results["matrix"])]
+        for which in STATISTICS:
+            for (row, _, _), line in zip(matrix_rows(), ratios(results["matrix"], which), strict=True):
+                found |= {f"matrix.{which}.{row}: {name}": sample for name, sample in zip(names, line, strict=True)}
     return found
 
 
