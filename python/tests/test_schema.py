@@ -66,7 +66,7 @@ def test_every_scenario_of_the_project_fits(schema: dict[str, Any]) -> None:
         ("flows = 10", "flows = []"),
         ('transport = "newreno"', 'transport = "reno"'),
         ('transport = "newreno"', 'transport = { kind = "newreno", max_cwnd = 20, window = 3 }'),
-        ('transport = "newreno"', 'label = "x"'),
+        ('transport = "newreno"', "label = 3"),
         ('kind = "droptail"', 'kind = "droptail", alpha = 1'),
         ("[topology]", "sed = 1\n[topology]"),
         ("[topology]", 'seed = "many"\n[topology]'),

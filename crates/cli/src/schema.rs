@@ -138,7 +138,8 @@ fn system() -> Value {
     // The discipline of the switches with other parameters needs no kind.
     nic.insert("qdisc".to_owned(), json!({"anyOf": [reference("qdisc"), {"type": "object"}]}));
     keys.insert("nic".to_owned(), object(nic, &[]));
-    object(keys, &["transport"])
+    // A policy may bring its transport.
+    object(keys, &[])
 }
 
 fn event() -> Value {
