@@ -297,17 +297,20 @@ def incast(results: Results) -> Figure:
     fig = style.figure(3, 1, width=4.6, height=3.7)
     axes = style.panels(fig, 1, 3)
     above = []
-    for i, (system, found) in enumerate(points.curves("max_fct_s", "senders").items()):
+    drawn = {system: found for system, found in points.curves("max_fct_s", "senders").items() if found}
+    for i, (system, found) in enumerate(drawn.items()):
         middle = [numbers.average(sample) / (senders * ANSWER_S) for senders, sample in found.items()]
         axes[0].plot(list(found), middle, **style.line(i))
         if max(middle) > TOP:
             above.append(f"{system} takes up to {max(middle):.0f} times as long")
     axes[0].set_ylim(0.98, TOP)
     style.note(fig, "; ".join(above))
-    swept_ticks(axes[0], points.numbers("senders"), points.numbers("senders"))
+    if drawn:
+        swept_ticks(axes[0], points.numbers("senders"), points.numbers("senders"))
     axes[0].set(title="time until the last answer has arrived", xlabel="senders", ylabel="over the bytes at 1 Gb/s")
+    x = next((key for key in results.keys if key.endswith(".senders")), None)
     for ax, (metric, title) in zip(axes[1:], {"timeouts": "timeouts", "drops": "dropped packets"}.items(), strict=True):
-        metric_panel(ax, results, metric, next(key for key in results.keys if key.endswith(".senders")))
+        metric_panel(ax, results, metric, x)
         ax.set_title(title)
     style.legend(fig, axes[1:])
     return fig
