@@ -373,8 +373,8 @@ def losses(results: Results) -> dict[str, numbers.Sample]:
             continue
         fct, size, drops, timeouts = measures.flows(results, run, "fct_ps", "size_bytes", "drops", "timeouts")
         worst = np.argsort(-(fct / size))[:WORST]
-        found.setdefault(f"losses.{run.system}.drops", {})[run.seed] = float(drops[worst].mean())
-        found.setdefault(f"losses.{run.system}.timeouts", {})[run.seed] = float(timeouts[worst].mean())
+        found.setdefault(f"sens_losses.{run.system}.drops", {})[run.seed] = float(drops[worst].mean())
+        found.setdefault(f"sens_losses.{run.system}.timeouts", {})[run.seed] = float(timeouts[worst].mean())
     return found
 
 
