@@ -10,7 +10,7 @@ from typing import Any
 
 import fake
 import pytest
-from flowloom import _core, claims, pages, papers, shelf, style
+from flowloom import _core, claims, meter, pages, papers, shelf, style
 from flowloom.claims import MET
 from flowloom.results import Results
 from flowloom.scenario import Scenario
@@ -125,9 +125,9 @@ def test_one_figure_can_be_run_alone(made_up: None, tmp_path: Path) -> None:
     assert sorted(again.results) == ["fig6", "fig9"], "what was run before is judged too"
 
 
-def test_fig7_uses_the_runs_of_fig5(made_up: None, tmp_path: Path) -> None:
-    done = papers.reproduce("merp", "fig7", "smoke", out=tmp_path, meter=None)
-    assert sorted(done.results) == ["fig5", "fig7"] and done.results["fig5"] is done.results["fig7"]
+def test_fig11_uses_the_runs_of_fig10(made_up: None, tmp_path: Path) -> None:
+    done = papers.reproduce("merp", "fig11", "smoke", out=tmp_path, meter=None)
+    assert sorted(done.results) == ["fig10", "fig11"] and done.results["fig10"] is done.results["fig11"]
 
 
 def test_unknown_names_are_answered_with_the_known(tmp_path: Path) -> None:
@@ -142,15 +142,15 @@ def test_unknown_names_are_answered_with_the_known(tmp_path: Path) -> None:
 def test_progress_says_how_long_it_will_take() -> None:
     clock = iter([0.0, 10.0, 20.0, 40.0])
     stream = io.StringIO()
-    meter = papers.Meter("fig5", stream, lambda: next(clock))
+    shown = meter.Meter("fig5", stream, lambda: next(clock))
     for done in (1, 2, 4):
-        meter({"points_done": done, "points_total": 4})
+        shown({"points_done": done, "points_total": 4})
     assert stream.getvalue().splitlines() == [
         "fig5: 1 of 4 points, 10 s, 30 s left",
         "fig5: 2 of 4 points, 20 s, 20 s left",
         "fig5: 4 of 4 points, 40 s",
     ]
-    assert papers.span(89) == "89 s" and papers.span(600) == "10 min" and papers.span(12_000) == "3 h 20 min"
+    assert meter.span(89) == "89 s" and meter.span(600) == "10 min" and meter.span(12_000) == "3 h 20 min"
 
 
 @pytest.mark.parametrize("name", shelf.names())
