@@ -36,10 +36,14 @@ class Findings:
         """The claims with their verdicts."""
         return [claims.verdict(claim, self.found[claim.id]) for claim in self.paper.claims]
 
+    def filled(self, text: str) -> str:
+        """A text of the paper's folder with today's numbers in the places of their ids."""
+        known: dict[str, tuple[Number, Sequence[Found]]] = {n.id: (n, self.found[n.id]) for n in self.paper.every()}
+        return claims.filled(text, known)
+
     def explanation(self, claim: Claim) -> str:
         """Why a claim is not met, with today's numbers."""
-        known: dict[str, tuple[Number, Sequence[Found]]] = {n.id: (n, self.found[n.id]) for n in self.paper.every()}
-        return claims.filled(claim.explanation, known)
+        return self.filled(claim.explanation)
 
     def to_json(self) -> str:
         """All of it for programs, as text."""
@@ -179,6 +183,7 @@ def page(findings: Findings) -> str:
         "",
         f"Result: {counts(judged)}.",
         "",
+        *([findings.filled(paper.summary), ""] if paper.summary else []),
     ]
     for figure in paper.figures:
         here = [j for j in judged if j.claim.figure == figure.id]
@@ -214,6 +219,7 @@ def html_page(findings: Findings, results: Mapping[str, Results], parts: Sequenc
     body = [
         f"<h1>{html.escape(paper.title)}</h1>",
         f"<p class=note>{source} · profile {findings.profile} · {seeds} · {counts(judged)}</p>",
+        *([f"<p>{html.escape(findings.filled(paper.summary))}</p>"] if paper.summary else []),
         report.section("Claims", table),
         report.section("Figures", *parts),
     ]

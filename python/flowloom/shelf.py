@@ -44,6 +44,8 @@ class Paper:
     claims: Sequence[Claim]
     numbers: Sequence[Number]
     """Numbers that explanations quote beside those of the claims."""
+    summary: str = ""
+    """What the page says first, such as under which readings the main claim holds. Quotes numbers as explanations do."""
 
     def every(self) -> list[Number]:
         """The numbers of its claims, then the others."""
@@ -92,6 +94,7 @@ def load(name: str) -> Paper:
         [Figure(**figure) for figure in head["figure"]],
         [Claim.read(claim) for claim in listed["claim"]],
         [Number.read(number) for number in listed.get("number", [])],
+        head.get("summary", ""),
     )
     known = {figure.id for figure in paper.figures}
     every = paper.every()
@@ -102,6 +105,6 @@ def load(name: str) -> Paper:
     doubled = [number.id for number in every if [n.id for n in every].count(number.id) > 1]
     if doubled:
         raise ValueError(f"two claims or numbers have the id `{min(doubled)}`")
-    for claim in paper.claims:
-        claims.filled(claim.explanation, {number.id: (number, ()) for number in every})
+    for text in (paper.summary, *(claim.explanation for claim in paper.claims)):
+        claims.filled(text, {number.id: (number, ()) for number in every})
     return paper

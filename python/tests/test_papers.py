@@ -193,7 +193,8 @@ def test_the_page_is_that_of_todays_program(name: str, tmp_path: Path) -> None:
     assert pages.page(written) == (folder / "README.md").read_text(encoding="utf-8"), f"the page is stale: {again}"
     assert written.to_json() == (folder / "claims.json").read_text(encoding="utf-8"), f"claims.json is stale: {again}"
     assert {path.stem for path in folder.glob("*.png")} == set(written.figures)
-    quoted = {(match["id"], match["where"]) for claim in paper.claims for match in claims.QUOTED.finditer(claim.explanation)}
+    texts = [paper.summary, *(claim.explanation for claim in paper.claims)]
+    quoted = {(match["id"], match["where"]) for text in texts for match in claims.QUOTED.finditer(text)}
     for number, where in quoted:
         there = [found for found in written.found[number] if where in (None, found.where)]
         assert there and all(found.estimate is not None for found in there), f"{{{number} at {where}}} has no value"
