@@ -178,7 +178,7 @@ golden: | tools ## accept changed results in golden files; say why in the commit
 .PHONY: lock
 lock: | tools ## newest versions of what Python needs, into requirements.lock
 	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *p["optional-dependencies"]["dev"], sep="\n")' > $(VENV)/wanted
+	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *sum(p["optional-dependencies"].values(), []), sep="\n")' > $(VENV)/wanted
 	@$(BIN)/python -m pip install -q -r $(VENV)/wanted
 	@{ echo "# Everything that flowloom's Python part runs, builds and is tested with. Written by \`make lock\`."; $(BIN)/python -m pip freeze; } > requirements.lock
 	@touch $(VENV)/.installed

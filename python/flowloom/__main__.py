@@ -33,7 +33,7 @@ Options = Mapping[str, Any]
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code.
 
-    0 done, 1 a check failed, 2 wrong input, 5 a file could not be read or written, 130 and 143 stopped.
+    0 done, 1 a check failed, 2 wrong input, 5 a file could not be read or written, 70 a bug, 130 and 143 stopped.
     """
     try:
         with console.ready():
@@ -53,6 +53,8 @@ def command(argv: list[str]) -> int:
         return done if isinstance(done, int) else COMMANDS[done["command"]](done)
     except OSError as error:
         return complain(error, 5)
+    except _core.RunError as error:
+        return complain(error, 70 if getattr(error, "broken", False) else 2)
     except (ValueError, KeyError, ImportError) as error:
         return 130 if console.interrupted() else complain(error, 2)
 
@@ -184,6 +186,34 @@ def summary(options: Options) -> int:
     return int(options.get("exit") or 0)
 
 
+def run_on(options: Options) -> int:
+    """Runs a scenario on the workers of a cluster, and prints the summary."""
+    from flowloom import _core, elsewhere
+    from flowloom.meter import Meter
+
+    file, out = (Path(console.path(options[key])) for key in ("file", "out"))
+    pairs = [(key, value) for key, value in options["set"]]
+    text = file.read_text(encoding="utf-8")
+    core = _core.Scenario.from_toml(text, str(file), str(file.parent), pairs, options["seed"], options["profile"] or None)
+    executor, close = elsewhere.engine(options["on"], options.get("jobs"), out)
+    meter = Meter(out.name)
+    try:
+        results = elsewhere.run(core, file.parent.absolute(), executor, out, meter, options["overwrite"])
+    except KeyboardInterrupt:
+        console.complain(f"results: {out}\nstopped; the same command goes on from here")
+        raise
+    finally:
+        meter.close()
+        close()
+    console.complain(f"results: {out}")
+    say(results.table())
+    unfinished = sum(row["value"] or 0 for row in results.per_seed().to_pylist() if row["metric"] == "unfinished")
+    if options["strict"] and unfinished:
+        console.complain(f"error: {unfinished:.0f} flows did not finish\nhint: a later `end` in the scenario gives them more time")
+        return 1
+    return 0
+
+
 def compare(options: Options) -> int:
     """Compares systems flow by flow."""
     from flowloom import _core, data, tables, words
@@ -251,6 +281,7 @@ COMMANDS: dict[str, Callable[[Options], int]] = {
     "plot": plot,
     "report": report,
     "run": summary,
+    "run_on": run_on,
     "compare": compare,
     "why": why,
     "papers": papers,

@@ -36,7 +36,9 @@ class ScenarioError(ValueError):
     diagnostics: list[dict[str, Any]]
 
 class RunError(RuntimeError):
-    """A run could not start, or broke an invariant."""
+    """A run could not start, or broke an invariant, which is a bug: then `broken` is true."""
+
+    broken: bool
 
 class StorageError(OSError):
     """A results folder or a file in it cannot be read or written."""
@@ -160,8 +162,9 @@ class Scenario:
         out: str | None = None,
         progress: Callable[[dict[str, Any]], object] | None = None,
         overwrite: bool = False,
+        points: Sequence[str] | None = None,
     ) -> Results:
-        """Run all points, and write them to the folder `out` unless it is `None`.
+        """Run all points, or those that `points` names, and write them to the folder `out` unless it is `None`.
 
         `jobs` run at a time (0: one per core) on `threads` threads each (0: cores that are free, where they gain).
 

@@ -45,7 +45,12 @@ PAGE = """<!doctype html>
 """
 
 
-INCOMPLETE = {"running": " or has not ended yet", "stopped": " because it was stopped", "failed": " because a point failed"}
+INCOMPLETE = {
+    "running": " or has not ended yet",
+    "stopped": " because it was stopped",
+    "failed": " because a point failed",
+    "share": " because only a share of its points was run",
+}
 """Why points may be missing, by what the manifest says."""
 
 

@@ -6,10 +6,13 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from flowloom import _core
 from flowloom.results import Results
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 Seeds = Sequence[int] | Literal["auto"] | None
 """Seeds instead of the scenario's; `auto`: as many as its `precision` needs."""
@@ -34,8 +37,14 @@ class Scenario:
     4
     """
 
-    def __init__(self, core: _core.Scenario) -> None:
+    def __init__(self, core: _core.Scenario, folder: str | Path = ".") -> None:
         self._core = core
+        self._folder = Path(folder).absolute()
+
+    @property
+    def folder(self) -> Path:
+        """Where the relative paths in the scenario start."""
+        return self._folder
 
     @classmethod
     def from_file(
@@ -49,7 +58,7 @@ class Scenario:
         """Read a scenario file. `set` overrides keys: `{"workload.web.load": 0.5}`."""
         path = Path(path)
         text = path.read_text(encoding="utf-8")
-        return cls(_core.Scenario.from_toml(text, str(path), str(path.parent), *settings(set, seeds), profile))
+        return cls(_core.Scenario.from_toml(text, str(path), str(path.parent), *settings(set, seeds), profile), path.parent)
 
     @classmethod
     def from_toml(
@@ -99,8 +108,10 @@ class Scenario:
         out: str | Path | None = None,
         progress: Progress | None = None,
         overwrite: bool = False,
+        points: Sequence[str] | None = None,
+        on: Executor | None = None,
     ) -> Results:
-        """Run all points, `jobs` at a time (`None`: one per core).
+        """Run all points, or those that `points` names, `jobs` at a time (`None`: one per core).
 
         Each runs on `threads` threads (`None`: on cores that no other point needs, where the network is large enough to gain).
         Neither changes a result.
@@ -109,6 +120,9 @@ class Scenario:
         setting or version in it are replaced only with `overwrite`; without, `StorageError` is raised. `progress` is called with
         a dict: `points_done`, `points_total`, `point`, `flows_done`, `flows_total`, `events`, `elapsed_s`. Each of `warnings` is a
         `ScenarioWarning`.
+
+        `on` is an executor of `concurrent.futures` whose workers run the points, such as that of a Dask client; `out` is needed
+        then. The results are the same bytes. See `flowloom.elsewhere.run`.
         """
         if jobs is not None and jobs < 1:
             raise ValueError(f"`jobs` is {jobs}: it must be a whole number from 1\nhint: leave it out for one point per core")
@@ -118,7 +132,14 @@ class Scenario:
         for found in self.warnings:
             text = "{file}:{line}:{col}: {message}\nhint: {hint}".format_map(found)
             warnings.warn(text, ScenarioWarning, stacklevel=2)
-        return Results(self._core.run(jobs or 0, threads or 0, None if out is None else str(out), progress, overwrite))
+        if on is not None:
+            from flowloom import elsewhere
+
+            return elsewhere.run(self._core, self.folder, on, out, progress, overwrite, points)
+        where = None if out is None else str(out)
+        return Results(
+            self._core.run(jobs or 0, threads or 0, where, progress, overwrite, None if points is None else list(points))
+        )
 
     def __repr__(self) -> str:
         return f"<Scenario of {len(self.points)} points>"

@@ -374,6 +374,7 @@ class Scenario:
         out: str | None = None,
         progress: Callable[[dict[str, Any]], object] | None = None,
         overwrite: bool = False,
+        points: object = None,
     ) -> Results:
         assert out is not None
         write(Path(out), self.systems, self.loads, self.seeds, self.sample, self.key, names=self.ports)

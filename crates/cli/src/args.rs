@@ -37,6 +37,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Simulate a scenario
     Run(RunArgs),
+    /// Join the results of `run --shard`
+    Merge(MergeArgs),
     /// Print the summary of results and write their report
     Report(ReportArgs),
     /// Draw figures of results
@@ -115,6 +117,8 @@ Examples:
   flowloom run demo.toml --set seed=auto --set precision=2%   as many seeds as the precision needs
   flowloom run demo.toml --profile literal,smoke   the second laid over the first
   flowloom run demo.toml --ideal srpt,ps           also what ideal schedules make of the same flows: seconds
+  flowloom run demo.toml --shard 3/10              the third of ten shares, for `flowloom merge`
+  flowloom run demo.toml --on dask://head:8786     on the workers of a Dask cluster
 
 A run that was stopped goes on where it was when the same command is given again: finished points are kept. Results of another scenario,
 setting or version in the folder are replaced with --overwrite only.")]
@@ -134,7 +138,33 @@ pub struct RunArgs {
     /// Replace results of another scenario, setting or version in that folder
     #[arg(long)]
     pub overwrite: bool,
+    /// Run this share of the points alone, such as 3/10, on a machine of many; `flowloom merge` joins the shares
+    #[arg(long, value_name = "K/N", value_parser = shard, conflicts_with = "on")]
+    pub shard: Option<Shard>,
+    /// Run points on a cluster: `dask` (workers on this machine), `dask://HOST:PORT` (those of a scheduler), `slurm`. `--jobs` is the number of
+    /// workers of `dask` and `slurm`
+    #[arg(long, value_name = "WHERE", value_parser = place)]
+    pub on: Option<String>,
     /// Run nothing and end with code 1 when there is a warning; end with code 1 when a flow has not finished or a precision is not reached
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// Options of `merge`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom merge results/demo-shard1of2 results/demo-shard2of2 --out results/demo
+
+The shares must be of one scenario with the same options, by one version. Results are the same bytes as those of a run on one machine.")]
+pub struct MergeArgs {
+    /// Folders that `flowloom run --shard` wrote
+    #[arg(required = true)]
+    pub dirs: Vec<PathBuf>,
+    /// Where the joined results go; may be one of the folders
+    #[arg(long, value_name = "DIR", required = true)]
+    pub out: PathBuf,
+    /// End with code 1 when points are missing
     #[arg(long)]
     pub strict: bool,
 }
@@ -325,6 +355,40 @@ fn threads(text: &str) -> Result<ThreadsArg, String> {
     n.map(ThreadsArg).ok_or_else(|| "it must be `auto` or a whole number from 1".to_owned())
 }
 
+/// A share of the points of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Which, from 1.
+    pub number: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
+impl Shard {
+    /// Its points, by their places among `points`. Neighbours, which are alike in work, go to different shares.
+    pub fn points(self, points: usize) -> Vec<usize> {
+        (self.number - 1..points).step_by(self.of).collect()
+    }
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    let numbers = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+    match numbers {
+        Some((number, of)) if 1 <= number && number <= of => Ok(Shard { number, of }),
+        _ => Err("a share and how many there are is wanted, from `1/10` to `10/10`".to_owned()),
+    }
+}
+
+fn place(text: &str) -> Result<String, String> {
+    let host_and_port =
+        |rest: &str| rest.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    match text.strip_prefix("dask://") {
+        Some(rest) if host_and_port(rest) => Ok(text.to_owned()),
+        None if ["local", "dask", "slurm"].contains(&text) => Ok(text.to_owned()),
+        _ => Err("it must be `local`, `dask`, `dask://HOST:PORT` or `slurm`".to_owned()),
+    }
+}
+
 fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("a key and a value are wanted, like `workload.web.load=0.8`")?;
     let key = key.trim();
@@ -382,6 +446,31 @@ mod tests {
         assert_eq!(jobs("3"), Ok(3));
         for bad in ["0", "-1", "x", "", "1.5", "99999999999999999999"] {
             assert!(jobs(bad).unwrap_err().contains("a whole number from 1"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares_have_every_point_once() {
+        assert_eq!(shard("3/10"), Ok(Shard { number: 3, of: 10 }));
+        for bad in ["0/3", "4/3", "3", "a/b", "-1/2", "1/0", "1/2/3", ""] {
+            assert!(shard(bad).unwrap_err().contains("from `1/10`"), "{bad}");
+        }
+        for (points, of) in [(10, 3), (2, 5), (0, 1), (6, 6)] {
+            let mut all: Vec<usize> = (1..=of).flat_map(|number| Shard { number, of }.points(points)).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..points).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn points_run_here_or_on_a_cluster_that_has_an_address() {
+        for good in ["local", "dask", "slurm", "dask://head:8786", "dask://[::1]:1"] {
+            assert_eq!(place(good).as_deref(), Ok(good));
+        }
+        for bad in
+            ["", "dusk", "dask:", "dask://", "dask://head", "dask://head:x", "dask://:8786", "dask://head:99999", "slurm://x"]
+        {
+            assert!(place(bad).is_err(), "{bad}");
         }
     }
 

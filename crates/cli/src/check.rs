@@ -2,7 +2,7 @@
 
 use crate::args::{CheckArgs, CheckFormat, ScenarioArgs};
 use crate::text::count;
-use crate::{Console, Failure, Outcome, exit, rounds, sweep};
+use crate::{Console, Failure, Outcome, exit, prepare, rounds, sweep};
 use scenario::{Diagnostics, Options, Plan, Style};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Outcome, Fai
         let plan = read(&scenario)?;
         // With `--strict` a warning ends the check before any flow is drawn.
         if !strict || plan.warnings.items().is_empty() {
-            sweep::prepare(&plan)?;
+            prepare::prepare(&plan, None).map_err(sweep::Error::Input)?;
         }
         Ok::<_, Wrong>(plan)
     };
@@ -127,6 +127,15 @@ pub fn load(args: &ScenarioArgs, style: Style) -> Result<Plan, Failure> {
     read(args).map_err(|wrong| wrong.failure(style))
 }
 
+/// The keys that the options set.
+pub fn overrides(args: &ScenarioArgs) -> Vec<(String, String)> {
+    let ideal = args.ideal.iter().map(|ideals| {
+        let names = ideals.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        ("ideal".to_owned(), format!("[{names}]"))
+    });
+    args.set.iter().cloned().chain(ideal).collect()
+}
+
 fn read(args: &ScenarioArgs) -> Result<Plan, Wrong> {
     let file = args.file.display().to_string();
     let text = std::fs::read(&args.file).map_err(|e| {
@@ -137,14 +146,7 @@ fn read(args: &ScenarioArgs) -> Result<Plan, Wrong> {
     let text = String::from_utf8(text).map_err(|e| {
         Failure::input(format!("`{file}` is not UTF-8 text: byte {}\nhint: scenarios are TOML", e.utf8_error().valid_up_to()))
     })?;
-    let mut set = args.set.clone();
-    if let Some(ideals) = &args.ideal {
-        set.push((
-            "ideal".to_owned(),
-            format!("[{}]", ideals.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")),
-        ));
-    }
-    let options = Options { set, seeds: args.seed.clone(), profiles: args.profile.clone() };
+    let options = Options { set: overrides(args), seeds: args.seed.clone(), profiles: args.profile.clone() };
     let dir = args.file.parent().unwrap_or(Path::new("."));
     let plan = scenario::load(&text, &file, dir, &options).map_err(Wrong::Scenario)?;
     match rounds::no_such_metric(&plan) {

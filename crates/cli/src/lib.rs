@@ -6,7 +6,9 @@ mod clock;
 mod explain;
 mod jobs;
 mod list;
+mod merge;
 mod patience;
+pub mod prepare;
 mod progress;
 mod python;
 pub mod rounds;
@@ -178,6 +180,7 @@ fn command(command: Command, console: &mut Console<'_>) -> Result<Outcome, Failu
     match command {
         Command::Check(args) => check::check(&args, console),
         Command::Run(args) => run::run(&args, console),
+        Command::Merge(args) => merge::merge(&args, console),
         Command::List(args) => {
             console.out(&list::text(args.what.as_deref()))?;
             Ok(Outcome::Exit(exit::DONE))

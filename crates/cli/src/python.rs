@@ -1,6 +1,7 @@
 //! What Python carries out: its commands and options as data.
 
-use crate::args::{Command, Format};
+use crate::args::{Command, Format, RunArgs, ScenarioArgs};
+use crate::check;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,7 @@ pub fn options(command: Command) -> Value {
         }
         Command::Check(_)
         | Command::Run(_)
+        | Command::Merge(_)
         | Command::List(_)
         | Command::Explain(_)
         | Command::Schema(_)
@@ -34,6 +36,15 @@ pub fn options(command: Command) -> Value {
             unreachable!("done in Rust")
         }
     }
+}
+
+/// A run whose points run elsewhere.
+pub fn run_on(a: &RunArgs, out: &Path) -> Value {
+    let ScenarioArgs { file, profile, seed, .. } = &a.scenario;
+    json!({
+        "command": "run_on", "file": text(file), "set": check::overrides(&a.scenario), "profile": profile.join(","), "seed": seed,
+        "on": a.on, "jobs": a.jobs, "out": text(out), "overwrite": a.overwrite, "strict": a.strict,
+    })
 }
 
 /// The summary of a run that has just ended, which ends with `exit`.

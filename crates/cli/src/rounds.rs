@@ -3,7 +3,8 @@
 //! Whether a round was enough follows from the metrics of its seeds alone: the same seeds are run whatever `--jobs` is, and a run that was
 //! stopped goes on in the round in which it was.
 
-use crate::sweep::{self, Error, Prepared, Report, Settings, Tick};
+use crate::prepare::Prepared;
+use crate::sweep::{self, Error, Report, Settings, Tick};
 use crate::text::count;
 use scenario::seeds::Auto;
 use scenario::{Diagnostics, Plan};
@@ -31,7 +32,7 @@ pub fn no_such_metric(plan: &Plan) -> Option<&Diagnostics> {
 
 /// Runs a plan as [`sweep::run`] does; with `seed = "auto"` as many of its seeds as are needed. The second value is `None` without it, and when
 /// the run was stopped.
-/// `prepared` is what [`sweep::prepare`] makes of the plan; with `seed = "auto"` each round makes its own.
+/// `prepared` is what [`crate::prepare::prepare`] makes of the plan; with `seed = "auto"` each round makes its own.
 pub fn run(
     plan: &Plan,
     prepared: &[Prepared],
@@ -43,7 +44,7 @@ pub fn run(
     let (mut seeds, mut before): (u32, Option<Report>) = (0, None);
     loop {
         seeds = auto.next(seeds).unwrap_or(seeds);
-        let drawn = sweep::prepare_patiently(plan.with_seeds(seeds), tick);
+        let drawn = sweep::prepare_patiently(plan.with_seeds(seeds), None, tick);
         if let (Err(Error::Stopped), Some(before)) = (&drawn, before.take_if(|_| drawn.is_err())) {
             return Ok((before, None));
         }
@@ -122,13 +123,14 @@ mod tests {
         scenario::load(&text, "t.toml", ".".as_ref(), &scenario::Options::default()).unwrap_or_else(|e| panic!("{e}"))
     }
     fn run_in(dir: &Path, plan: &Plan, jobs: usize, tick: &mut dyn FnMut(&Tick<'_>) -> Continue) -> (Report, Option<Reached>) {
-        run(plan, &[], &Settings { jobs, threads: 1, out: dir, profiles: &[], overwrite: false, whole: None }, tick).unwrap()
+        run(plan, &[], &Settings { jobs, threads: 1, out: dir, profiles: &[], overwrite: false, whole: None, only: None }, tick)
+            .unwrap()
     }
     /// A round with this many seeds.
     fn run_part(dir: &Path, plan: &Plan, seeds: u32, jobs: usize) -> Report {
         let part = plan.with_seeds(seeds);
-        let settings = Settings { jobs, threads: 1, out: dir, profiles: &[], overwrite: false, whole: Some(plan) };
-        sweep::run(&part, &sweep::prepare(&part).unwrap(), &settings, &mut go_on).unwrap()
+        let settings = Settings { jobs, threads: 1, out: dir, profiles: &[], overwrite: false, whole: Some(plan), only: None };
+        sweep::run(&part, &crate::prepare::prepare(&part, None).unwrap(), &settings, &mut go_on).unwrap()
     }
     fn go_on(_: &Tick<'_>) -> Continue {
         Continue::Yes
@@ -195,7 +197,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let text = plan("").resolved().replace("flows = 100", "flows = 3000000");
         let plan = scenario::load(&text, "t.toml", ".".as_ref(), &scenario::Options::default()).unwrap_or_else(|e| panic!("{e}"));
-        let settings = Settings { jobs: 1, threads: 1, out: dir.path(), profiles: &[], overwrite: false, whole: None };
+        let settings = Settings { jobs: 1, threads: 1, out: dir.path(), profiles: &[], overwrite: false, whole: None, only: None };
         let error = run(&plan, &[], &settings, &mut |_| Continue::No).unwrap_err();
         assert!(matches!(error, Error::Stopped), "{error}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);

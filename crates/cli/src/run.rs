@@ -1,11 +1,12 @@
 //! `flowloom run`
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, Shard};
 use crate::check::{load, warn};
 use crate::clock::Watch;
+use crate::prepare::prepare;
 use crate::progress::Display;
 use crate::rounds;
-use crate::sweep::{self, Report, Settings};
+use crate::sweep::{Error, Report, Settings};
 use crate::text::{are, count, duration, short};
 use crate::{Console, Failure, Outcome, Signal, exit, python};
 use scenario::plain_name;
@@ -16,17 +17,29 @@ use std::path::{Path, PathBuf};
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
     let mut planning = Display::new(console.terminal);
     let (scenario, style, watch) = (args.scenario.clone(), console.style(), Watch::start());
+    let shard = args.shard;
     let planned = move || {
         let plan = load(&scenario, style)?;
+        let only = shard.map(|shard| shard.points(plan.points.len()));
         // With `seed = "auto"` each round draws its own flows.
-        let prepared = if plan.auto.is_some() { Vec::new() } else { sweep::prepare(&plan)? };
-        Ok::<_, Failure>((plan, prepared))
+        let prepared = if plan.auto.is_some() { Vec::new() } else { prepare(&plan, only.as_deref()).map_err(Error::Input)? };
+        Ok::<_, Failure>((plan, prepared, only))
     };
     let planned = console.patiently(planned, |err| planning.planning(watch.seconds(), err));
     planning.finish();
-    let (plan, prepared) = planned??;
+    let (plan, prepared, only) = planned??;
     warn(&plan, args.strict, console)?;
-    let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, &args.scenario.profile));
+    let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, &args.scenario.profile, args.shard));
+    let apart = args.on.as_deref().filter(|on| *on != "local");
+    if plan.auto.is_some() && (apart.is_some() || args.shard.is_some()) {
+        return Err(Failure::input(
+            "with `seed = \"auto\"` all points together tell how many seeds are needed: they cannot be run apart\n\
+             hint: name the seeds, such as `--seed 1,2,3`",
+        ));
+    }
+    if apart.is_some() {
+        return Ok(Outcome::Python(python::run_on(args, &out)));
+    }
     let settings = Settings {
         jobs: args.jobs.unwrap_or(0),
         threads: args.threads.0,
@@ -34,6 +47,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
         profiles: &args.scenario.profile,
         overwrite: args.overwrite,
         whole: None,
+        only: only.as_deref(),
     };
     let (mut display, mut stopped, mut begun) = (Display::new(console.terminal), None, false);
     let ended = rounds::run(&plan, &prepared, &settings, &mut |tick| {
@@ -47,11 +61,17 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     });
     display.finish();
     let (report, reached) = ended.map_err(|error| stopped_by(error.into(), stopped))?;
-    console.err(&told(&report, &out, stopped));
+    let points = only.as_ref().map_or(report.results.manifest.points.len(), Vec::len);
+    let left = points - report.ran - report.kept;
+    console.err(&told(&report, &out, stopped.map_or(0, |_| left)));
+    if let (Some(shard), Some(only)) = (args.shard, &only) {
+        let (part, all) = (count(only.len(), "point"), plan.points.len());
+        console.err(&format!("share {} of {}: {part} of {all}; `flowloom merge` joins the shares\n", shard.number, shard.of));
+    }
     console.err(&reached.as_ref().map_or(String::new(), |reached| format!("{}\n", reached.text)));
     // With `seed = "auto"` a run that is stopped between two rounds is complete as far as it went.
     let unsure = plan.auto.is_some() && reached.is_none();
-    if let Some(signal) = stopped.filter(|_| unsure || !report.results.complete()) {
+    if let Some(signal) = stopped.filter(|_| unsure || left > 0) {
         return Ok(Outcome::Exit(signal.exit()));
     }
     let unfinished: f64 = report.results.done().filter_map(|point| point.metric("unfinished")).sum();
@@ -74,13 +94,15 @@ fn stopped_by(failure: Failure, signal: Option<Signal>) -> Failure {
     }
 }
 
-/// `results/<name>`, with the profiles behind it.
-pub fn default_out(name: &str, profiles: &[String]) -> PathBuf {
+/// `results/<name>`, with the profiles and the share behind it.
+pub fn default_out(name: &str, profiles: &[String], shard: Option<Shard>) -> PathBuf {
     let name = profiles.iter().fold(name.to_owned(), |name, profile| format!("{name}-{profile}"));
+    let name = shard.map_or(name.clone(), |Shard { number, of }| format!("{name}-shard{number}of{of}"));
     Path::new("results").join(plain_name(&name))
 }
 
-fn told(report: &Report, out: &Path, stopped: Option<Signal>) -> String {
+/// `left` points were not run.
+fn told(report: &Report, out: &Path, left: usize) -> String {
     let kept = if report.kept == 0 { String::new() } else { format!(", {} kept from before", report.kept) };
     let mut text = format!("{} run in {}{kept}", count(report.ran, "point"), duration(report.wall_s));
     if report.busy_s > 0.0 && report.events > 0 {
@@ -89,8 +111,7 @@ fn told(report: &Report, out: &Path, stopped: Option<Signal>) -> String {
         text.push_str(&format!(": {} events, {events} events/s and {hops} hops/s per core", short(report.events as f64)));
     }
     text.push_str(&format!("\nresults: {}\n", out.display()));
-    if stopped.is_some() && !report.results.complete() {
-        let left = report.results.manifest.points.len() - report.results.done().count();
+    if left > 0 {
         text.push_str(&format!("stopped: {} left; the same command goes on from here\n", are(left, "point")));
     }
     text
@@ -104,8 +125,10 @@ mod tests {
     fn results_go_to_a_folder_of_the_scenarios_name() {
         let out = |name, profiles: &[&str]| {
             let profiles: Vec<String> = profiles.iter().map(|name| (*name).to_owned()).collect();
-            default_out(name, &profiles).display().to_string()
+            default_out(name, &profiles, None).display().to_string()
         };
+        let share = default_out("demo", &["smoke".to_owned()], Some(Shard { number: 3, of: 10 }));
+        assert_eq!(share, Path::new("results/demo-smoke-shard3of10"));
         assert_eq!(out("demo", &[]), "results/demo");
         assert_eq!(out("demo", &["smoke"]), "results/demo-smoke");
         assert_eq!(out("demo", &["literal", "smoke"]), "results/demo-literal-smoke");

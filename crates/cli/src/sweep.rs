@@ -7,12 +7,12 @@
 use crate::clock::{self, Watch};
 use crate::jobs::{Jobs, Wanted};
 use crate::patience::patiently;
+use crate::prepare::{Prepared, prepare};
 use crate::text;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use scenario::{Plan, Point, RunSpec};
 use sim::{Continue, Outcome, Progress, RunError, Threads};
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -21,7 +21,6 @@ use std::time::Duration;
 use tables::manifest::{self, Ran};
 use tables::schema::SCHEMA_VERSION;
 use tables::{Found, PointKey, PointManifest, Results, RunDir, RunManifest, State};
-use xxhash_rust::xxh3::Xxh3;
 
 /// Why a sweep failed.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +92,14 @@ pub struct Settings<'a> {
     pub overwrite: bool,
     /// The plan that this one is a part of: its other points in the folder stay there.
     pub whole: Option<&'a Plan>,
+    /// Points to run, by their place in the plan; `None`: all. The folder lists all of them, and those that others have run stay there.
+    pub only: Option<&'a [usize]>,
+}
+
+impl Settings<'_> {
+    fn is_chosen(&self, point: usize) -> bool {
+        self.only.is_none_or(|only| only.contains(&point))
+    }
 }
 
 /// How far a sweep is.
@@ -141,77 +148,23 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-/// What is known of a point before it runs.
-#[derive(Clone, Debug)]
-pub struct Prepared {
-    /// Hash of all that its result depends on.
-    pub config_hash: String,
-    /// Hash of its flows.
-    pub flows_hash: String,
-    /// Expected work, in any unit.
-    pub work: u64,
-    /// Expected memory.
-    pub bytes: u64,
-}
-
-/// Draws the flows of every point, once per network, workload and seed, and hashes what each point's result depends on.
-pub fn prepare(plan: &Plan) -> Result<Vec<Prepared>, Error> {
-    let mut drawn: BTreeMap<String, (String, u64, u64)> = BTreeMap::new();
-    let mut prepared = Vec::with_capacity(plan.points.len());
-    for point in &plan.points {
-        let spec = &point.run;
-        // All that the flows depend on: the systems of a sweep share theirs.
-        let (mtu, header) = (spec.mtu_bytes, spec.header_bytes);
-        let traffic = format!("{:?} {mtu} {header} {:?} {} {:?}", spec.topology, spec.workloads, spec.seed, spec.end);
-        if !drawn.contains_key(&traffic) {
-            let flows = spec.flows().map_err(Error::Input)?;
-            let work = flows.iter().fold(0u64, |sum, flow| sum.saturating_add(flow.size_wire_bytes));
-            drawn.insert(traffic.clone(), (hex(hash_flows(&flows)), work, sim::memory::estimate(spec, &flows)));
-        }
-        let (flows_hash, work, bytes) = drawn[&traffic].clone();
-        prepared.push(Prepared { config_hash: hex(point.config_hash()), flows_hash, work, bytes });
-    }
-    Ok(prepared)
-}
-
-/// The same on another thread. With [`Continue::No`] from `tick`, which is called several times a second, it ends with [`Error::Stopped`].
-pub fn prepare_patiently(plan: Plan, tick: &mut dyn FnMut(&Tick<'_>) -> Continue) -> Result<(Plan, Vec<Prepared>), Error> {
+/// Prepares a plan on another thread. With [`Continue::No`] from `tick`, which is called several times a second, it ends with [`Error::Stopped`].
+pub fn prepare_patiently(
+    plan: Plan,
+    only: Option<Vec<usize>>,
+    tick: &mut dyn FnMut(&Tick<'_>) -> Continue,
+) -> Result<(Plan, Vec<Prepared>), Error> {
     let (watch, points) = (Watch::start(), plan.points.len());
-    let drawn = patiently(move || prepare(&plan).map(|prepared| (plan, prepared)), &mut || {
-        tick(&Tick { points, elapsed_s: watch.seconds(), ..Tick::default() })
-    });
+    let drawn =
+        patiently(move || prepare(&plan, only.as_deref()).map(|prepared| (plan, prepared)).map_err(Error::Input), &mut || {
+            tick(&Tick { points, elapsed_s: watch.seconds(), ..Tick::default() })
+        });
     drawn.unwrap_or(Err(Error::Stopped))
-}
-
-fn hex(hash: u64) -> String {
-    format!("{hash:016x}")
-}
-
-fn hash_flows(flows: &[proto::Flow]) -> u64 {
-    let mut hash = Xxh3::new();
-    for flow in flows {
-        let deadline = flow.deadline.map_or(u64::MAX, |time| time.0);
-        let ends = u64::from(flow.src.0) << 32 | u64::from(flow.dst.0);
-        let rest = u64::from(flow.workload) << 16 | u64::from(flow.src_port);
-        for word in [ends, flow.size_bytes, flow.size_wire_bytes, flow.start.0, deadline, flow.group, rest] {
-            hash.update(&word.to_le_bytes());
-        }
-        // A flow that waits has no start yet: what it waits for stands in its place.
-        if let Some(wait) = &flow.wait {
-            let on = wait.on.iter().map(|id| u64::from(id.0));
-            let time = |time: Option<base::Dur>| time.map_or(u64::MAX, |time| time.0);
-            let own = [wait.on.len() as u64, wait.delay.0, time(wait.allowed)];
-            for word in own.into_iter().chain(on).chain(wait.give_up_after.map(|after| after.0)) {
-                hash.update(&word.to_le_bytes());
-            }
-        }
-    }
-    hash.digest()
 }
 
 /// Runs the points that are not yet there. `tick` is called several times a second, on this thread; with [`Continue::No`] the sweep
 /// stops: points that run are interrupted, those that wait are left out.
-/// `prepared` is what [`prepare`] makes of the plan.
+/// `prepared` is what [`crate::prepare::prepare`] makes of the plan.
 pub fn run(
     plan: &Plan,
     prepared: &[Prepared],
@@ -235,13 +188,16 @@ fn run_with(
     let dir = RunDir::take(settings.out)?;
     let keys: Vec<PointKey> = plan.points.iter().map(key).collect();
     let (mut todo, mut notes) = to_run(&dir, &keys, prepared, settings)?;
+    let there = keys.len() - todo.len();
+    todo.retain(|&i| settings.is_chosen(i));
     todo.sort_by_key(|&i| std::cmp::Reverse(prepared[i].work));
     let sizes = todo.iter().map(|&i| prepared[i].bytes).collect();
     let jobs = Jobs::that_fit(Wanted::on_this_machine(settings.jobs, settings.threads), sizes, clock::free_memory_bytes());
     notes.extend(jobs.note());
     let mut run_manifest = first_manifest(plan, settings, &keys, jobs.jobs);
     dir.write_manifest(&run_manifest)?;
-    let kept = keys.len() - todo.len();
+    let points = settings.only.map_or(keys.len(), <[usize]>::len);
+    let kept = points - todo.len();
     let mut sweep = Sweep {
         watches: prepared.iter().map(|p| PointWatch { work: p.work, ..PointWatch::default() }).collect(),
         stop: AtomicBool::new(false),
@@ -252,6 +208,7 @@ fn run_with(
         prepared,
         dir: &dir,
         workloads: run_manifest.workloads.clone(),
+        points,
         notes: &notes,
     };
     let pool = ThreadPoolBuilder::new()
@@ -261,11 +218,12 @@ fn run_with(
     let ended = sweep.run_points(&pool, &todo, kept, watch, tick);
     let stopped = *sweep.stop.get_mut();
 
-    run_manifest.complete = ended.failure.is_none() && kept + ended.done() == keys.len();
-    run_manifest.stop_reason = match (&ended.failure, stopped && !run_manifest.complete) {
+    run_manifest.complete = ended.failure.is_none() && there + ended.done() == keys.len();
+    run_manifest.stop_reason = match (&ended.failure, run_manifest.complete) {
         (Some(_), _) => "failed",
-        (None, true) => "stopped",
-        (None, false) => "finished",
+        (None, true) => "finished",
+        (None, false) if stopped => "stopped",
+        (None, false) => "share",
     }
     .to_owned();
     run_manifest.ended = clock::now();
@@ -317,7 +275,10 @@ fn to_run(
         let (path, points, first) = (dir.path().to_owned(), foreign.len(), first.clone());
         return Err(tables::Error::OtherResults { path, points, first, why }.into());
     }
-    let mut ids = others.iter().map(|(id, _)| id.as_str()).chain(damaged.iter().map(|(key, _)| key.id.as_str()));
+    // What runs again is replaced when it has run.
+    let left = todo.iter().filter(|&&i| !settings.is_chosen(i)).map(|&i| keys[i].id.as_str());
+    let stale = left.filter(|id| foreign.iter().any(|(other, _)| other == id));
+    let mut ids = others.iter().map(|(id, _)| id.as_str()).chain(damaged.iter().map(|(key, _)| key.id.as_str())).chain(stale);
     ids.try_for_each(|id| dir.remove_point(id))?;
     let note = damaged.first().map(|(key, why)| {
         let more = if damaged.len() > 1 { format!(", and {} more", damaged.len() - 1) } else { String::new() };
@@ -371,6 +332,8 @@ struct Sweep<'a> {
     prepared: &'a [Prepared],
     dir: &'a RunDir,
     workloads: Vec<String>,
+    /// How many points run or have run, of those that were asked for.
+    points: usize,
     notes: &'a [String],
 }
 
@@ -480,7 +443,7 @@ impl Sweep<'_> {
         Tick {
             notes: self.notes,
             points_done: kept + done,
-            points: self.keys.len(),
+            points: self.points,
             point: running.map(|i| self.keys[i].id.as_str()),
             now: base::Time(running.map_or(0, |i| self.watches[i].now.load(Relaxed))),
             flows_done: sum(|w| &w.flows_done),
@@ -501,6 +464,7 @@ mod tests {
     use super::*;
     use scenario::Options;
     use sim::outcome::StopReason;
+    use std::collections::BTreeMap;
     use std::sync::Mutex;
 
     /// Two systems, two seeds, two loads: 8 points.
@@ -526,42 +490,55 @@ mod tests {
     }
 
     fn settings(out: &Path) -> Settings<'_> {
-        Settings { jobs: 2, threads: 1, out, profiles: &[], overwrite: false, whole: None }
+        Settings { jobs: 2, threads: 1, out, profiles: &[], overwrite: false, whole: None, only: None }
     }
     fn go_on(_: &Tick<'_>) -> Continue {
         Continue::Yes
     }
 
     #[test]
-    fn a_flow_that_waits_is_hashed_by_what_it_waits_for() {
-        let flows = plan().points[0].run.flows().unwrap();
-        let hash = |on: &[u32], delay: u64, allowed: Option<u64>, give_up: Option<u64>| {
-            let mut flows = flows.clone();
-            let on = on.iter().map(|id| base::FlowId(*id)).collect();
-            flows[9].start = base::Time::MAX;
-            let (delay, allowed, give_up_after) = (base::Dur(delay), allowed.map(base::Dur), give_up.map(base::Dur));
-            flows[9].wait = Some(Box::new(proto::flow::Wait { on, delay, give_up_after, allowed }));
-            hash_flows(&flows)
+    fn points_that_are_asked_for_run_alone_and_the_rest_later() {
+        let (plan, dirs) = (plan(), [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()]);
+        run(&plan, &prepare(&plan, None).unwrap(), &settings(dirs[0].path()), &mut go_on).unwrap();
+        let mut last = (0, 0);
+        let mut part = |only: &[usize], overwrite| {
+            let settings = Settings { only: Some(only), overwrite, ..settings(dirs[1].path()) };
+            let prepared = prepare(&plan, Some(only)).unwrap();
+            let report = run(&plan, &prepared, &settings, &mut |tick| {
+                last = (tick.points_done, tick.points);
+                Continue::Yes
+            });
+            let report = report.unwrap();
+            let manifest = &report.results.manifest;
+            (report.ran, report.kept, manifest.complete, manifest.stop_reason.clone(), last)
         };
-        let one = hash(&[3], 5, None, None);
-        assert_eq!(one, hash(&[3], 5, None, None));
-        let others = [
-            hash_flows(&flows),
-            hash(&[4], 5, None, None),
-            hash(&[3, 4], 5, None, None),
-            hash(&[3], 6, None, None),
-            hash(&[3], 5, Some(7), None),
-            hash(&[3], 5, None, Some(7)),
-        ];
-        for other in others {
-            assert_ne!(one, other);
-        }
+        assert_eq!(part(&[1, 6], false), (2, 0, false, "share".to_owned(), (2, 2)));
+        assert_eq!(part(&[1, 2], false), (1, 1, false, "share".to_owned(), (2, 2)));
+        // Nothing runs, so nothing is told.
+        assert_eq!(part(&[], false), (0, 0, false, "share".to_owned(), (2, 2)));
+        assert_eq!(part(&[0, 3, 4, 5, 7], false), (5, 0, true, "finished".to_owned(), (5, 5)));
+        let tables = |i: usize| {
+            let tables = files(dirs[i].path()).into_iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "parquet"));
+            let named = tables.map(|(path, content)| (path.strip_prefix(dirs[i].path()).unwrap().to_owned(), content));
+            named.collect::<BTreeMap<_, _>>()
+        };
+        assert!(tables(0) == tables(1) && tables(0).len() == 2 + 2 * plan.points.len());
+        // Of another scenario, also where this share does not replace it.
+        let other =
+            scenario::load(&plan.resolved().replace("flows = 20", "flows = 21"), "t.toml", ".".as_ref(), &Options::default());
+        let other = other.unwrap_or_else(|e| panic!("{e}"));
+        let prepared = prepare(&other, Some(&[0])).unwrap();
+        let settings = Settings { only: Some(&[0]), ..settings(dirs[1].path()) };
+        let refused = run(&other, &prepared, &settings, &mut go_on).unwrap_err();
+        assert!(matches!(refused, Error::Storage(tables::Error::OtherResults { points: 8, .. })), "{refused}");
+        let report = run(&other, &prepared, &Settings { overwrite: true, ..settings }, &mut go_on).unwrap();
+        assert_eq!((report.ran, report.results.done().count()), (1, 1));
     }
 
     #[test]
     fn systems_of_a_sweep_have_the_same_flows_and_different_hashes() {
         let plan = plan();
-        let prepared = prepare(&plan).unwrap();
+        let prepared = prepare(&plan, None).unwrap();
         for (p, point) in prepared.iter().zip(&plan.points) {
             for (q, other) in prepared.iter().zip(&plan.points) {
                 let same_flows = point.seed == other.seed && point.swept == other.swept;
@@ -574,7 +551,7 @@ mod tests {
     #[test]
     fn what_was_stopped_goes_on_to_the_results_of_a_run_in_one_go() {
         let (plan, dirs) = (plan(), [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()]);
-        let whole = run(&plan, &prepare(&plan).unwrap(), &settings(dirs[0].path()), &mut go_on).unwrap();
+        let whole = run(&plan, &prepare(&plan, None).unwrap(), &settings(dirs[0].path()), &mut go_on).unwrap();
         assert_eq!((whole.ran, whole.kept, whole.results.complete()), (8, 0, true));
 
         // The third point waits until it is stopped.
@@ -593,31 +570,31 @@ mod tests {
         let mut stop_after_two =
             |tick: &Tick<'_>| if tick.points_done == 2 && tick.point.is_some() { Continue::No } else { Continue::Yes };
         let one = Settings { jobs: 1, ..settings(dirs[1].path()) };
-        let stopped = run_with(&plan, &prepare(&plan).unwrap(), &one, &waits, &mut stop_after_two).unwrap();
+        let stopped = run_with(&plan, &prepare(&plan, None).unwrap(), &one, &waits, &mut stop_after_two).unwrap();
         assert_eq!((stopped.ran, stopped.kept, stopped.results.complete()), (2, 0, false));
         assert_eq!((stopped.results.manifest.complete, stopped.results.manifest.stop_reason.as_str()), (false, "stopped"));
         assert_eq!(stopped.results.points.iter().filter(|p| p.state == State::Interrupted).count(), 1);
 
-        let resumed = run(&plan, &prepare(&plan).unwrap(), &settings(dirs[1].path()), &mut go_on).unwrap();
+        let resumed = run(&plan, &prepare(&plan, None).unwrap(), &settings(dirs[1].path()), &mut go_on).unwrap();
         assert_eq!((resumed.ran, resumed.kept, resumed.results.complete()), (6, 2, true));
         for name in ["points.parquet", "summary.parquet", &format!("{}/flows.parquet", plan.points[7].id)] {
             let [a, b] = [0, 1].map(|i: usize| std::fs::read(dirs[i].path().join(name)).unwrap());
             assert!(a == b, "{name} differs");
         }
-        let again = run(&plan, &prepare(&plan).unwrap(), &settings(dirs[1].path()), &mut go_on).unwrap();
+        let again = run(&plan, &prepare(&plan, None).unwrap(), &settings(dirs[1].path()), &mut go_on).unwrap();
         assert_eq!((again.ran, again.kept), (0, 8));
     }
 
     #[test]
     fn a_changed_setting_runs_again_what_it_concerns() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
-        run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
+        run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
         let mut changed = plan.clone();
         for point in changed.points.iter_mut().filter(|p| p.label == "B") {
             point.run.system.nic.low_water_bytes = None;
         }
         let over = Settings { overwrite: true, ..settings(dir.path()) };
-        let report = run(&changed, &prepare(&changed).unwrap(), &over, &mut go_on).unwrap();
+        let report = run(&changed, &prepare(&changed, None).unwrap(), &over, &mut go_on).unwrap();
         assert_eq!((report.ran, report.kept), (4, 4));
     }
 
@@ -634,7 +611,7 @@ mod tests {
     #[test]
     fn results_of_another_run_are_neither_replaced_nor_left_behind() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
-        run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
+        run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
         let before = files(dir.path());
         let mut other_setting = plan.clone();
         other_setting.points[0].run.system.nic.low_water_bytes = None;
@@ -644,28 +621,29 @@ mod tests {
         for (plan, first, why) in
             [(&other_setting, &plan.points[0].id, "other settings"), (&fewer, &plan.points[6].id, "this scenario does not have")]
         {
-            let error = run(plan, &prepare(plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap_err();
+            let error = run(plan, &prepare(plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap_err();
             assert!(error.to_string().contains(why) && error.to_string().contains(first), "{error}");
             assert!(error.hint().unwrap().contains("--overwrite"));
             assert!(files(dir.path()) == before, "nothing was touched");
         }
         let text = String::from_utf8(std::fs::read(&old).unwrap()).unwrap().replace(tables::PROGRAM, "0.0.1+0");
         std::fs::write(&old, text).unwrap();
-        let error = run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap_err();
+        let error = run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap_err();
         assert!(error.to_string().contains("1 point, such as") && error.to_string().contains("another version"), "{error}");
         let report =
-            run(&fewer, &prepare(&fewer).unwrap(), &Settings { overwrite: true, ..settings(dir.path()) }, &mut go_on).unwrap();
+            run(&fewer, &prepare(&fewer, None).unwrap(), &Settings { overwrite: true, ..settings(dir.path()) }, &mut go_on)
+                .unwrap();
         assert_eq!((report.ran, report.kept, report.results.points.len()), (1, 5, 6));
         assert!(!dir.path().join(&plan.points[7].id).exists(), "no orphans");
         // What is added keeps what is there.
-        let report = run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
+        let report = run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
         assert_eq!((report.ran, report.kept), (2, 6));
     }
 
     #[test]
     fn a_damaged_point_is_run_again_and_said_so() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
-        run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
+        run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap();
         let whole = files(dir.path());
         let file = |i: usize, name: &str| dir.path().join(&plan.points[i].id).join(name);
         let flows = file(1, "flows.parquet");
@@ -674,7 +652,7 @@ mod tests {
         std::fs::write(file(3, manifest::FILE), "{").unwrap();
         std::fs::remove_dir_all(file(4, "")).unwrap();
         let mut told = Vec::new();
-        let report = run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut |tick| {
+        let report = run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut |tick| {
             told = tick.notes.to_vec();
             Continue::Yes
         })
@@ -687,7 +665,7 @@ mod tests {
         let again = files(dir.path());
         assert!(again.keys().eq(whole.keys()));
         assert!(whole.iter().all(|(path, bytes)| path.extension().is_none_or(|e| e != "parquet") || again[path] == *bytes));
-        assert!(run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap().notes.is_empty());
+        assert!(run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap().notes.is_empty());
     }
 
     #[test]
@@ -701,7 +679,7 @@ mod tests {
             sim::run(spec, control)
         };
         let one = Settings { jobs: 1, ..settings(dir.path()) };
-        let error = run_with(&plan, &prepare(&plan).unwrap(), &one, &breaks, &mut go_on).unwrap_err();
+        let error = run_with(&plan, &prepare(&plan, None).unwrap(), &one, &breaks, &mut go_on).unwrap_err();
         let text = error.to_string();
         assert!(matches!(error, Error::Broken(_)) && error.hint().is_some());
         for part in ["-seed2", "a packet was lost", "seed 2", "event 42", "7us"] {
@@ -716,7 +694,7 @@ mod tests {
     fn a_point_that_cannot_run_is_named() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
         let fails = |_: &RunSpec, _: Threads, _: &mut dyn FnMut(Progress) -> Continue| Err(RunError::Workload("no flows".into()));
-        let error = run_with(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &fails, &mut go_on).unwrap_err();
+        let error = run_with(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &fails, &mut go_on).unwrap_err();
         assert!(error.to_string().starts_with("point `") && error.to_string().ends_with("no flows"), "{error}");
     }
 
@@ -724,7 +702,7 @@ mod tests {
     fn ticks_come_on_this_thread_and_count_up_to_all_points() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
         let (mut last, mut flows) = (0, 0);
-        run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut |tick| {
+        run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut |tick| {
             assert!(tick.points_done >= last && tick.points == 8);
             (last, flows) = (tick.points_done, tick.flows_done);
             Continue::Yes
@@ -737,7 +715,7 @@ mod tests {
     fn nothing_is_written_when_the_folder_is_in_use() {
         let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
         let _held = RunDir::take(dir.path()).unwrap();
-        let error = run(&plan, &prepare(&plan).unwrap(), &settings(dir.path()), &mut go_on).unwrap_err();
+        let error = run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap_err();
         assert!(matches!(error, Error::Storage(tables::Error::InUse { .. })));
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the lock alone");
     }

@@ -12,7 +12,12 @@ create_exception!(
     PyValueError,
     "A scenario has mistakes. `diagnostics` holds one dict per mistake: `file`, `line`, `col`, `message`, `label`, `hint`."
 );
-create_exception!(flowloom, RunError, PyRuntimeError, "A run could not start, or broke an invariant.");
+create_exception!(
+    flowloom,
+    RunError,
+    PyRuntimeError,
+    "A run could not start, or broke an invariant, which is a bug: then `broken` is true."
+);
 create_exception!(flowloom, StorageError, PyOSError, "A results folder or a file in it cannot be read or written.");
 
 /// All mistakes of a scenario.
@@ -61,7 +66,9 @@ pub fn sweep(py: Python<'_>, error: sweep::Error) -> PyErr {
         sweep::Error::Storage(error) => storage(error),
         sweep::Error::Input(message) => input(py, &message),
         sweep::Error::Run { .. } | sweep::Error::Broken(_) | sweep::Error::Stopped => {
-            RunError::new_err(with_hint(&error, error.hint()))
+            let raised = RunError::new_err(with_hint(&error, error.hint()));
+            let broken = matches!(error, sweep::Error::Broken(_));
+            raised.value(py).setattr("broken", broken).map_or_else(|e| e, |()| raised)
         }
     }
 }

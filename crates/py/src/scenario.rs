@@ -90,14 +90,15 @@ impl Scenario {
         }
         Ok(list)
     }
-    /// Run all points, and write them to the folder `out` unless it is `None`.
+    /// Run all points, or those that `points` names, and write them to the folder `out` unless it is `None`.
     ///
     /// `jobs` run at a time (0: one per core) on `threads` threads each (0: cores that are free, where they gain).
     ///
     /// Points that the same scenario and version has finished in `out` are not run again. `progress` is called with `points_done`,
     /// `points_total`, `point`, `flows_done`, `flows_total`, `events` and `elapsed_s`.
     /// Results of another run in `out` are replaced only with `overwrite`.
-    #[pyo3(signature = (jobs = 0, threads = 0, out = None, progress = None, overwrite = false))]
+    #[pyo3(signature = (jobs = 0, threads = 0, out = None, progress = None, overwrite = false, points = None))]
+    #[expect(clippy::too_many_arguments)] // Python gives them by name.
     fn run(
         &self,
         py: Python<'_>,
@@ -106,7 +107,9 @@ impl Scenario {
         out: Option<PathBuf>,
         progress: Option<Py<PyAny>>,
         overwrite: bool,
+        points: Option<Vec<String>>,
     ) -> PyResult<Results> {
+        let only = points.map(|names| self.places(py, &names)).transpose()?;
         let temporary = match out {
             Some(_) => None,
             None => Some(tempfile::tempdir()?),
@@ -116,7 +119,7 @@ impl Scenario {
             (None, Some(dir)) => dir.path(),
             (None, None) => return Err(PyValueError::new_err("the run has no folder")),
         };
-        let settings = Settings { jobs, threads, out, profiles: &self.profiles, overwrite, whole: None };
+        let settings = Settings { jobs, threads, out, profiles: &self.profiles, overwrite, whole: None, only: only.as_deref() };
         let mut raised = None;
         let report = py.detach(|| {
             let mut told = |tick: &Tick<'_>| {
@@ -126,7 +129,7 @@ impl Scenario {
                 if raised.is_some() { Continue::No } else { Continue::Yes }
             };
             let auto = self.plan.auto.is_some();
-            let prepared = if auto { Vec::new() } else { sweep::prepare_patiently(self.plan.clone(), &mut told)?.1 };
+            let prepared = if auto { Vec::new() } else { sweep::prepare_patiently(self.plan.clone(), only.clone(), &mut told)?.1 };
             rounds::run(&self.plan, &prepared, &settings, &mut told)
         });
         if let Some(raised) = raised {
@@ -139,6 +142,23 @@ impl Scenario {
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
         }
         Ok(Results::new(report.results, temporary))
+    }
+}
+
+impl Scenario {
+    /// The places of points among all, by name. An error for a name that there is not, and where all points are needed together.
+    fn places(&self, py: Python<'_>, names: &[String]) -> PyResult<Vec<usize>> {
+        if self.plan.auto.is_some() {
+            return Err(errors::input(
+                py,
+                "with `seed = \"auto\"` all points together tell how many seeds are needed: they cannot be run apart",
+            ));
+        }
+        let place = |name: &String| {
+            let found = self.plan.points.iter().position(|point| point.id == *name);
+            found.ok_or_else(|| errors::input(py, &format!("there is no point `{name}`")))
+        };
+        names.iter().map(place).collect()
     }
 }
 

@@ -92,6 +92,27 @@ pub enum Error {
         /// The run folder.
         path: PathBuf,
     },
+    /// Two runs that are not shares of one.
+    #[error("`{a}` and `{b}` are not shares of one run: {why}")]
+    OtherRun {
+        /// A run folder.
+        a: PathBuf,
+        /// Another.
+        b: PathBuf,
+        /// What differs.
+        why: &'static str,
+    },
+    /// A point that two runs of the same scenario and program have with different results.
+    #[error("`{a}` and `{b}` are one point and differ")]
+    OtherPoint {
+        /// A point's folder.
+        a: PathBuf,
+        /// Another's.
+        b: PathBuf,
+    },
+    /// No run was given.
+    #[error("there is nothing to merge")]
+    NothingToMerge,
     /// Nothing to pair.
     #[error("nothing to compare: {0}")]
     NothingToCompare(String),
@@ -131,6 +152,9 @@ impl Error {
                 "repeat the `flowloom run` that wrote the folder: it runs damaged points again and keeps the others"
             }
             Error::DifferentFlows { .. } => "compare runs of the same topology, workload, seed and swept values",
+            Error::OtherRun { .. } => "run all shares from the same scenario file with the same options and the same version",
+            Error::OtherPoint { .. } => "run the point again on both machines: one of them, or its disk, makes mistakes",
+            Error::NothingToMerge => "give the folders that `flowloom run --shard` wrote",
             Error::SameRun { .. } => "give each run folder once: its systems are compared with each other",
             Error::NothingToCompare(_) => "give run folders with at least two systems that have seeds and swept values in common",
             Error::Io { .. } => return None,

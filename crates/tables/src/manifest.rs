@@ -42,7 +42,7 @@ pub struct RunManifest {
     pub profile: Option<String>,
     /// All points are done.
     pub complete: bool,
-    /// Why the run ended: `finished`, `stopped`, `failed`, or `running`.
+    /// Why the run ended: `finished`, `stopped`, `failed`, `share` (only some points were asked for), or `running`.
     pub stop_reason: String,
     /// When it began, in UTC. Dates, wall time and memory are all that differs between equal runs.
     pub started: String,

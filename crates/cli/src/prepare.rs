@@ -1,0 +1,102 @@
+//! What is known of the points of a plan before they run.
+
+use scenario::Plan;
+use std::collections::BTreeMap;
+use xxhash_rust::xxh3::Xxh3;
+
+/// What is known of a point before it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    /// Hash of all that its result depends on.
+    pub config_hash: String,
+    /// Hash of its flows.
+    pub flows_hash: String,
+    /// Expected work, in any unit.
+    pub work: u64,
+    /// Expected memory.
+    pub bytes: u64,
+}
+
+/// Hashes what the result of each point depends on, and draws the flows of those that run, once per network, workload and seed. The error is of a
+/// workload that cannot be drawn.
+pub fn prepare(plan: &Plan, only: Option<&[usize]>) -> Result<Vec<Prepared>, String> {
+    let mut drawn: BTreeMap<String, (String, u64, u64)> = BTreeMap::new();
+    let mut prepared = Vec::with_capacity(plan.points.len());
+    for (i, point) in plan.points.iter().enumerate() {
+        let (spec, config_hash) = (&point.run, hex(point.config_hash()));
+        if only.is_some_and(|only| !only.contains(&i)) {
+            prepared.push(Prepared { config_hash, ..Prepared::default() });
+            continue;
+        }
+        // All that the flows depend on: the systems of a sweep share theirs.
+        let (mtu, header) = (spec.mtu_bytes, spec.header_bytes);
+        let traffic = format!("{:?} {mtu} {header} {:?} {} {:?}", spec.topology, spec.workloads, spec.seed, spec.end);
+        if !drawn.contains_key(&traffic) {
+            let flows = spec.flows()?;
+            let work = flows.iter().fold(0u64, |sum, flow| sum.saturating_add(flow.size_wire_bytes));
+            drawn.insert(traffic.clone(), (hex(hash_flows(&flows)), work, sim::memory::estimate(spec, &flows)));
+        }
+        let (flows_hash, work, bytes) = drawn[&traffic].clone();
+        prepared.push(Prepared { config_hash, flows_hash, work, bytes });
+    }
+    Ok(prepared)
+}
+
+fn hex(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+fn hash_flows(flows: &[proto::Flow]) -> u64 {
+    let mut hash = Xxh3::new();
+    for flow in flows {
+        let deadline = flow.deadline.map_or(u64::MAX, |time| time.0);
+        let ends = u64::from(flow.src.0) << 32 | u64::from(flow.dst.0);
+        let rest = u64::from(flow.workload) << 16 | u64::from(flow.src_port);
+        for word in [ends, flow.size_bytes, flow.size_wire_bytes, flow.start.0, deadline, flow.group, rest] {
+            hash.update(&word.to_le_bytes());
+        }
+        // A flow that waits has no start yet: what it waits for stands in its place.
+        if let Some(wait) = &flow.wait {
+            let on = wait.on.iter().map(|id| u64::from(id.0));
+            let time = |time: Option<base::Dur>| time.map_or(u64::MAX, |time| time.0);
+            let own = [wait.on.len() as u64, wait.delay.0, time(wait.allowed)];
+            for word in own.into_iter().chain(on).chain(wait.give_up_after.map(|after| after.0)) {
+                hash.update(&word.to_le_bytes());
+            }
+        }
+    }
+    hash.digest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_that_waits_is_hashed_by_what_it_waits_for() {
+        let text = "topology = \"star\"\n[workload.web]\nkind = \"poisson\"\nflows = 20\n[[system]]\ntransport = \"newreno\"\n";
+        let plan = scenario::load(text, "t.toml", ".".as_ref(), &scenario::Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        let flows = plan.points[0].run.flows().unwrap();
+        let hash = |on: &[u32], delay: u64, allowed: Option<u64>, give_up: Option<u64>| {
+            let mut flows = flows.clone();
+            let on = on.iter().map(|id| base::FlowId(*id)).collect();
+            flows[9].start = base::Time::MAX;
+            let (delay, allowed, give_up_after) = (base::Dur(delay), allowed.map(base::Dur), give_up.map(base::Dur));
+            flows[9].wait = Some(Box::new(proto::flow::Wait { on, delay, give_up_after, allowed }));
+            hash_flows(&flows)
+        };
+        let one = hash(&[3], 5, None, None);
+        assert_eq!(one, hash(&[3], 5, None, None));
+        let others = [
+            hash_flows(&flows),
+            hash(&[4], 5, None, None),
+            hash(&[3, 4], 5, None, None),
+            hash(&[3], 6, None, None),
+            hash(&[3], 5, Some(7), None),
+            hash(&[3], 5, None, Some(7)),
+        ];
+        for other in others {
+            assert_ne!(one, other);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Shares of one run, joined.
+
+use crate::error::{Error, Result};
+use crate::manifest::{self, PointKey, PointManifest, RunManifest};
+use crate::results::Results;
+use crate::run_dir::RunDir;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Joins the points of several runs of one scenario in `out`, which may be one of them. The points come as they are, and the tables over
+/// all of them are written anew. Points that none of the runs has finished are missing.
+///
+/// Refused when the runs are not of one scenario and program, and when two of them have other results for one point.
+pub fn merge(from: &[PathBuf], out: &Path) -> Result<Results> {
+    let mut shares: Vec<Results> = from.iter().map(|path| Results::open(path)).collect::<Result<_>>()?;
+    if manifest::read::<RunManifest>(&out.join(manifest::FILE))?.is_some() {
+        shares.insert(0, Results::open(out)?);
+    }
+    let Some(first) = shares.first() else { return Err(Error::NothingToMerge) };
+    shares.iter().try_for_each(|share| alike(first, share))?;
+    let points = first.manifest.points.iter().map(|key| of(&shares, key)).collect::<Result<Vec<_>>>()?;
+    let dir = RunDir::take(out)?;
+    // Until all is there, the folder says that it is not.
+    let mut run = joined(&shares);
+    dir.write_manifest(&run)?;
+    for (share, point) in points.iter().flatten() {
+        copy(&share.point_dir(&point.key), &out.join(&point.key.id), point)?;
+    }
+    run.complete = points.iter().all(Option::is_some);
+    run.stop_reason = if run.complete { "finished" } else { "share" }.to_owned();
+    dir.write_manifest(&run)?;
+    dir.write_tables()
+}
+
+/// A point, from the first of the runs that have finished it. Refused when its files are damaged, or when others have another result.
+fn of<'a>(shares: &'a [Results], key: &PointKey) -> Result<Option<(&'a Results, &'a PointManifest)>> {
+    let mut there = shares.iter().filter_map(|share| Some((share, share.done().find(|point| point.key == *key)?)));
+    let Some((share, point)) = there.next() else { return Ok(None) };
+    if let Some((other, _)) = there.find(|(_, other)| other.counters.digest != point.counters.digest) {
+        return Err(Error::OtherPoint { a: share.point_dir(key), b: other.point_dir(key) });
+    }
+    point.files.iter().try_for_each(|file| file.check_content(&share.point_dir(key)))?;
+    Ok(Some((share, point)))
+}
+
+/// Refuses two runs that are not of one scenario and program.
+fn alike(a: &Results, b: &Results) -> Result<()> {
+    let (of_a, of_b) = (&a.manifest, &b.manifest);
+    let why = match () {
+        () if of_a.program != of_b.program => "they were run by different versions of flowloom",
+        () if (&of_a.config, &of_a.points) != (&of_b.config, &of_b.points) => "their scenarios differ",
+        () => return Ok(()),
+    };
+    Err(Error::OtherRun { a: a.path().to_owned(), b: b.path().to_owned(), why })
+}
+
+/// The manifest of all of them, with no point yet.
+fn joined(shares: &[Results]) -> RunManifest {
+    let all = || shares.iter().map(|share| &share.manifest);
+    RunManifest {
+        complete: false,
+        stop_reason: "running".to_owned(),
+        started: all().map(|run| run.started.clone()).min().unwrap_or_default(),
+        ended: all().map(|run| run.ended.clone()).max().unwrap_or_default(),
+        wall_s: all().map(|run| run.wall_s).sum(),
+        jobs: all().map(|run| run.jobs).max().unwrap_or(1),
+        peak_memory_bytes: all().filter_map(|run| run.peak_memory_bytes).max(),
+        ..shares[0].manifest.clone()
+    }
+}
+
+/// Copies a point, its manifest last.
+fn copy(from: &Path, to: &Path, point: &PointManifest) -> Result<()> {
+    if from.canonicalize().is_ok_and(|from| to.canonicalize().is_ok_and(|to| from == to)) {
+        return Ok(());
+    }
+    fs::create_dir_all(to).map_err(|e| Error::io("create", to, e))?;
+    for name in point.files.iter().map(|file| file.name.as_str()).chain([manifest::FILE]) {
+        let target = to.join(name);
+        fs::copy(from.join(name), &target).map_err(|e| Error::io("write", &target, e))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Ran;
+    use crate::results::tests::{outcome, run_manifest};
+
+    fn keys() -> Vec<PointKey> {
+        (1..=4).map(|seed| PointKey { id: format!("a-seed{seed}"), system: "A".into(), seed, swept: Vec::new() }).collect()
+    }
+    /// A run of which these points have been done, each with as many flows as its number.
+    fn share(dir: &Path, done: &[usize]) {
+        let (run, keys) = (RunDir::take(dir).unwrap(), keys());
+        run.write_manifest(&RunManifest { complete: false, ..run_manifest(&keys) }).unwrap();
+        for &i in done {
+            run.write_point(&keys[i], &outcome(i as u32 + 1), &Ran::default(), &["web".into()]).unwrap();
+        }
+        run.write_tables().unwrap();
+    }
+
+    #[test]
+    fn shares_make_the_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        share(&path("whole"), &[0, 1, 2, 3]);
+        share(&path("a"), &[0, 2]);
+        share(&path("b"), &[1, 3, 2]);
+        let merged = merge(&[path("b"), path("a")], &path("out")).unwrap();
+        assert!(merged.complete() && merged.manifest.complete && merged.manifest.stop_reason == "finished");
+        for name in ["points.parquet", "summary.parquet", "a-seed1/flows.parquet", "a-seed4/ports.parquet"] {
+            assert_eq!(fs::read(path("whole").join(name)).unwrap(), fs::read(path("out").join(name)).unwrap(), "{name}");
+        }
+        // Into one of them, and once more.
+        for _ in 0..2 {
+            assert!(merge(&[path("a"), path("b")], &path("a")).unwrap().complete());
+        }
+    }
+
+    #[test]
+    fn what_no_share_has_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        share(&path("a"), &[0]);
+        share(&path("b"), &[3]);
+        let merged = merge(&[path("a"), path("b")], &path("out")).unwrap();
+        assert_eq!((merged.done().count(), merged.manifest.complete, merged.manifest.stop_reason.as_str()), (2, false, "share"));
+    }
+
+    #[test]
+    fn runs_that_are_not_shares_of_one_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        share(&path("a"), &[0]);
+        let other = |name: &str, change: fn(&mut RunManifest)| {
+            share(&path(name), &[1]);
+            let mut run: RunManifest = manifest::read(&path(name).join(manifest::FILE)).unwrap().unwrap();
+            change(&mut run);
+            manifest::write(&path(name).join(manifest::FILE), &run).unwrap();
+            merge(&[path("a"), path(name)], &path("out")).unwrap_err().to_string()
+        };
+        let text = other("version", |run| run.program = "0.0.0".into());
+        assert!(text.ends_with("they were run by different versions of flowloom"), "{text}");
+        let text = other("config", |run| run.config = "mtu = 9000".into());
+        assert!(text.ends_with("their scenarios differ"), "{text}");
+        // The same point with other flows: something is wrong with a machine.
+        let run = RunDir::take(&path("odd")).unwrap();
+        run.write_manifest(&RunManifest { complete: false, ..run_manifest(&keys()) }).unwrap();
+        let mut changed = outcome(1);
+        changed.counters.digest ^= 1;
+        run.write_point(&keys()[0], &changed, &Ran::default(), &["web".into()]).unwrap();
+        run.write_tables().unwrap();
+        assert!(matches!(merge(&[path("a"), path("odd")], &path("out")), Err(Error::OtherPoint { .. })));
+        assert!(!path("out").exists());
+        assert!(matches!(merge(&[path("a"), path("nowhere")], &path("out2")), Err(Error::NotARun { .. })));
+        assert!(!path("out2").exists());
+    }
+
+    #[test]
+    fn a_damaged_point_is_not_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        share(&path("a"), &[0]);
+        let file = path("a").join("a-seed1/flows.parquet");
+        let length = fs::read(&file).unwrap().len();
+        fs::write(&file, vec![0; length]).unwrap();
+        assert!(matches!(merge(&[path("a")], &path("out")), Err(Error::Damaged { .. })));
+        assert!(!path("out").exists());
+    }
+}

@@ -1,0 +1,311 @@
+"""Points of a scenario on the workers of a cluster.
+
+Points are independent. A worker gets the whole plan as text and the name of a point, and sends the files of the point back. The
+files are placed in the results folder as if the point had been run there, so that a run can begin on a cluster and end on a laptop.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flowloom import _core
+from flowloom.files import write_whole
+from flowloom.results import Results
+
+Progress = Callable[[dict[str, Any]], object]
+"""Called during a run with what is done so far."""
+
+MANIFEST = "manifest.json"
+"""The file of a point that is written last: without it the others do not count."""
+
+TRIES = 3
+"""How often a point is run whose worker has trouble with files, such as a full disk."""
+
+
+class SetAsideError(OSError):
+    """Points that workers could not run. All others have been run."""
+
+
+class VersionError(ValueError):
+    """A worker has another version of flowloom."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A point to run. A worker needs nothing but the program, and the files that the scenario names."""
+
+    plan: str
+    """The plan with every default, as TOML."""
+    folder: str
+    """Where the relative paths in it start."""
+    point: str
+    version: str
+    """The program that asks."""
+
+
+def work(task: Task) -> dict[str, bytes]:
+    """Runs a point, on a worker. Returns its files by name."""
+    if _core.version != task.version:
+        raise VersionError(versions({"a worker": _core.version}, task.version))
+    plan = _core.Scenario.from_toml(task.plan, "plan", task.folder)
+    with tempfile.TemporaryDirectory(prefix="flowloom-") as there:
+        plan.run(1, 1, there, None, False, [task.point])
+        return {file.name: file.read_bytes() for file in (Path(there) / task.point).iterdir()}
+
+
+def version() -> str:
+    """The version of the program, asked of a worker."""
+    return _core.version
+
+
+def versions(found: Mapping[str, str], own: str) -> str:
+    """What to say of workers with another version."""
+    listed = ", ".join(f"{worker} has flowloom {other}" for worker, other in found.items())
+    return f"{listed}; this is {own}\nhint: install the same version on all machines: results depend on it"
+
+
+def run(
+    core: _core.Scenario,
+    folder: Path,
+    executor: Executor,
+    out: str | Path | None,
+    progress: Progress | None = None,
+    overwrite: bool = False,
+    points: Sequence[str] | None = None,
+) -> Results:
+    """Runs the points of a scenario that `out` does not have yet on the workers of `executor`.
+
+    Relative paths in the scenario start at `folder`, on the workers too.
+
+    The results are the same bytes as those of a run on this machine, except for times and memory in manifests. What is done is in
+    `out` at once: a run that was stopped goes on there, on whatever executor. A point whose worker dies, or cannot write its files,
+    is tried again; when that does not help it is set aside, the others are run, and `SetAsideError` names it at the end.
+    """
+    if out is None:
+        raise ValueError("a run on other machines needs `out`, the folder for its results")
+    out = Path(out)
+    there = Results(core.run(1, 1, str(out), None, overwrite, []))
+    wanted = [point["point"] for point in core.points if points is None or point["point"] in points]
+    done = {run.point for run in there.runs if run.state == "done"} & set(wanted)
+    plan = core.resolved()
+    tasks = [Task(plan, str(folder), name, _core.version) for name in wanted if name not in done]
+    told = Told(progress, len(wanted), len(done))
+    try:
+        aside = collect(executor, tasks, out, told)
+    finally:
+        # What came back counts, however this ends.
+        results = Results(core.run(1, 1, str(out), None, False, []))
+    if aside:
+        first, why = next(iter(aside.items()))
+        more = f", and {len(aside) - 1} more" if len(aside) > 1 else ""
+        hint = "the same command runs what is missing, and without `--on` it runs here"
+        raise SetAsideError(f"{len(aside)} of {len(wanted)} points set aside: `{first}`: {why}{more}\nhint: {hint}")
+    return results
+
+
+@dataclass
+class Told:
+    """Tells how far a run is."""
+
+    progress: Progress | None
+    total: int
+    done: int
+
+    def __post_init__(self) -> None:
+        self.began = time.monotonic()
+        self.kept = self.done
+        self.tell(None)
+
+    def tell(self, point: str | None) -> None:
+        """Reports what is done so far."""
+        if self.progress is None:
+            return
+        elapsed, ran = time.monotonic() - self.began, self.done - self.kept
+        left = elapsed * (self.total - self.done) / ran if ran else None
+        known: dict[str, Any] = {"points_done": self.done, "points_total": self.total, "point": point, "points_skipped": self.kept}
+        nothing = {"flows_done": 0, "flows_total": 0, "events": 0}
+        self.progress(known | nothing | {"elapsed_s": elapsed, "remaining_s": left})
+
+
+def collect(executor: Executor, tasks: Sequence[Task], out: Path, told: Told) -> dict[str, str]:
+    """Runs tasks and places what comes back. Returns the points that were set aside, and why."""
+    tries = dict.fromkeys((task.point for task in tasks), 1)
+    aside: dict[str, str] = {}
+    open_ones = {executor.submit(work, task): task for task in tasks}
+    try:
+        while open_ones:
+            again: dict[Future[dict[str, bytes]], Task] = {}
+            for future in as_completed(list(open_ones)):
+                task = open_ones.pop(future)
+                why, retry = place(future, out / task.point)
+                if why is None:
+                    told.done += 1
+                    told.tell(task.point)
+                elif retry and tries[task.point] < TRIES:
+                    tries[task.point] += 1
+                    again[executor.submit(work, task)] = task
+                else:
+                    aside[task.point] = why
+            open_ones = again
+    except BaseException:
+        for future in open_ones:
+            future.cancel()
+        raise
+    return aside
+
+
+def place(future: Future[dict[str, bytes]], folder: Path) -> tuple[str | None, bool]:
+    """Places the files of a point that has come back. Returns why there are none, if so, and whether to try again.
+
+    Raises what is wrong with the scenario, with the worker's version, or with this machine's disk.
+    """
+    try:
+        files = future.result()
+    except (VersionError, _core.ScenarioError, _core.RunError):
+        raise
+    except BrokenExecutor as error:
+        raise OSError(f"a worker died and took the others with it: {error}\nhint: the same command goes on from here") from None
+    except OSError as error:
+        return f"its worker could not use a file: {error}".splitlines()[0], True
+    except Exception as error:
+        if not is_death(error):
+            raise
+        return f"its worker died again and again: {error}".splitlines()[0], False
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    for name in sorted(files, key=lambda name: name == MANIFEST):
+        write_whole(folder / name, files[name])
+    return None, False
+
+
+def is_death(error: BaseException) -> bool:
+    """Whether the error says that workers died of a point, in the words of Dask and of Slurm."""
+    return type(error).__name__ in ("KilledWorker", "FailedJobError", "UncompletedJobError", "CancelledError")
+
+
+# The engines that the command line knows.
+
+
+def engine(on: str, workers: int | None, out: Path) -> tuple[Executor, Callable[[], None]]:
+    """The executor that `--on` names, and what ends it. Raises `ImportError`, `ValueError` or `OSError` where there is none."""
+    if on == "slurm":
+        return slurm(workers, out)
+    return dask(on, workers)
+
+
+DEATHS = 10
+"""How many workers may die of one point before it is set aside."""
+
+PATIENCE = "10s"
+"""How long a scheduler may take to answer."""
+
+
+def dask(on: str, workers: int | None) -> tuple[Executor, Callable[[], None]]:
+    """The workers of a Dask scheduler, or of a cluster of its own on this machine."""
+    try:
+        import dask as library
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise ImportError("`--on dask` needs Dask\nhint: pip install 'flowloom[dask]'") from None
+    library.config.set({"distributed.scheduler.allowed-failures": DEATHS, "distributed.comm.timeouts.connect": PATIENCE})
+    cluster = None
+    if on == "dask":
+        cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None)
+    address = cluster or on.replace("dask://", "tcp://")
+    try:
+        client = Client(address, timeout=PATIENCE)
+    except (OSError, TimeoutError) as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        hint = "`dask scheduler` prints its address when it starts"
+        raise OSError(f"no scheduler answers at `{on}` within {PATIENCE}: {why}\nhint: {hint}") from None
+
+    def close() -> None:
+        with suppress(Exception):
+            client.close()
+        if cluster is not None:
+            with suppress(Exception):
+                cluster.close()
+
+    found = client.run(version)
+    other = {worker: there for worker, there in found.items() if there != _core.version}
+    if other:
+        close()
+        raise VersionError(versions(other, _core.version))
+    if not found:
+        close()
+        raise OSError(f"the scheduler at `{on}` has no workers\nhint: start some with `dask worker {address}`")
+    return client.get_executor(pure=False), close
+
+
+def slurm(workers: int | None, out: Path, cluster: str = "slurm") -> tuple[Executor, Callable[[], None]]:
+    """Jobs of Slurm, one per point, at most `workers` at a time. `SBATCH_*` variables set partition, time and account.
+
+    What the jobs print goes to a folder beside the results, with `-slurm` behind its name.
+    """
+    try:
+        import submitit
+    except ImportError:
+        raise ImportError("`--on slurm` needs submitit\nhint: pip install 'flowloom[slurm]'") from None
+    try:
+        jobs = submitit.AutoExecutor(folder=str(out.with_name(f"{out.name}-slurm")), cluster=cluster)
+    except RuntimeError as error:
+        raise OSError(f"Slurm cannot be used: {error}\nhint: run the command where `sbatch` works") from None
+    jobs.update_parameters(name="flowloom", cpus_per_task=1)
+    if workers is not None and cluster == "slurm":
+        jobs.update_parameters(slurm_array_parallelism=workers)
+    executor = Jobs(jobs)
+    return executor, executor.shutdown
+
+
+class Jobs(Executor):
+    """Jobs of submitit as futures."""
+
+    LOOK_S = 0.5
+    """Between two looks at the jobs."""
+
+    def __init__(self, jobs: Any) -> None:
+        import threading
+
+        self.jobs = jobs
+        self.open: dict[Any, Future[Any]] = {}
+        self.lock = threading.Lock()
+        self.ended = threading.Event()
+        self.watcher = threading.Thread(target=self.watch, daemon=True)
+        self.watcher.start()
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+        """Submits a job."""
+        future: Future[Any] = Future()
+        job = self.jobs.submit(work, *args, **named)
+        with self.lock:
+            self.open[job] = future
+        return future
+
+    def watch(self) -> None:
+        """Looks for jobs that have ended, until the executor ends."""
+        while not self.ended.wait(self.LOOK_S):
+            with self.lock:
+                done = [job for job in self.open if job.done()]
+                ended = [(job, self.open.pop(job)) for job in done]
+            for job, future in ended:
+                if not future.set_running_or_notify_cancel():
+                    continue
+                try:
+                    future.set_result(job.result())
+                except BaseException as error:
+                    future.set_exception(error)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Ends it: jobs that have not ended are cancelled."""
+        self.ended.set()
+        with self.lock:
+            for job in self.open:
+                with suppress(Exception):
+                    job.cancel()
