@@ -214,6 +214,19 @@ def run_on(options: Options) -> int:
     return 0
 
 
+def export(options: Options) -> int:
+    """Writes a point in another program's format."""
+    from flowloom import exports, files
+    from flowloom.results import Results
+
+    (folder,) = folders(options)
+    out = Path(console.path(options["out"])) if options.get("out") else None
+    if out is not None:
+        files.refuse_others(out)
+    say(exports.write(Results.open(folder), options["format"], options.get("point"), out))
+    return 0
+
+
 def compare(options: Options) -> int:
     """Compares systems flow by flow."""
     from flowloom import _core, data, tables, words
@@ -283,6 +296,7 @@ COMMANDS: dict[str, Callable[[Options], int]] = {
     "run": summary,
     "run_on": run_on,
     "compare": compare,
+    "export": export,
     "why": why,
     "papers": papers,
 }

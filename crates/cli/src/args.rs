@@ -47,6 +47,8 @@ pub enum Command {
     Why(WhyArgs),
     /// Compare systems flow by flow
     Compare(CompareArgs),
+    /// Write a point in another program's format
+    Export(ExportArgs),
     /// List what there is to build scenarios from
     List(ListArgs),
     /// Explain a transport, queue discipline, topology, metric, ...
@@ -258,6 +260,28 @@ pub struct CompareArgs {
     /// Folders that `flowloom run` wrote
     #[arg(required = true)]
     pub dirs: Vec<PathBuf>,
+}
+
+/// Options of `export`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom export results/demo --format perfetto --point merp-load0.8-seed1    flows, links and queues as tracks: open it at ui.perfetto.dev
+  flowloom export results/trace --format pcapng                                the packet trace, for Wireshark and tcpdump
+
+docs/formats.md says what each format holds.")]
+pub struct ExportArgs {
+    /// A folder that `flowloom run` wrote
+    pub dir: PathBuf,
+    /// The format: `pcapng`, `perfetto`
+    #[arg(long, value_name = "FORMAT")]
+    pub format: String,
+    /// The point, where the run has several
+    #[arg(long)]
+    pub point: Option<String>,
+    /// The file [default: in the results' folder, by the name of the point]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// Options of `list`.

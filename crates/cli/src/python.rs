@@ -18,6 +18,10 @@ pub fn options(command: Command) -> Value {
             json!({"command": "why", "dirs": [text(&a.dir)], "flow": a.flow, "point": a.point, "files": files, "out": out})
         }
         Command::Compare(a) => json!({"command": "compare", "dirs": texts(&a.dirs)}),
+        Command::Export(a) => {
+            let out = a.out.as_deref().map(text);
+            json!({"command": "export", "dirs": [text(&a.dir)], "format": a.format, "point": a.point, "out": out})
+        }
         Command::Papers(a) => {
             let profile = a.profile.join(",");
             let out = a.out.as_deref().map(text);

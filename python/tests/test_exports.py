@@ -1,0 +1,148 @@
+"""Other programs' formats, read again by other libraries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flowloom import exports
+from flowloom.__main__ import main
+from flowloom.results import Results
+from flowloom.scenario import Scenario
+
+TEXT = """
+seed = 1
+[topology]
+kind = "dumbbell"
+left = 2
+right = 2
+rate = "1Gbps"
+delay = "10us"
+[workload.two]
+kind = "table"
+path = "flows.csv"
+[[system]]
+label = "TCP"
+transport = "newreno"
+[[system]]
+label = "MERP"
+transport = "merp"
+agent = "merp"
+qdisc = { kind = "strict", classes = 4, evict = "worst_class" }
+[sample]
+interval = "100us"
+ports = true
+flows = true
+packets = true
+"""
+FLOWS = "src,dst,size_bytes,start\nh0,h2,30000,0us\nh1,h3,14600,50us\n"
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder = tmp_path_factory.mktemp("traced")
+    (folder / "flows.csv").write_text(FLOWS)
+    (folder / "traced.toml").write_text(TEXT)
+    return Scenario.from_file(folder / "traced.toml").run(out=folder / "out")
+
+
+def points(results: Results) -> list[str]:
+    return [run.point for run in results.runs]
+
+
+def test_a_trace_of_perfetto_has_every_flow_link_and_series(traced: Results, tmp_path: Path) -> None:
+    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    point = points(traced)[0]
+    path = exports.write(traced, "perfetto", point, tmp_path / "t.pftrace")
+    trace = protos.Trace.FromString(path.read_bytes())
+    tracks = {p.track_descriptor.uuid: p.track_descriptor for p in trace.packet if p.HasField("track_descriptor")}
+    events = [p for p in trace.packet if p.HasField("track_event")]
+    names = {one.name for one in tracks.values()}
+    assert {"flows", "links", "port.queue_bytes", "flow.cwnd_bytes"} <= names
+    assert any(name.startswith("flow 0: h0 -> h2") for name in names) and any("->" in name for name in names)
+    kind = protos.TracePacket().track_event
+    begun = [p for p in events if p.track_event.type == kind.TYPE_SLICE_BEGIN]
+    ended = [p for p in events if p.track_event.type == kind.TYPE_SLICE_END]
+    counted = [p for p in events if p.track_event.type == kind.TYPE_COUNTER]
+    at = {"point": point}
+    packets = traced.packets(None, at).to_pylist()
+    sent = sum(not row["dropped"] for row in packets)
+    assert len(begun) == len(ended) == sent + traced.flows(None, at).num_rows
+    assert len(counted) == traced.samples(None, at).num_rows
+    flow = traced.flows(["start_ps", "finish_ps", "size_bytes"], at).to_pylist()[0]
+    own = next(uuid for uuid, one in tracks.items() if one.name.startswith("flow 0:"))
+    first, last = (p for p in events if p.track_event.track_uuid == own)
+    assert (first.timestamp, last.timestamp) == (flow["start_ps"] // 1000, flow["finish_ps"] // 1000)
+    facts = {fact.name: fact.int_value for fact in first.track_event.debug_annotations}
+    assert facts["size_bytes"] == flow["size_bytes"]
+
+
+def frames(path: Path) -> list[tuple[float, bytes]]:
+    dpkt = pytest.importorskip("dpkt")
+    with path.open("rb") as file:
+        return list(dpkt.pcapng.Reader(file))
+
+
+def test_a_capture_has_every_packet_that_was_sent(traced: Results, tmp_path: Path) -> None:
+    dpkt = pytest.importorskip("dpkt")
+    point = next(point for point in points(traced) if point.startswith("tcp"))
+    path = exports.write(traced, "pcapng", point, tmp_path / "c.pcapng")
+    rows = [row for row in traced.packets(None, {"point": point}).to_pylist() if not row["dropped"]]
+    rows.sort(key=lambda row: (row["time_ps"], row["port_id"]))
+    found = frames(path)
+    assert len(found) == len(rows)
+    hosts = {0: (0, 2), 1: (1, 3)}
+    for (time_s, content), row in zip(found, rows, strict=True):
+        assert time_s == pytest.approx(row["time_ps"] * 1e-12, abs=2e-9)
+        ip = dpkt.ethernet.Ethernet(content).data
+        forward = row["kind"] in ("data", "syn", "fin")
+        src, dst = hosts[row["flow_id"]] if forward else hosts[row["flow_id"]][::-1]
+        assert (ip.src[-1], ip.dst[-1], ip.len) == (src + 1, dst + 1, row["size_bytes"])
+        tcp = ip.data
+        assert isinstance(tcp, dpkt.tcp.TCP)
+        assert (tcp.seq if forward else tcp.ack) == row["offset"] + 1
+        assert dpkt.in_cksum(content[14:34]) == 0, "the checksum of the IP header"
+
+
+def test_interfaces_are_named_by_their_links(traced: Results, tmp_path: Path) -> None:
+    pcapng = pytest.importorskip("pcapng")
+    path = exports.write(traced, "pcapng", points(traced)[0], tmp_path / "c.pcapng")
+    with path.open("rb") as file:
+        blocks = list(pcapng.FileScanner(file))
+    named: list[Any] = [block.options["if_name"] for block in blocks if type(block).__name__ == "InterfaceDescription"]
+    assert "h0->s0" in named or any(name.startswith("h0->") for name in named)
+    whole = [block for block in blocks if type(block).__name__ == "EnhancedPacket"]
+    assert all(block.packet_len >= block.captured_len >= 34 for block in whole)
+
+
+def test_packets_that_are_not_of_tcp_are_of_the_experimental_protocol(traced: Results, tmp_path: Path) -> None:
+    dpkt = pytest.importorskip("dpkt")
+    point = next(point for point in points(traced) if point.startswith("merp"))
+    kinds = {row["kind"] for row in traced.packets(["kind"], {"point": point}).to_pylist()}
+    found = frames(exports.write(traced, "pcapng", point, tmp_path / "m.pcapng"))
+    protocols = {dpkt.ethernet.Ethernet(content).data.p for _, content in found}
+    assert protocols == ({6, 253} if "det" in kinds else {6})
+
+
+def test_what_cannot_be_written_is_told(traced: Results, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert traced.path is not None
+    folder = str(traced.path)
+    assert main(["export", folder, "--format", "pcap"]) == 2
+    assert "did you mean `pcapng`?" in capfd.readouterr().err
+    assert main(["export", folder, "--format", "perfetto"]) == 2
+    assert "several points" in capfd.readouterr().err
+    assert main(["export", folder, "--format", "perfetto", "--point", "x"]) == 2
+    assert "there is no point `x`" in capfd.readouterr().err
+    point = points(traced)[0]
+    assert main(["export", folder, "--format", "perfetto", "--point", point]) == 0
+    assert capfd.readouterr().out.strip() == str(traced.path / f"{point}.pftrace")
+    plain = Scenario.from_toml(
+        TEXT.split("[sample]")[0]
+        .replace('kind = "table"', 'kind = "long"')
+        .replace('path = "flows.csv"', 'pairs = "h0->h2"\nsize = "20KB"')
+    )
+    without = plain.run(out=tmp_path / "plain")
+    with pytest.raises(ValueError, match="has no packet trace"):
+        exports.write(without, "pcapng", points(without)[0], tmp_path / "none.pcapng")
+    assert not (tmp_path / "none.pcapng").exists()
