@@ -15,7 +15,7 @@
 //! - A piece of data is chosen when its credit comes, and waits in the host with it.
 //! - A credit brings the receiver's smoothed round trip. A sender without progress for three of these, and for at least `backstop`, asks and probes
 //!   again; this probe asks for all that is missing, since reports may be lost. A credit is progress if it is the first one, if it sends
-//!   something, or if more has arrived. One such probe is answered by at most 64 reports.
+//!   something, or if more has arrived. One such probe is answered by at most 64 reports; the next one has those that come after them.
 //! - A receiver that hears nothing of a flow for `idle` stops its credits.
 //! - With `count_drop_as_credit_loss = false` transmissions that were left out since the last echo are taken off the credits that were left out. What
 //!   is left out before the first echo is taken for the burst's.
@@ -139,6 +139,8 @@ struct Receiver {
     heard: Time,
     /// Transmissions that were left out since the last echo; `None` before the first one.
     left_out: Option<u64>,
+    /// The last answer to a probe that asks ended before this number.
+    told: u64,
 }
 
 /// The machine of one host.
@@ -250,7 +252,8 @@ impl<R: Rules> Burst<R> {
         if !cx.is_armed(flow, PACED) {
             cx.arm(flow, PACED, now);
         }
-        let new = || Receiver { credits: Credits::new(pacing, now), gaps: Gaps::default(), next: 0, heard: now, left_out: None };
+        let new =
+            || Receiver { credits: Credits::new(pacing, now), gaps: Gaps::default(), next: 0, heard: now, left_out: None, told: 0 };
         let receiver = self.receivers.or_insert_with(flow, new);
         receiver.heard = now;
         receiver
@@ -309,7 +312,14 @@ impl<R: Rules> Burst<R> {
         receiver.left_out = receiver.left_out.map(|n| n + gap.end.saturating_sub(gap.start));
         if from < number {
             receiver.gaps.settle_below(from);
-            let missing: Vec<Range<u64>> = receiver.gaps.missing().take(MOST_REPORTS).cloned().collect();
+            let mut missing: Vec<Range<u64>> = receiver.gaps.missing().cloned().collect();
+            // Some of them the sender may know and be unable to settle: were it always the first, others might never be told.
+            if missing.len() > MOST_REPORTS {
+                let first = missing.partition_point(|range| range.start < receiver.told);
+                missing.rotate_left(first);
+                missing.truncate(MOST_REPORTS);
+            }
+            receiver.told = missing.last().map_or(0, |range| range.end);
             for range in missing {
                 self.report(flow, range, None, cx);
             }

@@ -211,6 +211,21 @@ fn without_progress_a_flow_asks_for_all_that_is_missing() {
 
 /// No unscheduled packet leaves after the first credit, nor above the budget; without losses each segment is sent once.
 #[test]
+fn what_one_answer_cannot_tell_the_next_one_does() {
+    let mut r = with(|_| {}, &[300 * MSS]).at_host(1);
+    // Every second one of 200 is lost: 100 gaps.
+    for number in (0..200).step_by(2) {
+        r.packet(segment(number, number, None));
+    }
+    let gaps = |which: std::ops::Range<u64>| which.map(|i| format!("nack {}..{}", 2 * i + 1, 2 * i + 2)).collect::<Vec<_>>();
+    let mut ask = || seen(&r.packet(probe(200, 1)));
+    assert_eq!(ask(), gaps(0..64));
+    // The sender can settle none of them, since a later one has arrived and an earlier one has not.
+    assert_eq!(ask(), [gaps(64..100), gaps(0..28)].concat());
+    assert_eq!(ask(), gaps(28..92));
+}
+
+#[test]
 fn without_losses_each_byte_is_sent_once() {
     let log = exchange(machine, &[100 * MSS + 7], |_| Fate::Pass);
     let words = seen(&log);
