@@ -10,14 +10,14 @@
 //!
 //! Source: own format.
 
-use super::{Cables, Env, MAX_DELAY, MAX_LOSS, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
+use super::edges::{self, Edge, Edges, Node};
+use super::{Cables, Env, Size, Topology};
 use crate::csv_rows::rows;
 use base::params::Problem;
 use base::registry::Meta;
 use base::units::{parse_dur, parse_fraction, parse_rate};
-use base::{Dur, Fraction, Rate};
 use fabric::net::NetBuilder;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta { summary: "a network from a list of cables in a file", source: "own format", ..Meta::PLAIN };
@@ -51,22 +51,6 @@ pub struct File {
     net: Edges,
 }
 
-#[derive(Default)]
-struct Edges {
-    /// Name and tier, hosts first.
-    nodes: Vec<(String, u8)>,
-    cables: Vec<Edge>,
-}
-
-/// A cable between two nodes.
-struct Edge {
-    ends: [usize; 2],
-    rate: Rate,
-    delay: Dur,
-    /// `None`: as all cables.
-    loss: Option<Fraction>,
-}
-
 impl File {
     /// With these parameters. A file that [`check`] refuses makes an empty network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
@@ -77,16 +61,10 @@ impl File {
 
 impl Topology for File {
     fn size(&self) -> Size {
-        let hosts = self.net.nodes.iter().filter(|n| n.1 == 0).count() as u64;
-        Size { hosts, switches: self.net.nodes.len() as u64 - hosts, cables: self.net.cables.len() as u64 }
+        self.net.size()
     }
     fn build(&self, net: &mut NetBuilder) {
-        self.cables.set(net);
-        let add = |(name, tier): &(String, u8)| if *tier == 0 { net.host(name, None) } else { net.switch(name, *tier) };
-        let ids: Vec<_> = self.net.nodes.iter().map(add).collect();
-        for &Edge { ends: [a, b], rate, delay, loss } in &self.net.cables {
-            net.lossy_cable(ids[a], ids[b], rate, delay, loss.unwrap_or(self.cables.loss));
-        }
+        self.net.build(&self.cables, net);
     }
     fn files(&self) -> Vec<String> {
         self.files.clone()
@@ -133,21 +111,11 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, Fault> {
     let cables = read_cables(params, env, &mut names, &mut index).map_err(|message| ("path", message))?;
     let mut degree = vec![0; names.len()];
     cables.iter().flat_map(|cable| cable.ends).for_each(|end| degree[end] += 1);
-    let is_host: Vec<bool> = (0..names.len()).map(|i| declared.get(i).map_or(degree[i] == 1, |d| d.host)).collect();
-    if let Some(bad) = (0..names.len()).find(|i| is_host[*i] && degree[*i] != 1) {
-        return Err(("nodes", format!("host `{}` has {} cables, a host has one", names[bad], degree[bad])));
-    }
-    let tiers = tiers(&is_host, &declared, &cables);
-    // Hosts first, each group in the order of appearance.
-    let mut order: Vec<usize> = (0..names.len()).collect();
-    order.sort_by_key(|i| !is_host[*i]);
-    let mut place = vec![0; names.len()];
-    for (new, old) in order.iter().enumerate() {
-        place[*old] = new;
-    }
-    let nodes = order.iter().map(|i| (std::mem::take(&mut names[*i]), tiers[*i])).collect();
-    let cables = cables.into_iter().map(|cable| Edge { ends: cable.ends.map(|end| place[end]), ..cable }).collect();
-    Ok(Edges { nodes, cables })
+    let nodes = names.into_iter().enumerate().map(|(i, name)| {
+        let known = declared.get(i);
+        Node { name, host: known.map_or(degree[i] == 1, |d| d.host), tier: known.and_then(|d| d.tier) }
+    });
+    Edges::new(nodes.collect(), cables).map_err(|message| ("nodes", message))
 }
 
 fn read_cables(
@@ -180,45 +148,15 @@ fn read_cables(
         if a == b {
             return Err(row.wrong("b", "a cable from a node to itself"));
         }
-        let rate = row.parse("rate", parse_rate)?;
-        if !(MIN_RATE..=MAX_RATE).contains(&rate) {
-            return Err(row.wrong("rate", &format!("`{rate}` is out of range: from {MIN_RATE} to {MAX_RATE}")));
-        }
-        let delay = row.parse("delay", parse_dur)?;
-        if !(MIN_DELAY..=MAX_DELAY).contains(&delay) {
-            return Err(row.wrong("delay", &format!("`{delay}` is out of range: from {MIN_DELAY} to {MAX_DELAY}")));
-        }
-        let loss = row.optional("loss").map(|_| row.parse("loss", parse_fraction)).transpose()?;
-        if let Some(loss) = loss.filter(|loss| *loss > MAX_LOSS) {
-            return Err(row.wrong("loss", &format!("`{loss}` is out of range: from 0 to {MAX_LOSS}")));
-        }
+        let rate = row.parse("rate", |text| edges::rate(parse_rate(text)?))?;
+        let delay = row.parse("delay", |text| edges::delay(parse_dur(text)?))?;
+        let loss = row.optional("loss").map(|_| row.parse("loss", |text| edges::loss(parse_fraction(text)?))).transpose()?;
         cables.push(Edge { ends: [a, b], rate, delay, loss });
     }
     if cables.is_empty() {
         return Err(format!("`{}` has no cables", params.path));
     }
     Ok(cables)
-}
-
-/// Tiers: as declared, else the distance from the nearest host; 1 where no host can be reached.
-fn tiers(is_host: &[bool], declared: &[Declared], cables: &[Edge]) -> Vec<u8> {
-    let mut peers: Vec<Vec<usize>> = vec![Vec::new(); is_host.len()];
-    for &Edge { ends: [a, b], .. } in cables {
-        peers[a].push(b);
-        peers[b].push(a);
-    }
-    let mut distance: Vec<Option<u8>> = is_host.iter().map(|host| host.then_some(0)).collect();
-    let mut queue: VecDeque<usize> = (0..is_host.len()).filter(|i| is_host[*i]).collect();
-    while let Some(node) = queue.pop_front() {
-        let next = distance[node].unwrap_or(0).saturating_add(1);
-        for &peer in &peers[node] {
-            if distance[peer].is_none() {
-                distance[peer] = Some(next);
-                queue.push_back(peer);
-            }
-        }
-    }
-    (0..is_host.len()).map(|i| declared.get(i).and_then(|d| d.tier).or(distance[i]).unwrap_or(1)).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,107 @@
+//! Networks from lists of cables, which files of several formats hold.
+
+use super::{Cables, MAX_DELAY, MAX_LOSS, MAX_RATE, MIN_DELAY, MIN_RATE, Size};
+use base::{Dur, Fraction, Rate};
+use fabric::net::NetBuilder;
+use std::collections::VecDeque;
+
+/// A network: nodes by name and tier, hosts first, and cables between them.
+#[derive(Default)]
+pub(super) struct Edges {
+    nodes: Vec<(String, u8)>,
+    cables: Vec<Edge>,
+}
+
+/// A cable between two nodes.
+pub(super) struct Edge {
+    /// The nodes, by their places.
+    pub ends: [usize; 2],
+    pub rate: Rate,
+    pub delay: Dur,
+    /// `None`: as all cables.
+    pub loss: Option<Fraction>,
+}
+
+/// A node.
+pub(super) struct Node {
+    pub name: String,
+    pub host: bool,
+    /// `None`: its distance from the nearest host.
+    pub tier: Option<u8>,
+}
+
+impl Edges {
+    /// Hosts come first, both groups in the order given. An error for a host that has not one cable.
+    pub fn new(nodes: Vec<Node>, cables: Vec<Edge>) -> Result<Edges, String> {
+        let mut degree = vec![0; nodes.len()];
+        cables.iter().flat_map(|cable| cable.ends).for_each(|end| degree[end] += 1);
+        if let Some((bad, cables)) = nodes.iter().zip(&degree).find(|(node, cables)| node.host && **cables != 1) {
+            return Err(format!("host `{}` has {cables} cables, a host has one", bad.name));
+        }
+        let tiers = tiers(&nodes, &cables);
+        let mut order: Vec<usize> = (0..nodes.len()).collect();
+        order.sort_by_key(|i| !nodes[*i].host);
+        let mut place = vec![0; nodes.len()];
+        for (new, old) in order.iter().enumerate() {
+            place[*old] = new;
+        }
+        let mut names: Vec<String> = nodes.into_iter().map(|node| node.name).collect();
+        let nodes = order.iter().map(|i| (std::mem::take(&mut names[*i]), tiers[*i])).collect();
+        let cables = cables.into_iter().map(|cable| Edge { ends: cable.ends.map(|end| place[end]), ..cable }).collect();
+        Ok(Edges { nodes, cables })
+    }
+    /// How large the network is.
+    pub fn size(&self) -> Size {
+        let hosts = self.nodes.iter().filter(|n| n.1 == 0).count() as u64;
+        Size { hosts, switches: self.nodes.len() as u64 - hosts, cables: self.cables.len() as u64 }
+    }
+    /// Adds nodes and cables.
+    pub fn build(&self, common: &Cables, net: &mut NetBuilder) {
+        common.set(net);
+        let add = |(name, tier): &(String, u8)| if *tier == 0 { net.host(name, None) } else { net.switch(name, *tier) };
+        let ids: Vec<_> = self.nodes.iter().map(add).collect();
+        for &Edge { ends: [a, b], rate, delay, loss } in &self.cables {
+            net.lossy_cable(ids[a], ids[b], rate, delay, loss.unwrap_or(common.loss));
+        }
+    }
+}
+
+/// A rate that a link may have. The error is the end of a sentence.
+pub(super) fn rate(rate: Rate) -> Result<Rate, String> {
+    if (MIN_RATE..=MAX_RATE).contains(&rate) { Ok(rate) } else { Err(format!("is out of range: from {MIN_RATE} to {MAX_RATE}")) }
+}
+
+/// The same of a delay.
+pub(super) fn delay(delay: Dur) -> Result<Dur, String> {
+    if (MIN_DELAY..=MAX_DELAY).contains(&delay) {
+        Ok(delay)
+    } else {
+        Err(format!("is out of range: from {MIN_DELAY} to {MAX_DELAY}"))
+    }
+}
+
+/// The same of a loss.
+pub(super) fn loss(loss: Fraction) -> Result<Fraction, String> {
+    if loss <= MAX_LOSS { Ok(loss) } else { Err(format!("is out of range: from 0 to {MAX_LOSS}")) }
+}
+
+/// Tiers: as declared, else the distance from the nearest host; 1 where no host can be reached.
+fn tiers(nodes: &[Node], cables: &[Edge]) -> Vec<u8> {
+    let mut peers: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
+    for &Edge { ends: [a, b], .. } in cables {
+        peers[a].push(b);
+        peers[b].push(a);
+    }
+    let mut distance: Vec<Option<u8>> = nodes.iter().map(|node| node.host.then_some(0)).collect();
+    let mut queue: VecDeque<usize> = (0..nodes.len()).filter(|i| nodes[*i].host).collect();
+    while let Some(node) = queue.pop_front() {
+        let next = distance[node].unwrap_or(0).saturating_add(1);
+        for &peer in &peers[node] {
+            if distance[peer].is_none() {
+                distance[peer] = Some(next);
+                queue.push_back(peer);
+            }
+        }
+    }
+    nodes.iter().zip(distance).map(|(node, distance)| node.tier.or(distance).unwrap_or(1)).collect()
+}
