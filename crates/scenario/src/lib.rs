@@ -53,6 +53,7 @@ mod slots;
 mod spec;
 mod spell;
 mod sweep;
+mod tokens;
 pub mod topology;
 mod tree;
 mod unfit;

@@ -75,6 +75,7 @@ pub mod chain;
 pub mod dumbbell;
 pub mod fat_tree;
 pub mod file;
+pub mod hpcc;
 pub mod leaf_spine;
 pub mod single_tree;
 pub mod star;
@@ -92,6 +93,7 @@ base::registry! {
         fat_tree: FatTree,
         three_tier: ThreeTier,
         file: File,
+        hpcc: Hpcc,
     }
     methods {
         fn size(&self) -> Size;

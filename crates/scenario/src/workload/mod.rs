@@ -9,6 +9,7 @@ use fabric::net::Net;
 pub mod after;
 pub mod cdf;
 pub mod hosts;
+pub mod listed;
 pub mod load;
 pub mod pairs;
 pub mod size;
@@ -98,17 +99,28 @@ impl Env<'_> {
     }
 }
 
+pub mod hpcc;
 pub mod incast;
 pub mod long;
 pub mod poisson;
 pub mod requests;
 pub mod shuffle;
 pub mod table;
+pub mod yaps;
 
 base::registry! {
     room AnyWorkload: Workload, env Env<'_>;
     named "workload", "workloads", "workload": "which flows there are";
-    entries { poisson: Poisson, incast: Incast, long: Long, requests: Requests, shuffle: Shuffle, table: Table }
+    entries {
+        poisson: Poisson,
+        incast: Incast,
+        long: Long,
+        requests: Requests,
+        shuffle: Shuffle,
+        table: Table,
+        hpcc: Hpcc,
+        yaps: Yaps,
+    }
     methods {
         fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String>;
         fn flows(&self) -> u64;

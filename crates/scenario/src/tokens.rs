@@ -1,0 +1,131 @@
+//! Words of a text file with their places, for formats whose line breaks are free or mean little.
+
+use std::fmt::Display;
+use std::iter::Enumerate;
+use std::str::{Lines, SplitWhitespace};
+
+/// The words of a file, one after another.
+pub(crate) struct Tokens<'a> {
+    file: &'a str,
+    lines: Enumerate<Lines<'a>>,
+    number: usize,
+    line: &'a str,
+    words: SplitWhitespace<'a>,
+}
+
+/// A word and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word<'a> {
+    pub text: &'a str,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in bytes.
+    pub column: usize,
+}
+
+impl<'a> Tokens<'a> {
+    /// Of the text of this file.
+    pub fn new(file: &'a str, text: &'a str) -> Self {
+        Tokens { file, lines: text.lines().enumerate(), number: 0, line: "", words: "".split_whitespace() }
+    }
+    /// What is wrong with a word, with its place.
+    pub fn wrong(&self, word: &Word<'_>, why: impl Display) -> String {
+        format!("{}:{}:{}: `{}` {why}", self.file, word.line, word.column, shortened(word.text))
+    }
+    /// The next word; an error when the file ends before `what`.
+    pub fn need(&mut self, what: &str) -> Result<Word<'a>, String> {
+        self.next().ok_or_else(|| format!("{}: the file ends before {what}", self.file))
+    }
+    /// The next word as a value.
+    pub fn parse<T, W: Display>(&mut self, what: &str, read: impl FnOnce(&str) -> Result<T, W>) -> Result<T, String> {
+        let word = self.need(what)?;
+        read(word.text).map_err(|why| self.wrong(&word, format!("is not {what}: {why}")))
+    }
+    /// The next word as a whole number from `least` to `most`.
+    pub fn whole(&mut self, what: &str, least: u64, most: u64) -> Result<u64, String> {
+        self.parse(what, |text| match text.parse() {
+            Ok(n) if (least..=most).contains(&n) => Ok(n),
+            _ => Err(format!("a whole number from {least} to {most} is wanted")),
+        })
+    }
+    /// An error for a word where the file should have ended.
+    pub fn end(&mut self, after: &str) -> Result<(), String> {
+        let word = self.next();
+        word.map_or(Ok(()), |word| Err(self.wrong(&word, format!("stands after {after}"))))
+    }
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Word<'a>;
+    fn next(&mut self) -> Option<Word<'a>> {
+        loop {
+            if let Some(text) = self.words.next() {
+                let column = text.as_ptr() as usize - self.line.as_ptr() as usize + 1;
+                return Some(Word { text, line: self.number, column });
+            }
+            let (number, line) = self.lines.next()?;
+            (self.number, self.line, self.words) = (number + 1, line, line.split_whitespace());
+        }
+    }
+}
+
+/// A word that may be a whole file, cut.
+fn shortened(text: &str) -> String {
+    let most = 40;
+    if text.chars().count() <= most { text.to_owned() } else { text.chars().take(most).chain(['…']).collect() }
+}
+
+/// For the tests of readers.
+#[cfg(test)]
+pub(crate) mod testing {
+    use base::Rng;
+
+    /// The sample with random bytes cut out, doubled or replaced: what a reader must survive. 300 of them, or as many as `FLOWLOOM_FUZZ` says.
+    pub fn mangled(sample: &str) -> impl Iterator<Item = String> {
+        let count = std::env::var("FLOWLOOM_FUZZ").ok().and_then(|n| n.parse().ok()).map_or(300, |n: u64| 50 * n);
+        let bytes = sample.as_bytes().to_vec();
+        let mut rng = Rng::stream(7, "mangled", &[]);
+        (0..count).map(move |_| {
+            let mut text = bytes.clone();
+            for _ in 0..rng.below(5) + 1 {
+                let at = (rng.below(text.len().max(1) as u64) as usize).min(text.len().saturating_sub(1));
+                match rng.below(4) {
+                    0 => text.truncate(at),
+                    1 if !text.is_empty() => text[at] = b" \n0123456789.-><#xks"[rng.below(20) as usize],
+                    2 => {
+                        text.splice(at..at, b"99999999999999999999".iter().copied().take(1 + rng.below(19) as usize)).for_each(drop)
+                    }
+                    _ => text.drain(at..(at + rng.below(20) as usize).min(text.len())).for_each(drop),
+                }
+            }
+            String::from_utf8_lossy(&text).into_owned()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_know_their_places() {
+        let words: Vec<Word<'_>> = Tokens::new("f", "a  bc\r\n\n\td e").collect();
+        let places: Vec<(&str, usize, usize)> = words.iter().map(|w| (w.text, w.line, w.column)).collect();
+        assert_eq!(places, [("a", 1, 1), ("bc", 1, 4), ("d", 3, 2), ("e", 3, 4)]);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_places() {
+        let mut tokens = Tokens::new("f.txt", "3\n  x 7");
+        assert_eq!(tokens.whole("a count", 1, 5), Ok(3));
+        assert_eq!(
+            tokens.whole("a count", 1, 5).unwrap_err(),
+            "f.txt:2:3: `x` is not a count: a whole number from 1 to 5 is wanted"
+        );
+        assert_eq!(tokens.end("the last line").unwrap_err(), "f.txt:2:5: `7` stands after the last line");
+        assert_eq!(tokens.need("a rate").unwrap_err(), "f.txt: the file ends before a rate");
+        assert!(tokens.end("all").is_ok());
+        let long = Tokens::new("f", &"y".repeat(500)).next().map(|w| shortened(w.text)).unwrap();
+        assert_eq!(long.chars().count(), 41);
+    }
+}

@@ -1,0 +1,203 @@
+//! A network from a topology file of HPCC's simulator, which many programs on ns-3 read too.
+//!
+//! ```text
+//! 6 2 5                              nodes, switches, links
+//! 4 5                                which nodes are switches; all others are hosts
+//! 0 4 100Gbps 1000ns 0.000000        one end, the other, rate, delay, loss of each packet
+//! ...
+//! ```
+//! Line breaks are free. Nodes have their numbers as names. Every link is full duplex; a switch's tier is its distance from the nearest host.
+//!
+//! Source: simulation/mix of alibaba-edu/High-Precision-Congestion-Control. SimAI's files have three numbers more in front, and are read too: the GPUs
+//! of a server, the NVSwitches and the type of GPU.
+//!
+//! Model: the switches of a server's GPUs are switches like others.
+//!
+//! Assumed: a host has one link.
+
+use super::edges::{self, Edge, Edges, Node};
+use super::{Cables, Env, Size, Topology};
+use crate::tokens::{Tokens, Word};
+use base::params::Problem;
+use base::registry::Meta;
+use base::units::{parse_dur, parse_fraction, parse_rate};
+use fabric::net::NetBuilder;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "a network from a topology file of HPCC's simulator (ns-3)",
+    source: "alibaba-edu/High-Precision-Congestion-Control, simulation/mix",
+    ..Meta::PLAIN
+};
+
+base::params! {
+    /// Parameters of a network from a file.
+    pub struct Params {
+        ..cables: Cables {}
+        /// The file; relative to the scenario.
+        path: String = "", "";
+    }
+}
+
+/// Problems that show only against the rest of the scenario.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    let hint = "the file begins with the numbers of nodes, switches and links; then come the switches, then links, like `0 4 100Gbps 1000ns 0`";
+    match read(params, env) {
+        Ok(_) => Vec::new(),
+        Err(message) => vec![Problem { key: "path", message, hint: hint.to_owned() }],
+    }
+}
+
+/// The network.
+pub struct Hpcc {
+    cables: Cables,
+    path: String,
+    net: Edges,
+}
+
+impl Hpcc {
+    /// With these parameters. A file that [`check`] refuses makes an empty network.
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
+        Hpcc { cables: params.cables.clone(), path: params.path.clone(), net: read(params, env).unwrap_or_default() }
+    }
+}
+
+impl Topology for Hpcc {
+    fn size(&self) -> Size {
+        self.net.size()
+    }
+    fn build(&self, net: &mut NetBuilder) {
+        self.net.build(&self.cables, net);
+    }
+    fn files(&self) -> Vec<String> {
+        vec![self.path.clone()]
+    }
+}
+
+/// More nodes than any file of that simulator has.
+const MOST_NODES: u64 = 1 << 20;
+
+fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
+    let text = env.files.text(&params.path)?;
+    let mut tokens = Tokens::new(&params.path, &text);
+    let head = text.lines().find(|line| !line.trim().is_empty()).map_or(0, |line| line.split_whitespace().count());
+    let nodes = tokens.whole("the number of nodes", 2, MOST_NODES)?;
+    // SimAI: nodes, GPUs of a server, NVSwitches, switches, links, type of GPU and, in newer files, one number more.
+    let simai = head >= 6;
+    let inner = if simai {
+        tokens.whole("the number of GPUs of a server", 0, MOST_NODES)?;
+        tokens.whole("the number of NVSwitches", 0, nodes)?
+    } else {
+        0
+    };
+    let switches = tokens.whole("the number of switches", 0, nodes - inner)? + inner;
+    let links = tokens.whole("the number of links", 1, u64::from(u32::MAX))?;
+    for _ in 5..head.min(7) {
+        tokens.need("the rest of the first line")?;
+    }
+    let mut host = vec![true; nodes as usize];
+    for _ in 0..switches {
+        let word = tokens.need("the last switch")?;
+        let id = node(&tokens, &word, nodes)?;
+        if !std::mem::replace(&mut host[id], false) {
+            return Err(tokens.wrong(&word, "is listed twice as a switch"));
+        }
+    }
+    let mut cables = Vec::new();
+    for _ in 0..links {
+        let last = format!("the last of {links} links");
+        let (a, b) = (tokens.need(&last)?, tokens.need(&last)?);
+        let ends = [node(&tokens, &a, nodes)?, node(&tokens, &b, nodes)?];
+        if ends[0] == ends[1] {
+            return Err(tokens.wrong(&b, "a link from a node to itself"));
+        }
+        let rate = tokens.parse("a rate", |text| edges::rate(parse_rate(text)?))?;
+        let delay = tokens.parse("a delay", |text| edges::delay(parse_dur(text)?))?;
+        let loss = tokens.parse("a loss", |text| edges::loss(parse_fraction(text)?))?;
+        cables.push(Edge { ends, rate, delay, loss: Some(loss) });
+    }
+    tokens.end("the last link")?;
+    let nodes = host.into_iter().enumerate().map(|(id, host)| Node { name: id.to_string(), host, tier: None });
+    Edges::new(nodes.collect(), cables).map_err(|why| format!("{}: {why}", params.path))
+}
+
+fn node(tokens: &Tokens<'_>, word: &Word<'_>, nodes: u64) -> Result<usize, String> {
+    let found = word.text.parse::<u64>().ok().filter(|id| *id < nodes);
+    found
+        .map(|id| id as usize)
+        .ok_or_else(|| tokens.wrong(word, format!("is not a node: they are numbered from 0 to {}", nodes - 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Files;
+    use crate::tokens::testing::mangled;
+    use base::params::Params as _;
+
+    const SAMPLE: &str = "6 2 5\n4 5 \n0 4 100Gbps 1000ns 0.000000\n1 4 100Gbps 1000ns 0\n2 5 100Gbps 1us 0\n3 5 100Gbps 1us 0.001\n\
+                          4 5 400Gbps 0.002ms 0.000000\n";
+
+    fn attempt(text: &str) -> Result<fabric::net::Net, String> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("topology.txt"), text).unwrap();
+        let params = Params { path: "topology.txt".into(), cables: Cables::defaults() };
+        let files = Files::new(dir.path());
+        let env = Env { files: &files };
+        if let Some(problem) = check(&params, &env).pop() {
+            return Err(problem.message);
+        }
+        let mut net = NetBuilder::default();
+        Hpcc::new(&params, &env).build(&mut net);
+        Ok(net.build())
+    }
+
+    #[test]
+    fn nodes_links_and_losses_are_those_of_the_file() {
+        let net = attempt(SAMPLE).unwrap();
+        let nodes: Vec<(&str, u8)> = net.nodes().iter().map(|n| (n.name.as_str(), n.tier)).collect();
+        assert_eq!(nodes, [("0", 0), ("1", 0), ("2", 0), ("3", 0), ("4", 1), ("5", 1)]);
+        let links = crate::topology::testing::links(&net);
+        assert_eq!((links[0].as_str(), links.len()), ("0->4 100Gbps 1us", 10));
+        assert!(links.contains(&"5->4 400Gbps 2us".to_owned()));
+        let lossy = net.links().iter().filter(|link| link.loss.to_string() == "0.001").count();
+        assert_eq!(lossy, 2, "both directions");
+        let one_line = SAMPLE.split_once('\n').map(|(head, rest)| format!("{head}\n{}", rest.replace('\n', " "))).unwrap();
+        assert_eq!(attempt(&one_line).unwrap().links().len(), 10, "line breaks are free");
+    }
+
+    #[test]
+    fn files_of_simai_have_more_in_front() {
+        let net = attempt("5 2 1 1 4 H100\n3\n4\n0 3 1Gbps 1ns 0\n1 3 1Gbps 1ns 0\n2 4 1Gbps 1ns 0\n3 4 1Gbps 1ns 0\n").unwrap();
+        assert_eq!((net.hosts().len(), net.nodes().len()), (3, 5));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_places() {
+        let cases = [
+            ("", "the file ends before the number of nodes"),
+            ("6 2", "ends before the number of links"),
+            ("6 7 5\n", "topology.txt:1:3: `7` is not the number of switches"),
+            ("6 2 5\n4 9\n", "topology.txt:2:3: `9` is not a node: they are numbered from 0 to 5"),
+            ("6 2 5\n4 4\n", "topology.txt:2:3: `4` is listed twice"),
+            ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 1 1Gbps 1us 0\n", "`1` a link from a node to itself"),
+            ("3 1 2\n2\n0 2 1Gbps 1us 0\n", "ends before the last of 2 links"),
+            ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gb 1us 0\n", "`1Gb` is not a rate"),
+            ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0.6\n", "`0.6` is not a loss: is out of range"),
+            ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n7\n", "`7` stands after the last link"),
+            ("3 1 2\n2\n0 2 1Gbps 1us 0\n0 2 1Gbps 1us 0\n", "host `0` has 2 cables"),
+            ("99999999999999999999 1 1\n", "is not the number of nodes"),
+        ];
+        for (text, why) in cases {
+            let message = attempt(text).map(|_| ()).unwrap_err();
+            assert!(message.contains(why), "{text:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn no_file_breaks_the_reader() {
+        for text in mangled(SAMPLE) {
+            let _ = attempt(&text);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Flows one by one from a file of some other program.
+
+use super::hosts::name_of;
+use super::size;
+use super::{Drawn, Env, MAX_TIME, Workload};
+use crate::tokens::{Tokens, Word};
+use base::params::Problem;
+use base::{Dur, HostId, Offered, Streams, Time};
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+/// How flows stand in a file.
+pub trait Format {
+    /// Its parameters.
+    type Params;
+    /// What a line looks like, for those who have another file.
+    const HINT: &'static str;
+    /// The file.
+    fn path(params: &Self::Params) -> &str;
+    /// Reads all flows. `hosts` are those of the network. The error names the place.
+    fn read(params: &Self::Params, text: &str, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String>;
+}
+
+/// The hosts of a network, as files name them: by name, or else by number.
+pub struct Hosts<'a> {
+    names: BTreeMap<&'a str, HostId>,
+}
+
+impl<'a> Hosts<'a> {
+    fn of(env: &Env<'a>) -> Self {
+        let all = (0..env.net.hosts().len() as u32).map(HostId);
+        Hosts { names: all.map(|host| (name_of(env.net, host), host)).collect() }
+    }
+    /// The host that a word names.
+    pub(super) fn find(&self, tokens: &Tokens<'_>, word: &Word<'_>) -> Result<HostId, String> {
+        let number = || word.text.parse().ok().filter(|n| (*n as usize) < self.names.len()).map(HostId);
+        let found = self.names.get(word.text).copied().or_else(number);
+        found.ok_or_else(|| tokens.wrong(word, "is not a host of this network"))
+    }
+    /// The two ends of a flow.
+    pub(super) fn pair(&self, tokens: &Tokens<'_>, src: &Word<'_>, dst: &Word<'_>) -> Result<(HostId, HostId), String> {
+        let ends = (self.find(tokens, src)?, self.find(tokens, dst)?);
+        if ends.0 == ends.1 { Err(tokens.wrong(dst, "a flow from a host to itself")) } else { Ok(ends) }
+    }
+}
+
+/// A start that the run may have. The error is the end of a sentence.
+pub fn start(at: Dur) -> Result<Time, String> {
+    if at > MAX_TIME { Err(format!("it is after {MAX_TIME}")) } else { Ok(Time(at.0)) }
+}
+
+/// Problems that show only against the rest of the scenario.
+pub fn check<F: Format>(params: &F::Params, env: &Env<'_>) -> Vec<Problem> {
+    let problem = |message| vec![Problem { key: "path", message, hint: F::HINT.to_owned() }];
+    match read::<F>(params, env) {
+        Ok(flows) if flows.is_empty() => problem(format!("`{}` has no flows", F::path(params))),
+        Ok(_) => Vec::new(),
+        Err(message) => problem(message),
+    }
+}
+
+fn read<F: Format>(params: &F::Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
+    let flows = F::read(params, &env.files.text(F::path(params))?, &Hosts::of(env))?;
+    super::after::earliest_roots(&flows).map_err(|e| format!("{}: {e}", F::path(params)))?;
+    Ok(flows)
+}
+
+/// The workload.
+pub struct Listed<F> {
+    path: String,
+    flows: Result<Vec<Drawn>, String>,
+    format: PhantomData<F>,
+}
+
+impl<F: Format> Listed<F> {
+    /// With these parameters.
+    pub fn new(params: &F::Params, env: &Env<'_>) -> Self {
+        Listed { path: F::path(params).to_owned(), flows: read::<F>(params, env), format: PhantomData }
+    }
+    /// Parameters that have no effect beside the others.
+    pub fn ignored(_params: &F::Params) -> Vec<&'static str> {
+        Vec::new()
+    }
+}
+
+impl<F: Format> Workload for Listed<F> {
+    fn draw(&self, _env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Drawn>, String> {
+        self.flows.clone()
+    }
+    fn flows(&self) -> u64 {
+        self.flows.as_ref().map_or(0, |flows| flows.len() as u64)
+    }
+    fn files(&self) -> Vec<String> {
+        vec![self.path.clone()]
+    }
+    fn offered(&self, _env: &Env<'_>) -> Offered {
+        let sizes = self.flows.iter().flatten().map(|flow| flow.size_bytes).collect();
+        Offered { load: None, sizes: size::points_of_sample(sizes) }
+    }
+}

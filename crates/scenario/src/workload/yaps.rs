@@ -1,0 +1,118 @@
+//! Flows from an input trace of YAPS, the simulator of pHost and pFabric's successors.
+//!
+//! ```text
+//! 0 1.000012 x x 14 x x 3 77         number, start in seconds, two fields without effect, packets of 1460 bytes, two more, source, destination
+//! ```
+//! Source and destination are numbers of hosts, or names.
+//!
+//! Source: NetSys/simulator, `coresim/` and `ext/`: flows of `FlowReader`.
+
+use super::cdf::MAX_SIZE_BYTES;
+use super::listed::{self, Hosts, Listed};
+use super::{Drawn, Env};
+use crate::tokens::Tokens;
+use base::params::Problem;
+use base::registry::Meta;
+use base::units::parse_dur;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta { summary: "flows from an input trace of YAPS", source: "NetSys/simulator", ..Meta::PLAIN };
+
+base::params! {
+    /// Parameters of flows from a file.
+    pub struct Params {
+        /// The file; relative to the scenario.
+        path: String = "", "";
+    }
+}
+
+/// What a packet of YAPS carries.
+const PACKET_BYTES: u64 = 1460;
+
+/// Problems that show only against the rest of the scenario.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    listed::check::<Format>(params, env)
+}
+
+/// The workload.
+pub type Yaps = Listed<Format>;
+
+/// How flows stand in the file.
+pub struct Format;
+
+impl listed::Format for Format {
+    type Params = Params;
+    const HINT: &'static str = "a flow is a line of nine words like `0 1.000012 0 0 14 0 0 3 77`";
+    fn path(params: &Params) -> &str {
+        &params.path
+    }
+    fn read(params: &Params, text: &str, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
+        let mut tokens = Tokens::new(&params.path, text);
+        let mut flows = Vec::new();
+        let rest = "the end of the line of a flow";
+        while tokens.next().is_some() {
+            let start = tokens.parse("a start in seconds", |text| listed::start(parse_dur(&format!("{text}s"))?))?;
+            tokens.need(rest)?;
+            tokens.need(rest)?;
+            let packets = tokens.whole("a number of packets", 1, MAX_SIZE_BYTES / PACKET_BYTES)?;
+            tokens.need(rest)?;
+            tokens.need(rest)?;
+            let (src, dst) = (tokens.need(rest)?, tokens.need(rest)?);
+            let (src, dst) = hosts.pair(&tokens, &src, &dst)?;
+            flows.push(Drawn { src, dst, size_bytes: packets * PACKET_BYTES, start, deadline: None, group: None, after: None });
+        }
+        Ok(flows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::files::Files;
+    use crate::tokens::testing::mangled;
+    use base::{HostId, Time};
+
+    const SAMPLE: &str = "0 1.000012 x x 14 x x 3 7\n1 1.1 0 0 1 0 0 8 0\n";
+
+    fn attempt(text: &str) -> Result<Vec<Drawn>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("trace.txt"), text).unwrap();
+        let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
+        bench.read("yaps", &[("path", "trace.txt")])?;
+        Ok(bench.draw("yaps", &[("path", "trace.txt")], 1))
+    }
+
+    #[test]
+    fn lines_become_flows() {
+        let flows = attempt(SAMPLE).unwrap();
+        let seen: Vec<_> = flows.iter().map(|f| (f.src, f.dst, f.size_bytes, f.start)).collect();
+        assert_eq!(
+            seen,
+            [(HostId(3), HostId(7), 20_440, Time(1_000_012_000_000)), (HostId(8), HostId(0), 1460, Time(1_100_000_000_000))]
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_places() {
+        let cases = [
+            ("", "has no flows"),
+            ("0 1.0 0 0 14 0 0 3\n", "trace.txt: the file ends before the end of the line of a flow"),
+            ("0 soon 0 0 14 0 0 3 7\n", "trace.txt:1:3: `soon` is not a start in seconds"),
+            ("0 1.0 0 0 0 0 0 3 7\n", "`0` is not a number of packets"),
+            ("0 1.0 0 0 1 0 0 3 99\n", "`99` is not a host"),
+            ("0 1.0 0 0 1 0 0 3 3\n", "to itself"),
+        ];
+        for (text, why) in cases {
+            let message = attempt(text).unwrap_err();
+            assert!(message.contains(why), "{text:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn no_file_breaks_the_reader() {
+        for text in mangled(SAMPLE) {
+            let _ = attempt(&text);
+        }
+    }
+}
