@@ -100,6 +100,7 @@ impl Env<'_> {
 }
 
 pub mod hpcc;
+pub mod htsim;
 pub mod incast;
 pub mod long;
 pub mod poisson;
@@ -119,6 +120,7 @@ base::registry! {
         shuffle: Shuffle,
         table: Table,
         hpcc: Hpcc,
+        htsim: Htsim,
         yaps: Yaps,
     }
     methods {

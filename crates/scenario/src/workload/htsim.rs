@@ -1,0 +1,316 @@
+//! Flows from a connection matrix of htsim, the simulator of NDP and its successors.
+//!
+//! ```text
+//! Nodes 8
+//! Connections 3
+//! Triggers 1
+//! 0->5 id 1 start 0 size 200000 send_done_trigger 1
+//! 5->2 id 2 trigger 1 size 64000
+//! 1->3 start 1000000 size 9000 prio 1            start in picoseconds; older files: microseconds
+//! trigger id 1 oneshot
+//! ```
+//! Numbers count the hosts of the network, or are their names. A flow with `trigger` starts when that trigger fires: `oneshot` when the flow that names it is
+//! done, `barrier` when as many as its `count` are.
+//!
+//! Source: Broadcom/csg-htsim and spcl/HTSIM, `connection_matrix.cpp`.
+//!
+//! Model: priorities are read and have no effect. A flow is done when its last byte has arrived, for `send_done_trigger` too.
+//!
+//! Assumed: a `multishot` trigger, which starts one of its flows each time, is refused unless one flow fires it and one waits for it. Failures are refused:
+//! they are events of the scenario.
+
+use super::cdf::MAX_SIZE_BYTES;
+use super::listed::{self, Hosts, Listed};
+use super::{After, Drawn, Env};
+use crate::tokens::{Tokens, Word};
+use base::params::Problem;
+use base::registry::Meta;
+use base::{Dur, Time};
+use std::collections::BTreeMap;
+
+/// What `list` and `check` know of it.
+pub const META: Meta =
+    Meta { summary: "flows from a connection matrix of htsim", source: "Broadcom/csg-htsim, spcl/HTSIM", ..Meta::PLAIN };
+
+base::choice! {
+    /// What `start` counts.
+    pub enum StartUnit {
+        /// Picoseconds.
+        Ps = "ps",
+        /// Microseconds, as in older files.
+        Us = "us",
+    }
+}
+
+base::params! {
+    /// Parameters of flows from a file.
+    pub struct Params {
+        /// The file; relative to the scenario.
+        path: String = "", "";
+        /// What `start` counts.
+        start_unit: StartUnit = "ps", "current sources";
+    }
+}
+
+/// Problems that show only against the rest of the scenario.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    listed::check::<Format>(params, env)
+}
+
+/// The workload.
+pub type Htsim = Listed<Format>;
+
+/// How flows stand in the file.
+pub struct Format;
+
+/// A trigger.
+#[derive(Default)]
+struct Trigger {
+    /// Flows that must be done, as its line says; `None` without a line.
+    count: Option<usize>,
+    shots: bool,
+    fired_by: Vec<u32>,
+    awaited_by: usize,
+}
+
+/// A line of a file, without its comment.
+struct Line<'a> {
+    words: std::vec::IntoIter<Word<'a>>,
+    last: Word<'a>,
+}
+
+impl<'a> Line<'a> {
+    fn value(&mut self, tokens: &Tokens<'_>, key: &str) -> Result<Word<'a>, String> {
+        self.words.next().ok_or_else(|| tokens.wrong(&self.last, format!("ends the line before the value of `{key}`")))
+    }
+    fn number(&mut self, tokens: &Tokens<'_>, key: &str, least: u64, most: u64) -> Result<u64, String> {
+        let word = self.value(tokens, key)?;
+        let found = word.text.parse().ok().filter(|n| (least..=most).contains(n));
+        found.ok_or_else(|| tokens.wrong(&word, format!("is no value of `{key}`: a whole number from {least} to {most} is wanted")))
+    }
+}
+
+/// The lines of a text that have words.
+fn lines<'a>(tokens: &mut Tokens<'a>) -> Vec<Line<'a>> {
+    let mut found: Vec<(usize, Vec<Word<'a>>, bool)> = Vec::new();
+    for word in tokens {
+        if found.last().is_none_or(|(line, ..)| *line != word.line) {
+            found.push((word.line, Vec::new(), false));
+        }
+        let Some((_, words, comment)) = found.last_mut() else { continue };
+        *comment |= word.text.starts_with('#');
+        if !*comment {
+            words.push(word);
+        }
+    }
+    let lines = found.into_iter().filter_map(|(_, words, _)| Some(Line { last: *words.last()?, words: words.into_iter() }));
+    lines.collect()
+}
+
+const MOST: u64 = u32::MAX as u64;
+
+impl listed::Format for Format {
+    type Params = Params;
+    const HINT: &'static str = "a flow is a line like `0->5 start 0 size 200000`";
+    fn path(params: &Params) -> &str {
+        &params.path
+    }
+    fn read(params: &Params, text: &str, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
+        let mut tokens = Tokens::new(&params.path, text);
+        let read = lines(&mut tokens);
+        let (mut flows, mut waits) = (Vec::new(), Vec::new());
+        let mut triggers: BTreeMap<u64, Trigger> = BTreeMap::new();
+        let mut heads: BTreeMap<&str, (u64, Word<'_>)> = BTreeMap::new();
+        let mut listed = 0;
+        for mut line in read {
+            let Some(first) = line.words.next() else { continue };
+            match first.text {
+                "Nodes" | "Connections" | "Triggers" | "Failures" => {
+                    heads.insert(first.text, (line.number(&tokens, first.text, 0, MOST)?, first));
+                }
+                "trigger" => {
+                    trigger(&tokens, &mut line, &mut triggers)?;
+                    listed += 1;
+                }
+                "failure" => return Err(tokens.wrong(&first, "is not read: write an `[[event]]` in the scenario")),
+                _ => {
+                    let number = flows.len() as u32;
+                    let (flow, on) = flow(&tokens, (first, line), params, hosts, (number, &mut triggers))?;
+                    flows.push(flow);
+                    waits.push(on);
+                }
+            }
+            // `number` needs one word, and nothing else of a head line means anything.
+        }
+        for (head, there) in [("Connections", flows.len() as u64), ("Triggers", listed), ("Failures", 0)] {
+            if let Some((count, word)) = heads.get(head).filter(|(count, _)| *count != there) {
+                return Err(tokens.wrong(word, format!("is {count}, and the file has {there}")));
+            }
+        }
+        for (flow, on) in flows.iter_mut().zip(waits) {
+            if let Some((id, word)) = on {
+                flow.after = Some(After { flows: fires(&tokens, &word, id, &triggers)?, delay: Dur::ZERO, give_up_after: None });
+            }
+        }
+        Ok(flows)
+    }
+}
+
+fn trigger(tokens: &Tokens<'_>, line: &mut Line<'_>, triggers: &mut BTreeMap<u64, Trigger>) -> Result<(), String> {
+    let key = line.value(tokens, "trigger")?;
+    if key.text != "id" {
+        return Err(tokens.wrong(&key, "is not `id`"));
+    }
+    let id = line.number(tokens, "id", 1, MOST)?;
+    let kind = line.value(tokens, "id")?;
+    let (count, shots) = match kind.text {
+        "oneshot" => (1, false),
+        "multishot" => (1, true),
+        "barrier" => {
+            let key = line.value(tokens, "barrier")?;
+            if key.text != "count" {
+                return Err(tokens.wrong(&key, "is not `count`"));
+            }
+            (line.number(tokens, "count", 1, MOST)? as usize, false)
+        }
+        _ => return Err(tokens.wrong(&kind, "is no trigger: one of `oneshot`, `multishot`, `barrier`")),
+    };
+    let known = triggers.entry(id).or_default();
+    if known.count.replace(count).is_some() {
+        return Err(tokens.wrong(&kind, format!("is the second line of trigger {id}")));
+    }
+    known.shots = shots;
+    Ok(())
+}
+
+/// A flow, and the trigger that it waits for.
+fn flow<'a>(
+    tokens: &Tokens<'_>,
+    (ends, mut line): (Word<'a>, Line<'a>),
+    params: &Params,
+    hosts: &Hosts<'_>,
+    (number, triggers): (u32, &mut BTreeMap<u64, Trigger>),
+) -> Result<(Drawn, Option<(u64, Word<'a>)>), String> {
+    let Some((src, dst)) = ends.text.split_once("->") else {
+        return Err(tokens.wrong(&ends, "is neither a flow, like `0->5`, nor a word that begins a line"));
+    };
+    let (src, dst) = hosts.pair(tokens, &Word { text: src, ..ends }, &Word { text: dst, ..ends })?;
+    let (mut start, mut size, mut waits) = (None, None, None);
+    while let Some(key) = line.words.next() {
+        match key.text {
+            "id" => drop(line.number(tokens, "id", 1, MOST)?),
+            "prio" => drop(line.number(tokens, "prio", 0, MOST)?),
+            "size" => size = Some(line.number(tokens, "size", 1, MAX_SIZE_BYTES)?),
+            "start" => {
+                let word = line.value(tokens, "start")?;
+                let unit = if params.start_unit == StartUnit::Ps { "ps" } else { "us" };
+                let at = base::units::parse_dur(&format!("{}{unit}", word.text)).and_then(listed::start);
+                start = Some(at.map_err(|why| tokens.wrong(&word, format!("is no start: {why}")))?);
+            }
+            "trigger" => {
+                let id = line.number(tokens, "trigger", 1, MOST)?;
+                triggers.entry(id).or_default().awaited_by += 1;
+                waits = Some((id, key));
+            }
+            "send_done_trigger" | "recv_done_trigger" => {
+                let id = line.number(tokens, key.text, 1, MOST)?;
+                triggers.entry(id).or_default().fired_by.push(number);
+            }
+            _ => return Err(tokens.wrong(&key, "is not known of a flow")),
+        }
+    }
+    let Some(size_bytes) = size else { return Err(tokens.wrong(&ends, "has no `size`")) };
+    let start = match (start, &waits) {
+        (Some(start), None) => start,
+        (None, Some(_)) => Time::ZERO,
+        _ => return Err(tokens.wrong(&ends, "needs `start` or `trigger`, and not both")),
+    };
+    Ok((Drawn { src, dst, size_bytes, start, deadline: None, group: None, after: None }, waits))
+}
+
+/// The flows that must be done before a trigger starts what waits for it.
+fn fires(tokens: &Tokens<'_>, at: &Word<'_>, id: u64, triggers: &BTreeMap<u64, Trigger>) -> Result<Vec<u32>, String> {
+    let trigger = &triggers[&id];
+    let wrong = |why: String| Err(tokens.wrong(at, why));
+    let Some(count) = trigger.count else { return wrong(format!("{id} has no line of its own")) };
+    if trigger.shots && (trigger.awaited_by, trigger.fired_by.len()) != (1, 1) {
+        return wrong(format!("{id} is `multishot`, which starts one flow each time: that is not read"));
+    }
+    let there = trigger.fired_by.len();
+    if there != count {
+        return wrong(format!("{id} is fired by {there} flows, and fires after {count}"));
+    }
+    Ok(trigger.fired_by.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::files::Files;
+    use crate::tokens::testing::mangled;
+    use base::HostId;
+
+    const SAMPLE: &str = "# a matrix\nNodes 9\nConnections 5\nTriggers 2\n0->5 id 1 start 0 size 200000 send_done_trigger 1\n\
+                          1->5 start 1000000 size 9000 recv_done_trigger 1 # and more\n5->2 id 3 trigger 1 size 64000 send_done_trigger 2\n\
+                          2->3 trigger 2 size 7 prio 4\n\n2->4 size 8 trigger 2\ntrigger id 1 barrier count 2\ntrigger id 2 oneshot\n";
+
+    fn attempt(text: &str, more: &[(&'static str, &str)]) -> Result<Vec<Drawn>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("m.cm"), text).unwrap();
+        let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
+        let set = [&[("path", "m.cm")], more].concat();
+        bench.read("htsim", &set)?;
+        Ok(bench.draw("htsim", &set, 1))
+    }
+
+    #[test]
+    fn lines_become_flows_and_triggers_what_they_wait_for() {
+        let flows = attempt(SAMPLE, &[]).unwrap();
+        let seen: Vec<_> = flows.iter().map(|f| (f.src.0, f.dst.0, f.size_bytes)).collect();
+        assert_eq!(seen, [(0, 5, 200_000), (1, 5, 9000), (5, 2, 64_000), (2, 3, 7), (2, 4, 8)]);
+        assert_eq!((flows[1].start, flows[0].src), (Time(1_000_000), HostId(0)));
+        let after = |i: usize| flows[i].after.as_ref().map(|after| after.flows.clone());
+        assert_eq!([after(0), after(2), after(3), after(4)], [None, Some(vec![0, 1]), Some(vec![2]), Some(vec![2])]);
+        let older = attempt("0->1 start 3 size 9\n", &[("start_unit", "us")]).unwrap();
+        assert_eq!(older[0].start, Time(3_000_000));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_places() {
+        let cases = [
+            ("", "has no flows"),
+            ("Connections 2\n0->1 start 0 size 9\n", "m.cm:1:1: `Connections` is 2, and the file has 1"),
+            ("0->1 start 0\n", "m.cm:1:1: `0->1` has no `size`"),
+            ("0->1 size 9\n", "needs `start` or `trigger`"),
+            ("0->1 size 9 start 0 trigger 1\n", "and not both"),
+            ("0->1 size\n", "m.cm:1:6: `size` ends the line before the value of `size`"),
+            ("0->1 start 0 size 9 color 3\n", "m.cm:1:21: `color` is not known"),
+            ("0->99 start 0 size 9\n", "`99` is not a host"),
+            ("0->0 start 0 size 9\n", "to itself"),
+            ("flow 0 1\n", "`flow` is neither a flow"),
+            ("0->1 trigger 1 size 9\n", "`trigger` 1 has no line of its own"),
+            ("0->1 trigger 1 size 9\ntrigger id 1 oneshot\n", "1 is fired by 0 flows, and fires after 1"),
+            ("trigger id 1 twice\n", "`twice` is no trigger"),
+            ("trigger id 1 oneshot\ntrigger id 1 oneshot\n", "is the second line of trigger 1"),
+            ("trigger id 0 oneshot\n", "`0` is no value of `id`"),
+            ("failure switch_type TOR\n", "write an `[[event]]`"),
+            (
+                "0->1 start 0 size 9 send_done_trigger 1\n1->2 trigger 1 size 9\n1->3 trigger 1 size 9\ntrigger id 1 multishot\n",
+                "1 is `multishot`",
+            ),
+            ("0->1 trigger 1 size 9 send_done_trigger 1\ntrigger id 1 oneshot\n", "flow 1 waits for itself"),
+        ];
+        for (text, why) in cases {
+            let message = attempt(text, &[]).unwrap_err();
+            assert!(message.contains(why), "{text:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn no_file_breaks_the_reader() {
+        for text in mangled(SAMPLE) {
+            let _ = attempt(&text, &[]);
+        }
+    }
+}
