@@ -8,6 +8,7 @@ import fake
 import numpy as np
 import pytest
 from flowloom import drawing, panels, plots, style, traces
+from flowloom.__main__ import main
 from flowloom.plots import Bar
 from flowloom.results import Results
 from matplotlib.figure import Figure
@@ -453,3 +454,9 @@ def test_a_legend_of_many_rows_makes_the_figure_higher() -> None:
             ax.plot([0, 1], [0, i], label=f"a system with a long name {i}")
         style.legend(fig, [ax])
         assert fig.get_figheight() > before + 1
+
+
+def test_every_kind_of_figure_can_be_explained(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "figures"]) == 0
+    listed = {line.split()[0] for line in capfd.readouterr().out.splitlines()}
+    assert listed == set(plots.KINDS)

@@ -446,10 +446,14 @@ impl Reader for Instead<'_> {
 /// Declares a choice among names: an enum whose variants are written as texts.
 #[macro_export]
 macro_rules! choice {
-    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+    ($(#[$doc:meta])* pub enum $name:ident { $($(#[doc = $about:literal])* $variant:ident = $text:literal),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-        pub enum $name { $($(#[$vdoc])* $variant),* }
+        pub enum $name { $($(#[doc = $about])* $variant),* }
+        impl $name {
+            /// Its words, and what each of them says of itself.
+            pub const WORDS: &[(&str, &str)] = &[$(($text, concat!($($about),*))),*];
+        }
         impl $crate::params::Param for $name {
             fn expects() -> String {
                 let names = [$(concat!("`", $text, "`")),*];
@@ -514,6 +518,12 @@ mod tests {
             /// Its own.
             gain: u32 = "2", "here";
         }
+    }
+
+    #[test]
+    fn words_of_a_choice_say_what_they_are() {
+        let words = Sync::WORDS.iter().map(|(word, about)| (*word, about.trim()));
+        assert_eq!(words.collect::<Vec<_>>(), [("fresh", "Fresh."), ("sticky", "Sticky.")]);
     }
 
     #[test]

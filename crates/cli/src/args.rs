@@ -1,5 +1,6 @@
 //! All commands and their options.
 
+use crate::named::NAMED;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -296,12 +297,9 @@ pub struct ListArgs {
     pub what: Option<String>,
 }
 
-/// What `list` calls the metrics, which are no room.
-pub const METRICS_ROOM: &str = "metrics";
-
-/// What can be listed: the rooms by their plurals, and the metrics.
+/// What can be listed: the rooms by their plurals, and what can be named beside them.
 fn listable() -> PossibleValuesParser {
-    PossibleValuesParser::new(ROOMS.iter().map(|room| room.plural).chain([METRICS_ROOM]))
+    PossibleValuesParser::new(ROOMS.iter().map(|room| room.plural).chain(NAMED.iter().map(|list| list.plural)))
 }
 
 /// Options of `explain`.
@@ -310,7 +308,8 @@ fn listable() -> PossibleValuesParser {
 Examples:
   flowloom explain newreno
   flowloom explain merp           the transport and the agent of this name
-  flowloom explain p99_slowdown   a metric")]
+  flowloom explain p99_slowdown   a metric
+  flowloom explain websearch      a distribution of sizes: its moments, and a picture")]
 pub struct ExplainArgs {
     /// A name that `flowloom list` prints
     pub kind: String,

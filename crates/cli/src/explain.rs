@@ -1,33 +1,41 @@
 //! `flowloom explain`
 
 use crate::Failure;
+use crate::named::{Item, NAMED, Named};
 use crate::text::columns;
 use base::params::{Field, nearest};
 use base::registry::{Entry, Needs, Room};
 use scenario::{ROOMS, SLOTS, Slot, TABLES};
 use std::fmt::Write as _;
-use tables::stats::{METRICS, metric};
 
 /// Explains whatever has this name.
 pub fn text(kind: &str) -> Result<String, Failure> {
     let entries = ROOMS.iter().flat_map(|room| room.entries.iter().map(move |entry| (room, entry)));
     let mut texts: Vec<String> =
         entries.filter(|(_, entry)| entry.name == kind).map(|(room, entry)| explain_entry(room, entry)).collect();
-    texts.extend(metric(kind).map(|m| {
-        let unit = if m.unit.is_empty() { String::new() } else { format!(", in {}", m.unit) };
-        format!("metric {}{unit}: {}\n", m.name, m.about)
-    }));
+    for (list, item) in NAMED.iter().flat_map(|list| (list.items)().into_iter().map(move |item| (list, item))) {
+        if item.name == kind {
+            texts.push(explain_item(list, &item));
+        }
+    }
     // `event` also shows `event.random`.
     let tables = TABLES.iter().filter(|table| !table.name.is_empty() && table.name.split('.').any(|part| part == kind));
     texts.extend(tables.map(|table| format!("table {}: {}\n{}", table.name, table.about, parameters(table.fields))));
     if texts.is_empty() {
         let tables = TABLES.iter().flat_map(|table| table.name.split('.')).filter(|name| !name.is_empty());
-        let names =
-            ROOMS.iter().flat_map(|room| room.entries.iter().map(|e| e.name)).chain(METRICS.iter().map(|m| m.name)).chain(tables);
+        let named = NAMED.iter().flat_map(|list| (list.items)()).map(|item| item.name);
+        let names = ROOMS.iter().flat_map(|room| room.entries.iter().map(|e| e.name)).chain(named).chain(tables);
         let near = nearest(kind, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
         return Err(Failure::input(format!("nothing is called `{kind}`{near}\nhint: `flowloom list` prints every name")));
     }
     Ok(texts.join("\n"))
+}
+
+fn explain_item(list: &Named, item: &Item) -> String {
+    let kind = list.plural.trim_end_matches('s');
+    let source = if item.source.is_empty() { String::new() } else { format!(" [{}]", item.source) };
+    let more = if item.more.is_empty() { String::new() } else { format!("\n{}", item.more) };
+    format!("{kind} {}: {}{source}\n{more}", item.name, item.summary)
 }
 
 fn explain_entry(room: &Room, entry: &Entry) -> String {
@@ -171,7 +179,18 @@ mod tests {
 
     #[test]
     fn metrics_are_explained_and_wrong_names_corrected() {
-        assert!(text("mean_fct_s").unwrap().starts_with("metric mean_fct_s, in s: "));
+        let metric = text("mean_fct_s").unwrap();
+        assert!(metric.starts_with("metric mean_fct_s: ") && metric.contains("[s]"), "{metric}");
+        let sizes = text("websearch").unwrap();
+        assert!(
+            sizes.starts_with("distribution websearch: ") && sizes.contains("standard deviation") && sizes.contains("####"),
+            "{sizes}"
+        );
+        assert!(
+            text("srpt").unwrap().contains("ideal srpt: Every link serves")
+                && text("heatmap").unwrap().starts_with("figure heatmap: ")
+        );
+        assert!(text("websearhc").unwrap_err().text.contains("did you mean `websearch`?"));
         let failure = text("newrenoo").unwrap_err();
         assert_eq!(failure.exit, exit::INPUT);
         assert!(failure.text.contains("did you mean `newreno`?") && failure.text.lines().last().unwrap().starts_with("hint: "));

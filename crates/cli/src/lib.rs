@@ -7,6 +7,7 @@ mod explain;
 mod jobs;
 mod list;
 mod merge;
+pub mod named;
 mod patience;
 pub mod prepare;
 mod progress;

@@ -1,9 +1,8 @@
 //! `flowloom list`
 
-use crate::args::METRICS_ROOM;
+use crate::named::NAMED;
 use crate::text::columns;
 use scenario::{ROOMS, TABLES};
-use tables::stats::METRICS;
 
 /// What there is, or one kind of it.
 pub fn text(what: Option<&str>) -> String {
@@ -12,9 +11,9 @@ pub fn text(what: Option<&str>) -> String {
         let rows: Vec<Vec<String>> = room.entries.iter().map(|e| row(e.name, e.meta.summary, e.meta.source)).collect();
         section(&mut text, what, room.plural, room.about, &rows);
     }
-    if what.is_none_or(|what| what == METRICS_ROOM) {
-        let rows: Vec<Vec<String>> = METRICS.iter().map(|m| row(m.name, m.about, m.unit)).collect();
-        section(&mut text, what, METRICS_ROOM, "what is computed for every point", &rows);
+    for list in NAMED.iter().filter(|list| what.is_none_or(|what| what == list.plural)) {
+        let rows: Vec<Vec<String>> = (list.items)().iter().map(|item| row(item.name, &item.summary, item.source)).collect();
+        section(&mut text, what, list.plural, list.about, &rows);
     }
     if what.is_none() {
         let rows: Vec<Vec<String>> = TABLES.iter().filter(|t| !t.name.is_empty()).map(|t| row(t.name, t.about, "")).collect();
@@ -52,7 +51,9 @@ mod tests {
                 assert_eq!(all.lines().filter(line).count(), 1, "{} {}", room.name, entry.name);
             }
         }
-        assert!(METRICS.iter().all(|m| all.contains(&format!("  {} ", m.name))));
+        for list in NAMED {
+            assert!((list.items)().iter().all(|item| all.contains(&format!("  {} ", item.name))), "{}", list.plural);
+        }
         let transports = text(Some("transports"));
         assert_eq!(transports.lines().count(), proto::transport::ENTRIES.len());
     }

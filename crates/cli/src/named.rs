@@ -1,0 +1,178 @@
+//! What can be named and is no entry of a room: metrics, distributions of sizes, ideal references, kinds of figures.
+
+use crate::text::{columns, short};
+use scenario::Ideal;
+use scenario::workload::cdf::{Cdf, SHIPPED, Shipped};
+use std::fmt::Write as _;
+use tables::stats::METRICS;
+
+/// A list of names.
+#[derive(Debug)]
+pub struct Named {
+    /// What the list is called.
+    pub plural: &'static str,
+    /// What the names are.
+    pub about: &'static str,
+    /// What is said of each.
+    pub items: fn() -> Vec<Item>,
+}
+
+/// A name.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// The name.
+    pub name: &'static str,
+    /// A line on it.
+    pub summary: String,
+    /// Its source or unit; may be empty.
+    pub source: &'static str,
+    /// What `explain` has beside that.
+    pub more: String,
+}
+
+/// All lists.
+pub const NAMED: &[Named] = &[
+    Named { plural: "metrics", about: "what is computed for every point", items: metrics },
+    Named { plural: "distributions", about: "sizes of flows, as `cdf` of a workload names them", items: distributions },
+    Named { plural: "ideals", about: "schedules of the same flows as a fluid, as `ideal` names them", items: ideals },
+    Named { plural: "figures", about: "what `flowloom plot --kind` draws", items: figures },
+];
+
+fn metrics() -> Vec<Item> {
+    let item = |m: &tables::stats::Metric| Item { name: m.name, summary: m.about.to_owned(), source: m.unit, more: String::new() };
+    METRICS.iter().map(item).collect()
+}
+
+fn distributions() -> Vec<Item> {
+    let item = |one: &'static Shipped| Item {
+        name: one.name,
+        summary: format!("{}; mean {}", one.title(), bytes(one.mean())),
+        source: one.source(),
+        more: picture(&one.table()),
+    };
+    SHIPPED.iter().map(item).collect()
+}
+
+fn ideals() -> Vec<Item> {
+    let item = |(name, about): &(&'static str, &'static str)| Item {
+        name,
+        summary: about.split_whitespace().collect::<Vec<_>>().join(" "),
+        source: "",
+        more: String::new(),
+    };
+    Ideal::WORDS.iter().map(item).collect()
+}
+
+/// The kinds of figures, which Python draws.
+pub const FIGURES: &[(&str, &str)] = &[
+    ("slowdown", "slowdown against flow size, in bins of equal count, with 95 % bands over seeds"),
+    ("metrics", "metrics against the swept key, with 95 % bands over seeds"),
+    ("sharing", "goodput, completion time of groups and fairness (Jain's index) against the swept key"),
+    ("mixed", "missed deadlines beside completion times of flows without one"),
+    ("group_cdf", "distribution of the completion times of groups"),
+    ("fct_cdf", "distribution of completion times, with the tail on logarithmic axes"),
+    ("er_cdf", "distribution of expansion ratios, with the tail on logarithmic axes"),
+    ("fct_size", "completion time against flow size, in bins of equal count"),
+    ("topology", "the network: busier links are darker and wider, failed links are crossed out"),
+    ("utilisation", "utilisation of the busiest links"),
+    ("queue", "queue length over time at the ports with the longest queues; needs [sample]"),
+    ("rate", "sending rate over time of the flows that send most; needs [sample]"),
+    ("goodput", "goodput of all flows together over time; needs [sample]"),
+    ("throughput", "throughput over time, stacked by flow size; needs [sample]"),
+    ("heatmap", "utilisation of every link over time; needs [sample]"),
+    ("cwnd", "windows over time of the flows that send most; needs [sample]"),
+    ("gantt", "which flow has a link, packet by packet; needs [sample] with `packets = true`"),
+];
+
+fn figures() -> Vec<Item> {
+    let item = |(name, about): &(&'static str, &str)| Item { name, summary: (*about).to_owned(), source: "", more: String::new() };
+    FIGURES.iter().map(item).collect()
+}
+
+/// Sizes that a distribution is looked at: one, two and five of each decade.
+fn looks() -> impl Iterator<Item = u64> {
+    (0..13).flat_map(|power| [1, 2, 5].map(|digit| digit * 10u64.pow(power)))
+}
+
+/// Width of a bar that is full.
+const BAR: usize = 40;
+
+/// Moments, quantiles, and shares of flows and bytes up to round sizes.
+fn picture(cdf: &Cdf) -> String {
+    let (mean, deviation) = moments(cdf);
+    let [tenth, half, most, tail, largest] = [0.1, 0.5, 0.9, 0.99, 1.0].map(|p| bytes(cdf.draw(p) as f64));
+    let (mean, deviation) = (bytes(mean), bytes(deviation));
+    let mut text = format!(
+        "mean {mean}, standard deviation {deviation}; quantiles: 10 % {tenth}, 50 % {half}, 90 % {most}, 99 % {tail}, largest {largest}\n\n"
+    );
+    let mut rows = vec![["size", "flows", "bytes", "share of flows up to this size"].map(str::to_owned).to_vec()];
+    let points = grid(cdf);
+    let total: f64 = points.iter().sum();
+    for size in looks() {
+        let flows = cdf.at_most(size);
+        let carried = points.iter().filter(|point| **point <= size as f64).sum::<f64>() / total;
+        if flows > 0.0 {
+            let bar = "#".repeat((flows * BAR as f64).round() as usize);
+            rows.push(vec![bytes(size as f64), percent(flows), percent(carried), bar]);
+        }
+        if size >= cdf.max() {
+            break;
+        }
+    }
+    let _ = write!(text, "{}", columns("  ", &rows));
+    text
+}
+
+/// A size for people: `900 B`, `1.50 MB`.
+fn bytes(size: f64) -> String {
+    if size < 1000.0 { format!("{size:.0} B") } else { format!("{}B", short(size)) }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// Draws at equal distances.
+fn grid(cdf: &Cdf) -> Vec<f64> {
+    const DRAWS: u32 = 200_000;
+    (0..DRAWS).map(|i| cdf.draw((f64::from(i) + 0.5) / f64::from(DRAWS)) as f64).collect()
+}
+
+/// Mean and standard deviation.
+fn moments(cdf: &Cdf) -> (f64, f64) {
+    let mean = cdf.mean();
+    let draws = grid(cdf);
+    let square = draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>() / draws.len() as f64;
+    (mean, square.sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_name_has_a_line() {
+        for list in NAMED {
+            let items = (list.items)();
+            let names: BTreeSet<&str> = items.iter().map(|item| item.name).collect();
+            assert_eq!(names.len(), items.len(), "{}", list.plural);
+            assert!(items.iter().all(|item| item.summary.len() > 10 && !item.summary.contains('\n')), "{}", list.plural);
+        }
+        assert_eq!((ideals().len(), distributions().len()), (Ideal::ALL.len(), SHIPPED.len()));
+    }
+
+    #[test]
+    fn a_distribution_is_drawn_with_its_moments() {
+        let find = |name: &str| distributions().into_iter().find(|item| item.name == name).unwrap();
+        // Homa's W1, whose mean the file says.
+        let w1 = find("homa-w1");
+        let table = SHIPPED.iter().find(|one| one.name == "homa-w1").unwrap().table();
+        let draws = grid(&table);
+        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+        assert!((mean / table.mean() - 1.0).abs() < 0.01, "the grid has the mean: {mean}");
+        assert!(w1.more.starts_with(&format!("mean {}", bytes(table.mean()))), "{}", w1.more);
+        let last = w1.more.lines().last().unwrap();
+        assert!(last.contains("100.0 %") && last.ends_with(&"#".repeat(BAR)), "{last}");
+    }
+}
