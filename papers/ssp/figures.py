@@ -56,6 +56,12 @@ def lost(results: Data, run: Run) -> float:
     return share(there, credits - wasted)
 
 
+def unscheduled(results: Data, run: Run) -> float:
+    """The share of the bytes of flows that is sent before the first credit."""
+    sent, size = totals(flows(results, run, f"{transport(results, run)}.unscheduled_bytes", "size_bytes"))
+    return share(sent, size)
+
+
 def dropped(results: Data, run: Run) -> float:
     """Data packets that ports drop."""
     return totals(flows(results, run, "drops"))[0]
@@ -134,6 +140,10 @@ def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
         for system in found.systems:
             numbers[f"queue_time.p999.{system}"] = found.sample(system, p999)
             numbers[f"queue_time.max.{system}"] = found.sample(system, longest)
+    if "webserver" in results:
+        found = Points(results["webserver"])
+        numbers |= {f"webserver.unscheduled.{name}": found.sample(name, unscheduled) for name in (AEOLUS, SSP)}
+        numbers |= {f"webserver.lost.{name}": found.sample(name, lost) for name in (AEOLUS, SSP)}
     return {name: value for name, value in numbers.items() if value != {}}
 
 
@@ -349,7 +359,9 @@ def listed(systems: Sequence[str], *shown: Shown) -> Callable[[Results], Figure]
 
 
 FIVE = (EXPRESSPASS, AEOLUS, SSP, TWO_LEVELS, NO_PRIORITY)
-priority = cachefollower = datamining = webserver = listed(FIVE, TAIL, MEAN, DONE, LARGE_ONES)
+priority = cachefollower = datamining = listed(FIVE, TAIL, MEAN, DONE, LARGE_ONES)
+# The largest flow has 500 KB.
+webserver = listed(FIVE, TAIL, MEAN, DONE)
 
 
 def named(curves: Mapping[str, Mapping[float, str]], x: str, *shown: Shown) -> Callable[[Results], Figure]:
