@@ -34,7 +34,7 @@ pub fn text(kind: &str) -> Result<String, Failure> {
 fn explain_item(list: &Named, item: &Item) -> String {
     let kind = list.plural.trim_end_matches('s');
     let source = if item.source.is_empty() { String::new() } else { format!(" [{}]", item.source) };
-    let more = if item.more.is_empty() { String::new() } else { format!("\n{}", item.more) };
+    let more = Some((item.more)(item.name)).filter(|more| !more.is_empty()).map_or(String::new(), |more| format!("\n{more}"));
     format!("{kind} {}: {}{source}\n{more}", item.name, item.summary)
 }
 

@@ -26,8 +26,12 @@ pub struct Item {
     pub summary: String,
     /// Its source or unit; may be empty.
     pub source: &'static str,
-    /// What `explain` has beside that.
-    pub more: String,
+    /// What `explain` has beside that, worked out when it is asked for; empty if nothing.
+    pub more: fn(&str) -> String,
+}
+
+fn nothing(_: &str) -> String {
+    String::new()
 }
 
 /// All lists.
@@ -39,7 +43,7 @@ pub const NAMED: &[Named] = &[
 ];
 
 fn metrics() -> Vec<Item> {
-    let item = |m: &tables::stats::Metric| Item { name: m.name, summary: m.about.to_owned(), source: m.unit, more: String::new() };
+    let item = |m: &tables::stats::Metric| Item { name: m.name, summary: m.about.to_owned(), source: m.unit, more: nothing };
     METRICS.iter().map(item).collect()
 }
 
@@ -48,7 +52,7 @@ fn distributions() -> Vec<Item> {
         name: one.name,
         summary: format!("{}; mean {}", one.title(), bytes(one.mean())),
         source: one.source(),
-        more: picture(&one.table()),
+        more: |name| SHIPPED.iter().find(|one| one.name == name).map_or(String::new(), |one| picture(&one.table())),
     };
     SHIPPED.iter().map(item).collect()
 }
@@ -58,7 +62,7 @@ fn ideals() -> Vec<Item> {
         name,
         summary: about.split_whitespace().collect::<Vec<_>>().join(" "),
         source: "",
-        more: String::new(),
+        more: nothing,
     };
     Ideal::WORDS.iter().map(item).collect()
 }
@@ -85,7 +89,7 @@ pub const FIGURES: &[(&str, &str)] = &[
 ];
 
 fn figures() -> Vec<Item> {
-    let item = |(name, about): &(&'static str, &str)| Item { name, summary: (*about).to_owned(), source: "", more: String::new() };
+    let item = |(name, about): &(&'static str, &str)| Item { name, summary: (*about).to_owned(), source: "", more: nothing };
     FIGURES.iter().map(item).collect()
 }
 
@@ -99,18 +103,18 @@ const BAR: usize = 40;
 
 /// Moments, quantiles, and shares of flows and bytes up to round sizes.
 fn picture(cdf: &Cdf) -> String {
-    let (mean, deviation) = moments(cdf);
+    let draws = grid(cdf);
+    let (mean, deviation) = moments(cdf, &draws);
     let [tenth, half, most, tail, largest] = [0.1, 0.5, 0.9, 0.99, 1.0].map(|p| bytes(cdf.draw(p) as f64));
     let (mean, deviation) = (bytes(mean), bytes(deviation));
     let mut text = format!(
         "mean {mean}, standard deviation {deviation}; quantiles: 10 % {tenth}, 50 % {half}, 90 % {most}, 99 % {tail}, largest {largest}\n\n"
     );
     let mut rows = vec![["size", "flows", "bytes", "share of flows up to this size"].map(str::to_owned).to_vec()];
-    let points = grid(cdf);
-    let total: f64 = points.iter().sum();
+    let total: f64 = draws.iter().sum();
     for size in looks() {
         let flows = cdf.at_most(size);
-        let carried = points.iter().filter(|point| **point <= size as f64).sum::<f64>() / total;
+        let carried = draws.iter().filter(|draw| **draw <= size as f64).sum::<f64>() / total;
         if flows > 0.0 {
             let bar = "#".repeat((flows * BAR as f64).round() as usize);
             rows.push(vec![bytes(size as f64), percent(flows), percent(carried), bar]);
@@ -139,9 +143,8 @@ fn grid(cdf: &Cdf) -> Vec<f64> {
 }
 
 /// Mean and standard deviation.
-fn moments(cdf: &Cdf) -> (f64, f64) {
+fn moments(cdf: &Cdf, draws: &[f64]) -> (f64, f64) {
     let mean = cdf.mean();
-    let draws = grid(cdf);
     let square = draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>() / draws.len() as f64;
     (mean, square.sqrt())
 }
@@ -166,13 +169,13 @@ mod tests {
     fn a_distribution_is_drawn_with_its_moments() {
         let find = |name: &str| distributions().into_iter().find(|item| item.name == name).unwrap();
         // Homa's W1, whose mean the file says.
-        let w1 = find("homa-w1");
+        let w1 = (find("homa-w1").more)("homa-w1");
         let table = SHIPPED.iter().find(|one| one.name == "homa-w1").unwrap().table();
         let draws = grid(&table);
         let mean = draws.iter().sum::<f64>() / draws.len() as f64;
         assert!((mean / table.mean() - 1.0).abs() < 0.01, "the grid has the mean: {mean}");
-        assert!(w1.more.starts_with(&format!("mean {}", bytes(table.mean()))), "{}", w1.more);
-        let last = w1.more.lines().last().unwrap();
+        assert!(w1.starts_with(&format!("mean {}", bytes(table.mean()))), "{w1}");
+        let last = w1.lines().last().unwrap();
         assert!(last.contains("100.0 %") && last.ends_with(&"#".repeat(BAR)), "{last}");
     }
 }
