@@ -75,20 +75,14 @@ impl listed::Format for Format {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Bench;
     use super::*;
-    use crate::files::Files;
     use crate::tokens::testing::mangled;
     use base::{HostId, Time};
 
     const SAMPLE: &str = "3\n0 5 3 100 1500000 2.000010\n7 1 3 200 1 2\n1 0 3 100 64000 2.000000001 \n";
 
     fn attempt(text: &str) -> Result<Vec<Drawn>, String> {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("flow.txt"), text).unwrap();
-        let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
-        bench.read("hpcc", &[("path", "flow.txt")])?;
-        Ok(bench.draw("hpcc", &[("path", "flow.txt")], 1))
+        listed::testing::attempt("hpcc", text, &[])
     }
 
     #[test]
@@ -113,14 +107,14 @@ mod tests {
     fn mistakes_are_named_with_their_places() {
         let cases = [
             ("0\n", "has no flows"),
-            ("2\n0 1 3 100 9 2\n", "flow.txt: the file ends before the last of 2 flows"),
-            ("1\n0 99 3 100 9 2\n", "flow.txt:2:3: `99` is not a host"),
-            ("1\n4 4 3 100 9 2\n", "flow.txt:2:3: `4` a flow from a host to itself"),
+            ("2\n0 1 3 100 9 2\n", "flows.txt: the file ends before the last of 2 flows"),
+            ("1\n0 99 3 100 9 2\n", "flows.txt:2:3: `99` is not a host"),
+            ("1\n4 4 3 100 9 2\n", "flows.txt:2:3: `4` a flow from a host to itself"),
             ("1\n0 1 3 100 0 2\n", "`0` is not a size in bytes"),
             ("1\n0 1 3 100 9 2e9\n", "`2e9` is not a start in seconds"),
             ("1\n0 1 3 100 9 -1\n", "`-1` is not a start in seconds"),
             ("1\n0 1 3 100 9 2000000\n", "`2000000` is not a start in seconds: it is after"),
-            ("1\n0 1 3 100 9 2\n0 1 3 100 9 2\n", "flow.txt:3:1: `0` stands after the last flow"),
+            ("1\n0 1 3 100 9 2\n0 1 3 100 9 2\n", "flows.txt:3:1: `0` stands after the last flow"),
         ];
         for (text, why) in cases {
             let message = attempt(text).unwrap_err();

@@ -245,9 +245,7 @@ fn fires(tokens: &Tokens<'_>, at: &Word<'_>, id: u64, triggers: &BTreeMap<u64, T
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Bench;
     use super::*;
-    use crate::files::Files;
     use crate::tokens::testing::mangled;
     use base::HostId;
 
@@ -256,12 +254,7 @@ mod tests {
                           2->3 trigger 2 size 7 prio 4\n\n2->4 size 8 trigger 2\ntrigger id 1 barrier count 2\ntrigger id 2 oneshot\n";
 
     fn attempt(text: &str, more: &[(&'static str, &str)]) -> Result<Vec<Drawn>, String> {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("m.cm"), text).unwrap();
-        let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
-        let set = [&[("path", "m.cm")], more].concat();
-        bench.read("htsim", &set)?;
-        Ok(bench.draw("htsim", &set, 1))
+        listed::testing::attempt("htsim", text, more)
     }
 
     #[test]
@@ -280,12 +273,12 @@ mod tests {
     fn mistakes_are_named_with_their_places() {
         let cases = [
             ("", "has no flows"),
-            ("Connections 2\n0->1 start 0 size 9\n", "m.cm:1:1: `Connections` is 2, and the file has 1"),
-            ("0->1 start 0\n", "m.cm:1:1: `0->1` has no `size`"),
+            ("Connections 2\n0->1 start 0 size 9\n", "flows.txt:1:1: `Connections` is 2, and the file has 1"),
+            ("0->1 start 0\n", "flows.txt:1:1: `0->1` has no `size`"),
             ("0->1 size 9\n", "needs `start` or `trigger`"),
             ("0->1 size 9 start 0 trigger 1\n", "and not both"),
-            ("0->1 size\n", "m.cm:1:6: `size` ends the line before the value of `size`"),
-            ("0->1 start 0 size 9 color 3\n", "m.cm:1:21: `color` is not known"),
+            ("0->1 size\n", "flows.txt:1:6: `size` ends the line before the value of `size`"),
+            ("0->1 start 0 size 9 color 3\n", "flows.txt:1:21: `color` is not known"),
             ("0->99 start 0 size 9\n", "`99` is not a host"),
             ("0->0 start 0 size 9\n", "to itself"),
             ("flow 0 1\n", "`flow` is neither a flow"),

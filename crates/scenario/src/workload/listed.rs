@@ -98,3 +98,21 @@ impl<F: Format> Workload for Listed<F> {
         Offered { load: None, sizes: size::points_of_sample(sizes) }
     }
 }
+
+/// For the tests of formats.
+#[cfg(test)]
+pub(super) mod testing {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::files::Files;
+
+    /// The flows of a file of this kind on one tree of nine hosts, or what is wrong with it.
+    pub fn attempt(kind: &str, text: &str, more: &[(&'static str, &str)]) -> Result<Vec<Drawn>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("flows.txt"), text).unwrap();
+        let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
+        let set = [&[("path", "flows.txt")], more].concat();
+        bench.read(kind, &set)?;
+        Ok(bench.draw(kind, &set, 1))
+    }
+}

@@ -67,20 +67,14 @@ impl listed::Format for Format {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Bench;
     use super::*;
-    use crate::files::Files;
     use crate::tokens::testing::mangled;
     use base::{HostId, Time};
 
     const SAMPLE: &str = "0 1.000012 x x 14 x x 3 7\n1 1.1 0 0 1 0 0 8 0\n";
 
     fn attempt(text: &str) -> Result<Vec<Drawn>, String> {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("trace.txt"), text).unwrap();
-        let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
-        bench.read("yaps", &[("path", "trace.txt")])?;
-        Ok(bench.draw("yaps", &[("path", "trace.txt")], 1))
+        listed::testing::attempt("yaps", text, &[])
     }
 
     #[test]
@@ -97,8 +91,8 @@ mod tests {
     fn mistakes_are_named_with_their_places() {
         let cases = [
             ("", "has no flows"),
-            ("0 1.0 0 0 14 0 0 3\n", "trace.txt: the file ends before the end of the line of a flow"),
-            ("0 soon 0 0 14 0 0 3 7\n", "trace.txt:1:3: `soon` is not a start in seconds"),
+            ("0 1.0 0 0 14 0 0 3\n", "flows.txt: the file ends before the end of the line of a flow"),
+            ("0 soon 0 0 14 0 0 3 7\n", "flows.txt:1:3: `soon` is not a start in seconds"),
             ("0 1.0 0 0 0 0 0 3 7\n", "`0` is not a number of packets"),
             ("0 1.0 0 0 1 0 0 3 99\n", "`99` is not a host"),
             ("0 1.0 0 0 1 0 0 3 3\n", "to itself"),
