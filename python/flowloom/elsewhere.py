@@ -90,9 +90,13 @@ def run(
     """
     if out is None:
         raise ValueError("a run on other machines needs `out`, the folder for its results")
+    names = [point["point"] for point in core.points]
+    unknown = [name for name in points or () if name not in names]
+    if unknown:
+        raise ValueError(f"there is no point `{unknown[0]}`")
     out = Path(out)
     there = Results(core.run(1, 1, str(out), None, overwrite, []))
-    wanted = [point["point"] for point in core.points if points is None or point["point"] in points]
+    wanted = [name for name in names if points is None or name in points]
     done = {run.point for run in there.runs if run.state == "done"} & set(wanted)
     plan = core.resolved()
     tasks = [Task(plan, str(folder), name, _core.version) for name in wanted if name not in done]

@@ -181,6 +181,8 @@ def test_mistakes_are_raised_as_here(tmp_path: Path) -> None:
         scenario.run(on=Direct())
     with pytest.raises(_core.ScenarioError, match="there is no point `x`"):
         scenario.run(points=["x"], out=tmp_path / "p")
+    with pytest.raises(ValueError, match="there is no point `x`"):
+        scenario.run(on=Direct(), points=["x"], out=tmp_path / "p")
     auto = Scenario.from_toml(TEXT.replace("seed = [1, 2]", 'seed = "auto"\nmax_seeds = 4'))
     with pytest.raises(_core.ScenarioError, match="cannot be run apart"):
         auto.run(on=Direct(), out=tmp_path / "a")

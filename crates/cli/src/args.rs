@@ -141,7 +141,7 @@ pub struct RunArgs {
     /// Replace results of another scenario, setting or version in that folder
     #[arg(long)]
     pub overwrite: bool,
-    /// Run this share of the points alone, such as 3/10, on a machine of many; `flowloom merge` joins the shares
+    /// Run one share of the points, such as 3/10; `flowloom merge` joins the shares of several machines
     #[arg(long, value_name = "K/N", value_parser = shard, conflicts_with = "on")]
     pub shard: Option<Shard>,
     /// Run points on a cluster: `dask` (workers on this machine), `dask://HOST:PORT` (those of a scheduler), `slurm`. `--jobs` is the number of

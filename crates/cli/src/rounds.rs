@@ -13,6 +13,10 @@ use tables::Results;
 use tables::results::SummaryRow;
 use tables::stats::metric;
 
+/// Why such a plan runs in one piece.
+pub const NOT_APART: &str = "with `seed = \"auto\"` all points together tell how many seeds are needed: they cannot be run apart\n\
+                             hint: name the seeds, such as `seed = [1, 2, 3]`";
+
 /// How a run with `seed = "auto"` ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {

@@ -32,10 +32,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, &args.scenario.profile, args.shard));
     let apart = args.on.as_deref().filter(|on| *on != "local");
     if plan.auto.is_some() && (apart.is_some() || args.shard.is_some()) {
-        return Err(Failure::input(
-            "with `seed = \"auto\"` all points together tell how many seeds are needed: they cannot be run apart\n\
-             hint: name the seeds, such as `--seed 1,2,3`",
-        ));
+        return Err(Failure::input(rounds::NOT_APART));
     }
     if apart.is_some() {
         return Ok(Outcome::Python(python::run_on(args, &out)));

@@ -149,10 +149,7 @@ impl Scenario {
     /// The places of points among all, by name. An error for a name that there is not, and where all points are needed together.
     fn places(&self, py: Python<'_>, names: &[String]) -> PyResult<Vec<usize>> {
         if self.plan.auto.is_some() {
-            return Err(errors::input(
-                py,
-                "with `seed = \"auto\"` all points together tell how many seeds are needed: they cannot be run apart",
-            ));
+            return Err(errors::input(py, rounds::NOT_APART));
         }
         let place = |name: &String| {
             let found = self.plan.points.iter().position(|point| point.id == *name);

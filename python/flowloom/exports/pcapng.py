@@ -32,7 +32,7 @@ EXPERIMENTAL = 253
 
 SEGMENTS = {"data": 0x18, "syn": 0x02, "fin": 0x11}
 """What the sender of a flow sends over TCP, and its flags."""
-ANSWERS = {"ack": 0x10, "synack": 0x12, "finack": 0x11, "dataack": 0x10}
+ANSWERS = {"ack": 0x10, "synack": 0x12, "finack": 0x11}
 """What the receiver sends."""
 
 
