@@ -313,7 +313,7 @@ impl<R: Rules> Burst<R> {
         if from < number {
             receiver.gaps.settle_below(from);
             let mut missing: Vec<Range<u64>> = receiver.gaps.missing().cloned().collect();
-            // Some of them the sender may know and be unable to settle: were it always the first, others might never be told.
+            // The sender may know the first ones and be unable to settle them. If every answer began there, it would never hear of the others.
             if missing.len() > MOST_REPORTS {
                 let first = missing.partition_point(|range| range.start < receiver.told);
                 missing.rotate_left(first);
