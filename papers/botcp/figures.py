@@ -23,6 +23,8 @@ SYSTEMS = ("BOTCP", "TCP", "DCTCP")
 CLOCKS = {"clock 10 ms": "", "clock 1 us": ", clock 1 us"}
 """The suffix of the systems' labels, by clock granularity."""
 PACKET = 1500
+PAYLOAD = 1460
+"""Of a full packet, since the figures' BOTCP takes no payload for its option."""
 LINE_BPS = 10e9
 JOIN_MS = 1.0
 """When the short flows of Fig. 8 start."""
@@ -106,6 +108,7 @@ class Place:
     at: Mapping[str, Value]
     most_kb: int
     name: str
+    bursts: bool
 
 
 def matrix_places(results: Results) -> list[Place]:
@@ -120,7 +123,7 @@ def matrix_places(results: Results) -> list[Place]:
         # The longer interval is the lighter load.
         swept = sorted(numbers.Points(one).values(key), key=words.sorting, reverse=fanin)
         for load, value in zip(("0.3", "0.8"), swept, strict=True):
-            found += [Place(one, {key: value}, kb, f"{name}\nload {load}\n≤ {kb} KB") for kb in SHORT_KB[fanin:]]
+            found += [Place(one, {key: value}, kb, f"{name}\nload {load}\n≤ {kb} KB", fanin) for kb in SHORT_KB[fanin:]]
     return found
 
 
@@ -156,6 +159,25 @@ def ratios(results: Results, which: str) -> list[list[numbers.Sample]]:
     return [[numbers.quotient(known[i, ours], known[i, rival]) for i in range(len(places))] for _, ours, rival in matrix_rows()]
 
 
+def largest(results: Results) -> dict[str, numbers.Sample]:
+    """The largest ratio of each row by seed: of averages and of 99th percentiles, for Poisson traffic and for bursts."""
+    places = matrix_places(results)
+    found: dict[str, numbers.Sample] = {}
+    for which in STATISTICS:
+        for (name, _, _), line in zip(matrix_rows(), ratios(results, which), strict=True):
+            for traffic, bursts in (("poisson", False), ("bursts", True)):
+                columns = [sample for sample, place in zip(line, places, strict=True) if place.bursts == bursts]
+                if columns:
+                    found[f"matrix.{traffic}.{which}.{name}"] = numbers.combined(columns, max)
+    return found
+
+
+def mean_queue(results: Data, run: Run) -> float:
+    """The mean queue of a port in packets; ports count by how long they were busy."""
+    queue, busy = measures.ports(results, run, "mean_queue_bytes", "busy_ps")
+    return measures.share(float((queue * busy).sum()), float(busy.sum())) / PACKET
+
+
 def matrix(results: Results) -> Figure:
     """BOTCP against its rivals in all settings: below 1 its short flows are faster."""
     places, rows = matrix_places(results), matrix_rows()
@@ -177,7 +199,7 @@ def matrix(results: Results) -> Figure:
         ax.tick_params(labelleft=ax is axes[0], length=0)
         ax.grid(visible=False)
         ax.set_title(f"BOTCP over the rival, {title} of short flows")
-    style.note(fig, "blue below 1: BOTCP is faster; bold: at all seeds")
+    style.note(fig, "violet, below 1: BOTCP is faster; bold: at all seeds")
     return fig
 
 
@@ -196,17 +218,56 @@ def matrix_waits(results: Results) -> Figure:
         for j, place in enumerate(places):
             for i, system in enumerate(systems):
                 number = numbers.average(numbers.Points(place.results).sample(system, what, **place.at))
-                ax.text(j, i, f"{number:.3g}", ha="center", va="center", fontsize=8)
+                ax.text(j, i, readable(number), ha="center", va="center", fontsize=8)
         ax.set_xticks(range(len(places)), [place.name.rsplit("\n", 1)[0] for place in places], fontsize=7)
         ax.set_yticks(range(len(systems)), systems, fontsize=8)
         ax.tick_params(labelleft=ax is axes[0], length=0)
+        ax.grid(visible=False)
     return fig
 
 
+def readable(number: float) -> str:
+    """A number for a cell of a table.
+
+    >>> readable(15912.3), readable(7.25), readable(0.004), readable(0.0)
+    ('15 912', '7.2', '< 0.1', '0')
+    """
+    if 0 < number < 0.1:
+        return "< 0.1"
+    return f"{number:,.0f}".replace(",", " ") if number >= 100 or number == 0 else f"{number:.1f}"
+
+
+PACKETS = ((1, "1"), (3, "2, 3"), (7, "4 to 7"), (68, "8 to 68"))
+"""Classes of short flows: the most packets of 1460 bytes, and a name."""
+
+
 def matrix_mining(results: Results) -> Figure:
-    """Data mining at the lighter load: completion time against flow size."""
-    shown = ["BOTCP", "BOTCP, X 50 KB", "TCP, window 1", "DCTCP, window 1"]
-    return plots.fct_size(results, {"load": numbers.Points(results).numbers("load")[0], "system": shown})
+    """Where short flows lose time: by how much they exceed their ideal FCT, by packets of a flow."""
+    points = numbers.Points(results)
+    systems = [system for system in points.systems if "RFC" not in system and "ns-2" not in system]
+    fig = style.figure(2, 1, width=5.6, height=3.7)
+    axes = style.panels(fig, 1, 2)
+    for ax, load in zip(axes, points.numbers("load"), strict=False):
+        for i, system in enumerate(systems):
+            middle = [numbers.average(points.sample(system, excess_us(n), load=load)) for n in range(len(PACKETS))]
+            ax.plot(range(len(PACKETS)), middle, **style.line(i), label=system)
+        ax.set_xticks(range(len(PACKETS)), [name for _, name in PACKETS])
+        style.log_axis(ax, "y")
+        ax.set(title=f"load {load:g}", xlabel="packets of the flow", ylabel="excess over the ideal FCT (us)")
+    style.legend(fig, axes[:1])
+    return fig
+
+
+def excess_us(n: int) -> numbers.Measure:
+    """By how much flows of the class `n` of `PACKETS` exceed their ideal FCT, mean in us."""
+
+    def of(results: Data, run: Run) -> float:
+        fct, ideal, size = measures.flows(results, run, "fct_ps", "ideal_fct_ps", "size_bytes")
+        packets = -(-size // PAYLOAD)
+        chosen = (packets <= PACKETS[n][0]) & (packets > (PACKETS[n - 1][0] if n else 0))
+        return measures.statistic((fct - ideal)[chosen]) * 1e-6
+
+    return of
 
 
 def lost_us(results: Data, run: Run) -> float:
@@ -223,6 +284,11 @@ def dropped(results: Data, run: Run) -> float:
 # Fig. 8: long and short flows on one link.
 
 
+FIG8_SPAN_MS = (0.8, 2.0)
+FIG8_BINS = 120
+"""Bins of 10 us, less than a round trip without queueing."""
+
+
 def fig8(results: Results) -> Figure:
     """Stacked throughput around the time at which the short flows join; the right column has other settings."""
     fig = style.figure(2, len(SYSTEMS), width=5.2, height=2.0)
@@ -231,7 +297,7 @@ def fig8(results: Results) -> Figure:
         ax = axes[2 * (i % len(SYSTEMS)) + i // len(SYSTEMS)]
         found = traces.sampled(results, run, "flow.rate_bps")
         if found is not None:
-            traces.throughput_panel(ax, results, run, found, (0.8, 2.0), 40)
+            traces.throughput_panel(ax, results, run, found, FIG8_SPAN_MS, FIG8_BINS)
         ax.set_title(system)
     style.legend(fig, axes)
     return fig
@@ -258,7 +324,7 @@ def long_share(results: Results, run: Run, start: float, end: float) -> float:
     short = short_flows(results, run)
     inside = (found.times > start) & (found.times <= end)
     total = sum(float(np.nan_to_num(values[inside]).mean()) for flow, values in found.values.items() if flow not in short)
-    return total / (LINE_BPS * 1456 / PACKET)
+    return total / (LINE_BPS * PAYLOAD / PACKET)
 
 
 def growth_per_round_trip(results: Results, run: Run, until: int | None) -> float:
@@ -268,7 +334,7 @@ def growth_per_round_trip(results: Results, run: Run, until: int | None) -> floa
     (waiting,) = queue.values.values()
     factors = []
     for flow in short_flows(results, run):
-        window = windows.values[flow] / 1456
+        window = windows.values[flow] / PAYLOAD
         first = int(np.argmax(window >= 2))
         last = int(np.argmax(window >= until)) if until else int(np.flatnonzero(~np.isnan(window))[-1])
         start, end = float(windows.times[first]), float(windows.times[last])
@@ -291,23 +357,29 @@ def queue_of(results: Results, run: Run) -> tuple[Array, Array]:
     return found.times, values / PACKET
 
 
+BOUNDS = {"limit": "buffer", "occ_max": "Bm", "th_min": "threshold", "mark": "K"}
+"""The paper's words for the limits and thresholds of queues."""
+LOAD_MS = 6.0
+"""BOTCP's flows of Fig. 9 have finished by then."""
+COLUMNS = (("clock 10 ms", "", LOAD_MS), ("clock 10 ms, to the last flow", "", None), ("clock 1 us", ", clock 1 us", LOAD_MS))
+"""The columns of Fig. 9: title, suffix of the systems' labels, end of the time axis in ms."""
+
+
 def fig9(results: Results) -> Figure:
-    """The queue in KiB, as in the paper; one column per clock granularity."""
-    fig = style.figure(len(CLOCKS), len(SYSTEMS), width=5.4, height=1.9)
-    axes = style.panels(fig, len(SYSTEMS), len(CLOCKS))
+    """The queue in KiB, as in the paper: while BOTCP's flows last, until the last flow has finished, and with a finer clock."""
+    fig = style.figure(len(COLUMNS), len(SYSTEMS), width=4.4, height=1.9)
+    axes = style.panels(fig, len(SYSTEMS), len(COLUMNS))
     runs = dict(plots.one_per_system(results, None))
     for i, ax in enumerate(axes):
-        row, place = divmod(i, len(CLOCKS))
-        clock, suffix = list(CLOCKS.items())[place]
+        row, place = divmod(i, len(COLUMNS))
+        title, suffix, end = COLUMNS[place]
         run = runs[SYSTEMS[row] + suffix]
         times, packets = queue_of(results, run)
         ax.plot(times, packets * PACKET / 1024, color=style.COLORS[row], linewidth=0.9)
-        known = {
-            name: value for name, value in traces.bounds(results, run).items() if name not in ("th_max", "occ_long", "occ_short")
-        }
-        traces.draw_bounds(ax, known, 1024, 2**17)
-        end = max(float(queue_of(results, runs[system + suffix])[0][-1]) for system in SYSTEMS)
-        ax.set(title=f"{SYSTEMS[row]}, {clock}", ylim=(0, 140), xlim=(0, end))
+        known = traces.bounds(results, run)
+        traces.draw_bounds(ax, {word: known[name] for name, word in BOUNDS.items() if name in known}, 1024, 2**17)
+        last = max(float(queue_of(results, runs[system + suffix])[0][-1]) for system in SYSTEMS)
+        ax.set(title=f"{SYSTEMS[row]}, {title}", ylim=(0, 140), xlim=(0, end or last))
         ax.set(xlabel="time (ms)" if row == len(SYSTEMS) - 1 else "", ylabel="queue (KiB)" if place == 0 else "")
     return fig
 
@@ -355,15 +427,15 @@ def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
                 note(f"fig8.{system}.growth_to_end", run, growth_per_round_trip(here, run, None))
             if system != "BOTCP":
                 note(f"fig8.{system}.later", run, finish[system] / finish["BOTCP"])
+                note(f"fig8.{system}.later_10", run, finish[system] / finish["BOTCP, X 10 KB"])
         if {"TCP", "DCTCP"} <= finish.keys():
             note("fig8.DCTCP.after_tcp", runs["DCTCP"], finish["DCTCP"] / finish["TCP"])
     if "fig9" in results:
         extreme(results["fig9"], note)
     if "matrix" in results:
-        names = [" ".join(place.name.split("\n")) for place in matrix_places(results["matrix"])]
-        for which in STATISTICS:
-            for (row, _, _), line in zip(matrix_rows(), ratios(results["matrix"], which), strict=True):
-                found |= {f"matrix.{which}.{row}: {name}": sample for name, sample in zip(names, line, strict=True)}
+        found |= largest(results["matrix"])
+        points = numbers.Points(results["matrix"])
+        found |= {f"matrix.{system}.queue": points.sample(system, mean_queue, load=0.8) for system in points.systems}
     return found
 
 

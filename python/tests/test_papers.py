@@ -181,7 +181,7 @@ def test_botcp_under_extreme_flow_load(tmp_path: Path) -> None:
     assert len(verdicts) == 17 and [claim for claim, verdict in verdicts.items() if verdict != MET] == ["f9-again-tcp"], verdicts
     fig = done.findings.paper.drawings().fig9(done.results["fig9"])
     lines = {text.get_text() for ax in fig.axes for text in ax.texts}
-    assert lines == {"limit", "occ_max", "th_min", "mark"} and "queue (KiB)" in {ax.get_ylabel() for ax in fig.axes}
+    assert lines == {"buffer", "Bm", "threshold", "K"} and "queue (KiB)" in {ax.get_ylabel() for ax in fig.axes}
 
 
 @pytest.mark.parametrize("name", sorted(page.parent.name for page in PAGES.glob("*/claims.json")))
