@@ -3,46 +3,34 @@
 from __future__ import annotations
 
 import html
+import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowloom import plots, style, tables, words
+from flowloom import explore, plots, style, tables, words
 from flowloom.data import Data
 from flowloom.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1f; --page: #ffffff; --soft: #6b6b76;
-  --line: #d9d9e0; --box: #f5f5f8; --warn: #8a4b00; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e9e9ee; --page: #17171b; --soft: #a3a3b0; --line: #3a3a44; --box: #202027; --warn: #ffb86b; }
-}
-body { margin: 2rem auto; max-width: 76rem; padding: 0 1.2rem; background: var(--page); color: var(--ink);
-       font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; margin: 0 0 .2rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; }
-h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
-p.note, figcaption { color: var(--soft); font-size: .88rem; margin: .3rem 0 .8rem; }
-ul.warn { color: var(--warn); border-left: 3px solid var(--warn); padding: .2rem 0 .2rem 1.6rem; margin: 1rem 0; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .22rem .7rem; border-bottom: 1px solid var(--line); text-align: left; white-space: pre; }
-th { font-weight: 600; border-bottom: 2px solid var(--line); } td.n, th.n { text-align: right; }
-table.claims td { white-space: normal; vertical-align: top; }
-figure { margin: 1rem 0 1.6rem; } figure svg { max-width: 100%; height: auto; color: var(--ink); }
-pre { background: var(--box); padding: .8rem 1rem; overflow-x: auto; font-size: .82rem; line-height: 1.4; }
-summary { cursor: pointer; }
-"""
+WEB = Path(__file__).parent / "web"
+"""What pages are made of besides their content: styles and scripts."""
+STYLE = (WEB / "report.css").read_text(encoding="utf-8")
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>{style}</style></head>
 <body>
 {body}
+<script>{script}</script>
 </body></html>
 """
+
+SCRIPT = (WEB / "tables.js").read_text(encoding="utf-8")
+"""Tables are sorted by a click on a head and filtered by words."""
 
 
 INCOMPLETE = {
@@ -56,17 +44,30 @@ INCOMPLETE = {
 
 def page(title: str, parts: Sequence[str]) -> str:
     """An HTML page of ready parts."""
-    return PAGE.format(title=html.escape(title), style=STYLE, body="\n".join(parts))
+    return PAGE.format(title=html.escape(title), style=STYLE, body="\n".join(parts), script=SCRIPT)
 
 
-def drawing(fig: Figure, name: str, caption: str) -> str:
-    """A figure with its caption, as inline SVG. `name` must be unique within the page."""
-    return f"<figure>{style.inline_svg(fig, name)}<figcaption>{html.escape(caption)}</figcaption></figure>"
+def drawing(fig: Figure, name: str, caption: str, command: str = "") -> str:
+    """A figure with its caption, as inline SVG, and the command that draws it. `name` must be unique within the page."""
+    picture = style.inline_svg(fig, name).replace("<svg ", f'<svg role="img" aria-label="{html.escape(caption)}" ', 1)
+    made = f" <code>{html.escape(command)}</code>" if command else ""
+    return f'<figure id="{name}">{picture}<figcaption>{html.escape(caption)}{made}</figcaption></figure>'
+
+
+def anchor(title: str) -> str:
+    """The id of a section."""
+    return title.lower().replace(" ", "-")
 
 
 def section(title: str, *parts: str) -> str:
     """A headed section."""
-    return "\n".join([f"<h2>{html.escape(title)}</h2>", *parts])
+    return "\n".join([f'<h2 id="{anchor(title)}">{html.escape(title)}</h2>', *parts])
+
+
+def contents(titles: Sequence[str]) -> str:
+    """Links to the sections of a page."""
+    links = "".join(f'<a href="#{anchor(title)}">{html.escape(title)}</a>' for title in titles)
+    return f'<nav aria-label="contents">{links}</nav>'
 
 
 def folded(title: str, text: str) -> str:
@@ -140,8 +141,31 @@ def figures(results: Data) -> list[str]:
             fig = plots.draw(results, kind.name)
         except plots.NoDataError:
             continue
-        parts.append(drawing(fig, f"fig-{kind.name}", kind.about + "."))
+        parts.append(drawing(fig, f"fig-{kind.name}", kind.about + ".", command("plot", results, f"--kind {kind.name}")))
     return parts
+
+
+def command(verb: str, results: Data, rest: str = "") -> str:
+    """A command on these results; empty for results without a folder."""
+    return "" if results.path is None else " ".join(filter(None, ["flowloom", verb, shlex.quote(str(results.path)), rest]))
+
+
+def charts(results: Data) -> list[str]:
+    """Charts to select from, or what they need."""
+    if not explore.installed():
+        return [f"<p class=note>{html.escape(explore.MISSING)}</p>"]
+    found = explore.charts(results)
+    return [explore.html(found)] if found else []
+
+
+def data(results: Data, folder: Path | None) -> list[str]:
+    """Links to the files of the results, from a page in `folder`."""
+    if results.path is None or folder is None:
+        return []
+    files = sorted(path for path in results.path.iterdir() if path.suffix in (".parquet", ".toml", ".json"))
+    links = " ".join(f'<a href="{html.escape(os.path.relpath(file, folder))}">{html.escape(file.name)}</a>' for file in files)
+    about = "Each point has a folder beside these, with its flows and ports. docs/data.md describes the columns."
+    return [f"<p>{links}</p>", f"<p class=note>{about}</p>"]
 
 
 def link_tables(results: Data) -> list[str]:
@@ -157,13 +181,22 @@ def link_tables(results: Data) -> list[str]:
     return parts
 
 
-def build(results: Data) -> str:
-    """The report as a text."""
-    parts = header(results)
-    parts.append(section("Summary", tables.summary(results).html()))
-    parts.append(section("Figures", *figures(results)))
-    parts.append(section("Links", *link_tables(results)))
-    parts.append(settings(results))
+def build(results: Data, folder: Path | None = None) -> str:
+    """The report as a text, for a page in `folder`."""
+    sections = {
+        "Summary": [tables.summary(results).html()],
+        "Explore": charts(results),
+        "Figures": figures(results),
+        "Links": link_tables(results),
+        "Data": data(results, folder),
+    }
+    shown = {title: parts for title, parts in sections.items() if parts}
+    parts = [
+        *header(results),
+        contents(list(shown)),
+        *(section(title, *parts) for title, parts in shown.items()),
+        settings(results),
+    ]
     return page(results.name, parts)
 
 
@@ -176,5 +209,5 @@ def write(results: Data, out: str | Path | None = None) -> Path:
     path = Path(out)
     if path.is_dir():
         path = path / "report.html"
-    write_whole(path, build(results))
+    write_whole(path, build(results, path.parent))
     return path

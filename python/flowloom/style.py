@@ -233,6 +233,8 @@ def inline_svg(fig: Figure, prefix: str) -> str:
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    # Hundredths of a point are enough, and a third of the bytes.
+    text = re.sub(r' d="[^"]*"', lambda path: re.sub(r"\s*\n", "", re.sub(r"(\.\d\d)\d+", r"\1", path[0])), text)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r'(href="|url\()#', rf"\1#{prefix}-", text)
     return text.replace(INK, "currentColor").replace(PAPER, "var(--page, white)")

@@ -7,9 +7,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import fake
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from flowloom import report
+import pytest
+from flowloom import explore, report, tables
 from flowloom.results import Results
 
 
@@ -59,8 +61,10 @@ def test_one_file_holds_everything(results: Results, tmp_path: Path) -> None:
     page = parsed(text)
     assert page.open == []
     refs = [ref for ref in page.refs if not ref.startswith("data:image/png;base64,")]
-    assert all(ref.startswith("#") for ref in refs), refs
-    assert {ref[1:] for ref in refs} <= set(page.ids)
+    inside = {ref[1:] for ref in refs if ref.startswith("#")}
+    assert inside <= set(page.ids) and {"summary", "explore", "figures", "links", "data"} <= inside
+    data = [ref for ref in refs if not ref.startswith("#")]
+    assert data and all((path.parent / ref).is_file() for ref in data), data
     assert len(page.ids) == len(set(page.ids))
     assert "@import" not in text and not re.search(r"url\(\s*['\"]?(?!#)", text)
     for part in ("seeds 1, 2, 3", "mean FCT (ms)", "tor0->root", "MERP, pFabric, TCP", "prefers-color-scheme"):
@@ -99,3 +103,26 @@ def test_unfinished_flows_and_points_are_named(tmp_path: Path) -> None:
     assert len(found) == 3
     assert "incomplete" in found[0] and "1 of 4 points" in found[1] and "7 flows in 1 points" in found[2]
     assert "run is incomplete" in report.header(Results(core))[-1]
+
+
+def test_without_the_library_the_report_says_what_charts_need(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install &#x27;flowloom[report]&#x27;" in "".join(report.charts(results))
+
+
+def test_charts_hold_every_metric_with_its_unit_and_interval(results: Results) -> None:
+    rows = explore.metric_rows(results)
+    place = {"metric": "mean slowdown", "system": "TCP", "key0": 0.8}
+    (row,) = [row for row in rows if place.items() <= row.items()]
+    expected = tables.places(results)["TCP", (0.8,)]["mean_slowdown"]
+    assert expected.low is not None and expected.high is not None
+    assert [row["low"], row["high"]] == pytest.approx([expected.low, expected.high], rel=1e-4)
+    assert "mean FCT (ms)" in {row["metric"] for row in rows}
+
+
+def test_time_series_are_thinned_to_means() -> None:
+    times = np.arange(1000.0)
+    found = list(explore.thinned(times, times * 2, 10))
+    assert len(found) == 10 and found[0] == (49.5, 99.0) and found[-1] == (949.5, 1899.0)
+    gaps = list(explore.thinned(times[:3], np.array([1.0, np.nan, 3.0]), 10))
+    assert gaps == [(0.0, 1.0), (2.0, 3.0)]

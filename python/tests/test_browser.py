@@ -1,0 +1,109 @@
+"""The report in a browser: what its tables and charts do, and that nothing complains. Skipped where there is no Chromium."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flowloom import report
+from flowloom.results import Results
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+
+LISTEN = """<script>
+const complaints = [];
+for (const kind of ['error', 'warn']) console[kind] = (...what) => complaints.push(what.join(' '));
+addEventListener('error', event => complaints.push(event.message));
+addEventListener('unhandledrejection', event => complaints.push(String(event.reason)));
+</script>"""
+
+ACT = """<script type="module">
+const pause = ms => new Promise(done => setTimeout(done, ms));
+const seen = {};
+for (let i = 0; i < 200 && !document.body.dataset.charts; i++) await pause(50);
+try { await act(seen); } catch (error) { complaints.push(String(error)); }
+document.title = JSON.stringify({seen, complaints});
+async function act(seen) { %s }
+</script>"""
+
+
+def after(page: str, script: str, folder: Path) -> dict[str, Any]:
+    """What a script saw in a page that is open in the browser."""
+    file = folder / "page.html"
+    file.write_text(page.replace("<head>", f"<head>{LISTEN}").replace("</body>", f"{ACT % script}</body>"), encoding="utf-8")
+    assert BROWSER is not None
+    command = [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
+    command += ["--virtual-time-budget=20000", "--window-size=1000,900", "--dump-dom", file.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    title = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)
+    assert title is not None, done.stdout[:500]
+    found: dict[str, Any] = json.loads(html.unescape(title[1]))
+    assert found["complaints"] == []
+    seen: dict[str, Any] = found["seen"]
+    return seen
+
+
+@pytest.fixture
+def page(results: Results, tmp_path: Path) -> str:
+    return report.write(results, tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_tables_sort_and_filter(page: str, tmp_path: Path) -> None:
+    script = """
+    const table = document.querySelector('.wide > table'), head = [...table.tHead.rows[0].cells];
+    const column = head.findIndex(cell => cell.textContent.startsWith('mean slowdown'));
+    const read = () => [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => row.cells[column].textContent);
+    head[column].click(); seen.up = read(); seen.sort = head[column].getAttribute('aria-sort');
+    head[column].click(); seen.down = read();
+    const filter = document.querySelector('input.filter');
+    filter.value = 'tcp'; filter.dispatchEvent(new Event('input'));
+    seen.systems = [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => row.cells[0].textContent);
+    """
+    seen = after(page, script, tmp_path)
+    up = [float(cell.split("±")[0]) for cell in seen["up"]]
+    assert len(set(up)) > 3 and up == sorted(up) and seen["sort"] == "ascending"
+    assert [float(cell.split("±")[0]) for cell in seen["down"]] == up[::-1]
+    assert set(seen["systems"]) == {"TCP"}
+
+
+def test_charts_select_and_switch_systems_off(page: str, tmp_path: Path) -> None:
+    script = """
+    const chart = document.querySelector('#explore-metrics');
+    const dots = () => chart.querySelectorAll('.mark-symbol.role-mark path').length;
+    const title = () => chart.querySelector('.role-title-text text').textContent;
+    seen.before = [title(), dots()];
+    const [box] = chart.querySelectorAll('input[type=checkbox]');
+    box.click(); await pause(200); seen.off = [title(), dots()];
+    box.click(); await pause(200); seen.on = [title(), dots()];
+    const select = chart.querySelector('select');
+    select.value = [...select.options].find(option => option.text.startsWith('99th-percentile FCT')).value;
+    select.dispatchEvent(new Event('change')); await pause(200); seen.other = [title(), dots()];
+    """
+    seen = after(page, script, tmp_path)
+    name, dots = seen["before"]
+    assert name == "mean slowdown" and dots > 0
+    assert seen["off"][0] == name and 0 < seen["off"][1] < dots
+    assert seen["on"] == seen["before"]
+    assert seen["other"][0].startswith("99th-percentile FCT")
+
+
+def test_time_series_zoom(traced: Results, tmp_path: Path) -> None:
+    script = """
+    const chart = document.querySelector('#explore-series'), svg = chart.querySelector('svg');
+    const ticks = () => [...chart.querySelectorAll('.role-axis-label text')].map(text => text.textContent).join(' ');
+    seen.before = ticks();
+    const box = svg.getBoundingClientRect();
+    const at = {clientX: box.x + box.width / 2, clientY: box.y + box.height / 2, bubbles: true, cancelable: true};
+    chart.querySelector('.role-frame .background').dispatchEvent(new WheelEvent('wheel', {deltaY: -400, ...at})); await pause(300);
+    seen.zoomed = ticks();
+    """
+    seen = after(report.build(traced), script, tmp_path)
+    assert seen["before"] and seen["zoomed"] != seen["before"]
