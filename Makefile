@@ -67,6 +67,9 @@ demo: build ## build, run a small experiment, print its table, draw its figures
 	@$(BIN)/flowloom report results/demo | tail -n 1
 	$(call say,flowloom plot results/demo)
 	@$(BIN)/flowloom plot results/demo
+	$(call say,flowloom play results/who_has_the_link: packet by packet)
+	@$(BIN)/flowloom run examples/who_has_the_link.toml --overwrite >/dev/null 2>&1
+	@$(BIN)/flowloom play results/who_has_the_link
 	$(call say,flowloom run examples/fat_tree.toml)
 	@$(BIN)/flowloom run examples/fat_tree.toml --overwrite
 	$(call say,flowloom report results/fat_tree: links over time and on a map)

@@ -227,6 +227,33 @@ def export(options: Options) -> int:
     return 0
 
 
+def play(options: Options) -> int:
+    """Writes a page that plays packets."""
+    from flowloom import files, playback
+    from flowloom.results import Results
+
+    (folder,) = folders(options)
+    out = Path(console.path(options["out"])) if options.get("out") else None
+    if out is not None:
+        files.refuse_others(out)
+    results = Results.open(folder)
+    say(playback.write(results, place(options, results), out))
+    return 0
+
+
+def pack(options: Options) -> int:
+    """Writes the archive of a run."""
+    from flowloom import files, pack
+    from flowloom.results import Results
+
+    (folder,) = folders(options)
+    given = {key: Path(console.path(options[key])) if options.get(key) else None for key in ("scenario", "out")}
+    if given["out"] is not None:
+        files.refuse_others(given["out"])
+    say(pack.write(Results.open(folder), given["scenario"], given["out"]))
+    return 0
+
+
 def compare(options: Options) -> int:
     """Compares systems flow by flow."""
     from flowloom import _core, data, tables, words
@@ -297,6 +324,8 @@ COMMANDS: dict[str, Callable[[Options], int]] = {
     "run_on": run_on,
     "compare": compare,
     "export": export,
+    "pack": pack,
+    "play": play,
     "why": why,
     "papers": papers,
 }

@@ -215,6 +215,11 @@ class Data:
         """The resolved scenario."""
         return tomllib.loads(self._core.config)
 
+    @property
+    def config_text(self) -> str:
+        """The resolved scenario as TOML."""
+        return self._core.config
+
     def plays(self, entry: str) -> bool:
         """Whether a system of the scenario has the entry `entry` in one of its slots, or an ideal schedule is called so."""
         systems = self.config.get("system", [])

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flowloom import report
+from flowloom import playback, report
 from flowloom.results import Results
+from flowloom.scenario import Scenario
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
@@ -28,7 +29,8 @@ addEventListener('unhandledrejection', event => complaints.push(String(event.rea
 ACT = """<script type="module">
 const pause = ms => new Promise(done => setTimeout(done, ms));
 const seen = {};
-for (let i = 0; i < 200 && !document.body.dataset.charts; i++) await pause(50);
+const ready = () => document.body.dataset.charts ?? document.body.dataset.player;
+for (let i = 0; i < 200 && !ready(); i++) await pause(50);
 try { await act(seen); } catch (error) { complaints.push(String(error)); }
 document.title = JSON.stringify({seen, complaints});
 async function act(seen) { %s }
@@ -107,3 +109,32 @@ def test_time_series_zoom(traced: Results, tmp_path: Path) -> None:
     """
     seen = after(report.build(traced), script, tmp_path)
     assert seen["before"] and seen["zoomed"] != seen["before"]
+
+
+def test_playback_steps_and_shows_two_systems(tmp_path: Path) -> None:
+    link: dict[str, Any] = {
+        "topology": {"kind": "dumbbell", "left": 2, "right": 2, "rate": "1Gbps", "delay": "10us"},
+        "workload": {"transfers": {"kind": "long", "pairs": "h0->h2, h1->h3", "size": "50KB"}},
+        "system": [{"label": "TCP", "transport": "newreno"}, {"label": "pFabric", "transport": "pfabric", "qdisc": "pfabric"}],
+        "sample": {"interval": "100us", "packets": True, "flows": True},
+    }
+    results = Scenario.from_dict(link).run(out=tmp_path / "link")
+    script = """
+    const $ = id => document.getElementById(id);
+    seen.systems = [...document.querySelectorAll('.pane h2')].map(head => head.textContent);
+    const times = [];
+    for (let i = 0; i < 3; i++) { $('forward').click(); times.push($('now').value); }
+    $('back').click(); times.push($('now').value); seen.times = times;
+    $('time').value = 5000; $('time').dispatchEvent(new Event('input'));
+    const [canvas] = document.querySelectorAll('canvas');
+    const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    seen.painted = pixels.some(value => value > 0);
+    seen.rows = document.querySelectorAll('.pane tbody')[0].rows.length;
+    $('right').value = ''; $('right').dispatchEvent(new Event('change')); seen.panes = document.querySelectorAll('.pane').length;
+    $('time').value = 10000; $('time').dispatchEvent(new Event('input'));
+    seen.end = [...document.querySelectorAll('.pane tbody td')].map(cell => cell.textContent);
+    """
+    seen = after(playback.write(results).read_text(encoding="utf-8"), script, tmp_path)
+    assert seen["systems"] == ["TCP", "pFabric"] and seen["painted"] and seen["rows"] == 2 and seen["panes"] == 1
+    assert len(set(seen["times"][:3])) == 3 and seen["times"][3] == seen["times"][1]
+    assert sum(cell.startswith("done after") for cell in seen["end"]) == 2

@@ -50,6 +50,10 @@ pub enum Command {
     Compare(CompareArgs),
     /// Write a point in another program's format
     Export(ExportArgs),
+    /// Write one page that plays the packets of a run over its network
+    Play(PlayArgs),
+    /// Write one archive of a run: scenario, results, and the command that remakes them
+    Pack(PackArgs),
     /// List what there is to build scenarios from
     List(ListArgs),
     /// Explain a transport, queue discipline, topology, metric, ...
@@ -281,6 +285,42 @@ pub struct ExportArgs {
     #[arg(long)]
     pub point: Option<String>,
     /// The file [default: in the results' folder, by the name of the point]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// Options of `play`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+The scenario's [sample] table needs `packets = true`; with `flows = true` the page has the windows of flows too.
+
+Examples:
+  flowloom play results/who_has_the_link           results/who_has_the_link/playback.html
+  flowloom play results/sweep --at load=0.8        one point of a sweep for each system")]
+pub struct PlayArgs {
+    /// A folder that `flowloom run` wrote
+    pub dir: PathBuf,
+    /// Only at this value of a swept key. May be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    pub at: Vec<(String, String)>,
+    /// The file [default: playback.html in the results' folder]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// Options of `pack`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom pack results/demo                                      results/demo.zip
+  flowloom pack results/trace --scenario examples/trace.toml      with the files that the scenario reads")]
+pub struct PackArgs {
+    /// A folder that `flowloom run` wrote
+    pub dir: PathBuf,
+    /// The scenario's file, where the scenario reads other files: they lie beside it
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+    /// The archive [default: the results' folder with .zip]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }

@@ -22,6 +22,13 @@ pub fn options(command: Command) -> Value {
             let out = a.out.as_deref().map(text);
             json!({"command": "export", "dirs": [text(&a.dir)], "format": a.format, "point": a.point, "out": out})
         }
+        Command::Play(a) => {
+            json!({"command": "play", "dirs": [text(&a.dir)], "at": a.at, "out": a.out.as_deref().map(text)})
+        }
+        Command::Pack(a) => {
+            let (scenario, out) = (a.scenario.as_deref().map(text), a.out.as_deref().map(text));
+            json!({"command": "pack", "dirs": [text(&a.dir)], "scenario": scenario, "out": out})
+        }
         Command::Papers(a) => {
             let profile = a.profile.join(",");
             let out = a.out.as_deref().map(text);

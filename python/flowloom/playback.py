@@ -1,0 +1,146 @@
+"""Playback: one HTML file that plays the packets of a run over its network, one system or two side by side on the same flows."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from flowloom import network, report, style, traces, words
+from flowloom.data import Data, Run
+from flowloom.drawing import Array, numbers, one_per_system
+from flowloom.explore import packed
+from flowloom.files import write_whole
+
+PLAYER = (report.WEB / "player.js").read_text(encoding="utf-8")
+MOST = 150_000
+"""Transmissions of a system in a page; with more, the first so many are played."""
+CONTROLS = (report.WEB / "player.html").read_text(encoding="utf-8")
+
+
+def write(results: Data, at: Mapping[str, object] | None = None, out: Path | None = None) -> Path:
+    """Writes the page of the points chosen by `at`, one for each system, by default as `playback.html` into the results folder.
+
+    Returns its path. Raises `ValueError` for results without a packet trace.
+    """
+    chosen = [(system, run) for system, run in one_per_system(results, at) if results.packets(None, {"point": run.point}).num_rows]
+    if not chosen:
+        raise ValueError("the results hold no packets\nhint: set `packets = true` in the scenario's `[sample]` table")
+    if out is None and results.path is None:
+        raise ValueError("the results are not in a folder\nhint: give the file to write with `out`")
+    path = out or (results.path or Path()) / "playback.html"
+    shows = [show(results, system, run) for system, run in chosen]
+    cut = [str(one["system"]) for one in shows if not one["whole"]]
+    notes = [f"the first {MOST} transmissions of {words.joined(cut)} are played, not all"] if cut else []
+    data = packed(json.dumps(shows, separators=(",", ":")))
+    script = f'const COLOURS = {json.dumps(style.COLORS)};\n{PLAYER}\nstart("{data}");'
+    parts = [
+        f"<h1>{html.escape(results.name)}: playback</h1>",
+        *(f"<p class=note>{html.escape(note)}</p>" for note in notes),
+        CONTROLS,
+        f'<script type="module">{script}</script>',
+    ]
+    write_whole(path, report.page(f"{results.name}: playback", parts))
+    return path
+
+
+def show(results: Data, system: str, run: Run) -> dict[str, object]:
+    """What the player needs of a point. Times are in ns."""
+    found = network.links(results, run)
+    places = network.layout(found)
+    names = sorted(places, key=network.natural)
+    index = {name: i for i, name in enumerate(names)}
+    ports = {link.port: i for i, link in enumerate(found)}
+    table = results.packets(None, {"point": run.point})
+    rows = {name: numbers(table, name) for name in ("time_ps", "end_ps", "port_id", "flow_id", "size_bytes", "offset")}
+    order = np.argsort(rows["time_ps"], kind="stable")[:MOST]
+    columns = {name: values[order] for name, values in rows.items()}
+    kinds = [str(kind) for kind in np.array(table["kind"].to_pylist())[order]]
+    dropped = np.array(table["dropped"].to_pylist(), dtype=bool)[order]
+    ends = {ports[link.port]: (index[link.ends[0]], index[link.ends[1]]) for link in found}
+    port = np.array([ports[int(p)] for p in columns["port_id"]])
+    start, end = columns["time_ps"] / 1e3, columns["end_ps"] / 1e3
+    hops = Hops(ends, port, start, end, columns["flow_id"], columns["offset"], kinds, dropped)
+    flows = results.flows(["flow_id", "src", "dst", "size_bytes", "start_ps", "finish_ps"], {"point": run.point}).to_pylist()
+    window = traces.sampled(results, run, "flow.cwnd_bytes")
+    return {
+        "system": system,
+        "whole": len(order) == table.num_rows,
+        "nodes": [[name, *(round(part, 4) for part in places[name])] for name in names],
+        "links": [list(ends[i]) for i in range(len(found))],
+        "port": port.tolist(),
+        "start": start.tolist(),
+        "end": end.tolist(),
+        "joined": hops.joined.tolist(),
+        "delay": hops.delays.tolist(),
+        "flow": columns["flow_id"].astype(int).tolist(),
+        "payload": [int(kind == "data") for kind in kinds],
+        "dropped": dropped.astype(int).tolist(),
+        "flows": [
+            {
+                "id": row["flow_id"], "size": row["size_bytes"], "start": row["start_ps"] / 1e3,
+                "finish": None if row["finish_ps"] is None else row["finish_ps"] / 1e3,
+                "got": hops.delivered(row["flow_id"], columns["size_bytes"]),
+                "window": None if window is None else curve(window, row["flow_id"]),
+            }
+            for row in flows
+        ],
+    }  # fmt: skip
+
+
+def curve(window: traces.Series, flow: int) -> list[list[float]]:
+    """A flow's window in bytes over time in ns."""
+    values = window.values.get(flow)
+    if values is None:
+        return []
+    known = np.isfinite(values)
+    return [[float(t) * 1e6, float(v)] for t, v in zip(window.times[known], values[known], strict=True)]
+
+
+class Hops:
+    """Which transmission follows which: the trace has one row for each port that a packet leaves."""
+
+    def __init__(
+        self, ends: Mapping[int, tuple[int, int]], port: Array, start: Array, end: Array, flow: Array, offset: Array,
+        kinds: Sequence[str], dropped: Array,
+    ) -> None:  # fmt: skip
+        self.port, self.end, self.flow, self.offset, self.kinds, self.dropped = port, end, flow, offset, kinds, dropped
+        self.before = np.full(len(port), -1)
+        """The row of the hop before, or -1."""
+        self.last = np.ones(len(port), dtype=bool)
+        """Whether no hop follows."""
+        # Packets that have left for a node, by what a port of that node says of them.
+        coming: dict[tuple[int, int, int, str], deque[int]] = defaultdict(deque)
+        for i in range(len(port)):
+            node, peer = ends[int(port[i])]
+            same = (int(flow[i]), int(offset[i]), kinds[i])
+            waiting = coming.get((node, *same))
+            if waiting and end[waiting[0]] <= start[i]:
+                self.before[i] = waiting.popleft()
+                self.last[self.before[i]] = False
+            if not dropped[i]:
+                coming[peer, *same].append(i)
+        follows = self.before >= 0
+        self.delays = np.full(len(ends), np.inf)
+        """Of each port's link: the shortest time from the end of a transmission to the next one of the same packet."""
+        np.minimum.at(self.delays, port[self.before[follows]], (start[follows] - end[self.before[follows]]))
+        known = self.delays[np.isfinite(self.delays)]
+        self.delays[~np.isfinite(self.delays)] = known.min() if len(known) else 0.0
+        self.joined = start.copy()
+        """When the packet joined the port's queue: when it arrived, or, at its first port, when it left."""
+        self.joined[follows] = end[self.before[follows]] + self.delays[port[self.before[follows]]]
+
+    def delivered(self, flow: int, size: Array) -> list[list[float]]:
+        """When bytes of a flow arrive that had not arrived before: times, and bytes on the wire so far."""
+        seen: set[float] = set()
+        found, total = [], 0.0
+        for i in np.flatnonzero((self.flow == flow) & self.last & (self.dropped == 0)).tolist():
+            if self.kinds[i] == "data" and self.offset[i] not in seen:
+                seen.add(self.offset[i])
+                total += float(size[i])
+                found.append([float(self.end[i] + self.delays[self.port[i]]), total])
+        return found

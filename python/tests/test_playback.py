@@ -1,0 +1,99 @@
+"""Playback: which hop follows which, what arrives, and the archive of a run."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flowloom import pack, playback
+from flowloom.results import Results
+from flowloom.scenario import Scenario
+
+LINK: dict[str, Any] = {
+    "seed": 1,
+    "topology": {"kind": "dumbbell", "left": 2, "right": 2, "rate": "1Gbps", "delay": "10us"},
+    "workload": {"transfers": {"kind": "long", "pairs": "h0->h2, h1->h3", "size": "100KB"}},
+    "system": [
+        {"label": "TCP", "transport": "newreno", "qdisc": {"kind": "droptail", "limit": "10pkt"}},
+        {"label": "pFabric", "transport": "pfabric", "qdisc": {"kind": "pfabric", "limit": "10pkt"}},
+    ],
+    "sample": {"interval": "100us", "packets": True, "flows": True},
+}
+
+
+@pytest.fixture(scope="module")
+def link(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Two systems, two flows over one link, with drops."""
+    return Scenario.from_dict(LINK).run(out=tmp_path_factory.mktemp("link") / "link")
+
+
+def test_a_packet_joins_a_queue_when_it_arrives() -> None:
+    # Nodes 0 -> 1 -> 2: the second packet waits at node 1 until the first has left, and a third one is dropped there.
+    ends = {0: (0, 1), 1: (1, 2)}
+    port, dropped = np.array([0, 0, 1, 0, 1, 1]), np.array([0, 0, 0, 0, 0, 1])
+    start, end = np.array([0.0, 10.0, 15.0, 20.0, 27.0, 35.0]), np.array([10.0, 20.0, 25.0, 30.0, 37.0, 35.0])
+    offset = np.array([0.0, 1.0, 0.0, 2.0, 1.0, 2.0])
+    hops = playback.Hops(ends, port, start, end, np.zeros(6), offset, ["data"] * 6, dropped)
+    assert hops.before.tolist() == [-1, -1, 0, -1, 1, 3]
+    assert hops.delays.tolist() == [5.0, 5.0]
+    assert hops.joined.tolist() == [0.0, 10.0, 15.0, 20.0, 25.0, 35.0]
+    assert hops.delivered(0, np.full(6, 100.0)) == [[30.0, 100.0], [42.0, 200.0]]
+
+
+def test_every_byte_of_a_flow_arrives_once(link: Results) -> None:
+    for system, run in ((run.system, run) for run in link.runs):
+        one: Any = playback.show(link, system, run)
+        for flow, row in zip(one["flows"], link.flows(None, {"point": run.point}).to_pylist(), strict=True):
+            times, bytes_ = zip(*flow["got"], strict=True)
+            assert bytes_[-1] == row["size_wire_bytes"] and list(times) == sorted(times)
+            assert flow["start"] < times[0] and times[-1] <= flow["finish"] + 1.0
+            assert flow["window"]
+        # No packet leaves a port before it joined it.
+        assert all(joined <= start + 1e-6 for joined, start in zip(one["joined"], one["start"], strict=True))
+
+
+def test_without_packets_there_is_nothing_to_play(results: Results) -> None:
+    with pytest.raises(ValueError, match="hint: set `packets = true`"):
+        playback.write(results)
+
+
+def test_an_archive_holds_what_remakes_the_run(link: Results, tmp_path: Path) -> None:
+    path = pack.write(link, out=tmp_path / "link.zip")
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(tmp_path)
+    folder = tmp_path / "link"
+    for line in (folder / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+    assert "flowloom run scenario.toml --out again" in (folder / "README.txt").read_text()
+    Scenario.from_file(folder / "scenario.toml").run(out=folder / "again")
+    kept = sorted(path.relative_to(folder / "results") for path in (folder / "results").rglob("*.parquet"))
+    assert len(kept) > 6
+    for inside in kept:
+        assert (folder / "again" / inside).read_bytes() == (folder / "results" / inside).read_bytes(), inside
+    assert pack.write(link, out=tmp_path / "twice.zip").read_bytes() == path.read_bytes()
+
+
+def test_an_archive_needs_the_files_that_its_scenario_reads(tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_text("src,dst,size_bytes,start\nh0,h2,10000,0us\n")
+    text = """
+topology = { kind = "dumbbell", left = 2, right = 2 }
+[workload.w]
+kind = "table"
+path = "flows.csv"
+[[system]]
+transport = "newreno"
+"""
+    (tmp_path / "x.toml").write_text(text)
+    results = Scenario.from_file(tmp_path / "x.toml").run(out=tmp_path / "x")
+    with pytest.raises(ValueError, match=r"reads `flows.csv`\nhint: name the scenario's file with `--scenario`"):
+        pack.write(results)
+    with zipfile.ZipFile(pack.write(results, tmp_path / "x.toml")) as archive:
+        assert archive.read("x/flows.csv") == (tmp_path / "flows.csv").read_bytes()
+    (tmp_path / "flows.csv").unlink()
+    with pytest.raises(ValueError, match=r"there is no `.*flows.csv`, which the scenario reads"):
+        pack.write(results, tmp_path / "x.toml")
