@@ -57,6 +57,21 @@ $(VENV)/.built: $(VENV)/.installed pyproject.toml $(RUST) | tools
 .PHONY: build
 build: $(VENV)/.built ## build flowloom into .venv: then `.venv/bin/flowloom --help`
 
+WHEELS := target/wheels
+WHEEL_VENV := target/wheel-venv
+WHEEL_LIMIT := 15000000
+
+.PHONY: wheel
+wheel: build ## a wheel that installs without Rust, in target/wheels; the Python tests pass on what it installs
+	$(call say,wheel)
+	@rm -rf $(WHEELS) $(WHEEL_VENV)
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin build --release --quiet --out $(WHEELS)
+	@size=$$(stat -c %s $(WHEELS)/*.whl); printf '%s: %s bytes\n' $(WHEELS)/*.whl "$$size"; [ "$$size" -le $(WHEEL_LIMIT) ]
+	$(call say,the Python tests on what it installs)
+	@$(PYTHON) -m venv $(WHEEL_VENV)
+	@$(WHEEL_VENV)/bin/python -m pip install -q -c requirements.lock "$$(ls $(CURDIR)/$(WHEELS)/*.whl)[report,dask,slurm,export]" hypothesis jsonschema mypy pytest pytest-xdist
+	@cd $(WHEEL_VENV) && bin/python -m pytest -c $(CURDIR)/pyproject.toml --rootdir $(CURDIR) -m 'not slow' -n auto $(CURDIR)/python/tests
+
 # ---------------------------------------------------------------- use
 
 .PHONY: demo
