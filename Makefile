@@ -188,6 +188,12 @@ docs: build ## write docs/data.md from the columns, docs/conformance.md and docs
 	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
 	@echo target/doc/cli/index.html
 
+.PHONY: site
+site: build ## the documentation as a site, in target/site
+	$(call say,target/site)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo target/site/index.html
+
 .PHONY: golden
 golden: | tools ## accept changed results in golden files; say why in the commit
 	@INSTA_UPDATE=always FLOWLOOM_UPDATE=1 $(CARGO) test --workspace --locked --quiet

@@ -37,6 +37,30 @@ def test_python_examples_in_pages(page: str, tmp_path: Path, monkeypatch: pytest
         exec(compile(block, page, "exec"), {})
 
 
+def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its blocks, in their order: files are written, commands run, Python goes on with what was found before."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
+    known: dict[str, object] = {}
+    for language, block in re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL):
+        if language == "toml":
+            Path(block.splitlines()[0].removeprefix("# ")).write_text(block)
+        elif language == "python":
+            exec(compile(block, "docs/tutorial.md", "exec"), known)
+        else:
+            for line in block.splitlines():
+                done = subprocess.run([sys.executable, "-m", *line.split()], capture_output=True, text=True, check=False)
+                assert done.returncode == 0, f"{line}\n{done.stderr}"
+    for name in ("timeout.png", "results/timeout/report.html", "results/timeout/figures/fct_cdf.png", "results/timeout.zip"):
+        assert Path(name).is_file(), name
+
+
+def test_the_site_has_every_page() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert pages | {"index.md"} == set(re.findall(r": (\S+\.md)$", listed, re.MULTILINE))
+
+
 def test_scenarios_in_pages_and_examples() -> None:
     from flowloom import Scenario
 
