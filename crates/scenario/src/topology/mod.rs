@@ -75,6 +75,7 @@ pub mod chain;
 pub mod dumbbell;
 pub mod fat_tree;
 pub mod file;
+pub mod graph;
 pub mod hpcc;
 pub mod leaf_spine;
 pub mod single_tree;
@@ -93,6 +94,7 @@ base::registry! {
         fat_tree: FatTree,
         three_tier: ThreeTier,
         file: File,
+        graph: Graph,
         hpcc: Hpcc,
     }
     methods {

@@ -1,0 +1,327 @@
+//! A network from a graph: node-link JSON, as networkx writes it, or GraphML.
+//!
+//! ```text
+//! {"nodes": [{"id": "h0"}, {"id": "tor0", "kind": "switch"}],
+//!  "links": [{"source": "h0", "target": "tor0", "rate": "10Gbps", "delay": "1us", "loss": "0.001"}]}
+//! ```
+//! A link may have `rate`, `delay` and `loss`, texts with units; what it has not is that of the scenario. A node may have a `kind`, `host` or `switch`, and a `tier`;
+//! without a kind, nodes with one link are hosts. A switch's tier is its distance from the nearest host.
+//! In a directed graph a link and its reverse are one cable.
+//!
+//! Source: `node_link_data` of networkx, whose links are `links` or, from version 3.4 on, `edges`; the GraphML primer.
+//!
+//! Assumed: a host has one link.
+
+use super::edges::{self, Edge, Edges, Node};
+use super::{Cables, Env, Size, Topology};
+use base::params::Problem;
+use base::registry::Meta;
+use base::units::{parse_dur, parse_fraction, parse_rate};
+use base::{Dur, Rate};
+use fabric::net::NetBuilder;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "a network from a graph: node-link JSON of networkx, or GraphML",
+    source: "networkx.node_link_data; the GraphML primer",
+    ..Meta::PLAIN
+};
+
+base::params! {
+    /// Parameters of a network from a graph.
+    pub struct Params {
+        ..cables: Cables {}
+        /// The file, `.json` or `.graphml`; relative to the scenario.
+        path: String = "", "";
+        /// Rate of the links that have none.
+        rate: Rate = "10Gbps" in super::MIN_RATE..=super::MAX_RATE, "flowloom: that of most hosts";
+        /// Delay of the links that have none.
+        delay: Dur = "1us" in super::MIN_DELAY..=super::MAX_DELAY, "flowloom: 200 m of fibre";
+    }
+}
+
+/// Problems that show only against the rest of the scenario.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    let hint = "links have a source and a target and, if wanted, `rate`, `delay` and `loss`, like \"10Gbps\", \"1us\", \"0.001\"";
+    match read(params, env) {
+        Ok(_) => Vec::new(),
+        Err(message) => vec![Problem { key: "path", message, hint: hint.to_owned() }],
+    }
+}
+
+/// The network.
+pub struct Graph {
+    cables: Cables,
+    path: String,
+    net: Edges,
+}
+
+impl Graph {
+    /// With these parameters. A file that [`check`] refuses makes an empty network.
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
+        Graph { cables: params.cables.clone(), path: params.path.clone(), net: read(params, env).unwrap_or_default() }
+    }
+}
+
+impl Topology for Graph {
+    fn size(&self) -> Size {
+        self.net.size()
+    }
+    fn build(&self, net: &mut NetBuilder) {
+        self.net.build(&self.cables, net);
+    }
+    fn files(&self) -> Vec<String> {
+        vec![self.path.clone()]
+    }
+}
+
+/// A node or a link as a file has it: where, and its attributes.
+struct Part {
+    /// `graph.json: link 3`, `graph.graphml:12:4`.
+    place: String,
+    values: BTreeMap<String, String>,
+}
+
+impl Part {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.values.get(key).map(String::as_str)
+    }
+    fn need(&self, key: &str) -> Result<&str, String> {
+        self.get(key).ok_or_else(|| format!("{}: there is no `{key}`", self.place))
+    }
+    fn parse<T>(&self, key: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+        let wrong = |text: &str, why: String| format!("{}: `{text}` is not a {key}: {why}", self.place);
+        self.get(key).map(|text| read(text).map_err(|why| wrong(text, why))).transpose()
+    }
+}
+
+/// What both formats come to.
+struct Parts {
+    directed: bool,
+    nodes: Vec<Part>,
+    links: Vec<Part>,
+}
+
+fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
+    let text = env.files.text(&params.path)?;
+    let parts = if text.trim_start().starts_with('<') { graphml(&params.path, &text) } else { node_link(&params.path, &text) }?;
+    let mut index = BTreeMap::new();
+    for node in &parts.nodes {
+        let name = node.need("id")?;
+        if index.insert(name, index.len()).is_some() {
+            return Err(format!("{}: node `{name}` is given twice", node.place));
+        }
+    }
+    let (mut cables, mut seen) = (Vec::new(), BTreeSet::new());
+    for link in &parts.links {
+        let end = |key| {
+            let name = link.need(key)?;
+            index.get(name).copied().ok_or_else(|| format!("{}: there is no node `{name}`", link.place))
+        };
+        let ends = [end("source")?, end("target")?];
+        if ends[0] == ends[1] {
+            return Err(format!("{}: a link from a node to itself", link.place));
+        }
+        seen.insert(ends);
+        if parts.directed && seen.contains(&[ends[1], ends[0]]) {
+            continue;
+        }
+        let rate = link.parse("rate", |text| edges::rate(parse_rate(text)?))?.unwrap_or(params.rate);
+        let delay = link.parse("delay", |text| edges::delay(parse_dur(text)?))?.unwrap_or(params.delay);
+        let loss = link.parse("loss", |text| edges::loss(parse_fraction(text)?))?;
+        cables.push(Edge { ends, rate, delay, loss });
+    }
+    let mut degree = vec![0; parts.nodes.len()];
+    cables.iter().flat_map(|cable| cable.ends).for_each(|end| degree[end] += 1);
+    let nodes = parts.nodes.iter().zip(degree).map(|(node, degree)| {
+        let host = match node.get("kind") {
+            None => degree == 1,
+            Some("host") => true,
+            Some("switch") => false,
+            Some(other) => return Err(format!("{}: `{other}` is neither `host` nor `switch`", node.place)),
+        };
+        let tier = node.parse("tier", |text| match text.parse::<u8>() {
+            Ok(tier) if (tier == 0) == host => Ok(tier),
+            _ => Err("hosts are tier 0, switches 1 to 255".to_owned()),
+        })?;
+        Ok(Node { name: node.need("id")?.to_owned(), host, tier })
+    });
+    let nodes = nodes.collect::<Result<Vec<Node>, String>>()?;
+    if !nodes.iter().any(|node| node.host) {
+        return Err(format!("{}: there is no host: a node with one link, or of the kind `host`", params.path));
+    }
+    Edges::new(nodes, cables).map_err(|why| format!("{}: {why}", params.path))
+}
+
+/// The JSON of networkx. Values may be numbers.
+fn node_link(path: &str, text: &str) -> Result<Parts, String> {
+    let graph: Value = serde_json::from_str(text).map_err(|e| format!("{path}:{}:{}: this is not JSON", e.line(), e.column()))?;
+    let list = |keys: &[&str], what: &str| {
+        let found = keys.iter().find_map(|key| graph.get(*key)).and_then(Value::as_array);
+        let found = found.ok_or_else(|| format!("{path}: there is no list `{}`", keys[0]))?;
+        let part = |(number, value): (usize, &Value)| {
+            let place = format!("{path}: {what} {}", number + 1);
+            let fields = value.as_object().ok_or_else(|| format!("{place} is not an object"))?;
+            let text = |value: &Value| match value {
+                Value::String(text) => Some(text.clone()),
+                Value::Number(number) => Some(number.to_string()),
+                _ => None,
+            };
+            let values = fields.iter().filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect();
+            Ok(Part { place, values })
+        };
+        found.iter().enumerate().map(part).collect::<Result<Vec<Part>, String>>()
+    };
+    let directed = graph.get("directed").and_then(Value::as_bool).unwrap_or(false);
+    Ok(Parts { directed, nodes: list(&["nodes"], "node")?, links: list(&["links", "edges"], "link")? })
+}
+
+/// GraphML: attributes are `data`, whose keys have names; the default of a key holds where an element has none.
+fn graphml(path: &str, text: &str) -> Result<Parts, String> {
+    let document =
+        roxmltree::Document::parse(text).map_err(|e| format!("{path}:{}:{}: this is not XML", e.pos().row, e.pos().col))?;
+    let graph = document.descendants().find(|e| is(e, "graph")).ok_or_else(|| format!("{path}: there is no graph"))?;
+    let keys = document.descendants().filter(|e| is(e, "key"));
+    let mut names = BTreeMap::new();
+    let mut defaults: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
+    for key in keys {
+        let (Some(id), Some(name)) = (key.attribute("id"), key.attribute("attr.name")) else { continue };
+        names.insert(id, name);
+        if let Some(default) = key.children().find(|e| is(e, "default")).and_then(|e| e.text()) {
+            defaults.entry(key.attribute("for").unwrap_or("all")).or_default().insert(name.to_owned(), default.trim().to_owned());
+        }
+    }
+    let parts = |tag: &'static str| -> Vec<Part> {
+        let elements = graph.children().filter(|e| is(e, tag));
+        let part = elements.map(|element| {
+            let at = document.text_pos_at(element.range().start);
+            let mut values: BTreeMap<String, String> = BTreeMap::new();
+            for of in ["all", tag] {
+                values.extend(defaults.get(of).into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+            }
+            for data in element.children().filter(|e| is(e, "data")) {
+                if let Some(name) = data.attribute("key").and_then(|key| names.get(key)) {
+                    values.insert((*name).to_owned(), data.text().unwrap_or("").trim().to_owned());
+                }
+            }
+            values.extend(element.attributes().map(|a| (a.name().to_owned(), a.value().to_owned())));
+            Part { place: format!("{path}:{}:{}", at.row, at.col), values }
+        });
+        part.collect()
+    };
+    Ok(Parts { directed: graph.attribute("edgedefault") == Some("directed"), nodes: parts("node"), links: parts("edge") })
+}
+
+/// Whether an element has this name, in whatever name space.
+fn is(element: &roxmltree::Node<'_, '_>, name: &str) -> bool {
+    element.is_element() && element.tag_name().name() == name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Files;
+    use crate::tokens::testing::mangled;
+    use base::params::Params as _;
+
+    const JSON: &str = r#"{"directed": false, "multigraph": false, "graph": {},
+ "nodes": [{"id": "h0"}, {"id": "h1"}, {"tier": 2, "id": "top"}, {"id": 3, "kind": "switch"}],
+ "edges": [{"source": "h0", "target": 3, "rate": "1Gbps", "delay": "2us"}, {"source": "h1", "target": 3, "loss": 0.001},
+           {"source": 3, "target": "top"}, {"source": "top", "target": 3}]}"#;
+    const XML: &str = r#"<?xml version="1.0" encoding="utf-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="d0" for="edge" attr.name="rate" attr.type="string"><default>40Gbps</default></key>
+  <key id="d1" for="node" attr.name="kind" attr.type="string"/>
+  <graph edgedefault="directed">
+    <node id="a"/><node id="b"/>
+    <node id="s"><data key="d1">switch</data></node>
+    <edge source="a" target="s"><data key="d0">1Gbps</data></edge>
+    <edge source="s" target="a"/>
+    <edge source="b" target="s"/>
+  </graph>
+</graphml>"#;
+
+    fn attempt(name: &str, text: &str) -> Result<fabric::net::Net, String> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(name), text).unwrap();
+        let (rate, delay) = (Rate(10_000_000_000), Dur::from_us(1));
+        let params = Params { path: name.into(), cables: Cables::defaults(), rate, delay };
+        let files = Files::new(dir.path());
+        let env = Env { files: &files };
+        if let Some(problem) = check(&params, &env).pop() {
+            return Err(problem.message);
+        }
+        let mut net = NetBuilder::default();
+        Graph::new(&params, &env).build(&mut net);
+        Ok(net.build())
+    }
+
+    fn nodes(net: &fabric::net::Net) -> Vec<(&str, u8)> {
+        net.nodes().iter().map(|n| (n.name.as_str(), n.tier)).collect()
+    }
+
+    #[test]
+    fn node_link_json_becomes_a_network() {
+        let net = attempt("g.json", JSON).unwrap();
+        assert_eq!(nodes(&net), [("h0", 0), ("h1", 0), ("top", 2), ("3", 1)]);
+        let links = crate::topology::testing::links(&net);
+        assert_eq!(links.len(), 8, "an undirected graph may have cables side by side");
+        assert_eq!((links[0].as_str(), links[1].as_str()), ("h0->3 1Gbps 2us", "h1->3 10Gbps 1us"));
+        assert_eq!(net.links().iter().filter(|link| link.loss.to_string() == "0.001").count(), 2);
+        assert_eq!(attempt("g.json", &JSON.replace("edges", "links")).unwrap().links().len(), 8, "older networkx");
+    }
+
+    #[test]
+    fn graphml_becomes_a_network() {
+        let net = attempt("g.graphml", XML).unwrap();
+        assert_eq!(nodes(&net), [("a", 0), ("b", 0), ("s", 1)]);
+        assert_eq!(
+            crate::topology::testing::links(&net),
+            ["a->s 1Gbps 1us", "b->s 40Gbps 1us", "s->a 1Gbps 1us", "s->b 40Gbps 1us"]
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_places() {
+        let json = |nodes: &str, links: &str| format!("{{\"nodes\": [{nodes}], \"links\": [{links}]}}");
+        let (two, cable) = ("{\"id\": 0}, {\"id\": 1}", "{\"source\": 0, \"target\": 1}");
+        let cases = [
+            ("{".to_owned(), "g.json:1:1: this is not JSON"),
+            ("{}".to_owned(), "there is no list `nodes`"),
+            (json(two, "3"), "link 1 is not an object"),
+            (json("{\"id\": 0}, {\"id\": 0}", ""), "node 2: node `0` is given twice"),
+            (json(two, "{\"source\": 0}"), "link 1: there is no `target`"),
+            (json(two, "{\"source\": 0, \"target\": 7}"), "link 1: there is no node `7`"),
+            (json(two, "{\"source\": 0, \"target\": 0}"), "itself"),
+            (json(two, "{\"source\": 0, \"target\": 1, \"rate\": 10}"), "link 1: `10` is not a rate"),
+            (json(two, "{\"source\": 0, \"target\": 1, \"loss\": 0.9}"), "`0.9` is not a loss: is out of range"),
+            (json("{\"id\": 0, \"kind\": \"router\"}, {\"id\": 1}", cable), "node 1: `router` is neither"),
+            (json("{\"id\": 0, \"tier\": 4}, {\"id\": 1}", cable), "`4` is not a tier: hosts are tier 0"),
+            (json(two, ""), "there is no host"),
+        ];
+        for (text, why) in cases {
+            let message = attempt("g.json", &text).map(|_| ()).unwrap_err();
+            assert!(message.contains(why), "{text}: {message}");
+        }
+        for (from, to, why) in [
+            ("</graphml>", "", "this is not XML"),
+            ("<graph ", "<grape ", "this is not XML"),
+            ("1Gbps", "fast", "g.graphml:8:5: `fast` is not a rate"),
+            ("target=\"s\"><data", "target=\"t\"><data", "g.graphml:8:5: there is no node `t`"),
+        ] {
+            let message = attempt("g.graphml", &XML.replacen(from, to, 1)).map(|_| ()).unwrap_err();
+            assert!(message.contains(why), "{to}: {message}");
+        }
+    }
+
+    #[test]
+    fn no_file_breaks_the_reader() {
+        for sample in [JSON, XML] {
+            for text in mangled(sample) {
+                let _ = attempt("g", &text);
+            }
+        }
+    }
+}
