@@ -32,21 +32,41 @@ pub(crate) fn rows<'a>(
     needed: &[&'static str],
     optional: &[&'static str],
 ) -> Result<Rows<'a>, String> {
+    renamed(file, text, needed, optional, None)
+}
+
+/// The same of a table in which columns are called otherwise: `names` has ours and the file's. Such a table may have more columns.
+pub(crate) fn renamed<'a>(
+    file: &'a str,
+    text: &'a str,
+    needed: &[&'static str],
+    optional: &[&'static str],
+    names: Option<&[(&'static str, String)]>,
+) -> Result<Rows<'a>, String> {
+    let of = |ours: &'static str| -> String {
+        let given = names.into_iter().flatten().find(|(name, _)| *name == ours);
+        given.map_or_else(|| ours.to_owned(), |(_, theirs)| theirs.clone())
+    };
     let mut reader = ReaderBuilder::new().trim(Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|e| wrong_csv(file, text, &e))?.clone();
     let all = || needed.iter().chain(optional).copied();
-    let names = all().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-    if let Some(missing) = needed.iter().find(|n| !header.iter().any(|h| h == **n)) {
-        return Err(format!("{file}:1: the header has no column `{missing}`; columns are {names}"));
+    let listed = |found: Vec<String>| found.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let known = if names.is_some() { header.iter().map(str::to_owned).collect() } else { all().map(of).collect() };
+    if let Some(missing) = needed.iter().map(|n| of(n)).find(|n| !header.iter().any(|h| h == n)) {
+        return Err(format!("{file}:1: the header has no column `{missing}`; columns are {}", listed(known)));
     }
-    if let Some(extra) = header.iter().find(|h| !all().any(|n| n == *h)) {
-        return Err(format!("{file}:1: unknown column `{extra}`; columns are {names}"));
+    // A name that was given must be there.
+    if let Some((_, missing)) = names.into_iter().flatten().find(|(_, theirs)| !header.iter().any(|h| h == theirs)) {
+        return Err(format!("{file}:1: the header has no column `{missing}`; columns are {}", listed(known)));
+    }
+    if let Some(extra) = header.iter().find(|h| names.is_none() && !all().any(|n| n == *h)) {
+        return Err(format!("{file}:1: unknown column `{extra}`; columns are {}", listed(known)));
     }
     if let Some(twice) = (0..header.len()).find(|i| header.iter().take(*i).any(|h| h == &header[*i])) {
         return Err(format!("{file}:1: the column `{}` is given twice", &header[twice]));
     }
     let columns: Vec<&'static str> = all().collect();
-    let places = columns.iter().map(|c| header.iter().position(|h| h == *c)).collect();
+    let places = columns.iter().map(|c| header.iter().position(|h| h == of(c))).collect();
     Ok(Rows { shape: Rc::new(Shape { file, text, columns, places }), records: reader.into_records() })
 }
 

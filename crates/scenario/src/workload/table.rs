@@ -6,13 +6,15 @@
 //! A flow may wait for others: `after` names the rows of these flows, counted from 1 and separated by spaces, and `delay` is the time from
 //! the last of their ends to the start of the flow (`0s` where it is empty). Such a flow has no `start`, and its `deadline` counts from its start.
 //!
+//! Files of others may call columns otherwise and have more of them: `columns` gives our names and the file's, and `time_unit` what their times count.
+//!
 //! Source: own format.
 
 use super::after::earliest_roots;
 use super::cdf::MAX_SIZE_BYTES;
 use super::size::{self, Unit};
 use super::{After, Drawn, Env, MAX_TIME, Workload};
-use crate::csv_rows::{Row, rows};
+use crate::csv_rows::{Row, renamed};
 use base::params::Problem;
 use base::registry::Meta;
 use base::units::parse_dur;
@@ -33,12 +35,55 @@ base::params! {
         path: String = "", "";
         /// What sizes count: application bytes, or bytes on the wire.
         size_unit: Unit = "payload", "application view";
+        /// What the file calls columns that it calls otherwise, like `src=from, size_bytes=bytes`; it may have more columns then. `own`: as above.
+        columns: String = "own", "own format", quiet;
+        /// What times count; `text`: each time has its unit.
+        time_unit: TimeUnit = "text", "own format", quiet;
     }
+}
+
+base::choice! {
+    /// What times count.
+    pub enum TimeUnit {
+        /// Each time has its unit.
+        Text = "text",
+        /// Seconds.
+        S = "s",
+        /// Milliseconds.
+        Ms = "ms",
+        /// Microseconds.
+        Us = "us",
+        /// Nanoseconds.
+        Ns = "ns",
+        /// Picoseconds.
+        Ps = "ps",
+    }
+}
+
+const NEEDED: [&str; 4] = ["src", "dst", "size_bytes", "start"];
+const OPTIONAL: [&str; 4] = ["deadline", "group", "after", "delay"];
+
+/// The columns that are called otherwise: our names and the file's.
+fn columns(text: &str) -> Result<Option<Vec<(&'static str, String)>>, String> {
+    if text == "own" {
+        return Ok(None);
+    }
+    let pair = |pair: &str| {
+        let (ours, theirs) = pair.split_once('=').ok_or_else(|| format!("`{}` is not like `src=from`", pair.trim()))?;
+        let known = NEEDED.iter().chain(&OPTIONAL).find(|name| **name == ours.trim());
+        let known = known
+            .ok_or_else(|| format!("`{}` is no column of flows: one of {}", ours.trim(), [NEEDED, OPTIONAL].concat().join(", ")))?;
+        Ok((*known, theirs.trim().to_owned()))
+    };
+    text.split(',').map(pair).collect::<Result<Vec<_>, String>>().map(Some)
 }
 
 /// Problems that show only against the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let hint = "the file has the columns `src,dst,size_bytes,start[,deadline,group,after,delay]`, like `h0,h3,1500000,10us`";
+    if let Err(message) = columns(&params.columns) {
+        return vec![Problem { key: "columns", message, hint: "like `src=from, dst=to, size_bytes=bytes`".to_owned() }];
+    }
     match read(params, env) {
         Ok(flows) if flows.is_empty() => {
             vec![Problem { key: "path", message: format!("`{}` has no flows", params.path), hint: hint.to_owned() }]
@@ -52,7 +97,8 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
     let text = env.files.text(&params.path)?;
     let all = (0..env.net.hosts().len() as u32).map(HostId);
     let hosts: BTreeMap<&str, HostId> = all.map(|h| (super::hosts::name_of(env.net, h), h)).collect();
-    let table = rows(&params.path, &text, &["src", "dst", "size_bytes", "start"], &["deadline", "group", "after", "delay"])?;
+    let names = columns(&params.columns)?;
+    let table = renamed(&params.path, &text, &NEEDED, &OPTIONAL, names.as_deref())?;
     let flows = table.map(|row| flow(&row?, &hosts, params, env)).collect::<Result<Vec<Drawn>, String>>()?;
     let beyond = |flow: &Drawn| flow.after.iter().flat_map(|after| &after.flows).any(|other| *other as usize >= flows.len());
     if let Some(number) = flows.iter().position(beyond) {
@@ -83,10 +129,10 @@ fn flow(row: &Row<'_>, hosts: &BTreeMap<&str, HostId>, params: &Params, env: &En
         return Err(row.wrong("size_bytes", &format!("`{size}` is out of range: from 1 to {MAX_SIZE_BYTES}")));
     }
     let time = |column| {
-        let at = row.parse(column, parse_dur)?;
+        let at = row.parse(column, |text| params.time_unit.read(text))?;
         if at > MAX_TIME { Err(row.wrong(column, &format!("`{at}` is after {MAX_TIME}"))) } else { Ok(Time(at.0)) }
     };
-    let after = after(row)?;
+    let after = after(row, params)?;
     if after.is_some() && row.optional("start").is_some() {
         return Err(row.wrong("start", "a flow that waits for others has no start of its own: leave it empty"));
     }
@@ -100,9 +146,28 @@ fn flow(row: &Row<'_>, hosts: &BTreeMap<&str, HostId>, params: &Params, env: &En
     Ok(Drawn { src, dst, size_bytes: env.payload(size, params.size_unit), start, deadline, group, after })
 }
 
+impl TimeUnit {
+    /// A time in this unit.
+    fn read(self, text: &str) -> Result<Dur, String> {
+        let unit = match self {
+            TimeUnit::Text => return parse_dur(text),
+            TimeUnit::S => "s",
+            TimeUnit::Ms => "ms",
+            TimeUnit::Us => "us",
+            TimeUnit::Ns => "ns",
+            TimeUnit::Ps => "ps",
+        };
+        // `5m` with the unit `s` is not 5 ms.
+        if !text.ends_with(|last: char| last.is_ascii_digit()) {
+            return Err(format!("is not a number of {unit}"));
+        }
+        parse_dur(&format!("{text}{unit}"))
+    }
+}
+
 /// The flows that the flow of a row waits for.
-fn after(row: &Row<'_>) -> Result<Option<After>, String> {
-    let delay = row.optional("delay").is_some().then(|| row.parse("delay", parse_dur)).transpose()?;
+fn after(row: &Row<'_>, params: &Params) -> Result<Option<After>, String> {
+    let delay = row.optional("delay").is_some().then(|| row.parse("delay", |text| params.time_unit.read(text))).transpose()?;
     if row.optional("after").is_none() {
         return match delay {
             Some(_) => Err(row.wrong("delay", "is given, and `after` is not")),
@@ -162,11 +227,16 @@ mod tests {
     use crate::files::Files;
 
     fn attempt(text: &str) -> Result<Vec<Drawn>, String> {
+        attempt_with(text, &[])
+    }
+
+    fn attempt_with(text: &str, options: &[(&'static str, &str)]) -> Result<Vec<Drawn>, String> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("flows.csv"), text).unwrap();
         let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
-        bench.read("table", &[("path", "flows.csv")])?;
-        Ok(bench.draw("table", &[("path", "flows.csv")], 1))
+        let options = [&[("path", "flows.csv")], options].concat();
+        bench.read("table", &options)?;
+        Ok(bench.draw("table", &options, 1))
     }
 
     #[test]
@@ -226,6 +296,29 @@ mod tests {
             let message = attempt(&format!("src,dst,size_bytes,start,after,delay\n{row}\n")).unwrap_err();
             assert!(message.contains(why), "{row}: {message}");
         }
+    }
+
+    #[test]
+    fn files_of_others_have_other_names_and_more_columns() {
+        let text = "id,from,to,bytes,t\n7,h0,h3,1500,12.5\n";
+        let names = ("columns", "src=from, dst = to,size_bytes=bytes, start=t");
+        let flows = attempt_with(text, &[names, ("time_unit", "us")]).unwrap();
+        assert_eq!(
+            (flows[0].src, flows[0].dst, flows[0].size_bytes, flows[0].start),
+            (HostId(0), HostId(3), 1500, Time(12_500_000))
+        );
+        for (columns, unit, why) in [
+            (names.1, "text", "`12.5` has no unit"),
+            ("src=from", "us", "the header has no column `dst`; columns are `id`, `from`, `to`, `bytes`, `t`"),
+            ("src=from,dst=to,size_bytes=bytes,start=t,group=g", "us", "no column `g`"),
+            ("source=from", "us", "`source` is no column of flows: one of src, dst"),
+            ("from", "us", "`from` is not like `src=from`"),
+        ] {
+            let message = attempt_with(text, &[("columns", columns), ("time_unit", unit)]).unwrap_err();
+            assert!(message.contains(why), "{columns}: {message}");
+        }
+        let message = attempt_with(&text.replace("12.5", "5m"), &[names, ("time_unit", "s")]).unwrap_err();
+        assert!(message.contains("column `start`: `5m` is not a number of s"), "{message}");
     }
 
     #[test]
