@@ -1,19 +1,71 @@
 //! Networks from lists of cables, which files of several formats hold.
 
-use super::{Cables, MAX_DELAY, MAX_LOSS, MAX_RATE, MIN_DELAY, MIN_RATE, Size};
+use super::{Cables, Env, MAX_DELAY, MAX_LOSS, MAX_RATE, MIN_DELAY, MIN_RATE, Size, Topology};
+use base::params::Problem;
 use base::{Dur, Fraction, Rate};
 use fabric::net::NetBuilder;
 use std::collections::VecDeque;
+use std::marker::PhantomData;
+
+/// A format of files that hold a network.
+pub trait Read: 'static {
+    /// The parameters of the topology.
+    type Params;
+    /// What a file looks like.
+    const HINT: &'static str;
+    /// What all cables have.
+    fn cables(params: &Self::Params) -> &Cables;
+    /// The file.
+    fn path(params: &Self::Params) -> &str;
+    /// The network, or what is wrong and where.
+    fn read(params: &Self::Params, env: &Env<'_>) -> Result<Edges, String>;
+}
+
+/// The network of one file.
+pub struct OfFile<F> {
+    cables: Cables,
+    path: String,
+    net: Edges,
+    format: PhantomData<fn() -> F>,
+}
+
+impl<F: Read> OfFile<F> {
+    /// With these parameters. A file that [`check`] refuses makes an empty network.
+    pub fn new(params: &F::Params, env: &Env<'_>) -> Self {
+        let net = F::read(params, env).unwrap_or_default();
+        OfFile { cables: F::cables(params).clone(), path: F::path(params).to_owned(), net, format: PhantomData }
+    }
+}
+
+impl<F: Read> Topology for OfFile<F> {
+    fn size(&self) -> Size {
+        self.net.size()
+    }
+    fn build(&self, net: &mut NetBuilder) {
+        self.net.build(&self.cables, net);
+    }
+    fn files(&self) -> Vec<String> {
+        vec![self.path.clone()]
+    }
+}
+
+/// Problems of the file.
+pub(super) fn check<F: Read>(params: &F::Params, env: &Env<'_>) -> Vec<Problem> {
+    match F::read(params, env) {
+        Ok(_) => Vec::new(),
+        Err(message) => vec![Problem { key: "path", message, hint: F::HINT.to_owned() }],
+    }
+}
 
 /// A network: nodes by name and tier, hosts first, and cables between them.
 #[derive(Default)]
-pub(super) struct Edges {
+pub struct Edges {
     nodes: Vec<(String, u8)>,
     cables: Vec<Edge>,
 }
 
 /// A cable between two nodes.
-pub(super) struct Edge {
+pub struct Edge {
     /// The nodes, by their places.
     pub ends: [usize; 2],
     pub rate: Rate,
@@ -23,7 +75,7 @@ pub(super) struct Edge {
 }
 
 /// A node.
-pub(super) struct Node {
+pub struct Node {
     pub name: String,
     pub host: bool,
     /// `None`: its distance from the nearest host.

@@ -12,13 +12,12 @@
 //!
 //! Assumed: a host has one link.
 
-use super::edges::{self, Edge, Edges, Node};
-use super::{Cables, Env, Size, Topology};
+use super::edges::{self, Edge, Edges, Node, OfFile, Read};
+use super::{Cables, Env};
 use base::params::Problem;
 use base::registry::Meta;
 use base::units::{parse_dur, parse_fraction, parse_rate};
 use base::{Dur, Rate};
-use fabric::net::NetBuilder;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,36 +43,27 @@ base::params! {
 
 /// Problems that show only against the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    let hint = "links have a source and a target and, if wanted, `rate`, `delay` and `loss`, like \"10Gbps\", \"1us\", \"0.001\"";
-    match read(params, env) {
-        Ok(_) => Vec::new(),
-        Err(message) => vec![Problem { key: "path", message, hint: hint.to_owned() }],
-    }
+    edges::check::<Format>(params, env)
 }
 
 /// The network.
-pub struct Graph {
-    cables: Cables,
-    path: String,
-    net: Edges,
-}
+pub type Graph = OfFile<Format>;
 
-impl Graph {
-    /// With these parameters. A file that [`check`] refuses makes an empty network.
-    pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        Graph { cables: params.cables.clone(), path: params.path.clone(), net: read(params, env).unwrap_or_default() }
-    }
-}
+/// How a network stands in the file.
+pub struct Format;
 
-impl Topology for Graph {
-    fn size(&self) -> Size {
-        self.net.size()
+impl Read for Format {
+    type Params = Params;
+    const HINT: &'static str =
+        "links have a source and a target and, if wanted, `rate`, `delay` and `loss`, like \"10Gbps\", \"1us\", \"0.001\"";
+    fn cables(params: &Params) -> &Cables {
+        &params.cables
     }
-    fn build(&self, net: &mut NetBuilder) {
-        self.net.build(&self.cables, net);
+    fn path(params: &Params) -> &str {
+        &params.path
     }
-    fn files(&self) -> Vec<String> {
-        vec![self.path.clone()]
+    fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
+        read(params, env)
     }
 }
 
@@ -221,10 +211,12 @@ fn is(element: &roxmltree::Node<'_, '_>, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Topology;
     use super::*;
     use crate::files::Files;
     use crate::tokens::testing::mangled;
     use base::params::Params as _;
+    use fabric::net::NetBuilder;
 
     const JSON: &str = r#"{"directed": false, "multigraph": false, "graph": {},
  "nodes": [{"id": "h0"}, {"id": "h1"}, {"tier": 2, "id": "top"}, {"id": 3, "kind": "switch"}],

@@ -15,13 +15,12 @@
 //!
 //! Assumed: a host has one link.
 
-use super::edges::{self, Edge, Edges, Node};
-use super::{Cables, Env, Size, Topology};
+use super::edges::{self, Edge, Edges, Node, OfFile, Read};
+use super::{Cables, Env};
 use crate::tokens::{Tokens, Word};
 use base::params::Problem;
 use base::registry::Meta;
 use base::units::{parse_dur, parse_fraction, parse_rate};
-use fabric::net::NetBuilder;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -41,36 +40,26 @@ base::params! {
 
 /// Problems that show only against the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    let hint = "the file begins with the numbers of nodes, switches and links; then come the switches, then links, like `0 4 100Gbps 1000ns 0`";
-    match read(params, env) {
-        Ok(_) => Vec::new(),
-        Err(message) => vec![Problem { key: "path", message, hint: hint.to_owned() }],
-    }
+    edges::check::<Format>(params, env)
 }
 
 /// The network.
-pub struct Hpcc {
-    cables: Cables,
-    path: String,
-    net: Edges,
-}
+pub type Hpcc = OfFile<Format>;
 
-impl Hpcc {
-    /// With these parameters. A file that [`check`] refuses makes an empty network.
-    pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        Hpcc { cables: params.cables.clone(), path: params.path.clone(), net: read(params, env).unwrap_or_default() }
-    }
-}
+/// How a network stands in the file.
+pub struct Format;
 
-impl Topology for Hpcc {
-    fn size(&self) -> Size {
-        self.net.size()
+impl Read for Format {
+    type Params = Params;
+    const HINT: &'static str = "the file begins with the numbers of nodes, switches and links; then come the switches, then links, like `0 4 100Gbps 1000ns 0`";
+    fn cables(params: &Params) -> &Cables {
+        &params.cables
     }
-    fn build(&self, net: &mut NetBuilder) {
-        self.net.build(&self.cables, net);
+    fn path(params: &Params) -> &str {
+        &params.path
     }
-    fn files(&self) -> Vec<String> {
-        vec![self.path.clone()]
+    fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
+        read(params, env)
     }
 }
 
@@ -130,10 +119,12 @@ fn node(tokens: &Tokens<'_>, word: &Word<'_>, nodes: u64) -> Result<usize, Strin
 
 #[cfg(test)]
 mod tests {
+    use super::super::Topology;
     use super::*;
     use crate::files::Files;
     use crate::tokens::testing::mangled;
     use base::params::Params as _;
+    use fabric::net::NetBuilder;
 
     const SAMPLE: &str = "6 2 5\n4 5 \n0 4 100Gbps 1000ns 0.000000\n1 4 100Gbps 1000ns 0\n2 5 100Gbps 1us 0\n3 5 100Gbps 1us 0.001\n\
                           4 5 400Gbps 0.002ms 0.000000\n";
