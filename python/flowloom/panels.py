@@ -96,7 +96,7 @@ def scale_value_axis(ax: Axes, drawn: Sequence[Curve], factor: float, which: str
 
 def swept_ticks(ax: Axes, values: Sequence[float], names: Sequence[Value]) -> None:
     """Ticks at the swept values; values that double from one to the next have equal distances."""
-    if len(values) > 9:
+    if not values or len(values) > 9:
         return
     steps = np.array(values[1:]) / np.array(values[:-1]) if len(values) > 2 and values[0] > 0 else np.ones(1)
     if values[-1] >= 8 * values[0] and steps.min() > 1.3 and steps.max() <= 2 * steps.min():

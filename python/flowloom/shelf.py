@@ -52,8 +52,11 @@ class Paper:
         return [*self.claims, *self.numbers]
 
     def drawings(self) -> ModuleType:
-        """The paper's `figures.py`."""
-        spec = importlib.util.spec_from_file_location(f"flowloom_papers_{self.name}", self.folder / "figures.py")
+        """The paper's `figures.py`, which may import files beside it (`from .routes import fig10`)."""
+        beside = [str(self.folder)]
+        spec = importlib.util.spec_from_file_location(
+            f"flowloom_papers_{self.name}", self.folder / "figures.py", submodule_search_locations=beside
+        )
         assert spec is not None and spec.loader is not None, f"{self.folder} has no figures.py"
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module  # dataclasses look their module up

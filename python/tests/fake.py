@@ -48,6 +48,7 @@ def flows(system: str, load: float, seed: int, count: int = 400) -> pa.Table:
             "ideal_fct_ps": pa.array(ideal),
             "slowdown": fct / ideal,
             "expansion_ratio": fct / (wire * 8000),
+            "tx_packets": pa.array(size // 1460 + 1, pa.uint64()),
             "drops": pa.array(zero + (5 if system == "TCP" else 0), pa.uint64()),
             "timeouts": pa.array(zero, pa.uint32()),
         }

@@ -78,15 +78,18 @@ def test_the_smoke_profile_is_small(name: str) -> None:
 
 def test_the_settings_common_to_the_figures_are_the_same() -> None:
     folder = shelf.load("merp").folder
-    texts = {name: tomllib.loads((folder / f"{name}.toml").read_text()) for name in ("fig5", "fig6", "fig8", "fig9")}
+    seeds = {"fig5": 20, "fig6": 20, "fig7": 5, "fig8": 10, "fig9": 10}
+    texts = {name: tomllib.loads((folder / f"{name}.toml").read_text()) for name in seeds}
     first = texts["fig5"]
     for name, text in texts.items():
         assert text["topology"] == first["topology"], name
         web = dict(text["workload"]["web"])
-        assert web.pop("mean") == ("1500KB" if name == "fig5" else "150KB")
-        assert web == {k: v for k, v in first["workload"]["web"].items() if k != "mean"}, name
-        assert text["seed"] == [1, 2, 3, 4, 5]
-    merp, pfabric, tcp, _pdq = first["system"]
+        assert web.pop("mean") == ("1500KB" if name in ("fig5", "fig7") else "150KB")
+        assert {0.2, 0.4, 0.6, 0.8} <= set(web.pop("load")), name
+        assert web == {k: v for k, v in first["workload"]["web"].items() if k not in ("mean", "load")}, name
+        assert text["seed"] == list(range(1, seeds[name] + 1)), name
+    merp, pfabric, tcp, _pdq = texts["fig7"]["system"]
+    assert [merp, pfabric] == first["system"]
     assert merp["agent"]["alpha"] == 0.999 and merp["transport"]["theta"] == "0.8Gbps"
     assert {system["qdisc"]["limit"] for system in (merp, pfabric, tcp)} == {"100pkt"}
 
@@ -94,7 +97,7 @@ def test_the_settings_common_to_the_figures_are_the_same() -> None:
 def test_table_1_of_the_compiled_part() -> None:
     found = shelf.load("merp").drawings().exact()
     exact = [claim for claim in shelf.load("merp").claims if claim.kind == "exact"]
-    assert len(exact) == 15
+    assert len(exact) == 16
     for claim in exact:
         assert found[claim.metric] == pytest.approx(claim.bounds[0], abs=1e-12), claim.id
 
@@ -103,14 +106,14 @@ def test_a_reproduction_writes_everything(made_up: None, tmp_path: Path) -> None
     done = papers.reproduce("merp", None, "smoke", out=tmp_path, meter=None)
     folder = tmp_path / "merp-smoke"
     assert done.folder == folder
-    for name in ("claims.md", "claims.json", "report.html", "fig5.png", "fig5.svg", "fig9.svg", "table1.png", "sens_literal.png"):
+    for name in ("claims.md", "claims.json", "report.html", "fig5.png", "fig5.svg", "fig9.svg", "table1.png", "sens_systems.png"):
         assert (folder / name).is_file(), name
     listed = json.loads((folder / "claims.json").read_text())["claims"]
     assert len(listed) == len(done.findings.judged) == len(done.findings.paper.claims)
     assert all(c["verdict"] == "met" for c in listed if c["kind"] == "exact")
     text = (folder / "claims.md").read_text()
     assert all(claim.id in text for claim in done.findings.paper.claims)
-    assert "2 seeds, 3 needed" in text and "](sens_literal.png)" in text
+    assert "2 seeds, 3 needed" in text and "](sens_systems.png)" in text
     html = (folder / "report.html").read_text()
     assert "http" not in "".join(part.split('"')[0] for key in ('src="', 'href="') for part in html.split(key)[1:])
 
