@@ -124,11 +124,12 @@ def fig11(results: Results) -> Figure:
     fig = plots.fct_cdf(results, {"load": 0.6})
     tail = fig.axes[1]
     unit = 1e-3 if "(s)" in tail.get_xlabel() else 1.0
-    for ms in (100, 200):
+    for ms, side in ((100, "right"), (200, "left")):
         tail.axvline(ms * unit, color=style.INK, linewidth=0.8, linestyle=(0, (1, 2)), alpha=0.7)
         tail.annotate(
-            f"{ms} ms", (ms * unit, 1.0), (2, -9), xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7.5
-        )
+            f"{ms} ms", (ms * unit, 1.0), (-2 if side == "right" else 2, -9), ha=side, xycoords=("data", "axes fraction"),
+            textcoords="offset points", fontsize=7.5,
+        )  # fmt: skip
     tail.axhline(0.01, color=style.INK, linewidth=0.8, linestyle=(0, (1, 2)), alpha=0.7)
     tail.annotate("1 %", (0.0, 0.01), (2, 2), xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=7.5)
     return fig
