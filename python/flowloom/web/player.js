@@ -177,7 +177,8 @@ function tell(show, pane, t) {
     cells[0].style.color = pickedColour(flow.id);
     row.querySelector('meter').value = all ? got / all : 0;
     cells[2].textContent = flow.finish !== null && t >= flow.finish ? `done after ${written(flow.finish - flow.start)}` : `${Math.round(100 * (all ? got / all : 0))} %`;
-    cells[3].textContent = w ? kilobytes(w[1]) : '-';
+    // Transports that are paced by rates have no window.
+    cells[3].textContent = w && w[1] > 0 ? kilobytes(w[1]) : '-';
     return row;
   });
   pane.querySelector('tbody').replaceChildren(...rows);
