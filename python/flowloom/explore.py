@@ -7,7 +7,6 @@ import gzip
 import importlib.util
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from flowloom import style, tables, traces, words
 from flowloom.data import Data, Run
 from flowloom.drawing import Array, named_ports, one_per_system
+from flowloom.files import web
 from flowloom.panels import swept_axis
 
 Spec = dict[str, Any]
@@ -38,10 +38,10 @@ CONFIG: dict[str, Any] = {
 }  # fmt: skip
 """The look of the page: ink and page follow light and dark."""
 
-START = (Path(__file__).parent / "web" / "charts.js").read_text(encoding="utf-8")
+START = web("unpack.js") + web("charts.js")
 
 MOST_ROWS = 8000
-"""Values of time series in a page: some 400 kB."""
+"""Values of time series in a page: some 100 kB, compressed."""
 MOST_SERIES = 6
 """Ports or flows of a time series: those with the largest means."""
 

@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 
+def web(name: str) -> str:
+    """A style or script that pages are made with."""
+    return (Path(__file__).parent / "web" / name).read_text(encoding="utf-8")
+
+
 def refuse_others(path: Path) -> None:
     """Raises `OSError` for what is there and is no regular file: a device or a pipe would be replaced by a file."""
     if path.exists() and not path.is_file():

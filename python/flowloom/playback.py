@@ -14,12 +14,12 @@ from flowloom import network, report, style, traces, words
 from flowloom.data import Data, Run
 from flowloom.drawing import Array, numbers, one_per_system
 from flowloom.explore import packed
-from flowloom.files import write_whole
+from flowloom.files import web, write_whole
 
-PLAYER = (report.WEB / "player.js").read_text(encoding="utf-8")
+PLAYER = web("unpack.js") + web("player.js")
 MOST = 150_000
 """Transmissions of a system in a page; with more, the first so many are played."""
-CONTROLS = (report.WEB / "player.html").read_text(encoding="utf-8")
+CONTROLS = web("player.html")
 
 
 def write(results: Data, at: Mapping[str, object] | None = None, out: Path | None = None) -> Path:
@@ -27,13 +27,12 @@ def write(results: Data, at: Mapping[str, object] | None = None, out: Path | Non
 
     Returns its path. Raises `ValueError` for results without a packet trace.
     """
-    chosen = [(system, run) for system, run in one_per_system(results, at) if results.packets(None, {"point": run.point}).num_rows]
-    if not chosen:
+    shows = [one for system, run in one_per_system(results, at) if (one := show(results, system, run)) is not None]
+    if not shows:
         raise ValueError("the results hold no packets\nhint: set `packets = true` in the scenario's `[sample]` table")
     if out is None and results.path is None:
         raise ValueError("the results are not in a folder\nhint: give the file to write with `out`")
     path = out or (results.path or Path()) / "playback.html"
-    shows = [show(results, system, run) for system, run in chosen]
     cut = [str(one["system"]) for one in shows if not one["whole"]]
     notes = [f"the first {MOST} transmissions of {words.joined(cut)} are played, not all"] if cut else []
     data = packed(json.dumps(shows, separators=(",", ":")))
@@ -48,14 +47,16 @@ def write(results: Data, at: Mapping[str, object] | None = None, out: Path | Non
     return path
 
 
-def show(results: Data, system: str, run: Run) -> dict[str, object]:
-    """What the player needs of a point. Times are in ns."""
+def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
+    """What the player needs of a point; `None` if it has no packets. Times are in ns."""
+    table = results.packets(None, {"point": run.point})
+    if not table.num_rows:
+        return None
     found = network.links(results, run)
     places = network.layout(found)
     names = sorted(places, key=network.natural)
     index = {name: i for i, name in enumerate(names)}
     ports = {link.port: i for i, link in enumerate(found)}
-    table = results.packets(None, {"point": run.point})
     rows = {name: numbers(table, name) for name in ("time_ps", "end_ps", "port_id", "flow_id", "size_bytes", "offset")}
     order = np.argsort(rows["time_ps"], kind="stable")[:MOST]
     columns = {name: values[order] for name, values in rows.items()}
@@ -65,7 +66,7 @@ def show(results: Data, system: str, run: Run) -> dict[str, object]:
     port = np.array([ports[int(p)] for p in columns["port_id"]])
     start, end = columns["time_ps"] / 1e3, columns["end_ps"] / 1e3
     hops = Hops(ends, port, start, end, columns["flow_id"], columns["offset"], kinds, dropped)
-    flows = results.flows(["flow_id", "src", "dst", "size_bytes", "start_ps", "finish_ps"], {"point": run.point}).to_pylist()
+    flows = results.flows(["flow_id", "size_bytes", "start_ps", "finish_ps"], {"point": run.point}).to_pylist()
     window = traces.sampled(results, run, "flow.cwnd_bytes")
     return {
         "system": system,

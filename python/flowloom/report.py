@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 
 from flowloom import explore, plots, style, tables, words
 from flowloom.data import Data
-from flowloom.files import write_whole
+from flowloom.files import web, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WEB = Path(__file__).parent / "web"
-"""What pages are made of besides their content: styles and scripts."""
-STYLE = (WEB / "report.css").read_text(encoding="utf-8")
+STYLE = web("report.css")
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -29,7 +27,7 @@ PAGE = """<!doctype html>
 </body></html>
 """
 
-SCRIPT = (WEB / "tables.js").read_text(encoding="utf-8")
+SCRIPT = web("tables.js")
 """Tables are sorted by a click on a head and filtered by words."""
 
 

@@ -1,8 +1,4 @@
 // Unpacks the library and the charts, which are in the page, and draws the charts.
-async function unpacked(text) {
-  const bytes = Uint8Array.from(atob(text), c => c.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).text();
-}
 async function flowloomCharts(library, charts) {
   const url = URL.createObjectURL(new Blob([await unpacked(library)], {type: 'text/javascript'}));
   await import(url);

@@ -3,9 +3,7 @@ const $ = id => document.getElementById(id);
 const state = {now: 0, playing: false, last: 0, shows: [], panes: []};
 
 async function start(text) {
-  const bytes = Uint8Array.from(atob(text), c => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  state.shows = JSON.parse(await new Response(stream).text());
+  state.shows = JSON.parse(await unpacked(text));
   state.shows.forEach(prepare);
   state.end = Math.max(...state.shows.map(show => show.until));
   for (const [id, first] of [['left', 0], ['right', Math.min(1, state.shows.length - 1)]]) {
@@ -49,7 +47,12 @@ function prepare(show) {
     show.until = Math.max(show.until, last);
   });
   for (const times of [...show.joins, ...show.starts]) times.sort((a, b) => a - b);
-  show.most = Math.max(1, ...show.links.map((_, port) => Math.max(...show.joins[port].map((t, i) => i + 1 - upTo(show.starts[port], t)), 0)));
+  show.most = 1;
+  show.joins.forEach((times, port) => times.forEach((t, i) => { show.most = Math.max(show.most, i + 1 - upTo(show.starts[port], t)); }));
+  for (const flow of show.flows) {
+    flow.times = flow.got.map(([time]) => time);
+    flow.windowTimes = (flow.window ?? []).map(([time]) => time);
+  }
 }
 
 const waiting = (show, port, t) => Math.max(0, upTo(show.joins[port], t) - upTo(show.starts[port], t));
@@ -168,9 +171,9 @@ const kilobytes = bytes => `${(bytes / 1e3).toFixed(bytes < 1e4 ? 1 : 0)} kB`;
 function tell(show, pane, t) {
   const live = show.flows.filter(flow => flow.start <= t).slice(-8);
   const rows = live.map(flow => {
-    const i = upTo(flow.got.map(([time]) => time), t), all = flow.got.length ? flow.got[flow.got.length - 1][1] : 0, got = i ? flow.got[i - 1][1] : 0;
+    const i = upTo(flow.times, t), all = flow.got.length ? flow.got[flow.got.length - 1][1] : 0, got = i ? flow.got[i - 1][1] : 0;
     const row = document.createElement('tr');
-    const w = flow.window ? flow.window[upTo(flow.window.map(([time]) => time), t) - 1] : null;
+    const w = flow.window ? flow.window[upTo(flow.windowTimes, t) - 1] : null;
     row.innerHTML = '<td></td><td><meter min=0 max=1></meter></td><td class=n></td><td class=n></td>';
     const cells = row.cells;
     cells[0].textContent = `${flow.id}, ${kilobytes(flow.size)}`;
