@@ -214,43 +214,46 @@ def run_on(options: Options) -> int:
     return 0
 
 
+def new_file(options: Options) -> Path | None:
+    """The file that `--out` names. Raises `OSError` for what is there and is no file."""
+    if not options.get("out"):
+        return None
+    from flowloom import files
+
+    out = Path(console.path(options["out"]))
+    files.refuse_others(out)
+    return out
+
+
 def export(options: Options) -> int:
     """Writes a point in another program's format."""
-    from flowloom import exports, files
+    from flowloom import exports
     from flowloom.results import Results
 
     (folder,) = folders(options)
-    out = Path(console.path(options["out"])) if options.get("out") else None
-    if out is not None:
-        files.refuse_others(out)
-    say(exports.write(Results.open(folder), options["format"], options.get("point"), out))
+    say(exports.write(Results.open(folder), options["format"], options.get("point"), new_file(options)))
     return 0
 
 
 def play(options: Options) -> int:
     """Writes a page that plays packets."""
-    from flowloom import files, playback
+    from flowloom import playback
     from flowloom.results import Results
 
     (folder,) = folders(options)
-    out = Path(console.path(options["out"])) if options.get("out") else None
-    if out is not None:
-        files.refuse_others(out)
-    results = Results.open(folder)
+    out, results = new_file(options), Results.open(folder)
     say(playback.write(results, place(options, results), out))
     return 0
 
 
 def pack(options: Options) -> int:
     """Writes the archive of a run."""
-    from flowloom import files, pack
+    from flowloom import pack
     from flowloom.results import Results
 
     (folder,) = folders(options)
-    given = {key: Path(console.path(options[key])) if options.get(key) else None for key in ("scenario", "out")}
-    if given["out"] is not None:
-        files.refuse_others(given["out"])
-    say(pack.write(Results.open(folder), given["scenario"], given["out"]))
+    scenario = Path(console.path(options["scenario"])) if options.get("scenario") else None
+    say(pack.write(Results.open(folder), scenario, new_file(options)))
     return 0
 
 

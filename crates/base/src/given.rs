@@ -69,7 +69,7 @@ pub struct Offers<'a> {
     make: Option<Make<'a>>,
 }
 
-type Make<'a> = Box<dyn Fn() -> Vec<Offered> + Send + Sync + 'a>;
+type Make<'a> = Box<dyn Fn() -> Vec<Offered> + Send + Sync + 'a>; // Called once a run, never for a packet.
 
 impl<'a> Offers<'a> {
     /// What `make` returns.
