@@ -57,10 +57,13 @@ fn hash_flows(flows: &[proto::Flow]) -> u64 {
         }
         // A flow that waits has no start yet: what it waits for stands in its place.
         if let Some(wait) = &flow.wait {
-            let on = wait.on.iter().map(|id| u64::from(id.0));
+            let on = wait.on.iter().map(|(id, _)| u64::from(id.0));
             let time = |time: Option<base::Dur>| time.map_or(u64::MAX, |time| time.0);
-            let own = [wait.on.len() as u64, wait.delay.0, time(wait.allowed)];
-            for word in own.into_iter().chain(on).chain(wait.give_up_after.map(|after| after.0)) {
+            let delay = wait.on.first().map_or(0, |(_, delay)| delay.0);
+            let own = [wait.on.len() as u64, delay, time(wait.allowed)];
+            let apart = wait.on.iter().any(|(_, other)| other.0 != delay) || wait.not_before > base::Time::ZERO;
+            let rest = wait.on.iter().map(|(_, delay)| delay.0).chain([wait.not_before.0]).filter(|_| apart);
+            for word in own.into_iter().chain(on).chain(rest).chain(wait.give_up_after.map(|after| after.0)) {
                 hash.update(&word.to_le_bytes());
             }
         }
@@ -79,10 +82,10 @@ mod tests {
         let flows = plan.points[0].run.flows().unwrap();
         let hash = |on: &[u32], delay: u64, allowed: Option<u64>, give_up: Option<u64>| {
             let mut flows = flows.clone();
-            let on = on.iter().map(|id| base::FlowId(*id)).collect();
+            let on: Vec<base::FlowId> = on.iter().map(|id| base::FlowId(*id)).collect();
             flows[9].start = base::Time::MAX;
             let (delay, allowed, give_up_after) = (base::Dur(delay), allowed.map(base::Dur), give_up.map(base::Dur));
-            flows[9].wait = Some(Box::new(proto::flow::Wait { on, delay, give_up_after, allowed }));
+            flows[9].wait = Some(Box::new(proto::flow::Wait { give_up_after, allowed, ..proto::flow::Wait::new(&on, delay) }));
             hash_flows(&flows)
         };
         let one = hash(&[3], 5, None, None);

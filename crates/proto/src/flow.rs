@@ -37,14 +37,22 @@ pub struct Flow {
 /// What a flow waits for before its application opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// The flows that must have ended, at least one. A flow ends at its receiver with its last byte, or at its sender that gives it up.
-    pub on: Vec<FlowId>,
-    /// From the last of these ends to the start. Between two hosts it is at least the unloaded latency of a bare header.
-    pub delay: Dur,
+    /// The flows that must have ended, at least one, each with the time from its end to the start. A flow ends at its receiver with its last
+    /// byte, or at its sender that gives it up. Between two hosts the time is at least the unloaded latency of a bare header.
+    pub on: Vec<(FlowId, Dur)>,
+    /// The flow starts no sooner.
+    pub not_before: Time,
     /// From the start of one of these flows to the time at which its receiver gives up on it: such a flow counts as ended, and goes on.
     pub give_up_after: Option<Dur>,
     /// From the start to the deadline, if it has one.
     pub allowed: Option<Dur>,
+}
+
+impl Wait {
+    /// A flow that starts a delay after the last end of these flows.
+    pub fn new(on: &[FlowId], delay: Dur) -> Wait {
+        Wait { on: on.iter().map(|flow| (*flow, delay)).collect(), not_before: Time::ZERO, give_up_after: None, allowed: None }
+    }
 }
 
 impl Flow {

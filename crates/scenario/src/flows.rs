@@ -57,11 +57,11 @@ impl RunSpec {
     /// A flow under its number in the run. `ids` are those of a workload's flows, in the order of drawing.
     fn flow(&self, id: FlowId, numbered: Numbered, ids: &[Vec<FlowId>]) -> Flow {
         let Numbered { workload, src_port, flow, .. } = numbered;
-        let on = |number: &u32| ids[usize::from(workload)][*number as usize];
+        let on = |(number, delay): &(u32, Dur)| (ids[usize::from(workload)][*number as usize], *delay);
         let allowed = flow.deadline.map(|deadline| Dur(deadline.0));
         let wait = flow.after.map(|after| {
             let on = after.flows.iter().map(on).collect();
-            Box::new(Wait { on, delay: after.delay, give_up_after: after.give_up_after, allowed })
+            Box::new(Wait { on, not_before: after.not_before, give_up_after: after.give_up_after, allowed })
         });
         Flow {
             id,

@@ -137,9 +137,7 @@ mod tests {
     /// Flows that start at these microseconds; `None`: the flow waits for the first.
     fn flows(starts: &[Option<u64>]) -> Vec<Flow> {
         let flow = |(id, start): (u32, &Option<u64>)| {
-            let wait = start
-                .is_none()
-                .then(|| Box::new(Wait { on: vec![base::FlowId(0)], delay: Dur::ZERO, give_up_after: None, allowed: None }));
+            let wait = start.is_none().then(|| Box::new(Wait::new(&[base::FlowId(0)], Dur::ZERO)));
             Flow { start: start.map_or(Time::MAX, |us| Time(us * 1_000_000)), wait, ..script::flow(id, 1000) }
         };
         (0..).zip(starts).map(flow).collect()

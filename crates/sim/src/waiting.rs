@@ -34,6 +34,8 @@ struct Next {
 struct Turn {
     /// The time after which the flow gives up on another that has started.
     give_up_after: Option<Dur>,
+    /// The flow starts no sooner.
+    not_before: Time,
     /// The number of others of which no latest start follows yet.
     missing: u32,
     /// By other flow: the start that it allows at the latest. Empty before the first is known, and after the flow has started.
@@ -65,9 +67,10 @@ impl Waiting {
             let Some(wait) = &flow.wait else { continue };
             let turn = &mut turns[flow.id.index()];
             (turn.missing, turn.give_up_after) = (wait.on.len() as u32, wait.give_up_after);
-            for (other, place) in wait.on.iter().zip(0..) {
+            turn.not_before = wait.not_before;
+            for (&(other, delay), place) in wait.on.iter().zip(0..) {
                 let Flow { src, dst, .. } = flows[other.index()];
-                let delay = |end: HostId| if end == flow.src { wait.delay } else { wait.delay.max(latency(end, flow.src)) };
+                let delay = |end: HostId| if end == flow.src { delay } else { delay.max(latency(end, flow.src)) };
                 next[other.index()].push(Next { flow: flow.id, place, delay: [delay(dst), delay(src)] });
             }
         }
@@ -105,7 +108,7 @@ impl Waiting {
             if turn.missing > 0 || turn.start.is_some_and(|start| before < start) {
                 continue;
             }
-            let Some(at) = turn.latest.iter().copied().max() else { continue };
+            let Some(at) = turn.latest.iter().copied().max().map(|at| at.max(turn.not_before)) else { continue };
             let instead = turn.start.replace(at);
             if instead != Some(at) {
                 starts.push(Start { flow: next.flow, at, instead });
@@ -122,8 +125,7 @@ mod tests {
     use proto::kit::script;
 
     fn flow(id: u32, ends: [u32; 2], on: &[u32], delay: Dur) -> Flow {
-        let wait = (!on.is_empty())
-            .then(|| Box::new(Wait { on: on.iter().copied().map(FlowId).collect(), delay, give_up_after: None, allowed: None }));
+        let wait = (!on.is_empty()).then(|| Box::new(Wait::new(&on.iter().copied().map(FlowId).collect::<Vec<_>>(), delay)));
         Flow { src: HostId(ends[0]), dst: HostId(ends[1]), wait, ..script::flow(id, 1000) }
     }
 

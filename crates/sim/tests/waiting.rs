@@ -48,7 +48,7 @@ fn every_transport_runs_a_closed_loop() {
         assert_eq!(first.stop_reason, StopReason::Finished, "{name}");
         let drawn = plan.points[0].run.flows().unwrap();
         for (flow, wait) in drawn.iter().filter_map(|flow| Some((flow.id, flow.wait.as_ref()?))) {
-            let last = wait.on.iter().map(|on| first.flows[on.index()].finish_ps.unwrap()).max().unwrap();
+            let last = wait.on.iter().map(|(on, _)| first.flows[on.index()].finish_ps.unwrap()).max().unwrap();
             assert!(first.flows[flow.index()].start_ps.unwrap() >= last + 2_000_000, "{name}: flow {flow}");
         }
     }
@@ -109,7 +109,7 @@ fn requests_follow_each_other_in_a_closed_loop() {
                     assert_eq!((row.group_id, row.dst), (Some(u64::from(row.flow_id / 3)), 3));
                     assert_eq!(row.deadline_ps, Some(start(row) + 3_000_000_000));
                     let Some(wait) = &flow.wait else { continue };
-                    let answers = wait.on.iter().map(|on| &outcome.flows[on.index()]);
+                    let answers = wait.on.iter().map(|(on, _)| &outcome.flows[on.index()]);
                     let ends = answers.map(|answer| {
                         let given_up = start(answer) + wait.give_up_after.unwrap().0;
                         old += u32::from(answer.finish_ps.unwrap() > given_up);

@@ -489,7 +489,7 @@ pub(crate) mod tests {
         };
         assert_eq!(has(&results), (0, 0));
         let mut waiting = outcome(2);
-        waiting.flows[1].wait = Some(Box::new(Wait { on: vec![FlowId(0)], delay: Dur(5), give_up_after: None, allowed: None }));
+        waiting.flows[1].wait = Some(Box::new(Wait::new(&[FlowId(0)], Dur(5))));
         (waiting.flows[1].start_ps, waiting.flows[1].finish_ps) = (None, None);
         let results = write(&dir.path().join("some"), &[(key("A", None, 1), waiting), (key("A", None, 2), outcome(2))]);
         assert_eq!(has(&results), (2, 1));

@@ -563,7 +563,7 @@ mod tests {
 
     #[test]
     fn a_flow_that_never_began_is_counted_alone() {
-        let wait = Some(Box::new(Wait { on: vec![FlowId(0)], delay: Dur(5), give_up_after: None, allowed: Some(Dur(9)) }));
+        let wait = Some(Box::new(Wait { allowed: Some(Dur(9)), ..Wait::new(&[FlowId(0)], Dur(5)) }));
         let never = FlowRow { start_ps: None, wait: wait.clone(), ..flow(500, None) };
         let later = FlowRow { wait, deadline_ps: Some(1_000_000_009), ..flow(1000, Some(2_000_000_000)) };
         let counters = Counters { end_ps: 4_000_000_000, ..Counters::default() };

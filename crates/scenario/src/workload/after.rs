@@ -13,7 +13,7 @@ pub(crate) fn earliest_roots(drawn: &[Drawn]) -> Result<Vec<Time>, String> {
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); drawn.len()];
     let mut missing = vec![0; drawn.len()];
     for (number, flow) in drawn.iter().enumerate() {
-        for &other in flow.after.iter().flat_map(|after| &after.flows) {
+        for &(other, _) in flow.after.iter().flat_map(|after| &after.flows) {
             next[other as usize].push(number);
             missing[number] += 1;
         }
@@ -45,7 +45,7 @@ mod tests {
     use base::HostId;
 
     fn drawn(start: u64, after: &[u32]) -> Drawn {
-        let after = (!after.is_empty()).then(|| After { flows: after.to_vec(), delay: Dur::ZERO, give_up_after: None });
+        let after = (!after.is_empty()).then(|| After::new(after, Dur::ZERO));
         Drawn { src: HostId(0), dst: HostId(1), size_bytes: 1, start: Time(start), deadline: None, group: None, after }
     }
 

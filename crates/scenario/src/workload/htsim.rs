@@ -149,7 +149,7 @@ impl listed::Format for Format {
         }
         for (flow, on) in flows.iter_mut().zip(waits) {
             if let Some((id, word)) = on {
-                flow.after = Some(After { flows: fires(&tokens, &word, id, &triggers)?, delay: Dur::ZERO, give_up_after: None });
+                flow.after = Some(After::new(&fires(&tokens, &word, id, &triggers)?, Dur::ZERO));
             }
         }
         Ok(flows)
@@ -263,7 +263,7 @@ mod tests {
         let seen: Vec<_> = flows.iter().map(|f| (f.src.0, f.dst.0, f.size_bytes)).collect();
         assert_eq!(seen, [(0, 5, 200_000), (1, 5, 9000), (5, 2, 64_000), (2, 3, 7), (2, 4, 8)]);
         assert_eq!((flows[1].start, flows[0].src), (Time(1_000_000), HostId(0)));
-        let after = |i: usize| flows[i].after.as_ref().map(|after| after.flows.clone());
+        let after = |i: usize| flows[i].after.as_ref().map(|after| after.flows.iter().map(|on| on.0).collect::<Vec<u32>>());
         assert_eq!([after(0), after(2), after(3), after(4)], [None, Some(vec![0, 1]), Some(vec![2]), Some(vec![2])]);
         let older = attempt("0->1 start 3 size 9\n", &[("start_unit", "us")]).unwrap();
         assert_eq!(older[0].start, Time(3_000_000));

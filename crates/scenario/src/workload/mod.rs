@@ -66,12 +66,19 @@ pub struct Drawn {
 /// What a flow waits for before it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct After {
-    /// Other flows of the workload by their place in the drawing, at least one.
-    pub flows: Vec<u32>,
-    /// From the end of the last of them to the start.
-    pub delay: Dur,
+    /// Other flows of the workload by their place in the drawing, at least one, each with the time from its end to the start.
+    pub flows: Vec<(u32, Dur)>,
+    /// The flow starts no sooner.
+    pub not_before: Time,
     /// From the start of one of these flows to the time at which it counts as ended for this flow, if it has not ended by then.
     pub give_up_after: Option<Dur>,
+}
+
+impl After {
+    /// A flow that starts a delay after the last end of these flows.
+    pub fn new(flows: &[u32], delay: Dur) -> After {
+        After { flows: flows.iter().map(|flow| (*flow, delay)).collect(), not_before: Time::ZERO, give_up_after: None }
+    }
 }
 
 /// What a workload knows of its run.

@@ -83,7 +83,7 @@ impl Workload for Shuffle {
             }
             for (place, src) in (0..).zip(from) {
                 let before = (flows.len() as u32).checked_sub(p.parallel).filter(|_| place >= p.parallel);
-                let after = before.map(|before| After { flows: vec![before], delay: Dur::ZERO, give_up_after: None });
+                let after = before.map(|before| After::new(&[before], Dur::ZERO));
                 let start = if after.is_none() { Time::ZERO + p.start } else { Time::ZERO };
                 flows.push(Drawn { src, dst, size_bytes, start, deadline: None, group: Some(dst.0), after });
             }
@@ -121,7 +121,7 @@ mod tests {
             assert_eq!((fetches[0].start, &fetches[0].after), (Time(1_000_000_000), &None));
             for (place, fetch) in fetches.iter().enumerate().skip(1) {
                 let before = (15 * dst + place - 1) as u32;
-                assert_eq!(fetch.after, Some(After { flows: vec![before], delay: Dur::ZERO, give_up_after: None }));
+                assert_eq!(fetch.after, Some(After::new(&[before], Dur::ZERO)));
             }
         }
         orders.sort_unstable();
@@ -134,7 +134,7 @@ mod tests {
     fn several_fetches_run_at_a_time() {
         let bench = Bench::new("star", &[("hosts", "5")]);
         let flows = bench.draw("shuffle", &[("size", "1MB"), ("parallel", "3")], 1);
-        let waits: Vec<Option<u32>> = flows[4..8].iter().map(|flow| flow.after.as_ref().map(|after| after.flows[0])).collect();
+        let waits: Vec<Option<u32>> = flows[4..8].iter().map(|flow| flow.after.as_ref().map(|after| after.flows[0].0)).collect();
         assert_eq!(waits, [None, None, None, Some(4)]);
         assert!(bench.draw("shuffle", &[("size", "1MB"), ("parallel", "4")], 1).iter().all(|flow| flow.after.is_none()));
     }

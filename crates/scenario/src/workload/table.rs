@@ -100,7 +100,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
     let names = columns(&params.columns)?;
     let table = renamed(&params.path, &text, &NEEDED, &OPTIONAL, names.as_deref())?;
     let flows = table.map(|row| flow(&row?, &hosts, params, env)).collect::<Result<Vec<Drawn>, String>>()?;
-    let beyond = |flow: &Drawn| flow.after.iter().flat_map(|after| &after.flows).any(|other| *other as usize >= flows.len());
+    let beyond = |flow: &Drawn| flow.after.iter().flat_map(|after| &after.flows).any(|(other, _)| *other as usize >= flows.len());
     if let Some(number) = flows.iter().position(beyond) {
         return Err(format!(
             "{}: flow {} waits for a row that is not there; the last row is {}",
@@ -180,7 +180,7 @@ fn after(row: &Row<'_>, params: &Params) -> Result<Option<After>, String> {
     let mut flows = row.parse("after", |text: &str| text.split_whitespace().map(number).collect::<Result<Vec<u32>, String>>())?;
     flows.sort_unstable();
     flows.dedup();
-    Ok(Some(After { flows, delay: delay.unwrap_or(Dur::ZERO), give_up_after: None }))
+    Ok(Some(After::new(&flows, delay.unwrap_or(Dur::ZERO))))
 }
 
 /// The workload.
@@ -282,9 +282,9 @@ mod tests {
         let flows =
             attempt("src,dst,size_bytes,start,deadline,after,delay\nh0,h3,1500,10us,,,\nh3,h0,9000,,1ms,1,2us\nh0,h3,1,,,2 1,\n")
                 .unwrap();
-        assert_eq!(flows[1].after, Some(After { flows: vec![0], delay: Dur::from_us(2), give_up_after: None }));
+        assert_eq!(flows[1].after, Some(After::new(&[0], Dur::from_us(2))));
         assert_eq!((flows[1].deadline, flows[0].after.is_none()), (Some(Time(1_000_000_000)), true));
-        assert_eq!(flows[2].after, Some(After { flows: vec![0, 1], delay: Dur::ZERO, give_up_after: None }));
+        assert_eq!(flows[2].after, Some(After::new(&[0, 1], Dur::ZERO)));
         for (row, why) in [
             ("h0,h1,1,0s,1,", "column `start`: a flow that waits"),
             ("h0,h1,1,,0,", "`0` is not the number of a row"),

@@ -23,6 +23,8 @@ pub struct Flow {
 pub struct Wait {
     /// Other flows, each with the time in seconds from its end to the arrival.
     pub on: Vec<(usize, f64)>,
+    /// The flow arrives no sooner, in seconds.
+    pub not_before: f64,
     /// From the arrival of another flow in seconds to the arrival of this one at the latest, as far as the other goes.
     pub give_up_after: Option<Vec<f64>>,
     /// From the arrival to the deadline in seconds, if there is one.
@@ -89,7 +91,8 @@ impl<'a> Arrivals<'a> {
             // A flow that has arrived has nothing to learn.
             let Some(latest) = self.latest[index].get_mut(place).filter(|latest| at < **latest) else { continue };
             *latest = at;
-            let at = self.latest[index].iter().copied().fold(0.0, f64::max);
+            let not_before = self.flows[index].wait.as_ref().map_or(0.0, |wait| wait.not_before);
+            let at = self.latest[index].iter().copied().fold(not_before, f64::max);
             let before = std::mem::replace(&mut self.at[index], at);
             if at == before {
                 continue;

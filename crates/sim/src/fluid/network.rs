@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn flows_may_wait_for_the_ends_of_others() {
-        let wait = |on: &[(usize, f64)]| Some(Wait { on: on.to_vec(), give_up_after: None, allowed: Some(1e-6) });
+        let wait = |on: &[(usize, f64)]| Some(Wait { on: on.to_vec(), not_before: 0.0, give_up_after: None, allowed: Some(1e-6) });
         // The third flow comes 50 ns after the first ended at 100 and the second at 300; a flow of the other link ends at 400.
         let flows = [
             flow(0, 100, &[0]),
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_flow_may_give_up_on_others() {
         // The third flow comes 20 ns after the first ended at 100, since the second, which ends at 600, is 90 ns old by then.
-        let wait = Wait { on: vec![(0, 20e-9), (1, 0.0)], give_up_after: Some(vec![1e-6, 90e-9]), allowed: None };
+        let wait = Wait { on: vec![(0, 20e-9), (1, 0.0)], not_before: 0.0, give_up_after: Some(vec![1e-6, 90e-9]), allowed: None };
         let flows = [flow(0, 100, &[0]), flow(10, 590, &[1]), Flow { wait: Some(wait), ..flow(0, 100, &[0]) }];
         for ideal in Ideal::ALL {
             assert_eq!(finish_ns(ideal, &[GIGABYTE; 2], &flows), [100.0, 600.0, 220.0], "{ideal:?}");

@@ -30,17 +30,17 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
     for flow in &drawn {
         let path =
             path(net, &routes, flow.src, flow.dst, &mut rng).expect("a healthy network is connected: checked with the scenario");
-        let on = |on: &FlowId| {
-            let delay = beyond(&rows[on.index()]) + notice(spec, &routes, flow, &drawn[on.index()]);
+        let on = |&(on, delay): &(FlowId, Dur)| {
+            let delay = beyond(&rows[on.index()]) + notice(spec, &routes, flow, (&drawn[on.index()], delay));
             (on.index(), delay.as_secs_f64())
         };
         let wait = flow.wait.as_ref().map(|wait| {
             let gives_up = |after: Dur| {
-                let latest = |on: &FlowId| (after + notice(spec, &routes, flow, &drawn[on.index()])).as_secs_f64();
+                let latest = |on: &(FlowId, Dur)| (after + notice(spec, &routes, flow, (&drawn[on.0.index()], on.1))).as_secs_f64();
                 wait.on.iter().map(latest).collect()
             };
             let (on, allowed) = (wait.on.iter().map(on).collect(), wait.allowed.map(Dur::as_secs_f64));
-            Wait { on, give_up_after: wait.give_up_after.map(gives_up), allowed }
+            Wait { on, not_before: wait.not_before.as_secs_f64(), give_up_after: wait.give_up_after.map(gives_up), allowed }
         });
         flows.push(Flow { arrival: flow.start, wire_bytes: flow.size_wire_bytes, path, deadline: flow.deadline, wait });
     }
@@ -53,13 +53,14 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
     let mut digest = Xxh3::new();
     for index in behind_what_they_wait_for(&drawn) {
         if let Some(wait) = &drawn[index].wait {
-            let end = |on: &FlowId| {
+            let end = |&(on, delay): &(FlowId, Dur)| {
                 let row = &rows[on.index()];
                 let given_up = row.start_ps.zip(wait.give_up_after).map(|(start, after)| start + after.0);
                 let end = row.finish_ps.into_iter().chain(given_up).min()?;
-                Some(end + notice(spec, &routes, &drawn[index], &drawn[on.index()]).0)
+                Some(end + notice(spec, &routes, &drawn[index], (&drawn[on.index()], delay)).0)
             };
-            let start = wait.on.iter().map(end).collect::<Option<Vec<u64>>>().and_then(|ends| ends.into_iter().max());
+            let last = wait.on.iter().map(end).collect::<Option<Vec<u64>>>().and_then(|ends| ends.into_iter().max());
+            let start = last.map(|last| last.max(wait.not_before.0));
             rows[index].start_ps = start.filter(|start| spec.end.is_none_or(|end| *start < end.0));
             rows[index].deadline_ps = rows[index].start_ps.and_then(|start| Some(start + wait.allowed?.0));
         }
@@ -85,7 +86,7 @@ fn behind_what_they_wait_for(flows: &[proto::Flow]) -> Vec<usize> {
     let on = |index: usize| flows[index].wait.iter().flat_map(|wait| &wait.on);
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); flows.len()];
     let mut missing: Vec<usize> = (0..flows.len()).map(|index| on(index).count()).collect();
-    (0..flows.len()).for_each(|index| on(index).for_each(|other| next[other.index()].push(index)));
+    (0..flows.len()).for_each(|index| on(index).for_each(|(other, _)| next[other.index()].push(index)));
     let mut order: Vec<usize> = (0..flows.len()).filter(|&index| missing[index] == 0).collect();
     let mut at = 0;
     while let Some(&index) = order.get(at) {
@@ -116,9 +117,8 @@ fn path(net: &Net, routes: &Routes, src: HostId, dst: HostId, rng: &mut Rng) -> 
     Some(path)
 }
 
-/// From the end of a flow at its receiver to the start of a flow that waits for it: between two hosts at least the latency of a bare header.
-fn notice(spec: &RunSpec, routes: &Routes, flow: &proto::Flow, on: &proto::Flow) -> Dur {
-    let delay = flow.wait.as_ref().map_or(Dur::ZERO, |wait| wait.delay);
+/// From the end of a flow at its receiver to the start of a flow that waits `delay` for it: between two hosts at least the latency of a bare header.
+fn notice(spec: &RunSpec, routes: &Routes, flow: &proto::Flow, (on, delay): (&proto::Flow, Dur)) -> Dur {
     let shapes = if on.dst == flow.src { Vec::new() } else { routes.shapes(&spec.net, on.dst, flow.src) };
     shapes.iter().map(|path| routes::one_way(path, spec.header_bytes.into())).min().unwrap_or_default().max(delay)
 }
