@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Texts by the path that the scenario writes, relative to its own folder. A file is read when first asked for; what was read
+/// Contents by the path that the scenario writes, relative to its own folder. A file is read when first asked for; what was read
 /// then is what the runs use, and what their hash covers.
 #[derive(Debug, Default)]
 pub struct Files {
     dir: PathBuf,
-    read: Mutex<BTreeMap<String, Result<Arc<str>, String>>>,
+    texts: Read<str>,
+    bytes: Read<[u8]>,
 }
+
+/// What has been read, by path.
+type Read<T> = Mutex<BTreeMap<String, Result<Arc<T>, String>>>;
 
 /// Files larger than this are refused.
 const MAX_BYTES: u64 = 2 << 30;
@@ -20,22 +24,51 @@ const MAX_BYTES: u64 = 2 << 30;
 impl Files {
     /// Files relative to `dir`.
     pub fn new(dir: &Path) -> Files {
-        Files { dir: dir.to_owned(), read: Mutex::default() }
+        Files { dir: dir.to_owned(), ..Files::default() }
     }
     /// The text of a file. The error is a sentence that names it.
     pub fn text(&self, path: &str) -> Result<Arc<str>, String> {
-        let mut read = self.read.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let known = lock(&self.bytes).get(path).cloned();
+        self.once(&self.texts, path, |at| match known {
+            // What was read for the hash.
+            Some(Ok(bytes)) => std::str::from_utf8(&bytes).map(Arc::from).map_err(|_| io::ErrorKind::InvalidData.into()),
+            _ => std::fs::read_to_string(at).map(Arc::from),
+        })
+    }
+    /// The bytes of a file that is no text. The error is a sentence that names it.
+    pub fn bytes(&self, path: &str) -> Result<Arc<[u8]>, String> {
+        self.once(&self.bytes, path, |path| std::fs::read(path).map(Arc::from))
+    }
+    /// Whether there is a file of this name.
+    pub fn has(&self, path: &str) -> bool {
+        self.dir.join(path).is_file()
+    }
+    /// A hash of a file's content.
+    pub fn hash(&self, path: &str) -> Result<u64, String> {
+        if let Some(text) = lock(&self.texts).get(path) {
+            return text.clone().map(|text| xxh3_64(text.as_bytes()));
+        }
+        self.bytes(path).map(|bytes| xxh3_64(&bytes))
+    }
+    fn once<T: ?Sized>(
+        &self,
+        read: &Read<T>,
+        path: &str,
+        load: impl FnOnce(&Path) -> io::Result<Arc<T>>,
+    ) -> Result<Arc<T>, String> {
+        let mut read = lock(read);
         if let Some(known) = read.get(path) {
             return known.clone();
         }
-        let text = load(&self.dir.join(path)).map_err(|why| format!("cannot read the file `{path}`: {why}"));
-        read.insert(path.to_owned(), text.clone());
-        text
+        let at = self.dir.join(path);
+        let found = sane(&at).and_then(|()| load(&at).map_err(say)).map_err(|why| format!("cannot read the file `{path}`: {why}"));
+        read.insert(path.to_owned(), found.clone());
+        found
     }
-    /// A hash of a file's text.
-    pub fn hash(&self, path: &str) -> Result<u64, String> {
-        Ok(xxh3_64(self.text(path)?.as_bytes()))
-    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PartialEq for Files {
@@ -44,13 +77,17 @@ impl PartialEq for Files {
     }
 }
 
-fn load(path: &Path) -> Result<Arc<str>, String> {
-    let say = |error: io::Error| match error.kind() {
+/// What is wrong with a file, as the end of a sentence.
+fn say(error: io::Error) -> String {
+    match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
         _ => error.to_string(),
-    };
+    }
+}
+
+fn sane(path: &Path) -> Result<(), String> {
     let meta = std::fs::metadata(path).map_err(say)?;
     if !meta.is_file() {
         return Err("it is not a file".to_owned());
@@ -58,7 +95,7 @@ fn load(path: &Path) -> Result<Arc<str>, String> {
     if meta.len() > MAX_BYTES {
         return Err(format!("it has {} bytes, at most {MAX_BYTES} are read", meta.len()));
     }
-    std::fs::read_to_string(path).map(Arc::from).map_err(say)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -85,5 +122,6 @@ mod tests {
             let message = files.text(path).unwrap_err();
             assert!(message.contains(why) && message.contains(path), "{message}");
         }
+        assert_eq!((&*files.bytes("bad").unwrap(), files.has("bad"), files.has("none.csv")), (&[0xff, 0xfe][..], true, false));
     }
 }

@@ -69,6 +69,42 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
+/// A line of a file, without its comment.
+pub(crate) struct Line<'a> {
+    pub words: std::vec::IntoIter<Word<'a>>,
+    last: Word<'a>,
+}
+
+impl<'a> Line<'a> {
+    /// The word behind `key`.
+    pub fn value(&mut self, tokens: &Tokens<'_>, key: &str) -> Result<Word<'a>, String> {
+        self.words.next().ok_or_else(|| tokens.wrong(&self.last, format!("ends the line before the value of `{key}`")))
+    }
+    /// The same as a whole number from `least` to `most`.
+    pub fn number(&mut self, tokens: &Tokens<'_>, key: &str, least: u64, most: u64) -> Result<u64, String> {
+        let word = self.value(tokens, key)?;
+        let found = word.text.parse().ok().filter(|n| (least..=most).contains(n));
+        found.ok_or_else(|| tokens.wrong(&word, format!("is no value of `{key}`: a whole number from {least} to {most} is wanted")))
+    }
+}
+
+/// The lines of a text that have words.
+pub(crate) fn lines<'a>(tokens: &mut Tokens<'a>) -> Vec<Line<'a>> {
+    let mut found: Vec<(usize, Vec<Word<'a>>, bool)> = Vec::new();
+    for word in tokens {
+        if found.last().is_none_or(|(line, ..)| *line != word.line) {
+            found.push((word.line, Vec::new(), false));
+        }
+        let Some((_, words, comment)) = found.last_mut() else { continue };
+        *comment |= word.text.starts_with('#');
+        if !*comment {
+            words.push(word);
+        }
+    }
+    let lines = found.into_iter().filter_map(|(_, words, _)| Some(Line { last: *words.last()?, words: words.into_iter() }));
+    lines.collect()
+}
+
 /// A word that may be a whole file, cut.
 fn shortened(text: &str) -> String {
     let most = 40;
@@ -80,12 +116,33 @@ fn shortened(text: &str) -> String {
 pub(crate) mod testing {
     use base::Rng;
 
-    /// The sample with random bytes cut out, doubled or replaced: what a reader must survive. 300 of them, or as many as `FLOWLOOM_FUZZ` says.
+    /// How many samples a reader must survive: 300, or what `FLOWLOOM_FUZZ` says.
+    fn count() -> u64 {
+        std::env::var("FLOWLOOM_FUZZ").ok().and_then(|n| n.parse().ok()).map_or(300, |n: u64| 50 * n)
+    }
+
+    /// The sample of a binary file with bytes replaced, and now and then cut off.
+    pub fn damaged(sample: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+        let mut rng = Rng::stream(7, "damaged", &[]);
+        (0..count()).map(move |_| {
+            let mut bytes = sample.to_vec();
+            if rng.below(8) == 0 {
+                bytes.truncate(rng.below(sample.len() as u64) as usize);
+            }
+            for _ in 0..rng.below(5) {
+                if let Some(byte) = rng.below(sample.len() as u64).try_into().ok().and_then(|at: usize| bytes.get_mut(at)) {
+                    *byte = rng.below(256) as u8;
+                }
+            }
+            bytes
+        })
+    }
+
+    /// The sample with random bytes cut out, doubled or replaced.
     pub fn mangled(sample: &str) -> impl Iterator<Item = String> {
-        let count = std::env::var("FLOWLOOM_FUZZ").ok().and_then(|n| n.parse().ok()).map_or(300, |n: u64| 50 * n);
         let bytes = sample.as_bytes().to_vec();
         let mut rng = Rng::stream(7, "mangled", &[]);
-        (0..count).map(move |_| {
+        (0..count()).map(move |_| {
             let mut text = bytes.clone();
             for _ in 0..rng.below(5) + 1 {
                 let at = (rng.below(text.len().max(1) as u64) as usize).min(text.len().saturating_sub(1));

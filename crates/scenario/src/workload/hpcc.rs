@@ -17,6 +17,7 @@ use super::Drawn;
 use super::Env;
 use super::cdf::MAX_SIZE_BYTES;
 use super::listed::{self, Hosts, Listed};
+use crate::files::Files;
 use crate::tokens::Tokens;
 use base::params::Problem;
 use base::registry::Meta;
@@ -54,8 +55,9 @@ impl listed::Format for Format {
     fn path(params: &Params) -> &str {
         &params.path
     }
-    fn read(params: &Params, text: &str, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
-        let mut tokens = Tokens::new(&params.path, text);
+    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
+        let text = files.text(&params.path)?;
+        let mut tokens = Tokens::new(&params.path, &text);
         let count = tokens.whole("the number of flows", 0, u64::from(u32::MAX))?;
         let last = format!("the last of {count} flows");
         let mut flows = Vec::new();

@@ -22,7 +22,8 @@
 use super::cdf::MAX_SIZE_BYTES;
 use super::listed::{self, Hosts, Listed};
 use super::{After, Drawn, Env};
-use crate::tokens::{Tokens, Word};
+use crate::files::Files;
+use crate::tokens::{Line, Tokens, Word, lines};
 use base::params::Problem;
 use base::registry::Meta;
 use base::{Dur, Time};
@@ -73,40 +74,6 @@ struct Trigger {
     awaited_by: usize,
 }
 
-/// A line of a file, without its comment.
-struct Line<'a> {
-    words: std::vec::IntoIter<Word<'a>>,
-    last: Word<'a>,
-}
-
-impl<'a> Line<'a> {
-    fn value(&mut self, tokens: &Tokens<'_>, key: &str) -> Result<Word<'a>, String> {
-        self.words.next().ok_or_else(|| tokens.wrong(&self.last, format!("ends the line before the value of `{key}`")))
-    }
-    fn number(&mut self, tokens: &Tokens<'_>, key: &str, least: u64, most: u64) -> Result<u64, String> {
-        let word = self.value(tokens, key)?;
-        let found = word.text.parse().ok().filter(|n| (least..=most).contains(n));
-        found.ok_or_else(|| tokens.wrong(&word, format!("is no value of `{key}`: a whole number from {least} to {most} is wanted")))
-    }
-}
-
-/// The lines of a text that have words.
-fn lines<'a>(tokens: &mut Tokens<'a>) -> Vec<Line<'a>> {
-    let mut found: Vec<(usize, Vec<Word<'a>>, bool)> = Vec::new();
-    for word in tokens {
-        if found.last().is_none_or(|(line, ..)| *line != word.line) {
-            found.push((word.line, Vec::new(), false));
-        }
-        let Some((_, words, comment)) = found.last_mut() else { continue };
-        *comment |= word.text.starts_with('#');
-        if !*comment {
-            words.push(word);
-        }
-    }
-    let lines = found.into_iter().filter_map(|(_, words, _)| Some(Line { last: *words.last()?, words: words.into_iter() }));
-    lines.collect()
-}
-
 const MOST: u64 = u32::MAX as u64;
 
 impl listed::Format for Format {
@@ -115,8 +82,9 @@ impl listed::Format for Format {
     fn path(params: &Params) -> &str {
         &params.path
     }
-    fn read(params: &Params, text: &str, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
-        let mut tokens = Tokens::new(&params.path, text);
+    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
+        let text = files.text(&params.path)?;
+        let mut tokens = Tokens::new(&params.path, &text);
         let read = lines(&mut tokens);
         let (mut flows, mut waits) = (Vec::new(), Vec::new());
         let mut triggers: BTreeMap<u64, Trigger> = BTreeMap::new();

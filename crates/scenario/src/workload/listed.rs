@@ -3,6 +3,7 @@
 use super::hosts::name_of;
 use super::size;
 use super::{Drawn, Env, MAX_TIME, Workload};
+use crate::files::Files;
 use crate::tokens::{Tokens, Word};
 use base::params::Problem;
 use base::{Dur, HostId, Offered, Streams, Time};
@@ -18,7 +19,11 @@ pub trait Format {
     /// The file.
     fn path(params: &Self::Params) -> &str;
     /// Reads all flows. `hosts` are those of the network. The error names the place.
-    fn read(params: &Self::Params, text: &str, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String>;
+    fn read(params: &Self::Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String>;
+    /// All files that are read.
+    fn files(params: &Self::Params, _files: &Files) -> Vec<String> {
+        vec![Self::path(params).to_owned()]
+    }
 }
 
 /// The hosts of a network, as files name them: by name, or else by number.
@@ -31,11 +36,18 @@ impl<'a> Hosts<'a> {
         let all = (0..env.net.hosts().len() as u32).map(HostId);
         Hosts { names: all.map(|host| (name_of(env.net, host), host)).collect() }
     }
+    /// How many there are.
+    pub(super) fn count(&self) -> u32 {
+        self.names.len() as u32
+    }
+    /// The host of this name, or of this number.
+    pub(super) fn named(&self, name: &str) -> Option<HostId> {
+        let number = || name.parse().ok().filter(|n| *n < self.count()).map(HostId);
+        self.names.get(name).copied().or_else(number)
+    }
     /// The host that a word names.
     pub(super) fn find(&self, tokens: &Tokens<'_>, word: &Word<'_>) -> Result<HostId, String> {
-        let number = || word.text.parse().ok().filter(|n| (*n as usize) < self.names.len()).map(HostId);
-        let found = self.names.get(word.text).copied().or_else(number);
-        found.ok_or_else(|| tokens.wrong(word, "is not a host of this network"))
+        self.named(word.text).ok_or_else(|| tokens.wrong(word, "is not a host of this network"))
     }
     /// The two ends of a flow.
     pub(super) fn pair(&self, tokens: &Tokens<'_>, src: &Word<'_>, dst: &Word<'_>) -> Result<(HostId, HostId), String> {
@@ -60,14 +72,14 @@ pub fn check<F: Format>(params: &F::Params, env: &Env<'_>) -> Vec<Problem> {
 }
 
 fn read<F: Format>(params: &F::Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
-    let flows = F::read(params, &env.files.text(F::path(params))?, &Hosts::of(env))?;
+    let flows = F::read(params, env.files, &Hosts::of(env))?;
     super::after::earliest_roots(&flows).map_err(|e| format!("{}: {e}", F::path(params)))?;
     Ok(flows)
 }
 
 /// The workload.
 pub struct Listed<F> {
-    path: String,
+    files: Vec<String>,
     flows: Result<Vec<Drawn>, String>,
     format: PhantomData<F>,
 }
@@ -75,7 +87,7 @@ pub struct Listed<F> {
 impl<F: Format> Listed<F> {
     /// With these parameters.
     pub fn new(params: &F::Params, env: &Env<'_>) -> Self {
-        Listed { path: F::path(params).to_owned(), flows: read::<F>(params, env), format: PhantomData }
+        Listed { files: F::files(params, env.files), flows: read::<F>(params, env), format: PhantomData }
     }
     /// Parameters that have no effect beside the others.
     pub fn ignored(_params: &F::Params) -> Vec<&'static str> {
@@ -91,7 +103,7 @@ impl<F: Format> Workload for Listed<F> {
         self.flows.as_ref().map_or(0, |flows| flows.len() as u64)
     }
     fn files(&self) -> Vec<String> {
-        vec![self.path.clone()]
+        self.files.clone()
     }
     fn offered(&self, _env: &Env<'_>) -> Offered {
         let sizes = self.flows.iter().flatten().map(|flow| flow.size_bytes).collect();

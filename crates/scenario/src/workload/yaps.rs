@@ -10,6 +10,7 @@
 use super::cdf::MAX_SIZE_BYTES;
 use super::listed::{self, Hosts, Listed};
 use super::{Drawn, Env};
+use crate::files::Files;
 use crate::tokens::Tokens;
 use base::params::Problem;
 use base::registry::Meta;
@@ -46,8 +47,9 @@ impl listed::Format for Format {
     fn path(params: &Params) -> &str {
         &params.path
     }
-    fn read(params: &Params, text: &str, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
-        let mut tokens = Tokens::new(&params.path, text);
+    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
+        let text = files.text(&params.path)?;
+        let mut tokens = Tokens::new(&params.path, &text);
         let mut flows = Vec::new();
         let rest = "the end of the line of a flow";
         while tokens.next().is_some() {
