@@ -19,7 +19,9 @@ pub enum Raw {
     Bool(bool),
     /// Text.
     Str(String),
-    /// Something else, by name: "a table", "a list".
+    /// A table: keys and values in the order of the file.
+    Table(Vec<(String, Raw)>),
+    /// Something else, by name: "a list", "a date".
     Other(&'static str),
 }
 
@@ -30,7 +32,7 @@ impl Raw {
             Raw::Int(n) => Some(n.to_string()),
             Raw::Float(digits) => Some(digits.clone()),
             Raw::Str(text) => Some(text.clone()),
-            Raw::Bool(_) | Raw::Other(_) => None,
+            Raw::Bool(_) | Raw::Table(_) | Raw::Other(_) => None,
         }
     }
 }
@@ -52,6 +54,8 @@ pub enum Shape {
     OneOf(Vec<&'static str>),
     /// This text, or a value of another shape.
     Or(&'static str, Box<Shape>),
+    /// A table of texts, or the same as one text: `{ src = "from" }`, `"src=from"`
+    Texts,
 }
 
 /// A type that a parameter can have.
@@ -187,6 +191,7 @@ fn out_of_range<T: Param>(shown: &str, key: &str, range: &RangeInclusive<T>) -> 
 fn describe(raw: &Raw) -> String {
     match raw {
         Raw::Bool(b) => format!("`{b}`"),
+        Raw::Table(_) => "a table".to_owned(),
         Raw::Other(what) => (*what).to_owned(),
         _ => String::new(),
     }

@@ -103,6 +103,9 @@ fn looks(shape: &Shape, range: Option<(String, String)>) -> Value {
         Shape::Text => json!({"type": "string"}),
         Shape::Literal => json!({"type": ["string", "number"]}),
         Shape::OneOf(names) => json!({"enum": names}),
+        Shape::Texts => {
+            json!({"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}}]})
+        }
         Shape::Or(word, other) => json!({"anyOf": [{"const": word}, looks(other, range)]}),
     }
 }

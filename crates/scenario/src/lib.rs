@@ -25,7 +25,7 @@
 mod alone;
 mod beside;
 mod check;
-mod csv_rows;
+mod columns;
 pub mod deadline;
 mod diag;
 mod draft;
@@ -47,6 +47,7 @@ mod plan;
 mod read;
 mod resolved;
 mod rooms;
+mod rows;
 pub mod seeds;
 mod shown;
 mod slots;

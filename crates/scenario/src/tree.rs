@@ -102,6 +102,7 @@ impl Node {
             Raw::Int(n) => format!("`{n}`"),
             Raw::Float(text) | Raw::Str(text) => format!("`{text}`"),
             Raw::Bool(b) => format!("`{b}`"),
+            Raw::Table(_) => "a table".to_owned(),
             Raw::Other(what) => what.to_owned(),
         }
     }
@@ -110,7 +111,7 @@ impl Node {
         match &self.value {
             Value::Scalar(raw) => raw.clone(),
             Value::List(_) => Raw::Other("a list"),
-            Value::Table(_) => Raw::Other("a table"),
+            Value::Table(table) => Raw::Table(table.entries.iter().map(|e| (e.key.clone(), e.node.raw())).collect()),
         }
     }
     /// Marks the whole subtree as written by `origin`.

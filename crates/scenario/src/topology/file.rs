@@ -12,7 +12,7 @@
 
 use super::edges::{self, Edge, Edges, Node};
 use super::{Cables, Env, Size, Topology};
-use crate::csv_rows::rows;
+use crate::rows::rows;
 use base::params::Problem;
 use base::registry::Meta;
 use base::units::{parse_dur, parse_fraction, parse_rate};

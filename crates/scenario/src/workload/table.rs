@@ -1,4 +1,4 @@
-//! Flows one by one, from a CSV file.
+//! Flows one by one, from a CSV or a Parquet file.
 //!
 //! Columns `src`, `dst` (names of hosts, or their numbers), `size_bytes`, `start` (a time with unit) and, if wanted, `deadline` (the time
 //! at which the flow should have finished, with unit, counted from the start of the run) and `group` (a whole number).
@@ -7,14 +7,16 @@
 //! the last of their ends to the start of the flow (`0s` where it is empty). Such a flow has no `start`, and its `deadline` counts from its start.
 //!
 //! Files of others may call columns otherwise and have more of them: `columns` gives our names and the file's, and `time_unit` what their times count.
+//! A `flows.parquet` of our own results is known by its columns: its flows come again, each at the time at which it started there.
 //!
 //! Source: own format.
 
 use super::after::earliest_roots;
 use super::cdf::MAX_SIZE_BYTES;
-use super::size::{self, Unit};
+use super::size::{self, Packets, Unit};
 use super::{After, Drawn, Env, MAX_TIME, Workload};
-use crate::csv_rows::{Row, renamed};
+use crate::columns::Columns;
+use crate::rows::{Row, Wanted, of_csv, of_parquet};
 use base::params::Problem;
 use base::registry::Meta;
 use base::units::parse_dur;
@@ -31,12 +33,12 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of a table of flows.
     pub struct Params {
-        /// CSV file with the columns `src`, `dst`, `size_bytes`, `start` and, if wanted, `deadline`, `group`, `after`, `delay`; relative to the scenario.
+        /// CSV or Parquet file with the columns `src`, `dst`, `size_bytes`, `start` and, if wanted, `deadline`, `group`, `after`, `delay`; relative to the scenario.
         path: String = "", "";
         /// What sizes count: application bytes, or bytes on the wire.
         size_unit: Unit = "payload", "application view";
-        /// What the file calls columns that it calls otherwise, like `src=from, size_bytes=bytes`; it may have more columns then. `own`: as above.
-        columns: String = "own", "own format", quiet;
+        /// What the file calls columns that it calls otherwise, like `{ src = "from", size_bytes = "bytes" }`; it may have more columns then. `own`: as above.
+        columns: Columns = "own", "own format", quiet;
         /// What times count; `text`: each time has its unit.
         time_unit: TimeUnit = "text", "own format", quiet;
     }
@@ -63,26 +65,26 @@ base::choice! {
 const NEEDED: [&str; 4] = ["src", "dst", "size_bytes", "start"];
 const OPTIONAL: [&str; 4] = ["deadline", "group", "after", "delay"];
 
-/// The columns that are called otherwise: our names and the file's.
-fn columns(text: &str) -> Result<Option<Vec<(&'static str, String)>>, String> {
-    if text == "own" {
-        return Ok(None);
-    }
-    let pair = |pair: &str| {
-        let (ours, theirs) = pair.split_once('=').ok_or_else(|| format!("`{}` is not like `src=from`", pair.trim()))?;
-        let known = NEEDED.iter().chain(&OPTIONAL).find(|name| **name == ours.trim());
-        let known = known
-            .ok_or_else(|| format!("`{}` is no column of flows: one of {}", ours.trim(), [NEEDED, OPTIONAL].concat().join(", ")))?;
-        Ok((*known, theirs.trim().to_owned()))
+/// What our own results call columns that have other names here.
+const RESULTS: [(&str, &str); 3] = [("start", "start_ps"), ("deadline", "deadline_ps"), ("group", "group_id")];
+
+/// The columns that are called otherwise: our names and the file's. The error is a sentence.
+fn names(columns: &Columns) -> Result<Vec<(&'static str, String)>, String> {
+    let all = || NEEDED.into_iter().chain(OPTIONAL);
+    let known = |(ours, theirs): &(String, String)| {
+        let name = all().find(|name| name == ours);
+        let unknown = || format!("`{ours}` is no column of flows: one of {}", all().collect::<Vec<_>>().join(", "));
+        Ok((name.ok_or_else(unknown)?, theirs.clone()))
     };
-    text.split(',').map(pair).collect::<Result<Vec<_>, String>>().map(Some)
+    columns.0.iter().map(known).collect()
 }
 
 /// Problems that show only against the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let hint = "the file has the columns `src,dst,size_bytes,start[,deadline,group,after,delay]`, like `h0,h3,1500000,10us`";
-    if let Err(message) = columns(&params.columns) {
-        return vec![Problem { key: "columns", message, hint: "like `src=from, dst=to, size_bytes=bytes`".to_owned() }];
+    if let Err(message) = names(&params.columns) {
+        let hint = "like `columns = { src = \"from\", dst = \"to\", size_bytes = \"bytes\" }`".to_owned();
+        return vec![Problem { key: "columns", message, hint }];
     }
     match read(params, env) {
         Ok(flows) if flows.is_empty() => {
@@ -93,13 +95,43 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     }
 }
 
+/// How the values of a table are to be read.
+struct Reading<'a> {
+    hosts: BTreeMap<&'a str, HostId>,
+    time_unit: TimeUnit,
+    size_unit: Unit,
+    packets: Packets,
+    /// In our own results, groups have numbers of the whole run: here they are counted.
+    groups: Option<BTreeMap<u64, u32>>,
+}
+
 fn read(params: &Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
-    let text = env.files.text(&params.path)?;
     let all = (0..env.net.hosts().len() as u32).map(HostId);
     let hosts: BTreeMap<&str, HostId> = all.map(|h| (super::hosts::name_of(env.net, h), h)).collect();
-    let names = columns(&params.columns)?;
-    let table = renamed(&params.path, &text, &NEEDED, &OPTIONAL, names.as_deref())?;
-    let flows = table.map(|row| flow(&row?, &hosts, params, env)).collect::<Result<Vec<Drawn>, String>>()?;
+    let mut reading =
+        Reading { hosts, time_unit: params.time_unit, size_unit: params.size_unit, packets: env.packets, groups: None };
+    let names = names(&params.columns)?;
+    let others = |names| Wanted { needed: &NEEDED, optional: &OPTIONAL, names };
+    let given = Some(names.as_slice()).filter(|names| !names.is_empty());
+    let own = RESULTS.map(|(ours, theirs)| (ours, theirs.to_owned()));
+    let mut flows: Vec<Drawn> = Vec::new();
+    if is_parquet(&params.path) {
+        let mut is_result = false;
+        let wanted = |header: &[String]| {
+            is_result = given.is_none() && own.iter().all(|(_, theirs)| header.contains(theirs));
+            others(if is_result { Some(&own) } else { given })
+        };
+        let table = of_parquet(&params.path, env.files.bytes(&params.path)?, wanted)?;
+        if is_result {
+            (reading.time_unit, reading.groups) = (TimeUnit::Ps, Some(BTreeMap::new()));
+        }
+        table.each(|row| reading.flow(&row).map(|flow| flows.push(flow)))?;
+    } else {
+        let text = env.files.text(&params.path)?;
+        for row in of_csv(&params.path, &text, others(given))? {
+            flows.push(reading.flow(&row?)?);
+        }
+    }
     let beyond = |flow: &Drawn| flow.after.iter().flat_map(|after| &after.flows).any(|(other, _)| *other as usize >= flows.len());
     if let Some(number) = flows.iter().position(beyond) {
         return Err(format!(
@@ -113,37 +145,53 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
     Ok(flows)
 }
 
-fn flow(row: &Row<'_>, hosts: &BTreeMap<&str, HostId>, params: &Params, env: &Env<'_>) -> Result<Drawn, String> {
-    let host = |column| {
-        let text = row.get(column)?;
-        let number = || text.parse().ok().filter(|n| (*n as usize) < hosts.len()).map(HostId);
-        hosts.get(text).copied().or_else(number).ok_or_else(|| row.wrong(column, &format!("there is no host `{text}`")))
-    };
-    let (src, dst) = (host("src")?, host("dst")?);
-    if src == dst {
-        return Err(row.wrong("dst", "a flow from a host to itself"));
+fn is_parquet(path: &str) -> bool {
+    path.len() >= 8 && path.as_bytes()[path.len() - 8..].eq_ignore_ascii_case(b".parquet")
+}
+
+impl Reading<'_> {
+    fn flow(&mut self, row: &Row<'_>) -> Result<Drawn, String> {
+        let host = |column| {
+            let text = row.get(column)?;
+            let number = || text.parse().ok().filter(|n| (*n as usize) < self.hosts.len()).map(HostId);
+            self.hosts.get(text).copied().or_else(number).ok_or_else(|| row.wrong(column, &format!("there is no host `{text}`")))
+        };
+        let (src, dst) = (host("src")?, host("dst")?);
+        if src == dst {
+            return Err(row.wrong("dst", "a flow from a host to itself"));
+        }
+        let whole = |text: &str| text.parse::<u64>().map_err(|_| "is not a whole number".to_owned());
+        let size = row.parse("size_bytes", whole)?;
+        if !(1..=MAX_SIZE_BYTES).contains(&size) {
+            return Err(row.wrong("size_bytes", &format!("`{size}` is out of range: from 1 to {MAX_SIZE_BYTES}")));
+        }
+        let time = |column| {
+            let at = row.parse(column, |text| self.time_unit.read(text))?;
+            if at > MAX_TIME { Err(row.wrong(column, &format!("`{at}` is after {MAX_TIME}"))) } else { Ok(Time(at.0)) }
+        };
+        let after = after(row, self.time_unit)?;
+        if after.is_some() && row.optional("start").is_some() {
+            return Err(row.wrong("start", "a flow that waits for others has no start of its own: leave it empty"));
+        }
+        if self.groups.is_some() && row.optional("start").is_none() {
+            return Err(row.wrong("start_ps", "this flow never began: it waited for one that did not end"));
+        }
+        let start = if after.is_some() { Time::ZERO } else { time("start")? };
+        let deadline = row.optional("deadline").is_some().then(|| time("deadline")).transpose()?;
+        if deadline.is_some_and(|d| d <= start) {
+            return Err(row.wrong("deadline", "does not lie after the start; it counts from the start of the run"));
+        }
+        let number = |text: &str| text.parse::<u32>().map_err(|_| "is not a whole number below 2^32".to_owned());
+        let group = row.optional("group").is_some();
+        let group = match &mut self.groups {
+            Some(groups) if group => {
+                let (group, next) = (row.parse("group", whole)?, groups.len() as u32);
+                Some(*groups.entry(group).or_insert(next))
+            }
+            _ => group.then(|| row.parse("group", number)).transpose()?,
+        };
+        Ok(Drawn { src, dst, size_bytes: self.packets.payload(size, self.size_unit), start, deadline, group, after })
     }
-    let whole = |text: &str| text.parse::<u64>().map_err(|_| "is not a whole number".to_owned());
-    let size = row.parse("size_bytes", whole)?;
-    if !(1..=MAX_SIZE_BYTES).contains(&size) {
-        return Err(row.wrong("size_bytes", &format!("`{size}` is out of range: from 1 to {MAX_SIZE_BYTES}")));
-    }
-    let time = |column| {
-        let at = row.parse(column, |text| params.time_unit.read(text))?;
-        if at > MAX_TIME { Err(row.wrong(column, &format!("`{at}` is after {MAX_TIME}"))) } else { Ok(Time(at.0)) }
-    };
-    let after = after(row, params)?;
-    if after.is_some() && row.optional("start").is_some() {
-        return Err(row.wrong("start", "a flow that waits for others has no start of its own: leave it empty"));
-    }
-    let start = if after.is_some() { Time::ZERO } else { time("start")? };
-    let deadline = row.optional("deadline").is_some().then(|| time("deadline")).transpose()?;
-    if deadline.is_some_and(|d| d <= start) {
-        return Err(row.wrong("deadline", "does not lie after the start; it counts from the start of the run"));
-    }
-    let group = |text: &str| text.parse::<u32>().map_err(|_| "is not a whole number below 2^32".to_owned());
-    let group = row.optional("group").is_some().then(|| row.parse("group", group)).transpose()?;
-    Ok(Drawn { src, dst, size_bytes: env.payload(size, params.size_unit), start, deadline, group, after })
 }
 
 impl TimeUnit {
@@ -166,8 +214,8 @@ impl TimeUnit {
 }
 
 /// The flows that the flow of a row waits for.
-fn after(row: &Row<'_>, params: &Params) -> Result<Option<After>, String> {
-    let delay = row.optional("delay").is_some().then(|| row.parse("delay", |text| params.time_unit.read(text))).transpose()?;
+fn after(row: &Row<'_>, time_unit: TimeUnit) -> Result<Option<After>, String> {
+    let delay = row.optional("delay").is_some().then(|| row.parse("delay", |text| time_unit.read(text))).transpose()?;
     if row.optional("after").is_none() {
         return match delay {
             Some(_) => Err(row.wrong("delay", "is given, and `after` is not")),
@@ -192,7 +240,11 @@ pub struct Table {
 impl Table {
     /// With these parameters.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        let flows = env.files.text(&params.path).map_or(0, |text| text.lines().count() as u64);
+        let flows = if is_parquet(&params.path) {
+            read(params, env).map_or(0, |flows| flows.len() as u64)
+        } else {
+            env.files.text(&params.path).map_or(0, |text| text.lines().count() as u64)
+        };
         Table { params: params.clone(), flows }
     }
     /// Parameters that have no effect beside the others.
@@ -225,6 +277,7 @@ mod tests {
     use super::super::testing::Bench;
     use super::*;
     use crate::files::Files;
+    use crate::tokens::testing::damaged;
 
     fn attempt(text: &str) -> Result<Vec<Drawn>, String> {
         attempt_with(text, &[])
@@ -309,16 +362,98 @@ mod tests {
         );
         for (columns, unit, why) in [
             (names.1, "text", "`12.5` has no unit"),
-            ("src=from", "us", "the header has no column `dst`; columns are `id`, `from`, `to`, `bytes`, `t`"),
+            ("src=from", "us", "there is no column `dst`; columns are `id`, `from`, `to`, `bytes`, `t`"),
             ("src=from,dst=to,size_bytes=bytes,start=t,group=g", "us", "no column `g`"),
             ("source=from", "us", "`source` is no column of flows: one of src, dst"),
-            ("from", "us", "`from` is not like `src=from`"),
+            ("from", "us", "`from` has `from`, which is not like `src=from`"),
         ] {
             let message = attempt_with(text, &[("columns", columns), ("time_unit", unit)]).unwrap_err();
             assert!(message.contains(why), "{columns}: {message}");
         }
         let message = attempt_with(&text.replace("12.5", "5m"), &[names, ("time_unit", "s")]).unwrap_err();
         assert!(message.contains("column `start`: `5m` is not a number of s"), "{message}");
+    }
+
+    /// A Parquet file of these columns: whole numbers, and texts where a value is no number.
+    fn parquet(columns: &[(&str, &[&str])]) -> Vec<u8> {
+        use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+        use parquet::file::writer::SerializedFileWriter;
+        use parquet::schema::parser::parse_message_type;
+        let number = |values: &[&str]| values.iter().all(|v| v.is_empty() || v.parse::<i64>().is_ok());
+        let column = |(name, values): &(&str, &[&str])| {
+            format!("optional {} {name};", if number(values) { "int64" } else { "binary" }).replace("binary", "BYTE_ARRAY")
+        };
+        let schema = format!("message flows {{ {} }}", columns.iter().map(column).collect::<String>());
+        let schema = std::sync::Arc::new(parse_message_type(&schema).unwrap());
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, Default::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        for (_, values) in columns {
+            let there: Vec<i16> = values.iter().map(|v| i16::from(!v.is_empty())).collect();
+            let given = values.iter().filter(|v| !v.is_empty());
+            let mut column = group.next_column().unwrap().unwrap();
+            if number(values) {
+                let numbers: Vec<i64> = given.map(|v| v.parse().unwrap()).collect();
+                column.typed::<Int64Type>().write_batch(&numbers, Some(&there), None).unwrap();
+            } else {
+                let texts: Vec<ByteArray> = given.map(|v| ByteArray::from(*v)).collect();
+                column.typed::<ByteArrayType>().write_batch(&texts, Some(&there), None).unwrap();
+            }
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+        writer.into_inner().unwrap()
+    }
+
+    fn attempt_parquet(bytes: &[u8], options: &[(&'static str, &str)]) -> Result<Vec<Drawn>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("f.parquet"), bytes).unwrap();
+        let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
+        let options = [&[("path", "f.parquet")], options].concat();
+        bench.read("table", &options)?;
+        Ok(bench.draw("table", &options, 1))
+    }
+
+    #[test]
+    fn parquet_files_are_read_and_our_own_results_are_known() {
+        let bytes = parquet(&[("to", &["h3", "h0"]), ("bytes", &["1500", "1"]), ("from", &["h0", "8"]), ("t", &["12", "0"])]);
+        let columns = [("columns", "src=from, dst=to, size_bytes=bytes, start=t"), ("time_unit", "us")];
+        let flows = attempt_parquet(&bytes, &columns).unwrap();
+        assert_eq!(
+            (flows[0].src, flows[0].dst, flows[0].size_bytes, flows[0].start),
+            (HostId(0), HostId(3), 1500, Time(12_000_000))
+        );
+        let results: [(&str, &[&str]); 7] = [
+            ("flow_id", &["0", "1", "2"]),
+            ("src", &["0", "1", "2"]),
+            ("dst", &["3", "4", "5"]),
+            ("size_bytes", &["9", "8", "7"]),
+            ("start_ps", &["5", "6", "7"]),
+            ("deadline_ps", &["", "9000", ""]),
+            ("group_id", &["4294967301", "", "4294967300"]),
+        ];
+        let flows = attempt_parquet(&parquet(&results), &[]).unwrap();
+        let seen: Vec<_> = flows.iter().map(|flow| (flow.start.0, flow.deadline.map(|at| at.0), flow.group)).collect();
+        assert_eq!(seen, [(5, None, Some(0)), (6, Some(9000), None), (7, None, Some(1))]);
+        let mut never = results;
+        never[4].1 = &["5", "", "7"];
+        let message = attempt_parquet(&parquet(&never), &[]).unwrap_err();
+        assert_eq!(message, "path: f.parquet: row 2: column `start_ps`: this flow never began: it waited for one that did not end");
+        let message = attempt_parquet(&bytes, &[]).unwrap_err();
+        assert!(message.contains("f.parquet: there is no column `src`; columns are"), "{message}");
+    }
+
+    /// Damage is an error or goes unnoticed, as in values; it is never a panic.
+    #[test]
+    fn damaged_parquet_files_are_refused() {
+        let bytes = parquet(&[("src", &["0", "1"]), ("dst", &["3", "4"]), ("size_bytes", &["9", "8"]), ("start_ps", &["5", "6"])]);
+        let columns = [("columns", "start=start_ps"), ("time_unit", "ps")];
+        assert_eq!(attempt_parquet(&bytes, &columns).unwrap().len(), 2);
+        for end in 0..bytes.len() {
+            assert!(attempt_parquet(&bytes[..end], &columns).unwrap_err().contains("f.parquet: this is no Parquet file"), "{end}");
+        }
+        for bytes in damaged(&bytes) {
+            let _ = attempt_parquet(&bytes, &columns);
+        }
     }
 
     #[test]

@@ -1,0 +1,78 @@
+//! Rows of a Parquet file.
+
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
+use parquet::schema::types::Type;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A file whose header has been read.
+pub(super) struct Table<'a> {
+    file: &'a str,
+    reader: SerializedFileReader<Bytes>,
+}
+
+impl<'a> Table<'a> {
+    /// The table in these bytes.
+    pub fn new(file: &'a str, bytes: Arc<[u8]>) -> Result<Self, String> {
+        let reader = guarded(file, || SerializedFileReader::new(Bytes::from_owner(bytes)))?;
+        Ok(Table { file, reader })
+    }
+    /// The names of the columns.
+    pub fn header(&self) -> Vec<String> {
+        self.fields().iter().map(|field| field.name().to_owned()).collect()
+    }
+    /// Hands each row over with its number, from 1: the values of these columns as texts, numbers in decimal, none as an empty text.
+    pub fn each(&self, columns: &[usize], each: &mut dyn FnMut(u64, Vec<String>) -> Result<(), String>) -> Result<(), String> {
+        let file = self.file;
+        // Columns come in the order of the file.
+        let mut order = columns.to_vec();
+        order.sort_unstable();
+        let fields = order.iter().map(|place| Arc::clone(&self.fields()[*place])).collect();
+        let name = self.reader.metadata().file_metadata().schema_descr().root_schema().name();
+        let wanted = guarded(file, || Type::group_type_builder(name).with_fields(fields).build())?;
+        let place: Vec<usize> = columns.iter().filter_map(|column| order.iter().position(|other| other == column)).collect();
+        let mut number = 0;
+        for group in 0..self.reader.num_row_groups() {
+            let group = guarded(file, || self.reader.get_row_group(group))?;
+            let mut rows = guarded(file, || group.get_row_iter(Some(wanted.clone())))?;
+            while let Some(row) = guarded(file, || rows.next().transpose())? {
+                number += 1;
+                let texts = texts(&row).map_err(|why| format!("{file}: row {number}: {why}"))?;
+                each(number, place.iter().map(|place| texts[*place].clone()).collect())?;
+            }
+        }
+        Ok(())
+    }
+    fn fields(&self) -> &[Arc<Type>] {
+        self.reader.metadata().file_metadata().schema_descr().root_schema().get_fields()
+    }
+}
+
+/// Runs a piece of the library, which panics on some files that are damaged.
+fn guarded<T>(file: &str, run: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(done) => done.map_err(|e| format!("{file}: this is no Parquet file that can be read: {e}")),
+        Err(_) => Err(format!("{file}: this Parquet file is damaged")),
+    }
+}
+
+fn texts(row: &Row) -> Result<Vec<String>, String> {
+    row.get_column_iter()
+        .map(|(name, field)| text(field).map_err(|kind| format!("column `{name}`: {kind} cannot be read")))
+        .collect()
+}
+
+fn text(field: &Field) -> Result<String, &'static str> {
+    match field {
+        Field::Null => Ok(String::new()),
+        Field::Str(text) => Ok(text.clone()),
+        Field::Bytes(bytes) => bytes.as_utf8().map(str::to_owned).map_err(|_| "bytes that are no text"),
+        Field::Float(number) => Ok(number.to_string()),
+        Field::Double(number) => Ok(number.to_string()),
+        Field::Group(_) | Field::ListInternal(_) | Field::MapInternal(_) => Err("a value with parts"),
+        other => Ok(other.to_string()),
+    }
+}
