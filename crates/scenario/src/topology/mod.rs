@@ -77,6 +77,7 @@ pub mod fat_tree;
 pub mod file;
 pub mod graph;
 pub mod hpcc;
+pub mod htsim;
 pub mod leaf_spine;
 pub mod single_tree;
 pub mod star;
@@ -96,6 +97,7 @@ base::registry! {
         file: File,
         graph: Graph,
         hpcc: Hpcc,
+        htsim: Htsim,
     }
     methods {
         fn size(&self) -> Size;
