@@ -157,3 +157,22 @@ fn a_shuffle_runs_in_a_closed_loop_at_every_host() {
         }
     }
 }
+
+/// A program: rank 0 computes and asks, rank 1 computes after the question and answers, and rank 2 hears of it not before its own computation is over.
+#[test]
+fn the_messages_of_a_program_wait_for_messages_and_computations() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("waiting.goal");
+    let text = "num_ranks 3\nrank 0 {\na: calc 7000\nb: send 9000b to 1\nb requires a\n}\nrank 1 {\na: recv 9000b from 0\nb: calc 3000\nb requires a\n\
+                c: send 100000b to 2\nc requires b\n}\nrank 2 {\na: recv 100000b from 1\nb: calc 5000000\nc: send 1b to 0\nc requires a\nc requires b\n}\n";
+    std::fs::write(path, text).expect("the test folder is writable");
+    let workload = "[workload.program]\nkind = 'goal'\npath = 'waiting.goal'\n";
+    let plan = plan(&format!("ideal = ['ps']\n{STAR}{workload}{}", system("newreno", "100pkt")));
+    assert_eq!(plan.points.len(), 2);
+    for point in &plan.points {
+        let outcome = run_point(point);
+        let row = |dst: u32| outcome.flows.iter().find(|row| row.dst == dst).unwrap();
+        let (start, end) = (|dst: u32| row(dst).start_ps.unwrap(), |dst: u32| row(dst).finish_ps.unwrap());
+        assert_eq!((start(1), start(2), start(0)), (7_000_000, end(1) + 3_000_000, 5_000_000_000), "{:?}", point.label);
+        assert!(end(2) < start(0), "{:?}", point.label);
+    }
+}

@@ -12,6 +12,7 @@ pub mod hosts;
 pub mod listed;
 pub mod load;
 pub mod pairs;
+pub mod program;
 pub mod size;
 pub mod sizes;
 
@@ -106,6 +107,7 @@ impl Env<'_> {
     }
 }
 
+pub mod goal;
 pub mod hpcc;
 pub mod htsim;
 pub mod incast;
@@ -129,6 +131,7 @@ base::registry! {
         hpcc: Hpcc,
         htsim: Htsim,
         yaps: Yaps,
+        goal: Goal,
     }
     methods {
         fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String>;

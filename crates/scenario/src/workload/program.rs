@@ -1,0 +1,253 @@
+//! Flows of programs: ranks that send, receive and compute, each operation after others of its rank.
+//!
+//! What is between two messages becomes the delay with which one flow follows others. Each message is a flow; its operations leave no trace else.
+//!
+//! - An operation starts when all operations that it comes after have ended.
+//! - A computation ends its time after its start.
+//! - A send starts a flow. It ends when the flow ends, or at once if its message is eager.
+//! - A receive ends when the flow of its message has ended and it has started itself. It takes the first message in the order of the
+//!   sender's operations that goes from its source to its rank with its tag and is not taken yet.
+//! - A message between ranks on one host takes no time.
+//!
+//! Model: computations of a rank overlap where nothing forbids it; sending and receiving take no time of a processor; a message leaves when its send
+//! starts, whether it is awaited or not.
+
+mod moment;
+
+use super::listed::Hosts;
+use super::{After, Drawn, MAX_TIME};
+use base::{Dur, HostId, Time};
+use moment::Moment;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+base::params! {
+    /// Where and when a program runs.
+    pub struct Ranks {
+        /// The hosts of ranks 0, 1, 2 and so on, like `h0 h4 h8`. `linear`: rank n is on host n.
+        placement: String = "linear", "LogGOPSim: ranks are nodes";
+        /// When the program starts.
+        start: Dur = "0s", "flowloom: there is nothing before";
+    }
+}
+
+/// A program: by rank its operations.
+#[derive(Default)]
+pub struct Program {
+    ranks: Vec<Vec<Op>>,
+}
+
+/// An operation of a rank.
+struct Op {
+    act: Act,
+    /// The operations of its rank after whose ends it starts.
+    after: Vec<u32>,
+    /// The operations of its rank after whose starts it starts.
+    with: Vec<u32>,
+    /// What messages call it: `line 12`, `node 7`.
+    place: u64,
+}
+
+/// What an operation does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// It takes a time.
+    Compute(Dur),
+    /// It sends a message.
+    Send(Message),
+    /// It waits for a message.
+    Receive {
+        /// The rank that sends the message.
+        from: u32,
+        /// Its tag; `None`: any.
+        tag: Option<u64>,
+    },
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The rank that receives it.
+    pub to: u32,
+    /// Its bytes; none at all count as one.
+    pub bytes: u64,
+    /// What a receive knows it by.
+    pub tag: u64,
+    /// Its send ends at once.
+    pub eager: bool,
+    /// Messages that belong together.
+    pub group: Option<u32>,
+}
+
+/// Files in which flows wait for more others than this, in all, fit into no memory.
+const MOST_WAITS: usize = 50_000_000;
+
+/// What is known of an operation whose turn has come.
+struct Times {
+    start: Rc<Moment>,
+    end: Rc<Moment>,
+    /// When its message has arrived, of a send.
+    arrival: Option<Rc<Moment>>,
+}
+
+impl Program {
+    /// A program of `ranks` ranks without operations.
+    pub fn new(ranks: usize) -> Program {
+        Program { ranks: (0..ranks).map(|_| Vec::new()).collect() }
+    }
+    /// How many ranks there are.
+    pub fn ranks(&self) -> u32 {
+        self.ranks.len() as u32
+    }
+    /// Adds an operation that starts after others of its rank have ended. Returns its number within the rank.
+    pub fn add(&mut self, rank: u32, act: Act, after: Vec<u32>, place: u64) -> u32 {
+        let ops = &mut self.ranks[rank as usize];
+        ops.push(Op { act, after, with: Vec::new(), place });
+        ops.len() as u32 - 1
+    }
+    /// Lets an operation start after another of its rank has ended.
+    pub fn after_end(&mut self, rank: u32, op: u32, other: u32) {
+        self.ranks[rank as usize][op as usize].after.push(other);
+    }
+    /// Lets an operation start after another of its rank has started.
+    pub fn after_start(&mut self, rank: u32, op: u32, other: u32) {
+        self.ranks[rank as usize][op as usize].with.push(other);
+    }
+
+    /// The flows of the program. `unit` is what the places of operations count, like `line`. The error is a sentence.
+    pub fn flows(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str) -> Result<Vec<Drawn>, String> {
+        let placed = self.placed(&params.placement, hosts)?;
+        let taken = self.taken(unit)?;
+        let mut flows: Vec<Drawn> = Vec::new();
+        let mut waits = 0;
+        let mut times: Vec<Vec<Option<Times>>> = self.ranks.iter().map(|ops| ops.iter().map(|_| None).collect()).collect();
+        let begin = Rc::new(Moment::at(params.start));
+        for At { rank, op: number } in self.in_order(&taken, unit)? {
+            let op = &self.ranks[rank as usize][number as usize];
+            let known = |at: At| times[at.rank as usize][at.op as usize].as_ref();
+            let own = |op: &u32| known(At { rank, op: *op });
+            let ends = op.after.iter().filter_map(own).map(|times| &times.end);
+            let start = moment::last(ends.chain(op.with.iter().filter_map(own).map(|times| &times.start)), &flows);
+            let start = start.unwrap_or_else(|| Rc::clone(&begin));
+            let (end, arrival) = match &op.act {
+                Act::Compute(Dur::ZERO) => (Rc::clone(&start), None),
+                Act::Compute(time) => (Rc::new(start.later(*time)), None),
+                Act::Receive { .. } => {
+                    let arrival = taken.get(&At { rank, op: number }).and_then(|send| known(*send)?.arrival.as_ref());
+                    (moment::last(arrival.into_iter().chain([&start]), &flows).unwrap_or_else(|| Rc::clone(&start)), None)
+                }
+                Act::Send(message) => {
+                    let (src, dst) = (placed[rank as usize], placed[message.to as usize]);
+                    let mut arrival = Rc::clone(&start);
+                    if src != dst {
+                        if start.not_before > MAX_TIME {
+                            return Err(format!("rank {rank}, {unit} {}: starts after {MAX_TIME}", op.place));
+                        }
+                        waits += start.flows.len();
+                        arrival = Rc::new(Moment::end_of(flows.len() as u32));
+                        flows.push(message.flow((src, dst), &start));
+                    }
+                    (if message.eager { Rc::clone(&start) } else { Rc::clone(&arrival) }, Some(arrival))
+                }
+            };
+            if waits > MOST_WAITS || flows.len() > u32::MAX as usize {
+                return Err(format!("its flows wait for others more than {MOST_WAITS} times in all, which is too much"));
+            }
+            times[rank as usize][number as usize] = Some(Times { start, end, arrival });
+        }
+        Ok(flows)
+    }
+
+    /// The hosts of the ranks.
+    fn placed(&self, placement: &str, hosts: &Hosts<'_>) -> Result<Vec<HostId>, String> {
+        let listed: Vec<HostId> = if placement == "linear" {
+            (0..hosts.count()).map(HostId).collect()
+        } else {
+            let words = placement.split([' ', ',']).filter(|word| !word.is_empty());
+            let host = |word: &str| hosts.named(word).ok_or_else(|| format!("`placement`: `{word}` is not a host of this network"));
+            words.map(host).collect::<Result<_, String>>()?
+        };
+        if listed.len() < self.ranks.len() {
+            return Err(format!("there are {} ranks, and hosts for {}", self.ranks.len(), listed.len()));
+        }
+        Ok(listed)
+    }
+
+    /// For each receive the send whose message it takes.
+    fn taken(&self, unit: &str) -> Result<BTreeMap<At, At>, String> {
+        // By source, destination and tag: sends in the order of the source's operations.
+        let mut sent: BTreeMap<(u32, u32), BTreeMap<u64, VecDeque<At>>> = BTreeMap::new();
+        for (at, op) in self.all() {
+            if let Act::Send(message) = &op.act {
+                sent.entry((at.rank, message.to)).or_default().entry(message.tag).or_default().push_back(at);
+            }
+        }
+        let mut taken = BTreeMap::new();
+        for (at, op) in self.all() {
+            let Act::Receive { from, tag } = op.act else { continue };
+            let of_pair = sent.get_mut(&(from, at.rank));
+            let send = of_pair.and_then(|tags| match tag {
+                Some(tag) => tags.get_mut(&tag)?.pop_front(),
+                None => tags.values_mut().min_by_key(|sends| sends.front().map_or(u32::MAX, |at| at.op))?.pop_front(),
+            });
+            let tagged = tag.map_or(String::new(), |tag| format!(" with tag {tag}"));
+            let never =
+                || format!("rank {}, {unit} {}: rank {from} sends no message{tagged} that is left for it", at.rank, op.place);
+            taken.insert(at, send.ok_or_else(never)?);
+        }
+        Ok(taken)
+    }
+
+    fn all(&self) -> impl Iterator<Item = (At, &Op)> {
+        let ranks = self.ranks.iter().zip(0..);
+        ranks.flat_map(|(ops, rank)| ops.iter().zip(0..).map(move |(op, number)| (At { rank, op: number }, op)))
+    }
+
+    /// All operations, each behind those that it waits for.
+    fn in_order(&self, taken: &BTreeMap<At, At>, unit: &str) -> Result<Vec<At>, String> {
+        let mut next: BTreeMap<At, Vec<At>> = BTreeMap::new();
+        let mut missing: Vec<Vec<u32>> = self.ranks.iter().map(|ops| vec![0; ops.len()]).collect();
+        for (at, op) in self.all() {
+            let own = op.after.iter().chain(&op.with).map(|op| At { rank: at.rank, op: *op });
+            for other in own.chain(taken.get(&at).copied()) {
+                next.entry(other).or_default().push(at);
+                missing[at.rank as usize][at.op as usize] += 1;
+            }
+        }
+        let mut order: Vec<At> = self.all().map(|(at, _)| at).filter(|at| missing[at.rank as usize][at.op as usize] == 0).collect();
+        let mut done = 0;
+        while let Some(at) = order.get(done) {
+            for waits in next.get(at).into_iter().flatten() {
+                let missing = &mut missing[waits.rank as usize][waits.op as usize];
+                *missing -= 1;
+                if *missing == 0 {
+                    order.push(*waits);
+                }
+            }
+            done += 1;
+        }
+        match self.all().find(|(at, _)| missing[at.rank as usize][at.op as usize] > 0) {
+            None => Ok(order),
+            Some((at, op)) => Err(format!("rank {}, {unit} {}: waits for itself, over what it waits for", at.rank, op.place)),
+        }
+    }
+}
+
+/// An operation by its rank and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct At {
+    rank: u32,
+    op: u32,
+}
+
+impl Message {
+    /// The flow of the message, from one host to another.
+    fn flow(&self, (src, dst): (HostId, HostId), start: &Moment) -> Drawn {
+        // No flow ends before the run has begun.
+        let later = start.flows.iter().any(|(_, delay)| *delay >= start.not_before);
+        let not_before = Time::ZERO + if later { Dur::ZERO } else { start.not_before };
+        let after = (!start.flows.is_empty()).then(|| After { flows: start.flows.clone(), not_before, give_up_after: None });
+        let at = if after.is_none() { not_before } else { Time::ZERO };
+        Drawn { src, dst, size_bytes: self.bytes.max(1), start: at, deadline: None, group: self.group, after }
+    }
+}
