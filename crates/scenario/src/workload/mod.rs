@@ -107,6 +107,7 @@ impl Env<'_> {
     }
 }
 
+pub mod chakra;
 pub mod goal;
 pub mod hpcc;
 pub mod htsim;
@@ -132,6 +133,7 @@ base::registry! {
         htsim: Htsim,
         yaps: Yaps,
         goal: Goal,
+        chakra: Chakra,
     }
     methods {
         fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String>;

@@ -1,0 +1,372 @@
+//! Flows of a program in Chakra's execution traces: one file for each rank, whose nodes compute, send, receive or take part in collectives.
+//!
+//! `path = "trace"` reads `trace.0.et`, `trace.1.et` and so on. A node starts when all nodes that its control and data dependencies name have ended.
+//! Nodes of computation, memory, metadata and storage take their duration. Collectives become messages (`collective.rs`), which share a group: the k-th
+//! collective that a rank runs in a process group (`pg_name`; without one, all ranks) is the k-th of all its members, who are the ranks whose files name the group.
+//!
+//! Source: mlcommons/chakra, schema/protobuf/et_def.proto; sizes of collectives as in ASTRA-sim, system/collective/Ring.cc.
+//!
+//! Model: see `program.rs`. A send ends when its message has arrived. Nodes of one rank overlap where no dependency forbids it: ASTRA-sim lets a rank compute one
+//! node at a time.
+
+mod collective;
+mod trace;
+
+use super::listed::{self, Hosts, Listed};
+use super::program::{Act, Message, Program, Ranks};
+use super::{Drawn, Env, MAX_TIME};
+use crate::files::Files;
+use base::Dur;
+use base::params::Problem;
+use base::registry::Meta;
+use collective::{Collective, Kind};
+use std::collections::BTreeMap;
+use trace::{Node, NodeType};
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "messages and collectives of Chakra's execution traces, with what each waits for",
+    source: "mlcommons/chakra, schema/protobuf/et_def.proto",
+    ..Meta::PLAIN
+};
+
+base::params! {
+    /// Parameters of a program.
+    pub struct Params {
+        ..ranks: Ranks {}
+        /// What the names of the files begin with: `trace` for `trace.0.et`, `trace.1.et`; relative to the scenario.
+        path: String = "", "";
+        /// How all-reduce, all-gather and reduce-scatter become messages.
+        algorithm: Algorithm = "ring", "ASTRA-sim: the default of its systems";
+    }
+}
+
+base::choice! {
+    /// How collectives become messages.
+    pub enum Algorithm {
+        /// Each rank sends to the next one, step by step.
+        Ring = "ring",
+        /// Each rank sends to all others at once.
+        Direct = "direct",
+        /// All-reduce goes up and down a binomial tree; the others are as in a ring.
+        Tree = "tree",
+    }
+}
+
+/// Problems that show only against the rest of the scenario.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    listed::check::<Format>(params, env)
+}
+
+/// The workload.
+pub type Chakra = Listed<Format>;
+
+/// How a program stands in the files.
+pub struct Format;
+
+fn name(params: &Params, rank: usize) -> String {
+    format!("{}.{rank}.et", params.path)
+}
+
+impl listed::Format for Format {
+    type Params = Params;
+    const HINT: &'static str = "`path = \"trace\"` reads `trace.0.et`, `trace.1.et` and so on, one for each rank";
+    fn path(params: &Params) -> &str {
+        &params.path
+    }
+    fn files(params: &Params, files: &Files) -> Vec<String> {
+        let further = (1..).map(|rank| name(params, rank)).take_while(|name| files.has(name));
+        std::iter::once(name(params, 0)).chain(further).collect()
+    }
+    fn read(params: &Params, files: &Files, hosts: &Hosts<'_>) -> Result<Vec<Drawn>, String> {
+        let names = Self::files(params, files);
+        if names.len() > hosts.count() as usize && params.ranks.placement == "linear" {
+            return Err(format!("`{}`: there are {} ranks, and {} hosts", params.path, names.len(), hosts.count()));
+        }
+        let read = |name: &String| trace::nodes(name, &files.bytes(name)?);
+        let nodes = names.iter().map(read).collect::<Result<Vec<_>, String>>()?;
+        let program = Reader { names: &names, nodes: &nodes, algorithm: params.algorithm }.program()?;
+        program.flows(&params.ranks, hosts, "node").map_err(|why| format!("{}: {why}", params.path))
+    }
+}
+
+/// Traces that become a program.
+struct Reader<'a> {
+    names: &'a [String],
+    nodes: &'a [Vec<Node>],
+    algorithm: Algorithm,
+}
+
+/// The collectives of a process group, by rank in the order of its file.
+type Group<'a> = BTreeMap<u32, Vec<&'a Node>>;
+
+impl<'a> Reader<'a> {
+    fn wrong(&self, rank: u32, node: &Node, why: impl std::fmt::Display) -> String {
+        format!("{}: node {}: {why}", self.names[rank as usize], node.id)
+    }
+
+    fn all(&self) -> impl Iterator<Item = (u32, &'a Node)> {
+        (0..).zip(self.nodes).flat_map(|(rank, nodes)| nodes.iter().map(move |node| (rank, node)))
+    }
+
+    fn program(&self) -> Result<Program, String> {
+        let mut program = Program::new(self.nodes.len());
+        // By rank and node: the operations with which the node begins and ends, of a collective two that do nothing.
+        let mut begun: BTreeMap<(u32, u64), u32> = BTreeMap::new();
+        let mut ended: BTreeMap<(u32, u64), u32> = BTreeMap::new();
+        let mut groups: BTreeMap<&str, Group<'_>> = BTreeMap::new();
+        for (rank, node) in self.all() {
+            if begun.contains_key(&(rank, node.id)) {
+                return Err(self.wrong(rank, node, "is there twice"));
+            }
+            if node.kind() == NodeType::Collective {
+                groups.entry(node.text("pg_name").unwrap_or("")).or_default().entry(rank).or_default().push(node);
+            }
+            let op = program.add(rank, self.act(rank, node)?, Vec::new(), node.id);
+            begun.insert((rank, node.id), op);
+            ended.insert((rank, node.id), op);
+        }
+        let mut number = 0;
+        for group in groups.values() {
+            for members in self.members(group)? {
+                let (rank, node) = members[0];
+                let collective =
+                    Collective { kind: self.kind(rank, node)?, bytes: self.bytes(rank, node)?, root: self.root(&members)? };
+                for other in &members {
+                    let own = (self.kind(other.0, other.1)?, self.bytes(other.0, other.1)?);
+                    if own != (collective.kind, collective.bytes) {
+                        let name = &self.names[rank as usize];
+                        return Err(self.wrong(other.0, other.1, format!("is not the collective of node {} of {name}", node.id)));
+                    }
+                }
+                let places: Vec<(u32, u32, u64)> =
+                    members.iter().map(|(rank, node)| (*rank, ended[&(*rank, node.id)], node.id)).collect();
+                let ends = collective.run(self.algorithm, number, &places, &mut program);
+                for ((rank, node), end) in members.iter().zip(ends) {
+                    ended.insert((*rank, node.id), end);
+                }
+                number += 1;
+            }
+        }
+        for (rank, node) in self.all() {
+            for other in node.ctrl_deps.iter().chain(&node.data_deps) {
+                let Some(end) = ended.get(&(rank, *other)) else {
+                    return Err(self.wrong(rank, node, format!("depends on node {other}, which is not there")));
+                };
+                program.after_end(rank, begun[&(rank, node.id)], *end);
+            }
+        }
+        Ok(program)
+    }
+
+    /// What a node does by itself.
+    fn act(&self, rank: u32, node: &Node) -> Result<Act, String> {
+        let other = |key: &str| {
+            let found = u32::try_from(self.number(rank, node, key)?).ok().filter(|other| (*other as usize) < self.nodes.len());
+            found.ok_or_else(|| self.wrong(rank, node, format!("its `{key}` is no rank: there are {}", self.nodes.len())))
+        };
+        // Tags of collectives come behind those of files.
+        let tag = || match node.number("comm_tag").unwrap_or(0) {
+            tag if tag <= u32::MAX.into() => Ok(tag),
+            tag => Err(self.wrong(rank, node, format!("its `comm_tag` is {tag}, more than {}", u32::MAX))),
+        };
+        match node.kind() {
+            NodeType::Send => Ok(Act::Send(Message {
+                to: other("comm_dst")?,
+                bytes: self.bytes(rank, node)?,
+                tag: tag()?,
+                eager: false,
+                group: None,
+            })),
+            NodeType::Receive => Ok(Act::Receive { from: other("comm_src")?, tag: Some(tag()?) }),
+            NodeType::Collective => Ok(Act::Compute(Dur::ZERO)),
+            NodeType::Other => {
+                let time = node.duration_micros.checked_mul(1_000_000).filter(|time| *time <= MAX_TIME.0);
+                time.map(|time| Act::Compute(Dur(time)))
+                    .ok_or_else(|| self.wrong(rank, node, format!("takes longer than {MAX_TIME}")))
+            }
+        }
+    }
+
+    fn number(&self, rank: u32, node: &Node, key: &str) -> Result<u64, String> {
+        node.number(key).ok_or_else(|| self.wrong(rank, node, format!("has no attribute `{key}` that is a whole number")))
+    }
+    fn bytes(&self, rank: u32, node: &Node) -> Result<u64, String> {
+        let barrier = node.kind() == NodeType::Collective && self.kind(rank, node)? == Kind::Barrier;
+        let bytes = if barrier { 0 } else { self.number(rank, node, "comm_size")? };
+        let most = super::cdf::MAX_SIZE_BYTES;
+        if bytes > most { Err(self.wrong(rank, node, format!("its `comm_size` is {bytes}, more than {most}"))) } else { Ok(bytes) }
+    }
+    fn kind(&self, rank: u32, node: &Node) -> Result<Kind, String> {
+        let number = self.number(rank, node, "comm_type")?;
+        Kind::of(number).ok_or_else(|| self.wrong(rank, node, format!("its `comm_type` is {number}, which is no collective")))
+    }
+
+    /// The collectives of a group: for each its members with their nodes, in the order of ranks.
+    fn members(&self, group: &Group<'a>) -> Result<Vec<Vec<(u32, &'a Node)>>, String> {
+        let most = group.values().map(Vec::len).max().unwrap_or(0);
+        if let Some((rank, nodes)) = group.iter().find(|(_, nodes)| nodes.len() < most) {
+            let why = format!("is the last of {} collectives of its process group, where other ranks have {most}", nodes.len());
+            return Err(nodes.last().map_or(why.clone(), |node| self.wrong(*rank, node, why)));
+        }
+        Ok((0..most).map(|k| group.iter().map(|(rank, nodes)| (*rank, nodes[k])).collect()).collect())
+    }
+
+    /// The place among the members of the rank that a collective goes out from, or comes together at.
+    fn root(&self, members: &[(u32, &Node)]) -> Result<usize, String> {
+        let (rank, node) = members[0];
+        let Some(root) = node.number("root_rank").or_else(|| node.number("root")) else { return Ok(0) };
+        let place = members.iter().position(|(rank, _)| u64::from(*rank) == root);
+        place.ok_or_else(|| self.wrong(rank, node, format!("its root {root} takes no part")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::tokens::testing::damaged;
+    use trace::testing::{file, node};
+
+    /// The flows of these traces on one tree of nine hosts.
+    fn attempt(traces: &[Vec<u8>], more: &[(&'static str, &str)]) -> Result<Vec<Drawn>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        for (rank, bytes) in traces.iter().enumerate() {
+            std::fs::write(dir.path().join(format!("t.{rank}.et")), bytes).unwrap();
+        }
+        let bench = Bench { files: Files::new(dir.path()), ..Bench::new("single_tree", &[]) };
+        let set = [&[("path", "t")], more].concat();
+        bench.read("chakra", &set)?;
+        Ok(bench.draw("chakra", &set, 1))
+    }
+
+    /// The same collective at all of `ranks` ranks, and after it a message of 9 bytes from rank 0 to rank 1.
+    fn collective(ranks: usize, kind: u64, bytes: u64) -> Vec<Vec<u8>> {
+        let own = |rank: usize| {
+            let whole = node(1, 7, &[]).with("comm_type", kind).with("comm_size", bytes);
+            let last = match rank {
+                0 => node(2, 5, &[1]).with("comm_size", 9).with("comm_dst", 1).with("comm_tag", 3),
+                1 => node(2, 6, &[1]).with("comm_size", 9).with("comm_src", 0).with("comm_tag", 3),
+                _ => node(2, 4, &[1]),
+            };
+            file(&[whole, last])
+        };
+        (0..ranks).map(own).collect()
+    }
+
+    fn on(flow: &Drawn) -> Vec<u32> {
+        flow.after.iter().flat_map(|after| &after.flows).map(|on| on.0).collect()
+    }
+
+    #[test]
+    fn nodes_become_flows_and_what_they_wait_for() {
+        let send = |id: u64, dst: u64| node(id, 5, &[1]).with("comm_size", 5000).with("comm_dst", dst).with("comm_tag", 7);
+        let receive = node(4, 6, &[]).with("comm_src", 0).with("comm_tag", 7);
+        let back = node(9, 5, &[5]).with("comm_size", 0).with("comm_dst", 0);
+        let traces = [file(&[node(1, 4, &[]).takes(3), send(8, 1)]), file(&[back, receive, node(5, 4, &[4]).takes(2)])];
+        let flows = attempt(&traces, &[("start", "1us")]).unwrap();
+        assert_eq!((flows[0].size_bytes, flows[0].start, flows[1].size_bytes), (5000, base::Time(4_000_000), 1));
+        let after = flows[1].after.as_ref().unwrap();
+        assert_eq!((&after.flows, after.not_before), (&vec![(0, Dur::from_us(2))], base::Time(3_000_000)));
+    }
+
+    #[test]
+    fn an_all_reduce_in_a_ring_goes_round_twice() {
+        let flows = attempt(&collective(4, 0, 4000), &[]).unwrap();
+        let (last, ring) = flows.split_last().unwrap();
+        assert_eq!(ring.len(), 4 * 6);
+        for flow in ring {
+            assert_eq!((flow.size_bytes, flow.dst.0, flow.group), (1000, (flow.src.0 + 1) % 4, Some(0)));
+            let on: Vec<&Drawn> = on(flow).into_iter().map(|on| &flows[on as usize]).collect();
+            assert!(on.len() <= 1 && on.iter().all(|on| on.dst == flow.src), "a step follows what has come");
+        }
+        assert_eq!(ring.iter().filter(|flow| flow.after.is_none()).count(), 4);
+        assert_eq!((last.size_bytes, last.group), (9, None));
+        // All that rank 0 has sent and received, but for what others of it have waited for.
+        let waits = on(last);
+        assert!(!waits.is_empty() && waits.iter().all(|on| [flows[*on as usize].src.0, flows[*on as usize].dst.0].contains(&0)));
+    }
+
+    #[test]
+    fn collectives_have_the_messages_of_their_algorithms() {
+        for (kind, algorithm, messages, bytes) in [
+            (0, "direct", 2 * 5 * 4, 1000),
+            (0, "tree", 2 * 4, 5000),
+            (1, "ring", 4, 5000),
+            (2, "ring", 5 * 4, 5000),
+            (2, "direct", 5 * 4, 5000),
+            (3, "ring", 4, 5000),
+            (4, "ring", 4, 1000),
+            (5, "ring", 4, 5000),
+            (6, "ring", 5 * 4, 1000),
+            (7, "ring", 5 * 4, 1000),
+            (8, "tree", 5 * 4, 1000),
+            (9, "ring", 5 * 3, 1),
+        ] {
+            let flows = attempt(&collective(5, kind, 5000), &[("algorithm", algorithm)]).unwrap();
+            assert_eq!(flows.len(), messages + 1, "{kind} {algorithm}");
+            assert!(flows.iter().all(|flow| [bytes, 9].contains(&flow.size_bytes)), "{kind} {algorithm}");
+            let last = flows.iter().find(|flow| flow.size_bytes == 9).unwrap();
+            assert!(last.after.is_some(), "{kind} {algorithm}: rank 0 takes part");
+        }
+        // Each hears of the root, over at most three messages.
+        let flows = attempt(&collective(8, 5, 64), &[]).unwrap();
+        let mut heard: Vec<u32> = flows.iter().filter(|flow| flow.size_bytes == 64).map(|flow| flow.dst.0).collect();
+        heard.sort_unstable();
+        assert_eq!(heard, [1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn groups_have_their_own_members() {
+        let of = |group: &str| node(1, 7, &[]).with("comm_type", 6).with("comm_size", 90).named("pg_name", group);
+        let traces = ["a", "b", "a", "b"].map(|group| file(&[of(group)]));
+        let mut ends: Vec<_> = attempt(&traces, &[]).unwrap().iter().map(|flow| (flow.src.0, flow.dst.0, flow.group)).collect();
+        ends.sort_unstable();
+        assert_eq!(ends, [(0, 2, Some(0)), (1, 3, Some(1)), (2, 0, Some(0)), (3, 1, Some(1))]);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_places() {
+        let send = || node(3, 5, &[]).with("comm_size", 1).with("comm_dst", 1);
+        let alone = |node: trace::Node| vec![file(&[node])];
+        let whole = |bytes| file(&[node(1, 7, &[]).with("comm_type", 0).with("comm_size", bytes)]);
+        let cases = [
+            (vec![], "cannot read the file `t.0.et`: there is no such file"),
+            (vec![vec![1, 2, 3]], "t.0.et: byte 0: this is no head of a trace"),
+            (vec![[file(&[]), vec![9, 200]].concat()], "this is no node of a trace"),
+            (alone(node(3, 4, &[])), "`t` has no flows"),
+            (vec![file(&[send()]); 10], "`t`: there are 10 ranks, and 9 hosts"),
+            (alone(node(3, 4, &[7])), "t.0.et: node 3: depends on node 7, which is not there"),
+            (vec![file(&[node(3, 4, &[]), node(3, 4, &[])])], "t.0.et: node 3: is there twice"),
+            (alone(send()), "t.0.et: node 3: its `comm_dst` is no rank: there are 1"),
+            (alone(node(3, 5, &[]).with("comm_dst", 0)), "t.0.et: node 3: has no attribute `comm_size`"),
+            (alone(send().with("comm_dst", 0).with("comm_tag", 1 << 40)), "its `comm_dst` is no rank"),
+            (
+                vec![file(&[node(4, 6, &[]).with("comm_src", 1)]), file(&[])],
+                "t: rank 0, node 4: rank 1 sends no message with tag 0",
+            ),
+            (vec![file(&[node(1, 4, &[2]), node(2, 4, &[1])])], "t: rank 0, node 1: waits for itself"),
+            (alone(node(3, 7, &[]).with("comm_type", 10)), "its `comm_type` is 10, which is no collective"),
+            (vec![whole(5), whole(6)], "t.1.et: node 1: is not the collective of node 1 of t.0.et"),
+            (alone(node(3, 4, &[]).takes(u64::MAX)), "t.0.et: node 3: takes longer than"),
+        ];
+        for (traces, why) in cases {
+            let message = attempt(&traces, &[]).unwrap_err();
+            assert!(message.contains(why), "{why}: {message}");
+        }
+        let two = file(&[node(1, 7, &[]), node(2, 7, &[])].map(|node| node.with("comm_type", 9)));
+        let message = attempt(&[two, file(&[node(1, 7, &[]).with("comm_type", 9)])], &[]).unwrap_err();
+        assert!(
+            message.contains("t.1.et: node 1: is the last of 1 collectives of its process group, where other ranks have 2"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn no_file_breaks_the_reader() {
+        let sample = collective(3, 0, 600);
+        for bytes in damaged(&sample[0]) {
+            let _ = attempt(&[bytes, sample[1].clone(), sample[2].clone()], &[]);
+        }
+    }
+}
