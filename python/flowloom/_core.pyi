@@ -195,6 +195,8 @@ class Results:
         """One row per egress port."""
     def samples(self) -> ArrowTable:
         """Time series; empty unless the scenario asks for them."""
+    def agents(self) -> ArrowTable:
+        """What agents of ports know of each flow over time; empty unless the scenario asks for it."""
     def packets(self) -> ArrowTable:
         """One row per transmission of a packet; empty unless the scenario asks for them."""
     def points(self) -> ArrowTable:

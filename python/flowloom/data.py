@@ -50,6 +50,9 @@ class Core(Protocol):
     def samples(self) -> Stream:
         """Time series."""
 
+    def agents(self) -> Stream:
+        """Tables of agents."""
+
     def packets(self) -> Stream:
         """Transmissions of packets."""
 
@@ -329,6 +332,10 @@ class Data:
     def samples(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
         """Time series, if the scenario has a `[sample]` table."""
         return self._table("samples", columns, at)
+
+    def agents(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
+        """What agents of ports know of each flow over time, if the scenario has `agents = true` in its `[sample]` table."""
+        return self._table("agents", columns, at)
 
     def packets(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
         """One row per transmission of a packet, if the scenario has `packets = true` in its `[sample]` table."""

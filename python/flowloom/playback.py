@@ -7,6 +7,7 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from flowloom.files import web, write_whole
 PLAYER = web("unpack.js") + web("player.js")
 MOST = 150_000
 """Transmissions of a system in a page; with more, the first so many are played."""
+MOST_VALUES = 200_000
+"""Values in the tables of agents of a system in a page; with more, the first so many are shown."""
 CONTROLS = web("player.html")
 
 
@@ -35,6 +38,8 @@ def write(results: Data, at: Mapping[str, object] | None = None, out: Path | Non
     path = out or (results.path or Path()) / "playback.html"
     cut = [str(one["system"]) for one in shows if not one["whole"]]
     notes = [f"the first {MOST} transmissions of {words.joined(cut)} are played, not all"] if cut else []
+    short = [str(one["system"]) for one in shows if not one["tablesWhole"]]
+    notes += [f"the first {MOST_VALUES} values in the tables of {words.joined(short)} are shown, not all"] if short else []
     data = packed(json.dumps(shows, separators=(",", ":")))
     script = f'const COLOURS = {json.dumps(style.COLORS)};\n{PLAYER}\nstart("{data}");'
     parts = [
@@ -68,6 +73,7 @@ def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
     hops = Hops(ends, port, start, end, columns["flow_id"], columns["offset"], kinds, dropped)
     flows = results.flows(["flow_id", "size_bytes", "start_ps", "finish_ps"], {"point": run.point}).to_pylist()
     window = traces.sampled(results, run, "flow.cwnd_bytes")
+    known, whole = tables(results, run, ports)
     return {
         "system": system,
         "whole": len(order) == table.num_rows,
@@ -81,6 +87,8 @@ def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
         "flow": columns["flow_id"].astype(int).tolist(),
         "payload": [int(kind == "data") for kind in kinds],
         "dropped": dropped.astype(int).tolist(),
+        "tables": known,
+        "tablesWhole": whole,
         "flows": [
             {
                 "id": row["flow_id"], "size": row["size_bytes"], "start": row["start_ps"] / 1e3,
@@ -91,6 +99,30 @@ def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
             for row in flows
         ],
     }  # fmt: skip
+
+
+def tables(results: Data, run: Run, ports: Mapping[int, int]) -> tuple[list[dict[str, object]], bool]:
+    """What the agents of ports know of flows: per link the names of the values, and per time in ns the rows. Says whether that is all."""
+    table = results.agents(["time_ps", "port_id", "flow_id", "column", "value"], {"point": run.point})
+    found: dict[int, dict[str, Any]] = {}
+    for row in table.slice(0, MOST_VALUES).to_pylist():
+        port = found.setdefault(ports[row["port_id"]], {"columns": [], "looks": {}})
+        if row["column"] not in port["columns"]:
+            port["columns"].append(row["column"])
+        flows = port["looks"].setdefault(row["time_ps"], {})
+        flows.setdefault(row["flow_id"], {})[row["column"]] = float(f"{row['value']:.6g}")
+    return [
+        {
+            "link": link,
+            "columns": port["columns"],
+            "times": [time / 1e3 for time in port["looks"]],
+            "rows": [
+                [[flow, *(values.get(column) for column in port["columns"])] for flow, values in flows.items()]
+                for flows in port["looks"].values()
+            ],
+        }
+        for link, port in sorted(found.items())
+    ], table.num_rows <= MOST_VALUES
 
 
 def curve(window: traces.Series, flow: int) -> list[list[float]]:

@@ -298,6 +298,9 @@ class Results:
     def samples(self) -> pa.Table:
         return self._all("samples")
 
+    def agents(self) -> pa.Table:
+        return pa.table({})
+
     def packets(self) -> pa.Table:
         return self._all("packets")
 

@@ -115,8 +115,11 @@ def test_playback_steps_and_shows_two_systems(tmp_path: Path) -> None:
     link: dict[str, Any] = {
         "topology": {"kind": "dumbbell", "left": 2, "right": 2, "rate": "1Gbps", "delay": "10us"},
         "workload": {"transfers": {"kind": "long", "pairs": "h0->h2, h1->h3", "size": "50KB"}},
-        "system": [{"label": "TCP", "transport": "newreno"}, {"label": "pFabric", "transport": "pfabric", "qdisc": "pfabric"}],
-        "sample": {"interval": "100us", "packets": True, "flows": True},
+        "system": [
+            {"label": "TCP", "transport": "newreno"},
+            {"label": "PDQ", "transport": "pdq", "agent": "pdq", "qdisc": {"kind": "droptail", "limit": "100pkt"}},
+        ],
+        "sample": {"interval": "100us", "packets": True, "flows": True, "agents": True},
     }
     results = Scenario.from_dict(link).run(out=tmp_path / "link")
     script = """
@@ -130,11 +133,16 @@ def test_playback_steps_and_shows_two_systems(tmp_path: Path) -> None:
     const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
     seen.painted = pixels.some(value => value > 0);
     seen.rows = document.querySelectorAll('.pane tbody')[0].rows.length;
+    const agents = [...document.querySelectorAll('.agent')];
+    seen.agents = agents.map(agent => !agent.hidden);
+    seen.table = [...agents[1].querySelectorAll('th, td')].map(cell => cell.textContent);
     $('right').value = ''; $('right').dispatchEvent(new Event('change')); seen.panes = document.querySelectorAll('.pane').length;
     $('time').value = 10000; $('time').dispatchEvent(new Event('input'));
     seen.end = [...document.querySelectorAll('.pane tbody td')].map(cell => cell.textContent);
     """
     seen = after(playback.write(results).read_text(encoding="utf-8"), script, tmp_path)
-    assert seen["systems"] == ["TCP", "pFabric"] and seen["painted"] and seen["rows"] == 2 and seen["panes"] == 1
+    assert seen["systems"] == ["TCP", "PDQ"] and seen["painted"] and seen["rows"] == 2 and seen["panes"] == 1
+    assert seen["agents"] == [False, True] and seen["table"][:5] == ["flow", "rank", "rate", "expected", "paused"]
+    assert [seen["table"][i] for i in (6, 11)] == ["1", "2"] and seen["table"][9] == "no"
     assert len(set(seen["times"][:3])) == 3 and seen["times"][3] == seen["times"][1]
     assert sum(cell.startswith("done after") for cell in seen["end"]) == 2

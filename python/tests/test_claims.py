@@ -50,7 +50,7 @@ class Made:
     def _none(self) -> pa.Table:
         raise NotImplementedError
 
-    flows = ports = samples = packets = summary = by_size = series = groups = _none
+    flows = ports = samples = agents = packets = summary = by_size = series = groups = _none
 
 
 def made(values: Values, metric: str = "mean_fct_s", flows: float = 100.0) -> Mapping[str, Results]:

@@ -131,6 +131,10 @@ impl Results {
     fn samples(&self) -> ArrowTable {
         self.files(tables::Results::samples)
     }
+    /// What agents of ports know of each flow over time; empty unless the scenario asks for it.
+    fn agents(&self) -> ArrowTable {
+        self.files(tables::Results::agents)
+    }
     /// One row per transmission of a packet; empty unless the scenario asks for them.
     fn packets(&self) -> ArrowTable {
         self.files(tables::Results::packets)

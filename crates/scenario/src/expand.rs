@@ -81,8 +81,8 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
 /// Time series as the run wants them on a network.
 fn sample(params: &SampleParams, net: &Net) -> Sample {
     let port = params.port.as_ref().and_then(|name| net.link_named(name));
-    let SampleParams { interval, ports, flows, switches, packets, .. } = *params;
-    Sample { interval, ports, port, flows, switches, packets }
+    let SampleParams { interval, ports, flows, switches, agents, packets, .. } = *params;
+    Sample { interval, ports, port, flows, switches, agents, packets }
 }
 
 /// One point per ideal reference, network, workload and seed, behind those of the systems.

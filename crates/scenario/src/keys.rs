@@ -31,6 +31,8 @@ base::params! {
         flows: bool = "false", "flowloom: the table is large";
         /// Packets that every switch has made and taken, where there were any: those of a router's own.
         switches: bool = "false", "flowloom: for routers that send packets";
+        /// What the agents of ports know of each flow (MERP, PDQ).
+        agents: bool = "false", "flowloom: the table is very large";
         /// Every packet.
         packets: bool = "false", "flowloom: the trace is very large";
     }

@@ -83,11 +83,17 @@ fn of_point(point: &Point) -> String {
     }
     if let Some(s) = run.sample {
         line("\n[sample]".to_owned());
-        let Sample { interval, ports, port, flows, switches, packets } = s;
-        let sample = SampleParams { interval, ports, port: port.map(|link| run.net.link_name(link)), flows, switches, packets };
+        let Sample { interval, ports, port, flows, switches, agents, packets } = s;
+        let port = port.map(|link| run.net.link_name(link));
+        let sample = SampleParams { interval, ports, port, flows, switches, agents, packets };
         PartShown::bare("", SampleParams::FIELDS, sample.show()).lines(|_, key, value| {
             // Younger than the hashes of points: written only where it is set.
-            if key != "switches" || switches {
+            let written = match key {
+                "switches" => switches,
+                "agents" => agents,
+                _ => true,
+            };
+            if written {
                 line(format!("{key} = {value}"));
             }
         });

@@ -122,6 +122,8 @@ pub struct Sample {
     pub flows: bool,
     /// Packets that every switch has made and taken.
     pub switches: bool,
+    /// The tables of agents.
+    pub agents: bool,
     /// Every packet.
     pub packets: bool,
 }

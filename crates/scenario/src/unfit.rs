@@ -49,6 +49,11 @@ pub(crate) fn without_effect(draft: &Draft) -> Vec<Item> {
         let hint = "leave `packets` out, or write `engine = \"packet\"`";
         section.part().problem("packets", "the flow engine has no packets to trace", "no effect", hint)
     }));
+    let tables = draft.sample.as_ref().filter(|section| section.params.agents);
+    found.extend(tables.map(|section| {
+        let hint = "leave `agents` out, or write `engine = \"packet\"`";
+        section.part().problem("agents", "agents of ports have nothing to do in the flow engine", "no effect", hint)
+    }));
     found
 }
 

@@ -255,16 +255,16 @@ fn few_flows(draft: &Draft, files: &Files) -> Option<Item> {
 /// Keys of `[sample]` that record nothing.
 fn unseen_samples(draft: &Draft) -> Option<Item> {
     let section = draft.sample.as_ref()?;
-    let (part, SampleParams { interval, ports, port, flows, switches, packets }) = (section.part(), &section.params);
-    let series = *ports || *flows || *switches;
+    let (part, SampleParams { interval, ports, port, flows, switches, agents, packets }) = (section.part(), &section.params);
+    let series = *ports || *flows || *switches || *agents;
     let end = draft.head.latest_end();
     let (key, message, hint) = if !series && !packets {
         (
             "ports",
-            "nothing is recorded: `ports`, `flows`, `switches` and `packets` are all false".to_owned(),
+            "nothing is recorded: `ports`, `flows`, `switches`, `agents` and `packets` are all false".to_owned(),
             "write `ports = true`, or leave [sample] out",
         )
-    } else if let Some(name) = port.as_ref().filter(|_| !ports) {
+    } else if let Some(name) = port.as_ref().filter(|_| !ports && !agents) {
         ("port", format!("`{name}` is not recorded: `ports` is false"), "write `ports = true`, or leave `port` out")
     } else if !series && part.table.get("interval").is_some() {
         (

@@ -182,8 +182,10 @@ fn what_the_flow_engine_ignores_is_named() {
     assert_eq!(found, expected);
     assert_eq!(warned(&scenario("\"packet\"", "")), []);
     assert_eq!(warned(&scenario("[\"packet\", \"flow\"]", "")), []);
-    let traced = warned(&scenario("\"flow\"", "[sample]\nports = true\npackets = true\n"));
-    assert!(traced.iter().any(|(_, message)| message.contains("no packets to trace")), "{traced:?}");
+    let traced = warned(&scenario("\"flow\"", "[sample]\nports = true\nagents = true\npackets = true\n"));
+    for message in ["no packets to trace", "agents of ports have nothing to do"] {
+        assert!(traced.iter().any(|(_, said)| said.contains(message)), "{traced:?}");
+    }
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
     if waiting.is_some() {
         table.keep_ends();
     }
-    let sampler = spec.sample.as_ref().filter(|sample| sample.ports || sample.flows || sample.switches);
+    let sampler = spec.sample.as_ref().filter(|sample| sample.ports || sample.flows || sample.switches || sample.agents);
     let hears = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().needs.reverse_path);
     let is_switch = |node: &NodeId| duties.timers && net.host(*node).is_none();
     let switches: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).filter(is_switch).collect();

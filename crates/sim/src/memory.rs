@@ -31,7 +31,10 @@ pub fn estimate(spec: &RunSpec, flows: &[Flow]) -> u64 {
     let looks = spec.end.unwrap_or(last).0 / sample.interval.max(Dur(1)).0;
     // Two rows for each port and open flow; a few percent of the flows are open at a time.
     let ports = if sample.port.is_some() { 1 } else { links };
-    let rows = 2 * (u64::from(sample.ports) * ports + u64::from(sample.flows) * (count / 20 + 1));
+    // A few values for each flow at each port on its way.
+    let hops = u64::from(spec.net.nodes().iter().map(|node| node.tier).max().unwrap_or_default()) * 2;
+    let of_agents = if sample.agents { 4 * hops * (count / 20 + 1) } else { 0 };
+    let rows = of_agents + 2 * (u64::from(sample.ports) * ports + u64::from(sample.flows) * (count / 20 + 1));
     bytes = bytes.saturating_add(looks.saturating_mul(rows).saturating_mul(WRITTEN * size(size_of::<SampleRow>())));
     if sample.packets {
         // Packets and as many ACKs, to the top of the network and back down.

@@ -19,6 +19,8 @@ pub struct Outcome {
     pub ports: Vec<PortRow>,
     /// Time series, by time, if the scenario asks for them.
     pub samples: Vec<SampleRow>,
+    /// The tables of agents, by time, port and flow, if the scenario asks for them.
+    pub agents: Vec<AgentRow>,
     /// The packet trace, by time and port, if the scenario asks for it.
     pub packets: Vec<PacketRow>,
     /// Totals.
@@ -285,6 +287,21 @@ pub struct SampleRow {
     /// `switch.made_packets` or `switch.taken_packets`.
     pub metric: &'static str,
     /// The value, in the unit that the metric's name ends in; utilisation is a fraction.
+    pub value: f64,
+}
+
+/// One value of a flow in the table of a port's agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentRow {
+    /// Time of the sample.
+    pub time_ps: u64,
+    /// The port.
+    pub port_id: u32,
+    /// The flow.
+    pub flow_id: u32,
+    /// What the value is, as the agent names it.
+    pub column: &'static str,
+    /// The value, in the unit that the column's name ends in.
     pub value: f64,
 }
 

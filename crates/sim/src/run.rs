@@ -230,13 +230,16 @@ fn drive<E: Driver<Carried>, P: Probe>(
     }
     counters.moves = actors.iter().find_map(|actor| if let Actor::Control(control) = actor { Some(control.moves) } else { None });
     counters.window = actors::window(&mut actors).and_then(|window| window.measured());
-    let samples = actors.into_iter().flat_map(|actor| if let Actor::Sampler(sampler) = actor { sampler.rows } else { Vec::new() });
-    let samples = samples.collect();
+    let sampled = actors
+        .into_iter()
+        .find_map(|actor| if let Actor::Sampler(sampler) = actor { Some((sampler.rows, sampler.tables)) } else { None });
+    let (samples, agents) = sampled.unwrap_or_default();
     Ok((
         Outcome {
             flows,
             ports,
             samples,
+            agents,
             counters,
             flow_counters: rows::flow_counters(spec),
             port_counters: port_counters(spec),

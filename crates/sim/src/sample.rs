@@ -4,13 +4,14 @@
 
 use crate::global::Global;
 use crate::open::{OpenFlows, Seen};
-use crate::outcome::SampleRow;
+use crate::outcome::{AgentRow, SampleRow};
 use crate::part::Part;
 use crate::probe::Probe;
 use crate::whole::Whole;
 use crate::world::{Carried, NodeCounts};
 use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
+use fabric::agent::Agent as _;
 use fabric::net::Net;
 use fabric::qdisc::Qdisc as _;
 use proto::Transport as _;
@@ -26,22 +27,29 @@ pub struct Sampler {
     open: Option<OpenFlows>,
     /// By node: packets made and taken up to the last sample; empty if switches are not sampled.
     own: Vec<[u64; 2]>,
+    /// The ports whose agents are sampled.
+    agents: Vec<LinkId>,
     /// The samples, by time.
     pub rows: Vec<SampleRow>,
+    /// The tables of agents, by time, port and flow.
+    pub tables: Vec<AgentRow>,
 }
 
 impl Sampler {
     /// Samples from the end of the first interval on.
     pub fn new(sample: &Sample, net: &Net) -> Sampler {
         let every = (0..net.links().len() as u32).map(LinkId);
-        let chosen = every.filter(|link| sample.ports && sample.port.is_none_or(|only| only == *link));
+        let chosen: Vec<LinkId> = every.filter(|link| sample.port.is_none_or(|only| only == *link)).collect();
+        let of = |wanted: bool| if wanted { chosen.clone() } else { Vec::new() };
         Sampler {
             interval: sample.interval,
             next: Time::ZERO + sample.interval,
-            ports: chosen.map(|link| (link, Dur::ZERO)).collect(),
+            ports: of(sample.ports).into_iter().map(|link| (link, Dur::ZERO)).collect(),
             open: sample.flows.then(OpenFlows::default),
             own: if sample.switches { vec![[0; 2]; net.nodes().len()] } else { Vec::new() },
+            agents: of(sample.agents),
             rows: Vec::new(),
+            tables: Vec::new(),
         }
     }
     /// When it looks next.
@@ -78,6 +86,17 @@ impl Sampler {
             }
         }
     }
+    /// Samples the tables of agents: `show` hands the values of a port's agent over.
+    pub fn look_at_agents(&mut self, now: Time, mut show: impl FnMut(LinkId, &mut dyn FnMut(FlowId, &'static str, f64))) {
+        for link in &self.agents {
+            let first = self.tables.len();
+            show(*link, &mut |flow, column, value| {
+                self.tables.push(AgentRow { time_ps: now.0, port_id: link.0, flow_id: flow.0, column, value });
+            });
+            // Values of a flow stay in the order in which the agent shows them.
+            self.tables[first..].sort_by_key(|row| row.flow_id);
+        }
+    }
     /// Samples the packets that switches have made and taken since the last sample, for those that have; the sample is done.
     pub fn look_at_switches(&mut self, now: Time, nodes: &[NodeCounts]) {
         for (node, (before, counts)) in self.own.iter_mut().zip(nodes).enumerate() {
@@ -108,6 +127,12 @@ impl Global for Sampler {
                 None => engine.fifo_backlog(link).1,
             };
             (engine.busy(link), Some(waiting))
+        });
+        self.look_at_agents(now, |link, value| {
+            let Part { world, engine } = whole.at_port(link);
+            engine.catch_up(world, link, now.before(Dur(1)));
+            let agent = world.ports[link.index()].as_ref().and_then(|port| port.agent.as_ref());
+            agent.into_iter().for_each(|agent| agent.show(value));
         });
         let sender = |flow: FlowId| {
             let world = &whole.end(flow, false).world;

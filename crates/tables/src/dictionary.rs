@@ -12,6 +12,7 @@ pub fn dictionary() -> String {
     write_table(&mut out, &FLOWS);
     write_table(&mut out, &PORTS);
     write_table(&mut out, &SAMPLES);
+    write_table(&mut out, &AGENTS);
     write_table(&mut out, &PACKETS);
     out.push_str(COUNTERS);
     let keys = "The keys `point`, `system`, `seed` and one column per swept key come first.";
@@ -74,7 +75,7 @@ const DICTIONARY_HEAD: &str = "# Data dictionary
 Written by `make docs` from `crates/tables/src/schema.rs`; do not edit.
 
 A run folder holds `manifest.json` (the resolved scenario, versions, what was measured of the run itself), `points.parquet`,
-`summary.parquet` and, for every point, a folder with `flows.parquet`, `ports.parquet`, on request `samples.parquet` and `packets.parquet`, and a
+`summary.parquet` and, for every point, a folder with `flows.parquet`, `ports.parquet`, on request `samples.parquet`, `agents.parquet` and `packets.parquet`, and a
 `manifest.json` of its own, which holds length and hash of each of these tables. Tables are Parquet files with zstd; units and descriptions of columns are in the schema's metadata. Names
 of columns end in their unit.
 Times are picoseconds from the start of the run. \"dictionary\" is text stored as an index into a list of words.

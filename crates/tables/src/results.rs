@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::manifest::{self, PointKey, PointManifest, RunManifest, State};
 use crate::parquet;
 use crate::schema::{
-    CounterColumn, FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, field, schema, words as words_type,
+    AGENTS, CounterColumn, FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, field, schema,
+    words as words_type,
 };
 use crate::stats::{Estimate, METRICS, Metric};
 use arrow_array::{
@@ -81,6 +82,10 @@ impl Results {
     /// The time series of all points that are done; no rows unless the scenario asks for them.
     pub fn samples(&self) -> Reader {
         self.read(&SAMPLES, |_| &[])
+    }
+    /// The tables of agents of all points that are done; no rows unless the scenario asks for them.
+    pub fn agents(&self) -> Reader {
+        self.read(&AGENTS, |_| &[])
     }
     /// The packet traces of all points that are done; no rows unless the scenario asks for them.
     pub fn packets(&self) -> Reader {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::manifest::{self, PROGRAM, PointKey, PointManifest, Ran, RunManifest, State};
 use crate::parquet::{self, Written};
 use crate::results::Results;
-use crate::schema::{CounterColumn, FLOWS, PACKETS, PORTS, SAMPLES, Table};
+use crate::schema::{AGENTS, CounterColumn, FLOWS, PACKETS, PORTS, SAMPLES, Table};
 use sim::Outcome;
 use std::collections::BTreeSet;
 use std::fs;
@@ -107,7 +107,7 @@ impl RunDir {
         let dir = self.path.join(id);
         // The manifest first: without it nothing counts.
         remove(&dir.join(manifest::FILE))?;
-        for path in [FLOWS.file(&dir), PORTS.file(&dir), SAMPLES.file(&dir), PACKETS.file(&dir)] {
+        for path in [FLOWS.file(&dir), PORTS.file(&dir), SAMPLES.file(&dir), AGENTS.file(&dir), PACKETS.file(&dir)] {
             remove(&path)?;
         }
         let _ = fs::remove_dir(&dir);
@@ -126,6 +126,7 @@ impl RunDir {
             files.push(parquet::write_rows(&FLOWS.file(&dir), &FLOWS, &outcome.flows, workloads, &of_flows)?);
             files.push(parquet::write_rows(&PORTS.file(&dir), &PORTS, &outcome.ports, &[], &of_ports)?);
             files.extend(write_if_any(&dir, &SAMPLES, &outcome.samples)?);
+            files.extend(write_if_any(&dir, &AGENTS, &outcome.agents)?);
             files.extend(write_if_any(&dir, &PACKETS, &outcome.packets)?);
         }
         let written = PointManifest::new(key, outcome, ran, files);

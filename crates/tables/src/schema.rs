@@ -3,7 +3,7 @@
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
-use sim::outcome::{FlowRow, NamedCounter, PacketRow, PortRow, SampleRow};
+use sim::outcome::{AgentRow, FlowRow, NamedCounter, PacketRow, PortRow, SampleRow};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -232,6 +232,16 @@ table! {
     entity [""] "the port (metrics port.*), the flow (metrics flow.*) or the node (metrics switch.*)" = U32(|r| r.entity);
     metric [""] "port.queue_bytes, port.utilisation, flow.rate_bps, flow.cwnd_bytes, flow.ssthresh_bytes, flow.srtt_s, switch.made_packets or switch.taken_packets; the last four only where there is a value" = Word(|r| r.metric);
     value [""] "the value, in the unit that the metric's name ends in; utilisation is a fraction of the line rate" = F64(|r| r.value);
+}
+
+table! {
+    /// The tables of the agents of a point.
+    AGENTS: AgentRow = "agents", "what agents of ports know of each flow, one row per value; only with agents = true in [sample]", |_| &[];
+    time_ps ["ps"] "time of the sample, from the start of the run" = Ps(|r| r.time_ps);
+    port_id [""] "the port" = U32(|r| r.port_id);
+    flow_id [""] "the flow" = U32(|r| r.flow_id);
+    column [""] "merp: virtual_deadline_s (from the start of the run), expansion_ratio, left_bytes, paused (by another port); pdq: rank, rate_bps, expected_s, paused" = Word(|r| r.column);
+    value [""] "the value, in the unit that the column's name ends in; paused: 1 or 0" = F64(|r| r.value);
 }
 
 table! {

@@ -71,8 +71,9 @@ function arrange() {
   state.panes = [$('left').value, $('right').value].filter(value => value !== '').map(value => {
     const pane = document.createElement('section'), show = state.shows[value];
     pane.className = 'pane';
-    pane.innerHTML = '<h2></h2><canvas role="img"></canvas><table><thead><tr><th>flow</th><th>received</th><th></th><th class=n>window</th></tr></thead><tbody></tbody></table><p class="note queues"></p>';
+    pane.innerHTML = '<h2></h2><canvas role="img"></canvas><table><thead><tr><th>flow</th><th>received</th><th></th><th class=n>window</th></tr></thead><tbody></tbody></table><p class="note queues"></p><div class="agent" hidden><label>table at <select></select></label><table><thead><tr></tr></thead><tbody></tbody></table></div>';
     pane.querySelector('h2').textContent = show.system;
+    offer(show, pane);
     const canvas = pane.querySelector('canvas');
     canvas.setAttribute('aria-label', `packets of ${show.system} on the network`);
     $('panes').append(pane);
@@ -185,7 +186,46 @@ function tell(show, pane, t) {
     return row;
   });
   pane.querySelector('tbody').replaceChildren(...rows);
+  know(show, pane, t);
   const queues = show.links.map((link, port) => [waiting(show, port, t), link]).filter(([count]) => count).sort((a, b) => b[0] - a[0]).slice(0, 4);
   const named = queues.map(([count, [a, b]]) => `${show.nodes[a][0]}->${show.nodes[b][0]}: ${count}`);
   pane.querySelector('.queues').textContent = `packets that wait: ${named.join(', ') || 'none'}`;
+}
+
+// The ports whose agents keep a table of flows: that with the most rows comes first.
+function offer(show, pane) {
+  if (!show.tables.length) return;
+  pane.querySelector('.agent').hidden = false;
+  const pick = pane.querySelector('.agent select'), size = table => table.rows.reduce((sum, rows) => sum + rows.length, 0);
+  [...show.tables].sort((a, b) => size(b) - size(a)).forEach(table => {
+    const [from, to] = show.links[table.link];
+    pick.add(new Option(`${show.nodes[from][0]}->${show.nodes[to][0]}`, show.tables.indexOf(table)));
+  });
+  pick.onchange = draw;
+}
+
+// A value in the unit that its name ends in.
+function valued(name, value) {
+  if (value === null || value === undefined) return '-';
+  if (name === 'paused') return value ? 'yes' : 'no';
+  if (name.endsWith('_s')) return written(value * 1e9);
+  if (name.endsWith('_bytes')) return kilobytes(value);
+  if (name.endsWith('_bps')) return `${(value / 1e6).toFixed(0)} Mb/s`;
+  return Number.isInteger(value) ? `${value}` : value.toPrecision(4);
+}
+
+// The table of a port as it was sampled last, by its first column.
+function know(show, pane, t) {
+  if (!show.tables.length) return;
+  const {columns, times, rows} = show.tables[pane.querySelector('.agent select').value];
+  const cell = (text, tag, number) => { const made = document.createElement(tag); made.textContent = text; made.className = number ? 'n' : ''; return made; };
+  const head = ['flow', ...columns.map(name => name.replace(/_(s|bytes|bps)$/, '').replaceAll('_', ' '))];
+  pane.querySelector('.agent thead tr').replaceChildren(...head.map((name, i) => cell(name, 'th', i > 0)));
+  const last = [...rows[upTo(times, t) - 1] ?? []].sort((a, b) => a[1] - b[1]).slice(0, 12);
+  pane.querySelector('.agent tbody').replaceChildren(...last.map(([flow, ...values]) => {
+    const row = document.createElement('tr');
+    row.append(cell(flow, 'td'), ...values.map((value, i) => cell(valued(columns[i], value), 'td', true)));
+    row.cells[0].style.color = pickedColour(flow);
+    return row;
+  }));
 }

@@ -402,6 +402,15 @@ impl Agent for Merp {
         self.table.clear();
         self.leaders = Leaders::default();
     }
+    fn show(&self, value: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        for (flow, row) in self.table.iter() {
+            value(flow, "virtual_deadline_s", row.vdl().as_secs_f64());
+            // Eq. 5: the time from its arrival to its virtual deadline over that of its bytes at line rate.
+            value(flow, "expansion_ratio", row.expected.as_secs_f64() / self.rate.tx_time(row.size).as_secs_f64());
+            value(flow, "left_bytes", row.rs as f64);
+            value(flow, "paused", f64::from(u8::from(row.paused_elsewhere)));
+        }
+    }
 }
 
 #[cfg(test)]

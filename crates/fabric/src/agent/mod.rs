@@ -2,7 +2,7 @@
 //!
 //! Switch ports and host NICs are the same to an agent, but for [`Env::host_port`].
 
-use base::{Given, LinkId, NodeId, Rate, Slab, Time};
+use base::{FlowId, Given, LinkId, NodeId, Rate, Slab, Time};
 use proto::packet::Ext;
 use proto::{Flow, Packet};
 
@@ -21,6 +21,8 @@ pub trait Agent {
     fn on_return(&mut self, _packet: &Packet, _cx: &mut Cx<'_>) {}
     /// The link died: what the port knew is void.
     fn on_link_down(&mut self);
+    /// Shows the table of flows, where the agent has one: values of flows, in any order of flows. Names of values end in their units.
+    fn show(&self, _value: &mut dyn FnMut(FlowId, &'static str, f64)) {}
 }
 
 /// What an agent sees while it handles a packet.
@@ -66,5 +68,6 @@ base::registry! {
         fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>);
         fn on_return(&mut self, packet: &Packet, cx: &mut Cx<'_>);
         fn on_link_down(&mut self);
+        fn show(&self, value: &mut dyn FnMut(FlowId, &'static str, f64));
     }
 }

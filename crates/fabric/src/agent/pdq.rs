@@ -337,6 +337,14 @@ impl Agent for Pdq {
         self.list.clear();
         (self.capacity, self.queued, self.accepted, self.share) = (self.line, 0, None, Share::default());
     }
+    fn show(&self, value: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        for (entry, rank) in self.list.iter().zip(1..) {
+            value(entry.flow, "rank", f64::from(rank));
+            value(entry.flow, "rate_bps", entry.rate.0 as f64);
+            value(entry.flow, "expected_s", entry.expected.as_secs_f64());
+            value(entry.flow, "paused", f64::from(u8::from(entry.paused)));
+        }
+    }
 }
 
 #[cfg(test)]
