@@ -69,7 +69,7 @@ wheel: build ## a wheel that installs without Rust, in target/wheels; the Python
 	@size=$$(stat -c %s $(WHEELS)/*.whl); printf '%s: %s bytes\n' $(WHEELS)/*.whl "$$size"; [ "$$size" -le $(WHEEL_LIMIT) ]
 	$(call say,the Python tests on what it installs)
 	@$(PYTHON) -m venv $(WHEEL_VENV)
-	@$(WHEEL_VENV)/bin/python -m pip install -q -c requirements.lock "$$(ls $(CURDIR)/$(WHEELS)/*.whl)[report,dask,slurm,export]" hypothesis jsonschema mypy pytest pytest-xdist
+	@$(WHEEL_VENV)/bin/python -m pip install -q -c requirements.lock "$$(ls $(CURDIR)/$(WHEELS)/*.whl)[report,dask,slurm,export]" hypothesis ipykernel jsonschema mypy nbclient pytest pytest-xdist
 	@cd $(WHEEL_VENV) && bin/python -m pytest -c $(CURDIR)/pyproject.toml --rootdir $(CURDIR) -m 'not slow' -n auto $(CURDIR)/python/tests
 
 # ---------------------------------------------------------------- use
@@ -189,7 +189,9 @@ docs: build ## write docs/data.md from the columns, docs/conformance.md and docs
 	@echo target/doc/cli/index.html
 
 .PHONY: site
-site: build ## the documentation as a site, in target/site
+site: build ## the documentation as a site, with the tutorial as it runs and the API of Rust, in target/site
+	$(call say,cargo doc)
+	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
 	$(call say,target/site)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo target/site/index.html

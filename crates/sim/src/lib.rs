@@ -45,3 +45,8 @@ pub use outcome::Outcome;
 pub use progress::{Continue, Progress, RunError};
 pub use run::{run, run_cut, run_on, run_threads};
 pub use world::Carried;
+
+/// The example of the page about the API.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/api.md")]
+struct Page;
