@@ -80,13 +80,13 @@ impl Waiting {
     /// `flow` started at `now`. Returns the flows that now have a start, since they give up on this one.
     pub fn on_start(&mut self, flow: &Flow, now: Time) -> Vec<Start> {
         self.turns[flow.id.index()].latest = Vec::new();
-        let given_up = |turn: &Turn, next: &Next| Some(now.after(turn.give_up_after?) + next.delay[0]);
+        let given_up = |turn: &Turn, next: &Next| Some(now.after(turn.give_up_after?).after(next.delay[0]));
         self.learn(flow.id, given_up)
     }
 
     /// `flow` ended at `now` at the host `at`. Returns the flows that have a start now, or an earlier one.
     pub fn on_end(&mut self, flow: &Flow, at: HostId, now: Time) -> Vec<Start> {
-        self.learn(flow.id, |_, next| Some(now + next.delay[usize::from(at != flow.dst)]))
+        self.learn(flow.id, |_, next| Some(now.after(next.delay[usize::from(at != flow.dst)])))
     }
 
     /// Notes by what time each flow that waits for `flow` may start at the latest, as far as `flow` goes.

@@ -400,6 +400,11 @@ mod tests {
             let message = attempt(text, &[]).unwrap_err();
             assert!(message.contains(why), "{text:?}: {message}");
         }
+        let slow = |i: u32| format!("c{}: calc 900000000000000\nc{} requires c{i}\n", i + 1, i + 1);
+        let chain: String = (0..30).map(slow).collect();
+        let text = format!("num_ranks 2\nrank 0 {{\nc0: calc 1\n{chain}s: send 1b to 1\ns requires c30\n}}\n");
+        let message = attempt(&text, &[]).unwrap_err();
+        assert!(message.contains("rank 0, line 64: starts more than 1000000s after what it waits for"), "{message}");
         let message = attempt(SAMPLE, &[("placement", "h0 h77 h2")]).unwrap_err();
         assert!(message.contains("`placement`: `h77` is not a host"), "{message}");
     }

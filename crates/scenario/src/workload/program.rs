@@ -1,6 +1,6 @@
 //! Flows of programs: ranks that send, receive and compute, each operation after others of its rank.
 //!
-//! What is between two messages becomes the delay with which one flow follows others. Each message is a flow; its operations leave no trace else.
+//! What is between two messages becomes the delay with which one flow follows others. Each message is a flow.
 //!
 //! - An operation starts when all operations that it comes after have ended.
 //! - A computation ends its time after its start.
@@ -10,7 +10,8 @@
 //! - A message between ranks on one host takes no time.
 //!
 //! Model: computations of a rank overlap where nothing forbids it; sending and receiving take no time of a processor; a message leaves when its send
-//! starts, whether it is awaited or not.
+//! starts, whether it is awaited or not. A rank learns of the arrival of its own message no sooner than a bare header could have come back, and what it computes
+//! meanwhile counts from the arrival.
 
 mod moment;
 
@@ -27,7 +28,7 @@ base::params! {
         /// The hosts of ranks 0, 1, 2 and so on, like `h0 h4 h8`. `linear`: rank n is on host n.
         placement: String = "linear", "LogGOPSim: ranks are nodes";
         /// When the program starts.
-        start: Dur = "0s", "flowloom: there is nothing before";
+        start: Dur = "0s" in Dur(0)..=MAX_TIME, "flowloom: there is nothing before";
     }
 }
 
@@ -140,8 +141,11 @@ impl Program {
                     let (src, dst) = (placed[rank as usize], placed[message.to as usize]);
                     let mut arrival = Rc::clone(&start);
                     if src != dst {
-                        if start.not_before > MAX_TIME {
-                            return Err(format!("rank {rank}, {unit} {}: starts after {MAX_TIME}", op.place));
+                        if start.longest() > MAX_TIME {
+                            return Err(format!(
+                                "rank {rank}, {unit} {}: starts more than {MAX_TIME} after what it waits for",
+                                op.place
+                            ));
                         }
                         waits += start.flows.len();
                         arrival = Rc::new(Moment::end_of(flows.len() as u32));

@@ -216,6 +216,9 @@ impl TimeUnit {
 /// The flows that the flow of a row waits for.
 fn after(row: &Row<'_>, time_unit: TimeUnit) -> Result<Option<After>, String> {
     let delay = row.optional("delay").is_some().then(|| row.parse("delay", |text| time_unit.read(text))).transpose()?;
+    if let Some(delay) = delay.filter(|delay| *delay > MAX_TIME) {
+        return Err(row.wrong("delay", &format!("`{delay}` is longer than {MAX_TIME}")));
+    }
     if row.optional("after").is_none() {
         return match delay {
             Some(_) => Err(row.wrong("delay", "is given, and `after` is not")),
@@ -343,6 +346,7 @@ mod tests {
             ("h0,h1,1,,0,", "`0` is not the number of a row"),
             ("h0,h1,1,,x,", "`x` is not the number of a row"),
             ("h0,h1,1,0s,,1us", "column `delay`: is given"),
+            ("h0,h1,1,,1,2000000s", "column `delay`: `2000000s` is longer than 1000000s"),
             ("h0,h1,1,,2,", "flow 1 waits for a row that is not there; the last row is 1"),
             ("h0,h1,1,,1,", "flow 1 waits for itself"),
         ] {

@@ -26,11 +26,19 @@ impl Moment {
     pub fn end_of(flow: u32) -> Moment {
         Moment { not_before: Dur::ZERO, flows: vec![(flow, Dur::ZERO)] }
     }
-    /// A time later.
+    /// A time later; times without end stay as they are.
     pub fn later(&self, time: Dur) -> Moment {
-        let flows = self.flows.iter().map(|(flow, delay)| (*flow, *delay + time)).collect();
-        Moment { not_before: self.not_before + time, flows }
+        let flows = self.flows.iter().map(|(flow, delay)| (*flow, sum(*delay, time))).collect();
+        Moment { not_before: sum(self.not_before, time), flows }
     }
+    /// The longest of its times.
+    pub fn longest(&self) -> Dur {
+        self.flows.iter().map(|(_, delay)| *delay).fold(self.not_before, Dur::max)
+    }
+}
+
+fn sum(a: Dur, b: Dur) -> Dur {
+    Dur(a.0.saturating_add(b.0))
 }
 
 /// The last of some moments; `None` if there are none. `drawn` are the flows that they speak of.
@@ -63,7 +71,7 @@ fn forget_what_follows(flows: &mut BTreeMap<u32, Dur>, drawn: &[Drawn]) {
             for (before, gap) in drawn[flow as usize].after.iter().flat_map(|after| &after.flows) {
                 let Some(rest) = left.checked_sub(1) else { return };
                 left = rest;
-                let delay = delay + *gap;
+                let delay = sum(delay, *gap);
                 if flows.get(before).is_some_and(|needed| *needed <= delay) {
                     flows.remove(before);
                 }
