@@ -94,10 +94,13 @@ def scale_value_axis(ax: Axes, drawn: Sequence[Curve], factor: float, which: str
         ax.set(**{f"{which}lim": (least / 1.6, 1.4 * top)})
 
 
-def swept_ticks(ax: Axes, values: Sequence[float], names: Sequence[Value]) -> None:
-    """Ticks at the swept values; values that double from one to the next have equal distances."""
+def swept_ticks(ax: Axes, values: Sequence[float], names: Sequence[Value]) -> bool:
+    """Ticks at the swept values, as they are written, unless they are many; says whether there are such ticks.
+
+    Values that double from one to the next have equal distances.
+    """
     if not values or len(values) > 9:
-        return
+        return False
     steps = np.array(values[1:]) / np.array(values[:-1]) if len(values) > 2 and values[0] > 0 else np.ones(1)
     if values[-1] >= 8 * values[0] and steps.min() > 1.3 and steps.max() <= 2 * steps.min():
         from matplotlib.ticker import NullLocator
@@ -105,6 +108,7 @@ def swept_ticks(ax: Axes, values: Sequence[float], names: Sequence[Value]) -> No
         ax.set_xscale("log")
         ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xticks(list(values), [words.number(name) for name in names])
+    return True
 
 
 def axis_unit(unit: str, drawn: Sequence[Curve]) -> tuple[float, str]:
@@ -153,8 +157,8 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
             ax.errorbar(place, means, error, **point, capsize=3, label=curve.label)
     if numeric is None:
         ax.set_xticks(range(len(names)), [words.number(v) for v in names])
-    else:
-        swept_ticks(ax, sorted(numeric), names)
+    elif swept_ticks(ax, sorted(numeric), names):
+        x_unit = ""  # The ticks have their units.
     ax.set(xlabel=words.axis(words.key(x, results.keys), x_unit), ylabel=quantity)
 
 

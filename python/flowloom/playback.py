@@ -102,7 +102,7 @@ def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
 
 
 def tables(results: Data, run: Run, ports: Mapping[int, int]) -> tuple[list[dict[str, object]], bool]:
-    """What the agents of ports know of flows: per link the names of the values, and per time in ns the rows. Says whether that is all."""
+    """What the agents of ports know of flows: per link names of values and, per time in ns, rows; and whether that is all."""
     table = results.agents(["time_ps", "port_id", "flow_id", "column", "value"], {"point": run.point})
     found: dict[int, dict[str, Any]] = {}
     for row in table.slice(0, MOST_VALUES).to_pylist():

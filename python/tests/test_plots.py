@@ -122,8 +122,9 @@ def test_an_axis_is_logarithmic_when_a_curve_could_not_be_read() -> None:
 
 def test_values_that_double_stand_at_equal_distances() -> None:
     ax = Figure().add_subplot()
-    panels.swept_ticks(ax, [0.2, 0.5, 0.8], [0.2, 0.5, 0.8])
+    assert panels.swept_ticks(ax, [0.2, 0.5, 0.8], [0.2, 0.5, 0.8])
     assert ax.get_xscale() == "linear"
+    assert not panels.swept_ticks(ax, [float(n) for n in range(10)], list(range(10))), "too many to be named"
     panels.swept_ticks(ax, [4.0, 8.0, 16.0, 32.0], [4.0, 8.0, 16.0, 32.0])
     assert ax.get_xscale() == "log" and [t.get_text() for t in ax.get_xticklabels()] == ["4", "8", "16", "32"]
 
