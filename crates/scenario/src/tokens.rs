@@ -48,10 +48,10 @@ impl<'a> Tokens<'a> {
             _ => Err(format!("a whole number from {least} to {most} is wanted")),
         })
     }
-    /// An error for a word where the file should have ended.
-    pub fn end(&mut self, after: &str) -> Result<(), String> {
-        let word = self.next();
-        word.map_or(Ok(()), |word| Err(self.wrong(&word, format!("stands after {after}"))))
+    /// An error for a number where the file should have ended. A word that begins otherwise begins remarks.
+    pub fn end_or_remarks(&mut self, after: &str) -> Result<(), String> {
+        let number = self.next().filter(|word| word.text.starts_with(|first: char| first.is_ascii_digit()));
+        number.map_or(Ok(()), |word| Err(self.wrong(&word, format!("stands after {after}"))))
     }
 }
 
@@ -72,7 +72,7 @@ impl<'a> Iterator for Tokens<'a> {
 /// A line of a file, without its comment.
 pub(crate) struct Line<'a> {
     pub words: std::vec::IntoIter<Word<'a>>,
-    last: Word<'a>,
+    pub last: Word<'a>,
 }
 
 impl<'a> Line<'a> {
@@ -179,9 +179,10 @@ mod tests {
             tokens.whole("a count", 1, 5).unwrap_err(),
             "f.txt:2:3: `x` is not a count: a whole number from 1 to 5 is wanted"
         );
-        assert_eq!(tokens.end("the last line").unwrap_err(), "f.txt:2:5: `7` stands after the last line");
+        assert_eq!(tokens.end_or_remarks("the last line").unwrap_err(), "f.txt:2:5: `7` stands after the last line");
         assert_eq!(tokens.need("a rate").unwrap_err(), "f.txt: the file ends before a rate");
-        assert!(tokens.end("all").is_ok());
+        assert!(tokens.end_or_remarks("all").is_ok());
+        assert!(Tokens::new("f.txt", "first 7").end_or_remarks("all").is_ok());
         let long = Tokens::new("f", &"y".repeat(500)).next().map(|w| shortened(w.text)).unwrap();
         assert_eq!(long.chars().count(), 41);
     }

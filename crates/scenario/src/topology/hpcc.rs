@@ -6,14 +6,14 @@
 //! 0 4 100Gbps 1000ns 0.000000        one end, the other, rate, delay, loss of each packet
 //! ...
 //! ```
-//! Line breaks are free. Nodes have their numbers as names. Every link is full duplex; a switch's tier is its distance from the nearest host.
+//! Line breaks are free; remarks may follow the last link. Nodes have their numbers as names. Every link is full duplex; a switch's tier is its distance from the nearest host.
 //!
 //! Source: simulation/mix of alibaba-edu/High-Precision-Congestion-Control. SimAI's files have three numbers more in front, and are read too: the GPUs
 //! of a server, the NVSwitches and the type of GPU.
 //!
 //! Model: the switches of a server's GPUs are switches like others.
 //!
-//! Assumed: a host has one link.
+//! Assumed: a host has one link. Files whose hosts have two (`ali_32host_10rack.txt`; GPUs at an NVSwitch and a rack's switch) are refused.
 
 use super::edges::{self, Edge, Edges, Node, OfFile, Read};
 use super::{Cables, Env};
@@ -105,7 +105,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
         let loss = tokens.parse("a loss", |text| edges::loss(parse_fraction(text)?))?;
         cables.push(Edge { ends, rate, delay, loss: Some(loss) });
     }
-    tokens.end("the last link")?;
+    tokens.end_or_remarks("the last link")?;
     let nodes = host.into_iter().enumerate().map(|(id, host)| Node { name: id.to_string(), host, tier: None });
     Edges::new(nodes.collect(), cables).map_err(|why| format!("{}: {why}", params.path))
 }

@@ -6,6 +6,7 @@
 //! ...
 //! ```
 //! Line breaks are free. Source and destination are names of hosts (in a topology of kind `hpcc` their numbers), or else numbers of hosts.
+//! Remarks may follow the last flow, as in that simulator's own files: what begins with a number is no remark, but one flow too many.
 //!
 //! Source: simulation/mix of alibaba-edu/High-Precision-Congestion-Control.
 //!
@@ -70,7 +71,7 @@ impl listed::Format for Format {
             let start = tokens.parse("a start in seconds", |text| listed::start(parse_dur(&format!("{text}s"))?))?;
             flows.push(Drawn { src, dst, size_bytes, start, deadline: None, group: None, after: None });
         }
-        tokens.end("the last flow")?;
+        tokens.end_or_remarks("the last flow")?;
         Ok(flows)
     }
 }
@@ -102,6 +103,7 @@ mod tests {
         let expected =
             [flow(0, 5, 1_500_000, 2_000_010_000_000), flow(7, 1, 1, 2_000_000_000_000), flow(1, 0, 64_000, 2_000_000_001_000)];
         assert_eq!(flows, expected);
+        assert_eq!(attempt(&format!("{SAMPLE}\n\nFirst line: # of flows\n")).unwrap(), expected, "remarks");
         assert_eq!(attempt("1 h2 h3 3 100 9 0").unwrap()[0].dst, HostId(3), "names of hosts, and free line breaks");
     }
 
