@@ -125,29 +125,31 @@ impl listed::Format for Format {
 }
 
 fn trigger(tokens: &Tokens<'_>, line: &mut Line<'_>, triggers: &mut BTreeMap<u64, Trigger>) -> Result<(), String> {
-    let key = line.value(tokens, "trigger")?;
-    if key.text != "id" {
-        return Err(tokens.wrong(&key, "is not `id`"));
-    }
-    let id = line.number(tokens, "id", 1, MOST)?;
-    let kind = line.value(tokens, "id")?;
-    let (count, shots) = match kind.text {
-        "oneshot" => (1, false),
-        "multishot" => (1, true),
-        "barrier" => {
-            let key = line.value(tokens, "barrier")?;
-            if key.text != "count" {
-                return Err(tokens.wrong(&key, "is not `count`"));
-            }
-            (line.number(tokens, "count", 1, MOST)? as usize, false)
+    let first = line.last;
+    let (mut id, mut kind, mut count) = (None, None, None);
+    while let Some(key) = line.words.next() {
+        match key.text {
+            "id" => id = Some(line.number(tokens, "id", 1, MOST)?),
+            "count" => count = Some(line.number(tokens, "count", 1, MOST)? as usize),
+            "oneshot" | "multishot" | "barrier" if kind.is_none() => kind = Some(key),
+            "oneshot" | "multishot" | "barrier" => return Err(tokens.wrong(&key, "is a second kind of this trigger")),
+            _ => return Err(tokens.wrong(&key, "is no trigger: one of `oneshot`, `multishot`, `barrier`")),
         }
-        _ => return Err(tokens.wrong(&kind, "is no trigger: one of `oneshot`, `multishot`, `barrier`")),
+    }
+    let (Some(id), Some(kind)) = (id, kind) else {
+        return Err(tokens.wrong(&first, "ends a trigger that needs an `id` and one of `oneshot`, `multishot`, `barrier`"));
+    };
+    let count = match (kind.text, count) {
+        ("barrier", Some(count)) => count,
+        ("barrier", None) => return Err(tokens.wrong(&kind, "needs a `count`")),
+        (_, None) => 1,
+        (_, Some(_)) => return Err(tokens.wrong(&kind, "has a `count`, which a `barrier` has")),
     };
     let known = triggers.entry(id).or_default();
     if known.count.replace(count).is_some() {
         return Err(tokens.wrong(&kind, format!("is the second line of trigger {id}")));
     }
-    known.shots = shots;
+    known.shots = kind.text == "multishot";
     Ok(())
 }
 
@@ -184,6 +186,7 @@ fn flow<'a>(
                 let id = line.number(tokens, key.text, 1, MOST)?;
                 triggers.entry(id).or_default().fired_by.push(number);
             }
+            "addon" => return Err(tokens.wrong(&key, "is not read: flows have one size from the start")),
             _ => return Err(tokens.wrong(&key, "is not known of a flow")),
         }
     }
@@ -219,7 +222,7 @@ mod tests {
 
     const SAMPLE: &str = "# a matrix\nNodes 9\nConnections 5\nTriggers 2\n0->5 id 1 start 0 size 200000 send_done_trigger 1\n\
                           1->5 start 1000000 size 9000 recv_done_trigger 1 # and more\n5->2 id 3 trigger 1 size 64000 send_done_trigger 2\n\
-                          2->3 trigger 2 size 7 prio 4\n\n2->4 size 8 trigger 2\ntrigger id 1 barrier count 2\ntrigger id 2 oneshot\n";
+                          2->3 trigger 2 size 7 prio 4\n\n2->4 size 8 trigger 2\ntrigger count 2 barrier id 1\ntrigger id 2 oneshot\n";
 
     fn attempt(text: &str, more: &[(&'static str, &str)]) -> Result<Vec<Drawn>, String> {
         listed::testing::attempt("htsim", text, more)
@@ -255,6 +258,11 @@ mod tests {
             ("trigger id 1 twice\n", "`twice` is no trigger"),
             ("trigger id 1 oneshot\ntrigger id 1 oneshot\n", "is the second line of trigger 1"),
             ("trigger id 0 oneshot\n", "`0` is no value of `id`"),
+            ("trigger oneshot\n", "flows.txt:1:9: `oneshot` ends a trigger that needs an `id`"),
+            ("trigger id 1 oneshot barrier count 2\n", "`barrier` is a second kind"),
+            ("trigger id 1 barrier\n", "`barrier` needs a `count`"),
+            ("trigger id 1 oneshot count 2\n", "`oneshot` has a `count`"),
+            ("0->1 trigger 1 size 9 addon\n", "`addon` is not read"),
             ("failure switch_type TOR\n", "write an `[[event]]`"),
             (
                 "0->1 start 0 size 9 send_done_trigger 1\n1->2 trigger 1 size 9\n1->3 trigger 1 size 9\ntrigger id 1 multishot\n",
