@@ -1,10 +1,24 @@
-//! What the file of another program calls our columns: a parameter that is a table of names.
+//! What the file of another program calls our columns and attributes, and what its plain numbers count.
 
 use base::params::{Param, Raw, Shape};
+use base::units::{parse_dur, parse_rate};
+use base::{Dur, Rate};
 
 /// Our names of columns and the file's, for those that the file calls otherwise. Empty: the file has our names.
 #[derive(Clone, Debug, Default, PartialEq, PartialOrd)]
 pub struct Columns(pub Vec<(String, String)>);
+
+impl Columns {
+    /// Our names as those of `known` that they are, each with the file's name. The error is a sentence; `what` is what has the columns.
+    pub fn among(&self, known: &[&'static str], what: &str) -> Result<Vec<(&'static str, String)>, String> {
+        let find = |(ours, theirs): &(String, String)| {
+            let name = known.iter().find(|name| **name == ours.as_str());
+            let unknown = || format!("`{ours}` is no {what}: one of {}", known.join(", "));
+            Ok((*name.ok_or_else(unknown)?, theirs.clone()))
+        };
+        self.0.iter().map(find).collect()
+    }
+}
 
 /// The value for a file that has our names.
 const OWN: &str = "own";
@@ -49,9 +63,85 @@ fn entry((ours, theirs): &(String, Raw)) -> Result<(String, String), String> {
     }
 }
 
+base::choice! {
+    /// What times count.
+    pub enum TimeUnit {
+        /// Each time has its unit.
+        Text = "text",
+        /// Seconds.
+        S = "s",
+        /// Milliseconds.
+        Ms = "ms",
+        /// Microseconds.
+        Us = "us",
+        /// Nanoseconds.
+        Ns = "ns",
+        /// Picoseconds.
+        Ps = "ps",
+    }
+}
+
+base::choice! {
+    /// What rates count.
+    pub enum RateUnit {
+        /// Each rate has its unit.
+        Text = "text",
+        /// Bits per second.
+        Bps = "bps",
+        /// Kilobits per second.
+        Kbps = "kbps",
+        /// Megabits per second.
+        Mbps = "Mbps",
+        /// Gigabits per second.
+        Gbps = "Gbps",
+        /// Terabits per second.
+        Tbps = "Tbps",
+    }
+}
+
+impl TimeUnit {
+    /// A time in this unit.
+    pub fn read(self, text: &str) -> Result<Dur, String> {
+        if self == TimeUnit::Text { parse_dur(text) } else { parse_dur(&with_unit(text, &self.show())?) }
+    }
+}
+
+impl RateUnit {
+    /// A rate in this unit.
+    pub fn read(self, text: &str) -> Result<Rate, String> {
+        if self == RateUnit::Text { parse_rate(text) } else { parse_rate(&with_unit(text, &self.show())?) }
+    }
+}
+
+/// A plain number with its unit behind it.
+fn with_unit(text: &str, unit: &str) -> Result<String, String> {
+    // `5m` with the unit `s` is not 5 ms.
+    if text.ends_with(|last: char| last.is_ascii_digit()) {
+        Ok(format!("{text}{unit}"))
+    } else {
+        Err(format!("is not a number of {unit}"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plain_numbers_count_a_unit() {
+        assert_eq!(TimeUnit::Us.read("2.5"), Ok(Dur::from_ns(2500)));
+        assert_eq!(TimeUnit::Text.read("2.5us"), Ok(Dur::from_ns(2500)));
+        assert_eq!(TimeUnit::S.read("5m").unwrap_err(), "is not a number of s");
+        assert_eq!(RateUnit::Gbps.read("0.5"), Ok(Rate(500_000_000)));
+        assert!(RateUnit::Text.read("0.5").is_err());
+    }
+
+    #[test]
+    fn names_are_among_those_that_are_known() {
+        let columns = |ours: &str| Columns(vec![(ours.to_owned(), "from".to_owned())]);
+        assert_eq!(columns("src").among(&["dst", "src"], "column"), Ok(vec![("src", "from".to_owned())]));
+        assert_eq!(columns("source").among(&["dst", "src"], "column").unwrap_err(), "`source` is no column: one of dst, src");
+    }
 
     #[test]
     fn a_table_and_its_text_are_the_same() {

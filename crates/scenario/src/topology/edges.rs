@@ -118,6 +118,11 @@ impl Edges {
     }
 }
 
+/// A name that a node may have: links are named after the nodes at their ends. The error is the end of a sentence.
+pub(super) fn name(text: &str) -> Result<&str, String> {
+    let bad = text.is_empty() || text.contains("->") || text.contains(|c: char| c == ',' || c.is_whitespace());
+    if bad { Err("is not a name: no spaces, commas or arrows".to_owned()) } else { Ok(text) }
+}
 /// A rate that a link may have. The error is the end of a sentence.
 pub(super) fn rate(rate: Rate) -> Result<Rate, String> {
     if (MIN_RATE..=MAX_RATE).contains(&rate) { Ok(rate) } else { Err(format!("is out of range: from {MIN_RATE} to {MAX_RATE}")) }

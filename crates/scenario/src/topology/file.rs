@@ -131,9 +131,7 @@ fn read_cables(
         let row = row?;
         let mut end = |column: &'static str| -> Result<usize, String> {
             let name = row.get(column)?;
-            if name.contains("->") || name.contains(char::is_whitespace) || name.contains(',') {
-                return Err(row.wrong(column, &format!("`{name}` is not a name: no spaces, commas or arrows")));
-            }
+            edges::name(name).map_err(|why| row.wrong(column, &format!("`{name}` {why}")))?;
             if let Some(known) = index.get(name) {
                 return Ok(*known);
             }

@@ -4,9 +4,10 @@
 //! {"nodes": [{"id": "h0"}, {"id": "tor0", "kind": "switch"}],
 //!  "links": [{"source": "h0", "target": "tor0", "rate": "10Gbps", "delay": "1us", "loss": "0.001"}]}
 //! ```
-//! A link may have `rate`, `delay` and `loss`, texts with units; what it has not is that of the scenario. A node may have a `kind`, `host` or `switch`, and a `tier`;
-//! without a kind, nodes with one link are hosts. A switch's tier is its distance from the nearest host.
-//! In a directed graph a link and its reverse are one cable.
+//! A link may have `rate`, `delay` and `loss`; what it has not is that of the scenario. Rates and delays are texts with units, or plain numbers of `rate_unit` and
+//! `delay_unit`. A node may have a `kind`, `host` or `switch`, and a `tier`; without a kind, nodes with one link are hosts. A switch's tier is its distance from
+//! the nearest host. `attributes` gives our names and the file's for those that the file calls otherwise.
+//! In a directed graph a link and its reverse are one cable, and must agree: both directions of a cable are alike.
 //!
 //! Source: `node_link_data` of networkx, whose links are `links` or, from version 3.4 on, `edges`; the GraphML primer.
 //!
@@ -14,12 +15,13 @@
 
 use super::edges::{self, Edge, Edges, Node, OfFile, Read};
 use super::{Cables, Env};
+use crate::columns::{Columns, RateUnit, TimeUnit};
 use base::params::Problem;
 use base::registry::Meta;
-use base::units::{parse_dur, parse_fraction, parse_rate};
+use base::units::parse_fraction;
 use base::{Dur, Rate};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -38,12 +40,25 @@ base::params! {
         rate: Rate = "10Gbps" in super::MIN_RATE..=super::MAX_RATE, "flowloom: that of most hosts";
         /// Delay of the links that have none.
         delay: Dur = "1us" in super::MIN_DELAY..=super::MAX_DELAY, "flowloom: 200 m of fibre";
+        /// What the file calls attributes that it calls otherwise, like `{ rate = "capacity" }`. `own`: as above.
+        attributes: Columns = "own", "networkx has no names of its own for them", quiet;
+        /// What rates in the file count; `text`: each rate has its unit.
+        rate_unit: RateUnit = "text", "networkx has no unit of its own", quiet;
+        /// What delays in the file count; `text`: each delay has its unit.
+        delay_unit: TimeUnit = "text", "networkx has no unit of its own", quiet;
     }
 }
 
+const ATTRIBUTES: [&str; 5] = ["rate", "delay", "loss", "kind", "tier"];
+
 /// Problems that show only against the rest of the scenario.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    edges::check::<Format>(params, env)
+    match params.attributes.among(&ATTRIBUTES, "attribute") {
+        Ok(_) => edges::check::<Format>(params, env),
+        Err(message) => {
+            vec![Problem { key: "attributes", message, hint: "like `attributes = { rate = \"capacity\" }`".to_owned() }]
+        }
+    }
 }
 
 /// The network.
@@ -79,11 +94,21 @@ impl Part {
         self.values.get(key).map(String::as_str)
     }
     fn need(&self, key: &str) -> Result<&str, String> {
-        self.get(key).ok_or_else(|| format!("{}: there is no `{key}`", self.place))
+        self.get(key).ok_or_else(|| format!("{}: there is no `{key}` that is a text or a number", self.place))
     }
     fn parse<T>(&self, key: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
         let wrong = |text: &str, why: String| format!("{}: `{text}` is not a {key}: {why}", self.place);
         self.get(key).map(|text| read(text).map_err(|why| wrong(text, why))).transpose()
+    }
+    /// Gives attributes our names. One that has our name and is not meant is forgotten.
+    fn rename(&mut self, names: &[(&str, String)]) {
+        let theirs: Vec<Option<String>> = names.iter().map(|(_, theirs)| self.values.get(theirs).cloned()).collect();
+        for ((ours, _), value) in names.iter().zip(theirs) {
+            match value {
+                Some(value) => self.values.insert((*ours).to_owned(), value),
+                None => self.values.remove(*ours),
+            };
+        }
     }
 }
 
@@ -96,15 +121,20 @@ struct Parts {
 
 fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
     let text = env.files.text(&params.path)?;
-    let parts = if text.trim_start().starts_with('<') { graphml(&params.path, &text) } else { node_link(&params.path, &text) }?;
+    let mut parts = if text.trim_start().starts_with('<') { graphml(&params.path, &text) } else { node_link(&params.path, &text) }?;
+    let names = params.attributes.among(&ATTRIBUTES, "attribute")?;
+    parts.nodes.iter_mut().chain(&mut parts.links).for_each(|part| part.rename(&names));
     let mut index = BTreeMap::new();
     for node in &parts.nodes {
         let name = node.need("id")?;
+        edges::name(name).map_err(|why| format!("{}: `{name}` {why}", node.place))?;
         if index.insert(name, index.len()).is_some() {
             return Err(format!("{}: node `{name}` is given twice", node.place));
         }
     }
-    let (mut cables, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut cables: Vec<Edge> = Vec::new();
+    // In a directed graph: the directions that are still without the other one, by their ends, as places in `cables`.
+    let mut single: BTreeMap<[usize; 2], Vec<usize>> = BTreeMap::new();
     for link in &parts.links {
         let end = |key| {
             let name = link.need(key)?;
@@ -114,14 +144,28 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
         if ends[0] == ends[1] {
             return Err(format!("{}: a link from a node to itself", link.place));
         }
-        seen.insert(ends);
-        if parts.directed && seen.contains(&[ends[1], ends[0]]) {
+        let rate = link.parse("rate", |text| edges::rate(params.rate_unit.read(text)?))?.unwrap_or(params.rate);
+        let delay = link.parse("delay", |text| edges::delay(params.delay_unit.read(text)?))?.unwrap_or(params.delay);
+        let loss = link.parse("loss", |text| edges::loss(parse_fraction(text)?))?;
+        let cable = Edge { ends, rate, delay, loss };
+        if let Some(other) = single.get_mut(&[ends[1], ends[0]]).and_then(Vec::pop) {
+            let of = |edge: &Edge| {
+                let loss = edge.loss.map_or("as all links".to_owned(), |loss| loss.to_string());
+                format!("rate {}, delay {}, loss {loss}", edge.rate, edge.delay)
+            };
+            let [here, there] = [&cable, &cables[other]].map(of);
+            if here != there {
+                return Err(format!(
+                    "{}: this link ({here}) and its other direction ({there}) are one cable, and have to be alike",
+                    link.place
+                ));
+            }
             continue;
         }
-        let rate = link.parse("rate", |text| edges::rate(parse_rate(text)?))?.unwrap_or(params.rate);
-        let delay = link.parse("delay", |text| edges::delay(parse_dur(text)?))?.unwrap_or(params.delay);
-        let loss = link.parse("loss", |text| edges::loss(parse_fraction(text)?))?;
-        cables.push(Edge { ends, rate, delay, loss });
+        if parts.directed {
+            single.entry(ends).or_default().push(cables.len());
+        }
+        cables.push(cable);
     }
     let mut degree = vec![0; parts.nodes.len()];
     cables.iter().flat_map(|cable| cable.ends).for_each(|end| degree[end] += 1);
@@ -156,7 +200,8 @@ fn node_link(path: &str, text: &str) -> Result<Parts, String> {
             let fields = value.as_object().ok_or_else(|| format!("{place} is not an object"))?;
             let text = |value: &Value| match value {
                 Value::String(text) => Some(text.clone()),
-                Value::Number(number) => Some(number.to_string()),
+                // Without an exponent, as all numbers of a scenario are.
+                Value::Number(number) => Some(if number.is_f64() { number.as_f64()?.to_string() } else { number.to_string() }),
                 _ => None,
             };
             let values = fields.iter().filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect();
@@ -230,16 +275,31 @@ mod tests {
     <node id="a"/><node id="b"/>
     <node id="s"><data key="d1">switch</data></node>
     <edge source="a" target="s"><data key="d0">1Gbps</data></edge>
-    <edge source="s" target="a"/>
+    <edge source="s" target="a"><data key="d0">1Gbps</data></edge>
     <edge source="b" target="s"/>
   </graph>
 </graphml>"#;
 
     fn attempt(name: &str, text: &str) -> Result<fabric::net::Net, String> {
+        attempt_with(name, text, plain())
+    }
+
+    fn plain() -> Params {
+        Params {
+            cables: Cables::defaults(),
+            path: String::new(),
+            rate: Rate::from_gbps(10),
+            delay: Dur::from_us(1),
+            attributes: Columns::default(),
+            rate_unit: RateUnit::Text,
+            delay_unit: TimeUnit::Text,
+        }
+    }
+
+    fn attempt_with(name: &str, text: &str, params: Params) -> Result<fabric::net::Net, String> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(name), text).unwrap();
-        let (rate, delay) = (Rate(10_000_000_000), Dur::from_us(1));
-        let params = Params { path: name.into(), cables: Cables::defaults(), rate, delay };
+        let params = Params { path: name.into(), ..params };
         let files = Files::new(dir.path());
         let env = Env { files: &files };
         if let Some(problem) = check(&params, &env).pop() {
@@ -276,6 +336,38 @@ mod tests {
     }
 
     #[test]
+    fn attributes_may_have_other_names_and_numbers_without_units() {
+        let text = r#"{"nodes": [{"id": 0, "rate": 7}, {"id": 1}, {"id": 2, "role": "switch"}], "links": [
+            {"source": 0, "target": 2, "capacity": 2.5, "latency": 1e-6, "rate": "none"}, {"source": 1, "target": 2, "latency": 0.002}]}"#;
+        let names = [("rate", "capacity"), ("delay", "latency"), ("kind", "role")];
+        let attributes = Columns(names.map(|(ours, theirs)| (ours.to_owned(), theirs.to_owned())).to_vec());
+        let params = Params { attributes, rate_unit: RateUnit::Gbps, delay_unit: TimeUnit::S, ..plain() };
+        let net = attempt_with("g.json", text, params).unwrap();
+        assert_eq!(crate::topology::testing::links(&net)[..2], ["0->2 2500Mbps 1us", "1->2 10Gbps 2ms"]);
+        let unknown = Params { attributes: Columns(vec![("speed".into(), "capacity".into())]), ..plain() };
+        let message = attempt_with("g.json", text, unknown).map(|_| ()).unwrap_err();
+        assert_eq!(message, "`speed` is no attribute: one of rate, delay, loss, kind, tier");
+    }
+
+    #[test]
+    fn both_directions_of_a_cable_agree() {
+        let nodes = r#"{"directed": true, "nodes": [{"id": "a"}, {"id": "s", "kind": "switch"}, {"id": "t", "kind": "switch"}], "links": ["#;
+        let link =
+            |ends: [&str; 2], rate: &str| format!(r#"{{"source": "{}", "target": "{}", "rate": "{rate}"}}"#, ends[0], ends[1]);
+        let with = |links: &[String]| attempt("g.json", &format!("{nodes}{}]}}", links.join(", ")));
+        let host = link(["a", "s"], "1Gbps");
+        let (there, back) = (link(["s", "t"], "1Gbps"), link(["t", "s"], "1Gbps"));
+        let net = with(&[host.clone(), there.clone(), there.clone(), back.clone(), back]).unwrap();
+        assert_eq!(net.links().len(), 2 * 3, "two cables side by side");
+        let message = with(&[host, there, link(["t", "s"], "2Gbps")]).map(|_| ()).unwrap_err();
+        assert_eq!(
+            message,
+            "g.json: link 3: this link (rate 2Gbps, delay 1us, loss as all links) and its other direction (rate 1Gbps, delay 1us, \
+             loss as all links) are one cable, and have to be alike"
+        );
+    }
+
+    #[test]
     fn mistakes_are_named_with_their_places() {
         let json = |nodes: &str, links: &str| format!("{{\"nodes\": [{nodes}], \"links\": [{links}]}}");
         let (two, cable) = ("{\"id\": 0}, {\"id\": 1}", "{\"source\": 0, \"target\": 1}");
@@ -285,6 +377,8 @@ mod tests {
             (json(two, "3"), "link 1 is not an object"),
             (json("{\"id\": 0}, {\"id\": 0}", ""), "node 2: node `0` is given twice"),
             (json(two, "{\"source\": 0}"), "link 1: there is no `target`"),
+            (json("{\"id\": [0, 1]}, {\"id\": 1}", ""), "node 1: there is no `id` that is a text or a number"),
+            (json("{\"id\": \"New York\"}, {\"id\": 1}", ""), "node 1: `New York` is not a name: no spaces"),
             (json(two, "{\"source\": 0, \"target\": 7}"), "link 1: there is no node `7`"),
             (json(two, "{\"source\": 0, \"target\": 0}"), "itself"),
             (json(two, "{\"source\": 0, \"target\": 1, \"rate\": 10}"), "link 1: `10` is not a rate"),

@@ -15,11 +15,10 @@ use super::after::earliest_roots;
 use super::cdf::MAX_SIZE_BYTES;
 use super::size::{self, Packets, Unit};
 use super::{After, Drawn, Env, MAX_TIME, Workload};
-use crate::columns::Columns;
+use crate::columns::{Columns, TimeUnit};
 use crate::rows::{Row, Wanted, of_csv, of_parquet};
 use base::params::Problem;
 use base::registry::Meta;
-use base::units::parse_dur;
 use base::{Dur, HostId, Offered, Streams, Time};
 use std::collections::BTreeMap;
 
@@ -44,24 +43,6 @@ base::params! {
     }
 }
 
-base::choice! {
-    /// What times count.
-    pub enum TimeUnit {
-        /// Each time has its unit.
-        Text = "text",
-        /// Seconds.
-        S = "s",
-        /// Milliseconds.
-        Ms = "ms",
-        /// Microseconds.
-        Us = "us",
-        /// Nanoseconds.
-        Ns = "ns",
-        /// Picoseconds.
-        Ps = "ps",
-    }
-}
-
 const NEEDED: [&str; 4] = ["src", "dst", "size_bytes", "start"];
 const OPTIONAL: [&str; 4] = ["deadline", "group", "after", "delay"];
 
@@ -70,13 +51,7 @@ const RESULTS: [(&str, &str); 3] = [("start", "start_ps"), ("deadline", "deadlin
 
 /// The columns that are called otherwise: our names and the file's. The error is a sentence.
 fn names(columns: &Columns) -> Result<Vec<(&'static str, String)>, String> {
-    let all = || NEEDED.into_iter().chain(OPTIONAL);
-    let known = |(ours, theirs): &(String, String)| {
-        let name = all().find(|name| name == ours);
-        let unknown = || format!("`{ours}` is no column of flows: one of {}", all().collect::<Vec<_>>().join(", "));
-        Ok((name.ok_or_else(unknown)?, theirs.clone()))
-    };
-    columns.0.iter().map(known).collect()
+    columns.among(&[NEEDED, OPTIONAL].concat(), "column of flows")
 }
 
 /// Problems that show only against the rest of the scenario.
@@ -191,25 +166,6 @@ impl Reading<'_> {
             _ => group.then(|| row.parse("group", number)).transpose()?,
         };
         Ok(Drawn { src, dst, size_bytes: self.packets.payload(size, self.size_unit), start, deadline, group, after })
-    }
-}
-
-impl TimeUnit {
-    /// A time in this unit.
-    fn read(self, text: &str) -> Result<Dur, String> {
-        let unit = match self {
-            TimeUnit::Text => return parse_dur(text),
-            TimeUnit::S => "s",
-            TimeUnit::Ms => "ms",
-            TimeUnit::Us => "us",
-            TimeUnit::Ns => "ns",
-            TimeUnit::Ps => "ps",
-        };
-        // `5m` with the unit `s` is not 5 ms.
-        if !text.ends_with(|last: char| last.is_ascii_digit()) {
-            return Err(format!("is not a number of {unit}"));
-        }
-        parse_dur(&format!("{text}{unit}"))
     }
 }
 
