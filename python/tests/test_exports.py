@@ -146,3 +146,45 @@ def test_what_cannot_be_written_is_told(traced: Results, tmp_path: Path, capfd: 
     with pytest.raises(ValueError, match="has no packet trace"):
         exports.write(without, "pcapng", points(without)[0], tmp_path / "none.pcapng")
     assert not (tmp_path / "none.pcapng").exists()
+
+
+@pytest.mark.parametrize("form", ["hpcc", "htsim"])
+def test_flows_that_are_written_are_read_again(form: str, traced: Results, tmp_path: Path) -> None:
+    point = points(traced)[0]
+    path = exports.write(traced, form, point, tmp_path / "flows.txt")
+    text = TEXT.replace('kind = "table"', f'kind = "{form}"').replace("flows.csv", path.name)
+    (tmp_path / "again.toml").write_text(text)
+    columns = ["src", "dst", "size_bytes", "start_ps", "finish_ps"]
+    again = Scenario.from_file(tmp_path / "again.toml").run(out=tmp_path / "out")
+    at = {"point": point}
+    assert again.flows(columns, at).to_pylist() == traced.flows(columns, at).to_pylist()
+
+
+def test_flows_have_the_shape_of_each_program(traced: Results, tmp_path: Path) -> None:
+    def text(form: str) -> str:
+        return exports.write(traced, form, points(traced)[0], tmp_path / form).read_text()
+
+    assert text("hpcc") == "2\n0 2 3 100 30000 0.000000000000\n1 3 3 100 14600 0.000050000000\n"
+    assert text("htsim") == "Nodes 4\nConnections 2\n0->2 id 1 start 0 size 30000\n1->3 id 2 start 50000000 size 14600\n"
+
+
+@pytest.mark.parametrize(("form", "size"), [("hpcc", 2**32), ("htsim", 2**31)])
+def test_sizes_beyond_what_a_format_holds_are_refused(form: str, size: int, tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_text(f"src,dst,size_bytes,start\nh0,h2,{size},0us\n")
+    (tmp_path / "large.toml").write_text('end = "1ms"\n' + TEXT.split('[[system]]\nlabel = "MERP"')[0])
+    results = Scenario.from_file(tmp_path / "large.toml").run(out=tmp_path / "out")
+    with pytest.raises(ValueError, match=f"has {size} bytes, more than .* can read, {size - 1}"):
+        exports.write(results, form)
+
+
+def test_hosts_whose_names_are_numbers_keep_them(tmp_path: Path) -> None:
+    (tmp_path / "net.txt").write_text("3 1 2\n0\n1 0 1Gbps 1us 0\n2 0 1Gbps 1us 0\n")
+    (tmp_path / "flows.txt").write_text("1\n2 1 3 100 5000 2\n")
+    scenario = {
+        "topology": {"kind": "hpcc", "path": str(tmp_path / "net.txt")},
+        "workload": {"w": {"kind": "hpcc", "path": str(tmp_path / "flows.txt")}},
+        "system": [{"transport": "newreno"}],
+        "seed": 1,
+    }
+    results = Scenario.from_dict(scenario).run(out=tmp_path / "out")
+    assert exports.write(results, "hpcc").read_text() == "1\n2 1 3 100 5000 2.000000000000\n"

@@ -273,12 +273,13 @@ pub struct CompareArgs {
 Examples:
   flowloom export results/demo --format perfetto --point merp-load0.8-seed1    flows, links and queues as tracks: open it at ui.perfetto.dev
   flowloom export results/trace --format pcapng                                the packet trace, for Wireshark and tcpdump
+  flowloom export results/demo --format htsim --point merp-load0.8-seed1       the flows, to run them in htsim; `hpcc`: in HPCC's simulator
 
 docs/formats.md says what each format holds.")]
 pub struct ExportArgs {
     /// A folder that `flowloom run` wrote
     pub dir: PathBuf,
-    /// The format: `pcapng`, `perfetto`
+    /// The format: `hpcc`, `htsim`, `pcapng`, `perfetto`
     #[arg(long, value_name = "FORMAT")]
     pub format: String,
     /// The point, where the run has several

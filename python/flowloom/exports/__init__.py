@@ -12,7 +12,7 @@ from flowloom.data import Data, Run
 Write = Callable[[Data, Run, Path], None]
 """Writes a point to a file."""
 
-FORMATS: Mapping[str, str] = {"pcapng": "pcapng", "perfetto": "pftrace"}
+FORMATS: Mapping[str, str] = {"hpcc": "txt", "htsim": "cm", "pcapng": "pcapng", "perfetto": "pftrace"}
 """By the name of the module, the suffix of the files."""
 
 

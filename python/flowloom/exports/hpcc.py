@@ -1,0 +1,30 @@
+"""Flow files of HPCC's simulator (ns-3): the flows of a point, to run them there.
+
+A flow is a line with source, destination, priority group 3, port 100, bytes and the start in seconds, to the picosecond.
+
+Source: simulation/mix of alibaba-edu/High-Precision-Congestion-Control.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flowloom.data import Data, Run
+from flowloom.exports import started
+from flowloom.files import write_whole
+
+LARGEST = 2**32 - 1
+"""That simulator reads sizes into 32 bits."""
+
+
+def write(results: Data, run: Run, path: Path) -> None:
+    """Writes a point."""
+    flows = started.flows(results, run, LARGEST, "HPCC's simulator")
+    lines = [f"{flow.src} {flow.dst} 3 100 {flow.size_bytes} {seconds(flow.start_ps)}" for flow in flows]
+    write_whole(path, "\n".join([str(len(flows)), *lines, ""]))
+
+
+def seconds(time_ps: int) -> str:
+    """A time in seconds, without rounding."""
+    whole, rest = divmod(time_ps, 10**12)
+    return f"{whole}.{rest:012}"

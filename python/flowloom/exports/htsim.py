@@ -1,0 +1,25 @@
+"""Connection matrices of htsim (`.cm`): the flows of a point, to run them there.
+
+A flow has the number that it has in flowloom plus one, since 0 is not allowed there, and its start in picoseconds.
+
+Source: Broadcom/csg-htsim, `connection_matrix.cpp`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flowloom.data import Data, Run
+from flowloom.exports import started
+from flowloom.files import write_whole
+
+LARGEST = 2**31 - 1
+"""That program reads sizes into 31 bits."""
+
+
+def write(results: Data, run: Run, path: Path) -> None:
+    """Writes a point."""
+    flows = started.flows(results, run, LARGEST, "htsim")
+    head = [f"Nodes {len(started.hosts(results, run))}", f"Connections {len(flows)}"]
+    lines = [f"{flow.src}->{flow.dst} id {flow.flow_id + 1} start {flow.start_ps} size {flow.size_bytes}" for flow in flows]
+    write_whole(path, "\n".join([*head, *lines, ""]))
