@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
-from flowloom import numbers
+from flowloom import numbers, words
 from flowloom.data import Data
 from flowloom.numbers import Estimate, Found, Number, Sample
 
@@ -121,7 +121,7 @@ def judge_estimate(claim: Claim, estimate: Estimate) -> tuple[str, str]:
     """The verdict on one number, and why it is undecided."""
     low, high = claim.bounds
     if 0 < estimate.seeds < claim.min_seeds:
-        return UNDECIDED, f"{estimate.seeds} seed{'s' if estimate.seeds > 1 else ''}, {claim.min_seeds} needed"
+        return UNDECIDED, f"{words.counted(estimate.seeds, 'seed')}, {claim.min_seeds} needed"
     if claim.min_seeds == 1 and estimate.seeds == 1:
         estimate = Estimate.exact(estimate.mean)  # nothing in it is drawn
     touches = claim.more_than is not None

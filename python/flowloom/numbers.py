@@ -317,7 +317,7 @@ def thin(number: Number, points: Points, at: Mapping[str, Value]) -> str:
     beyond = min((int(one) // 1000 for one in flows.values()), default=0)
     if beyond >= BEYOND:
         return ""
-    return f"{beyond} flow{'' if beyond == 1 else 's'} beyond the percentile over all seeds, {BEYOND} needed"
+    return f"{words.counted(beyond, 'flow')} beyond the percentile over all seeds, {BEYOND} needed"
 
 
 def samples(number: Number, points: Points, figures: Mapping[str, Data]) -> Iterable[tuple[str, Mapping[str, Value], Sample]]:

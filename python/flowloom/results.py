@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from flowloom import _core, tables
+from flowloom import _core, tables, words
 from flowloom.data import Data
 from flowloom.why import Why, told
 
@@ -60,5 +61,14 @@ class Results(Data):
         return report.write(self, out)
 
     def __repr__(self) -> str:
+        return f"<Results {self._told()}>"
+
+    def _repr_html_(self) -> str:
+        """The summary in a notebook."""
+        where = f", in <code>{html.escape(str(self.path))}</code>" if self.path else ""
+        return f"<p>{html.escape(self._told())}{where}</p>{self.table()._repr_html_()}"
+
+    def _told(self) -> str:
+        """The name and how much there is."""
         state = "" if self.complete else ", incomplete"
-        return f"<Results {self.name}: {len(self.systems)} systems, {len(self.runs)} points{state}>"
+        return f"{self.name}: {words.counted(len(self.systems), 'system')}, {words.counted(len(self.runs), 'point')}{state}"

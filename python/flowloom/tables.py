@@ -47,7 +47,11 @@ def cells_of(text: str) -> int:
     return sum(0 if combining(c) or c == "\u200d" else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
-@dataclass(frozen=True)
+NOTEBOOK = "<style>.flowloom th { text-align: left } .flowloom .n { text-align: right }</style>"
+"""What the page of a report says in its own styles."""
+
+
+@dataclass(frozen=True, repr=False)
 class Table:
     """A table of texts. The first `left` columns are aligned to the left; the others hold numbers."""
 
@@ -70,6 +74,8 @@ class Table:
         lines.insert(1, "  ".join("─" * width for width in widths))
         return "\n".join(lines) + (f"\n{self.note}" if self.note else "")
 
+    __repr__ = __str__
+
     def markdown(self) -> str:
         """The table for a Markdown page."""
 
@@ -90,7 +96,9 @@ class Table:
         note = f"<p class=note>{html.escape(self.note)}</p>" if self.note else ""
         return f"<div class=wide><table><thead>{line(self.head, 'th')}</thead>\n<tbody>{body}</tbody></table></div>{note}"
 
-    _repr_html_ = html
+    def _repr_html_(self) -> str:
+        """The table in a notebook."""
+        return f"<div class=flowloom>{NOTEBOOK}{self.html()}</div>"
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,15 @@ def joined(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def counted(count: int, noun: str) -> str:
+    """How many there are of something.
+
+    >>> counted(1, "seed"), counted(3, "seed")
+    ('1 seed', '3 seeds')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def number(value: object) -> str:
     """A swept value as text: numbers without needless digits.
 

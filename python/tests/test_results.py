@@ -27,6 +27,15 @@ def test_points_are_selected_by_short_names_and_lists(results: Results) -> None:
         results.select({"rate": 1})
 
 
+def test_a_notebook_shows_the_summary(results: Results) -> None:
+    assert "3 systems, 36 points>" in repr(results)
+    page = results._repr_html_()
+    assert page.startswith(f"<p>{results.name}: 3 systems, 36 points, in <code>{results.path}</code></p>")
+    # As many rows as the table has, and numbers on the right.
+    assert page.count("<tr>") == 1 + len(results.table().rows) and ".n { text-align: right }" in page
+    assert repr(results.table()) == str(results.table())
+
+
 def test_few_columns_of_few_points_are_those_of_the_whole(results: Results) -> None:
     part = results.flows(["fct_ps"], {"load": 0.8, "system": "TCP", "seed": 1})
     assert part.column_names == ["point", "system", "seed", fake.LOAD, "fct_ps"]
