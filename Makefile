@@ -52,7 +52,11 @@ RUST := Cargo.toml Cargo.lock .cargo/config.toml $(shell find crates -type f -no
 $(VENV)/.built: $(VENV)/.installed pyproject.toml $(RUST) | tools
 	$(call say,release build of the compiled part: some minutes the first time)
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release
+	@$(BIN)/flowloom schema > $(SCHEMA)
 	@touch $@
+
+# The schema of scenarios lies in the package too, where an editor finds it.
+SCHEMA := python/flowloom/scenario.schema.json
 
 .PHONY: build
 build: $(VENV)/.built ## build flowloom into .venv: then `.venv/bin/flowloom --help`
@@ -215,5 +219,5 @@ deny: ## licences and known problems of the dependencies; needs cargo-deny
 
 .PHONY: clean
 clean: ## remove all that was built; results stay
-	rm -rf target $(VENV) python/flowloom/_core*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf target $(VENV) python/flowloom/_core*.so $(SCHEMA) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find python papers examples -name __pycache__ -type d -prune -exec rm -rf {} +

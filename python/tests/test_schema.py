@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import json
 import subprocess
 import sys
@@ -34,6 +35,11 @@ def schema() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(printed)
     jsonschema.Draft7Validator.check_schema(found)
     return found
+
+
+def test_the_package_holds_the_schema(schema: dict[str, Any]) -> None:
+    file = importlib.resources.files("flowloom") / "scenario.schema.json"
+    assert json.loads(file.read_text(encoding="utf-8")) == schema
 
 
 def scenarios() -> Iterator[Path]:
