@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flowloom import _core
@@ -165,11 +166,14 @@ def read(stream: Stream) -> pa.Table:
     return pa.RecordBatchReader.from_stream(stream).read_all()
 
 
-def part(file: Path, columns: Sequence[str] | None) -> pa.Table:
-    """The table of one point: all columns, or those of `columns` that it has. A counter is a column only where it counts."""
+def part(file: Path, columns: Sequence[str] | None, where: pc.Expression | None = None) -> pa.Table:
+    """The table of one point: all columns, or those of `columns` that it has. A counter is a column only where it counts.
+
+    With `where` only the rows that it chooses are kept in memory.
+    """
     try:
         wanted = None if columns is None else [name for name in pq.read_schema(file).names if name in columns]
-        return pq.read_table(file, columns=wanted)
+        return pq.read_table(file, columns=wanted, filters=where)
     except pa.ArrowException as error:
         hint = "repeat the `flowloom run` that wrote the folder: it runs damaged points again and keeps the others"
         raise _core.StorageError(f"`{file}` is damaged: it is not a whole Parquet file\nhint: {hint}") from error
@@ -333,6 +337,14 @@ class Data:
         """Time series, if the scenario has a `[sample]` table."""
         return self._table("samples", columns, at)
 
+    def sampled_metrics(self, run: Run) -> list[str]:
+        """The quantities of which a point has time series."""
+        return sorted(str(name) for name in pc.unique(self._point("samples", run, ["metric"])["metric"]).to_pylist())
+
+    def sampled(self, run: Run, metric: str) -> pa.Table:
+        """Time, entity and value of every sample of one quantity at a point, with much less memory than `samples` takes."""
+        return self._point("samples", run, ["time_ps", "entity", "value"], pc.field("metric") == metric)
+
     def agents(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
         """What agents of ports know of each flow over time, if the scenario has `agents = true` in its `[sample]` table."""
         return self._table("agents", columns, at)
@@ -403,6 +415,17 @@ class Data:
             table = table.append_column(field, pa.nulls(table.num_rows, field.type))
         return table
 
+    def _point(self, name: str, run: Run, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
+        """Columns of a point's table, without the point's labels, and of its rows those that `where` chooses."""
+        file = None if self.path is None else self.path / run.point / f"{name}.parquet"
+        if file is not None and file.is_file():
+            return part(file, columns, where)
+        table = self._table(name, None, {"point": run.point})
+        if not table.column_names:
+            # Of this table nothing is known where no point has it.
+            return pa.table({column: pa.nulls(0) for column in columns})
+        return (table if where is None else table.filter(where)).select(columns)
+
     def _schema(self, name: str, columns: Sequence[str]) -> pa.Schema:
         """The columns of the table `name`. Raises `KeyError` when it lacks one of `columns`."""
         schema = pa.RecordBatchReader.from_stream(getattr(self._core, name)()).schema
@@ -424,6 +447,6 @@ class Data:
         for place, (name, value) in enumerate(labels.items()):
             if name not in part.column_names:
                 kind: Any = pa.uint64() if name == "seed" else pa.string() if isinstance(value, str) else pa.float64()
-                column: Any = pa.array([value] * part.num_rows, kind)
+                column: Any = pa.repeat(pa.scalar(value, kind), part.num_rows)
                 part = part.add_column(place, pa.field(name, kind), column)
         return part

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from flowloom import style, tables, traces, words
-from flowloom.data import Data, Run
+from flowloom.data import Data
 from flowloom.drawing import Array, named_ports, one_per_system
 from flowloom.files import web
 from flowloom.panels import swept_axis
@@ -205,14 +205,15 @@ def series_rows(results: Data) -> list[dict[str, object]]:
     """One row for each sample drawn: quantity, system, port or flow, time in ms, value in the quantity's unit."""
     found: list[tuple[str, str, str, Array, Array]] = []
     for system, run in one_per_system(results, None):
-        for metric in sampled_metrics(results, run):
+        for metric in results.sampled_metrics(run):
             sampled = traces.sampled(results, run, metric)
             if sampled is None:
                 continue
             names = named_ports(results, run) if metric.startswith("port.") else {}
             order = sorted(sampled.values, key=lambda entity: -float(np.nan_to_num(sampled.values[entity]).mean()))
+            # Copies, so that the other series can be forgotten.
             found += [
-                (metric, system, names.get(entity, f"flow {entity}"), sampled.times, sampled.values[entity])
+                (metric, system, names.get(entity, f"flow {entity}"), sampled.times, sampled.values[entity].copy())
                 for entity in order[:MOST_SERIES]
             ]
     if not found:
@@ -225,12 +226,6 @@ def series_rows(results: Data) -> list[dict[str, object]]:
         for t, v in thinned(times, values / factor, bins):
             rows.append({"metric": name, "system": system, "of": entity, "t": short(t), "v": short(v)})
     return rows
-
-
-def sampled_metrics(results: Data, run: Run) -> list[str]:
-    """The quantities that were sampled at a point."""
-    table = results.samples(None, {"point": run.point})
-    return sorted({str(name) for name in table["metric"].to_pylist()}) if table.num_rows else []
 
 
 def unit_of(metric: str, values: Sequence[Array]) -> tuple[float, str]:

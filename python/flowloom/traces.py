@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from flowloom import _core, style, words
 from flowloom.data import Data, Run, column, mean
@@ -214,16 +213,29 @@ class Series:
 
 def sampled(results: Data, run: Run, metric: str) -> Series | None:
     """The samples of a metric at a point; NaN where an entity has none. `None`: the metric was not sampled."""
-    table = results.samples(None, {"point": run.point})
-    if table.num_rows:
-        table = table.filter(pc.field("metric") == metric)
+    table = results.sampled(run, metric)
     if not table.num_rows:
         return None
-    times, column_ = np.unique(numbers(table, "time_ps") * 1e-9, return_inverse=True)
-    entities, row = np.unique(numbers(table, "entity"), return_inverse=True)
+    times, column_ = ranked(table["time_ps"].to_numpy())
+    entities, row = ranked(table["entity"].to_numpy())
     grid = np.full((len(entities), len(times)), np.nan)
     grid[row, column_] = numbers(table, "value")
-    return Series(times, {int(entity): grid[i] for i, entity in enumerate(entities)})
+    return Series(times * 1e-9, {int(entity): grid[i] for i, entity in enumerate(entities)})
+
+
+def ranked(values: Any) -> tuple[Any, Any]:
+    """The distinct whole numbers in order, and for each of `values` its place among them.
+
+    There may be a hundred million: what is in order already, as times are, and small numbers, as those of ports, are not sorted.
+    """
+    rises = values[1:] > values[:-1]
+    if not (values[1:] < values[:-1]).any():
+        return values[np.append(True, rises)], np.append(0, np.cumsum(rises, dtype=np.int32))
+    if values.max() > len(values):
+        return np.unique(values, return_inverse=True)
+    seen = np.zeros(values.max() + 1, dtype=bool)
+    seen[values] = True
+    return np.flatnonzero(seen), (np.cumsum(seen, dtype=np.int32) - 1)[values]
 
 
 def missing(metric: str) -> NoDataError:

@@ -280,6 +280,13 @@ def test_a_queue_has_the_same_look_in_every_panel(traced: Results) -> None:
     assert np.column_stack(first.lines[0].get_data()) == pytest.approx(np.array(expected))
 
 
+@pytest.mark.parametrize("values", [[1, 1, 4, 9], [4, 1, 4, 0, 2], [7_000_000, 3, 7_000_000]])
+def test_values_are_ranked_as_by_sorting(values: list[int]) -> None:
+    distinct, place = traces.ranked(np.array(values, dtype=np.uint32))
+    assert distinct.tolist() == sorted(set(values))
+    assert distinct[place].tolist() == values
+
+
 def test_throughput_is_stacked_by_size(traced: Results) -> None:
     run = drawing.one_per_system(traced, None)[0][1]
     found = traces.sampled(traced, run, "flow.rate_bps")
