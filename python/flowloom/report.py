@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,9 +41,31 @@ INCOMPLETE = {
 """Why points may be missing, by what the manifest says."""
 
 
+LIMIT = 2_000_000
+"""Bytes of a page. Of a larger one the largest figures are packed, until it is small enough or all are."""
+
+PACKED = """<div data-packed="{picture}"><noscript>The page is large: this figure needs JavaScript.</noscript></div>"""
+UNPACK = f"""<script type="module">{web("unpack.js")}{web("figures.js")}</script>"""
+
+
 def page(title: str, parts: Sequence[str]) -> str:
     """An HTML page of ready parts."""
-    return PAGE.format(title=html.escape(title), style=STYLE, body="\n".join(parts), script=SCRIPT)
+    body = fitted("\n".join(parts), LIMIT - len(PAGE + STYLE + SCRIPT))
+    return PAGE.format(title=html.escape(title), style=STYLE, body=body, script=SCRIPT)
+
+
+def fitted(body: str, limit: int) -> str:
+    """The body of a page, with figures packed as far as that is needed."""
+    size = len(body.encode())
+    if size <= limit:
+        return body
+    for picture in sorted(re.findall(r'<svg role="img".*?</svg>', body, re.DOTALL), key=len, reverse=True):
+        if size <= limit:
+            break
+        packed = PACKED.format(picture=explore.packed(picture))
+        body = body.replace(picture, packed)
+        size += len(packed) - len(picture.encode())
+    return body + UNPACK
 
 
 def drawing(fig: Figure, name: str, caption: str, command: str = "") -> str:

@@ -97,6 +97,19 @@ def test_charts_select_and_switch_systems_off(page: str, tmp_path: Path) -> None
     assert seen["other"][0].startswith("99th-percentile FCT")
 
 
+def test_packed_figures_are_drawn(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = len(re.findall(r'<svg role="img"', report.build(results)))
+    monkeypatch.setattr(report, "LIMIT", 0)
+    page = report.build(results)
+    assert '<svg role="img"' not in page
+    script = """
+    for (let i = 0; i < 100 && !document.body.dataset.figures; i++) await pause(50);
+    const drawn = [...document.querySelectorAll('figure > svg[role=img]')];
+    seen.drawn = drawn.map(svg => svg.getBoundingClientRect().width > 100 && svg.getAttribute('aria-label').length > 0);
+    """
+    assert after(page, script, tmp_path)["drawn"] == [True] * figures
+
+
 def test_time_series_zoom(traced: Results, tmp_path: Path) -> None:
     script = """
     const chart = document.querySelector('#explore-series'), svg = chart.querySelector('svg');

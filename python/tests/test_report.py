@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -103,6 +105,20 @@ def test_unfinished_flows_and_points_are_named(tmp_path: Path) -> None:
     assert len(found) == 3
     assert "incomplete" in found[0] and "1 of 4 points" in found[1] and "7 flows in 1 points" in found[2]
     assert "run is incomplete" in report.header(Results(core))[-1]
+
+
+def test_the_largest_figures_of_a_large_page_are_packed(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pictures(page: str) -> list[str]:
+        return re.findall(r'<svg role="img".*?</svg>', page, re.DOTALL)
+
+    whole = report.build(results)
+    limit = len(whole.encode()) - 200_000
+    monkeypatch.setattr(report, "LIMIT", limit)
+    page = report.build(results)
+    packed = [gzip.decompress(base64.b64decode(text)).decode() for text in re.findall(r'data-packed="([^"]+)"', page)]
+    assert len(page.encode()) < limit + 2000 and "data-packed" not in whole
+    assert packed and sorted(packed + pictures(page)) == sorted(pictures(whole))
+    assert min(map(len, packed)) >= max(map(len, pictures(page)))
 
 
 def test_without_the_library_the_report_says_what_charts_need(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
