@@ -93,7 +93,8 @@ class Table:
             return f"<tr>{''.join(marked)}</tr>"
 
         body = "\n".join(line(row, "td") for row in self.rows)
-        note = f"<p class=note>{html.escape(self.note)}</p>" if self.note else ""
+        notes = "<br>".join(map(html.escape, self.note.splitlines()))
+        note = f"<p class=note>{notes}</p>" if notes else ""
         return f"<div class=wide><table><thead>{line(self.head, 'th')}</thead>\n<tbody>{body}</tbody></table></div>{note}"
 
     def _repr_html_(self) -> str:

@@ -144,7 +144,8 @@ function paint(show, canvas, t) {
     }
     const head = Math.min(1, (t - show.start[i]) / delay), tail = Math.max(0, Math.min(1, (t - show.end[i]) / delay));
     if (tail >= 1) continue;
-    const from = Math.min(tail, head - 0.02);
+    // Packets that follow each other at once stay apart.
+    const from = Math.min(tail + 2 / Math.hypot(u - x, v - y), head - 0.02);
     c.lineWidth = show.payload[i] ? 5 : 2;
     c.beginPath(); c.moveTo(x + (u - x) * from, y + (v - y) * from); c.lineTo(x + (u - x) * head, y + (v - y) * head); c.stroke();
   }
