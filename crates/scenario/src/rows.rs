@@ -99,6 +99,11 @@ pub(crate) struct Parquet<'a> {
     read: Vec<usize>,
 }
 
+/// How many rows a Parquet table has, by its header.
+pub(crate) fn count_of_parquet(file: &str, bytes: Arc<[u8]>) -> Result<u64, String> {
+    Table::new(file, bytes).map(|table| table.count())
+}
+
 /// Reads the header of a Parquet table. `wanted` is told by the names of its columns.
 pub(crate) fn of_parquet<'a, 'w>(
     file: &'a str,

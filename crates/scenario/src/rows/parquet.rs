@@ -24,6 +24,10 @@ impl<'a> Table<'a> {
     pub fn header(&self) -> Vec<String> {
         self.fields().iter().map(|field| field.name().to_owned()).collect()
     }
+    /// How many rows it says that it has.
+    pub fn count(&self) -> u64 {
+        self.reader.metadata().file_metadata().num_rows().try_into().unwrap_or(0)
+    }
     /// Hands each row over with its number, from 1: the values of these columns as texts, numbers in decimal, none as an empty text.
     pub fn each(&self, columns: &[usize], each: &mut dyn FnMut(u64, Vec<String>) -> Result<(), String>) -> Result<(), String> {
         let file = self.file;

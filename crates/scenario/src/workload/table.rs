@@ -16,10 +16,11 @@ use super::cdf::MAX_SIZE_BYTES;
 use super::size::{self, Packets, Unit};
 use super::{After, Drawn, Env, MAX_TIME, Workload};
 use crate::columns::{Columns, TimeUnit};
-use crate::rows::{Row, Wanted, of_csv, of_parquet};
+use crate::rows::{self, Row, Wanted, of_csv, of_parquet};
 use base::params::Problem;
 use base::registry::Meta;
 use base::{Dur, HostId, Offered, Streams, Time};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// What `list` and `check` know of it.
@@ -193,40 +194,46 @@ fn after(row: &Row<'_>, time_unit: TimeUnit) -> Result<Option<After>, String> {
 /// The workload.
 pub struct Table {
     params: Params,
-    flows: u64,
+    count: u64,
+    /// Read when they are asked for: a file may have millions, and most of what is asked is how many.
+    flows: OnceCell<Result<Vec<Drawn>, String>>,
 }
 
 impl Table {
     /// With these parameters.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        let flows = if is_parquet(&params.path) {
-            read(params, env).map_or(0, |flows| flows.len() as u64)
+        let path = &params.path;
+        let count = if is_parquet(path) {
+            env.files.bytes(path).and_then(|bytes| rows::count_of_parquet(path, bytes)).unwrap_or(0)
         } else {
-            env.files.text(&params.path).map_or(0, |text| text.lines().count() as u64)
+            env.files.text(path).map_or(0, |text| text.lines().count() as u64)
         };
-        Table { params: params.clone(), flows }
+        Table { params: params.clone(), count, flows: OnceCell::new() }
     }
     /// Parameters that have no effect beside the others.
     pub fn ignored(_params: &Params) -> Vec<&'static str> {
         Vec::new()
     }
+    fn read(&self, env: &Env<'_>) -> &Result<Vec<Drawn>, String> {
+        self.flows.get_or_init(|| read(&self.params, env))
+    }
 }
 
 impl Workload for Table {
     fn draw(&self, env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Drawn>, String> {
-        read(&self.params, env)
+        self.read(env).clone()
     }
     fn flows(&self) -> u64 {
-        self.flows
+        self.count
     }
     fn files(&self) -> Vec<String> {
         vec![self.params.path.clone()]
     }
     fn deadlines(&self, env: &Env<'_>) -> bool {
-        read(&self.params, env).is_ok_and(|flows| flows.iter().any(|flow| flow.deadline.is_some()))
+        self.read(env).iter().flatten().any(|flow| flow.deadline.is_some())
     }
     fn offered(&self, env: &Env<'_>) -> Offered {
-        let sizes = read(&self.params, env).map_or(Vec::new(), |flows| flows.into_iter().map(|flow| flow.size_bytes).collect());
+        let sizes = self.read(env).iter().flatten().map(|flow| flow.size_bytes).collect();
         Offered { load: None, sizes: size::points_of_sample(sizes) }
     }
 }
