@@ -47,8 +47,8 @@ def cells_of(text: str) -> int:
     return sum(0 if combining(c) or c == "\u200d" else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
-NOTEBOOK = "<style>.flowloom th { text-align: left } .flowloom .n { text-align: right }</style>"
-"""What the page of a report says in its own styles."""
+NOTEBOOK = "<style>.flowloom th { text-align: left !important } .flowloom .n { text-align: right !important }</style>"
+"""What the styles of a report say; those of notebooks and sites say otherwise."""
 
 
 @dataclass(frozen=True, repr=False)

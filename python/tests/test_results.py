@@ -32,7 +32,7 @@ def test_a_notebook_shows_the_summary(results: Results) -> None:
     page = results._repr_html_()
     assert page.startswith(f"<p>{results.name}: 3 systems, 36 points, in <code>{results.path}</code></p>")
     # As many rows as the table has, and numbers on the right.
-    assert page.count("<tr>") == 1 + len(results.table().rows) and ".n { text-align: right }" in page
+    assert page.count("<tr>") == 1 + len(results.table().rows) and ".n { text-align: right !important }" in page
     assert repr(results.table()) == str(results.table())
 
 
