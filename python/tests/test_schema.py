@@ -1,4 +1,4 @@
-"""The schema of scenarios that `flowloom schema` prints: what editors check against."""
+"""What the command line tells of the program: the schema of scenarios, which editors check against, and lists of names."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from flowloom import exports, plots
 
 ROOT = Path(__file__).parents[2]
 SMALL = """
@@ -92,3 +93,10 @@ def test_parameters_are_described(schema: dict[str, Any]) -> None:
     }
     theta = forms["merp"]["properties"]["theta"]["description"]
     assert theta.startswith("Detecting-rate threshold") and "Default: 0.8 (section 6.1" in theta
+
+
+@pytest.mark.parametrize(("what", "known"), [("figures", list(plots.KINDS)), ("formats", list(exports.FORMATS))])
+def test_the_command_line_lists_what_python_draws_and_writes(what: str, known: list[str]) -> None:
+    command = [sys.executable, "-m", "flowloom", "list", what]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert sorted(line.split()[0] for line in printed.splitlines()) == sorted(known)

@@ -279,7 +279,7 @@ docs/formats.md says what each format holds.")]
 pub struct ExportArgs {
     /// A folder that `flowloom run` wrote
     pub dir: PathBuf,
-    /// The format: `hpcc`, `htsim`, `pcapng`, `perfetto`
+    /// The format: `flowloom list formats` names them
     #[arg(long, value_name = "FORMAT")]
     pub format: String,
     /// The point, where the run has several

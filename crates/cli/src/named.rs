@@ -1,4 +1,4 @@
-//! What can be named and is no entry of a room: metrics, distributions of sizes, ideal references, kinds of figures.
+//! What can be named and is no entry of a room: metrics, distributions of sizes, ideal references, kinds of figures, formats of exports.
 
 use crate::text::{columns, short};
 use scenario::Ideal;
@@ -40,6 +40,7 @@ pub const NAMED: &[Named] = &[
     Named { plural: "distributions", about: "sizes of flows, as `cdf` of a workload names them", items: distributions },
     Named { plural: "ideals", about: "schedules of the same flows as a fluid, as `ideal` names them", items: ideals },
     Named { plural: "figures", about: "what `flowloom plot --kind` draws", items: figures },
+    Named { plural: "formats", about: "what `flowloom export --format` writes", items: formats },
 ];
 
 fn metrics() -> Vec<Item> {
@@ -89,8 +90,23 @@ pub const FIGURES: &[(&str, &str)] = &[
 ];
 
 fn figures() -> Vec<Item> {
-    let item = |(name, about): &(&'static str, &str)| Item { name, summary: (*about).to_owned(), source: "", more: nothing };
-    FIGURES.iter().map(item).collect()
+    FIGURES.iter().map(plain).collect()
+}
+
+/// The formats of exports, which Python writes: a module of `flowloom.exports` for each.
+pub const FORMATS: &[(&str, &str)] = &[
+    ("hpcc", "the flows as a flow file of HPCC's simulator (ns-3)"),
+    ("htsim", "the flows as a connection matrix of htsim"),
+    ("pcapng", "the packets as a capture for Wireshark and tcpdump; needs [sample] with `packets = true`"),
+    ("perfetto", "flows, links and queues as tracks over time, for ui.perfetto.dev"),
+];
+
+fn formats() -> Vec<Item> {
+    FORMATS.iter().map(plain).collect()
+}
+
+fn plain((name, about): &(&'static str, &str)) -> Item {
+    Item { name, summary: (*about).to_owned(), source: "", more: nothing }
 }
 
 /// Sizes that a distribution is looked at: one, two and five of each decade.
