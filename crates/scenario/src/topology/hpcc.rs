@@ -11,9 +11,10 @@
 //! Source: simulation/mix of alibaba-edu/High-Precision-Congestion-Control. SimAI's files have three numbers more in front, and are read too: the GPUs
 //! of a server, the NVSwitches and the type of GPU.
 //!
-//! Model: the switches of a server's GPUs are switches like others.
+//! Model: NVSwitches are switches like others. A GPU that has a link to one and another one to the network can have the latter alone: `nvswitches = "leave_out"` leaves
+//! out the former, so that GPUs of a server meet over the network.
 //!
-//! Assumed: a host has one link. Files whose hosts have two (`ali_32host_10rack.txt`; GPUs at an NVSwitch and a rack's switch) are refused.
+//! Assumed: a host has one link. Files whose hosts have two in the network, like `ali_32host_10rack.txt`, are refused.
 
 use super::edges::{self, Edge, Edges, Node, OfFile, Read};
 use super::{Cables, Env};
@@ -35,6 +36,18 @@ base::params! {
         ..cables: Cables {}
         /// The file; relative to the scenario.
         path: String = "", "";
+        /// What becomes of the NVSwitches of SimAI's files.
+        nvswitches: NvSwitches = "keep", "SimAI: they are nodes", quiet;
+    }
+}
+
+base::choice! {
+    /// What becomes of the switches inside of servers.
+    pub enum NvSwitches {
+        /// They are switches like others.
+        Keep = "keep",
+        /// They and their links are left out.
+        LeaveOut = "leave_out",
     }
 }
 
@@ -85,12 +98,15 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
         tokens.need("the rest of the first line")?;
     }
     let mut host = vec![true; nodes as usize];
-    for _ in 0..switches {
+    let mut left_out = vec![false; nodes as usize];
+    for number in 0..switches {
         let word = tokens.need("the last switch")?;
         let id = node(&tokens, &word, nodes)?;
         if !std::mem::replace(&mut host[id], false) {
             return Err(tokens.wrong(&word, "is listed twice as a switch"));
         }
+        // NVSwitches come first.
+        left_out[id] = number < inner && params.nvswitches == NvSwitches::LeaveOut;
     }
     let mut cables = Vec::new();
     for _ in 0..links {
@@ -103,11 +119,19 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
         let rate = tokens.parse("a rate", |text| edges::rate(parse_rate(text)?))?;
         let delay = tokens.parse("a delay", |text| edges::delay(parse_dur(text)?))?;
         let loss = tokens.parse("a loss", |text| edges::loss(parse_fraction(text)?))?;
-        cables.push(Edge { ends, rate, delay, loss: Some(loss) });
+        if !ends.iter().any(|end| left_out[*end]) {
+            cables.push(Edge { ends, rate, delay, loss: Some(loss) });
+        }
     }
     tokens.end_or_remarks("the last link")?;
-    let nodes = host.into_iter().enumerate().map(|(id, host)| Node { name: id.to_string(), host, tier: None });
-    Edges::new(nodes.collect(), cables).map_err(|why| format!("{}: {why}", params.path))
+    let kept: Vec<usize> = (0..host.len()).filter(|id| !left_out[*id]).collect();
+    let place = |id: usize| kept.partition_point(|kept| *kept < id);
+    let cables = cables.into_iter().map(|cable| Edge { ends: cable.ends.map(place), ..cable }).collect();
+    let nodes = kept.iter().map(|&id| Node { name: id.to_string(), host: host[id], tier: None });
+    Edges::new(nodes.collect(), cables).map_err(|why| match inner {
+        0 => format!("{}: {why}", params.path),
+        _ => format!("{}: {why}; `nvswitches = \"leave_out\"` leaves out the links to NVSwitches", params.path),
+    })
 }
 
 fn node(tokens: &Tokens<'_>, word: &Word<'_>, nodes: u64) -> Result<usize, String> {
@@ -130,9 +154,13 @@ mod tests {
                           4 5 400Gbps 0.002ms 0.000000\n";
 
     fn attempt(text: &str) -> Result<fabric::net::Net, String> {
+        attempt_with(text, NvSwitches::Keep)
+    }
+
+    fn attempt_with(text: &str, nvswitches: NvSwitches) -> Result<fabric::net::Net, String> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("topology.txt"), text).unwrap();
-        let params = Params { path: "topology.txt".into(), cables: Cables::defaults() };
+        let params = Params { path: "topology.txt".into(), cables: Cables::defaults(), nvswitches };
         let files = Files::new(dir.path());
         let env = Env { files: &files };
         if let Some(problem) = check(&params, &env).pop() {
@@ -161,6 +189,15 @@ mod tests {
     fn files_of_simai_have_more_in_front() {
         let net = attempt("5 2 1 1 4 H100\n3\n4\n0 3 1Gbps 1ns 0\n1 3 1Gbps 1ns 0\n2 4 1Gbps 1ns 0\n3 4 1Gbps 1ns 0\n").unwrap();
         assert_eq!((net.hosts().len(), net.nodes().len()), (3, 5));
+        // Two servers of two GPUs, each GPU with a link to its server's NVSwitch (4, 5) and one to the switch of the racks.
+        let servers = "7 2 2 1 8 H100\n4 5\n6\n0 4 2880Gbps 25ns 0\n1 4 2880Gbps 25ns 0\n2 5 2880Gbps 25ns 0\n3 5 2880Gbps 25ns 0\n\
+                       0 6 400Gbps 500ns 0\n1 6 400Gbps 500ns 0\n2 6 400Gbps 500ns 0\n3 6 400Gbps 500ns 0\n";
+        let net = attempt_with(servers, NvSwitches::LeaveOut).unwrap();
+        let names: Vec<&str> = net.nodes().iter().map(|node| node.name.as_str()).collect();
+        assert_eq!(names, ["0", "1", "2", "3", "6"]);
+        assert_eq!(crate::topology::testing::links(&net)[3], "3->6 400Gbps 500ns");
+        let message = attempt(servers).map(|_| ()).unwrap_err();
+        assert!(message.contains("host `0` has 2 cables, a host has one; `nvswitches = \"leave_out\"` leaves out"), "{message}");
     }
 
     #[test]
