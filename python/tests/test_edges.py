@@ -668,3 +668,32 @@ def test_a_figure_is_laid_out_once(ready: Path, tmp_path: Path, monkeypatch: pyt
     style.save(figure, tmp_path / "f", ["png", "svg", "pdf"])
     style.inline_svg(figure, "x")
     assert laid_out == 1
+
+
+DAMAGE = """
+from pathlib import Path
+import pyarrow as pa, pyarrow.parquet as pq
+from flowloom import Scenario, ScenarioError
+
+columns = {"src": ["0", "1"], "dst": ["3", "4"], "size_bytes": ["9", "8"], "start": ["5us", "6us"]}
+pq.write_table(pa.table(columns), "t.parquet", compression="none")
+good = Path("t.parquet").read_bytes()
+footer = len(good) - 8 - int.from_bytes(good[-8:-4], "little")
+for at in range(footer, len(good) - 8):
+    Path("t.parquet").write_bytes(good[:at] + b"\\1" + good[at + 1 :])
+    try:
+        Scenario.from_file("s.toml")
+    except ScenarioError as error:
+        print(error)
+"""
+
+
+def test_damaged_parquet_files_are_errors_and_no_panics(tmp_path: Path) -> None:
+    workload = 'workload.w = { kind = "table", path = "t.parquet" }'
+    (tmp_path / "s.toml").write_text(
+        f'topology = {{ kind = "star", hosts = 8 }}\n{workload}\nsystem = [{{ transport = "dctcp" }}]\n'
+    )
+    done = subprocess.run([sys.executable, "-c", DAMAGE], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    # The library itself panics on some of them.
+    assert "this Parquet file is damaged" in done.stdout and "this is no Parquet file that can be read" in done.stdout

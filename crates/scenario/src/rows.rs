@@ -99,7 +99,7 @@ pub(crate) struct Parquet<'a> {
     read: Vec<usize>,
 }
 
-/// How many rows a Parquet table has, by its header.
+/// How many rows a Parquet table has at most, by its header.
 pub(crate) fn count_of_parquet(file: &str, bytes: Arc<[u8]>) -> Result<u64, String> {
     Table::new(file, bytes).map(|table| table.count())
 }

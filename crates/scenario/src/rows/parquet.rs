@@ -5,8 +5,9 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use parquet::schema::types::Type;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Once};
 
 /// A file whose header has been read.
 pub(super) struct Table<'a> {
@@ -24,9 +25,10 @@ impl<'a> Table<'a> {
     pub fn header(&self) -> Vec<String> {
         self.fields().iter().map(|field| field.name().to_owned()).collect()
     }
-    /// How many rows it says that it has.
+    /// How many rows there are at most.
     pub fn count(&self) -> u64 {
-        self.reader.metadata().file_metadata().num_rows().try_into().unwrap_or(0)
+        // Groups say how many they hold; what the file says of all of them is not what is read.
+        self.reader.metadata().row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum()
     }
     /// Hands each row over with its number, from 1: the values of these columns as texts, numbers in decimal, none as an empty text.
     pub fn each(&self, columns: &[usize], each: &mut dyn FnMut(u64, Vec<String>) -> Result<(), String>) -> Result<(), String> {
@@ -55,9 +57,28 @@ impl<'a> Table<'a> {
     }
 }
 
+thread_local! {
+    /// Whether this thread is in the library.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets panics of the library pass without a word: they become errors.
+static HUSHED: Once = Once::new();
+
 /// Runs a piece of the library, which panics on some files that are damaged.
 fn guarded<T>(file: &str, run: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(run)) {
+    HUSHED.call_once(|| {
+        let tell = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !INSIDE.get() {
+                tell(info);
+            }
+        }));
+    });
+    INSIDE.set(true);
+    let done = catch_unwind(AssertUnwindSafe(run));
+    INSIDE.set(false);
+    match done {
         Ok(done) => done.map_err(|e| format!("{file}: this is no Parquet file that can be read: {e}")),
         Err(_) => Err(format!("{file}: this Parquet file is damaged")),
     }
