@@ -97,6 +97,18 @@ def test_charts_select_and_switch_systems_off(page: str, tmp_path: Path) -> None
     assert seen["other"][0].startswith("99th-percentile FCT")
 
 
+def test_a_point_of_a_chart_shows_its_value_and_interval(page: str, tmp_path: Path) -> None:
+    script = """
+    const dot = document.querySelector('#explore-metrics .mark-symbol.role-mark path'), box = dot.getBoundingClientRect();
+    const at = {clientX: box.x + box.width / 2, clientY: box.y + box.height / 2, bubbles: true};
+    for (const kind of ['pointerover', 'mouseover', 'pointermove', 'mousemove']) dot.dispatchEvent(new PointerEvent(kind, at));
+    await pause(300);
+    seen.tip = document.querySelector('#vg-tooltip-element').textContent;
+    """
+    tip = after(page, script, tmp_path)["tip"]
+    assert re.fullmatch(r"systemMERPload0\.2mean1\.\d+95 % from1\.\d+to1\.\d+", tip), tip
+
+
 def test_packed_figures_are_drawn(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = len(re.findall(r'<svg role="img"', report.build(results)))
     monkeypatch.setattr(report, "LIMIT", 0)
