@@ -41,6 +41,10 @@ fn explain_item(list: &Named, item: &Item) -> String {
 fn explain_entry(room: &Room, entry: &Entry) -> String {
     let mut text = format!("{} {}: {}\n", room.name, entry.name, entry.meta.summary);
     let parts = tagged(&entry.head());
+    let body = body(&entry.head());
+    if !body.is_empty() {
+        let _ = writeln!(text, "\n{}", plain(&body));
+    }
     if !parts.iter().any(|(tag, _)| tag == "Source") {
         let _ = writeln!(text, "\nSource: {}", entry.meta.source);
     }
@@ -57,14 +61,35 @@ fn explain_entry(room: &Room, entry: &Entry) -> String {
     text
 }
 
+/// The tag that a line begins with, and the rest of the line.
+fn tag(line: &str) -> Option<(&'static str, &str)> {
+    const TAGS: [&str; 4] = ["Source", "Model", "Assumed", "Deviates"];
+    TAGS.into_iter().find_map(|tag| Some((tag, line.strip_prefix(tag)?.strip_prefix(':')?)))
+}
+
+/// What a file's head says between its first paragraph and its first tag: for files of others, what a file looks like.
+fn body(head: &str) -> String {
+    let lines = head.lines().skip_while(|line| !line.trim().is_empty()).take_while(|line| tag(line).is_none());
+    let mut inside = false;
+    let mut text = String::new();
+    for line in lines {
+        if line.starts_with("```") {
+            inside = !inside;
+        } else {
+            text.push_str(if inside { "  " } else { "" });
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+    }
+    text.trim_matches('\n').to_owned()
+}
+
 /// The parts of a file's head that begin with a tag: (`Assumed`, text), in the order of the file.
 fn tagged(head: &str) -> Vec<(String, String)> {
-    const TAGS: [&str; 4] = ["Source", "Model", "Assumed", "Deviates"];
     let mut parts: Vec<(String, String)> = Vec::new();
     let mut inside = false;
     for line in head.lines() {
-        let tag = TAGS.into_iter().find_map(|tag| line.strip_prefix(tag)?.strip_prefix(':').map(|rest| (tag, rest)));
-        match tag {
+        match tag(line) {
             Some((tag, rest)) => {
                 parts.push((tag.to_owned(), rest.trim().to_owned()));
                 inside = true;
@@ -142,6 +167,15 @@ mod tests {
             parts,
             [("Source", "a paper,\nsection 2."), ("Model", "nothing left out."), ("Assumed", "\n- one\n  thing\n- two")]
         );
+    }
+
+    #[test]
+    fn what_a_head_says_before_its_tags_is_shown_without_fences() {
+        let head = "One\nsentence.\n\n```text\na 1\n\nb 2\n```\nMore, and\n\nmore.\n\nSource: a paper.\n\nLast.\n";
+        assert_eq!(body(head), "  a 1\n  \n  b 2\nMore, and\n\nmore.");
+        assert_eq!(body("One sentence.\n\nSource: a paper."), "");
+        let hpcc = text("hpcc").unwrap();
+        assert!(hpcc.contains("\n  6 2 5 ") && hpcc.contains("\n  0 5 3 100 1500000 2.000010 "), "{hpcc}");
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //!
 //! Source: mlcommons/chakra, schema/protobuf/et_def.proto; sizes of collectives as in ASTRA-sim, system/collective/Ring.cc.
 //!
-//! Model: see `program.rs`. A send ends when its message has arrived. Nodes of one rank overlap where no dependency forbids it: ASTRA-sim lets a rank compute one
-//! node at a time.
+//! Model: nodes of a rank overlap where no dependency forbids it, where ASTRA-sim lets a rank compute one node at a time. Sending takes no time of a processor
+//! (`program.rs` has all rules). A send ends when its message has arrived.
 
 mod collective;
 mod trace;

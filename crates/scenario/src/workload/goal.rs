@@ -15,7 +15,7 @@
 //!
 //! Source: spcl/LogGOPSim, `txt2bin.re` and `LogGOPSim.cpp`; Hoefler, Schneider and Lumsdaine, HPDC 2010.
 //!
-//! Model: see `program.rs`. `cpu` and `nic` have no effect.
+//! Model: computations of a rank overlap where nothing forbids it, and sending takes no time of a processor (`program.rs` has all rules): `cpu` and `nic` have no effect.
 //!
 //! Assumed: an eager send ends at once, another one when its message has arrived (there: when the receive has it). A receive from any source (-1) is
 //! refused, since only a run can say whose message it takes.
