@@ -18,6 +18,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLBACKEND := agg
 
 say = @printf '\n== %s\n' '$(1)'
+install = @if command -v uv >/dev/null; then uv pip install -q --python $(BIN)/python $(1); else $(BIN)/python -m pip install -q $(1); fi
+# A program that prints requirements of pyproject.toml.
+wanted = import tomllib; whole = tomllib.load(open("pyproject.toml", "rb")); project = whole["project"]; extras = project["optional-dependencies"]; print(*$(1), sep="\n")
 
 .PHONY: help
 help: ## this list
@@ -43,8 +46,14 @@ tools:
 $(VENV)/.installed: requirements.lock | tools
 	$(call say,Python environment in $(VENV))
 	@rm -rf $(VENV)
-	@if command -v uv >/dev/null; then uv venv -q --seed --python $(PYTHON) $(VENV) && uv pip install -q --python $(BIN)/python -r requirements.lock; \
-	else $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q -r requirements.lock; fi
+	@if command -v uv >/dev/null; then uv venv -q --seed --python $(PYTHON) $(VENV); else $(PYTHON) -m venv $(VENV); fi
+	@$(BIN)/python -c '$(call wanted,whole["build-system"]["requires"] + project["dependencies"] + extras["report"])' > $(VENV)/wanted
+	$(call install,-c requirements.lock -r $(VENV)/wanted)
+	@touch $@
+
+$(VENV)/.tools: $(VENV)/.installed
+	$(call say,what lint, tests and documentation need)
+	$(call install,-r requirements.lock)
 	@touch $@
 
 RUST := Cargo.toml Cargo.lock .cargo/config.toml $(shell find crates -type f -not -path '*/tests/*' -not -name '*.md')
@@ -106,7 +115,7 @@ papers: build ## reproduce the papers at full size (long), judge their claims, w
 test: lint test-rust test-python gate ## all that must pass: format, lint, types, Rust and Python tests, instructions per hop
 
 .PHONY: lint
-lint: build
+lint: build $(VENV)/.tools
 	$(call say,cargo fmt --check)
 	@$(CARGO) fmt --all --check
 	$(call say,cargo clippy)
@@ -124,7 +133,7 @@ test-rust: | tools
 	@$(CARGO) test --workspace --locked --quiet
 
 .PHONY: test-python
-test-python: build
+test-python: build $(VENV)/.tools
 	$(call say,pytest)
 	@$(BIN)/python -m pytest -m 'not slow' -n auto
 
@@ -134,7 +143,7 @@ gate: | tools ## instructions per hop of small scenarios against bench/instructi
 	@$(CARGO) bench -p flowloom-sim --bench hops --locked --quiet -- --gate
 
 .PHONY: slow
-slow: build ## longer tests: more random scenarios and patterns of losses, everything in release
+slow: build $(VENV)/.tools ## longer tests: more random scenarios and patterns of losses, everything in release
 	$(call say,cargo test --release)
 	@FLOWLOOM_FUZZ=2000 FLOWLOOM_PATTERNS=10000 $(CARGO) test --workspace --locked --release --quiet -- --include-ignored
 	$(call say,the exchange between threads under every order of theirs)
@@ -193,7 +202,7 @@ docs: build ## write docs/data.md from the columns, docs/conformance.md and docs
 	@echo target/doc/cli/index.html
 
 .PHONY: site
-site: build ## the documentation as a site, with the tutorial as it runs and the API of Rust, in target/site
+site: build $(VENV)/.tools ## the documentation as a site, with the tutorial as it runs and the API of Rust, in target/site
 	$(call say,cargo doc)
 	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
 	$(call say,target/site)
@@ -208,10 +217,10 @@ golden: | tools ## accept changed results in golden files; say why in the commit
 .PHONY: lock
 lock: | tools ## newest versions of what Python needs, into requirements.lock
 	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *sum(p["optional-dependencies"].values(), []), sep="\n")' > $(VENV)/wanted
+	@$(BIN)/python -c '$(call wanted,project["dependencies"] + [one for extra in extras.values() for one in extra])' > $(VENV)/wanted
 	@$(BIN)/python -m pip install -q -r $(VENV)/wanted
 	@{ echo "# Everything that flowloom's Python part runs, builds and is tested with. Written by \`make lock\`."; $(BIN)/python -m pip freeze; } > requirements.lock
-	@touch $(VENV)/.installed
+	@touch $(VENV)/.installed $(VENV)/.tools
 
 .PHONY: deny
 deny: ## licences and known problems of the dependencies; needs cargo-deny
