@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,21 @@ def test_a_capture_has_every_packet_that_was_sent(traced: Results, tmp_path: Pat
         assert isinstance(tcp, dpkt.tcp.TCP)
         assert (tcp.seq if forward else tcp.ack) == row["offset"] + 1
         assert dpkt.in_cksum(content[14:34]) == 0, "the checksum of the IP header"
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark on this machine")
+def test_tshark_opens_a_capture_and_finds_nothing_wrong(traced: Results, tmp_path: Path) -> None:
+    point = next(point for point in points(traced) if point.startswith("tcp"))
+    path = exports.write(traced, "pcapng", point, tmp_path / "c.pcapng")
+    asked = ["-e", "ip.src", "-e", "tcp.len", "-e", "frame.interface_name", "-e", "_ws.malformed"]
+    command = ["tshark", "-r", str(path), "-T", "fields", "-E", "separator=,", *asked]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = [line.split(",") for line in done.stdout.splitlines()]
+    sent = [row for row in traced.packets(None, {"point": point}).to_pylist() if not row["dropped"]]
+    assert len(rows) == len(sent) and all(row[3] == "" for row in rows)
+    assert rows[0][:3] == ["10.0.0.1", "0", "h0->s0"], "the SYN of the first flow"
+    lengths = sorted(int(row[1]) for row in rows)
+    assert lengths == sorted(row["size_bytes"] - 40 for row in sent)
 
 
 def test_interfaces_are_named_by_their_links(traced: Results, tmp_path: Path) -> None:
