@@ -161,6 +161,7 @@ fn read_cables(
 mod tests {
     use super::*;
     use crate::files::Files;
+    use crate::tokens::testing::mangled;
     use base::params::Params as _;
 
     fn attempt(cables: &str, nodes: Option<&str>) -> Result<fabric::net::Net, String> {
@@ -177,6 +178,19 @@ mod tests {
         let mut net = NetBuilder::default();
         File::new(&params, &env).build(&mut net);
         Ok(net.build())
+    }
+
+    #[test]
+    fn no_file_breaks_the_reader() {
+        let cables = "a,b,rate,delay,loss\nh0,tor0,10Gbps,1us,\nh1,tor0,10Gbps,1us,0.001\ntor0,spine0,40Gbps,1.5us,0\n";
+        let nodes = "name,kind,tier\nh0,host,\nh1,host,0\ntor0,switch,\nspine0,switch,2\n";
+        assert!(attempt(cables, Some(nodes)).is_ok());
+        for text in mangled(cables) {
+            let _ = attempt(&text, None);
+        }
+        for text in mangled(nodes) {
+            let _ = attempt(cables, Some(&text));
+        }
     }
 
     #[test]

@@ -153,6 +153,10 @@ mod tests {
     const SAMPLE: &str = "6 2 5\n4 5 \n0 4 100Gbps 1000ns 0.000000\n1 4 100Gbps 1000ns 0\n2 5 100Gbps 1us 0\n3 5 100Gbps 1us 0.001\n\
                           4 5 400Gbps 0.002ms 0.000000\n";
 
+    /// Two servers of two GPUs, each GPU with a link to its server's NVSwitch (4, 5) and one to the switch of the racks.
+    const SERVERS: &str = "7 2 2 1 8 H100\n4 5\n6\n0 4 2880Gbps 25ns 0\n1 4 2880Gbps 25ns 0\n2 5 2880Gbps 25ns 0\n3 5 2880Gbps 25ns 0\n\
+                           0 6 400Gbps 500ns 0\n1 6 400Gbps 500ns 0\n2 6 400Gbps 500ns 0\n3 6 400Gbps 500ns 0\n";
+
     fn attempt(text: &str) -> Result<fabric::net::Net, String> {
         attempt_with(text, NvSwitches::Keep)
     }
@@ -189,14 +193,11 @@ mod tests {
     fn files_of_simai_have_more_in_front() {
         let net = attempt("5 2 1 1 4 H100\n3\n4\n0 3 1Gbps 1ns 0\n1 3 1Gbps 1ns 0\n2 4 1Gbps 1ns 0\n3 4 1Gbps 1ns 0\n").unwrap();
         assert_eq!((net.hosts().len(), net.nodes().len()), (3, 5));
-        // Two servers of two GPUs, each GPU with a link to its server's NVSwitch (4, 5) and one to the switch of the racks.
-        let servers = "7 2 2 1 8 H100\n4 5\n6\n0 4 2880Gbps 25ns 0\n1 4 2880Gbps 25ns 0\n2 5 2880Gbps 25ns 0\n3 5 2880Gbps 25ns 0\n\
-                       0 6 400Gbps 500ns 0\n1 6 400Gbps 500ns 0\n2 6 400Gbps 500ns 0\n3 6 400Gbps 500ns 0\n";
-        let net = attempt_with(servers, NvSwitches::LeaveOut).unwrap();
+        let net = attempt_with(SERVERS, NvSwitches::LeaveOut).unwrap();
         let names: Vec<&str> = net.nodes().iter().map(|node| node.name.as_str()).collect();
         assert_eq!(names, ["0", "1", "2", "3", "6"]);
         assert_eq!(crate::topology::testing::links(&net)[3], "3->6 400Gbps 500ns");
-        let message = attempt(servers).map(|_| ()).unwrap_err();
+        let message = attempt(SERVERS).map(|_| ()).unwrap_err();
         assert!(message.contains("host `0` has 2 cables, a host has one; `nvswitches = \"leave_out\"` leaves out"), "{message}");
     }
 
@@ -226,6 +227,9 @@ mod tests {
     fn no_file_breaks_the_reader() {
         for text in mangled(SAMPLE) {
             let _ = attempt(&text);
+        }
+        for text in mangled(SERVERS) {
+            let _ = attempt_with(&text, NvSwitches::LeaveOut);
         }
     }
 }

@@ -243,7 +243,7 @@ mod tests {
     use super::super::testing::Bench;
     use super::*;
     use crate::files::Files;
-    use crate::tokens::testing::damaged;
+    use crate::tokens::testing::{damaged, mangled};
 
     fn attempt(text: &str) -> Result<Vec<Drawn>, String> {
         attempt_with(text, &[])
@@ -420,6 +420,15 @@ mod tests {
         }
         for bytes in damaged(&bytes) {
             let _ = attempt_parquet(&bytes, &columns);
+        }
+    }
+
+    #[test]
+    fn no_file_breaks_the_reader() {
+        let sample = "src,dst,size_bytes,start,deadline,group,after,delay\nh0,h3,1500,10us,,,,\n8,0,1,0s,2ms,7,,\nh3,\"h0\",9000,,1ms,,1 2,2us\n";
+        assert_eq!(attempt(sample).unwrap().len(), 3);
+        for text in mangled(sample) {
+            let _ = attempt(&text);
         }
     }
 
