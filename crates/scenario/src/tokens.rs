@@ -48,10 +48,10 @@ impl<'a> Tokens<'a> {
             _ => Err(format!("a whole number from {least} to {most} is wanted")),
         })
     }
-    /// An error for a number where the file should have ended. A word that begins otherwise begins remarks.
-    pub fn end_or_remarks(&mut self, after: &str) -> Result<(), String> {
-        let number = self.next().filter(|word| word.text.starts_with(|first: char| first.is_ascii_digit()));
-        number.map_or(Ok(()), |word| Err(self.wrong(&word, format!("stands after {after}"))))
+    /// An error for a number, or a name that is `known`, where the file should have ended. Any other word begins remarks.
+    pub fn end_or_remarks(&mut self, after: &str, known: impl Fn(&str) -> bool) -> Result<(), String> {
+        let more = |word: &Word<'_>| word.text.starts_with(|first: char| first.is_ascii_digit()) || known(word.text);
+        self.next().filter(more).map_or(Ok(()), |word| Err(self.wrong(&word, format!("stands after {after}"))))
     }
 }
 
@@ -179,10 +179,11 @@ mod tests {
             tokens.whole("a count", 1, 5).unwrap_err(),
             "f.txt:2:3: `x` is not a count: a whole number from 1 to 5 is wanted"
         );
-        assert_eq!(tokens.end_or_remarks("the last line").unwrap_err(), "f.txt:2:5: `7` stands after the last line");
+        assert_eq!(tokens.end_or_remarks("the last line", |_| false).unwrap_err(), "f.txt:2:5: `7` stands after the last line");
         assert_eq!(tokens.need("a rate").unwrap_err(), "f.txt: the file ends before a rate");
-        assert!(tokens.end_or_remarks("all").is_ok());
-        assert!(Tokens::new("f.txt", "first 7").end_or_remarks("all").is_ok());
+        assert!(tokens.end_or_remarks("all", |_| false).is_ok());
+        assert!(Tokens::new("f.txt", "first 7").end_or_remarks("all", |name| name == "h0").is_ok());
+        assert!(Tokens::new("f.txt", "h0 7").end_or_remarks("all", |name| name == "h0").is_err());
         let long = Tokens::new("f", &"y".repeat(500)).next().map(|w| shortened(w.text)).unwrap();
         assert_eq!(long.chars().count(), 41);
     }

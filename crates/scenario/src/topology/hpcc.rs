@@ -123,7 +123,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
             cables.push(Edge { ends, rate, delay, loss: Some(loss) });
         }
     }
-    tokens.end_or_remarks("the last link")?;
+    tokens.end_or_remarks("the last link", |_| false)?;
     let kept: Vec<usize> = (0..host.len()).filter(|id| !left_out[*id]).collect();
     let place = |id: usize| kept.partition_point(|kept| *kept < id);
     let cables = cables.into_iter().map(|cable| Edge { ends: cable.ends.map(place), ..cable }).collect();

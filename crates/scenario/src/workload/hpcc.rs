@@ -6,7 +6,7 @@
 //! ...
 //! ```
 //! Line breaks are free. Source and destination are names of hosts (in a topology of kind `hpcc` their numbers), or else numbers of hosts.
-//! Remarks may follow the last flow, as in that simulator's own files: what begins with a number is no remark, but one flow too many.
+//! Remarks may follow the last flow, as in that simulator's own files. What begins with a number or the name of a host is no remark, but one flow too many.
 //!
 //! Source: simulation/mix of alibaba-edu/High-Precision-Congestion-Control.
 //!
@@ -71,7 +71,7 @@ impl listed::Format for Format {
             let start = tokens.parse("a start in seconds", |text| listed::start(parse_dur(&format!("{text}s"))?))?;
             flows.push(Drawn { src, dst, size_bytes, start, deadline: None, group: None, after: None });
         }
-        tokens.end_or_remarks("the last flow")?;
+        tokens.end_or_remarks("the last flow", |name| hosts.named(name).is_some())?;
         Ok(flows)
     }
 }
@@ -119,6 +119,7 @@ mod tests {
             ("1\n0 1 3 100 9 -1\n", "`-1` is not a start in seconds"),
             ("1\n0 1 3 100 9 2000000\n", "`2000000` is not a start in seconds: it is after"),
             ("1\n0 1 3 100 9 2\n0 1 3 100 9 2\n", "flows.txt:3:1: `0` stands after the last flow"),
+            ("1\n0 1 3 100 9 2\nh0 h1 3 100 9 2\n", "flows.txt:3:1: `h0` stands after the last flow"),
         ];
         for (text, why) in cases {
             let message = attempt(text).unwrap_err();

@@ -16,8 +16,8 @@
 //!
 //! Model: priorities are read and have no effect. A flow is done when its last byte has arrived, for `send_done_trigger` too.
 //!
-//! Assumed: a `multishot` trigger, which starts one of its flows each time, is refused unless one flow fires it and one waits for it. Failures are refused:
-//! they are events of the scenario.
+//! Assumed: a `multishot` trigger, which starts one of its flows each time, is refused unless one flow fires it and one waits for it. `addon` is refused, since
+//! a flow has one size from the start, and so are failures: they are events of the scenario.
 
 use super::cdf::MAX_SIZE_BYTES;
 use super::listed::{self, Hosts, Listed};
