@@ -194,7 +194,7 @@ def test_sizes_beyond_what_a_format_holds_are_refused(form: str, size: int, tmp_
         exports.write(results, form)
 
 
-def test_hosts_whose_names_are_numbers_keep_them(tmp_path: Path) -> None:
+def test_hosts_whose_names_are_numbers_keep_them_in_files_of_hpcc_and_are_counted_for_htsim(tmp_path: Path) -> None:
     (tmp_path / "net.txt").write_text("3 1 2\n0\n1 0 1Gbps 1us 0\n2 0 1Gbps 1us 0\n")
     (tmp_path / "flows.txt").write_text("1\n2 1 3 100 5000 2\n")
     scenario = {
@@ -205,3 +205,4 @@ def test_hosts_whose_names_are_numbers_keep_them(tmp_path: Path) -> None:
     }
     results = Scenario.from_dict(scenario).run(out=tmp_path / "out")
     assert exports.write(results, "hpcc").read_text() == "1\n2 1 3 100 5000 2.000000000000\n"
+    assert exports.write(results, "htsim").read_text() == "Nodes 2\nConnections 1\n1->0 id 1 start 2000000000000 size 5000\n"

@@ -1,6 +1,7 @@
 """Flow files of HPCC's simulator (ns-3): the flows of a point, to run them there.
 
-A flow is a line with source, destination, priority group 3, port 100, bytes and the start in seconds, to the picosecond.
+A flow is a line with source, destination, priority group 3, port 100, bytes and the start in seconds, to the picosecond. Hosts
+have their names where these are numbers, as in a topology of that simulator; else their numbers from 0.
 
 Source: simulation/mix of alibaba-edu/High-Precision-Congestion-Control.
 """
@@ -19,7 +20,9 @@ LARGEST = 2**32 - 1
 
 def write(results: Data, run: Run, path: Path) -> None:
     """Writes a point."""
-    flows = started.flows(results, run, LARGEST, "HPCC's simulator")
+    names = started.named(results, run)
+    hosts = names if all(name.isdecimal() for name in names) else started.numbered(results, run)
+    flows = started.flows(results, run, hosts, LARGEST, "HPCC's simulator")
     lines = [f"{flow.src} {flow.dst} 3 100 {flow.size_bytes} {seconds(flow.start_ps)}" for flow in flows]
     write_whole(path, "\n".join([str(len(flows)), *lines, ""]))
 

@@ -1,6 +1,7 @@
 """Connection matrices of htsim (`.cm`): the flows of a point, to run them there.
 
-A flow has the number that it has in flowloom plus one, since 0 is not allowed there, and its start in picoseconds.
+A flow has the number that it has in flowloom plus one, since 0 is not allowed there, and its start in picoseconds. Hosts have
+their numbers from 0, since `Nodes` says how many there are.
 
 Source: Broadcom/csg-htsim, `connection_matrix.cpp`.
 """
@@ -19,7 +20,8 @@ LARGEST = 2**31 - 1
 
 def write(results: Data, run: Run, path: Path) -> None:
     """Writes a point."""
-    flows = started.flows(results, run, LARGEST, "htsim")
-    head = [f"Nodes {len(started.hosts(results, run))}", f"Connections {len(flows)}"]
+    hosts = started.numbered(results, run)
+    flows = started.flows(results, run, hosts, LARGEST, "htsim")
+    head = [f"Nodes {len(hosts)}", f"Connections {len(flows)}"]
     lines = [f"{flow.src}->{flow.dst} id {flow.flow_id + 1} start {flow.start_ps} size {flow.size_bytes}" for flow in flows]
     write_whole(path, "\n".join([*head, *lines, ""]))
