@@ -50,7 +50,7 @@ UNPACK = f"""<script type="module">{web("unpack.js")}{web("figures.js")}</script
 
 def page(title: str, parts: Sequence[str]) -> str:
     """An HTML page of ready parts."""
-    body = fitted("\n".join(parts), LIMIT - len(PAGE + STYLE + SCRIPT))
+    body = fitted("\n".join(parts), LIMIT - len((PAGE + title + STYLE + SCRIPT + UNPACK).encode()))
     return PAGE.format(title=html.escape(title), style=STYLE, body=body, script=SCRIPT)
 
 
