@@ -9,6 +9,8 @@ PYTHON ?= python3
 CARGO ?= cargo
 VENV := .venv
 BIN := $(VENV)/bin
+# The schema of scenarios lies in the package too, where an editor finds it.
+SCHEMA := python/flowloom/scenario.schema.json
 PYTHON_FILES := python papers examples bench docs
 # The build back end must use the toolchain that is there, never fetch one.
 export MATURIN_NO_INSTALL_RUST := 1
@@ -63,9 +65,6 @@ $(VENV)/.built: $(VENV)/.installed pyproject.toml $(RUST) | tools
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release
 	@$(BIN)/flowloom schema > $(SCHEMA)
 	@touch $@
-
-# The schema of scenarios lies in the package too, where an editor finds it.
-SCHEMA := python/flowloom/scenario.schema.json
 
 .PHONY: build
 build: $(VENV)/.built ## build flowloom into .venv: then `.venv/bin/flowloom --help`

@@ -40,8 +40,8 @@ fn explain_item(list: &Named, item: &Item) -> String {
 
 fn explain_entry(room: &Room, entry: &Entry) -> String {
     let mut text = format!("{} {}: {}\n", room.name, entry.name, entry.meta.summary);
-    let parts = tagged(&entry.head());
-    let body = body(&entry.head());
+    let head = entry.head();
+    let (body, parts) = (body(&head), tagged(&head));
     if !body.is_empty() {
         let _ = writeln!(text, "\n{}", plain(&body));
     }
