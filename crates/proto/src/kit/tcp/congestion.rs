@@ -97,7 +97,7 @@ pub struct Ack<'a> {
     pub snd_una: u64,
     /// The next byte to send.
     pub snd_nxt: u64,
-    /// The window was the limit before this ACK.
+    /// The window may grow: it is what limits the sender.
     pub window_limited: bool,
     /// Smoothed round trip, this ACK's sample included.
     pub srtt: Dur,

@@ -14,7 +14,9 @@
 //! - A timeout in recovery counts at most ssthresh as FlightSize and, with `sack`, at most the pipe: `snd_nxt - snd_una` then includes what
 //!   has arrived, and RFC 5681 (eq. 4) says "no more than".
 //! - After a timeout every byte above the resent segment counts as lost, so FlightSize is `snd_nxt - snd_una`.
-//! - The window grows only while it is the limit: when the bytes in flight were within one SMSS of `cwnd` before the ACK.
+//! - The window grows only if it was the limit within the last window of data: no further segment fitted. In slow start it also grows while it is
+//!   below twice the largest flight of that window of data (Linux, `tcp_is_cwnd_limited`), so that a NIC that takes two packets at a time does not
+//!   hold it back.
 //! - The timer starts when a segment is handed to the NIC, not when the window allows it.
 //! - The clock granularity enters the timeout formula only; timers fire exactly at their deadlines.
 //! - With delayed ACKs the segment that completes a flow is acknowledged at once, as its FIN would be.
@@ -36,6 +38,7 @@ mod sack;
 pub(crate) mod sender;
 
 use super::order::RoundRobin;
+mod usage;
 use crate::contract::{Cx, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::packet::{Kind, Packet};

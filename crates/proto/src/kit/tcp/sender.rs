@@ -5,6 +5,7 @@ use super::answer::{Answer, Blocks, Echo};
 use super::congestion::{Ack, Cause, Congestion, Ecn, Loss, Window};
 use super::options::Config;
 use super::sack::{DUP_THRESHOLD, Next, Sack};
+use super::usage::{Flight, Usage};
 use crate::flow::Flow;
 use crate::kit::rtt::Rtt;
 use crate::packet::Packet;
@@ -20,6 +21,7 @@ pub(crate) struct Sender<S> {
     /// No byte from here on was ever sent.
     pub(crate) snd_max: u64,
     pub(crate) window: Window,
+    usage: Usage,
     /// Most bytes in flight: what a receiver would announce, or less where the controller says so.
     most: u64,
     pub(crate) phase: Phase,
@@ -105,6 +107,7 @@ impl<S> Sender<S> {
             snd_nxt: 0,
             snd_max: 0,
             window: Window { cwnd: config.init_window.min(config.max_window), ssthresh: u64::MAX },
+            usage: Usage::default(),
             most: controller.most(&control).min(config.max_window),
             phase,
             recover: 0,
@@ -283,6 +286,7 @@ impl<S> Sender<S> {
         self.timed_out = Some(self.snd_una);
         self.window.cwnd = config.smss;
         self.snd_nxt = self.snd_una;
+        self.usage = Usage::default();
         self.resend = false;
         self.dupacks = 0;
         if let Some(sack) = &mut self.sack {
@@ -329,7 +333,9 @@ impl<S> Sender<S> {
         C: Congestion<State = S>,
     {
         let acked = answer.next - self.snd_una;
-        let window_limited = self.flight() + config.smss >= self.window.cwnd;
+        let Window { cwnd, ssthresh } = self.window;
+        self.usage.note(Flight { snd_una: self.snd_una, snd_nxt: self.snd_nxt, cwnd }, config.smss);
+        let window_limited = self.usage.allows_growth(cwnd, cwnd < ssthresh);
         self.snd_una = answer.next;
         self.snd_nxt = self.snd_nxt.max(self.snd_una);
         self.dupacks = 0;

@@ -294,19 +294,31 @@ fn max_cwnd_bounds_growth_and_what_is_in_flight() {
 }
 
 #[test]
-fn a_window_that_is_not_the_limit_does_not_grow() {
+fn slow_start_does_not_depend_on_how_late_the_nic_asks() {
     let mut host = open(8);
     host.nic_busy = true;
-    feed(&mut host, [1]);
-    assert_eq!(window(&mut host).0, 9);
-    // 7 in flight of 9: two less than the window.
-    feed(&mut host, [2]);
-    assert_eq!(window(&mut host).0, 9);
+    let grown: Vec<u64> = (1..=7).map(|ack| feed(&mut host, [ack]).len() as u64 + window(&mut host).0).collect();
+    assert_eq!(grown, [9, 10, 11, 12, 13, 14, 15]);
     host.nic_busy = false;
-    // 6 in flight: three new ones fill the window, and the next ACK grows it.
-    assert_eq!(segments(host.sent()), [8, 9, 10]);
-    feed(&mut host, [3]);
-    assert_eq!(window(&mut host).0, 10);
+    assert_eq!(segments(host.sent()), (8..22).collect::<Vec<_>>());
+}
+
+#[test]
+fn in_congestion_avoidance_a_window_that_is_not_used_does_not_grow() {
+    let mut host = open(8);
+    sender(&mut host).window = Window { cwnd: 20 * SMSS, ssthresh: 4 * SMSS };
+    host.nic_busy = true;
+    feed(&mut host, [1, 2, 3, 4]);
+    assert_eq!(sender(&mut host).window.cwnd, 20 * SMSS);
+    // The NIC takes what the window allows, and every ACK of the next window of data grows it.
+    host.nic_busy = false;
+    assert_eq!(segments(host.sent()), (8..24).collect::<Vec<_>>());
+    host.nic_busy = true;
+    feed(&mut host, [5]);
+    let first = sender(&mut host).window.cwnd;
+    assert_eq!(first, 20 * SMSS + SMSS / 20);
+    feed(&mut host, [6]);
+    assert_eq!(sender(&mut host).window.cwnd, first + SMSS * SMSS / first);
 }
 
 #[test]
@@ -404,7 +416,7 @@ fn flows_of_a_host_take_turns() {
     host.open(1);
     host.nic_busy = false;
     let turns: Vec<u32> = host.sent().iter().map(|p| p.flow.0).collect();
-    assert_eq!(turns, [0, 1, 0, 1, 0, 1]);
+    assert_eq!(turns, [0, 1, 0, 1, 0, 1, 0]);
 }
 
 /// A controller that ignores every mark, lets two segments be in flight, and gives up once half the flow is acknowledged.
