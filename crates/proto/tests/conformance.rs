@@ -157,7 +157,8 @@ impl Case {
     fn host(&self) -> Script<AnyTransport> {
         let smss = u16::try_from(self.smss()).expect("a segment fits a packet");
         let env = Env { mtu_bytes: smss + 40, ..script::env() };
-        let standard = [("handshake", "false"), ("stack", "rfc")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let standard = [("handshake", "false"), ("stack", "rfc"), ("timestamps", "false")]
+            .map(|(key, value)| (key.to_owned(), value.to_owned()));
         let mut options = Options(BTreeMap::from(standard));
         for option in self.head.get("options").iter().flat_map(|options| options.split(',')) {
             let (key, value) = option.split_once('=').unwrap_or_else(|| panic!("{}: `{option}` is no option", self.name));
@@ -339,7 +340,7 @@ fn the_list_of_scripts_is_up_to_date() {
     assert!(written == text, "docs/conformance.md is not what the scripts say: run `make docs`");
 }
 
-const TITLES: [(u32, &str); 9] = [
+const TITLES: [(u32, &str); 10] = [
     (2018, "selective acknowledgments"),
     (3042, "limited transmit"),
     (3168, "explicit congestion notification"),
@@ -348,5 +349,6 @@ const TITLES: [(u32, &str); 9] = [
     (6298, "retransmission timer"),
     (6582, "NewReno"),
     (6675, "loss recovery with selective acknowledgments"),
+    (7323, "time stamps"),
     (8257, "DCTCP"),
 ];

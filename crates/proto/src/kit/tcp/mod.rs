@@ -10,7 +10,9 @@
 //!
 //! Assumed:
 //! - A round trip is timed by an echo: every ACK carries when the segment that caused it was handed to the NIC, and whether that was a
-//!   retransmission, from which no sample is taken (Karn). Only ACKs of new data, and the SYNACK, give samples.
+//!   retransmission. With `timestamps`, the default, the echo is the time stamp of RFC 7323 and gives a sample in either case, so that a back-off ends
+//!   with the first ACK of new data, as in Linux. Without, a retransmission gives no sample (Karn), and a back-off lasts until data that was sent
+//!   once is acknowledged (RFC 6298 section 5). Only ACKs of new data, and the SYNACK, give samples. Time stamps add no bytes to the header.
 //! - A timeout in recovery counts at most ssthresh as FlightSize and, with `sack`, at most the pipe: `snd_nxt - snd_una` then includes what
 //!   has arrived, and RFC 5681 (eq. 4) says "no more than".
 //! - After a timeout every byte above the resent segment counts as lost, so FlightSize is `snd_nxt - snd_una`.
@@ -36,9 +38,9 @@ mod options;
 pub(crate) mod receiver;
 mod sack;
 pub(crate) mod sender;
+mod usage;
 
 use super::order::RoundRobin;
-mod usage;
 use crate::contract::{Cx, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::packet::{Kind, Packet};

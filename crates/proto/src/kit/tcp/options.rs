@@ -67,6 +67,8 @@ base::params! {
         handshake: bool = "true", "RFC 9293";
         /// The slow-start threshold after a lost SYN: as before, or two segments.
         lost_syn_ssthresh: AfterLostSyn = "keep", "RFC 5681 section 3.1 sets the window only; ns-2: `2smss`";
+        /// Every ACK of new data times a round trip, also that of a retransmitted segment; without, none of those does (Karn).
+        timestamps: bool = "true", "RFC 7323 section 4; on in Linux";
         /// Most segments by which one ACK grows the window in slow start; after a timeout it is one until what was lost is acknowledged.
         slow_start_limit: u32 = "1" in 1..=1_000_000, "RFC 5681 eq. 2; RFC 3465 section 2.3: 2; Linux has no limit";
         /// In-order segments per ACK: 1 or 2.
@@ -129,6 +131,7 @@ impl Options {
             lost_syn_rto: (self.stack == Stack::Rfc).then_some(Dur::from_secs(3)),
             lost_syn_ssthresh: match self.lost_syn_ssthresh {
                 AfterLostSyn::Keep => u64::MAX,
+            timestamps: self.timestamps,
                 AfterLostSyn::TwoSegments => 2 * smss,
             },
             slow_start_limit: segments(self.slow_start_limit),
@@ -158,6 +161,8 @@ pub struct Config {
     pub handshake: bool,
     /// The timeout once the connection is open, if a SYN was lost (RFC 6298 (5.7)).
     pub lost_syn_rto: Option<Dur>,
+    /// ACKs of retransmitted segments time round trips (RFC 7323).
+    pub timestamps: bool,
     /// The slow-start threshold after a lost SYN, in bytes.
     pub lost_syn_ssthresh: u64,
     /// Most bytes by which one ACK grows the window in slow start.

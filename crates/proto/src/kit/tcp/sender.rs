@@ -451,10 +451,10 @@ impl<S> Sender<S> {
         (self.cut_at, self.cut_by_mark, self.tell_cut) = (at, by_mark, true);
     }
 
-    /// Takes a round-trip sample, unless the segment was sent twice (Karn).
+    /// Takes a round-trip sample. Without time stamps a segment that was sent twice gives none (Karn).
     #[inline]
     fn sample(&mut self, echo: Echo, now: Time, config: &Config) -> Option<Dur> {
-        let sample = (!echo.resent).then(|| now.since(echo.sent_at))?;
+        let sample = (config.timestamps || !echo.resent).then(|| now.since(echo.sent_at))?;
         self.rtt.on_sample(sample, &config.rtt);
         Some(sample)
     }

@@ -13,9 +13,9 @@ use base::{Dur, FlowId, Time};
 
 const SMSS: u64 = 1460;
 
-/// Timeouts of 1 s and 200 ms, and a window of three segments.
+/// Timeouts of 1 s and 200 ms, a window of three segments, and no time stamps.
 fn slow() -> Options {
-    Options { stack: Stack::Linux, init_window: Auto::Set(3), ..Options::defaults() }
+    Options { stack: Stack::Linux, init_window: Auto::Set(3), timestamps: false, ..Options::defaults() }
 }
 
 fn plain() -> Options {
@@ -251,6 +251,23 @@ fn retransmissions_are_flagged_and_give_no_sample() {
     assert!(resent[0].has(Packet::RETX) && resent[0].offset == 2 * SMSS);
 }
 
+/// Timeouts at 1 s and 3 s, then the ACK of the retransmission. Karn's rule keeps the timeout of 4 s; a time stamp ends the back-off.
+#[test]
+fn with_time_stamps_the_ack_of_a_retransmission_ends_the_back_off() {
+    for (timestamps, srtt, rto) in [(false, Dur::ZERO, Dur::from_secs(4)), (true, Dur::from_ms(100), Dur::from_ms(300))] {
+        let mut host = host(&Options { timestamps, ..plain() }, 100 * SMSS);
+        host.open(0);
+        let resent = host.advance(Time::ZERO + Dur::from_secs(3));
+        assert_eq!((resent.len(), resent[1].sent_at), (2, Time::ZERO + Dur::from_secs(3)));
+        host.now = Time::ZERO + Dur::from_ms(3100);
+        let mut ack = ack(1);
+        Echo { sent_at: resent[1].sent_at, resent: true, ..Echo::default() }.write(&mut ack);
+        host.packet(ack);
+        let rtt = sender(&mut host).rtt;
+        assert_eq!((rtt.srtt(), rtt.rto()), (srtt, rto), "{timestamps}");
+    }
+}
+
 #[test]
 fn the_last_segment_needs_only_its_own_room() {
     let mut host = host(&Options { init_window: Auto::Set(2), ..plain() }, 2 * SMSS + 100);
@@ -293,6 +310,7 @@ fn max_cwnd_bounds_growth_and_what_is_in_flight() {
     assert_eq!((segments(host.open(0)), window(&mut host).0), (vec![0, 1], 2));
 }
 
+/// A NIC that takes nothing for a while neither stops slow start nor lets the window grow beyond twice what was in flight.
 #[test]
 fn slow_start_does_not_depend_on_how_late_the_nic_asks() {
     let mut host = open(8);
