@@ -11,7 +11,7 @@
 //! | a sender sends its initial window at line rate without being asked | section 3 |
 //! | each packet takes the next path of a random permutation, which is drawn anew after each pass | ndp.cpp, choose_route |
 //! | an arriving packet is answered by an ACK, a trimmed header by a NACK, and each of them asks for one pull | section 3 |
-//! | a host sends one pull per `(MTU + control) / (pull_rate C)`, to its flows in turn | ndp.cpp, NdpPullPacer; fairpullqueue.cpp |
+//! | a host sends one pull per `MTU / (pull_rate C)`, the time of a full packet on the wire, to its flows in turn | ndp.cpp, NdpPullPacer; fairpullqueue.cpp |
 //! | with no pull waiting and the spacing over, the ACK or NACK itself is the pull | ndp.cpp, sendPacket |
 //! | pulls of a flow are numbered, and the largest number counts: a lost pull is made up for by the next | ndp.cpp, pull_packets |
 //! | a pull sends the lowest packet that is to be sent again, or else a new one | ndp.cpp, send_packet |
@@ -79,7 +79,7 @@ base::params! {
     pub struct Params {
         /// Packets that a flow may send without being asked; `auto`: one bandwidth-delay product of the longest path, and two.
         init_window: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_000_000), "flowloom; NDP: 30 of 9 KB, main_ndp.cpp: 15";
-        /// The rate at which a host pulls full packets and their headers, as a share of its link's rate.
+        /// The rate at which a host pulls full packets, as a share of its link's rate.
         pull_rate: Fraction = "0.99" in Fraction(10_000_000)..=Fraction::ONE, "main_ndp.cpp";
         /// Length of an ACK, a NACK and a PULL on the wire.
         control: Bytes = "64B" in Bytes(1)..=Bytes(65_535), "NDP";
@@ -142,9 +142,9 @@ impl Config {
             penalty: params.penalty,
         }
     }
-    /// From one pull of a host to the next.
-    fn gap(&self, params: &Params, env: &Env<'_>) -> Dur {
-        env.nic_rate.times(params.pull_rate).gap(u64::from(env.mtu_bytes) + u64::from(self.control))
+    /// From one pull of a host to the next. In ndp.cpp a packet has `data_packet_size() + ACKSIZE` bytes on the wire; here `mtu` includes the header.
+    fn gap(params: &Params, env: &Env<'_>) -> Dur {
+        env.nic_rate.times(params.pull_rate).gap(env.mtu_bytes.into())
     }
 }
 
@@ -178,7 +178,7 @@ impl Ndp {
     /// A host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = Config::new(params, env);
-        let pacer = PullPacer::new(config.gap(params, env));
+        let pacer = PullPacer::new(Config::gap(params, env));
         Ndp {
             config,
             senders: FlowMap::default(),

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 const MSS: u64 = 1460;
 /// 129.28 us at 1 Gb/s are 16 160 bytes: 11 packets, and two.
 const WINDOW: u64 = 13;
-/// 1564 bytes at 0.99 Gb/s.
-const GAP: Dur = Dur(12_638_384);
+/// 1500 bytes at 0.99 Gb/s.
+const GAP: Dur = Dur(12_121_213);
 
 fn host_with(params: &Params, sizes: &[u64]) -> Script<Ndp> {
     let flows = sizes.iter().enumerate().map(|(i, size)| script::flow(i as u32, *size)).collect();
@@ -69,15 +69,16 @@ fn seen(packets: &[Packet]) -> Vec<(Kind, u32, u64, u64, u32)> {
     packets.iter().map(one).collect()
 }
 
-/// 1500-byte packets and headers of 64 bytes at 10 Gb/s: 1.264 us at 0.99 of the rate, 1.2512 us at the whole rate.
+/// 1500 bytes of payload and headers of 64 bytes at 10 Gb/s: 1.264 us at 0.99 of the rate, 1.2512 us at the whole rate. Packets of 1500 bytes on the
+/// wire fill 0.99 of the link: 1.2121 us.
 #[test]
 fn golden_gap_between_pulls() {
-    let env = Env { nic_rate: Rate::from_gbps(10), ..script::env() };
-    let gap = |pull_rate| {
-        let params = Params { pull_rate, ..Params::defaults() };
-        Config::new(&params, &env).gap(&params, &env)
+    let gap = |mtu_bytes, pull_rate| {
+        let env = Env { nic_rate: Rate::from_gbps(10), mtu_bytes, ..script::env() };
+        Config::gap(&Params { pull_rate, ..Params::defaults() }, &env)
     };
-    assert_eq!([gap(Fraction(990_000_000)), gap(Fraction::ONE)], [Dur(1_263_839), Dur(1_251_200)]);
+    assert_eq!([gap(1564, Fraction(990_000_000)), gap(1564, Fraction::ONE)], [Dur(1_263_839), Dur(1_251_200)]);
+    assert_eq!(gap(1500, Fraction(990_000_000)), Dur(1_212_122));
 }
 
 #[test]
@@ -388,7 +389,7 @@ proptest! {
             fate
         });
         let (sent, times) = pulls_over_time(&pipe.log);
-        let gap = Config::new(params, &script::env()).gap(params, &script::env());
+        let gap = Config::gap(params, &script::env());
         prop_assert!(times.windows(2).all(|two| two[1] - two[0] >= gap), "pulls too close");
         let first = pipe.hosts[0].table.counts(FlowId(0))[FIRST_WINDOW].div_ceil(MSS);
         let timeouts = u64::from(pipe.hosts[0].table.get(FlowId(0)).stats.timeouts);
