@@ -124,7 +124,7 @@ base::params! {
         count_grants: bool = "false", "HomaSimulation: accountForGrantTraffic";
         /// Share of granted bytes that the oldest message gets while it is not among those with the fewest bytes left.
         oldest_share: Fraction = "0" in Fraction(0)..=Fraction(500_000_000), "the paper has none; draft-ousterhout-tsvwg-homa: 0.05";
-        /// Silence after which a receiver asks for missing bytes again; `auto`: ten unloaded round trips of the longest path, at least 300 us.
+        /// Silence after which a receiver asks for missing bytes again; `auto`: 5 ms, at least ten unloaded round trips of the longest path.
         resend_after: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "section 3.7: a few ms";
         /// Silence after which a sender sends the first packet again; `auto`: ten times `resend_after`.
         ask_after: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(600)), "HomaL4Protocol-ns-3: 10 ms beside 1 ms";
@@ -244,8 +244,7 @@ pub struct Homa {
 impl Homa {
     /// A host without messages.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        let auto_resend = (env.max_rtt * 10).max(Dur::from_us(300));
-        let resend_after = params.resend_after.or(auto_resend);
+        let resend_after = params.resend_after.or(Dur::from_ms(5).max(env.max_rtt * 10));
         let rtt_bytes = params.rtt_bytes.or(Bytes(env.bdp_bytes().max(1))).0;
         let grant_bytes = params.grant_bytes.or(Bytes(env.mss().into())).0;
         let scheduled = match params.scheduled_levels {

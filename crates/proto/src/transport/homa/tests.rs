@@ -15,9 +15,10 @@ fn list(text: &str) -> Auto<Cutoffs> {
     Auto::parse(&Raw::Str(text.to_owned())).expect("cutoffs")
 }
 
-/// Levels 0 and 1 up to 2 KB and 20 KB, level 2 above, and five scheduled ones.
+/// Levels 0 and 1 up to 2 KB and 20 KB, level 2 above, and five scheduled ones; ten round trips of silence until a RESEND.
 fn params() -> Params {
-    Params { rtt_bytes: Auto::Set(Bytes(RTT)), cutoffs: list("2KB, 20KB"), ..Params::defaults() }
+    let resend_after = Auto::Set(Dur::from_ns(1_292_800));
+    Params { rtt_bytes: Auto::Set(Bytes(RTT)), cutoffs: list("2KB, 20KB"), resend_after, ..Params::defaults() }
 }
 
 fn host_with(params: &Params, sizes: &[u64]) -> Script<Homa> {
@@ -258,6 +259,15 @@ fn missing_bytes_are_asked_for_until_they_come() {
     // The sender does not have the message: nobody asks any more.
     r.packet(Packet::new(FlowId(0), UNKNOWN, 40));
     assert_eq!((r.advance(at(1_000_000_000)), r.machine.inbound.is_empty()), (vec![], true));
+}
+
+/// "A few ms" (section 3.7), and never less than ten round trips.
+#[test]
+fn silence_lasts_five_milliseconds_by_default() {
+    for (rtt_us, ms) in [(10, 5), (129, 5), (500, 5), (600, 6)] {
+        let env = Env { max_rtt: Dur::from_us(rtt_us), ..script::env() };
+        assert_eq!(Homa::new(&Params::defaults(), &env).resend_after, Dur::from_ms(ms));
+    }
 }
 
 #[test]
