@@ -79,3 +79,22 @@ fn classes_are_dropped_as_each_paper_has_it() {
     assert!(ssp[3] > 100 && aeolus[1] > 500 && aeolus[3] == 0, "{ssp:?} {aeolus:?}");
     assert!(ssp_queue > 300_000 && aeolus_queue < 60_000, "{ssp_queue} {aeolus_queue}");
 }
+
+/// 64 flows of ExpressPass begin at once at one receiver: what waits at its port are their CREDIT_REQUESTs, 63 of 40 bytes, and a data packet. A request
+/// that is repeated after two round trips, while flows wait for their first credit, doubles that.
+#[test]
+fn an_incast_of_expresspass_leaves_short_queues() {
+    let flows = table("credits-requests", &(1..=64).map(|src| (src, 0, 100_000, 0)).collect::<Vec<_>>());
+    let result = |transport: &str| {
+        let text = format!(
+            "end = '1s'\n[topology]\nkind = 'star'\nhosts = 65\nrate = '10Gbps'\ndelay = '2us'\n{flows}[[system]]\ntransport = {transport}\nqdisc = 'credit'\n"
+        );
+        let outcome = run(&text);
+        let port = outcome.ports.iter().find(|port| port.name == "s0->h0").expect("a port");
+        (port.max_queue_bytes, outcome.flows.iter().map(|flow| u64::from(flow.timeouts)).sum::<u64>())
+    };
+    let (queue, timeouts) = result("'expresspass'");
+    assert!(queue <= 63 * 40 + 1500 && timeouts < 64, "{queue} bytes, {timeouts} timeouts");
+    let (hasty, repeated) = result("{ kind = 'expresspass', retx = '14us' }");
+    assert!(hasty > 5000 && repeated > 300, "the case shows nothing: {hasty} bytes, {repeated} timeouts");
+}

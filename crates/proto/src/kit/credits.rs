@@ -1,7 +1,9 @@
 //! Credits of a flow at its receiver: the rate at which they go out, and what comes back of them.
 //!
 //! Source: I. Cho et al., "Credit-Scheduled Delay-Bounded Congestion Control for Datacenters" (ExpressPass), SIGCOMM 2017, section 3.2 with Algorithm
-//! 1; its authors' ns-2 code (github.com/kaist-ina/ns2-xpass, xpass/xpass.cc) for `ns2`.
+//! 1 for `feedback = "paper"`; its authors' ns-2 code (github.com/kaist-ina/ns2-xpass, xpass/xpass.cc) for `ns2`, the default: the paper's results come
+//! from that program, and its rule is not Algorithm 1. It lets fewer credits be lost the nearer a rate is to the largest one, and a rate falls to
+//! what came through.
 //!
 //! Every credit has a number, which the data that it asks for brings back. A number that is left out is a lost credit. Once per round trip
 //! the share of lost credits sets the rate: above the target the rate falls to what came through, below it the rate nears the largest one.
@@ -29,7 +31,7 @@ base::params! {
     /// Parameters of receivers that send credits.
     pub struct Params {
         /// How the rate of credits follows the share of them that is lost.
-        feedback: Feedback = "paper", "Algorithm 1";
+        feedback: Feedback = "ns2", "ns2-xpass, the program of the paper's results; `paper`: Algorithm 1";
         /// First rate (alpha), as a share of the largest.
         alpha: Fraction = "0.0625" in Fraction(1_000_000)..=Fraction::ONE, "ExpressPass section 6: 1/16 for realistic workloads; ns2-xpass: 1/2";
         /// First weight of the largest rate (w).
@@ -144,9 +146,9 @@ pub struct Credits {
 }
 
 impl Credits {
-    /// No credit was sent.
-    pub fn new(config: &Config, now: Time) -> Credits {
-        let (rate, weight) = (config.alpha * config.most, config.first_weight);
+    /// No credit was sent. The first rate is `share` of `alpha`.
+    pub fn new(config: &Config, share: f64, now: Time) -> Credits {
+        let (rate, weight) = (share * config.alpha * config.most, config.first_weight);
         Credits { rate, weight, rising: false, next: 0, expected: 0, known: 0, lost: 0, updated: now, srtt: Dur::ZERO }
     }
     /// The smoothed time from a credit to its answer; zero before the first answer.
@@ -246,8 +248,8 @@ mod tests {
     /// The largest rate is 1 here, and so is alpha 1/16 of it. Worked out apart from the program.
     #[test]
     fn golden_rates_of_the_paper() {
-        let config = Config { most: 1.0, ..config(10, |_| ()) };
-        let mut credits = Credits::new(&config, Time::ZERO);
+        let config = Config { most: 1.0, ..config(10, |params| params.feedback = Feedback::Paper) };
+        let mut credits = Credits::new(&config, 1.0, Time::ZERO);
         for (loss, rate, weight) in [
             (0.0, 0.127344, 0.0625),
             (0.0, 0.400903, 0.28125),
@@ -272,7 +274,7 @@ mod tests {
     fn golden_rates_of_ns2() {
         let half = |params: &mut Params| (params.feedback, params.alpha) = (Feedback::Ns2, Fraction(500_000_000));
         let config = config(10, half);
-        let mut credits = Credits::new(&config, Time::ZERO);
+        let mut credits = Credits::new(&config, 1.0, Time::ZERO);
         for (n, (known, lost, rate)) in (1..).zip([
             (19, 0, 34_390_412.0),
             (20, 0, 37_804_166.0),
@@ -295,7 +297,7 @@ mod tests {
     fn credits_are_numbered_and_paced_within_their_bounds() {
         let config = config(10, |_| ());
         let mut rng = Rng::stream(1, "credits", &[]);
-        let mut credits = Credits::new(&config, Time::ZERO);
+        let mut credits = Credits::new(&config, 1.0, Time::ZERO);
         // 1/16 of 770 653.5 credits per second.
         let mean = 16.0 / 770_653.5 * 1e12;
         let all: Vec<Credit> = (0..4000).map(|_| credits.take(&config, Time::ZERO, &mut rng)).collect();
@@ -309,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_number_that_is_left_out_is_a_lost_credit() {
-        let mut credits = Credits::new(&config(10, |_| ()), Time::ZERO);
+        let mut credits = Credits::new(&config(10, |_| ()), 1.0, Time::ZERO);
         assert_eq!([(0, 50), (1, 60), (5, 70)].map(|(n, now)| credits.on_answer(n, us(now - 50), us(now))), [0, 0, 3]);
         assert_eq!((credits.known, credits.lost, credits.expected, credits.srtt()), (6, 3, 6, Dur::from_us(50)));
         // A late one is neither lost nor found again.
@@ -322,9 +324,9 @@ mod tests {
     /// The rate is worked out once per round trip, and not before something is known.
     #[test]
     fn the_rate_changes_once_per_round_trip() {
-        let config = config(10, |_| ());
+        let config = config(10, |params| params.feedback = Feedback::Paper);
         let mut rng = Rng::stream(1, "credits", &[]);
-        let mut credits = Credits::new(&config, Time::ZERO);
+        let mut credits = Credits::new(&config, 1.0, Time::ZERO);
         let mut rate = |credits: &mut Credits, now| {
             credits.take(&config, us(now), &mut rng);
             (credits.rate / config.most * 1e6).round() as u64

@@ -59,20 +59,31 @@ base::params! {
         ..pace: Pace {}
         /// From one CREDIT_REQUEST, CREDIT_STOP or NACK to the next; `auto`: two unloaded round trips of the longest path.
         retx: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "ns2-xpass large-scale-fattree.tcl: 100 us at 52 us";
-        /// Silence after which a receiver stops its credits, and a sender asks again.
-        idle: Dur = "10ms" in Dur::from_us(1)..=Dur::from_secs(60), "flowloom";
+        /// A flow of fewer packets starts at `alpha` times its packets over this number; 0: every flow starts at `alpha`.
+        alpha_packets: u32 = "0" in 0..=100_000, "the paper has none; ns2-xpass: 40";
+        /// Silence after which a receiver stops its credits, and a sender asks again; `auto`: 10 ms, at least three unloaded round trips
+        /// of the longest path.
+        idle: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "flowloom";
     }
 }
 
 /// Problems that show only against the network, or between parameters.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = credits::check(&params.pace);
-    let mut short = |key, time| problems.extend(env.too_short(key, time, "write a longer time"));
-    short("idle", params.idle);
-    if let Auto::Set(retx) = params.retx {
-        short("retx", retx);
+    for (key, time) in [("idle", params.idle), ("retx", params.retx)] {
+        if let Auto::Set(time) = time {
+            problems.extend(env.too_short(key, time, "write a longer time or `auto`"));
+        }
     }
     problems
+}
+
+base::header! {
+    /// What a CREDIT_REQUEST carries.
+    pub struct Request {
+        /// Bytes that the sender has left.
+        left: u64,
+    }
 }
 
 base::header! {
@@ -96,6 +107,8 @@ const MISSING: u8 = 2;
 struct Config {
     pacing: Pacing,
     retx: Dur,
+    /// A flow that has fewer bytes left starts at a part of the first rate.
+    alpha_bytes: u64,
     idle: Dur,
     mss: u64,
     header: u16,
@@ -157,14 +170,11 @@ pub struct ExpressPass {
 impl ExpressPass {
     /// A host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        let retx = match params.retx {
-            Auto::Set(retx) => retx,
-            Auto::Auto => env.max_rtt * 2,
-        };
         let config = Config {
             pacing: Pacing::new(&params.pace, env),
-            retx,
-            idle: params.idle,
+            retx: params.retx.or(Dur::from_us(100).max(env.max_rtt * 2)),
+            alpha_bytes: u64::from(params.alpha_packets) * u64::from(env.mss()),
+            idle: params.idle.or(env.timeout(Dur::from_ms(10))),
             mss: env.mss().into(),
             header: env.header_bytes,
         };
@@ -178,7 +188,9 @@ impl ExpressPass {
     // The sender.
 
     fn ask(&self, flow: FlowId, cx: &mut Cx<'_>) {
-        cx.control(self.control(flow, REQUEST));
+        let mut request = self.control(flow, REQUEST);
+        request.set(Request { left: self.senders.get(flow).map_or(0, |sender| sender.size - sender.next) });
+        cx.control(request);
         cx.arm(flow, RETX, cx.now.after(self.config.retx));
     }
 
@@ -266,13 +278,19 @@ impl ExpressPass {
 
     // The receiver.
 
-    fn on_request(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+    fn on_request(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        let flow = packet.flow;
         if cx.has_finished(flow) {
             return self.confirm(flow, cx);
         }
         let (now, config) = (cx.now, &self.config);
-        let receiver =
-            self.receivers.or_insert_with(flow, || Receiver { credits: Credits::new(&config.pacing, now), next: 0, heard: now });
+        let new = || {
+            let left = packet.get::<Request>().left;
+            // ns2-xpass, recv_credit_request: `alpha_ * sendbuffer_ / 40.0`.
+            let share = if left < config.alpha_bytes { left.max(1) as f64 / config.alpha_bytes as f64 } else { 1.0 };
+            Receiver { credits: Credits::new(&config.pacing, share, now), next: 0, heard: now }
+        };
+        let receiver = self.receivers.or_insert_with(flow, new);
         receiver.heard = now;
         if !cx.is_armed(flow, PACED) {
             cx.arm(flow, PACED, now);
@@ -342,7 +360,7 @@ impl Transport for ExpressPass {
         match packet.kind {
             Kind::DATA => self.on_data(packet, cx),
             Kind::CREDIT => self.on_credit(packet, cx),
-            REQUEST => self.on_request(packet.flow, cx),
+            REQUEST => self.on_request(packet, cx),
             STOP => self.on_stop(packet.flow, cx),
             NACK => self.on_nack(packet, cx),
             Kind::ACK => self.on_ack(packet, cx),

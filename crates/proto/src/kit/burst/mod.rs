@@ -252,8 +252,14 @@ impl<R: Rules> Burst<R> {
         if !cx.is_armed(flow, PACED) {
             cx.arm(flow, PACED, now);
         }
-        let new =
-            || Receiver { credits: Credits::new(pacing, now), gaps: Gaps::default(), next: 0, heard: now, left_out: None, told: 0 };
+        let new = || Receiver {
+            credits: Credits::new(pacing, 1.0, now),
+            gaps: Gaps::default(),
+            next: 0,
+            heard: now,
+            left_out: None,
+            told: 0,
+        };
         let receiver = self.receivers.or_insert_with(flow, new);
         receiver.heard = now;
         receiver

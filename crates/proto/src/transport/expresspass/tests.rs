@@ -2,8 +2,8 @@ use super::*;
 use crate::flow::Flow;
 use crate::kit::pipe::{Fate, Pipe, patterns};
 use crate::kit::script::{self, Script};
-use base::HostId;
 use base::params::Params as _;
+use base::{Fraction, HostId};
 use proptest::prelude::*;
 
 const MSS: u64 = 1460;
@@ -53,6 +53,42 @@ fn a_flow_asks_until_a_credit_comes() {
     // Without credits for so long it asks again.
     assert_eq!(seen(&h.advance(h.now + Dur::from_us(1))), [(REQUEST, 0)]);
     assert_eq!(h.table.get(FlowId(0)).stats.timeouts, 3);
+}
+
+/// 100 us as in the authors' scripts, and never less than two round trips.
+#[test]
+fn a_request_is_repeated_after_the_authors_time_by_default() {
+    for (rtt_us, us) in [(10, 100), (50, 100), (52, 104)] {
+        let env = Env { max_rtt: Dur::from_us(rtt_us), ..script::env() };
+        assert_eq!(ExpressPass::new(&Params::defaults(), &env).config.retx, Dur::from_us(us));
+    }
+}
+
+/// ns2-xpass starts flows of fewer than 40 packets at their share of `alpha`. The gap behind the first credit is 16 packet times at `alpha` 1/16.
+#[test]
+fn short_flows_may_start_at_a_part_of_the_first_rate() {
+    let gap = |alpha_packets, segments: u64| {
+        let params = Params { alpha_packets, pace: Pace { credit_jitter: Fraction(0), ..Pace::defaults() }, ..Params::defaults() };
+        let flows = vec![script::flow(0, segments * MSS)];
+        let mut sender = Script::new(ExpressPass::new(&params, &script::env()), flows.clone());
+        let request = sender.open(0)[0];
+        assert_eq!(request.get::<Request>().left, segments * MSS);
+        let mut receiver = Script::new(ExpressPass::new(&params, &script::env()), flows).at_host(1);
+        receiver.packet(request);
+        receiver
+            .advance(us(2))
+            .iter()
+            .chain(&receiver.advance(us(100_000)))
+            .map(|credit| credit.sent_at)
+            .take(2)
+            .collect::<Vec<_>>()
+    };
+    let whole = gap(0, 1)[1].since(Time::ZERO).0 as f64;
+    assert!((whole / (16.0 * 1584.0 * 8e3) - 1.0).abs() < 1e-6, "{whole}");
+    for (alpha_packets, segments, share) in [(40, 400, 1.0), (40, 40, 1.0), (40, 10, 0.25), (40, 1, 0.025), (0, 10, 1.0)] {
+        let found = gap(alpha_packets, segments)[1].since(Time::ZERO).0 as f64;
+        assert!((found * share / whole - 1.0).abs() < 1e-6, "{alpha_packets} {segments}: {found}");
+    }
 }
 
 #[test]

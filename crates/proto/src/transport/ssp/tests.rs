@@ -2,6 +2,7 @@ use super::*;
 use crate::kit::burst::tests::{
     MSS, credit, exchange, host, lose_at_random, nack, probe, report, request, seen, segment, stop, us,
 };
+use crate::kit::credits::Feedback;
 use crate::kit::pipe::Fate;
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
@@ -171,7 +172,10 @@ fn a_receiver_sends_credits_from_the_first_packet_to_the_last_byte() {
 #[test]
 fn a_dropped_packet_is_a_lost_credit_unless_told_otherwise() {
     let credits = |count: bool| {
-        let mut r = with(|params| params.burst.count_drop_as_credit_loss = count, &[2_000 * MSS]).at_host(1);
+        let change = |params: &mut Params| {
+            (params.burst.count_drop_as_credit_loss, params.burst.pace.feedback) = (count, Feedback::Paper);
+        };
+        let mut r = with(change, &[2_000 * MSS]).at_host(1);
         r.packet(request());
         let mut sent = 0;
         for n in 0..200 {
@@ -240,7 +244,7 @@ fn without_losses_each_byte_is_sent_once() {
 
 #[test]
 fn contradictions_are_problems() {
-    let wrong = params(|params| params.burst.idle = Dur::from_us(1));
+    let wrong = params(|params| params.burst.idle = Auto::Set(Dur::from_us(1)));
     assert_eq!(check(&wrong, &script::env()).iter().map(|problem| problem.key).collect::<Vec<_>>(), ["idle"]);
     assert_eq!(check(&Params::defaults(), &script::env()), []);
 }
