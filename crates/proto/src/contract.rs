@@ -93,6 +93,11 @@ impl Env<'_> {
     pub fn bdp_bytes(&self) -> u64 {
         self.nic_rate.bytes_in(self.max_rtt)
     }
+    /// A default timeout: `usual`, or three unloaded round trips of the longest path if these take longer. RFC 6298 (2.2) computes that from a first
+    /// sample.
+    pub fn timeout(&self, usual: Dur) -> Dur {
+        usual.max(self.max_rtt * 3)
+    }
     /// The problem with a time that no answer can keep, since it is less than the longest unloaded round trip.
     pub fn too_short(&self, key: &'static str, time: Dur, hint: &str) -> Option<Problem> {
         let message = || format!("`{time}` is less than the longest unloaded round trip, which is `{}`", self.max_rtt);

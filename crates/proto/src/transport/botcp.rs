@@ -69,8 +69,7 @@ base::params! {
     /// Parameters of BOTCP.
     pub struct Params {
         ..tcp: Options {
-            min_rto = "200us", "section 5: 0.2 ms";
-            init_rto = "200us", "flowloom: as `min_rto`";
+            stack = "fine", "section 5: a smallest timeout of 0.2 ms";
             init_window = "1", "section 3.2: 1 MSS";
             max_cwnd = "256", "flowloom, see Assumed";
             handshake = "false", "flowloom, see Assumed";

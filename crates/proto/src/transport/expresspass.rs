@@ -57,7 +57,7 @@ base::params! {
     /// Parameters of ExpressPass.
     pub struct Params {
         ..pace: Pace {}
-        /// From one CREDIT_REQUEST, CREDIT_STOP or NACK to the next; `auto`: two unloaded round trips of the longest path.
+        /// From one CREDIT_REQUEST, CREDIT_STOP or NACK to the next; `auto`: 100 us, at least two unloaded round trips of the longest path.
         retx: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "ns2-xpass large-scale-fattree.tcl: 100 us at 52 us";
         /// A flow of fewer packets starts at `alpha` times its packets over this number; 0: every flow starts at `alpha`.
         alpha_packets: u32 = "0" in 0..=100_000, "the paper has none; ns2-xpass: 40";

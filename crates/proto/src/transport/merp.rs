@@ -92,12 +92,13 @@ base::params! {
         syn_probes: bool = "true", "flowloom, see Deviates";
         /// Largest share of its NIC's rate that a flow's SYNs take.
         syn_share: Fraction = "0.005" in Fraction(1)..=Fraction::ONE, "flowloom, see Deviates";
-        /// Smallest retransmission timeout.
-        min_rto: Dur = "1ms", "flowloom: several round trips of a data center";
+        /// Smallest retransmission timeout; `auto`: 1 ms, at least three unloaded round trips of the longest path.
+        min_rto: Auto<Dur> = "auto", "flowloom: several round trips of a data center";
         /// Largest retransmission timeout, also of SYN and FIN.
         max_rto: Dur = "60s", "RFC 6298 rule 2.5";
-        /// Retransmission timeout before the first round trip is known: that of the SYN.
-        syn_rto: Dur = "1ms", "flowloom: as min_rto";
+        /// Retransmission timeout before the first round trip is known: that of the SYN; `auto`: 1 ms, at least three unloaded round trips of the
+        /// longest path.
+        syn_rto: Auto<Dur> = "auto", "flowloom: as min_rto";
         /// Times a FIN is sent before the sender gives up on its FINACK.
         fin_tries: u32 = "8" in 1..=100, "flowloom, see Assumed";
         /// Timeouts in a row without any ACK until a SYN asks for another path.
@@ -118,10 +119,10 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
             hint: "leave `det_size` out: a probe needs a header only".to_owned(),
         });
     }
-    if params.max_rto < params.min_rto {
+    if params.max_rto < params.min_rto.or(Dur::ZERO) {
         problems.push(Problem {
             key: "max_rto",
-            message: format!("`{}` is below `min_rto` of {}", params.max_rto, params.min_rto),
+            message: format!("`{}` is below `min_rto` of {}", params.max_rto, params.min_rto.or(Dur::ZERO)),
             hint: "raise `max_rto`".to_owned(),
         });
     }
@@ -163,12 +164,18 @@ impl Merp {
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let theta = params.theta.on(env.nic_rate);
         let share = (u128::from(theta.0) * u128::from(Fraction::ONE.0)).div_ceil(u128::from(env.nic_rate.0));
+        let usual = env.timeout(Dur::from_ms(1)).min(params.max_rto);
         let set = Setup {
             nic_rate: env.nic_rate,
             theta,
             theta_share: Fraction(share.min(u128::from(Fraction::ONE.0)) as u64),
             esr_sync: params.esr_sync,
-            rtt: RttConfig { init_rto: params.syn_rto, min_rto: params.min_rto, max_rto: params.max_rto, clock: Dur::ZERO },
+            rtt: RttConfig {
+                init_rto: params.syn_rto.or(usual),
+                min_rto: params.min_rto.or(usual),
+                max_rto: params.max_rto,
+                clock: Dur::ZERO,
+            },
             det_size: params.det_size.0.min(u64::from(env.mtu_bytes)) as u16,
             det_min_gap: params.det_min_gap,
             probe_each_rtt: params.probe_each_rtt,
@@ -180,7 +187,7 @@ impl Merp {
             mss: u64::from(env.mss()),
             header_bytes: env.header_bytes,
         };
-        let (min_rto, max_rto, init_rto) = (Auto::Set(params.min_rto), params.max_rto, Auto::Set(params.syn_rto));
+        let (min_rto, max_rto, init_rto) = (Auto::Set(set.rtt.min_rto), params.max_rto, Auto::Set(set.rtt.init_rto));
         let mut tcp = newreno::Params::defaults();
         tcp.tcp = Options { stack: Stack::Rfc, handshake: false, min_rto, max_rto, init_rto, ..tcp.tcp };
         Merp { set, flows: FlowMap::default(), ready: Ready::default(), tcp: NewReno::new(&tcp, env) }

@@ -56,7 +56,7 @@ mod tests {
     use crate::kit::pipe::{Fate, Pipe};
     use crate::kit::script::{self, Script};
     use crate::packet::Kind;
-    use base::params::{Raw, Reader};
+    use base::params::{Problem, Raw, Reader};
     use base::registry::Meta;
     use base::{Dur, Time};
 
@@ -165,6 +165,21 @@ mod tests {
                     entry.name
                 );
             }
+        }
+    }
+
+    /// On a path of 80 ms every default timeout leaves time for an answer, and no default is refused.
+    #[test]
+    fn no_default_timer_is_below_the_round_trip_of_the_path() {
+        let env = Env { max_rtt: Dur::from_ms(80), ..script::env() };
+        for entry in ENTRIES {
+            let params = AnyParams::read(entry.name, &mut ForTests(entry.meta)).expect("an entry of the room");
+            let Timers { first, least, .. } = params.build(&env).timers();
+            for timeout in first.into_iter().chain(least) {
+                assert!(timeout.after >= env.max_rtt, "{}: `{}` is {}", entry.name, timeout.key, timeout.after);
+            }
+            let about_times = |problem: &Problem| problem.message.contains("round trip");
+            assert!(!params.check(&env).iter().any(about_times), "{}: {:?}", entry.name, params.check(&env));
         }
     }
 

@@ -35,7 +35,7 @@ use crate::flow::{Flow, Sample};
 use crate::kit::pace::{NEXT, RTO, Ready, Sender};
 use crate::kit::rtt::RttConfig;
 use crate::packet::{Kind, Packet};
-use base::params::Problem;
+use base::params::{Auto, Problem};
 use base::registry::{Meta, Needs};
 use base::{Dur, FlowId, FlowMap, Fraction, LinkId, Rate, Time, TimerKey};
 
@@ -56,21 +56,22 @@ base::params! {
         syn_probe: bool = "true", "flowloom, see Assumed; the paper's SYN asks for nothing";
         /// A flow gives up as soon as it cannot meet its deadline.
         early_termination: bool = "true", "section 3.1";
-        /// Smallest retransmission timeout.
-        min_rto: Dur = "1ms", "flowloom: several round trips of a data center";
+        /// Smallest retransmission timeout; `auto`: 1 ms, at least three unloaded round trips of the longest path.
+        min_rto: Auto<Dur> = "auto", "flowloom: several round trips of a data center";
         /// Largest retransmission timeout.
         max_rto: Dur = "60s", "RFC 6298 rule 2.5";
-        /// Retransmission timeout before the first round trip is known: that of the SYN.
-        syn_rto: Dur = "1ms", "flowloom: as min_rto";
+        /// Retransmission timeout before the first round trip is known: that of the SYN; `auto`: 1 ms, at least three unloaded round trips of the
+        /// longest path.
+        syn_rto: Auto<Dur> = "auto", "flowloom: as min_rto";
     }
 }
 
 /// Problems that show only against the network, or between parameters.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
-    let wrong = params.max_rto < params.min_rto;
+    let wrong = params.max_rto < params.min_rto.or(Dur::ZERO);
     let problem = || Problem {
         key: "max_rto",
-        message: format!("`{}` is below `min_rto` of {}", params.max_rto, params.min_rto),
+        message: format!("`{}` is below `min_rto` of {}", params.max_rto, params.min_rto.or(Dur::ZERO)),
         hint: "raise `max_rto`".to_owned(),
     };
     wrong.then(problem).into_iter().collect()
@@ -322,10 +323,16 @@ pub struct Pdq {
 impl Pdq {
     /// A host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
+        let usual = env.timeout(Dur::from_ms(1)).min(params.max_rto);
         let set = Setup {
             params: params.clone(),
             nic_rate: env.nic_rate,
-            rtt: RttConfig { init_rto: params.syn_rto, min_rto: params.min_rto, max_rto: params.max_rto, clock: Dur::ZERO },
+            rtt: RttConfig {
+                init_rto: params.syn_rto.or(usual),
+                min_rto: params.min_rto.or(usual),
+                max_rto: params.max_rto,
+                clock: Dur::ZERO,
+            },
             mss: u64::from(env.mss()),
             mtu_bytes: u64::from(env.mtu_bytes),
             header_bytes: env.header_bytes,

@@ -112,8 +112,9 @@ base::params! {
         resend: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "authors' simulator: 9 T";
         /// From an RTS to the second one; `auto`: three unloaded round trips of the longest path.
         rts: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "flowloom";
-        /// Silence after which a receiver stops its tokens, and a sender repeats its RTS.
-        idle: Dur = "10ms" in Dur::from_us(1)..=Dur::from_secs(60), "flowloom";
+        /// Silence after which a receiver stops its tokens, and a sender repeats its RTS; `auto`: 10 ms, at least three unloaded round trips
+        /// of the longest path.
+        idle: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "flowloom";
         /// Senders report every 20 T whether they have more than two long flows; receivers serve those that have not first.
         notify: bool = "false", "authors' simulator, where it is off";
     }
@@ -126,7 +127,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         .into_iter()
         .map(|problem| Problem { message: format!("its packets have {}", problem.message), ..problem })
         .collect();
-    for (key, value) in [("downgrade", params.downgrade), ("rts", params.rts), ("idle", Auto::Set(params.idle))] {
+    for (key, value) in [("downgrade", params.downgrade), ("rts", params.rts), ("idle", params.idle)] {
         if let Auto::Set(value) = value {
             problems.extend(env.too_short(key, value, "write a longer time"));
         }

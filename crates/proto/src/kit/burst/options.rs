@@ -20,15 +20,18 @@ base::params! {
         backstop: Dur = "1ms" in Dur::from_ns(100)..=Dur::from_secs(60), "flowloom; testbed code of Aeolus: 10 ms";
         /// Longest such time: it doubles until there is progress.
         most_backstop: Dur = "10ms" in Dur::from_ns(100)..=Dur::from_secs(60), "testbed code of Aeolus: 10 ms";
-        /// Silence after which a receiver stops its credits.
-        idle: Dur = "10ms" in Dur::from_us(1)..=Dur::from_secs(60), "flowloom";
+        /// Silence after which a receiver stops its credits; `auto`: 10 ms, at least three unloaded round trips
+        /// of the longest path.
+        idle: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "flowloom";
     }
 }
 
 /// Problems that show only against the network, or between parameters.
 pub fn check(options: &Options, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = credits::check(&options.pace);
-    problems.extend(env.too_short("idle", options.idle, "write a longer time"));
+    if let Auto::Set(idle) = options.idle {
+        problems.extend(env.too_short("idle", idle, "write a longer time or `auto`"));
+    }
     if options.most_backstop < options.backstop {
         let message = format!("`{}` is below `backstop`, which is `{}`", options.most_backstop, options.backstop);
         problems.push(Problem { key: "most_backstop", message, hint: "raise `most_backstop` or lower `backstop`".to_owned() });
@@ -68,7 +71,7 @@ impl Config {
             backstop: options.backstop,
             most_backstop: options.most_backstop,
             three_rtts: env.max_rtt * 3,
-            idle: options.idle,
+            idle: options.idle.or(env.timeout(Dur::from_ms(10))),
         }
     }
     /// How long a sender waits for progress whose smoothed round trip is `srtt`, or zero.
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn contradictions_are_problems() {
-        let wrong = Options { idle: Dur::from_us(100), most_backstop: Dur::from_us(999), ..Options::defaults() };
+        let wrong = Options { idle: Auto::Set(Dur::from_us(100)), most_backstop: Dur::from_us(999), ..Options::defaults() };
         assert_eq!(check(&wrong, &script::env()).iter().map(|problem| problem.key).collect::<Vec<_>>(), ["idle", "most_backstop"]);
         assert_eq!(check(&Options::defaults(), &script::env()), []);
     }

@@ -6,7 +6,7 @@ use base::Dur;
 use base::params::{Auto, Problem};
 
 base::choice! {
-    /// Whose initial timeout, smallest timeout and initial window stand where these options are `auto`.
+    /// The stack whose initial timeout, smallest timeout and initial window are used where these options are `auto`.
     pub enum Stack {
         /// 1 s, 1 s, and 2, 3 or 4 segments by segment size; after a lost SYN, 3 s (RFC 6298 (5.7)).
         Rfc = "rfc",
@@ -14,6 +14,8 @@ base::choice! {
         Linux = "linux",
         /// 10 ms, 10 ms, 10 segments: what data centers set.
         Datacenter = "datacenter",
+        /// 200 us, 200 us, 10 segments: timers of high resolution (Vasudevan et al., SIGCOMM 2009).
+        Fine = "fine",
     }
 }
 
@@ -24,13 +26,14 @@ impl Stack {
             Stack::Rfc => (Dur::from_secs(1), Dur::from_secs(1)), // RFC 6298 (2.1), (2.4)
             Stack::Linux => (Dur::from_secs(1), Dur::from_ms(200)),
             Stack::Datacenter => (Dur::from_ms(10), Dur::from_ms(10)),
+            Stack::Fine => (Dur::from_us(200), Dur::from_us(200)),
         }
     }
     /// The initial window in segments.
     fn window(self, smss: u64) -> u32 {
         match self {
             Stack::Rfc => standard_window(smss),
-            Stack::Linux | Stack::Datacenter => 10, // RFC 6928
+            Stack::Linux | Stack::Datacenter | Stack::Fine => 10, // RFC 6928
         }
     }
 }
@@ -48,12 +51,13 @@ base::choice! {
 base::params! {
     /// Options of the TCP machine.
     pub struct Options {
-        /// Whose `init_rto`, `min_rto` and `init_window` stand where these are `auto`: `rfc` 1 s, 1 s and 2 to 4 segments; `linux` 1 s, 200 ms and
-        /// 10; `datacenter` 10 ms, 10 ms and 10.
+        /// Sets `init_rto`, `min_rto` and `init_window` where these are `auto`: `rfc` 1 s, 1 s and 2 to 4 segments; `linux` 1 s, 200 ms and 10;
+        /// `datacenter` 10 ms, 10 ms and 10; `fine` 200 us, 200 us and 10.
         stack: Stack = "datacenter", "flowloom: a timeout of 200 ms is a thousand round trips of a data center";
-        /// Smallest retransmission timeout; `auto`: by `stack`.
+        /// Smallest retransmission timeout; `auto`: by `stack`, at least three unloaded round trips of the longest path.
         min_rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "RFC 6298 (2.4): 1 s; Linux: 200 ms";
-        /// Retransmission timeout before the first round-trip sample, also of the first SYN; `auto`: by `stack`, between `min_rto` and `max_rto`.
+        /// Retransmission timeout before the first round-trip sample, also of the first SYN; `auto`: by `stack`, at least three unloaded round
+        /// trips of the longest path, between `min_rto` and `max_rto`.
         init_rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "RFC 6298 (2.1): 1 s";
         /// Largest retransmission timeout.
         max_rto: Dur = "60s" in Dur::from_us(1)..=Dur::from_secs(3600), "RFC 6298 (2.5)";
@@ -63,12 +67,12 @@ base::params! {
         init_window: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_000_000), "RFC 5681 section 3.1: 3 for 1460-byte segments; RFC 6928: 10";
         /// Largest window in segments, as a receiver would announce it; `auto`: no limit.
         max_cwnd: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(100_000_000), "no receive window in the model";
+        /// Every ACK of new data times a round trip, also that of a retransmitted segment; without, none of those does (Karn).
+        timestamps: bool = "true", "RFC 7323 section 4; on in Linux";
         /// Open every connection with a SYN and a SYNACK.
         handshake: bool = "true", "RFC 9293";
         /// The slow-start threshold after a lost SYN: as before, or two segments.
         lost_syn_ssthresh: AfterLostSyn = "keep", "RFC 5681 section 3.1 sets the window only; ns-2: `2smss`";
-        /// Every ACK of new data times a round trip, also that of a retransmitted segment; without, none of those does (Karn).
-        timestamps: bool = "true", "RFC 7323 section 4; on in Linux";
         /// Most segments by which one ACK grows the window in slow start; after a timeout it is one until what was lost is acknowledged.
         slow_start_limit: u32 = "1" in 1..=1_000_000, "RFC 5681 eq. 2; RFC 3465 section 2.3: 2; Linux has no limit";
         /// In-order segments per ACK: 1 or 2.
@@ -92,7 +96,7 @@ impl Options {
             let message = format!("`{value}` is above `{limit_key}`, which is `{limit}`");
             problems.push(Problem { key, message, hint: format!("lower `{key}` or raise `{limit_key}`") });
         };
-        let (init_rto, min_rto) = self.timeouts();
+        let (init_rto, min_rto) = self.timeouts(Dur::ZERO);
         for (key, rto) in [("min_rto", min_rto), ("init_rto", init_rto)] {
             if rto > self.max_rto {
                 above(key, rto.to_string(), "max_rto", self.max_rto.to_string());
@@ -106,18 +110,18 @@ impl Options {
         problems
     }
 
-    /// Retransmission timeout before the first sample, and the smallest one.
-    pub fn timeouts(&self) -> (Dur, Dur) {
+    /// Retransmission timeout before the first sample, and the smallest one. Those of the stack are at least `least`.
+    fn timeouts(&self, least: Dur) -> (Dur, Dur) {
         let (init_rto, min_rto) = self.stack.timeouts();
-        let min_rto = self.min_rto.or(min_rto.min(self.max_rto));
-        (self.init_rto.or(init_rto.max(min_rto).min(self.max_rto)), min_rto)
+        let min_rto = self.min_rto.or(min_rto.max(least).min(self.max_rto));
+        (self.init_rto.or(init_rto.max(least).max(min_rto).min(self.max_rto)), min_rto)
     }
 
     /// The configuration of the machine in an environment.
     pub fn config(&self, env: &Env<'_>) -> Config {
         let smss = u64::from(env.mss());
         let segments = |n: u32| u64::from(n) * smss;
-        let (init_rto, min_rto) = self.timeouts();
+        let (init_rto, min_rto) = self.timeouts(env.timeout(Dur::ZERO));
         Config {
             smss,
             header: env.header_bytes,
@@ -127,11 +131,11 @@ impl Options {
                 Auto::Set(n) => segments(n),
             },
             rtt: RttConfig { init_rto, min_rto, max_rto: self.max_rto, clock: self.clock },
+            timestamps: self.timestamps,
             handshake: self.handshake,
             lost_syn_rto: (self.stack == Stack::Rfc).then_some(Dur::from_secs(3)),
             lost_syn_ssthresh: match self.lost_syn_ssthresh {
                 AfterLostSyn::Keep => u64::MAX,
-            timestamps: self.timestamps,
                 AfterLostSyn::TwoSegments => 2 * smss,
             },
             slow_start_limit: segments(self.slow_start_limit),
@@ -157,12 +161,12 @@ pub struct Config {
     pub max_window: u64,
     /// Bounds of the retransmission timeout.
     pub rtt: RttConfig,
+    /// ACKs of retransmitted segments time round trips (RFC 7323).
+    pub timestamps: bool,
     /// Open every connection with a SYN and a SYNACK.
     pub handshake: bool,
     /// The timeout once the connection is open, if a SYN was lost (RFC 6298 (5.7)).
     pub lost_syn_rto: Option<Dur>,
-    /// ACKs of retransmitted segments time round trips (RFC 7323).
-    pub timestamps: bool,
     /// The slow-start threshold after a lost SYN, in bytes.
     pub lost_syn_ssthresh: u64,
     /// Most bytes by which one ACK grows the window in slow start.
@@ -221,6 +225,7 @@ mod tests {
             (Stack::Rfc, None, None, 60_000, (1000, 1000)),
             (Stack::Linux, None, None, 60_000, (1000, 200)),
             (Stack::Datacenter, None, None, 60_000, (10, 10)),
+            (Stack::Fine, Some(1), None, 60_000, (1, 1)),
             (Stack::Datacenter, Some(200), None, 60_000, (200, 200)),
             (Stack::Datacenter, Some(1), None, 60_000, (10, 1)),
             (Stack::Linux, Some(5), Some(7), 60_000, (7, 5)),
@@ -230,9 +235,26 @@ mod tests {
         for (stack, min_rto, init_rto, max_rto, (init, min)) in rows {
             let options =
                 Options { stack, min_rto: auto(min_rto), init_rto: auto(init_rto), max_rto: ms(max_rto), ..Options::defaults() };
-            assert_eq!((options.timeouts(), options.check()), ((ms(init), ms(min)), Vec::new()), "{stack:?}");
+            assert_eq!((options.timeouts(Dur::ZERO), options.check()), ((ms(init), ms(min)), Vec::new()), "{stack:?}");
             let segments = if stack == Stack::Rfc { 3 } else { 10 };
             assert_eq!(options.config(&script::env()).init_window, segments * 1460, "{stack:?}");
+        }
+    }
+
+    /// On a path of 20 ms no timeout of a stack is below three round trips; a given one is used as it is.
+    #[test]
+    fn timeouts_of_a_stack_fit_the_longest_path() {
+        let ms = Dur::from_ms;
+        let far = Env { max_rtt: ms(20), ..script::env() };
+        for (stack, min_rto, init_rto, (init, min)) in [
+            (Stack::Datacenter, Auto::Auto, Auto::Auto, (60, 60)),
+            (Stack::Fine, Auto::Auto, Auto::Auto, (60, 60)),
+            (Stack::Linux, Auto::Auto, Auto::Auto, (1000, 200)),
+            (Stack::Datacenter, Auto::Set(ms(5)), Auto::Auto, (60, 5)),
+            (Stack::Datacenter, Auto::Auto, Auto::Set(ms(5)), (5, 60)),
+        ] {
+            let rtt = Options { stack, min_rto, init_rto, ..Options::defaults() }.config(&far).rtt;
+            assert_eq!((rtt.init_rto, rtt.min_rto), (ms(init), ms(min)), "{stack:?}");
         }
     }
 }

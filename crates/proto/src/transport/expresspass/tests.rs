@@ -193,7 +193,7 @@ fn a_receiver_that_hears_nothing_stops() {
 
 #[test]
 fn times_below_a_round_trip_are_problems() {
-    let wrong = Params { retx: Auto::Set(Dur::from_us(100)), idle: Dur::from_us(100), ..Params::defaults() };
+    let wrong = Params { retx: Auto::Set(Dur::from_us(100)), idle: Auto::Set(Dur::from_us(100)), ..Params::defaults() };
     assert_eq!(check(&wrong, &script::env()).iter().map(|problem| problem.key).collect::<Vec<_>>(), ["idle", "retx"]);
     assert_eq!(check(&Params::defaults(), &script::env()), []);
 }

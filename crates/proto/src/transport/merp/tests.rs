@@ -2,6 +2,7 @@ use super::*;
 use crate::kit::script::{self, Script};
 use base::Time;
 use base::given::{Given, GivenPart};
+use base::params::Auto;
 
 const FULL: u64 = 999_000_000;
 const SLOW: u64 = 1_000_000;
@@ -78,7 +79,7 @@ fn a_grant_above_theta_means_data_and_one_of_theta_means_probes() {
 /// The sender's part of vector U1: 100 packets alone leave 12.012013 us apart from the SYNACK on.
 #[test]
 fn data_is_paced_without_a_window() {
-    let mut s = host_with(&[146_000], |p| p.min_rto = Dur::from_secs(1));
+    let mut s = host_with(&[146_000], |p| p.min_rto = Auto::Set(Dur::from_secs(1)));
     assert_eq!(opened(&mut s, FULL).len(), 1);
     let sent = s.advance(Time(100_000_000 + 99 * GAP.0));
     let seen: Vec<(u64, Time)> = sent.iter().map(|p| (p.offset, p.sent_at)).collect();
@@ -484,7 +485,7 @@ fn parameters_are_checked() {
     assert!(problems(|_| ()).is_empty());
     assert_eq!(problems(|p| p.det_size = Bytes(39)), ["det_size"]);
     assert_eq!(problems(|p| p.det_size = Bytes(1501)), ["det_size"]);
-    assert_eq!(problems(|p| p.max_rto = Dur::from_us(1)), ["max_rto"]);
+    assert_eq!(problems(|p| (p.min_rto, p.max_rto) = (Auto::Set(Dur::from_ms(1)), Dur::from_us(999))), ["max_rto"]);
 }
 
 #[test]

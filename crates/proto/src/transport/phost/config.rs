@@ -56,7 +56,7 @@ impl Config {
             downgrade: time(params.downgrade, env.max_rtt * 3),
             resend: time(params.resend, (packet * 9).max(env.max_rtt + lifetime)),
             rts: time(params.rts, env.max_rtt * 3),
-            idle: params.idle,
+            idle: params.idle.or(env.timeout(Dur::from_ms(10))),
             notify: params.notify,
             packet,
             mss: env.mss().into(),

@@ -319,7 +319,7 @@ fn a_flow_alone_needs_a_token_for_each_packet_that_is_not_free() {
 fn contradictions_are_found() {
     assert_eq!(check(&Params::defaults(), &env()), []);
     let time = |us| Auto::Set(Dur::from_us(us));
-    let wrong = Params { downgrade: time(4), rts: time(1), idle: Dur::from_us(2), ..Params::defaults() };
+    let wrong = Params { downgrade: time(4), rts: time(1), idle: time(2), ..Params::defaults() };
     assert_eq!(check(&wrong, &env()).iter().map(|problem| problem.key).collect::<Vec<_>>(), ["downgrade", "rts", "idle"]);
     let strict = |classes: &str| GivenPart { slot: "qdisc", kind: "strict", values: vec![("classes", classes.to_owned())] };
     let problems = |classes| check(&Params::defaults(), &Env { given: &Given::new(vec![strict(classes)]), ..env() });
