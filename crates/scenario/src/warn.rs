@@ -18,10 +18,10 @@ use fabric::controller::Controller as _;
 use fabric::qdisc::Qdisc as _;
 use proto::{Timeout, Timers, Transport as _};
 
-/// A timeout above this many of the largest unloaded round trips is out of proportion,
-const MAX_ROUND_TRIPS: u64 = 1000;
-/// unless it is a tick of the clock of common hosts at most: Linux with HZ = 100.
-const TICK: Dur = Dur::from_ms(10);
+/// A timeout of more unloaded round trips of the longest path is out of proportion, if it is longer than [`TICK`].
+const MAX_ROUND_TRIPS: u64 = 100;
+/// Timers of common hosts are no finer: Linux with HZ = 1000.
+const TICK: Dur = Dur::from_ms(1);
 /// Timeouts of two systems are unlike when one is more than this many times the other.
 const UNLIKE: u64 = 10;
 /// The percentile that figures and tables show first of all tails, and the flows that must lie above it.
@@ -39,6 +39,7 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
         if by_packets {
             found.extend(no_marks(draft, section));
             found.extend(long_timeout(draft, section));
+            found.extend(short_timeout(draft, section));
         }
     }
     if by_packets {
@@ -155,24 +156,45 @@ fn timers(draft: &Draft, built: &Built, system: &System) -> Timers {
     with_envs(draft, built, system, |envs| system.transport.build(&envs.transport(envs.fastest_nic())).timers())
 }
 
-/// A timeout out of proportion to the network.
-fn long_timeout(draft: &Draft, section: &Section<System>) -> Option<Item> {
+/// A timeout of a system in one of its variants, and the longest unloaded round trip of one of the networks.
+type Timed<'a> = (Timeout, Dur, &'a Variant<System>);
+
+/// The timeouts of all variants of a system on all networks that a scenario may set, or has set.
+fn timeouts<'a>(draft: &'a Draft, section: &'a Section<System>) -> impl Iterator<Item = Timed<'a>> {
     let networks = draft.topology.variants.iter().map(|variant| &variant.value);
     let pairs = networks.flat_map(|built| section.variants.iter().map(move |variant| (built, variant)));
-    let longest = pairs.filter_map(|(built, variant)| {
-        let Timers { first, least, .. } = timers(draft, built, &variant.value);
-        let timeout = first.into_iter().chain(least).max_by_key(|timeout| timeout.after)?;
-        Some((timeout.after.0 / built.max_rtt.0.max(1), timeout, built.max_rtt, variant))
-    });
-    let (times, Timeout { key, after }, rtt, variant) = longest.max_by_key(|(times, ..)| *times)?;
+    pairs.flat_map(|(built, variant)| {
+        let Timers { first, least, fixed, .. } = timers(draft, built, &variant.value);
+        let given =
+            |key: &str| variant.table.get("transport").and_then(|e| e.node.table()).is_some_and(|table| table.get(key).is_some());
+        // The default of a protocol with a rule of its own is part of the protocol.
+        let counts = move |timeout: &Timeout| !fixed || given(timeout.key);
+        first.into_iter().chain(least).filter(counts).map(move |timeout| (timeout, built.max_rtt, variant))
+    })
+}
+
+/// A timeout out of proportion to the network.
+fn long_timeout(draft: &Draft, section: &Section<System>) -> Option<Item> {
+    let times = |(timeout, rtt, _): &Timed<'_>| timeout.after.0 / rtt.0.max(1);
+    let longest = timeouts(draft, section).max_by_key(|timed| (times(timed), timed.0.after))?;
+    let (times, (Timeout { key, after }, rtt, variant)) = (times(&longest), longest);
     (times > MAX_ROUND_TRIPS && after > TICK).then(|| {
-        let message = format!("`{after}` is {times} times the largest unloaded round trip, which is {rtt}");
+        let message = format!("`{after}` is {times} times the longest unloaded round trip, which is {rtt}");
         let hint = format!(
-            "one lost packet idles a flow for that long: at most {} would be in proportion",
+            "a flow that loses its last packet waits for that long: at most {} would be in proportion",
             (rtt * MAX_ROUND_TRIPS).max(TICK)
         );
         with_slot(section, variant, "transport", |part| part.problem(key, message, "out of proportion", hint))
     })
+}
+
+/// A timeout that expires before an answer can come. Defaults are never so short.
+fn short_timeout(draft: &Draft, section: &Section<System>) -> Option<Item> {
+    let short = timeouts(draft, section).filter(|(timeout, rtt, _)| timeout.after < *rtt);
+    let (Timeout { key, after }, rtt, variant) = short.min_by_key(|(timeout, ..)| timeout.after)?;
+    let message = format!("`{after}` is less than the longest unloaded round trip, which is {rtt}");
+    let hint = format!("packets that were not lost are retransmitted: write at least {}, or leave `{key}` out", rtt * 3);
+    Some(with_slot(section, variant, "transport", |part| part.problem(key, message, "expires before an answer", hint)))
 }
 
 /// A controller whose first orders would come after the end of the run.
