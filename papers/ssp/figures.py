@@ -396,7 +396,7 @@ sens_buffer = named(
     *CHOICE,
 )
 sens_credits = listed(
-    [name + change for name in (*BASES, SSP) for change in ("", ", alpha 1/2", ", ns-2 feedback")], TAIL, DONE, LARGE_ONES, WASTED
+    [name + change for name in (*BASES, SSP) for change in ("", ", alpha 1/2", ", Algorithm 1")], TAIL, DONE, LARGE_ONES, WASTED
 )
 sens_priority = listed([*FIVE, "SSP, least left first"], *CHOICE)
 CHOICES = (
