@@ -6,11 +6,13 @@ files are placed in the results folder as if the point had been run there, so th
 
 from __future__ import annotations
 
+import logging
+import signal
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -215,37 +217,79 @@ def dask(on: str, workers: int | None) -> tuple[Executor, Callable[[], None]]:
     """The workers of a Dask scheduler, or of a cluster of its own on this machine."""
     try:
         import dask as library
-        from distributed import Client, LocalCluster
+        from distributed import Client
     except ImportError:
         raise ImportError("`--on dask` needs Dask\nhint: pip install 'flowloom[dask]'") from None
     library.config.set({"distributed.scheduler.allowed-failures": DEATHS, "distributed.comm.timeouts.connect": PATIENCE})
-    cluster = None
-    if on == "dask":
-        cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None)
-    address = cluster or on.replace("dask://", "tcp://")
+    with ExitStack() as opened:
+        address = local_cluster(workers, opened) if on == "dask" else on.replace("dask://", "tcp://")
+        try:
+            if on != "dask":
+                greet(address)
+            client = Client(address, timeout=PATIENCE)
+        except OSError as error:
+            why = str(error).splitlines()[0] if str(error) else type(error).__name__
+            hint = "`dask scheduler` prints its address when it starts"
+            raise OSError(f"no scheduler answers at `{on}` within {PATIENCE}: {why}\nhint: {hint}") from None
+        opened.callback(close, client)
+        found = client.run(version)
+        other = {worker: there for worker, there in found.items() if there != _core.version}
+        if other:
+            raise VersionError(versions(other, _core.version))
+        if not found:
+            raise OSError(f"the scheduler at `{on}` has no workers\nhint: start some with `dask worker {address}`")
+        return client.get_executor(pure=False), opened.pop_all().close
+
+
+def close(opened: Any) -> None:
+    """Closes a client or a cluster. Ctrl-C is delayed: after an interrupted close, the next one waits for 10 s."""
+    with without_ctrl_c(), suppress(Exception):
+        opened.close()
+
+
+def local_cluster(workers: int | None, opened: ExitStack) -> Any:
+    """Starts workers on this machine. `opened` closes them. They log nothing, and Ctrl-C reaches this process only."""
+    from multiprocessing import resource_tracker
+
+    from dask import config
+    from distributed import LocalCluster
+
+    config.set({"distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical"})
+    # The resource tracker unblocks SIGINT in the thread that starts it. That must not be a thread that starts workers.
+    resource_tracker.ensure_running()
+    with without_ctrl_c():
+        cluster = LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL
+        )
+        opened.callback(close, cluster)
+    return cluster
+
+
+@contextmanager
+def without_ctrl_c() -> Iterator[None]:
+    """Delays Ctrl-C. Threads and processes that are started inside inherit the mask and never receive it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        client = Client(address, timeout=PATIENCE)
-    except (OSError, TimeoutError) as error:
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        hint = "`dask scheduler` prints its address when it starts"
-        raise OSError(f"no scheduler answers at `{on}` within {PATIENCE}: {why}\nhint: {hint}") from None
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def close() -> None:
-        with suppress(Exception):
-            client.close()
-        if cluster is not None:
-            with suppress(Exception):
-                cluster.close()
 
-    found = client.run(version)
-    other = {worker: there for worker, there in found.items() if there != _core.version}
-    if other:
-        close()
-        raise VersionError(versions(other, _core.version))
-    if not found:
-        close()
-        raise OSError(f"the scheduler at `{on}` has no workers\nhint: start some with `dask worker {address}`")
-    return client.get_executor(pure=False), close
+def greet(address: str) -> None:
+    """Checks that a Dask scheduler answers. Raises `TimeoutError` after `PATIENCE`.
+
+    A client of Dask waits without a limit for the handshake of a port that accepts connections.
+    """
+    import asyncio
+
+    from dask.utils import parse_timedelta
+    from distributed.core import rpc
+
+    async def identity() -> None:
+        async with rpc(address) as there:
+            await there.identity()
+
+    asyncio.run(asyncio.wait_for(identity(), parse_timedelta(PATIENCE)))
 
 
 def slurm(workers: int | None, out: Path, cluster: str = "slurm") -> tuple[Executor, Callable[[], None]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -230,16 +232,35 @@ def test_dask_from_the_command_line(quick: Path, here: Path, capfd: pytest.Captu
     assert files(quick / "out") == files(here)
 
 
-def test_a_scheduler_that_is_not_there(quick: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("listens", [False, True], ids=["nobody listens", "nobody answers"])
+def test_a_scheduler_that_is_not_there(
+    quick: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, listens: bool
+) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(elsewhere, "PATIENCE", "1s")
-    with socket.socket() as held:  # bound, and nobody listens
+    with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
+        if listens:
+            held.listen()
         address = f"dask://127.0.0.1:{held.getsockname()[1]}"
         assert main(["run", "small.toml", "--on", address]) == 5
     told = capfd.readouterr().err
     assert f"no scheduler answers at `{address}`" in told and "hint: `dask scheduler`" in told and "Traceback" not in told
     assert not (quick / "results").exists(), "nothing is written"
+
+
+def test_ctrl_c_ends_a_dask_cluster_without_a_word_of_it(quick: Path) -> None:
+    pytest.importorskip("distributed")
+    (quick / "long.toml").write_text(TEXT.replace("15KB", "100GB"))
+    command = [sys.executable, "-m", "flowloom", "run", "long.toml", "--on", "dask", "--jobs", "2"]
+    # A terminal sends Ctrl-C to the whole group of processes, workers included.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        assert next(line for line in process.stderr if "0 of" in line)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err == "results: results/small\nstopped; the same command goes on from here\n"
 
 
 def test_an_engine_that_is_not_installed(quick: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
