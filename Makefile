@@ -103,8 +103,8 @@ demo: build ## build, run a small experiment, print its table, draw its figures
 	@$(BIN)/flowloom report results/fat_tree | tail -n 1
 
 .PHONY: papers
-papers: build ## reproduce the papers at full size (long), judge their claims, write docs/papers
-	@for paper in $$(cd papers && ls -d */ | tr -d /); do \
+papers: build ## reproduce the papers at full size (long), or those of PAPERS="merp ssp"; judge their claims, write docs/papers
+	@for paper in $(or $(PAPERS),$$(cd papers && ls -d */ | tr -d /)); do \
 	$(BIN)/flowloom papers $$paper --overwrite && mkdir -p docs/papers/$$paper && \
 	cp results/papers/$$paper-paper/{*.png,claims.json} docs/papers/$$paper/ && cp results/papers/$$paper-paper/claims.md docs/papers/$$paper/README.md; done
 
@@ -199,6 +199,10 @@ docs: build ## write docs/data.md from the columns, docs/conformance.md and docs
 	$(call say,cargo doc)
 	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
 	@echo target/doc/cli/index.html
+
+.PHONY: pages
+pages: build ## write docs/papers/*/README.md again from claims.json and paper.toml, without a run
+	@$(BIN)/python docs/pages.py
 
 .PHONY: site
 site: build $(VENV)/.tools ## the documentation as a site, with the tutorial as it runs and the API of Rust, in target/site

@@ -169,6 +169,15 @@ def seeds_text(seeds: Sequence[int]) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
+def note(paper: Paper) -> str:
+    """Returns the paragraph for a page whose results are older than the program."""
+    assert paper.stale is not None, "a page has the note only if its paper is marked"
+    return (
+        f"> **Stale since {paper.stale.since}.** {paper.stale.why} "
+        f"The numbers, verdicts and figures below are those of the version before; `flowloom papers {paper.name}` recomputes them."
+    )
+
+
 def page(findings: Findings) -> str:
     """The claims as a Markdown page beside the figures: pictures, tables, then a word on each claim that is not met or open."""
     paper, judged = findings.paper, findings.judged
@@ -179,6 +188,7 @@ def page(findings: Findings) -> str:
         "",
         paper.source,
         "",
+        *([note(paper), ""] if paper.stale else []),
         f"{written} Settings, choices and deviations: papers/{paper.name}/README.md.{smoke}",
         "",
         f"Result: {counts(judged)}.",

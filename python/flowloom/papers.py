@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flowloom import drawing, pages, report, style
@@ -73,7 +73,8 @@ def reproduce(
     and the claims are judged on the results that exist by then. Results of other settings or another version are replaced only with
     `overwrite`. The page of a whole paper at full size also has the digest of the results at profile `smoke`.
     """
-    paper = load(name)
+    # Results of this run are not stale.
+    paper = replace(load(name), stale=None)
     known = [PAPER, *profiles(paper)]
     chosen = profile.split(",")
     for unknown in (p for p in chosen if p not in known):

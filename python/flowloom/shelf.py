@@ -10,10 +10,12 @@ from __future__ import annotations
 import importlib.util
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from types import ModuleType
+from typing import Any, Self
 
 from flowloom import claims
 from flowloom.claims import Claim
@@ -33,6 +35,27 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Stale:
+    """The note that the results on a paper's page are older than the program."""
+
+    since: date
+    why: str
+    """A sentence or two, for the readers of the page."""
+
+    @classmethod
+    def read(cls, table: Mapping[str, Any]) -> Self:
+        """Reads `stale` of a `paper.toml`. Raises `ValueError` unless it has a day and a reason, and nothing else."""
+        try:
+            day, why = date.fromisoformat(str(table["since"])), " ".join(table["why"].split())
+        except (KeyError, ValueError, AttributeError):
+            day, why = date.min, ""
+        if not why or len(table) != 2:
+            hint = 'stale = { since = "2026-11-24", why = "TCP has limited transmit." }'
+            raise ValueError(f"`stale` in `paper.toml` is not a day and a reason\nhint: {hint}")
+        return cls(day, why)
+
+
+@dataclass(frozen=True)
 class Paper:
     """A paper with what is needed to reproduce it."""
 
@@ -46,6 +69,8 @@ class Paper:
     """Numbers that explanations quote beside those of the claims."""
     summary: str = ""
     """What the page says first, such as under which readings the main claim holds. Quotes numbers as explanations do."""
+    stale: Stale | None = None
+    """Set while the page's results are older than the program."""
 
     def every(self) -> list[Number]:
         """The numbers of its claims, then the others."""
@@ -98,6 +123,7 @@ def load(name: str) -> Paper:
         [Claim.read(claim) for claim in listed["claim"]],
         [Number.read(number) for number in listed.get("number", [])],
         head.get("summary", ""),
+        Stale.read(head["stale"]) if "stale" in head else None,
     )
     known = {figure.id for figure in paper.figures}
     every = paper.every()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import tomllib
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ import fake
 import pytest
 from flowloom import _core, claims, meter, pages, papers, shelf, style
 from flowloom.claims import MET
+from flowloom.pages import Findings
 from flowloom.results import Results
 from flowloom.scenario import Scenario
+from flowloom.shelf import Paper, Stale
 from matplotlib.colors import to_rgba
 
 PAGES = Path(__file__).parents[2] / "docs/papers"
@@ -187,13 +191,25 @@ def test_botcp_under_extreme_flow_load(tmp_path: Path) -> None:
     assert lines == {"buffer", "Bm", "threshold", "K"} and "queue (KiB)" in {ax.get_ylabel() for ax in fig.axes}
 
 
+def problem(paper: Paper, written: Findings, page: str, smoke: str) -> str:
+    """What is wrong with a paper's page, where its scenarios have the digest `smoke` at profile `smoke` today; else nothing."""
+    if smoke == written.smoke and paper.stale is not None:
+        return "the page says that it is stale, and it is not: remove `stale` from paper.toml, then `make pages`"
+    if smoke != written.smoke and paper.stale is None:
+        return "results have changed since the page was written: `make papers`, or `stale` in paper.toml and `make pages`"
+    if pages.page(written) != page:
+        return "the page does not say what claims.json and the paper's folder say: `make pages`"
+    return ""
+
+
 @pytest.mark.parametrize("name", sorted(page.parent.name for page in PAGES.glob("*/claims.json")))
 def test_the_page_is_that_of_todays_program(name: str, tmp_path: Path) -> None:
     folder = PAGES / name
     paper = shelf.load(name)
-    written = pages.Findings.from_json(paper, (folder / "claims.json").read_text(encoding="utf-8"))
+    written = Findings.from_json(paper, (folder / "claims.json").read_text(encoding="utf-8"))
+    page, smoke = (folder / "README.md").read_text(encoding="utf-8"), papers.smoke_digest(paper, tmp_path)
+    assert problem(paper, written, page, smoke) == ""
     again = "`make papers` writes it from new results"
-    assert pages.page(written) == (folder / "README.md").read_text(encoding="utf-8"), f"the page is stale: {again}"
     assert written.to_json() == (folder / "claims.json").read_text(encoding="utf-8"), f"claims.json is stale: {again}"
     assert {path.stem for path in folder.glob("*.png")} == set(written.figures)
     texts = [paper.summary, *(claim.explanation for claim in paper.claims)]
@@ -201,7 +217,53 @@ def test_the_page_is_that_of_todays_program(name: str, tmp_path: Path) -> None:
     for number, where in quoted:
         there = [found for found in written.found[number] if where in (None, found.where)]
         assert there and all(found.estimate is not None for found in there), f"{{{number} at {where}}} has no value"
-    assert papers.smoke_digest(paper, tmp_path) == written.smoke, f"results have changed since the page was written: {again}"
+
+
+def test_a_page_with_other_results_passes_only_while_it_says_that_it_is_stale() -> None:
+    fresh = replace(shelf.load("stam"), stale=None)
+    stale = replace(fresh, stale=Stale.read({"since": "2026-11-24", "why": "TCP has  limited\ntransmit."}))
+    text = (PAGES / "stam/claims.json").read_text(encoding="utf-8")
+    without, noted = (Findings.from_json(paper, text) for paper in (fresh, stale))
+    then, today = without.smoke, "0123456789abcdef"
+    plain, marked = pages.page(without), pages.page(noted)
+    paragraph = "> **Stale since 2026-11-24.** TCP has limited transmit. The numbers, verdicts and figures below are"
+    assert marked.split("\n\n")[2].startswith(paragraph) and paragraph not in plain
+    assert marked.replace(pages.note(stale) + "\n\n", "") == plain
+    assert problem(fresh, without, plain, then) == problem(stale, noted, marked, today) == ""
+    assert problem(fresh, without, plain, today).startswith("results have changed")
+    assert problem(stale, noted, marked, then).startswith("the page says that it is stale, and it is not")
+    # A note on the page alone, in paper.toml alone, and another one.
+    for paper, found, page, smoke in (
+        (fresh, without, marked, then),
+        (stale, noted, plain, today),
+        (stale, noted, marked.replace("2026-11-24", "2026-11-23"), today),
+    ):
+        assert "`make pages`" in problem(paper, found, page, smoke)
+    assert "results have changed" in problem(fresh, without, marked, today)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {},
+        {"since": "2026-11-24"},
+        {"since": "2026-11-24", "why": " "},
+        {"since": "November", "why": "x"},
+        {"since": "2026-11-24", "why": 1},
+        {"since": "2026-11-24", "why": "x", "until": "2027-01-01"},
+    ],
+)
+def test_a_note_needs_a_day_and_a_reason(table: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"`stale` in `paper.toml` is not a day and a reason\nhint: stale = "):
+        Stale.read(table)
+    assert Stale.read({"since": date(2026, 11, 24), "why": "x"}).since == date(2026, 11, 24)
+
+
+def test_new_results_are_not_stale(made_up: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stale = replace(shelf.load("merp"), stale=Stale(date(2026, 11, 24), "x"))
+    monkeypatch.setattr(papers, "load", lambda name: stale)
+    done = papers.reproduce("merp", "table1", "smoke", out=tmp_path, meter=None)
+    assert "Stale since" not in (done.folder / "claims.md").read_text(encoding="utf-8")
 
 
 def test_table_1_packet_by_packet(tmp_path: Path) -> None:

@@ -1,0 +1,20 @@
+"""Writes the pages of the papers again from their `claims.json` and the papers' folders, without a run: `make pages`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flowloom import pages, shelf
+from flowloom.files import write_whole
+
+
+def main() -> None:
+    """Writes the page of each paper that has one."""
+    for found in sorted(Path(__file__).parent.glob("papers/*/claims.json")):
+        paper = shelf.load(found.parent.name)
+        written = pages.Findings.from_json(paper, found.read_text(encoding="utf-8"))
+        write_whole(found.with_name("README.md"), pages.page(written))
+
+
+if __name__ == "__main__":
+    main()
