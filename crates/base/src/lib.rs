@@ -11,6 +11,7 @@ pub mod params;
 pub mod registry;
 pub mod rng;
 pub mod slab;
+pub mod text;
 pub mod time;
 pub mod timers;
 pub mod units;

@@ -3,6 +3,7 @@
 use crate::args::{CheckArgs, CheckFormat, ScenarioArgs};
 use crate::text::count;
 use crate::{Console, Failure, Outcome, exit, prepare, rounds, sweep};
+use base::text::is_hidden;
 use scenario::{Diagnostics, Options, Plan, Style};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -85,12 +86,25 @@ fn tell(args: &CheckArgs, plan: Result<Plan, Wrong>, console: &mut Console<'_>) 
         "diagnostics": found,
         "more": more,
     });
-    console.out(&format!("{told:#}\n"))?;
+    console.out(&format!("{}\n", readable(&told)))?;
     Ok(Outcome::Exit(match plan {
         None => exit::INPUT,
         Some(plan) if args.strict && !plan.warnings.items().is_empty() => exit::CHECK,
         Some(_) => exit::DONE,
     }))
+}
+
+/// Writes JSON with escapes for hidden characters, which names may hold.
+fn readable(value: &Value) -> String {
+    let mut text = String::new();
+    for c in format!("{value:#}").chars() {
+        if is_hidden(c) && c != '\n' {
+            text.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            text.push(c);
+        }
+    }
+    text
 }
 
 fn diagnostics(found: &Diagnostics, severity: &str) -> Vec<Value> {
@@ -118,7 +132,7 @@ pub fn warn(plan: &Plan, strict: bool, console: &mut Console<'_>) -> Result<(), 
     if strict {
         return Err(Failure { exit: exit::CHECK, text: plan.warnings.as_errors().render(console.style()) });
     }
-    console.err(&format!("{}\n\n", plan.warnings.render(console.style())));
+    console.drawn(&format!("{}\n\n", plan.warnings.render(console.style())));
     Ok(())
 }
 

@@ -20,6 +20,7 @@ mod text;
 pub mod why;
 
 use args::{Args, Command};
+use base::text::escaped;
 use clap::{CommandFactory as _, Parser as _};
 use patience::patiently;
 use scenario::Style;
@@ -76,8 +77,12 @@ impl Console<'_> {
             _ => Ok(()),
         }
     }
-    /// Writes to the person.
+    /// Writes to the person. Hidden characters are escaped.
     fn err(&mut self, text: &str) {
+        self.drawn(&escaped(text));
+    }
+    /// Writes a text to the person whose names are escaped already. It may have colours.
+    fn drawn(&mut self, text: &str) {
         let _ = self.err.write_all(text.as_bytes()).and_then(|()| self.err.flush());
     }
     /// Does work that may be long on another thread and asks for signals meanwhile. When one comes, the work is left to end with the
@@ -129,7 +134,7 @@ impl Signal {
     }
 }
 
-/// Why a command failed: an exit code, and what to tell.
+/// Why a command failed: an exit code, and the message with its names escaped.
 #[derive(Debug)]
 struct Failure {
     exit: u8,
@@ -138,7 +143,7 @@ struct Failure {
 
 impl Failure {
     fn input(text: impl fmt::Display) -> Failure {
-        Failure { exit: exit::INPUT, text: format!("error: {text}") }
+        Failure { exit: exit::INPUT, text: escaped(&format!("error: {text}")).into_owned() }
     }
 }
 
@@ -151,7 +156,7 @@ impl From<sweep::Error> for Failure {
             sweep::Error::Broken(_) => exit::BROKEN,
         };
         let hint = error.hint().map_or(String::new(), |hint| format!("\nhint: {hint}"));
-        Failure { exit, text: format!("error: {error}{hint}") }
+        Failure { exit, text: escaped(&format!("error: {error}{hint}")).into_owned() }
     }
 }
 
@@ -173,7 +178,7 @@ pub fn main(args: &[String], console: &mut Console<'_>) -> Outcome {
 }
 
 fn fail(failure: &Failure, console: &mut Console<'_>) -> Outcome {
-    console.err(&format!("{}\n", failure.text.trim_end()));
+    console.drawn(&format!("{}\n", failure.text.trim_end()));
     Outcome::Exit(failure.exit)
 }
 

@@ -362,3 +362,34 @@ fn explain_tells_what_the_machine_assumes_too() {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
     }
 }
+
+#[test]
+fn hidden_characters_of_names_are_escaped_in_all_that_is_printed() {
+    let (dir, file, _) = folder();
+    let label = "a\u{202e}b\u{200b}\u{e0067}";
+    fs::write(&file, SMALL.replace("TCP", label)).unwrap();
+    let printed = |args: &[&str], code: u64| {
+        let (outcome, out, err) = told(args, None);
+        assert_eq!(exit_code(&outcome), code, "{err}");
+        assert!(!out.contains(|c| c != '\n' && base::text::is_hidden(c)) && !err.contains(['\u{202e}', '\u{2066}', '\u{1b}']));
+        (out, err)
+    };
+    // TOML and JSON have escapes of their own, which read back as the label.
+    let resolved = printed(&["check", &file], 0).0;
+    assert!(resolved.contains(r#"label = "a\u202Eb\u200B\U000E0067""#), "{resolved}");
+    let again = dir.path().join("again.toml");
+    fs::write(&again, resolved).unwrap();
+    let json = printed(&["check", again.to_str().unwrap(), "--format", "json"], 0).0;
+    assert!(json.contains(r"a\u202eb\u200b\udb40\udc67"), "{json}");
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["systems"][0], label);
+
+    let second = format!(
+        "{}\n[[system]]\nlabel = 'a\\u{{202e}}b\\u{{200b}}\\u{{e0067}}'\ntransport = \"newreno\"\n",
+        SMALL.replace("TCP", label)
+    );
+    fs::write(&file, second).unwrap();
+    let (_, err) = printed(&["check", &file], 2);
+    assert!(err.contains(r"two systems have the label `a\u{202e}b\u{200b}\u{e0067}`"), "{err}");
+    let (_, err) = printed(&["check", "no\u{1b}[31m\u{2066}.toml"], 2);
+    assert!(err.contains(r"cannot read `no\u{1b}[31m\u{2066}.toml`"), "{err}");
+}

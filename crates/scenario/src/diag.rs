@@ -1,5 +1,6 @@
 //! Everything wrong with a scenario, at once: file:line:col, the source line with a caret, what is allowed, a hint.
 
+use base::text::escaped;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteSpanContents, SourceSpan, SpanContents};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -220,9 +221,10 @@ impl<'a> Text<'a> {
     fn diagnostic(&self, item: Item) -> Diagnostic {
         let Item { at, message, label, hint, .. } = item;
         let (line, col) = self.locate(at.start);
-        let (message, label, hint) = (cut(&message, 400), cut(&label, 200), cut(&hint, 900));
+        let shown = |text: &str, most| cut(&escaped(text), most);
+        let (message, label, hint) = (shown(&message, 400), shown(&label, 200), shown(&hint, 900));
         let (end, excerpt) = (self.locate(at.end.max(at.start)), self.excerpt(line, at));
-        Diagnostic { file: self.name.to_owned(), line, col, end, message, label, hint, excerpt }
+        Diagnostic { file: escaped(self.name).into_owned(), line, col, end, message, label, hint, excerpt }
     }
 
     /// The line of a place between its neighbours, each cut to a width that can be read, and the place in that text.
@@ -243,16 +245,18 @@ impl<'a> Text<'a> {
         let to = floor((from + WIDTH).min(own.len()));
         let (dots, more) = (if from > 0 { "..." } else { "" }, if to < own.len() { "..." } else { "" });
         let short = |text: &str| match text.char_indices().nth(WIDTH) {
-            Some((end, _)) => format!("{}...", &text[..end]),
-            None => text.to_owned(),
+            Some((end, _)) => format!("{}...", escaped(&text[..end])),
+            None => escaped(text).into_owned(),
         };
         let above = self.line(line - 1).map(|text| short(text) + "\n").unwrap_or_default();
         // An empty line is drawn only where another one follows.
         let more_below = if self.line(line + 2).is_some() { "\n" } else { "" };
         let below = self.line(line + 1).map(|text| format!("\n{}{more_below}", short(text))).unwrap_or_default();
-        let offset = above.len() + dots.len();
-        let span = offset + start - from..offset + end.min(to).max(start) - from;
-        let text = format!("{above}{dots}{}{more}{below}", &own[from..to]);
+        let last = end.min(to).max(start);
+        let [before, marked, after] = [from..start, start..last, last..to].map(|part| escaped(&own[part]));
+        let offset = above.len() + dots.len() + before.len();
+        let span = offset..offset + marked.len();
+        let text = format!("{above}{dots}{before}{marked}{after}{more}{below}");
         // An empty text has no line to draw.
         Excerpt { text: if text.is_empty() { " ".to_owned() } else { text }, first: line - usize::from(line > 1), span }
     }
@@ -384,6 +388,23 @@ mod tests {
         let caret = shown.lines().find(|line| line.contains('^')).unwrap();
         assert_eq!(line.find(" x ").map(|i| i + 1), caret.find('^'), "{shown}");
         assert!(line.trim_start().starts_with('2') && shown.contains("a = 1") && shown.contains("b = 2"));
+    }
+
+    #[test]
+    fn hidden_characters_are_shown_and_the_caret_is_below_the_place() {
+        let text = "a = 1 # \u{202e}\nb = '\u{200b}' x # \u{1b}[31m\n";
+        let at = text.find('x').unwrap();
+        let mut sources = Sources::default();
+        sources.add("s\u{2066}.toml", text);
+        let item = Item::new(Place::new(0, at..at + 1), "\u{202e}", "label \u{feff}", "hint \r");
+        let shown = Diagnostics::new(sources, Vec::new(), vec![item]).to_string();
+        assert!(shown.is_ascii() && shown.contains("s\\u{2066}.toml:2:9"), "{shown}");
+        for part in ["error: \\u{202e}", "1 | a = 1 # \\u{202e}", "\\u{1b}[31m", "label \\u{feff}", "hint \\u{d}"] {
+            assert!(shown.contains(part), "{part} in\n{shown}");
+        }
+        let line = shown.lines().find(|line| line.contains(" x ")).unwrap();
+        let caret = shown.lines().find(|line| line.contains('^')).unwrap();
+        assert_eq!(line.find(" x ").map(|i| i + 1), caret.find('^'), "{shown}");
     }
 
     #[test]

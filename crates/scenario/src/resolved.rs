@@ -17,6 +17,7 @@ use crate::topology::Topology as _;
 use crate::tree::{Origin, Table, Value};
 use crate::workload::Workload as _;
 use base::params::{Auto, Param as _, Params as _};
+use base::text::escaped;
 use base::{Bytes, Dur, Time};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -150,7 +151,7 @@ impl Page {
     fn text(&self) -> String {
         let mut out = String::new();
         for (text, comment) in &self.0 {
-            let line = if comment.is_empty() { text.clone() } else { format!("{text:<30} # {comment}") };
+            let line = if comment.is_empty() { text.clone() } else { format!("{text:<30} # {}", escaped(comment)) };
             out.push_str(&line);
             out.push('\n');
         }

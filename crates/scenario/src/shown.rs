@@ -11,6 +11,7 @@ use crate::workload;
 use base::Limit;
 use base::params::{Auto, Field, Param, Params as _};
 use base::registry::Entry;
+use base::text::is_hidden;
 use std::fmt::Write as _;
 
 /// A part of a section as it would be written.
@@ -77,13 +78,14 @@ impl PartShown {
     }
 }
 
-/// A text in quotes.
+/// A text in quotes, with escapes for hidden characters.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => write!(out, "\\u{:04X}", c as u32).expect("a String takes all"),
+            c if is_hidden(c) && c <= '\u{ffff}' => write!(out, "\\u{:04X}", c as u32).expect("a String takes all"),
+            c if is_hidden(c) => write!(out, "\\U{:08X}", c as u32).expect("a String takes all"),
             c => out.push(c),
         }
     }
@@ -168,5 +170,6 @@ mod tests {
         let text = workload::ENTRIES[0].fields.iter().find(|f| f.name == "cdf");
         assert_eq!((literal(text, "5"), literal(text, "true")), ("\"5\"".to_owned(), "\"true\"".to_owned()));
         assert_eq!(quoted("a\"b\\c\u{7}"), "\"a\\\"b\\\\c\\u0007\"");
+        assert_eq!(quoted("a\u{202e}\u{e0067}"), "\"a\\u202E\\U000E0067\"");
     }
 }

@@ -11,6 +11,7 @@ use crate::spell::label_of;
 use crate::tree::{Table, Value};
 use base::Limit;
 use base::params::{Auto, Params as _, Raw, Reader};
+use base::text::escaped;
 
 impl Reading<'_> {
     /// All systems in all variants.
@@ -38,7 +39,8 @@ impl Reading<'_> {
                 Some(label) => label,
                 None => continue,
             };
-            if found.iter().any(|s| s.name == label) {
+            // Labels that differ must differ in tables and figures too.
+            if found.iter().any(|s| escaped(&s.name) == escaped(&label)) {
                 let at = table.get("label").map_or(node.at, |e| e.node.at);
                 let hint = "every system has its own `label`; where none is given it is the transport's kind";
                 self.problems.push(Item::new(at, format!("two systems have the label `{label}`"), "given before", hint));
