@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from flowloom import words
+
 TERMINATED = 143
 """The exit code of a command that SIGTERM has stopped."""
 
@@ -113,7 +115,7 @@ def reopen() -> None:
 def say(text: object = "") -> None:
     """Prints a line of results. When it cannot be written the command goes on, so that its files are whole."""
     try:
-        print(text, flush=True)
+        print(words.escaped(str(text)), flush=True)
     except OSError as error:
         # A reader that went away (`| head`) has seen enough; a full disk is told of at the end.
         if not isinstance(error, BrokenPipeError):
@@ -132,7 +134,7 @@ def silence() -> None:
 def complain(text: object) -> None:
     """Prints a line to the person; what cannot be told stops nothing."""
     with suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+        print(words.escaped(str(text)), file=sys.stderr, flush=True)
 
 
 def arguments(argv: list[str]) -> list[str]:

@@ -126,7 +126,7 @@ def groups(results: Data, at: At, most: int = MOST_PANELS, ideals: bool = True) 
     for run in chosen:
         name = ", ".join(f"{words.key(key, results.keys)} {words.number(run.keys[key])}" for key in shared)
         own = [key for key in keys if key not in shared and run.keys[key] is not None]
-        label = ", ".join([run.system, *(f"{words.key(k, results.keys)} {words.number(run.keys[k])}" for k in own)])
+        label = ", ".join([words.escaped(run.system), *(f"{words.key(k, results.keys)} {words.number(run.keys[k])}" for k in own)])
         found.setdefault(name, {}).setdefault(label, []).append(run)
     names = list(found)
     if len(names) > most:
@@ -141,13 +141,13 @@ def drawn_of(results: Data, at: At, shown: Sequence[str]) -> str:
 
 
 def one_per_system(results: Data, at: At, most: int = MOST_SYSTEMS) -> list[tuple[str, Run]]:
-    """One point of each simulated system among those chosen: the last swept values, the first seed."""
+    """One point of each simulated system among those chosen, by its name as shown: the last swept values, the first seed."""
     found: dict[str, Run] = {}
     for run in results.select(at):
         known = found.get(run.system)
         if not run.ideal and (known is None or known.keys != run.keys):
             found[run.system] = run
-    return list(found.items())[:most]
+    return [(words.escaped(system), run) for system, run in found.items()][:most]
 
 
 def changes(results: Data, run: Run) -> list[tuple[float, bool]]:
@@ -177,10 +177,12 @@ def mark_changes(ax: Axes, results: Data, run: Run) -> None:
 def titled(results: Data, run: Run, at: At) -> str:
     """A point in a title: its system, and the values of the keys that are swept among the points chosen."""
     swept = [key for key in results.keys if run.keys[key] is not None and varies(results, key, at)]
-    return ", ".join([run.system, *(f"{words.key(key, results.keys)} {words.number(run.keys[key])}" for key in swept)])
+    return ", ".join(
+        [words.escaped(run.system), *(f"{words.key(key, results.keys)} {words.number(run.keys[key])}" for key in swept)]
+    )
 
 
 def named_ports(results: Data, run: Run) -> dict[int, str]:
-    """Names of the ports of a point: `tor0->root`."""
+    """Names of the ports of a point as shown: `tor0->root`."""
     table = results.ports(["port_id", "name"], {"point": run.point})
-    return dict(zip(column(table, "port_id"), column(table, "name"), strict=True))
+    return dict(zip(column(table, "port_id"), map(words.escaped, column(table, "name")), strict=True))

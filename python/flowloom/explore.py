@@ -106,7 +106,7 @@ def metric_rows(results: Data) -> list[dict[str, object]]:
             low, high = (row.mean if end is None else end for end in (row.low, row.high))
             here = {field(i): shown(value) for i, value in enumerate(values)}
             ends = {"mean": short(row.mean / factor), "low": short(low / factor), "high": short(high / factor)}
-            rows.append({"metric": name, "system": system, **here, **ends})
+            rows.append({"metric": name, "system": words.escaped(system), **here, **ends})
     return rows
 
 
@@ -150,7 +150,7 @@ def selector(name: str, label: str, options: Sequence[object], first: object) ->
 
 def metrics(results: Data, rows: Sequence[dict[str, object]]) -> Spec:
     """The chart of metrics: selectors for the metric and for swept keys off the axis, a switch for each system."""
-    systems = [system for system in results.systems if any(row["system"] == system for row in rows)]
+    systems = [system for system in map(words.escaped, results.systems) if any(row["system"] == system for row in rows)]
     names = list(dict.fromkeys(str(row["metric"]) for row in rows))
     axis = swept_axis(results)
     first = next((name for name in names if name.startswith(FIRST)), names[0])

@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
+from flowloom import words
+
 
 class Meter:
     """Shows the progress of a run and the time that is left: on a terminal one line, elsewhere a line per tenth."""
 
     def __init__(self, label: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self.label = label
+        self.label = words.escaped(label)
         self.stream = stream if stream is not None else sys.stderr
         self.clock = clock
         self.began = clock()

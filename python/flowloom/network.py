@@ -89,7 +89,7 @@ def kinds_of_nodes(found: Sequence[Link]) -> dict[int, str]:
     for link in found:
         for end, tier in zip(link.ends, link.tiers, strict=True):
             stems.setdefault(tier, set()).add(re.sub(r"[\d_.-]*$", "", end))
-    names = {tier: stem.pop() if len(stem) == 1 else f"tier {tier}" for tier, stem in stems.items()}
+    names = {tier: words.escaped(stem.pop()) if len(stem) == 1 else f"tier {tier}" for tier, stem in stems.items()}
     return names | {0: "hosts"}
 
 
@@ -140,7 +140,7 @@ def heat_panel(ax: Axes, found: Sequence[Link], seen: Activity) -> Any:
     for i in first[1:]:
         ax.axhline(i, color=style.PAPER, linewidth=1.6)
     if len(found) <= ROWS_WITH_NAMES:
-        ax.set_yticks(np.arange(len(found)) + 0.5, [link.name for link in found], fontsize=7)
+        ax.set_yticks(np.arange(len(found)) + 0.5, [words.escaped(link.name) for link in found], fontsize=7)
     else:
         nodes = kinds_of_nodes(found)
         middle = [(i + j) / 2 for i, j in zip(first, [*first[1:], len(found)], strict=True)]
@@ -304,7 +304,7 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
         if tiers.count(y) <= 20 and not bundles:
             up = y == max(tiers)
             text: dict[str, Any] = {"fontsize": 7, "ha": "center", "va": "bottom" if up else "top", "zorder": 5, "bbox": style.HALO}
-            ax.annotate(name, (x, y), (0, 5 if up else -5), textcoords="offset points", **text)
+            ax.annotate(words.escaped(name), (x, y), (0, 5 if up else -5), textcoords="offset points", **text)
     ax.set(xlim=(0, 1), ylim=(min(tiers) - 0.35, max(tiers) + 0.3))
     ax.set_axis_off()
     return drawn
@@ -382,9 +382,9 @@ def utilisation(results: Data, at: At = None, most: int = MOST_LINKS) -> Figure:
             hatch=style.HATCHES[i % len(style.HATCHES)],
             edgecolor="white",
             linewidth=0,
-            label=label,
+            label=style.label(label),
         )
-    ax.set_xticks(range(len(busiest)), busiest, rotation=45, ha="right", rotation_mode="anchor")
+    ax.set_xticks(range(len(busiest)), [words.escaped(port) for port in busiest], rotation=45, ha="right", rotation_mode="anchor")
     measured = words.window(windows(run for runs in systems.values() for run in runs))
     ax.set(ylabel=f"busy (%)\n{measured}", xlabel="link", title=name, ylim=(0, 100), xlim=(-0.6, len(busiest) - 0.4))
     ax.grid(axis="x", visible=False)

@@ -47,7 +47,7 @@ def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[st
         ]
         here = place[1][results.keys.index(x)] if x else None
         unit = row[metric].unit
-        found.setdefault((results.systems.index(place[0]), ", ".join([place[0], *rest])), {})[here] = row[metric]
+        found.setdefault((results.systems.index(place[0]), ", ".join([words.escaped(place[0]), *rest])), {})[here] = row[metric]
     drawn = []
     for (system, label), points in sorted(found.items(), key=lambda item: item[0][0]):
         order = sorted(points, key=words.sorting)
@@ -129,7 +129,7 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
         for i, (curve, look) in enumerate(zip(every, looks([curve.ideal for curve in every]), strict=True)):
             mean, low, high = (float(v[0]) / factor for v in (curve.mean, curve.low, curve.high))
             ax.errorbar(mean, i, xerr=[[mean - max(low, ax.get_xlim()[0])], [high - mean]], color=look["color"], capsize=3)
-            ax.plot(mean, i, look.get("marker", "d"), color=look["color"], clip_on=False, zorder=3, label=curve.label)
+            ax.plot(mean, i, look.get("marker", "d"), color=look["color"], clip_on=False, zorder=3, label=style.label(curve.label))
         ax.set_yticks(range(len(every)), [curve.label for curve in every])
         ax.set(xlabel=quantity, ylim=(len(every) - 0.5, -0.5))
         return
@@ -140,7 +140,7 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
     names = sorted(present, key=at_place.__getitem__ if at_place else str)
     for curve, look in zip(drawn, looks([curve.ideal for curve in drawn]), strict=True):
         if curve.x == [None]:  # a system that does not have the key
-            ax.axhline(curve.mean[0] / factor, color=look["color"], linestyle=look["linestyle"], label=curve.label)
+            ax.axhline(curve.mean[0] / factor, color=look["color"], linestyle=look["linestyle"], label=style.label(curve.label))
             continue
         if numeric is None:
             place = array(names.index(v) if v is not None else None for v in curve.x)
@@ -148,13 +148,13 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
             place = array(None if v is None else at_place[v] for v in curve.x)
         means, lows, highs = curve.mean / factor, curve.low / factor, curve.high / factor
         if len(place) > 1 and numeric is not None:
-            ax.plot(place, means, **look, label=curve.label)
+            ax.plot(place, means, **look, label=style.label(curve.label))
             bottom = ax.get_ylim()[0]
             ax.fill_between(place, np.maximum(lows, bottom), highs, color=look["color"], alpha=0.15, linewidth=0)
         else:
             error = np.array([means - lows, highs - means])
             point = look | {"linestyle": "none", "marker": look.get("marker", "_")}
-            ax.errorbar(place, means, error, **point, capsize=3, label=curve.label)
+            ax.errorbar(place, means, error, **point, capsize=3, label=style.label(curve.label))
     if numeric is None:
         ax.set_xticks(range(len(names)), [words.number(v) for v in names])
     elif swept_ticks(ax, sorted(numeric), names):
@@ -207,7 +207,7 @@ def range_panel(ax: Axes, curves: Curves, numbers: Mapping[str, int], factor: fl
             values = [[value / factor for value in points[place].values()] for place in at]
             low, middle, high = (np.array([how(one) for one in values]) for how in (min, mean, max))
             look = style.line(numbers[name])
-            ax.errorbar(at, middle, [middle - low, high - middle], **look, capsize=2, elinewidth=0.8, label=name)
+            ax.errorbar(at, middle, [middle - low, high - middle], **look, capsize=2, elinewidth=0.8, label=style.label(name))
             drawn.append((low, middle, high))
     swept_ticks(ax, places, places)
     return drawn

@@ -77,7 +77,7 @@ def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
     return {
         "system": system,
         "whole": len(order) == table.num_rows,
-        "nodes": [[name, *(round(part, 4) for part in places[name])] for name in names],
+        "nodes": [[words.escaped(name), *(round(part, 4) for part in places[name])] for name in names],
         "links": [list(ends[i]) for i in range(len(found))],
         "port": port.tolist(),
         "start": start.tolist(),

@@ -167,8 +167,8 @@ def distribution(results: Data, name: str, factor: float, quantity: str, unit: s
                 continue
             ends += [float(x[0]), float(x[-1])]
             line = {key: value for key, value in look.items() if key != "marker"}
-            body.plot(x, 1 - above, drawstyle="steps-post", **line, label=label)
-            tail.plot(x[above > 0], above[above > 0], drawstyle="steps-post", **line, label=label)
+            body.plot(x, 1 - above, drawstyle="steps-post", **line, label=style.label(label))
+            tail.plot(x[above > 0], above[above > 0], drawstyle="steps-post", **line, label=style.label(label))
         body.set(xlabel=words.axis(quantity, unit), ylabel="share of flows at or below", ylim=(0, 1.01), title=title)
         tail.set(xlabel=words.axis(quantity, unit), ylabel="share of flows above", title=title)
         style.log_axis(tail, "y")
@@ -221,7 +221,7 @@ def group_cdf(results: Data, at: At = None) -> Figure:
             x = np.sort([time / factor for run in runs for time in times.get(run.point, [])])
             share = np.arange(1, len(x) + 1) / max(len(x), 1)
             line = {key: value for key, value in look.items() if key != "marker"}
-            ax.plot(x[x < np.inf], share[x < np.inf], drawstyle="steps-post", **line, label=label)
+            ax.plot(x[x < np.inf], share[x < np.inf], drawstyle="steps-post", **line, label=style.label(label))
         ax.set(xlabel=words.axis("group completion time", unit), ylabel="share of groups at or below", ylim=(0, 1.01), title=title)
     style.legend(fig, axes)
     style.note(fig, drawn_of(results, at, [name for name, _ in rows]))
@@ -269,7 +269,7 @@ def size_curve(
     Returns whether some of it is hollow, since it rests on few flows.
     """
     x, y = shown.size / factor, shown.mean / scale
-    ax.plot(x, y, **look, label=label)
+    ax.plot(x, y, **look, label=style.label(label))
     ax.fill_between(x, np.maximum(shown.low / scale, least), shown.high / scale, color=look["color"], alpha=0.15, linewidth=0)
     hollow = {"linestyle": "none", "marker": look.get("marker", "o"), "markerfacecolor": style.PAPER, "zorder": 3}
     ax.plot(x[shown.few], y[shown.few], **hollow, color=look["color"])

@@ -49,8 +49,9 @@ UNPACK = f"""<script type="module">{web("unpack.js")}{web("figures.js")}</script
 
 
 def page(title: str, parts: Sequence[str]) -> str:
-    """An HTML page of ready parts."""
-    body = fitted("\n".join(parts), LIMIT - len((PAGE + title + STYLE + SCRIPT + UNPACK).encode()))
+    """An HTML page of ready parts. Hidden characters in them are escaped."""
+    title, body = words.escaped(title), words.escaped("\n".join(parts))
+    body = fitted(body, LIMIT - len((PAGE + title + STYLE + SCRIPT + UNPACK).encode()))
     return PAGE.format(title=html.escape(title), style=STYLE, body=body, script=SCRIPT)
 
 

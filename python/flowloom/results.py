@@ -65,10 +65,11 @@ class Results(Data):
 
     def _repr_html_(self) -> str:
         """The summary in a notebook."""
-        where = f", in <code>{html.escape(str(self.path))}</code>" if self.path else ""
+        where = f", in <code>{html.escape(words.escaped(str(self.path)))}</code>" if self.path else ""
         return f"<p>{html.escape(self._told())}{where}</p>{self.table()._repr_html_()}"
 
     def _told(self) -> str:
         """The name and how much there is."""
         state = "" if self.complete else ", incomplete"
-        return f"{self.name}: {words.counted(len(self.systems), 'system')}, {words.counted(len(self.runs), 'point')}{state}"
+        name = words.escaped(self.name)
+        return f"{name}: {words.counted(len(self.systems), 'system')}, {words.counted(len(self.runs), 'point')}{state}"

@@ -19,6 +19,7 @@ try:
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ImportError("figures need matplotlib\nhint: pip install 'flowloom[plot]'") from error
 
+from flowloom import words
 from flowloom.files import write_whole
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ RC: Any = {
     "axes.facecolor": "none",
     "figure.facecolor": "white",
     "text.color": INK,
+    "text.parse_math": False,  # a `$` of a label is a dollar sign
     "xtick.minor.pad": 5.0,  # labels of short ticks in line with those of long ones
     "ytick.minor.pad": 5.0,
     "xtick.color": INK,
@@ -138,7 +140,11 @@ class Plain(Formatter):
         decades = math.log10(high / low) if low > 0 else math.inf
         if lead not in ((1,) if decades > 2.2 else (1, 2, 5) if decades > 0.5 else range(1, 10)):
             return ""
-        return f"{x:g}" if 1e-4 <= x < 1e5 else f"$10^{{{power}}}$" if lead == 1 else ""
+        return f"{x:g}" if 1e-4 <= x < 1e5 else f"10{str(power).translate(RAISED)}" if lead == 1 else ""
+
+
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+"""Exponents of powers of ten. Those of matplotlib need mathtext, which is switched off for labels."""
 
 
 def log_axis(ax: Axes, which: str, linear_to: float | None = None) -> None:
@@ -165,16 +171,26 @@ def share() -> Normalize:
     return Normalize(0.0, 1.0)
 
 
+NAMED = "\u200b"
+"""Prefix of labels that begin with `_`, which matplotlib leaves out of legends otherwise. Escaped labels never begin with it."""
+
+
+def label(text: str) -> str:
+    """Returns the label for a curve that `legend` shows as `text`."""
+    shown = words.escaped(text)
+    return NAMED + shown if shown.startswith("_") else shown
+
+
 def legend(fig: Figure, axes: Sequence[Axes], title: str | None = None) -> None:
     """One legend for all panels, above them, in the order in which curves first appear."""
     entries: dict[str, Any] = {}
     for ax in axes:
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            entries.setdefault(label, handle)
+        for handle, text in zip(*ax.get_legend_handles_labels(), strict=True):
+            entries.setdefault(text.removeprefix(NAMED), handle)
     if entries:
         # In points: the line, its margins, and text of about half the font's size per letter.
         size = float(RC["legend.fontsize"])
-        widths = [size * (RC["legend.handlelength"] + 3 + 0.6 * len(label)) for label in entries]
+        widths = [size * (RC["legend.handlelength"] + 3 + 0.6 * len(text)) for text in entries]
         most = max(int(0.95 * 72 * fig.get_figwidth() // max(widths)), 1)
         rows = -(-len(entries) // min(most, 6))
         # The figure grows by the rows of the legend, and the panels keep their size.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from unicodedata import combining, east_asian_width
+from unicodedata import category, east_asian_width
 
 from flowloom import _core, words
 from flowloom.data import Data, Value, mean, plain, windows
@@ -44,7 +44,12 @@ WINDOWED = frozenset(str(entry["name"]) for entry in _core.entries("metrics") if
 
 def cells_of(text: str) -> int:
     """How many cells of a terminal a text takes: emoji and CJK characters take two, marks on the letter before take none."""
-    return sum(0 if combining(c) or c == "\u200d" else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(0 if category(c) in ("Mn", "Me") else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def texts(cells: Iterable[str]) -> list[str]:
+    """Cells as shown: hidden characters are escaped."""
+    return [words.escaped(cell) for cell in cells]
 
 
 NOTEBOOK = "<style>.flowloom th { text-align: left !important } .flowloom .n { text-align: right !important }</style>"
@@ -53,12 +58,17 @@ NOTEBOOK = "<style>.flowloom th { text-align: left !important } .flowloom .n { t
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A table of texts. The first `left` columns are aligned to the left; the others hold numbers."""
+    """A table of texts as shown. The first `left` columns are aligned to the left; the others hold numbers."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     left: int
     note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head", texts(self.head))
+        object.__setattr__(self, "rows", [texts(row) for row in self.rows])
+        object.__setattr__(self, "note", words.escaped(self.note))
 
     def __str__(self) -> str:
         """The table for a terminal."""

@@ -122,7 +122,7 @@ def bars(packets: Mapping[str, Sequence[Any]], kinds: Sequence[str] = ("data",))
 
 def flow_name(flow: int, names: Mapping[int, str] | None) -> str:
     """What to call a flow."""
-    return (names or {}).get(flow, f"flow {flow}")
+    return words.escaped((names or {}).get(flow, f"flow {flow}"))
 
 
 def gantt_panel(
@@ -149,7 +149,7 @@ def gantt_panel(
             hatch=style.HATCHES[(i + i // len(style.COLORS)) % len(style.HATCHES)],
             edgecolor="white",
             linewidth=0,
-            label=flow_name(flow, names),
+            label=style.label(flow_name(flow, names)),
         )
         label = flow_name(flow, names).removeprefix("flow ")
         for y, start, end in held:
@@ -183,7 +183,7 @@ def gantt(
         known = named_ports(results, run)
         rows = [(known.get(port, str(port)), spans[port]) for port in sorted(spans)]
         if ports is not None:
-            rows = [row for row in rows if row[0] in ports]
+            rows = [row for row in rows if row[0] in map(words.escaped, ports)]
         elif len(rows) > most:
             busy = sorted(rows, key=lambda row: -sum(end - start for _, start, end in row[1]))[:most]
             rows = [row for row in rows if row in busy]
@@ -318,7 +318,7 @@ def series(
                 # A rate is the mean of the interval that ends at its sample.
                 drawstyle = "steps-pre" if unit == "bps" else "default"
                 look = style.dashes(i) | {"linewidth": 1.2, "drawstyle": drawstyle}
-                ax.plot(found.times, found.values[entity] / factor, **look, label=label)
+                ax.plot(found.times, found.values[entity] / factor, **look, label=style.label(label))
         ax.set(xlabel="time (ms)", ylabel=words.axis(quantity, scaled), title=titled(results, run, at))
         cut_idle(ax, idle([(0.0, 0.0), *busy]), float(found.times[-1]))
         mark_changes(ax, results, run)
@@ -368,7 +368,7 @@ def goodput(results: Data, at: At = None) -> Figure:
         for i, (label, found) in enumerate(curves.items()):
             steps = min(len(series_.times) for series_ in found)
             rate = np.mean([series_.values[0][:steps] for series_ in found], axis=0)
-            ax.plot(found[0].times[:steps], rate / 1e9, **style.dashes(i), label=label)
+            ax.plot(found[0].times[:steps], rate / 1e9, **style.dashes(i), label=style.label(label))
         limit = non_blocking(results, [run for runs in systems.values() for run in runs])
         if limit is not None:
             ax.axhline(limit / 1e9, **style.reference(0), label="only the links of hosts limit flows")

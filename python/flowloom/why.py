@@ -80,7 +80,7 @@ class Why:
             ax.invert_yaxis()
             ax.grid(visible=False, axis="y")
             ax.set_xlabel(words.axis("time since the start", name))
-            ax.set_title(f"{self.system}, seed {self.seed}: parts of completion times")
+            ax.set_title(f"{words.escaped(self.system)}, seed {self.seed}: parts of completion times")
             style.legend(fig, [ax])
         return fig
 
@@ -95,7 +95,7 @@ class Why:
 
         def label(part: Part) -> str:
             name, port = part
-            return name if port is None else f"{name} {port}" if port in named else "other queues"
+            return name if port is None else words.escaped(f"{name} {port}") if port in named else "other queues"
 
         all_parts = [part for flow in self.flows for part in flow.parts]
         labels = sorted({label(part) for part in all_parts}, key=lambda text: (ORDER.index(text.split()[0]), text))
@@ -104,7 +104,7 @@ class Why:
     def __str__(self) -> str:
         """The flows in words, and the table."""
         heads = "\n".join(map(str, self.flows))
-        return f"{self.point}\n{heads}\n\n{self.table()}"
+        return f"{self.point}\n{words.escaped(heads)}\n\n{self.table()}"
 
 
 ORDER = ("handshake", "pacing", "queue", "other", "transmission", "propagation", "retransmission")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 _SCALES: Mapping[str, Sequence[tuple[float, str]]] = {
@@ -83,6 +84,27 @@ def axis(quantity: str, unit: str) -> str:
     return f"{quantity} ({unit})" if unit else quantity
 
 
+_HIDDEN = frozenset(("Cc", "Cf", "Zl", "Zp"))
+"""Unicode's categories of characters that draw nothing or reorder the text around them."""
+_UNUSUAL = re.compile(r"[^ -~\n\t]")
+
+
+def escaped(text: str) -> str:
+    """Writes every hidden character of a text as its number. Line feeds and tabs stay.
+
+    Labels, names and paths may hold such characters. Unescaped, a terminal or a page shows another text than the one it holds.
+
+    >>> escaped("TCP\\u202e 1")
+    'TCP\\\\u{202e} 1'
+    """
+
+    def shown(found: re.Match[str]) -> str:
+        c = found[0]
+        return f"\\u{{{ord(c):x}}}" if unicodedata.category(c) in _HIDDEN else c
+
+    return _UNUSUAL.sub(shown, text)
+
+
 def key(name: str, among: Iterable[str] = ()) -> str:
     """A swept key by its last word, unless another key among them ends the same way.
 
@@ -93,7 +115,7 @@ def key(name: str, among: Iterable[str] = ()) -> str:
     name = name.removesuffix(".kind")
     last = name.rsplit(".", 1)[-1]
     clash = any(other != name and other.rsplit(".", 1)[-1] == last for other in among)
-    return name if clash else last.replace("_", " ")
+    return escaped(name if clash else last.replace("_", " "))
 
 
 def joined(names: Sequence[str]) -> str:
@@ -120,7 +142,7 @@ def number(value: object) -> str:
     >>> number(0.30000000000000004)
     '0.3'
     """
-    return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else escaped(str(value))
 
 
 def milliseconds(literal: object) -> float | None:
