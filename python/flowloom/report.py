@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from flowloom import explore, plots, style, tables, words
 from flowloom.data import Data
@@ -180,12 +181,17 @@ def charts(results: Data) -> list[str]:
     return [explore.html(found)] if found else []
 
 
+def link(file: Path, folder: Path) -> str:
+    """The address of a file on a page in `folder`: relative, and never read as a scheme, a query or a fragment."""
+    return "./" + quote(os.fsencode(os.path.relpath(file, folder)))
+
+
 def data(results: Data, folder: Path | None) -> list[str]:
     """Links to the files of the results, from a page in `folder`."""
     if results.path is None or folder is None:
         return []
     files = sorted(path for path in results.path.iterdir() if path.suffix in (".parquet", ".toml", ".json"))
-    links = " ".join(f'<a href="{html.escape(os.path.relpath(file, folder))}">{html.escape(file.name)}</a>' for file in files)
+    links = " ".join(f'<a href="{link(file, folder)}">{html.escape(file.name)}</a>' for file in files)
     about = "Each point has a folder beside these, with its flows and ports. docs/data.md describes the columns."
     return [f"<p>{links}</p>", f"<p class=note>{about}</p>"]
 

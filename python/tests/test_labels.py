@@ -11,7 +11,9 @@ import re
 import unicodedata
 import warnings
 from pathlib import Path
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
+import fake
 import flowloom
 import pytest
 from flowloom import console, explore, meter, playback, plots, report, style, tables, words
@@ -186,3 +188,18 @@ def test_both_parts_of_the_program_escape_alike() -> None:
         messages = [found["message"] for found in raised.value.diagnostics]
         assert any(f"`{words.escaped(key)}`" in message for message in messages), messages
         assert not hidden(str(raised.value))
+
+
+@pytest.mark.parametrize(
+    "name", ["a#b/r", "a?b=c/r", "%41/r", "a b/r", "javascript:alert(1)/r", "http:/r", 'q"<&/r', "ü\u202e/r", "..r"]
+)
+def test_links_of_the_report_lead_to_its_files(tmp_path: Path, name: str) -> None:
+    results = Results(fake.Results(str(fake.write(tmp_path / name, ("TCP",), (0.5,), (1,), key=None))))
+    for folder in (tmp_path, tmp_path / name, tmp_path / "pages"):
+        (links, _) = report.data(results, folder)
+        found = [html.unescape(link) for link in re.findall(r'href="([^"]*)"', links)]
+        assert len(found) == 3
+        for link in found:
+            assert link.startswith("./") and not urlsplit(link).scheme
+            there = urlsplit(urljoin(f"file://{quote(str(folder))}/", link))
+            assert (there.scheme, there.query, there.fragment) == ("file", "", "") and Path(unquote(there.path)).is_file()
