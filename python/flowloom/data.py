@@ -171,9 +171,11 @@ def part(file: Path, columns: Sequence[str] | None, where: pc.Expression | None 
 
     With `where` only the rows that it chooses are kept in memory.
     """
+    # Arrow takes a relative path such as `alpha:0.9/x` for a URI.
+    path = file.absolute()
     try:
-        wanted = None if columns is None else [name for name in pq.read_schema(file).names if name in columns]
-        return pq.read_table(file, columns=wanted, filters=where)
+        wanted = None if columns is None else [name for name in pq.read_schema(path).names if name in columns]
+        return pq.read_table(path, columns=wanted, filters=where)
     except pa.ArrowException as error:
         hint = "repeat the `flowloom run` that wrote the folder: it runs damaged points again and keeps the others"
         raise _core.StorageError(f"`{file}` is damaged: it is not a whole Parquet file\nhint: {hint}") from error

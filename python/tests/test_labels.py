@@ -203,3 +203,13 @@ def test_links_of_the_report_lead_to_its_files(tmp_path: Path, name: str) -> Non
             assert link.startswith("./") and not urlsplit(link).scheme
             there = urlsplit(urljoin(f"file://{quote(str(folder))}/", link))
             assert (there.scheme, there.query, there.fragment) == ("file", "", "") and Path(unquote(there.path)).is_file()
+
+
+@pytest.mark.parametrize("name", ["alpha:0.9", "s3:web", "http:", "file:r"])
+def test_a_relative_folder_is_a_path_and_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    workload = {"w": {"kind": "incast", "senders": 3, "size": "10KB"}}
+    Scenario.from_dict({"topology": "star", "workload": workload, "system": [{"transport": "newreno"}]}).run(out=name)
+    results = flowloom.open(name)
+    assert str(results.path) == name and results.flows(["fct_ps"]).num_rows == 3
+    assert results.sampled_metrics(results.runs[0]) == []
