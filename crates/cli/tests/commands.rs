@@ -191,7 +191,7 @@ const SOUND: &[&str] = &[
     "--set=workload.web.flows=1000",
     "--set=workload.web.size=fixed",
     "--set=workload.web.mean=3KB",
-    "--set=system.TCP.transport={ kind = \"newreno\", min_rto = \"5ms\", init_rto = \"5ms\" }",
+    "--set=system.TCP.transport={ kind = \"newreno\", min_rto = \"1ms\", init_rto = \"1ms\" }",
 ];
 
 #[test]
