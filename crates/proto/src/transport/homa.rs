@@ -126,8 +126,8 @@ base::params! {
         oldest_share: Fraction = "0" in Fraction(0)..=Fraction(500_000_000), "the paper has none; draft-ousterhout-tsvwg-homa: 0.05";
         /// Silence after which a receiver asks for missing bytes again; `auto`: 5 ms, at least ten unloaded round trips of the longest path.
         resend_after: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "section 3.7: a few ms";
-        /// Silence after which a sender sends the first packet again; `auto`: ten times `resend_after`.
-        ask_after: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(600)), "HomaL4Protocol-ns-3: 10 ms beside 1 ms";
+        /// Silence after which a sender sends the first packet again; `auto`: twice `resend_after`.
+        ask_after: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(600)), "HomaL4Protocol-ns-3: 10 ms";
         /// Tries in a row without an answer after which a message ends; 0: it never does.
         tries: u32 = "0", "flowloom: as TCP here; HomaL4Protocol-ns-3: 5";
     }
@@ -281,7 +281,7 @@ impl Homa {
             rtt_bytes,
             last_level: params.priorities as u8 - 1,
             unsched_prio: params.unsched_prio,
-            ask_after: params.ask_after.or(resend_after * 10),
+            ask_after: params.ask_after.or(resend_after * 2),
             resend_after,
             tries: params.tries,
             levels: levels.clone(),
