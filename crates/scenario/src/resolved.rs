@@ -19,6 +19,7 @@ use crate::workload::Workload as _;
 use base::params::{Auto, Param as _, Params as _};
 use base::text::escaped;
 use base::{Bytes, Dur, Time};
+use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 impl Point {
@@ -29,6 +30,24 @@ impl Point {
     /// A hash of all that determines the results of the point but the program's version.
     pub fn config_hash(&self) -> u64 {
         xxh3_64(self.resolved().as_bytes())
+    }
+}
+
+impl RunSpec {
+    /// The files that the run reads, each with the hash of its content.
+    fn inputs(&self) -> Vec<(String, String)> {
+        let files = self.topology.build(&envs::topology(&self.files)).files();
+        let more = self.workloads.iter().enumerate().flat_map(|(i, (_, t))| t.workload.build(&self.env(i)).files());
+        let hash = |file: &str| self.files.hash(file).map_or_else(|e| e, |h| format!("{h:016x}"));
+        files.into_iter().chain(more).map(|file| (file.clone(), hash(&file))).collect()
+    }
+}
+
+impl Plan {
+    /// The files that the points read, by path as the scenario writes it, each with the hash of its
+    /// content.
+    pub fn inputs(&self) -> BTreeMap<String, String> {
+        self.points.iter().flat_map(|point| point.run.inputs()).collect()
     }
 }
 
@@ -106,10 +125,7 @@ fn of_point(point: &Point) -> String {
             part.lines(|_, key, value| line(format!("{key} = {value}")));
         }
     }
-    let files = run.topology.build(&envs::topology(&run.files)).files();
-    let more = run.workloads.iter().enumerate().flat_map(|(i, (_, t))| t.workload.build(&run.env(i)).files());
-    for file in files.into_iter().chain(more) {
-        let hash = run.files.hash(&file).map_or_else(|e| e, |h| format!("{h:016x}"));
+    for (file, hash) in run.inputs() {
         line(format!("# file {} {hash}", quoted(&file)));
     }
     out
