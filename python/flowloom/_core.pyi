@@ -4,6 +4,7 @@ Times are in picoseconds, sizes in bytes and rates in bit/s wherever a name does
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, final
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "ScenarioError",
     "StorageError",
     "compare",
+    "content_hash",
     "entries",
     "estimate",
     "fluid",
@@ -55,6 +57,9 @@ def compare(dirs: Sequence[str]) -> ArrowTable:
 
     Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys: see `compare()` in docs/data.md.
     """
+
+def content_hash(content: bytes) -> str:
+    """The hash by which manifests know content: XXH3 with 64 bits, as 16 hexadecimal digits."""
 
 def nearest(wrong: str, names: Sequence[str]) -> str | None:
     """The name among `names` that is nearest to `wrong`, if one is near enough to be meant."""
@@ -189,6 +194,16 @@ class Results:
     @property
     def config(self) -> str:
         """The resolved scenario as TOML."""
+    @property
+    def manifest(self) -> str:
+        """The manifest of the run as JSON, with its hash checked."""
+    def file(self, point: str, table: str) -> Path | None:
+        """The file of a point's table, such as `flows`. Its content has been compared with its hash.
+
+        `None` if the point has no such table.
+        """
+    def whole(self) -> list[Path]:
+        """The paths of all files of the results. The content of each has been compared with its hash."""
     def flows(self) -> ArrowTable:
         """One row per flow."""
     def ports(self) -> ArrowTable:

@@ -42,6 +42,16 @@ class Core(Protocol):
     def config(self) -> str:
         """The resolved scenario as TOML."""
 
+    @property
+    def manifest(self) -> str:
+        """The manifest of the run as JSON."""
+
+    def file(self, point: str, table: str) -> Path | None:
+        """The file of a point's table, compared with its hash; `None` if the point has no such table."""
+
+    def whole(self) -> list[Path]:
+        """The paths of all files, compared with their hashes."""
+
     def flows(self) -> Stream:
         """One row per flow."""
 
@@ -213,11 +223,12 @@ class Data:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The folder's `manifest.json`, or an empty dict in memory."""
-        file = None if self.path is None else self.path / "manifest.json"
-        if file is None or not file.is_file():
-            return {}
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
+        found: dict[str, Any] = {} if self.path is None else json.loads(self._core.manifest)
+        return found
+
+    def whole(self) -> list[Path]:
+        """The paths of all files of the results. The content of each has been compared with its hash."""
+        return self._core.whole()
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -402,11 +413,10 @@ class Data:
 
     def _from_files(self, name: str, columns: Sequence[str] | None, runs: Iterable[Run]) -> pa.Table:
         # Straight from the points' files, so that a figure of one column of one point does not read everything.
-        assert self.path is not None
         parts = []
         for run in runs:
-            file = self.path / run.point / f"{name}.parquet"
-            if file.is_file():
+            file = self._core.file(run.point, name)
+            if file is not None:
                 parts.append(self._labelled(part(file, columns), run))
         if not parts:
             return self._empty(name, columns)
@@ -419,8 +429,8 @@ class Data:
 
     def _point(self, name: str, run: Run, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
         """Columns of a point's table, without the point's labels, and of its rows those that `where` chooses."""
-        file = None if self.path is None else self.path / run.point / f"{name}.parquet"
-        if file is not None and file.is_file():
+        file = None if self.path is None else self._core.file(run.point, name)
+        if file is not None:
             return part(file, columns, where)
         table = self._table(name, None, {"point": run.point})
         if not table.column_names:

@@ -268,8 +268,19 @@ class Results:
         return pa.concat_tables(parts, promote_options="default") if parts else pa.table({})
 
     @property
+    def manifest(self) -> str:
+        return (Path(str(self.path)) / "manifest.json").read_text()
+
+    @property
     def config(self) -> str:
-        return str(json.loads((Path(str(self.path)) / "manifest.json").read_text())["config"])
+        return str(json.loads(self.manifest)["config"])
+
+    def file(self, point: str, table: str) -> Path | None:
+        file = Path(str(self.path)) / point / f"{table}.parquet"
+        return file if file.is_file() else None
+
+    def whole(self) -> list[Path]:
+        return sorted(path for path in Path(str(self.path)).rglob("*") if path.is_file())
 
     def series(self) -> pa.Table:
         return pa.table({})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ class Made:
     path = None
     complete = True
     config = ""
+    manifest = "{}"
 
     def __init__(self, values: Values, metric: str = "mean_fct_s", flows: float = 100.0) -> None:
         self.values = values
@@ -48,6 +50,12 @@ class Made:
         return pa.Table.from_pylist(rows).select(["point", "system", "seed", LOAD])
 
     def _none(self) -> pa.Table:
+        raise NotImplementedError
+
+    def file(self, point: str, table: str) -> None:
+        raise NotImplementedError
+
+    def whole(self) -> list[Path]:
         raise NotImplementedError
 
     flows = ports = samples = agents = packets = summary = by_size = series = groups = _none

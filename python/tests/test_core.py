@@ -444,13 +444,24 @@ def test_what_was_stopped_goes_on_to_the_same_results(tmp_path: Path) -> None:
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    """All files of a run, but for what equal runs differ in: dates, wall time, memory, threads."""
+    """All files of a run, but for what equal runs differ in: dates, wall time, memory, threads, and hashes of these."""
     found: dict[str, Any] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         found[str(path.relative_to(folder))] = path.read_bytes()
         if path.name == "manifest.json":
             manifest = json.loads(path.read_text())
-            for key in ("started", "ended", "wall_s", "peak_memory_bytes", "jobs", "threads", "one_thread"):
+            assert "done" not in manifest or len(manifest["done"]) == len(manifest["points"])
+            for key in (
+                "started",
+                "ended",
+                "wall_s",
+                "peak_memory_bytes",
+                "jobs",
+                "threads",
+                "one_thread",
+                "manifest_hash",
+                "done",
+            ):
                 manifest.pop(key, None)
             machine = ("wall_s", "events_per_s", "hops_per_s")
             manifest["metrics"] = [m for m in manifest.get("metrics", []) if m[0] not in machine]

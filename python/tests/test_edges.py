@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import pty
@@ -19,6 +18,7 @@ from typing import Any
 
 import flowloom
 import pytest
+from damage import contents, cut, forged
 from flowloom import __main__ as command_line
 
 TEXT = """
@@ -101,17 +101,9 @@ def here(ready: Path, tmp_path: Path) -> Path:
     return shutil.copytree(ready, tmp_path / "here")
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
 def point(folder: Path, number: int = 0) -> Path:
     """The folder of a point."""
     return sorted(path.parent for path in (folder / "r").glob("*/flows.parquet"))[number]
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:100])
 
 
 @dataclass(frozen=True)
@@ -134,9 +126,7 @@ def damaged_setting(folder: Path) -> None:
 
 
 def other_version(folder: Path) -> None:
-    path = point(folder) / "manifest.json"
-    manifest = json.loads(path.read_text())
-    path.write_text(json.dumps(manifest | {"program": "0.0.1+0123"}))
+    forged(point(folder) / "manifest.json", lambda manifest: manifest.update(program="0.0.1+0123"))
 
 
 def nothing_finished(folder: Path) -> None:

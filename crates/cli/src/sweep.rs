@@ -13,12 +13,13 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use scenario::{Plan, Point, RunSpec};
 use sim::{Continue, Outcome, Progress, RunError, Threads};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
-use tables::manifest::{self, Ran};
+use tables::manifest::{self, Input, Ran};
 use tables::schema::SCHEMA_VERSION;
 use tables::{Found, PointKey, PointManifest, Results, RunDir, RunManifest, State};
 
@@ -187,14 +188,13 @@ fn run_with(
     let watch = Watch::start();
     let dir = RunDir::take(settings.out)?;
     let keys: Vec<PointKey> = plan.points.iter().map(key).collect();
-    let (mut todo, mut notes) = to_run(&dir, &keys, prepared, settings)?;
-    let there = keys.len() - todo.len();
+    let Before { mut todo, done: counted, mut notes } = to_run(&dir, &keys, prepared, settings)?;
     todo.retain(|&i| settings.is_chosen(i));
     todo.sort_by_key(|&i| std::cmp::Reverse(prepared[i].work));
     let sizes = todo.iter().map(|&i| prepared[i].bytes).collect();
     let jobs = Jobs::that_fit(Wanted::on_this_machine(settings.jobs, settings.threads), sizes, clock::free_memory_bytes());
     notes.extend(jobs.note());
-    let mut run_manifest = first_manifest(plan, settings, &keys, jobs.jobs);
+    let mut run_manifest = RunManifest { done: counted, ..first_manifest(plan, settings, &keys, jobs.jobs) };
     dir.write_manifest(&run_manifest)?;
     let points = settings.only.map_or(keys.len(), <[usize]>::len);
     let kept = points - todo.len();
@@ -218,18 +218,22 @@ fn run_with(
     let ended = sweep.run_points(&pool, &todo, kept, watch, tick);
     let stopped = *sweep.stop.get_mut();
 
-    run_manifest.complete = ended.failure.is_none() && there + ended.done() == keys.len();
-    run_manifest.stop_reason = match (&ended.failure, run_manifest.complete) {
-        (Some(_), _) => "failed",
-        (None, true) => "finished",
-        (None, false) if stopped => "stopped",
-        (None, false) => "share",
-    }
-    .to_owned();
     run_manifest.ended = clock::now();
     run_manifest.wall_s = watch.seconds();
     run_manifest.peak_memory_bytes = clock::peak_memory_bytes();
-    let written = dir.write_manifest(&run_manifest).and_then(|()| dir.write_tables());
+    // What counts is what is in the folder now.
+    run_manifest.done.clear();
+    let written = Results::gather(dir.path(), run_manifest).and_then(|mut results| {
+        results.manifest.complete = ended.failure.is_none() && results.complete();
+        results.manifest.stop_reason = match &ended.failure {
+            Some(_) => "failed",
+            None if results.complete() => "finished",
+            None if stopped => "stopped",
+            None => "share",
+        }
+        .to_owned();
+        dir.finish(results)
+    });
     if let Some(failure) = ended.failure {
         return Err(failure);
     }
@@ -246,20 +250,28 @@ fn run_with(
     })
 }
 
-/// The points that are not finished in the folder, and what to tell of them. Results of another run are refused, or removed where that is
-/// allowed; without leave nothing in the folder is touched.
-fn to_run(
-    dir: &RunDir,
-    keys: &[PointKey],
-    prepared: &[Prepared],
-    settings: &Settings<'_>,
-) -> Result<(Vec<usize>, Vec<String>), Error> {
+/// What a run finds in its folder.
+struct Before {
+    /// The points that are not finished, by their place in the plan.
+    todo: Vec<usize>,
+    /// The points that are, each with the hash of its manifest.
+    done: BTreeMap<String, String>,
+    notes: Vec<String>,
+}
+
+/// Looks for the points in the folder. Results of another run are an error, or are removed with
+/// `overwrite`. Without it, the folder is left as it is.
+fn to_run(dir: &RunDir, keys: &[PointKey], prepared: &[Prepared], settings: &Settings<'_>) -> Result<Before, Error> {
     let former = manifest::read::<RunManifest>(&dir.path().join(manifest::FILE)).ok().flatten();
     let was_whole = |key: &PointKey| former.as_ref().is_some_and(|run| run.complete && run.points.contains(key));
-    let (mut todo, mut damaged, mut foreign) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut todo, mut done) = (Vec::new(), BTreeMap::new());
+    let (mut damaged, mut foreign) = (Vec::new(), Vec::new());
     for (i, (key, prepared)) in keys.iter().zip(prepared).enumerate() {
         match dir.find(key, &prepared.config_hash)? {
-            Found::Finished => continue,
+            Found::Finished(hash) => {
+                done.insert(key.id.clone(), hash);
+                continue;
+            }
             Found::Nothing if was_whole(key) => damaged.push((key, "its folder is gone".to_owned())),
             Found::Nothing => {}
             Found::Damaged(why) => damaged.push((key, why.to_string())),
@@ -284,7 +296,7 @@ fn to_run(
         let more = if damaged.len() > 1 { format!(", and {} more", damaged.len() - 1) } else { String::new() };
         format!("note: {} run again: `{}`, since {why}{more}", text::are(damaged.len(), "point"), key.id)
     });
-    Ok((todo, note.into_iter().collect()))
+    Ok(Before { todo, done, notes: note.into_iter().collect() })
 }
 
 fn key(point: &Point) -> PointKey {
@@ -304,6 +316,7 @@ fn first_manifest(plan: &Plan, settings: &Settings<'_>, keys: &[PointKey], jobs:
         sweep_keys: plan.sweep_keys.clone(),
         labels: plan.labels.clone(),
         points: keys.to_vec(),
+        inputs: plan.inputs().into_iter().map(|(path, hash)| Input { path, hash }).collect(),
         config: plan.resolved().to_owned(),
         ..RunManifest::default()
     }
@@ -464,7 +477,6 @@ mod tests {
     use super::*;
     use scenario::Options;
     use sim::outcome::StopReason;
-    use std::collections::BTreeMap;
     use std::sync::Mutex;
 
     /// Two systems, two seeds, two loads: 8 points.
@@ -626,8 +638,8 @@ mod tests {
             assert!(error.hint().unwrap().contains("--overwrite"));
             assert!(files(dir.path()) == before, "nothing was touched");
         }
-        let text = String::from_utf8(std::fs::read(&old).unwrap()).unwrap().replace(tables::PROGRAM, "0.0.1+0");
-        std::fs::write(&old, text).unwrap();
+        let point: PointManifest = manifest::read(&old).unwrap().unwrap();
+        manifest::write(&old, &PointManifest { program: "0.0.1+0".into(), ..point }).unwrap();
         let error = run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap_err();
         assert!(error.to_string().contains("1 point, such as") && error.to_string().contains("another version"), "{error}");
         let report =

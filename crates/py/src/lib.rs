@@ -29,7 +29,7 @@ mod _core {
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
-    use super::{compare, entries, main, nearest, rooms};
+    use super::{compare, content_hash, entries, main, nearest, rooms};
 
     #[allow(non_upper_case_globals)]
     #[pymodule_export]
@@ -66,6 +66,12 @@ fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<Py<PyAny>> {
 fn compare(py: Python<'_>, dirs: Vec<PathBuf>) -> PyResult<results::ArrowTable> {
     let table = py.detach(|| tables::compare::table(&dirs));
     Ok(results::ArrowTable::whole(table.map_err(errors::storage)?))
+}
+
+/// The hash by which manifests know content: XXH3 with 64 bits, as 16 hexadecimal digits.
+#[pyfunction]
+fn content_hash(content: &[u8]) -> String {
+    tables::parquet::hash(content)
 }
 
 /// The name among `names` that is nearest to `wrong`, if one is near enough to be meant.

@@ -20,8 +20,8 @@ pub struct ArrowTable(Source);
 enum Source {
     /// In memory.
     Whole(RecordBatch),
-    /// Read from the points' files, again for every stream.
-    Files(Files, fn(&tables::Results) -> tables::results::Reader),
+    /// Read from the points' files, again for every stream: the table's name, and what reads it.
+    Files(Files, &'static str, fn(&tables::Results) -> tables::results::Reader),
 }
 
 /// Results, and their folder if it is a temporary one, which is deleted with the results.
@@ -57,7 +57,9 @@ impl ArrowTable {
     fn reader(&self) -> Box<dyn RecordBatchReader + Send> {
         match &self.0 {
             Source::Whole(batch) => Box::new(RecordBatchIterator::new([Ok(batch.clone())], batch.schema())),
-            Source::Files(files, read) => Box::new(Keeping { reader: read(&files.results), _temporary: files.temporary.clone() }),
+            Source::Files(files, _, read) => {
+                Box::new(Keeping { reader: read(&files.results), _temporary: files.temporary.clone() })
+            }
         }
     }
 }
@@ -73,6 +75,12 @@ impl ArrowTable {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The protocol allows to ignore the requested schema; the reader then casts.
         drop(requested_schema);
+        if let Source::Files(files, table, _) = &self.0 {
+            // Here damage is an error of this package; in the stream it is one of the library that
+            // reads.
+            let all = || files.results.done().try_for_each(|point| files.results.file(point, table).map(drop));
+            py.detach(all).map_err(errors::storage)?;
+        }
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(self.reader()), c"arrow_array_stream")
     }
     /// The table's schema (Arrow PyCapsule interface).
@@ -91,8 +99,8 @@ impl Results {
     pub fn new(results: tables::Results, temporary: Option<TempDir>) -> Results {
         Results(Files { results: Arc::new(results), temporary: temporary.map(Arc::new) })
     }
-    fn files(&self, read: fn(&tables::Results) -> tables::results::Reader) -> ArrowTable {
-        ArrowTable(Source::Files(self.0.clone(), read))
+    fn table(&self, name: &'static str, read: fn(&tables::Results) -> tables::results::Reader) -> ArrowTable {
+        ArrowTable(Source::Files(self.0.clone(), name, read))
     }
 }
 
@@ -119,25 +127,42 @@ impl Results {
     fn config(&self) -> &str {
         &self.0.results.manifest.config
     }
+    /// The manifest of the run as JSON, with its hash checked.
+    #[getter]
+    fn manifest(&self) -> String {
+        serde_json::to_string(&self.0.results.manifest).unwrap_or_default()
+    }
+    /// The file of a point's table, such as `flows`. Its content has been compared with its hash.
+    ///
+    /// `None` if the point has no such table.
+    fn file(&self, py: Python<'_>, point: &str, table: &str) -> PyResult<Option<PathBuf>> {
+        let results = &self.0.results;
+        let Some(point) = results.points.iter().find(|known| known.key.id == point) else { return Ok(None) };
+        py.detach(|| results.file(point, table)).map_err(errors::storage)
+    }
+    /// The paths of all files of the results. The content of each has been compared with its hash.
+    fn whole(&self, py: Python<'_>) -> PyResult<Vec<PathBuf>> {
+        py.detach(|| self.0.results.whole()).map_err(errors::storage)
+    }
     /// One row per flow.
     fn flows(&self) -> ArrowTable {
-        self.files(tables::Results::flows)
+        self.table(tables::schema::FLOWS.name, tables::Results::flows)
     }
     /// One row per egress port.
     fn ports(&self) -> ArrowTable {
-        self.files(tables::Results::ports)
+        self.table(tables::schema::PORTS.name, tables::Results::ports)
     }
     /// Time series; empty unless the scenario asks for them.
     fn samples(&self) -> ArrowTable {
-        self.files(tables::Results::samples)
+        self.table(tables::schema::SAMPLES.name, tables::Results::samples)
     }
     /// What agents of ports know of each flow over time; empty unless the scenario asks for it.
     fn agents(&self) -> ArrowTable {
-        self.files(tables::Results::agents)
+        self.table(tables::schema::AGENTS.name, tables::Results::agents)
     }
     /// One row per transmission of a packet; empty unless the scenario asks for them.
     fn packets(&self) -> ArrowTable {
-        self.files(tables::Results::packets)
+        self.table(tables::schema::PACKETS.name, tables::Results::packets)
     }
     /// One row per point: its system, seed, swept keys and state.
     fn points(&self) -> ArrowTable {

@@ -4,7 +4,7 @@ use crate::arrow::words;
 use crate::error::{Error, Result};
 use crate::parquet;
 use crate::results::{KeyColumns, Results, SweptColumn, swept};
-use crate::schema::{BY_SIZE, FLOWS, KEYS, Note, schema};
+use crate::schema::{BY_SIZE, KEYS, Note, schema};
 use crate::stats::{Estimate, quantile, rests_on};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
@@ -57,7 +57,7 @@ struct Flow {
 pub fn rows(results: &Results) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (key, points) in results.over_seeds() {
-        let seeds = points.iter().map(|point| read(&FLOWS.file(&results.point_dir(&point.key)))).collect::<Result<Vec<_>>>()?;
+        let seeds = points.iter().map(|point| read(&results.flows_file(point)?)).collect::<Result<Vec<_>>>()?;
         let swept: Vec<_> = results.manifest.sweep_keys.iter().map(|name| swept(key, name).map(str::to_owned)).collect();
         let mut sizes: Vec<u64> = seeds.iter().flatten().map(|flow| flow.size_bytes).collect();
         sizes.sort_unstable();

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::manifest::PointManifest;
 use crate::parquet;
 use crate::results::{Results, SweptColumn, swept};
-use crate::schema::{COMPARE, FLOWS, Note, schema};
+use crate::schema::{COMPARE, Note, schema};
 use crate::stats::{Estimate, quantile};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt64Type};
@@ -79,7 +79,7 @@ pub fn pairs(dirs: &[PathBuf]) -> Result<(Vec<String>, Vec<Pair>)> {
         for manifest in run.done() {
             let dir = run.point_dir(&manifest.key);
             let system = name(&runs, run, &manifest.key.system);
-            points.push(Point { system, flows: read(&FLOWS.file(&dir))?, dir, manifest });
+            points.push(Point { system, flows: read(&run.flows_file(manifest)?)?, dir, manifest });
         }
     }
     let mut systems: Vec<&str> = Vec::new();

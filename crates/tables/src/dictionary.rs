@@ -80,6 +80,24 @@ A run folder holds `manifest.json` (the resolved scenario, versions, what was me
 of columns end in their unit.
 Times are picoseconds from the start of the run. \"dictionary\" is text stored as an index into a list of words.
 
+## Hashes
+
+Results are read only as they were written. A manifest ends in `manifest_hash`, the hash of all
+bytes of the file before the comma in front of that key. The manifest of a point holds the length
+and the hash of each of its tables (`files`). The manifest of the run holds the hash of the manifest
+of each point that is done (`done`), the length and the hash of `points.parquet` and
+`summary.parquet` (`files`), and the hash of each file that the scenario reads (`inputs`, of the
+content without a byte order mark). A hash is XXH3 with 64 bits, as 16 hexadecimal digits. It finds
+damage and edits, not forgery.
+
+Every command that reads a folder, and `flowloom.open`, check the manifests first, and a table when
+it is first read. `flowloom run` runs damaged points again and keeps the others. `flowloom pack`
+checks every file, and `flowloom merge` refuses shares that read different `inputs`. Ids of points
+and names of files in manifests are checked too: they never lead out of the folder.
+
+Folders of layout 4 and before have no `manifest_hash` and are not read: the message names both
+layouts. Run the scenario again, with `--overwrite` or into another folder.
+
 ";
 
 const METRICS_HEAD: &str = "## Metrics

@@ -100,7 +100,7 @@ pub enum Error {
         /// Another.
         b: PathBuf,
         /// What differs.
-        why: &'static str,
+        why: String,
     },
     /// A point that two runs of the same scenario and program have with different results.
     #[error("`{a}` and `{b}` are one point and differ")]
@@ -152,7 +152,7 @@ impl Error {
                 "repeat the `flowloom run` that wrote the folder: it runs damaged points again and keeps the others"
             }
             Error::DifferentFlows { .. } => "compare runs of the same topology, workload, seed and swept values",
-            Error::OtherRun { .. } => "run all shares from the same scenario file with the same options and the same version",
+            Error::OtherRun { .. } => "run all shares from the same scenario file with the same input files, options and version",
             Error::OtherPoint { .. } => "run the point again on both machines: one of them, or its disk, makes mistakes",
             Error::NothingToMerge => "give the folders that `flowloom run --shard` wrote",
             Error::SameRun { .. } => "give each run folder once: its systems are compared with each other",

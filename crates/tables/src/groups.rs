@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::manifest::PointKey;
 use crate::parquet;
 use crate::results::Results;
-use crate::schema::{FLOWS, GROUPS};
+use crate::schema::GROUPS;
 use crate::stats::{Group, groups};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt64Type};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub fn table(results: &Results) -> Result<RecordBatch> {
     let mut rows: Vec<(&PointKey, u64, Group)> = Vec::new();
     for point in results.done() {
-        let flows = read(&FLOWS.file(&results.point_dir(&point.key)))?;
+        let flows = read(&results.flows_file(point)?)?;
         let found = groups(&flows.iter().filter(|flow| flow.start_ps.is_some()).collect::<Vec<_>>());
         rows.extend(found.into_iter().map(|(id, group)| (&point.key, id, group)));
     }

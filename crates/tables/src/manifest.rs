@@ -1,13 +1,17 @@
-//! What is written beside the tables as JSON: one manifest per run, one per point.
+//! The manifests of runs and of points: JSON files that end in a hash of themselves.
+//!
+//! A manifest is input like any other file. [`read`] checks its hash, and every name in it that
+//! becomes a part of a path.
 
 use crate::error::{Error, Result};
 use crate::parquet::{self, Written};
-use crate::schema::{CounterColumn, SCHEMA_VERSION};
+use crate::schema::{CounterColumn, POINT_TABLES, RUN_TABLES, SCHEMA_VERSION, file_name};
 use crate::stats::{self, Metric};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sim::Outcome;
 use sim::cut::Uncut;
 use sim::outcome::Engine;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The program's version, and a hash of the sources that decide what a run does.
@@ -42,7 +46,8 @@ pub struct RunManifest {
     pub profile: Option<String>,
     /// All points are done.
     pub complete: bool,
-    /// Why the run ended: `finished`, `stopped`, `failed`, `share` (only some points were asked for), or `running`.
+    /// Why the run ended: `finished`, `stopped`, `failed`, `lost` (something removed points while
+    /// it ran), `share` (only some points were asked for), or `running`.
     pub stop_reason: String,
     /// When it began, in UTC. Dates, wall time and memory are all that differs between equal runs.
     pub started: String,
@@ -62,8 +67,27 @@ pub struct RunManifest {
     pub labels: Vec<String>,
     /// All points in order.
     pub points: Vec<PointKey>,
+    /// The files that the scenario reads.
+    pub inputs: Vec<Input>,
+    /// The points that are done, by folder, each with the hash of its manifest. While the run
+    /// writes, those that it began with.
+    pub done: BTreeMap<String, String>,
+    /// The tables over all points as they were written. While the run writes there are none.
+    pub files: Vec<Written>,
     /// The resolved scenario, every default included, as TOML.
     pub config: String,
+    /// The hash at the end of the file, of a manifest that was read.
+    #[serde(skip)]
+    pub manifest_hash: String,
+}
+
+/// A file that a scenario reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    /// Its path, as the scenario writes it.
+    pub path: String,
+    /// A hash of its content without a byte order mark, 16 hexadecimal digits.
+    pub hash: String,
 }
 
 /// Whether a point counts.
@@ -135,6 +159,9 @@ pub struct PointManifest {
     /// The point's tables as they were written; none of a point that was interrupted.
     #[serde(default)]
     pub files: Vec<Written>,
+    /// The hash at the end of the file, of a manifest that was read or written.
+    #[serde(skip)]
+    pub manifest_hash: String,
 }
 
 /// Points that were written before there could be more.
@@ -220,6 +247,7 @@ impl PointManifest {
             port_counters: CounterColumn::all(&outcome.port_counters),
             metrics: metrics.map(|(metric, value)| (metric.name.to_owned(), value)).collect(),
             files,
+            manifest_hash: String::new(),
         }
     }
     /// The value of a metric.
@@ -228,15 +256,84 @@ impl PointManifest {
     }
 }
 
-/// Writes a manifest, at once or not at all.
-pub fn write<T: Serialize>(path: &Path, manifest: &T) -> Result<()> {
-    let mut text = serde_json::to_vec_pretty(manifest).expect("a manifest has text keys only");
-    text.push(b'\n');
-    parquet::replace(path, &text)
+/// What a manifest holds.
+pub trait Manifest: Serialize + DeserializeOwned {
+    /// Fails if a name that becomes a part of a path is not a name that this program gives.
+    fn check_names(&self) -> std::result::Result<(), String>;
+    /// Takes the hash at the end of the file.
+    fn set_hash(&mut self, hash: String);
+}
+
+impl Manifest for RunManifest {
+    fn check_names(&self) -> std::result::Result<(), String> {
+        let mut known = BTreeSet::new();
+        for key in &self.points {
+            check_id(&key.id)?;
+            if !known.insert(key.id.as_str()) {
+                return Err(format!("it has the point `{}` twice", key.id.escape_debug()));
+            }
+        }
+        self.done.keys().try_for_each(|id| check_id(id))?;
+        check_files(&self.files, &RUN_TABLES)
+    }
+    fn set_hash(&mut self, hash: String) {
+        self.manifest_hash = hash;
+    }
+}
+
+impl Manifest for PointManifest {
+    fn check_names(&self) -> std::result::Result<(), String> {
+        check_id(&self.key.id)?;
+        check_files(&self.files, &POINT_TABLES)
+    }
+    fn set_hash(&mut self, hash: String) {
+        self.manifest_hash = hash;
+    }
+}
+
+/// Fails if a text is not the name of a point's folder.
+fn check_id(id: &str) -> std::result::Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    if !id.is_empty() && id.len() < 256 && !id.starts_with('.') && id.chars().all(plain) {
+        return Ok(());
+    }
+    Err(format!("the point `{}` is not the name of a folder of `a-z`, `0-9`, `.`, `-` and `_`", id.escape_debug()))
+}
+
+/// Fails if a file is not one of these tables.
+fn check_files(files: &[Written], tables: &[&str]) -> std::result::Result<(), String> {
+    match files.iter().find(|file| tables.iter().all(|table| file.name != file_name(table))) {
+        None => Ok(()),
+        Some(file) => {
+            let tables: Vec<String> = tables.iter().map(|table| file_name(table)).collect();
+            Err(format!("the file `{}` is not one of {}", file.name.escape_debug(), tables.join(", ")))
+        }
+    }
+}
+
+/// Writes a manifest, at once or not at all. Returns the hash at its end.
+pub fn write<T: Manifest>(path: &Path, manifest: &T) -> Result<String> {
+    let text = serde_json::to_string_pretty(manifest).expect("a manifest has text keys only");
+    let body = text.strip_suffix("\n}").expect("a manifest is an object with fields");
+    let hash = parquet::hash(body.as_bytes());
+    parquet::replace(path, format!("{body}{}", end(&hash)).as_bytes())?;
+    Ok(hash)
+}
+
+/// The end of a manifest, behind the text that the hash is of.
+fn end(hash: &str) -> String {
+    format!(",\n  \"manifest_hash\": \"{hash}\"\n}}\n")
+}
+
+/// The hash of a manifest, if its end says the same.
+fn hash_of(text: &[u8]) -> Option<String> {
+    let (body, found) = text.split_at_checked(text.len().checked_sub(end(&parquet::hash(&[])).len())?)?;
+    let hash = parquet::hash(body);
+    (found == end(&hash).as_bytes()).then_some(hash)
 }
 
 /// Reads a manifest of this program's layout. `None`: there is no file.
-pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+pub fn read<T: Manifest>(path: &Path) -> Result<Option<T>> {
     #[derive(Deserialize)]
     struct Layout {
         schema_version: u32,
@@ -250,7 +347,11 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     if layout.schema_version != SCHEMA_VERSION {
         return Err(Error::Version { path: path.to_owned(), found: layout.schema_version });
     }
-    serde_json::from_slice(&text).map(Some).map_err(|e| Error::damaged(path, why(&e)))
+    let hash = hash_of(&text).ok_or_else(|| Error::damaged(path, parquet::OTHER_CONTENT))?;
+    let mut manifest: T = serde_json::from_slice(&text).map_err(|e| Error::damaged(path, why(&e)))?;
+    manifest.check_names().map_err(|why| Error::damaged(path, why))?;
+    manifest.set_hash(hash);
+    Ok(Some(manifest))
 }
 
 /// What is wrong with the text of a manifest.
@@ -262,5 +363,80 @@ fn why(error: &serde_json::Error) -> String {
         Category::Eof => format!("it is cut off at {place}"),
         Category::Syntax | Category::Io => format!("it is not JSON at {place}"),
         Category::Data => format!("it is JSON, but not that of a manifest, at {place}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn point(id: &str, file: &str) -> PointManifest {
+        let files = vec![Written { name: file.into(), ..Written::default() }];
+        PointManifest {
+            schema_version: SCHEMA_VERSION,
+            key: PointKey { id: id.into(), ..PointKey::default() },
+            metrics: vec![("mean_slowdown".into(), Some(2.2))],
+            files,
+            ..PointManifest::default()
+        }
+    }
+
+    #[test]
+    fn a_manifest_that_was_changed_anywhere_is_damaged() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        let written = point("a-seed1", "flows.parquet");
+        let hash = write(&path, &written).unwrap();
+        let whole = fs::read(&path).unwrap();
+        assert_eq!(read(&path).unwrap(), Some(PointManifest { manifest_hash: hash.clone(), ..written }));
+        // As docs/data.md says it.
+        let text = String::from_utf8(whole.clone()).unwrap();
+        let (body, rest) = text.split_once(",\n  \"manifest_hash\"").unwrap();
+        assert_eq!(
+            (parquet::hash(body.as_bytes()), rest),
+            (hash, format!(": \"{}\"\n}}\n", parquet::hash(body.as_bytes())).as_str())
+        );
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            fs::write(&path, changed).unwrap();
+            let error = read::<PointManifest>(&path).unwrap_err();
+            // A digit of the layout's number is another layout.
+            assert!(matches!(error, Error::Damaged { .. } | Error::Version { .. }), "byte {at}: {error}");
+        }
+        fs::write(&path, text.replace("2.2", "22.0")).unwrap();
+        assert!(read::<PointManifest>(&path).unwrap_err().to_string().ends_with("its content is not what was written"));
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        let tried = |id: &str, file: &str| {
+            write(&path, &point(id, file)).unwrap();
+            read::<PointManifest>(&path).err().map(|e| e.to_string())
+        };
+        assert_eq!(tried("TCP_x-load0.5-seed1", "packets.parquet"), None);
+        let long = "x".repeat(256);
+        for id in ["", ".", "..", "../../escaped", "/tmp/x", "a/b", "a\\b", "a\0", "a\n", ".hidden", "c:", &long] {
+            assert!(tried(id, "flows.parquet").unwrap().contains("is not the name of a folder"), "{id:?}");
+        }
+        for file in ["", "..", "../../evil.parquet", "/flows.parquet", "manifest.json", "points.parquet", "flows.parquet/"] {
+            assert!(tried("a", file).unwrap().contains("is not one of flows.parquet, ports.parquet"), "{file:?}");
+        }
+        let run = |change: &dyn Fn(&mut RunManifest)| {
+            let mut run = RunManifest { schema_version: SCHEMA_VERSION, ..RunManifest::default() };
+            run.points = ["a", "b"].map(|id| PointKey { id: id.into(), ..PointKey::default() }).to_vec();
+            change(&mut run);
+            write(&path, &run).unwrap();
+            read::<RunManifest>(&path).err().map(|e| e.to_string())
+        };
+        assert_eq!(run(&|_| {}), None);
+        assert!(run(&|run| run.points[1].id = "../b".into()).unwrap().contains("`../b` is not the name"));
+        assert!(run(&|run| run.points[1].id = "a".into()).unwrap().contains("the point `a` twice"));
+        assert!(run(&|run| drop(run.done.insert("../b".into(), String::new()))).unwrap().contains("`../b` is not the name"));
+        let file = Written { name: "flows.parquet".into(), ..Written::default() };
+        assert!(run(&|run| run.files.push(file.clone())).unwrap().contains("is not one of points.parquet, summary.parquet"));
     }
 }

@@ -4,13 +4,15 @@ use crate::error::{Error, Result};
 use crate::manifest::{self, PointKey, PointManifest, RunManifest};
 use crate::results::Results;
 use crate::run_dir::RunDir;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Joins the points of several runs of one scenario in `out`, which may be one of them. The points come as they are, and the tables over
 /// all of them are written anew. Points that none of the runs has finished are missing.
 ///
-/// Refused when the runs are not of one scenario and program, and when two of them have other results for one point.
+/// Fails if the runs are not of one scenario, program and input files, and if two of them have
+/// other results for one point.
 pub fn merge(from: &[PathBuf], out: &Path) -> Result<Results> {
     let mut shares: Vec<Results> = from.iter().map(|path| Results::open(path)).collect::<Result<_>>()?;
     if manifest::read::<RunManifest>(&out.join(manifest::FILE))?.is_some() {
@@ -21,15 +23,15 @@ pub fn merge(from: &[PathBuf], out: &Path) -> Result<Results> {
     let points = first.manifest.points.iter().map(|key| of(&shares, key)).collect::<Result<Vec<_>>>()?;
     let dir = RunDir::take(out)?;
     // Until all is there, the folder says that it is not.
-    let mut run = joined(&shares);
+    let run = joined(&shares);
     dir.write_manifest(&run)?;
     for (share, point) in points.iter().flatten() {
         copy(&share.point_dir(&point.key), &out.join(&point.key.id), point)?;
     }
-    run.complete = points.iter().all(Option::is_some);
-    run.stop_reason = if run.complete { "finished" } else { "share" }.to_owned();
-    dir.write_manifest(&run)?;
-    dir.write_tables()
+    let mut joined = Results::gather(out, run)?;
+    joined.manifest.complete = joined.complete();
+    joined.manifest.stop_reason = if joined.manifest.complete { "finished" } else { "share" }.to_owned();
+    dir.finish(joined)
 }
 
 /// A point, from the first of the runs that have finished it. Refused when its files are damaged, or when others have another result.
@@ -43,13 +45,16 @@ fn of<'a>(shares: &'a [Results], key: &PointKey) -> Result<Option<(&'a Results, 
     Ok(Some((share, point)))
 }
 
-/// Refuses two runs that are not of one scenario and program.
+/// Fails if two runs are not of one scenario, program and input files.
 fn alike(a: &Results, b: &Results) -> Result<()> {
     let (of_a, of_b) = (&a.manifest, &b.manifest);
-    let why = match () {
-        () if of_a.program != of_b.program => "they were run by different versions of flowloom",
-        () if (&of_a.config, &of_a.points) != (&of_b.config, &of_b.points) => "their scenarios differ",
-        () => return Ok(()),
+    let changed = of_a.inputs.iter().find(|input| !of_b.inputs.contains(input));
+    let why = match changed {
+        _ if of_a.program != of_b.program => "they were run by different versions of flowloom".to_owned(),
+        _ if (&of_a.config, &of_a.points) != (&of_b.config, &of_b.points) => "their scenarios differ".to_owned(),
+        Some(input) => format!("they read `{}` with different contents", input.path),
+        None if of_a.inputs.len() != of_b.inputs.len() => "their scenarios read different files".to_owned(),
+        None => return Ok(()),
     };
     Err(Error::OtherRun { a: a.path().to_owned(), b: b.path().to_owned(), why })
 }
@@ -64,6 +69,8 @@ fn joined(shares: &[Results]) -> RunManifest {
         ended: all().map(|run| run.ended.clone()).max().unwrap_or_default(),
         wall_s: all().map(|run| run.wall_s).sum(),
         jobs: all().map(|run| run.jobs).max().unwrap_or(1),
+        done: BTreeMap::new(),
+        files: Vec::new(),
         peak_memory_bytes: all().filter_map(|run| run.peak_memory_bytes).max(),
         ..shares[0].manifest.clone()
     }
@@ -85,7 +92,7 @@ fn copy(from: &Path, to: &Path, point: &PointManifest) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::Ran;
+    use crate::manifest::{Input, Ran};
     use crate::results::tests::{outcome, run_manifest};
 
     fn keys() -> Vec<PointKey> {
@@ -94,11 +101,10 @@ mod tests {
     /// A run of which these points have been done, each with as many flows as its number.
     fn share(dir: &Path, done: &[usize]) {
         let (run, keys) = (RunDir::take(dir).unwrap(), keys());
-        run.write_manifest(&RunManifest { complete: false, ..run_manifest(&keys) }).unwrap();
         for &i in done {
             run.write_point(&keys[i], &outcome(i as u32 + 1), &Ran::default(), &["web".into()]).unwrap();
         }
-        run.write_tables().unwrap();
+        run.finish(Results::gather(dir, run_manifest(&keys)).unwrap()).unwrap();
     }
 
     #[test]
@@ -145,13 +151,15 @@ mod tests {
         assert!(text.ends_with("they were run by different versions of flowloom"), "{text}");
         let text = other("config", |run| run.config = "mtu = 9000".into());
         assert!(text.ends_with("their scenarios differ"), "{text}");
+        let text = other("input", |run| run.inputs.push(Input { path: "f.csv".into(), hash: "0".into() }));
+        assert!(text.ends_with("their scenarios read different files"), "{text}");
         // The same point with other flows: something is wrong with a machine.
         let run = RunDir::take(&path("odd")).unwrap();
-        run.write_manifest(&RunManifest { complete: false, ..run_manifest(&keys()) }).unwrap();
         let mut changed = outcome(1);
         changed.counters.digest ^= 1;
         run.write_point(&keys()[0], &changed, &Ran::default(), &["web".into()]).unwrap();
-        run.write_tables().unwrap();
+        run.finish(Results::gather(run.path(), run_manifest(&keys())).unwrap()).unwrap();
+        drop(run);
         assert!(matches!(merge(&[path("a"), path("odd")], &path("out")), Err(Error::OtherPoint { .. })));
         assert!(!path("out").exists());
         assert!(matches!(merge(&[path("a"), path("nowhere")], &path("out2")), Err(Error::NotARun { .. })));
@@ -168,5 +176,52 @@ mod tests {
         fs::write(&file, vec![0; length]).unwrap();
         assert!(matches!(merge(&[path("a")], &path("out")), Err(Error::Damaged { .. })));
         assert!(!path("out").exists());
+    }
+
+    #[test]
+    fn shares_that_read_other_files_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for (name, hash) in [("a", "1"), ("b", "2"), ("c", "1")] {
+            share(&path(name), &[usize::from(name == "c")]);
+            let mut run: RunManifest = manifest::read(&path(name).join(manifest::FILE)).unwrap().unwrap();
+            run.inputs = vec![Input { path: "f.csv".into(), hash: hash.into() }];
+            manifest::write(&path(name).join(manifest::FILE), &run).unwrap();
+        }
+        let refused = merge(&[path("a"), path("b")], &path("out")).unwrap_err().to_string();
+        assert!(refused.ends_with("they read `f.csv` with different contents") && !path("out").exists(), "{refused}");
+        assert_eq!(merge(&[path("a"), path("c")], &path("out")).unwrap().done().count(), 2);
+    }
+
+    #[test]
+    fn names_in_manifests_lead_nowhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        // The folder and both manifests of a point that is called `../../escaped`, with hashes that
+        // fit.
+        share(&path("deep/er/a"), &[0]);
+        let (run_file, point_file) = (path("deep/er/a").join(manifest::FILE), path("deep/er/a/a-seed1").join(manifest::FILE));
+        let (mut run, mut point): (RunManifest, PointManifest) =
+            (manifest::read(&run_file).unwrap().unwrap(), manifest::read(&point_file).unwrap().unwrap());
+        let (honest, id) = (point.clone(), "../../escaped");
+        point.key.id = id.into();
+        run.points[0].id = id.into();
+        fs::rename(path("deep/er/a/a-seed1"), path("deep/escaped")).unwrap();
+        manifest::write(&path("deep/escaped").join(manifest::FILE), &point).unwrap();
+        run.done.clear();
+        manifest::write(&run_file, &run).unwrap();
+        let refused = merge(&[path("deep/er/a")], &path("x/y/m")).unwrap_err();
+        assert!(matches!(refused, Error::Damaged { .. }) && refused.to_string().contains("`../../escaped`"), "{refused}");
+        // A file of a point that is called so.
+        fs::rename(path("deep/escaped"), path("deep/er/a/a-seed1")).unwrap();
+        fs::rename(path("deep/er/a/a-seed1/flows.parquet"), path("deep/er/evil.parquet")).unwrap();
+        point = honest;
+        point.files[0].name = "../../evil.parquet".into();
+        manifest::write(&point_file, &point).unwrap();
+        run.points = keys();
+        manifest::write(&run_file, &run).unwrap();
+        let refused = merge(&[path("deep/er/a")], &path("x/y/m")).unwrap_err();
+        assert!(refused.to_string().contains("`../../evil.parquet`"), "{refused}");
+        assert!(!path("x").exists() && !path("evil.parquet").exists());
     }
 }

@@ -11,9 +11,12 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
-use xxhash_rust::xxh3::xxh3_64;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Rows of a row group, and of the batches that files are written and read in.
 pub const GROUP_ROWS: usize = 1 << 16;
@@ -51,13 +54,46 @@ impl Written {
     pub fn check_content(&self, dir: &Path) -> Result<()> {
         self.check_length(dir)?;
         let path = dir.join(&self.name);
-        let content = fs::read(&path).map_err(|e| Error::io("read", &path, e))?;
-        if hash(&content) == self.hash { Ok(()) } else { Err(Error::damaged(&path, "its content is not what was written")) }
+        let found = hash_of_file(&path).map_err(|e| Error::io("read", &path, e))?;
+        if found == self.hash { Ok(()) } else { Err(Error::damaged(&path, OTHER_CONTENT)) }
     }
 }
 
-fn hash(content: &[u8]) -> String {
+/// What is wrong with a file whose hash is not the one that was written down.
+pub(crate) const OTHER_CONTENT: &str = "its content is not what was written";
+
+/// The hash by which manifests know content: XXH3 with 64 bits, as 16 hexadecimal digits.
+pub fn hash(content: &[u8]) -> String {
     format!("{:016x}", xxh3_64(content))
+}
+
+/// [`hash`] of a file of any length.
+fn hash_of_file(path: &Path) -> io::Result<String> {
+    let (mut file, mut hash, mut piece) = (fs::File::open(path)?, Xxh3::new(), vec![0; 1 << 18]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(format!("{:016x}", hash.digest())),
+            n => hash.update(&piece[..n]),
+        }
+    }
+}
+
+/// The files whose content has been compared with their hashes. Each is compared once, however
+/// often it is read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Compared(Arc<Mutex<BTreeSet<PathBuf>>>);
+
+impl Compared {
+    /// The path of a file in `dir`. Fails if its content is not what was written.
+    pub fn path(&self, dir: &Path, file: &Written) -> Result<PathBuf> {
+        let path = dir.join(&file.name);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.contains(&path) {
+            file.check_content(dir)?;
+            known.insert(path.clone());
+        }
+        Ok(path)
+    }
 }
 
 /// Writes rows as `table`. `list` are the words of [`crate::schema::Get::Listed`] columns, `counters` what the counts of the rows are.
@@ -220,6 +256,22 @@ mod tests {
         assert_eq!(why(Some(&changed), Written::check_length), None);
         assert!(why(Some(&changed), Written::check_content).unwrap().contains("not what was written"));
         assert!(why(None, Written::check_length).unwrap().ends_with("it is gone"));
+    }
+
+    #[test]
+    fn a_file_is_compared_with_its_hash_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let long: Vec<u8> = (0..1_000_003u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
+        for (name, content) in [("a", &long[..]), ("b", b"")] {
+            fs::write(dir.path().join(name), content).unwrap();
+            let written = Written::new(&dir.path().join(name), content);
+            let compared = Compared::default();
+            assert_eq!(compared.path(dir.path(), &written).unwrap(), dir.path().join(name));
+            // What was compared is not read again.
+            fs::remove_file(dir.path().join(name)).unwrap();
+            compared.clone().path(dir.path(), &written).unwrap();
+            assert!(Compared::default().path(dir.path(), &written).is_err());
+        }
     }
 
     #[cfg(target_os = "linux")]

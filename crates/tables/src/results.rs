@@ -3,9 +3,9 @@
 use crate::arrow::{word, words};
 use crate::error::{Error, Result};
 use crate::manifest::{self, PointKey, PointManifest, RunManifest, State};
-use crate::parquet;
+use crate::parquet::{self, Compared, Written};
 use crate::schema::{
-    AGENTS, CounterColumn, FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, field, schema,
+    AGENTS, CounterColumn, FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, field, file_name, schema,
     words as words_type,
 };
 use crate::stats::{Estimate, METRICS, Metric};
@@ -25,6 +25,7 @@ pub struct Results {
     pub manifest: RunManifest,
     /// The points that there are, in the order of the plan; those of a stopped run may be interrupted or missing.
     pub points: Vec<PointManifest>,
+    compared: Compared,
 }
 
 /// One row of the summary over seeds.
@@ -41,19 +42,29 @@ pub struct SummaryRow {
 }
 
 impl Results {
-    /// Opens a run folder. Refused when a table of a point is gone or has been cut.
+    /// Opens a run folder. Fails if a manifest is not what was written, or if a table of a point is
+    /// gone or has another length. The content of a table is compared with its hash when the table
+    /// is first read.
     pub fn open(path: &Path) -> Result<Results> {
-        let manifest: RunManifest =
-            manifest::read(&path.join(manifest::FILE))?.ok_or_else(|| Error::NotARun { path: path.to_owned() })?;
+        let manifest = manifest::read(&path.join(manifest::FILE))?.ok_or_else(|| Error::NotARun { path: path.to_owned() })?;
+        Results::gather(path, manifest)
+    }
+    /// The points of a run that are in its folder.
+    pub fn gather(path: &Path, manifest: RunManifest) -> Result<Results> {
         let mut points = Vec::new();
         for key in &manifest.points {
-            let found: Option<PointManifest> = manifest::read(&path.join(&key.id).join(manifest::FILE))?;
-            let Some(point) = found.filter(|point| point.key == *key) else { continue };
-            let dir = path.join(&key.id);
-            point.files.iter().try_for_each(|file| file.check_length(&dir))?;
-            points.push(point);
+            let (dir, hash) = (path.join(&key.id), manifest.done.get(&key.id));
+            let file = dir.join(manifest::FILE);
+            let Some(point) = manifest::read::<PointManifest>(&file)? else { continue };
+            if hash.is_some_and(|hash| *hash != point.manifest_hash) {
+                return Err(Error::damaged(&file, "it is not the manifest that the run wrote"));
+            }
+            if point.key == *key {
+                point.files.iter().try_for_each(|file| file.check_length(&dir))?;
+                points.push(point);
+            }
         }
-        Ok(Results { path: path.to_owned(), manifest, points })
+        Ok(Results { path: path.to_owned(), manifest, points, compared: Compared::default() })
     }
     /// The folder.
     pub fn path(&self) -> &Path {
@@ -70,6 +81,37 @@ impl Results {
     /// The folder of a point.
     pub fn point_dir(&self, key: &PointKey) -> PathBuf {
         self.path.join(&key.id)
+    }
+    /// The file of a point's table. `None`: the point has no such table. Fails if its content is
+    /// not what was written.
+    pub fn file(&self, point: &PointManifest, table: &str) -> Result<Option<PathBuf>> {
+        let dir = self.point_dir(&point.key);
+        let file = listed(point, table);
+        file.map(|file| self.compared.path(&dir, file)).transpose()
+    }
+    /// The file of a point's flows. Every point that is done has one.
+    pub(crate) fn flows_file(&self, point: &PointManifest) -> Result<PathBuf> {
+        let path = self.point_dir(&point.key).join(manifest::FILE);
+        self.file(point, FLOWS.name)?.ok_or_else(|| Error::damaged(&path, "it lists no flows"))
+    }
+    /// The paths of all files in the folder, manifests last. Fails if the content of a file is not
+    /// what was written.
+    pub fn whole(&self) -> Result<Vec<PathBuf>> {
+        // The manifests too are read again: the files are those of this moment.
+        let now = Results::open(&self.path)?;
+        let mut found = Vec::new();
+        for file in &now.manifest.files {
+            found.push(now.compared.path(&now.path, file)?);
+        }
+        for point in &now.points {
+            let dir = now.point_dir(&point.key);
+            for file in &point.files {
+                found.push(now.compared.path(&dir, file)?);
+            }
+            found.push(dir.join(manifest::FILE));
+        }
+        found.push(now.path.join(manifest::FILE));
+        Ok(found)
     }
     /// The flows of all points that are done.
     pub fn flows(&self) -> Reader {
@@ -105,8 +147,10 @@ impl Results {
         // Null at points of systems that do not count.
         let more = counters.iter().map(|counter| counter.field(true));
         let fields = columns.fields().into_iter().chain(own.iter().cloned()).chain(more).collect();
-        let files = self.done().map(|point| (point.key.clone(), table.file(&self.point_dir(&point.key)))).collect();
-        Reader { schema: schema(fields, table.about), own, counters, columns, files, at: 0, current: None }
+        let file =
+            |point: &PointManifest| Some((point.key.clone(), self.point_dir(&point.key), listed(point, table.name)?.clone()));
+        let (files, compared) = (self.done().filter_map(file).collect(), self.compared.clone());
+        Reader { schema: schema(fields, table.about), own, counters, columns, files, compared, at: 0, current: None }
     }
 
     /// One row per point, the interrupted ones included.
@@ -222,6 +266,12 @@ impl Results {
     }
 }
 
+/// A table as the manifest of a point lists it.
+fn listed<'a>(point: &'a PointManifest, table: &str) -> Option<&'a Written> {
+    let name = file_name(table);
+    point.files.iter().find(|file| file.name == name)
+}
+
 /// The value of a swept key at a point.
 pub(crate) fn swept<'a>(key: &'a PointKey, name: &str) -> Option<&'a str> {
     key.swept.iter().find(|(k, _)| k == name).map(|(_, value)| value.as_str())
@@ -299,14 +349,16 @@ pub struct Reader {
     /// What the entries of some systems count.
     counters: Vec<CounterColumn>,
     columns: KeyColumns,
-    files: Vec<(PointKey, PathBuf)>,
+    /// The points that have the table, each with its folder.
+    files: Vec<(PointKey, PathBuf, Written)>,
+    compared: Compared,
     at: usize,
     current: Option<::parquet::arrow::arrow_reader::ParquetRecordBatchReader>,
 }
 
 impl Reader {
     fn join(&self, batch: &RecordBatch) -> std::result::Result<RecordBatch, ArrowError> {
-        let (key, path) = &self.files[self.at];
+        let (key, dir, file) = &self.files[self.at];
         let found = batch.schema();
         let (own, counts) = found.fields().split_at(self.own.len().min(found.fields().len()));
         // Descriptions may be older or newer than this program's.
@@ -315,7 +367,8 @@ impl Reader {
             |field: &Arc<Field>| self.counters.iter().any(|c| c.name == *field.name()) && *field.data_type() == DataType::UInt64;
         let ours = own.len() == self.own.len() && own.iter().zip(&self.own).all(|(field, own)| same(field, own));
         if !ours || !counts.iter().all(counter) {
-            return Err(ArrowError::ExternalError(Box::new(Error::damaged(path, "its columns are not those of this program"))));
+            let why = "its columns are not those of this program";
+            return Err(ArrowError::ExternalError(Box::new(Error::damaged(&dir.join(&file.name), why))));
         }
         let mut arrays = self.columns.arrays(key, batch.num_rows());
         arrays.extend(batch.columns()[..self.own.len()].iter().cloned());
@@ -334,10 +387,9 @@ impl Iterator for Reader {
     fn next(&mut self) -> Option<Self::Item> {
         while self.at < self.files.len() {
             if self.current.is_none() {
-                match parquet::read(&self.files[self.at].1, None) {
+                let (_, dir, file) = &self.files[self.at];
+                match self.compared.path(dir, file).and_then(|path| parquet::read(&path, None)) {
                     Ok(reader) => self.current = Some(reader),
-                    // Samples and packets are written on request only.
-                    Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
                     Err(e) => {
                         self.at = self.files.len();
                         return Some(Err(ArrowError::ExternalError(Box::new(e))));
@@ -414,7 +466,7 @@ pub(crate) mod tests {
         for (key, outcome) in points {
             run.write_point(key, outcome, &Ran { wall_s: 2.0, ..Ran::default() }, &["web".into()]).unwrap();
         }
-        run.write_tables().unwrap()
+        run.finish(Results::gather(path, run_manifest(&keys)).unwrap()).unwrap()
     }
 
     fn column<'a>(batch: &'a RecordBatch, name: &str) -> &'a ArrayRef {
@@ -573,10 +625,64 @@ pub(crate) mod tests {
         let batch = parquet::read(&path, None).unwrap().next().unwrap().unwrap();
         let plain = |f: &Arc<Field>| Field::new(f.name(), f.data_type().clone(), f.is_nullable());
         let bare = schema(batch.schema().fields().iter().map(plain).collect(), "");
-        parquet::write(&path, bare.clone(), std::iter::once(RecordBatch::try_new(bare, batch.columns().to_vec()).unwrap()))
-            .unwrap();
+        let whole = RecordBatch::try_new(bare.clone(), batch.columns().to_vec()).unwrap();
+        let mut point = results.points[0].clone();
+        point.files[0] = parquet::write(&path, bare, std::iter::once(whole)).unwrap();
+        assert!(Results::open(dir.path()).is_err(), "it is not the table that the manifest lists");
+        manifest::write(&dir.path().join("A-none-1").join(manifest::FILE), &point).unwrap();
+        manifest::write(&dir.path().join(manifest::FILE), &run_manifest(&[key("A", None, 1)])).unwrap();
+        let results = Results::open(dir.path()).unwrap();
         let flows = results.flows().next().unwrap().unwrap();
         assert_eq!((flows.num_rows(), flows.schema()), (2, results.flows().schema()));
+    }
+
+    /// Changes a byte in the middle of a file.
+    fn flip(path: &Path) {
+        let mut content = std::fs::read(path).unwrap();
+        let middle = content.len() / 2;
+        content[middle] ^= 1;
+        std::fs::write(path, content).unwrap();
+    }
+
+    #[test]
+    fn every_reader_finds_a_byte_that_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let points = [(key("A", None, 1), outcome(2)), (key("B", None, 1), outcome(2))];
+        let opened = write(dir.path(), &points);
+        let one = &opened.points[0];
+        let file = dir.path().join("A-none-1/flows.parquet");
+        flip(&file);
+        let fresh = || Results::open(dir.path()).unwrap();
+        let found = [
+            opened.flows().next().unwrap().unwrap_err().to_string(),
+            fresh().slowest(one, 1).unwrap_err().to_string(),
+            crate::compare::table(&[dir.path().to_owned()]).unwrap_err().to_string(),
+            crate::by_size::table(&fresh()).unwrap_err().to_string(),
+            crate::groups::table(&fresh()).unwrap_err().to_string(),
+            fresh().file(one, "flows").unwrap_err().to_string(),
+            fresh().whole().unwrap_err().to_string(),
+        ];
+        for error in found {
+            assert!(error.ends_with("A-none-1/flows.parquet` is damaged: its content is not what was written"), "{error}");
+        }
+        // Only what is read is compared.
+        assert!(fresh().ports().all(|batch| batch.is_ok()) && fresh().file(one, "samples").unwrap().is_none());
+        flip(&file);
+        for name in ["points.parquet", "summary.parquet", "B-none-1/ports.parquet"] {
+            assert_eq!(fresh().whole().unwrap().len(), 2 * 3 + 3);
+            flip(&dir.path().join(name));
+            assert!(fresh().whole().unwrap_err().to_string().contains(name));
+            flip(&dir.path().join(name));
+        }
+        // A manifest of the same point that the run did not write.
+        let own = dir.path().join("A-none-1").join(manifest::FILE);
+        manifest::write(&own, &PointManifest { wall_s: 9.0, ..one.clone() }).unwrap();
+        assert!(Results::open(dir.path()).unwrap_err().to_string().ends_with("it is not the manifest that the run wrote"));
+        flip(&own);
+        assert!(matches!(Results::open(dir.path()), Err(Error::Damaged { path, .. }) if path == own));
+        std::fs::remove_dir_all(dir.path().join("A-none-1")).unwrap();
+        flip(&dir.path().join(manifest::FILE));
+        assert!(matches!(Results::open(dir.path()), Err(Error::Damaged { .. })));
     }
 
     #[test]

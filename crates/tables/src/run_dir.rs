@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::manifest::{self, PROGRAM, PointKey, PointManifest, Ran, RunManifest, State};
 use crate::parquet::{self, Written};
 use crate::results::Results;
-use crate::schema::{AGENTS, CounterColumn, FLOWS, PACKETS, PORTS, SAMPLES, Table};
+use crate::schema::{AGENTS, CounterColumn, FLOWS, PACKETS, POINT_TABLES, PORTS, RUN_TABLES, SAMPLES, Table, file_name};
 use sim::Outcome;
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,8 +21,8 @@ const LOCK: &str = ".lock";
 pub enum Found {
     /// No result: the point was not run, or was interrupted.
     Nothing,
-    /// The whole result of this program with this configuration.
-    Finished,
+    /// The whole result of this program with this configuration, with the hash of its manifest.
+    Finished(String),
     /// Files that are cut, changed or gone.
     Damaged(Error),
     /// A result of another program or configuration; the end of a sentence says which.
@@ -79,7 +79,7 @@ impl RunDir {
             return Ok(Found::Other("which was run with other settings"));
         }
         match found.files.iter().try_for_each(|file| file.check_content(&dir)) {
-            Ok(()) => Ok(Found::Finished),
+            Ok(()) => Ok(Found::Finished(found.manifest_hash)),
             Err(e @ Error::Damaged { .. }) => Ok(Found::Damaged(e)),
             Err(e) => Err(e),
         }
@@ -107,9 +107,7 @@ impl RunDir {
         let dir = self.path.join(id);
         // The manifest first: without it nothing counts.
         remove(&dir.join(manifest::FILE))?;
-        for path in [FLOWS.file(&dir), PORTS.file(&dir), SAMPLES.file(&dir), AGENTS.file(&dir), PACKETS.file(&dir)] {
-            remove(&path)?;
-        }
+        POINT_TABLES.iter().try_for_each(|table| remove(&dir.join(file_name(table))))?;
         let _ = fs::remove_dir(&dir);
         Ok(())
     }
@@ -129,20 +127,24 @@ impl RunDir {
             files.extend(write_if_any(&dir, &AGENTS, &outcome.agents)?);
             files.extend(write_if_any(&dir, &PACKETS, &outcome.packets)?);
         }
-        let written = PointManifest::new(key, outcome, ran, files);
-        manifest::write(&dir.join(manifest::FILE), &written)?;
+        let mut written = PointManifest::new(key, outcome, ran, files);
+        written.manifest_hash = manifest::write(&dir.join(manifest::FILE), &written)?;
         Ok(written)
     }
     /// Writes the run's manifest. Before the first point it tells what the run will hold.
     pub fn write_manifest(&self, run: &RunManifest) -> Result<()> {
-        manifest::write(&self.path.join(manifest::FILE), run)
+        manifest::write(&self.path.join(manifest::FILE), run).map(drop)
     }
-    /// Writes the tables over all points that there are, which the manifest must list.
-    pub fn write_tables(&self) -> Result<Results> {
-        let results = Results::open(&self.path)?;
-        for (name, batch) in [("points", results.points()), ("summary", results.per_seed(false))] {
-            parquet::write(&self.path.join(format!("{name}.parquet")), batch.schema(), std::iter::once(batch))?;
+    /// Ends a run: writes the tables over its points, and then its manifest, with the hashes of all
+    /// that counts.
+    pub fn finish(&self, mut results: Results) -> Result<Results> {
+        let mut files = Vec::new();
+        for (name, batch) in RUN_TABLES.into_iter().zip([results.points(), results.per_seed(false)]) {
+            files.push(parquet::write(&self.path.join(file_name(name)), batch.schema(), std::iter::once(batch))?);
         }
+        results.manifest.files = files;
+        results.manifest.done = results.done().map(|point| (point.key.id.clone(), point.manifest_hash.clone())).collect();
+        results.manifest.manifest_hash = manifest::write(&self.path.join(manifest::FILE), &results.manifest)?;
         Ok(results)
     }
 }
@@ -217,7 +219,7 @@ mod tests {
         let write = || run.write_point(&mine, &outcome(3), &ran, &["web".into()]).unwrap();
         let found = |key: &PointKey, hash: &str| match run.find(key, hash).unwrap() {
             Found::Nothing => "nothing".to_owned(),
-            Found::Finished => "finished".to_owned(),
+            Found::Finished(_) => "finished".to_owned(),
             Found::Damaged(e) => e.to_string(),
             Found::Other(why) => why.to_owned(),
         };
@@ -296,12 +298,11 @@ mod tests {
         for (i, dir) in dirs.iter().enumerate() {
             let run = RunDir::take(dir.path()).unwrap();
             let keys = [key("a-seed1", 1), key("a-seed2", 2)];
-            run.write_manifest(&run_manifest(&keys)).unwrap();
             for key in &keys {
                 let ran = Ran { wall_s: 1.0 + i as f64, ..Ran::default() };
                 run.write_point(key, &outcome(3), &ran, &["web".into()]).unwrap();
             }
-            run.write_tables().unwrap();
+            run.finish(Results::gather(run.path(), run_manifest(&keys)).unwrap()).unwrap();
         }
         for name in ["points.parquet", "summary.parquet", "a-seed1/flows.parquet", "a-seed2/ports.parquet"] {
             let [a, b] = [0, 1].map(|i: usize| fs::read(dirs[i].path().join(name)).unwrap());

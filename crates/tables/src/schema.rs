@@ -9,7 +9,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Version of the layout of run folders. Raised when a reader of the previous one would go wrong.
-pub const SCHEMA_VERSION: u32 = 4;
+/// 5: manifests end in a hash of themselves.
+pub const SCHEMA_VERSION: u32 = 5;
+
+/// Version of the layout of tables, which is in the metadata of each.
+const TABLES_VERSION: u32 = 4;
+
+/// The tables of a point, by name.
+pub const POINT_TABLES: [&str; 5] = [FLOWS.name, PORTS.name, SAMPLES.name, AGENTS.name, PACKETS.name];
+
+/// The tables over all points of a run, by name.
+pub const RUN_TABLES: [&str; 2] = ["points", "summary"];
+
+/// The name of a table's file.
+pub fn file_name(table: &str) -> String {
+    format!("{table}.parquet")
+}
 
 /// A table: columns over rows of one type.
 pub struct Table<R: 'static> {
@@ -112,7 +127,7 @@ impl<R> Column<R> {
 impl<R> Table<R> {
     /// Its file in a point's folder.
     pub fn file(&self, dir: &Path) -> PathBuf {
-        dir.join(format!("{}.parquet", self.name))
+        dir.join(file_name(self.name))
     }
     /// The fields of the columns that every system has, with descriptions and units as metadata.
     pub fn fields(&self) -> Vec<Field> {
@@ -144,9 +159,9 @@ pub fn field(name: &str, ty: DataType, nullable: bool, unit: &str, about: &str) 
     Field::new(name, ty, nullable).with_metadata(metadata.into_iter().collect())
 }
 
-/// A schema with its description and the version of the layout as metadata.
+/// A schema with its description and the version of the layout of tables as metadata.
 pub fn schema(fields: Vec<Field>, about: &str) -> SchemaRef {
-    let version = ("flowloom.schema_version".to_owned(), SCHEMA_VERSION.to_string());
+    let version = ("flowloom.schema_version".to_owned(), TABLES_VERSION.to_string());
     let metadata = [("description".to_owned(), about.to_owned()), version];
     Arc::new(Schema::new(fields).with_metadata(metadata.into_iter().collect()))
 }

@@ -26,9 +26,9 @@ struct Row<'a> {
 pub fn table(results: &Results) -> Result<RecordBatch> {
     let mut rows = Vec::new();
     for point in results.done() {
-        let path = SAMPLES.file(&results.point_dir(&point.key));
         // A point without a window has no samples that count.
-        let Some(window) = point.counters.window_ps.filter(|_| path.exists()) else { continue };
+        let Some(window) = point.counters.window_ps else { continue };
+        let Some(path) = results.file(point, SAMPLES.name)? else { continue };
         for ((metric, entity), mut values) in read(&path, window)? {
             values.sort_unstable_by(f64::total_cmp);
             rows.push(Row { key: &point.key, metric, entity, values });

@@ -4,7 +4,6 @@ use crate::error::{Error, Result};
 use crate::manifest::PointManifest;
 use crate::parquet;
 use crate::results::Results;
-use crate::schema::FLOWS;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, UInt32Type};
 
@@ -12,7 +11,7 @@ impl Results {
     /// The `n` flows of a point with the largest slowdown among those that finished, as (slowdown, flow id), the slowest first; of equal ones
     /// those with the smaller id.
     pub fn slowest(&self, point: &PointManifest, n: usize) -> Result<Vec<(f64, u32)>> {
-        let path = FLOWS.file(&self.point_dir(&point.key));
+        let path = self.flows_file(point)?;
         let mut found: Vec<(f64, u32)> = Vec::new();
         for batch in parquet::read(&path, Some(&["flow_id", "slowdown"]))? {
             let batch = batch.map_err(|e| Error::damaged(&path, e))?;
