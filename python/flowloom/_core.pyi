@@ -20,6 +20,7 @@ __all__ = [
     "estimate",
     "fluid",
     "main",
+    "may_write",
     "nearest",
     "optimum",
     "quantile",
@@ -56,6 +57,12 @@ def compare(dirs: Sequence[str]) -> ArrowTable:
     """Compare the systems found in one or more result folders, flow by flow.
 
     Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys: see `compare()` in docs/data.md.
+    """
+
+def may_write(path: str) -> None:
+    """Fail if a file or folder at `path` must not be written, since it belongs to results.
+
+    In the folder of a run, new files and folders are allowed, and files that commands have made.
     """
 
 def content_hash(content: bytes) -> str:

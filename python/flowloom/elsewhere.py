@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from flowloom import _core
-from flowloom.files import write_whole
+from flowloom.files import put
 from flowloom.results import Results
 
 Progress = Callable[[dict[str, Any]], object]
@@ -187,7 +187,7 @@ def place(future: Future[dict[str, bytes]], folder: Path) -> tuple[str | None, b
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
     for name in sorted(files, key=lambda name: name == MANIFEST):
-        write_whole(folder / name, files[name])
+        put(folder / name, files[name])
     return None, False
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from flowloom import _core
+
 
 def web(name: str) -> str:
     """A style or script that pages are made with."""
@@ -12,19 +14,28 @@ def web(name: str) -> str:
 
 
 def refuse_others(path: Path) -> None:
-    """Raises `OSError` for what is there and is no regular file: a device or a pipe would be replaced by a file."""
+    """Raises `OSError` for a path that no command may write.
+
+    These are devices, pipes and folders, and what belongs to results.
+    """
     if path.exists() and not path.is_file():
         what = "folder" if path.is_dir() else "device or a pipe"
         raise OSError(f"`{path}` is a {what}, not a regular file\nhint: give `--out` the name of a new file")
+    _core.may_write(str(path))
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
+    """Writes a file of a command, as `put` does. Raises `OSError` where `refuse_others` does."""
+    refuse_others(path)
+    put(path, content)
+
+
+def put(path: Path, content: bytes | str) -> None:
     """Writes a file so that under its name there is never half of it, whatever happens; makes its folder where it is missing.
 
-    A link is followed. Raises `OSError` for what is there and is no regular file.
+    A link is followed.
     """
     data = content.encode() if isinstance(content, str) else content
-    refuse_others(path)
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     # Short, since the name itself may be as long as the system allows.

@@ -396,3 +396,23 @@ fn hidden_characters_of_names_are_escaped_in_all_that_is_printed() {
     let (_, err) = printed(&["check", "no\u{1b}[31m\u{2066}.toml"], 2);
     assert!(err.contains(r"cannot read `no\u{1b}[31m\u{2066}.toml`"), "{err}");
 }
+
+#[test]
+fn a_run_is_not_written_into_results_and_says_what_it_read() {
+    let (dir, file, out) = folder();
+    let sizes = include_bytes!("../../scenario/src/cdf/websearch.cdf.csv");
+    fs::write(dir.path().join("sizes.cdf.csv"), sizes).unwrap();
+    fs::write(&file, SMALL.replace("load = 0.4", "load = 0.4\nsize = \"cdf\"\ncdf = \"sizes.cdf.csv\"")).unwrap();
+    let (done, _, err) = told(&["run", &file, "--out", &out], None);
+    assert_eq!(exit_code(&done), 0, "{err}");
+    let inputs = tables::Results::open(Path::new(&out)).unwrap().manifest.inputs;
+    assert_eq!(inputs, [manifest::Input { path: "sizes.cdf.csv".into(), hash: tables::parquet::hash(sizes) }]);
+    let point = format!("{out}/tcp-seed1");
+    let before = fs::read(format!("{point}/manifest.json")).unwrap();
+    for args in [["run", &file, "--out", &point], ["merge", &out, "--out", &point]] {
+        let (refused, _, err) = told(&args, None);
+        assert_eq!(exit_code(&refused), u64::from(exit::STORAGE));
+        assert!(err.contains("it lies in the folder of a point\nhint: choose another place with `--out`"), "{err}");
+    }
+    assert_eq!(fs::read(format!("{point}/manifest.json")).unwrap(), before);
+}

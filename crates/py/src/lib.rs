@@ -29,7 +29,7 @@ mod _core {
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
-    use super::{compare, content_hash, entries, main, nearest, rooms};
+    use super::{compare, content_hash, entries, main, may_write, nearest, rooms};
 
     #[allow(non_upper_case_globals)]
     #[pymodule_export]
@@ -66,6 +66,15 @@ fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<Py<PyAny>> {
 fn compare(py: Python<'_>, dirs: Vec<PathBuf>) -> PyResult<results::ArrowTable> {
     let table = py.detach(|| tables::compare::table(&dirs));
     Ok(results::ArrowTable::whole(table.map_err(errors::storage)?))
+}
+
+/// Fail if a file or folder at `path` must not be written, since it belongs to results.
+///
+/// In the folder of a run, new files and folders are allowed, and files that commands have made.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // As Python gives it.
+fn may_write(py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    py.detach(|| tables::may_write(&path)).map_err(errors::storage)
 }
 
 /// The hash by which manifests know content: XXH3 with 64 bits, as 16 hexadecimal digits.

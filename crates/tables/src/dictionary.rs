@@ -98,6 +98,10 @@ and names of files in manifests are checked too: they never lead out of the fold
 Folders of layout 4 and before have no `manifest_hash` and are not read: the message names both
 layouts. Run the scenario again, with `--overwrite` or into another folder.
 
+No command writes onto results: with `--out`, manifests, tables, the folders of points and files
+that no command has made are refused. New files beside them, and the reports, figures, exports and
+archives that are there, can be written.
+
 ";
 
 const METRICS_HEAD: &str = "## Metrics

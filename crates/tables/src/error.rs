@@ -54,6 +54,14 @@ pub enum Error {
         /// Why it is not of this run.
         why: &'static str,
     },
+    /// A file or folder that a command must not write, since it belongs to results.
+    #[error("`{path}` must not be written: {why}")]
+    OfResults {
+        /// The file or folder.
+        path: PathBuf,
+        /// How it belongs to results.
+        why: &'static str,
+    },
     /// Not a run folder.
     #[error("`{path}` is not a run folder: it has no `manifest.json`")]
     NotARun {
@@ -146,6 +154,7 @@ impl Error {
             Error::InUse { .. } => "wait for that run to end, or choose another folder with `--out DIR`",
             Error::Occupied { .. } => "choose a new or empty folder with `--out DIR`",
             Error::OtherResults { .. } => "choose another folder with `--out DIR`, or replace the results with `--overwrite`",
+            Error::OfResults { .. } => "choose another place with `--out`",
             Error::NotARun { .. } => "give the folder that `flowloom run` printed, such as `results/demo`",
             Error::Version { .. } => "run the scenario with this program, into another folder or with `--overwrite`",
             Error::Damaged { .. } => {

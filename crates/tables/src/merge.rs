@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::manifest::{self, PointKey, PointManifest, RunManifest};
+use crate::protect::may_write;
 use crate::results::Results;
 use crate::run_dir::RunDir;
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 /// Fails if the runs are not of one scenario, program and input files, and if two of them have
 /// other results for one point.
 pub fn merge(from: &[PathBuf], out: &Path) -> Result<Results> {
+    may_write(out)?;
     let mut shares: Vec<Results> = from.iter().map(|path| Results::open(path)).collect::<Result<_>>()?;
     if manifest::read::<RunManifest>(&out.join(manifest::FILE))?.is_some() {
         shares.insert(0, Results::open(out)?);

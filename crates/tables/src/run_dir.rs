@@ -6,15 +6,13 @@
 use crate::error::{Error, Result};
 use crate::manifest::{self, PROGRAM, PointKey, PointManifest, Ran, RunManifest, State};
 use crate::parquet::{self, Written};
+use crate::protect::{self, Kind, LOCK};
 use crate::results::Results;
 use crate::schema::{AGENTS, CounterColumn, FLOWS, PACKETS, POINT_TABLES, PORTS, RUN_TABLES, SAMPLES, Table, file_name};
 use sim::Outcome;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The file that is locked while a run writes.
-const LOCK: &str = ".lock";
 
 /// What is in the folder of a point.
 #[derive(Debug)]
@@ -39,8 +37,10 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Takes a folder, making it where it is missing. Refused when another run has it, or when it holds anything but a run.
+    /// Takes a folder, making it where it is missing. Fails if another run has it, if it holds
+    /// anything but a run, or if it belongs to the results of another run.
     pub fn take(path: &Path) -> Result<RunDir> {
+        protect::may_write(path)?;
         if is_occupied(path)? {
             return Err(Error::Occupied { path: path.to_owned() });
         }
@@ -167,17 +167,14 @@ fn is_occupied(path: &Path) -> Result<bool> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         Err(e) => return Err(Error::io("open", path, e)),
     };
-    let mut names = entries.map(|entry| entry.map(|e| e.file_name()).map_err(|e| Error::io("open", path, e)));
-    let known = |name: &std::ffi::OsStr| name == LOCK || name == manifest::FILE;
     let mut others = false;
-    for name in names.by_ref() {
-        let name = name?;
-        if name == manifest::FILE {
-            return Ok(false);
-        }
-        others |= !known(&name);
+    for entry in entries {
+        let name = entry.map_err(|e| Error::io("open", path, e))?.file_name();
+        others |= name != LOCK;
     }
-    Ok(others)
+    let own = |name: &str| path.join(name).is_file();
+    // A manifest that cannot be read is that of a run if the run's lock is there.
+    Ok(others && matches!(protect::kind(path), Kind::Other) && !(own(LOCK) && own(manifest::FILE)))
 }
 
 #[cfg(test)]
@@ -208,6 +205,10 @@ mod tests {
         assert_eq!(names, ["thesis.tex"]);
         let file = dir.path().join("thesis.tex");
         assert!(matches!(RunDir::take(&file), Err(Error::Io { .. })));
+        // The manifest of something else.
+        fs::write(dir.path().join(manifest::FILE), "{\"name\": \"web\"}").unwrap();
+        assert!(matches!(RunDir::take(dir.path()), Err(Error::Occupied { .. })));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 
     #[test]
