@@ -113,6 +113,10 @@ def run(
         more = f", and {len(aside) - 1} more" if len(aside) > 1 else ""
         hint = "the same command runs what is missing, and without `--on` it runs here"
         raise SetAsideError(f"{len(aside)} of {len(wanted)} points set aside: `{first}`: {why}{more}\nhint: {hint}")
+    lost = set(wanted) - {run.point for run in results.runs if run.state == "done"}
+    if lost:
+        hint = "something else removed or replaced them: the same command runs them again"
+        raise _core.StorageError(f"`{out}` has lost points of the run while it ran: {', '.join(sorted(lost))}\nhint: {hint}")
     return results
 
 

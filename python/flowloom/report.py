@@ -37,6 +37,7 @@ INCOMPLETE = {
     "running": " or has not ended yet",
     "stopped": " because it was stopped",
     "failed": " because a point failed",
+    "lost": " because points were removed while it ran",
     "share": " because only a share of its points was run",
 }
 """Why points may be missing, by what the manifest says."""

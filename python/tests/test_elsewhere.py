@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import shutil
 import socket
 import subprocess
 import sys
@@ -110,6 +111,20 @@ def test_a_run_that_is_stopped_keeps_what_came_back(scenario: Scenario, here: Pa
     kept = Results.open(out)
     assert not kept.complete and sum(run.state == "done" for run in kept.runs) == 3
     assert scenario.run(on=Direct(), out=out).complete and files(out) == files(here)
+
+
+def test_points_that_are_removed_during_a_run_are_missed(scenario: Scenario, tmp_path: Path) -> None:
+    out = tmp_path / "gone"
+    first = scenario.points[0]["point"]
+
+    def remove(progress: dict[str, Any]) -> None:
+        if progress["points_done"] == POINTS:
+            shutil.rmtree(out / first)
+
+    with pytest.raises(_core.StorageError, match=f"has lost points of the run while it ran: {first}\nhint: "):
+        scenario.run(on=Direct(), out=out, progress=remove)
+    assert not Results.open(out).complete
+    assert scenario.run(on=Direct(), out=out).complete
 
 
 def test_a_worker_of_another_version_is_named(scenario: Scenario, tmp_path: Path) -> None:

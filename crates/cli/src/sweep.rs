@@ -188,13 +188,13 @@ fn run_with(
     let watch = Watch::start();
     let dir = RunDir::take(settings.out)?;
     let keys: Vec<PointKey> = plan.points.iter().map(key).collect();
-    let Before { mut todo, done: counted, mut notes } = to_run(&dir, &keys, prepared, settings)?;
+    let Before { mut todo, done: mut counted, mut notes } = to_run(&dir, &keys, prepared, settings)?;
     todo.retain(|&i| settings.is_chosen(i));
     todo.sort_by_key(|&i| std::cmp::Reverse(prepared[i].work));
     let sizes = todo.iter().map(|&i| prepared[i].bytes).collect();
     let jobs = Jobs::that_fit(Wanted::on_this_machine(settings.jobs, settings.threads), sizes, clock::free_memory_bytes());
     notes.extend(jobs.note());
-    let mut run_manifest = RunManifest { done: counted, ..first_manifest(plan, settings, &keys, jobs.jobs) };
+    let mut run_manifest = RunManifest { done: counted.clone(), ..first_manifest(plan, settings, &keys, jobs.jobs) };
     dir.write_manifest(&run_manifest)?;
     let points = settings.only.map_or(keys.len(), <[usize]>::len);
     let kept = points - todo.len();
@@ -218,21 +218,26 @@ fn run_with(
     let ended = sweep.run_points(&pool, &todo, kept, watch, tick);
     let stopped = *sweep.stop.get_mut();
 
+    let done = ended.points.iter().filter(|point| point.state == State::Done);
+    counted.extend(done.map(|point| (point.key.id.clone(), point.manifest_hash.clone())));
     run_manifest.ended = clock::now();
     run_manifest.wall_s = watch.seconds();
     run_manifest.peak_memory_bytes = clock::peak_memory_bytes();
     // What counts is what is in the folder now.
     run_manifest.done.clear();
     let written = Results::gather(dir.path(), run_manifest).and_then(|mut results| {
+        let lost = lost(&results, &counted);
         results.manifest.complete = ended.failure.is_none() && results.complete();
-        results.manifest.stop_reason = match &ended.failure {
-            Some(_) => "failed",
-            None if results.complete() => "finished",
-            None if stopped => "stopped",
-            None => "share",
+        results.manifest.stop_reason = match (&ended.failure, &lost) {
+            (Some(_), _) => "failed",
+            (None, Some(_)) => "lost",
+            (None, None) if results.complete() => "finished",
+            (None, None) if stopped => "stopped",
+            (None, None) => "share",
         }
         .to_owned();
-        dir.finish(results)
+        let written = dir.finish(results);
+        lost.map_or(written, Err)
     });
     if let Some(failure) = ended.failure {
         return Err(failure);
@@ -248,6 +253,18 @@ fn run_with(
         wall_s: watch.seconds(),
         notes,
     })
+}
+
+/// The error for points that were done, by the hashes of their manifests, and are not there with
+/// these manifests.
+fn lost(results: &Results, counted: &BTreeMap<String, String>) -> Option<tables::Error> {
+    const NAMED: usize = 10;
+    let there: BTreeMap<&str, &str> = results.done().map(|point| (point.key.id.as_str(), point.manifest_hash.as_str())).collect();
+    let gone = counted.iter().filter(|(id, hash)| there.get(id.as_str()) != Some(&hash.as_str()));
+    let gone: Vec<String> = gone.map(|(id, _)| format!("`{id}`")).collect();
+    let more = if gone.len() > NAMED { format!(" and {} more", gone.len() - NAMED) } else { String::new() };
+    let named = format!("{}{more}", gone[..gone.len().min(NAMED)].join(", "));
+    (!gone.is_empty()).then(|| tables::Error::Lost { path: results.path().to_owned(), points: gone.len(), named })
 }
 
 /// What a run finds in its folder.
@@ -678,6 +695,62 @@ mod tests {
         assert!(again.keys().eq(whole.keys()));
         assert!(whole.iter().all(|(path, bytes)| path.extension().is_none_or(|e| e != "parquet") || again[path] == *bytes));
         assert!(run(&plan, &prepare(&plan, None).unwrap(), &settings(dir.path()), &mut go_on).unwrap().notes.is_empty());
+    }
+
+    #[test]
+    fn points_that_are_removed_while_a_run_writes_are_missed() {
+        let plan = plan();
+        let points = |ids: &[usize]| ids.iter().map(|&i| plan.points[i].id.clone()).collect::<Vec<_>>();
+        // Removes a folder when this many points are done; the error, and what the manifest then
+        // says.
+        let tried = |done: usize, gone: &dyn Fn(&Path) -> std::path::PathBuf| {
+            let dir = tempfile::tempdir().unwrap();
+            let out = dir.path().join("r");
+            let one = Settings { jobs: 1, ..settings(&out) };
+            let mut removed = false;
+            let ended = run(&plan, &prepare(&plan, None).unwrap(), &one, &mut |tick| {
+                if tick.points_done == done && !removed {
+                    std::fs::remove_dir_all(gone(&out)).unwrap();
+                    removed = true;
+                }
+                Continue::Yes
+            });
+            let again = run(&plan, &prepare(&plan, None).unwrap(), &one, &mut go_on);
+            (ended.unwrap_err(), again.map(|report| (report.ran, report.kept, report.results.manifest.complete)))
+        };
+        // The largest runs first: which ones are done is read of the folder.
+        let first = |out: &Path| {
+            let done = |point: &&Point| out.join(&point.id).join(manifest::FILE).exists();
+            out.join(&plan.points.iter().find(done).unwrap().id)
+        };
+        let (error, again) = tried(8, &first);
+        let Error::Storage(tables::Error::Lost { points: 1, named, .. }) = &error else { panic!("{error}") };
+        assert!(points(&[0, 1, 2, 3, 4, 5, 6, 7]).iter().any(|id| *named == format!("`{id}`")) && error.hint().is_some());
+        assert_eq!(again.unwrap(), (1, 7, true));
+        let (error, again) = tried(8, &|out| out.to_owned());
+        assert!(matches!(&error, Error::Storage(tables::Error::Lost { points: 8, .. })), "{error}");
+        assert_eq!(again.unwrap(), (8, 0, true));
+    }
+
+    #[test]
+    fn what_is_lost_is_in_the_manifest() {
+        let (plan, dir) = (plan(), tempfile::tempdir().unwrap());
+        // The last point to run removes the first.
+        let removes = |spec: &RunSpec, _: Threads, control: &mut dyn FnMut(Progress) -> Continue| {
+            let done = plan.points.iter().map(|point| dir.path().join(&point.id)).filter(|dir| dir.exists());
+            let done: Vec<_> = done.collect();
+            if done.len() == 7 {
+                std::fs::remove_dir_all(&done[0]).unwrap();
+            }
+            sim::run(spec, control)
+        };
+        let one = Settings { jobs: 1, ..settings(dir.path()) };
+        let error = run_with(&plan, &prepare(&plan, None).unwrap(), &one, &removes, &mut go_on).unwrap_err();
+        assert!(matches!(&error, Error::Storage(tables::Error::Lost { points: 1, .. })), "{error}");
+        let results = Results::open(dir.path()).unwrap();
+        let manifest = &results.manifest;
+        assert_eq!((manifest.complete, manifest.stop_reason.as_str(), manifest.done.len()), (false, "lost", 7));
+        assert_eq!((results.points.len(), results.complete()), (7, false));
     }
 
     #[test]

@@ -62,6 +62,16 @@ pub enum Error {
         /// How it belongs to results.
         why: &'static str,
     },
+    /// Points that the run has made, or found finished, are not there at its end.
+    #[error("`{path}` has lost {points} of the points of the run while it ran: {named}")]
+    Lost {
+        /// The run folder.
+        path: PathBuf,
+        /// How many points.
+        points: usize,
+        /// Which.
+        named: String,
+    },
     /// Not a run folder.
     #[error("`{path}` is not a run folder: it has no `manifest.json`")]
     NotARun {
@@ -155,6 +165,7 @@ impl Error {
             Error::Occupied { .. } => "choose a new or empty folder with `--out DIR`",
             Error::OtherResults { .. } => "choose another folder with `--out DIR`, or replace the results with `--overwrite`",
             Error::OfResults { .. } => "choose another place with `--out`",
+            Error::Lost { .. } => "something else removed or replaced them: the same `flowloom run` runs them again",
             Error::NotARun { .. } => "give the folder that `flowloom run` printed, such as `results/demo`",
             Error::Version { .. } => "run the scenario with this program, into another folder or with `--overwrite`",
             Error::Damaged { .. } => {
