@@ -18,6 +18,9 @@ pub struct Files {
 /// What has been read, by path.
 type Read<T> = Mutex<BTreeMap<String, Result<Arc<T>, String>>>;
 
+/// The byte order mark with which some programs begin UTF-8 text. It belongs to no format.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Files larger than this are refused.
 const MAX_BYTES: u64 = 2 << 30;
 
@@ -26,13 +29,16 @@ impl Files {
     pub fn new(dir: &Path) -> Files {
         Files { dir: dir.to_owned(), ..Files::default() }
     }
-    /// The text of a file. The error is a sentence that names it.
+    /// The text of a file, without a byte order mark. The error is a sentence that names it.
     pub fn text(&self, path: &str) -> Result<Arc<str>, String> {
         let known = lock(&self.bytes).get(path).cloned();
-        self.once(&self.texts, path, |at| match known {
-            // What was read for the hash.
-            Some(Ok(bytes)) => std::str::from_utf8(&bytes).map(Arc::from).map_err(|_| io::ErrorKind::InvalidData.into()),
-            _ => std::fs::read_to_string(at).map(Arc::from),
+        self.once(&self.texts, path, |at| {
+            let bytes = match known {
+                // What was read for the hash.
+                Some(Ok(bytes)) => bytes,
+                _ => std::fs::read(at)?.into(),
+            };
+            std::str::from_utf8(without_mark(&bytes)).map(Arc::from).map_err(|_| io::ErrorKind::InvalidData.into())
         })
     }
     /// The bytes of a file that is no text. The error is a sentence that names it.
@@ -43,12 +49,12 @@ impl Files {
     pub fn has(&self, path: &str) -> bool {
         self.dir.join(path).is_file()
     }
-    /// A hash of a file's content.
+    /// A hash of a file's content, which a byte order mark does not change.
     pub fn hash(&self, path: &str) -> Result<u64, String> {
         if let Some(text) = lock(&self.texts).get(path) {
             return text.clone().map(|text| xxh3_64(text.as_bytes()));
         }
-        self.bytes(path).map(|bytes| xxh3_64(&bytes))
+        self.bytes(path).map(|bytes| xxh3_64(without_mark(&bytes)))
     }
     fn once<T: ?Sized>(
         &self,
@@ -75,6 +81,10 @@ impl PartialEq for Files {
     fn eq(&self, other: &Files) -> bool {
         self.dir == other.dir
     }
+}
+
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(MARK).unwrap_or(bytes)
 }
 
 /// What is wrong with a file, as the end of a sentence.
@@ -111,6 +121,17 @@ mod tests {
         let first = files.hash("a.csv").unwrap();
         std::fs::write(&path, "2").unwrap();
         assert_eq!((&*files.text("a.csv").unwrap(), files.hash("a.csv").unwrap()), ("1", first));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_text() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("plain"), "a").unwrap();
+        std::fs::write(dir.path().join("marked"), "\u{feff}a").unwrap();
+        let hash = |path: &str| Files::new(dir.path()).hash(path).unwrap();
+        assert_eq!(hash("plain"), hash("marked"));
+        let files = Files::new(dir.path());
+        assert_eq!((&*files.text("marked").unwrap(), files.hash("marked").unwrap()), ("a", hash("plain")));
     }
 
     #[test]
