@@ -106,7 +106,7 @@ pub(crate) fn lines<'a>(tokens: &mut Tokens<'a>) -> Vec<Line<'a>> {
 }
 
 /// A word that may be a whole file, cut.
-fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     let most = 40;
     if text.chars().count() <= most { text.to_owned() } else { text.chars().take(most).chain(['…']).collect() }
 }

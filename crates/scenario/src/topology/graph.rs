@@ -7,6 +7,7 @@
 //! A link may have `rate`, `delay` and `loss`; what it has not is that of the scenario. Rates and delays are texts with units, or plain numbers of `rate_unit` and
 //! `delay_unit`. A node may have a `kind`, `host` or `switch`, and a `tier`; without a kind, nodes with one link are hosts. A switch's tier is its distance from
 //! the nearest host. `attributes` gives our names and the file's for those that the file calls otherwise.
+//! GraphML's hyperedges, graphs inside nodes or edges, second graphs and data without a declared key are refused.
 //! In a directed graph a link and its reverse are one cable, and must agree: both directions of a cable are alike.
 //!
 //! Source: `node_link_data` of networkx, whose links are `links` or, from version 3.4 on, `edges`; the GraphML primer.
@@ -16,12 +17,15 @@
 use super::edges::{self, Edge, Edges, Node, OfFile, Read};
 use super::{Cables, Env};
 use crate::columns::{Columns, RateUnit, TimeUnit};
+use crate::tokens::shortened;
 use base::params::Problem;
 use base::registry::Meta;
 use base::units::parse_fraction;
 use base::{Dur, Rate};
-use serde_json::Value;
+use roxmltree::Node as Element;
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -82,27 +86,26 @@ impl Read for Format {
     }
 }
 
-/// A node or a link as a file has it: where, and its attributes.
+/// A node or a link of a file.
 struct Part {
-    /// `graph.json: link 3`, `graph.graphml:12:4`.
-    place: String,
-    values: BTreeMap<String, String>,
+    /// The number of the node or link in a JSON file, the offset of its element in a GraphML file.
+    at: usize,
+    values: BTreeMap<String, Value>,
+}
+
+/// The value of an attribute.
+#[derive(Clone)]
+enum Value {
+    /// A text, or a number as a text.
+    Text(String),
+    /// A JSON value of another type.
+    Other(String),
 }
 
 impl Part {
-    fn get(&self, key: &str) -> Option<&str> {
-        self.values.get(key).map(String::as_str)
-    }
-    fn need(&self, key: &str) -> Result<&str, String> {
-        self.get(key).ok_or_else(|| format!("{}: there is no `{key}` that is a text or a number", self.place))
-    }
-    fn parse<T>(&self, key: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
-        let wrong = |text: &str, why: String| format!("{}: `{text}` is not a {key}: {why}", self.place);
-        self.get(key).map(|text| read(text).map_err(|why| wrong(text, why))).transpose()
-    }
     /// Gives attributes our names. One that has our name and is not meant is forgotten.
     fn rename(&mut self, names: &[(&str, String)]) {
-        let theirs: Vec<Option<String>> = names.iter().map(|(_, theirs)| self.values.get(theirs).cloned()).collect();
+        let theirs: Vec<Option<Value>> = names.iter().map(|(_, theirs)| self.values.get(theirs).cloned()).collect();
         for ((ours, _), value) in names.iter().zip(theirs) {
             match value {
                 Some(value) => self.values.insert((*ours).to_owned(), value),
@@ -112,11 +115,53 @@ impl Part {
     }
 }
 
-/// What both formats come to.
-struct Parts {
+/// Says where a node or a link is in its file: `graph.json: link 3`, `graph.graphml:12:4`.
+type Place<'a> = Box<dyn Fn(&'static str, usize) -> String + 'a>;
+
+/// The content of a file in either format.
+struct Parts<'a> {
     directed: bool,
     nodes: Vec<Part>,
     links: Vec<Part>,
+    place: Place<'a>,
+}
+
+/// A node or a link with what messages need.
+struct Seen<'a> {
+    what: &'static str,
+    part: &'a Part,
+    place: &'a Place<'a>,
+}
+
+impl<'a> Parts<'a> {
+    fn nodes(&'a self) -> impl Iterator<Item = Seen<'a>> {
+        self.nodes.iter().map(|part| Seen { what: "node", part, place: &self.place })
+    }
+    fn links(&'a self) -> impl Iterator<Item = Seen<'a>> {
+        self.links.iter().map(|part| Seen { what: "link", part, place: &self.place })
+    }
+}
+
+impl<'a> Seen<'a> {
+    /// A message with the place of the node or link.
+    fn wrong(&self, why: impl Display) -> String {
+        format!("{}: {why}", (self.place)(self.what, self.part.at))
+    }
+    fn get(&self, key: &str) -> Result<Option<&'a str>, String> {
+        match self.part.values.get(key) {
+            None => Ok(None),
+            Some(Value::Text(text)) => Ok(Some(text)),
+            Some(Value::Other(value)) => Err(self.wrong(format!("`{key}` is `{value}`: a text or a number is wanted"))),
+        }
+    }
+    fn need(&self, key: &str) -> Result<&'a str, String> {
+        let missing = || self.wrong(format!("there is no `{key}` that is a text or a number"));
+        self.get(key).ok().flatten().ok_or_else(missing)
+    }
+    fn parse<T>(&self, key: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+        let wrong = |text: &str, why: String| self.wrong(format!("`{text}` is not a {key}: {why}"));
+        self.get(key)?.map(|text| read(text).map_err(|why| wrong(text, why))).transpose()
+    }
 }
 
 fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
@@ -125,24 +170,24 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
     let names = params.attributes.among(&ATTRIBUTES, "attribute")?;
     parts.nodes.iter_mut().chain(&mut parts.links).for_each(|part| part.rename(&names));
     let mut index = BTreeMap::new();
-    for node in &parts.nodes {
+    for node in parts.nodes() {
         let name = node.need("id")?;
-        edges::name(name).map_err(|why| format!("{}: `{name}` {why}", node.place))?;
+        edges::name(name).map_err(|why| node.wrong(format!("`{name}` {why}")))?;
         if index.insert(name, index.len()).is_some() {
-            return Err(format!("{}: node `{name}` is given twice", node.place));
+            return Err(node.wrong(format!("node `{name}` is given twice")));
         }
     }
     let mut cables: Vec<Edge> = Vec::new();
     // In a directed graph: the directions that are still without the other one, by their ends, as places in `cables`.
     let mut single: BTreeMap<[usize; 2], Vec<usize>> = BTreeMap::new();
-    for link in &parts.links {
+    for link in parts.links() {
         let end = |key| {
             let name = link.need(key)?;
-            index.get(name).copied().ok_or_else(|| format!("{}: there is no node `{name}`", link.place))
+            index.get(name).copied().ok_or_else(|| link.wrong(format!("there is no node `{name}`")))
         };
         let ends = [end("source")?, end("target")?];
         if ends[0] == ends[1] {
-            return Err(format!("{}: a link from a node to itself", link.place));
+            return Err(link.wrong("a link from a node to itself"));
         }
         let rate = link.parse("rate", |text| edges::rate(params.rate_unit.read(text)?))?.unwrap_or(params.rate);
         let delay = link.parse("delay", |text| edges::delay(params.delay_unit.read(text)?))?.unwrap_or(params.delay);
@@ -155,10 +200,8 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
             };
             let [here, there] = [&cable, &cables[other]].map(of);
             if here != there {
-                return Err(format!(
-                    "{}: this link ({here}) and its other direction ({there}) are one cable, and have to be alike",
-                    link.place
-                ));
+                let why = format!("this link ({here}) and its other direction ({there}) are one cable, and have to be alike");
+                return Err(link.wrong(why));
             }
             continue;
         }
@@ -169,12 +212,12 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
     }
     let mut degree = vec![0; parts.nodes.len()];
     cables.iter().flat_map(|cable| cable.ends).for_each(|end| degree[end] += 1);
-    let nodes = parts.nodes.iter().zip(degree).map(|(node, degree)| {
-        let host = match node.get("kind") {
+    let nodes = parts.nodes().zip(degree).map(|(node, degree)| {
+        let host = match node.get("kind")? {
             None => degree == 1,
             Some("host") => true,
             Some("switch") => false,
-            Some(other) => return Err(format!("{}: `{other}` is neither `host` nor `switch`", node.place)),
+            Some(other) => return Err(node.wrong(format!("`{other}` is neither `host` nor `switch`"))),
         };
         let tier = node.parse("tier", |text| match text.parse::<u8>() {
             Ok(tier) if (tier == 0) == host => Ok(tier),
@@ -190,67 +233,100 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
 }
 
 /// The JSON of networkx. Values may be numbers.
-fn node_link(path: &str, text: &str) -> Result<Parts, String> {
-    let graph: Value = serde_json::from_str(text).map_err(|e| format!("{path}:{}:{}: this is not JSON", e.line(), e.column()))?;
-    let list = |keys: &[&str], what: &str| {
-        let found = keys.iter().find_map(|key| graph.get(*key)).and_then(Value::as_array);
+fn node_link<'a>(path: &'a str, text: &str) -> Result<Parts<'a>, String> {
+    let graph: Json = serde_json::from_str(text).map_err(|e| format!("{path}:{}:{}: this is not JSON", e.line(), e.column()))?;
+    let place = move |what: &'static str, at: usize| format!("{path}: {what} {}", at + 1);
+    let list = |keys: &[&str], what: &'static str| {
+        let found = keys.iter().find_map(|key| graph.get(*key)).and_then(Json::as_array);
         let found = found.ok_or_else(|| format!("{path}: there is no list `{}`", keys[0]))?;
-        let part = |(number, value): (usize, &Value)| {
-            let place = format!("{path}: {what} {}", number + 1);
-            let fields = value.as_object().ok_or_else(|| format!("{place} is not an object"))?;
-            let text = |value: &Value| match value {
-                Value::String(text) => Some(text.clone()),
-                // Without an exponent, as all numbers of a scenario are.
-                Value::Number(number) => Some(if number.is_f64() { number.as_f64()?.to_string() } else { number.to_string() }),
-                _ => None,
-            };
-            let values = fields.iter().filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect();
-            Ok(Part { place, values })
+        let part = |(at, value): (usize, &Json)| {
+            let fields = value.as_object().ok_or_else(|| format!("{} is not an object", place(what, at)))?;
+            Ok(Part { at, values: fields.iter().map(|(key, value)| (key.clone(), json_value(value))).collect() })
         };
         found.iter().enumerate().map(part).collect::<Result<Vec<Part>, String>>()
     };
-    let directed = graph.get("directed").and_then(Value::as_bool).unwrap_or(false);
-    Ok(Parts { directed, nodes: list(&["nodes"], "node")?, links: list(&["links", "edges"], "link")? })
+    let directed = graph.get("directed").unwrap_or(&Json::Bool(false));
+    let directed = directed.as_bool().ok_or_else(|| format!("{path}: `directed` is `{directed}`: true or false is wanted"))?;
+    let (nodes, links) = (list(&["nodes"], "node")?, list(&["links", "edges"], "link")?);
+    Ok(Parts { directed, nodes, links, place: Box::new(place) })
+}
+
+fn json_value(value: &Json) -> Value {
+    let number = |number: &serde_json::Number| match number.as_f64().filter(|_| number.is_f64()) {
+        // Without an exponent, as all numbers of a scenario are.
+        Some(float) => float.to_string(),
+        None => number.to_string(),
+    };
+    match value {
+        Json::String(text) => Value::Text(text.clone()),
+        Json::Number(value) => Value::Text(number(value)),
+        other => Value::Other(shortened(&other.to_string())),
+    }
 }
 
 /// GraphML: attributes are `data`, whose keys have names; the default of a key holds where an element has none.
-fn graphml(path: &str, text: &str) -> Result<Parts, String> {
+fn graphml<'a>(path: &'a str, text: &'a str) -> Result<Parts<'a>, String> {
     let document =
         roxmltree::Document::parse(text).map_err(|e| format!("{path}:{}:{}: this is not XML", e.pos().row, e.pos().col))?;
-    let graph = document.descendants().find(|e| is(e, "graph")).ok_or_else(|| format!("{path}: there is no graph"))?;
-    let keys = document.descendants().filter(|e| is(e, "key"));
+    let place = move |_: &'static str, at: usize| {
+        let before = &text[..at];
+        let line = before.rfind('\n').map_or(before, |end| &before[end + 1..]);
+        format!("{path}:{}:{}", before.matches('\n').count() + 1, line.chars().count() + 1)
+    };
+    let wrong = |element: &Element<'_, '_>, why: String| format!("{}: {why}", place("", element.range().start));
+    let mut graphs = document.descendants().filter(|e| is(e, "graph"));
+    let graph = graphs.next().ok_or_else(|| format!("{path}: there is no graph"))?;
     let mut names = BTreeMap::new();
-    let mut defaults: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
-    for key in keys {
-        let (Some(id), Some(name)) = (key.attribute("id"), key.attribute("attr.name")) else { continue };
+    let mut defaults: BTreeMap<&str, BTreeMap<String, Value>> = BTreeMap::new();
+    for key in document.descendants().filter(|e| is(e, "key")) {
+        let Some(id) = key.attribute("id") else { continue };
+        let name = key.attribute("attr.name");
         names.insert(id, name);
-        if let Some(default) = key.children().find(|e| is(e, "default")).and_then(|e| e.text()) {
-            defaults.entry(key.attribute("for").unwrap_or("all")).or_default().insert(name.to_owned(), default.trim().to_owned());
+        let default = key.children().find(|e| is(e, "default")).and_then(|e| e.text());
+        if let (Some(name), Some(default)) = (name, default) {
+            let of_kind = defaults.entry(key.attribute("for").unwrap_or("all")).or_default();
+            of_kind.insert(name.to_owned(), Value::Text(default.trim().to_owned()));
         }
     }
-    let parts = |tag: &'static str| -> Vec<Part> {
-        let elements = graph.children().filter(|e| is(e, tag));
-        let part = elements.map(|element| {
-            let at = document.text_pos_at(element.range().start);
-            let mut values: BTreeMap<String, String> = BTreeMap::new();
-            for of in ["all", tag] {
-                values.extend(defaults.get(of).into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+    let (mut nodes, mut links) = (Vec::new(), Vec::new());
+    for element in graph.children().filter(Element::is_element) {
+        let tag = element.tag_name().name();
+        let found = match tag {
+            "node" => &mut nodes,
+            "edge" => &mut links,
+            "hyperedge" => {
+                return Err(wrong(&element, "a hyperedge is no cable: only links between two nodes are read".to_owned()));
             }
-            for data in element.children().filter(|e| is(e, "data")) {
-                if let Some(name) = data.attribute("key").and_then(|key| names.get(key)) {
-                    values.insert((*name).to_owned(), data.text().unwrap_or("").trim().to_owned());
-                }
+            _ => continue,
+        };
+        if let Some(inner) = element.children().find(|e| is(e, "graph")) {
+            return Err(wrong(&inner, format!("a graph inside `{tag}` is not read: write all nodes and edges in one graph")));
+        }
+        let mut values = BTreeMap::new();
+        for of in ["all", tag] {
+            values.extend(defaults.get(of).into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        for data in element.children().filter(|e| is(e, "data")) {
+            let key = data.attribute("key").unwrap_or_default();
+            let Some(name) = names.get(key) else {
+                return Err(wrong(&data, format!("no `<key>` declares the key `{key}` of this data")));
+            };
+            // A key without a name holds data of a program, like colours.
+            if let Some(name) = name {
+                values.insert((*name).to_owned(), Value::Text(data.text().unwrap_or("").trim().to_owned()));
             }
-            values.extend(element.attributes().map(|a| (a.name().to_owned(), a.value().to_owned())));
-            Part { place: format!("{path}:{}:{}", at.row, at.col), values }
-        });
-        part.collect()
-    };
-    Ok(Parts { directed: graph.attribute("edgedefault") == Some("directed"), nodes: parts("node"), links: parts("edge") })
+        }
+        values.extend(element.attributes().map(|a| (a.name().to_owned(), Value::Text(a.value().to_owned()))));
+        found.push(Part { at: element.range().start, values });
+    }
+    if let Some(second) = graphs.next() {
+        return Err(wrong(&second, "a second graph is not read: write all nodes and edges in one graph".to_owned()));
+    }
+    Ok(Parts { directed: graph.attribute("edgedefault") == Some("directed"), nodes, links, place: Box::new(place) })
 }
 
 /// Whether an element has this name, in whatever name space.
-fn is(element: &roxmltree::Node<'_, '_>, name: &str) -> bool {
+fn is(element: &Element<'_, '_>, name: &str) -> bool {
     element.is_element() && element.tag_name().name() == name
 }
 
@@ -386,19 +462,49 @@ mod tests {
             (json("{\"id\": 0, \"kind\": \"router\"}, {\"id\": 1}", cable), "node 1: `router` is neither"),
             (json("{\"id\": 0, \"tier\": 4}, {\"id\": 1}", cable), "`4` is not a tier: hosts are tier 0"),
             (json(two, ""), "there is no host"),
+            (json(two, "").replacen('{', "{\"directed\": 1, ", 1), "g.json: `directed` is `1`: true or false is wanted"),
         ];
         for (text, why) in cases {
             let message = attempt("g.json", &text).map(|_| ()).unwrap_err();
             assert!(message.contains(why), "{text}: {message}");
         }
+        for value in ["[\"1Gbps\"]", "{\"value\":1}", "true", "null"] {
+            for key in ["rate", "delay", "loss"] {
+                let text = json(two, &format!("{{\"source\": 0, \"target\": 1, \"{key}\": {value}}}"));
+                let message = attempt("g.json", &text).map(|_| ()).unwrap_err();
+                assert_eq!(message, format!("g.json: link 1: `{key}` is `{value}`: a text or a number is wanted"));
+            }
+        }
         for (from, to, why) in [
             ("</graphml>", "", "this is not XML"),
             ("<graph ", "<grape ", "this is not XML"),
             ("1Gbps", "fast", "g.graphml:8:5: `fast` is not a rate"),
+            ("<node id=\"a\"/>", "<node id=\"a\"><graph/></node>", "g.graphml:6:18: a graph inside `node` is not read"),
+            ("<edge source=\"b\"", "<edge><graph/></edge><edge source=\"b\"", "g.graphml:10:11: a graph inside `edge` is not read"),
+            ("<edge source=\"b\"", "<hyperedge/><edge source=\"b\"", "g.graphml:10:5: a hyperedge is no cable"),
+            ("</graphml>", "<graph/></graphml>", "g.graphml:12:1: a second graph is not read"),
+            ("key=\"d1\"", "key=\"d7\"", "g.graphml:7:18: no `<key>` declares the key `d7` of this data"),
+            ("<data key=\"d1\"", "<data", "g.graphml:7:18: no `<key>` declares the key `` of this data"),
             ("target=\"s\"><data", "target=\"t\"><data", "g.graphml:8:5: there is no node `t`"),
         ] {
             let message = attempt("g.graphml", &XML.replacen(from, to, 1)).map(|_| ()).unwrap_err();
             assert!(message.contains(why), "{to}: {message}");
+        }
+    }
+
+    /// A key of a program for its own data, such as colours, has no name; attributes that no network has may have any type.
+    #[test]
+    fn what_is_no_part_of_a_network_is_left_out() {
+        let colour = "<key id=\"d9\" for=\"node\" yfiles.type=\"nodegraphics\"/><graph ";
+        let text = XML.replace("<graph ", colour).replace("<node id=\"b\"/>", "<node id=\"b\"><data key=\"d9\">red</data></node>");
+        assert!(attempt("g.graphml", &text).is_ok());
+        assert!(attempt("g.json", &JSON.replace("{\"id\": \"h1\"}", "{\"id\": \"h1\", \"pos\": [1, 2]}")).is_ok());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_accepted() {
+        for (name, text) in [("g.json", JSON), ("g.graphml", XML)] {
+            assert!(attempt(name, &format!("\u{feff}{text}")).is_ok(), "{name}");
         }
     }
 
