@@ -82,17 +82,25 @@ struct Reader<'a> {
     params: &'a Params,
     /// For messages.
     tokens: Tokens<'a>,
-    words: std::iter::Peekable<std::vec::IntoIter<Word<'a>>>,
+    words: Vec<Word<'a>>,
+    /// The place of the next word.
+    next: usize,
 }
 
 impl<'a> Reader<'a> {
     fn new(params: &'a Params, text: &'a str) -> Result<Self, String> {
         let tokens = Tokens::new(&params.path, text);
-        Ok(Reader { params, words: words(&tokens, text)?.into_iter().peekable(), tokens })
+        Ok(Reader { params, words: words(&tokens, text)?, next: 0, tokens })
     }
 
+    /// The next word.
+    fn peek(&self) -> Option<Word<'a>> {
+        self.words.get(self.next).copied()
+    }
     fn need(&mut self, what: &str) -> Result<Word<'a>, String> {
-        self.words.next().ok_or_else(|| format!("{}: the file ends before {what}", self.params.path))
+        let word = self.peek().ok_or_else(|| format!("{}: the file ends before {what}", self.params.path))?;
+        self.next += 1;
+        Ok(word)
     }
     fn expect(&mut self, wanted: &str) -> Result<(), String> {
         let word = self.need(&format!("`{wanted}`"))?;
@@ -110,16 +118,16 @@ impl<'a> Reader<'a> {
 
     fn program(mut self) -> Result<Program, String> {
         self.expect("num_ranks")?;
-        let at = self.words.peek().copied();
+        let at = self.peek();
         let ranks = self.number("the number of ranks", MOST_RANKS)? as usize;
         if let (0, Some(at)) = (ranks, at) {
             return Err(self.tokens.wrong(&at, "is no number of ranks: there is at least one"));
         }
         let mut program = Program::new(ranks);
         let mut seen = vec![false; ranks];
-        while self.words.peek().is_some() {
+        while self.peek().is_some() {
             self.expect("rank")?;
-            let at = self.words.peek().copied();
+            let at = self.peek();
             let rank = self.rank(program.ranks())?;
             if let (true, Some(at)) = (std::mem::replace(&mut seen[rank as usize], true), at) {
                 return Err(self.tokens.wrong(&at, "is the second list of this rank"));
@@ -189,7 +197,7 @@ impl<'a> Reader<'a> {
             }
             "recv" => {
                 self.bytes("from")?;
-                let any = self.words.peek().filter(|source| source.text == "-1").copied();
+                let any = self.peek().filter(|source| source.text == "-1");
                 if let Some(any) = any {
                     return Err(self
                         .tokens
@@ -220,21 +228,16 @@ impl<'a> Reader<'a> {
 
     /// Whether the words `tag -1` follow.
     fn any_tag(&mut self) -> bool {
-        let mut ahead = self.words.clone();
-        let any = ahead.next().is_some_and(|word| word.text == "tag") && ahead.next().is_some_and(|word| word.text == "-1");
-        if any {
-            self.words = ahead;
-        }
+        let any = matches!(self.words[self.next..], [Word { text: "tag", .. }, Word { text: "-1", .. }, ..]);
+        self.next += if any { 2 } else { 0 };
         any
     }
 
     /// What may stand behind an operation, in its line. Returns the tag.
     fn options(&mut self, line: usize) -> Result<Option<u64>, String> {
         let mut tag = None;
-        while let Some(word) =
-            self.words.peek().copied().filter(|word| word.line == line && matches!(word.text, "tag" | "cpu" | "nic"))
-        {
-            self.words.next();
+        while let Some(word) = self.peek().filter(|word| word.line == line && matches!(word.text, "tag" | "cpu" | "nic")) {
+            self.next += 1;
             let value = self.number("a number", u32::MAX.into())?;
             if word.text == "tag" {
                 tag = Some(value);
@@ -330,6 +333,18 @@ mod tests {
         assert_eq!(attempt(text, &[("start", "3us")]).unwrap()[0].start, Time(3_000_000));
         let calc = "num_ranks 2\nrank 0 {\na: calc 3\nb: send 1b to 1\nb requires a\n}\n";
         assert_eq!(attempt(calc, &[("calc_unit", "1us")]).unwrap()[0].start, Time(3_000_000));
+    }
+
+    /// The words that are left were once copied at each receive: this would take minutes.
+    #[test]
+    fn a_long_list_of_operations_is_read_word_by_word() {
+        let ops = |op: &str| format!("{op} tag -1\n").repeat(40_000);
+        let text = format!(
+            "num_ranks 2\nrank 0 {{\n{}}}\nrank 1 {{\n{}}}\n",
+            ops("send 9b to 1").replace("-1", "1"),
+            ops("recv 9b from 0")
+        );
+        assert_eq!(attempt(&text, &[]).unwrap().len(), 40_000);
     }
 
     #[test]
