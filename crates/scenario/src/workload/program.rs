@@ -18,8 +18,8 @@ mod moment;
 use super::listed::Hosts;
 use super::{After, Drawn, MAX_TIME};
 use base::{Dur, HostId, Time};
-use moment::Moment;
-use std::collections::{BTreeMap, VecDeque};
+use moment::{Moment, Search};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 base::params! {
@@ -117,6 +117,10 @@ impl Program {
 
     /// The flows of the program. `unit` is what the places of operations count, like `line`. The error is a sentence.
     pub fn flows(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str) -> Result<Vec<Drawn>, String> {
+        self.flows_by(params, hosts, unit, &mut Search::new())
+    }
+
+    fn flows_by(&self, params: &Ranks, hosts: &Hosts<'_>, unit: &str, search: &mut Search) -> Result<Vec<Drawn>, String> {
         let placed = self.placed(&params.placement, hosts)?;
         let taken = self.taken(unit)?;
         let mut flows: Vec<Drawn> = Vec::new();
@@ -128,14 +132,15 @@ impl Program {
             let known = |at: At| times[at.rank as usize][at.op as usize].as_ref();
             let own = |op: &u32| known(At { rank, op: *op });
             let ends = op.after.iter().filter_map(own).map(|times| &times.end);
-            let start = moment::last(ends.chain(op.with.iter().filter_map(own).map(|times| &times.start)), &flows);
+            let start = moment::last(ends.chain(op.with.iter().filter_map(own).map(|times| &times.start)), &flows, search);
             let start = start.unwrap_or_else(|| Rc::clone(&begin));
             let (end, arrival) = match &op.act {
                 Act::Compute(Dur::ZERO) => (Rc::clone(&start), None),
                 Act::Compute(time) => (Rc::new(start.later(*time)), None),
                 Act::Receive { .. } => {
                     let arrival = taken.get(&At { rank, op: number }).and_then(|send| known(*send)?.arrival.as_ref());
-                    (moment::last(arrival.into_iter().chain([&start]), &flows).unwrap_or_else(|| Rc::clone(&start)), None)
+                    let end = moment::last(arrival.into_iter().chain([&start]), &flows, search);
+                    (end.unwrap_or_else(|| Rc::clone(&start)), None)
                 }
                 Act::Send(message) => {
                     let (src, dst) = (placed[rank as usize], placed[message.to as usize]);
@@ -179,21 +184,16 @@ impl Program {
 
     /// For each receive the send whose message it takes.
     fn taken(&self, unit: &str) -> Result<BTreeMap<At, At>, String> {
-        // By source, destination and tag: sends in the order of the source's operations.
-        let mut sent: BTreeMap<(u32, u32), BTreeMap<u64, VecDeque<At>>> = BTreeMap::new();
+        let mut sent: BTreeMap<(u32, u32), Sent> = BTreeMap::new();
         for (at, op) in self.all() {
             if let Act::Send(message) = &op.act {
-                sent.entry((at.rank, message.to)).or_default().entry(message.tag).or_default().push_back(at);
+                sent.entry((at.rank, message.to)).or_default().push(at, message.tag);
             }
         }
         let mut taken = BTreeMap::new();
         for (at, op) in self.all() {
             let Act::Receive { from, tag } = op.act else { continue };
-            let of_pair = sent.get_mut(&(from, at.rank));
-            let send = of_pair.and_then(|tags| match tag {
-                Some(tag) => tags.get_mut(&tag)?.pop_front(),
-                None => tags.values_mut().min_by_key(|sends| sends.front().map_or(u32::MAX, |at| at.op))?.pop_front(),
-            });
+            let send = sent.get_mut(&(from, at.rank)).and_then(|sent| sent.take(tag));
             let tagged = tag.map_or(String::new(), |tag| format!(" with tag {tag}"));
             let never =
                 || format!("rank {}, {unit} {}: rank {from} sends no message{tagged} that is left for it", at.rank, op.place);
@@ -244,6 +244,34 @@ struct At {
     op: u32,
 }
 
+/// The sends of one rank to another one that no receive has taken, in the order of the sender's operations.
+#[derive(Default)]
+struct Sent {
+    all: VecDeque<At>,
+    by_tag: BTreeMap<u64, VecDeque<At>>,
+    /// Sends that a receive has taken and that are still in one of the two queues.
+    gone: BTreeSet<At>,
+}
+
+impl Sent {
+    fn push(&mut self, at: At, tag: u64) {
+        self.all.push_back(at);
+        self.by_tag.entry(tag).or_default().push_back(at);
+    }
+    /// The first send with a tag, or with any.
+    fn take(&mut self, tag: Option<u64>) -> Option<At> {
+        let queue = tag.map_or(Some(&mut self.all), |tag| self.by_tag.get_mut(&tag))?;
+        loop {
+            let at = queue.pop_front()?;
+            // A send is in two queues: the second one forgets it.
+            if !self.gone.remove(&at) {
+                self.gone.insert(at);
+                return Some(at);
+            }
+        }
+    }
+}
+
 impl Message {
     /// The flow of the message, from one host to another.
     fn flow(&self, (src, dst): (HostId, HostId), start: &Moment) -> Drawn {
@@ -253,5 +281,61 @@ impl Message {
         let after = (!start.flows.is_empty()).then(|| After { flows: start.flows.clone(), not_before, give_up_after: None });
         let at = if after.is_none() { not_before } else { Time::ZERO };
         Drawn { src, dst, size_bytes: self.bytes.max(1), start: at, deadline: None, group: self.group, after }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+
+    fn message(to: u32, tag: u64) -> Act {
+        Act::Send(Message { to, bytes: 100_000, tag, eager: false, group: None })
+    }
+
+    /// An all-reduce in a ring: each rank sends in each step what it has received in the step before.
+    fn ring(ranks: u32) -> Program {
+        let mut program = Program::new(ranks as usize);
+        for rank in 0..ranks {
+            let mut before = Vec::new();
+            for step in 0..2 * (ranks - 1) {
+                let send = program.add(rank, message((rank + 1) % ranks, step.into()), before, 0);
+                let from = (rank + ranks - 1) % ranks;
+                let receive = program.add(rank, Act::Receive { from, tag: Some(step.into()) }, vec![send], 0);
+                before = vec![send, receive];
+            }
+        }
+        program
+    }
+
+    #[test]
+    fn a_program_is_planned_in_time_in_proportion_to_its_size() {
+        let of = |ranks: u32| {
+            let hosts = ranks.to_string();
+            let (bench, mut search) = (Bench::new("star", &[("hosts", &hosts)]), Search::new());
+            let params = Ranks { placement: "linear".to_owned(), start: Dur::ZERO };
+            let flows = ring(ranks).flows_by(&params, &Hosts::of(&bench.env()), "line", &mut search).unwrap();
+            // Both of the step before: its own message and the one that it received.
+            assert!(flows.iter().flat_map(|flow| &flow.after).all(|after| after.flows.len() == 2));
+            search.looked_at as f64 / flows.len() as f64
+        };
+        let [small, large] = [of(8), of(32)];
+        assert!(large < small * 1.5 && large < 10.0, "{small} and {large} waits are looked at for each flow");
+    }
+
+    #[test]
+    fn a_receive_takes_the_first_message_that_fits() {
+        let at = |rank, op| At { rank, op };
+        let mut program = Program::new(2);
+        for tag in [5, 6, 5, 7] {
+            program.add(0, message(1, tag), Vec::new(), 0);
+        }
+        for (tag, send) in [(None, 0), (Some(5), 2), (None, 1), (None, 3)] {
+            let receive = program.add(1, Act::Receive { from: 0, tag }, Vec::new(), 9);
+            assert_eq!(program.taken("line").unwrap()[&at(1, receive)], at(0, send));
+        }
+        program.add(1, Act::Receive { from: 0, tag: Some(6) }, Vec::new(), 9);
+        let message = program.taken("line").unwrap_err();
+        assert_eq!(message, "rank 1, line 9: rank 0 sends no message with tag 6 that is left for it");
     }
 }
