@@ -1,5 +1,6 @@
 //! Files that a scenario names, read once.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ pub struct Files {
     dir: PathBuf,
     texts: Read<str>,
     bytes: Read<[u8]>,
+    made: Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
 }
 
 /// What has been read, by path.
@@ -55,6 +57,18 @@ impl Files {
             return text.clone().map(|text| xxh3_64(text.as_bytes()));
         }
         self.bytes(path).map(|bytes| xxh3_64(without_mark(&bytes)))
+    }
+    /// What a reader makes of files, made once. The key names the reader and everything that the result depends on, except for the
+    /// contents of files.
+    pub fn made<T: Any + Send + Sync>(&self, key: String, make: impl FnOnce() -> Result<T, String>) -> Result<Arc<T>, String> {
+        let mut made = lock(&self.made);
+        let known = made.get(&key).and_then(|known| known.downcast_ref::<Result<Arc<T>, String>>());
+        if let Some(known) = known {
+            return known.clone();
+        }
+        let new = make().map(Arc::new);
+        made.insert(key, Arc::new(new.clone()));
+        new
     }
     fn once<T: ?Sized>(
         &self,
@@ -132,6 +146,20 @@ mod tests {
         assert_eq!(hash("plain"), hash("marked"));
         let files = Files::new(dir.path());
         assert_eq!((&*files.text("marked").unwrap(), files.hash("marked").unwrap()), ("a", hash("plain")));
+    }
+
+    #[test]
+    fn what_is_made_of_files_is_made_once() {
+        let (files, mut made) = (Files::default(), 0);
+        let mut of = |key: &str| {
+            files.made(key.to_owned(), || {
+                made += 1;
+                if key == "bad" { Err("no".to_owned()) } else { Ok(made) }
+            })
+        };
+        let results = [of("a"), of("b"), of("a"), of("bad"), of("bad")].map(|result| result.map(|number| *number));
+        let no = || Err("no".to_owned());
+        assert_eq!((results, made), ([Ok(1), Ok(2), Ok(1), no(), no()], 3));
     }
 
     #[test]

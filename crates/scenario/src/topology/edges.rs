@@ -5,12 +5,14 @@ use base::params::Problem;
 use base::{Dur, Fraction, Rate};
 use fabric::net::NetBuilder;
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// A format of files that hold a network.
 pub trait Read: 'static {
     /// The parameters of the topology.
-    type Params;
+    type Params: Debug;
     /// What a file looks like.
     const HINT: &'static str;
     /// What all cables have.
@@ -25,14 +27,14 @@ pub trait Read: 'static {
 pub struct OfFile<F> {
     cables: Cables,
     path: String,
-    net: Edges,
+    net: Arc<Edges>,
     format: PhantomData<fn() -> F>,
 }
 
 impl<F: Read> OfFile<F> {
     /// With these parameters. A file that [`check`] refuses makes an empty network.
     pub fn new(params: &F::Params, env: &Env<'_>) -> Self {
-        let net = F::read(params, env).unwrap_or_default();
+        let net = once::<F>(params, env).unwrap_or_default();
         OfFile { cables: F::cables(params).clone(), path: F::path(params).to_owned(), net, format: PhantomData }
     }
 }
@@ -51,10 +53,15 @@ impl<F: Read> Topology for OfFile<F> {
 
 /// Problems of the file.
 pub(super) fn check<F: Read>(params: &F::Params, env: &Env<'_>) -> Vec<Problem> {
-    match F::read(params, env) {
+    match once::<F>(params, env) {
         Ok(_) => Vec::new(),
         Err(message) => vec![Problem { key: "path", message, hint: F::HINT.to_owned() }],
     }
+}
+
+/// The network, read once.
+fn once<F: Read>(params: &F::Params, env: &Env<'_>) -> Result<Arc<Edges>, String> {
+    env.files.made(format!("{} {params:?}", std::any::type_name::<F>()), || F::read(params, env))
 }
 
 /// A network: nodes by name and tier, hosts first, and cables between them.

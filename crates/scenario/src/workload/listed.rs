@@ -8,12 +8,14 @@ use crate::tokens::{Tokens, Word};
 use base::params::Problem;
 use base::{Dur, HostId, Offered, Streams, Time};
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// How flows stand in a file.
 pub trait Format {
     /// Its parameters.
-    type Params;
+    type Params: Debug;
     /// What a line looks like, for those who have another file.
     const HINT: &'static str;
     /// The file.
@@ -32,7 +34,7 @@ pub struct Hosts<'a> {
 }
 
 impl<'a> Hosts<'a> {
-    fn of(env: &Env<'a>) -> Self {
+    pub(super) fn of(env: &Env<'a>) -> Self {
         let all = (0..env.net.hosts().len() as u32).map(HostId);
         Hosts { names: all.map(|host| (name_of(env.net, host), host)).collect() }
     }
@@ -71,16 +73,31 @@ pub fn check<F: Format>(params: &F::Params, env: &Env<'_>) -> Vec<Problem> {
     }
 }
 
-fn read<F: Format>(params: &F::Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
-    let flows = F::read(params, env.files, &Hosts::of(env))?;
-    super::after::earliest_roots(&flows).map_err(|e| format!("{}: {e}", F::path(params)))?;
-    Ok(flows)
+fn read<F: Format>(params: &F::Params, env: &Env<'_>) -> Result<Arc<Vec<Drawn>>, String> {
+    once(std::any::type_name::<F>(), params, env, || F::read(params, env.files, &Hosts::of(env)), F::path(params))
+}
+
+/// The flows of a file at `path`, read and planned once for all points of all systems. `read` may depend on the parameters, the names of
+/// hosts, the sizes of packets and the contents of files.
+pub(super) fn once(
+    format: &str,
+    params: &impl Debug,
+    env: &Env<'_>,
+    read: impl FnOnce() -> Result<Vec<Drawn>, String>,
+    path: &str,
+) -> Result<Arc<Vec<Drawn>>, String> {
+    let hosts: Vec<&str> = (0..env.net.hosts().len() as u32).map(|host| name_of(env.net, HostId(host))).collect();
+    env.files.made(format!("{format} {params:?} {:?} {}", env.packets, hosts.join(" ")), || {
+        let flows = read()?;
+        super::after::earliest_roots(&flows).map_err(|e| format!("{path}: {e}"))?;
+        Ok(flows)
+    })
 }
 
 /// The workload.
 pub struct Listed<F> {
     files: Vec<String>,
-    flows: Result<Vec<Drawn>, String>,
+    flows: Result<Arc<Vec<Drawn>>, String>,
     format: PhantomData<F>,
 }
 
@@ -97,7 +114,7 @@ impl<F: Format> Listed<F> {
 
 impl<F: Format> Workload for Listed<F> {
     fn draw(&self, _env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Drawn>, String> {
-        self.flows.clone()
+        self.flows.as_ref().map(|flows| flows.to_vec()).map_err(String::clone)
     }
     fn flows(&self) -> u64 {
         self.flows.as_ref().map_or(0, |flows| flows.len() as u64)
@@ -106,7 +123,7 @@ impl<F: Format> Workload for Listed<F> {
         self.files.clone()
     }
     fn offered(&self, _env: &Env<'_>) -> Offered {
-        let sizes = self.flows.iter().flatten().map(|flow| flow.size_bytes).collect();
+        let sizes = self.flows.iter().flat_map(|flows| flows.iter()).map(|flow| flow.size_bytes).collect();
         Offered { load: None, sizes: size::points_of_sample(sizes) }
     }
 }

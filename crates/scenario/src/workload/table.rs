@@ -11,8 +11,8 @@
 //!
 //! Source: own format.
 
-use super::after::earliest_roots;
 use super::cdf::MAX_SIZE_BYTES;
+use super::listed::once;
 use super::size::{self, Packets, Unit};
 use super::{After, Drawn, Env, MAX_TIME, Workload};
 use crate::columns::{Columns, TimeUnit};
@@ -22,6 +22,7 @@ use base::registry::Meta;
 use base::{Dur, HostId, Offered, Streams, Time};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -81,7 +82,11 @@ struct Reading<'a> {
     groups: Option<BTreeMap<u64, u32>>,
 }
 
-fn read(params: &Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
+fn read(params: &Params, env: &Env<'_>) -> Result<Arc<Vec<Drawn>>, String> {
+    once("table", params, env, || flows(params, env), &params.path)
+}
+
+fn flows(params: &Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
     let all = (0..env.net.hosts().len() as u32).map(HostId);
     let hosts: BTreeMap<&str, HostId> = all.map(|h| (super::hosts::name_of(env.net, h), h)).collect();
     let mut reading =
@@ -117,7 +122,6 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Vec<Drawn>, String> {
             flows.len()
         ));
     }
-    earliest_roots(&flows).map_err(|e| format!("{}: {e}", params.path))?;
     Ok(flows)
 }
 
@@ -196,7 +200,7 @@ pub struct Table {
     params: Params,
     count: u64,
     /// Read when they are asked for: a file may have millions, and most of what is asked is how many.
-    flows: OnceCell<Result<Vec<Drawn>, String>>,
+    flows: OnceCell<Result<Arc<Vec<Drawn>>, String>>,
 }
 
 impl Table {
@@ -214,14 +218,14 @@ impl Table {
     pub fn ignored(_params: &Params) -> Vec<&'static str> {
         Vec::new()
     }
-    fn read(&self, env: &Env<'_>) -> &Result<Vec<Drawn>, String> {
-        self.flows.get_or_init(|| read(&self.params, env))
+    fn read(&self, env: &Env<'_>) -> Result<&[Drawn], &String> {
+        self.flows.get_or_init(|| read(&self.params, env)).as_ref().map(|flows| flows.as_slice())
     }
 }
 
 impl Workload for Table {
     fn draw(&self, env: &Env<'_>, _streams: &mut Streams) -> Result<Vec<Drawn>, String> {
-        self.read(env).clone()
+        self.read(env).map(<[Drawn]>::to_vec).map_err(String::clone)
     }
     fn flows(&self) -> u64 {
         self.count
@@ -230,10 +234,10 @@ impl Workload for Table {
         vec![self.params.path.clone()]
     }
     fn deadlines(&self, env: &Env<'_>) -> bool {
-        self.read(env).iter().flatten().any(|flow| flow.deadline.is_some())
+        self.read(env).into_iter().flatten().any(|flow| flow.deadline.is_some())
     }
     fn offered(&self, env: &Env<'_>) -> Offered {
-        let sizes = self.read(env).iter().flatten().map(|flow| flow.size_bytes).collect();
+        let sizes = self.read(env).into_iter().flatten().map(|flow| flow.size_bytes).collect();
         Offered { load: None, sizes: size::points_of_sample(sizes) }
     }
 }
