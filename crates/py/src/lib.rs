@@ -1,5 +1,6 @@
 //! `flowloom._core`: the compiled part of the Python package. It converts arguments and forwards calls; it contains no simulation.
 
+mod allocator;
 mod errors;
 mod fluid;
 mod numbers;
@@ -43,8 +44,10 @@ const METRICS: &str = "metrics";
 ///
 /// Returns an exit code, or, for the commands that Python carries out (`plot`, `report`, `papers`, `compare`),
 /// a dict with the key `command` and the parsed options.
+/// From the first call on, memory that cannot be allocated ends the process with exit code 5.
 #[pyfunction]
 fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<Py<PyAny>> {
+    allocator::is_command_line();
     let signals = signals::Handler::install(py)?;
     let outcome = py.detach(|| {
         let (mut out, mut err) = (std::io::stdout(), std::io::stderr());

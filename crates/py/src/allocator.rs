@@ -1,0 +1,84 @@
+//! The allocator of the extension module: in the command line, memory that cannot be allocated ends the process with one line and exit
+//! code 5 instead of an abort with a backtrace.
+//!
+//! The hook for failed allocations in the standard library is unstable, and an allocator can only be replaced by unsafe code. Each function passes its arguments on to the system's allocator, and adds one branch that is never
+//! taken while there is memory.
+//!
+//! Python programs that use flowloom as a library keep the abort of the standard library: a library does not choose the exit code.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs::File;
+use std::io::{Cursor, Write as _};
+use std::mem::ManuallyDrop;
+use std::os::fd::FromRawFd as _;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+#[global_allocator]
+static ALLOCATOR: Checked = Checked;
+
+/// Whether this process is the command line.
+static COMMAND_LINE: AtomicBool = AtomicBool::new(false);
+
+/// From now on a failed allocation ends the process with exit code 5.
+pub fn is_command_line() {
+    COMMAND_LINE.store(true, Relaxed);
+}
+
+/// The system's allocator, with a look at what it returns.
+struct Checked;
+
+// SAFETY: each function passes its arguments on to the system's allocator and returns what that returns.
+unsafe impl GlobalAlloc for Checked {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`, which is that of the system's allocator.
+        checked(unsafe { System.alloc(layout) }, layout.size())
+    }
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+    #[inline]
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        checked(unsafe { System.realloc(old, layout, size) }, size)
+    }
+    #[inline]
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+#[inline]
+fn checked(memory: *mut u8, bytes: usize) -> *mut u8 {
+    if memory.is_null() {
+        failed(bytes);
+    }
+    memory
+}
+
+unsafe extern "C" {
+    /// Ends the process at once: no handler runs, and none may, since it could need memory or a lock that this thread holds.
+    safe fn _exit(code: std::ffi::c_int) -> !;
+}
+
+#[cold]
+#[inline(never)]
+fn failed(bytes: usize) {
+    if !COMMAND_LINE.load(Relaxed) {
+        return;
+    }
+    // Nothing here allocates or locks.
+    let mut line = [0; 160];
+    let mut text = Cursor::new(&mut line[..]);
+    let hint = "the run is too large for this machine, or for the limit of the process";
+    let _ = writeln!(text, "error: no memory is left: {bytes} more bytes could not be allocated; {hint}");
+    let length = text.position() as usize;
+    // SAFETY: the file is never dropped, so that the descriptor stays open.
+    let mut err = ManuallyDrop::new(unsafe { File::from_raw_fd(2) });
+    let _ = err.write_all(&line[..length]);
+    _exit(i32::from(cli::exit::STORAGE));
+}
