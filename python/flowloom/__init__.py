@@ -87,6 +87,7 @@ def run(
     set: Mapping[str, object] | None = None,
     seeds: Seeds = None,
     profile: str | None = None,
+    memory: str | None = None,
     jobs: int | None = None,
     threads: int | None = None,
     out: str | Path | None = None,
@@ -97,20 +98,21 @@ def run(
 
     `set`, `seeds` and `profile` override the scenario's own values; `seeds="auto"` takes as many seeds as the scenario's
     `precision` needs. With `out`, results go to that folder, and those of another run in it are replaced only with `overwrite`.
-    Several profiles, as `"literal,smoke"`, are laid over one another in order.
+    Several profiles, as `"literal,smoke"`, are laid over one another in order. `memory`, such as `"8GB"`, is what its points
+    may take together, instead of what is free on this machine.
     """
     from collections.abc import Mapping
 
     from flowloom.scenario import Scenario
 
     if isinstance(scenario, Scenario):
-        if set or seeds or profile:
-            raise ValueError("`set`, `seeds` and `profile` belong where the Scenario is made")
+        if set or seeds or profile or memory:
+            raise ValueError("`set`, `seeds`, `profile` and `memory` belong where the Scenario is made")
         ready = scenario
     elif isinstance(scenario, Mapping):
-        ready = Scenario.from_dict(scenario, set=set, seeds=seeds, profile=profile)
+        ready = Scenario.from_dict(scenario, set=set, seeds=seeds, profile=profile, memory=memory)
     else:
-        ready = Scenario.from_file(scenario, set=set, seeds=seeds, profile=profile)
+        ready = Scenario.from_file(scenario, set=set, seeds=seeds, profile=profile, memory=memory)
     return ready.run(jobs=jobs, threads=threads, out=out, progress=progress, overwrite=overwrite)
 
 

@@ -33,7 +33,8 @@ Options = Mapping[str, Any]
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code.
 
-    0 done, 1 a check failed, 2 wrong input, 5 a file could not be read or written, 70 a bug, 130 and 143 stopped.
+    0 done, 1 a check failed, 2 wrong input, 5 a file could not be read or written or no memory was left, 70 a bug, 130 and 143
+    stopped.
     """
     try:
         with console.ready():
@@ -53,6 +54,9 @@ def command(argv: list[str]) -> int:
         return done if isinstance(done, int) else COMMANDS[done["command"]](done)
     except OSError as error:
         return complain(error, 5)
+    except MemoryError as error:
+        why = f": {error}" if str(error) else ""
+        return complain(MemoryError(f"no memory is left{why}\nhint: take a smaller run, or a machine with more memory"), 5)
     except _core.RunError as error:
         return complain(error, 70 if getattr(error, "broken", False) else 2)
     except (ValueError, KeyError, ImportError) as error:
@@ -194,7 +198,8 @@ def run_on(options: Options) -> int:
     file, out = (Path(console.path(options[key])) for key in ("file", "out"))
     pairs = [(key, value) for key, value in options["set"]]
     text = file.read_text(encoding="utf-8")
-    core = _core.Scenario.from_toml(text, str(file), str(file.parent), pairs, options["seed"], options["profile"] or None)
+    profile, memory = options["profile"] or None, options["memory"]
+    core = _core.Scenario.from_toml(text, str(file), str(file.parent), pairs, options["seed"], profile, memory)
     executor, close = elsewhere.engine(options["on"], options.get("jobs"), out)
     meter = Meter(out.name)
     try:

@@ -147,8 +147,12 @@ class Scenario:
         set: Sequence[tuple[str, str]] = ...,
         seeds: Sequence[int] | None = None,
         profile: str | None = None,
+        memory: str | None = None,
     ) -> Scenario:
-        """Read the text of a scenario file. Relative paths in it start at `dir`; all errors are reported at once."""
+        """Read the text of a scenario file. Relative paths in it start at `dir`; all errors are reported at once.
+
+        `memory`, such as `8GB`, is what its points may take together; without it they may take what is free.
+        """
     @staticmethod
     def from_dict(
         scenario: Mapping[str, Any],
@@ -157,10 +161,14 @@ class Scenario:
         set: Sequence[tuple[str, str]] = ...,
         seeds: Sequence[int] | None = None,
         profile: str | None = None,
+        memory: str | None = None,
     ) -> Scenario:
         """Read a scenario from a nested dict with the keys of a scenario file."""
     def resolved(self) -> str:
         """The whole plan as TOML, with a comment on every value that the file did not set."""
+    @property
+    def memory(self) -> str | None:
+        """The limit of memory that was given, such as `8000000000B`."""
     @property
     def warnings(self) -> list[dict[str, Any]]:
         """What can run and may mislead, one dict per warning: `file`, `line`, `col`, `message`, `label`, `hint`."""

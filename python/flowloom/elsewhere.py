@@ -50,13 +50,15 @@ class Task:
     point: str
     version: str
     """The program that asks."""
+    memory: str | None = None
+    """The memory that the point may take; `None`: what is free on the worker's machine."""
 
 
 def work(task: Task) -> dict[str, bytes]:
     """Runs a point, on a worker. Returns its files by name."""
     if _core.version != task.version:
         raise VersionError(versions({"a worker": _core.version}, task.version))
-    plan = _core.Scenario.from_toml(task.plan, "plan", task.folder)
+    plan = _core.Scenario.from_toml(task.plan, "plan", task.folder, memory=task.memory)
     with tempfile.TemporaryDirectory(prefix="flowloom-") as there:
         plan.run(1, 1, there, None, False, [task.point])
         return {file.name: file.read_bytes() for file in (Path(there) / task.point).iterdir()}
@@ -101,7 +103,7 @@ def run(
     wanted = [name for name in names if points is None or name in points]
     done = {run.point for run in there.runs if run.state == "done"} & set(wanted)
     plan = core.resolved()
-    tasks = [Task(plan, str(folder), name, _core.version) for name in wanted if name not in done]
+    tasks = [Task(plan, str(folder), name, _core.version, core.memory) for name in wanted if name not in done]
     told = Told(progress, len(wanted), len(done))
     try:
         aside = collect(executor, tasks, out, told)

@@ -54,11 +54,17 @@ class Scenario:
         set: Mapping[str, object] | None = None,
         seeds: Seeds = None,
         profile: str | None = None,
+        memory: str | None = None,
     ) -> Scenario:
-        """Read a scenario file. `set` overrides keys: `{"workload.web.load": 0.5}`."""
+        """Read a scenario file. `set` overrides keys: `{"workload.web.load": 0.5}`.
+
+        `memory`, such as `"8GB"`, is the memory that its points may take together, instead of what is free on this machine. A
+        scenario or point that needs more is refused with a `ScenarioError`.
+        """
         path = Path(path)
         text = path.read_text(encoding="utf-8")
-        return cls(_core.Scenario.from_toml(text, str(path), str(path.parent), *settings(set, seeds), profile), path.parent)
+        core = _core.Scenario.from_toml(text, str(path), str(path.parent), *settings(set, seeds), profile, memory)
+        return cls(core, path.parent)
 
     @classmethod
     def from_toml(
@@ -69,9 +75,10 @@ class Scenario:
         set: Mapping[str, object] | None = None,
         seeds: Seeds = None,
         profile: str | None = None,
+        memory: str | None = None,
     ) -> Scenario:
         """Read a scenario from the text of a scenario file."""
-        return cls(_core.Scenario.from_toml(text, name, ".", *settings(set, seeds), profile))
+        return cls(_core.Scenario.from_toml(text, name, ".", *settings(set, seeds), profile, memory))
 
     @classmethod
     def from_dict(
@@ -82,9 +89,10 @@ class Scenario:
         set: Mapping[str, object] | None = None,
         seeds: Seeds = None,
         profile: str | None = None,
+        memory: str | None = None,
     ) -> Scenario:
         """Read a scenario from a nested dict with the keys of a scenario file."""
-        return cls(_core.Scenario.from_dict(plainly(scenario, ""), name, ".", *settings(set, seeds), profile))
+        return cls(_core.Scenario.from_dict(plainly(scenario, ""), name, ".", *settings(set, seeds), profile, memory))
 
     @property
     def points(self) -> list[dict[str, Any]]:

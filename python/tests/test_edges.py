@@ -6,6 +6,7 @@ import os
 import pickle
 import pty
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -631,6 +632,59 @@ def modules_after(code: str) -> set[str]:
         [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"], capture_output=True, text=True, check=True
     )
     return set(done.stdout.splitlines()[-1].split())
+
+
+def limited(megabytes: int) -> Callable[[], None]:
+    """What limits the address space of a process before it starts."""
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+
+
+# The routes of 4000 switches take 160 MB.
+CHAIN = """
+[topology]
+kind = "chain"
+switches = 4000
+hosts_per_switch = 1
+[workload.one]
+kind = "long"
+size = "10KB"
+pairs = "h0->h1"
+[[system]]
+transport = "newreno"
+"""
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_it_runs(tmp_path: Path) -> None:
+    (tmp_path / "chain.toml").write_text(CHAIN)
+    samples = '[sample]\ninterval = "1ns"\nflows = true\n'
+    (tmp_path / "long.toml").write_text('end = "1000s"\n' + CHAIN.replace("4000", "4").replace('size = "10KB"', "") + samples)
+    before = contents(tmp_path)
+    for command in ("check", "run"):
+        code, _, err = finish(flowloom_at(tmp_path, command, "chain.toml", preexec_fn=limited(150)))
+        assert code == 2 and "would need 0.2 GB of memory" in err and "GB are free: take fewer nodes" in err, err
+        code, _, err = finish(flowloom_at(tmp_path, command, "long.toml"))
+        assert code == 2 and "needs about" in err and "hold time series\nhint: write a longer `interval`" in err, err
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_an_allocation_that_fails_ends_with_5_and_one_line(tmp_path: Path, command: str) -> None:
+    (tmp_path / "chain.toml").write_text(CHAIN)
+    argv = [command, "chain.toml", "--memory", "1TB"]
+    code, _, err = finish(flowloom_at(tmp_path, *argv, preexec_fn=limited(150)))
+    assert (code, err.count("\n")) == (5, 1) and err.startswith("error: no memory is left: "), err
+
+
+def test_python_has_the_limit_too() -> None:
+    assert len(flowloom.Scenario.from_toml(FEW, memory="1GB").points) == 1
+    sampled = LONG + '[sample]\ninterval = "1ns"\nflows = true\n'
+    small = flowloom.Scenario.from_toml(sampled, memory="1GB")
+    with pytest.warns(flowloom.ScenarioWarning), pytest.raises(flowloom.ScenarioError, match=r"needs about .* by `--memory`"):
+        small.run()
+    with pytest.raises(flowloom.ScenarioError, match="allowed by `--memory`"):
+        flowloom.Scenario.from_toml(FEW, memory="10kB")
+    with pytest.raises(flowloom.ScenarioError, match=r"`memory`: `7` has no unit"):
+        flowloom.Scenario.from_toml(FEW, memory="7")
 
 
 def test_little_is_imported_for_little() -> None:

@@ -1,6 +1,7 @@
 //! All commands and their options.
 
 use crate::named::NAMED;
+use base::units::parse_bytes;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -23,7 +24,7 @@ Examples:
   flowloom explain newreno                     what it is, every parameter and where its value comes from
   flowloom papers                              what can be reproduced
 
-Exit codes: 0 done, 1 a check asked for with --strict failed, 2 input, 5 storage, 70 a bug, 130 and 143 stopped."
+Exit codes: 0 done, 1 a check asked for with --strict failed, 2 input, 5 storage or memory, 70 a bug, 130 and 143 stopped."
 )]
 pub struct Args {
     /// What to do.
@@ -83,6 +84,9 @@ pub struct ScenarioArgs {
     /// Ideal references beside the systems: srpt, ps, fcfs, edf, sjf, edf_sjf, stam, merp, big_switch
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub ideal: Option<Vec<String>>,
+    /// Memory that the points may take together, such as 8GB [default: what is free]. A point that needs more is refused
+    #[arg(long, value_name = "BYTES", value_parser = memory)]
+    pub memory: Option<u64>,
 }
 
 /// Options of `check`.
@@ -408,6 +412,11 @@ pub struct CompletionsArgs {
 fn jobs(text: &str) -> Result<usize, String> {
     let n = text.parse().ok().filter(|n| *n > 0);
     n.ok_or_else(|| "it must be a whole number from 1; leave it out for one point per core".to_owned())
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    let found = parse_bytes(text).map_err(|why| format!("it {why}"))?;
+    Some(found.0).filter(|bytes| *bytes > 0).ok_or_else(|| "it must be more than 0B".to_owned())
 }
 
 /// Threads for a point; 0: `auto`.

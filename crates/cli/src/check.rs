@@ -1,6 +1,7 @@
 //! `flowloom check`
 
 use crate::args::{CheckArgs, CheckFormat, ScenarioArgs};
+use crate::clock;
 use crate::text::count;
 use crate::{Console, Failure, Outcome, exit, prepare, rounds, sweep};
 use base::text::is_hidden;
@@ -160,7 +161,8 @@ fn read(args: &ScenarioArgs) -> Result<Plan, Wrong> {
     let text = String::from_utf8(text).map_err(|e| {
         Failure::input(format!("`{file}` is not UTF-8 text: byte {}\nhint: scenarios are TOML", e.utf8_error().valid_up_to()))
     })?;
-    let options = Options { set: overrides(args), seeds: args.seed.clone(), profiles: args.profile.clone() };
+    let memory = clock::memory(args.memory);
+    let options = Options { set: overrides(args), seeds: args.seed.clone(), profiles: args.profile.clone(), memory };
     let dir = args.file.parent().unwrap_or(Path::new("."));
     let plan = scenario::load(&text, &file, dir, &options).map_err(Wrong::Scenario)?;
     match rounds::no_such_metric(&plan) {

@@ -2,6 +2,8 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use scenario::Memory;
+use scenario::memory::Source;
 use std::time::{Instant, SystemTime};
 
 /// A stop watch.
@@ -31,8 +33,19 @@ pub fn peak_memory_bytes() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Memory that may still be taken, in bytes, where the system tells: what is free, within the limit of the control group.
-pub fn free_memory_bytes() -> Option<u64> {
+/// The memory that a command may take: what the user allows, or else what is free.
+pub fn memory(given: Option<u64>) -> Memory {
+    let found = given.map(|bytes| (bytes, Source::Given)).or_else(|| Some((free_memory_bytes()?, Source::Free)));
+    found.map_or(Memory::default(), |(bytes, source)| Memory { bytes, source })
+}
+
+/// The memory that the points of a plan may take: of what is free, as much as is free now.
+pub fn memory_now(plan: Memory) -> Memory {
+    memory(Some(plan.bytes).filter(|_| plan.source == Source::Given))
+}
+
+/// Memory that may still be taken, in bytes, where the system tells: what is free, within the limits of the control group and of the process.
+fn free_memory_bytes() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
     let left = |limit: &str, used: &str| Some(number(limit)?.saturating_sub(number(used)?));
@@ -43,5 +56,16 @@ pub fn free_memory_bytes() -> Option<u64> {
     let info = read("/proc/meminfo")?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?;
-    groups.into_iter().flatten().chain([kib * 1024]).min()
+    groups.into_iter().flatten().chain([kib * 1024]).chain(free_addresses()).min()
+}
+
+/// What the process may still add to its address space, if that is limited (`ulimit -v`).
+fn free_addresses() -> Option<u64> {
+    let read = |path: &str, key: &str| {
+        let text = std::fs::read_to_string(path).ok()?;
+        let words = text.lines().find_map(|line| line.strip_prefix(key))?;
+        words.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let limit = read("/proc/self/limits", "Max address space")?;
+    Some(limit.saturating_sub(read("/proc/self/status", "VmSize:")? * 1024))
 }

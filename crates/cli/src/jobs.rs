@@ -1,6 +1,7 @@
 //! How many points run at the same time, as many as were asked for and as fit into memory, and how many threads each of them has.
 
 use crate::text::{count, short};
+use scenario::Memory;
 use sim::Threads;
 
 /// What is asked for.
@@ -32,63 +33,81 @@ pub struct Jobs {
     pub threads: Threads,
     /// What the largest points would take together, as far as can be told, in bytes.
     pub need_bytes: u64,
-    /// What they may take, in bytes, where the system tells.
-    pub free_bytes: Option<u64>,
+    /// What they may take.
+    pub memory: Memory,
 }
 
 impl Jobs {
-    /// As many points as are wanted and fit into memory, one at least. `sizes` are those of all points, in bytes.
-    pub fn that_fit(wanted: Wanted, mut sizes: Vec<u64>, free_bytes: Option<u64>) -> Jobs {
+    /// As many points as are wanted and fit into memory, one at least: [`prepare`](crate::prepare::prepare) refuses a point that does not fit
+    /// alone. `sizes` are those of all points, in bytes.
+    pub fn that_fit(wanted: Wanted, mut sizes: Vec<u64>, memory: Memory) -> Jobs {
         let Wanted { jobs, threads, cores } = wanted;
         let asked = if jobs == 0 { (cores / threads.max(1)).max(1) } else { jobs };
         sizes.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
         sizes.truncate(asked);
+        // What the parts of a run do not share is about a quarter.
+        let on = |threads: usize, bytes: u64| bytes.saturating_add((bytes / 4).saturating_mul(threads.max(1) as u64 - 1));
+        let largest = sizes.first().copied().unwrap_or(0);
+        let most = (1..=threads).rev().find(|threads| on(*threads, largest) <= memory.bytes).unwrap_or(threads.min(1));
         let (mut need_bytes, mut fit) = (0u64, 0);
         for bytes in &sizes {
-            // What the parts of a run do not share is about a quarter.
-            let more = (bytes / 4).saturating_mul(threads.max(1) as u64 - 1);
-            need_bytes = need_bytes.saturating_add(bytes.saturating_add(more));
-            fit += usize::from(free_bytes.is_none_or(|free| need_bytes <= free));
+            need_bytes = need_bytes.saturating_add(on(threads, *bytes));
+            fit += usize::from(need_bytes <= memory.bytes);
         }
         let jobs = fit.max(1);
-        let threads = if threads == 0 { Threads::UpTo(cores / jobs) } else { Threads::Exactly(threads) };
-        Jobs { asked: sizes.len().max(1), jobs, threads, need_bytes, free_bytes }
+        let threads = if threads == 0 { Threads::UpTo(cores / jobs) } else { Threads::Exactly(most) };
+        Jobs { asked: sizes.len().max(1), jobs, threads, need_bytes, memory }
     }
     /// What to tell when memory allows less than was asked for.
     pub fn note(&self) -> Option<String> {
-        let free = self.free_bytes.filter(|free| *free < self.need_bytes)?;
-        let (asked, need, free) = (count(self.asked, "point"), short(self.need_bytes as f64), short(free as f64));
+        let memory = Some(self.memory).filter(|memory| memory.bytes < self.need_bytes)?;
+        let (asked, need) = (count(self.asked, "point"), short(self.need_bytes as f64));
         let jobs = count(self.jobs, "point");
-        Some(format!("note: {asked} at a time may need {need}B of memory and {free}B are free: running {jobs} at a time"))
+        let threads = match self.threads {
+            Threads::Exactly(threads) => format!(" on {}", count(threads, "thread")),
+            Threads::UpTo(_) => String::new(),
+        };
+        Some(format!("note: {asked} at a time may need {need}B of memory, and {memory}: running {jobs} at a time{threads}"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scenario::memory::Source;
+
+    fn free(bytes: u64) -> Memory {
+        Memory { bytes, source: Source::Free }
+    }
 
     #[test]
     fn no_more_points_run_than_fit_into_memory() {
         let wanted = |jobs| Wanted { jobs, threads: 1, cores: 8 };
         let threads = Threads::Exactly(1);
-        let jobs = |asked, free| Jobs::that_fit(wanted(asked), vec![30, 10, 20, 40], free);
-        assert_eq!(jobs(3, None), Jobs { asked: 3, jobs: 3, threads, need_bytes: 90, free_bytes: None });
-        for (free, fit) in [(200, 3), (90, 3), (89, 2), (70, 2), (69, 1), (40, 1), (0, 1)] {
-            assert_eq!(jobs(3, Some(free)), Jobs { asked: 3, jobs: fit, threads, need_bytes: 90, free_bytes: Some(free) });
+        let jobs = |asked, memory| Jobs::that_fit(wanted(asked), vec![30, 10, 20, 40], memory);
+        for (bytes, fit) in [(200, 3), (90, 3), (89, 2), (70, 2), (69, 1), (40, 1)] {
+            let memory = free(bytes);
+            assert_eq!(jobs(3, memory), Jobs { asked: 3, jobs: fit, threads, need_bytes: 90, memory });
         }
-        assert_eq!(jobs(9, Some(99)), Jobs { asked: 4, jobs: 3, threads, need_bytes: 100, free_bytes: Some(99) });
-        assert_eq!(Jobs::that_fit(wanted(2), Vec::new(), Some(1)).jobs, 1);
-        assert_eq!(jobs(3, Some(90)).note(), None);
-        let note = Jobs::that_fit(wanted(2), vec![6_000_000_000; 2], Some(8_000_000_000)).note();
+        assert_eq!(jobs(9, free(99)), Jobs { asked: 4, jobs: 3, threads, need_bytes: 100, memory: free(99) });
+        assert_eq!(Jobs::that_fit(wanted(2), Vec::new(), free(1)).jobs, 1);
+        assert_eq!(jobs(3, free(90)).note(), None);
+        let note = |threads, free| Jobs::that_fit(Wanted { threads, ..wanted(2) }, vec![6_000_000_000; 2], free).note();
         assert_eq!(
-            note.as_deref(),
-            Some("note: 2 points at a time may need 12.0 GB of memory and 8.00 GB are free: running 1 point at a time")
+            note(0, free(8_000_000_000)).as_deref(),
+            Some("note: 2 points at a time may need 12.0 GB of memory, and 8.0 GB are free: running 1 point at a time")
+        );
+        assert_eq!(
+            note(3, Memory { bytes: 8_000_000_000, source: Source::Given }).as_deref(),
+            Some(
+                "note: 2 points at a time may need 18.0 GB of memory, and 8.0 GB are allowed by `--memory`: running 1 point at a time on 2 threads"
+            )
         );
     }
 
     #[test]
     fn cores_go_to_points_first_and_then_to_threads() {
-        let jobs = |jobs, threads, points| Jobs::that_fit(Wanted { jobs, threads, cores: 8 }, vec![1; points], None);
+        let jobs = |jobs, threads, points| Jobs::that_fit(Wanted { jobs, threads, cores: 8 }, vec![1; points], Memory::UNLIMITED);
         for (points, at_a_time, threads) in [(1, 1, 8), (2, 2, 4), (3, 3, 2), (8, 8, 1), (20, 8, 1)] {
             let jobs = jobs(0, 0, points);
             assert_eq!((jobs.jobs, jobs.threads), (at_a_time, Threads::UpTo(threads)), "{points} points");
@@ -96,6 +115,6 @@ mod tests {
         assert_eq!((jobs(0, 3, 9).jobs, jobs(0, 3, 9).threads), (2, Threads::Exactly(3)));
         assert_eq!((jobs(0, 9, 9).jobs, jobs(0, 9, 9).threads), (1, Threads::Exactly(9)));
         assert_eq!((jobs(4, 3, 9).jobs, jobs(4, 3, 9).threads), (4, Threads::Exactly(3)));
-        assert_eq!(Jobs::that_fit(Wanted { jobs: 1, threads: 3, cores: 8 }, vec![100], None).need_bytes, 150);
+        assert_eq!(Jobs::that_fit(Wanted { jobs: 1, threads: 3, cores: 8 }, vec![100], Memory::UNLIMITED).need_bytes, 150);
     }
 }

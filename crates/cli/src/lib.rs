@@ -19,6 +19,8 @@ pub mod sweep;
 mod text;
 pub mod why;
 
+pub use clock::memory as memory_limit;
+
 use args::{Args, Command};
 use base::text::escaped;
 use clap::{CommandFactory as _, Parser as _};

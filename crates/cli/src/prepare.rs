@@ -1,6 +1,9 @@
 //! What is known of the points of a plan before they run.
 
-use scenario::Plan;
+use crate::clock;
+use crate::text::short;
+use scenario::{Memory, Plan};
+use sim::memory::{Course, Estimate};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -17,10 +20,11 @@ pub struct Prepared {
     pub bytes: u64,
 }
 
-/// Hashes what the result of each point depends on, and draws the flows of those that run, once per network, workload and seed. The error is of a
-/// workload that cannot be drawn.
+/// Hashes what the result of each point depends on, and draws the flows of those that run, once per network, workload and seed. Fails if a
+/// workload cannot be drawn, or if a point does not fit into memory.
 pub fn prepare(plan: &Plan, only: Option<&[usize]>) -> Result<Vec<Prepared>, String> {
-    let mut drawn: BTreeMap<String, (String, u64, u64)> = BTreeMap::new();
+    let memory = clock::memory_now(plan.memory);
+    let mut drawn: BTreeMap<String, (String, u64, Course)> = BTreeMap::new();
     let mut prepared = Vec::with_capacity(plan.points.len());
     for (i, point) in plan.points.iter().enumerate() {
         let (spec, config_hash) = (&point.run, hex(point.config_hash()));
@@ -34,12 +38,28 @@ pub fn prepare(plan: &Plan, only: Option<&[usize]>) -> Result<Vec<Prepared>, Str
         if !drawn.contains_key(&traffic) {
             let flows = spec.flows()?;
             let work = flows.iter().fold(0u64, |sum, flow| sum.saturating_add(flow.size_wire_bytes));
-            drawn.insert(traffic.clone(), (hex(hash_flows(&flows)), work, sim::memory::estimate(spec, &flows)));
+            drawn.insert(traffic.clone(), (hex(hash_flows(&flows)), work, Course::of(spec, &flows)));
         }
-        let (flows_hash, work, bytes) = drawn[&traffic].clone();
+        let (flows_hash, work, course) = drawn[&traffic].clone();
+        let estimate = course.estimate(spec);
+        let bytes = estimate.total();
+        if bytes > memory.bytes {
+            return Err(too_large(&point.id, &estimate, memory));
+        }
         prepared.push(Prepared { config_hash, flows_hash, work, bytes });
     }
     Ok(prepared)
+}
+
+/// A point that does not fit into memory.
+fn too_large(point: &str, estimate: &Estimate, memory: Memory) -> String {
+    let bytes = |bytes: u64| format!("{}B", short(bytes as f64));
+    let (part, largest, change) = estimate.largest();
+    let (all, largest) = (bytes(estimate.total()), bytes(largest));
+    format!(
+        "point `{point}` needs about {all} of memory, and {memory}: {largest} of it hold {part}\n\
+         hint: {change}; `--memory` sets another limit"
+    )
 }
 
 fn hex(hash: u64) -> String {

@@ -51,10 +51,12 @@ pub fn options(command: Command) -> Value {
 
 /// A run whose points run elsewhere.
 pub fn run_on(a: &RunArgs, out: &Path) -> Value {
-    let ScenarioArgs { file, profile, seed, .. } = &a.scenario;
+    let ScenarioArgs { file, profile, seed, memory, .. } = &a.scenario;
+    let memory = memory.map(|bytes| format!("{bytes}B"));
     json!({
         "command": "run_on", "file": text(file), "set": check::overrides(&a.scenario), "profile": profile.join(","), "seed": seed,
         "on": a.on, "jobs": a.jobs, "out": text(out), "overwrite": a.overwrite, "strict": a.strict,
+        "memory": memory,
     })
 }
 

@@ -9,7 +9,7 @@ use crate::rounds;
 use crate::sweep::{Error, Report, Settings};
 use crate::text::{are, count, duration, short};
 use crate::{Console, Failure, Outcome, Signal, exit, python};
-use scenario::plain_name;
+use scenario::{Memory, plain_name};
 use sim::Continue;
 use std::path::{Path, PathBuf};
 
@@ -17,9 +17,14 @@ use std::path::{Path, PathBuf};
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure> {
     let mut planning = Display::new(console.terminal);
     let (scenario, style, watch) = (args.scenario.clone(), console.style(), Watch::start());
-    let shard = args.shard;
+    let (shard, apart) = (args.shard, args.on.as_deref().filter(|on| *on != "local"));
+    let is_apart = apart.is_some();
     let planned = move || {
-        let plan = load(&scenario, style)?;
+        let mut plan = load(&scenario, style)?;
+        if is_apart {
+            // The points take the memory of the machines that they run on, each of which has a limit of its own.
+            plan.memory = Memory::UNLIMITED;
+        }
         let only = shard.map(|shard| shard.points(plan.points.len()));
         // With `seed = "auto"` each round draws its own flows.
         let prepared = if plan.auto.is_some() { Vec::new() } else { prepare(&plan, only.as_deref()).map_err(Error::Input)? };
@@ -30,7 +35,6 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     let (plan, prepared, only) = planned??;
     warn(&plan, args.strict, console)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&plan.name, &args.scenario.profile, args.shard));
-    let apart = args.on.as_deref().filter(|on| *on != "local");
     if plan.auto.is_some() && (apart.is_some() || args.shard.is_some()) {
         return Err(Failure::input(rounds::NOT_APART));
     }

@@ -192,7 +192,7 @@ fn run_with(
     todo.retain(|&i| settings.is_chosen(i));
     todo.sort_by_key(|&i| std::cmp::Reverse(prepared[i].work));
     let sizes = todo.iter().map(|&i| prepared[i].bytes).collect();
-    let jobs = Jobs::that_fit(Wanted::on_this_machine(settings.jobs, settings.threads), sizes, clock::free_memory_bytes());
+    let jobs = Jobs::that_fit(Wanted::on_this_machine(settings.jobs, settings.threads), sizes, clock::memory_now(plan.memory));
     notes.extend(jobs.note());
     let mut run_manifest = RunManifest { done: counted.clone(), ..first_manifest(plan, settings, &keys, jobs.jobs) };
     dir.write_manifest(&run_manifest)?;

@@ -4,7 +4,7 @@ use crate::sweep::Error;
 use crate::text::count;
 use base::FlowId;
 use fabric::net::Net;
-use scenario::{Options, Plan};
+use scenario::{Memory, Options, Plan};
 use sim::outcome::Engine;
 use sim::why::Breakdown;
 use sim::{Continue, Progress};
@@ -110,7 +110,9 @@ fn chosen<'a>(results: &'a Results, point: Option<&str>, flows: &[u32]) -> Resul
 
 /// The plan of a run, from what its manifest says.
 fn again(results: &Results, dir: &Path) -> Result<Plan, Error> {
-    scenario::load(&results.manifest.config, &results.manifest.name, dir, &Options::default()).map_err(|found| {
+    // The point has run before, whatever memory it took.
+    let options = Options { memory: Memory::UNLIMITED, ..Options::default() };
+    scenario::load(&results.manifest.config, &results.manifest.name, dir, &options).map_err(|found| {
         let first = found.items().first().map_or(String::new(), |item| format!(": {}", item.message));
         Error::Input(format!("the scenario of `{}` cannot be read again{first}\nhint: {FILES}", results.path().display()))
     })

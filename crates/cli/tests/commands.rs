@@ -416,3 +416,34 @@ fn a_run_is_not_written_into_results_and_says_what_it_read() {
     }
     assert_eq!(fs::read(format!("{point}/manifest.json")).unwrap(), before);
 }
+
+#[test]
+fn a_point_that_does_not_fit_into_memory_is_refused_and_writes_nothing() {
+    let (_dir, file, out) = folder();
+    let sampled =
+        format!("end = \"900s\"\n{}[sample]\nports = true\ninterval = \"10ns\"\n", SMALL.replace("flows = 20", "flows = 20000"));
+    fs::write(&file, sampled).unwrap();
+    for args in [vec!["check", &file], vec!["run", &file, "--out", &out]] {
+        let (outcome, printed, err) = told(&[args, vec!["--memory", "2GB"]].concat(), None);
+        assert_eq!((outcome, printed.as_str()), (Outcome::Exit(exit::INPUT), ""), "{err}");
+        let [message, hint] = err.lines().collect::<Vec<_>>()[..] else { panic!("{err}") };
+        assert!(message.starts_with("error: point `tcp-seed1` needs about "), "{err}");
+        assert!(
+            message.contains(" GB of memory, and 2.0 GB are allowed by `--memory`: ") && message.ends_with(" hold time series"),
+            "{err}"
+        );
+        assert!(hint.starts_with("hint: write a longer `interval` in [sample]"), "{err}");
+    }
+    assert!(!Path::new(&out).exists());
+    // The network by itself, with its place.
+    let (outcome, _, err) = told(&["check", &file, "--memory", "20kB"], None);
+    assert!(
+        outcome == Outcome::Exit(exit::INPUT) && err.contains("small.toml:5:8") && err.contains("0.0 GB are allowed by `--memory`"),
+        "{err}"
+    );
+    for bad in ["0B", "8", "much"] {
+        assert_eq!(flowloom(&["check", &file, "--memory", bad]), Outcome::Exit(exit::INPUT), "{bad}");
+    }
+    // A limit above the memory of the machine is obeyed.
+    assert_eq!(flowloom(&["check", &file, "--memory", "1000000TB"]), Outcome::Exit(exit::DONE));
+}

@@ -7,6 +7,7 @@ pub mod cost;
 mod search;
 
 pub use cost::{Hop, bottleneck, ideal_fct, one_way, rtt};
+pub use search::CELL_BYTES;
 
 use crate::net::{HOST_TIER, Net};
 use base::{Dur, HostId, LinkId, NodeId};
@@ -109,6 +110,14 @@ impl Routes {
             *up = up.filter(alive);
         }
         self
+    }
+
+    /// Bytes that the routes of a network take, nearly all of them in its cells.
+    pub fn bytes(net: &Net) -> u64 {
+        let homes: BTreeSet<NodeId> =
+            net.hosts().iter().filter_map(|host| Some(net.link(net.out_links(*host).next()?).to)).collect();
+        let switches = (net.nodes().len() - net.hosts().len()) as u64;
+        switches * homes.len() as u64 * CELL_BYTES
     }
 
     /// The live next hops of `node` towards `dst` in rising port order; empty when there is no path, or at `dst` itself. Planned paths and

@@ -2,11 +2,13 @@
 
 use crate::errors;
 use crate::results::Results;
+use base::units::parse_bytes;
 use cli::rounds;
 use cli::sweep::{self, Settings, Tick};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use scenario::memory::Source;
 use scenario::{Options, Plan};
 use sim::Continue;
 use std::ffi::CString;
@@ -26,7 +28,10 @@ type Pairs = Vec<(String, String)>;
 impl Scenario {
     /// Read the text of a scenario file. Relative paths in it start at `dir`; all errors are reported at once.
     #[staticmethod]
-    #[pyo3(signature = (text, name = "scenario", dir = ".", set = Vec::new(), seeds = None, profile = None))]
+    ///
+    /// `memory`, such as `8GB`, is what its points may take together; without it they may take what is free.
+    #[pyo3(signature = (text, name = "scenario", dir = ".", set = Vec::new(), seeds = None, profile = None, memory = None))]
+    #[expect(clippy::too_many_arguments)] // Python gives them by name.
     fn from_toml(
         py: Python<'_>,
         text: &str,
@@ -35,9 +40,13 @@ impl Scenario {
         set: Pairs,
         seeds: Option<Vec<u64>>,
         profile: Option<String>,
+        memory: Option<&str>,
     ) -> PyResult<Scenario> {
         let profiles = profile.map_or(Vec::new(), |names| ::scenario::profiles(&names));
-        let options = Options { set, seeds, profiles: profiles.clone() };
+        let given =
+            memory.map(|text| parse_bytes(text).map_err(|why| errors::input(py, &format!("`memory`: {why}")))).transpose()?;
+        let memory = cli::memory_limit(given.map(|bytes| bytes.0));
+        let options = Options { set, seeds, profiles: profiles.clone(), memory };
         let plan = py.detach(|| scenario::load(text, name, dir.as_ref(), &options));
         let plan = plan.map_err(|found| errors::scenario(py, &found))?;
         rounds::no_such_metric(&plan).map_or(Ok(()), |found| Err(errors::scenario(py, found)))?;
@@ -45,7 +54,8 @@ impl Scenario {
     }
     /// Read a scenario from a nested dict with the keys of a scenario file.
     #[staticmethod]
-    #[pyo3(signature = (scenario, name = "scenario", dir = ".", set = Vec::new(), seeds = None, profile = None))]
+    #[pyo3(signature = (scenario, name = "scenario", dir = ".", set = Vec::new(), seeds = None, profile = None, memory = None))]
+    #[expect(clippy::too_many_arguments)] // Python gives them by name.
     fn from_dict(
         py: Python<'_>,
         scenario: &Bound<'_, PyAny>,
@@ -54,14 +64,21 @@ impl Scenario {
         set: Pairs,
         seeds: Option<Vec<u64>>,
         profile: Option<String>,
+        memory: Option<&str>,
     ) -> PyResult<Scenario> {
         let json: String = py.import("json")?.call_method1("dumps", (scenario,))?.extract()?;
         let text = to_toml(&json).map_err(|e| errors::input(py, &format!("the dict is not a scenario: {e}")))?;
-        Scenario::from_toml(py, &text, name, dir, set, seeds, profile)
+        Scenario::from_toml(py, &text, name, dir, set, seeds, profile, memory)
     }
     /// The whole plan as TOML, with a comment on every value that the file did not set.
     fn resolved(&self) -> &str {
         self.plan.resolved()
+    }
+    /// The limit of memory that was given, such as `8000000000B`.
+    #[getter]
+    fn memory(&self) -> Option<String> {
+        let memory = self.plan.memory;
+        (memory.source == Source::Given).then(|| format!("{}B", memory.bytes))
     }
     /// What can run and may mislead, one dict per warning: `file`, `line`, `col`, `message`, `label`, `hint`.
     #[getter]

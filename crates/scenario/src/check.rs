@@ -6,10 +6,10 @@ use crate::envs::{self, Envs};
 use crate::event::change::changes;
 use crate::files::Files;
 use crate::keys::MAX_POINTS;
+use crate::memory::gigabytes;
 use crate::part::{Part, listed};
 use crate::slots::{SLOTS, System, SystemPart};
 use crate::spec::Demand;
-use crate::topology::memory::{MAX_BYTES, gigabytes};
 use crate::tree::Table;
 use crate::unfit;
 use crate::workload::Workload as _;
@@ -94,9 +94,9 @@ fn memory(draft: &Draft, files: &Files, found: &mut Vec<Item>) {
         let most = section.variants.iter().map(flows).max().unwrap_or(0);
         total = total.saturating_add(most);
         let bytes = total.saturating_mul(FLOW_BYTES);
-        if bytes > MAX_BYTES || total > u64::from(u32::MAX) {
+        if bytes > draft.memory.bytes || total > u64::from(u32::MAX) {
             let message = format!("`{}`: {total} flows would need {} of memory", section.name, gigabytes(bytes));
-            let hint = format!("at most {} are allowed: take fewer flows", gigabytes(MAX_BYTES));
+            let hint = format!("{}: take fewer flows, or set another limit with `--memory`", draft.memory);
             found.push(Item::new(section.at, message, "too many flows", hint));
             return;
         }

@@ -8,6 +8,7 @@ use crate::files::Files;
 use crate::ideal::Ideal;
 use crate::keys::{Head, SampleParams};
 use crate::measure::Measure;
+use crate::memory::Memory;
 use crate::part::Part;
 use crate::seeds::Seeds;
 use crate::slots::System;
@@ -71,6 +72,7 @@ impl SampleSection {
 /// Everything that was read.
 #[derive(Debug)]
 pub(crate) struct Draft {
+    pub memory: Memory,
     pub name: Option<String>,
     pub seeds: Seeds,
     pub ideals: Vec<Ideal>,

@@ -25,6 +25,7 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
         labels: Vec::new(),
         auto: None,
         warnings: Diagnostics::default(),
+        memory: draft.memory,
         resolved: String::new(),
     };
     let names = draft.workloads.iter().map(|section| section.name.trim_start_matches("workload.").to_owned());

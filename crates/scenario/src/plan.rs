@@ -9,6 +9,7 @@ use crate::expand::expand;
 use crate::files::Files;
 use crate::keys::plain_name;
 use crate::layers::Layers;
+use crate::memory::Memory;
 use crate::notes::notes;
 use crate::read;
 use crate::resolved::{Origins, of_events, of_plan};
@@ -40,8 +41,8 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     beside::fill(&mut root);
     let seeds = options.seeds.as_ref().map(|seeds| check_seeds(seeds, &mut sources, &mut early));
     let mut problems = early;
-    let draft = read_and_check(&root, &files, seeds, &mut problems);
-    other_profiles(&base, profiles.as_ref(), &options.profiles, &files, &mut problems);
+    let draft = read_and_check(&root, &files, seeds, options.memory, &mut problems);
+    other_profiles(&base, profiles.as_ref(), options, &files, &mut problems);
     let draft = match draft {
         Some(draft) if syntax.is_empty() && problems.is_empty() => draft,
         _ => return Err(Diagnostics::new(sources, syntax, problems)),
@@ -91,8 +92,14 @@ fn lay_profiles(layers: &mut Layers, profiles: Option<&Node>, chosen: &[String],
 }
 
 /// Everything read, and all that is wrong with it in `problems`.
-fn read_and_check(root: &Table, files: &Arc<Files>, seeds: Option<Vec<u64>>, problems: &mut Vec<Item>) -> Option<Draft> {
-    let draft = read::scenario(root, files, seeds, problems)?;
+fn read_and_check(
+    root: &Table,
+    files: &Arc<Files>,
+    seeds: Option<Vec<u64>>,
+    memory: Memory,
+    problems: &mut Vec<Item>,
+) -> Option<Draft> {
+    let draft = read::scenario(root, files, seeds, memory, problems)?;
     problems.extend(check(&draft, files));
     Some(draft)
 }
@@ -112,18 +119,18 @@ fn check_seeds(seeds: &[u64], sources: &mut Sources, problems: &mut Vec<Item>) -
 }
 
 /// Profiles that were not chosen are checked too: their own keys must make a scenario that can run.
-fn other_profiles(base: &Table, profiles: Option<&Node>, chosen: &[String], files: &Arc<Files>, problems: &mut Vec<Item>) {
+fn other_profiles(base: &Table, profiles: Option<&Node>, options: &Options, files: &Arc<Files>, problems: &mut Vec<Item>) {
     let Some(profiles) = profiles else { return };
     let Some(table) = profiles.table() else {
         let hint = "write a table [profile.smoke] with the keys to change";
         problems.push(Item::new(profiles.at, "`profile` is not a table", "must be a table of profiles", hint));
         return;
     };
-    for entry in table.entries.iter().filter(|e| !chosen.contains(&e.key)) {
+    for entry in table.entries.iter().filter(|e| !options.profiles.contains(&e.key)) {
         let mut layers = Layers::new(base.clone());
         layers.profile(Some(profiles), &entry.key, 0, entry.key_at);
         beside::fill(&mut layers.root);
-        read_and_check(&layers.root, files, None, &mut layers.problems);
+        read_and_check(&layers.root, files, None, options.memory, &mut layers.problems);
         let mut places = BTreeSet::from([entry.key_at, entry.node.at]);
         collect_places(&entry.node, &mut places);
         problems.extend(layers.problems.into_iter().filter(|p| places.contains(&p.at)));

@@ -8,6 +8,7 @@ use crate::event::params::Failures;
 use crate::files::Files;
 use crate::ideal::Ideal;
 use crate::measure::Measure;
+use crate::memory::Memory;
 use crate::seeds::Auto;
 use crate::slots::System;
 use crate::topology;
@@ -27,6 +28,8 @@ pub struct Options {
     pub seeds: Option<Vec<u64>>,
     /// Profiles of the file, laid over it in this order; see [`profiles`].
     pub profiles: Vec<String>,
+    /// How much memory networks, flows and the results of a point may take.
+    pub memory: Memory,
 }
 
 /// The names of profiles in a text: `literal,smoke`.
@@ -49,6 +52,8 @@ pub struct Plan {
     pub auto: Option<Auto>,
     /// What can run and may mislead.
     pub warnings: Diagnostics,
+    /// How much memory it may take.
+    pub memory: Memory,
     pub(crate) resolved: String,
 }
 

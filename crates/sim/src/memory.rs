@@ -1,49 +1,150 @@
 //! An estimate, made before a run, of the memory that the run takes.
 
-use crate::outcome::{FlowRow, PacketRow, PortRow, SampleRow};
+use crate::outcome::{AgentRow, FlowRow, PacketRow, PortRow, SampleRow};
 use crate::probe::Seen;
-use base::Dur;
+use base::{Dur, Rate, Time};
 use fabric::port::Port;
+use fabric::routes::Routes;
 use fabric::routing::Planned;
 use proto::host::FlowRecord;
 use proto::{Flow, Packet};
-use scenario::RunSpec;
+use scenario::{Alone, RunSpec};
 
-/// Bytes per link: its record, ring, counts and leaf in the tree, and its share of hosts and routes. Measured on fat trees.
+/// Bytes per link: its record, ring, counts and leaf in the tree, and its share of hosts. Measured on fat trees.
 const PER_LINK: u64 = 1300;
 /// Packets on a link and at its port, averaged over a network at full load.
 const PACKETS_PER_LINK: u64 = 40;
 /// Bytes per flow beside its rows: the state of the protocol, parts of which are kept for later flows.
 const PER_FLOW: u64 = 200;
+/// Copies of what a flow waits for: in the workload, in the flow, and in the list of flows that wait.
+const COPIES_OF_WAITS: u64 = 3;
 /// Writing a row of a table takes about as much memory again.
 const WRITTEN: u64 = 2;
+/// Rows of a time series for each open flow: rate, window, threshold and round trip; for each port: queue and utilisation.
+const ROWS: [u64; 2] = [4, 2];
 
-/// The most bytes that a run of `spec` with these `flows` is expected to hold at once, results included: within a factor of two.
-pub fn estimate(spec: &RunSpec, flows: &[Flow]) -> u64 {
-    let size = |bytes: usize| bytes as u64;
-    let (links, count) = (size(spec.net.links().len()), size(flows.len()));
-    let per_link = PER_LINK + PACKETS_PER_LINK * size(size_of::<Packet>()) + size(size_of::<Port>() + size_of::<PortRow>());
-    let state = size(size_of::<Flow>() + size_of::<FlowRecord>() + size_of::<Planned>());
-    let per_flow = PER_FLOW + state + WRITTEN * size(size_of::<FlowRow>());
-    let mut bytes = links.saturating_mul(per_link).saturating_add(count.saturating_mul(per_flow));
-    let Some(sample) = &spec.sample else { return bytes };
-    let last = flows.iter().filter(|flow| flow.wait.is_none()).map(|flow| flow.start).max().unwrap_or_default();
-    let looks = spec.end.unwrap_or(last).0 / sample.interval.max(Dur(1)).0;
-    // Two rows for each port and open flow; a few percent of the flows are open at a time.
-    let ports = if sample.port.is_some() { 1 } else { links };
-    // A few values for each flow at each port on its way.
-    let hops = u64::from(spec.net.nodes().iter().map(|node| node.tier).max().unwrap_or_default()) * 2;
-    let of_agents = if sample.agents { 4 * hops * (count / 20 + 1) } else { 0 };
-    let rows = of_agents + 2 * (u64::from(sample.ports) * ports + u64::from(sample.flows) * (count / 20 + 1));
-    bytes = bytes.saturating_add(looks.saturating_mul(rows).saturating_mul(WRITTEN * size(size_of::<SampleRow>())));
-    if sample.packets {
-        // Packets and as many ACKs, to the top of the network and back down.
-        let tiers = u64::from(spec.net.nodes().iter().map(|node| node.tier).max().unwrap_or_default());
-        let packets: u64 = flows.iter().map(|flow| flow.size_wire_bytes / u64::from(spec.mtu_bytes) + 1).sum();
-        let row = size(size_of::<Seen>()) + WRITTEN * size(size_of::<PacketRow>());
-        bytes = bytes.saturating_add(packets.saturating_mul(4 * tiers * row));
+/// The bytes that a run is expected to hold at once, results included, by their use: within a factor of two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Ports, packets on links, and routes.
+    pub network: u64,
+    /// Flows and their rows.
+    pub flows: u64,
+    /// Time series.
+    pub samples: u64,
+    /// The packet trace.
+    pub trace: u64,
+}
+
+impl Estimate {
+    /// All bytes.
+    pub fn total(&self) -> u64 {
+        [self.flows, self.samples, self.trace].into_iter().fold(self.network, u64::saturating_add)
     }
-    bytes
+    /// The largest part: its name, its bytes, and how a scenario makes it smaller.
+    pub fn largest(&self) -> (&'static str, u64, &'static str) {
+        let parts = [
+            ("the network", self.network, "take fewer nodes"),
+            ("flows", self.flows, "take fewer flows"),
+            ("time series", self.samples, "write a longer `interval` in [sample], record fewer series, or end the run earlier"),
+            (
+                "the packet trace",
+                self.trace,
+                "leave `packets` out of [sample], take fewer or smaller flows, or end the run earlier",
+            ),
+        ];
+        parts.into_iter().max_by_key(|(_, bytes, _)| *bytes).unwrap_or(("", 0, ""))
+    }
+}
+
+/// The course that the flows of a run take by their sizes, the rates of NICs and the round trips: each host sends and receives one flow after
+/// another, and each flow takes some round trips to reach its rate. Queues inside the network and losses let flows take longer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Course {
+    flows: u64,
+    /// Flows that others wait for, counted once for each of these.
+    waits: u64,
+    /// Time at which the last flow has ended.
+    until: Time,
+    /// Sum of the times in which flows are open, in picoseconds.
+    open_ps: u128,
+    /// The same times the links of the flow's path.
+    open_hops_ps: u128,
+    /// Packets that are sent over a link, without retransmissions.
+    hops: u64,
+}
+
+impl Course {
+    /// The course of the flows of a run.
+    pub fn of(spec: &RunSpec, flows: &[Flow]) -> Course {
+        // Paths and times are of no use without samples.
+        let routes = spec.sample.is_some().then(|| Routes::new(&spec.net, &[]));
+        let end = spec.end.unwrap_or(Time::MAX);
+        // By host: when all flows so far have left it, and when all have reached it.
+        let mut busy = vec![[Time::ZERO; 2]; spec.net.hosts().len()];
+        let mut course = Course { flows: flows.len() as u64, ..Course::default() };
+        for flow in flows {
+            let begin = flow.wait.as_ref().map_or(flow.start, |wait| wait.not_before);
+            course.waits += flow.wait.as_ref().map_or(0, |wait| wait.on.len() as u64);
+            let mut own = [(flow.src, 0), (flow.dst, 1)].map(|(host, side)| {
+                let takes = time_of(flow.size_wire_bytes, spec.net.link(spec.net.nic(host)).rate);
+                let free = &mut busy[host.index()][side];
+                *free = (*free).max(begin).after(takes);
+                (*free, takes)
+            });
+            own.sort_unstable();
+            let [_, (finish, takes)] = own;
+            let Some(routes) = routes.as_ref().filter(|_| begin < end) else { continue };
+            let links = routes.distance(spec.net.hosts()[flow.src.index()], flow.dst).unwrap_or_default();
+            let packets = flow.size_wire_bytes.div_ceil(u64::from(spec.mtu_bytes));
+            // A handshake, the last packet, and a window that doubles in two round trips, as with delayed ACKs.
+            let trips = spec.alone(routes, flow).rtt.0.saturating_mul(u64::from(2 + 2 * packets.checked_ilog2().unwrap_or(0)));
+            let last = finish.after(Dur(trips)).min(end);
+            let open = u128::from(last.since(begin).0);
+            (course.until, course.open_ps) = (course.until.max(last), course.open_ps + open);
+            course.open_hops_ps += open * u128::from(links);
+            // The share of the flow that leaves before the run ends; as many ACKs come back.
+            let sent = takes.0.saturating_sub(finish.since(end).0) as f64 / takes.0.max(1) as f64;
+            let packets = (packets as f64 * sent).ceil() as u64;
+            course.hops = course.hops.saturating_add(packets.saturating_mul(2 * u64::from(links)));
+        }
+        course
+    }
+
+    /// The memory of a run of `spec` with these flows.
+    pub fn estimate(&self, spec: &RunSpec) -> Estimate {
+        let size = |bytes: usize| bytes as u64;
+        let links = size(spec.net.links().len());
+        let per_link = PER_LINK + PACKETS_PER_LINK * size(size_of::<Packet>()) + size(size_of::<Port>() + size_of::<PortRow>());
+        // Routes of the healthy network; with failures also those before and after a change.
+        let routes = Routes::bytes(&spec.net) * if spec.failures.is_some() { 3 } else { 1 };
+        let state = size(size_of::<Flow>() + size_of::<FlowRecord>() + size_of::<Planned>() + size_of::<Alone>());
+        let per_flow = PER_FLOW + state + WRITTEN * size(size_of::<FlowRow>());
+        let per_wait = COPIES_OF_WAITS * size(size_of::<(u32, Dur)>());
+        let flows = self.flows.saturating_mul(per_flow).saturating_add(self.waits.saturating_mul(per_wait));
+        let mut found = Estimate { network: (links * per_link).saturating_add(routes), flows, ..Estimate::default() };
+        let Some(sample) = spec.sample.as_ref().filter(|_| spec.ideal.is_none()) else { return found };
+        let interval = u128::from(sample.interval.0.max(1));
+        let looks = u128::from(self.until.0) / interval;
+        let ports = if sample.port.is_some() { 1 } else { u128::from(links) };
+        let [per_open_flow, per_port] = ROWS.map(u128::from);
+        let rows = u128::from(sample.ports) * looks * ports * per_port
+            + u128::from(sample.flows) * self.open_ps / interval * per_open_flow;
+        // A few values for each flow at each port on its way.
+        let of_agents = u128::from(sample.agents) * self.open_hops_ps / interval * per_open_flow;
+        let bytes = |rows: u128, row: usize| u64::try_from(rows * row as u128 * 5 / 4).unwrap_or(u64::MAX);
+        found.samples = bytes(rows, size_of::<SampleRow>()).saturating_add(bytes(of_agents, size_of::<AgentRow>()));
+        if sample.packets && !spec.engine.is_flow() {
+            found.trace = self.hops.saturating_mul(size(size_of::<Seen>()) + WRITTEN * size(size_of::<PacketRow>()));
+        }
+        found
+    }
+}
+
+/// The time that bytes take at a rate; the longest time where that is out of range.
+fn time_of(bytes: u64, rate: Rate) -> Dur {
+    let ps = u128::from(bytes) * 8_000_000_000_000 / u128::from(rate.0.max(1));
+    Dur(u64::try_from(ps).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -56,9 +157,19 @@ mod tests {
             "end = '10ms'\n[topology]\nkind = 'fat_tree'\nk = 16\n[workload.all]\nkind = 'long'\nsize = '1MB'\n\
              [[system]]\ntransport = 'newreno'\n{more}"
         );
-        let plan = load(&text, "test", ".".as_ref(), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        estimate(&text).total()
+    }
+
+    fn estimate(text: &str) -> Estimate {
+        let plan = load(text, "test", ".".as_ref(), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
         let spec = &plan.points[0].run;
-        estimate(spec, &spec.flows().unwrap())
+        Course::of(spec, &spec.flows().unwrap()).estimate(spec)
+    }
+
+    fn long(topology: &str, end: &str, size: &str, sample: &str) -> Estimate {
+        estimate(&format!(
+            "end = '{end}'\n[topology]\n{topology}\n[workload.all]\nkind = 'long'\n{size}\n[[system]]\ntransport = 'newreno'\n[sample]\n{sample}"
+        ))
     }
 
     /// A run of this size takes 28 MB, of which 4 MB are the program itself.
@@ -77,5 +188,63 @@ mod tests {
         // A thousand flows of 700 packets over six links and back.
         let trace = of("[sample]\ninterval = '10us'\npackets = true");
         assert!(trace > plain + 1024 * 700 * 12 * 80, "{trace}");
+    }
+
+    /// Measured: 205 480 packets and as many ACKs, over two links each, took 182 MB.
+    #[test]
+    fn a_trace_is_as_large_as_measured() {
+        let star = "kind = 'star'\nhosts = 2\n";
+        let found = long(star, "10s", "pairs = 'h0->h1'\nsize = '300MB'", "packets = true");
+        assert!((150_000_000..220_000_000).contains(&found.trace), "{found:?}");
+        assert_eq!(found.largest().0, "the packet trace");
+        // A run that ends early has traced as much as the first host could send: 1.25 MB, and 822 packets.
+        let cut = long(star, "1ms", "pairs = 'h0->h1'", "packets = true");
+        assert!((700_000..830_000).contains(&cut.trace), "{cut:?}");
+    }
+
+    /// A flow along the chain is on 2001 links, and on two between neighbours.
+    #[test]
+    fn a_trace_counts_the_links_of_paths() {
+        let of = |pair: &str| {
+            let pairs = format!("pairs = '{pair}'\nsize = '1MB'");
+            long("kind = 'chain'\nhosts_per_switch = 1\nswitches = 200", "1s", &pairs, "packets = true").trace
+        };
+        assert_eq!(of("h0->h199") / of("h0->h1"), 201 / 3);
+    }
+
+    /// Measured: 39.5 million samples of eight ports during a flow of 3 GB took 1530 MB.
+    #[test]
+    fn series_are_as_long_as_flows_last() {
+        let star = "kind = 'star'\nhosts = 4\n";
+        let of = |end, interval| {
+            let sample = format!("ports = true\ninterval = '{interval}'");
+            long(star, end, "pairs = 'h0->h1'\nsize = '3GB'", &sample).samples
+        };
+        assert!((1_500_000_000..2_500_000_000).contains(&of("100s", "1us")), "{}", of("100s", "1us"));
+        assert_eq!(of("100s", "1us") / of("1s", "1us"), 2);
+        // Measured: 188 ms, of which the NIC sends for 2.4 ms.
+        let slow = long(
+            "kind = 'chain'\nhosts_per_switch = 1\nswitches = 2000",
+            "100s",
+            "pairs = 'h0->h1999'\nsize = '3MB'",
+            "ports = true\ninterval = '1ms'",
+        );
+        // For each millisecond two rows of 50 bytes for 7998 ports.
+        assert!((90..380).contains(&(slow.samples / (2 * 50 * 7998))), "{slow:?}");
+        // Flows that never end last until the end of the run: 10^12 looks at 1000 flows.
+        let found = long("kind = 'star'\nhosts = 1000", "1000s", "", "flows = true\ninterval = '1ns'");
+        assert!(found.samples > 100_000_000_000_000_000, "{found:?}");
+        assert_eq!(found.largest().0, "time series");
+    }
+
+    /// Measured: a check of a chain of 8000 switches with a host each takes 620 MB, and a run little more.
+    #[test]
+    fn routes_count() {
+        let found = estimate(
+            "[topology]\nkind = 'chain'\nhosts_per_switch = 1\nswitches = 2000\n[workload.all]\nkind = 'long'\nsize = '1MB'\n\
+             pairs = 'h0->h1'\n[[system]]\ntransport = 'newreno'\n",
+        );
+        assert!((40_000_000..80_000_000).contains(&found.network), "{found:?}");
+        assert_eq!(found.largest().0, "the network");
     }
 }

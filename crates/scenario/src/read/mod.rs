@@ -11,15 +11,22 @@ use crate::diag::Item;
 use crate::diag::Place;
 use crate::draft::Draft;
 use crate::files::Files;
+use crate::memory::Memory;
 use crate::part::Part;
 use crate::tree::Table;
 use section::Reading;
 use std::sync::Arc;
 
-/// Reads a whole scenario, with the seeds of the command line in place of its own. `None` when nothing can be made of the rest; other
+/// Reads a whole scenario that may take so much memory, with the seeds of the command line in place of its own. `None` when nothing can be made of the rest; other
 /// problems leave defaults behind.
-pub(crate) fn scenario(root: &Table, files: &Arc<Files>, seeds: Option<Vec<u64>>, problems: &mut Vec<Item>) -> Option<Draft> {
-    let mut reading = Reading { files, problems: std::mem::take(problems), seeds };
+pub(crate) fn scenario(
+    root: &Table,
+    files: &Arc<Files>,
+    seeds: Option<Vec<u64>>,
+    memory: Memory,
+    problems: &mut Vec<Item>,
+) -> Option<Draft> {
+    let mut reading = Reading { files, problems: std::mem::take(problems), seeds, memory };
     let draft = read(&mut reading, root);
     *problems = reading.problems;
     draft
@@ -37,5 +44,21 @@ fn read(reading: &mut Reading<'_>, root: &Table) -> Option<Draft> {
     let events = reading.events(whole, head.latest_end());
     let failure = reading.failure(whole, !events.is_empty(), head.latest_end());
     let ideals_at = whole.at_of("ideal");
-    Some(Draft { name, seeds, ideals, ideals_at, head, engine, measure, sample, topology, workloads, systems, events, failure })
+    let memory = reading.memory;
+    Some(Draft {
+        memory,
+        name,
+        seeds,
+        ideals,
+        ideals_at,
+        head,
+        engine,
+        measure,
+        sample,
+        topology,
+        workloads,
+        systems,
+        events,
+        failure,
+    })
 }

@@ -4,6 +4,7 @@ use crate::diag::{Item, Place};
 use crate::draft::{Section, Variant};
 use crate::files::Files;
 use crate::keys::MAX_POINTS;
+use crate::memory::Memory;
 use crate::part::{Part, PartReader};
 use crate::shown::PartShown;
 use crate::sweep::{Axis, axes, count, variants};
@@ -17,6 +18,7 @@ pub(crate) struct Reading<'a> {
     pub problems: Vec<Item>,
     /// Seeds of the command line.
     pub seeds: Option<Vec<u64>>,
+    pub memory: Memory,
 }
 
 impl Reading<'_> {

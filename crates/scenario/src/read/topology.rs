@@ -7,7 +7,7 @@ use crate::envs;
 use crate::keys::Head;
 use crate::part::{Part, kind_of, listed};
 use crate::shown::shown;
-use crate::topology::memory::{memory_of, too_large};
+use crate::topology::memory::{in_a_run, too_large, when_built};
 use crate::topology::{AnyParams, AnyTopology, ROOM, Topology as _};
 use crate::tree::Table;
 use crate::workload::hosts::name_of;
@@ -35,7 +35,8 @@ impl Reading<'_> {
         part.refuse_unknown(kind.fields, &["kind"], &mut self.problems);
         let files = Arc::clone(self.files);
         let env = envs::topology(&files);
-        let mut bytes = 0;
+        // Check and run hold the networks of all variants, and a run is of one of them.
+        let (mut built, mut run) = (0u64, 0);
         let section = self.section(part, "topology", "topology", |this, part| {
             let before = this.problems.len();
             let params = AnyParams::read(kind.name, &mut this.reader(part, kind.fields))?;
@@ -45,8 +46,9 @@ impl Reading<'_> {
             }
             let machine = params.build(&env);
             let size = machine.size();
-            bytes = memory_of(size).saturating_add(bytes);
-            if let Some(item) = too_large(part, size, bytes) {
+            built = built.saturating_add(when_built(size));
+            run = in_a_run(size).max(run);
+            if let Some(item) = too_large(part, size, built.saturating_add(run), this.memory) {
                 this.problems.push(item);
                 return None;
             }
