@@ -43,8 +43,8 @@ impl Scenario {
         memory: Option<&str>,
     ) -> PyResult<Scenario> {
         let profiles = profile.map_or(Vec::new(), |names| ::scenario::profiles(&names));
-        let given =
-            memory.map(|text| parse_bytes(text).map_err(|why| errors::input(py, &format!("`memory`: {why}")))).transpose()?;
+        let wrong = |text: &str, why: String| errors::input(py, &format!("`memory`: `{text}` {why}"));
+        let given = memory.map(|text| parse_bytes(text).map_err(|why| wrong(text, why))).transpose()?;
         let memory = cli::memory_limit(given.map(|bytes| bytes.0));
         let options = Options { set, seeds, profiles: profiles.clone(), memory };
         let plan = py.detach(|| scenario::load(text, name, dir.as_ref(), &options));
