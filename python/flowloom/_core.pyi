@@ -51,6 +51,7 @@ def main(argv: Sequence[str]) -> int | dict[str, Any]:
 
     Returns an exit code, or, for the commands that Python carries out (`plot`, `report`, `papers`, `compare`),
     a dict with the key `command` and the parsed options.
+    From the first call on, memory that cannot be allocated ends the process with exit code 5.
     """
 
 def compare(dirs: Sequence[str]) -> ArrowTable:

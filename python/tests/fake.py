@@ -358,6 +358,7 @@ class Scenario:
         set: Sequence[tuple[str, str]] = (),
         seeds: Sequence[int] | None = None,
         profile: str | None = None,
+        memory: str | None = None,
     ) -> Scenario:
         return Scenario(tomllib.loads(text), seeds, profile)
 
@@ -369,8 +370,13 @@ class Scenario:
         set: Sequence[tuple[str, str]] = (),
         seeds: Sequence[int] | None = None,
         profile: str | None = None,
+        memory: str | None = None,
     ) -> Scenario:
         return Scenario(scenario, seeds, profile)
+
+    @property
+    def memory(self) -> str | None:
+        return None
 
     def resolved(self) -> str:
         return "seed = 1  # default\n"
