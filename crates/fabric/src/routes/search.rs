@@ -13,7 +13,7 @@ pub(super) const EMPTY: u32 = 0;
 /// The rest of a path that ends at the group's switch.
 const NONE: u32 = u32::MAX;
 
-/// What [`Found`] keeps for a cell: a distance and two indices.
+/// The bytes that a search keeps for a cell: a distance and two indices.
 pub const CELL_BYTES: u64 = 2 + 4 + 4;
 
 /// Next hops and distances of all switches. A cell is a (group, switch): see [`Found::cell`].
