@@ -12,7 +12,7 @@ fn preempted(resend_after: &str) -> Outcome {
     run(&format!("[topology]\nkind = 'star'\nhosts = 4\nrate = '10Gbps'\ndelay = '1us'\n{flows}{}", homa.toml()))
 }
 
-/// RESENDs that receivers sent, and packets that were sent again.
+/// RESENDs that receivers sent, and packets that were retransmitted.
 fn repeated(outcome: &Outcome) -> (u64, u64) {
     let place = outcome.flow_counters.iter().position(|named| named.counter.name == "resends").expect("a counter of `homa`");
     (outcome.flows.iter().map(|flow| flow.counts[place]).sum(), outcome.flows.iter().map(|flow| flow.retx_packets).sum())

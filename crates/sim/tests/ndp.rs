@@ -33,8 +33,8 @@ fn incast(senders: u32, size: u64, system: &str) -> Outcome {
     outcome
 }
 
-/// All flows together take the time of their bytes on the last link, of which pulls fill 0.99, and of the headers of trimmed packets, and about a round
-/// trip, which is 6.5 us with the last packet of the port's queue.
+/// All flows together take the time of their bytes at 0.99 of the last link's rate, the time of the headers of trimmed packets, and about a round trip,
+/// which is 6.5 us with the last packet of the port's queue.
 #[test]
 fn an_incast_takes_the_time_of_its_bytes_and_about_a_round_trip() {
     for (senders, size) in [(8, 146_000), (32, 146_000), (64, 29_200), (400, 14_600)] {

@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 /// The file in the folder of a run that is locked while the run writes.
 pub const LOCK: &str = ".lock";
 
-/// What commands write beside results: these files of theirs they may replace.
+/// Endings of the files that commands write next to results, and may replace.
 const OUTPUTS: [&str; 9] = ["html", "png", "svg", "pdf", "txt", "cm", "pcapng", "pftrace", "zip"];
 
 /// Fails if a file or folder at `path` would replace a part of results, or lie among the files of a
