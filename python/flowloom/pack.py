@@ -79,7 +79,7 @@ def plain(name: str) -> str:
     windows = PureWindowsPath(name)
     if windows.anchor or ".." in windows.parts or PurePosixPath(name).is_absolute():
         raise ValueError(
-            f"the scenario reads `{name}`, which does not lie beside it\nhint: move it there and run the scenario again"
+            f"the scenario reads `{name}`, which is outside its folder\nhint: move it there and run the scenario again"
         )
     return PurePosixPath(name).as_posix()
 

@@ -22,7 +22,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Outcome, Failure
     let planned = move || {
         let mut plan = load(&scenario, style)?;
         if is_apart {
-            // The points take the memory of the machines that they run on, each of which has a limit of its own.
+            // The points run on other machines, and each machine has a limit of its own.
             plan.memory = Memory::UNLIMITED;
         }
         let only = shard.map(|shard| shard.points(plan.points.len()));

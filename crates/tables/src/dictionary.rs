@@ -99,8 +99,8 @@ Folders of layout 4 and before have no `manifest_hash` and are not read: the mes
 layouts. Run the scenario again, with `--overwrite` or into another folder.
 
 No command writes onto results: with `--out`, manifests, tables, the folders of points and files
-that no command has made are refused. New files beside them, and the reports, figures, exports and
-archives that are there, can be written.
+that no command has made are refused. New files in the same folder can be written, and reports,
+figures, exports and archives can be replaced.
 
 ";
 

@@ -122,7 +122,7 @@ mod tests {
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
 
-    /// A run of the points `a` and `b`, of which `a` is done.
+    /// A run of the points `a` and `b`. Only `a` is done.
     fn write(path: &Path) {
         let keys = ["a", "b"].map(|id| PointKey { id: id.into(), system: "A".into(), ..PointKey::default() });
         let run = RunDir::take(path).unwrap();

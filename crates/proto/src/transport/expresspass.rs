@@ -17,6 +17,8 @@
 //! Assumed:
 //! - The receiver answers a CREDIT_STOP: with an ACK if all bytes are there, which closes the flow, else with a NACK. The CREDIT_STOP is repeated after
 //!   `retx` until then. In the ns-2 code a sender closes two round trips after a CREDIT_STOP if no more credits come.
+//! - A CREDIT_STOP follows the last segment (section 3.1). The ns-2 code also stops the credits as soon as those of a round trip are as many as the
+//!   packets that are left, and asks again if they do not suffice.
 //! - A CREDIT_STOP waits among data, since it would overtake the last packets otherwise.
 //! - A receiver that hears nothing of a flow for `idle` stops its credits, and a sender that hears of no credit for so long asks again.
 //! - Segments wait for the NIC in the order of their credits.

@@ -17,8 +17,8 @@ use crate::tree::Table;
 use section::Reading;
 use std::sync::Arc;
 
-/// Reads a whole scenario that may take so much memory, with the seeds of the command line in place of its own. `None` when nothing can be made of the rest; other
-/// problems leave defaults behind.
+/// Reads a whole scenario, with the seeds of the command line in place of its own and a limit of memory. `None` when nothing can be made of the
+/// rest; other problems leave defaults behind.
 pub(crate) fn scenario(
     root: &Table,
     files: &Arc<Files>,

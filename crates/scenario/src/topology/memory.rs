@@ -14,7 +14,7 @@ pub(crate) fn when_built(size: Size) -> u64 {
     size.hosts.saturating_mul(4096).saturating_add(links).saturating_add(cells.saturating_mul(CELL_BYTES))
 }
 
-/// Memory that a run needs beside it: ports, queues and packets of the links.
+/// Memory that a run needs in addition: ports, queues and packets of the links.
 pub(crate) fn in_a_run(size: Size) -> u64 {
     size.cables.saturating_mul(2 * 3072)
 }
