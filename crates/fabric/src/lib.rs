@@ -6,6 +6,7 @@ pub mod agent;
 pub mod bucket;
 pub mod buffer;
 pub mod controller;
+pub mod fluid;
 pub mod net;
 pub mod paths;
 pub mod port;

@@ -10,7 +10,7 @@ pub use cost::{Hop, bottleneck, ideal_fct, one_way, rtt};
 pub use search::CELL_BYTES;
 
 use crate::net::{HOST_TIER, Net};
-use base::{Dur, HostId, LinkId, NodeId};
+use base::{Dur, HostId, LinkId, NodeId, Rng};
 use search::{FAR, Found};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -138,6 +138,21 @@ impl Routes {
         &self.found.members[from as usize..to as usize]
     }
 
+    /// A shortest path from host to host, with each next hop drawn uniformly; `None`: there is no path.
+    pub fn random_path(&self, net: &Net, src: HostId, dst: HostId, rng: &mut Rng) -> Option<Vec<LinkId>> {
+        let (mut at, end) = (net.hosts()[src.index()], net.hosts()[dst.index()]);
+        let mut path = Vec::new();
+        while at != end {
+            let link = match self.candidates(at, dst) {
+                [] => return None,
+                [only] => *only,
+                several => several[rng.below(several.len() as u64) as usize],
+            };
+            path.push(link);
+            at = net.link(link).to;
+        }
+        Some(path)
+    }
     /// Links on a shortest path from `node` to `dst`; `None` when there is no path.
     pub fn distance(&self, node: NodeId, dst: HostId) -> Option<u32> {
         let number = self.number[node.index()] as usize;

@@ -16,10 +16,7 @@
 //! - Bytes count as delivered when they leave the sender, but for the last ones.
 //! - With `step`, a flow that starts or moves has no rate until rates are next worked out.
 
-mod ends;
-mod flows;
 mod moving;
-mod rates;
 mod rows;
 mod run;
 mod switches;

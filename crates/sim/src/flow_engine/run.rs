@@ -1,6 +1,5 @@
 //! One run of the flow engine: from a point of a plan to its outcome.
 
-use super::flows::Flows;
 use super::moving::Packets;
 use super::rows;
 use super::watch;
@@ -17,6 +16,7 @@ use crate::window::Window;
 use crate::world::NodeCounts;
 use base::{FlowId, FlowMap, LinkId, NodeId, Time};
 use fabric::controller::{LinkState, Move, OpenFlow};
+use fabric::fluid::Flows;
 use fabric::routing::{Parts, Routing};
 use scenario::RunSpec;
 use std::cmp::Reverse;

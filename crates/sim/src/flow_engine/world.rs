@@ -1,10 +1,10 @@
 //! The state of a run of the flow engine, and what its events do.
 
-use super::flows::Flows;
 use super::moving::Packets;
 use crate::open::Seen;
 use crate::waiting::{Start, Waiting};
 use base::{Dur, FlowId, FlowMap, HostId, LinkId, NodeId, Time};
+use fabric::fluid::Flows;
 use fabric::routes::Routes;
 use fabric::routing::{Notice, Routing};
 use proto::Flow;

@@ -13,8 +13,7 @@ use super::flow::{Flow, Wait};
 use super::network;
 use crate::outcome::{Counters, Engine, FlowRow, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
-use base::{Dur, FlowId, HostId, Rate, Rng, Time};
-use fabric::net::Net;
+use base::{Dur, FlowId, Rate, Rng, Time};
 use fabric::routes::{self, Routes};
 use scenario::{Ideal, RunSpec};
 use xxhash_rust::xxh3::Xxh3;
@@ -28,8 +27,9 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
     let mut rows: Vec<FlowRow> = drawn.iter().map(|flow| FlowRow::of(flow, &spec.alone(&routes, flow))).collect();
     let mut flows = Vec::with_capacity(drawn.len());
     for flow in &drawn {
+        let path = routes.random_path(net, flow.src, flow.dst, &mut rng);
         let path =
-            path(net, &routes, flow.src, flow.dst, &mut rng).expect("a healthy network is connected: checked with the scenario");
+            path.expect("a healthy network is connected: checked with the scenario").iter().map(|link| link.index()).collect();
         let on = |&(on, delay): &(FlowId, Dur)| {
             let delay = beyond(&rows[on.index()]) + notice(spec, &routes, flow, (&drawn[on.index()], delay));
             (on.index(), delay.as_secs_f64())
@@ -99,22 +99,6 @@ fn behind_what_they_wait_for(flows: &[proto::Flow]) -> Vec<usize> {
         }
     }
     order
-}
-
-/// A shortest path as link indices.
-fn path(net: &Net, routes: &Routes, src: HostId, dst: HostId, rng: &mut Rng) -> Option<Vec<usize>> {
-    let (mut at, end) = (net.hosts()[src.index()], net.hosts()[dst.index()]);
-    let mut path = Vec::new();
-    while at != end {
-        let link = match routes.candidates(at, dst) {
-            [] => return None,
-            [only] => *only,
-            several => several[rng.below(several.len() as u64) as usize],
-        };
-        path.push(link.index());
-        at = net.link(link).to;
-    }
-    Some(path)
 }
 
 /// From the end of a flow at its receiver to the start of a flow that waits `delay` for it: between two hosts at least the latency of a bare header.

@@ -2,8 +2,8 @@
 
 use super::ends::Ends;
 use super::rates::Rates;
+use crate::net::Net;
 use base::{Dur, FlowId, FlowMap, LinkId, Time};
-use fabric::net::Net;
 
 /// Bits in a byte times picoseconds in a second.
 const BITS_PS: f64 = 8e12;
