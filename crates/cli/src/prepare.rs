@@ -34,7 +34,8 @@ pub fn prepare(plan: &Plan, only: Option<&[usize]>) -> Result<Vec<Prepared>, Str
         }
         // All that the flows depend on: the systems of a sweep share theirs.
         let (mtu, header) = (spec.mtu_bytes, spec.header_bytes);
-        let traffic = format!("{:?} {mtu} {header} {:?} {} {:?}", spec.topology, spec.workloads, spec.seed, spec.end);
+        let traffic =
+            format!("{:?} {mtu} {header} {:?} {} {:?} {:?}", spec.topology, spec.workloads, spec.seed, spec.end, spec.measure);
         if !drawn.contains_key(&traffic) {
             let flows = spec.flows()?;
             let work = flows.iter().fold(0u64, |sum, flow| sum.saturating_add(flow.size_wire_bytes));

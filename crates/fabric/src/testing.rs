@@ -98,6 +98,7 @@ pub fn flow(src: u32, dst: u32, src_port: u16) -> Flow {
         src_port,
         rtt: Dur::ZERO,
         bottleneck: GBPS,
+        measured: true,
         wait: None,
     }
 }

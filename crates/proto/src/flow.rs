@@ -30,6 +30,8 @@ pub struct Flow {
     pub rtt: Dur,
     /// Rate of the slowest link on its shortest path.
     pub bottleneck: Rate,
+    /// Whether it counts in metrics of flows. Nothing that acts in a run reads this.
+    pub measured: bool,
     /// What it waits for, if its start depends on the ends of other flows.
     pub wait: Option<Box<Wait>>,
 }

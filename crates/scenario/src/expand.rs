@@ -8,10 +8,11 @@ use crate::ideal::Ideal;
 use crate::keys::SampleParams;
 use crate::slots::System;
 use crate::spec::{Demand, Plan, Point, RunSpec, Sample};
+use crate::state::Shared;
 use crate::unfit;
 use base::params::Params as _;
 use fabric::net::Net;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -64,6 +65,7 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
                             ideal: None,
                             failures: failures.clone(),
                             measure: draft.measure.clone(),
+                            steady: Shared::default(),
                             sample,
                             files: Arc::clone(files),
                         };
@@ -74,9 +76,20 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
         }
     }
     add_ideals(&mut plan, &draft.ideals);
+    share_states(&mut plan);
     plan.sweep_keys = sweep_keys(&draft);
     name_points(&mut plan);
     plan
+}
+
+/// Points with the same network, workloads and seed start in the same state, which is worked out once.
+fn share_states(plan: &mut Plan) {
+    let mut known: BTreeMap<String, Shared> = BTreeMap::new();
+    for Point { run, .. } in &mut plan.points {
+        let (mtu, header) = (run.mtu_bytes, run.header_bytes);
+        let traffic = format!("{:?} {mtu} {header} {:?} {}", run.topology, run.workloads, run.seed);
+        run.steady = known.entry(traffic).or_default().clone();
+    }
 }
 
 /// Time series as the run wants them on a network.

@@ -2,9 +2,12 @@
 
 use crate::deadline::{self, Law as _};
 use crate::event::change::{self, Change};
+use crate::measure::{Counted, Window};
 use crate::spec::{Demand, RunSpec};
+use crate::state::Steady;
+use crate::steady;
 use crate::workload::after::earliest_roots;
-use crate::workload::{Drawn, Workload as _};
+use crate::workload::{Drawn, Outside, Workload as _};
 use base::{Dur, FlowId, Rate, Rng, Streams, Time};
 use fabric::routes::Routes;
 use proto::Flow;
@@ -15,16 +18,29 @@ impl RunSpec {
     /// Draws the flows of all workloads, sorted by (start, workload, order of drawing); a flow's id is its row. A flow that waits for others
     /// stands where the earliest of the flows would that it waits for, directly or not. Flows depend on the workloads, the network and
     /// the seed, and on nothing of the system. Round trip and bottleneck are left at zero: they follow from the routes of the run.
+    /// With a start in the steady state, those are among them that are under way at the start, and those behind the last that counts.
     pub fn flows(&self) -> Result<Vec<Flow>, String> {
         let mut streams = Streams::new(self.seed);
         let mut all: Vec<Numbered> = Vec::new();
         let routes = OnceCell::new();
+        let steady = self.steady_state(&routes)?;
+        let mut drawn: Vec<Vec<Drawn>> = Vec::with_capacity(self.workloads.len());
         for (index, (name, traffic)) in self.workloads.iter().enumerate() {
             let env = self.env(index);
-            let machine = traffic.workload.build(&env);
-            let fail = |e| format!("workload `{name}`: {e}");
-            let mut drawn = machine.draw(&env, &mut streams).map_err(fail)?;
-            let roots = earliest_roots(&drawn).map_err(fail)?;
+            drawn.push(traffic.workload.build(&env).draw(&env, &mut streams).map_err(|e| format!("workload `{name}`: {e}"))?);
+        }
+        let own: Vec<usize> = drawn.iter().map(Vec::len).collect();
+        if let Some(steady) = steady {
+            let last = |index: usize| drawn[index].iter().map(|flow| flow.start).max();
+            let lasts: Vec<Option<Time>> = steady::open_loops(self).into_iter().map(last).collect();
+            let until = lasts.iter().flatten().max().copied().unwrap_or_default().after(steady.lasting);
+            for (index, from) in steady::open_loops(self).into_iter().zip(lasts) {
+                let when = Outside { name: "workload/after", from: from.unwrap_or_default(), until };
+                drawn[index].extend(steady::arrivals(self, index, &mut streams, &when)?.unwrap_or_default());
+            }
+        }
+        for (index, ((name, traffic), mut drawn)) in self.workloads.iter().zip(drawn).enumerate() {
+            let roots = earliest_roots(&drawn).map_err(|e| format!("workload `{name}`: {e}"))?;
             if let Some(deadline) = &traffic.deadline {
                 self.set_deadlines(
                     deadline,
@@ -35,9 +51,20 @@ impl RunSpec {
             }
             let mut ports = streams.take("workload/ports", &[index as u64]);
             for (number, (flow, root)) in drawn.into_iter().zip(roots).enumerate() {
-                // Ports below 1024 are well known.
-                let src_port = 1024 + ports.below(65_536 - 1024) as u16;
-                all.push(Numbered { workload: index as u16, number, root, src_port, flow });
+                let measured = number < own[index];
+                all.push(Numbered { workload: index as u16, number, root, src_port: port(&mut ports), measured, flow });
+            }
+            let mut ports = streams.take("workload/before/ports", &[index as u64]);
+            for flow in steady.map_or(&[][..], |steady| &steady.under_way[index]) {
+                let (src_port, flow) = (port(&mut ports), flow.clone());
+                all.push(Numbered {
+                    workload: index as u16,
+                    number: usize::MAX,
+                    root: flow.start,
+                    src_port,
+                    measured: false,
+                    flow,
+                });
             }
         }
         // Stable: flows of one instant stay in the order of their workload.
@@ -51,12 +78,38 @@ impl RunSpec {
                 *ids = own.into_iter().map(|(_, id)| id).collect();
             }
         }
-        Ok(all.into_iter().enumerate().map(|(id, flow)| self.flow(FlowId(id as u32), flow, &ids)).collect())
+        let roots: Vec<Time> = all.iter().map(|flow| flow.root).collect();
+        let mut flows: Vec<Flow> = all.into_iter().enumerate().map(|(id, flow)| self.flow(FlowId(id as u32), flow, &ids)).collect();
+        if self.counted() == Counted::Window {
+            let window = self.measure.window(flows.iter());
+            let counts = |root: Time| window.is_some_and(|w| root >= w.from && w.until.is_none_or(|until| root <= until));
+            flows.iter_mut().zip(roots).for_each(|(flow, root)| flow.measured = counts(root));
+        }
+        Ok(flows)
+    }
+
+    /// Which flows count.
+    pub fn counted(&self) -> Counted {
+        self.measure.counted(!steady::open_loops(self).is_empty(), self.end.is_some())
+    }
+
+    /// The measurement window of a run of these flows. Those that are no flows of the scenario do not count.
+    pub fn window(&self, flows: &[Flow]) -> Option<Window> {
+        let steady = self.counted() == Counted::Steady;
+        self.measure.window(flows.iter().filter(|flow| flow.measured || !steady))
+    }
+
+    /// The steady state that the run starts in, if it does.
+    fn steady_state(&self, routes: &OnceCell<Routes>) -> Result<Option<&Steady>, String> {
+        match self.counted() {
+            Counted::Steady => self.steady.get(|| steady::state(self, routes.get_or_init(|| Routes::new(&self.net, &[])))),
+            _ => Ok(None),
+        }
     }
 
     /// A flow under its number in the run. `ids` are those of a workload's flows, in the order of drawing.
     fn flow(&self, id: FlowId, numbered: Numbered, ids: &[Vec<FlowId>]) -> Flow {
-        let Numbered { workload, src_port, flow, .. } = numbered;
+        let Numbered { workload, src_port, measured, flow, .. } = numbered;
         let on = |(number, delay): &(u32, Dur)| (ids[usize::from(workload)][*number as usize], *delay);
         let allowed = flow.deadline.map(|deadline| Dur(deadline.0));
         let wait = flow.after.map(|after| {
@@ -76,6 +129,7 @@ impl RunSpec {
             src_port,
             rtt: Dur::ZERO,
             bottleneck: Rate(0),
+            measured,
             wait,
         }
     }
@@ -123,7 +177,7 @@ impl RunSpec {
             let env = self.env(index);
             let load = traffic.workload.build(&env).reference(&env).and_then(|(rate, start)| {
                 // Flows that wait for others come when those end: they offer no load.
-                let own = || flows.iter().filter(|f| usize::from(f.workload) == index && f.wait.is_none());
+                let own = || flows.iter().filter(|f| usize::from(f.workload) == index && f.wait.is_none() && f.measured);
                 let bytes: u128 = own().map(|f| u128::from(f.size_wire_bytes)).sum();
                 let span = own().map(|f| f.start).max()?.since(start).as_secs_f64();
                 (span > 0.0 && rate.0 > 0).then(|| bytes as f64 * 8.0 / span / rate.0 as f64)
@@ -145,5 +199,11 @@ struct Numbered {
     number: usize,
     root: Time,
     src_port: u16,
+    measured: bool,
     flow: Drawn,
+}
+
+/// A source port that is not well known.
+fn port(rng: &mut Rng) -> u16 {
+    1024 + rng.below(65_536 - 1024) as u16
 }

@@ -19,7 +19,8 @@
 //! let plan = scenario::load(text, "demo.toml", ".".as_ref(), &scenario::Options::default()).unwrap();
 //! let ids: Vec<&str> = plan.points.iter().map(|p| p.id.as_str()).collect();
 //! assert_eq!(ids, ["newreno-load0.2-seed1", "newreno-load0.2-seed2", "newreno-load0.8-seed1", "newreno-load0.8-seed2"]);
-//! assert_eq!(plan.points[0].run.flows().unwrap().len(), 100);
+//! let flows = plan.points[0].run.flows().unwrap();
+//! assert_eq!(flows.iter().filter(|flow| flow.measured).count(), 100);
 //! ```
 
 mod alone;
@@ -54,6 +55,8 @@ mod shown;
 mod slots;
 mod spec;
 mod spell;
+mod state;
+mod steady;
 mod sweep;
 mod tokens;
 pub mod topology;
@@ -69,7 +72,7 @@ pub use envs::Envs;
 pub use files::Files;
 pub use ideal::Ideal;
 pub use keys::plain_name;
-pub use measure::{Measure, Moment, Window};
+pub use measure::{Counted, Measure, Moment, Window};
 pub use memory::Memory;
 pub use outline::{Outline, system_of};
 pub use plan::load;

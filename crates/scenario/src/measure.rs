@@ -76,6 +76,20 @@ fn share(digits: &str) -> Option<u32> {
     (share <= ALL).then_some(share)
 }
 
+base::choice! {
+    /// Which flows count in metrics of flows and of groups.
+    pub enum Counted {
+        /// Where no workload is an open loop that could go on for ever: `all`. Where one is: `window` if `from` or `until` is given, else `steady`, or `all` if the run has an `end`.
+        Auto = "auto",
+        /// The flows of the scenario, in a network that has been under the same load for long and stays so until they are through.
+        Steady = "steady",
+        /// All, in a network that is empty before the first and after the last.
+        All = "all",
+        /// Those that start in the window.
+        Window = "window",
+    }
+}
+
 base::params! {
     /// The measurement window.
     pub struct Measure {
@@ -83,6 +97,8 @@ base::params! {
         from: Moment = "auto", "flowloom: before the first flow there is nothing to measure", quiet;
         /// Where the window ends; `auto`: with the last start that is known before the run or, where all flows start at one instant, with the last finish.
         until: Moment = "auto", "flowloom: the load is offered until the last start; what follows drains", quiet;
+        /// Which flows count in metrics of flows and of groups.
+        flows: Counted = "auto", "flowloom: means over a run that starts empty understate load (Kelton, IIE Transactions 1989)", quiet;
     }
 }
 
@@ -96,15 +112,26 @@ pub struct Window {
 }
 
 impl Measure {
-    /// The window of a run of `flows`; `None` if it is empty. A run that ends sooner cuts it short.
-    pub fn window(&self, flows: &[Flow]) -> Option<Window> {
+    /// Which flows count: of a run with an open loop or without one, that ends at a given time or with its flows.
+    pub(crate) fn counted(&self, open_loop: bool, ends: bool) -> Counted {
+        match self.flows {
+            Counted::Auto if !open_loop => Counted::All,
+            Counted::Auto if self.from != Moment::Auto || self.until != Moment::Auto => Counted::Window,
+            Counted::Auto if ends => Counted::All,
+            Counted::Auto => Counted::Steady,
+            given => given,
+        }
+    }
+    /// The window of a run of these flows; `None` if it is empty. A run that ends sooner cuts it short.
+    pub fn window<'a>(&self, flows: impl Iterator<Item = &'a Flow> + Clone) -> Option<Window> {
         let mut groups: BTreeMap<u64, Time> = BTreeMap::new();
-        for flow in flows.iter().filter(|flow| flow.wait.is_none() && flow.group != u64::MAX) {
+        let flows = || flows.clone().filter(|flow| flow.wait.is_none());
+        for flow in flows().filter(|flow| flow.group != u64::MAX) {
             let first = groups.entry(flow.group).or_insert(flow.start);
             *first = flow.start.min(*first);
         }
         let start = |flow: &Flow| groups.get(&flow.group).copied().unwrap_or(flow.start);
-        let mut starts: Vec<Time> = flows.iter().filter(|flow| flow.wait.is_none()).map(start).collect();
+        let mut starts: Vec<Time> = flows().map(start).collect();
         starts.sort_unstable();
         let (first, last) = (*starts.first()?, *starts.last()?);
         let started = |share: u32| {
@@ -145,7 +172,7 @@ mod tests {
 
     fn window(from: &str, until: &str, starts: &[Option<u64>]) -> Option<(u64, Option<u64>)> {
         let read = |text: &str| Moment::parse(&Raw::Str(text.to_owned())).unwrap();
-        let window = Measure { from: read(from), until: read(until) }.window(&flows(starts))?;
+        let window = Measure { from: read(from), until: read(until), flows: Counted::Auto }.window(flows(starts).iter())?;
         Some((window.from.0 / 1_000_000, window.until.map(|until| until.0 / 1_000_000)))
     }
 
@@ -173,10 +200,10 @@ mod tests {
     fn an_incast_is_one_start() {
         let mut burst = flows(&[Some(5), Some(6), Some(9)]);
         burst.iter_mut().for_each(|flow| flow.group = 1);
-        let window = Measure::defaults().window(&burst).unwrap();
+        let window = Measure::defaults().window(burst.iter()).unwrap();
         assert_eq!((window.from, window.until), (Time(5_000_000), None));
         burst[2].group = u64::MAX;
-        assert_eq!(Measure::defaults().window(&burst).unwrap().until, Some(Time(9_000_000)));
+        assert_eq!(Measure::defaults().window(burst.iter()).unwrap().until, Some(Time(9_000_000)));
     }
 
     #[test]
@@ -187,6 +214,6 @@ mod tests {
         for text in ["101%", "%", "1.2345%", "-1%", "start", "10"] {
             assert!(Moment::parse(&Raw::Str(text.to_owned())).is_err(), "{text}");
         }
-        assert_eq!(Measure::defaults(), Measure { from: Moment::Auto, until: Moment::Auto });
+        assert_eq!(Measure::defaults(), Measure { from: Moment::Auto, until: Moment::Auto, flows: Counted::Auto });
     }
 }

@@ -11,6 +11,7 @@ use crate::measure::Measure;
 use crate::memory::Memory;
 use crate::seeds::Auto;
 use crate::slots::System;
+use crate::state::Shared;
 use crate::topology;
 use crate::workload;
 use crate::workload::size::Packets;
@@ -97,8 +98,10 @@ pub struct RunSpec {
     pub workloads: Vec<(String, Demand)>,
     /// What goes down and comes up, if anything does.
     pub failures: Option<Failures>,
-    /// The measurement window.
+    /// The measurement window, and which flows count.
     pub measure: Measure,
+    /// The state that the run starts in, if that is a steady one.
+    pub steady: Shared,
     /// Time series, if wanted.
     pub sample: Option<Sample>,
     /// The files that the scenario names.

@@ -116,6 +116,8 @@ pub struct FlowRow {
     pub dst: u32,
     /// The flow's workload, by index.
     pub workload: u16,
+    /// Whether it counts in metrics of flows and groups.
+    pub measured: bool,
     /// Application bytes.
     pub size_bytes: u64,
     /// Bytes on the wire of the first transmissions of the flow's data: payload and one header per packet.
@@ -177,6 +179,7 @@ impl FlowRow {
             src: flow.src.0,
             dst: flow.dst.0,
             workload: flow.workload,
+            measured: flow.measured,
             size_bytes: flow.size_bytes,
             size_wire_bytes: flow.size_wire_bytes,
             start_ps: (flow.start != Time::MAX).then_some(flow.start.0),

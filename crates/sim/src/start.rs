@@ -38,7 +38,7 @@ impl Beginning {
         let latency =
             |src, dst| healthy.shapes(net, src, dst).iter().map(|path| routes::one_way(path, header)).min().unwrap_or_default();
         let waiting = Waiting::new(&flows, latency);
-        let window = spec.measure.window(&flows).map(Window::new);
+        let window = spec.window(&flows).map(Window::new);
         Ok(Beginning { healthy, flows, alone, waiting, window })
     }
 }

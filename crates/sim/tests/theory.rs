@@ -4,7 +4,7 @@ mod common;
 use base::{Rate, Rng};
 use common::{run, system, system_of, table};
 use scenario::Outline;
-use sim::outcome::Engine;
+use sim::outcome::{Engine, FlowRow, Outcome};
 
 /// Hosts on both sides of a four-link path of 1 Gb/s and 10 us: MERP's single tree across racks.
 const TREE: &str = "[topology]\nkind = 'single_tree'\n";
@@ -247,4 +247,46 @@ fn incast_into_newreno_shows_timeouts() {
     let all = 32.0 * 64_000.0 * 1500.0 / 1460.0 * 8.0 * 1e3;
     assert_eq!(merp.flows.iter().map(|f| f.timeouts).sum::<u32>(), 0);
     assert!((last(&merp) as f64) < 1.25 * all, "{} ps for {all} ps of packets", last(&merp));
+}
+
+/// The mean slowdown of flows that share one link, and their mean time where they are served one after another, in a run of 3000 flows near saturation:
+/// its closed form with a start in the steady state, and too little from an empty network to an empty one. 40 seeds.
+#[test]
+fn short_runs_have_the_means_of_a_steady_state() {
+    let run = |flows: &str, ideal: &str| -> Vec<Outcome> {
+        let seeds: Vec<String> = (1..=40).map(|seed| seed.to_string()).collect();
+        let text = format!(
+            "seed = [{}]\nideal = '{ideal}'\n[measure]\nflows = '{flows}'\n[topology]\nkind = 'star'\nhosts = 2\nrate = '10Gbps'\ndelay = '1ns'\n\
+             [workload.web]\nkind = 'poisson'\nflows = 3000\nload = 0.97\nload_ref = '10Gbps'\nsrc = 'h0'\ndst = 'h1'\nsize = 'exponential'\nmean = '1MB'\n\
+             [[system]]\ntransport = 'newreno'\n",
+            seeds.join(", ")
+        );
+        let plan = scenario::load(&text, "t.toml", ".".as_ref(), &scenario::Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        let points = plan.points.iter().filter(|point| point.run.ideal.is_some());
+        points.map(|point| sim::run(&point.run, &mut |_| sim::Continue::Yes).unwrap()).collect()
+    };
+    // Half the 95 % interval by Student's t with 39 degrees of freedom.
+    let interval = |values: &[f64]| {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        (mean, 2.023 * (variance / n).sqrt())
+    };
+    let mean = |outcome: &Outcome, of: fn(&FlowRow) -> f64| {
+        let own: Vec<f64> = outcome.flows.iter().filter(|flow| flow.measured).map(of).collect();
+        assert_eq!(own.len(), 3000);
+        own.iter().sum::<f64>() / own.len() as f64
+    };
+    // On the wire 1 MB is 1 MB and a header for each of its packets; half a packet is not full.
+    let service_s = (1e6 + (1e6 / 1460.0 + 0.5) * 40.0) * 8.0 / 1e10;
+    let cases: [(&str, fn(&FlowRow) -> f64, f64); 2] = [
+        ("ps", |flow| flow.slowdown().unwrap(), 1.0 / 0.03),
+        ("fcfs", |flow| flow.fct_ps().unwrap() as f64 * 1e-12, service_s / 0.03),
+    ];
+    for (ideal, of, closed_form) in cases {
+        for (flows, holds) in [("auto", true), ("all", false)] {
+            let (mean, half) = interval(&run(flows, ideal).iter().map(|outcome| mean(outcome, of)).collect::<Vec<_>>());
+            assert_eq!((mean - closed_form).abs() <= half, holds, "{ideal}, {flows}: {mean} +- {half}, not {closed_form}");
+        }
+    }
 }

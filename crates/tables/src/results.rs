@@ -427,6 +427,7 @@ pub(crate) mod tests {
     /// `n` flows of 1 to `n` milliseconds.
     pub fn outcome(n: u32) -> Outcome {
         let flow = |i: u32| FlowRow {
+            measured: true,
             flow_id: i,
             size_bytes: 1000,
             size_wire_bytes: 1040,

@@ -185,6 +185,7 @@ table! {
     flow_id [""] "the flow's number: its place among the flows drawn before the run, the same for all systems" = U32(|r| r.flow_id);
     group_id [""] "number shared by flows that belong together (an incast, a job); null: none" = OptU64(|r| r.group_id);
     workload [""] "the flow's workload, by its name in the scenario" = Listed(|r| usize::from(r.workload));
+    measured [""] "whether the flow counts in metrics: not if it was under way at a start in the steady state, keeps up the load behind the flows that count, or starts outside the measurement window" = Bool(|r| r.measured);
     src [""] "sending host, counted among hosts" = U32(|r| r.src);
     dst [""] "receiving host, counted among hosts" = U32(|r| r.dst);
     size_bytes ["bytes"] "application bytes" = U64(|r| r.size_bytes);

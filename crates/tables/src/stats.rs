@@ -97,11 +97,12 @@ impl Group {
 struct Sorted(Vec<f64>);
 
 impl<'a> Point<'a> {
-    /// The rows of a point, and the wall time that its run took in seconds.
+    /// The rows of a point, and the wall time that its run took in seconds. Only flows that count are in its metrics.
     pub fn new(flows: &'a [FlowRow], ports: &'a [PortRow], counters: &'a Counters, wall_s: f64) -> Self {
-        let waits = flows.iter().any(|flow| flow.wait.is_some());
-        let not_started = flows.iter().filter(|flow| flow.start_ps.is_none()).count() as u64;
-        let flows: Vec<&FlowRow> = flows.iter().filter(|flow| flow.start_ps.is_some()).collect();
+        let flows = || flows.iter().filter(|flow| flow.measured);
+        let waits = flows().any(|flow| flow.wait.is_some());
+        let not_started = flows().filter(|flow| flow.start_ps.is_none()).count() as u64;
+        let flows: Vec<&FlowRow> = flows().filter(|flow| flow.start_ps.is_some()).collect();
         Point {
             not_started: waits.then_some(not_started),
             ports,
@@ -550,6 +551,7 @@ mod tests {
 
     fn flow(size_bytes: u64, finish_ps: Option<u64>) -> FlowRow {
         FlowRow {
+            measured: true,
             size_bytes,
             size_wire_bytes: size_bytes + 40,
             start_ps: Some(1_000_000_000),

@@ -57,7 +57,7 @@ impl Reading<'_> {
         let Some(part) = self.table_of(entry.key_at, &entry.node, "measure", "from = \"10%\"") else { return Measure::defaults() };
         part.refuse_unknown(Measure::FIELDS, &[], &mut self.problems);
         let measure = Measure::read(&mut self.reader(part, Measure::FIELDS));
-        let Measure { from, until } = measure;
+        let Measure { from, until, .. } = measure;
         let mut refuse = |key: &str, message: String, hint: &str| {
             self.problems.push(part.problem(key, message, "the window is empty", hint));
             Measure::defaults()

@@ -23,6 +23,11 @@ use size::{Packets, Unit};
 pub trait Workload {
     /// Draws its flows, in any order. The error is a sentence.
     fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String>;
+    /// Of an open loop that goes on as it began: the flows that it would draw between two times outside its own, from streams of this name.
+    /// `None`: it has an end of its own, or waits for what its flows do.
+    fn arrivals(&self, _env: &Env<'_>, _streams: &mut Streams, _when: &Outside) -> Result<Option<Vec<Drawn>>, String> {
+        Ok(None)
+    }
     /// How many flows it has at most.
     fn flows(&self) -> u64;
     /// The files that it reads.
@@ -82,6 +87,17 @@ impl After {
     }
 }
 
+/// A time outside the arrivals of a workload: before them, on a clock that begins then, or behind them.
+#[derive(Clone, Copy, Debug)]
+pub struct Outside {
+    /// Part of the names of the random streams.
+    pub name: &'static str,
+    /// Where it begins.
+    pub from: Time,
+    /// Where it ends.
+    pub until: Time,
+}
+
 /// What a workload knows of its run.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
@@ -137,6 +153,7 @@ base::registry! {
     }
     methods {
         fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String>;
+        fn arrivals(&self, env: &Env<'_>, streams: &mut Streams, when: &Outside) -> Result<Option<Vec<Drawn>>, String>;
         fn flows(&self) -> u64;
         fn files(&self) -> Vec<String>;
         fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;

@@ -9,9 +9,9 @@
 
 use super::hosts;
 use super::load::{LoadRef, Traffic};
-use super::size::Law;
+use super::size::{Law, Unit};
 use super::sizes::Sizes;
-use super::{Drawn, Env, MAX_TIME, Workload};
+use super::{Drawn, Env, MAX_TIME, Outside, Workload};
 use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Dur, Fraction, HostId, Offered, Rate, Rng, Streams, Time, math};
@@ -138,19 +138,12 @@ impl Poisson {
 impl Workload for Poisson {
     fn draw(&self, env: &Env<'_>, streams: &mut Streams) -> Result<Vec<Drawn>, String> {
         let p = &self.0;
-        let index = [env.index];
-        let [mut arrivals, mut sizes, mut pairs] =
-            ["workload/arrivals", "workload/sizes", "workload/pairs"].map(|name| streams.take(name, &index));
-        let law = p.sizes.law(env)?;
-        let reference = p.load_ref.bps(env.net) as f64;
-        let mean_gap_ps = mean_gap_ps(p, env, &law);
-        let choice = Choice { env, pairs: p.pairs, sources: hosts::set(env.net, &p.src)?, targets: hosts::set(env.net, &p.dst)? };
+        let mut source = Source::new(p, env, streams, "workload")?;
         let until = p.until.or(MAX_TIME);
         let mut flows = Vec::new();
         let mut now = p.start;
         for _ in 0..p.flows {
-            let gap = math::floor(arrivals.exponential(mean_gap_ps) + 0.5);
-            now = Dur(now.0.saturating_add(gap as u64));
+            now = source.next(now);
             if now > until && p.until != Auto::Auto {
                 break;
             }
@@ -160,14 +153,25 @@ impl Workload for Poisson {
                     flows.len()
                 ));
             }
-            let size_bytes = env.payload(law.draw(&mut sizes), p.sizes.size_unit);
-            let (src, dst) = choice.draw(&mut pairs);
-            flows.push(Drawn { src, dst, size_bytes, start: Time(now.0), deadline: None, group: None, after: None });
+            flows.push(source.flow(now));
         }
         if p.normalize_load {
-            self.normalize(env, &mut flows, reference)?;
+            self.normalize(env, &mut flows, p.load_ref.bps(env.net) as f64)?;
         }
         Ok(flows)
+    }
+    fn arrivals(&self, env: &Env<'_>, streams: &mut Streams, when: &Outside) -> Result<Option<Vec<Drawn>>, String> {
+        if self.0.start > Dur::ZERO || self.0.until != Auto::Auto {
+            return Ok(None);
+        }
+        let mut source = Source::new(&self.0, env, streams, when.name)?;
+        let mut flows = Vec::new();
+        let mut now = source.next(Dur(when.from.0));
+        while now.0 < when.until.0 {
+            flows.push(source.flow(now));
+            now = source.next(now);
+        }
+        Ok(Some(flows))
     }
     fn flows(&self) -> u64 {
         self.0.flows.into()
@@ -208,6 +212,38 @@ impl Poisson {
             flow.start = start + Dur(math::floor(since * (wanted / span) + 0.5) as u64);
         }
         Ok(())
+    }
+}
+
+/// One flow after another, each from its streams.
+struct Source<'a> {
+    env: &'a Env<'a>,
+    unit: Unit,
+    law: Law,
+    mean_gap_ps: f64,
+    choice: Choice<'a>,
+    arrivals: Rng,
+    sizes: Rng,
+    pairs: Rng,
+}
+
+impl<'a> Source<'a> {
+    fn new(p: &Params, env: &'a Env<'a>, streams: &mut Streams, name: &str) -> Result<Source<'a>, String> {
+        let [arrivals, sizes, pairs] =
+            ["arrivals", "sizes", "pairs"].map(|what| streams.take(&format!("{name}/{what}"), &[env.index]));
+        let law = p.sizes.law(env)?;
+        let choice = Choice { env, pairs: p.pairs, sources: hosts::set(env.net, &p.src)?, targets: hosts::set(env.net, &p.dst)? };
+        Ok(Source { env, unit: p.sizes.size_unit, mean_gap_ps: mean_gap_ps(p, env, &law), law, choice, arrivals, sizes, pairs })
+    }
+    /// When the next flow arrives behind one that arrived `now`.
+    fn next(&mut self, now: Dur) -> Dur {
+        let gap = math::floor(self.arrivals.exponential(self.mean_gap_ps) + 0.5);
+        Dur(now.0.saturating_add(gap as u64))
+    }
+    fn flow(&mut self, now: Dur) -> Drawn {
+        let size_bytes = self.env.payload(self.law.draw(&mut self.sizes), self.unit);
+        let (src, dst) = self.choice.draw(&mut self.pairs);
+        Drawn { src, dst, size_bytes, start: Time(now.0), deadline: None, group: None, after: None }
     }
 }
 
