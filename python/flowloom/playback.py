@@ -17,11 +17,15 @@ from flowloom.drawing import Array, numbers, one_per_system
 from flowloom.explore import packed
 from flowloom.files import web, write_whole
 
-PLAYER = web("unpack.js") + web("player.js")
+PLAYER = web("unpack.js") + web("queues.js") + web("player.js")
+COLOURS = (*style.COLORS, "#8A63D2", "#8B4513", "#8F9300", "#D01C5B")
+"""Colours of flows and kinds of packets. Each is used twice: plain, then striped."""
 MOST = 150_000
 """Transmissions of a system in a page; with more, the first so many are played."""
 MOST_VALUES = 200_000
 """Values in the tables of agents of a system in a page; with more, the first so many are shown."""
+CUT = ("trimmed", "returned")
+"""Kinds that a port gives to packets that arrived as `data`."""
 CONTROLS = web("player.html")
 
 
@@ -41,7 +45,8 @@ def write(results: Data, at: Mapping[str, object] | None = None, out: Path | Non
     short = [str(one["system"]) for one in shows if not one["tablesWhole"]]
     notes += [f"the first {MOST_VALUES} values in the tables of {words.joined(short)} are shown, not all"] if short else []
     data = packed(json.dumps(shows, separators=(",", ":")))
-    script = f'const COLOURS = {json.dumps(style.COLORS)};\n{PLAYER}\nstart("{data}");'
+    colours = f"const COLOURS = {json.dumps(COLOURS)}, OTHERS = {json.dumps(style.GREY)};"
+    script = f'{colours}\n{PLAYER}\nstart("{data}");'
     parts = [
         f"<h1>{html.escape(results.name)}: playback</h1>",
         *(f"<p class=note>{html.escape(note)}</p>" for note in notes),
@@ -66,6 +71,7 @@ def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
     order = np.argsort(rows["time_ps"], kind="stable")[:MOST]
     columns = {name: values[order] for name, values in rows.items()}
     kinds = [str(kind) for kind in np.array(table["kind"].to_pylist())[order]]
+    named = sorted(set(kinds))
     dropped = np.array(table["dropped"].to_pylist(), dtype=bool)[order]
     ends = {ports[link.port]: (index[link.ends[0]], index[link.ends[1]]) for link in found}
     port = np.array([ports[int(p)] for p in columns["port_id"]])
@@ -85,7 +91,8 @@ def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
         "joined": hops.joined.tolist(),
         "delay": hops.delays.tolist(),
         "flow": columns["flow_id"].astype(int).tolist(),
-        "payload": [int(kind == "data") for kind in kinds],
+        "kinds": named,
+        "kind": [named.index(kind) for kind in kinds],
         "dropped": dropped.astype(int).tolist(),
         "tables": known,
         "tablesWhole": whole,
@@ -152,6 +159,8 @@ class Hops:
             node, peer = ends[int(port[i])]
             same = (int(flow[i]), int(offset[i]), kinds[i])
             waiting = coming.get((node, *same))
+            if not waiting and kinds[i] in CUT:
+                waiting = coming.get((node, *same[:2], "data"))
             if waiting and end[waiting[0]] <= start[i]:
                 self.before[i] = waiting.popleft()
                 self.last[self.before[i]] = False

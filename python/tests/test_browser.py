@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from flowloom import playback, report
 from flowloom.results import Results
@@ -37,13 +38,13 @@ async function act(seen) { %s }
 </script>"""
 
 
-def after(page: str, script: str, folder: Path) -> dict[str, Any]:
+def after(page: str, script: str, folder: Path, width: int = 1000) -> dict[str, Any]:
     """What a script saw in a page that is open in the browser."""
     file = folder / "page.html"
     file.write_text(page.replace("<head>", f"<head>{LISTEN}").replace("</body>", f"{ACT % script}</body>"), encoding="utf-8")
     assert BROWSER is not None
     command = [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
-    command += ["--virtual-time-budget=20000", "--window-size=1000,900", "--dump-dom", file.as_uri()]
+    command += ["--virtual-time-budget=20000", f"--window-size={width},900", "--dump-dom", file.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     title = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)
     assert title is not None, done.stdout[:500]
@@ -171,3 +172,100 @@ def test_playback_steps_and_shows_two_systems(tmp_path: Path) -> None:
     assert [seen["table"][i] for i in (6, 11)] == ["1", "2"] and seen["table"][9] == "no"
     assert len(set(seen["times"][:3])) == 3 and seen["times"][3] == seen["times"][1]
     assert sum(cell.startswith("done after") for cell in seen["end"]) == 2
+
+
+STAR: dict[str, Any] = {
+    "topology": {"kind": "star", "hosts": 25, "rate": "1Gbps", "delay": "10us"},
+    "workload": {"answers": {"kind": "incast", "senders": 24, "size": "30KB"}},
+    "system": [
+        {"label": "TCP", "transport": "newreno", "qdisc": {"kind": "droptail", "limit": "200pkt"}},
+        {"label": "DCTCP", "transport": "dctcp", "qdisc": {"kind": "ecn_threshold", "limit": "50pkt", "mark": "20pkt"}},
+        {"label": "pFabric", "transport": "pfabric", "qdisc": {"kind": "pfabric", "limit": "30pkt"}},
+    ],
+    "sample": {"interval": "1ms", "packets": True},
+}
+
+
+def player(results: Results) -> str:
+    """The page with what the player defines in reach of a test."""
+    page = playback.write(results).read_text(encoding="utf-8")
+    return page.replace('\nstart("', '\nglobalThis.player = {state, places, pieces, look, waiting};\nstart("')
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_queues_have_one_scale_and_stay_clear_of_labels(tmp_path: Path, width: int) -> None:
+    results = Scenario.from_dict(STAR).run(out=tmp_path / "star")
+    script = """
+    const {state, places, pieces, look, waiting} = player, $ = id => document.getElementById(id);
+    seen.wide = document.documentElement.scrollWidth <= innerWidth;
+    seen.peaks = state.shows.map(show => Math.max(...show.queue.map(queue => queue.peak)));
+    seen.most = state.most; seen.port = $('port').value; seen.opens = [state.first, state.now, state.end];
+    // Whether a bar of any port touches a label or leaves the canvas.
+    seen.clear = true;
+    const reach = Math.min(...state.panes.map(({show, canvas}) => places(show, canvas.clientWidth, canvas.clientHeight).reach));
+    for (const {show, canvas} of state.panes) {
+      const [w, h] = [canvas.clientWidth, canvas.clientHeight], {cables, labels} = places(show, w, h);
+      seen.labels = labels.length;
+      cables.forEach(({bar: [x, y], way: [dx, dy]}, port) => {
+        if (!show.queue[port].peak) return;
+        for (let far = 0; far <= reach; far++) {
+          const px = x + dx * far, py = y + dy * far;
+          if (px < 4 || px > w - 4 || py < 4 || py > h - 4) seen.clear = false;
+          if (labels.some(({box: [l, t, r, b]}) => px > l && px < r && py > t && py < b)) seen.clear = false;
+        }
+      });
+    }
+    // Of each kind of group: how many there are, how many looks, and what the last one is called.
+    seen.groups = Object.values(state.sets).map(set => {
+      const looks = set.names.map((_, group) => JSON.stringify(look(set, group)));
+      return [set.names.length, new Set(looks).size, set.names.at(-1)];
+    });
+    seen.legend = document.querySelectorAll('#legend li').length;
+    // The queue's pieces at a time add up to what the text says.
+    $('time').value = 400; $('time').dispatchEvent(new Event('input'));
+    seen.queued = state.panes.map(({show, pane}) => {
+      const port = show.queue.findIndex(queue => queue.peak === Math.max(...show.queue.map(queue => queue.peak)));
+      const sum = found => found.reduce((a, b) => a + b, 0);
+      const {flow, kind} = state.sets, text = pane.querySelector('.queues').textContent;
+      return [sum(pieces(show, port, 'flow', flow, state.now)), sum(pieces(show, port, 'kind', kind, state.now)), text];
+    });
+    // How long a packet is in the bar that each pane shows: the bar of h0 has nothing else on its side of the network.
+    seen.unit = state.panes.map(({show, canvas}) => {
+      const port = show.links.findIndex(([a, b]) => show.nodes[a][0] === 's0' && show.nodes[b][0] === 'h0');
+      const {cables} = places(show, canvas.clientWidth, canvas.clientHeight), {bar: [x, y], way: [dx, dy]} = cables[port];
+      const c = canvas.getContext('2d'), painted = far => c.getImageData(x + dx * far, y + dy * far, 1, 1).data[3] > 0;
+      let far = 0;
+      while (painted(far + 1)) far++;
+      return far / waiting(show.queue[port], state.now);
+    });
+    const third = state.shows[2], crowded = third.queue.find(queue => queue.peak === 30);
+    seen.evicting = TIMES.map(time => waiting(crowded, time));
+    const pixels = canvas => [...canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data].join();
+    const strip = state.panes[0].over, before = pixels(strip);
+    $('colours').value = 'kind'; $('colours').dispatchEvent(new Event('change'));
+    seen.recoloured = pixels(strip) !== before;
+    seen.kinds = [...document.querySelectorAll('#legend li')].map(item => item.textContent);
+    const box = strip.getBoundingClientRect();
+    strip.dispatchEvent(new MouseEvent('click', {clientX: box.x + box.width / 2, clientY: box.y + 40, bubbles: true}));
+    seen.middle = (state.now - state.first) / (state.end - state.first);
+    const key = name => document.querySelector('#forward').dispatchEvent(new KeyboardEvent('keydown', {key: name, bubbles: true}));
+    $('forward').focus(); const now = state.now; key('ArrowRight'); seen.stepped = state.now > now;
+    """
+    packets: Any = playback.show(results, "pFabric", results.runs[2])
+    joined, start, port = (np.array(packets[name]) for name in ("joined", "start", "port"))
+    here = port == [[packets["nodes"][node][0] for node in link] for link in packets["links"]].index(["s0", "h0"])
+    times = np.linspace(0, 2e6, 50)
+    expected = [int((here & (joined <= time) & (start > time)).sum()) for time in times]
+    seen = after(player(results), script.replace("TIMES", str(times.tolist())), tmp_path, width)
+    # Three full buffers, on one scale. What pFabric evicts has waited before.
+    assert seen["peaks"] == [200, 50, 30] and seen["most"] == 200 and seen["evicting"] == expected
+    assert seen["wide"] and seen["clear"] and seen["labels"] > 8 and seen["port"] == "s0->h0"
+    first, now, end = seen["opens"]
+    assert first < now < first + 12_000 < end
+    assert seen["groups"][0] == [21, 21, "4 others"] and seen["groups"][1][0] == seen["groups"][1][1] == 5
+    assert seen["legend"] == 21 and set(seen["kinds"]) == {"data", "ack", "syn", "synack", "probe"}
+    for by_flow, by_kind, text in seen["queued"]:
+        assert by_flow == by_kind > 5 and f"s0->h0: {by_flow}" in text
+    left, right = seen["unit"]
+    assert 0 < left == pytest.approx(right, rel=0.1)
+    assert seen["recoloured"] and abs(seen["middle"] - 0.5) < 0.02 and seen["stepped"]

@@ -44,6 +44,14 @@ def test_a_packet_joins_a_queue_when_it_arrives() -> None:
     assert hops.delivered(0, np.full(6, 100.0)) == [[30.0, 100.0], [42.0, 200.0]]
 
 
+def test_a_trimmed_packet_arrived_as_data() -> None:
+    ends = {0: (0, 1), 1: (1, 2)}
+    start, end = np.array([0.0, 15.0]), np.array([10.0, 16.0])
+    kinds = ["data", "trimmed"]
+    hops = playback.Hops(ends, np.array([0, 1]), start, end, np.zeros(2), np.zeros(2), kinds, np.zeros(2))
+    assert hops.before.tolist() == [-1, 0] and hops.delivered(0, np.full(2, 100.0)) == []
+
+
 def test_every_byte_of_a_flow_arrives_once(link: Results) -> None:
     for system, run in ((run.system, run) for run in link.runs):
         one: Any = playback.show(link, system, run)
@@ -54,6 +62,32 @@ def test_every_byte_of_a_flow_arrives_once(link: Results) -> None:
             assert flow["window"]
         # No packet leaves a port before it joined it.
         assert all(joined <= start + 1e-6 for joined, start in zip(one["joined"], one["start"], strict=True))
+
+
+def test_queues_are_those_that_were_sampled(tmp_path: Path) -> None:
+    """Packets that a port evicts have waited before."""
+    scenario = {
+        "topology": {"kind": "star", "hosts": 9, "rate": "1Gbps", "delay": "10us"},
+        "workload": {"answers": {"kind": "incast", "senders": 8, "size": "64KB"}},
+        "system": [{"transport": "pfabric", "qdisc": {"kind": "pfabric", "limit": "20pkt"}}],
+        "sample": {"interval": "7us", "port": "s0->h0", "packets": True},
+    }
+    results = Scenario.from_dict(scenario).run(out=tmp_path / "star")
+    (run,) = results.runs
+    one: Any = playback.show(results, run.system, run)
+    table = results.packets(["time_ps", "size_bytes"])
+    size = table["size_bytes"].to_numpy()[np.argsort(table["time_ps"].to_numpy(), kind="stable")]
+    joined, start, dropped = (np.array(one[name]) for name in ("joined", "start", "dropped"))
+    ends = [tuple(one["nodes"][node][0] for node in link) for link in one["links"]]
+    here = np.array([ends[port] == ("s0", "h0") for port in one["port"]])
+    assert ((start - joined > 1.0) & (dropped == 1) & here).sum() > 10, "packets are evicted"
+    seen = [row for row in results.samples().to_pylist() if row["metric"] == "port.queue_bytes"]
+    assert max(row["value"] for row in seen) == 30_000
+    for row in seen:
+        time = row["time_ps"] / 1e3
+        # A sample comes before all that happens at its instant.
+        waits = here & (joined < time - 1e-6) & (start > time - 1e-6)
+        assert size[waits].sum() == row["value"], time
 
 
 def test_without_packets_there_is_nothing_to_play(results: Results) -> None:

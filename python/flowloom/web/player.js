@@ -5,27 +5,62 @@ const state = {now: 0, playing: false, last: 0, shows: [], panes: []};
 async function start(text) {
   state.shows = JSON.parse(await unpacked(text));
   state.shows.forEach(prepare);
+  state.sets = groups(state.shows);
+  state.first = Math.min(...state.shows.map(show => show.start[0]));
   state.end = Math.max(...state.shows.map(show => show.until));
+  // All systems have one scale of queues.
+  state.most = Math.max(1, ...state.shows.flatMap(show => show.queue.map(queue => queue.peak)));
+  $('scale').textContent = `The longest queue is ${state.most} packets; bars of all systems have the same scale.`;
   for (const [id, first] of [['left', 0], ['right', Math.min(1, state.shows.length - 1)]]) {
     state.shows.forEach((show, i) => $(id).add(new Option(show.system, i)));
     if (id === 'right') $(id).add(new Option('none', ''));
     $(id).value = id === 'right' && state.shows.length === 1 ? '' : first;
     $(id).onchange = arrange;
   }
+  const peaks = new Map();
+  for (const show of state.shows) show.queue.forEach(({peak}, port) => {
+    if (peak) peaks.set(titled(show, port), Math.max(peak, peaks.get(titled(show, port)) ?? 0));
+  });
+  state.peaks = new Map([...peaks].sort((a, b) => b[1] - a[1]));
+  for (const [name, peak] of state.peaks) $('port').add(new Option(`${name} (up to ${peak})`, name));
+  $('ports').hidden = !state.peaks.size;
+  $('port').onchange = draw;
+  $('colours').onchange = () => { legend(); draw(); };
   $('play').onclick = toggle;
   $('back').onclick = () => step(-1);
   $('forward').onclick = () => step(1);
-  $('time').oninput = () => seek($('time').value / 1e4 * state.end);
+  $('time').oninput = () => seek(state.first + $('time').value / 1e4 * (state.end - state.first));
   $('speed').oninput = pace;
   addEventListener('resize', draw);
   addEventListener('keydown', event => {
-    if (['INPUT', 'SELECT', 'BUTTON'].includes(event.target.tagName)) return;
+    const {tagName} = event.target;
+    // These have a use for the keys themselves.
+    if (['INPUT', 'SELECT'].includes(tagName) || (tagName === 'BUTTON' && event.key === ' ')) return;
     const act = {' ': toggle, ArrowLeft: () => step(-1), ArrowRight: () => step(1)}[event.key];
     if (act) { event.preventDefault(); act(); }
   });
+  state.now = opening();
   pace();
+  legend();
   arrange();
   document.body.dataset.player = 'ready';
+}
+
+const titled = (show, port) => { const [a, b] = show.links[port]; return `${show.nodes[a][0]}->${show.nodes[b][0]}`; };
+
+// When the first packet is halfway over its first cable.
+function opening() {
+  const show = state.shows.find(show => show.start[0] === state.first);
+  return (show.start[0] + show.end[0] + show.delay[show.port[0]]) / 2;
+}
+
+function legend() {
+  const set = state.sets[$('colours').value], what = $('colours').value === 'flow' ? 'flow ' : '';
+  $('legend').replaceChildren(...set.names.map((name, group) => {
+    const item = document.createElement('li');
+    item.append(swatch(set, group), group < set.size ? what + name : name);
+    return item;
+  }));
 }
 
 // How many of the numbers of a sorted array are at most x.
@@ -36,27 +71,19 @@ function upTo(sorted, x) {
 }
 
 function prepare(show) {
-  show.joins = show.links.map(() => []);
-  show.starts = show.links.map(() => []);
   show.longest = 0;
   show.until = 0;
   show.port.forEach((port, i) => {
-    if (!show.dropped[i]) { show.joins[port].push(show.joined[i]); show.starts[port].push(show.start[i]); }
     const last = show.end[i] + show.delay[port];
     show.longest = Math.max(show.longest, last - show.start[i]);
     show.until = Math.max(show.until, last);
   });
-  for (const times of [...show.joins, ...show.starts]) times.sort((a, b) => a - b);
-  show.most = 1;
-  show.joins.forEach((times, port) => times.forEach((t, i) => { show.most = Math.max(show.most, i + 1 - upTo(show.starts[port], t)); }));
+  queues(show);
   for (const flow of show.flows) {
     flow.times = flow.got.map(([time]) => time);
     flow.windowTimes = (flow.window ?? []).map(([time]) => time);
   }
 }
-
-const waiting = (show, port, t) => Math.max(0, upTo(show.joins[port], t) - upTo(show.starts[port], t));
-const pickedColour = flow => COLOURS[flow % COLOURS.length];
 
 // ns of the network in a second of ours, on a logarithmic scale.
 const speed = () => 10 ** (3 + 6 * $('speed').value / 100);
@@ -71,20 +98,24 @@ function arrange() {
   state.panes = [$('left').value, $('right').value].filter(value => value !== '').map(value => {
     const pane = document.createElement('section'), show = state.shows[value];
     pane.className = 'pane';
-    pane.innerHTML = '<h2></h2><canvas role="img"></canvas><table><thead><tr><th>flow</th><th>received</th><th></th><th class=n>window</th></tr></thead><tbody></tbody></table><p class="note queues"></p><div class="agent" hidden><label>table at <select></select></label><table><thead><tr></tr></thead><tbody></tbody></table></div>';
+    pane.innerHTML = '<h2></h2><canvas class="network" role="img"></canvas><canvas class="strip" role="img"></canvas><table><thead><tr><th>flow</th><th>received</th><th></th><th class=n>window</th></tr></thead><tbody></tbody></table><p class="note queues"></p><div class="agent" hidden><label>table at <select></select></label><table><thead><tr></tr></thead><tbody></tbody></table></div>';
     pane.querySelector('h2').textContent = show.system;
     offer(show, pane);
-    const canvas = pane.querySelector('canvas');
+    const [canvas, over] = pane.querySelectorAll('canvas');
     canvas.setAttribute('aria-label', `packets of ${show.system} on the network`);
+    over.onclick = event => seek(state.first + event.offsetX / over.clientWidth * (state.end - state.first));
+    over.hidden = !state.peaks.size;
     $('panes').append(pane);
-    return {show, pane, canvas};
+    const shown = {show, pane, canvas, over};
+    canvas.onclick = event => choose(shown, event);
+    return shown;
   });
   draw();
 }
 
 function toggle() {
   state.playing = !state.playing;
-  if (state.playing && state.now >= state.end) state.now = 0;
+  if (state.playing && state.now >= state.end) state.now = state.first;
   $('play').textContent = state.playing ? 'stop' : 'play';
   state.last = performance.now();
   if (state.playing) requestAnimationFrame(frame);
@@ -97,7 +128,7 @@ function frame(time) {
   draw();
   if (state.playing) requestAnimationFrame(frame);
 }
-function seek(t) { state.now = Math.max(0, Math.min(state.end, t)); draw(); }
+function seek(t) { state.now = Math.max(state.first, Math.min(state.end, t)); draw(); }
 
 // The next or last start of a transmission in what is shown.
 function step(way) {
@@ -112,74 +143,96 @@ function step(way) {
   if (Number.isFinite(next)) seek(next);
 }
 
-function draw() {
-  $('time').value = state.end ? state.now / state.end * 1e4 : 0;
-  $('now').value = written(state.now);
-  for (const {show, pane, canvas} of state.panes) { paint(show, canvas, state.now); tell(show, pane, state.now); }
+// The port whose queue's bar is nearest to a click.
+function choose(shown, {offsetX, offsetY}) {
+  const {cables, reach} = placed(shown), {show} = shown;
+  const far = cables.map(({bar: [x, y], way: [dx, dy]}, port) => {
+    const along = Math.max(0, Math.min(reach, (offsetX - x) * dx + (offsetY - y) * dy));
+    return show.queue[port].peak ? Math.hypot(x + dx * along - offsetX, y + dy * along - offsetY) : Infinity;
+  });
+  const nearest = Math.min(...far);
+  if (nearest < 40) { $('port').value = titled(show, far.indexOf(nearest)); draw(); }
 }
 
-function paint(show, canvas, t) {
+// The places of a pane, found again where its size has changed.
+function placed(shown) {
+  const {show, canvas} = shown, size = [canvas.clientWidth, canvas.clientHeight];
+  if (shown.size !== size.join()) { shown.size = size.join(); shown.places = places(show, ...size); }
+  return shown.places;
+}
+
+function draw() {
+  const done = (state.now - state.first) / (state.end - state.first || 1), by = $('colours').value, set = state.sets[by];
+  $('time').value = done * 1e4;
+  $('now').value = written(state.now);
+  const drawn = state.panes.map(placed);
+  const unit = Math.min(...drawn.map(({reach}) => reach)) / state.most;
+  state.panes.forEach((shown, i) => {
+    paint(shown.show, shown.canvas, state.now, drawn[i], unit, by, set);
+    overTime(shown, by, set, done);
+    tell(shown.show, shown.pane, state.now);
+  });
+}
+
+// The queue of the chosen port over time.
+function overTime(shown, by, set, done) {
+  if (!state.peaks.size) return;
+  const {show, over} = shown, name = $('port').value, most = state.peaks.get(name);
+  const port = show.links.findIndex((_, port) => titled(show, port) === name), columns = Math.max(1, over.clientWidth);
+  const key = [name, by, columns].join(' ');
+  if (shown.key !== key) {
+    shown.found = port < 0 ? [] : history(show, port, by, set, state.first, state.end, columns);
+    shown.key = key;
+    over.setAttribute('aria-label', `queue of ${name} over time: up to ${port < 0 ? 0 : show.queue[port].peak} packets`);
+  }
+  strip(over, `${name}: ${port < 0 ? 0 : waiting(show.queue[port], state.now)} packets, scale to ${most}`, set, shown.found, most, done);
+}
+
+function paint(show, canvas, t, {at, labels, cables}, unit, by, set) {
   const scale = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
   canvas.width = width * scale; canvas.height = height * scale;
-  const c = canvas.getContext('2d'), ink = getComputedStyle(document.body).color;
+  const c = canvas.getContext('2d'), text = getComputedStyle(document.body).color;
   c.scale(scale, scale);
-  const top = Math.max(...show.nodes.map(node => node[2])), left = 24, above = 26;
-  const at = show.nodes.map(([, x, y]) => [left + x * (width - 2 * left), height - above - y / Math.max(top, 1) * (height - 2 * above)]);
-  // A cable has two directions: each keeps to its right.
-  const ends = show.links.map(([a, b]) => {
-    const [x, y] = at[a], [u, v] = at[b], length = Math.hypot(u - x, v - y) || 1, dx = -(v - y) / length * 3, dy = (u - x) / length * 3;
-    return [x + dx, y + dy, u + dx, v + dy];
-  });
-  c.strokeStyle = ink; c.globalAlpha = 0.25; c.lineWidth = 1;
-  for (const [x, y, u, v] of ends) { c.beginPath(); c.moveTo(x, y); c.lineTo(u, v); c.stroke(); }
+  c.strokeStyle = text; c.globalAlpha = 0.25; c.lineWidth = 1;
+  for (const {start, end} of cables) { c.beginPath(); c.moveTo(...start); c.lineTo(...end); c.stroke(); }
   c.globalAlpha = 1;
   for (let i = upTo(show.start, t) - 1; i >= 0 && show.start[i] >= t - show.longest; i--) {
-    const port = show.port[i], delay = Math.max(show.delay[port], 1), [x, y, u, v] = ends[port];
-    c.strokeStyle = pickedColour(show.flow[i]);
+    const port = show.port[i], delay = Math.max(show.delay[port], 1), {start: [x, y], end: [u, v], length} = cables[port];
     if (show.dropped[i]) {
       if (t - show.start[i] > show.longest / 2) continue;
-      c.lineWidth = 2; c.beginPath();
-      c.moveTo(x - 5, y - 5); c.lineTo(x + 5, y + 5); c.moveTo(x - 5, y + 5); c.lineTo(x + 5, y - 5); c.stroke();
+      c.beginPath(); c.moveTo(x - 5, y - 5); c.lineTo(x + 5, y + 5); c.moveTo(x - 5, y + 5); c.lineTo(x + 5, y - 5);
+      stroke(c, set, show.group[by][i], 2);
       continue;
     }
     const head = Math.min(1, (t - show.start[i]) / delay), tail = Math.max(0, Math.min(1, (t - show.end[i]) / delay));
     if (tail >= 1) continue;
     // Packets that follow each other at once stay apart.
-    const from = Math.min(tail + 2 / Math.hypot(u - x, v - y), head - 0.02);
-    c.lineWidth = show.payload[i] ? 5 : 2;
-    c.beginPath(); c.moveTo(x + (u - x) * from, y + (v - y) * from); c.lineTo(x + (u - x) * head, y + (v - y) * head); c.stroke();
+    const from = Math.min(tail + 2 / length, head - 0.02);
+    c.beginPath(); c.moveTo(x + (u - x) * from, y + (v - y) * from); c.lineTo(x + (u - x) * head, y + (v - y) * head);
+    stroke(c, set, show.group[by][i], show.kinds[show.kind[i]] === 'data' ? 5 : 2);
   }
-  show.links.forEach(([a], port) => {
-    const count = waiting(show, port, t);
-    if (!count) return;
-    const [x, y, u, v] = ends[port], length = Math.hypot(u - x, v - y) || 1;
-    const bar = 4 + 34 * count / show.most;
-    c.strokeStyle = ink; c.lineWidth = 5; c.globalAlpha = 0.6; c.beginPath();
-    c.moveTo(x + (v - y) / length * -4, y + (u - x) / length * 4);
-    c.lineTo(x + (v - y) / length * -4 - (u - x) / length * bar, y + (u - x) / length * 4 - (v - y) / length * bar);
-    c.stroke(); c.globalAlpha = 1;
-  });
-  c.fillStyle = ink; c.textAlign = 'center'; c.font = '11px system-ui, sans-serif';
-  const crowded = show.nodes.length > 24;
-  show.nodes.forEach(([name, , tier], i) => {
-    const [x, y] = at[i];
-    c.beginPath(); c.arc(x, y, 4, 0, 7); c.fill();
-    if (!crowded) c.fillText(name, x, tier ? y - 9 : y + 18);
-  });
+  show.queue.forEach((queue, port) => { if (waiting(queue, t)) bar(c, cables[port], set, pieces(show, port, by, set, t), unit); });
+  c.fillStyle = text; c.textAlign = 'center'; c.font = '11px system-ui, sans-serif';
+  for (const [x, y] of at) { c.beginPath(); c.arc(x, y, 4, 0, 7); c.fill(); }
+  c.strokeStyle = getComputedStyle(canvas).backgroundColor; c.lineWidth = 3; c.lineJoin = 'round';
+  for (const {name, x, y} of labels) { c.strokeText(name, x, y); c.fillText(name, x, y); }
 }
 
 const kilobytes = bytes => `${(bytes / 1e3).toFixed(bytes < 1e4 ? 1 : 0)} kB`;
 
+// The colour of a flow in a table, where colours are flows.
+const swatches = (set, flow) => $('colours').value === 'flow' ? [swatch(set, set.of(flow))] : [];
+
 function tell(show, pane, t) {
-  const live = show.flows.filter(flow => flow.start <= t).slice(-8);
+  const begun = show.flows.filter(flow => flow.start <= t), open = begun.filter(flow => flow.finish === null || t < flow.finish);
+  const live = (open.length ? open : begun).slice(-8), {flow: set} = state.sets;
   const rows = live.map(flow => {
     const i = upTo(flow.times, t), all = flow.got.length ? flow.got[flow.got.length - 1][1] : 0, got = i ? flow.got[i - 1][1] : 0;
     const row = document.createElement('tr');
     const w = flow.window ? flow.window[upTo(flow.windowTimes, t) - 1] : null;
     row.innerHTML = '<td></td><td><meter min=0 max=1></meter></td><td class=n></td><td class=n></td>';
     const cells = row.cells;
-    cells[0].textContent = `${flow.id}, ${kilobytes(flow.size)}`;
-    cells[0].style.color = pickedColour(flow.id);
+    cells[0].append(...swatches(set, flow.id), `${flow.id}, ${kilobytes(flow.size)}`);
     row.querySelector('meter').value = all ? got / all : 0;
     cells[2].textContent = flow.finish !== null && t >= flow.finish ? `done after ${written(flow.finish - flow.start)}` : `${Math.round(100 * (all ? got / all : 0))} %`;
     // Transports that are paced by rates have no window.
@@ -188,8 +241,8 @@ function tell(show, pane, t) {
   });
   pane.querySelector('tbody').replaceChildren(...rows);
   know(show, pane, t);
-  const queues = show.links.map((link, port) => [waiting(show, port, t), link]).filter(([count]) => count).sort((a, b) => b[0] - a[0]).slice(0, 4);
-  const named = queues.map(([count, [a, b]]) => `${show.nodes[a][0]}->${show.nodes[b][0]}: ${count}`);
+  const long = show.queue.map((queue, port) => [waiting(queue, t), port]).filter(([count]) => count).sort((a, b) => b[0] - a[0]).slice(0, 4);
+  const named = long.map(([count, port]) => `${titled(show, port)}: ${count}`);
   pane.querySelector('.queues').textContent = `packets that wait: ${named.join(', ') || 'none'}`;
 }
 
@@ -199,8 +252,7 @@ function offer(show, pane) {
   pane.querySelector('.agent').hidden = false;
   const pick = pane.querySelector('.agent select'), size = table => table.rows.reduce((sum, rows) => sum + rows.length, 0);
   [...show.tables].sort((a, b) => size(b) - size(a)).forEach(table => {
-    const [from, to] = show.links[table.link];
-    pick.add(new Option(`${show.nodes[from][0]}->${show.nodes[to][0]}`, show.tables.indexOf(table)));
+    pick.add(new Option(titled(show, table.link), show.tables.indexOf(table)));
   });
   pick.onchange = draw;
 }
@@ -226,7 +278,7 @@ function know(show, pane, t) {
   pane.querySelector('.agent tbody').replaceChildren(...last.map(([flow, ...values]) => {
     const row = document.createElement('tr');
     row.append(cell(flow, 'td'), ...values.map((value, i) => cell(valued(columns[i], value), 'td', true)));
-    row.cells[0].style.color = pickedColour(flow);
+    row.cells[0].prepend(...swatches(state.sets.flow, flow));
     return row;
   }));
 }
