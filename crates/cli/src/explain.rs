@@ -22,6 +22,9 @@ pub fn text(kind: &str) -> Result<String, Failure> {
     let tables = TABLES.iter().filter(|table| !table.name.is_empty() && table.name.split('.').any(|part| part == kind));
     texts.extend(tables.map(|table| format!("table {}: {}\n{}", table.name, table.about, parameters(table.fields))));
     if texts.is_empty() {
+        if let Some(known) = familiar(kind) {
+            return Err(Failure::input(known));
+        }
         let tables = TABLES.iter().flat_map(|table| table.name.split('.')).filter(|name| !name.is_empty());
         let named = NAMED.iter().flat_map(|list| (list.items)()).map(|item| item.name);
         let names = ROOMS.iter().flat_map(|room| room.entries.iter().map(|e| e.name)).chain(named).chain(tables);
@@ -29,6 +32,31 @@ pub fn text(kind: &str) -> Result<String, Failure> {
         return Err(Failure::input(format!("nothing is called `{kind}`{near}\nhint: `flowloom list` prints every name")));
     }
     Ok(texts.join("\n"))
+}
+
+/// Protocols that users ask for and that flowloom does not have: their names, the nearest entry, and what the two share.
+const ABSENT: &[(&[&str], &str, &str)] = &[
+    (&["cubic", "bic", "htcp"], "newreno", "another growth of the window, the same recovery from losses"),
+    (&["quic"], "newreno", "RFC 9002 takes its congestion control from NewReno"),
+    (&["bbr", "vegas", "ledbat"], "newreno", "the TCP machine, without a model of the path's rate and delay"),
+    (&["dcqcn", "roce", "rocev2", "rdma"], "dctcp", "the same estimate of marks, with windows and without PFC"),
+    (&["timely", "swift"], "dctcp", "short queues held by feedback, from marks and not from delays"),
+    (&["hpcc", "powertcp"], "botcp", "windows steered by what switches report of queues on the path"),
+    (&["uec", "nscc", "eqds"], "ndp", "packets pulled by receivers over switches that trim"),
+];
+
+/// What to look at for a name that is no entry's but that users know. `None` for other names.
+fn familiar(kind: &str) -> Option<String> {
+    let kind = kind.to_ascii_lowercase();
+    if ["tcp", "reno"].contains(&kind.as_str()) {
+        let transports = ROOMS.iter().find(|room| room.name == "transport")?.entries;
+        let machine = transports.iter().find(|entry| entry.name == "newreno")?.machine;
+        let family = transports.iter().filter(|entry| entry.machine == machine).map(|entry| format!("`{}`", entry.name));
+        let names = family.collect::<Vec<_>>().join(", ");
+        return Some(format!("nothing is called `{kind}`; the transports of TCP are {names}\nhint: `flowloom explain newreno`"));
+    }
+    let (_, near, why) = ABSENT.iter().find(|(names, ..)| names.contains(&kind.as_str()))?;
+    Some(format!("flowloom has no `{kind}`; the nearest transport is `{near}`: {why}\nhint: `flowloom explain {near}`"))
 }
 
 fn explain_item(list: &Named, item: &Item) -> String {
@@ -229,5 +257,23 @@ mod tests {
         assert_eq!(failure.exit, exit::INPUT);
         assert!(failure.text.contains("did you mean `newreno`?") && failure.text.lines().last().unwrap().starts_with("hint: "));
         assert!(!text("qqqqqqqqqq").unwrap_err().text.contains("did you mean"));
+    }
+    #[test]
+    fn names_that_users_know_lead_to_the_nearest_transport() {
+        for name in ["tcp", "TCP", "reno"] {
+            let told = text(name).unwrap_err().text;
+            let (first, hint) = told.split_once('\n').unwrap();
+            assert!(
+                first.contains("the transports of TCP are `newreno`, `tcp_ecn`, `dctcp`") && first.contains("`mptcp`"),
+                "{told}"
+            );
+            assert!(!first.contains("pfabric") && hint == "hint: `flowloom explain newreno`", "{told}");
+        }
+        let told = text("roce").unwrap_err();
+        assert_eq!(told.exit, exit::INPUT);
+        assert!(told.text.contains("flowloom has no `roce`; the nearest transport is `dctcp`: "), "{}", told.text);
+        for (names, near, _) in ABSENT {
+            assert!(text(near).unwrap().contains(&format!("transport {near}: ")), "{names:?}");
+        }
     }
 }
