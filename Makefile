@@ -205,7 +205,7 @@ pages: build ## write docs/papers/*/README.md again from claims.json and paper.t
 	@$(BIN)/python docs/pages.py
 
 .PHONY: site
-site: build $(VENV)/.tools ## the documentation as a site, with the tutorial as it runs and the API of Rust, in target/site
+site: build $(VENV)/.tools ## the documentation as a site, with the notebooks as they run and the API of Rust, in target/site
 	$(call say,cargo doc)
 	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
 	$(call say,target/site)

@@ -1,7 +1,7 @@
 """What `make site` does to pages.
 
-The README is the first page. The tutorial runs in a folder of its own, since it writes files beside itself. The API of Rust lies
-at `rust/`. Links to files outside this folder become links to that API, or paths.
+The README is the first page. The notebooks run in a folder of their own, since they write files next to themselves. The API of Rust
+lies at `rust/`. Links to files outside this folder become links to that API, or paths.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mkdocs.utils import get_relative_url
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-NOTEBOOK = "tutorial.ipynb"
+NOTEBOOKS = sorted(path.relative_to(HERE).as_posix() for path in HERE.rglob("*.ipynb"))
 RUSTDOC = ROOT / "target/doc"
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -38,11 +38,11 @@ JUPYTER = {
 }
 
 folder: tempfile.TemporaryDirectory[str] | None = None
-"""Where the tutorial runs."""
+"""Where the notebooks run."""
 
 
 def on_startup(command: str, dirty: bool) -> None:
-    """Makes the folder for the tutorial. Its kernel finds the commands of this environment, and no settings of the user."""
+    """Makes the folder for the notebooks. Their kernels find the commands of this environment, and no settings of the user."""
     global folder
     folder = tempfile.TemporaryDirectory(prefix="flowloom-")
     settings = Path(folder.name) / "settings"
@@ -53,7 +53,7 @@ def on_startup(command: str, dirty: bool) -> None:
 
 
 def on_shutdown() -> None:
-    """Removes what the tutorial wrote."""
+    """Removes what the notebooks wrote."""
     if folder is not None:
         folder.cleanup()
 
@@ -61,17 +61,20 @@ def on_shutdown() -> None:
 # Before the plugin for notebooks, which takes the file that it finds.
 @event_priority(100)
 def on_files(files: Any, config: Any) -> Any:
-    """Adds the README as `index.md`; puts a copy of the tutorial, with links of the site, in the place of the notebook."""
+    """Adds the README as `index.md`; puts a copy of each notebook, with links of the site, in its place."""
     assert folder is not None
     files.append(File.generated(config, "index.md", content=(ROOT / "README.md").read_text(encoding="utf-8")))
-    original = files.get_file_from_path(NOTEBOOK)
-    notebook = json.loads((HERE / NOTEBOOK).read_text(encoding="utf-8"))
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "markdown":
-            cell["source"] = linked("".join(cell["source"]), NOTEBOOK, files, original.url)
-    (Path(folder.name) / NOTEBOOK).write_text(json.dumps(notebook), encoding="utf-8")
-    files.remove(original)
-    files.append(File(NOTEBOOK, folder.name, config.site_dir, config.use_directory_urls))
+    for name in NOTEBOOKS:
+        original = files.get_file_from_path(name)
+        notebook = json.loads((HERE / name).read_text(encoding="utf-8"))
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = linked("".join(cell["source"]), name, files, original.url)
+        copy = Path(folder.name) / name
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text(json.dumps(notebook), encoding="utf-8")
+        files.remove(original)
+        files.append(File(name, folder.name, config.site_dir, config.use_directory_urls))
     return files
 
 

@@ -26,6 +26,7 @@ from nbclient import NotebookClient
 ROOT = Path(__file__).parents[2]
 MODULES = ("flowloom", "flowloom.results", "flowloom.scenario")
 TUTORIAL = ROOT / "docs/tutorial.ipynb"
+LAB = sorted((ROOT / "docs/lab").glob("*.ipynb"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 """Pages written by hand, or in parts. Those of papers are written by `make papers`."""
 
@@ -170,15 +171,16 @@ def run(block: Block, known: dict[str, object]) -> None:
         assert done.returncode == 0, f"{block.place} ends with {done.returncode}\n{done.stdout}{done.stderr}"
 
 
-def test_the_tutorial_is_kept_without_outputs() -> None:
-    notebook = nbformat.read(TUTORIAL, 4)
+@pytest.mark.parametrize("path", [TUTORIAL, *LAB], ids=lambda path: path.stem)
+def test_notebooks_are_kept_without_outputs(path: Path) -> None:
+    notebook = nbformat.read(path, 4)
     nbformat.validate(notebook)
-    hint = "clear the outputs with `.venv/bin/jupyter nbconvert --clear-output --inplace docs/tutorial.ipynb`"
+    hint = f"clear the outputs with `.venv/bin/jupyter nbconvert --clear-output --inplace {path.relative_to(ROOT)}`"
     for cell in notebook.cells:
         assert re.fullmatch("[a-z]+(-[a-z]+)*", cell.id), f"the cell `{cell.id}` has no name that a reader of changes knows"
         assert cell.cell_type == "markdown" or (not cell.outputs and cell.execution_count is None), hint
     assert notebook.metadata.language_info == {"name": "python"}, "the version of Python differs between writers"
-    assert TUTORIAL.read_text(encoding="utf-8") == f"{nbformat.writes(notebook)}\n", hint
+    assert path.read_text(encoding="utf-8") == f"{nbformat.writes(notebook)}\n", hint
 
 
 SAID = """
@@ -217,9 +219,7 @@ for metric, near in (("mean_slowdown", 1.03), ("p99_slowdown", 1.05)):
 def test_the_tutorial_runs_and_says_what_came_out(folder: Path) -> None:
     notebook = nbformat.read(TUTORIAL, 4)
     notebook.cells.append(nbformat.v4.new_code_cell(SAID))
-    # A cell that fails raises.
-    place = {"metadata": {"path": str(folder)}}
-    NotebookClient(notebook, timeout=120, kernel_name="python3", coalesce_streams=True, resources=place).execute()
+    execute(notebook, folder)
 
     outputs = {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == "code"}
     text = {name: "".join(map(text_of, found)) for name, found in outputs.items()}
@@ -234,6 +234,30 @@ def test_the_tutorial_runs_and_says_what_came_out(folder: Path) -> None:
     assert len(said) == 4 and all(number in printed for number in said), said
 
 
+@pytest.mark.parametrize("path", LAB, ids=lambda path: path.stem)
+def test_exercises_have_all_parts_and_their_answers_hold(path: Path, folder: Path) -> None:
+    """The answers are asserted in the notebook itself."""
+    notebook = nbformat.read(path, 4)
+    execute(notebook, folder)
+    headings = re.findall(r"^#+ (.*)$", "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown"), re.M)
+    assert re.match(r"\d\. \w", headings[0]) and headings[1:] == ["The scenario", "Questions", "What to change next", "Answers"]
+    cells = {cell.id: cell for cell in notebook.cells}
+    assert any("image/png" in output.get("data", {}) for output in cells["figure"].outputs)
+    answers = [cell.source for cell in notebook.cells[list(cells).index("answers") :] if cell.cell_type == "code"]
+    assert len(answers) >= 2 and all("assert" in answer for answer in answers)
+    # Each question has an answer.
+    numbered = re.compile(r"^(\d)\. ", re.M)
+    asked = numbered.findall(cells["questions"].source)
+    found = [n for cell in notebook.cells if cell.id.startswith("answer") for n in numbered.findall(cell.source)]
+    assert len(asked) >= 4 and found == asked
+
+
+def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
+    """Runs a notebook in a folder. A cell that fails raises."""
+    place = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=120, kernel_name="python3", coalesce_streams=True, resources=place).execute()
+
+
 def text_of(output: Mapping[str, Any]) -> str:
     """What a cell printed, or the value of its last line."""
     found: str = output.get("text") or output.get("data", {}).get("text/plain", "")
@@ -243,7 +267,8 @@ def text_of(output: Mapping[str, Any]) -> str:
 def test_the_site_has_every_page() -> None:
     listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    assert pages | {"index.md", TUTORIAL.name} == set(re.findall(r": (\S+\.(?:md|ipynb))$", listed, re.MULTILINE))
+    notebooks = {path.relative_to(ROOT / "docs").as_posix() for path in (TUTORIAL, *LAB)}
+    assert pages | {"index.md"} | notebooks == set(re.findall(r": (\S+\.(?:md|ipynb))$", listed, re.MULTILINE))
 
 
 def test_links_on_the_site_lead_to_its_pages_and_to_the_api_of_rust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
