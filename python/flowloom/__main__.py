@@ -23,6 +23,7 @@ from flowloom.console import say  # noqa: E402
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from flowloom.copies import Copy
     from flowloom.data import Data
 
 Options = Mapping[str, Any]
@@ -296,6 +297,43 @@ def why(options: Options) -> int:
     return 0
 
 
+def examples(options: Options) -> int:
+    """Copies examples; without a name, lists them."""
+    from flowloom import copies
+
+    return copied(options, copies.examples(), "flowloom examples demo")
+
+
+def lab(options: Options) -> int:
+    """Copies exercises of the lab; without a name, lists them."""
+    from flowloom import copies
+
+    return copied(options, copies.lab(), "flowloom lab incast")
+
+
+def copied(options: Options, known: Sequence[Copy], example: str) -> int:
+    """Lists what can be copied, or copies it; says what to do next."""
+    from flowloom import copies
+
+    names = options.get("names") or []
+    if not names:
+        wide = max(len(one.name) for one in known)
+        for one in known:
+            say(f"{one.name:<{wide}}  {one.about}")
+        console.complain(f"\n`{example}` copies one to this folder")
+        return 0
+    out = Path(console.path(options.get("out") or "."))
+    for path in copies.write(known, names, out, bool(options.get("overwrite"))):
+        say(path)
+    first = copies.find(known, names[0]).files[0]
+    console.complain(f"next: `{OPENED[Path(first).suffix]} {out / first}`")
+    return 0
+
+
+OPENED = {".toml": "flowloom run", ".py": "python", ".ipynb": "jupyter lab"}
+"""The command that opens a file of a kind."""
+
+
 def papers(options: Options) -> int:
     """Runs a paper's figures, judges its claims and draws; without a name, lists the papers."""
     from flowloom import claims, pages, shelf
@@ -335,6 +373,8 @@ COMMANDS: dict[str, Callable[[Options], int]] = {
     "pack": pack,
     "play": play,
     "why": why,
+    "examples": examples,
+    "lab": lab,
     "papers": papers,
 }
 

@@ -13,6 +13,13 @@ def web(name: str) -> str:
     return (Path(__file__).parent / "web" / name).read_text(encoding="utf-8")
 
 
+def carried(folder: str) -> Path:
+    """A folder of the repository that the package carries: the one of this checkout, or else the installed one."""
+    here = Path(__file__).resolve().parent
+    checkout = here.parents[1] / folder
+    return checkout if checkout.is_dir() else here / f"{checkout.name}_data"
+
+
 def refuse_others(path: Path) -> None:
     """Raises `OSError` for a path that no command may write.
 

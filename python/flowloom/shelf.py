@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
-from flowloom import claims
+from flowloom import claims, files
 from flowloom.claims import Claim
 from flowloom.numbers import Number
 
@@ -90,10 +90,8 @@ class Paper:
 
 
 def home() -> Path:
-    """The folder of papers: that of the checkout this package runs from, or else the one installed with it."""
-    here = Path(__file__).resolve().parent
-    checkout = here.parents[1] / "papers"
-    return checkout if checkout.is_dir() else here / "papers_data"
+    """The folder of papers."""
+    return files.carried("papers")
 
 
 def profiles(paper: Paper) -> list[str]:

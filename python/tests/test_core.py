@@ -569,8 +569,8 @@ def test_figures_and_reports_that_cannot_be_written_end_with_5(tmp_path: Path) -
 
 def test_help_teaches_by_example(tmp_path: Path) -> None:
     code, out, _ = finish(flowloom("--help", cwd=tmp_path))
-    assert code == 0 and "flowloom run examples/demo.toml" in out
-    for command in ("check", "run", "report", "plot", "compare", "list", "explain", "papers", "completions"):
+    assert code == 0 and "flowloom examples demo" in out
+    for command in ("check", "run", "report", "plot", "compare", "list", "explain", "examples", "lab", "papers", "completions"):
         code, text, _ = finish(flowloom(command, "--help", cwd=tmp_path))
         assert code == 0 and "Examples:" in text and command in out
     shown = re.search(r"^Kinds: (.*)$", finish(flowloom("plot", "--help", cwd=tmp_path))[1], re.MULTILINE)

@@ -1,5 +1,9 @@
 //! All commands and their options.
 
+mod copied;
+
+pub use copied::{CopiesArgs, ExamplesArgs, LabArgs};
+
 use crate::named::NAMED;
 use base::units::parse_bytes;
 use clap::builder::PossibleValuesParser;
@@ -17,7 +21,8 @@ use std::path::PathBuf;
     disable_help_subcommand = true,
     after_help = "\
 Examples:
-  flowloom run examples/demo.toml              simulate; results go to results/demo
+  flowloom examples demo                       copy demo.toml, an example scenario, to this folder
+  flowloom run demo.toml                       simulate; results go to results/demo
   flowloom report results/demo                 summary, and one HTML file that holds everything
   flowloom plot results/demo                   figures
   flowloom run demo.toml --set workload.web.load=0.9 --seed 1,2,3
@@ -59,6 +64,10 @@ pub enum Command {
     List(ListArgs),
     /// Explain a transport, queue discipline, topology, metric, ...
     Explain(ExplainArgs),
+    /// Copy an example to this folder; without a name, list them
+    Examples(ExamplesArgs),
+    /// Copy a notebook with an exercise to this folder; without a name, list them
+    Lab(LabArgs),
     /// Reproduce figures of papers and judge their claims; without a name, list them
     Papers(PapersArgs),
     /// Print a JSON Schema of scenarios, for editors

@@ -151,11 +151,19 @@ pub fn overrides(args: &ScenarioArgs) -> Vec<(String, String)> {
     args.set.iter().cloned().chain(ideal).collect()
 }
 
+/// A scenario of the repository, where the command runs in it.
+const EXAMPLE: &str = "examples/demo.toml";
+
 fn read(args: &ScenarioArgs) -> Result<Plan, Wrong> {
     let file = args.file.display().to_string();
     let text = std::fs::read(&args.file).map_err(|e| {
-        let hint =
-            if args.file.is_dir() { "give the file itself" } else { "give the path of a scenario, such as `examples/demo.toml`" };
+        let hint = if args.file.is_dir() {
+            "give the file itself"
+        } else if Path::new(EXAMPLE).is_file() {
+            "give the path of a scenario, such as `examples/demo.toml`"
+        } else {
+            "give the path of a scenario; `flowloom examples demo` copies one to this folder"
+        };
         Failure::input(format!("cannot read `{file}`: {}\nhint: {hint}", e.kind()))
     })?;
     let text = String::from_utf8(text).map_err(|e| {

@@ -1,6 +1,6 @@
 //! What Python carries out: its commands and options as data.
 
-use crate::args::{Command, Format, RunArgs, ScenarioArgs};
+use crate::args::{Command, CopiesArgs, Format, RunArgs, ScenarioArgs};
 use crate::check;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ pub fn options(command: Command) -> Value {
             let (scenario, out) = (a.scenario.as_deref().map(text), a.out.as_deref().map(text));
             json!({"command": "pack", "dirs": [text(&a.dir)], "scenario": scenario, "out": out})
         }
+        Command::Examples(a) => copies("examples", &a.copies),
+        Command::Lab(a) => copies("lab", &a.copies),
         Command::Papers(a) => {
             let profile = a.profile.join(",");
             let out = a.out.as_deref().map(text);
@@ -47,6 +49,10 @@ pub fn options(command: Command) -> Value {
             unreachable!("done in Rust")
         }
     }
+}
+
+fn copies(command: &str, a: &CopiesArgs) -> Value {
+    json!({"command": command, "names": a.names, "out": a.out.as_deref().map(text), "overwrite": a.overwrite})
 }
 
 /// A run whose points run elsewhere.

@@ -447,3 +447,22 @@ fn a_point_that_does_not_fit_into_memory_is_refused_and_writes_nothing() {
     // A limit above the memory of the machine is obeyed.
     assert_eq!(flowloom(&["check", &file, "--memory", "1000000TB"]), Outcome::Exit(exit::DONE));
 }
+
+#[test]
+fn a_scenario_that_is_missing_names_an_example_that_exists() {
+    // Tests run in the folder of the crate, which has no examples.
+    let (outcome, _, err) = told(&["run", "missing.toml"], None);
+    assert_eq!(outcome, Outcome::Exit(exit::INPUT));
+    assert!(err.contains("`flowloom examples demo`") && !err.contains("examples/demo.toml"), "{err}");
+}
+
+#[test]
+fn examples_and_exercises_are_copied_by_python() {
+    for command in ["examples", "lab"] {
+        let Outcome::Python(listed) = flowloom(&[command]) else { panic!("not handed on") };
+        assert_eq!(listed, serde_json::json!({"command": command, "names": [], "out": null, "overwrite": false}));
+        let Outcome::Python(copied) = flowloom(&[command, "a", "b", "--out", "x", "--overwrite"]) else { panic!("not handed on") };
+        assert_eq!(copied, serde_json::json!({"command": command, "names": ["a", "b"], "out": "x", "overwrite": true}));
+        assert_eq!(flowloom(&[command, "--out", "x"]), Outcome::Exit(exit::INPUT));
+    }
+}
