@@ -78,7 +78,7 @@ wheel: build ## a wheel that installs without Rust, in target/wheels; the Python
 	$(call say,wheel)
 	@rm -rf $(WHEELS) $(WHEEL_VENV)
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin build --release --quiet --out $(WHEELS)
-	@size=$$(stat -c %s $(WHEELS)/*.whl); printf '%s: %s bytes\n' $(WHEELS)/*.whl "$$size"; [ "$$size" -le $(WHEEL_LIMIT) ]
+	@size=$$(wc -c < "$$(ls $(WHEELS)/*.whl)"); printf '%s: %s bytes\n' $(WHEELS)/*.whl "$$size"; [ "$$size" -le $(WHEEL_LIMIT) ]
 	$(call say,the Python tests on what it installs)
 	@$(PYTHON) -m venv $(WHEEL_VENV)
 	@$(WHEEL_VENV)/bin/python -m pip install -q -c requirements.lock "$$(ls $(CURDIR)/$(WHEELS)/*.whl)[report,dask,slurm,export]" hypothesis ipykernel jsonschema mypy nbclient pyarrow-stubs pytest pytest-xdist

@@ -273,7 +273,13 @@ def local_cluster(workers: int | None, opened: ExitStack) -> Any:
 
 @contextmanager
 def without_ctrl_c() -> Iterator[None]:
-    """Delays Ctrl-C. Threads and processes that are started inside inherit the mask and never receive it."""
+    """Delays Ctrl-C. Threads and processes that are started inside inherit the mask and never receive it.
+
+    Windows has no masks: there Ctrl-C is not delayed.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -334,3 +334,9 @@ def test_shares_that_do_not_belong_together(quick: Path, capfd: pytest.CaptureFi
         assert main(["run", "small.toml", *wrong]) == 2
     assert main(["run", "small.toml", "--set", "seed=auto", "--shard", "1/2"]) == 2
     assert "cannot be run apart" in capfd.readouterr().err
+
+
+def test_without_masks_of_signals_ctrl_c_is_not_delayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(signal, "pthread_sigmask")
+    with pytest.raises(KeyboardInterrupt), elsewhere.without_ctrl_c():
+        signal.raise_signal(signal.SIGINT)

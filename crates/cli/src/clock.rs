@@ -26,7 +26,7 @@ pub fn now() -> String {
     DateTime::<Utc>::from(SystemTime::now()).to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// Most memory that this process has held, in bytes, where the system tells.
+/// Most memory that this process has held, in bytes. `None` on systems without `/proc`: only Linux has it.
 pub fn peak_memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -44,7 +44,8 @@ pub fn memory_now(plan: Memory) -> Memory {
     memory(Some(plan.bytes).filter(|_| plan.source == Source::Given))
 }
 
-/// Memory that may still be taken, in bytes, where the system tells: what is free, within the limits of the control group and of the process.
+/// Memory that may still be taken, in bytes: what is free, within the limits of the control group and of the process. `None` on
+/// systems without `/proc`: there a plan has no limit unless the user gives one.
 fn free_memory_bytes() -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();

@@ -8,10 +8,7 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::fs::File;
 use std::io::{Cursor, Write as _};
-use std::mem::ManuallyDrop;
-use std::os::fd::FromRawFd as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 #[global_allocator]
@@ -77,8 +74,21 @@ fn failed(bytes: usize) {
     let hint = "the run is too large for this machine, or for the limit of the process";
     let _ = writeln!(text, "error: no memory is left: {bytes} more bytes could not be allocated; {hint}");
     let length = text.position() as usize;
-    // SAFETY: the file is never dropped, so that the descriptor stays open.
-    let mut err = ManuallyDrop::new(unsafe { File::from_raw_fd(2) });
-    let _ = err.write_all(&line[..length]);
+    write(&line[..length]);
     _exit(i32::from(cli::exit::STORAGE));
+}
+
+/// Writes to the standard error. Takes no lock: the thread that holds it may wait for memory too.
+#[cfg(unix)]
+fn write(line: &[u8]) {
+    use std::os::fd::FromRawFd as _;
+    // SAFETY: the file is never dropped, so that the descriptor stays open.
+    let mut err = std::mem::ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(2) });
+    let _ = err.write_all(line);
+}
+
+/// Writes to the standard error. Takes its lock: systems other than Unix have no descriptor 2 to write to.
+#[cfg(not(unix))]
+fn write(line: &[u8]) {
+    let _ = std::io::stderr().write_all(line);
 }
