@@ -68,7 +68,8 @@ def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
     index = {name: i for i, name in enumerate(names)}
     ports = {link.port: i for i, link in enumerate(found)}
     rows = {name: numbers(table, name) for name in ("time_ps", "end_ps", "port_id", "flow_id", "size_bytes", "offset")}
-    order = np.argsort(rows["time_ps"], kind="stable")[:MOST]
+    # Beyond the last transmission that is played: packets that wait at that time are sent later.
+    order = np.argsort(rows["time_ps"], kind="stable")[: 2 * MOST]
     columns = {name: values[order] for name, values in rows.items()}
     kinds = [str(kind) for kind in np.array(table["kind"].to_pylist())[order]]
     named = sorted(set(kinds))
@@ -77,28 +78,31 @@ def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
     port = np.array([ports[int(p)] for p in columns["port_id"]])
     start, end = columns["time_ps"] / 1e3, columns["end_ps"] / 1e3
     hops = Hops(ends, port, start, end, columns["flow_id"], columns["offset"], kinds, dropped)
-    flows = results.flows(["flow_id", "size_bytes", "start_ps", "finish_ps"], {"point": run.point}).to_pylist()
+    whole = table.num_rows <= MOST
+    played = np.ones(len(order), dtype=bool) if whole else (start <= start[MOST - 1]) | (hops.joined <= start[MOST - 1])
+    flows = results.flows(["flow_id", "size_bytes", "size_wire_bytes", "start_ps", "finish_ps"], {"point": run.point}).to_pylist()
     window = traces.sampled(results, run, "flow.cwnd_bytes")
-    known, whole = tables(results, run, ports)
+    known, all_known = tables(results, run, ports)
     return {
         "system": system,
-        "whole": len(order) == table.num_rows,
+        "whole": whole,
+        "until": None if whole else float(start[MOST - 1]),
         "nodes": [[words.escaped(name), *(round(part, 4) for part in places[name])] for name in names],
         "links": [list(ends[i]) for i in range(len(found))],
-        "port": port.tolist(),
-        "start": start.tolist(),
-        "end": end.tolist(),
-        "joined": hops.joined.tolist(),
+        "port": port[played].tolist(),
+        "start": start[played].tolist(),
+        "end": end[played].tolist(),
+        "joined": hops.joined[played].tolist(),
         "delay": hops.delays.tolist(),
-        "flow": columns["flow_id"].astype(int).tolist(),
+        "flow": columns["flow_id"].astype(int)[played].tolist(),
         "kinds": named,
-        "kind": [named.index(kind) for kind in kinds],
-        "dropped": dropped.astype(int).tolist(),
+        "kind": np.searchsorted(named, kinds)[played].tolist(),
+        "dropped": dropped.astype(int)[played].tolist(),
         "tables": known,
-        "tablesWhole": whole,
+        "tablesWhole": all_known,
         "flows": [
             {
-                "id": row["flow_id"], "size": row["size_bytes"], "start": row["start_ps"] / 1e3,
+                "id": row["flow_id"], "size": row["size_bytes"], "wire": row["size_wire_bytes"], "start": row["start_ps"] / 1e3,
                 "finish": None if row["finish_ps"] is None else row["finish_ps"] / 1e3,
                 "got": hops.delivered(row["flow_id"], columns["size_bytes"]),
                 "window": None if window is None else curve(window, row["flow_id"]),

@@ -90,6 +90,25 @@ def test_queues_are_those_that_were_sampled(tmp_path: Path) -> None:
         assert size[waits].sum() == row["value"], time
 
 
+def test_a_trace_that_is_cut_has_the_whole_queues(link: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = link.runs[0]
+    all_of_it: Any = playback.show(link, run.system, run)
+    monkeypatch.setattr(playback, "MOST", 300)
+    cut: Any = playback.show(link, run.system, run)
+    assert all_of_it["whole"] and all_of_it["until"] is None and not cut["whole"]
+    assert cut["until"] == sorted(all_of_it["start"])[299]
+
+    def waits(one: Any, time: float) -> list[int]:
+        port, joined, start = (np.array(one[name]) for name in ("port", "joined", "start"))
+        return np.bincount(port[(joined <= time) & (start > time)], minlength=len(one["links"])).tolist()
+
+    times = np.linspace(0, cut["until"], 40)
+    queues = [waits(cut, time) for time in times]
+    assert queues == [waits(all_of_it, time) for time in times] and max(queues[-1]) > 3
+    # Shares of flows are of all their bytes.
+    assert [flow["wire"] for flow in cut["flows"]] == [flow["got"][-1][1] for flow in all_of_it["flows"]]
+
+
 def test_without_packets_there_is_nothing_to_play(results: Results) -> None:
     with pytest.raises(ValueError, match="hint: set `packets = true`"):
         playback.write(results)

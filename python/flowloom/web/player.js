@@ -9,7 +9,7 @@ async function start(text) {
   state.first = Math.min(...state.shows.map(show => show.start[0]));
   state.end = Math.max(...state.shows.map(show => show.until));
   // All systems have one scale of queues.
-  state.most = Math.max(1, ...state.shows.flatMap(show => show.queue.map(queue => queue.peak)));
+  state.most = largest(state.shows.flatMap(show => show.queue.map(queue => queue.peak)), 1);
   $('scale').textContent = `The longest queue is ${state.most} packets; bars of all systems have the same scale.`;
   for (const [id, first] of [['left', 0], ['right', Math.min(1, state.shows.length - 1)]]) {
     state.shows.forEach((show, i) => $(id).add(new Option(show.system, i)));
@@ -63,6 +63,9 @@ function legend() {
   }));
 }
 
+// Large networks have more ports than a function takes arguments.
+const largest = (values, least) => values.reduce((a, b) => Math.max(a, b), least);
+
 // How many of the numbers of a sorted array are at most x.
 function upTo(sorted, x) {
   let low = 0, high = sorted.length;
@@ -71,13 +74,10 @@ function upTo(sorted, x) {
 }
 
 function prepare(show) {
-  show.longest = 0;
-  show.until = 0;
-  show.port.forEach((port, i) => {
-    const last = show.end[i] + show.delay[port];
-    show.longest = Math.max(show.longest, last - show.start[i]);
-    show.until = Math.max(show.until, last);
-  });
+  const left = show.port.map((port, i) => show.end[i] + show.delay[port]);
+  show.longest = largest(left.map((time, i) => time - show.start[i]), 0);
+  // Of a trace that is cut, the last transmission that is played.
+  show.until ??= largest(left, 0);
   queues(show);
   for (const flow of show.flows) {
     flow.times = flow.got.map(([time]) => time);
@@ -227,14 +227,14 @@ function tell(show, pane, t) {
   const begun = show.flows.filter(flow => flow.start <= t), open = begun.filter(flow => flow.finish === null || t < flow.finish);
   const live = (open.length ? open : begun).slice(-8), {flow: set} = state.sets;
   const rows = live.map(flow => {
-    const i = upTo(flow.times, t), all = flow.got.length ? flow.got[flow.got.length - 1][1] : 0, got = i ? flow.got[i - 1][1] : 0;
+    const i = upTo(flow.times, t), share = i ? flow.got[i - 1][1] / flow.wire : 0;
     const row = document.createElement('tr');
     const w = flow.window ? flow.window[upTo(flow.windowTimes, t) - 1] : null;
     row.innerHTML = '<td></td><td><meter min=0 max=1></meter></td><td class=n></td><td class=n></td>';
     const cells = row.cells;
     cells[0].append(...swatches(set, flow.id), `${flow.id}, ${kilobytes(flow.size)}`);
-    row.querySelector('meter').value = all ? got / all : 0;
-    cells[2].textContent = flow.finish !== null && t >= flow.finish ? `done after ${written(flow.finish - flow.start)}` : `${Math.round(100 * (all ? got / all : 0))} %`;
+    row.querySelector('meter').value = share;
+    cells[2].textContent = flow.finish !== null && t >= flow.finish ? `done after ${written(flow.finish - flow.start)}` : `${Math.round(100 * share)} %`;
     // Transports that are paced by rates have no window.
     cells[3].textContent = w && w[1] > 0 ? kilobytes(w[1]) : '-';
     return row;

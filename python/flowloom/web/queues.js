@@ -112,7 +112,7 @@ function history(show, port, by, set, from, until, columns) {
 // Where everything is drawn: nodes, cables, the boxes of labels, and for each port the start and direction of its queue's bar.
 const BAR = 7, AWAY = 9.5, ENOUGH = 40, LONGEST = 110;
 function places(show, width, height) {
-  const top = Math.max(...show.nodes.map(node => node[2])), left = 24, above = 30;
+  const top = largest(show.nodes.map(node => node[2]), 0), left = 24, above = 30;
   const at = show.nodes.map(([, x, y]) => [left + x * (width - 2 * left), height - above - y / Math.max(top, 1) * (height - 2 * above)]);
   const labels = [];
   [...show.nodes.keys()].sort((a, b) => at[a][0] - at[b][0]).forEach(i => {
@@ -121,7 +121,7 @@ function places(show, width, height) {
     // A name that would touch its neighbour's is left out.
     if (!labels.some(other => other.box[1] === box[1] && other.box[2] > box[0])) labels.push({name, x, y: up ? y - 9 : y + 18, box});
   });
-  const cables = show.links.map(([a, b]) => {
+  const cables = show.links.map(([a, b], port) => {
     const [x, y] = at[a], [u, v] = at[b], length = Math.hypot(u - x, v - y) || 1, dx = (u - x) / length, dy = (v - y) / length;
     // A cable has two directions: each keeps to its right, and its queue further right.
     const shift = far => [x - dy * far, y + dx * far];
@@ -132,15 +132,15 @@ function places(show, width, height) {
     });
     // The first stretch that is clear of labels and long enough, or else the longest one.
     let from = 10, room = 0;
-    for (let far = 10, clear = 0; far < length - 10 && room < ENOUGH; far += 2) {
+    for (let far = 10, clear = 0; show.queue[port].peak && far < length - 10 && room < ENOUGH; far += 2) {
       clear = hidden(far) ? 0 : clear + 2;
       if (clear > room) { room = clear; from = far + 2 - clear; }
     }
     while (room && room < LONGEST && from + room < length - 10 && !hidden(from + room)) room += 2;
     return {start: [sx, sy], end: [sx + u - x, sy + v - y], length, bar: [bx + dx * from, by + dy * from], way: [dx, dy], room};
   });
-  const used = cables.filter((_, port) => show.queue[port].peak);
-  return {at, labels, cables, reach: Math.max(4, Math.min(LONGEST, ...used.map(cable => cable.room)))};
+  const rooms = cables.filter((_, port) => show.queue[port].peak).map(cable => cable.room);
+  return {at, labels, cables, reach: Math.max(4, rooms.reduce((a, b) => Math.min(a, b), LONGEST))};
 }
 
 // The bar of a port's queue, one piece for each group; `unit` is the length of a packet.
