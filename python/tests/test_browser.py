@@ -174,6 +174,15 @@ def test_playback_steps_and_shows_two_systems(tmp_path: Path) -> None:
     assert sum(cell.startswith("done after") for cell in seen["end"]) == 2
 
 
+def test_playback_ends_where_the_first_trace_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = Scenario.from_dict(STAR).run(out=tmp_path / "star")
+    monkeypatch.setattr(playback, "MOST", 1000)
+    shows: list[Any] = [playback.show(results, run.system, run) for run in results.runs]
+    seen = after(player(results), "seen.ends = [player.state.end, player.state.shows.map(show => show.until)]", tmp_path)
+    ends = [show["until"] for show in shows]
+    assert seen["ends"] == [min(ends), ends] and len(set(ends)) > 1
+
+
 STAR: dict[str, Any] = {
     "topology": {"kind": "star", "hosts": 25, "rate": "1Gbps", "delay": "10us"},
     "workload": {"answers": {"kind": "incast", "senders": 24, "size": "30KB"}},

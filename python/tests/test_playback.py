@@ -100,7 +100,8 @@ def test_a_trace_that_is_cut_has_the_whole_queues(link: Results, monkeypatch: py
 
     def waits(one: Any, time: float) -> list[int]:
         port, joined, start = (np.array(one[name]) for name in ("port", "joined", "start"))
-        return np.bincount(port[(joined <= time) & (start > time)], minlength=len(one["links"])).tolist()
+        counts = np.bincount(port[(joined <= time) & (start > time)], minlength=len(one["links"]))
+        return [int(count) for count in counts]
 
     times = np.linspace(0, cut["until"], 40)
     queues = [waits(cut, time) for time in times]

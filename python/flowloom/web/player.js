@@ -7,7 +7,9 @@ async function start(text) {
   state.shows.forEach(prepare);
   state.sets = groups(state.shows);
   state.first = Math.min(...state.shows.map(show => show.start[0]));
-  state.end = Math.max(...state.shows.map(show => show.until));
+  // Nothing is known of a system after its trace was cut.
+  const cuts = state.shows.filter(show => !show.whole).map(show => show.until);
+  state.end = cuts.length ? Math.min(...cuts) : Math.max(...state.shows.map(show => show.until));
   // All systems have one scale of queues.
   state.most = largest(state.shows.flatMap(show => show.queue.map(queue => queue.peak)), 1);
   $('scale').textContent = `The longest queue is ${state.most} packets; bars of all systems have the same scale.`;
