@@ -67,7 +67,7 @@ def title(file: Path) -> str:
 
 
 def read(file: Path) -> list[str]:
-    """The files that a scenario reads: what its texts name beside it."""
+    """The files that a scenario reads: paths among its texts, relative to its folder."""
 
     def texts(value: object) -> Iterator[str]:
         if isinstance(value, str):
