@@ -261,17 +261,17 @@ mod tests {
     #[test]
     fn names_that_users_know_lead_to_the_nearest_transport() {
         for name in ["tcp", "TCP", "reno"] {
-            let told = text(name).unwrap_err().text;
-            let (first, hint) = told.split_once('\n').unwrap();
+            let message = text(name).unwrap_err().text;
+            let (first, hint) = message.split_once('\n').unwrap();
             assert!(
                 first.contains("the transports of TCP are `newreno`, `tcp_ecn`, `dctcp`") && first.contains("`mptcp`"),
-                "{told}"
+                "{message}"
             );
-            assert!(!first.contains("pfabric") && hint == "hint: `flowloom explain newreno`", "{told}");
+            assert!(!first.contains("pfabric") && hint == "hint: `flowloom explain newreno`", "{message}");
         }
-        let told = text("roce").unwrap_err();
-        assert_eq!(told.exit, exit::INPUT);
-        assert!(told.text.contains("flowloom has no `roce`; the nearest transport is `dctcp`: "), "{}", told.text);
+        let failure = text("roce").unwrap_err();
+        assert_eq!(failure.exit, exit::INPUT);
+        assert!(failure.text.contains("flowloom has no `roce`; the nearest transport is `dctcp`: "), "{}", failure.text);
         for (names, near, _) in ABSENT {
             assert!(text(near).unwrap().contains(&format!("transport {near}: ")), "{names:?}");
         }
