@@ -7,6 +7,8 @@ import gzip
 import importlib.util
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy as np
 from flowloom import style, tables, traces, words
 from flowloom.data import Data
 from flowloom.drawing import Array, named_ports, one_per_system
-from flowloom.files import web
+from flowloom.files import cache, put, web
 from flowloom.panels import swept_axis
 
 Spec = dict[str, Any]
@@ -69,16 +71,26 @@ def charts(results: Data) -> dict[str, tuple[str, Spec]]:
 
 def html(found: dict[str, tuple[str, Spec]]) -> str:
     """The charts as parts of a page, with the library that draws them."""
-    import vl_convert
-
-    library = packed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
     specs = {name: spec | {"config": CONFIG} for name, (_, spec) in found.items()}
     data = packed(json.dumps(specs, separators=(",", ":")))
     places = [
         f'<figure><div id="{name}" class=chart role=img aria-label="{about}"></div><figcaption>{about}</figcaption></figure>'
         for name, (about, _) in found.items()
     ]
-    return "\n".join([*places, f'<script type="module">{START}flowloomCharts("{library}", "{data}");</script>'])
+    return "\n".join([*places, f'<script type="module">{START}flowloomCharts("{library()}", "{data}");</script>'])
+
+
+def library() -> str:
+    """The library that draws the charts, compressed. To put it together takes more than a second, so it is kept in the cache."""
+    import vl_convert
+
+    kept = cache() / f"vega-{version('vl-convert-python')}.gz.txt"
+    with suppress(OSError, RuntimeError):
+        return kept.read_text(encoding="ascii")
+    made = packed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    with suppress(OSError, RuntimeError):
+        put(kept, made)
+    return made
 
 
 def packed(text: str) -> str:

@@ -20,6 +20,11 @@ def carried(folder: str) -> Path:
     return checkout if checkout.is_dir() else here / f"{checkout.name}_data"
 
 
+def cache() -> Path:
+    """The folder for what can be made again: `flowloom` in `XDG_CACHE_HOME`, or in `~/.cache`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "flowloom"
+
+
 def refuse_others(path: Path) -> None:
     """Raises `OSError` for a path that no command may write.
 

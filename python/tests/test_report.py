@@ -142,3 +142,16 @@ def test_time_series_are_thinned_to_means() -> None:
     assert len(found) == 10 and found[0] == (49.5, 99.0) and found[-1] == (949.5, 1899.0)
     gaps = list(explore.thinned(times[:3], np.array([1.0, np.nan, 3.0]), 10))
     assert gaps == [(0.0, 1.0), (2.0, 3.0)]
+
+
+def test_the_library_of_charts_is_kept_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("vl_convert")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = explore.library()
+    (kept,) = (tmp_path / "flowloom").iterdir()
+    assert kept.read_text(encoding="ascii") == made and b"vegaEmbed" in gzip.decompress(base64.b64decode(made))
+    kept.write_text("kept", encoding="ascii")
+    assert explore.library() == "kept"
+    # Without a place to keep it, it is made each time.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kept))
+    assert explore.library() == made
