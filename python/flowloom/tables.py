@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import html
+import io
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import category, east_asian_width
 
 from flowloom import _core, words
-from flowloom.data import Data, Value, mean, plain, windows
+from flowloom.data import Data, Run, Value, mean, plain, windows
 
 METRICS = (
     "flows",
@@ -94,6 +98,38 @@ class Table:
 
         rule = [":--" if i < self.left else "--:" for i in range(len(self.head))]
         return "\n".join([line(self.head), line(rule), *(line(row) for row in self.rows)])
+
+    def latex(self) -> str:
+        """The table for LaTeX with the package `booktabs`. The note is a comment, for the caption."""
+
+        def cell(text: str) -> str:
+            # A dash and a minus, not a hyphen.
+            return "--" if text == "-" else re.sub(r"^-(?=[\d.])", "$-$", words.latex(" ".join(text.split())))
+
+        lines = [" & ".join(map(cell, row)) + r" \\" for row in (self.head, *self.rows)]
+        columns = "".join("l" if i < self.left else "r" for i in range(len(self.head)))
+        notes = [f"% {line}" for line in self.note.splitlines()]
+        begin, end = f"\\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
+        return "\n".join([*notes, begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", end])
+
+    def csv(self) -> str:
+        """The table as CSV, with the digits that are shown. Means and half intervals have columns of their own.
+
+        The names of columns are single words that end with the unit; half an interval is `..._half_ci95`.
+        """
+        names: list[str] = []
+        columns: list[list[str]] = []
+        for i, head in enumerate(self.head):
+            cells = [row[i].strip() for row in self.rows]
+            pairs = [("" if i >= self.left and cell == "-" else cell).partition("±") for cell in cells]
+            names.append(words.column(head))
+            columns.append([mean.strip() for mean, _, _ in pairs] if i >= self.left else cells)
+            if i >= self.left and any(sign for _, sign, _ in pairs):
+                names.append(f"{names[-1]}_half_ci95")
+                columns.append([half.strip() for _, _, half in pairs])
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([names, *zip(*columns, strict=True)])
+        return text.getvalue()
 
     def html(self) -> str:
         """The table for an HTML page."""
@@ -201,15 +237,32 @@ def summary(results: Data, metrics: Sequence[str] | None = None) -> Table:
         unit, cells = column([found[place].get(metric) for place in order])
         heads.append(words.axis(words.short(metric), unit))
         columns.append(cells)
-    seeds = len(results.seeds)
     measured = [words.short(metric) for metric in chosen if metric in WINDOWED]
-    note = f"mean ± half the 95 % confidence interval over {seeds} seeds" if seeds > 1 else "one seed, no intervals"
-    note += "; over all flows and the whole run"
+    note = f"{intervals(results)}; over all flows and the whole run"
     if measured:
         note += f", but {words.joined(measured)} {words.window(windows(results.runs))}"
     if results.ideals:
         note += f"\n{words.joined(results.ideals)}: ideal schedule of the same flows as a fluid, without packets, for comparison"
-    return Table(heads, list(zip(*columns, strict=True)), 1 + len(results.keys), with_engine(note, results))
+    return Table(distinct(heads, results.keys), list(zip(*columns, strict=True)), 1 + len(results.keys), with_engine(note, results))
+
+
+def intervals(results: Data) -> str:
+    """What the intervals of a summary are, and over how many seeds."""
+    seeds = seeds_of(results.runs)
+    return f"mean ± half the 95 % confidence interval over {seeds}" if seeds else "one seed, no intervals"
+
+
+def seeds_of(runs: Iterable[Run]) -> str:
+    """How many seeds there are of points: `3 seeds`, or `1 to 3 seeds` where some have fewer; empty where all have one."""
+    counts = Counter((run.system, tuple(run.keys.values())) for run in runs if run.state == "done").values()
+    least, most = min(counts, default=0), max(counts, default=0)
+    return "" if most < 2 else f"{most} seeds" if least == most else f"{least} to {most} seeds"
+
+
+def distinct(heads: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """The heads of columns, with the whole name of a swept key where another column has its last word."""
+    whole = {words.key(key, keys): words.escaped(key) for key in keys}
+    return [whole.get(head, head) if head in heads[i + 1 :] else head for i, head in enumerate(heads)]
 
 
 def with_engine(note: str, results: Data, at: Mapping[str, object] | None = None) -> str:

@@ -145,6 +145,70 @@ def number(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else escaped(str(value))
 
 
+def column(label: str) -> str:
+    """The name of a column, from the label of an axis: one word that ends with the unit.
+
+    >>> column("99th percentile of FCT (ms)"), column("busy (%)"), column("goodput (Gbit/s)")
+    ('99th_percentile_of_FCT_ms', 'busy_percent', 'goodput_Gbit_per_s')
+    """
+    spoken = label.replace("%", "percent").replace("/", " per ").replace("µ", "u")
+    return "_".join("".join(char if char.isalnum() else " " for char in spoken.replace("'", "")).split())
+
+
+_INCHES: Mapping[str, float] = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
+"""Units of lengths on paper. A point is that of TeX, in which LaTeX gives the width of a column."""
+
+
+def inches(length: object, name: str = "width") -> float:
+    """A length on paper in inches: a text with a unit, or a number of inches. Raises `ValueError` for anything else.
+
+    >>> round(inches("8.5cm"), 3), inches(3.33)
+    (3.346, 3.33)
+    """
+    found = _literal(length)
+    if found is not None and (isinstance(length, int | float) or found[1] in _INCHES):
+        size = found[0] * _INCHES.get(found[1], 1.0)
+        if 0.5 <= size <= 60:
+            return size
+    raise ValueError(
+        f"`{length}` is not a {name} of a figure"
+        "\nhint: write a number with `in`, `cm`, `mm` or `pt`, from 0.5in to 60in, such as `3.33in`"
+    )
+
+
+_LATEX: Mapping[str, str] = {
+    "\\": r"\textbackslash{}",
+    **{char: "\\" + char for char in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "·": r"$\cdot$",
+    "→": r"$\rightarrow$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "µ": r"\textmu{}",
+    "–": "--",
+    "…": r"\dots{}",
+    "’": "'",
+}
+"""Characters that LaTeX reads as commands, or that its fonts lack."""
+_RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+
+
+def latex(text: str) -> str:
+    r"""A text as LaTeX sets it: what would be a command is escaped.
+
+    >>> print(latex("p99_fct (µs), 95 % ± 10⁻³"))
+    p99\_fct (\textmu{}s), 95 \% $\pm$ 10$^{-3}$
+    """
+    whole = "".join(_LATEX.get(char, char) for char in text)
+    return re.sub("[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+", lambda power: f"$^{{{power[0].translate(_RAISED)}}}$", whole)
+
+
 def milliseconds(literal: object) -> float | None:
     """A time of a scenario in ms; `None` for `auto`.
 
