@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -305,6 +306,16 @@ class Data:
                 continue
             keys = self._named(name)
             chosen = [run for run in chosen if any(run.keys[key] in values for key in keys)]
+        return chosen
+
+    def choosing(self, systems: Sequence[str]) -> Self:
+        """These results with some of the systems only, in this order. Raises `KeyError` for a system that was not run."""
+        for name in [name for name in systems if name not in self.systems]:
+            near = _core.nearest(name, self.systems)
+            did = f"; did you mean `{near}`?" if near else ""
+            raise KeyError(f"no system is called `{name}`{did}\nhint: the systems are {', '.join(self.systems)}")
+        chosen = copy(self)
+        chosen.__dict__["runs"] = [run for name in dict.fromkeys(systems) for run in self.runs if run.system == name]
         return chosen
 
     def _named(self, name: str) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowloom import _core, style, words
-from flowloom.data import Data, Run, column
+from flowloom import _core, fonts, style, tables, words
+from flowloom.data import Data, Run, Value, column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +43,11 @@ class Kind:
     draw: Callable[..., Figure]
     only_with: str = ""
     """The entry without which the kind is drawn only where it is named."""
+
+    @property
+    def options(self) -> list[str]:
+        """The options that the kind takes, besides those that all kinds take."""
+        return list(inspect.signature(self.draw).parameters)[1:]
 
 
 NEEDS = ("by_size", "summary", "flows", "ports", "samples", "packets")
@@ -78,20 +85,83 @@ def known(name: str) -> None:
         raise ValueError(f"`{name}` is not a kind of figure{did}\nhint: one of {', '.join(KINDS)}")
 
 
+PAGE = 9.0
+"""Inches of the text of a page."""
+LOOK = ("style", "width", "height", "font")
+"""Options that all kinds of figures take, and that say how a figure looks."""
+
+
+def takers(options: Iterable[str]) -> list[str]:
+    """The kinds of figures that take all of some options. Raises `ValueError` if none does."""
+    found = [kind.name for kind in KINDS.values() if set(options) <= set(kind.options)]
+    if not found:
+        raise ValueError(f"no kind of figure takes {words.joined([f'`{option}`' for option in options])} together")
+    return found
+
+
+def refuse_options(name: str, options: Iterable[str]) -> None:
+    """Raises `ValueError` for an option that a kind of figure does not take."""
+    for option in options:
+        if option not in KINDS[name].options:
+            all_options = [*LOOK, "systems", *KINDS[name].options]
+            near = _core.nearest(option, all_options)
+            who = [kind.name for kind in KINDS.values() if option in kind.options]
+            hint = f"{words.joined([f'`{kind}`' for kind in who])} do" if who else f"it takes {', '.join(all_options)}"
+            did = f"; did you mean `{near}`?" if near and not who else ""
+            raise ValueError(f"figures of the kind `{name}` take no `{option}`{did}\nhint: {hint}")
+
+
 def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
-    """Draws one kind of figure. Raises `NoDataError` when the results do not hold what it needs."""
+    """Draws one kind of figure. Raises `NoDataError` when the results do not hold what it needs.
+
+    `style`, `width`, `height` and `font` say how it looks, `systems` which systems it shows, in their order. All other options
+    are those of the kind.
+    """
     known(name)
-    results.refuse_absent(options.get("at"))
-    with style.look():
-        return signed(KINDS[name].draw(results, **options), results, options.get("at"))
+    given = {key: options.pop(key) for key in LOOK if options.get(key) is not None}
+    systems = options.pop("systems", None)
+    options = {key: value for key, value in options.items() if value is not None or key not in LOOK}
+    refuse_options(name, options)
+    chosen = results if systems is None else results.choosing(systems)
+    chosen.refuse_absent(options.get("at"))
+    look = style.Look.read(given) if given else None
+    with style.look(look):
+        figure = signed(KINDS[name].draw(chosen, **options), chosen, options.get("at"))
+        if look is not None:
+            if look.font.lower() == fonts.USETEX:
+                fonts.set_by_latex(figure)
+            if look.width is not None or look.height is not None:
+                style.fit(figure)
+            if look.style == "paper" and figure.get_figheight() > PAGE:
+                high = f"this figure is {figure.get_figheight():.1f}in high, more than a page of a paper has"
+                warnings.warn(f"{high}\nhint: choose points with `at`, systems with `systems`, or a `height`", stacklevel=2)
+        return figure
 
 
 def signed(figure: Figure, results: Data, at: At = None) -> Figure:
     """Says on a figure that the flow engine made what it shows, where that is so."""
-    note = results.engine_note(at)
-    if note:
-        figure.text(0.995, 0.005, note, ha="right", va="bottom", fontsize=7, color=style.GREY)
+    style.note(figure, results.engine_note(at))
     return figure
+
+
+def record(ax: Axes, same: Mapping[str, object], columns: Mapping[str, Any]) -> None:
+    """Keeps what a panel shows as rows of its figure: the columns are named by the labels of axes."""
+    figure = ax.figure
+    if isinstance(figure, style.Drawing):
+        named = [{words.column(key): value for key, value in part.items()} for part in (same, columns)]
+        figure.rows.add(*named)
+
+
+def swept(results: Data, run: Run) -> dict[str, Value]:
+    """The swept values of a point by the names of their keys, for `record`."""
+    return {words.key(key, results.keys): value for key, value in run.keys.items()}
+
+
+def interval_note(figure: Figure, results: Data, at: At) -> None:
+    """Says on a figure what its intervals are: bands along curves, bars at single points."""
+    seeds = tables.seeds_of(results.select(at))
+    if seeds:
+        style.note(figure, f"intervals: 95 % (Student's t) over {seeds}")
 
 
 def array(values: Iterable[float | None]) -> Array:
@@ -170,7 +240,7 @@ def mark_changes(ax: Axes, results: Data, run: Run) -> None:
             look: dict[str, Any] = {"color": style.GREY if up else style.INK, "linestyle": (0, (6, 2)) if up else "-"}
             label = "repair" if up else "failure"
             known = label in ax.get_legend_handles_labels()[1]
-            ax.axvline(time, linewidth=1.0, zorder=2.5, **look, label=None if known else label)
+            ax.axvline(time, linewidth=style.thick(1.0), zorder=2.5, **look, label=None if known else label)
     ax.set_xlim(limits)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from flowloom import style, words
 from flowloom.data import Data, Run, column, mean, windows
-from flowloom.drawing import MOST_PANELS, Array, At, NoDataError, groups, kind, mark_changes, one_per_system, titled
+from flowloom.drawing import MOST_PANELS, Array, At, NoDataError, groups, kind, mark_changes, one_per_system, record, swept, titled
 from flowloom.traces import Span, cut_idle, idle, missing, sampled
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ def heat_panel(ax: Axes, found: Sequence[Link], seen: Activity) -> Any:
     stages = [link.stage for link in found]
     first = [i for i, stage in enumerate(stages) if i == 0 or stages[i - 1] != stage]
     for i in first[1:]:
-        ax.axhline(i, color=style.PAPER, linewidth=1.6)
+        ax.axhline(i, color=style.PAPER, linewidth=style.thick(1.6))
     if len(found) <= ROWS_WITH_NAMES:
-        ax.set_yticks(np.arange(len(found)) + 0.5, [words.escaped(link.name) for link in found], fontsize=7)
+        ax.set_yticks(np.arange(len(found)) + 0.5, [words.escaped(link.name) for link in found], fontsize=style.points(7))
     else:
         nodes = kinds_of_nodes(found)
         middle = [(i + j) / 2 for i, j in zip(first, [*first[1:], len(found)], strict=True)]
@@ -170,17 +170,16 @@ def heatmap(results: Data, at: At = None) -> Figure:
     rows = max(len(found) for _, found, _ in drawn)
     height = max(0.8 + (0.13 * rows if rows <= ROWS_WITH_NAMES else min(0.022 * rows, 4.2)), 1.8)
     columns = 1 if rows <= ROWS_WITH_NAMES else min(len(drawn), MOST_COLUMNS)
-    lines = -(-len(drawn) // columns)
-    fig = style.figure(columns, lines, width=max(7.5 / columns, 3.4), height=height)
-    axes = style.panels(fig, lines, columns)
-    for i, (ax, (run, found, seen)) in enumerate(zip(axes, drawn, strict=False)):
+    fig, axes = style.grid(len(drawn), columns, max(7.5 / columns, 3.4), height, rigid=rows <= ROWS_WITH_NAMES)
+    for ax, (run, found, seen) in zip(axes, drawn, strict=True):
         mesh = heat_panel(ax, found, seen)
         mark_changes(ax, results, run)
         ax.set_title(titled(results, run, at))
-        ax.tick_params(labelleft=i % columns == 0)
-    for ax in axes[len(drawn) :]:
-        ax.remove()
-    axes = axes[: len(drawn)]
+        ax.tick_params(labelleft=style.leftmost(ax))
+        starts, stops = seen.edges[:-1], seen.edges[1:]
+        for link, busy in zip(found, seen.grid, strict=True):
+            times = {"from (ms)": starts, "until (ms)": stops, "busy (%)": 100 * busy}
+            record(ax, {"system": run.system, **swept(results, run), "link": link.name}, times)
     style.legend(fig, axes)
     share_bar(fig, axes, mesh, "busy (% of the interval)")
     return fig
@@ -188,7 +187,8 @@ def heatmap(results: Data, at: At = None) -> Figure:
 
 def share_bar(fig: Figure, axes: Sequence[Axes], drawn: Any, label: str) -> None:
     """The colour bar, beside the panels."""
-    bar = fig.colorbar(drawn, ax=axes, label=label, ticks=[0, 0.25, 0.5, 0.75, 1], aspect=30, pad=0.01)
+    aspect = max(30.0, fig.get_figheight() / 0.15)
+    bar = fig.colorbar(drawn, ax=axes, label=label, ticks=[0, 0.25, 0.5, 0.75, 1], aspect=aspect, pad=0.01)
     bar.ax.set_yticklabels(["0", "25", "50", "75", "100"])
     bar.outline.set_visible(False)
 
@@ -269,7 +269,7 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
             lines.setdefault(frozenset(group[end] for end in cable), []).append(share)
         dead = {frozenset(group[end] for end in cable) for cable in busy if cable in dead}
         most = max(len(shares) for shares in lines.values())
-        ax.set_title(f"each line: the mean of up to {most} cables", fontsize=8, loc="right", y=-0.02)
+        ax.set_title(f"each line: the mean of up to {most} cables", fontsize=style.points(8), loc="right", y=-0.02)
         busy = {bundle: mean(shares) for bundle, shares in lines.items()}
         places = {name: places[name] for name in set(group.values())}
     dead_here = [cable for cable in busy if cable in dead]
@@ -281,7 +281,7 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
         array=np.array([busy[cable] for cable in alive]),
         cmap=style.heat(),
         norm=style.share(),
-        linewidths=[thin * (1.0 + 3.0 * busy[cable]) for cable in alive],
+        linewidths=[style.thick(thin * (1.0 + 3.0 * busy[cable])) for cable in alive],
         zorder=1,
         # As an image: thousands of lines would make a page of megabytes.
         rasterized=len(alive) > MOST_LINES,
@@ -289,7 +289,7 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
     ax.add_collection(drawn)
     for i, cable in enumerate(dead_here):
         (x0, y0), (x1, y1) = (places[end] for end in sorted(cable))
-        ax.plot([x0, x1], [y0, y1], color=style.INK, linestyle=(0, (2, 2)), linewidth=1.2, zorder=2)
+        ax.plot([x0, x1], [y0, y1], color=style.INK, linestyle=(0, (2, 2)), linewidth=style.thick(1.2), zorder=2)
         middle = ((x0 + x1) / 2, (y0 + y1) / 2)
         ax.plot(*middle, "X", color=style.INK, markersize=8, zorder=4, label="failed link" if i == 0 else None)
     tiers = [y for _, y in places.values()]
@@ -300,10 +300,23 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
         size = min(3.5 if tier == 0 else 6.0, 0.7 * width / len(here))
         look: dict[str, Any] = {"marker": "o" if tier == 0 else "s", "markersize": size, "markeredgewidth": 0}
         ax.plot(here, [tier] * len(here), color=style.INK, linestyle="none", zorder=3, **look)
+    small = style.points(7)
+    needed = {
+        tier: sum(style.width_of(words.escaped(name), small) + small for name, (_, y) in places.items() if y == tier)
+        for tier in set(tiers)
+    }
+    # Names that would run into each other are left out.
+    named = {tier for tier, total in needed.items() if tiers.count(tier) <= 20 and total <= 1.15 * width}
     for name, (x, y) in places.items():
-        if tiers.count(y) <= 20 and not bundles:
+        if y in named and not bundles:
             up = y == max(tiers)
-            text: dict[str, Any] = {"fontsize": 7, "ha": "center", "va": "bottom" if up else "top", "zorder": 5, "bbox": style.HALO}
+            text: dict[str, Any] = {
+                "fontsize": small,
+                "ha": "center",
+                "va": "bottom" if up else "top",
+                "zorder": 5,
+                "bbox": style.HALO,
+            }
             ax.annotate(words.escaped(name), (x, y), (0, 5 if up else -5), textcoords="offset points", **text)
     ax.set(xlim=(0, 1), ylim=(min(tiers) - 0.35, max(tiers) + 0.3))
     ax.set_axis_off()
@@ -327,16 +340,15 @@ def topology(results: Data, at: At = None, dead: Collection[Cable] | None = None
     if not panels:
         raise NoDataError("the results hold no ports")
     columns = 2 if len(panels) == 4 else min(len(panels), 3)
-    rows = -(-len(panels) // columns)
-    fig = style.figure(columns, rows, width=7.5 if columns == 1 else 4.6, height=3.0)
-    axes = style.panels(fig, rows, columns)
-    for ax, (label, found) in zip(axes, panels, strict=False):
+    fig, axes = style.grid(len(panels), columns, 7.5 if columns == 1 else 4.6, 3.0)
+    for ax, (label, found) in zip(axes, panels, strict=True):
         lines = topology_panel(ax, found, crossed)
         ax.set_title(", ".join(filter(None, [label, name])))
-    for ax in axes[len(panels) :]:
-        ax.remove()
-    share_bar(fig, axes[: len(panels)], lines, f"busy in the busier direction (%)\n{words.window(windows(drawn))}")
-    style.legend(fig, axes[: len(panels)])
+        first = systems[label][0]
+        links_ = {"link": [link.name for link in found], "busy (%)": [100 * link.busy for link in found]}
+        record(ax, {"system": first.system, **swept(results, first)}, links_)
+    share_bar(fig, axes, lines, f"busy in the busier direction (%)\n{words.window(windows(drawn))}")
+    style.legend(fig, axes)
     return fig
 
 
@@ -368,8 +380,7 @@ def utilisation(results: Data, at: At = None, most: int = MOST_LINKS) -> Figure:
                 load.setdefault(port, {}).setdefault(label, []).append(run.utilisation(busy))
     busy_share = {port: {label: mean(shares) for label, shares in by.items()} for port, by in load.items()}
     busiest = sorted(busy_share, key=lambda port: -max(busy_share[port].values()))[:most]
-    fig = style.figure(1, 1, width=min(max(5.0, 0.22 * len(busiest) * max(len(systems), 2)), 9.5), height=3.4)
-    (ax,) = style.panels(fig, 1, 1)
+    fig, (ax,) = style.grid(1, 1, min(max(5.0, 0.22 * len(busiest) * max(len(systems), 2)), 9.5), 3.4, rigid=True)
     width = 0.8 / len(systems)
     for i, label in enumerate(systems):
         place = np.arange(len(busiest)) + (i - (len(systems) - 1) / 2) * width
@@ -384,6 +395,8 @@ def utilisation(results: Data, at: At = None, most: int = MOST_LINKS) -> Figure:
             linewidth=0,
             label=style.label(label),
         )
+        first = systems[label][0]
+        record(ax, {"system": first.system, **swept(results, first)}, {"link": busiest, "busy (%)": heights})
     ax.set_xticks(range(len(busiest)), [words.escaped(port) for port in busiest], rotation=45, ha="right", rotation_mode="anchor")
     measured = words.window(windows(run for runs in systems.values() for run in runs))
     ax.set(ylabel=f"busy (%)\n{measured}", xlabel="link", title=name, ylim=(0, 100), xlim=(-0.6, len(busiest) - 0.4))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from flowloom import style, tables, words
 from flowloom.data import Data, Value, mean
-from flowloom.drawing import Array, At, NoDataError, array, looks, varies
+from flowloom.drawing import Array, At, NoDataError, array, looks, record, varies
 from flowloom.numbers import Curves
 
 if TYPE_CHECKING:
@@ -31,23 +31,30 @@ class Curve:
     low: Array
     high: Array
     ideal: bool = False
+    system: str = ""
+    rest: Mapping[str, Value] = field(default_factory=dict)
+    """The swept values that the curve has throughout."""
 
 
 def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[str, list[Curve]]:
     """The metric's unit, and one curve per system and per value of the swept keys other than `x`."""
     chosen = {(run.system, tuple(run.keys.values())) for run in results.select(at)}
     unit, found = "", dict[tuple[int, str], dict[Value, tables.Row]]()
+    common: dict[tuple[int, str], Mapping[str, Value]] = {}
     for place, row in tables.places(results).items():
         if place not in chosen or metric not in row:
             continue
-        rest = [
-            f"{words.key(key, results.keys)} {words.number(value)}"
+        fixed = {
+            words.key(key, results.keys): value
             for key, value in zip(results.keys, place[1], strict=True)
             if key != x and value is not None and varies(results, key, at)
-        ]
+        }
+        rest = [f"{key} {words.number(value)}" for key, value in fixed.items()]
         here = place[1][results.keys.index(x)] if x else None
         unit = row[metric].unit
-        found.setdefault((results.systems.index(place[0]), ", ".join([words.escaped(place[0]), *rest])), {})[here] = row[metric]
+        curve = results.systems.index(place[0]), ", ".join([words.escaped(place[0]), *rest])
+        common[curve] = fixed
+        found.setdefault(curve, {})[here] = row[metric]
     drawn = []
     for (system, label), points in sorted(found.items(), key=lambda item: item[0][0]):
         order = sorted(points, key=words.sorting)
@@ -60,6 +67,8 @@ def curves(results: Data, metric: str, x: str | None, at: At = None) -> tuple[st
                 array(row.mean if row.low is None else row.low for row in rows),
                 array(row.mean if row.high is None else row.high for row in rows),
                 results.systems[system] in results.ideals,
+                results.systems[system],
+                common[system, label],
             )
         )
     return unit, drawn
@@ -124,11 +133,17 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
         raise NoDataError(f"the results hold no metric `{metric}`")
     factor, name = axis_unit(unit, drawn)
     quantity = words.axis(words.title(metric), name)
+    for curve in drawn:
+        along = {} if x is None else {words.key(x, results.keys): curve.x}
+        ends = {"ci95 low": curve.low / factor, "ci95 high": curve.high / factor}
+        record(ax, {"metric": quantity, "system": curve.system, **curve.rest}, {**along, "mean": curve.mean / factor, **ends})
     if x is None:
         scale_value_axis(ax, drawn, factor, "x")
         for i, (curve, look) in enumerate(zip(every, looks([curve.ideal for curve in every]), strict=True)):
             mean, low, high = (float(v[0]) / factor for v in (curve.mean, curve.low, curve.high))
-            ax.errorbar(mean, i, xerr=[[mean - max(low, ax.get_xlim()[0])], [high - mean]], color=look["color"], capsize=3)
+            # Ends that differ from the mean by rounding may lie on its other side.
+            error = [[max(mean - max(low, ax.get_xlim()[0]), 0.0)], [max(high - mean, 0.0)]]
+            ax.errorbar(mean, i, xerr=error, color=look["color"], capsize=3)
             ax.plot(mean, i, look.get("marker", "d"), color=look["color"], clip_on=False, zorder=3, label=style.label(curve.label))
         ax.set_yticks(range(len(every)), [curve.label for curve in every])
         ax.set(xlabel=quantity, ylim=(len(every) - 0.5, -0.5))
@@ -152,9 +167,9 @@ def metric_panel(ax: Axes, results: Data, metric: str, x: str | None = None, at:
             bottom = ax.get_ylim()[0]
             ax.fill_between(place, np.maximum(lows, bottom), highs, color=look["color"], alpha=0.15, linewidth=0)
         else:
-            error = np.array([means - lows, highs - means])
+            error_ = np.maximum([means - lows, highs - means], 0.0)
             point = look | {"linestyle": "none", "marker": look.get("marker", "_")}
-            ax.errorbar(place, means, error, **point, capsize=3, label=style.label(curve.label))
+            ax.errorbar(place, means, error_, **point, capsize=3, label=style.label(curve.label))
     if numeric is None:
         ax.set_xticks(range(len(names)), [words.number(v) for v in names])
     elif swept_ticks(ax, sorted(numeric), names):
@@ -175,22 +190,18 @@ def metric_panels(
 
     `width` and `height` are those of a panel in inches. All panels are in one row unless `columns` says how many.
     """
-    columns = columns or len(shown)
-    rows = -(-len(shown) // columns)
+    lines = height is None and x is None
     if height is None:
         height = 3.1 if x is not None else 1.1 + 0.26 * len(curves(results, next(iter(shown)), None, at)[1])
-    fig = style.figure(columns, rows, width=width, height=height)
-    axes = style.panels(fig, rows, columns)
-    for i, (ax, (metric, title)) in enumerate(zip(axes, shown.items(), strict=False)):
+    fig, axes = style.grid(len(shown), columns or len(shown), width, height, rigid=lines)
+    for ax, (metric, title) in zip(axes, shown.items(), strict=True):
         metric_panel(ax, results, metric, x, at)
         ax.set_title(title)
         # Without a swept key all panels have the same rows, which are named once per row of panels.
-        ax.tick_params(labelleft=x is not None or i % columns == 0)
-    for ax in axes[len(shown) :]:
-        ax.remove()
+        ax.tick_params(labelleft=x is not None or style.leftmost(ax))
     if x is not None:
-        style.legend(fig, axes[: len(shown)])
-        fig.align_ylabels()
+        style.legend(fig, axes)
+        style.align(fig)
     return fig
 
 
@@ -207,7 +218,9 @@ def range_panel(ax: Axes, curves: Curves, numbers: Mapping[str, int], factor: fl
             values = [[value / factor for value in points[place].values()] for place in at]
             low, middle, high = (np.array([how(one) for one in values]) for how in (min, mean, max))
             look = style.line(numbers[name])
-            ax.errorbar(at, middle, [middle - low, high - middle], **look, capsize=2, elinewidth=0.8, label=style.label(name))
+            ax.errorbar(
+                at, middle, [middle - low, high - middle], **look, capsize=2, elinewidth=style.thick(0.8), label=style.label(name)
+            )
             drawn.append((low, middle, high))
     swept_ticks(ax, places, places)
     return drawn

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from flowloom import style, tables, words
+from flowloom import _core, style, tables, words
 from flowloom.data import Data, Run, Value, column, plain, windows
 from flowloom.drawing import (
     KINDS,
+    LOOK,
     MOST_PANELS,
     Array,
     At,
@@ -25,13 +26,18 @@ from flowloom.drawing import (
     draw,
     drawn_of,
     groups,
+    interval_note,
     kind,
     known,
     looks,
     named_ports,
     numbers,
     one_per_system,
+    record,
+    refuse_options,
     shown,
+    swept,
+    takers,
 )
 from flowloom.network import topology_panel
 from flowloom.panels import metric_panel, metric_panels, swept_axis
@@ -44,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KINDS",
+    "LOOK",
     "METRICS",
     "MOST_PANELS",
     "Bar",
@@ -58,7 +65,9 @@ __all__ = [
     "metrics",
     "named_ports",
     "one_per_system",
+    "refuse_options",
     "shown",
+    "takers",
     "topology_panel",
 ]
 
@@ -96,10 +105,11 @@ def metrics(results: Data, metrics: Sequence[str] | None = None, x: str | None =
         x = swept_axis(results, at)
     elif x not in results.keys:
         x = next((key for key in results.keys if key.endswith("." + x)), x)
-    fig = metric_panels(results, dict.fromkeys(chosen, ""), x, at, columns=min(len(chosen), 3))
+    fig = metric_panels(results, dict.fromkeys(chosen, ""), x, at, columns=3)
     measured = [words.title(metric) for metric in chosen if metric in tables.WINDOWED]
     if measured:
         style.note(fig, f"{words.joined(measured)}: {words.window(windows(results.select(at)))}")
+    interval_note(fig, results, at)
     return fig
 
 
@@ -156,9 +166,8 @@ def staircase(sample: Array, most: int = 400) -> tuple[Array, Array]:
 def distribution(results: Data, name: str, factor: float, quantity: str, unit: str, at: At) -> Figure:
     """One row per swept value: the distribution on the left, its tail on logarithmic axes on the right."""
     rows = groups(results, at, MOST_PANELS)
-    fig = style.figure(2, len(rows))
     ends: list[float] = []
-    axes = style.panels(fig, len(rows), 2)
+    fig, axes = style.grid(2 * len(rows), 2)
     for row, (title, systems) in enumerate(rows):
         body, tail = axes[2 * row], axes[2 * row + 1]
         for (label, runs), look in zip(systems.items(), looks([runs[0].ideal for runs in systems.values()]), strict=True):
@@ -169,6 +178,8 @@ def distribution(results: Data, name: str, factor: float, quantity: str, unit: s
             line = {key: value for key, value in look.items() if key != "marker"}
             body.plot(x, 1 - above, drawstyle="steps-post", **line, label=style.label(label))
             tail.plot(x[above > 0], above[above > 0], drawstyle="steps-post", **line, label=style.label(label))
+            shares = {"share of flows at or below": 1 - above, "share of flows above": above}
+            record(body, {"system": runs[0].system, **swept(results, runs[0])}, {words.axis(quantity, unit): x, **shares})
         body.set(xlabel=words.axis(quantity, unit), ylabel="share of flows at or below", ylim=(0, 1.01), title=title)
         tail.set(xlabel=words.axis(quantity, unit), ylabel="share of flows above", title=title)
         style.log_axis(tail, "y")
@@ -214,14 +225,15 @@ def group_cdf(results: Data, at: At = None) -> Figure:
             "no group of flows has finished: there is nothing to draw\nhint: incasts, requests and shuffles have groups"
         )
     factor, unit = words.scale("s", [float(np.median(ended))])
-    fig = style.figure(len(rows), 1)
-    axes = style.panels(fig, 1, len(rows))
+    fig, axes = style.grid(len(rows), len(rows))
     for ax, (title, systems) in zip(axes, rows, strict=True):
         for (label, runs), look in zip(systems.items(), looks([runs[0].ideal for runs in systems.values()]), strict=True):
             x = np.sort([time / factor for run in runs for time in times.get(run.point, [])])
             share = np.arange(1, len(x) + 1) / max(len(x), 1)
             line = {key: value for key, value in look.items() if key != "marker"}
             ax.plot(x[x < np.inf], share[x < np.inf], drawstyle="steps-post", **line, label=style.label(label))
+            columns = {words.axis("group completion time", unit): x[x < np.inf], "share of groups at or below": share[x < np.inf]}
+            record(ax, {"system": runs[0].system, **swept(results, runs[0])}, columns)
         ax.set(xlabel=words.axis("group completion time", unit), ylabel="share of groups at or below", ylim=(0, 1.01), title=title)
     style.legend(fig, axes)
     style.note(fig, drawn_of(results, at, [name for name, _ in rows]))
@@ -282,14 +294,24 @@ def hollow_label(ax: Axes, flows: str = "flows") -> None:
     ax.plot([], [], "o", color=style.GREY, markerfacecolor=style.PAPER, label=label)
 
 
-def against_size(results: Data, quantity: str, name: str, at: At, most: int) -> Figure:
-    """One row of panels per swept value, one panel per statistic; a single swept value has two rows."""
+def chosen_statistics(asked: str | Sequence[str] | None) -> list[str]:
+    """The statistics asked for, or all. Raises `ValueError` for what is none of them."""
+    asked = [asked] if isinstance(asked, str) else list(dict.fromkeys(asked or STATISTICS))
+    for unknown in (name for name in asked if name not in STATISTICS):
+        near = _core.nearest(unknown, list(STATISTICS))
+        did = f"; did you mean `{near}`?" if near else ""
+        raise ValueError(f"`{unknown}` is not a statistic of flows of a size{did}\nhint: one of {', '.join(STATISTICS)}")
+    return asked
+
+
+def against_size(results: Data, quantity: str, name: str, at: At, most: int, statistic: str | Sequence[str] | None) -> Figure:
+    """One row of panels per swept value, one panel per statistic; a single swept value or statistic has up to two in a row."""
+    chosen = chosen_statistics(statistic)
     rows = groups(results, at, most)
     found = binned(results, quantity)
-    columns = 2 if len(rows) == 1 else len(STATISTICS)
-    fig = style.figure(columns, len(STATISTICS) * len(rows) // columns, width=4.2 if columns == 2 else 3.1, height=2.7)
-    axes = style.panels(fig, len(STATISTICS) * len(rows) // columns, columns)
-    panels = [(group, systems, statistic) for group, systems in rows for statistic in STATISTICS]
+    columns = 2 if len(rows) == 1 or len(chosen) == 1 else len(chosen)
+    fig, axes = style.grid(len(chosen) * len(rows), columns, width=4.2 if columns == 2 else 3.1, height=2.7)
+    panels = [(group, systems, statistic) for group, systems in rows for statistic in chosen]
     drawn: dict[str, list[Binned]] = {}
     for _, systems, statistic in panels:
         for runs in systems.values():
@@ -308,6 +330,9 @@ def against_size(results: Data, quantity: str, name: str, at: At, most: int) -> 
                 continue
             # Student's interval may reach below what a slowdown or a time can be.
             few |= size_curve(ax, shown, shown.mean / scale / 50, look, label, factor, scale)
+            columns_ = {words.axis("flow size", unit): shown.size / factor, words.axis(name, y_unit): shown.mean / scale}
+            ends = {"ci95 low": shown.low / scale, "ci95 high": shown.high / scale, "rests on few flows": shown.few}
+            record(ax, {"system": runs[0].system, **swept(results, runs[0]), "statistic": statistic}, columns_ | ends)
         quantity_label = words.axis(f"{STATISTICS[statistic]} {name}", y_unit)
         ax.set(xlabel=words.axis("flow size", unit), ylabel=quantity_label, title=group)
         style.log_axis(ax, "x")
@@ -321,18 +346,19 @@ def against_size(results: Data, quantity: str, name: str, at: At, most: int) -> 
     if few:
         hollow_label(axes[0])
     style.legend(fig, axes)
-    fig.align_ylabels()
+    style.align(fig)
     style.note(fig, drawn_of(results, at, [group for group, _ in rows]))
+    interval_note(fig, results, at)
     return fig
 
 
 @kind("by_size")
-def slowdown(results: Data, at: At = None, most: int = 4) -> Figure:
+def slowdown(results: Data, at: At = None, most: int = 4, statistic: str | Sequence[str] | None = None) -> Figure:
     """Slowdown against flow size, in bins of equal count, with 95 % bands over seeds."""
-    return against_size(results, "slowdown", "slowdown", at, most)
+    return against_size(results, "slowdown", "slowdown", at, most, statistic)
 
 
 @kind("flows")
-def fct_size(results: Data, at: At = None, most: int = 4) -> Figure:
+def fct_size(results: Data, at: At = None, most: int = 4, statistic: str | Sequence[str] | None = None) -> Figure:
     """Flow completion time against flow size, in bins of equal count, with 95 % bands over seeds."""
-    return against_size(results, "fct_s", "FCT", at, most)
+    return against_size(results, "fct_s", "FCT", at, most, statistic)

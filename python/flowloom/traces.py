@@ -22,6 +22,8 @@ from flowloom.drawing import (
     named_ports,
     numbers,
     one_per_system,
+    record,
+    swept,
     titled,
 )
 
@@ -77,7 +79,7 @@ def cut_idle(ax: Axes, gaps: Sequence[Span], end: float, unit: str = "ms") -> No
         ax.axvspan(start, stop, facecolor=style.GREY, alpha=0.18, linewidth=0, zorder=0)
         middle = np.interp((np.interp(start, real, drawn) + np.interp(stop, real, drawn)) / 2, drawn, real)
         text = f"{words.number(float(f'{stop - start:.3g}'))} {unit} idle"
-        look: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "center", "fontsize": 7.5}
+        look: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "center", "fontsize": style.points(7.5)}
         ax.text(middle, 0.5, text, transform=ax.get_xaxis_transform(), **look)
 
 
@@ -155,7 +157,7 @@ def gantt_panel(
         for y, start, end in held:
             if (end - start) > 0.02 * shown * (len(label) + 1):
                 box = {"facecolor": color, "edgecolor": "none", "pad": 1.0}
-                ax.text((start + end) / 2, y, label, ha="center", va="center", color="white", fontsize=8.5, bbox=box)
+                ax.text((start + end) / 2, y, label, ha="center", va="center", color="white", fontsize=style.points(8.5), bbox=box)
     ax.set_yticks(range(len(rows)), [name for name, _ in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     cut_idle(ax, gaps, whole + 0.02 * shown, unit)
@@ -190,11 +192,14 @@ def gantt(
         drawn.append((run, rows))
     if not any(rows for _, rows in drawn):
         raise NoDataError("the results hold no packet trace\nhint: set `packets = true` in the scenario's `[sample]` table")
-    height = max(len(rows) for _, rows in drawn) * 0.32 + 1.0
-    fig = style.figure(1, len(drawn), width=7.5, height=height)
-    axes = style.panels(fig, len(drawn), 1)
+    height = max(len(rows) for _, rows in drawn) * style.row(0.32) + 1.0
+    fig, axes = style.grid(len(drawn), 1, width=7.5, height=height, rigid=True)
     for ax, (run, rows) in zip(axes, drawn, strict=True):
         gantt_panel(ax, rows, names)
+        for link, shown in rows:
+            times = {"flow": [flow for flow, _, _ in shown], "from (ms)": [start for _, start, _ in shown]}
+            times["until (ms)"] = [end for _, _, end in shown]
+            record(ax, {"system": run.system, **swept(results, run), "link": link}, times)
         mark_changes(ax, results, run)
         ax.set_title(titled(results, run, at))
     flows = {flow for _, rows in drawn for _, spans_ in rows for flow, _, _ in spans_}
@@ -276,10 +281,10 @@ def draw_bounds(ax: Axes, found: Mapping[str, float], factor: float, top: float)
         if value <= 1.3 * top:
             at.setdefault(value, []).append(name)
     for value, names in at.items():
-        ax.axhline(value / factor, color=style.INK, linewidth=0.8, linestyle=(0, (1, 2)), alpha=0.7)
+        ax.axhline(value / factor, color=style.INK, linewidth=style.thick(0.8), linestyle=(0, (1, 2)), alpha=0.7)
         ax.annotate(
             ", ".join(names), (1, value / factor), (-2, 1.5), xycoords=("axes fraction", "data"), textcoords="offset points",
-            ha="right", va="bottom", fontsize=7.5, bbox=style.HALO,
+            ha="right", va="bottom", fontsize=style.points(7.5), bbox=style.HALO,
         )  # fmt: skip
 
 
@@ -306,8 +311,7 @@ def series(
     largest = sorted(total, key=lambda entity: (-total[entity], entity))[:most]
     top = max(float(np.nanmax(found.values[e])) for _, found in drawn for e in largest if e in found.values)
     factor, scaled = words.scale(unit, [top])
-    fig = style.figure(1, len(drawn), width=7.5, height=2.5)
-    axes = style.panels(fig, len(drawn), 1)
+    fig, axes = style.grid(len(drawn), 1, width=7.5, height=2.5)
     for ax, (run, found) in zip(axes, drawn, strict=True):
         names = name_of(run)
         step = float(found.times[0] if len(found.times) == 1 else np.diff(found.times).min())
@@ -317,8 +321,11 @@ def series(
                 label = names.get(entity, flow_name(entity, None))
                 # A rate is the mean of the interval that ends at its sample.
                 drawstyle = "steps-pre" if unit == "bps" else "default"
-                look = style.dashes(i) | {"linewidth": 1.2, "drawstyle": drawstyle}
+                look = style.dashes(i) | {"linewidth": style.thick(1.2), "drawstyle": drawstyle}
                 ax.plot(found.times, found.values[entity] / factor, **look, label=style.label(label))
+                of = "port" if metric.startswith("port") else "flow"
+                points = {"time (ms)": found.times, words.axis(quantity, scaled): found.values[entity] / factor}
+                record(ax, {"system": run.system, **swept(results, run), of: names.get(entity, entity)}, points)
         ax.set(xlabel="time (ms)", ylabel=words.axis(quantity, scaled), title=titled(results, run, at))
         cut_idle(ax, idle([(0.0, 0.0), *busy]), float(found.times[-1]))
         mark_changes(ax, results, run)
@@ -353,6 +360,9 @@ def total(results: Data, run: Run) -> Series | None:
     return None if found is None else Series(found.times, {0: np.nansum(list(found.values.values()), axis=0)})
 
 
+UNLIMITED = "only the links of hosts limit flows"
+
+
 @kind("samples")
 def goodput(results: Data, at: At = None) -> Figure:
     """Goodput of all flows together over time, mean over seeds, with what a network that blocks nothing would give."""
@@ -362,18 +372,21 @@ def goodput(results: Data, at: At = None) -> Figure:
         rows.append((title, systems, {label: found for label, found in curves.items() if found}))
     if not any(curves for _, _, curves in rows):
         raise missing("flow.rate_bps")
-    fig = style.figure(1, len(rows), width=7.5, height=2.6)
-    axes = style.panels(fig, len(rows), 1)
+    fig, axes = style.grid(len(rows), 1, width=7.5, height=2.6)
     for ax, (title, systems, curves) in zip(axes, rows, strict=True):
+        first = next(iter(systems.values()))[0]
         for i, (label, found) in enumerate(curves.items()):
             steps = min(len(series_.times) for series_ in found)
             rate = np.mean([series_.values[0][:steps] for series_ in found], axis=0)
             ax.plot(found[0].times[:steps], rate / 1e9, **style.dashes(i), label=style.label(label))
+            values = {"time (ms)": found[0].times[:steps], "goodput (Gbit/s)": rate / 1e9}
+            record(ax, {"system": systems[label][0].system, **swept(results, systems[label][0])}, values)
         limit = non_blocking(results, [run for runs in systems.values() for run in runs])
         if limit is not None:
-            ax.axhline(limit / 1e9, **style.reference(0), label="only the links of hosts limit flows")
+            ax.axhline(limit / 1e9, **style.reference(0), label=UNLIMITED)
+            record(ax, {"system": UNLIMITED, **swept(results, first)}, {"goodput (Gbit/s)": [limit / 1e9]})
         ax.set(xlabel=words.axis("time", "ms"), ylabel=words.axis("goodput", "Gbit/s"), ylim=(0, None), title=title)
-        mark_changes(ax, results, next(iter(systems.values()))[0])
+        mark_changes(ax, results, first)
     style.legend(fig, axes)
     return fig
 
@@ -421,6 +434,8 @@ def throughput_panel(ax: Axes, results: Data, run: Run, found: Series, span: Spa
         top = below + binned(found, flows, edges) / 1e9
         look: dict[str, Any] = {"facecolor": style.COLORS[i % len(style.COLORS)], "hatch": style.HATCHES[i % len(style.HATCHES)]}
         ax.stairs(top, edges, baseline=below, fill=True, edgecolor="white", linewidth=0, label=name, **look)
+        shown = {"from (ms)": edges[:-1], "until (ms)": edges[1:], "throughput (Gbit/s)": top - below}
+        record(ax, {"system": run.system, **swept(results, run), "flows": name}, shown)
         below = top
     ax.set(xlim=(start, end), ylim=(0, None), xlabel=words.axis("time", "ms"), ylabel=words.axis("throughput", "Gbit/s"))
 
@@ -432,8 +447,7 @@ def throughput(results: Data, at: At = None, span: Span | None = None, bins: int
     drawn = [(run, found) for run, found in chosen if found is not None]
     if not drawn:
         raise missing("flow.rate_bps")
-    fig = style.figure(1, len(drawn), width=7.5, height=2.2)
-    axes = style.panels(fig, len(drawn), 1)
+    fig, axes = style.grid(len(drawn), 1, width=7.5, height=2.2)
     for ax, (run, found) in zip(axes, drawn, strict=True):
         throughput_panel(ax, results, run, found, span, bins)
         mark_changes(ax, results, run)

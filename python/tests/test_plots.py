@@ -391,9 +391,10 @@ def test_slowdown_is_drawn_against_size_with_intervals(results: Results) -> None
 
 
 def test_a_figure_says_which_swept_values_it_leaves_out(results: Results) -> None:
-    assert plots.draw(results, "slowdown").get_supxlabel() == ""
+    intervals = "intervals: 95 % (Student's t) over 3 seeds"
+    assert plots.draw(results, "slowdown").get_supxlabel() == intervals
     fig = plots.draw(results, "slowdown", most=2)
-    assert fig.get_supxlabel() == "drawn: load 0.2; load 0.8, of 4 swept values" and len(fig.axes) == 8
+    assert fig.get_supxlabel() == f"drawn: load 0.2; load 0.8, of 4 swept values\n{intervals}" and len(fig.axes) == 8
 
 
 def test_expansion_ratios_are_shown_where_merp_takes_part(results: Results, tmp_path: Path) -> None:
@@ -416,9 +417,9 @@ def test_a_figure_of_what_is_measured_in_the_window_names_it(results: Results, t
     }
     made = run(scenario, seeds=[1, 2])
     fig = plots.draw(made, "sharing")
-    assert fig.get_supxlabel() == "goodput: from 2 to 20 µs"
+    assert fig.get_supxlabel() == "goodput: from 2 to 20 µs\nintervals: 95 % (Student's t) over 2 seeds"
     assert [ax.get_ylabel() for ax in fig.axes] == ["goodput (Gbit/s)", "mean group FCT (µs)", "group Jain's index"]
-    assert plots.draw(made, "metrics", metrics=["mean_fct_s"]).get_supxlabel() == ""
+    assert "goodput" not in plots.draw(made, "metrics", metrics=["mean_fct_s"]).get_supxlabel()
     with pytest.raises(plots.NoDataError, match="no groups"):
         plots.draw(Results.open(run({**scenario, "workload": {"w": POISSON}}, out=tmp_path / "r").path or ""), "sharing")
 
