@@ -140,9 +140,11 @@ def plot(
     out: str | Path | None = None,
     **options: Any,
 ) -> Figure:
-    """Draw a figure of results and, with `out`, write it as PNG and SVG beside each other.
+    """Draw a figure of results and, with `out`, write it as PNG and SVG next to each other, or as the one file that `out` names.
 
-    `kind` is one of the names in `flowloom.plots.KINDS`; `at={"load": 0.8}` picks points.
+    `kind` is one of the names in `flowloom.plots.KINDS`; `at={"load": 0.8}` picks points, `systems=["Homa", "pFabric"]` systems
+    in their order. `style="paper"`, `width="3.33in"`, `height` and `font="Times"` fit the figure to a paper. A name that ends with
+    `.csv` writes the numbers that the figure shows. Other options are those of the kind, as `metrics` and `statistic`.
     """
     from pathlib import Path
 

@@ -113,7 +113,7 @@ def targets(options: Options, found: Sequence[Path]) -> list[Path]:
     return [out / f"{number}-{name}" for number, name in enumerate(names, 1)]
 
 
-SUFFIXES = ("png", "svg", "pdf")
+SUFFIXES = ("png", "svg", "pdf", "csv")
 
 
 def file_of(options: Options, kinds: Sequence[str]) -> bool:
@@ -130,6 +130,15 @@ def file_of(options: Options, kinds: Sequence[str]) -> bool:
     return True
 
 
+def chosen_systems(options: Options, results: Data) -> list[str] | None:
+    """The systems asked for: `--systems MERP,TCP`, or the option once for each label."""
+    found: list[str] = []
+    for item in options.get("systems") or []:
+        # A label may have commas itself.
+        found += [item] if item in results.systems else [name.strip() for name in item.split(",")]
+    return found or None
+
+
 def plot(options: Options) -> int:
     """Draws figures of results folders, as PNG and SVG."""
     from flowloom import plots, style
@@ -138,16 +147,21 @@ def plot(options: Options) -> int:
     kinds = list(dict.fromkeys(options.get("kind") or []))
     formats = list(options.get("format") or style.FORMATS)
     found = folders(options)
+    own = {name: list(options[name]) for name in ("metrics", "statistic") if options.get(name)}
+    # Without `--kind` an option asks for the kinds that take it.
+    kinds = kinds or (plots.takers(own) if own else [])
     single = file_of(options, kinds)
     for name in kinds:
         plots.known(name)
+        plots.refuse_options(name, own)
+    look = {name: options[name] for name in plots.LOOK if options.get(name)}
     for folder, out in zip(found, targets(options, found), strict=True):
         results = Results.open(folder)
-        at = place(options, results)
+        at, systems = place(options, results), chosen_systems(options, results)
         drawn = 0
         for name in kinds or [kind.name for kind in plots.shown(results)]:
             try:
-                figure = plots.draw(results, name, at=at)
+                figure = plots.draw(results, name, at=at, systems=systems, **look, **own)
             except plots.NoDataError:
                 if kinds:
                     raise
@@ -179,6 +193,24 @@ def report(options: Options) -> int:
             console.complain(f"warning: {warning}")
         out = options.get("out")
         say(f"\nreport: {reports.write(results, out and console.path(out))}")
+    return 0
+
+
+def table(options: Options) -> int:
+    """Prints or writes the summary of a results folder in a format of tables."""
+    from flowloom import files
+    from flowloom.results import Results
+
+    (folder,) = folders(options)
+    out = new_file(options)
+    found = Results.open(folder).table(options.get("metrics") or None)
+    form = options.get("format") or "text"
+    text = str(found) if form == "text" else str(getattr(found, form)())
+    if out is None:
+        say(text.removesuffix("\n"))
+    else:
+        files.write_whole(out, text if text.endswith("\n") else text + "\n")
+        say(out)
     return 0
 
 
@@ -367,6 +399,7 @@ COMMANDS: dict[str, Callable[[Options], int]] = {
     "plot": plot,
     "report": report,
     "run": summary,
+    "table": table,
     "run_on": run_on,
     "compare": compare,
     "export": export,

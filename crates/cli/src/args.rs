@@ -5,12 +5,15 @@ mod copied;
 pub use copied::{CopiesArgs, ExamplesArgs, LabArgs};
 
 use crate::named::NAMED;
-use base::units::parse_bytes;
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use scenario::ROOMS;
 use std::path::PathBuf;
+
+mod parse;
+pub use parse::{Shard, ThreadsArg};
+use parse::{jobs, memory, pair, place, shard, threads};
 
 /// Simulate data-center transports, packet by packet.
 #[derive(Clone, Debug, Parser)]
@@ -48,6 +51,8 @@ pub enum Command {
     Merge(MergeArgs),
     /// Print the summary of results and write their report
     Report(ReportArgs),
+    /// Print the summary of results as LaTeX, CSV or Markdown
+    Table(TableArgs),
     /// Draw figures of results
     Plot(PlotArgs),
     /// Show where the time of flows went: queues, windows, retransmissions
@@ -204,6 +209,39 @@ pub struct ReportArgs {
     pub out: Option<PathBuf>,
 }
 
+/// Options of `table`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom table results/demo                                    as at the end of a run
+  flowloom table results/demo --format latex --out demo.tex      for a paper; needs \\usepackage{booktabs}
+  flowloom table results/demo --format csv --metrics mean_slowdown,p99_slowdown_short
+
+`flowloom list metrics` prints the metrics.")]
+pub struct TableArgs {
+    /// A folder that `flowloom run` wrote
+    pub dir: PathBuf,
+    /// The format
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: TableFormat,
+    /// The columns [default: those of the summary]
+    #[arg(long, value_name = "METRIC,...", value_delimiter = ',')]
+    pub metrics: Vec<String>,
+    /// The file [default: the standard output]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// A format of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum TableFormat {
+    Text,
+    Latex,
+    Csv,
+    Markdown,
+}
+
 /// Options of `plot`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
@@ -211,7 +249,10 @@ Examples:
   flowloom plot results/demo                                   every kind that the results can show
   flowloom plot results/demo --kind metrics,fct_cdf --at load=0.8
   flowloom plot results/demo --kind fct_cdf --out fct.pdf
+  flowloom plot results/demo --metrics p99_slowdown_short --style paper --width 3.33in --font Times --format pdf,csv
+  flowloom plot results/demo --kind slowdown --statistic mean,p99 --at load=0.8 --systems pFabric,MERP
 
+docs/figures.md shows figures for papers.
 Kinds: slowdown, metrics, sharing, mixed, group_cdf, fct_cdf, er_cdf, fct_size, topology, utilisation; with [sample]: queue, rate, goodput, throughput, heatmap, cwnd; with its packets: gantt")]
 pub struct PlotArgs {
     /// Folders that `flowloom run` wrote
@@ -223,7 +264,28 @@ pub struct PlotArgs {
     /// Only points with this value of a swept key, or with one of several: `load=0.4,0.8`. May be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     pub at: Vec<(String, String)>,
-    /// Formats of the files
+    /// Systems in this order [default: all, as in the scenario]. May be repeated, for labels with commas
+    #[arg(long, value_name = "NAME,...")]
+    pub systems: Vec<String>,
+    /// Metrics, for the kind `metrics` [default: those of the summary that say something]
+    #[arg(long, value_name = "METRIC,...", value_delimiter = ',')]
+    pub metrics: Vec<String>,
+    /// Statistics, for the kinds `slowdown` and `fct_size`: mean, p50, p95, p99 [default: all]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub statistic: Vec<String>,
+    /// `paper`: small text and thin lines for a column of a paper
+    #[arg(long, value_name = "STYLE", default_value = "screen")]
+    pub style: Style,
+    /// Width of the whole figure: `3.33in`, `85mm`, `8.5cm` or `240pt` [default: by the panels; 3.33in with `--style paper`]
+    #[arg(long, value_name = "LENGTH")]
+    pub width: Option<String>,
+    /// Height of the whole figure [default: by the panels]
+    #[arg(long, value_name = "LENGTH")]
+    pub height: Option<String>,
+    /// A font, such as `Times`; `usetex`: LaTeX sets all text
+    #[arg(long, value_name = "NAME")]
+    pub font: Option<String>,
+    /// Formats of the files; `csv`: the numbers that a figure shows [default: png,svg]
     #[arg(long, value_name = "FORMAT,...", value_delimiter = ',')]
     pub format: Vec<Format>,
     /// Where figures go [default: figures/ in the results' folder]
@@ -238,6 +300,15 @@ pub enum Format {
     Png,
     Svg,
     Pdf,
+    Csv,
+}
+
+/// A style of figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Style {
+    Screen,
+    Paper,
 }
 
 /// Options of `why`.
@@ -416,68 +487,6 @@ Examples:
 pub struct CompletionsArgs {
     /// The shell
     pub shell: Shell,
-}
-
-fn jobs(text: &str) -> Result<usize, String> {
-    let n = text.parse().ok().filter(|n| *n > 0);
-    n.ok_or_else(|| "it must be a whole number from 1; leave it out for one point per core".to_owned())
-}
-
-fn memory(text: &str) -> Result<u64, String> {
-    let found = parse_bytes(text).map_err(|why| format!("it {why}"))?;
-    Some(found.0).filter(|bytes| *bytes > 0).ok_or_else(|| "it must be more than 0B".to_owned())
-}
-
-/// Threads for a point; 0: `auto`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadsArg(pub usize);
-
-fn threads(text: &str) -> Result<ThreadsArg, String> {
-    let n = if text == "auto" { Some(0) } else { text.parse().ok().filter(|n| *n > 0) };
-    n.map(ThreadsArg).ok_or_else(|| "it must be `auto` or a whole number from 1".to_owned())
-}
-
-/// A share of the points of a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
-    /// Which, from 1.
-    pub number: usize,
-    /// Of how many.
-    pub of: usize,
-}
-
-impl Shard {
-    /// Its points, by their places among `points`. Neighbours, which are alike in work, go to different shares.
-    pub fn points(self, points: usize) -> Vec<usize> {
-        (self.number - 1..points).step_by(self.of).collect()
-    }
-}
-
-fn shard(text: &str) -> Result<Shard, String> {
-    let numbers = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
-    match numbers {
-        Some((number, of)) if 1 <= number && number <= of => Ok(Shard { number, of }),
-        _ => Err("a share and how many there are is wanted, from `1/10` to `10/10`".to_owned()),
-    }
-}
-
-fn place(text: &str) -> Result<String, String> {
-    let host_and_port =
-        |rest: &str| rest.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-    match text.strip_prefix("dask://") {
-        Some(rest) if host_and_port(rest) => Ok(text.to_owned()),
-        None if ["local", "dask", "slurm"].contains(&text) => Ok(text.to_owned()),
-        _ => Err("it must be `local`, `dask`, `dask://HOST:PORT` or `slurm`".to_owned()),
-    }
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("a key and a value are wanted, like `workload.web.load=0.8`")?;
-    let key = key.trim();
-    if key.is_empty() {
-        return Err("there is no key before the `=`".to_owned());
-    }
-    Ok((key.to_owned(), value.trim().to_owned()))
 }
 
 #[cfg(test)]

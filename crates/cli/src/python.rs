@@ -1,7 +1,8 @@
 //! What Python carries out: its commands and options as data.
 
-use crate::args::{Command, CopiesArgs, Format, RunArgs, ScenarioArgs};
+use crate::args::{Command, CopiesArgs, RunArgs, ScenarioArgs};
 use crate::check;
+use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -9,9 +10,17 @@ use std::path::{Path, PathBuf};
 pub fn options(command: Command) -> Value {
     match command {
         Command::Report(a) => json!({"command": "report", "dirs": texts(&a.dirs), "out": a.out.as_deref().map(text)}),
+        Command::Table(a) => {
+            let out = a.out.as_deref().map(text);
+            json!({"command": "table", "dirs": [text(&a.dir)], "format": name(a.format), "metrics": a.metrics, "out": out})
+        }
         Command::Plot(a) => {
-            let format: Vec<&str> = a.format.iter().map(|f| format(*f)).collect();
-            json!({"command": "plot", "dirs": texts(&a.dirs), "kind": a.kind, "at": a.at, "format": format, "out": a.out.as_deref().map(text)})
+            let format: Vec<String> = a.format.iter().map(|f| name(*f)).collect();
+            json!({
+                "command": "plot", "dirs": texts(&a.dirs), "kind": a.kind, "at": a.at, "format": format, "out": a.out.as_deref().map(text),
+                "systems": a.systems, "metrics": a.metrics, "statistic": a.statistic, "style": name(a.style), "width": a.width,
+                "height": a.height, "font": a.font,
+            })
         }
         Command::Why(a) => {
             let (files, out) = (a.files.as_deref().map(text), a.out.as_deref().map(text));
@@ -71,12 +80,9 @@ pub fn summary(dir: &Path, exit: u8) -> Value {
     json!({"command": "run", "dirs": [text(dir)], "exit": exit})
 }
 
-fn format(format: Format) -> &'static str {
-    match format {
-        Format::Png => "png",
-        Format::Svg => "svg",
-        Format::Pdf => "pdf",
-    }
+/// The name of a value, as it is written on the command line.
+fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map(|found| found.get_name().to_owned()).unwrap_or_default()
 }
 
 fn text(path: &Path) -> String {
