@@ -47,6 +47,7 @@ def main() -> int:
             ("import flowloom", seconds([sys.executable, "-c", "import flowloom"], 5) - empty, 0.2),
             ("flowloom --version, beyond Python's own start", seconds([flowloom, "--version"], 5) - empty, 0.05),
             ("flowloom plot, 30 points", seconds([flowloom, "plot", results], 2), 5.0),
+            ("flowloom report, 30 points", seconds([flowloom, "report", results], 2), 5.0),
         ]
     print(f"{'':<48}{'s':>8}{'limit':>8}")
     for name, took, limit in rows:
