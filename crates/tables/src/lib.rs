@@ -5,9 +5,11 @@
 
 pub mod arrow;
 pub mod by_size;
+mod chosen;
 pub mod compare;
 pub mod dictionary;
 pub mod error;
+pub mod filter;
 pub mod groups;
 mod hosts;
 pub mod manifest;

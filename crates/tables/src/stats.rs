@@ -21,6 +21,8 @@ pub struct Metric {
     pub optional: bool,
     /// Whether it is measured in the measurement window, not over whole flows or the whole run.
     pub window: bool,
+    /// Whether it is worked out from flows alone, so that some of the flows have it too: those of a workload, or those that a filter chooses.
+    pub of_flows: bool,
     /// What it is worked out from.
     pub from: From,
     /// Its value. `None`: the point has none, as for a mean over no flow.
@@ -99,7 +101,10 @@ struct Sorted(Vec<f64>);
 impl<'a> Point<'a> {
     /// The rows of a point, and the wall time that its run took in seconds. Only flows that count are in its metrics.
     pub fn new(flows: &'a [FlowRow], ports: &'a [PortRow], counters: &'a Counters, wall_s: f64) -> Self {
-        let flows = || flows.iter().filter(|flow| flow.measured);
+        Point::of(flows.iter(), ports, counters, wall_s)
+    }
+    fn of(flows: impl Iterator<Item = &'a FlowRow> + Clone, ports: &'a [PortRow], counters: &'a Counters, wall_s: f64) -> Self {
+        let flows = || flows.clone().filter(|flow| flow.measured);
         let waits = flows().any(|flow| flow.wait.is_some());
         let not_started = flows().filter(|flow| flow.start_ps.is_none()).count() as u64;
         let flows: Vec<&FlowRow> = flows().filter(|flow| flow.start_ps.is_some()).collect();
@@ -121,6 +126,12 @@ impl<'a> Point<'a> {
     /// All metrics, in the order of the registry.
     pub fn metrics(&self) -> Vec<(&'static Metric, Option<f64>)> {
         METRICS.iter().map(|metric| (metric, (metric.of)(self).filter(|x| x.is_finite()))).collect()
+    }
+    /// The metrics of flows, of some of them.
+    pub fn of_flows<'b>(flows: impl Iterator<Item = &'b FlowRow> + Clone) -> Vec<(&'static Metric, Option<f64>)> {
+        let nothing = Counters::default();
+        let all = Point::of(flows.map(|flow| flow as &FlowRow), &[], &nothing, 0.0).metrics();
+        all.into_iter().filter(|(metric, _)| metric.of_flows).collect()
     }
     fn sum(&self, f: impl Fn(&FlowRow) -> u64) -> Option<f64> {
         Some(self.flows.iter().map(|flow| f(flow)).sum::<u64>() as f64)
@@ -237,26 +248,26 @@ fn is_free_short(flow: &FlowRow) -> bool {
 }
 
 macro_rules! metrics {
-    ($(machine: $machine:literal, optional: $optional:literal, window: $window:literal, from: $from:ident { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
+    ($(machine: $machine:literal, optional: $optional:literal, window: $window:literal, of_flows: $of_flows:literal, from: $from:ident { $($name:ident [$unit:literal] $about:literal = $of:expr;)* })*) => {
         /// All metrics.
         pub const METRICS: &[Metric] = &[
             $($(Metric {
                 name: stringify!($name), unit: $unit, about: $about, machine: $machine,
-                optional: $optional, window: $window, from: From::$from, of: $of,
+                optional: $optional, window: $window, of_flows: $of_flows, from: From::$from, of: $of,
             },)*)*
         ];
     };
 }
 
 metrics! {
-    machine: false, optional: false, window: false, from: Flows {
+    machine: false, optional: false, window: false, of_flows: true, from: Flows {
         flows [""] "flows that began" = |p| Some(p.flows.len() as f64);
         unfinished [""] "flows that had not finished at the end of the run" = |p| Some(p.count(|f| f.finish_ps.is_none()));
     }
-    machine: false, optional: true, window: false, from: Flows {
+    machine: false, optional: true, window: false, of_flows: true, from: Flows {
         not_started [""] "flows that never began, since a flow that they wait for did not end; counted in no other metric" = |p| p.not_started.map(|n| n as f64);
     }
-    machine: false, optional: false, window: false, from: Flows {
+    machine: false, optional: false, window: false, of_flows: true, from: Flows {
         mean_fct_s ["s"] "flow completion time, mean" = |p| p.fct.mean();
         p50_fct_s ["s"] "flow completion time, median" = |p| p.fct.quantile(500);
         p99_fct_s ["s"] "flow completion time, 99th percentile" = |p| p.fct.quantile(990);
@@ -288,10 +299,12 @@ metrics! {
         mean_flow_goodput_bps ["bps"] "goodput of a flow, its payload over its completion time, mean" = |p| p.goodput.mean();
         p50_flow_goodput_bps ["bps"] "goodput of a flow, median" = |p| p.goodput.quantile(500);
         jain_index [""] "Jain's index of fairness of the goodputs of flows: 1 if all are equal" = |p| jain(&p.goodput.0);
+    }
+    machine: false, optional: false, window: false, of_flows: false, from: Flows {
         realised_load [""] "wire bytes of first transmissions as a share of the capacity to which the load refers" = |p| p.counters.realised_load;
         end_s ["s"] "simulated time at the end" = |p| Some(p.end_s());
     }
-    machine: false, optional: true, window: false, from: Flows {
+    machine: false, optional: true, window: false, of_flows: true, from: Flows {
         mean_fct_with_deadline_s ["s"] "flow completion time of flows with a deadline, mean; null unless there are flows without one too" = |p| p.mixed_fct_of(has_deadline).mean();
         p99_fct_with_deadline_s ["s"] "flow completion time of flows with a deadline, 99th percentile" = |p| p.mixed_fct_of(has_deadline).quantile(990);
         mean_fct_without_deadline_s ["s"] "flow completion time of flows without a deadline, mean; null unless there are flows with one too" = |p| p.mixed_fct_of(|f| !has_deadline(f)).mean();
@@ -303,14 +316,14 @@ metrics! {
             Sorted::new(p.flows.iter().filter(|f| p.mixed && !has_deadline(f)).filter_map(|f| f.goodput_bps())).mean()
         };
     }
-    machine: false, optional: true, window: false, from: Packets {
+    machine: false, optional: true, window: false, of_flows: true, from: Packets {
         drop_rate_with_deadline [""] "share of the data packets of flows with a deadline that queues dropped, retransmissions included" = |p| {
             let of = |count: fn(&FlowRow) -> u64| p.flows.iter().filter(|f| p.mixed && has_deadline(f)).map(|f| count(f)).sum::<u64>();
             let (drops, sent) = (of(|f| f.drops), of(|f| f.tx_packets));
             (sent > 0).then(|| drops as f64 / sent as f64)
         };
     }
-    machine: false, optional: true, window: false, from: Flows {
+    machine: false, optional: true, window: false, of_flows: true, from: Flows {
         groups [""] "groups of flows that began: incasts, jobs, requests" = |p| (!p.groups.is_empty()).then_some(p.groups.len() as f64);
         unfinished_groups [""] "groups of which a flow that began did not finish; in no other metric of groups" = |p| {
             (!p.groups.is_empty()).then(|| p.groups.iter().filter(|group| group.unfinished > 0).count() as f64)
@@ -329,31 +342,37 @@ metrics! {
             Sorted::new(p.groups.iter().filter(|group| group.unfinished == 0).filter_map(|group| jain(&group.goodput))).mean()
         };
     }
-    machine: false, optional: false, window: true, from: Rates {
+    machine: false, optional: false, window: true, of_flows: false, from: Rates {
         goodput_bps ["bps"] "payload that reached receivers in the window, each byte once, over the length of the window: the bisection bandwidth of papers on routing" = |p| p.goodput_bps();
         mean_host_goodput_bps ["bps"] "goodput of a host to which some flow is sent, over the window, mean" = |p| p.host_goodput().mean();
         min_host_goodput_bps ["bps"] "goodput of a host to which some flow is sent, over the window, smallest" = |p| p.host_goodput().quantile(0);
         mean_utilisation [""] "share of the window spent transmitting, mean over all ports" = |p| Sorted::new(p.utilisation()).mean();
         max_utilisation [""] "share of the window spent transmitting, busiest port" = |p| p.utilisation().reduce(f64::max);
     }
-    machine: false, optional: false, window: true, from: Packets {
+    machine: false, optional: false, window: true, of_flows: false, from: Packets {
         mean_queue_bytes ["bytes"] "length of the queue, averaged over the window, mean over all ports" = |p| Sorted::new(p.queue_bytes()).mean();
         max_mean_queue_bytes ["bytes"] "length of the queue, averaged over the window, of the port where it is largest" = |p| p.queue_bytes().reduce(f64::max);
     }
-    machine: false, optional: false, window: true, from: Rates {
+    machine: false, optional: false, window: true, of_flows: false, from: Rates {
         window_s ["s"] "length of the window" = |p| p.window_ps().map(|ps| ps as f64 / 1e12);
     }
-    machine: false, optional: true, window: true, from: Rates {
+    machine: false, optional: true, window: true, of_flows: false, from: Rates {
         non_blocking_bps ["bps"] "goodput of the same flows where only the links of hosts limit them: the sum of their max-min fair rates, less headers; null unless the same flows send through the whole window" = |p| p.non_blocking_bps();
         non_blocking_share [""] "goodput_bps over non_blocking_bps" = |p| Some(p.goodput_bps()? / p.non_blocking_bps()?);
     }
-    machine: false, optional: false, window: false, from: Packets {
+    machine: false, optional: false, window: false, of_flows: false, from: Packets {
         max_queue_bytes ["bytes"] "longest queue of any port, over the run" = |p| p.ports.iter().map(|port| port.max_queue_bytes as f64).reduce(f64::max);
+    }
+    machine: false, optional: false, window: false, of_flows: true, from: Packets {
         tx_packets ["packets"] "data packets that senders handed to their NICs, retransmissions included" = |p| p.sum(|f| f.tx_packets);
         retx_packets ["packets"] "data packets with bytes that had been sent before" = |p| p.sum(|f| f.retx_packets);
+    }
+    machine: false, optional: false, window: false, of_flows: false, from: Packets {
         lost_link ["packets"] "packets lost on links, to failures or at random, or for want of a path" = |p| Some(p.counters.lost_packets as f64);
         drops ["packets"] "packets dropped by queues, data and control" = |p| Some(p.ports.iter().map(|port| port.drops).sum::<u64>() as f64);
         marks ["packets"] "packets marked by queues" = |p| Some(p.ports.iter().map(|port| port.marks).sum::<u64>() as f64);
+    }
+    machine: false, optional: false, window: false, of_flows: true, from: Packets {
         timeouts [""] "retransmission timeouts" = |p| p.sum(|f| u64::from(f.timeouts));
         fast_retransmits [""] "fast retransmissions" = |p| p.sum(|f| u64::from(f.fast_retransmits));
         reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" = |p| p.sum(|f| f.reordered);
@@ -365,24 +384,24 @@ metrics! {
         mean_host_first_gap_packets ["packets"] "out-of-order window of a host by the first gap of each flow alone; mean over hosts that receive" = |p| p.first_gap_packets().mean();
         max_host_first_gap_packets ["packets"] "out-of-order window of a host by the first gap of each flow alone, largest" = |p| p.first_gap_packets().quantile(1000);
     }
-    machine: false, optional: false, window: false, from: Rates {
+    machine: false, optional: false, window: false, of_flows: false, from: Rates {
         events [""] "events handled" = |p| Some(p.counters.events as f64);
     }
-    machine: false, optional: false, window: false, from: Packets {
+    machine: false, optional: false, window: false, of_flows: false, from: Packets {
         hops [""] "packets moved over a link" = |p| Some(p.counters.hops as f64);
     }
-    machine: false, optional: true, window: false, from: Rates {
+    machine: false, optional: true, window: false, of_flows: false, from: Rates {
         made_packets ["packets"] "packets that switches (by the router) and hosts (by the policy) made of their own: feedback, requests, replies" = |p| p.counters.made_packets.map(|n| n as f64);
         made_bytes ["bytes"] "bytes on the wire of these packets, as they were made" = |p| p.counters.made_bytes.map(|n| n as f64);
         moves [""] "how often the controller set the path of a flow" = |p| p.counters.moves.map(|n| n as f64);
     }
-    machine: true, optional: false, window: false, from: Flows {
+    machine: true, optional: false, window: false, of_flows: false, from: Flows {
         wall_s ["s"] "wall time of the run" = |p| Some(p.wall_s);
     }
-    machine: true, optional: false, window: false, from: Rates {
+    machine: true, optional: false, window: false, of_flows: false, from: Rates {
         events_per_s ["1/s"] "events handled per second of wall time" = |p| p.per_wall_s(p.counters.events);
     }
-    machine: true, optional: false, window: false, from: Packets {
+    machine: true, optional: false, window: false, of_flows: false, from: Packets {
         hops_per_s ["1/s"] "packets moved over a link per second of wall time" = |p| p.per_wall_s(p.counters.hops);
     }
 }

@@ -1,0 +1,130 @@
+//! The flows of a point that count, or those of them that a filter chooses: what every table and every statistic of flows is made of.
+
+use crate::error::{Error, Result};
+use crate::filter::Filter;
+use crate::manifest::PointManifest;
+use crate::parquet;
+use crate::results::Results;
+use crate::schema::FLOWS;
+use crate::stats::{Metric, Point};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::{Array as _, BooleanArray, RecordBatch};
+use arrow_select::filter::filter_record_batch;
+use proto::flow::Wait;
+use sim::outcome::{Engine, FlowRow};
+use std::path::Path;
+
+/// The column that says which flows count.
+pub(crate) const MEASURED: &str = "measured";
+
+/// Which flows of a batch count, and are chosen. A filter that speaks of `measured` itself decides alone.
+pub(crate) fn mask(batch: &RecordBatch, filter: Option<&Filter>, path: &Path) -> Result<Vec<bool>> {
+    let other = || Error::damaged(path, "its columns are not those of this program");
+    let measured = batch.column_by_name(MEASURED).and_then(|column| column.as_boolean_opt()).ok_or_else(other)?;
+    let all = |is: &BooleanArray| is.iter().map(|is| is == Some(true)).collect();
+    let Some(filter) = filter else { return Ok(all(measured)) };
+    let chosen = filter.rows(batch).ok_or_else(other)?;
+    let decides = filter.columns().contains(MEASURED);
+    Ok(chosen.into_iter().zip(measured).map(|(chosen, measured)| chosen && (decides || measured == Some(true))).collect())
+}
+
+/// The names of columns, and of those that choose rows.
+pub(crate) fn with_filter<'a>(columns: &[&'a str], filter: Option<&Filter>) -> Vec<&'a str> {
+    let mut all = columns.to_vec();
+    for name in filter.map(Filter::columns).unwrap_or_default().into_iter().chain([MEASURED]) {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+impl Results {
+    /// These columns of the flows of a point that count, and that a filter chooses; those that choose may be among them.
+    pub(crate) fn chosen(&self, point: &PointManifest, columns: &[&str], filter: Option<&Filter>) -> Result<Vec<RecordBatch>> {
+        let path = self.flows_file(point)?;
+        let mut found = Vec::new();
+        for batch in parquet::read(&path, Some(&with_filter(columns, filter)))? {
+            let batch = batch.map_err(|e| Error::damaged(&path, e))?;
+            let rows = BooleanArray::from(mask(&batch, filter, &path)?);
+            found.push(filter_record_batch(&batch, &rows).map_err(|e| Error::damaged(&path, e))?);
+        }
+        Ok(found)
+    }
+    /// The metrics of the flows of a point that a filter chooses.
+    pub fn metrics_of(&self, point: &PointManifest, filter: &Filter) -> Result<Vec<(&'static Metric, Option<f64>)>> {
+        let names: Vec<&str> = FLOWS.columns.iter().map(|column| column.name).collect();
+        let path = self.flows_file(point)?;
+        let mut rows = Vec::new();
+        for batch in self.chosen(point, &names, Some(filter))? {
+            rows.extend(flow_rows(&batch).ok_or_else(|| Error::damaged(&path, "its columns are not those of this program"))?);
+        }
+        // What was chosen counts.
+        rows.iter_mut().for_each(|row| row.measured = true);
+        let known = |metric: &Metric| {
+            let by = [Engine::Packet, Engine::Flow, Engine::Ideal].into_iter().find(|engine| engine.name() == point.engine);
+            by.is_none_or(|engine| metric.from.is_known(engine))
+        };
+        Ok(Point::of_flows(rows.iter()).into_iter().map(|(metric, value)| (metric, value.filter(|_| known(metric)))).collect())
+    }
+}
+
+/// The rows that a batch was written from, as far as metrics go by them.
+fn flow_rows(batch: &RecordBatch) -> Option<Vec<FlowRow>> {
+    let u64s = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<UInt64Type>();
+    let u32s = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
+    let times = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<Int64Type>();
+    let (flow_id, src, dst) = (u32s("flow_id")?, u32s("src")?, u32s("dst")?);
+    let (timeouts, fast) = (u32s("timeouts")?, u32s("fast_retransmits")?);
+    let (group, size, wire, rate) = (u64s("group_id")?, u64s("size_bytes")?, u64s("size_wire_bytes")?, u64s("bottleneck_bps")?);
+    let (start, finish, first_tx) = (times("start_ps")?, times("finish_ps")?, times("first_tx_ps")?);
+    let (deadline, ideal) = (times("deadline_ps")?, times("ideal_fct_ps")?);
+    let terminated = batch.column_by_name("terminated")?.as_boolean_opt()?;
+    let workload = batch.column_by_name("workload")?.as_dictionary_opt::<Int32Type>()?;
+    let [tx, retx, drops, lost, marks, reordered, out_of_order, gaps, first_gap] =
+        ["tx_packets", "retx_packets", "drops", "lost_link", "marks", "reordered", "out_of_order", "gaps", "first_gap_packets"]
+            .map(u64s);
+    let (tx, retx, drops, lost, marks) = (tx?, retx?, drops?, lost?, marks?);
+    let (reordered, out_of_order, gaps, first_gap) = (reordered?, out_of_order?, gaps?, first_gap?);
+    let mean_gap = batch.column_by_name("mean_gap_packets")?.as_primitive_opt::<Float64Type>()?;
+    let delivered = u64s("window_delivered_bytes")?;
+    let hops = batch.column_by_name("hops")?.as_primitive_opt::<UInt8Type>()?;
+    let time = |column: &arrow_array::Int64Array, i: usize| column.is_valid(i).then(|| column.value(i) as u64);
+    let row = |i: usize| FlowRow {
+        flow_id: flow_id.value(i),
+        group_id: group.is_valid(i).then(|| group.value(i)),
+        src: src.value(i),
+        dst: dst.value(i),
+        workload: workload.keys().value(i) as u16,
+        measured: true,
+        size_bytes: size.value(i),
+        size_wire_bytes: wire.value(i),
+        start_ps: time(start, i),
+        // A flow that never started waited for one that did not end.
+        wait: start.is_null(i).then(|| Box::new(Wait::new(&[], base::Dur::ZERO))),
+        first_tx_ps: time(first_tx, i),
+        finish_ps: time(finish, i),
+        ideal_fct_ps: ideal.value(i) as u64,
+        bottleneck_bps: rate.value(i),
+        deadline_ps: time(deadline, i),
+        terminated: terminated.value(i),
+        hops: hops.value(i),
+        tx_packets: tx.value(i),
+        retx_packets: retx.value(i),
+        drops: drops.value(i),
+        lost_link: lost.value(i),
+        marks: marks.value(i),
+        timeouts: timeouts.value(i),
+        fast_retransmits: fast.value(i),
+        reordered: reordered.value(i),
+        out_of_order: out_of_order.value(i),
+        gaps: gaps.value(i),
+        // The mean was worked out from whole numbers.
+        gap_packets: if mean_gap.is_valid(i) { (mean_gap.value(i) * gaps.value(i) as f64).round() as u64 } else { 0 },
+        first_gap_packets: first_gap.value(i),
+        window_delivered_bytes: delivered.is_valid(i).then(|| delivered.value(i)),
+        counts: Vec::new(),
+    };
+    Some((0..batch.num_rows()).map(row).collect())
+}

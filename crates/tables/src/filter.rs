@@ -1,0 +1,446 @@
+//! Which flows are meant: `workload == "web" and size_bytes <= 100_000`.
+//!
+//! A filter compares columns of the flows with numbers, words, `true`, `false` or `null`, and joins comparisons by `and`, `or`, `not` and
+//! parentheses, as in Python. Sizes and times may have a unit: `size_bytes <= 100KB`, `start_ps >= 10ms`. What is null is neither smaller nor
+//! larger than anything, nor equal to anything but `null`.
+
+use crate::schema::{Column, FLOWS, Get};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
+use base::Bytes;
+use base::Dur;
+use base::params::{Param as _, Raw, nearest};
+use sim::outcome::FlowRow;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Which flows are meant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filter {
+    text: String,
+    root: Node,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Node {
+    And(Box<Node>, Box<Node>),
+    Or(Box<Node>, Box<Node>),
+    Not(Box<Node>),
+    /// A column, by its place among those of the flows, how it compares, and with what.
+    Compare(usize, Order, Value),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Order {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    More,
+    MoreOrEqual,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    Number(f64),
+    Word(String),
+    Bool(bool),
+    Null,
+}
+
+/// What is wrong with a filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    text: String,
+    /// Characters in front of it.
+    at: usize,
+    message: String,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Wrong { text, at, message } = self;
+        write!(f, "{message}\n  {text}\n  {}^\n", " ".repeat(*at))?;
+        f.write_str("hint: such as `workload == \"web\" and size_bytes <= 100_000`; `flowloom explain flows` lists the columns")
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+impl Filter {
+    /// Reads a filter.
+    pub fn parse(text: &str) -> Result<Filter, Wrong> {
+        let text = text.trim();
+        let wrong = |at: usize, message: String| Wrong { text: text.to_owned(), at: text[..at].chars().count(), message };
+        let tokens = tokens(text).map_err(|(at, message)| wrong(at, message))?;
+        let mut reader = Reader { tokens: &tokens, at: 0, end: text.len() };
+        let root = reader.any().and_then(|root| match reader.peek() {
+            None => Ok(root),
+            Some((at, token)) => Err((at, format!("{token} is not expected here: join comparisons by `and` or `or`"))),
+        });
+        root.map(|root| Filter { text: text.to_owned(), root }).map_err(|(at, message)| wrong(at, message))
+    }
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+    /// The columns that it reads.
+    pub fn columns(&self) -> BTreeSet<&'static str> {
+        fn add(node: &Node, found: &mut BTreeSet<&'static str>) {
+            match node {
+                Node::And(a, b) | Node::Or(a, b) => [a, b].into_iter().for_each(|node| add(node, found)),
+                Node::Not(node) => add(node, found),
+                Node::Compare(column, ..) => {
+                    found.insert(FLOWS.columns[*column].name);
+                }
+            }
+        }
+        let mut found = BTreeSet::new();
+        add(&self.root, &mut found);
+        found
+    }
+    /// Whether each row of a batch is meant. `None`: a column is not there, or is of another type.
+    pub fn rows(&self, batch: &RecordBatch) -> Option<Vec<bool>> {
+        rows(&self.root, batch)
+    }
+}
+
+fn rows(node: &Node, batch: &RecordBatch) -> Option<Vec<bool>> {
+    let both = |a, b, join: fn(bool, bool) -> bool| {
+        Some(rows(a, batch)?.into_iter().zip(rows(b, batch)?).map(|(a, b)| join(a, b)).collect())
+    };
+    match node {
+        Node::And(a, b) => both(a, b, |a, b| a & b),
+        Node::Or(a, b) => both(a, b, |a, b| a | b),
+        Node::Not(node) => Some(rows(node, batch)?.into_iter().map(|is| !is).collect()),
+        Node::Compare(column, order, value) => compare(batch.column_by_name(FLOWS.columns[*column].name)?, *order, value),
+    }
+}
+
+fn compare(column: &dyn Array, order: Order, value: &Value) -> Option<Vec<bool>> {
+    let all = 0..column.len();
+    match value {
+        Value::Null => Some(all.map(|i| column.is_null(i) == (order == Order::Equal)).collect()),
+        Value::Bool(wanted) => {
+            let column = column.as_boolean_opt()?;
+            let is = |i| column.is_valid(i) && (column.value(i) == *wanted) == (order == Order::Equal);
+            Some(all.map(is).collect())
+        }
+        Value::Word(wanted) => {
+            let column = column.as_dictionary_opt::<Int32Type>()?;
+            let words = column.values().as_string_opt::<i32>()?;
+            let is = |i| column.is_valid(i) && (words.value(column.keys().value(i) as usize) == wanted) == (order == Order::Equal);
+            Some(all.map(is).collect())
+        }
+        Value::Number(wanted) => {
+            let is = |value: f64| match order {
+                Order::Equal => value == *wanted,
+                Order::Unequal => value != *wanted,
+                Order::Less => value < *wanted,
+                Order::LessOrEqual => value <= *wanted,
+                Order::More => value > *wanted,
+                Order::MoreOrEqual => value >= *wanted,
+            };
+            Some(all.zip(numbers(column)?).map(|(i, value)| column.is_valid(i) && is(value)).collect())
+        }
+    }
+}
+
+/// A column of numbers, whatever its width; of no meaning where it is null.
+fn numbers(column: &dyn Array) -> Option<Vec<f64>> {
+    macro_rules! of {
+        ($($ty:ty),*) => {
+            $(if let Some(found) = column.as_primitive_opt::<$ty>() {
+                return Some(found.values().iter().map(|x| *x as f64).collect());
+            })*
+        };
+    }
+    of!(UInt64Type, Int64Type, Float64Type, UInt32Type, UInt8Type);
+    None
+}
+
+/// A word of a filter.
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Name(String),
+    Number(String),
+    Text(String),
+    Sign(&'static str),
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Token::Name(text) | Token::Number(text) => write!(f, "`{text}`"),
+            Token::Text(text) => write!(f, "\"{text}\""),
+            Token::Sign(sign) => write!(f, "`{sign}`"),
+        }
+    }
+}
+
+/// Where something is, and what.
+type At<T> = (usize, T);
+
+const SIGNS: [&str; 10] = ["==", "!=", "<=", ">=", "<", ">", "=", "(", ")", "-"];
+
+fn tokens(text: &str) -> Result<Vec<At<Token>>, At<String>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let while_ = |is: fn(char) -> bool| rest.find(|c: char| !is(c)).unwrap_or(rest.len());
+        let length = if first.is_whitespace() {
+            first.len_utf8()
+        } else if first.is_ascii_digit() {
+            let length = while_(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+            found.push((at, Token::Number(rest[..length].to_owned())));
+            length
+        } else if first.is_alphabetic() || first == '_' {
+            let length = while_(|c| c.is_alphanumeric() || c == '_' || c == '.');
+            found.push((at, Token::Name(rest[..length].to_owned())));
+            length
+        } else if first == '"' || first == '\'' {
+            let end = rest[1..].find(first).ok_or_else(|| (at, "a text without an end".to_owned()))?;
+            found.push((at, Token::Text(rest[1..=end].to_owned())));
+            end + 2
+        } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+            found.push((at, Token::Sign(sign)));
+            sign.len()
+        } else {
+            return Err((at, format!("`{}` has no meaning in a filter", first.escape_debug())));
+        };
+        at += length;
+    }
+    Ok(found)
+}
+
+struct Reader<'a> {
+    tokens: &'a [At<Token>],
+    at: usize,
+    end: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<At<&Token>> {
+        self.tokens.get(self.at).map(|(at, token)| (*at, token))
+    }
+    fn next(&mut self, expected: &str) -> Result<At<Token>, At<String>> {
+        let found = self.tokens.get(self.at).cloned().ok_or_else(|| (self.end, format!("{expected} is missing")))?;
+        self.at += 1;
+        Ok(found)
+    }
+    fn takes(&mut self, wanted: &Token) -> bool {
+        let found = self.peek().is_some_and(|(_, token)| token == wanted);
+        self.at += usize::from(found);
+        found
+    }
+    fn takes_word(&mut self, word: &str) -> bool {
+        self.takes(&Token::Name(word.to_owned()))
+    }
+    /// Comparisons joined by `or`.
+    fn any(&mut self) -> Result<Node, At<String>> {
+        let mut found = self.all()?;
+        while self.takes_word("or") {
+            found = Node::Or(Box::new(found), Box::new(self.all()?));
+        }
+        Ok(found)
+    }
+    /// Comparisons joined by `and`.
+    fn all(&mut self) -> Result<Node, At<String>> {
+        let mut found = self.one()?;
+        while self.takes_word("and") {
+            found = Node::And(Box::new(found), Box::new(self.one()?));
+        }
+        Ok(found)
+    }
+    fn one(&mut self) -> Result<Node, At<String>> {
+        if self.takes_word("not") {
+            return Ok(Node::Not(Box::new(self.one()?)));
+        }
+        if self.takes(&Token::Sign("(")) {
+            let found = self.any()?;
+            return if self.takes(&Token::Sign(")")) { Ok(found) } else { Err((self.end, "`)` is missing".to_owned())) };
+        }
+        let (at, name) = self.next("a column")?;
+        let Token::Name(name) = name else { return Err((at, format!("{name} is no column of the flows"))) };
+        let Some(column) = FLOWS.columns.iter().position(|column| column.name == name) else {
+            let near = nearest(&name, FLOWS.columns.iter().map(|column| column.name));
+            let did = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+            return Err((at, format!("flows have no column `{name}`{did}")));
+        };
+        let order = match self.peek() {
+            Some((_, Token::Sign("==" | "="))) => Order::Equal,
+            Some((_, Token::Sign("!="))) => Order::Unequal,
+            Some((_, Token::Sign("<"))) => Order::Less,
+            Some((_, Token::Sign("<="))) => Order::LessOrEqual,
+            Some((_, Token::Sign(">"))) => Order::More,
+            Some((_, Token::Sign(">="))) => Order::MoreOrEqual,
+            // A column of yes and no is a comparison by itself.
+            _ if is_bool(&FLOWS.columns[column]) => return Ok(Node::Compare(column, Order::Equal, Value::Bool(true))),
+            Some((at, token)) => {
+                return Err((at, format!("{token} follows `{name}`: a comparison, like `==` or `<=`, is missing")));
+            }
+            None => return Err((self.end, format!("a comparison of `{name}`, like `==` or `<=`, is missing"))),
+        };
+        self.at += 1;
+        let (at, value) = self.value(&FLOWS.columns[column])?;
+        let ordered = !matches!(order, Order::Equal | Order::Unequal);
+        match &value {
+            Value::Number(_) if is_number(&FLOWS.columns[column]) => {}
+            Value::Word(_) if is_word(&FLOWS.columns[column]) && !ordered => {}
+            Value::Bool(_) if is_bool(&FLOWS.columns[column]) && !ordered => {}
+            Value::Null if !ordered => {}
+            _ if ordered && !is_number(&FLOWS.columns[column]) => {
+                return Err((at, format!("`{name}` is no number: it can only be equal, `==`, or not, `!=`")));
+            }
+            _ => {
+                let kind = if is_number(&FLOWS.columns[column]) {
+                    "a number"
+                } else if is_bool(&FLOWS.columns[column]) {
+                    "`true` or `false`"
+                } else {
+                    "a text in quotes"
+                };
+                return Err((at, format!("`{name}` is compared with {kind}")));
+            }
+        }
+        Ok(Node::Compare(column, order, value))
+    }
+    fn value(&mut self, column: &Column<FlowRow>) -> Result<At<Value>, At<String>> {
+        let (at, token) = self.next("a value")?;
+        let value = match token {
+            Token::Text(text) => Value::Word(text),
+            Token::Name(name) if name == "true" || name == "True" => Value::Bool(true),
+            Token::Name(name) if name == "false" || name == "False" => Value::Bool(false),
+            Token::Name(name) if name == "null" || name == "None" => Value::Null,
+            Token::Name(name) if is_word(column) => return Err((at, format!("`{name}` is a text: write \"{name}\""))),
+            Token::Number(text) => Value::Number(number(&text, column).ok_or_else(|| (at, unreadable(&text, column)))?),
+            Token::Sign("-") => match self.next("a number")? {
+                (_, Token::Number(text)) => Value::Number(-number(&text, column).ok_or_else(|| (at, unreadable(&text, column)))?),
+                (at, token) => return Err((at, format!("{token} is no number"))),
+            },
+            token => return Err((at, format!("{token} is no value"))),
+        };
+        Ok((at, value))
+    }
+}
+
+fn unreadable(text: &str, column: &Column<FlowRow>) -> String {
+    match column.unit {
+        "bytes" => format!("`{text}` is no size, like `100_000` or `100KB`"),
+        "ps" => format!("`{text}` is no time, like `1_000_000` or `1us`"),
+        _ => format!("`{text}` is no number, like `100_000` or `1.5`"),
+    }
+}
+
+/// A number, or a size or a time with its unit in the unit of the column.
+fn number(text: &str, column: &Column<FlowRow>) -> Option<f64> {
+    if let Ok(number) = text.replace('_', "").parse::<f64>() {
+        return Some(number);
+    }
+    let raw = Raw::Str(text.to_owned());
+    match column.unit {
+        "bytes" => Bytes::parse(&raw).ok().map(|bytes| bytes.0 as f64),
+        "ps" => Dur::parse(&raw).ok().map(|time| time.0 as f64),
+        _ => None,
+    }
+}
+
+fn is_word(column: &Column<FlowRow>) -> bool {
+    matches!(column.get, Get::Word(_) | Get::Listed(_))
+}
+fn is_bool(column: &Column<FlowRow>) -> bool {
+    matches!(column.get, Get::Bool(_) | Get::OptBool(_))
+}
+fn is_number(column: &Column<FlowRow>) -> bool {
+    !is_word(column) && !is_bool(column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrow;
+
+    fn flows() -> RecordBatch {
+        let flow = |workload, size_bytes, finish_ps: Option<u64>, terminated| FlowRow {
+            workload,
+            size_bytes,
+            start_ps: Some(1_000_000),
+            finish_ps,
+            ideal_fct_ps: 1_000_000,
+            terminated,
+            deadline_ps: (size_bytes > 50_000).then_some(5_000_000),
+            ..FlowRow::default()
+        };
+        let rows = [
+            flow(0, 1_000, Some(2_000_000), false),
+            flow(0, 100_000, Some(9_000_000), false),
+            flow(1, 100_001, Some(4_000_000), false),
+            flow(1, 64_000, None, true),
+        ];
+        arrow::batch(&FLOWS, &rows, &["web".to_owned(), "in cast".to_owned()], &[])
+    }
+
+    fn chosen(text: &str) -> Vec<usize> {
+        let filter = Filter::parse(text).unwrap_or_else(|e| panic!("{e}"));
+        filter.rows(&flows()).unwrap().into_iter().enumerate().filter(|(_, is)| *is).map(|(i, _)| i).collect()
+    }
+
+    #[test]
+    fn filters_choose_rows() {
+        for (text, rows) in [
+            ("workload == \"web\" and size_bytes <= 100_000", vec![0, 1]),
+            ("workload='in cast'", vec![2, 3]),
+            ("size_bytes <= 100KB", vec![0, 1, 3]),
+            ("size_bytes < 100kB or terminated", vec![0, 3]),
+            ("not workload == \"web\" and not terminated", vec![2]),
+            ("not (workload == \"web\" or terminated)", vec![2]),
+            ("workload == \"web\" or workload == \"in cast\" and size_bytes > 1e5", vec![0, 1, 2]),
+            ("fct_ps >= 3us", vec![1, 2]),
+            ("fct_ps < 3us", vec![0]),
+            ("fct_ps == null", vec![3]),
+            ("fct_ps != None and slowdown > 1", vec![1, 2]),
+            ("deadline_met == true", vec![2]),
+            ("deadline_met == false", vec![1, 3]),
+            ("deadline_met != true", vec![1, 3]),
+            ("terminated != True", vec![0, 1, 2]),
+            ("slowdown > -1", vec![0, 1, 2]),
+        ] {
+            assert_eq!(chosen(text), rows, "{text}");
+        }
+        let filter = Filter::parse("workload == \"web\" and (size_bytes < 3 or not terminated)").unwrap();
+        assert_eq!(filter.columns().into_iter().collect::<Vec<_>>(), ["size_bytes", "terminated", "workload"]);
+    }
+
+    #[test]
+    fn mistakes_are_explained() {
+        for (text, at, message) in [
+            ("", 0, "a column is missing"),
+            ("size <= 3", 0, "flows have no column `size`"),
+            ("size_byte <= 3", 0, "did you mean `size_bytes`?"),
+            ("size_bytes", 10, "a comparison of `size_bytes`"),
+            ("size_bytes 3", 11, "`3` follows `size_bytes`"),
+            ("size_bytes <=", 13, "a value is missing"),
+            ("size_bytes <= big", 14, "`big` is no value"),
+            ("size_bytes <= 3us", 14, "`3us` is no size"),
+            ("slowdown <= 3us", 12, "`3us` is no number"),
+            ("workload == web", 12, "write \"web\""),
+            ("workload < \"web\"", 11, "`workload` is no number"),
+            ("workload == 3", 12, "compared with a text in quotes"),
+            ("terminated == 1", 14, "compared with `true` or `false`"),
+            ("size_bytes == \"3\"", 14, "compared with a number"),
+            ("(size_bytes > 3", 15, "`)` is missing"),
+            ("size_bytes > 3 size_bytes < 9", 15, "join comparisons by `and` or `or`"),
+            ("workload == \"web", 12, "a text without an end"),
+            ("ü < 3", 0, "flows have no column `ü`"),
+            ("workload == \"ü\" & 3", 16, "`&` has no meaning"),
+            ("size_bytes > 3 & 3", 15, "`&` has no meaning"),
+        ] {
+            let wrong = Filter::parse(text).unwrap_err();
+            assert!(wrong.message.contains(message), "{text}: {}", wrong.message);
+            assert_eq!(wrong.at, at, "{text}");
+            assert!(wrong.to_string().contains("hint: "));
+        }
+    }
+}
