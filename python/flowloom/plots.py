@@ -80,7 +80,7 @@ METRICS = (
     "p99_fct_s",
     "mean_fct_without_deadline_s",
     "p99_er",
-    "drops",
+    "data_drops",
 )
 STATISTICS = {"mean": "mean", "p50": "median", "p95": "95th percentile of", "p99": "99th percentile of"}
 """What is drawn of the flows of a size, in words."""

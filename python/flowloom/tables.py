@@ -33,7 +33,7 @@ METRICS = (
     "groups_in_time",
     "group_jain_index",
     "p99_er",
-    "drops",
+    "data_drops",
     "timeouts",
 )
 """The metrics of the summary table, in this order; those that the results do not hold are left out."""
@@ -280,7 +280,7 @@ MOST_LINKS = 50
 
 
 def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table:
-    """The busiest links of some points: use and mean queue in the window, longest queue, drops. Averaged over seeds."""
+    """The busiest links of some points: use and mean queue in the window, longest queue, drops of data. Averaged over seeds."""
     rows: dict[str, list[dict[str, float]]] = {}
     for run in results.select(at):
         for port in results.ports(at={"point": run.point}).to_pylist():
@@ -298,12 +298,12 @@ def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table
             f"{100 * over_seeds(name, 'utilisation'):.1f}",
             f"{over_seeds(name, 'window_mean_queue_bytes') / 1e3:.1f}",
             f"{max(row['max_queue_bytes'] for row in rows[name]) / 1e3:.1f}",
-            f"{over_seeds(name, 'drops'):.0f}",
+            f"{over_seeds(name, 'data_drops'):.0f}",
             f"{over_seeds(name, 'marks'):.0f}",
         ]
         for name in busiest[:most]
     ]
-    heads = ["link", "rate (Gbit/s)", "busy (%)", "mean queue (kB)", "max queue (kB)", "drops", "marks"]
+    heads = ["link", "rate (Gbit/s)", "busy (%)", "mean queue (kB)", "max queue (kB)", "data drops", "marks"]
     note = f"busy and mean queue {words.window(windows(results.select(at)))}; all else over the whole run"
     if len(busiest) > most:
         note += f"\nthe {most} busiest of {len(busiest)} links; `ports.parquet` has all of them"

@@ -75,7 +75,8 @@ def ports(load: float, down: Sequence[int] = (), names: Sequence[str] = TREE) ->
             "tier": pa.array([0, 0, 0, 1, 2], pa.uint8()),
             "name": list(names),
             "rate_bps": pa.array([10**9] * 5, pa.uint64()),
-            "drops": pa.array([0, 0, 0, 12, 3], pa.uint64()),
+            "drops": pa.array([0, 0, 0, 14, 3], pa.uint64()),
+            "data_drops": pa.array([0, 0, 0, 12, 3], pa.uint64()),
             "marks": pa.array([0] * 5, pa.uint64()),
             "busy_ps": pa.array([int(b * 1e12) for b in busy]),
             "max_queue_bytes": pa.array([3000, 3000, 4500, 150_000, 90_000], pa.uint64()),
@@ -149,6 +150,7 @@ def metrics(table: pa.Table) -> dict[str, tuple[str, float]]:
         "mean_fct_without_deadline_short_s": ("s", float(fct[0]) / 2),
         "non_blocking_bps": ("bps", 2.5e9),
         "drops": ("count", float(np.asarray(table["drops"].to_numpy()).sum())),
+        "data_drops": ("count", float(np.asarray(table["drops"].to_numpy()).sum())),
         "timeouts": ("count", 0.0),
     }
 
@@ -185,7 +187,7 @@ def write(
                 rest = {"state": "done", **moved, "end_ps": 2 * 10**12, **WINDOW}
                 points.append({"point": point, "system": system, "seed": seed, **swept, **rest})
                 for metric, (unit, value) in metrics(table).items():
-                    if system in ideals and metric in ("drops", "timeouts"):
+                    if system in ideals and metric in ("drops", "data_drops", "timeouts"):
                         value = math.nan
                     row = {"point": point, "system": system, "seed": seed, **swept}
                     per_seed.append(row | {"metric": metric, "unit": unit, "value": None if math.isnan(value) else value})

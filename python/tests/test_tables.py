@@ -14,7 +14,7 @@ def test_numbers_stand_on_the_right_and_columns_align(results: Results) -> None:
     for row in rows:
         for end in ends[2:]:  # system and load are on the left
             assert row[end - 1].isdigit(), (row, end)
-    for name in ("system", "load", "flows", "mean FCT (ms)", "mean slowdown", "p99 slowdown", "p99 ER", "drops"):
+    for name in ("system", "load", "flows", "mean FCT (ms)", "mean slowdown", "p99 slowdown", "p99 ER", "data drops"):
         assert name in head
     assert "95 % confidence interval over 3 seeds" in note
 

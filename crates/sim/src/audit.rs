@@ -18,6 +18,8 @@ use std::sync::Arc;
 struct Inside {
     /// Packets lost on links and at ports.
     lost: u64,
+    /// Data packets that queues dropped.
+    data_drops: u64,
     packets: u64,
     bytes: u64,
     ext_blocks: usize,
@@ -49,6 +51,9 @@ pub fn check<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) {
             "port {}: the engine's count of waiting packets is wrong",
             net.link_name(id)
         );
+        let drops = world.drops[id.index()];
+        assert_eq!(stats.drops, drops.all(), "port {}: packets dropped are not packets dropped by kind", net.link_name(id));
+        inside.data_drops += drops.data;
         offered[link.from.index()] += stats.tx_packets + stats.drops + stats.lost_unsent + u64::from(waiting.packets);
         inside.lost += stats.lost_sent + stats.lost_unsent + at_random;
         arrived[link.to.index()] += stats.delivered - at_random;
@@ -92,6 +97,8 @@ fn check_totals<E: Driver<Carried>, P: Probe>(whole: &Whole<E, P>, inside: &Insi
     );
     let of_flows: u64 = whole.parts.iter().flat_map(|part| part.world.table.records()).map(|record| record.lost_link).sum();
     assert_eq!(traffic.lost - traffic.lost_own, of_flows, "packets lost are neither the flows' packets lost nor the router's");
+    let of_flows: u64 = whole.parts.iter().flat_map(|part| part.world.table.records()).map(|record| record.drops).sum();
+    assert_eq!(inside.data_drops, of_flows, "data packets dropped by queues are not the flows' packets dropped");
     let (packets, bytes) = (inside.packets + traffic.lost, inside.bytes + traffic.lost_bytes);
     assert_eq!(
         traffic.sent + all(|node| node.made),

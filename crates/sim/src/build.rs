@@ -2,6 +2,7 @@
 
 use crate::actors::Actor;
 use crate::control::Control;
+use crate::drops::Drops;
 use crate::failures::Failures;
 use crate::host::Host;
 use crate::lossy;
@@ -127,6 +128,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
         lossy,
         ext: base::Slab::default(),
         traffic: Traffic::default(),
+        drops: vec![Drops::default(); net.links().len()],
         probe,
         refused: Refused::new(),
         takes: [Kind::TRIMMED, Kind::RETURNED].map(|kind| kind.word().is_some_and(|word| takes.contains(&word))),

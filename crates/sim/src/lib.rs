@@ -10,6 +10,7 @@ mod build;
 mod control;
 mod counted;
 pub mod cut;
+mod drops;
 mod events;
 mod exchange;
 mod failures;

@@ -238,8 +238,16 @@ pub struct PortRow {
     pub tx_packets: u64,
     /// Bytes of the packets transmitted.
     pub tx_bytes: u64,
-    /// Packets dropped by the queue, data and control.
+    /// Packets dropped by the queue: the sum of the next four counts.
     pub drops: u64,
+    /// Data packets dropped by the queue.
+    pub data_drops: u64,
+    /// Credits dropped by the queue.
+    pub credit_drops: u64,
+    /// Headers of trimmed packets dropped by the queue.
+    pub trimmed_drops: u64,
+    /// ACKs and other control packets dropped by the queue.
+    pub control_drops: u64,
     /// Bytes of the packets dropped by the queue.
     pub drop_bytes: u64,
     /// Packets lost on the link: at random, or waiting, in transmission or on the wire when it went down, and sent while it was down.

@@ -67,11 +67,15 @@ pub fn port_rows<E: Driver<Carried>, P: Probe>(spec: &RunSpec, whole: &mut Whole
     let row = |id: LinkId| {
         let at_random = whole.lost_at_random(id);
         let Part { world, engine } = whole.at_port(id);
-        let stats = engine.stats(id);
+        let (stats, drops) = (engine.stats(id), world.drops[id.index()]);
         PortRow {
             tx_packets: stats.tx_packets,
             tx_bytes: stats.tx_bytes,
             drops: stats.drops,
+            data_drops: drops.data,
+            credit_drops: drops.credits,
+            trimmed_drops: drops.trimmed,
+            control_drops: drops.control,
             drop_bytes: stats.drop_bytes,
             lost_link: stats.lost_sent + stats.lost_unsent + at_random,
             marks: stats.marks + world.ports[id.index()].as_ref().map_or(0, |port| port.qdisc.marks()),

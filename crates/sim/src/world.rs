@@ -1,5 +1,6 @@
 //! The world behind the engine's events: hosts and ports bound together, packets carried from one to the next.
 
+use crate::drops::Drops;
 use crate::host::Host;
 use crate::lossy::Lossy;
 use crate::probe::Probe;
@@ -106,6 +107,8 @@ pub struct World<P> {
     pub ext: Slab<Ext>,
     /// Counts.
     pub traffic: Traffic,
+    /// Packets that the queue of each port dropped, by link.
+    pub drops: Vec<Drops>,
     /// What watches.
     pub probe: P,
     /// By link: the nodes at its ends know that it is down; empty where no link ever goes down.
@@ -154,6 +157,7 @@ impl<P: Probe> World<P> {
     #[cold]
     pub fn on_drop(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &Packet) {
         self.probe.on_drop(link, links.now(), packet);
+        self.drops[link.index()].count(packet);
         self.traffic.dropped += 1;
         self.traffic.dropped_bytes += u64::from(packet.wire_len);
         if packet.payload > 0 {

@@ -2,7 +2,7 @@
 
 mod common;
 use common::{run, table};
-use sim::outcome::{Outcome, PacketRow, StopReason};
+use sim::outcome::{Outcome, PacketRow, PortRow, StopReason};
 
 /// Six hosts around one switch, flows that meet at two receivers, and a trace of all packets.
 fn meeting(system: &str) -> Outcome {
@@ -97,4 +97,20 @@ fn an_incast_of_expresspass_leaves_short_queues() {
     assert!(queue <= 63 * 40 + 1500 && timeouts < 64, "{queue} bytes, {timeouts} timeouts");
     let (hasty, repeated) = result("{ kind = 'expresspass', retx = '14us' }");
     assert!(hasty > 5000 && repeated > 300, "the case shows nothing: {hasty} bytes, {repeated} timeouts");
+}
+
+/// Credits are dropped on purpose, which is no loss of data.
+#[test]
+fn an_incast_drops_credits_and_no_data() {
+    let rows: Vec<_> = (1..=16).map(|src| (src, 0, 200_000, 0)).collect();
+    let topology = "end = '1s'\n[topology]\nkind = 'star'\nhosts = 17\nrate = '10Gbps'\ndelay = '5us'\n";
+    let system = "[[system]]\ntransport = 'expresspass'\nqdisc = 'credit'\n";
+    let outcome = run(&format!("{topology}{}{system}", table("credits-incast", &rows)));
+    let [drops, data, credits] = [|p: &PortRow| p.drops, |p: &PortRow| p.data_drops, |p: &PortRow| p.credit_drops]
+        .map(|count| outcome.ports.iter().map(count).sum::<u64>());
+    let counted = outcome.port_counters.iter().position(|counter| counter.counter.name == "credits_dropped").expect("a counter");
+    let by_queues: u64 = outcome.ports.iter().map(|port| port.counts[counted]).sum();
+    assert!(outcome.flows.iter().all(|flow| flow.finish_ps.is_some()));
+    assert!(credits > 0 && data == 0, "{credits} credits and {data} data packets");
+    assert_eq!((credits, drops), (by_queues, outcome.counters.dropped_packets));
 }

@@ -3,7 +3,7 @@
 mod common;
 use common::{fits, run, system, system_of, table};
 use sim::Outcome;
-use sim::outcome::{FlowRow, StopReason};
+use sim::outcome::{FlowRow, PortRow, StopReason};
 
 /// The sum of a counter over all ports.
 fn at_ports(outcome: &Outcome, counter: &str) -> u64 {
@@ -91,6 +91,10 @@ fn headers_may_be_lost() {
     let timeouts = sum(&outcome, |flow| flow.timeouts.into());
     assert!(timeouts > 0 && outcome.counters.dropped_packets > 0, "{timeouts} timeouts");
     assert_eq!((at_ports(&outcome, "returned"), sum(&outcome, |flow| flow.drops)), (0, 0), "data is not lost");
+    let by_kind = |count: fn(&PortRow) -> u64| outcome.ports.iter().map(count).sum::<u64>();
+    let (data, trimmed, control) = (by_kind(|p| p.data_drops), by_kind(|p| p.trimmed_drops), by_kind(|p| p.control_drops));
+    assert!(data == 0 && trimmed > 0, "{data} data packets and {trimmed} headers");
+    assert_eq!(trimmed + control, outcome.counters.dropped_packets);
 }
 
 /// A flow alone: each pass takes each of the four paths once, so that the uplinks differ by one packet.

@@ -229,7 +229,11 @@ table! {
     rate_bps ["bps"] "line rate" = U64(|r| r.rate_bps);
     tx_packets ["packets"] "packets transmitted, data and control" = U64(|r| r.tx_packets);
     tx_bytes ["bytes"] "bytes transmitted" = U64(|r| r.tx_bytes);
-    drops ["packets"] "packets dropped by the queue, data and control" = U64(|r| r.drops);
+    drops ["packets"] "packets dropped by the queue: the sum of data_drops, credit_drops, trimmed_drops and control_drops" = U64(|r| r.drops);
+    data_drops ["packets"] "data packets dropped by the queue" = U64(|r| r.data_drops);
+    credit_drops ["packets"] "credits dropped by the queue, which is how ExpressPass and its relatives share a link" = U64(|r| r.credit_drops);
+    trimmed_drops ["packets"] "headers dropped by the queue of packets that a port had trimmed" = U64(|r| r.trimmed_drops);
+    control_drops ["packets"] "ACKs and other control packets dropped by the queue" = U64(|r| r.control_drops);
     drop_bytes ["bytes"] "bytes of the packets dropped by the queue" = U64(|r| r.drop_bytes);
     lost_link ["packets"] "packets lost on the link: at random, or waiting, in transmission or on the wire when the link went down, or sent while it was down" = U64(|r| r.lost_link);
     down_ps ["ps"] "time that the link was down" = Ps(|r| r.down_ps);

@@ -136,6 +136,9 @@ impl<'a> Point<'a> {
     fn sum(&self, f: impl Fn(&FlowRow) -> u64) -> Option<f64> {
         Some(self.flows.iter().map(|flow| f(flow)).sum::<u64>() as f64)
     }
+    fn at_ports(&self, f: impl Fn(&PortRow) -> u64) -> Option<f64> {
+        Some(self.ports.iter().map(f).sum::<u64>() as f64)
+    }
     fn count(&self, f: impl Fn(&FlowRow) -> bool) -> f64 {
         self.flows.iter().filter(|flow| f(flow)).count() as f64
     }
@@ -369,10 +372,14 @@ metrics! {
     }
     machine: false, optional: false, window: false, of_flows: false, from: Packets {
         lost_link ["packets"] "packets lost on links, to failures or at random, or for want of a path" = |p| Some(p.counters.lost_packets as f64);
-        drops ["packets"] "packets dropped by queues, data and control" = |p| Some(p.ports.iter().map(|port| port.drops).sum::<u64>() as f64);
-        marks ["packets"] "packets marked by queues" = |p| Some(p.ports.iter().map(|port| port.marks).sum::<u64>() as f64);
+        drops ["packets"] "packets dropped by queues: data, credits, trimmed headers and control packets, of all flows" = |p| p.at_ports(|port| port.drops);
+        credit_drops ["packets"] "credits dropped by queues, which is how ExpressPass and its relatives share a link" = |p| p.at_ports(|port| port.credit_drops);
+        trimmed_drops ["packets"] "headers dropped by queues of packets that a port had trimmed" = |p| p.at_ports(|port| port.trimmed_drops);
+        control_drops ["packets"] "ACKs and other control packets dropped by queues" = |p| p.at_ports(|port| port.control_drops);
+        marks ["packets"] "packets marked by queues" = |p| p.at_ports(|port| port.marks);
     }
     machine: false, optional: false, window: false, of_flows: true, from: Packets {
+        data_drops ["packets"] "data packets of the flows that count, dropped by queues" = |p| p.sum(|f| f.drops);
         timeouts [""] "retransmission timeouts" = |p| p.sum(|f| u64::from(f.timeouts));
         fast_retransmits [""] "fast retransmissions" = |p| p.sum(|f| u64::from(f.fast_retransmits));
         reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" = |p| p.sum(|f| f.reordered);
@@ -612,12 +619,22 @@ mod tests {
         let ports = [
             PortRow {
                 drops: 5,
+                data_drops: 1,
+                credit_drops: 3,
+                control_drops: 1,
                 busy_ps: 9_000_000_000,
                 max_queue_bytes: 10,
                 window_busy_ps: Some(1_000_000_000),
                 ..PortRow::default()
             },
-            PortRow { drops: 2, window_busy_ps: Some(3_000_000_000), window_mean_queue_bytes: Some(8.0), ..PortRow::default() },
+            PortRow {
+                drops: 2,
+                data_drops: 1,
+                trimmed_drops: 1,
+                window_busy_ps: Some(3_000_000_000),
+                window_mean_queue_bytes: Some(8.0),
+                ..PortRow::default()
+            },
         ];
         let flows = flows.map(|flow| FlowRow { window_delivered_bytes: Some(flow.size_bytes / 4), ..flow });
         // One straggler does not dilute what is measured in the window.
@@ -626,6 +643,8 @@ mod tests {
         let point = Point::new(&flows, &ports, &counters, 2.0);
         let get = |name: &str| point.metrics().into_iter().find(|(m, _)| m.name == name).unwrap().1;
         assert_eq!((get("flows"), get("unfinished"), get("drops")), (Some(4.0), Some(2.0), Some(7.0)));
+        let kinds = ["data_drops", "credit_drops", "trimmed_drops", "control_drops"].map(get);
+        assert_eq!(kinds, [2.0, 3.0, 1.0, 1.0].map(Some));
         assert_eq!((get("mean_fct_s"), get("p50_fct_s"), get("max_fct_s")), (Some(2e-3), Some(1e-3), Some(3e-3)));
         assert_eq!((get("mean_slowdown"), get("max_slowdown")), (Some(2.0), Some(3.0)));
         assert_eq!(get("max_er"), Some(3e-3 / (2040.0 * 8.0 / 1e9)));
@@ -778,6 +797,10 @@ mod tests {
             let sums = [
                 "lost_link",
                 "drops",
+                "data_drops",
+                "credit_drops",
+                "trimmed_drops",
+                "control_drops",
                 "marks",
                 "tx_packets",
                 "retx_packets",
