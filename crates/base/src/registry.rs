@@ -90,6 +90,10 @@ pub struct Needs {
     pub reverse_path: bool,
     /// Its rule rests on marks, so that some port should mark; a system without marks runs, and is warned of.
     pub marks: bool,
+    /// The queue limit below which its flows leave a link idle, in bandwidth-delay products; a lower limit runs with a warning. 0: none.
+    pub least_limit: f64,
+    /// The marking threshold below which its flows leave a link idle, in bandwidth-delay products; a lower one runs with a warning. 0: none.
+    pub least_mark: f64,
     /// Its rule rests on deadlines, so that some flow should have one; a scenario without deadlines runs, and is warned of.
     pub deadlines: bool,
 }
@@ -107,6 +111,8 @@ impl Needs {
         alike: &[],
         reverse_path: false,
         marks: false,
+        least_limit: 0.0,
+        least_mark: 0.0,
         deadlines: false,
     };
 }

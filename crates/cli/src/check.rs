@@ -4,8 +4,9 @@ use crate::args::{CheckArgs, CheckFormat, ScenarioArgs};
 use crate::clock;
 use crate::text::count;
 use crate::{Console, Failure, Outcome, exit, prepare, rounds, sweep};
+use base::params::Param as _;
 use base::text::is_hidden;
-use scenario::{Diagnostics, Options, Plan, Style};
+use scenario::{Diagnostics, Options, Plan, QueueLength, Style};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -84,6 +85,7 @@ fn tell(args: &CheckArgs, plan: Result<Plan, Wrong>, console: &mut Console<'_>) 
         "name": plan.as_ref().map(|plan| plan.name.as_str()),
         "points": plan.as_ref().map(|plan| plan.points.len()),
         "systems": plan.as_ref().map(|plan| plan.labels.as_slice()),
+        "queues": plan.as_ref().map_or(Vec::new(), |plan| plan.queues.iter().map(queue).collect()),
         "diagnostics": found,
         "more": more,
     });
@@ -106,6 +108,16 @@ fn readable(value: &Value) -> String {
         }
     }
     text
+}
+
+/// A length of queues that a rule sets.
+fn queue(length: &QueueLength) -> Value {
+    let swept: serde_json::Map<String, Value> = length.swept.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+    let at: Vec<Value> = length.at.iter().map(|(rate, limit)| json!({"rate_bps": rate.0, "length": limit.show()})).collect();
+    json!({
+        "system": length.system, "swept": swept, "qdisc": length.qdisc, "key": length.key, "rule": length.rule,
+        "max_rtt_ps": length.max_rtt.0, "at": at,
+    })
 }
 
 fn diagnostics(found: &Diagnostics, severity: &str) -> Vec<Value> {

@@ -176,8 +176,17 @@ fn needs(needs: &Needs) -> String {
     let alike = |(part, key): &(&str, &str)| format!("the same `{key}` as the {part}");
     let reverse = needs.reverse_path.then(|| "both directions of a flow on the same cables".to_owned());
     let marks = needs.marks.then(|| "ports that mark".to_owned());
+    let share = |need: f64, what: &str| (need > 0.0).then(|| format!("{what} of at least {need:.2} bandwidth-delay products"));
+    let queues = share(needs.least_limit, "queue limits").into_iter().chain(share(needs.least_mark, "marking thresholds"));
     let deadlines = needs.deadlines.then(|| "flows with deadlines".to_owned());
-    let parts = SLOTS.iter().filter_map(one_of).chain(needs.alike.iter().map(alike)).chain(reverse).chain(marks).chain(deadlines);
+    let parts = SLOTS
+        .iter()
+        .filter_map(one_of)
+        .chain(needs.alike.iter().map(alike))
+        .chain(reverse)
+        .chain(marks)
+        .chain(queues)
+        .chain(deadlines);
     parts.collect::<Vec<_>>().join(", ")
 }
 

@@ -64,6 +64,9 @@ fn check_tells_programs_what_it_found_and_where() {
     };
     let (code, fine) = json(&["check", &file, "--format", "json"]);
     assert_eq!((code, &fine["valid"], &fine["points"], &fine["systems"][0]), (0, &true.into(), &2.into(), &"TCP".into()));
+    let queue = &fine["queues"][0];
+    assert_eq!((&queue["system"], &queue["key"], &queue["at"][0]["length"]), (&"TCP".into(), &"limit".into(), &"100pkt".into()));
+    assert!(queue["rule"].as_str().unwrap().contains("bandwidth-delay products") && queue["at"][0]["rate_bps"].is_u64());
 
     fs::write(&file, SMALL.replace("load = 0.4", "load = 0.4\nlode = 1")).unwrap();
     let (code, wrong) = json(&["check", &file, "--format", "json"]);

@@ -1,8 +1,8 @@
 //! Parts of switches by themselves: queues of served ports, MERP's virtual deadlines plain and fast. `make bench-parts`.
 #![allow(missing_docs)] // What the macros make.
 
-use base::params::Params as _;
-use base::{FlowId, LinkId, Rate, Rng, Time};
+use base::params::{Auto, Params as _};
+use base::{Dur, FlowId, LinkId, Rate, Rng, Time};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fabric::agent::merp::vdg::{Entry, Scratch, kinetic, plain};
 use fabric::qdisc::{Env, Qdisc, pfabric, pifo, strict};
@@ -25,11 +25,12 @@ fn port(c: &mut Criterion, name: &str, waiting: u32, queue: &mut impl Qdisc) {
 }
 
 fn ports(c: &mut Criterion) {
-    let env = Env { rate: Rate::from_gbps(10), mtu_bytes: 1500, host_port: false, link: LinkId(0), seed: 0 };
+    let env =
+        Env { rate: Rate::from_gbps(10), mtu_bytes: 1500, max_rtt: Dur::from_us(100), host_port: false, link: LinkId(0), seed: 0 };
     port(c, "strict: packet in and out", 20, &mut strict::Strict::new(&strict::Params::defaults(), &env));
     port(c, "pfabric: packet in and out", 20, &mut pfabric::Pfabric::new(&pfabric::Params::defaults(), &env));
     for waiting in [20, 240] {
-        let params = pifo::Params { limit: base::Limit::Unlimited, ..pifo::Params::defaults() };
+        let params = pifo::Params { limit: Auto::Set(base::Limit::Unlimited), ..pifo::Params::defaults() };
         port(c, &format!("pifo: packet in and out, {waiting} waiting"), waiting, &mut pifo::Pifo::new(&params, &env));
     }
 }

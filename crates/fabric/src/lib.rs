@@ -7,6 +7,7 @@ pub mod bucket;
 pub mod buffer;
 pub mod controller;
 pub mod fluid;
+pub mod lengths;
 pub mod net;
 pub mod paths;
 pub mod port;

@@ -16,6 +16,10 @@ impl Threshold {
     pub fn new(mark: Limit) -> Threshold {
         Threshold { mark, marks: 0 }
     }
+    /// The threshold.
+    pub fn mark(&self) -> Limit {
+        self.mark
+    }
     /// Whether it can ever mark a packet.
     #[inline(always)]
     pub fn can_mark(&self) -> bool {

@@ -34,6 +34,19 @@ pub trait Transport {
     fn timers(&self) -> Timers {
         Timers::default()
     }
+    /// What it relies on queues to hold; checks compare the limits of queues with it.
+    fn bursts(&self) -> Bursts {
+        Bursts::default()
+    }
+}
+
+/// What a transport relies on the queues of ports to hold, since the loss of it costs timeouts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bursts {
+    /// Most payload of a flow that its sender sends before the receiver or the network can limit the flow.
+    pub first_bytes: u64,
+    /// Most payload that a receiver asks for at once from several senders, beyond what its link carries in a round trip.
+    pub granted_bytes: u64,
 }
 
 /// How the flows of a transport open, and how long it waits before it takes a packet for lost.

@@ -15,6 +15,6 @@ pub mod reassembly;
 pub mod seat;
 pub mod transport;
 
-pub use contract::{Cx, Env, Timeout, Timers, Transport};
+pub use contract::{Bursts, Cx, Env, Timeout, Timers, Transport};
 pub use flow::{Flow, FlowStats};
 pub use packet::{Kind, Packet};

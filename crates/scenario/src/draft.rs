@@ -108,8 +108,22 @@ pub(crate) fn combinations<T>(sections: &[Section<T>]) -> Vec<(Vec<&T>, Swept)> 
     all
 }
 
+/// The slot of a system in one variant.
+pub(crate) fn with_slot<R>(
+    section: &Section<System>,
+    variant: &Variant<System>,
+    slot: &str,
+    then: impl FnOnce(Part<'_>) -> R,
+) -> R {
+    let (path, empty) = (format!("system.{}.{slot}", section.name), Table::default());
+    match variant.table.get(slot) {
+        Some(e) => then(Part { table: e.node.table().unwrap_or(&empty), at: e.key_at, path: &path }),
+        None => then(Part { table: &empty, at: section.at, path: &path }),
+    }
+}
+
 impl Draft {
-    fn packets(&self) -> Packets {
+    pub fn packets(&self) -> Packets {
         Packets { mtu: self.head.mtu.0, header: self.head.header.0 }
     }
     /// What the parts of all systems on a network have in common.

@@ -4,8 +4,11 @@ use crate::files::Files;
 use crate::topology;
 use crate::workload::size::Packets;
 use crate::workload::{self, Workload as _};
+use base::given::GivenPart;
+use base::params::Param as _;
 use base::{Dur, Given, LinkId, Offered, Offers, Rate, Time};
 use fabric::net::Net;
+use fabric::qdisc::Qdisc as _;
 use fabric::routes::Routes;
 use fabric::{agent, buffer, controller, qdisc, router};
 
@@ -38,7 +41,22 @@ impl<'a> Envs<'a> {
         let nics = net.hosts().iter().map(|host| LinkId(net.out_base(*host))).map(|nic| (net.link(nic).rate, nic));
         // The first of several fastest NICs.
         let fastest = nics.max_by_key(|(rate, nic)| (*rate, std::cmp::Reverse(*nic))).unwrap_or((Rate(1), LinkId(0)));
-        Envs { site, queue, given, offers, fastest }
+        let mut envs = Envs { site, queue, given, offers, fastest };
+        envs.given = envs.with_lengths();
+        envs
+    }
+    /// What other parts see of the switches' queue: the lengths that `auto` stands for where a switch faces the fastest NIC.
+    fn with_lengths(&self) -> Given {
+        let port = qdisc::Env { host_port: false, ..self.qdisc(self.fastest.1) };
+        let lengths = self.queue.build(&port).lengths();
+        let resolved = |part: &GivenPart| {
+            let value = |(key, written): &(&'static str, String)| {
+                let length = lengths.iter().find(|(name, _)| part.slot == "qdisc" && name == key && written == "auto");
+                (*key, length.map_or_else(|| written.clone(), |(_, limit)| limit.show()))
+            };
+            GivenPart { values: part.values.iter().map(value).collect(), ..part.clone() }
+        };
+        Given::new(self.given.parts().iter().map(resolved).collect())
     }
     /// Of the transport at the host of a NIC.
     pub fn transport(&self, nic: LinkId) -> proto::Env<'_> {
@@ -54,7 +72,7 @@ impl<'a> Envs<'a> {
     }
     /// Of the discipline at a port.
     pub fn qdisc(&self, link: LinkId) -> qdisc::Env {
-        qdisc(self.site.net, self.site.packets, link, self.site.seed)
+        qdisc(self.site.net, self.site.max_rtt, self.site.packets, link, self.site.seed)
     }
     /// The same as it is checked: with the longest packets that the system's policy makes.
     pub(crate) fn checked_qdisc(&self, link: LinkId) -> qdisc::Env {
@@ -87,6 +105,10 @@ impl<'a> Envs<'a> {
     /// The fastest NIC; of several the first.
     pub(crate) fn fastest_nic(&self) -> LinkId {
         self.fastest.1
+    }
+    /// Its rate.
+    pub(crate) fn fastest_nic_rate(&self) -> Rate {
+        self.fastest.0
     }
     /// What checks look at instead of every host and port.
     pub(crate) fn checked(&self) -> Checked<'_> {
@@ -133,10 +155,11 @@ impl<'a> Checked<'a> {
     }
 }
 
-/// Of the discipline at a port, which depends on no other part.
-pub(crate) fn qdisc(net: &Net, packets: Packets, link: LinkId, seed: u64) -> qdisc::Env {
+/// The environment of a port's queue discipline. It does not depend on the other parts of the system.
+pub(crate) fn qdisc(net: &Net, max_rtt: Dur, packets: Packets, link: LinkId, seed: u64) -> qdisc::Env {
     let port = net.link(link);
-    qdisc::Env { rate: port.rate, mtu_bytes: packets.mtu as u16, host_port: net.host(port.from).is_some(), link, seed }
+    let host_port = net.host(port.from).is_some();
+    qdisc::Env { rate: port.rate, mtu_bytes: packets.mtu as u16, max_rtt, host_port, link, seed }
 }
 
 /// Of a topology.

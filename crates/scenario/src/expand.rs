@@ -25,6 +25,7 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
         sweep_keys: Vec::new(),
         labels: Vec::new(),
         auto: None,
+        queues: Vec::new(),
         warnings: Diagnostics::default(),
         memory: draft.memory,
         resolved: String::new(),
@@ -55,6 +56,7 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
                         let run = RunSpec {
                             net: Arc::clone(&topology.value.net),
                             topology: topology.value.params.clone(),
+                            max_rtt: topology.value.max_rtt,
                             mtu_bytes: draft.head.mtu.0 as u16,
                             header_bytes: draft.head.header.0 as u16,
                             end,

@@ -11,10 +11,11 @@ use crate::keys::plain_name;
 use crate::layers::Layers;
 use crate::memory::Memory;
 use crate::notes::notes;
+use crate::queues;
 use crate::read;
 use crate::resolved::{Origins, of_events, of_plan};
 use crate::seeds::Auto;
-use crate::spec::{Options, Plan};
+use crate::spec::{Options, Plan, QueueLength};
 use crate::spell::spell_out;
 use crate::tree::{Node, Table, Value, parse_file};
 use crate::warn::warnings;
@@ -52,15 +53,18 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     let mut resolved = of_plan(&draft, &root, &origins);
     let warnings = warnings(&draft, &files);
     let notes = notes(&draft, &files);
+    let queues = queues::lengths(&draft);
     let auto = draft.seeds.auto.clone();
     let places: Vec<Place> = draft.events.iter().map(|event| event.at).collect();
     let mut plan = expand(draft, name, &files);
     if let Some(problem) = cut_off(&plan, &places) {
         return Err(Diagnostics::new(sources, Vec::new(), vec![problem]));
     }
+    resolved.push_str(&comments(&queues));
     resolved.push_str(&of_events(&plan));
     resolved.push_str(&notes);
     plan.resolved = resolved;
+    plan.queues = queues;
     plan.auto = auto.map(|(params, at)| {
         let message = format!("`metric`: there is no metric `{}` to be precise in", params.metric);
         let hint = "`flowloom list metrics` prints all; those that depend on the machine cannot be taken";
@@ -69,6 +73,16 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     });
     plan.warnings = Diagnostics::new(sources, Vec::new(), warnings).into_warnings();
     Ok(plan)
+}
+
+/// Lengths of queues as comments.
+fn comments(queues: &[QueueLength]) -> String {
+    const MOST: usize = 40;
+    let mut lines: Vec<String> = queues.iter().take(MOST).map(queues::line).collect();
+    if queues.len() > MOST {
+        lines.push(format!("# and {} more lengths of queues\n", queues.len() - MOST));
+    }
+    if lines.is_empty() { String::new() } else { format!("\n{}", lines.concat()) }
 }
 
 /// Lays the chosen profiles over the file, each upon those before it.

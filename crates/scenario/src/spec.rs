@@ -15,9 +15,10 @@ use crate::state::Shared;
 use crate::topology;
 use crate::workload;
 use crate::workload::size::Packets;
-use base::{Dur, LinkId, Offers, Time};
+use base::{Dur, Limit, LinkId, Offers, Rate, Time};
 use fabric::net::Net;
 use fabric::routes::Routes;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Options of the command line.
@@ -53,6 +54,8 @@ pub struct Plan {
     pub auto: Option<Auto>,
     /// What can run and may mislead.
     pub warnings: Diagnostics,
+    /// Lengths of queues that rules set.
+    pub queues: Vec<QueueLength>,
     /// How much memory it may take.
     pub memory: Memory,
     pub(crate) resolved: String,
@@ -80,6 +83,8 @@ pub struct RunSpec {
     pub net: Arc<Net>,
     /// What it was built from.
     pub topology: topology::AnyParams,
+    /// Longest unloaded round trip of the network.
+    pub max_rtt: Dur,
     /// Largest packet on the wire, headers included.
     pub mtu_bytes: u16,
     /// Header of every packet; also the size of a packet without payload.
@@ -106,6 +111,25 @@ pub struct RunSpec {
     pub sample: Option<Sample>,
     /// The files that the scenario names.
     pub files: Arc<Files>,
+}
+
+/// A length of a system's queues that the scenario leaves to a rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueLength {
+    /// The label of the system.
+    pub system: String,
+    /// The swept values for which it holds, as (key, value).
+    pub swept: Vec<(String, String)>,
+    /// The queue discipline.
+    pub qdisc: &'static str,
+    /// The parameter: `limit`, `mark`.
+    pub key: &'static str,
+    /// The rule, and its source.
+    pub rule: &'static str,
+    /// Longest unloaded round trip of the network.
+    pub max_rtt: Dur,
+    /// The length at switch ports, by their rate.
+    pub at: BTreeMap<Rate, Limit>,
 }
 
 /// What one workload of a scenario asks of the network.
@@ -155,16 +179,14 @@ impl RunSpec {
     }
     /// The environments of the system's parts. `routes` are those of the healthy network.
     pub fn envs<'a>(&'a self, routes: &'a Routes) -> Envs<'a> {
-        let packets = self.packets();
-        let max_rtt = routes.max_rtt(&self.net, packets.mtu, packets.header);
-        let site = Site { net: &self.net, routes, max_rtt, packets, seed: self.seed };
+        let site = Site { net: &self.net, routes, max_rtt: self.max_rtt, packets: self.packets(), seed: self.seed };
         let all =
             || self.workloads.iter().enumerate().map(|(i, (_, traffic))| envs::offered(&traffic.workload, &self.env(i))).collect();
         Envs::new(site, &self.system.qdisc, self.system.given(), Offers::new(all))
     }
     /// The discipline of a port, as configured, and its environment.
     pub fn port(&self, link: LinkId) -> (&fabric::qdisc::AnyParams, fabric::qdisc::Env) {
-        let env = envs::qdisc(&self.net, self.packets(), link, self.seed);
+        let env = envs::qdisc(&self.net, self.max_rtt, self.packets(), link, self.seed);
         (self.system.qdisc_at(env.host_port), env)
     }
     /// The environment of the workload at this place.

@@ -1,13 +1,14 @@
 //! What can run and may mislead: warnings, each with its place and what to do.
 
 use crate::diag::Item;
-use crate::draft::{Built, Draft, Section, Variant};
+use crate::draft::{Built, Draft, Section, Variant, with_slot};
 use crate::envs::{self, Envs};
 use crate::files::Files;
 use crate::keys::SampleParams;
 use crate::offered;
 use crate::part::{Part, listed};
 use crate::seeds::AUTO;
+use crate::short_queues;
 use crate::slots::System;
 use crate::spec::Demand;
 use crate::tree::Table;
@@ -40,6 +41,7 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
             found.extend(no_marks(draft, section));
             found.extend(long_timeout(draft, section));
             found.extend(short_timeout(draft, section));
+            found.extend(short_queues::warnings(draft, files, section));
         }
     }
     if by_packets {
@@ -59,15 +61,6 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
 /// A part of a section as messages place and name it.
 fn part_of<'a>(section: &'a Section<impl Sized>, table: &'a Table, path: &'a str) -> Part<'a> {
     Part { table, at: section.at, path }
-}
-
-/// The slot of a system in one variant.
-fn with_slot<R>(section: &Section<System>, variant: &Variant<System>, slot: &str, then: impl FnOnce(Part<'_>) -> R) -> R {
-    let (path, empty) = (format!("system.{}.{slot}", section.name), Table::default());
-    match variant.table.get(slot) {
-        Some(e) => then(Part { table: e.node.table().unwrap_or(&empty), at: e.key_at, path: &path }),
-        None => then(Part { table: &empty, at: section.at, path: &path }),
-    }
 }
 
 /// Runs `then` in the environments of a system on a network.
@@ -229,7 +222,7 @@ fn unlike_handshakes(draft: &Draft) -> Option<Item> {
     let (section, variant, _) = without.first().filter(|_| !with.is_empty())?;
     let names = |some: &[FirstOf<'_>]| listed(some.iter().map(|(section, ..)| section.name.as_str()));
     let message = format!("flows of {} open without a handshake, and those of {} with one", names(&without), names(&with));
-    let hint = "a round trip for every flow is no merit of a protocol: set `handshake` alike in all transports that have it";
+    let hint = "a handshake costs every flow a round trip: set `handshake` to the same value in all transports that have it";
     Some(with_slot(section, variant, "transport", |part| Item::new(part.at_of("handshake"), message, "compared unlike", hint)))
 }
 

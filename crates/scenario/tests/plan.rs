@@ -141,6 +141,55 @@ fn host_ports_follow_the_switches() {
     assert_eq!(nic("qdisc = 'strict'\nnic = { qdisc = 'droptail', low_water = '1pkt' }"), r#"droptail ["unlimited"]"#);
 }
 
+/// Each port has the limit and the threshold of its own rate, and `check` says which.
+#[test]
+fn queues_that_are_left_to_a_rule_fit_their_ports() {
+    let network = "[topology]\nkind='leaf_spine'\nleaves=2\nspines=2\nhosts_per_leaf=2\nhost_rate='10Gbps'\nspine_rate='100Gbps'\ndelay='12us'\n";
+    let text = |qdisc: &str| {
+        format!(
+            "{network}[workload.w]\nkind='poisson'\n[[system]]\nlabel='x'\ntransport={{ kind='dctcp', stack='fine' }}\nqdisc={qdisc}\n"
+        )
+    };
+    let plan = plain(&text("'ecn_threshold'"));
+    let run = &plan.points[0].run;
+    // Eight links of 12 us; a full packet is stored at four of them, two of 10 and two of 100 Gb/s, and so is the header of its answer.
+    assert_eq!(run.max_rtt, base::Dur(8 * 12_000_000 + 2 * (1_200_000 + 120_000) + 2 * (32_000 + 3_200)));
+    let of = |name: &str| {
+        let link = (0..).map(base::LinkId).find(|link| run.net.link_name(*link) == name).expect("a port");
+        let (params, env) = run.port(link);
+        (params.limit(&env).to_string(), fabric::qdisc::Qdisc::marks_above(&params.build(&env)).map(|(_, mark)| mark.to_string()))
+    };
+    // 98.7 us: 82.3 packets at 10 Gb/s.
+    let expect = |limit: &str, mark: &str| (limit.to_owned(), Some(mark.to_owned()));
+    assert_eq!(of("leaf0->h0"), expect("165pkt", "65pkt"));
+    assert_eq!(of("leaf0->spine0"), expect("1646pkt", "642pkt"));
+    assert_eq!(of("h0->leaf0"), expect("unlimited", "65pkt"));
+    let lines: Vec<&str> = plan.resolved().lines().filter(|line| line.contains("= auto: ")).collect();
+    let rule = "the larger of 100 packets and 2 bandwidth-delay products; round trip 98710.4ns";
+    assert_eq!(lines[0], format!("# x: ecn_threshold: limit = auto: 165pkt at 10Gbps, 1646pkt at 100Gbps ({rule})"));
+    assert!(
+        lines.len() == 2 && lines[1].starts_with("# x: ecn_threshold: mark = auto: 65pkt at 10Gbps, 642pkt at 100Gbps (DCTCP"),
+        "{lines:?}"
+    );
+    assert_eq!(plan.queues.iter().map(|queue| queue.key).collect::<Vec<_>>(), ["limit", "mark"]);
+    assert_eq!(plain(plan.resolved()).points, plan.points);
+
+    // What is given is no rule's. One line stands for all values of a sweep that changes nothing.
+    assert_eq!(plain(&text("{ kind='ecn_threshold', limit='9pkt', mark='3pkt' }")).queues, []);
+    assert_eq!(plain(&text("{ kind='strict', classes=[2, 4] }")).queues.len(), 1);
+    assert_eq!(plain(&format!("engine='flow'\n{}", text("'droptail'"))).queues, []);
+    // Others parts of the system see the lengths as well.
+    let stam = |mark: &str| {
+        plain(&text(&format!(
+            "{{ kind='strict', classes=16, mark={mark} }}\npolicy='stam'\n[workload.v]\nkind='poisson'\ndeadline='9ms'"
+        )))
+        .resolved()
+        .to_owned()
+    };
+    let notes = |mark: &str| stam(mark).lines().filter(|line| line.contains("stam: ")).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(notes("'auto'"), notes("'65pkt'"));
+}
+
 #[test]
 fn what_is_written_out_reads_back_as_the_same_plan() {
     let seeds = Options { seeds: Some(vec![5, 3]), ..set(&[("workload.web.load", "[0.3,0.4]"), ("name", "other")]) };
@@ -600,7 +649,7 @@ fn entries_bring_what_stands_beside_them() {
         assert!(!warnings.items().iter().any(|item| item.message.contains("needs marks")));
         of_qdisc(&of(&text), "mark")
     };
-    assert_eq!([mark(""), mark("qdisc = { kind = 'strict', mark = '20pkt' }")].map(Option::unwrap), ["65pkt", "20pkt"]);
+    assert_eq!([mark(""), mark("qdisc = { kind = 'strict', mark = '20pkt' }")].map(Option::unwrap), ["auto", "20pkt"]);
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn tails_of_few_flows_are_named() {
     let found = changed("load =", "flows = [2000, 200]\nload =");
     assert_eq!(found, [(4, "`workload.web`: 200 flows leave 2 above the 99th percentile".to_owned())]);
     // A burst is no sample of anything.
-    let incast = "kind = \"incast\"\nsenders = 40\nsize = \"20KB\"";
+    let incast = "kind = \"incast\"\nsenders = 8\nsize = \"20KB\"";
     assert_eq!(changed("kind = \"poisson\"\nload = [0.2, 0.4]", incast), []);
 }
 
@@ -225,4 +225,119 @@ fn a_system_that_needs_packets_runs_by_packets_alone() {
     let points =
         |label: &str, flow: bool| plan.points.iter().filter(|p| p.label == label && p.run.engine.is_flow() == flow).count();
     assert_eq!([("TCP", false), ("TCP", true), ("pFabric", false), ("pFabric", true)].map(|(l, f)| points(l, f)), [2, 2, 2, 0]);
+}
+
+/// Warnings about an incast on a leaf-spine network with hosts at 10 Gb/s, whose bandwidth-delay product is a little less than 40 packets.
+fn fabric(system: &str) -> Vec<(usize, String)> {
+    incast(32, system)
+}
+
+fn incast(senders: u32, system: &str) -> Vec<(usize, String)> {
+    let topology = "[topology]\nkind = 'leaf_spine'\nleaves = 2\nspines = 2\nhosts_per_leaf = 20\ndelay = '5us'\n";
+    warned(&format!(
+        "{topology}[workload.burst]\nkind = 'incast'\nsenders = {senders}\nsize = '64KB'\njitter = '0s'\n[[system]]\n{system}"
+    ))
+}
+
+fn about(found: &[(usize, String)], words: &str) -> usize {
+    found.iter().filter(|(_, message)| message.contains(words)).count()
+}
+
+#[test]
+fn queues_below_a_bandwidth_delay_product_are_named() {
+    let with = |limit: &str| {
+        fabric(&format!(
+            "transport = {{ kind = 'newreno', init_window = 1, stack = 'fine' }}\nqdisc = {{ kind = 'droptail', limit = {limit} }}"
+        ))
+    };
+    let found = with("'20pkt'");
+    assert_eq!(about(&found, "of what a link carries in the longest unloaded round trip"), 1, "{found:?}");
+    assert!(found[0].1.starts_with("`system.newreno.qdisc.limit`: a port of 10Gbps holds 30KB"), "{found:?}");
+    for enough in ["'40pkt'", "'auto'", "'unlimited'", "'64KB'"] {
+        assert_eq!(with(enough), [], "{enough}");
+    }
+    // The worst of several values is named, at the value of the shared buffer where that is less.
+    assert_eq!(about(&with("['40pkt', '20pkt', '10pkt']"), "holds 15KB"), 1);
+    let shared =
+        "transport = { kind = 'newreno', init_window = 1, stack = 'fine' }\nbuffer = { kind = 'dynamic', total = '40KB' }\n";
+    let found = fabric(shared);
+    assert!(found.len() == 1 && found[0].1.starts_with("`system.newreno.buffer.total`: a port of 10Gbps holds 20KB"), "{found:?}");
+    // No part of pFabric relies on it.
+    assert_eq!(about(&fabric("transport = 'pfabric'\nqdisc = { kind = 'pfabric', limit = '9pkt' }"), "holds"), 0);
+}
+
+#[test]
+fn marks_that_come_too_early_are_named() {
+    let with = |mark: &str| {
+        fabric(&format!(
+            "transport = {{ kind = 'dctcp', init_window = 1, stack = 'fine' }}\nqdisc = {{ kind = 'ecn_threshold', mark = {mark} }}"
+        ))
+    };
+    // A seventh of the product of hosts.
+    let found = with("'4pkt'");
+    assert!(
+        found.len() == 1 && found[0].1.contains("`4pkt` at 10Gbps is less than 6 packets, 0.14 bandwidth-delay products"),
+        "{found:?}"
+    );
+    assert_eq!((with("'6pkt'"), with("'auto'")), (vec![], vec![]));
+    let red = |low: &str| {
+        fabric(&format!(
+            "transport = {{ kind = 'dctcp', init_window = 1, stack = 'fine' }}\nqdisc = {{ kind = 'red_ecn', th_min = {low} }}"
+        ))
+    };
+    assert_eq!((about(&red("'4pkt'"), "`system.dctcp.qdisc.th_max`"), red("'6pkt'")), (1, vec![]));
+}
+
+/// 31 more first windows of 10 packets than the link carries at once, against 100 packets; half as many of one packet fit.
+#[test]
+fn an_incast_beyond_the_queue_is_named_where_losses_cost_timeouts() {
+    let tcp = |more: &str, queue: &str| {
+        about(&fabric(&format!("transport = {{ kind = 'newreno', stack = 'fine'{more} }}\n{queue}")), "can slow them down")
+    };
+    let plain = "qdisc = { kind = 'droptail', limit = '100pkt' }";
+    // Timeouts of 200 us are less than ten round trips.
+    assert_eq!(tcp("", plain), 0);
+    assert_eq!(tcp(", min_rto = '1ms'", plain), 1);
+    assert_eq!(tcp(", min_rto = '1ms', init_window = 3", plain), 0);
+    assert_eq!(tcp(", min_rto = '1ms'", "qdisc = { kind = 'droptail', limit = '311pkt' }"), 0);
+    assert_eq!(tcp(", min_rto = '1ms'", "qdisc = { kind = 'droptail', limit = 'unlimited' }"), 0);
+    // Ports trim what does not fit, so that no timeout is waited for.
+    assert_eq!(about(&fabric("transport = 'ndp'\nqdisc = 'trim'"), "can slow them down"), 0);
+}
+
+#[test]
+fn homa_is_warned_of_queues_below_what_it_grants() {
+    let homa = |senders, overcommitment: u32, limit: &str| {
+        let transport = format!("transport = {{ kind = 'homa', overcommitment = {overcommitment} }}");
+        incast(senders, &format!("{transport}\nqdisc = {{ kind = 'strict', limit = {limit} }}"))
+    };
+    // Six products of a little less than 40 packets.
+    let found = homa(3, 7, "'100pkt'");
+    assert!(found.len() == 1 && found[0].1.contains("receivers of `homa` let up to"), "{found:?}");
+    assert_eq!((homa(3, 7, "'240pkt'"), homa(3, 1, "'100pkt'")), (vec![], vec![]));
+    let found = homa(32, 1, "'100pkt'");
+    assert!(found.len() == 1 && found[0].1.contains("before `homa` can slow them down"), "{found:?}");
+    assert_eq!(homa(32, 7, "'2500pkt'"), []);
+}
+
+/// What users copy compares like with like.
+#[test]
+fn examples_and_the_readme_have_no_warnings() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = root.join("examples");
+    let read = |path: &Path| std::fs::read_to_string(path).expect("a file of the tree");
+    let names = std::fs::read_dir(&folder).expect("the examples").map(|entry| entry.expect("readable").path());
+    let mut all: Vec<_> = names
+        .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+        .map(|path| (path.display().to_string(), read(&path)))
+        .collect();
+    all.sort();
+    let readme = read(&root.join("README.md"));
+    let scenarios = readme.split("```toml\n").skip(1).filter_map(|block| block.split("```").next());
+    all.extend(scenarios.filter(|block| block.contains("[[system]]")).map(|block| ("README.md".to_owned(), block.to_owned())));
+    assert!(all.len() >= 14 && all.last().is_some_and(|(name, _)| name == "README.md"), "{}", all.len());
+    for (name, text) in all {
+        let plan = scenario::load(&text, &name, &folder, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(plan.warnings.render(Style::Plain), "", "{name}");
+    }
 }

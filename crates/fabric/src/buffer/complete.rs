@@ -52,6 +52,9 @@ impl Buffer for Complete {
     fn admits(&mut self, packet: &Packet, _port: Backlog, all: Backlog) -> bool {
         all.fits(packet, self.total)
     }
+    fn most(&self) -> Limit {
+        self.total
+    }
 }
 
 #[cfg(test)]

@@ -84,6 +84,18 @@ impl Buffer for Dynamic {
         with.add(packet);
         all.fits(packet, self.total) && u128::from(held(with)) <= threshold(self.alpha, total.saturating_sub(held(all)))
     }
+    fn most(&self) -> Limit {
+        // q = alpha (total - q).
+        let share = |total: u64| {
+            let (alpha, one) = (u128::from(self.alpha.0), u128::from(Fraction::ONE.0));
+            (u128::from(total) * alpha / (one + alpha)) as u64
+        };
+        match self.total {
+            Limit::Packets(n) => Limit::Packets(share(n.into()) as u32),
+            Limit::Bytes(n) => Limit::Bytes(share(n)),
+            Limit::Unlimited => Limit::Unlimited,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,10 @@ use proto::Packet;
 pub trait Buffer {
     /// Whether `packet` may wait at a port at which `port` waits, while `all` waits at the whole switch. Otherwise the packet is dropped.
     fn admits(&mut self, packet: &Packet, port: Backlog, all: Backlog) -> bool;
+    /// What one port may hold while nothing waits at the others.
+    fn most(&self) -> Limit {
+        Limit::Unlimited
+    }
 }
 
 /// What a buffer knows from configuration.
@@ -42,5 +46,6 @@ base::registry! {
     entries { complete: Complete, dynamic: Dynamic }
     methods {
         fn admits(&mut self, packet: &Packet, port: Backlog, all: Backlog) -> bool;
+        fn most(&self) -> Limit;
     }
 }

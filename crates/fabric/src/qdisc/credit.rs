@@ -67,7 +67,7 @@ base::params! {
     /// Parameters of a port with credits.
     pub struct Params {
         /// Most data packets or bytes that may wait; the packet in transmission does not count.
-        limit: Limit = "250pkt", "ns2-xpass large-scale-fattree.tcl";
+        limit: Auto<Limit> = "auto", "the larger of 250 packets (ns2-xpass large-scale-fattree.tcl) and 2 bandwidth-delay products";
         /// Threshold (K) of waiting data at which switches drop droppable packets.
         drop: Limit = "unlimited", "ExpressPass: none; Aeolus: 6 KB";
         /// Whether the packet that arrives counts towards `drop`.
@@ -130,6 +130,8 @@ const DROPPED_PROTECTED: usize = 3;
 #[derive(Clone)]
 pub struct Credit {
     params: Params,
+    /// What may wait of data.
+    limit: Limit,
     bucket: Bucket,
     credits: Queue,
     /// When the tokens of the first credit that waits are there.
@@ -158,12 +160,13 @@ impl Credit {
         let mtu = u64::from(env.mtu_bytes);
         let holds = |limit: Limit| !limit.exceeded_by(1, mtu);
         let early = params.drop != Limit::Unlimited && (params.rule == Rule::After || !holds(params.drop));
-        let open = !early && [params.limit, params.protect, params.probes].into_iter().all(holds);
-        Credit { params, bucket, credits, hold, control, data, probes, open, protected: 0, counts: [0; 4] }
+        let limit = Self::limit(&params, env);
+        let open = !early && [limit, params.protect, params.probes].into_iter().all(holds);
+        Credit { params, limit, bucket, credits, hold, control, data, probes, open, protected: 0, counts: [0; 4] }
     }
     /// What may wait.
-    pub fn limit(params: &Params, _env: &Env) -> Limit {
-        params.limit
+    pub fn limit(params: &Params, env: &Env) -> Limit {
+        env.limit(params.limit, 250)
     }
     /// What the engine can do by itself: nothing.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
@@ -175,7 +178,8 @@ impl Credit {
     }
     /// What becomes of a data packet, a probe or a FIN that comes.
     fn judge(&self, packet: &Packet) -> Verdict {
-        let Params { limit, drop, rule, when, protect, probes, .. } = self.params;
+        let Params { drop, rule, when, protect, probes, .. } = self.params;
+        let limit = self.limit;
         let full_unless = |fits| if fits { Verdict::Stays } else { Verdict::Full };
         if is_probe(packet) {
             return full_unless(self.probes.fits(packet, probes));
@@ -313,6 +317,9 @@ impl Qdisc for Credit {
     }
     fn on_link_up(&mut self, now: Time) {
         self.bucket.fill(now);
+    }
+    fn lengths(&self) -> Vec<(&'static str, Limit)> {
+        vec![("limit", self.limit)]
     }
     fn backlog(&self) -> Backlog {
         let mut all = self.data.backlog();

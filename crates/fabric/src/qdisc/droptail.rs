@@ -4,7 +4,7 @@
 //!
 //! | parameter | default | from |
 //! |---|---|---|
-//! | `limit` | 100 packets | MERP section 6.1 |
+//! | `limit` | the larger of 100 packets and 2 bandwidth-delay products | `fabric::lengths` |
 //!
 //! Assumed: a packet fits when the limit is not exceeded with it; the packet in transmission does not count. (ns-2 refuses a packet
 //! that would fill the last place.)
@@ -12,7 +12,7 @@
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
 use crate::refused::Refused;
-use base::params::Problem;
+use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Limit, Time};
 use proto::Packet;
@@ -29,7 +29,7 @@ base::params! {
     /// Parameters of a drop-tail queue.
     pub struct Params {
         /// Most packets or bytes that may wait; the packet in transmission does not count.
-        limit: Limit = "100pkt", "MERP section 6.1";
+        limit: Auto<Limit> = "auto", "the larger of 100 packets and 2 bandwidth-delay products";
     }
 }
 
@@ -47,16 +47,16 @@ pub struct DropTail {
 
 impl DropTail {
     /// An empty queue.
-    pub fn new(params: &Params, _env: &Env) -> Self {
-        DropTail { limit: params.limit, queue: Queue::default() }
+    pub fn new(params: &Params, env: &Env) -> Self {
+        DropTail { limit: Self::limit(params, env), queue: Queue::default() }
     }
     /// What may wait.
-    pub fn limit(params: &Params, _env: &Env) -> Limit {
-        params.limit
+    pub fn limit(params: &Params, env: &Env) -> Limit {
+        env.limit(params.limit, 100)
     }
     /// What the engine can do by itself: all of it.
-    pub fn fifo(params: &Params, _env: &Env) -> Option<Fifo> {
-        Some(Fifo { limit: params.limit, mark: Limit::Unlimited })
+    pub fn fifo(params: &Params, env: &Env) -> Option<Fifo> {
+        Some(Fifo { limit: Self::limit(params, env), mark: Limit::Unlimited })
     }
 }
 
@@ -79,6 +79,9 @@ impl Qdisc for DropTail {
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }
+    fn lengths(&self) -> Vec<(&'static str, Limit)> {
+        vec![("limit", self.limit)]
+    }
 }
 
 #[cfg(test)]
@@ -87,8 +90,8 @@ mod tests {
     use crate::qdisc::tests::{drain, enqueue, env, packet};
 
     fn queue(limit: Limit) -> DropTail {
-        assert_eq!(DropTail::fifo(&Params { limit }, &env()), Some(Fifo { limit, mark: Limit::Unlimited }));
-        DropTail::new(&Params { limit }, &env())
+        assert_eq!(DropTail::fifo(&Params { limit: Auto::Set(limit) }, &env()), Some(Fifo { limit, mark: Limit::Unlimited }));
+        DropTail::new(&Params { limit: Auto::Set(limit) }, &env())
     }
 
     #[test]

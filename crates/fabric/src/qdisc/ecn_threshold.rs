@@ -4,8 +4,8 @@
 //!
 //! | parameter | default | from |
 //! |---|---|---|
-//! | `limit` | 100 packets | MERP section 6.1 |
-//! | `mark` (K) | 20 packets | DCTCP section 3.4: 20 packets at 1 Gb/s, 65 at 10 Gb/s |
+//! | `limit` | the larger of 100 packets and 2 bandwidth-delay products | `fabric::lengths` |
+//! | `mark` (K) | the larger of 20 packets and 0.78 bandwidth-delay products | DCTCP section 3.4, `fabric::lengths` |
 //! | `at` | `enqueue` | DCTCP section 3.1: on arrival |
 //!
 //! Assumed:
@@ -17,7 +17,7 @@ use super::{At, Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
 use crate::refused::Refused;
 use crate::threshold::Threshold;
-use base::params::Problem;
+use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Limit, Time};
 use proto::Packet;
@@ -35,9 +35,9 @@ base::params! {
     /// Parameters of a queue with a marking threshold.
     pub struct Params {
         /// Most packets or bytes that may wait; the packet in transmission does not count.
-        limit: Limit = "100pkt", "MERP section 6.1";
+        limit: Auto<Limit> = "auto", "the larger of 100 packets and 2 bandwidth-delay products";
         /// Threshold (K): packets are marked while more than this waits.
-        mark: Limit = "20pkt", "DCTCP section 3.4: 20 packets at 1 Gb/s, 65 at 10 Gb/s";
+        mark: Auto<Limit> = "auto", "DCTCP section 3.4: the larger of 20 packets and 0.78 bandwidth-delay products";
         /// When a packet is compared with the threshold.
         at: At = "enqueue", "DCTCP section 3.1";
     }
@@ -59,17 +59,17 @@ pub struct EcnThreshold {
 
 impl EcnThreshold {
     /// An empty queue.
-    pub fn new(params: &Params, _env: &Env) -> Self {
-        let Params { limit, mark, at } = *params;
-        EcnThreshold { limit, at, threshold: Threshold::new(mark), queue: Queue::default() }
+    pub fn new(params: &Params, env: &Env) -> Self {
+        let threshold = Threshold::new(env.mark(params.mark));
+        EcnThreshold { limit: Self::limit(params, env), at: params.at, threshold, queue: Queue::default() }
     }
     /// What may wait.
-    pub fn limit(params: &Params, _env: &Env) -> Limit {
-        params.limit
+    pub fn limit(params: &Params, env: &Env) -> Limit {
+        env.limit(params.limit, 100)
     }
     /// What the engine can do by itself: all of it, unless departures are looked at.
-    pub fn fifo(params: &Params, _env: &Env) -> Option<Fifo> {
-        (params.at == At::Enqueue).then_some(Fifo { limit: params.limit, mark: params.mark })
+    pub fn fifo(params: &Params, env: &Env) -> Option<Fifo> {
+        (params.at == At::Enqueue).then(|| Fifo { limit: Self::limit(params, env), mark: env.mark(params.mark) })
     }
 }
 
@@ -104,8 +104,14 @@ impl Qdisc for EcnThreshold {
     fn marks(&self) -> u64 {
         self.threshold.marks()
     }
+    fn marks_above(&self) -> Option<(&'static str, Limit)> {
+        self.can_mark().then(|| ("mark", self.threshold.mark()))
+    }
     fn can_mark(&self) -> bool {
         self.threshold.can_mark()
+    }
+    fn lengths(&self) -> Vec<(&'static str, Limit)> {
+        vec![("limit", self.limit), ("mark", self.threshold.mark())]
     }
 }
 
@@ -115,8 +121,8 @@ mod tests {
     use crate::qdisc::tests::{enqueue, env, packet};
 
     fn queue(mark: Limit, at: At) -> EcnThreshold {
-        let params = Params { limit: Limit::Packets(6), mark, at };
-        let by_engine = Some(Fifo { limit: params.limit, mark }).filter(|_| at == At::Enqueue);
+        let params = Params { limit: Auto::Set(Limit::Packets(6)), mark: Auto::Set(mark), at };
+        let by_engine = Some(Fifo { limit: Limit::Packets(6), mark }).filter(|_| at == At::Enqueue);
         assert_eq!(EcnThreshold::fifo(&params, &env()), by_engine);
         EcnThreshold::new(&params, &env())
     }

@@ -7,8 +7,8 @@
 
 pub use crate::queue::Backlog;
 use crate::refused::Refused;
-use base::params::Problem;
-use base::{Bytes, Hold, Limit, LinkId, Rate, Time};
+use base::params::{Auto, Problem};
+use base::{Bytes, Dur, Hold, Limit, LinkId, Rate, Time};
 use proto::Packet;
 
 /// A queue discipline: the machine of one port.
@@ -62,6 +62,14 @@ pub trait Qdisc: Clone {
     fn can_mark(&self) -> bool {
         false
     }
+    /// Limits and thresholds that the queue works with, by parameter: what `auto` has become.
+    fn lengths(&self) -> Vec<(&'static str, Limit)> {
+        Vec::new()
+    }
+    /// The parameter that sets when it marks, and the length of the queue above which it marks every packet that can be marked; `None`: never.
+    fn marks_above(&self) -> Option<(&'static str, Limit)> {
+        None
+    }
     /// What it has counted, in the order of the [counters](base::registry::Meta) of its META.
     fn counts(&self) -> &[u64] {
         &[]
@@ -75,6 +83,8 @@ pub struct Env {
     pub rate: Rate,
     /// Largest packet on the wire.
     pub mtu_bytes: u16,
+    /// Longest unloaded round trip of the network: a full packet out, a bare header back.
+    pub max_rtt: Dur,
     /// The port is a host's NIC: its queue has no limit of its own unless the scenario gives one.
     pub host_port: bool,
     /// The port: with the seed it names the port's stream of random numbers.
@@ -94,7 +104,8 @@ base::choice! {
 }
 
 /// The problem with a `limit` that never admits a full packet, if it is one.
-fn check_limit(limit: Limit, env: &Env) -> Vec<Problem> {
+fn check_limit(limit: Auto<Limit>, env: &Env) -> Vec<Problem> {
+    let Auto::Set(limit) = limit else { return Vec::new() };
     let mtu = Bytes(u64::from(env.mtu_bytes));
     let too_small = match limit {
         Limit::Packets(n) => n == 0,
@@ -145,6 +156,8 @@ base::registry! {
         fn passes(&mut self, packet: &Packet, now: Time) -> bool;
         fn marks(&self) -> u64;
         fn can_mark(&self) -> bool;
+        fn lengths(&self) -> Vec<(&'static str, Limit)>;
+        fn marks_above(&self) -> Option<(&'static str, Limit)>;
         fn counts(&self) -> &[u64];
     }
     statics {
@@ -164,7 +177,7 @@ mod tests {
 
     /// The environment of a 1 Gb/s switch port.
     pub(super) fn env() -> Env {
-        Env { rate: Rate::from_gbps(1), mtu_bytes: 1500, host_port: false, link: LinkId(0), seed: 1 }
+        Env { rate: Rate::from_gbps(1), mtu_bytes: 1500, max_rtt: Dur::from_us(100), host_port: false, link: LinkId(0), seed: 1 }
     }
 
     /// A packet of `flow`, told apart by its offset.

@@ -4,7 +4,7 @@
 //!
 //! | parameter | default | from |
 //! |---|---|---|
-//! | `limit` | 100 packets | MERP section 6.1; pFabric itself: two bandwidth-delay products |
+//! | `limit` | the larger of 24 packets and 2 bandwidth-delay products | pFabric section 5: 36 KB, about twice the product |
 //!
 //! Assumed:
 //! - Among equal numbers the last-arrived is dropped, the arriving packet included, and the first-arrived is served.
@@ -13,7 +13,7 @@
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::refused::Refused;
-use base::params::Problem;
+use base::params::{Auto, Problem};
 use base::registry::{Meta, Needs};
 use base::{Limit, Time};
 use proto::Packet;
@@ -31,7 +31,7 @@ base::params! {
     /// Parameters of a pFabric queue.
     pub struct Params {
         /// Most packets or bytes that may wait; the packet in transmission does not count.
-        limit: Limit = "100pkt", "MERP section 6.1; pFabric itself: two bandwidth-delay products";
+        limit: Auto<Limit> = "auto", "pFabric section 5: 2 bandwidth-delay products, 24 packets there; not less than these";
     }
 }
 
@@ -75,12 +75,12 @@ impl Slot {
 
 impl Pfabric {
     /// An empty queue.
-    pub fn new(params: &Params, _env: &Env) -> Self {
-        Pfabric { limit: params.limit, slots: Vec::new(), packets: Vec::new(), best: 0, backlog: Backlog::default() }
+    pub fn new(params: &Params, env: &Env) -> Self {
+        Pfabric { limit: Self::limit(params, env), slots: Vec::new(), packets: Vec::new(), best: 0, backlog: Backlog::default() }
     }
     /// What may wait.
-    pub fn limit(params: &Params, _env: &Env) -> Limit {
-        params.limit
+    pub fn limit(params: &Params, env: &Env) -> Limit {
+        env.limit(params.limit, 24)
     }
     /// What the engine can do by itself: nothing.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
@@ -157,6 +157,9 @@ impl Qdisc for Pfabric {
         Some(self.take(best))
     }
     #[inline]
+    fn lengths(&self) -> Vec<(&'static str, Limit)> {
+        vec![("limit", self.limit)]
+    }
     fn backlog(&self) -> Backlog {
         self.backlog
     }
@@ -174,8 +177,8 @@ mod tests {
     const D: u32 = 3;
 
     fn queue(limit: Limit) -> Pfabric {
-        assert_eq!(Pfabric::fifo(&Params { limit }, &env()), None);
-        Pfabric::new(&Params { limit }, &env())
+        assert_eq!(Pfabric::fifo(&Params { limit: Auto::Set(limit) }, &env()), None);
+        Pfabric::new(&Params { limit: Auto::Set(limit) }, &env())
     }
 
     fn ranked(flow: u32, seq: u64, rank: u32) -> Packet {

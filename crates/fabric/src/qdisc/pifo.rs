@@ -7,7 +7,7 @@
 //!
 //! | parameter | default | from |
 //! |---|---|---|
-//! | `limit` | 100 packets | as droptail |
+//! | `limit` | the larger of 100 packets and 2 bandwidth-delay products | as droptail |
 //! | `mark` (K) | no marks | DCTCP section 3.4: 20 packets at 1 Gb/s, 65 at 10 Gb/s |
 //!
 //! Model: whoever ranks packets knows what the rank stands for; the queue compares numbers. Without ranks the flow with the smallest id goes
@@ -25,7 +25,7 @@
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::refused::Refused;
 use crate::threshold::Threshold;
-use base::params::Problem;
+use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{FlowMap, Limit, Time};
 use proto::Packet;
@@ -43,9 +43,9 @@ base::params! {
     /// Parameters of a rank-ordered queue.
     pub struct Params {
         /// Most packets or bytes that may wait; the packet in transmission does not count.
-        limit: Limit = "100pkt", "as droptail";
+        limit: Auto<Limit> = "auto", "as droptail: the larger of 100 packets and 2 bandwidth-delay products";
         /// Threshold (K): a packet is marked while more than this waits.
-        mark: Limit = "unlimited", "flowloom: ranks alone; DCTCP section 3.4: 65 packets at 10 Gb/s";
+        mark: Auto<Limit> = "unlimited", "flowloom: ranks alone; `auto`: as `ecn_threshold`";
     }
 }
 
@@ -98,10 +98,10 @@ struct Place {
 
 impl Pifo {
     /// An empty queue.
-    pub fn new(params: &Params, _env: &Env) -> Self {
+    pub fn new(params: &Params, env: &Env) -> Self {
         Pifo {
-            limit: params.limit,
-            threshold: Threshold::new(params.mark),
+            limit: Self::limit(params, env),
+            threshold: Threshold::new(env.mark(params.mark)),
             order: VecDeque::new(),
             oldest: FlowMap::default(),
             packets: Vec::new(),
@@ -110,8 +110,8 @@ impl Pifo {
         }
     }
     /// What may wait.
-    pub fn limit(params: &Params, _env: &Env) -> Limit {
-        params.limit
+    pub fn limit(params: &Params, env: &Env) -> Limit {
+        env.limit(params.limit, 100)
     }
     /// What the engine can do by itself: nothing.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
@@ -190,6 +190,9 @@ impl Qdisc for Pifo {
         Some(self.leave(oldest))
     }
     #[inline]
+    fn lengths(&self) -> Vec<(&'static str, Limit)> {
+        vec![("limit", self.limit), ("mark", self.threshold.mark())]
+    }
     fn backlog(&self) -> Backlog {
         self.backlog
     }
@@ -198,6 +201,9 @@ impl Qdisc for Pifo {
     }
     fn marks(&self) -> u64 {
         self.threshold.marks()
+    }
+    fn marks_above(&self) -> Option<(&'static str, Limit)> {
+        self.can_mark().then(|| ("mark", self.threshold.mark()))
     }
     fn can_mark(&self) -> bool {
         self.threshold.can_mark()
@@ -216,7 +222,7 @@ mod tests {
     const C: u32 = 2;
 
     fn queue(limit: Limit) -> Pifo {
-        let params = Params { limit, ..Params::defaults() };
+        let params = Params { limit: Auto::Set(limit), ..Params::defaults() };
         assert_eq!(Pifo::fifo(&params, &env()), None);
         Pifo::new(&params, &env())
     }
@@ -295,7 +301,7 @@ mod tests {
 
     #[test]
     fn one_threshold_marks_whatever_the_rank() {
-        let mut q = Pifo::new(&Params { mark: Limit::Packets(2), ..Params::defaults() }, &env());
+        let mut q = Pifo::new(&Params { mark: Auto::Set(Limit::Packets(2)), ..Params::defaults() }, &env());
         let capable = |flow, rank| Packet { flags: Packet::ECT, ..ranked(flow, 0, (0, rank)) };
         for packet in [capable(A, 9), capable(B, 8), capable(C, 1), ranked(3, 0, (0, 0)), capable(4, 9)] {
             enqueue(&mut q, packet);
@@ -314,7 +320,7 @@ mod tests {
             steps in prop::collection::vec(
                 prop::option::weighted(0.7, (0u32..4, 0u8..2, 0u32..4, any::<bool>(), prop_oneof![Just(40u16), Just(1500)])), 0..100),
         ) {
-            let mut q = Pifo::new(&Params { limit, mark }, &env());
+            let mut q = Pifo::new(&Params { limit: Auto::Set(limit), mark: Auto::Set(mark) }, &env());
             let (mut plain, mut marks) = (Vec::<Packet>::new(), 0);
             let order = |(at, p): (usize, &Packet)| (p.prio, p.rank, p.flow.0, at);
             let total = |packets: &[Packet]| packets.iter().map(|p| u64::from(p.wire_len)).sum::<u64>();

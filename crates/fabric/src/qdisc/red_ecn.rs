@@ -7,8 +7,8 @@
 //!
 //! | parameter | default | from |
 //! |---|---|---|
-//! | `limit` | 100 packets | MERP section 6.1 |
-//! | `th_min`, `th_max` | 20 packets | BOTCP section 5 |
+//! | `limit` | the larger of 100 packets and 2 bandwidth-delay products | `fabric::lengths` |
+//! | `th_min`, `th_max` | the larger of 20 packets and 0.78 bandwidth-delay products | RFC 8257 section 4.1, `fabric::lengths` |
 //! | `wq` | 0.002 | Floyd and Jacobson section 6; `auto` is ns-2's -1 |
 //! | `max_p`, `gentle`, `wait` | 0.1, off, on | ns-2 |
 //! | `chosen`, `mark_p` | `mark`, 1 | RFC 3168; ns-2: 0.1 |
@@ -58,11 +58,11 @@ base::params! {
     /// Parameters of random early detection.
     pub struct Params {
         /// Most packets or bytes that may wait; the packet in transmission does not count.
-        limit: Limit = "100pkt", "MERP section 6.1";
-        /// No packet is chosen while the average is below this.
-        th_min: Limit = "20pkt", "BOTCP section 5";
-        /// From this average on every packet is chosen; in the same unit.
-        th_max: Limit = "20pkt", "BOTCP section 5";
+        limit: Auto<Limit> = "auto", "the larger of 100 packets and 2 bandwidth-delay products";
+        /// No packet is chosen while the average is below this; `auto`: `th_max`.
+        th_min: Auto<Limit> = "auto", "RFC 8257 section 4.1: one threshold";
+        /// From this average on every packet is chosen; in the same unit. `auto`: `th_min`, or without either as `mark` of `ecn_threshold`.
+        th_max: Auto<Limit> = "auto", "DCTCP section 3.4: the larger of 20 packets and 0.78 bandwidth-delay products";
         /// Weight of one arrival in the average; `auto`: 1 - exp(-1 / packets in a second).
         wq: Auto<f64> = "0.002" in Auto::Set(1e-9)..=Auto::Set(1.0), "Floyd and Jacobson section 6; ns-2 `q_weight_ = -1` for `auto`";
         /// Probability just below `th_max`.
@@ -81,18 +81,27 @@ base::params! {
 /// Problems that show only against the network, or between parameters.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     let mut problems = super::check_limit(params.limit, env);
-    let (low, high) = (params.th_min.show(), params.th_max.show());
-    if size(params.th_min).is_none() {
+    let (th_min, th_max) = thresholds(params, env);
+    let (low, high) = (th_min.show(), th_max.show());
+    if size(th_min).is_none() {
         let (message, hint) = (format!("`{low}` is no threshold"), "write packets (`20pkt`) or bytes (`30KB`)".to_owned());
         problems.push(Problem { key: "th_min", message, hint });
-    } else if params.th_min.partial_cmp(&params.th_max).is_none() || size(params.th_max).is_none() {
+    } else if th_min.partial_cmp(&th_max).is_none() || size(th_max).is_none() {
         let message = format!("`{high}` is not in the unit of `th_min`, which is `{low}`");
         problems.push(Problem { key: "th_max", message, hint: "write both in packets or both in bytes".to_owned() });
-    } else if params.th_min > params.th_max {
+    } else if th_min > th_max {
         let message = format!("`{low}` is above `th_max`, which is `{high}`");
         problems.push(Problem { key: "th_min", message, hint: "lower `th_min` or raise `th_max`".to_owned() });
     }
     problems
+}
+
+/// Both thresholds. Where one is given alone they are equal.
+fn thresholds(params: &Params, env: &Env) -> (Limit, Limit) {
+    match (params.th_min, params.th_max) {
+        (Auto::Auto, high) => (env.mark(high), env.mark(high)),
+        (Auto::Set(low), high) => (low, high.or(low)),
+    }
 }
 
 /// A threshold as a number.
@@ -108,6 +117,9 @@ fn size(threshold: Limit) -> Option<f64> {
 #[derive(Clone)]
 pub struct RedEcn {
     params: Params,
+    limit: Limit,
+    /// `th_min` and `th_max`.
+    thresholds: (Limit, Limit),
     queue: Queue,
     marks: u64,
     rng: Rng,
@@ -134,6 +146,8 @@ impl RedEcn {
                 Auto::Set(wq) => wq,
             },
             params: params.clone(),
+            limit: Self::limit(params, env),
+            thresholds: thresholds(params, env),
             queue: Queue::default(),
             marks: 0,
             rng: Rng::stream(env.seed, "qdisc", &[env.link.0.into()]),
@@ -145,8 +159,8 @@ impl RedEcn {
         }
     }
     /// What may wait.
-    pub fn limit(params: &Params, _env: &Env) -> Limit {
-        params.limit
+    pub fn limit(params: &Params, env: &Env) -> Limit {
+        env.limit(params.limit, 100)
     }
     /// What the engine can do by itself: nothing.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
@@ -155,7 +169,7 @@ impl RedEcn {
 
     /// A packet arrives: the average of what waits.
     fn update(&mut self, now: Time) {
-        let waits = match self.params.th_min {
+        let waits = match self.thresholds.0 {
             Limit::Bytes(_) => self.queue.backlog().bytes as f64,
             _ => f64::from(self.queue.backlog().packets),
         };
@@ -170,7 +184,7 @@ impl RedEcn {
     /// The probability that the average asks for; `None` while no packet is to be chosen.
     fn base_probability(&self) -> Option<f64> {
         let Params { max_p, gentle, .. } = self.params;
-        let (low, high) = (size(self.params.th_min)?, size(self.params.th_max)?);
+        let (low, high) = (size(self.thresholds.0)?, size(self.thresholds.1)?);
         if self.avg < low || self.queue.backlog().packets <= 1 {
             return None;
         }
@@ -213,7 +227,7 @@ impl RedEcn {
 impl Qdisc for RedEcn {
     fn enqueue(&mut self, packet: &mut Packet, now: Time, refused: &mut Refused) -> bool {
         self.update(now);
-        if !self.queue.backlog().fits(packet, self.params.limit) {
+        if !self.queue.backlog().fits(packet, self.limit) {
             self.count = 0;
             refused.drop(packet);
             return false;
@@ -235,6 +249,9 @@ impl Qdisc for RedEcn {
         self.free_at = now + self.rate.tx_time(packet.wire_len.into());
         Some(packet)
     }
+    fn lengths(&self) -> Vec<(&'static str, Limit)> {
+        vec![("limit", self.limit), ("th_min", self.thresholds.0), ("th_max", self.thresholds.1)]
+    }
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }
@@ -250,6 +267,9 @@ impl Qdisc for RedEcn {
     fn marks(&self) -> u64 {
         self.marks
     }
+    fn marks_above(&self) -> Option<(&'static str, Limit)> {
+        self.can_mark().then_some(("th_max", self.thresholds.1))
+    }
     fn can_mark(&self) -> bool {
         self.params.chosen != Chosen::Drop && self.params.mark_p > 0.0
     }
@@ -263,7 +283,7 @@ mod tests {
 
     /// A queue at 1 Gb/s that holds `waiting` packets and whose average is `avg`.
     fn queue(params: Params, waiting: u32, avg: f64) -> RedEcn {
-        let mut red = RedEcn::new(&Params { limit: Limit::Packets(1000), ..params }, &env());
+        let mut red = RedEcn::new(&Params { limit: Auto::Set(Limit::Packets(1000)), ..params }, &env());
         for n in 0..waiting {
             red.enqueue(&mut capable(n.into()), Time::ZERO, &mut Refused::new());
         }
@@ -281,7 +301,8 @@ mod tests {
 
     /// Thresholds 20 and 60, and an average that does not move.
     fn between() -> Params {
-        Params { th_max: Limit::Packets(60), wq: Auto::Set(1e-9), ..params() }
+        let (th_min, th_max) = (Auto::Set(Limit::Packets(20)), Auto::Set(Limit::Packets(60)));
+        Params { th_min, th_max, wq: Auto::Set(1e-9), ..params() }
     }
 
     fn near(a: f64, b: f64) {
@@ -418,7 +439,7 @@ mod tests {
     /// Gentle at 80 between 60 and 120: probability 0.4. Without it 1.
     #[test]
     fn from_mark_p_on_even_capable_packets_are_dropped() {
-        let gentle = Params { gentle: true, th_max: Limit::Packets(60), ..params() };
+        let gentle = Params { gentle: true, ..between() };
         for (mark_p, gentle_drops) in [(0.1, true), (0.39, true), (0.5, false), (1.0, false)] {
             let mut red = queue(Params { mark_p, ..gentle.clone() }, 50, 80.0);
             near(red.base_probability().unwrap(), 0.4);
@@ -429,7 +450,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_drops_whatever_the_average() {
-        let mut red = RedEcn::new(&Params { limit: Limit::Packets(2), ..params() }, &env());
+        let mut red = RedEcn::new(&Params { limit: Auto::Set(Limit::Packets(2)), ..params() }, &env());
         let mut refused = Refused::new();
         for n in 0..3 {
             red.enqueue(&mut capable(n), Time::ZERO, &mut refused);
@@ -439,7 +460,7 @@ mod tests {
 
     #[test]
     fn thresholds_in_bytes_average_bytes() {
-        let params = Params { th_min: Limit::Bytes(30_000), th_max: Limit::Bytes(30_000), ..params() };
+        let params = Params { th_min: Auto::Set(Limit::Bytes(30_000)), th_max: Auto::Set(Limit::Bytes(30_000)), ..params() };
         let mut red = queue(params, 50, 0.0);
         for _ in 0..255 {
             red.update(Time::ZERO);
@@ -461,8 +482,20 @@ mod tests {
     }
 
     #[test]
+    fn a_threshold_that_is_left_out_is_the_other_one() {
+        // 0.78 of 83.3 packets.
+        let fast = Env { rate: Rate::from_gbps(10), ..env() };
+        let of = |th_min, th_max| thresholds(&Params { th_min, th_max, ..params() }, &fast);
+        let given = |packets| Auto::Set(Limit::Packets(packets));
+        let both = |low, high| (Limit::Packets(low), Limit::Packets(high));
+        assert_eq!((of(Auto::Auto, Auto::Auto), of(given(30), Auto::Auto)), (both(65, 65), both(30, 30)));
+        assert_eq!((of(Auto::Auto, given(40)), of(given(30), given(40))), (both(40, 40), both(30, 40)));
+    }
+
+    #[test]
     fn thresholds_are_checked() {
-        let of = |th_min, th_max| check(&Params { th_min, th_max, ..params() }, &env()).into_iter().map(|p| p.message).collect();
+        let set = |th_min, th_max| Params { th_min: Auto::Set(th_min), th_max: Auto::Set(th_max), ..params() };
+        let of = |th_min, th_max| check(&set(th_min, th_max), &env()).into_iter().map(|p| p.message).collect();
         let none: Vec<String> = of(Limit::Packets(5), Limit::Packets(15));
         assert!(none.is_empty(), "{none:?}");
         let rows = [

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `classes` | 8 | common switches |
 //! | `class_of` | `prio` | IEEE 802.1Q |
-//! | `limit` | 100 packets, all classes together | MERP section 6.1 |
+//! | `limit` | the larger of 100 packets and 2 bandwidth-delay products, all classes together | `fabric::lengths` |
 //! | `evict` | `arriving` | common switches |
 //! | `mark` (K) | no marks | DCTCP section 3.4: 20 packets at 1 Gb/s, 65 at 10 Gb/s |
 //!
@@ -29,7 +29,7 @@ use super::{Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
 use crate::refused::Refused;
 use crate::threshold::Threshold;
-use base::params::Problem;
+use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Limit, Time};
 use proto::{Kind, Packet};
@@ -72,11 +72,11 @@ base::params! {
         /// What says to which class a packet belongs.
         class_of: ClassOf = "prio", "IEEE 802.1Q: the priority code point";
         /// Most packets or bytes that may wait, all classes together; the packet in transmission does not count.
-        limit: Limit = "100pkt", "MERP section 6.1";
+        limit: Auto<Limit> = "auto", "the larger of 100 packets and 2 bandwidth-delay products";
         /// Which packet is dropped when the queue is full.
         evict: Evict = "arriving", "common switches";
         /// Threshold (K) of the port: a packet is marked while more than this waits in all classes together.
-        mark: Limit = "unlimited", "flowloom: classes alone; PIAS's scripts: 65 packets at 10 Gb/s";
+        mark: Auto<Limit> = "unlimited", "flowloom: classes alone; `auto`: as `ecn_threshold`";
     }
 }
 
@@ -100,19 +100,19 @@ pub struct Strict {
 
 impl Strict {
     /// An empty queue.
-    pub fn new(params: &Params, _env: &Env) -> Self {
+    pub fn new(params: &Params, env: &Env) -> Self {
         let classes = (0..params.classes).map(|_| Queue::default()).collect();
-        let Params { limit, evict, class_of, .. } = *params;
-        let threshold = Threshold::new(params.mark);
+        let Params { evict, class_of, .. } = *params;
+        let (limit, threshold) = (Self::limit(params, env), Threshold::new(env.mark(params.mark)));
         Strict { limit, evict, class_of, classes, occupied: 0, backlog: Backlog::default(), threshold }
     }
     /// What may wait.
-    pub fn limit(params: &Params, _env: &Env) -> Limit {
-        params.limit
+    pub fn limit(params: &Params, env: &Env) -> Limit {
+        env.limit(params.limit, 100)
     }
     /// What the engine can do by itself: one class, of which the arriving packet is always the last.
-    pub fn fifo(params: &Params, _env: &Env) -> Option<Fifo> {
-        (params.classes == 1).then_some(Fifo { limit: params.limit, mark: params.mark })
+    pub fn fifo(params: &Params, env: &Env) -> Option<Fifo> {
+        (params.classes == 1).then(|| Fifo { limit: Self::limit(params, env), mark: env.mark(params.mark) })
     }
 
     #[inline]
@@ -175,6 +175,9 @@ impl Qdisc for Strict {
         Some(packet)
     }
     #[inline]
+    fn lengths(&self) -> Vec<(&'static str, Limit)> {
+        vec![("limit", self.limit), ("mark", self.threshold.mark())]
+    }
     fn backlog(&self) -> Backlog {
         self.backlog
     }
@@ -183,6 +186,9 @@ impl Qdisc for Strict {
     }
     fn marks(&self) -> u64 {
         self.threshold.marks()
+    }
+    fn marks_above(&self) -> Option<(&'static str, Limit)> {
+        self.can_mark().then(|| ("mark", self.threshold.mark()))
     }
     fn can_mark(&self) -> bool {
         self.threshold.can_mark()
@@ -197,7 +203,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn queue(classes: u32, limit: Limit, evict: Evict) -> Strict {
-        Strict::new(&Params { classes, limit, evict, ..Params::defaults() }, &env())
+        Strict::new(&Params { classes, limit: Auto::Set(limit), evict, ..Params::defaults() }, &env())
     }
 
     /// Packet `n` of class `prio`; its flow shows the class.
@@ -294,7 +300,10 @@ mod tests {
         for evict in [Evict::Arriving, Evict::WorstClass] {
             let (limit, mark) = (Limit::Packets(2), Limit::Packets(1));
             assert_eq!(
-                Strict::fifo(&Params { classes: 1, limit, evict, mark, ..plain.clone() }, &env()),
+                Strict::fifo(
+                    &Params { classes: 1, limit: Auto::Set(limit), evict, mark: Auto::Set(mark), ..plain.clone() },
+                    &env()
+                ),
                 Some(Fifo { limit, mark })
             );
             let mut q = queue(1, limit, evict);
@@ -306,7 +315,7 @@ mod tests {
     /// K = 2 packets: the third to wait is marked, whatever its class, and those that waited are not.
     #[test]
     fn one_threshold_holds_for_all_classes_together() {
-        let mut q = Strict::new(&Params { classes: 4, mark: Limit::Packets(2), ..Params::defaults() }, &env());
+        let mut q = Strict::new(&Params { classes: 4, mark: Auto::Set(Limit::Packets(2)), ..Params::defaults() }, &env());
         let capable = |prio, n| Packet { flags: Packet::ECT, ..of(prio, n, 1500) };
         for packet in [capable(3, 0), capable(2, 1), capable(0, 2), of(0, 3, 1500), capable(3, 4)] {
             assert_eq!(enqueue(&mut q, packet), []);
@@ -322,9 +331,9 @@ mod tests {
     fn a_packet_is_compared_once_room_is_made_for_it() {
         let params = Params {
             classes: 4,
-            limit: Limit::Bytes(3000),
+            limit: Auto::Set(Limit::Bytes(3000)),
             evict: Evict::WorstClass,
-            mark: Limit::Bytes(2000),
+            mark: Auto::Set(Limit::Bytes(2000)),
             ..Params::defaults()
         };
         let mut q = Strict::new(&params, &env());
@@ -350,7 +359,7 @@ mod tests {
                 prop::option::weighted(0.7, (0u8..6, any::<bool>(), prop_oneof![Just(40u16), Just(700), Just(1500)])), 0..80),
         ) {
             let evict = if push_out { Evict::WorstClass } else { Evict::Arriving };
-            let mut q = Strict::new(&Params { classes: 4, limit, evict, mark, ..Params::defaults() }, &env());
+            let mut q = Strict::new(&Params { classes: 4, limit: Auto::Set(limit), evict, mark: Auto::Set(mark), ..Params::defaults() }, &env());
             let (mut plain, mut marks) = (Vec::<Packet>::new(), 0);
             let class = |packet: &Packet| packet.prio.min(3);
             let more = |packets: &[Packet], than: Limit| match than {

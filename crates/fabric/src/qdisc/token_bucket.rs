@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | `rate` | half the line | none |
 //! | `burst` | 15 KB | tc-tbf(8): at least what comes between two ticks; here at least one packet |
-//! | `limit` | 100 packets | MERP section 6.1 |
+//! | `limit` | the larger of 100 packets and 2 bandwidth-delay products of the line | `fabric::lengths` |
 //!
 //! Assumed:
 //! - A packet starts when the tokens of all its bytes on the wire are there; they are taken out then.
@@ -17,7 +17,7 @@ use super::{Backlog, Env, Fifo, Qdisc};
 use crate::bucket::Bucket;
 use crate::queue::Queue;
 use crate::refused::Refused;
-use base::params::{Param as _, Problem};
+use base::params::{Auto, Param as _, Problem};
 use base::registry::Meta;
 use base::{Bytes, Hold, Limit, RateOr, Time};
 use proto::Packet;
@@ -38,7 +38,7 @@ base::params! {
         /// The tokens that the bucket holds: what may pass at once.
         burst: Bytes = "15KB", "tc-tbf(8)";
         /// Most packets or bytes that may wait; the packet in transmission does not count.
-        limit: Limit = "100pkt", "MERP section 6.1";
+        limit: Auto<Limit> = "auto", "the larger of 100 packets and 2 bandwidth-delay products";
     }
 }
 
@@ -73,11 +73,11 @@ impl TokenBucket {
     /// An empty queue and a full bucket.
     pub fn new(params: &Params, env: &Env) -> Self {
         let bucket = Bucket::new(params.rate.on(env.rate), params.burst);
-        TokenBucket { limit: params.limit, queue: Queue::default(), bucket }
+        TokenBucket { limit: Self::limit(params, env), queue: Queue::default(), bucket }
     }
     /// What may wait.
-    pub fn limit(params: &Params, _env: &Env) -> Limit {
-        params.limit
+    pub fn limit(params: &Params, env: &Env) -> Limit {
+        env.limit(params.limit, 100)
     }
     /// What the engine can do by itself: nothing.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
@@ -118,6 +118,9 @@ impl Qdisc for TokenBucket {
     fn on_link_up(&mut self, now: Time) {
         self.bucket.fill(now);
     }
+    fn lengths(&self) -> Vec<(&'static str, Limit)> {
+        vec![("limit", self.limit)]
+    }
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }
@@ -132,7 +135,8 @@ mod tests {
 
     /// 0.3 Gb/s and three packets at once on a line of 1 Gb/s.
     fn queue() -> TokenBucket {
-        let params = Params { rate: RateOr::Fraction(Fraction(300_000_000)), burst: Bytes(4500), limit: Limit::Packets(100) };
+        let params =
+            Params { rate: RateOr::Fraction(Fraction(300_000_000)), burst: Bytes(4500), limit: Auto::Set(Limit::Packets(100)) };
         assert_eq!(TokenBucket::fifo(&params, &env()), None);
         TokenBucket::new(&params, &env())
     }
@@ -196,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_next_packet_beyond_the_limit_is_dropped() {
-        let mut q = TokenBucket::new(&Params { limit: Limit::Bytes(3000), ..Params::defaults() }, &env());
+        let mut q = TokenBucket::new(&Params { limit: Auto::Set(Limit::Bytes(3000)), ..Params::defaults() }, &env());
         let dropped: Vec<_> = (0..3).flat_map(|n| enqueue(&mut q, packet(0, n, 1500))).collect();
         assert_eq!((dropped, drain(&mut q)), (vec![(0, 2)], vec![(0, 0), (0, 1)]));
     }
@@ -225,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_bucket_below_one_packet_or_without_tokens_is_a_problem() {
-        let of = |rate, burst| check(&Params { rate, burst: Bytes(burst), limit: Limit::Unlimited }, &env());
+        let of = |rate, burst| check(&Params { rate, burst: Bytes(burst), limit: Auto::Set(Limit::Unlimited) }, &env());
         assert_eq!(of(RateOr::Rate(Rate(1)), 1500), []);
         let [rate, burst] = [of(RateOr::Fraction(Fraction(0)), 1500), of(RateOr::Rate(Rate(1)), 1499)].map(|found| found[0].key);
         assert_eq!((rate, burst), ("rate", "burst"));

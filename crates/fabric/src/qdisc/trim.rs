@@ -79,7 +79,7 @@ base::params! {
 
 /// Problems that show only against the network.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
-    let mut problems = super::check_limit(params.limit, env);
+    let mut problems = super::check_limit(Auto::Set(params.limit), env);
     if params.header.0 >= u64::from(env.mtu_bytes) {
         let message = format!("`{}` is no shorter than a full packet of {}", params.header, Bytes(u64::from(env.mtu_bytes)));
         problems.push(Problem { key: "header", message, hint: "write the size of a bare header, like `64B`".to_owned() });
@@ -205,6 +205,9 @@ impl Qdisc for Trim {
         let packet = if header { self.headers.pop() } else { self.data.pop() }?;
         self.backlog.remove(packet);
         Some(packet)
+    }
+    fn lengths(&self) -> Vec<(&'static str, Limit)> {
+        vec![("limit", self.params.limit), ("headers", self.headers_limit)]
     }
     fn backlog(&self) -> Backlog {
         self.backlog

@@ -421,8 +421,14 @@ mod tests {
                     given: base::Given::none(),
                 };
                 let qdisc = qdisc::AnyParams::DropTail(qdisc::droptail::Params::defaults());
-                let qdisc: AnyQdisc =
-                    qdisc.build(&qdisc::Env { rate, mtu_bytes: 1500, host_port: false, link: LinkId(0), seed: 0 });
+                let qdisc: AnyQdisc = qdisc.build(&qdisc::Env {
+                    rate,
+                    mtu_bytes: 1500,
+                    max_rtt: Dur::ZERO,
+                    host_port: false,
+                    link: LinkId(0),
+                    seed: 0,
+                });
                 let agent = AnyAgent::Merp(Merp::new(&PortParams::defaults(), &env));
                 Some(Box::new(crate::port::Port { qdisc, agent: Some(agent), watched: false }))
             };

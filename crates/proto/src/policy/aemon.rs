@@ -40,7 +40,7 @@ pub const META: Meta = Meta {
         ("transport.kind", "aemon"),
         ("qdisc.kind", "strict"),
         ("qdisc.classes", "8"),
-        ("qdisc.mark", "65pkt"),
+        ("qdisc.mark", "auto"),
     ],
     knows: &["deadline"],
     packets_only: "it gives packets classes",

@@ -43,7 +43,7 @@ pub const META: Meta = Meta {
         ("transport.kind", "mcp"),
         ("qdisc.kind", "strict"),
         ("qdisc.classes", "8"),
-        ("qdisc.mark", "65pkt"),
+        ("qdisc.mark", "auto"),
     ],
     knows: &["size", "deadline"],
     packets_only: "it gives packets classes",

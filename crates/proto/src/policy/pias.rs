@@ -41,7 +41,7 @@ pub const META: Meta = Meta {
         ("transport.kind", "dctcp"),
         ("qdisc.kind", "strict"),
         ("qdisc.classes", "8"),
-        ("qdisc.mark", "65pkt"),
+        ("qdisc.mark", "auto"),
     ],
     packets_only: "it gives packets classes",
     ..Meta::PLAIN

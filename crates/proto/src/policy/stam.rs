@@ -81,7 +81,7 @@ pub const META: Meta = Meta {
         ("transport.kind", "dctcp"),
         ("qdisc.kind", "strict"),
         ("qdisc.classes", "16"),
-        ("qdisc.mark", "65pkt"),
+        ("qdisc.mark", "auto"),
     ],
     knows: &["size", "deadline"],
     ranks: true,

@@ -39,7 +39,7 @@
 //!
 //! Deviates: messages do not end after five tries, as in the authors' draft (`tries`).
 
-use crate::contract::{Cx, Env, Timeout, Timers, Transport};
+use crate::contract::{Bursts, Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::kit::demotion;
 use crate::kit::order::ByKey;
@@ -481,6 +481,12 @@ impl Transport for Homa {
     fn timers(&self) -> Timers {
         let resend = Timeout::new("resend_after", self.resend_after);
         Timers { handshake: false, first: resend, least: resend, fixed: true }
+    }
+
+    fn bursts(&self) -> Bursts {
+        // Section 3.5: each message that is granted may have RTTbytes on its way, of which the link carries those of one in a round trip.
+        let granted_bytes = self.rtt_bytes.saturating_mul(self.inbound.most_granted().saturating_sub(1));
+        Bursts { first_bytes: self.rtt_bytes, granted_bytes }
     }
 }
 

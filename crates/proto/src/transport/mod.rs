@@ -2,7 +2,7 @@
 //!
 //! [`Transport`] is the contract.
 
-use crate::contract::{Cx, Env, Timers, Transport};
+use crate::contract::{Bursts, Cx, Env, Timers, Transport};
 use crate::flow::Sample;
 use crate::kit::{burst, tcp};
 use crate::packet::Packet;
@@ -46,6 +46,7 @@ base::registry! {
         fn on_path(&mut self, flow: FlowId, path: u16, alive: bool, cx: &mut Cx<'_>);
         fn sample(&self, flow: FlowId) -> Option<Sample>;
         fn timers(&self) -> Timers;
+        fn bursts(&self) -> Bursts;
     }
 }
 

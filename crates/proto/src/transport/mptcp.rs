@@ -35,13 +35,13 @@ mod inbound;
 mod label;
 mod lia;
 
-use crate::contract::{Cx, Env, Timeout, Timers, Transport};
+use crate::contract::{Bursts, Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::kit::order::RoundRobin;
 use crate::kit::tcp::{Answer, Blocks, Echo, Options};
 use crate::packet::{Kind, Packet};
 use base::params::Problem;
-use base::registry::{Counter, Meta};
+use base::registry::{Counter, Meta, Needs};
 use base::{Bytes, FlowId, FlowMap, Time, TimerKey};
 use connection::{Connection, Heard, Rules};
 use inbound::Inbound;
@@ -52,6 +52,7 @@ use lia::Lia;
 pub const META: Meta = Meta {
     summary: "multipath TCP: several subflows with coupled windows, each on a path of its own",
     source: "RFC 6356, RFC 8684; Raiciu et al., SIGCOMM 2011",
+    needs: Needs { least_limit: 1.0, ..Needs::NONE },
     many_paths: true,
     counters: &[
         Counter { name: "subflows", unit: "", about: "subflows that the sender has opened" },
@@ -237,6 +238,12 @@ impl Transport for Mptcp {
         let (handshake, rtt) = (self.rules.config.handshake, self.rules.config.rtt);
         let (first, least) = (Timeout::new("init_rto", rtt.init_rto), Timeout::new("min_rto", rtt.min_rto));
         Timers { handshake, first, least, fixed: false }
+    }
+
+    fn bursts(&self) -> Bursts {
+        let config = &self.rules.config;
+        let window = config.init_window.min(config.max_window);
+        Bursts { first_bytes: window.saturating_mul(self.subflows.into()), granted_bytes: 0 }
     }
 }
 

@@ -11,12 +11,13 @@ use crate::contract::Env;
 use crate::flow::Flow;
 use crate::kit::tcp::{Ack, Congestion, Loss, Options, Tcp, Window, half_flight};
 use base::params::Problem;
-use base::registry::Meta;
+use base::registry::{Meta, Needs};
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
     summary: "TCP NewReno: slow start, congestion avoidance, fast retransmit and recovery without SACK",
     source: "RFC 5681, RFC 6582, RFC 6298",
+    needs: Needs { least_limit: 1.0, ..Needs::NONE },
     ..Meta::PLAIN
 };
 

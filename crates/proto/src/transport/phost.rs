@@ -30,7 +30,7 @@
 //!
 //! Deviates: with `free_tokens`, `window` and `resend` left to `auto`, these grow with the bandwidth-delay product. Those of the paper fit its network.
 
-use crate::contract::{Cx, Env, Timeout, Timers, Transport};
+use crate::contract::{Bursts, Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::kit::demotion::too_few_classes;
 use crate::kit::order::ByKey;
@@ -454,6 +454,11 @@ impl Transport for Phost {
     fn timers(&self) -> Timers {
         let rts = Timeout::new("rts", self.config.rts);
         Timers { handshake: false, first: rts, least: rts, fixed: true }
+    }
+
+    fn bursts(&self) -> Bursts {
+        let first_bytes = self.config.free_tokens(u64::MAX).saturating_mul(self.config.mss);
+        Bursts { first_bytes, granted_bytes: 0 }
     }
 }
 

@@ -25,7 +25,7 @@ use base::registry::{Meta, Needs};
 pub const META: Meta = Meta {
     summary: "TCP NewReno with ECN: a mark halves the window, once per round trip",
     source: "RFC 3168, RFC 5681, RFC 6582",
-    needs: Needs { marks: true, ..Needs::NONE },
+    needs: Needs { marks: true, least_limit: 1.0, ..Needs::NONE },
     beside: &[("qdisc.kind", "red_ecn")],
     ..Meta::PLAIN
 };

@@ -10,7 +10,7 @@
 use super::hosts::HostName;
 use super::load::Traffic;
 use super::size::Unit;
-use super::{Drawn, Env, MAX_TIME, Workload, hosts};
+use super::{Drawn, Env, FanIn, MAX_TIME, Workload, hosts};
 use base::params::Problem;
 use base::registry::Meta;
 use base::{Bytes, Dur, HostId, Offered, Streams, Time};
@@ -117,6 +117,11 @@ impl Workload for Incast {
         let sources = (0..p.senders.min(hosts.saturating_sub(1))).map(|i| HostId((dst.0 + 1 + i) % hosts)).collect();
         let traffic = Traffic { key: "interval", bps, sources, targets: vec![dst], across: false };
         (p.repeat > 1).then_some(traffic)
+    }
+    fn fan_in(&self, env: &Env<'_>) -> Option<FanIn> {
+        let p = &self.0;
+        let size_bytes = env.payload(p.size.0, p.size_unit);
+        Some(FanIn { flows: p.senders.into(), size_bytes, spread: p.jitter })
     }
     fn offered(&self, env: &Env<'_>) -> Offered {
         Offered { load: None, sizes: vec![(env.payload(self.0.size.0, self.0.size_unit), 1.0)] }

@@ -42,12 +42,27 @@ pub trait Workload {
     fn traffic(&self, _env: &Env<'_>) -> Option<Traffic> {
         None
     }
+    /// How many of its flows reach one host at once. `None`: as many as chance has it.
+    fn fan_in(&self, _env: &Env<'_>) -> Option<FanIn> {
+        None
+    }
     /// Whether it draws deadlines itself, for some flow at least: a law of deadlines may give them to all others.
     fn deadlines(&self, _env: &Env<'_>) -> bool {
         false
     }
     /// Its load and its size law, for parts that set themselves by them. Without sizes when its files cannot be read.
     fn offered(&self, env: &Env<'_>) -> Offered;
+}
+
+/// Flows that reach one host at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FanIn {
+    /// How many.
+    pub flows: u64,
+    /// Application bytes of the largest.
+    pub size_bytes: u64,
+    /// Time over which they start.
+    pub spread: Dur,
 }
 
 /// A flow as a workload draws it.
@@ -158,6 +173,7 @@ base::registry! {
         fn files(&self) -> Vec<String>;
         fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;
         fn traffic(&self, env: &Env<'_>) -> Option<Traffic>;
+        fn fan_in(&self, env: &Env<'_>) -> Option<FanIn>;
         fn deadlines(&self, env: &Env<'_>) -> bool;
         fn offered(&self, env: &Env<'_>) -> Offered;
     }

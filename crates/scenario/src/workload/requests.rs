@@ -13,7 +13,7 @@
 
 use super::hosts::HostName;
 use super::sizes::Sizes;
-use super::{After, Drawn, Env, MAX_TIME, Workload, hosts};
+use super::{After, Drawn, Env, FanIn, MAX_TIME, Workload, hosts};
 use base::params::{Auto, Problem};
 use base::registry::Meta;
 use base::{Dur, HostId, Offered, Streams, Time, math};
@@ -164,6 +164,10 @@ impl Workload for Requests {
     }
     fn files(&self) -> Vec<String> {
         self.params.sizes.files()
+    }
+    fn fan_in(&self, env: &Env<'_>) -> Option<FanIn> {
+        let size_bytes = self.offered(env).sizes.last()?.0;
+        Some(FanIn { flows: self.params.workers.into(), size_bytes, spread: Dur::ZERO })
     }
     fn offered(&self, env: &Env<'_>) -> Offered {
         let Params { sizes, .. } = &self.params;

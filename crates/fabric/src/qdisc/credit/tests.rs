@@ -12,13 +12,13 @@ use std::collections::VecDeque;
 
 /// A port of 100 Gb/s with full packets of 1538 bytes.
 fn env() -> Env {
-    Env { rate: Rate::from_gbps(100), mtu_bytes: 1538, host_port: false, link: LinkId(0), seed: 1 }
+    Env { rate: Rate::from_gbps(100), mtu_bytes: 1538, max_rtt: Dur::from_us(10), host_port: false, link: LinkId(0), seed: 1 }
 }
 
 fn queue(change: impl FnOnce(&mut Params)) -> Credit {
     let mut params = Params::defaults();
     change(&mut params);
-    assert_eq!((Credit::fifo(&params, &env()), Credit::limit(&params, &env())), (None, params.limit));
+    assert_eq!((Credit::fifo(&params, &env()), Credit::limit(&params, &env())), (None, params.limit.or(Limit::Packets(250))));
     Credit::new(&params, &env())
 }
 
@@ -106,7 +106,7 @@ fn credits_with_tokens_go_first_then_control_then_data_and_probes_by_arrival() {
 fn golden_admission() {
     for (rule, admitted) in [(Rule::Before, 4), (Rule::After, 3)] {
         let change = |params: &mut Params| {
-            (params.drop, params.rule, params.limit) = (Limit::Bytes(6000), rule, Limit::Packets(10));
+            (params.drop, params.rule, params.limit) = (Limit::Bytes(6000), rule, Auto::Set(Limit::Packets(10)));
         };
         let mut q = queue(change);
         assert_eq!(dropped(&mut q, (0..6).map(droppable)), Vec::from_iter(admitted..6));
@@ -131,7 +131,7 @@ fn droppable_data_may_be_dropped_only_beside_protected_data() {
 #[test]
 fn each_class_has_its_limit() {
     let change = |params: &mut Params| {
-        (params.limit, params.protect) = (Limit::Packets(4), Limit::Bytes(2 * 1538));
+        (params.limit, params.protect) = (Auto::Set(Limit::Packets(4)), Limit::Bytes(2 * 1538));
         (params.probes, params.credits) = (Limit::Packets(1), Limit::Packets(2));
     };
     let mut q = queue(change);
@@ -169,7 +169,7 @@ fn bursts_and_answers(machine: impl Transport) -> [Vec<Packet>; 2] {
 fn port_beside(meta: &Meta) -> Credit {
     let (_, drop) = meta.beside.iter().find(|(key, _)| *key == "qdisc.drop").expect("a threshold");
     let drop = Limit::parse(&base::params::Raw::Str((*drop).to_owned())).expect("a limit");
-    queue(|params| (params.drop, params.limit) = (drop, Limit::Packets(20)))
+    queue(|params| (params.drop, params.limit) = (drop, Auto::Set(Limit::Packets(20))))
 }
 
 /// What each port does with a trace of data in which the classes are exchanged.
@@ -232,7 +232,7 @@ fn a_burst_below_a_credit_and_a_rate_of_nothing_are_problems() {
     assert_eq!(keys(|_| ()), [""; 0]);
     assert_eq!(keys(|params| params.burst = Bytes(83)), ["burst"]);
     assert_eq!(keys(|params| params.rate = Auto::Set(RateOr::Fraction(Fraction(0)))), ["rate"]);
-    assert_eq!(keys(|params| params.limit = Limit::Bytes(1537)), ["limit"]);
+    assert_eq!(keys(|params| params.limit = Auto::Set(Limit::Bytes(1537))), ["limit"]);
 }
 
 proptest! {
@@ -240,7 +240,7 @@ proptest! {
     #[test]
     fn it_behaves_as_the_model(ops in prop::collection::vec((0u8..6, 1u64..200), 1..200), after in any::<bool>(), beside in any::<bool>()) {
         let change = |params: &mut Params| {
-            (params.limit, params.drop, params.protect) = (Limit::Packets(6), Limit::Packets(3), Limit::Packets(5));
+            (params.limit, params.drop, params.protect) = (Auto::Set(Limit::Packets(6)), Limit::Packets(3), Limit::Packets(5));
             (params.probes, params.credits) = (Limit::Packets(2), Limit::Packets(3));
             params.rule = if after { Rule::After } else { Rule::Before };
             params.when = if beside { When::BesideProtected } else { When::Any };

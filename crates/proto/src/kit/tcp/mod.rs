@@ -41,7 +41,7 @@ pub(crate) mod sender;
 mod usage;
 
 use super::order::RoundRobin;
-use crate::contract::{Cx, Timeout, Timers, Transport};
+use crate::contract::{Bursts, Cx, Timeout, Timers, Transport};
 use crate::flow::Sample;
 use crate::packet::{Kind, Packet};
 pub(crate) use answer::Answer;
@@ -257,6 +257,10 @@ impl<C: Congestion> Transport for Tcp<C> {
         let Config { rtt, handshake, .. } = self.config;
         let (first, least) = (Timeout::new("init_rto", rtt.init_rto), Timeout::new("min_rto", rtt.min_rto));
         Timers { handshake, first, least, fixed: false }
+    }
+    fn bursts(&self) -> Bursts {
+        let Config { init_window, max_window, .. } = self.config;
+        Bursts { first_bytes: init_window.min(max_window), granted_bytes: 0 }
     }
 }
 

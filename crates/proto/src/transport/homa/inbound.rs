@@ -233,9 +233,14 @@ impl Inbound {
         some_done
     }
 
+    /// How many messages are granted at a time.
+    pub fn most_granted(&self) -> u64 {
+        self.config.overcommitment.unwrap_or(self.levels.scheduled.into()).into()
+    }
+
     /// Finds the messages that may be granted more: of each sender the first, and of these the first few.
     fn find_active(&mut self) {
-        let most = self.config.overcommitment.unwrap_or(self.levels.scheduled.into()) as usize;
+        let most = self.most_granted() as usize;
         self.active.clear();
         for waiting in &self.waiting {
             if self.active.len() == most {
