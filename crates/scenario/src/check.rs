@@ -34,6 +34,7 @@ pub(crate) fn check(draft: &Draft, files: &Files) -> Vec<Item> {
                 let part = Part { table: &variant.table, at: section.at, path: &section.name };
                 let env = draft.workload_env(&built.value, files, index);
                 found.extend(part.problems(variant.value.workload.check(&env)));
+                found.extend(goes_on_beside(draft, built, files, index, part, &variant.value));
             }
         }
         for section in &draft.systems {
@@ -45,6 +46,31 @@ pub(crate) fn check(draft: &Draft, files: &Files) -> Vec<Item> {
     memory(draft, files, &mut found);
     events(draft, &mut found);
     found
+}
+
+/// A workload that goes on until the last start of another one: that one exists, and starts by itself.
+fn goes_on_beside(
+    draft: &Draft,
+    built: &Variant<Built>,
+    files: &Files,
+    index: usize,
+    part: Part<'_>,
+    demand: &Demand,
+) -> Option<Item> {
+    let machine = demand.workload.build(&draft.workload_env(&built.value, files, index));
+    let name = machine.beside()?;
+    let names = || draft.workloads.iter().map(|section| section.name.trim_start_matches("workload."));
+    let problem = |why: String, label: &str, hint: String| Some(part.problem("until", format!("`{name}` {why}"), label, hint));
+    let Some(other) = names().position(|known| known == name) else {
+        let near = nearest(name, names()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let hint = format!("write a time, or one of {}", listed(names()));
+        return problem(format!("is neither a time nor a workload of this scenario{near}"), "unknown", hint);
+    };
+    let waits = draft.workloads[other]
+        .variants
+        .iter()
+        .any(|variant| variant.value.workload.build(&draft.workload_env(&built.value, files, other)).beside().is_some());
+    waits.then(|| problem("ends with another workload too".to_owned(), "has no end of its own", "write a time".to_owned()))?
 }
 
 /// The label of a system must not be that of an ideal reference: tables name their rows by label.

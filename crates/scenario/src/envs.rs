@@ -169,7 +169,7 @@ pub(crate) fn topology(files: &Files) -> topology::Env<'_> {
 
 /// Of a workload, by its place in the scenario.
 pub(crate) fn workload<'a>(net: &'a Net, packets: Packets, end: Option<Time>, files: &'a Files, index: usize) -> workload::Env<'a> {
-    workload::Env { net, packets, end, files, index: index as u64 }
+    workload::Env { net, packets, end, files, index: index as u64, last_starts: &[] }
 }
 
 /// What a workload offers.

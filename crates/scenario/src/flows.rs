@@ -7,7 +7,7 @@ use crate::spec::{Demand, RunSpec};
 use crate::state::Steady;
 use crate::steady;
 use crate::workload::after::earliest_roots;
-use crate::workload::{Drawn, Outside, Workload as _};
+use crate::workload::{self, Drawn, Outside, Workload as _};
 use base::{Dur, FlowId, Rate, Rng, Streams, Time};
 use fabric::routes::Routes;
 use proto::Flow;
@@ -24,11 +24,7 @@ impl RunSpec {
         let mut all: Vec<Numbered> = Vec::new();
         let routes = OnceCell::new();
         let steady = self.steady_state(&routes)?;
-        let mut drawn: Vec<Vec<Drawn>> = Vec::with_capacity(self.workloads.len());
-        for (index, (name, traffic)) in self.workloads.iter().enumerate() {
-            let env = self.env(index);
-            drawn.push(traffic.workload.build(&env).draw(&env, &mut streams).map_err(|e| format!("workload `{name}`: {e}"))?);
-        }
+        let mut drawn = self.drawn(&mut streams)?;
         let own: Vec<usize> = drawn.iter().map(Vec::len).collect();
         if let Some(steady) = steady {
             let last = |index: usize| drawn[index].iter().map(|flow| flow.start).max();
@@ -86,6 +82,23 @@ impl RunSpec {
             flows.iter_mut().zip(roots).for_each(|(flow, root)| flow.measured = counts(root));
         }
         Ok(flows)
+    }
+
+    /// The flows of the scenario as its workloads draw them, by workload. Those that go on until the last start of another are drawn after the others.
+    fn drawn(&self, streams: &mut Streams) -> Result<Vec<Vec<Drawn>>, String> {
+        let mut last_starts: Vec<(String, Time)> = Vec::new();
+        let mut order: Vec<usize> = (0..self.workloads.len()).collect();
+        order.sort_by_key(|index| self.workloads[*index].1.workload.build(&self.env(*index)).beside().is_some());
+        let mut all = vec![Vec::new(); self.workloads.len()];
+        for index in order {
+            let (name, traffic) = &self.workloads[index];
+            let env = workload::Env { last_starts: &last_starts, ..self.env(index) };
+            let drawn = traffic.workload.build(&env).draw(&env, streams).map_err(|e| format!("workload `{name}`: {e}"))?;
+            let last = drawn.iter().filter(|flow| flow.after.is_none()).map(|flow| flow.start).max();
+            last_starts.extend(last.map(|last| (name.clone(), last)));
+            all[index] = drawn;
+        }
+        Ok(all)
     }
 
     /// Which flows count.

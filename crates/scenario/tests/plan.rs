@@ -693,3 +693,31 @@ fn a_policy_must_accept_every_variant_of_the_workloads() {
     assert!(refused.contains(message), "{refused}");
     assert_eq!(plain(&text.replace("published", "auto")).points.len(), 2);
 }
+
+/// Incasts that take a tenth of the capacity, beside flows at random, until the last of these starts: whatever the order of the tables.
+#[test]
+fn incasts_run_beside_another_workload() {
+    let web = "[workload.web]\nkind = 'poisson'\nflows = 2000\nload = 0.4\nsize = 'fixed'\nmean = '100KB'\n";
+    let burst = "[workload.burst]\nkind = 'incast'\nsenders = 8\nsize = '20KB'\nload = 0.1\nuntil = 'web'\nreceiver = 'random'\nselect = 'random'\n";
+    let text = |workloads: &str| format!("[topology]\nkind = 'leaf_spine'\n{workloads}[[system]]\ntransport = 'newreno'\n");
+    for (workloads, own) in [([web, burst], 1), ([burst, web], 0)] {
+        let plan = plain(&text(&workloads.concat()));
+        let flows = plan.points[0].run.flows().unwrap();
+        let last = |workload| flows.iter().filter(|flow| flow.workload == workload).map(|flow| flow.start).max().unwrap();
+        // A round may be late by the jitter.
+        assert!(last(own).0 <= last(1 - own).0 + 10_000_000 && last(own).0 > last(1 - own).0 * 9 / 10);
+        let loads = plan.points[0].run.realised_loads(&flows);
+        let realised = loads[usize::from(own)].1.unwrap();
+        assert!((realised - 0.1).abs() < 0.015, "{realised}");
+        assert_eq!(plain(plan.resolved()).points, plan.points);
+    }
+    let refused = |until: &str, more: &str| {
+        let text = text(&format!("{web}{}{more}", burst.replace("'web'", until)));
+        scenario::load(&text, "x.toml", Path::new("."), &Options::default()).expect_err("refused").to_string()
+    };
+    let unknown = refused("'wed'", "");
+    assert!(unknown.contains("`wed` is neither a time nor a workload of this scenario; did you mean `web`?"), "{unknown}");
+    let other = burst.replace("workload.burst", "workload.more");
+    assert!(refused("'more'", &other).contains("`more` ends with another workload too"));
+    assert!(refused("'burst'", "").contains("`burst` ends with another workload too"));
+}

@@ -42,6 +42,10 @@ pub trait Workload {
     fn traffic(&self, _env: &Env<'_>) -> Option<Traffic> {
         None
     }
+    /// The workload until whose last start it goes on, if it names one.
+    fn beside(&self) -> Option<&str> {
+        None
+    }
     /// How many of its flows reach one host at once. `None`: as many as chance has it.
     fn fan_in(&self, _env: &Env<'_>) -> Option<FanIn> {
         None
@@ -126,12 +130,18 @@ pub struct Env<'a> {
     pub files: &'a Files,
     /// The workload's number in the scenario.
     pub index: u64,
+    /// The last starts of the workloads that are drawn, by name.
+    pub last_starts: &'a [(String, Time)],
 }
 
 /// No flow starts later, and no run ends later: 11.5 days.
 pub const MAX_TIME: Dur = Dur::from_secs(1_000_000);
 
 impl Env<'_> {
+    /// The last start of another workload, if that workload is drawn.
+    fn last_start(&self, name: &str) -> Option<Time> {
+        self.last_starts.iter().find(|(known, _)| known == name).map(|(_, start)| *start)
+    }
     /// Application bytes of a size given in `unit`.
     fn payload(&self, size: u64, unit: Unit) -> u64 {
         self.packets.payload(size, unit)
@@ -173,6 +183,7 @@ base::registry! {
         fn files(&self) -> Vec<String>;
         fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;
         fn traffic(&self, env: &Env<'_>) -> Option<Traffic>;
+        fn beside(&self) -> Option<&str>;
         fn fan_in(&self, env: &Env<'_>) -> Option<FanIn>;
         fn deadlines(&self, env: &Env<'_>) -> bool;
         fn offered(&self, env: &Env<'_>) -> Offered;
@@ -202,7 +213,7 @@ pub(crate) mod testing {
         }
         pub fn env(&self) -> Env<'_> {
             let packets = Packets { mtu: 1500, header: 40 };
-            Env { net: &self.net, packets, end: None, files: &self.files, index: 0 }
+            Env { net: &self.net, packets, end: None, files: &self.files, index: 0, last_starts: &[] }
         }
         pub fn read(&self, kind: &str, set: &[(&'static str, &str)]) -> Result<AnyWorkload, String> {
             struct Given<'a>(&'a [(&'static str, &'a str)], Vec<String>);
