@@ -250,7 +250,10 @@ def missing(metric: str) -> NoDataError:
 
 
 def bounds(results: Data, run: Run) -> dict[str, float]:
-    """The limits and thresholds of queues that a point's system sets, in bytes, by parameter; none without a manifest."""
+    """The limits and thresholds of a point's queues, in bytes, by parameter; none without a manifest.
+
+    A length that differs from port to port is left out.
+    """
     config = results.config
     system: dict[str, Any] = next((s for s in config.get("system", []) if s["label"] == run.system), {})
     mtu = str(config.get("mtu", "1500B"))
@@ -263,9 +266,18 @@ def bounds(results: Data, run: Run) -> dict[str, float]:
             if isinstance(written, list):  # swept: what this point has
                 written = next((v for key, v in run.keys.items() if key.endswith(f"{room}.{name}") and v is not None), None)
             value = None if written is None else _core.queue_length(words.number(written), mtu)
+            if written == "auto":
+                value = common_length(results, run, "limit_bytes" if name == "limit" else "mark_bytes")
             if value is not None:
                 found[name] = value
     return found
+
+
+def common_length(results: Data, run: Run, column: str) -> int | None:
+    """A length that a rule has set for each port, if it is the same at all ports of switches."""
+    ports = results.ports(at={"point": run.point}).to_pylist()
+    found = {port[column] for port in ports if port["tier"] > 0}
+    return found.pop() if len(found) == 1 else None
 
 
 def queue_lengths(room: str, kind: str) -> Sequence[str]:

@@ -326,6 +326,17 @@ def test_pictures_of_queues_show_the_thresholds(tmp_path: Path) -> None:
     assert [traces.bounds(results, run) for run in results.runs] == [
         {"limit": 150_000, "occ_long": 30_000, "occ_short": 60_000, "occ_max": most} for most in (90_000, 105_000)
     ]
+    # Ports of two rates have two limits and no common line; each is in the table of ports.
+    scenario["topology"] = {"kind": "leaf_spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 2, "delay": "10us"}
+    scenario["system"] = [{"label": "DCTCP", "transport": {"kind": "dctcp", "stack": "fine"}}]
+    scenario["sample"] = {"interval": "5us", "port": "leaf0->h0"}
+    results = run(scenario, out=tmp_path / "rates")
+    assert [traces.bounds(results, run) for run in results.runs] == [{}]
+    ports = results.ports().to_pylist()
+    switch, host = (next(port for port in ports if port["name"] == name) for name in ("leaf0->h0", "h0->leaf0"))
+    assert switch["limit_bytes"] > switch["mark_bytes"] > 30_000 and host["limit_bytes"] is None
+    uplinks = [port["limit_bytes"] for port in ports if port["rate_bps"] == 4 * switch["rate_bps"]]
+    assert uplinks and all(abs(limit - 4 * switch["limit_bytes"]) <= 4 * 1500 for limit in uplinks)
     # Against a queue that stays far below, nothing is drawn.
     empty = Figure().add_subplot()
     traces.draw_bounds(empty, found[0], 1e3, 1e3)

@@ -234,6 +234,10 @@ pub struct PortRow {
     pub name: String,
     /// Line rate.
     pub rate_bps: u64,
+    /// Most bytes that may wait in its queue, in full packets where the limit counts packets; `None`: no limit.
+    pub limit_bytes: Option<u64>,
+    /// Waiting bytes above which the queue marks every packet that can be marked; `None`: it never marks.
+    pub mark_bytes: Option<u64>,
     /// Packets transmitted, data and control.
     pub tx_packets: u64,
     /// Bytes of the packets transmitted.

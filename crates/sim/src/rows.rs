@@ -8,7 +8,7 @@ use crate::probe::Probe;
 use crate::whole::Whole;
 use crate::window::{PortUse, Window};
 use crate::world::Carried;
-use base::{LinkId, Time};
+use base::{Bytes, Limit, LinkId, Time};
 use engine::Driver;
 use fabric::qdisc::Qdisc as _;
 use proto::Flow;
@@ -68,7 +68,11 @@ pub fn port_rows<E: Driver<Carried>, P: Probe>(spec: &RunSpec, whole: &mut Whole
         let at_random = whole.lost_at_random(id);
         let Part { world, engine } = whole.at_port(id);
         let (stats, drops) = (engine.stats(id), world.drops[id.index()]);
+        let (queue, env) = spec.port(id);
+        let bytes = |limit: Limit| limit.in_bytes(Bytes(spec.mtu_bytes.into())).map(|bytes| bytes.0);
         PortRow {
+            limit_bytes: bytes(queue.limit(&env)),
+            mark_bytes: queue.build(&env).marks_above().and_then(|(_, mark)| bytes(mark)),
             tx_packets: stats.tx_packets,
             tx_bytes: stats.tx_bytes,
             drops: stats.drops,

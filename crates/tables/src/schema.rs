@@ -227,6 +227,8 @@ table! {
     tier [""] "tier of the node: hosts 0, ToR switches 1, and so on up" = U8(|r| r.tier);
     name [""] "names of both nodes: tor0->root" = Word(|r| &r.name);
     rate_bps ["bps"] "line rate" = U64(|r| r.rate_bps);
+    limit_bytes ["bytes"] "most bytes that may wait, in full packets where the limit counts packets; null: no limit" = OptU64(|r| r.limit_bytes);
+    mark_bytes ["bytes"] "waiting bytes above which the queue marks every packet that can be marked; null: it never marks" = OptU64(|r| r.mark_bytes);
     tx_packets ["packets"] "packets transmitted, data and control" = U64(|r| r.tx_packets);
     tx_bytes ["bytes"] "bytes transmitted" = U64(|r| r.tx_bytes);
     drops ["packets"] "packets dropped by the queue: the sum of data_drops, credit_drops, trimmed_drops and control_drops" = U64(|r| r.drops);
