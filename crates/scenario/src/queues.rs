@@ -4,6 +4,7 @@ use crate::draft::Draft;
 use crate::envs::Envs;
 use crate::spec::QueueLength;
 use base::params::Param as _;
+use base::text::escaped;
 use base::{Limit, Offers};
 use fabric::qdisc::Qdisc as _;
 
@@ -12,7 +13,8 @@ pub(crate) fn line(length: &QueueLength) -> String {
     let QueueLength { system, swept, qdisc, key, rule, max_rtt, at } = length;
     let with: String = swept.iter().map(|(key, value)| format!(", {key} = {value}")).collect();
     let at: Vec<String> = at.iter().map(|(rate, limit)| format!("{} at {rate}", limit.show())).collect();
-    format!("# {system}{with}: {qdisc}: {key} = auto: {} ({rule}; round trip {max_rtt})\n", at.join(", "))
+    let text = format!("# {system}{with}: {qdisc}: {key} = auto: {} ({rule}; round trip {max_rtt})", at.join(", "));
+    format!("{}\n", escaped(&text))
 }
 
 /// All lengths that rules set. One that is the same for several swept values is there once.
