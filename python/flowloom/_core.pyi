@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int | dict[str, Any]:
     From the first call on, memory that cannot be allocated ends the process with exit code 5.
     """
 
-def compare(dirs: Sequence[str]) -> ArrowTable:
+def compare(dirs: Sequence[str], filter: str | None = None) -> ArrowTable:
     """Compare the systems found in one or more result folders, flow by flow.
 
     Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys: see `compare()` in docs/data.md.
@@ -240,13 +240,18 @@ class Results:
         `size_bytes`, `fct_ps`, `ideal_fct_ps`, `slowdown` and `parts`: dicts with `part`, `port` and `time_ps`, which sum to
         `fct_ps`.
         """
-    def summary(self) -> ArrowTable:
-        """One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval."""
-    def by_size(self) -> ArrowTable:
+    def summary(self, filter: str | None = None, workloads: bool = False) -> ArrowTable:
+        """One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval.
+
+        With `filter`, the metrics of the flows that it chooses. With `workloads`, rows for each workload too, in a column of that name.
+        """
+    def by_size(self, filter: str | None = None) -> ArrowTable:
         """Slowdown and completion time by flow size, by bin: one row per system, swept keys, bin, quantity and statistic."""
     def series(self) -> ArrowTable:
         """Time series summed up: one row per point, metric and entity, over the samples in the measurement window."""
-    def groups(self) -> ArrowTable:
+    def groups(self, filter: str | None = None) -> ArrowTable:
         """Groups of flows: one row per point and group that began."""
-    def per_seed(self) -> ArrowTable:
-        """One row per point and metric."""
+    def per_seed(self, filter: str | None = None, workloads: bool = False) -> ArrowTable:
+        """One row per point and metric; see `summary`."""
+    def chosen(self, point: str, filter: str | None = None) -> list[int]:
+        """The flows of a point that count, or those that a filter chooses, by their `flow_id`."""

@@ -10,7 +10,7 @@ use scenario::seeds::Auto;
 use scenario::{Diagnostics, Plan};
 use sim::Continue;
 use tables::Results;
-use tables::results::SummaryRow;
+use tables::results::{Of, SummaryRow};
 use tables::stats::metric;
 
 /// Why such a plan runs in one piece.
@@ -82,7 +82,8 @@ pub fn run(
 fn reached(auto: &Auto, seeds: u32, results: &Results) -> Reached {
     let (name, precision) = (&auto.params.metric, auto.params.precision.0);
     let ideal = |system: &str| results.points.iter().any(|point| point.ideal && point.key.system == system);
-    let rows = results.summary_rows().into_iter().filter(|row| row.metric.name == name && !ideal(&row.system));
+    let rows = results.summary_rows(Of::All).expect("the metrics of all flows are in the manifests");
+    let rows = rows.into_iter().filter(|row| row.metric.name == name && !ideal(&row.system));
     let widest = rows.map(|row| (width(&row), row)).max_by(|a, b| a.0.total_cmp(&b.0));
     let wanted = precision.0 as f64 / 1e9;
     let precise = widest.as_ref().is_some_and(|(width, _)| *width <= wanted);
@@ -147,7 +148,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let (report, reached) = run_in(dir.path(), &plan, jobs, &mut go_on);
             let widths: Vec<f64> =
-                report.results.summary_rows().iter().filter(|r| r.metric.name == "mean_fct_s").map(width).collect();
+                report.results.summary_rows(Of::All).unwrap().iter().filter(|r| r.metric.name == "mean_fct_s").map(width).collect();
             assert!(widths.len() == 2 && widths.iter().all(|width| *width <= 0.20), "{widths:?}");
             let reached = reached.unwrap();
             assert!(reached.precise && reached.seeds > 3 && reached.seeds < 20, "{reached:?}");

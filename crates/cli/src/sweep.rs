@@ -20,7 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use tables::manifest::{self, Input, Ran};
-use tables::schema::SCHEMA_VERSION;
+use tables::results::FlowColumns;
+use tables::schema::{CounterColumn, SCHEMA_VERSION};
 use tables::{Found, PointKey, PointManifest, Results, RunDir, RunManifest, State};
 
 /// Why a sweep failed.
@@ -208,6 +209,7 @@ fn run_with(
         prepared,
         dir: &dir,
         workloads: run_manifest.workloads.clone(),
+        columns: FlowColumns::new(&run_manifest, counted_of_flows(settings.whole.unwrap_or(plan))),
         points,
         notes: &notes,
     };
@@ -320,6 +322,12 @@ fn key(point: &Point) -> PointKey {
     PointKey { id: point.id.clone(), system: point.label.clone(), seed: point.seed, swept: point.swept.clone() }
 }
 
+/// What the systems of a plan count of flows.
+fn counted_of_flows(plan: &Plan) -> Vec<CounterColumn> {
+    let packets = plan.points.iter().filter(|point| point.run.ideal.is_none() && !point.run.engine.is_flow());
+    packets.flat_map(|point| CounterColumn::all(&sim::flow_counters(&point.run))).collect()
+}
+
 fn first_manifest(plan: &Plan, settings: &Settings<'_>, keys: &[PointKey], jobs: usize) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,
@@ -362,6 +370,7 @@ struct Sweep<'a> {
     prepared: &'a [Prepared],
     dir: &'a RunDir,
     workloads: Vec<String>,
+    columns: FlowColumns,
     /// How many points run or have run, of those that were asked for.
     points: usize,
     notes: &'a [String],
@@ -456,7 +465,7 @@ impl Sweep<'_> {
         seen.flows_done.store(outcome.flows.iter().filter(|flow| flow.finish_ps.is_some()).count() as u64, Relaxed);
         let Prepared { config_hash, flows_hash, .. } = self.prepared[i].clone();
         let ran = Ran { config_hash, flows_hash, started, ended: clock::now(), wall_s: watch.seconds() };
-        Ok(self.dir.write_point(&self.keys[i], &outcome, &ran, &self.workloads)?)
+        Ok(self.dir.write_point(&self.keys[i], &outcome, &ran, (&self.workloads, &self.columns))?)
     }
 
     fn tick(&self, todo: &[usize], kept: usize, done: usize, watch: Watch) -> Tick<'_> {

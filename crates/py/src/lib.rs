@@ -65,9 +65,13 @@ fn main(py: Python<'_>, argv: Vec<String>) -> PyResult<Py<PyAny>> {
 /// Compare the systems found in one or more result folders, flow by flow.
 ///
 /// Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys: see `compare()` in docs/data.md.
+///
+/// With `filter`, the flows that it chooses in both systems.
 #[pyfunction]
-fn compare(py: Python<'_>, dirs: Vec<PathBuf>) -> PyResult<results::ArrowTable> {
-    let table = py.detach(|| tables::compare::table(&dirs));
+#[pyo3(signature = (dirs, filter = None))]
+fn compare(py: Python<'_>, dirs: Vec<PathBuf>, filter: Option<&str>) -> PyResult<results::ArrowTable> {
+    let filter = results::read_filter(filter)?;
+    let table = py.detach(|| tables::compare::table(&dirs, filter.as_ref()));
     Ok(results::ArrowTable::whole(table.map_err(errors::storage)?))
 }
 

@@ -11,6 +11,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 use sim::Continue;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tables::results::Of;
 use tempfile::TempDir;
 
 /// A table that any Arrow reader reads without a copy: `pyarrow.table(t)`, `polars.DataFrame(t)`.
@@ -216,12 +217,19 @@ impl Results {
         Ok(dict)
     }
     /// One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval.
-    fn summary(&self) -> ArrowTable {
-        ArrowTable::whole(self.0.results.summary())
+    ///
+    /// With `filter`, the metrics of the flows that it chooses. With `workloads`, rows for each workload too, in a column of that name.
+    #[pyo3(signature = (filter = None, workloads = false))]
+    fn summary(&self, py: Python<'_>, filter: Option<&str>, workloads: bool) -> PyResult<ArrowTable> {
+        let filter = read_filter(filter)?;
+        let table = py.detach(|| self.0.results.summary(wanted(filter.as_ref(), workloads)));
+        Ok(ArrowTable::whole(table.map_err(errors::storage)?))
     }
     /// Slowdown and completion time by flow size, by bin: one row per system, swept keys, bin, quantity and statistic.
-    fn by_size(&self, py: Python<'_>) -> PyResult<ArrowTable> {
-        let table = py.detach(|| tables::by_size::table(&self.0.results));
+    #[pyo3(signature = (filter = None))]
+    fn by_size(&self, py: Python<'_>, filter: Option<&str>) -> PyResult<ArrowTable> {
+        let filter = read_filter(filter)?;
+        let table = py.detach(|| tables::by_size::table(&self.0.results, filter.as_ref()));
         Ok(ArrowTable::whole(table.map_err(errors::storage)?))
     }
     /// Time series summed up: one row per point, metric and entity, over the samples in the measurement window.
@@ -230,12 +238,39 @@ impl Results {
         Ok(ArrowTable::whole(table.map_err(errors::storage)?))
     }
     /// Groups of flows: one row per point and group that began.
-    fn groups(&self, py: Python<'_>) -> PyResult<ArrowTable> {
-        let table = py.detach(|| tables::groups::table(&self.0.results));
+    #[pyo3(signature = (filter = None))]
+    fn groups(&self, py: Python<'_>, filter: Option<&str>) -> PyResult<ArrowTable> {
+        let filter = read_filter(filter)?;
+        let table = py.detach(|| tables::groups::table(&self.0.results, filter.as_ref()));
         Ok(ArrowTable::whole(table.map_err(errors::storage)?))
     }
-    /// One row per point and metric.
-    fn per_seed(&self) -> ArrowTable {
-        ArrowTable::whole(self.0.results.per_seed(true))
+    /// One row per point and metric; see `summary`.
+    #[pyo3(signature = (filter = None, workloads = false))]
+    fn per_seed(&self, py: Python<'_>, filter: Option<&str>, workloads: bool) -> PyResult<ArrowTable> {
+        let filter = read_filter(filter)?;
+        let table = py.detach(|| self.0.results.per_seed(true, wanted(filter.as_ref(), workloads)));
+        Ok(ArrowTable::whole(table.map_err(errors::storage)?))
+    }
+    /// The flows of a point that count, or those that a filter chooses, by their `flow_id`.
+    #[pyo3(signature = (point, filter = None))]
+    fn chosen(&self, py: Python<'_>, point: &str, filter: Option<&str>) -> PyResult<Vec<u32>> {
+        let filter = read_filter(filter)?;
+        let results = &self.0.results;
+        let Some(point) = results.points.iter().find(|known| known.key.id == point) else { return Ok(Vec::new()) };
+        py.detach(|| results.chosen_ids(point, filter.as_ref())).map_err(errors::storage)
+    }
+}
+
+/// A filter of flows, or none.
+pub fn read_filter(text: Option<&str>) -> PyResult<Option<tables::filter::Filter>> {
+    text.map(tables::filter::Filter::parse).transpose().map_err(|wrong| PyValueError::new_err(wrong.to_string()))
+}
+
+/// Of which flows metrics are wanted.
+fn wanted(filter: Option<&tables::filter::Filter>, workloads: bool) -> Of<'_> {
+    match filter {
+        Some(filter) => Of::Where(filter),
+        None if workloads => Of::Workloads,
+        None => Of::All,
     }
 }

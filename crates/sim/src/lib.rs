@@ -44,6 +44,7 @@ mod world;
 pub use cut::Threads;
 pub use outcome::Outcome;
 pub use progress::{Continue, Progress, RunError};
+pub use rows::flow_counters;
 pub use run::{run, run_cut, run_on, run_threads};
 pub use world::Carried;
 

@@ -2,14 +2,14 @@
 
 use crate::arrow::words;
 use crate::error::{Error, Result};
-use crate::parquet;
+use crate::filter::Filter;
+use crate::manifest::PointManifest;
 use crate::results::{KeyColumns, Results, SweptColumn, swept};
 use crate::schema::{BY_SIZE, KEYS, Note, schema};
 use crate::stats::{Estimate, quantile, rests_on};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array as _, ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
-use std::path::Path;
 use std::sync::Arc;
 
 /// The statistics of a bin, each with its quantile in per mille; `None`: the mean.
@@ -53,11 +53,11 @@ struct Flow {
     values: Option<[f64; 2]>,
 }
 
-/// All statistics of all bins of every system and value of the swept keys.
-pub fn rows(results: &Results) -> Result<Vec<Row>> {
+/// All statistics of all bins of every system and value of the swept keys, over the flows that count or those that a filter chooses.
+pub fn rows(results: &Results, filter: Option<&Filter>) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (key, points) in results.over_seeds() {
-        let seeds = points.iter().map(|point| read(&results.flows_file(point)?)).collect::<Result<Vec<_>>>()?;
+        let seeds = points.iter().map(|point| read(results, point, filter)).collect::<Result<Vec<_>>>()?;
         let swept: Vec<_> = results.manifest.sweep_keys.iter().map(|name| swept(key, name).map(str::to_owned)).collect();
         let mut sizes: Vec<u64> = seeds.iter().flatten().map(|flow| flow.size_bytes).collect();
         sizes.sort_unstable();
@@ -117,11 +117,11 @@ fn bins(sizes: &[u64]) -> Vec<&[u64]> {
     found
 }
 
-fn read(path: &Path) -> Result<Vec<Flow>> {
+fn read(results: &Results, point: &PointManifest, filter: Option<&Filter>) -> Result<Vec<Flow>> {
+    let path = results.flows_file(point)?;
     let mut flows = Vec::new();
-    for batch in parquet::read(path, Some(&["size_bytes", "fct_ps", "slowdown"]))? {
-        let batch = batch.map_err(|e| Error::damaged(path, e))?;
-        let column = |name: &str| batch.column_by_name(name).ok_or_else(|| Error::damaged(path, format!("no column `{name}`")));
+    for batch in results.chosen(point, &["size_bytes", "fct_ps", "slowdown"], filter)? {
+        let column = |name: &str| batch.column_by_name(name).ok_or_else(|| Error::damaged(&path, format!("no column `{name}`")));
         let (sizes, fct, slowdown) = (column("size_bytes")?, column("fct_ps")?, column("slowdown")?);
         let sizes = sizes.as_primitive::<UInt64Type>();
         let (fct, slowdown) = (fct.as_primitive::<Int64Type>(), slowdown.as_primitive::<Float64Type>());
@@ -134,8 +134,8 @@ fn read(path: &Path) -> Result<Vec<Flow>> {
 }
 
 /// [`rows`] as a table.
-pub fn table(results: &Results) -> Result<RecordBatch> {
-    let rows = rows(results)?;
+pub fn table(results: &Results, filter: Option<&Filter>) -> Result<RecordBatch> {
+    let rows = rows(results, filter)?;
     let columns = KeyColumns::new(&results.manifest);
     let mut fields = vec![KEYS[1].field()];
     fields.extend(columns.swept.iter().map(SweptColumn::field));
@@ -169,6 +169,7 @@ pub fn table(results: &Results) -> Result<RecordBatch> {
 mod tests {
     use super::*;
     use crate::manifest::{PointKey, Ran};
+    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
     use sim::Outcome;
@@ -194,9 +195,9 @@ mod tests {
         let large = |seed: u64| (0..20).map(move |i| (9000, (seed == 2 || i < 10).then_some(10 * seed)));
         for seed in [1, 2] {
             let flows: Vec<_> = small.clone().chain(large(seed)).collect();
-            run.write_point(&key(seed), &with(&flows), &Ran::default(), &["web".into()]).unwrap();
+            run.write_point(&key(seed), &with(&flows), &Ran::default(), (&["web".into()], &FlowColumns::default())).unwrap();
         }
-        let rows = rows(&Results::open(dir.path()).unwrap()).unwrap();
+        let rows = rows(&Results::open(dir.path()).unwrap(), None).unwrap();
         let row = |sizes, statistic| {
             rows.iter()
                 .find(|r| (r.sizes[1], r.quantity, r.statistic) == (sizes, 0, statistic))
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!((row(9000, "p50").flows, row(9000, "p50").rests_on), (30, 17));
         // Slowdown 10 of an ideal of 1 us.
         assert_eq!(rows.iter().find(|r| (r.sizes[1], r.quantity) == (9000, 1)).unwrap().estimate, Estimate::of(&[1e-5, 2e-5]));
-        assert_eq!(table(&Results::open(dir.path()).unwrap()).unwrap().num_columns(), 1 + BY_SIZE.len());
+        assert_eq!(table(&Results::open(dir.path()).unwrap(), None).unwrap().num_columns(), 1 + BY_SIZE.len());
     }
 
     #[test]

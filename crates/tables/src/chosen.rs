@@ -52,6 +52,16 @@ impl Results {
         }
         Ok(found)
     }
+    /// The ids of the flows of a point that count, or that a filter chooses.
+    pub fn chosen_ids(&self, point: &PointManifest, filter: Option<&Filter>) -> Result<Vec<u32>> {
+        let path = self.flows_file(point)?;
+        let mut found = Vec::new();
+        for batch in self.chosen(point, &["flow_id"], filter)? {
+            let ids = batch.column_by_name("flow_id").and_then(|column| column.as_primitive_opt::<UInt32Type>());
+            found.extend(ids.ok_or_else(|| Error::damaged(&path, "its columns are not those of this program"))?.values());
+        }
+        Ok(found)
+    }
     /// The metrics of the flows of a point that a filter chooses.
     pub fn metrics_of(&self, point: &PointManifest, filter: &Filter) -> Result<Vec<(&'static Metric, Option<f64>)>> {
         let names: Vec<&str> = FLOWS.columns.iter().map(|column| column.name).collect();
@@ -127,4 +137,80 @@ fn flow_rows(batch: &RecordBatch) -> Option<Vec<FlowRow>> {
         counts: Vec::new(),
     };
     Some((0..batch.num_rows()).map(row).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{PointKey, Ran};
+    use crate::results::tests::{outcome, run_manifest};
+    use crate::results::{FlowColumns, Of};
+    use crate::run_dir::RunDir;
+    use sim::Outcome;
+
+    /// Five flows: three of a workload, one of which does not count, and two of another.
+    fn mixed() -> Outcome {
+        let mut out = outcome(5);
+        for (flow, (workload, measured)) in out.flows.iter_mut().zip([(0, true), (0, false), (1, true), (1, true), (0, true)]) {
+            (flow.workload, flow.measured) = (workload, measured);
+            flow.drops = u64::from(flow.flow_id);
+            flow.group_id = (workload == 1).then_some(7);
+        }
+        out.flows[2].gaps = 3;
+        out.flows[2].gap_packets = 10;
+        out
+    }
+
+    fn results(dir: &Path) -> Results {
+        let run = RunDir::take(dir).unwrap();
+        let key = PointKey { id: "a-1".into(), system: "A".into(), seed: 1, swept: Vec::new() };
+        let names = ["web".to_owned(), "incast".to_owned()];
+        run.write_point(&key, &mixed(), &Ran::default(), (&names, &FlowColumns::default())).unwrap();
+        run.write_manifest(&run_manifest(&[key])).unwrap();
+        Results::open(dir).unwrap()
+    }
+
+    #[test]
+    fn a_file_gives_back_the_rows_that_metrics_are_made_of() {
+        let dir = tempfile::tempdir().unwrap();
+        let results = results(dir.path());
+        let point = &results.points[0];
+        let filter = Filter::parse("measured == true or measured == false").unwrap();
+        let names: Vec<&str> = FLOWS.columns.iter().map(|column| column.name).collect();
+        let rows: Vec<FlowRow> =
+            results.chosen(point, &names, Some(&filter)).unwrap().iter().flat_map(|batch| flow_rows(batch).unwrap()).collect();
+        let written = mixed().flows.into_iter().map(|flow| FlowRow { measured: true, counts: Vec::new(), ..flow });
+        assert_eq!(rows, written.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn metrics_of_a_workload_are_those_of_a_filter_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let results = results(dir.path());
+        let point = &results.points[0];
+        let of = |text: &str| results.metrics_of(point, &Filter::parse(text).unwrap()).unwrap();
+        let get = |values: &[(&'static Metric, Option<f64>)], name: &str| {
+            values.iter().find(|(metric, _)| metric.name == name).unwrap().1
+        };
+        for name in ["web", "incast"] {
+            let filtered = of(&format!("workload == \"{name}\""));
+            let kept = &point.by_workload.iter().find(|(workload, _)| workload == name).unwrap().1;
+            for (metric, value) in &filtered {
+                let known = kept.iter().find(|(known, _)| known == metric.name).and_then(|(_, value)| *value);
+                assert_eq!(known, *value, "{name}: {}", metric.name);
+            }
+        }
+        let web = of("workload == 'web'");
+        assert_eq!((get(&web, "flows"), get(&web, "data_drops"), get(&web, "groups")), (Some(2.0), Some(4.0), None));
+        let incast = of("workload == 'incast' and drops > 2");
+        assert_eq!((get(&incast, "flows"), get(&incast, "data_drops"), get(&incast, "groups")), (Some(1.0), Some(3.0), Some(1.0)));
+        // Flows that do not count are in nothing that does not ask for them.
+        assert_eq!((point.metric("flows"), get(&of("size_bytes > 0"), "flows")), (Some(4.0), Some(4.0)));
+        assert_eq!(get(&of("measured == false"), "flows"), Some(1.0));
+        let rows = results.summary_rows(Of::Workloads).unwrap();
+        let flows: Vec<_> = rows.iter().filter(|row| row.metric.name == "flows").collect();
+        let found: Vec<_> = flows.iter().map(|row| (row.workload.as_deref(), row.estimate.mean)).collect();
+        assert_eq!(found, [(None, Some(4.0)), (Some("web"), Some(2.0)), (Some("incast"), Some(2.0))]);
+        assert!(rows.iter().all(|row| row.workload.is_none() || row.metric.of_flows));
+    }
 }

@@ -2,12 +2,15 @@
 //! one it does to the other.
 
 use crate::arrow::words;
+use crate::chosen::{mask, with_filter};
 use crate::error::{Error, Result};
+use crate::filter::Filter;
 use crate::manifest::PointManifest;
 use crate::parquet;
 use crate::results::{Results, SweptColumn, swept};
 use crate::schema::{COMPARE, Note, schema};
 use crate::stats::{Estimate, quantile};
+use crate::tail::{self, TailRatio};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
@@ -33,6 +36,8 @@ pub struct Pair {
     pub median_ratio: Estimate,
     /// Mean of fct(b) / fct(a), over seeds.
     pub mean_ratio: Estimate,
+    /// 99th percentile of the slowdown in b over that in a, of the paired flows.
+    pub tail_ratio: TailRatio,
     /// Deadline miss rates of a and of b, over seeds; of no value without deadlines.
     pub miss_rates: (Estimate, Estimate),
 }
@@ -49,16 +54,20 @@ struct Point<'a> {
 type Seed<'a> = (&'a Point<'a>, &'a Point<'a>);
 
 /// What is compared of a point's flows.
+#[derive(Default)]
 struct Flows {
     size_bytes: Vec<u64>,
     start_ps: Vec<Option<i64>>,
     fct_ps: Vec<Option<i64>>,
-    /// Of the flows with a deadline, whether they met it.
+    ideal_fct_ps: Vec<i64>,
+    /// Whether the flow is to be compared.
+    chosen: Vec<bool>,
+    /// Of the flows to be compared that have a deadline, whether they met it.
     met: Vec<bool>,
 }
 
-/// Every pair of systems in one or more run folders. A label that several runs use gets its folder's name in front.
-pub fn pairs(dirs: &[PathBuf]) -> Result<(Vec<String>, Vec<Pair>)> {
+/// Every pair of systems in one or more run folders, over the flows that count or those that a filter chooses in both. A label that several runs use gets its folder's name in front.
+pub fn pairs(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<(Vec<String>, Vec<Pair>)> {
     let mut known: Vec<PathBuf> = Vec::new();
     for dir in dirs {
         let whole = dir.canonicalize().unwrap_or_else(|_| dir.clone());
@@ -79,7 +88,7 @@ pub fn pairs(dirs: &[PathBuf]) -> Result<(Vec<String>, Vec<Pair>)> {
         for manifest in run.done() {
             let dir = run.point_dir(&manifest.key);
             let system = name(&runs, run, &manifest.key.system);
-            points.push(Point { system, flows: read(&run.flows_file(manifest)?)?, dir, manifest });
+            points.push(Point { system, flows: read(&run.flows_file(manifest)?, filter)?, dir, manifest });
         }
     }
     let mut systems: Vec<&str> = Vec::new();
@@ -102,8 +111,8 @@ pub fn pairs(dirs: &[PathBuf]) -> Result<(Vec<String>, Vec<Pair>)> {
 }
 
 /// [`pairs`] as a table.
-pub fn table(dirs: &[PathBuf]) -> Result<RecordBatch> {
-    let (keys, pairs) = pairs(dirs)?;
+pub fn table(dirs: &[PathBuf], filter: Option<&Filter>) -> Result<RecordBatch> {
+    let (keys, pairs) = pairs(dirs, filter)?;
     let (mut fields, mut arrays): (Vec<_>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
     for (i, key) in keys.iter().enumerate() {
         let column = SweptColumn::new(key, pairs.iter().filter_map(|p| p.swept[i].as_deref()));
@@ -113,7 +122,7 @@ pub fn table(dirs: &[PathBuf]) -> Result<RecordBatch> {
     fields.extend(COMPARE.iter().map(Note::field));
     let count = |f: fn(&Pair) -> u64| Arc::new(UInt64Array::from_iter_values(pairs.iter().map(f)));
     let number = |f: fn(&Pair) -> Option<f64>| Arc::new(pairs.iter().map(f).collect::<Float64Array>());
-    let own: [ArrayRef; 13] = [
+    let own: [ArrayRef; 16] = [
         words(pairs.iter().map(|p| Some(p.system_a.as_str()))),
         words(pairs.iter().map(|p| Some(p.system_b.as_str()))),
         Arc::new(UInt32Array::from_iter_values(pairs.iter().map(|p| p.mean_ratio.n))),
@@ -125,6 +134,9 @@ pub fn table(dirs: &[PathBuf]) -> Result<RecordBatch> {
         number(|p| p.mean_ratio.mean),
         number(|p| p.mean_ratio.ci95.map(|ci| ci.0)),
         number(|p| p.mean_ratio.ci95.map(|ci| ci.1)),
+        number(|p| p.tail_ratio.ratio),
+        number(|p| p.tail_ratio.ci95.map(|ci| ci.0)),
+        number(|p| p.tail_ratio.ci95.map(|ci| ci.1)),
         number(|p| p.miss_rates.0.mean),
         number(|p| p.miss_rates.1.mean),
     ];
@@ -139,15 +151,20 @@ fn name(runs: &[Results], run: &Results, label: &str) -> String {
     if shared { format!("{}/{label}", folder(run.path()).unwrap_or_default()) } else { label.to_owned() }
 }
 
-fn read(path: &Path) -> Result<Flows> {
-    let mut flows = Flows { size_bytes: Vec::new(), start_ps: Vec::new(), fct_ps: Vec::new(), met: Vec::new() };
-    for batch in parquet::read(path, Some(&["size_bytes", "start_ps", "fct_ps", "deadline_met"]))? {
+fn read(path: &Path, filter: Option<&Filter>) -> Result<Flows> {
+    let mut flows = Flows::default();
+    let names = with_filter(&["size_bytes", "start_ps", "fct_ps", "ideal_fct_ps", "deadline_met"], filter);
+    for batch in parquet::read(path, Some(&names))? {
         let batch = batch.map_err(|e| Error::damaged(path, e))?;
         let column = |name: &str| batch.column_by_name(name).ok_or_else(|| Error::damaged(path, format!("no column `{name}`")));
+        let chosen = mask(&batch, filter, path)?;
         flows.size_bytes.extend(column("size_bytes")?.as_primitive::<UInt64Type>().values());
         flows.start_ps.extend(column("start_ps")?.as_primitive::<Int64Type>().iter());
         flows.fct_ps.extend(column("fct_ps")?.as_primitive::<Int64Type>().iter());
-        flows.met.extend(column("deadline_met")?.as_boolean().iter().flatten());
+        flows.ideal_fct_ps.extend(column("ideal_fct_ps")?.as_primitive::<Int64Type>().values());
+        let met = column("deadline_met")?.as_boolean().iter().zip(&chosen);
+        flows.met.extend(met.filter_map(|(met, chosen)| met.filter(|_| *chosen)));
+        flows.chosen.extend(chosen);
     }
     Ok(flows)
 }
@@ -180,13 +197,17 @@ fn common(keys: &[String], a: &Point<'_>, b: &Point<'_>) -> Option<Vec<Option<St
 
 fn pair(a: &str, b: &str, swept: Vec<Option<String>>, seeds: &[Seed<'_>]) -> Result<Pair> {
     let (mut flows, mut only) = (0, (0, 0));
-    let (mut faster, mut medians, mut means) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut faster, mut medians, mut means, mut paired) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (pa, pb) in seeds {
         check_same_flows(pa, pb)?;
-        let mut ratios = Vec::new();
-        for fct in pa.flows.fct_ps.iter().zip(&pb.flows.fct_ps) {
-            match fct {
-                (Some(x), Some(y)) => ratios.push(*y as f64 / *x as f64),
+        let (mut ratios, mut slowdowns) = (Vec::new(), Vec::new());
+        for flow in (0..pa.flows.fct_ps.len()).filter(|&flow| pa.flows.chosen[flow] && pb.flows.chosen[flow]) {
+            match (pa.flows.fct_ps[flow], pb.flows.fct_ps[flow]) {
+                (Some(x), Some(y)) => {
+                    ratios.push(y as f64 / x as f64);
+                    let ideal = pa.flows.ideal_fct_ps[flow] as f64;
+                    slowdowns.push([x as f64 / ideal, y as f64 / ideal]);
+                }
                 (Some(_), None) => only.0 += 1,
                 (None, Some(_)) => only.1 += 1,
                 (None, None) => {}
@@ -199,6 +220,7 @@ fn pair(a: &str, b: &str, swept: Vec<Option<String>>, seeds: &[Seed<'_>]) -> Res
             faster.push(ratios.iter().filter(|r| **r < 1.0).count() as f64 / n);
             medians.push(median);
             means.push(ratios.iter().sum::<f64>() / n);
+            paired.push(slowdowns);
         }
     }
     Ok(Pair {
@@ -210,6 +232,7 @@ fn pair(a: &str, b: &str, swept: Vec<Option<String>>, seeds: &[Seed<'_>]) -> Res
         b_faster: Estimate::of(&faster),
         median_ratio: Estimate::of_ratios(&medians),
         mean_ratio: Estimate::of_ratios(&means),
+        tail_ratio: tail::ratio(&paired),
         miss_rates: (miss_rate(seeds.iter().map(|(a, _)| *a)), miss_rate(seeds.iter().map(|(_, b)| *b))),
     })
 }
@@ -239,6 +262,7 @@ fn check_same_flows(a: &Point<'_>, b: &Point<'_>) -> Result<()> {
 mod tests {
     use super::*;
     use crate::manifest::{PointKey, Ran};
+    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
     use sim::Outcome;
@@ -263,7 +287,7 @@ mod tests {
         let keys: Vec<PointKey> = points.iter().map(|(key, _)| key.clone()).collect();
         run.write_manifest(&run_manifest(&keys)).unwrap();
         for (key, outcome) in points {
-            run.write_point(key, outcome, &Ran::default(), &["web".into()]).unwrap();
+            run.write_point(key, outcome, &Ran::default(), (&["web".into()], &FlowColumns::default())).unwrap();
         }
     }
 
@@ -278,7 +302,7 @@ mod tests {
             (key("B", 3, &[]), taking(&[Some(1)])),
         ];
         write(dir.path(), &points);
-        let (_, pairs) = pairs(&[dir.path().to_owned()]).unwrap();
+        let (_, pairs) = pairs(&[dir.path().to_owned()], None).unwrap();
         let [pair] = &pairs[..] else { panic!("{pairs:?}") };
         assert_eq!((pair.system_a.as_str(), pair.system_b.as_str()), ("A", "B"));
         assert_eq!((pair.flows, pair.only), (5, (1, 1)));
@@ -288,7 +312,7 @@ mod tests {
         assert_eq!(pair.median_ratio, Estimate::of_ratios(&[2.0, 0.5]));
         assert_eq!(pair.b_faster, Estimate::of(&[1.0 / 3.0, 1.0]));
         assert_eq!(pair.miss_rates, (Estimate::default(), Estimate::default()));
-        let table = table(&[dir.path().to_owned()]).unwrap();
+        let table = table(&[dir.path().to_owned()], None).unwrap();
         assert_eq!((table.num_rows(), table.num_columns()), (1, COMPARE.len()));
     }
 
@@ -310,7 +334,7 @@ mod tests {
             (key("B", 2, &[]), due(&[Some(2)], &[Some(1)])),
         ];
         write(dir.path(), &points);
-        let (_, pairs) = pairs(&[dir.path().to_owned()]).unwrap();
+        let (_, pairs) = pairs(&[dir.path().to_owned()], None).unwrap();
         assert_eq!(pairs[0].miss_rates, (Estimate::of(&[2.0 / 3.0, 0.0]), Estimate::of(&[1.0 / 3.0, 1.0])));
     }
 
@@ -325,7 +349,7 @@ mod tests {
             (key("B", 1, &[(load, "0.5")]), outcome(1)),
         ];
         write(dir.path(), &points);
-        let (keys, pairs) = pairs(&[dir.path().to_owned()]).unwrap();
+        let (keys, pairs) = pairs(&[dir.path().to_owned()], None).unwrap();
         let at = |name: &str| keys.iter().position(|k| k == name).unwrap();
         let found: Vec<_> = pairs
             .iter()
@@ -340,7 +364,7 @@ mod tests {
         let dirs = ["before", "after"].map(|n| dir.path().join(n));
         write(&dirs[0], &[(key("A", 1, &[]), taking(&[Some(2)]))]);
         write(&dirs[1], &[(key("A", 1, &[]), taking(&[Some(1)])), (key("B", 1, &[]), taking(&[Some(1)]))]);
-        let (_, pairs) = pairs(&dirs).unwrap();
+        let (_, pairs) = pairs(&dirs, None).unwrap();
         let names: Vec<_> =
             pairs.iter().map(|p| format!("{} {} {:?}", p.system_a, p.system_b, p.mean_ratio.mean.unwrap())).collect();
         assert_eq!(names, ["before/A after/A 0.5", "before/A B 0.5", "after/A B 1.0"]);
@@ -352,7 +376,7 @@ mod tests {
         let path = dir.path().join("r");
         write(&path, &[(key("A", 1, &[]), taking(&[Some(2)]))]);
         let again = path.join("..").join("r");
-        assert!(matches!(pairs(&[path.clone(), again.clone()]), Err(Error::SameRun { path }) if path == again));
+        assert!(matches!(pairs(&[path.clone(), again.clone()], None), Err(Error::SameRun { path }) if path == again));
     }
 
     #[test]
@@ -367,9 +391,15 @@ mod tests {
         let outcomes = [taking(&[Some(1), Some(1)]), late];
         let write = |hashes: [&str; 2]| {
             for ((key, outcome), hash) in keys.iter().zip(&outcomes).zip(hashes) {
-                run.write_point(key, outcome, &Ran { flows_hash: hash.into(), ..Ran::default() }, &["web".into()]).unwrap();
+                run.write_point(
+                    key,
+                    outcome,
+                    &Ran { flows_hash: hash.into(), ..Ran::default() },
+                    (&["web".into()], &FlowColumns::default()),
+                )
+                .unwrap();
             }
-            pairs(&[dir.path().to_owned()])
+            pairs(&[dir.path().to_owned()], None)
         };
         assert_eq!(write(["a5", "a5"]).unwrap().1[0].mean_ratio, Estimate::of_ratios(&[3.0]));
         assert!(matches!(write(["a5", "b6"]), Err(Error::DifferentFlows { flow: 1, .. })));
@@ -381,12 +411,12 @@ mod tests {
         let mut other = outcome(2);
         other.flows[1].size_bytes += 1;
         write(dir.path(), &[(key("A", 1, &[]), outcome(2)), (key("B", 1, &[]), other)]);
-        assert!(matches!(pairs(&[dir.path().to_owned()]), Err(Error::DifferentFlows { flow: 1, .. })));
+        assert!(matches!(pairs(&[dir.path().to_owned()], None), Err(Error::DifferentFlows { flow: 1, .. })));
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), &[(key("A", 1, &[]), outcome(2)), (key("B", 1, &[]), outcome(3))]);
-        assert!(matches!(pairs(&[dir.path().to_owned()]), Err(Error::DifferentFlows { flow: 2, .. })));
+        assert!(matches!(pairs(&[dir.path().to_owned()], None), Err(Error::DifferentFlows { flow: 2, .. })));
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), &[(key("A", 1, &[]), outcome(2)), (key("B", 2, &[]), outcome(2))]);
-        assert!(matches!(pairs(&[dir.path().to_owned()]), Err(Error::NothingToCompare(_))));
+        assert!(matches!(pairs(&[dir.path().to_owned()], None), Err(Error::NothingToCompare(_))));
     }
 }

@@ -1,8 +1,8 @@
 //! Groups of flows, one by one: when each began and ended, and its goodput.
 
 use crate::error::{Error, Result};
-use crate::manifest::PointKey;
-use crate::parquet;
+use crate::filter::Filter;
+use crate::manifest::{PointKey, PointManifest};
 use crate::results::Results;
 use crate::schema::GROUPS;
 use crate::stats::{Group, groups};
@@ -10,14 +10,13 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array as _, ArrayRef, Float64Array, Int64Array, RecordBatch, UInt64Array};
 use sim::outcome::FlowRow;
-use std::path::Path;
 use std::sync::Arc;
 
-/// One row per point and group that began, by the group's number.
-pub fn table(results: &Results) -> Result<RecordBatch> {
+/// One row per point and group that began, by the group's number: of flows that count, or of those that a filter chooses.
+pub fn table(results: &Results, filter: Option<&Filter>) -> Result<RecordBatch> {
     let mut rows: Vec<(&PointKey, u64, Group)> = Vec::new();
     for point in results.done() {
-        let flows = read(&results.flows_file(point)?)?;
+        let flows = read(results, point, filter)?;
         let found = groups(&flows.iter().filter(|flow| flow.start_ps.is_some()).collect::<Vec<_>>());
         rows.extend(found.into_iter().map(|(id, group)| (&point.key, id, group)));
     }
@@ -40,10 +39,10 @@ pub fn table(results: &Results) -> Result<RecordBatch> {
 }
 
 /// The flows of a point, as far as groups go by them.
-fn read(path: &Path) -> Result<Vec<FlowRow>> {
+fn read(results: &Results, point: &PointManifest, filter: Option<&Filter>) -> Result<Vec<FlowRow>> {
+    let path = &*results.flows_file(point)?;
     let mut found = Vec::new();
-    for batch in parquet::read(path, Some(&["group_id", "size_bytes", "start_ps", "finish_ps"]))? {
-        let batch = batch.map_err(|e| Error::damaged(path, e))?;
+    for batch in results.chosen(point, &["group_id", "size_bytes", "start_ps", "finish_ps"], filter)? {
         let column = |name| batch.column_by_name(name).ok_or_else(|| Error::damaged(path, format!("it has no column `{name}`")));
         let (groups, sizes) =
             (column("group_id")?.as_primitive_opt::<UInt64Type>(), column("size_bytes")?.as_primitive_opt::<UInt64Type>());
@@ -68,6 +67,7 @@ fn read(path: &Path) -> Result<Vec<FlowRow>> {
 mod tests {
     use super::*;
     use crate::manifest::Ran;
+    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
 
@@ -81,9 +81,9 @@ mod tests {
         for (flow, (group, (start, finish))) in outcome.flows.iter_mut().zip([1, 1, 2, 2, 3].into_iter().zip(times)) {
             (flow.group_id, flow.start_ps, flow.finish_ps, flow.size_bytes) = (Some(group), start, finish, 500);
         }
-        run.write_point(&key, &outcome, &Ran::default(), &["web".to_owned()]).unwrap();
+        run.write_point(&key, &outcome, &Ran::default(), (&["web".to_owned()], &FlowColumns::default())).unwrap();
         run.write_manifest(&run_manifest(&[key])).unwrap();
-        let table = table(&Results::open(dir.path()).unwrap()).unwrap();
+        let table = table(&Results::open(dir.path()).unwrap(), None).unwrap();
         let numbers = |name: &str| table.column_by_name(name).unwrap().as_primitive::<UInt64Type>().values().to_vec();
         let times = |name: &str| table.column_by_name(name).unwrap().as_primitive::<Int64Type>().iter().collect::<Vec<_>>();
         assert_eq!([numbers("group_id"), numbers("flows"), numbers("unfinished")], [[1, 2], [2, 2], [0, 1]]);

@@ -22,6 +22,7 @@ pub mod schema;
 pub mod series;
 mod slowest;
 pub mod stats;
+pub mod tail;
 
 pub use arrow_array::{RecordBatch, RecordBatchReader};
 pub use error::Error;

@@ -156,6 +156,9 @@ pub struct PointManifest {
     pub port_counters: Vec<CounterColumn>,
     /// All metrics, those that depend on the machine included.
     pub metrics: Vec<(String, Option<f64>)>,
+    /// The metrics of flows of each workload, by its name, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_workload: Vec<(String, Vec<(String, Option<f64>)>)>,
     /// The point's tables as they were written; none of a point that was interrupted.
     #[serde(default)]
     pub files: Vec<Written>,
@@ -209,14 +212,22 @@ pub struct Ran {
 }
 
 impl PointManifest {
-    /// Of a run that has just ended, whose tables are in `files`.
-    pub fn new(key: &PointKey, outcome: &Outcome, ran: &Ran, files: Vec<Written>) -> PointManifest {
+    /// Of a run that has just ended, whose tables are in `files`. `workloads` are the names of the workloads by index.
+    pub fn new(key: &PointKey, outcome: &Outcome, ran: &Ran, workloads: &[String], files: Vec<Written>) -> PointManifest {
         let counters = &outcome.counters;
         let metrics = stats::Point::new(&outcome.flows, &outcome.ports, counters, ran.wall_s).metrics();
         // Most scenarios have no flows that wait.
         let known =
             |metric: &Metric, value: Option<f64>| metric.from.is_known(outcome.engine) && (!metric.optional || value.is_some());
-        let metrics = metrics.into_iter().filter(|(metric, value)| known(metric, *value));
+        let named = |metrics: Vec<(&'static Metric, Option<f64>)>| {
+            let known = metrics.into_iter().filter(|(metric, value)| known(metric, *value));
+            known.map(|(metric, value)| (metric.name.to_owned(), value)).collect::<Vec<_>>()
+        };
+        let of_workload = |(index, name): (u16, &String)| {
+            let flows = outcome.flows.iter().filter(move |flow| flow.workload == index);
+            (name.clone(), named(stats::Point::of_flows(flows)))
+        };
+        let by_workload = (0..).zip(workloads).filter(|_| workloads.len() > 1).map(of_workload).collect();
         PointManifest {
             schema_version: SCHEMA_VERSION,
             program: PROGRAM.to_owned(),
@@ -245,7 +256,8 @@ impl PointManifest {
             },
             flow_counters: CounterColumn::all(&outcome.flow_counters),
             port_counters: CounterColumn::all(&outcome.port_counters),
-            metrics: metrics.map(|(metric, value)| (metric.name.to_owned(), value)).collect(),
+            metrics: named(metrics),
+            by_workload,
             files,
             manifest_hash: String::new(),
         }

@@ -95,6 +95,7 @@ fn copy(from: &Path, to: &Path, point: &PointManifest) -> Result<()> {
 mod tests {
     use super::*;
     use crate::manifest::{Input, Ran};
+    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
 
     fn keys() -> Vec<PointKey> {
@@ -104,7 +105,7 @@ mod tests {
     fn share(dir: &Path, done: &[usize]) {
         let (run, keys) = (RunDir::take(dir).unwrap(), keys());
         for &i in done {
-            run.write_point(&keys[i], &outcome(i as u32 + 1), &Ran::default(), &["web".into()]).unwrap();
+            run.write_point(&keys[i], &outcome(i as u32 + 1), &Ran::default(), (&["web".into()], &FlowColumns::default())).unwrap();
         }
         run.finish(Results::gather(dir, run_manifest(&keys)).unwrap()).unwrap();
     }
@@ -159,7 +160,7 @@ mod tests {
         let run = RunDir::take(&path("odd")).unwrap();
         let mut changed = outcome(1);
         changed.counters.digest ^= 1;
-        run.write_point(&keys()[0], &changed, &Ran::default(), &["web".into()]).unwrap();
+        run.write_point(&keys()[0], &changed, &Ran::default(), (&["web".into()], &FlowColumns::default())).unwrap();
         run.finish(Results::gather(run.path(), run_manifest(&keys())).unwrap()).unwrap();
         drop(run);
         assert!(matches!(merge(&[path("a"), path("odd")], &path("out")), Err(Error::OtherPoint { .. })));

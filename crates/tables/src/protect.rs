@@ -118,6 +118,7 @@ fn real(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use crate::manifest::{PointKey, Ran};
+    use crate::results::FlowColumns;
     use crate::results::Results;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
@@ -126,7 +127,7 @@ mod tests {
     fn write(path: &Path) {
         let keys = ["a", "b"].map(|id| PointKey { id: id.into(), system: "A".into(), ..PointKey::default() });
         let run = RunDir::take(path).unwrap();
-        run.write_point(&keys[0], &outcome(1), &Ran::default(), &["web".into()]).unwrap();
+        run.write_point(&keys[0], &outcome(1), &Ran::default(), (&["web".into()], &FlowColumns::default())).unwrap();
         run.finish(Results::gather(path, run_manifest(&keys)).unwrap()).unwrap();
     }
 

@@ -2,11 +2,12 @@
 
 use crate::arrow::{word, words};
 use crate::error::{Error, Result};
+use crate::filter::Filter;
 use crate::manifest::{self, PointKey, PointManifest, RunManifest, State};
 use crate::parquet::{self, Compared, Written};
 use crate::schema::{
-    AGENTS, CounterColumn, FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, field, file_name, schema,
-    words as words_type,
+    AGENTS, CounterColumn, FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, WORKLOAD, field,
+    file_name, schema, words as words_type,
 };
 use crate::stats::{Estimate, METRICS, Metric};
 use arrow_array::{
@@ -35,11 +36,27 @@ pub struct SummaryRow {
     pub system: String,
     /// Values of the swept keys, in the order of the manifest; `None` where the system has not got the key.
     pub swept: Vec<Option<String>>,
+    /// The workload; `None`: all flows.
+    pub workload: Option<String>,
     /// The metric.
     pub metric: &'static Metric,
     /// Over seeds.
     pub estimate: Estimate,
 }
+
+/// Of which flows metrics are wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum Of<'a> {
+    /// Of all that count.
+    All,
+    /// Of all, and of those of each workload where there are several.
+    Workloads,
+    /// Of those that a filter chooses: metrics of flows alone.
+    Where(&'a Filter),
+}
+
+/// The metrics of some of the flows of a point, in the order of the registry.
+type Values = Vec<(&'static Metric, Option<f64>)>;
 
 impl Results {
     /// Opens a run folder. Fails if a manifest is not what was written, or if a table of a point is
@@ -65,6 +82,10 @@ impl Results {
             }
         }
         Ok(Results { path: path.to_owned(), manifest, points, compared: Compared::default() })
+    }
+    /// Forgets which files were compared with their hashes: some were written again.
+    pub(crate) fn forget(&mut self) {
+        self.compared = Compared::default();
     }
     /// The folder.
     pub fn path(&self) -> &Path {
@@ -117,6 +138,10 @@ impl Results {
     pub fn flows(&self) -> Reader {
         self.read(&FLOWS, |point| &point.flow_counters)
     }
+    /// What the tables of flows of the points that are done have alike.
+    pub(crate) fn flow_columns(&self) -> FlowColumns {
+        FlowColumns::new(&self.manifest, self.done().flat_map(|point| point.flow_counters.iter().cloned()))
+    }
     /// The ports of all points that are done.
     pub fn ports(&self) -> Reader {
         self.read(&PORTS, |point| &point.port_counters)
@@ -150,7 +175,8 @@ impl Results {
         let file =
             |point: &PointManifest| Some((point.key.clone(), self.point_dir(&point.key), listed(point, table.name)?.clone()));
         let (files, compared) = (self.done().filter_map(file).collect(), self.compared.clone());
-        Reader { schema: schema(fields, table.about), own, counters, columns, files, compared, at: 0, current: None }
+        let flows = (table.name == FLOWS.name).then(|| FlowColumns { keys: columns.clone(), counters: counters.clone() });
+        Reader { schema: schema(fields, table.about), own, counters, columns, flows, files, compared, at: 0, current: None }
     }
 
     /// One row per point, the interrupted ones included.
@@ -185,26 +211,55 @@ impl Results {
         METRICS.iter().filter(move |metric| !metric.optional || waits(metric))
     }
 
+    /// The metrics of a point, by workload, where `None` is all flows.
+    fn values(&self, point: &PointManifest, of: Of<'_>) -> Result<Vec<(Option<String>, Values)>> {
+        let known: Vec<&'static Metric> = self.metrics().collect();
+        if let Of::Where(filter) = of {
+            let own = self.metrics_of(point, filter)?;
+            return Ok(vec![(None, own.into_iter().filter(|(metric, _)| known.iter().any(|k| k.name == metric.name)).collect())]);
+        }
+        let all = known.iter().map(|metric| (*metric, point.metric(metric.name))).collect();
+        let mut found = vec![(None, all)];
+        if matches!(of, Of::Workloads) {
+            found.extend(point.by_workload.iter().map(|(name, values)| {
+                let value = |metric: &Metric| values.iter().find(|(name, _)| name == metric.name).and_then(|(_, value)| *value);
+                let own = known.iter().filter(|metric| metric.of_flows).map(|metric| (*metric, value(metric))).collect();
+                (Some(name.clone()), own)
+            }));
+        }
+        Ok(found)
+    }
+
     /// One row per point that is done and metric. `machine`: with those that depend on the machine.
-    pub fn per_seed(&self, machine: bool) -> RecordBatch {
+    pub fn per_seed(&self, machine: bool, of: Of<'_>) -> Result<RecordBatch> {
         let mut rows = Vec::new();
         for point in self.done() {
-            let metrics = self.metrics().filter(|metric| machine || !metric.machine);
-            rows.extend(metrics.map(|metric| (&point.key, metric, point.metric(metric.name))));
+            for (workload, values) in self.values(point, of)? {
+                let values = values.into_iter().filter(|(metric, _)| machine || !metric.machine);
+                rows.extend(values.map(|(metric, value)| (&point.key, workload.clone(), metric, value)));
+            }
         }
-        let own: Vec<ArrayRef> = vec![
-            words(rows.iter().map(|(_, metric, _)| Some(metric.name))),
-            words(rows.iter().map(|(_, metric, _)| Some(metric.unit))),
-            Arc::new(rows.iter().map(|(_, _, value)| *value).collect::<Float64Array>()),
+        let mut own: Vec<ArrayRef> = vec![
+            words(rows.iter().map(|(_, _, metric, _)| Some(metric.name))),
+            words(rows.iter().map(|(_, _, metric, _)| Some(metric.unit))),
+            Arc::new(rows.iter().map(|(.., value)| *value).collect::<Float64Array>()),
         ];
+        let mut notes: Vec<&Note> = PER_SEED.iter().collect();
+        if matches!(of, Of::Workloads) {
+            own.insert(0, words(rows.iter().map(|(_, workload, ..)| workload.as_deref())));
+            notes.insert(0, &WORKLOAD[0]);
+        }
         let keys: Vec<&PointKey> = rows.iter().map(|(key, ..)| *key).collect();
-        self.keyed(&keys, PER_SEED, own, "one row per point and metric")
+        Ok(self.keyed_by(&keys, &notes, own, "one row per point and metric"))
     }
 
     /// A table with the keys of its rows' points in front.
     pub(crate) fn keyed(&self, keys: &[&PointKey], notes: &[Note], own: Vec<ArrayRef>, about: &str) -> RecordBatch {
+        self.keyed_by(keys, &notes.iter().collect::<Vec<_>>(), own, about)
+    }
+    fn keyed_by(&self, keys: &[&PointKey], notes: &[&Note], own: Vec<ArrayRef>, about: &str) -> RecordBatch {
         let columns = KeyColumns::new(&self.manifest);
-        let fields = columns.fields().into_iter().chain(notes.iter().map(Note::field)).collect();
+        let fields = columns.fields().into_iter().chain(notes.iter().map(|note| note.field())).collect();
         let mut arrays: Vec<ArrayRef> = vec![
             words(keys.iter().map(|key| Some(key.id.as_str()))),
             words(keys.iter().map(|key| Some(key.system.as_str()))),
@@ -229,29 +284,45 @@ impl Results {
     }
 
     /// The mean of every metric over the seeds of each system and value of the swept keys, in the order of the plan.
-    pub fn summary_rows(&self) -> Vec<SummaryRow> {
+    pub fn summary_rows(&self, of: Of<'_>) -> Result<Vec<SummaryRow>> {
         let keys = &self.manifest.sweep_keys;
-        let rows = self.over_seeds().into_iter().flat_map(|(key, points)| {
-            self.metrics().map(move |metric| {
-                let values: Vec<f64> = points.iter().filter_map(|point| point.metric(metric.name)).collect();
-                let swept = keys.iter().map(|k| swept(key, k).map(str::to_owned)).collect();
-                SummaryRow { system: key.system.clone(), swept, metric, estimate: Estimate::of(&values) }
-            })
-        });
-        rows.collect()
+        let mut rows = Vec::new();
+        for (key, points) in self.over_seeds() {
+            let seeds = points.iter().map(|point| self.values(point, of)).collect::<Result<Vec<_>>>()?;
+            let swept: Vec<Option<String>> = keys.iter().map(|k| swept(key, k).map(str::to_owned)).collect();
+            let Some(first) = seeds.first() else { continue };
+            for (workload, metrics) in first {
+                for (place, (metric, _)) in metrics.iter().enumerate() {
+                    let of_seed = |seed: &Vec<(Option<String>, Values)>| seed.iter().find(|(w, _)| w == workload)?.1.get(place)?.1;
+                    let values: Vec<f64> = seeds.iter().filter_map(of_seed).collect();
+                    rows.push(SummaryRow {
+                        system: key.system.clone(),
+                        swept: swept.clone(),
+                        workload: workload.clone(),
+                        metric,
+                        estimate: Estimate::of(&values),
+                    });
+                }
+            }
+        }
+        Ok(rows)
     }
 
     /// [`Results::summary_rows`] as a table.
-    pub fn summary(&self) -> RecordBatch {
-        let rows = self.summary_rows();
+    pub fn summary(&self, of: Of<'_>) -> Result<RecordBatch> {
+        let rows = self.summary_rows(of)?;
         let columns = KeyColumns::new(&self.manifest);
         let mut fields = vec![KEYS[1].field()];
         fields.extend(columns.swept.iter().map(SweptColumn::field));
-        fields.extend(SUMMARY.iter().map(Note::field));
         let mut arrays: Vec<ArrayRef> = vec![words(rows.iter().map(|row| Some(row.system.as_str())))];
         arrays.extend(
             columns.swept.iter().enumerate().map(|(i, column)| column.array(rows.iter().map(|row| row.swept[i].as_deref()))),
         );
+        if matches!(of, Of::Workloads) {
+            fields.push(WORKLOAD[0].field());
+            arrays.push(words(rows.iter().map(|row| row.workload.as_deref())));
+        }
+        fields.extend(SUMMARY.iter().map(Note::field));
         let number = |f: fn(&Estimate) -> Option<f64>| Arc::new(rows.iter().map(|row| f(&row.estimate)).collect::<Float64Array>());
         arrays.extend([
             words(rows.iter().map(|row| Some(row.metric.name))),
@@ -261,8 +332,8 @@ impl Results {
             number(|e| e.ci95.map(|(low, _)| low)),
             number(|e| e.ci95.map(|(_, high)| high)),
         ]);
-        RecordBatch::try_new(schema(fields, "one row per system, swept values and metric, over seeds"), arrays)
-            .expect("columns follow their notes")
+        Ok(RecordBatch::try_new(schema(fields, "one row per system, swept values and metric, over seeds"), arrays)
+            .expect("columns follow their notes"))
     }
 }
 
@@ -277,14 +348,62 @@ pub(crate) fn swept<'a>(key: &'a PointKey, name: &str) -> Option<&'a str> {
     key.swept.iter().find(|(k, _)| k == name).map(|(_, value)| value.as_str())
 }
 
+/// What the tables of flows of all points of a run have alike beside the columns of flows: the keys of the point in front, and behind what the
+/// entries of any system count.
+#[derive(Clone, Debug, Default)]
+pub struct FlowColumns {
+    keys: KeyColumns,
+    counters: Vec<CounterColumn>,
+}
+
+impl FlowColumns {
+    /// Of a run whose systems count these.
+    pub fn new(run: &RunManifest, counted: impl IntoIterator<Item = CounterColumn>) -> FlowColumns {
+        FlowColumns { keys: KeyColumns::new(run), counters: Vec::new() }.with(counted)
+    }
+    /// The same with what these systems count.
+    #[must_use]
+    pub fn with(mut self, counted: impl IntoIterator<Item = CounterColumn>) -> FlowColumns {
+        for counter in counted {
+            if self.counters.iter().all(|known| known.name != counter.name) {
+                self.counters.push(counter);
+            }
+        }
+        self
+    }
+    /// The schema of the tables. A counter is null at points of systems that do not count.
+    pub fn schema(&self) -> SchemaRef {
+        let more = self.counters.iter().map(|counter| counter.field(true));
+        schema(self.keys.fields().into_iter().chain(FLOWS.fields()).chain(more).collect(), FLOWS.about)
+    }
+    /// A batch of the flows of a point in this schema, by the names of its columns. The error names a column that is missing, or that is none of these.
+    pub(crate) fn batch(&self, key: &PointKey, batch: &RecordBatch) -> std::result::Result<RecordBatch, String> {
+        let schema = self.schema();
+        let found = batch.schema();
+        if let Some(other) = found.fields().iter().find(|field| schema.index_of(field.name()).is_err()) {
+            return Err(format!("it has a column `{}`", other.name().escape_debug()));
+        }
+        let keys = self.keys.arrays(key, batch.num_rows());
+        let array = |(place, field): (usize, &Arc<Field>)| match batch.column_by_name(field.name()) {
+            Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),
+            Some(_) => Err(format!("its column `{}` is of another type", field.name())),
+            None if place < keys.len() => Ok(keys[place].clone()),
+            None if place >= keys.len() + FLOWS.columns.len() => Ok(new_null_array(field.data_type(), batch.num_rows())),
+            None => Err(format!("it has no column `{}`", field.name())),
+        };
+        let arrays = schema.fields().iter().enumerate().map(array).collect::<std::result::Result<Vec<_>, String>>()?;
+        RecordBatch::try_new(schema, arrays).map_err(|e| e.to_string())
+    }
+}
+
 /// The columns that tell points apart.
-#[derive(Clone)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct KeyColumns {
     pub swept: Vec<SweptColumn>,
 }
 
 /// The column of a swept key.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct SweptColumn {
     pub key: String,
     ty: DataType,
@@ -349,6 +468,8 @@ pub struct Reader {
     /// What the entries of some systems count.
     counters: Vec<CounterColumn>,
     columns: KeyColumns,
+    /// Of the tables of flows, which have their keys in the files.
+    flows: Option<FlowColumns>,
     /// The points that have the table, each with its folder.
     files: Vec<(PointKey, PathBuf, Written)>,
     compared: Compared,
@@ -359,6 +480,12 @@ pub struct Reader {
 impl Reader {
     fn join(&self, batch: &RecordBatch) -> std::result::Result<RecordBatch, ArrowError> {
         let (key, dir, file) = &self.files[self.at];
+        if let Some(columns) = &self.flows {
+            return columns.batch(key, batch).map_err(|why| {
+                let why = format!("its columns are not those of this program: {why}");
+                ArrowError::ExternalError(Box::new(Error::damaged(&dir.join(&file.name), why)))
+            });
+        }
         let found = batch.schema();
         let (own, counts) = found.fields().split_at(self.own.len().min(found.fields().len()));
         // Descriptions may be older or newer than this program's.
@@ -465,7 +592,8 @@ pub(crate) mod tests {
         let keys: Vec<PointKey> = points.iter().map(|(key, _)| key.clone()).collect();
         run.write_manifest(&run_manifest(&keys)).unwrap();
         for (key, outcome) in points {
-            run.write_point(key, outcome, &Ran { wall_s: 2.0, ..Ran::default() }, &["web".into()]).unwrap();
+            run.write_point(key, outcome, &Ran { wall_s: 2.0, ..Ran::default() }, (&["web".into()], &FlowColumns::default()))
+                .unwrap();
         }
         run.finish(Results::gather(path, run_manifest(&keys)).unwrap()).unwrap()
     }
@@ -515,11 +643,12 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let point = |load, seed, n| (key("A", Some(load), seed), outcome(n));
         let results = write(dir.path(), &[point("0.5", 1, 1), point("0.8", 1, 9), point("0.5", 2, 3)]);
-        let rows: Vec<SummaryRow> = results.summary_rows().into_iter().filter(|row| row.metric.name == "mean_fct_s").collect();
+        let rows: Vec<SummaryRow> =
+            results.summary_rows(Of::All).unwrap().into_iter().filter(|row| row.metric.name == "mean_fct_s").collect();
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[0].swept[0].as_deref(), rows[0].estimate), (Some("0.5"), Estimate::of(&[0.001, 0.002])));
         assert_eq!((rows[1].swept[0].as_deref(), rows[1].estimate), (Some("0.8"), Estimate::of(&[0.005])));
-        let summary = results.summary();
+        let summary = results.summary(Of::All).unwrap();
         let at = texts(&summary, "metric").iter().position(|m| m == "mean_fct_s").unwrap();
         assert_eq!(numbers(&summary, "mean")[at], rows[0].estimate.mean);
         assert_eq!(numbers(&summary, "ci95_low")[at], rows[0].estimate.ci95.map(|c| c.0));
@@ -530,7 +659,7 @@ pub(crate) mod tests {
     fn what_depends_on_the_machine_is_kept_out_of_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let results = write(dir.path(), &[(key("A", None, 1), outcome(1))]);
-        assert!(texts(&results.per_seed(true), "metric").contains(&"wall_s".to_owned()));
+        assert!(texts(&results.per_seed(true, Of::All).unwrap(), "metric").contains(&"wall_s".to_owned()));
         let file: Vec<RecordBatch> =
             parquet::read(&dir.path().join("summary.parquet"), None).unwrap().map(|b| b.unwrap()).collect();
         let metrics = texts(&file[0], "metric");
@@ -542,8 +671,8 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let results = write(&dir.path().join("none"), &[(key("A", None, 1), outcome(2))]);
         let has = |results: &Results| {
-            let rows = texts(&results.per_seed(true), "metric").iter().filter(|m| *m == "not_started").count();
-            (rows, results.summary_rows().iter().filter(|row| row.metric.name == "not_started").count())
+            let rows = texts(&results.per_seed(true, Of::All).unwrap(), "metric").iter().filter(|m| *m == "not_started").count();
+            (rows, results.summary_rows(Of::All).unwrap().iter().filter(|row| row.metric.name == "not_started").count())
         };
         assert_eq!(has(&results), (0, 0));
         let mut waiting = outcome(2);
@@ -551,7 +680,7 @@ pub(crate) mod tests {
         (waiting.flows[1].start_ps, waiting.flows[1].finish_ps) = (None, None);
         let results = write(&dir.path().join("some"), &[(key("A", None, 1), waiting), (key("A", None, 2), outcome(2))]);
         assert_eq!(has(&results), (2, 1));
-        let row = results.summary_rows().into_iter().find(|row| row.metric.name == "not_started").unwrap();
+        let row = results.summary_rows(Of::All).unwrap().into_iter().find(|row| row.metric.name == "not_started").unwrap();
         assert_eq!(row.estimate, Estimate::of(&[1.0]));
     }
 
@@ -566,7 +695,7 @@ pub(crate) mod tests {
         let results = Results::open(dir.path()).unwrap();
         assert_eq!(texts(&results.points(), "state"), ["done", "interrupted"]);
         assert_eq!(results.flows().map(|b| b.unwrap().num_rows()).sum::<usize>(), 1);
-        assert_eq!(results.summary_rows()[0].estimate.n, 1);
+        assert_eq!(results.summary_rows(Of::All).unwrap()[0].estimate.n, 1);
     }
 
     #[test]
@@ -602,11 +731,14 @@ pub(crate) mod tests {
         let ports: Vec<RecordBatch> = results.ports().map(|b| b.unwrap()).collect();
         let resent: Vec<_> = ports.iter().flat_map(|b| column(b, "trim.resent").as_primitive::<UInt64Type>().iter()).collect();
         assert_eq!(resent, [Some(7), None, None]);
-        // A point has the columns of its own system; metrics and comparisons do not see counters.
-        let own = parquet::read(&dir.path().join("B-none-1/flows.parquet"), None).unwrap().schema();
-        assert_eq!(own.fields().len(), FLOWS.columns.len());
+        // The files of all points have one schema; metrics and comparisons do not see counters.
+        for point in ["A-none-1", "B-none-1", "C-none-1"] {
+            let own = parquet::read(&dir.path().join(point).join("flows.parquet"), None).unwrap().schema();
+            assert_eq!(own.fields(), results.flows().schema().fields(), "{point}");
+        }
+        assert!(results.whole().is_ok() && Results::open(dir.path()).unwrap().whole().is_ok());
         assert_eq!(results.points[0].metrics.len(), results.points[1].metrics.len());
-        assert_eq!(crate::compare::pairs(&[dir.path().to_owned()]).unwrap().1.len(), 3);
+        assert_eq!(crate::compare::pairs(&[dir.path().to_owned()], None).unwrap().1.len(), 3);
         assert!(!std::fs::read_to_string(dir.path().join("B-none-1/manifest.json")).unwrap().contains("_counters"));
     }
 
@@ -657,9 +789,9 @@ pub(crate) mod tests {
         let found = [
             opened.flows().next().unwrap().unwrap_err().to_string(),
             fresh().slowest(one, 1).unwrap_err().to_string(),
-            crate::compare::table(&[dir.path().to_owned()]).unwrap_err().to_string(),
-            crate::by_size::table(&fresh()).unwrap_err().to_string(),
-            crate::groups::table(&fresh()).unwrap_err().to_string(),
+            crate::compare::table(&[dir.path().to_owned()], None).unwrap_err().to_string(),
+            crate::by_size::table(&fresh(), None).unwrap_err().to_string(),
+            crate::groups::table(&fresh(), None).unwrap_err().to_string(),
             fresh().file(one, "flows").unwrap_err().to_string(),
             fresh().whole().unwrap_err().to_string(),
         ];

@@ -3,12 +3,14 @@
 //! A point's manifest is written last, so that a point with a manifest is whole. The run's own files are derived from the points'
 //! manifests and can be made again at any time.
 
+use crate::arrow;
 use crate::error::{Error, Result};
 use crate::manifest::{self, PROGRAM, PointKey, PointManifest, Ran, RunManifest, State};
-use crate::parquet::{self, Written};
+use crate::parquet::{self, GROUP_ROWS, Written};
 use crate::protect::{self, Kind, LOCK};
-use crate::results::Results;
+use crate::results::{FlowColumns, Of, Results};
 use crate::schema::{AGENTS, CounterColumn, FLOWS, PACKETS, POINT_TABLES, PORTS, RUN_TABLES, SAMPLES, Table, file_name};
+use arrow_array::RecordBatchReader as _;
 use sim::Outcome;
 use std::collections::BTreeSet;
 use std::fs;
@@ -111,9 +113,15 @@ impl RunDir {
         let _ = fs::remove_dir(&dir);
         Ok(())
     }
-    /// Writes a point: its tables, then its manifest. `workloads` are the names of the workloads by index. A point that was
-    /// interrupted has no tables, since nothing is read of it.
-    pub fn write_point(&self, key: &PointKey, outcome: &Outcome, ran: &Ran, workloads: &[String]) -> Result<PointManifest> {
+    /// Writes a point: its tables, then its manifest. `workloads` are the names of the workloads by index, `columns` what all tables of flows of
+    /// the run have alike. A point that was interrupted has no tables, since nothing is read of it.
+    pub fn write_point(
+        &self,
+        key: &PointKey,
+        outcome: &Outcome,
+        ran: &Ran,
+        (workloads, columns): (&[String], &FlowColumns),
+    ) -> Result<PointManifest> {
         self.remove_point(&key.id)?;
         let dir = self.path.join(&key.id);
         fs::create_dir_all(&dir).map_err(|e| Error::io("create", &dir, e))?;
@@ -121,13 +129,18 @@ impl RunDir {
         if outcome.complete {
             let [of_flows, of_ports] =
                 [&outcome.flow_counters, &outcome.port_counters].map(|counters| CounterColumn::all(counters));
-            files.push(parquet::write_rows(&FLOWS.file(&dir), &FLOWS, &outcome.flows, workloads, &of_flows)?);
+            let (path, columns) = (FLOWS.file(&dir), columns.clone().with(of_flows.iter().cloned()));
+            let batch = |rows| {
+                let own = arrow::batch(&FLOWS, rows, workloads, &of_flows);
+                columns.batch(key, &own).unwrap_or_else(|why| panic!("the flows of a point fit their run: {why}"))
+            };
+            files.push(parquet::write(&path, columns.schema(), outcome.flows.chunks(GROUP_ROWS).map(batch))?);
             files.push(parquet::write_rows(&PORTS.file(&dir), &PORTS, &outcome.ports, &[], &of_ports)?);
             files.extend(write_if_any(&dir, &SAMPLES, &outcome.samples)?);
             files.extend(write_if_any(&dir, &AGENTS, &outcome.agents)?);
             files.extend(write_if_any(&dir, &PACKETS, &outcome.packets)?);
         }
-        let mut written = PointManifest::new(key, outcome, ran, files);
+        let mut written = PointManifest::new(key, outcome, ran, workloads, files);
         written.manifest_hash = manifest::write(&dir.join(manifest::FILE), &written)?;
         Ok(written)
     }
@@ -138,14 +151,46 @@ impl RunDir {
     /// Ends a run: writes the tables over its points, and then its manifest, with the hashes of all
     /// that counts.
     pub fn finish(&self, mut results: Results) -> Result<Results> {
+        self.align(&mut results)?;
         let mut files = Vec::new();
-        for (name, batch) in RUN_TABLES.into_iter().zip([results.points(), results.per_seed(false)]) {
+        for (name, batch) in RUN_TABLES.into_iter().zip([results.points(), results.per_seed(false, Of::Workloads)?]) {
             files.push(parquet::write(&self.path.join(file_name(name)), batch.schema(), std::iter::once(batch))?);
         }
         results.manifest.files = files;
         results.manifest.done = results.done().map(|point| (point.key.id.clone(), point.manifest_hash.clone())).collect();
         results.manifest.manifest_hash = manifest::write(&self.path.join(manifest::FILE), &results.manifest)?;
         Ok(results)
+    }
+}
+
+impl RunDir {
+    /// Rewrites the flows of points that were kept from before there was another system, so that all tables of flows have one schema.
+    fn align(&self, results: &mut Results) -> Result<()> {
+        let columns = results.flow_columns();
+        let schema = columns.schema();
+        for place in 0..results.points.len() {
+            let point = &results.points[place];
+            if point.state != State::Done {
+                continue;
+            }
+            let path = results.flows_file(point)?;
+            let found = parquet::read(&path, None)?;
+            if found.schema().fields() == schema.fields() {
+                continue;
+            }
+            let batch = |batch: std::result::Result<_, _>| {
+                let batch = batch.map_err(|e| Error::damaged(&path, e))?;
+                columns.batch(&point.key, &batch).map_err(|why| Error::damaged(&path, why))
+            };
+            let batches = found.map(batch).collect::<Result<Vec<_>>>()?;
+            let written = parquet::write(&path, schema.clone(), batches.into_iter())?;
+            let mut point = point.clone();
+            point.files.iter_mut().filter(|file| file.name == written.name).for_each(|file| *file = written.clone());
+            point.manifest_hash = manifest::write(&results.point_dir(&point.key).join(manifest::FILE), &point)?;
+            results.points[place] = point;
+        }
+        results.forget();
+        Ok(())
     }
 }
 
@@ -217,7 +262,7 @@ mod tests {
         let run = RunDir::take(dir.path()).unwrap();
         let ran = Ran { config_hash: "c1".into(), ..Ran::default() };
         let mine = key("a-seed1", 1);
-        let write = || run.write_point(&mine, &outcome(3), &ran, &["web".into()]).unwrap();
+        let write = || run.write_point(&mine, &outcome(3), &ran, (&["web".into()], &FlowColumns::default())).unwrap();
         let found = |key: &PointKey, hash: &str| match run.find(key, hash).unwrap() {
             Found::Nothing => "nothing".to_owned(),
             Found::Finished(_) => "finished".to_owned(),
@@ -255,7 +300,7 @@ mod tests {
             assert!(found(&mine, "c1").ends_with("is gone"));
         }
         let stopped = Outcome { complete: false, stop_reason: sim::outcome::StopReason::Stopped, ..outcome(3) };
-        run.write_point(&mine, &stopped, &ran, &["web".into()]).unwrap();
+        run.write_point(&mine, &stopped, &ran, (&["web".into()], &FlowColumns::default())).unwrap();
         assert_eq!(found(&mine, "c1"), "nothing");
     }
 
@@ -265,7 +310,7 @@ mod tests {
         let run = RunDir::take(dir.path()).unwrap();
         let stopped = Outcome { complete: false, ..outcome(3) };
         for (id, outcome) in [("a", outcome(1)), ("b", outcome(1)), ("c", stopped)] {
-            run.write_point(&key(id, 1), &outcome, &Ran::default(), &["web".into()]).unwrap();
+            run.write_point(&key(id, 1), &outcome, &Ran::default(), (&["web".into()], &FlowColumns::default())).unwrap();
         }
         fs::create_dir(dir.path().join("figures")).unwrap();
         fs::write(dir.path().join("b/notes.txt"), "x").unwrap();
@@ -285,9 +330,9 @@ mod tests {
         let run = RunDir::take(dir.path()).unwrap();
         let sample = sim::outcome::SampleRow { time_ps: 1, entity: 0, metric: "flow.cwnd_bytes", value: 1.0 };
         let with = Outcome { samples: vec![sample], ..outcome(3) };
-        run.write_point(&key("a", 1), &with, &Ran::default(), &["web".into()]).unwrap();
+        run.write_point(&key("a", 1), &with, &Ran::default(), (&["web".into()], &FlowColumns::default())).unwrap();
         assert!(dir.path().join("a/samples.parquet").exists());
-        run.write_point(&key("a", 1), &outcome(3), &Ran::default(), &["web".into()]).unwrap();
+        run.write_point(&key("a", 1), &outcome(3), &Ran::default(), (&["web".into()], &FlowColumns::default())).unwrap();
         let mut names: Vec<_> = fs::read_dir(dir.path().join("a")).unwrap().map(|e| e.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["flows.parquet", "manifest.json", "ports.parquet"]);
@@ -301,7 +346,7 @@ mod tests {
             let keys = [key("a-seed1", 1), key("a-seed2", 2)];
             for key in &keys {
                 let ran = Ran { wall_s: 1.0 + i as f64, ..Ran::default() };
-                run.write_point(key, &outcome(3), &ran, &["web".into()]).unwrap();
+                run.write_point(key, &outcome(3), &ran, (&["web".into()], &FlowColumns::default())).unwrap();
             }
             run.finish(Results::gather(run.path(), run_manifest(&keys)).unwrap()).unwrap();
         }

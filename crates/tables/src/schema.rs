@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Version of the layout of run folders. Raised when a reader of the previous one would go wrong.
-/// 5: manifests end in a hash of themselves.
-pub const SCHEMA_VERSION: u32 = 5;
+/// 6: tables of flows hold the keys of their points and say which flows count; ports count drops by kind.
+pub const SCHEMA_VERSION: u32 = 6;
 
 /// Version of the layout of tables, which is in the metadata of each.
-const TABLES_VERSION: u32 = 4;
+const TABLES_VERSION: u32 = 5;
 
 /// The tables of a point, by name.
 pub const POINT_TABLES: [&str; 5] = [FLOWS.name, PORTS.name, SAMPLES.name, AGENTS.name, PACKETS.name];
@@ -344,6 +344,12 @@ notes! {
     }
 }
 notes! {
+    /// The workload of a row, in tables with rows for each.
+    WORKLOAD {
+        workload: words(), true, "", "the workload whose flows these are; null: all flows";
+    }
+}
+notes! {
     /// The rest of the summary over seeds, after `system` and the swept keys.
     SUMMARY {
         metric: words(), false, "", "the metric";
@@ -411,6 +417,9 @@ notes! {
         mean_fct_ratio: DataType::Float64, true, "", "mean of fct(b) / fct(a) over paired flows, geometric mean over seeds";
         ci95_low: DataType::Float64, true, "", "lower end of the 95 % confidence interval of mean_fct_ratio over seeds, Student's t of the logarithms; null with fewer than 2 seeds";
         ci95_high: DataType::Float64, true, "", "upper end of the same interval";
+        p99_slowdown_ratio: DataType::Float64, true, "", "99th percentile of the slowdown of the paired flows in b over that in a, geometric mean over seeds";
+        p99_ci95_low: DataType::Float64, true, "", "lower end of its 95 % interval, by bootstrap of seeds and of pairs of flows; null where a seed has fewer than 200 pairs";
+        p99_ci95_high: DataType::Float64, true, "", "upper end of the same interval";
         miss_rate_a: DataType::Float64, true, "", "share of the flows with a deadline that did not finish by it in system a, mean over seeds; null without deadlines";
         miss_rate_b: DataType::Float64, true, "", "the same share in system b";
     }

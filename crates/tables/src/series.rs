@@ -72,6 +72,7 @@ fn read(path: &Path, (from, until): (u64, u64)) -> Result<BTreeMap<(String, u32)
 mod tests {
     use super::*;
     use crate::manifest::Ran;
+    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
     use sim::Outcome;
@@ -87,7 +88,7 @@ mod tests {
         let window = Some(Measured { from_ps: 101_000, until_ps: 200_000, delivered_bytes: 0 });
         let samples = (1..=500).map(sample).chain([SampleRow { entity: 4, ..sample(1) }]).collect();
         let out = Outcome { samples, counters: Counters { window, ..Counters::default() }, ..outcome(1) };
-        run.write_point(&key, &out, &Ran::default(), &["web".into()]).unwrap();
+        run.write_point(&key, &out, &Ran::default(), (&["web".into()], &FlowColumns::default())).unwrap();
         let table = table(&Results::open(dir.path()).unwrap()).unwrap();
         assert_eq!(table.num_rows(), 1, "entity 4 has no sample in the window");
         let of = |name: &str| table.column_by_name(name).unwrap().as_primitive::<Float64Type>().value(0);

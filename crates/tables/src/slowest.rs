@@ -2,19 +2,17 @@
 
 use crate::error::{Error, Result};
 use crate::manifest::PointManifest;
-use crate::parquet;
 use crate::results::Results;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, UInt32Type};
 
 impl Results {
-    /// The `n` flows of a point with the largest slowdown among those that finished, as (slowdown, flow id), the slowest first; of equal ones
+    /// The `n` flows of a point with the largest slowdown among those that count and finished, as (slowdown, flow id), the slowest first; of equal ones
     /// those with the smaller id.
     pub fn slowest(&self, point: &PointManifest, n: usize) -> Result<Vec<(f64, u32)>> {
         let path = self.flows_file(point)?;
         let mut found: Vec<(f64, u32)> = Vec::new();
-        for batch in parquet::read(&path, Some(&["flow_id", "slowdown"]))? {
-            let batch = batch.map_err(|e| Error::damaged(&path, e))?;
+        for batch in self.chosen(point, &["flow_id", "slowdown"], None)? {
             let column =
                 |name| batch.column_by_name(name).ok_or_else(|| Error::damaged(&path, format!("it has no column `{name}`")));
             let (ids, slowdowns) = (column("flow_id")?, column("slowdown")?);
@@ -34,6 +32,7 @@ impl Results {
 mod tests {
     use super::*;
     use crate::manifest::{PointKey, Ran};
+    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
 
@@ -45,7 +44,7 @@ mod tests {
         let mut outcome = outcome(5);
         outcome.flows[4].finish_ps = None;
         outcome.flows[1].finish_ps = outcome.flows[3].finish_ps;
-        run.write_point(&key, &outcome, &Ran::default(), &["web".to_owned()]).unwrap();
+        run.write_point(&key, &outcome, &Ran::default(), (&["web".to_owned()], &FlowColumns::default())).unwrap();
         run.write_manifest(&run_manifest(&[key])).unwrap();
         let results = Results::open(dir.path()).unwrap();
         let found = results.slowest(&results.points[0], 3).unwrap();
