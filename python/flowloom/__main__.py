@@ -156,7 +156,7 @@ def plot(options: Options) -> int:
         plots.refuse_options(name, own)
     look = {name: options[name] for name in plots.LOOK if options.get(name)}
     for folder, out in zip(found, targets(options, found), strict=True):
-        results = Results.open(folder)
+        results = Results.open(folder).where(options.get("where"))
         at, systems = place(options, results), chosen_systems(options, results)
         drawn = 0
         for name in kinds or [kind.name for kind in plots.shown(results)]:
@@ -187,7 +187,7 @@ def report(options: Options) -> int:
         target = Path(console.path(options["out"]))
         files.refuse_others(target / "report.html" if target.is_dir() else target)
     for folder in found:
-        results = Results.open(folder)
+        results = Results.open(folder).where(options.get("where"))
         say(results.table())
         for warning in reports.warnings(results):
             console.complain(f"warning: {warning}")
@@ -203,7 +203,8 @@ def table(options: Options) -> int:
 
     (folder,) = folders(options)
     out = new_file(options)
-    found = Results.open(folder).table(options.get("metrics") or None)
+    results = Results.open(folder).where(options.get("where"))
+    found = results.table(options.get("metrics") or None, at=place(options, results))
     form = options.get("format") or "text"
     text = str(found) if form == "text" else str(getattr(found, form)())
     if out is None:
@@ -216,10 +217,14 @@ def table(options: Options) -> int:
 
 def summary(options: Options) -> int:
     """Prints the summary of results folders, as at the end of a run."""
+    from flowloom import steadiness
     from flowloom.results import Results
 
     for folder in folders(options):
-        say(Results.open(folder).table())
+        results = Results.open(folder)
+        say(results.table())
+        for warning in steadiness.unsteady(results):
+            console.complain(f"warning: {warning}")
     return int(options.get("exit") or 0)
 
 
@@ -299,7 +304,7 @@ def compare(options: Options) -> int:
     """Compares systems flow by flow."""
     from flowloom import _core, data, tables, words
 
-    table = data.read(_core.compare([str(folder) for folder in folders(options)]))
+    table = data.read(_core.compare([str(folder) for folder in folders(options)], options.get("where")))
 
     def cell(value: object) -> str:
         return f"{value:.4g}" if isinstance(value, float) else words.number(value)

@@ -71,20 +71,23 @@ class Core(Protocol):
     def points(self) -> Stream:
         """One row per point."""
 
-    def summary(self) -> Stream:
+    def summary(self, filter: str | None = None, workloads: bool = False) -> Stream:
         """Metrics over seeds."""
 
-    def by_size(self) -> Stream:
+    def by_size(self, filter: str | None = None) -> Stream:
         """Slowdown and completion time by flow size."""
 
     def series(self) -> Stream:
         """Time series summed up."""
 
-    def groups(self) -> Stream:
+    def groups(self, filter: str | None = None) -> Stream:
         """Groups of flows."""
 
-    def per_seed(self) -> Stream:
+    def per_seed(self, filter: str | None = None, workloads: bool = False) -> Stream:
         """Metrics by point."""
+
+    def chosen(self, point: str, filter: str | None = None) -> list[int]:
+        """The flows of a point that count, or those that a filter chooses."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,9 @@ class Run:
     """Whether it is an ideal schedule of the same flows as a fluid instead of a simulated system."""
     engine: str = "packet"
     """What moved the flows: `packet`, `flow` (fluids with max-min fair rates), or `ideal`."""
+
+    not_measured: int = 0
+    """Flows that count in no metric: under way at the start, behind the last that counts, or outside the window."""
 
     window_ps: tuple[int, int] | None = None
     """The measurement window; `None` if the run ended before the window began, and of ideal schedules."""
@@ -198,6 +204,9 @@ class Data:
     Every table is a `pyarrow.Table` whose columns carry their unit at the end of their name and a description in their metadata.
     """
 
+    filter: str | None = None
+    """Which flows these results are about: all that count, or those that this filter chooses."""
+
     def __init__(self, core: Core) -> None:
         self._core = core
 
@@ -261,6 +270,7 @@ class Data:
                 state=str(row.get("state", "done")),
                 end_ps=row.get("end_ps"),
                 window_ps=window_of(row),
+                not_measured=int(row.get("not_measured") or 0),
                 ideal=bool(row.get("ideal")),
                 engine=str(row.get("engine") or "packet"),
             )
@@ -308,6 +318,21 @@ class Data:
             chosen = [run for run in chosen if any(run.keys[key] in values for key in keys)]
         return chosen
 
+    def where(self, chosen: str | None) -> Self:
+        """These results, about some of the flows only: every table, figure and statistic of flows is made of those.
+
+        `where("workload == 'web' and size_bytes <= 100KB")`. A filter compares columns of the flows with numbers, texts in quotes, `true`,
+        `false` or `null`, and joins comparisons by `and`, `or`, `not` and parentheses. Raises `ValueError` for what is no filter.
+        """
+        if not chosen:
+            return self
+        found = copy(self)
+        found.filter = f"({self.filter}) and ({chosen})" if self.filter else chosen
+        found.__dict__.pop("_metrics", None)
+        for run in self.runs[:1]:
+            self._core.chosen(run.point, found.filter)
+        return found
+
     def choosing(self, systems: Sequence[str]) -> Self:
         """These results with some of the systems only, in this order. Raises `KeyError` for a system that was not run."""
         for name in [name for name in systems if name not in self.systems]:
@@ -350,8 +375,33 @@ class Data:
             raise KeyError(f"no point has {asked} together\nhint: leave one of them out")
 
     def flows(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
-        """One row per flow: all columns and points, or only those asked for."""
-        return self._table("flows", columns, at)
+        """One row per flow: all columns and points, or only those asked for.
+
+        All flows, those that do not count included, unless these are results about some of the flows; see `where`.
+        """
+        return self._table("flows", columns, at) if self.filter is None else self.counted(columns, at)
+
+    def counted(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
+        """The flows that count in metrics, one row each."""
+        if columns is not None:
+            self._schema("flows", columns)
+        more = None if columns is None else [*columns, *(name for name in ("flow_id", "measured") if name not in columns)]
+        parts = []
+        for run in self.select(at):
+            table = self._table("flows", more, {"point": run.point})
+            if self.filter is None:
+                table = table.filter(table["measured"])
+            else:
+                ids = pa.array(self._core.chosen(run.point, self.filter), type=pa.uint32())
+                table = table.filter(pc.is_in(table["flow_id"], ids))
+            parts.append(
+                table if columns is None else table.select([name for name in table.column_names if name in self._kept(columns)])
+            )
+        return pa.concat_tables(parts) if parts else self._empty("flows", columns)
+
+    def _kept(self, columns: Sequence[str]) -> set[str]:
+        """The columns of a table of which some were asked for."""
+        return {"point", "system", "seed", *self.keys, *columns}
 
     def ports(self, columns: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> pa.Table:
         """One row per egress port and point."""
@@ -381,13 +431,25 @@ class Data:
         """One row per point: its system, seed, swept keys and state."""
         return read(self._core.points())
 
-    def summary(self) -> pa.Table:
-        """One row per system, swept keys and metric: the mean over seeds with its 95 % confidence interval."""
-        return read(self._core.summary())
+    @property
+    def workloads(self) -> list[str]:
+        """The names of the workloads, in the order of the scenario."""
+        return list(self.config.get("workload", {}))
+
+    def summary(self, workloads: bool = False) -> pa.Table:
+        """One row per system, swept keys and metric: the mean over seeds with its 95 % confidence interval.
+
+        With `workloads`, rows for the flows of each workload too, in a column `workload`, which is null for all flows.
+        """
+        return read(self._core.summary(**self._chosen(), **({"workloads": True} if workloads else {})))
 
     def by_size(self) -> pa.Table:
         """Slowdown and completion time by flow size, in bins of equal count."""
-        return read(self._core.by_size())
+        return read(self._core.by_size(**self._chosen()))
+
+    def _chosen(self) -> dict[str, Any]:
+        """The filter, as the compiled part takes it."""
+        return {} if self.filter is None else {"filter": self.filter}
 
     def series(self) -> pa.Table:
         """Mean and quantiles over time of every series that was sampled, in the measurement window."""
@@ -395,11 +457,11 @@ class Data:
 
     def groups(self) -> pa.Table:
         """Start, finish and goodput of every group of flows that began: an incast, a request, what a host fetches in a shuffle."""
-        return read(self._core.groups())
+        return read(self._core.groups(**self._chosen()))
 
-    def per_seed(self) -> pa.Table:
-        """One row per point and metric."""
-        return read(self._core.per_seed())
+    def per_seed(self, workloads: bool = False) -> pa.Table:
+        """One row per point and metric; see `summary`."""
+        return read(self._core.per_seed(**self._chosen(), **({"workloads": True} if workloads else {})))
 
     def metric(self, run: Run, name: str) -> float | None:
         """A metric of a point, in its base unit; `None` where the point has none."""

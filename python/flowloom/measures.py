@@ -13,8 +13,8 @@ from flowloom.results import Results
 
 
 def flows(results: Data, run: Run, *names: str) -> list[Array]:
-    """Columns of the flows of a point, each with one value per flow; NaN for what is missing."""
-    table = results.flows(names, {"point": run.point})
+    """Columns of the flows of a point that count, each with one value per flow; NaN for what is missing."""
+    table = results.counted(names, {"point": run.point})
     return [numbers(table, name) for name in names]
 
 

@@ -144,8 +144,8 @@ def mixed(results: Data, x: str | None = None, at: At = None) -> Figure:
 
 
 def values(results: Data, runs: Sequence[Run], name: str) -> Array:
-    """A column of the flows of some points, all seeds together, without what is missing."""
-    parts = [numbers(results.flows([name], {"point": run.point}), name) for run in runs]
+    """A column of the flows of some points that count, all seeds together, without what is missing."""
+    parts = [numbers(results.counted([name], {"point": run.point}), name) for run in runs]
     joined = np.concatenate(parts) if parts else np.empty(0)
     return joined[~np.isnan(joined)]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from flowloom import explore, plots, style, tables, words
+from flowloom import explore, plots, steadiness, style, tables, words
 from flowloom.data import Data
 from flowloom.files import web, write_whole
 
@@ -120,6 +120,7 @@ def warnings(results: Data) -> list[str]:
     never = sum(row["value"] or 0 for row in rows if row["metric"] == "not_started")
     if never:
         found.append(f"{never:.0f} flows never began, since flows that they wait for did not end; no metric counts them")
+    found += steadiness.unsteady(results)
     if len(results.seeds) == 1:
         found.append("one seed only: there are no confidence intervals, and differences may be due to chance")
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,9 +34,9 @@ class Results(Data):
 
     # Matplotlib is optional and slow to import: it is imported where a figure is asked for.
 
-    def table(self, metrics: Sequence[str] | None = None) -> tables.Table:
-        """The summary as an aligned text table: one row per system and swept values."""
-        return tables.summary(self, metrics)
+    def table(self, metrics: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> tables.Table:
+        """The summary as an aligned text table: one row per system and swept values, and per workload where there are several."""
+        return tables.summary(self, metrics, at)
 
     def plot(self, kind: str = "slowdown", **options: Any) -> Figure:
         """Draw a figure; see `flowloom.plot`."""

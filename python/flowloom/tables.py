@@ -166,13 +166,24 @@ class Row:
 Place = tuple[str, tuple[Value, ...]]
 """A system and the values of the swept keys."""
 
+ALL = "all"
+"""The row of all flows, beside those of workloads."""
+
 
 def places(results: Data) -> dict[Place, dict[str, Row]]:
     """The summary by system and swept values, then by metric."""
-    found: dict[Place, dict[str, Row]] = {}
-    for row in results.summary().to_pylist():
+    return {place: row for (place, _), row in by_workload(results, False).items()}
+
+
+def by_workload(results: Data, workloads: bool) -> dict[tuple[Place, str], dict[str, Row]]:
+    """The summary by system, swept values and workload, then by metric; `ALL` stands for all flows."""
+    found: dict[tuple[Place, str], dict[str, Row]] = {}
+    systems = set(results.systems)
+    for row in results.summary(workloads).to_pylist() if workloads else results.summary().to_pylist():
         place = (str(row["system"]), tuple(plain(row[key]) for key in results.keys))
-        found.setdefault(place, {})[str(row["metric"])] = Row(str(row["unit"]), row["mean"], row["ci95_low"], row["ci95_high"])
+        if place[0] in systems:
+            metrics = found.setdefault((place, str(row.get("workload") or ALL)), {})
+            metrics[str(row["metric"])] = Row(str(row["unit"]), row["mean"], row["ci95_low"], row["ci95_high"])
     return found
 
 
@@ -216,9 +227,15 @@ def refuse_unknown(metrics: Iterable[str]) -> None:
         raise ValueError(f"no metric is called `{unknown}`{did}\nhint: `flowloom list metrics` prints every name")
 
 
-def summary(results: Data, metrics: Sequence[str] | None = None) -> Table:
-    """The summary of results: one row per system and swept values, one column per metric with its 95 % interval."""
-    found = places(results)
+def summary(results: Data, metrics: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> Table:
+    """The summary of results: one row per system and swept values, one column per metric with its 95 % interval.
+
+    Where there are several workloads, each has a row of its own, and so have all flows together.
+    """
+    several = len(results.workloads) > 1 and results.filter is None
+    results.refuse_absent(at)
+    wanted = {(run.system, tuple(run.keys.values())) for run in results.select(at)}
+    found = {row: values for row, values in by_workload(results, several).items() if row[0] in wanted}
     refuse_unknown(metrics or ())
     have = {metric for row in found.values() for metric in row}
     # A metric that was asked for has its column even where the results do not hold it.
@@ -229,21 +246,41 @@ def summary(results: Data, metrics: Sequence[str] | None = None) -> Table:
         # With flows of one class only, the class is all.
         if len({m.rsplit("_", 1)[1] for m in classes}) == 1:
             chosen = [m for m in chosen if m not in classes]
-    order = sorted(found, key=lambda place: rank(results, place))
-    heads = ["system", *(words.key(key, results.keys) for key in results.keys)]
-    columns = [[place[0] for place in order]]
-    columns += [[words.number(place[1][i]) for place in order] for i in range(len(results.keys))]
+    # Rows to compare are next to each other: systems, within a workload.
+    order = sorted(found, key=lambda row: (rank(results, row[0])[:-1], workload_rank(results, row[1]), rank(results, row[0])))
+    heads = ["system", *(["workload"] if several else []), *(words.key(key, results.keys) for key in results.keys)]
+    columns = [[place[0] for place, _ in order]]
+    if several:
+        columns.append([workload for _, workload in order])
+    columns += [[words.number(place[1][i]) for place, _ in order] for i in range(len(results.keys))]
     for metric in chosen:
-        unit, cells = column([found[place].get(metric) for place in order])
+        unit, cells = column([found[row].get(metric) for row in order])
         heads.append(words.axis(words.short(metric), unit))
         columns.append(cells)
     measured = [words.short(metric) for metric in chosen if metric in WINDOWED]
-    note = f"{intervals(results)}; over all flows and the whole run"
+    note = f"{intervals(results)}; {over(results)}"
     if measured:
         note += f", but {words.joined(measured)} {words.window(windows(results.runs))}"
     if results.ideals:
         note += f"\n{words.joined(results.ideals)}: ideal schedule of the same flows as a fluid, without packets, for comparison"
-    return Table(distinct(heads, results.keys), list(zip(*columns, strict=True)), 1 + len(results.keys), with_engine(note, results))
+    left = 1 + several + len(results.keys)
+    return Table(distinct(heads, results.keys), list(zip(*columns, strict=True)), left, with_engine(note, results))
+
+
+def over(results: Data) -> str:
+    """Over which flows metrics of flows are, and from which start."""
+    which = f"over flows where {results.filter}" if results.filter else "over all flows that count"
+    steady = [run.not_measured for run in results.runs if run.not_measured]
+    if steady:
+        least, most = min(steady), max(steady)
+        others = f"{least}" if least == most else f"{least} to {most}"
+        return f"{which}; beside them {others} flows that do not: under way at the start, behind the last, or outside the window"
+    return f"{which}, from an empty network"
+
+
+def workload_rank(results: Data, workload: str) -> int:
+    """Workloads in the order of the scenario, and all flows behind them."""
+    return results.workloads.index(workload) if workload in results.workloads else len(results.workloads)
 
 
 def intervals(results: Data) -> str:

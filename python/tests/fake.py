@@ -38,6 +38,7 @@ def flows(system: str, load: float, seed: int, count: int = 400) -> pa.Table:
     return pa.table(
         {
             "flow_id": pa.array(range(count), pa.uint32()),
+            "measured": pa.array([True] * count),
             "src": pa.array(own.integers(0, 9, count), pa.uint32()),
             "dst": pa.array(own.integers(0, 9, count), pa.uint32()),
             "size_bytes": pa.array(size, pa.uint64()),
@@ -287,7 +288,7 @@ class Results:
     def series(self) -> pa.Table:
         return pa.table({})
 
-    def groups(self) -> pa.Table:
+    def groups(self, filter: str | None = None) -> pa.Table:
         """Four groups per point: three take 1 s, 2 s and 3 s times the number of the system, and one does not finish."""
         rows = self.points().to_pylist()
         systems = list(dict.fromkeys(row["system"] for row in rows))
@@ -299,7 +300,7 @@ class Results:
             [{"point": row["point"], "fct_ps": fct_ps(row["system"], n)} for row in rows for n in (1, 2, 3, 4)]
         )
 
-    def by_size(self) -> pa.Table:
+    def by_size(self, filter: str | None = None) -> pa.Table:
         return by_size(self.flows(), [name for name in self.points().column_names if "." in name])
 
     def flows(self) -> pa.Table:
@@ -320,10 +321,13 @@ class Results:
     def points(self) -> pa.Table:
         return pq.read_table(Path(str(self.path)) / "points.parquet")
 
-    def per_seed(self) -> pa.Table:
+    def chosen(self, point: str, filter: str | None = None) -> list[int]:
+        return []
+
+    def per_seed(self, filter: str | None = None, workloads: bool = False) -> pa.Table:
         return pq.read_table(Path(str(self.path)) / "summary.parquet")
 
-    def summary(self) -> pa.Table:
+    def summary(self, filter: str | None = None, workloads: bool = False) -> pa.Table:
         found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for row in self.per_seed().to_pylist():
             place = tuple(v for k, v in row.items() if k not in ("point", "seed", "value"))
@@ -422,5 +426,5 @@ def listed(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def compare(dirs: Sequence[str]) -> pa.Table:
+def compare(dirs: Sequence[str], filter: str | None = None) -> pa.Table:
     return pa.table({"system_a": ["MERP"], "system_b": ["TCP"], LOAD: [0.8], "flows": [400], "mean_fct_ratio": [2.5]})

@@ -69,7 +69,7 @@ def test_a_long_table_of_links_is_cut_and_says_so(results: Results) -> None:
 
 
 def test_the_summary_names_the_window_of_what_is_measured_in_it(results: Results) -> None:
-    assert "over all flows and the whole run" in tables.summary(results).note
+    assert "over all flows that count, from an empty network" in tables.summary(results).note
     assert {"goodput_bps", "mean_utilisation", "mean_queue_bytes"} < tables.WINDOWED and "mean_fct_s" not in tables.WINDOWED
 
 

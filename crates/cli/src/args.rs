@@ -204,6 +204,9 @@ pub struct ReportArgs {
     /// Folders that `flowloom run` wrote
     #[arg(required = true)]
     pub dirs: Vec<PathBuf>,
+    /// Only these flows: `workload == "web" and size_bytes <= 100KB`
+    #[arg(long, value_name = "FILTER")]
+    pub r#where: Option<String>,
     /// The report's file
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -216,6 +219,7 @@ Examples:
   flowloom table results/demo                                    as at the end of a run
   flowloom table results/demo --format latex --out demo.tex      for a paper; needs \\usepackage{booktabs}
   flowloom table results/demo --format csv --metrics mean_slowdown,p99_slowdown_short
+  flowloom table results/demo --where 'workload == \"web\" and size_bytes <= 100KB' --at load=0.8
 
 `flowloom list metrics` prints the metrics.")]
 pub struct TableArgs {
@@ -227,6 +231,12 @@ pub struct TableArgs {
     /// The columns [default: those of the summary]
     #[arg(long, value_name = "METRIC,...", value_delimiter = ',')]
     pub metrics: Vec<String>,
+    /// Only these flows: `workload == "web" and size_bytes <= 100KB`
+    #[arg(long, value_name = "FILTER")]
+    pub r#where: Option<String>,
+    /// Only points with this value of a swept key, or with one of several: `load=0.4,0.8`. May be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    pub at: Vec<(String, String)>,
     /// The file [default: the standard output]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -264,6 +274,9 @@ pub struct PlotArgs {
     /// Only points with this value of a swept key, or with one of several: `load=0.4,0.8`. May be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     pub at: Vec<(String, String)>,
+    /// Only these flows: `workload == "web" and size_bytes <= 100KB`
+    #[arg(long, value_name = "FILTER")]
+    pub r#where: Option<String>,
     /// Systems in this order [default: all, as in the scenario]. May be repeated, for labels with commas
     #[arg(long, value_name = "NAME,...")]
     pub systems: Vec<String>,
@@ -342,13 +355,17 @@ pub struct WhyArgs {
 Examples:
   flowloom compare results/demo                  every pair of systems of a run
   flowloom compare results/before results/after  the same systems in two runs
+  flowloom compare results/demo --where 'size_bytes <= 100KB'   of small flows alone
 
 All systems of a scenario see the same flows, so each flow is compared with itself: ratio of completion times, with a 95 %
-confidence interval over seeds.")]
+confidence interval over seeds, and ratio of the 99th percentiles of slowdowns, with one by bootstrap of seeds and flows.")]
 pub struct CompareArgs {
     /// Folders that `flowloom run` wrote
     #[arg(required = true)]
     pub dirs: Vec<PathBuf>,
+    /// Only these flows: `workload == "web" and size_bytes <= 100KB`
+    #[arg(long, value_name = "FILTER")]
+    pub r#where: Option<String>,
 }
 
 /// Options of `export`.

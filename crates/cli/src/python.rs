@@ -9,15 +9,17 @@ use std::path::{Path, PathBuf};
 /// The options of a command of Python's.
 pub fn options(command: Command) -> Value {
     match command {
-        Command::Report(a) => json!({"command": "report", "dirs": texts(&a.dirs), "out": a.out.as_deref().map(text)}),
+        Command::Report(a) => {
+            json!({"command": "report", "dirs": texts(&a.dirs), "where": a.r#where, "out": a.out.as_deref().map(text)})
+        }
         Command::Table(a) => {
             let out = a.out.as_deref().map(text);
-            json!({"command": "table", "dirs": [text(&a.dir)], "format": name(a.format), "metrics": a.metrics, "out": out})
+            json!({"command": "table", "dirs": [text(&a.dir)], "format": name(a.format), "metrics": a.metrics, "where": a.r#where, "at": a.at, "out": out})
         }
         Command::Plot(a) => {
             let format: Vec<String> = a.format.iter().map(|f| name(*f)).collect();
             json!({
-                "command": "plot", "dirs": texts(&a.dirs), "kind": a.kind, "at": a.at, "format": format, "out": a.out.as_deref().map(text),
+                "command": "plot", "dirs": texts(&a.dirs), "kind": a.kind, "at": a.at, "where": a.r#where, "format": format, "out": a.out.as_deref().map(text),
                 "systems": a.systems, "metrics": a.metrics, "statistic": a.statistic, "style": name(a.style), "width": a.width,
                 "height": a.height, "font": a.font,
             })
@@ -26,7 +28,7 @@ pub fn options(command: Command) -> Value {
             let (files, out) = (a.files.as_deref().map(text), a.out.as_deref().map(text));
             json!({"command": "why", "dirs": [text(&a.dir)], "flow": a.flow, "point": a.point, "files": files, "out": out})
         }
-        Command::Compare(a) => json!({"command": "compare", "dirs": texts(&a.dirs)}),
+        Command::Compare(a) => json!({"command": "compare", "dirs": texts(&a.dirs), "where": a.r#where}),
         Command::Export(a) => {
             let out = a.out.as_deref().map(text);
             json!({"command": "export", "dirs": [text(&a.dir)], "format": a.format, "point": a.point, "out": out})

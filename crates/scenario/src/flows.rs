@@ -199,6 +199,15 @@ impl RunSpec {
         };
         self.workloads.iter().enumerate().map(load).collect()
     }
+    /// The load that the scenario asks for, summed over the workloads that have one; `None` when none has.
+    pub fn nominal_load(&self) -> Option<f64> {
+        let load = |(index, (_, traffic)): (usize, &(String, Demand))| {
+            let env = self.env(index);
+            let machine = traffic.workload.build(&env);
+            machine.reference(&env).and(machine.offered(&env).load).map(|load| load.0 as f64 / 1e9)
+        };
+        self.workloads.iter().enumerate().filter_map(load).reduce(|sum, load| sum + load)
+    }
     /// The sum of [`RunSpec::realised_loads`]; `None` when no workload has a load.
     pub fn realised_load(&self, flows: &[Flow]) -> Option<f64> {
         let loads: Vec<f64> = self.realised_loads(flows).into_iter().filter_map(|(_, l)| l).collect();

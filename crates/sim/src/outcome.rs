@@ -373,6 +373,8 @@ pub struct Counters {
     pub digest: u64,
     /// Wire bytes of first transmissions as a share of the capacity to which the load refers; `None` without a load.
     pub realised_load: Option<f64>,
+    /// The share that the scenario asks for.
+    pub nominal_load: Option<f64>,
     /// Packets that switches (by the router) and hosts (by the policy) made of their own; `None` if the system makes none.
     pub made_packets: Option<u64>,
     /// Bytes of these packets.

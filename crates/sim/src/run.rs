@@ -222,6 +222,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
     let ports = rows::port_rows(spec, &mut whole, &mut actors);
     audit::check(&mut whole);
     let mut counters = rows::counters(&whole, &ports, &flows, spec.realised_load(whole.flows()));
+    counters.nominal_load = spec.nominal_load();
     let makes = |meta: &base::registry::Meta| !meta.kinds.is_empty();
     let policy = spec.system.policy.as_ref().map(|policy| policy.meta());
     if makes(spec.system.router.meta()) || policy.is_some_and(makes) {

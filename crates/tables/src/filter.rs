@@ -62,7 +62,7 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Wrong { text, at, message } = self;
         write!(f, "{message}\n  {text}\n  {}^\n", " ".repeat(*at))?;
-        f.write_str("hint: such as `workload == \"web\" and size_bytes <= 100_000`; `flowloom explain flows` lists the columns")
+        f.write_str("hint: such as `workload == \"web\" and size_bytes <= 100_000`; docs/data.md describes the columns of flows")
     }
 }
 

@@ -192,6 +192,9 @@ pub struct Totals {
     /// The measurement window.
     #[serde(default)]
     pub window_ps: Option<(u64, u64)>,
+    /// Flows that count in no metric: under way at a start in the steady state, behind the last that counts, or outside the window.
+    #[serde(default)]
+    pub not_measured: u64,
     /// 16 hexadecimal digits.
     pub digest: String,
 }
@@ -251,6 +254,7 @@ impl PointManifest {
                 delivered_packets: counters.delivered_packets,
                 dropped_packets: counters.dropped_packets,
                 lost_packets: counters.lost_packets,
+                not_measured: outcome.flows.iter().filter(|flow| !flow.measured).count() as u64,
                 window_ps: counters.window.map(|window| (window.from_ps, window.until_ps)),
                 digest: format!("{:016x}", counters.digest),
             },

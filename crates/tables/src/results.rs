@@ -194,6 +194,7 @@ impl Results {
             Arc::new(UInt64Array::from_iter_values(metric("flows"))),
             Arc::new(UInt64Array::from_iter_values(metric("unfinished"))),
             Arc::new(Int64Array::from_iter_values(p.iter().map(|point| point.counters.end_ps as i64))),
+            Arc::new(UInt64Array::from_iter_values(p.iter().map(|point| point.counters.not_measured))),
             window(|(from, _)| from),
             window(|(_, until)| until),
             Arc::new(UInt64Array::from_iter_values(p.iter().map(|point| point.counters.events))),

@@ -327,6 +327,7 @@ notes! {
         flows: DataType::UInt64, false, "", "flows of the point that began";
         unfinished: DataType::UInt64, false, "", "flows that had not finished at the end of the run";
         end_ps: DataType::Int64, false, "ps", "simulated time at the end";
+        not_measured: DataType::UInt64, false, "", "flows that count in no metric: under way at a start in the steady state, behind the last that counts, or outside the measurement window";
         window_from_ps: DataType::Int64, true, "ps", "where the measurement window begins; null: the run ended before it began, or is an ideal schedule";
         window_until_ps: DataType::Int64, true, "ps", "where the measurement window ends";
         events: DataType::UInt64, false, "", "events handled";

@@ -154,6 +154,26 @@ impl<'a> Point<'a> {
     fn slowdown_of(&self, of: impl Fn(&FlowRow) -> bool) -> Sorted {
         Sorted::new(self.flows.iter().filter(|f| of(f)).filter_map(|f| f.slowdown()))
     }
+    /// The change over the run of the mean slowdown, as a share of it: the slope of the least squares line through the means of tenths.
+    fn drift(&self) -> Option<f64> {
+        const TENTHS: usize = 10;
+        let mut flows: Vec<(u64, f64)> = self.flows.iter().filter_map(|f| Some((f.start_ps?, f.slowdown()?))).collect();
+        if flows.len() < 20 * TENTHS {
+            return None;
+        }
+        flows.sort_by_key(|(start, _)| *start);
+        let mean = |tenth: usize| {
+            let own = &flows[flows.len() * tenth / TENTHS..flows.len() * (tenth + 1) / TENTHS];
+            own.iter().map(|(_, slowdown)| slowdown).sum::<f64>() / own.len() as f64
+        };
+        let centre = (TENTHS - 1) as f64 / 2.0;
+        let (mut slope, mut squares, mut sum) = (0.0, 0.0, 0.0);
+        for tenth in 0..TENTHS {
+            let (x, y) = (tenth as f64 - centre, mean(tenth));
+            (slope, squares, sum) = (slope + x * y, squares + x * x, sum + y);
+        }
+        Some(slope / squares * (TENTHS - 1) as f64 / (sum / TENTHS as f64))
+    }
     /// Completion times of the groups of which all flows finished.
     fn group_fct(&self) -> Sorted {
         Sorted::new(self.groups.iter().filter_map(Group::fct_ps).map(|ps| ps as f64 / 1e12))
@@ -289,6 +309,7 @@ metrics! {
         p99_slowdown_short [""] "slowdown of flows of at most 100 KB, 99th percentile" = |p| p.slowdown_of(is_short).quantile(990);
         mean_slowdown_long [""] "slowdown of flows of more than 100 KB, mean" = |p| p.slowdown_of(|f| !is_short(f)).mean();
         p99_slowdown_long [""] "slowdown of flows of more than 100 KB, 99th percentile" = |p| p.slowdown_of(|f| !is_short(f)).quantile(990);
+        slowdown_drift [""] "change of the mean slowdown from the first tenth of the flows, by their starts, to the last, as a share of the mean: by a line through the means of tenths; null with fewer than 200 flows" = |p| p.drift();
         mean_er [""] "expansion ratio (MERP, Eq. 2), mean" = |p| p.expansion.mean();
         p50_er [""] "expansion ratio, median" = |p| p.expansion.quantile(500);
         p99_er [""] "expansion ratio, 99th percentile" = |p| p.expansion.quantile(990);
@@ -305,6 +326,7 @@ metrics! {
     }
     machine: false, optional: false, window: false, of_flows: false, from: Flows {
         realised_load [""] "wire bytes of first transmissions as a share of the capacity to which the load refers" = |p| p.counters.realised_load;
+        load_error [""] "realised_load over the load of the scenario, less 1: what the sample of flows misses it by" = |p| Some(p.counters.realised_load? / p.counters.nominal_load? - 1.0);
         end_s ["s"] "simulated time at the end" = |p| Some(p.end_s());
     }
     machine: false, optional: true, window: false, of_flows: true, from: Flows {
@@ -568,6 +590,19 @@ mod tests {
         assert!((e.mean.unwrap() - 1.0).abs() < 1e-12 && (low * high - 1.0).abs() < 1e-9);
         assert!((high - base::math::pow(2.0, 12.7062047)).abs() < 1e-2, "{high}");
         assert_eq!((Estimate::of_ratios(&[]), Estimate::of_ratios(&[3.0, 3.0]).ci95), (Estimate::default(), Some((3.0, 3.0))));
+    }
+
+    #[test]
+    fn drift_is_the_slope_over_the_run() {
+        // Flows take 1 to 3 times as long as alone, the later the longer: from 1 to 3 around a mean of 2.
+        let drift = |of: fn(u64) -> u64, n: u64| {
+            let row = |i: u64| FlowRow { start_ps: Some(i), finish_ps: Some(i + of(i)), ideal_fct_ps: 1_000, ..flow(1, None) };
+            let rows: Vec<FlowRow> = (0..n).rev().map(row).collect();
+            Point::new(&rows, &[], &Counters::default(), 1.0).drift()
+        };
+        // The means of tenths lie half a tenth inside the ends.
+        assert!((drift(|i| 1_000 + 2 * i, 1000).unwrap() - 0.9).abs() < 0.01);
+        assert_eq!((drift(|_| 5_000, 1000), drift(|_| 5_000, 199)), (Some(0.0), None));
     }
 
     #[test]

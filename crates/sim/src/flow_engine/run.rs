@@ -68,6 +68,7 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     let flows = rows::flows(&world, window.as_ref());
     let ports = rows::ports(spec, &world, window.as_ref(), failures.as_ref(), now);
     let mut counters = rows::counters(&world, &flows, &ports, events, now, spec.realised_load(&world.flows));
+    counters.nominal_load = spec.nominal_load();
     if !spec.system.router.meta().kinds.is_empty() {
         let made = |count: fn(&NodeCounts) -> u64| Some(world.packets.nodes.iter().map(count).sum());
         (counters.made_packets, counters.made_bytes) = (made(|node| node.made), made(|node| node.made_bytes));

@@ -73,7 +73,13 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
     let realised_load = spec.realised_load(&drawn);
     Ok(Outcome {
         flows: rows,
-        counters: Counters { end_ps, digest: digest.digest(), realised_load, ..Counters::default() },
+        counters: Counters {
+            end_ps,
+            digest: digest.digest(),
+            realised_load,
+            nominal_load: spec.nominal_load(),
+            ..Counters::default()
+        },
         complete: true,
         stop_reason: if unfinished { StopReason::End } else { StopReason::Finished },
         engine: Engine::Ideal,
