@@ -126,8 +126,8 @@ def open(folder: str | Path) -> Results:
 def compare(*folders: str | Path, where: str | None = None) -> pa.Table:
     """Compare the systems found in results folders, flow by flow: see `flowloom compare`.
 
-    Flows are paired by flow id, seed and swept values, since all systems of a scenario see the same flows. `where` chooses flows, as in
-    `where="size_bytes <= 100KB"`.
+    Flows are paired by flow id, seed and swept values, since all systems of a scenario see the same flows. `where` chooses
+    flows, as in `where="size_bytes <= 100KB"`.
     """
     from flowloom import _core
     from flowloom.data import read

@@ -243,7 +243,8 @@ class Results:
     def summary(self, filter: str | None = None, workloads: bool = False) -> ArrowTable:
         """One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval.
 
-        With `filter`, the metrics of the flows that it chooses. With `workloads`, rows for each workload too, in a column of that name.
+        With `filter`, the metrics of the flows that it chooses. With `workloads`, rows for each workload too, in a column of that
+        name.
         """
     def by_size(self, filter: str | None = None) -> ArrowTable:
         """Slowdown and completion time by flow size, by bin: one row per system, swept keys, bin, quantity and statistic."""

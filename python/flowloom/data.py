@@ -321,8 +321,9 @@ class Data:
     def where(self, chosen: str | None) -> Self:
         """These results, about some of the flows only: every table, figure and statistic of flows is made of those.
 
-        `where("workload == 'web' and size_bytes <= 100KB")`. A filter compares columns of the flows with numbers, texts in quotes, `true`,
-        `false` or `null`, and joins comparisons by `and`, `or`, `not` and parentheses. Raises `ValueError` for what is no filter.
+        `where("workload == 'web' and size_bytes <= 100KB")`. A filter compares columns of the flows with numbers, texts in quotes,
+        `true`, `false` or `null`, and joins comparisons by `and`, `or`, `not` and parentheses. Raises `ValueError` for what is no
+        filter.
         """
         if not chosen:
             return self
@@ -441,15 +442,11 @@ class Data:
 
         With `workloads`, rows for the flows of each workload too, in a column `workload`, which is null for all flows.
         """
-        return read(self._core.summary(**self._chosen(), **({"workloads": True} if workloads else {})))
+        return read(self._core.summary(self.filter, workloads))
 
     def by_size(self) -> pa.Table:
         """Slowdown and completion time by flow size, in bins of equal count."""
-        return read(self._core.by_size(**self._chosen()))
-
-    def _chosen(self) -> dict[str, Any]:
-        """The filter, as the compiled part takes it."""
-        return {} if self.filter is None else {"filter": self.filter}
+        return read(self._core.by_size(self.filter))
 
     def series(self) -> pa.Table:
         """Mean and quantiles over time of every series that was sampled, in the measurement window."""
@@ -457,11 +454,11 @@ class Data:
 
     def groups(self) -> pa.Table:
         """Start, finish and goodput of every group of flows that began: an incast, a request, what a host fetches in a shuffle."""
-        return read(self._core.groups(**self._chosen()))
+        return read(self._core.groups(self.filter))
 
     def per_seed(self, workloads: bool = False) -> pa.Table:
         """One row per point and metric; see `summary`."""
-        return read(self._core.per_seed(**self._chosen(), **({"workloads": True} if workloads else {})))
+        return read(self._core.per_seed(self.filter, workloads))
 
     def metric(self, run: Run, name: str) -> float | None:
         """A metric of a point, in its base unit; `None` where the point has none."""

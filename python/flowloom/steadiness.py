@@ -27,19 +27,20 @@ def unsteady(results: Data) -> list[str]:
         return f"{row['system']}{keys}"
 
     # Chance alone makes means of tenths differ; an interval over seeds that leaves zero out is none.
-    drifting = [row for row in places["slowdown_drift"] if row["ci95_low"] is not None and row["ci95_low"] * row["ci95_high"] > 0]
-    drifting = [row for row in drifting if abs(row["mean"]) > DRIFT]
+    known = [row for row in places["slowdown_drift"] if row["ci95_low"] is not None]
+    drifting = [row for row in known if row["ci95_low"] * row["ci95_high"] > 0 and abs(row["mean"]) > DRIFT]
     if drifting:
         worst = max(drifting, key=lambda row: abs(row["mean"]))
         found.append(
-            f"the mean slowdown still changes over the run at {len(drifting)} of {len(places['slowdown_drift'])} places: most in {place(worst)}, by "
+            f"the mean slowdown still changes over the run at {len(drifting)} of {len(known)} places: most in {place(worst)}, by "
             f"{100 * worst['mean']:+.0f} % of the mean from the first tenth of the flows to the last; more `flows` change it"
         )
     missed = [row for row in places["load_error"] if abs(row["mean"]) > LOAD]
     if missed:
         worst = max(missed, key=lambda row: abs(row["mean"]))
         found.append(
-            f"the flows drawn offer another load than the scenario asks for: {100 * worst['mean']:+.1f} % in {place(worst)}, mean over seeds; "
+            "the flows drawn offer another load than the scenario asks for: "
+            f"{100 * worst['mean']:+.1f} % in {place(worst)}, mean over seeds; "
             "more `flows` or seeds, or `normalize_load = true`, come closer"
         )
     return found

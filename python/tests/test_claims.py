@@ -42,14 +42,17 @@ class Made:
                 rows.append(key | {"metric": "flows", "unit": "", "value": self.flows_each})
         return rows
 
-    def per_seed(self) -> pa.Table:
+    def per_seed(self, filter: str | None = None, workloads: bool = False) -> pa.Table:
         return pa.Table.from_pylist(self._rows())
 
     def points(self) -> pa.Table:
         rows = [row for row in self._rows() if row["metric"] == "flows"]
         return pa.Table.from_pylist(rows).select(["point", "system", "seed", LOAD])
 
-    def _none(self) -> pa.Table:
+    def _none(self, filter: str | None = None, workloads: bool = False) -> pa.Table:
+        raise NotImplementedError
+
+    def chosen(self, point: str, filter: str | None = None) -> list[int]:
         raise NotImplementedError
 
     def file(self, point: str, table: str) -> None:

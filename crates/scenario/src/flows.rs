@@ -101,9 +101,14 @@ impl RunSpec {
         Ok(all)
     }
 
+    /// Whether a workload is an open loop that could go on.
+    pub(crate) fn has_open_loop(&self) -> bool {
+        !steady::open_loops(self).is_empty()
+    }
+
     /// Which flows count.
     pub fn counted(&self) -> Counted {
-        self.measure.counted(!steady::open_loops(self).is_empty(), self.end.is_some())
+        self.measure.counted(self.has_open_loop(), self.end.is_some())
     }
 
     /// The measurement window of a run of these flows. Those that are no flows of the scenario do not count.

@@ -9,6 +9,7 @@ use crate::expand::expand;
 use crate::files::Files;
 use crate::keys::plain_name;
 use crate::layers::Layers;
+use crate::measure::Counted;
 use crate::memory::Memory;
 use crate::notes::notes;
 use crate::queues;
@@ -57,9 +58,10 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     let auto = draft.seeds.auto.clone();
     let places: Vec<Place> = draft.events.iter().map(|event| event.at).collect();
     let mut plan = expand(draft, name, &files);
-    if let Some(problem) = cut_off(&plan, &places) {
+    if let Some(problem) = cut_off(&plan, &places).or_else(|| never_steady(&plan, &root)) {
         return Err(Diagnostics::new(sources, Vec::new(), vec![problem]));
     }
+    resolved.push_str(counted(&plan));
     resolved.push_str(&comments(&queues));
     resolved.push_str(&of_events(&plan));
     resolved.push_str(&notes);
@@ -73,6 +75,27 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
     });
     plan.warnings = Diagnostics::new(sources, Vec::new(), warnings).into_warnings();
     Ok(plan)
+}
+
+/// Which flows count, as a comment, where that is not all of them from an empty network.
+fn counted(plan: &Plan) -> &'static str {
+    match plan.points.iter().map(|point| point.run.counted()).find(|counted| *counted != Counted::All) {
+        Some(Counted::Steady) => {
+            "\n# flows: a steady state: flows under way at the start, which fluids have brought there, and flows behind the last keep up the load and do not\n\
+             # count; `[measure] flows = \"all\"` begins with an empty network\n"
+        }
+        Some(Counted::Window) => "\n# flows: those that start in the window of [measure] count; `flows = \"all\"` counts all\n",
+        _ => "",
+    }
+}
+
+/// `flows = "steady"` where no flow comes from an open loop.
+fn never_steady(plan: &Plan, root: &Table) -> Option<Item> {
+    let entry = root.get("measure")?.node.table()?.get("flows")?;
+    plan.points.first().filter(|point| point.run.measure.flows == Counted::Steady && !point.run.has_open_loop())?;
+    let message = "`flows`: no workload of `{}` goes on for ever at its load".replace("{}", &plan.name);
+    let hint = "a `poisson` workload does, from the start of the run and without `until`; leave `flows` out for all others";
+    Some(Item::new(entry.key_at, message, "there is no steady state", hint))
 }
 
 /// Lengths of queues as comments.
