@@ -78,7 +78,7 @@ def test_a_filter_is_the_same_everywhere(results: Results) -> None:
     chosen = flows(results).filter("measured", pl.col("workload") == "background", pl.col("size_bytes") <= 100_000).collect()
     some = results.where(SMALL)
     assert some.flows(["slowdown"]).num_rows == chosen.height
-    assert sorted(some.flows(["slowdown"])["slowdown"].to_pylist()) == chosen["slowdown"].sort().to_list()
+    assert pl.Series(some.flows(["slowdown"])["slowdown"].to_pylist()).sort().to_list() == chosen["slowdown"].sort().to_list()
     counts = {row["point"]: row["value"] for row in some.per_seed().to_pylist() if row["metric"] == "flows"}
     assert counts == {point: float(n) for point, n in chosen.group_by("point").len().iter_rows()}
     assert (

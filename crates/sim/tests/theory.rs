@@ -279,11 +279,10 @@ fn short_runs_have_the_means_of_a_steady_state() {
     };
     // On the wire 1 MB is 1 MB and a header for each of its packets; half a packet is not full.
     let service_s = (1e6 + (1e6 / 1460.0 + 0.5) * 40.0) * 8.0 / 1e10;
-    let cases: [(&str, fn(&FlowRow) -> f64, f64); 2] = [
-        ("ps", |flow| flow.slowdown().unwrap(), 1.0 / 0.03),
-        ("fcfs", |flow| flow.fct_ps().unwrap() as f64 * 1e-12, service_s / 0.03),
-    ];
-    for (ideal, of, closed_form) in cases {
+    type Of = fn(&FlowRow) -> f64;
+    let slowdown: Of = |flow| flow.slowdown().unwrap();
+    let time_s: Of = |flow| flow.fct_ps().unwrap() as f64 * 1e-12;
+    for (ideal, of, closed_form) in [("ps", slowdown, 1.0 / 0.03), ("fcfs", time_s, service_s / 0.03)] {
         for (flows, holds) in [("auto", true), ("all", false)] {
             let (mean, half) = interval(&run(flows, ideal).iter().map(|outcome| mean(outcome, of)).collect::<Vec<_>>());
             assert_eq!((mean - closed_form).abs() <= half, holds, "{ideal}, {flows}: {mean} +- {half}, not {closed_form}");

@@ -111,6 +111,9 @@ impl State {
     }
 }
 
+/// Metrics by name.
+pub type NamedValues = Vec<(String, Option<f64>)>;
+
 /// A point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PointManifest {
@@ -155,10 +158,10 @@ pub struct PointManifest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub port_counters: Vec<CounterColumn>,
     /// All metrics, those that depend on the machine included.
-    pub metrics: Vec<(String, Option<f64>)>,
+    pub metrics: NamedValues,
     /// The metrics of flows of each workload, by its name, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub by_workload: Vec<(String, Vec<(String, Option<f64>)>)>,
+    pub by_workload: Vec<(String, NamedValues)>,
     /// The point's tables as they were written; none of a point that was interrupted.
     #[serde(default)]
     pub files: Vec<Written>,
@@ -224,7 +227,7 @@ impl PointManifest {
             |metric: &Metric, value: Option<f64>| metric.from.is_known(outcome.engine) && (!metric.optional || value.is_some());
         let named = |metrics: Vec<(&'static Metric, Option<f64>)>| {
             let known = metrics.into_iter().filter(|(metric, value)| known(metric, *value));
-            known.map(|(metric, value)| (metric.name.to_owned(), value)).collect::<Vec<_>>()
+            known.map(|(metric, value)| (metric.name.to_owned(), value)).collect::<NamedValues>()
         };
         let of_workload = |(index, name): (u16, &String)| {
             let flows = outcome.flows.iter().filter(move |flow| flow.workload == index);
