@@ -58,6 +58,8 @@ def compare(dirs: Sequence[str], filter: str | None = None) -> ArrowTable:
     """Compare the systems found in one or more result folders, flow by flow.
 
     Flows are paired by flow id, seed and swept keys. One row per pair of systems and swept keys: see `compare()` in docs/data.md.
+
+    With `filter`, the flows that it chooses in both systems.
     """
 
 def may_write(path: str) -> None:

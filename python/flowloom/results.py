@@ -26,7 +26,7 @@ class Results(Data):
     ...     "workload": {"web": {"kind": "poisson", "flows": 50, "load": 0.4, "size": "fixed", "mean": "15KB"}},
     ...     "system": [{"label": "TCP", "transport": "newreno"}],
     ... })
-    >>> results.flows().num_rows
+    >>> results.counted().num_rows
     50
     >>> results.systems
     ['TCP']

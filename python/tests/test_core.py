@@ -26,6 +26,7 @@ SMALL: dict[str, Any] = {
     "seed": [1, 2],
     "topology": {"kind": "star", "hosts": 4},
     "workload": {"web": {"kind": "poisson", "flows": 30, "load": [0.2, 0.5]}},
+    "measure": {"flows": "all"},
     "system": [
         {"label": "TCP", "transport": "newreno"},
         {"label": "short", "transport": "newreno", "qdisc": {"kind": "droptail", "limit": "4pkt"}},
@@ -39,6 +40,8 @@ hosts = 4
 kind = "poisson"
 flows = 30
 load = 0.5
+[measure]
+flows = "all"
 [[system]]
 transport = "newreno"
 """
