@@ -82,6 +82,7 @@ def test_a_dict_is_the_same_scenario_as_its_text() -> None:
     scenario = {
         "topology": {"kind": "star", "hosts": 4},
         "workload": {"web": {"kind": "poisson", "flows": 30, "load": 0.5}},
+        "measure": {"flows": "all"},
         "system": [{"transport": "newreno", "agent": None}],
     }
     assert _core.Scenario.from_dict(scenario).resolved() == _core.Scenario.from_toml(TEXT).resolved()
@@ -144,7 +145,8 @@ def test_tables_of_a_run(tmp_path: Path) -> None:
     again = _core.Results.open(str(tmp_path / "r"))
     assert pa.table(again.flows()).equals(flows)
     one = pq.read_table(next((tmp_path / "r").glob("tcp-*/flows.parquet")))
-    assert one.num_rows == 30 and "system" not in one.column_names
+    # A file says of what point it is.
+    assert one.num_rows == 30 and one.column_names == flows.column_names and set(one["system"].to_pylist()) == {"TCP"}
 
 
 def test_metrics_are_those_of_the_flows() -> None:

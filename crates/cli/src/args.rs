@@ -532,10 +532,13 @@ mod tests {
         let helps = args.get_subcommands().chain([&args]).map(|c| c.get_after_help().map(ToString::to_string).unwrap_or_default());
         let mut n = 0;
         for line in helps.collect::<String>().lines().filter(|line| line.starts_with("  flowloom ")) {
-            let line = line.trim().split(" > ").next().unwrap().replace('\'', "");
-            // What follows two spaces explains.
-            let line = line.split("  ").next().unwrap();
-            Args::try_parse_from(line.split(' ')).unwrap_or_else(|e| panic!("{line}: {e}"));
+            // What follows two spaces explains. Every second piece between quotes is one word.
+            let line = line.trim().split(" > ").next().unwrap().split("  ").next().unwrap();
+            let pieces = line.split('\'').enumerate().flat_map(|(i, piece)| match i % 2 {
+                0 => piece.split_whitespace().collect(),
+                _ => vec![piece],
+            });
+            Args::try_parse_from(pieces).unwrap_or_else(|e| panic!("{line}: {e}"));
             n += 1;
         }
         assert!(n >= 20, "{n}");

@@ -516,6 +516,8 @@ mod tests {
             kind = "poisson"
             flows = 20
             load = [0.2, 0.4]
+            [measure]
+            flows = "all"
             [[system]]
             label = "A"
             transport = "newreno"

@@ -14,6 +14,8 @@ hosts = 4
 kind = "poisson"
 flows = 20
 load = 0.4
+[measure]
+flows = "all"
 [[system]]
 label = "TCP"
 transport = "newreno"
@@ -345,7 +347,8 @@ fn python_gets_its_options() {
     let plot = options(&["plot", "r", "--kind", "metrics,fct_cdf", "--at", "load=0.8", "--format", "pdf", "--out", "x"]);
     assert_eq!(
         plot,
-        serde_json::json!({"command": "plot", "dirs": ["r"], "kind": ["metrics", "fct_cdf"], "at": [["load", "0.8"]], "format": ["pdf"], "out": "x"})
+        serde_json::json!({"command": "plot", "dirs": ["r"], "kind": ["metrics", "fct_cdf"], "at": [["load", "0.8"]], "where": null, "format": ["pdf"], "out": "x",
+            "systems": [], "metrics": [], "statistic": [], "style": "screen", "width": null, "height": null, "font": null})
     );
     let papers = options(&["papers", "merp", "fig5", "--profile", "smoke", "--strict"]);
     assert_eq!(
@@ -356,8 +359,9 @@ fn python_gets_its_options() {
         })
     );
     assert_eq!(options(&["papers"])["profile"], "paper");
-    assert_eq!(options(&["compare", "a", "b"]), serde_json::json!({"command": "compare", "dirs": ["a", "b"]}));
-    assert_eq!(options(&["report", "a"]), serde_json::json!({"command": "report", "dirs": ["a"], "out": null}));
+    assert_eq!(options(&["compare", "a", "b"]), serde_json::json!({"command": "compare", "dirs": ["a", "b"], "where": null}));
+    assert_eq!(options(&["table", "a", "--where", "drops == 0"])["where"], "drops == 0");
+    assert_eq!(options(&["report", "a"]), serde_json::json!({"command": "report", "dirs": ["a"], "where": null, "out": null}));
 }
 
 /// What a transport shares with others on the same machine is explained with each.
