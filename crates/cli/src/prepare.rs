@@ -1,7 +1,7 @@
 //! What is known of the points of a plan before they run.
 
 use crate::clock;
-use crate::text::short;
+use crate::text::{count, short};
 use scenario::{Memory, Plan};
 use sim::memory::{Course, Estimate};
 use std::collections::BTreeMap;
@@ -42,6 +42,14 @@ pub fn prepare(plan: &Plan, only: Option<&[usize]>) -> Result<Vec<Prepared>, Str
             drawn.insert(traffic.clone(), (hex(hash_flows(&flows)), work, Course::of(spec, &flows)));
         }
         let (flows_hash, work, course) = drawn[&traffic].clone();
+        let last = spec.sample.as_ref().and_then(|sample| sample.only_flows.last());
+        if let Some(flow) = last.filter(|flow| u64::from(*flow) >= course.flows()) {
+            let all = count(course.flows() as usize, "flow");
+            return Err(format!(
+                "`sample.only_flows`: point `{}` has no flow {flow}\nhint: it has {all}, and their ids begin at 0",
+                point.id
+            ));
+        }
         let estimate = course.estimate(spec);
         let bytes = estimate.total();
         if bytes > memory.bytes {

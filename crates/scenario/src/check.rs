@@ -5,15 +5,16 @@ use crate::draft::{Built, Draft, Section, Swept, Variant, combinations};
 use crate::envs::{self, Envs};
 use crate::event::change::changes;
 use crate::files::Files;
-use crate::keys::MAX_POINTS;
+use crate::keys::{MAX_POINTS, SampleParams};
 use crate::memory::gigabytes;
 use crate::part::{Part, listed};
+use crate::selection;
 use crate::slots::{SLOTS, System, SystemPart};
 use crate::spec::Demand;
 use crate::tree::Table;
 use crate::unfit;
 use crate::workload::Workload as _;
-use base::params::nearest;
+use base::params::{Auto, nearest};
 use base::{LinkId, Offers};
 use fabric::net::Net;
 use fabric::qdisc::Qdisc as _;
@@ -27,8 +28,9 @@ pub(crate) fn check(draft: &Draft, files: &Files) -> Vec<Item> {
     ideal_labels(draft, &mut found);
     within_systems(&draft.systems, &mut found);
     points(draft, &mut found);
+    sampled_time(draft, &mut found);
     for built in &draft.topology.variants {
-        sampled_port(draft, &built.value.net, &mut found);
+        selections(draft, &built.value.net, &mut found);
         for (index, section) in draft.workloads.iter().enumerate() {
             for variant in &section.variants {
                 let part = Part { table: &variant.table, at: section.at, path: &section.name };
@@ -82,16 +84,47 @@ fn ideal_labels(draft: &Draft, found: &mut Vec<Item>) {
     }
 }
 
-/// The sampled port must exist.
-fn sampled_port(draft: &Draft, net: &Net, found: &mut Vec<Item>) {
-    let Some((section, name)) = draft.sample.as_ref().and_then(|section| Some((section, section.params.port.as_ref()?))) else {
-        return;
-    };
-    if net.link_named(name).is_none() {
+/// What `[sample]` selects must exist.
+fn selections(draft: &Draft, net: &Net, found: &mut Vec<Item>) {
+    let Some(section) = &draft.sample else { return };
+    let (part, SampleParams { port, only_ports, .. }) = (section.part(), &section.params);
+    if let Some(name) = port.as_ref().filter(|name| net.link_named(name).is_none()) {
         let names: Vec<String> = (0..net.links().len() as u32).map(|l| net.link_name(LinkId(l))).collect();
         let near = nearest(name, names.iter().map(String::as_str)).unwrap_or(&names[0]);
         let hint = format!("a port is named after the ends of its link, like `{near}`");
-        found.push(section.part().problem("port", format!("there is no port `{name}`"), "no such port", hint));
+        found.push(part.problem("port", format!("there is no port `{name}`"), "no such port", hint));
+    }
+    match selection::ports(net, only_ports) {
+        Err(message) => {
+            let hint = "write names like `leaf0->h3, spine1->*`, where `*` stands for any characters, or `all`";
+            found.push(part.problem("only_ports", message, "no such port", hint));
+        }
+        Ok(Some(_)) if port.is_some() => {
+            let message = "`port` and `only_ports` both choose ports";
+            found.push(part.problem("port", message, "two selections", "leave `port` out: `only_ports` may name one port too"));
+        }
+        Ok(_) => {}
+    }
+}
+
+/// The time that `[sample]` selects must lie in the run.
+fn sampled_time(draft: &Draft, found: &mut Vec<Item>) {
+    let Some(section) = &draft.sample else { return };
+    let (part, SampleParams { start, end, .. }) = (section.part(), &section.params);
+    let hint = "take an earlier `start`, or leave it out";
+    match end {
+        Auto::Set(end) if start >= end => {
+            found.push(part.problem(
+                "start",
+                format!("`{start}` is not before `end`, which is `{end}`"),
+                "nothing is recorded",
+                hint,
+            ));
+        }
+        _ if draft.head.latest_end().is_some_and(|end| start.0 >= end.0) => {
+            found.push(part.problem("start", format!("`{start}` is not before the `end` of the run"), "nothing is recorded", hint));
+        }
+        _ => {}
     }
 }
 

@@ -6,11 +6,13 @@ use crate::engine::Engine;
 use crate::files::Files;
 use crate::ideal::Ideal;
 use crate::keys::SampleParams;
+use crate::selection;
 use crate::slots::System;
 use crate::spec::{Demand, Plan, Point, RunSpec, Sample};
 use crate::state::Shared;
 use crate::unfit;
 use base::params::Params as _;
+use base::{Dur, Time};
 use fabric::net::Net;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -68,7 +70,7 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
                             failures: failures.clone(),
                             measure: draft.measure.clone(),
                             steady: Shared::default(),
-                            sample,
+                            sample: sample.clone(),
                             files: Arc::clone(files),
                         };
                         plan.points.push(Point { id: String::new(), label: section.name.clone(), seed, swept: swept.clone(), run });
@@ -97,8 +99,22 @@ fn share_states(plan: &mut Plan) {
 /// Time series as the run wants them on a network.
 fn sample(params: &SampleParams, net: &Net) -> Sample {
     let port = params.port.as_ref().and_then(|name| net.link_named(name));
-    let SampleParams { interval, ports, flows, switches, agents, packets, .. } = *params;
-    Sample { interval, ports, port, flows, switches, agents, packets }
+    let only_ports = selection::ports(net, &params.only_ports).ok().flatten();
+    let SampleParams { interval, ports, flows, switches, agents, packets, start, end, .. } = *params;
+    let (start, end) = (Time(start.0), Time(end.or(Dur(Time::MAX.0)).0));
+    Sample {
+        interval,
+        ports,
+        port,
+        flows,
+        switches,
+        agents,
+        packets,
+        start,
+        end,
+        only_ports,
+        only_flows: params.only_flows.clone(),
+    }
 }
 
 /// One point per ideal reference, network, workload and seed, behind those of the systems.

@@ -1,5 +1,6 @@
 //! Keys of the tables without a kind, and the limits of a scenario.
 
+use crate::selection::FlowSet;
 use crate::topology::MAX_DELAY;
 use crate::workload::MAX_TIME;
 use base::params::Auto;
@@ -35,6 +36,14 @@ base::params! {
         agents: bool = "false", "flowloom: the table is very large";
         /// Every packet.
         packets: bool = "false", "flowloom: the trace is very large";
+        /// Time from which on anything is recorded.
+        start: Dur = "0s" in Dur::ZERO..=MAX_TIME, "flowloom: the whole run", quiet;
+        /// Time from which on nothing is recorded; `auto`: the end of the run.
+        end: Auto<Dur> = "auto" in Auto::Set(Dur(1))..=Auto::Set(MAX_TIME), "flowloom: the whole run", quiet;
+        /// Ports of which series, tables of agents and packets are recorded: `all`, or names like `leaf0->h3, spine1->*`, where `*` stands for any characters.
+        only_ports: String = "all", "flowloom: all ports", quiet;
+        /// Flows of which series, values of agents and packets are recorded: `all`, or ids and ranges like `12, 100..199`.
+        only_flows: FlowSet = "all", "flowloom: all flows", quiet;
     }
 }
 

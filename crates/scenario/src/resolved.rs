@@ -18,7 +18,8 @@ use crate::tree::{Origin, Table, Value};
 use crate::workload::Workload as _;
 use base::params::{Auto, Param as _, Params as _};
 use base::text::escaped;
-use base::{Bytes, Dur, Time};
+use base::{Bytes, Dur, LinkId, Time};
+use fabric::net::Net;
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -101,16 +102,14 @@ fn of_point(point: &Point) -> String {
         line("\n[measure]".to_owned());
         PartShown::bare("", Measure::FIELDS, run.measure.show()).lines(|_, key, value| line(format!("{key} = {value}")));
     }
-    if let Some(s) = run.sample {
+    if let Some(sample) = &run.sample {
         line("\n[sample]".to_owned());
-        let Sample { interval, ports, port, flows, switches, agents, packets } = s;
-        let port = port.map(|link| run.net.link_name(link));
-        let sample = SampleParams { interval, ports, port, flows, switches, agents, packets };
-        PartShown::bare("", SampleParams::FIELDS, sample.show()).lines(|_, key, value| {
+        let params = params_of(sample, &run.net);
+        PartShown::bare("", SampleParams::FIELDS, params.show()).lines(|_, key, value| {
             // Younger than the hashes of points: written only where it is set.
             let written = match key {
-                "switches" => switches,
-                "agents" => agents,
+                "switches" => sample.switches,
+                "agents" => sample.agents,
                 _ => true,
             };
             if written {
@@ -129,6 +128,25 @@ fn of_point(point: &Point) -> String {
         line(format!("# file {} {hash}", quoted(&file)));
     }
     out
+}
+
+/// What a scenario says of the time series that a run records.
+fn params_of(sample: &Sample, net: &Net) -> SampleParams {
+    let Sample { interval, ports, port, flows, switches, agents, packets, start, end, only_ports, only_flows } = sample;
+    let names = |links: &Vec<LinkId>| links.iter().map(|link| net.link_name(*link)).collect::<Vec<_>>().join(", ");
+    SampleParams {
+        interval: *interval,
+        ports: *ports,
+        port: port.map(|link| net.link_name(link)),
+        flows: *flows,
+        switches: *switches,
+        agents: *agents,
+        packets: *packets,
+        start: Dur(start.0),
+        end: if *end == Time::MAX { Auto::Auto } else { Auto::Set(Dur(end.0)) },
+        only_ports: only_ports.as_ref().map_or("all".to_owned(), names),
+        only_flows: only_flows.clone(),
+    }
 }
 
 /// Who set what, in words.

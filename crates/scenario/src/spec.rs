@@ -10,6 +10,7 @@ use crate::ideal::Ideal;
 use crate::measure::Measure;
 use crate::memory::Memory;
 use crate::seeds::Auto;
+use crate::selection::FlowSet;
 use crate::slots::System;
 use crate::state::Shared;
 use crate::topology;
@@ -142,7 +143,7 @@ pub struct Demand {
 }
 
 /// Time series to record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Time between two samples.
     pub interval: Dur,
@@ -158,6 +159,25 @@ pub struct Sample {
     pub agents: bool,
     /// Every packet.
     pub packets: bool,
+    /// Time from which on anything is recorded.
+    pub start: Time,
+    /// Time from which on nothing is recorded; `Time::MAX` for the end of the run.
+    pub end: Time,
+    /// The ports that are recorded, in rising order; `None` for all.
+    pub only_ports: Option<Vec<LinkId>>,
+    /// The flows that are recorded.
+    pub only_flows: FlowSet,
+}
+
+impl Sample {
+    /// Whether the selections allow a port.
+    pub fn has_port(&self, link: LinkId) -> bool {
+        self.only_ports.as_ref().is_none_or(|ports| ports.binary_search(&link).is_ok())
+    }
+    /// Whether what happens at a time is recorded.
+    pub fn covers(&self, at: Time) -> bool {
+        self.start <= at && at < self.end
+    }
 }
 
 impl Plan {

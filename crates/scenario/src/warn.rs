@@ -270,7 +270,7 @@ fn few_flows(draft: &Draft, files: &Files) -> Option<Item> {
 /// Keys of `[sample]` that record nothing.
 fn unseen_samples(draft: &Draft) -> Option<Item> {
     let section = draft.sample.as_ref()?;
-    let (part, SampleParams { interval, ports, port, flows, switches, agents, packets }) = (section.part(), &section.params);
+    let (part, SampleParams { interval, ports, port, flows, switches, agents, packets, .. }) = (section.part(), &section.params);
     let series = *ports || *flows || *switches || *agents;
     let end = draft.head.latest_end();
     let (key, message, hint) = if !series && !packets {

@@ -72,7 +72,7 @@ fn points_are_systems_by_sweeps_by_seeds() {
     let run = &plan.points[8].run;
     assert_eq!((run.system.nic.low_water_bytes, run.seed, run.mtu_bytes, run.header_bytes), (None, 1, 1500, 40));
     assert_eq!(run.end, Some(base::Time(20_000_000_000_000)));
-    assert_eq!(run.sample.unwrap().interval, base::Dur::from_us(100));
+    assert_eq!(run.sample.as_ref().unwrap().interval, base::Dur::from_us(100));
 }
 
 #[test]
@@ -407,6 +407,29 @@ fn the_hash_covers_all_that_matters_and_files_too() {
     assert_eq!(first, hash(text, &set(&[("topology.loss", "0"), ("topology.host_delay", "0s"), ("measure.until", "auto")])));
     write(101);
     assert_ne!(first, hash(text, &Options::default()));
+}
+
+/// What is selected counts, and not how it is written.
+#[test]
+fn selections_of_samples_are_read_back() {
+    let text = |more: &str| {
+        format!("topology='leaf_spine'\n[workload.w]\nkind='poisson'\n[[system]]\ntransport='newreno'\n[sample]\n{more}")
+    };
+    let plan = |more: &str| plain(&text(more));
+    let all = plan("only_ports='h0->*, spine0->leaf0'\nonly_flows='4, 2..3'\nstart='1ms'\nend='2ms'");
+    let sample = all.points[0].run.sample.clone().unwrap();
+    let net = &all.points[0].run.net;
+    let ports: Vec<String> = sample.only_ports.iter().flatten().map(|link| net.link_name(*link)).collect();
+    assert_eq!(ports, ["h0->leaf0", "spine0->leaf0"]);
+    assert_eq!((sample.start, sample.end), (base::Time(1_000_000_000), base::Time(2_000_000_000)));
+    assert_eq!(plain(all.resolved()).points[0].run.sample, Some(sample));
+    let other = plan("only_ports='spine0->leaf0, h0->leaf0'\nonly_flows='2,3,4'\nstart='1000us'\nend='2ms'");
+    assert_eq!(all.points[0].config_hash(), other.points[0].config_hash());
+    let whole = plan("start='0s'\nend='auto'\nonly_ports='all'\nonly_flows='all'");
+    assert_eq!(whole.points[0].config_hash(), plan("").points[0].config_hash());
+    for more in ["start='1us'", "end='1s'", "only_ports='h0->*'", "only_flows=1"] {
+        assert_ne!(whole.points[0].config_hash(), plan(more).points[0].config_hash(), "{more}");
+    }
 }
 
 #[test]

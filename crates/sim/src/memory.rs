@@ -3,12 +3,13 @@
 use crate::outcome::{AgentRow, FlowRow, PacketRow, PortRow, SampleRow};
 use crate::probe::Seen;
 use base::{Dur, Rate, Time};
+use fabric::net::Link;
 use fabric::port::Port;
 use fabric::routes::Routes;
 use fabric::routing::Planned;
 use proto::host::FlowRecord;
 use proto::{Flow, Packet};
-use scenario::{Alone, RunSpec};
+use scenario::{Alone, RunSpec, Sample};
 
 /// Bytes per link: its record, ring, counts and leaf in the tree, and its share of hosts. Measured on fat trees.
 const PER_LINK: u64 = 1300;
@@ -50,7 +51,7 @@ impl Estimate {
             (
                 "the packet trace",
                 self.trace,
-                "leave `packets` out of [sample], take fewer or smaller flows, or end the run earlier",
+                "record less in [sample] with `only_flows`, `only_ports`, `start` and `end`, or leave `packets` out",
             ),
         ];
         parts.into_iter().max_by_key(|(_, bytes, _)| *bytes).unwrap_or(("", 0, ""))
@@ -75,11 +76,16 @@ pub struct Course {
 }
 
 impl Course {
+    /// How many flows there are.
+    pub fn flows(&self) -> u64 {
+        self.flows
+    }
     /// The course of the flows of a run.
     pub fn of(spec: &RunSpec, flows: &[Flow]) -> Course {
         // Paths and times are of no use without samples.
         let routes = spec.sample.is_some().then(|| Routes::new(&spec.net, &[]));
         let end = spec.end.unwrap_or(Time::MAX);
+        let ports = Recorded::of(spec);
         // By host: when all flows so far have left it, and when all have reached it.
         let mut busy = vec![[Time::ZERO; 2]; spec.net.hosts().len()];
         let mut course = Course { flows: flows.len() as u64, ..Course::default() };
@@ -100,13 +106,18 @@ impl Course {
             // A handshake, the last packet, and a window that doubles in two round trips, as with delayed ACKs.
             let trips = spec.alone(routes, flow).rtt.0.saturating_mul(u64::from(2 + 2 * packets.checked_ilog2().unwrap_or(0)));
             let last = finish.after(Dur(trips)).min(end);
-            let open = u128::from(last.since(begin).0);
-            (course.until, course.open_ps) = (course.until.max(last), course.open_ps + open);
+            course.until = course.until.max(last);
+            let Some(sample) = spec.sample.as_ref().filter(|sample| sample.only_flows.has(flow.id)) else { continue };
+            let recorded = last.min(sample.end).since(begin.max(sample.start));
+            let open = u128::from(recorded.0);
+            course.open_ps += open;
             course.open_hops_ps += open * u128::from(links);
-            // The share of the flow that leaves before the run ends; as many ACKs come back.
+            // The share of the flow that leaves before the run ends; as many ACKs come back. Of these the share in the recorded time.
             let sent = takes.0.saturating_sub(finish.since(end).0) as f64 / takes.0.max(1) as f64;
-            let packets = (packets as f64 * sent).ceil() as u64;
-            course.hops = course.hops.saturating_add(packets.saturating_mul(2 * u64::from(links)));
+            let share = recorded.0 as f64 / last.since(begin).0.max(1) as f64;
+            let on_ports = ports.on_path(spec, sample, flow, u64::from(links));
+            let hops = (packets as f64 * sent).ceil() * share * on_ports;
+            course.hops = course.hops.saturating_add(hops.ceil() as u64);
         }
         course
     }
@@ -125,19 +136,46 @@ impl Course {
         let mut found = Estimate { network: (links * per_link).saturating_add(routes), flows, ..Estimate::default() };
         let Some(sample) = spec.sample.as_ref().filter(|_| spec.ideal.is_none()) else { return found };
         let interval = u128::from(sample.interval.0.max(1));
-        let looks = u128::from(self.until.0) / interval;
-        let ports = if sample.port.is_some() { 1 } else { u128::from(links) };
+        let looks = u128::from(self.until.min(sample.end).since(sample.start).0) / interval;
+        let chosen = sample.only_ports.as_ref().map_or(links, |ports| size(ports.len()));
+        let ports = if sample.port.is_some() { 1 } else { u128::from(chosen) };
         let [per_open_flow, per_port] = ROWS.map(u128::from);
         let rows = u128::from(sample.ports) * looks * ports * per_port
             + u128::from(sample.flows) * self.open_ps / interval * per_open_flow;
         // A few values for each flow at each port on its way.
         let of_agents = u128::from(sample.agents) * self.open_hops_ps / interval * per_open_flow;
+        let of_agents = of_agents * u128::from(chosen) / u128::from(links.max(1));
         let bytes = |rows: u128, row: usize| u64::try_from(rows * row as u128 * 5 / 4).unwrap_or(u64::MAX);
         found.samples = bytes(rows, size_of::<SampleRow>()).saturating_add(bytes(of_agents, size_of::<AgentRow>()));
         if sample.packets && !spec.engine.is_flow() {
             found.trace = self.hops.saturating_mul(size(size_of::<Seen>()) + WRITTEN * size(size_of::<PacketRow>()));
         }
         found
+    }
+}
+
+/// The recorded ports of a network: those of hosts' cables are known to be on a path, those between switches by their share.
+struct Recorded {
+    /// The share of the ports between switches that is recorded.
+    inner: f64,
+}
+
+impl Recorded {
+    fn of(spec: &RunSpec) -> Recorded {
+        let Some(ports) = spec.sample.as_ref().and_then(|sample| sample.only_ports.as_ref()) else {
+            return Recorded { inner: 1.0 };
+        };
+        let inner = |link: &&Link| spec.net.host(link.from).is_none() && spec.net.host(link.to).is_none();
+        let all = spec.net.links().iter().filter(inner).count();
+        let chosen = ports.iter().map(|link| spec.net.link(*link)).filter(inner).count();
+        Recorded { inner: chosen as f64 / all.max(1) as f64 }
+    }
+    /// How many recorded ports the packets of a flow and their ACKs pass, on a path of so many links each way.
+    fn on_path(&self, spec: &RunSpec, sample: &Sample, flow: &Flow, links: u64) -> f64 {
+        let cables = [flow.src, flow.dst].map(|host| spec.net.nic(host));
+        let ends =
+            cables.into_iter().flat_map(|nic| [nic, spec.net.link(nic).reverse]).filter(|link| sample.has_port(*link)).count();
+        ends as f64 + self.inner * (2 * links).saturating_sub(4) as f64
     }
 }
 
@@ -200,6 +238,29 @@ mod tests {
         // A run that ends early has traced as much as the first host could send: 1.25 MB, and 822 packets.
         let cut = long(star, "1ms", "pairs = 'h0->h1'", "packets = true");
         assert!((700_000..830_000).contains(&cut.trace), "{cut:?}");
+    }
+
+    /// Counted: 274 packets of a flow of 400 KB and as many ACKs pass each port of their path.
+    #[test]
+    fn a_trace_counts_what_is_selected() {
+        let topology = "kind = 'leaf_spine'\nleaves = 2\nspines = 2\nhosts_per_leaf = 2";
+        let of = |more: &str| {
+            let found = long(
+                topology,
+                "10s",
+                "pairs = 'h0->h2, h1->h3'\nsize = '400KB'",
+                &format!("ports = false\npackets = true\n{more}"),
+            );
+            found.trace as f64 / (size_of::<Seen>() as f64 + WRITTEN as f64 * size_of::<PacketRow>() as f64)
+        };
+        let near =
+            |more: &str, wanted: f64| assert!((of(more) / wanted - 1.0).abs() < 0.05, "{more}: {} and not {wanted}", of(more));
+        near("", 2.0 * 274.0 * 8.0);
+        near("only_flows = 1", 274.0 * 8.0);
+        // To one host: the data of one flow, and the ACKs of none. Two of eight ports between switches: a quarter.
+        near("only_ports = 'leaf1->h2'", 274.0);
+        near("only_ports = 'leaf0->spine*'", 2.0 * 274.0 * 4.0 / 4.0);
+        assert!(of("end = '100us'") < 0.8 * of("") && of("start = '5s'") == 0.0);
     }
 
     /// A flow along the chain is on 2001 links, and on two between neighbours.

@@ -63,26 +63,32 @@ struct Parts<'a> {
 }
 
 fn run_as(spec: &RunSpec, parts: Parts<'_>, control: Watcher<'_>) -> Result<Outcome, RunError> {
-    match keeps_packets(spec) {
-        true => Ok(with_packets(spec, run_parts(spec, parts, control)?)),
-        false => Ok(run_parts::<Off>(spec, parts, control)?.0),
+    match trace(spec) {
+        Some(packets) => Ok(with_packets(spec, run_parts(spec, parts, packets, control)?)),
+        None => Ok(run_parts(spec, parts, Off, control)?.0),
     }
 }
 
 /// The same on another engine, for tests that compare engines.
 pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: Watcher<'_>) -> Result<Outcome, RunError> {
-    match keeps_packets(spec) {
-        true => Ok(with_packets(spec, run_with::<E, _>(spec, Packets::default(), control)?)),
-        false => Ok(run_with::<E, _>(spec, Off, control)?.0),
+    match trace(spec) {
+        Some(packets) => Ok(with_packets(spec, run_with::<E, _>(spec, packets, control)?)),
+        None => Ok(run_with::<E, _>(spec, Off, control)?.0),
     }
 }
 
-fn keeps_packets(spec: &RunSpec) -> bool {
-    spec.sample.as_ref().is_some_and(|sample| sample.packets)
+/// The packet trace that a scenario asks for.
+fn trace(spec: &RunSpec) -> Option<Packets> {
+    spec.sample.as_ref().filter(|sample| sample.packets).map(Packets::sampled)
 }
 
 /// The outcome with the rows of a trace.
 fn with_packets(spec: &RunSpec, (outcome, packets): (Outcome, Packets)) -> Outcome {
+    Outcome { packets: packet_rows(spec, packets.sorted()), ..outcome }
+}
+
+/// The rows of a trace.
+pub(crate) fn packet_rows(spec: &RunSpec, seen: Vec<Seen>) -> Vec<PacketRow> {
     let policy = spec.system.policy.as_ref().map(|policy| (Kind::POLICY, policy.meta()));
     let entries = [(Kind::OWN, spec.system.transport.meta()), (Kind::ROUTER, spec.system.router.meta())];
     let entries: Vec<_> = entries.into_iter().chain(policy).collect();
@@ -99,7 +105,7 @@ fn with_packets(spec: &RunSpec, (outcome, packets): (Outcome, Packets)) -> Outco
         size_bytes: u32::from(seen.packet.wire_len),
         dropped: seen.dropped,
     };
-    Outcome { packets: packets.sorted().into_iter().map(row).collect(), ..outcome }
+    seen.into_iter().map(row).collect()
 }
 
 type Watcher<'a> = &'a mut dyn FnMut(Progress) -> Continue;
@@ -124,10 +130,11 @@ fn run_whole<E: Driver<Carried>, P: Probe>(
     drive(spec, Whole::new(part), actors, &alone, control)
 }
 
-/// Runs `spec` in parts, with a probe in each.
-fn run_parts<P: Probe + Default + Send + 'static>(
+/// Runs `spec` in parts, with a copy of the probe in each.
+fn run_parts<P: Probe + Clone + Send + 'static>(
     spec: &RunSpec,
     Parts { cut, threads, if_it_pays }: Parts<'_>,
+    probe: P,
     control: Watcher<'_>,
 ) -> Result<(Outcome, P), RunError> {
     let mut beginning = Beginning::of(spec)?;
@@ -139,22 +146,22 @@ fn run_parts<P: Probe + Default + Send + 'static>(
         None
     };
     if uncut.is_some() {
-        let (outcome, probe) = run_whole::<Engine<Carried>, P>(spec, beginning, P::default(), control)?;
+        let (outcome, probe) = run_whole::<Engine<Carried>, P>(spec, beginning, probe, control)?;
         return Ok((Outcome { uncut, ..outcome }, probe));
     }
     let alone = take(&mut beginning.alone);
-    let part = |number: usize, beginning: Beginning| {
+    let part = |number: usize, beginning: Beginning, probe: P| {
         let share = Share::new(cut, number, &spec.net, &beginning.flows, spec.mtu_bytes.into());
-        build(spec, beginning, Some(share), P::default())
+        build(spec, beginning, Some(share), probe)
     };
     let (parts, actors) = std::thread::scope(|scope| {
         let others: Vec<_> = (1..cut.crossing.len())
             .map(|number| {
-                let beginning = beginning.clone();
-                scope.spawn(move || part(number, beginning).0)
+                let (beginning, probe) = (beginning.clone(), probe.clone());
+                scope.spawn(move || part(number, beginning, probe).0)
             })
             .collect();
-        let (first, actors) = part(0, beginning);
+        let (first, actors) = part(0, beginning, probe);
         let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         (std::iter::once(first).chain(others).collect(), actors)
     });
@@ -262,7 +269,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     /// A probe that fails when the last host sends, in whatever part.
-    #[derive(Default)]
+    #[derive(Clone)]
     struct Fails;
 
     const LAST_NIC: LinkId = LinkId(15);
@@ -288,7 +295,7 @@ mod tests {
             let cut = Arc::new(Cut::new(&spec.net, parts).unwrap());
             assert_eq!(usize::from(cut.owners[spec.net.hosts()[15].index()]), parts - 1, "not the part of this thread");
             let parts = Parts { cut: &cut, threads: parts, if_it_pays: false };
-            let run = catch_unwind(AssertUnwindSafe(|| run_parts::<Fails>(spec, parts, &mut |_| Continue::Yes).is_ok()));
+            let run = catch_unwind(AssertUnwindSafe(|| run_parts(spec, parts, Fails, &mut |_| Continue::Yes).is_ok()));
             assert_eq!(run.unwrap_err().downcast_ref::<&str>(), Some(&"the last host sends"));
         }
     }

@@ -15,12 +15,16 @@ use fabric::agent::Agent as _;
 use fabric::net::Net;
 use fabric::qdisc::Qdisc as _;
 use proto::Transport as _;
-use scenario::Sample;
+use scenario::{FlowSet, Sample};
+use std::ops::Range;
 
 /// Samples ports, flows and switches at an interval, and keeps the samples.
 pub struct Sampler {
     interval: Dur,
     next: Time,
+    /// What is recorded of this time, and of these flows.
+    time: Range<Time>,
+    only_flows: FlowSet,
     /// The ports to sample, with the busy time of each at the last sample.
     ports: Vec<(LinkId, Dur)>,
     /// Open flows; `None` if flows are not sampled.
@@ -36,14 +40,18 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Samples from the end of the first interval on.
+    /// Samples from the end of the first interval on, or from the last interval before the recorded time: what happens during an interval is
+    /// the difference of two samples.
     pub fn new(sample: &Sample, net: &Net) -> Sampler {
-        let every = (0..net.links().len() as u32).map(LinkId);
+        let every = (0..net.links().len() as u32).map(LinkId).filter(|link| sample.has_port(*link));
         let chosen: Vec<LinkId> = every.filter(|link| sample.port.is_none_or(|only| only == *link)).collect();
+        let first = Time::ZERO + sample.interval * sample.start.0.div_ceil(sample.interval.0).saturating_sub(1).max(1);
         let of = |wanted: bool| if wanted { chosen.clone() } else { Vec::new() };
         Sampler {
             interval: sample.interval,
-            next: Time::ZERO + sample.interval,
+            next: if first < sample.end { first } else { Time::MAX },
+            time: sample.start..sample.end,
+            only_flows: sample.only_flows.clone(),
             ports: of(sample.ports).into_iter().map(|link| (link, Dur::ZERO)).collect(),
             open: sample.flows.then(OpenFlows::default),
             own: if sample.switches { vec![[0; 2]; net.nodes().len()] } else { Vec::new() },
@@ -74,7 +82,7 @@ impl Sampler {
         sender: impl Fn(FlowId) -> Option<proto::flow::Sample>,
     ) {
         let Some(open) = &mut self.open else { return };
-        for (flow, delivered) in open.look(seen, progress) {
+        for (flow, delivered) in open.look(seen, progress).into_iter().filter(|(flow, _)| self.only_flows.has(*flow)) {
             let rate = delivered as f64 * 8.0 / self.interval.as_secs_f64();
             let row = |metric, value| SampleRow { time_ps: seen.now.0, entity: flow.0, metric, value };
             self.rows.push(row("flow.rate_bps", rate));
@@ -91,6 +99,9 @@ impl Sampler {
         for link in &self.agents {
             let first = self.tables.len();
             show(*link, &mut |flow, column, value| {
+                if !self.only_flows.has(flow) {
+                    return;
+                }
                 self.tables.push(AgentRow { time_ps: now.0, port_id: link.0, flow_id: flow.0, column, value });
             });
             // Values of a flow stay in the order in which the agent shows them.
@@ -109,7 +120,12 @@ impl Sampler {
             }
             *before = own;
         }
-        self.next = now + self.interval;
+        if now < self.time.start {
+            self.rows.clear();
+            self.tables.clear();
+        }
+        let next = now + self.interval;
+        self.next = if next < self.time.end { next } else { Time::MAX };
     }
 }
 

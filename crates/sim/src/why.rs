@@ -106,7 +106,8 @@ pub fn why(
     // What is recorded beside changes nothing of the run.
     let spec = RunSpec { sample: None, ..spec.clone() };
     let all = spec.flows().map_err(RunError::Workload)?;
-    let nics = flows.iter().filter_map(|flow| all.get(flow.index())).map(|flow| spec.net.nic(flow.src));
+    let nics = flows.iter().filter_map(|flow| all.get(flow.index()));
+    let nics = nics.map(|flow| (spec.net.nic(flow.src), Time::ZERO..Time::MAX));
     let (outcome, packets) = run_with::<Engine<_>, _>(&spec, Packets::of(flows.iter().copied(), nics), control)?;
     let seen = packets.sorted();
     let mut chosen: Vec<&FlowRow> = flows.iter().filter_map(|flow| outcome.flows.get(flow.index())).collect();

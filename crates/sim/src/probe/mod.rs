@@ -26,7 +26,7 @@ pub trait Probe: Sized {
 }
 
 /// Watches nothing.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Off;
 impl Probe for Off {
     fn join(self, _other: Self) -> Self {

@@ -3,7 +3,9 @@
 use super::Probe;
 use base::{FlowId, LinkId, Time};
 use proto::Packet;
+use scenario::{FlowSet, Sample};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// One transmission or drop.
 #[derive(Clone, Copy, Debug)]
@@ -20,17 +22,40 @@ pub struct Seen {
     pub dropped: bool,
 }
 
-/// Keeps every transmission and drop, or those of a few flows and links.
-#[derive(Default)]
+/// Keeps every transmission and drop, or those of a selection.
+#[derive(Clone, Default)]
 pub struct Packets {
     seen: Vec<Seen>,
-    only: Option<Only>,
+    only: Only,
 }
 
-/// What alone is kept: all packets of these flows, and all packets on these links.
-struct Only {
-    flows: BTreeSet<FlowId>,
-    links: BTreeSet<LinkId>,
+/// The transmissions and drops that are kept.
+#[derive(Clone, Default)]
+enum Only {
+    /// All of them.
+    #[default]
+    All,
+    /// Those of some flows, on some links, in one stretch of time.
+    Within { flows: FlowSet, links: Option<BTreeSet<LinkId>>, time: Range<Time> },
+    /// Those of some flows, and by link those of all flows in some stretches of time.
+    Either { flows: BTreeSet<FlowId>, times: Vec<Vec<Range<Time>>> },
+}
+
+impl Only {
+    fn has(&self, seen: &Seen) -> bool {
+        match self {
+            Only::All => true,
+            Only::Within { flows, links, time } => {
+                time.contains(&seen.start)
+                    && flows.has(seen.packet.flow)
+                    && links.as_ref().is_none_or(|links| links.contains(&seen.link))
+            }
+            Only::Either { flows, times } => {
+                let on_link = times.get(seen.link.index()).is_some_and(|times| times.iter().any(|time| time.contains(&seen.start)));
+                on_link || flows.contains(&seen.packet.flow)
+            }
+        }
+    }
 }
 
 impl Probe for Packets {
@@ -54,14 +79,25 @@ impl Probe for Packets {
 }
 
 impl Packets {
-    /// Keeps the packets of these flows, and all packets on these links.
-    pub fn of(flows: impl IntoIterator<Item = FlowId>, links: impl IntoIterator<Item = LinkId>) -> Packets {
-        let only = Only { flows: flows.into_iter().collect(), links: links.into_iter().collect() };
-        Packets { seen: Vec::new(), only: Some(only) }
+    /// Keeps what a scenario selects.
+    pub fn sampled(sample: &Sample) -> Packets {
+        let links = sample.only_ports.as_ref().map(|links| links.iter().copied().collect());
+        let only = Only::Within { flows: sample.only_flows.clone(), links, time: sample.start..sample.end };
+        Packets { seen: Vec::new(), only }
+    }
+    /// Keeps the packets of these flows and, on each of these links, all packets in a stretch of time.
+    pub fn of(flows: impl IntoIterator<Item = FlowId>, links: impl IntoIterator<Item = (LinkId, Range<Time>)>) -> Packets {
+        let mut times: Vec<Vec<Range<Time>>> = Vec::new();
+        for (link, time) in links {
+            if times.len() <= link.index() {
+                times.resize(link.index() + 1, Vec::new());
+            }
+            times[link.index()].push(time);
+        }
+        Packets { seen: Vec::new(), only: Only::Either { flows: flows.into_iter().collect(), times } }
     }
     fn keep(&mut self, seen: Seen) {
-        let wanted = |only: &Only| only.flows.contains(&seen.packet.flow) || only.links.contains(&seen.link);
-        if self.only.as_ref().is_none_or(wanted) {
+        if self.only.has(&seen) {
             self.seen.push(seen);
         }
     }
