@@ -1,8 +1,10 @@
 //! All commands and their options.
 
 mod copied;
+mod replay;
 
 pub use copied::{CopiesArgs, ExamplesArgs, LabArgs};
+pub use replay::{PlayArgs, WhyArgs};
 
 use crate::named::NAMED;
 use clap::builder::PossibleValuesParser;
@@ -324,31 +326,6 @@ pub enum Style {
     Paper,
 }
 
-/// Options of `why`.
-#[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  flowloom why results/demo                                      the flows that were slowed down most
-  flowloom why results/demo --point merp-load0.8-seed1 --flow 17,99
-
-The point is run again with a trace of these flows, so it takes as long as it took. The parts of a flow sum to its completion time.")]
-pub struct WhyArgs {
-    /// A folder that `flowloom run` wrote
-    pub dir: PathBuf,
-    /// Flows by `flow_id` [default: the 5 with the largest slowdown]
-    #[arg(long, value_name = "N,...", value_delimiter = ',')]
-    pub flow: Vec<u32>,
-    /// The point, where the run has several [default: the one with the largest slowdown]
-    #[arg(long)]
-    pub point: Option<String>,
-    /// The folder of the scenario, if the scenario reads files [default: the working directory]
-    #[arg(long, value_name = "DIR")]
-    pub files: Option<PathBuf>,
-    /// The picture's file [default: figures/why.png and .svg in the results' folder]
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-}
-
 /// Options of `compare`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
@@ -387,25 +364,6 @@ pub struct ExportArgs {
     #[arg(long)]
     pub point: Option<String>,
     /// The file [default: in the results' folder, by the name of the point]
-    #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
-}
-
-/// Options of `play`.
-#[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "\
-The scenario's [sample] table needs `packets = true`; with `flows = true` the page has the windows of flows too.
-
-Examples:
-  flowloom play results/who_has_the_link           results/who_has_the_link/playback.html
-  flowloom play results/sweep --at load=0.8        one point of a sweep for each system")]
-pub struct PlayArgs {
-    /// A folder that `flowloom run` wrote
-    pub dir: PathBuf,
-    /// Only at this value of a swept key. May be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
-    pub at: Vec<(String, String)>,
-    /// The file [default: playback.html in the results' folder]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }

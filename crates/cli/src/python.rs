@@ -26,7 +26,11 @@ pub fn options(command: Command) -> Value {
         }
         Command::Why(a) => {
             let (files, out) = (a.files.as_deref().map(text), a.out.as_deref().map(text));
-            json!({"command": "why", "dirs": [text(&a.dir)], "flow": a.flow, "point": a.point, "files": files, "out": out})
+            json!({
+                "command": "why", "dirs": [text(&a.dir)], "flow": a.flow, "slowest": a.slowest, "group": a.group, "point": a.point,
+                "at": a.at, "workload": a.workload, "up_to": a.up_to, "tail": a.tail, "limit": a.limit, "trace": a.trace,
+                "files": files, "out": out,
+            })
         }
         Command::Compare(a) => json!({"command": "compare", "dirs": texts(&a.dirs), "where": a.r#where}),
         Command::Export(a) => {
@@ -34,7 +38,10 @@ pub fn options(command: Command) -> Value {
             json!({"command": "export", "dirs": [text(&a.dir)], "format": a.format, "point": a.point, "out": out})
         }
         Command::Play(a) => {
-            json!({"command": "play", "dirs": [text(&a.dir)], "at": a.at, "out": a.out.as_deref().map(text)})
+            let (files, out) = (a.files.as_deref().map(text), a.out.as_deref().map(text));
+            json!({
+                "command": "play", "dirs": [text(&a.dir)], "at": a.at, "around": a.around, "point": a.point, "files": files, "out": out,
+            })
         }
         Command::Pack(a) => {
             let (scenario, out) = (a.scenario.as_deref().map(text), a.out.as_deref().map(text));

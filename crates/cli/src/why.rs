@@ -2,18 +2,27 @@
 
 use crate::sweep::Error;
 use crate::text::count;
-use base::FlowId;
+use base::{FlowId, Time};
 use fabric::net::Net;
-use scenario::{Memory, Options, Plan};
-use sim::outcome::Engine;
-use sim::why::Breakdown;
+use scenario::{Memory, Options, Plan, RunSpec};
+use sim::outcome::{Engine, PacketRow};
+use sim::why::{Breakdown, Life, Watched};
 use sim::{Continue, Progress};
 use std::path::Path;
 use std::sync::Arc;
-use tables::{PROGRAM, PointKey, PointManifest, Results};
+use tables::{FlowLife, PROGRAM, PointKey, PointManifest, Results};
 
 /// How many flows are shown where none is named.
-const SLOWEST: usize = 5;
+pub const SLOWEST: usize = 5;
+
+/// The flows of a point that are asked for.
+#[derive(Clone, Debug)]
+pub enum Which {
+    /// Those with the largest slowdown, so many.
+    Slowest(usize),
+    /// These.
+    These(Vec<u32>),
+}
 
 /// Where the time of some flows of a point went.
 #[derive(Clone, Debug)]
@@ -24,54 +33,110 @@ pub struct Why {
     pub net: Arc<Net>,
     /// The flows in the order asked for, the slowest first where none was named.
     pub flows: Vec<Breakdown>,
+    /// The packets around the flows, if they were asked for.
+    pub packets: Option<Vec<PacketRow>>,
 }
 
-/// Runs a point of `results` again and tells where the time of its `flows` went; without flows, of the slowest. Without a point it is the
-/// only one, or the one with the slowest flow. `dir` is the folder of the scenario, for the files that it reads.
+/// Runs a point of `results` again and tells where the time of some of its flows went. Without a point it is the only one, or the one with
+/// the slowest flow. With `trace` it is run once more, for the packets around the flows. `dir` is the folder of the scenario, for the files
+/// that it reads.
 pub fn why(
+    results: &Results,
+    point: Option<&str>,
+    flows: &Which,
+    trace: bool,
+    dir: &Path,
+    control: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Why, Error> {
+    let (point, flows) = chosen(results, point, flows)?;
+    let lives = lives(results, point, &flows)?;
+    if let Some(open) = lives.iter().find(|life| life.open.end == Time::MAX) {
+        let hint = "take one with a `fct_ps` in the table of flows";
+        return Err(Error::Input(format!("flow {} did not finish in `{}`\nhint: {hint}", open.flow.0, point.key.id)));
+    }
+    let plan = again(results, dir)?;
+    let spec = spec_of(&plan, point)?;
+    let failed = |source| Error::Run { point: point.key.id.clone(), source };
+    sim::why::explains(spec).map_err(failed)?;
+    let watched = watch(spec, point, &lives, control)?;
+    let mut found = watched.breakdowns().map_err(failed)?;
+    found.sort_by_key(|flow| flows.iter().position(|id| *id == flow.flow.flow_id));
+    let packets = if trace { Some(around(&watched, point, control)?) } else { None };
+    Ok(Why { point: point.key.clone(), net: Arc::clone(&spec.net), flows: found, packets })
+}
+
+/// Runs a point of `results` again and returns the packets around some of its flows: see [`Watched::around`].
+pub fn packets_around(
     results: &Results,
     point: Option<&str>,
     flows: &[u32],
     dir: &Path,
     control: &mut dyn FnMut(Progress) -> Continue,
-) -> Result<Why, Error> {
-    let (point, slowest) = chosen(results, point, flows)?;
-    let flows: Vec<u32> = if flows.is_empty() { slowest } else { flows.to_vec() };
+) -> Result<Vec<PacketRow>, Error> {
+    let (point, flows) = chosen(results, point, &Which::These(flows.to_vec()))?;
+    let lives = lives(results, point, &flows)?;
     let plan = again(results, dir)?;
-    let hash = |p: &scenario::Point| format!("{:016x}", p.config_hash());
-    let spec = plan.points.iter().find(|p| p.id == point.key.id).filter(|p| hash(p) == point.config_hash).map(|p| &p.run);
-    let spec = spec.ok_or_else(|| {
-        let id = &point.key.id;
-        Error::Input(format!(
-            "`{id}` cannot be run again: its scenario reads other files, or reads otherwise with this version\nhint: {FILES}"
-        ))
-    })?;
-    let ids: Vec<FlowId> = flows.iter().map(|id| FlowId(*id)).collect();
-    let (outcome, mut found) =
-        sim::why::why(spec, &ids, control).map_err(|source| Error::Run { point: point.key.id.clone(), source })?;
-    if !outcome.complete {
+    let watched = watch(spec_of(&plan, point)?, point, &lives, control)?;
+    around(&watched, point, control)
+}
+
+fn around(
+    watched: &Watched<'_>,
+    point: &PointManifest,
+    control: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Vec<PacketRow>, Error> {
+    let (packets, complete) = watched.around(control).map_err(|source| Error::Run { point: point.key.id.clone(), source })?;
+    if complete { Ok(packets) } else { Err(Error::Stopped) }
+}
+
+/// Runs a point again. Fails if it comes out otherwise.
+fn watch<'a>(
+    spec: &'a RunSpec,
+    point: &PointManifest,
+    lives: &[Life],
+    control: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Watched<'a>, Error> {
+    let watched = sim::why::watch(spec, lives, control).map_err(|source| Error::Run { point: point.key.id.clone(), source })?;
+    if !watched.outcome.complete {
         return Err(Error::Stopped);
     }
-    if format!("{:016x}", outcome.counters.digest) != point.counters.digest {
+    if format!("{:016x}", watched.outcome.counters.digest) != point.counters.digest {
         let hint = format!("it was run with {}, and this is {PROGRAM}: run it again with this version", point.program);
         return Err(Error::Input(format!("`{}` comes out otherwise when it is run again\nhint: {hint}", point.key.id)));
     }
-    if let Some(id) = flows.iter().find(|id| !found.iter().any(|flow| flow.flow.flow_id == **id)) {
-        let all = outcome.flows.len();
-        let (what, hint) = match outcome.flows.get(*id as usize) {
-            Some(_) => ("did not finish", "take one with a `fct_ps` in the table of flows".to_owned()),
-            None => ("is not there", format!("the point has {}, from 0 on", count(all, "flow"))),
-        };
-        return Err(Error::Input(format!("flow {id} {what} in `{}`\nhint: {hint}", point.key.id)));
-    }
-    found.sort_by_key(|flow| flows.iter().position(|id| *id == flow.flow.flow_id));
-    Ok(Why { point: point.key.clone(), net: Arc::clone(&spec.net), flows: found })
+    Ok(watched)
+}
+
+/// When the flows were open.
+fn lives(results: &Results, point: &PointManifest, flows: &[u32]) -> Result<Vec<Life>, Error> {
+    let all = results.lives(point)?;
+    let life = |id: &u32| {
+        let wrong = |what: &str, hint: String| Error::Input(format!("flow {id} {what} in `{}`\nhint: {hint}", point.key.id));
+        let found = all.binary_search_by_key(id, |life| life.flow_id);
+        let at = found.map_err(|_| wrong("is not there", format!("the point has {}, from 0 on", count(all.len(), "flow"))))?;
+        let FlowLife { start_ps, finish_ps, .. } = all[at];
+        let start = start_ps.ok_or_else(|| wrong("never began", "take one with a `start_ps` in the table of flows".to_owned()))?;
+        Ok(Life { flow: FlowId(*id), open: Time(start)..finish_ps.map_or(Time::MAX, Time) })
+    };
+    flows.iter().map(life).collect()
 }
 
 const FILES: &str = "give the folder of the scenario by `--files`, with the files as they were, and the version that ran it";
 
-/// The point asked for, and its slowest flows.
-fn chosen<'a>(results: &'a Results, point: Option<&str>, flows: &[u32]) -> Result<(&'a PointManifest, Vec<u32>), Error> {
+/// The run of a point in the plan that is read again.
+fn spec_of<'a>(plan: &'a Plan, point: &PointManifest) -> Result<&'a RunSpec, Error> {
+    let hash = |p: &scenario::Point| format!("{:016x}", p.config_hash());
+    let spec = plan.points.iter().find(|p| p.id == point.key.id).filter(|p| hash(p) == point.config_hash).map(|p| &p.run);
+    spec.ok_or_else(|| {
+        let id = &point.key.id;
+        Error::Input(format!(
+            "`{id}` cannot be run again: its scenario reads other files, or reads otherwise with this version\nhint: {FILES}"
+        ))
+    })
+}
+
+/// The point asked for, and the flows.
+fn chosen<'a>(results: &'a Results, point: Option<&str>, flows: &Which) -> Result<(&'a PointManifest, Vec<u32>), Error> {
     let simulated: Vec<&PointManifest> = results.done().filter(|point| point.engine == Engine::Packet.name()).collect();
     if simulated.is_empty() && results.done().next().is_some() {
         let hint = "where the time of a flow went is known of packets: run the scenario with `engine = \"packet\"`";
@@ -90,22 +155,27 @@ fn chosen<'a>(results: &'a Results, point: Option<&str>, flows: &[u32]) -> Resul
             names()
         )));
     }
-    if points.len() > 1 && !flows.is_empty() {
-        let message = format!("the run has {}: which flow {} is meant?", count(points.len(), "point"), flows[0]);
-        return Err(Error::Input(format!("{message}\nhint: name the point by `--point`: {}", names())));
-    }
+    let none = || Error::Input("no flow has finished\nhint: a later `end` in the scenario gives flows more time".to_owned());
+    let number = match flows {
+        Which::These(flows) => {
+            let [point] = points[..] else {
+                let which = flows.first().map_or(String::new(), |flow| format!(": which flow {flow} is meant?"));
+                let message = format!("the run has {}{which}", count(points.len(), "point"));
+                return Err(Error::Input(format!("{message}\nhint: name the point by `--point`: {}", names())));
+            };
+            return Ok((point, flows.clone()));
+        }
+        Which::Slowest(number) => *number,
+    };
     let mut slowest: Option<(f64, &PointManifest, Vec<u32>)> = None;
     for point in points {
-        let found = results.slowest(point, SLOWEST)?;
+        let found = results.slowest(point, number)?;
         let most = found.first().map_or(0.0, |(slowdown, _)| *slowdown);
         if slowest.as_ref().is_none_or(|(before, ..)| most > *before) {
             slowest = Some((most, point, found.into_iter().map(|(_, id)| id).collect()));
         }
     }
-    match slowest {
-        Some((_, point, ids)) if !ids.is_empty() || !flows.is_empty() => Ok((point, ids)),
-        _ => Err(Error::Input("no flow has finished\nhint: a later `end` in the scenario gives flows more time".to_owned())),
-    }
+    slowest.filter(|(.., ids)| !ids.is_empty()).map(|(_, point, ids)| (point, ids)).ok_or_else(none)
 }
 
 /// The plan of a run, from what its manifest says.

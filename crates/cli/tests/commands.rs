@@ -1,5 +1,6 @@
 //! Commands as they are typed: exit codes, and what is left on the disk.
 
+use cli::why::Which;
 use cli::{Console, Outcome, Signal, exit};
 use std::fs;
 use std::path::Path;
@@ -306,7 +307,8 @@ fn why_is_asked_of_python_and_answered_from_the_folder() {
 
     let results = tables::Results::open(Path::new(&out)).unwrap();
     let ask = |point: Option<&str>, flows: &[u32]| {
-        cli::why::why(&results, point, flows, Path::new("."), &mut |_| sim::Continue::Yes).map_err(|e| e.to_string())
+        let which = if flows.is_empty() { Which::Slowest(5) } else { Which::These(flows.to_vec()) };
+        cli::why::why(&results, point, &which, false, Path::new("."), &mut |_| sim::Continue::Yes).map_err(|e| e.to_string())
     };
     let found = ask(Some("tcp-seed2"), &[3, 1]).unwrap();
     assert_eq!(found.flows.iter().map(|flow| flow.flow.flow_id).collect::<Vec<_>>(), [3, 1]);
@@ -321,11 +323,17 @@ fn why_is_asked_of_python_and_answered_from_the_folder() {
     for (point, flow, wanted) in [
         (None, 3, "the run has 2 points: which flow 3 is meant?\nhint: name the point by `--point`: `tcp-seed1`, `tcp-seed2`"),
         (Some("tcp-seed3"), 3, "no finished point of a simulated system is called `tcp-seed3`; did you mean `tcp-seed1`?"),
-        (Some("tcp-seed1"), 20, "flow 20 is not there in `tcp-seed1`\nhint: the point has 20 flows, from 0 on"),
+        (Some("tcp-seed1"), 2000, "flow 2000 is not there in `tcp-seed1`\nhint: the point has "),
     ] {
         let told = ask(point, &[flow]).unwrap_err();
         assert!(told.starts_with(wanted), "{told}");
     }
+    // With a trace, the packets of the flow and of others; a trace by itself has the same ones.
+    let mut go_on = |_| sim::Continue::Yes;
+    let traced = cli::why::why(&results, Some("tcp-seed2"), &Which::These(vec![3]), true, Path::new("."), &mut go_on).unwrap();
+    let packets = cli::why::packets_around(&results, Some("tcp-seed2"), &[3], Path::new("."), &mut go_on).unwrap();
+    assert_eq!((&traced.flows, &traced.packets), (&found.flows[..1].to_vec(), &Some(packets.clone())));
+    assert!(packets.iter().any(|row| row.flow_id == 3) && packets.iter().any(|row| row.flow_id != 3));
     // Another result than the folder's is not explained.
     let (path, mut point) = (Path::new(&out).join("tcp-seed1/manifest.json"), results.points[0].clone());
     point.counters.digest = "0123456789abcdef".to_owned();
@@ -334,7 +342,8 @@ fn why_is_asked_of_python_and_answered_from_the_folder() {
     run.done.clear();
     manifest::write(&Path::new(&out).join("manifest.json"), &run).unwrap();
     let results = tables::Results::open(Path::new(&out)).unwrap();
-    let told = cli::why::why(&results, Some("tcp-seed1"), &[3], Path::new("."), &mut |_| sim::Continue::Yes).unwrap_err();
+    let which = Which::These(vec![3]);
+    let told = cli::why::why(&results, Some("tcp-seed1"), &which, false, Path::new("."), &mut |_| sim::Continue::Yes).unwrap_err();
     assert!(told.to_string().contains("comes out otherwise when it is run again"), "{told}");
 }
 
@@ -422,6 +431,18 @@ fn a_run_is_not_written_into_results_and_says_what_it_read() {
         assert!(err.contains("it lies in the folder of a point\nhint: choose another place with `--out`"), "{err}");
     }
     assert_eq!(fs::read(format!("{point}/manifest.json")).unwrap(), before);
+}
+
+#[test]
+fn a_flow_that_is_selected_and_not_there_is_refused_and_writes_nothing() {
+    let (_dir, file, out) = folder();
+    fs::write(&file, format!("{SMALL}[sample]\nonly_flows = \"3, 90..1000\"\n")).unwrap();
+    for args in [vec!["check", &file], vec!["run", &file, "--out", &out]] {
+        let (outcome, printed, err) = told(&args, None);
+        assert_eq!((outcome, printed.as_str()), (Outcome::Exit(exit::INPUT), ""), "{err}");
+        assert!(err.starts_with("error: `sample.only_flows`: point `tcp-seed1` has no flow 1000\nhint: it has "), "{err}");
+    }
+    assert!(!Path::new(&out).exists());
 }
 
 #[test]

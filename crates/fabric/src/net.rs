@@ -178,6 +178,22 @@ impl Net {
     pub fn link_named(&self, name: &str) -> Option<LinkId> {
         (0..self.links.len() as u32).map(LinkId).find(|link| self.link_name(*link) == name)
     }
+    /// The names of the tiers: `host`, then what the names of a tier's switches have in common before their numbers, such as `leaf`; `tier 2` if
+    /// they have nothing in common.
+    pub fn tier_names(&self) -> Vec<String> {
+        let highest = self.nodes.iter().map(|node| usize::from(node.tier)).max().unwrap_or(0);
+        let name = |tier: usize| {
+            let mut stems = self
+                .nodes
+                .iter()
+                .filter(|node| usize::from(node.tier) == tier)
+                .map(|node| node.name.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default());
+            let first = stems.next().unwrap_or_default();
+            let common = !first.is_empty() && stems.all(|stem| stem == first);
+            if common { first.to_owned() } else { format!("tier {tier}") }
+        };
+        std::iter::once("host".to_owned()).chain((1..=highest).map(name)).collect()
+    }
     /// A link's name: `tor0->root`.
     pub fn link_name(&self, id: LinkId) -> String {
         let link = self.link(id);
@@ -188,6 +204,20 @@ impl Net {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tier_is_named_by_what_its_switches_have_in_common() {
+        let named = |names: [&str; 3]| {
+            let mut b = NetBuilder::default();
+            for name in names {
+                b.switch(name, 1);
+            }
+            b.build().tier_names().remove(1)
+        };
+        assert_eq!(named(["edge0_0", "edge0_1", "edge13_1"]), "edge");
+        assert_eq!(named(["leaf0", "leaf1", "rack1"]), "tier 1");
+        assert_eq!(named(["0", "1", "2"]), "tier 1");
+    }
 
     #[test]
     fn links_of_a_node_are_contiguous_and_know_their_reverse() {
@@ -207,6 +237,7 @@ mod tests {
             assert_eq!(net.out_base(link.from) + link.port.0, i as u32);
         }
         assert_eq!((net.link_named("t->s"), net.link_named("t->h0")), (Some(LinkId(5)), None));
+        assert_eq!(net.tier_names(), ["host", "s", "t"]);
         assert_eq!((net.nic(HostId(1)), net.host(h1), net.host(s)), (LinkId(1), Some(HostId(1)), None));
         assert_eq!((net.node(h0).address, net.node(h1).address), (0x0a00_0001, 0x0a00_0002));
         assert!(net.links().iter().all(|link| link.loss == Fraction(0) && link.delay == Dur::from_us(10)));

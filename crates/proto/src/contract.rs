@@ -63,7 +63,7 @@ pub struct Timers {
 }
 
 /// A retransmission timeout, and the parameter that sets it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timeout {
     /// The parameter.
     pub key: &'static str,

@@ -7,6 +7,7 @@ mod numbers;
 mod results;
 mod scenario;
 mod signals;
+mod why;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -1,14 +1,15 @@
 //! Results as Arrow streams.
 
 use crate::errors;
+use crate::{signals, why};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::SchemaRef;
 use arrow_schema::ffi::FFI_ArrowSchema;
+use cli::why::Which;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
-use sim::Continue;
+use pyo3::types::{PyCapsule, PyDict};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tables::results::Of;
@@ -169,52 +170,35 @@ impl Results {
     fn points(&self) -> ArrowTable {
         ArrowTable::whole(self.0.results.points())
     }
-    /// Where the time of flows of a point went, by running the point again: a dict with `point`, `system`, `seed` and `flows`.
+    /// Where the time of flows of a point went, by running the point again: a dict with `point`, `system`, `seed`, `flows` and `packets`.
     ///
-    /// Without `flows`, the flows with the largest slowdown. Without `point`, the only point, or the one with the largest slowdown. `files`
-    /// is the folder of the scenario, for the files that it reads. Each flow is a dict with `flow_id`, `src`, `dst`, `size_bytes`,
-    /// `fct_ps`, `ideal_fct_ps`, `slowdown` and `parts`: dicts with `part`, `port` and `time_ps`, which sum to `fct_ps`.
-    #[pyo3(signature = (point = None, flows = Vec::new(), files = "."))]
-    fn why<'py>(&self, py: Python<'py>, point: Option<String>, flows: Vec<u32>, files: &str) -> PyResult<Bound<'py, PyDict>> {
-        let mut raised = None;
-        let found = py.detach(|| {
-            cli::why::why(&self.0.results, point.as_deref(), &flows, files.as_ref(), &mut |_| {
-                raised = Python::attach(|py| py.check_signals()).err();
-                if raised.is_some() { Continue::No } else { Continue::Yes }
-            })
-        });
-        if let Some(raised) = raised {
-            return Err(raised);
-        }
-        let found = found.map_err(|e| errors::sweep(py, e))?;
-        let host = |id: u32| &found.net.node(found.net.hosts()[id as usize]).name;
-        let list = PyList::empty(py);
-        for flow in &found.flows {
-            let parts = PyList::empty(py);
-            for (part, ps) in flow.totals() {
-                let dict = PyDict::new(py);
-                dict.set_item("part", part.name())?;
-                dict.set_item("port", part.port().map(|port| found.net.link_name(port)))?;
-                dict.set_item("time_ps", ps)?;
-                parts.append(dict)?;
-            }
-            let dict = PyDict::new(py);
-            dict.set_item("flow_id", flow.flow.flow_id)?;
-            dict.set_item("src", host(flow.flow.src))?;
-            dict.set_item("dst", host(flow.flow.dst))?;
-            dict.set_item("size_bytes", flow.flow.size_bytes)?;
-            dict.set_item("fct_ps", flow.flow.fct_ps())?;
-            dict.set_item("ideal_fct_ps", flow.flow.ideal_fct_ps)?;
-            dict.set_item("slowdown", flow.flow.slowdown())?;
-            dict.set_item("parts", parts)?;
-            list.append(dict)?;
-        }
-        let dict = PyDict::new(py);
-        dict.set_item("point", &found.point.id)?;
-        dict.set_item("system", &found.point.system)?;
-        dict.set_item("seed", found.point.seed)?;
-        dict.set_item("flows", list)?;
-        Ok(dict)
+    /// Without `flows`, the `slowest` flows with the largest slowdown. Without `point`, the only point, or the one with the largest slowdown.
+    /// `files` is the folder of the scenario, for the files that it reads. Each flow is a dict with `flow_id`, `src`, `dst`, `size_bytes`,
+    /// `fct_ps`, `ideal_fct_ps`, `slowdown` and `parts`: dicts with `part`, `port`, `tier`, `timer`, `timer_ps` and `time_ps`, whose times sum
+    /// to `fct_ps`. With `trace` the point is run once more for `packets`: the packets around the flows.
+    #[pyo3(signature = (point = None, flows = Vec::new(), files = ".", trace = false, slowest = cli::why::SLOWEST))]
+    fn why<'py>(
+        &self,
+        py: Python<'py>,
+        point: Option<String>,
+        flows: Vec<u32>,
+        files: &str,
+        trace: bool,
+        slowest: usize,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let which = if flows.is_empty() { Which::Slowest(slowest) } else { Which::These(flows) };
+        let found = signals::detached(py, |control| {
+            cli::why::why(&self.0.results, point.as_deref(), &which, trace, files.as_ref(), control)
+        })?;
+        why::dict(py, found.map_err(|e| errors::sweep(py, e))?)
+    }
+    /// The packets around flows of a point, by running the point again: those that passed the ports of the flows' paths while these were open.
+    #[pyo3(signature = (point, flows, files = "."))]
+    fn around(&self, py: Python<'_>, point: &str, flows: Vec<u32>, files: &str) -> PyResult<ArrowTable> {
+        let found = signals::detached(py, |control| {
+            cli::why::packets_around(&self.0.results, Some(point), &flows, files.as_ref(), control)
+        })?;
+        Ok(why::packets(&found.map_err(|e| errors::sweep(py, e))?))
     }
     /// One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval.
     ///

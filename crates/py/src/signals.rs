@@ -4,6 +4,7 @@ use cli::Signal;
 use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
+use sim::{Continue, Progress};
 
 /// A handler that makes SIGTERM stop a run cleanly, like Ctrl-C. Python allows handlers in the main thread only; elsewhere it does nothing.
 pub struct Handler {
@@ -29,6 +30,18 @@ impl Handler {
         }
         Ok(())
     }
+}
+
+/// Runs what does not need Python, with a watcher that lets Python handle signals. An exception that a handler raises stops the run.
+pub fn detached<T: Send>(py: Python<'_>, run: impl FnOnce(&mut dyn FnMut(Progress) -> Continue) -> T + Send) -> PyResult<T> {
+    let mut raised = None;
+    let done = py.detach(|| {
+        run(&mut |_| {
+            raised = Python::attach(|py| py.check_signals()).err();
+            if raised.is_some() { Continue::No } else { Continue::Yes }
+        })
+    });
+    raised.map_or(Ok(done), Err)
 }
 
 /// Whether a signal says to stop.

@@ -4,6 +4,7 @@
 //! and samples change nothing.
 
 mod actors;
+mod around;
 pub mod audit;
 mod barrier;
 mod build;

@@ -30,7 +30,9 @@ pub enum RunError {
     /// The workload cannot be drawn.
     #[error("{0}")]
     Workload(String),
-    /// Where the time of a flow went cannot be told: its subflows run side by side.
-    #[error("where the time of a flow of `{0}` went cannot be told: its subflows run side by side\nhint: take another system")]
+    /// Where the time of a flow went cannot be told: its packets take several paths at once.
+    #[error(
+        "where the time of a flow of `{0}` went cannot be told: its packets take several paths at once\nhint: take another system"
+    )]
     Subflows(&'static str),
 }

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | arrival at a host or switch | start of transmission | transmission, propagation |
 //! | start of transmission | arrival at the port | queue of the port; at the NIC only while it sends other flows' packets, else transmission |
-//! | hand-over of bytes sent before | hand-over of these bytes for the first time | retransmission |
+//! | hand-over of bytes sent before | hand-over of these bytes for the first time | retransmission: the timer that expired, and where the packet was lost |
 //! | hand-over, set off by an answer | arrival of the answered packet at the receiver | pacing or window |
 //! | any other hand-over | hand-over of the packet before | transmission and queue while the NIC sends, else pacing or window |
 //! | hand-over of the first packet | start | the same, before it a handshake, and the retransmissions of its packets |
@@ -17,12 +17,14 @@ use crate::outcome::{FlowRow, Outcome};
 use crate::probe::{Packets, Seen};
 use crate::progress::{Continue, Progress, RunError};
 use crate::run::run_with;
-use base::{FlowId, LinkId, Time};
+use base::{FlowId, HostId, LinkId, Time};
 use engine::Engine;
 use fabric::net::Net;
-use proto::{Kind, Packet};
+use fabric::routes::Routes;
+use proto::{Kind, Packet, Timeout, Timers, Transport as _};
 use scenario::RunSpec;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What a stretch of a flow's time was spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,8 +39,17 @@ pub enum Part {
     Transmission,
     /// On the wire, and in hosts that take time.
     Propagation,
-    /// From the first transmission of bytes that were sent again to the last.
-    Retransmission,
+    /// From one transmission of bytes to the next one of the same bytes.
+    Retransmission(Loss),
+}
+
+/// Why bytes were retransmitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Loss {
+    /// The timer whose expiry made up for the loss; `None` if answers of the receiver showed it.
+    pub timer: Option<Timeout>,
+    /// The port that dropped or trimmed the packet, or on whose link it was lost; `None` if the packet was not lost.
+    pub port: Option<LinkId>,
 }
 
 impl Part {
@@ -50,13 +61,21 @@ impl Part {
             Part::Queue(_) => "queue",
             Part::Transmission => "transmission",
             Part::Propagation => "propagation",
-            Part::Retransmission => "retransmission",
+            Part::Retransmission(_) => "retransmission",
         }
     }
-    /// The port, for a queue.
+    /// The port: of a queue, or where a packet was lost.
     pub fn port(self) -> Option<LinkId> {
         match self {
             Part::Queue(link) => Some(link),
+            Part::Retransmission(loss) => loss.port,
+            _ => None,
+        }
+    }
+    /// The timer that was waited for.
+    pub fn timer(self) -> Option<Timeout> {
+        match self {
+            Part::Retransmission(loss) => loss.timer,
             _ => None,
         }
     }
@@ -93,34 +112,72 @@ impl Breakdown {
     }
 }
 
-/// Does a run again and says where the time of some of its flows went: of those among `flows` that finish, by id.
-pub fn why(
-    spec: &RunSpec,
-    flows: &[FlowId],
+/// A flow that is watched, and when it was open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// The flow.
+    pub flow: FlowId,
+    /// From its start to its finish; to `Time::MAX` if it did not finish.
+    pub open: Range<Time>,
+}
+
+/// A run that was done again with a trace of some flows.
+pub struct Watched<'a> {
+    pub(crate) spec: &'a RunSpec,
+    /// The flows.
+    pub(crate) lives: Vec<Life>,
+    /// The outcome.
+    pub outcome: Outcome,
+    /// All packets of the flows, and those of all flows at their NICs while the flows were open.
+    pub(crate) seen: Vec<Seen>,
+}
+
+/// Does a run again and keeps the packets of some flows. The times at which these were open are those of the first run.
+pub fn watch<'a>(
+    spec: &'a RunSpec,
+    lives: &[Life],
     control: &mut dyn FnMut(Progress) -> Continue,
-) -> Result<(Outcome, Vec<Breakdown>), RunError> {
-    let transport = &spec.system.transport;
-    if transport.meta().many_paths {
-        return Err(RunError::Subflows(transport.name()));
-    }
-    // What is recorded beside changes nothing of the run.
-    let spec = RunSpec { sample: None, ..spec.clone() };
+) -> Result<Watched<'a>, RunError> {
     let all = spec.flows().map_err(RunError::Workload)?;
-    let nics = flows.iter().filter_map(|flow| all.get(flow.index()));
-    let nics = nics.map(|flow| (spec.net.nic(flow.src), Time::ZERO..Time::MAX));
-    let (outcome, packets) = run_with::<Engine<_>, _>(&spec, Packets::of(flows.iter().copied(), nics), control)?;
-    let seen = packets.sorted();
-    let mut chosen: Vec<&FlowRow> = flows.iter().filter_map(|flow| outcome.flows.get(flow.index())).collect();
-    chosen.sort_by_key(|row| row.flow_id);
-    chosen.dedup_by_key(|row| row.flow_id);
-    let breakdown = |row: &FlowRow| {
-        let (start, finish) = (Time(row.start_ps?), Time(row.finish_ps?));
-        let mut back = Backwards { cursor: finish, start, spans: Vec::new() };
-        Trace::new(&spec.net, row, &seen).follow(&mut back);
-        Some(Breakdown { flow: row.clone(), spans: back.forwards() })
+    // A packet that the NIC sends when a flow starts has started before.
+    let nic = |life: &Life| {
+        let nic = spec.net.nic(all.get(life.flow.index())?.src);
+        let longest = spec.net.link(nic).rate.tx_time(2 * u64::from(spec.mtu_bytes));
+        Some((nic, life.open.start.before(longest)..life.open.end))
     };
-    let breakdowns = chosen.into_iter().filter_map(breakdown).collect();
-    Ok((outcome, breakdowns))
+    let probe = Packets::of(lives.iter().map(|life| life.flow), lives.iter().filter_map(nic));
+    // Series and traces of the scenario's own change nothing of the run.
+    let plain = RunSpec { sample: None, ..spec.clone() };
+    let (outcome, packets) = run_with::<Engine<_>, _>(&plain, probe, control)?;
+    Ok(Watched { spec, lives: lives.to_vec(), outcome, seen: packets.sorted() })
+}
+
+/// Fails if the flows of a system have no one history.
+pub fn explains(spec: &RunSpec) -> Result<(), RunError> {
+    let transport = &spec.system.transport;
+    if transport.meta().many_paths { Err(RunError::Subflows(transport.name())) } else { Ok(()) }
+}
+
+impl Watched<'_> {
+    /// Where the time of the flows went, of those that finished, by id.
+    pub fn breakdowns(&self) -> Result<Vec<Breakdown>, RunError> {
+        let spec = self.spec;
+        explains(spec)?;
+        let rows = self.lives.iter().filter_map(|life| self.outcome.flows.get(life.flow.index()));
+        let mut chosen: Vec<&FlowRow> = rows.collect();
+        chosen.sort_by_key(|row| row.flow_id);
+        chosen.dedup_by_key(|row| row.flow_id);
+        let routes = Routes::new(&spec.net, &[]);
+        let envs = spec.envs(&routes);
+        let breakdown = |row: &FlowRow| {
+            let (start, finish) = (Time(row.start_ps?), Time(row.finish_ps?));
+            let timers = spec.system.transport.build(&envs.transport(spec.net.nic(HostId(row.src)))).timers();
+            let mut back = Backwards { cursor: finish, start, spans: Vec::new() };
+            Trace::new(&spec.net, row, timers, &self.seen).follow(&mut back);
+            Some(Breakdown { flow: row.clone(), spans: back.forwards() })
+        };
+        Ok(chosen.into_iter().filter_map(breakdown).collect())
+    }
 }
 
 /// Spans that are put together from the end to the start.
@@ -207,10 +264,15 @@ struct Trace<'a> {
     arrived: Vec<(Time, usize)>,
     /// Per packet of data the first that held its first byte.
     first: Vec<usize>,
+    /// Where packets of data were trimmed, by what a trimmed packet keeps.
+    trimmed: BTreeMap<(Time, u64), LinkId>,
+    timers: Timers,
+    /// Whether the sender counted any expiry of a timer.
+    expired: bool,
 }
 
 impl<'a> Trace<'a> {
-    fn new(net: &'a Net, row: &FlowRow, seen: &[Seen]) -> Trace<'a> {
+    fn new(net: &'a Net, row: &FlowRow, timers: Timers, seen: &[Seen]) -> Trace<'a> {
         let [src, dst] = [row.src, row.dst].map(|host| net.hosts()[host as usize]);
         let nic = LinkId(net.out_base(src));
         let mut ways: BTreeMap<Name, Vec<Seen>> = BTreeMap::new();
@@ -228,6 +290,8 @@ impl<'a> Trace<'a> {
         };
         let mut all: Vec<Sent> = ways.into_values().map(sent).collect();
         // What a port trims or returns goes on under another kind: to most transports it is lost.
+        let trimmed = all.iter().filter(|sent| sent.packet.kind == Kind::TRIMMED);
+        let trimmed = trimmed.map(|sent| ((sent.packet.sent_at, sent.packet.offset), sent.hops[0].link)).collect();
         all.retain(|sent| !sent.packet.kind.is_refused());
         all.sort_by_key(|sent| (sent.packet.sent_at, sent.hops[0].start));
         let (back, out): (Vec<Sent>, Vec<Sent>) = all.into_iter().partition(|sent| sent.packet.has(Packet::BACK));
@@ -240,7 +304,7 @@ impl<'a> Trace<'a> {
         let mut arrived: Vec<(Time, usize)> = data.iter().zip(0..).filter_map(|(sent, i)| Some((sent.arrival?, i))).collect();
         arrived.sort_unstable();
         let first = firsts(&data);
-        Trace { net, nic, data, control, answers, busy, arrived, first }
+        Trace { net, nic, data, control, answers, busy, arrived, first, trimmed, timers, expired: row.timeouts > 0 }
     }
 
     /// Follows the critical packets from the cursor, the finish of the flow, to its start.
@@ -286,8 +350,7 @@ impl<'a> Trace<'a> {
     fn sender(&self, mut at: usize, back: &mut Backwards) -> Option<usize> {
         loop {
             if self.first[at] < at {
-                at = self.first[at];
-                back.tell(Part::Retransmission, self.data[at].packet.sent_at);
+                at = self.resent(at, back);
             }
             let Some(before) = at.checked_sub(1) else {
                 self.opening(back);
@@ -303,6 +366,46 @@ impl<'a> Trace<'a> {
             self.at_nic(back, since, Part::Wait);
             at = before;
         }
+    }
+
+    /// The transmissions of the first byte of a packet, from the last back to the first, which is returned.
+    fn resent(&self, mut at: usize, back: &mut Backwards) -> usize {
+        let (first, byte) = (self.first[at], self.data[at].packet.offset);
+        while at > first {
+            let holds = |i: &usize| {
+                let packet = self.data[*i].packet;
+                (packet.offset..packet.offset + u64::from(packet.payload)).contains(&byte)
+            };
+            let before = (first..at).rev().find(holds).unwrap_or(first);
+            let sent = &self.data[before];
+            let loss = Loss { timer: self.expiry(before, at), port: self.lost_at(sent) };
+            back.tell(Part::Retransmission(loss), sent.packet.sent_at);
+            at = before;
+        }
+        at
+    }
+
+    /// The port that dropped or trimmed a packet, or on whose link it was lost.
+    fn lost_at(&self, sent: &Sent) -> Option<LinkId> {
+        let trimmed = || self.trimmed.get(&(sent.packet.sent_at, sent.packet.offset)).copied();
+        let last = || sent.hops.last().map(|hop| hop.link);
+        if sent.arrival.is_some() { None } else { trimmed().or_else(last) }
+    }
+
+    /// The timer that ended the longest silence between two hand-overs, if one did: nothing was handed over or answered for as long as the
+    /// timer takes, or for half of that if no answer set off what followed. A timer may have been restarted before the silence.
+    fn expiry(&self, from: usize, to: usize) -> Option<Timeout> {
+        let (begin, end) = (self.data[from].packet.sent_at, self.data[to].packet.sent_at);
+        let sent = self.data[from..=to].iter().map(|sent| sent.packet.sent_at);
+        let first = self.answers.partition_point(|answer| answer.arrival <= Some(begin));
+        let answers = self.answers[first..].iter().filter_map(|answer| answer.arrival).take_while(|arrival| *arrival < end);
+        let mut moments: Vec<Time> = sent.chain(answers).collect();
+        moments.sort_unstable();
+        let (since, until) = moments.windows(2).map(|pair| (pair[0], pair[1])).max_by_key(|(a, b)| *b - *a)?;
+        let sampled = self.answers.first().is_some_and(|answer| answer.arrival <= Some(since));
+        let timer = if sampled { self.timers.least } else { self.timers.first.or(self.timers.least) }?;
+        let enough = if self.set_off(since, until).is_some() { timer.after } else { timer.after / 2 };
+        (self.expired && until - since >= enough).then_some(timer)
     }
 
     /// The answer after `since` that set off a hand-over: the earliest from which on the NIC was never idle. If it never was since the packet
@@ -350,7 +453,8 @@ impl<'a> Trace<'a> {
             let asked = asked.next_back().map_or(back.start, |sent| sent.packet.sent_at);
             back.tell(Part::Handshake, asked);
             let first = self.control.first().map_or(back.start, |sent| sent.packet.sent_at.min(asked));
-            back.tell(Part::Retransmission, first);
+            let loss = Loss { timer: self.timers.first, port: self.control.iter().find_map(|sent| self.lost_at(sent)) };
+            back.tell(Part::Retransmission(loss), first);
         }
         self.at_nic(back, back.start, Part::Wait);
     }

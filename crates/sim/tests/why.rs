@@ -1,14 +1,26 @@
 //! Where the time of flows went: the parts of every flow sum to its completion time, and small cases have the parts that they must have.
 
 mod common;
-use base::{FlowId, Time};
+use base::{Dur, FlowId, Time};
 use common::{all_systems, plan};
-use sim::why::{Breakdown, Part, why};
+use proto::Timeout;
+use sim::outcome::PacketRow;
+use sim::why::{Breakdown, Life, Loss, Part, watch};
 use sim::{Continue, Outcome};
+use std::collections::BTreeSet;
+
+/// The flows that began, each with the time in which it was open.
+fn lives(outcome: &Outcome) -> Vec<Life> {
+    let began = outcome.flows.iter().filter_map(|flow| Some((flow, flow.start_ps?)));
+    let open = |start: u64, finish: Option<u64>| Time(start)..finish.map_or(Time::MAX, Time);
+    began.map(|(flow, start)| Life { flow: FlowId(flow.flow_id), open: open(start, flow.finish_ps) }).collect()
+}
 
 fn explain(point: &scenario::Point) -> (Outcome, Vec<Breakdown>) {
-    let flows: Vec<FlowId> = (0..point.run.flows().unwrap().len() as u32).map(FlowId).collect();
-    why(&point.run, &flows, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{}: {e}", point.id))
+    let lives = lives(&common::run_point(point));
+    let watched = watch(&point.run, &lives, &mut |_| Continue::Yes).unwrap_or_else(|e| panic!("{}: {e}", point.id));
+    let found = watched.breakdowns().unwrap_or_else(|e| panic!("{}: {e}", point.id));
+    (watched.outcome, found)
 }
 
 /// The flows of a scenario with one point.
@@ -30,11 +42,15 @@ fn the_parts_of_every_flow_are_its_completion_time() {
     let (mut most, mut named) = (0, std::collections::BTreeSet::new());
     for point in plan(&format!("{SMALL}{systems}{events}")).points {
         if point.run.system.transport.meta().many_paths {
-            assert!(why(&point.run, &[FlowId(0)], &mut |_| Continue::Yes).is_err(), "{}: subflows have no one history", point.id);
+            let watched = watch(&point.run, &[], &mut |_| Continue::Yes).unwrap();
+            assert!(watched.breakdowns().is_err(), "{}: subflows have no one history", point.id);
             continue;
         }
         let (outcome, found) = explain(&point);
         assert_eq!(outcome.counters.digest, common::run_point(&point).counters.digest, "{}: another run", point.id);
+        // What NICs send while a flow is closed says nothing about the flow.
+        let whole: Vec<Life> = found.iter().map(|f| Life { flow: FlowId(f.flow.flow_id), open: Time::ZERO..Time::MAX }).collect();
+        assert_eq!(watch(&point.run, &whole, &mut |_| Continue::Yes).unwrap().breakdowns().unwrap(), found, "{}", point.id);
         assert_eq!(found.len(), outcome.flows.iter().filter(|flow| flow.finish_ps.is_some()).count());
         for flow in &found {
             let about = format!("{}, flow {}", point.id, flow.flow.flow_id);
@@ -97,12 +113,85 @@ fn what_is_sent_again_costs_the_time_since_it_was_sent_first() {
         "{LONE}[[event]]\nlink = ['s0', 'h0']\nat = '6us'\nuntil = '20us'\n[[system]]\n\
                         transport = {{ kind = 'newreno', handshake = false, min_rto = '1ms', init_rto = '3ms' }}\n"
     );
-    let found = &one(&text)[0];
-    let again = ps(found, |part| part == Part::Retransmission);
-    assert!((1_000_000_000..4_000_000_000).contains(&again), "{found:?}");
-    assert!(found.flow.fct_ps().unwrap() - again < 100_000_000, "{found:?}");
+    let (found, net) = (&one(&text)[0], &plan(&text).points[0].run.net);
+    let again = |found: &Breakdown| -> Vec<(Loss, u64)> {
+        let loss = |(part, ps)| if let Part::Retransmission(loss) = part { Some((loss, ps)) } else { None };
+        found.totals().into_iter().filter_map(loss).collect()
+    };
+    let [(loss, time)] = again(found)[..] else { panic!("{found:?}") };
+    assert!((1_000_000_000..4_000_000_000).contains(&time), "{found:?}");
+    assert!(found.flow.fct_ps().unwrap() - time < 100_000_000, "{found:?}");
+    // A packet had been acknowledged when the link went down; the packet that is waited for reached a switch without a path.
+    assert_eq!((loss.timer, loss.port), (Timeout::new("min_rto", Dur::from_ms(1)), net.link_named("h1->s0")), "{found:?}");
     // A SYN that is lost is sent again too.
     let syn = &one(&text.replace("handshake = false, ", "").replace("at = '6us'", "at = '1us'"))[0];
-    assert_eq!(ps(syn, |part| part == Part::Retransmission), 3_000_000_000, "{syn:?}");
+    let loss = Loss { timer: Timeout::new("init_rto", Dur::from_ms(3)), port: net.link_named("s0->h0") };
+    assert_eq!(again(syn), [(loss, 3_000_000_000)], "{syn:?}");
     assert_eq!(ps(syn, |part| part == Part::Handshake), 4 * 32_000 + 4 * 1_000_000);
+}
+
+/// Of twenty packets at line rate the 15th and the 16th are on the link when it fails. Four follow them, and their ACKs show the loss.
+#[test]
+fn a_loss_that_answers_show_has_a_port_and_no_timer() {
+    let text = format!(
+        "{}[[event]]\nlink = ['s0', 'h0']\nat = '20.5us'\nuntil = '20.9us'\n[[system]]\n\
+         transport = {{ kind = 'newreno', handshake = false, init_window = 20 }}\n",
+        LONE.replace("14600B", "29200B")
+    );
+    let (found, net) = (&one(&text)[0], &plan(&text).points[0].run.net);
+    let loss = Loss { timer: None, port: net.link_named("s0->h0") };
+    let time = ps(found, |part| part == Part::Retransmission(loss));
+    assert!(found.flow.timeouts == 0 && found.flow.retx_packets >= 2, "{found:?}");
+    assert!((1_000_000..30_000_000).contains(&time), "some round trips: {found:?}");
+    assert_eq!(time, ps(found, |part| part.name() == "retransmission"));
+}
+
+const LEAVES: &str = "[topology]\nkind = 'leaf_spine'\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\n[workload.web]\nkind = 'poisson'\nflows = 80\n\
+                      load = 0.7\nsize = 'pareto'\nmean = '40KB'\nshape = 1.5\n[sample]\nports = false\npackets = true\n";
+
+/// A trace around a flow has what a whole trace has: all packets of the flow and, of each packet that passed a port of its path while it
+/// was open, every row at these ports and at those that lead there.
+#[test]
+fn a_trace_around_a_flow_is_a_part_of_the_whole_trace() {
+    let systems: String = all_systems("20pkt").iter().map(scenario::Outline::toml).collect();
+    let mut fifos = 0;
+    for point in plan(&format!("{LEAVES}{systems}")).points {
+        let whole = common::run_point(&point);
+        let most = |life: &Life| whole.flows[life.flow.index()].fct_ps().unwrap_or(0);
+        let life = lives(&whole).into_iter().max_by_key(most).unwrap();
+        let watched = watch(&point.run, std::slice::from_ref(&life), &mut |_| Continue::Yes).unwrap();
+        let (rows, complete) = watched.around(&mut |_| Continue::Yes).unwrap();
+        assert!(complete);
+        let mut others = whole.packets.iter();
+        assert!(
+            rows.iter().all(|row| others.any(|other| other == row)),
+            "{}: rows and their order are those of the whole",
+            point.id
+        );
+        let own = |rows: &[PacketRow]| rows.iter().filter(|row| row.flow_id == life.flow.0).cloned().collect::<Vec<_>>();
+        assert_eq!(own(&rows), own(&whole.packets), "{}", point.id);
+        let ports: BTreeSet<u32> = own(&rows).iter().map(|row| row.port_id).collect();
+        let (from, until) = (life.open.start.0, own(&rows).last().unwrap().time_ps);
+        let here = |rows: &[PacketRow]| {
+            let here = |row: &&PacketRow| ports.contains(&row.port_id) && (from..=until).contains(&row.time_ps);
+            rows.iter().filter(here).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(here(&rows), here(&whole.packets), "{}", point.id);
+        assert!(here(&rows).len() > own(&rows).len() && rows.len() < whole.packets.len(), "{}", point.id);
+        // Each packet at a port of the path has come over a port that leads there. Where ranks decide, it may have come long ago.
+        if !["droptail", "ecn_threshold", "red_ecn"].contains(&point.run.system.qdisc.name()) {
+            continue;
+        }
+        fifos += 1;
+        let links = point.run.net.links();
+        let hosts = |port: u32| point.run.net.host(links[port as usize].from).is_some();
+        for row in here(&rows).iter().filter(|row| !hosts(row.port_id) && row.kind == "data") {
+            let into = |other: &&PacketRow| {
+                let same = (other.flow_id, other.offset, other.kind) == (row.flow_id, row.offset, row.kind);
+                same && links[other.port_id as usize].to == links[row.port_id as usize].from && other.end_ps <= row.time_ps
+            };
+            assert!(rows.iter().any(|other| into(&other)), "{}: {row:?}", point.id);
+        }
+    }
+    assert!(fifos > 3, "{fifos}");
 }

@@ -12,6 +12,7 @@ pub mod error;
 pub mod filter;
 pub mod groups;
 mod hosts;
+mod lives;
 pub mod manifest;
 pub mod merge;
 pub mod parquet;
@@ -26,6 +27,7 @@ pub mod tail;
 
 pub use arrow_array::{RecordBatch, RecordBatchReader};
 pub use error::Error;
+pub use lives::FlowLife;
 pub use manifest::{PROGRAM, PointKey, PointManifest, RunManifest, State};
 pub use merge::merge;
 pub use protect::may_write;

@@ -44,10 +44,11 @@ mod tests {
         let mut outcome = outcome(5);
         outcome.flows[4].finish_ps = None;
         outcome.flows[1].finish_ps = outcome.flows[3].finish_ps;
+        outcome.flows[2].measured = false;
         run.write_point(&key, &outcome, &Ran::default(), (&["web".to_owned()], &FlowColumns::default())).unwrap();
         run.write_manifest(&run_manifest(&[key])).unwrap();
         let results = Results::open(dir.path()).unwrap();
         let found = results.slowest(&results.points[0], 3).unwrap();
-        assert_eq!(found, [(4000.0, 1), (4000.0, 3), (3000.0, 2)]);
+        assert_eq!(found, [(4000.0, 1), (4000.0, 3), (1000.0, 0)]);
     }
 }

@@ -12,6 +12,11 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
     Some(found.0).filter(|bytes| *bytes > 0).ok_or_else(|| "it must be more than 0B".to_owned())
 }
 
+pub(super) fn tail(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..1.0).contains(share));
+    share.ok_or_else(|| "it must be a number from 0 to below 1, such as `0.99`".to_owned())
+}
+
 /// Threads for a point; 0: `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadsArg(pub usize);
