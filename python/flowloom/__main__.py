@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from flowloom.copies import Copy
     from flowloom.data import Data
+    from flowloom.results import Results
+    from flowloom.why import ClassWhy, Why
 
 Options = Mapping[str, Any]
 
@@ -322,16 +324,52 @@ def compare(options: Options) -> int:
 
 def why(options: Options) -> int:
     """Prints where the time of flows went, and draws it."""
-    from flowloom import style
+    from flowloom import files, style
     from flowloom.results import Results
 
     (folder,) = folders(options)
-    found = Results.open(folder).why(options.get("flow") or (), options.get("point"), options.get("files") or ".")
+    results = Results.open(folder)
+    out = Path(console.path(options["out"])) if options.get("out") else folder / "figures" / "why"
+    table = out.with_suffix("") if out.suffix.lower().lstrip(".") in SUFFIXES else out
+    table = table.with_name(f"{table.name}.packets.parquet")
+    if options.get("trace"):
+        files.refuse_others(table)
+    found = explained(options, results)
     say(found)
     say()
-    for path in style.save(found.plot(), Path(options["out"]) if options.get("out") else folder / "figures" / "why"):
+    for path in style.save(found.plot(), out):
         say(path)
+    packets = getattr(found, "packets", None)
+    if packets is not None:
+        import pyarrow.parquet as pq
+
+        pq.write_table(packets, table, compression="zstd")
+        say(table)
     return 0
+
+
+def explained(options: Options, results: Results) -> Why | ClassWhy:
+    """Where the time went: of flows, of the last flows of groups, or of a class of flows by system."""
+    read, trace, point = options.get("files") or ".", bool(options.get("trace")), options.get("point")
+    at, workload, up_to, tail = place(options, results), options.get("workload"), options.get("up_to"), options.get("tail")
+    if at or workload or up_to or tail is not None:
+        limit = options.get("limit") or 200
+        return results.why_class(at, workload=workload, up_to_bytes=up_to, tail=tail or 0.0, limit=limit, files=read)
+    if options.get("group"):
+        return results.why_groups(groups(options["group"]), point, read, trace=trace)
+    return results.why(options.get("flow") or (), point, read, slowest=options.get("slowest") or 5, trace=trace)
+
+
+def groups(text: str) -> list[int] | None:
+    """The groups that `--group` names; `None` for the slowest ones."""
+    if text == "slowest":
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise ValueError(
+            f"`--group {text}` is neither `slowest` nor numbers of groups\nhint: write `--group slowest` or `--group 3,7`"
+        )
+    return [int(part) for part in parts]
 
 
 def examples(options: Options) -> int:

@@ -234,13 +234,21 @@ class Results:
         """One row per transmission of a packet; empty unless the scenario asks for them."""
     def points(self) -> ArrowTable:
         """One row per point: its system, seed, swept keys and state."""
-    def why(self, point: str | None = None, flows: Sequence[int] = ..., files: str = ...) -> dict[str, Any]:
-        """Where the time of flows of a point went, by running the point again: a dict with `point`, `system`, `seed` and `flows`.
+    def why(
+        self, point: str | None = None, flows: Sequence[int] = ..., files: str = ..., trace: bool = ..., slowest: int = ...
+    ) -> dict[str, Any]:
+        """Where the time of flows of a point went, by running the point again: with `point`, `system`, `seed`, `flows`, `packets`.
 
-        Without `flows`, the flows with the largest slowdown. Without `point`, the only point, or the one with the largest slowdown.
-        `files` is the folder of the scenario, for the files that it reads. Each flow is a dict with `flow_id`, `src`, `dst`,
-        `size_bytes`, `fct_ps`, `ideal_fct_ps`, `slowdown` and `parts`: dicts with `part`, `port` and `time_ps`, which sum to
-        `fct_ps`.
+        Without `flows`, the `slowest` flows with the largest slowdown. Without `point`, the only point, or the one with the largest
+        slowdown. `files` is the folder of the scenario, for the files that it reads. Each flow is a dict with `flow_id`, `src`,
+        `dst`, `size_bytes`, `fct_ps`, `ideal_fct_ps`, `slowdown` and `parts`: dicts with `part`, `port`, `tier`, `timer`,
+        `timer_ps` and `time_ps`, whose times sum to `fct_ps`. With `trace` the point is run once more for `packets`: the packets
+        around the flows.
+        """
+    def around(self, point: str, flows: Sequence[int], files: str = ...) -> ArrowTable:
+        """The packets around flows of a point, by running the point again.
+
+        These are the packets that passed the ports of the flows' paths while the flows were open.
         """
     def summary(self, filter: str | None = None, workloads: bool = False) -> ArrowTable:
         """One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval.

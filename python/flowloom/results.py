@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from flowloom import _core, tables, words
+from flowloom import _core, data, tables, words
 from flowloom.data import Data
-from flowloom.why import Why, told
+from flowloom.why import ClassWhy, SystemClass, Why, told
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from matplotlib.figure import Figure
 
 
@@ -44,15 +45,89 @@ class Results(Data):
 
         return plots.draw(self, kind, **options)
 
-    def why(self, flow: int | Sequence[int] = (), point: str | None = None, files: str | Path = ".") -> Why:
-        """Where the time of flows went, by running their point again: of the flows named, or of those that were slowed down most.
+    def why(
+        self,
+        flow: int | Sequence[int] = (),
+        point: str | None = None,
+        files: str | Path = ".",
+        *,
+        slowest: int = 5,
+        trace: bool = False,
+    ) -> Why:
+        """Where the time of flows went, by running their point again: of those named, or of the `slowest` by slowdown.
 
         `point` names the point where the results have several; without it, it is the one with the largest slowdown. `files` is the
-        folder of the scenario, if the scenario reads files.
+        folder of the scenario, if the scenario reads files. With `trace` the point is run once more, for the packets around the
+        flows.
         """
         flows = [flow] if isinstance(flow, int) else list(flow)
-        # Only results of the compiled part can be run again.
-        return told(cast(_core.Results, self._core).why(point, flows, str(files)))
+        return told(self._runnable.why(point, flows, str(files), trace, slowest))
+
+    def why_groups(
+        self, groups: Sequence[int] | None = None, point: str | None = None, files: str | Path = ".", *, trace: bool = False
+    ) -> Why:
+        """Where the time of the flow went that finished last of each group.
+
+        The groups are those named, or the five that took longest.
+        """
+        from flowloom import chosen
+
+        point, last = chosen.stragglers(self, groups, point)
+        return told(self._runnable.why(point, list(last), str(files), trace), last)
+
+    def why_class(
+        self, at: Mapping[str, object] | None = None, *, workload: str | None = None, up_to_bytes: int | None = None,
+        tail: float = 0.0, limit: int = 200, files: str | Path = ".",
+    ) -> ClassWhy:  # fmt: skip
+        """Where the time of a class of flows went, on average, in one point of each system, by running these points again.
+
+        The points are those of the first seed at the swept values `at`. The class holds flows that count and finished: of a
+        workload, of at most a size, with a slowdown from the quantile `tail` of these flows on. At most `limit` flows of a system
+        are explained.
+        """
+        from flowloom import chosen
+        from flowloom.drawing import one_per_system
+
+        if not 0 <= tail < 1:
+            raise ValueError(f"`tail` is {tail}, and must be from 0 to below 1")
+        self.refuse_absent(at)
+        wanted = chosen.FlowClass(workload, up_to_bytes, tail)
+        systems, notes, refused = [], [], None
+        for system, run in one_per_system(self, at):
+            if run.engine != "packet":
+                notes.append(f"{system}: left out, since it was not run by the packet engine")
+                continue
+            size, flows = wanted.flows(self, run, limit)
+            if not flows:
+                notes.append(f"{system}: left out, since no flow is of the class")
+                continue
+            try:
+                systems.append(SystemClass(told(self._runnable.why(run.point, flows, str(files))), size))
+            except _core.RunError as error:
+                refused = error
+                notes.append(f"{system}: left out: {str(error).splitlines()[0]}")
+        if refused and not systems:
+            raise refused
+        if not systems:
+            raise ValueError(f"there are no {wanted} that finished and count\nhint: ask for larger flows, or for another workload")
+        shared = {key: value for key, value in self.select(at)[0].keys.items() if value is not None}
+        keys = [f"{words.key(key, self.keys)} {value}" for key, value in shared.items() if len(self._values(key)) > 1]
+        return ClassWhy(", ".join([str(wanted), *keys]), systems, notes)
+
+    def around(self, flow: int | Sequence[int], point: str | None = None, files: str | Path = ".") -> pa.Table:
+        """The packets around flows, by running their point again: one row for each packet at each port, as in `packets`.
+
+        Recorded is what passed the ports of the flows' paths while these were open, with the way of each packet to these ports.
+        """
+        flows = [flow] if isinstance(flow, int) else list(flow)
+        if point is None and len(self.runs) > 1:
+            raise ValueError(f"the run has {len(self.runs)} points\nhint: name one with `point`")
+        return data.read(self._runnable.around(point or self.runs[0].point, flows, str(files)))
+
+    @property
+    def _runnable(self) -> _core.Results:
+        """Only results of the compiled part can be run again."""
+        return cast(_core.Results, self._core)
 
     def report(self, out: str | Path | None = None) -> Path:
         """Write one HTML file that holds everything and opens without a network. Returns its path."""

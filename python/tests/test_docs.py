@@ -202,7 +202,7 @@ assert many[new][1] < many[old][0], "those of ten do not"
 assert high < 1 and load == 0.8, "flow by flow, three seeds show it"
 
 for flow in why.flows:
-    share = sum(ps for (part, _), ps in flow.parts.items() if part == "retransmission") / flow.fct_ps
+    share = sum(ps for part, ps in flow.parts.items() if part.name == "retransmission") / flow.fct_ps
     assert share > 0.45, (flow.flow_id, share)
 
 for metric, near in (("mean_slowdown", 1.03), ("p99_slowdown", 1.05)):

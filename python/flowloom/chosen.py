@@ -1,0 +1,101 @@
+"""Flows that are chosen to be explained: classes of flows, and the flows for which groups waited."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flowloom import _core, words
+from flowloom.data import Data, Run, column
+from flowloom.why import spread
+
+SLOWEST_GROUPS = 5
+"""Groups that are chosen where none is named."""
+
+
+@dataclass(frozen=True)
+class FlowClass:
+    """A class of flows: those that count in metrics, finished, and meet the conditions."""
+
+    workload: str | None = None
+    up_to_bytes: int | None = None
+    tail: float = 0.0
+    """The quantile of slowdowns, among the flows that meet the other conditions, from which on flows belong to the class."""
+
+    def __str__(self) -> str:
+        """The class in words."""
+        found = ["flows"]
+        if self.workload is not None:
+            found.append(f"of `{self.workload}`")
+        if self.up_to_bytes is not None:
+            size, unit = words.scale("bytes", [self.up_to_bytes])
+            found.append(f"of at most {self.up_to_bytes / size:.4g} {unit}")
+        if self.tail:
+            found.append(f"with a slowdown from the {100 * self.tail:.10g}th percentile on")
+        return " ".join(found)
+
+    def flows(self, results: Data, run: Run, most: int) -> tuple[int, list[int]]:
+        """How many flows of a point are in the class, and at most `most` of them, spread evenly over it by slowdown."""
+        names = ["flow_id", "measured", "size_bytes", "slowdown", "workload"]
+        table = results.flows(names, {"point": run.point})
+        if self.workload is not None:
+            refuse_absent(self.workload, table)
+        meets = pc.field("measured") & pc.field("slowdown").is_valid()
+        if self.workload is not None:
+            meets &= pc.field("workload") == self.workload
+        if self.up_to_bytes is not None:
+            meets &= pc.field("size_bytes") <= self.up_to_bytes
+        table = table.filter(meets).sort_by([("slowdown", "ascending"), ("flow_id", "ascending")])
+        ids: list[int] = column(table, "flow_id")
+        slowdowns: list[float] = column(table, "slowdown")
+        # The quantile by nearest rank, as quantiles are everywhere.
+        if slowdowns:
+            ids = ids[bisect_left(slowdowns, slowdowns[max(math.ceil(self.tail * len(slowdowns)), 1) - 1]) :]
+        return len(ids), [ids[i] for i in spread(len(ids), most)]
+
+
+def refuse_absent(workload: str, flows: pa.Table) -> None:
+    """Raises `KeyError` for a workload that no flow has."""
+    known = sorted({str(name) for name in column(flows, "workload")})
+    if workload not in known:
+        near = _core.nearest(workload, known)
+        did = f"; did you mean `{near}`?" if near else ""
+        raise KeyError(f"no flow is of a workload `{workload}`{did}\nhint: the workloads are {', '.join(known)}")
+
+
+def stragglers(results: Data, groups: Sequence[int] | None, point: str | None) -> tuple[str, Mapping[int, int]]:
+    """The point, and the flows that finished last of their groups, with these: of `groups`, or of those that took longest.
+
+    Without a point it is the only one, or the one with the group that took longest.
+    """
+    known = [run.point for run in results.runs if run.engine == "packet"]
+    if point is not None:
+        results.refuse_absent({"point": point})
+        known = [point]
+    elif groups is not None and len(known) > 1:
+        raise ValueError(f"the run has {len(known)} points: which group {groups[0]} is meant?\nhint: name the point by `--point`")
+    table = results.groups()
+    table = table.filter(pc.field("point").isin(known) & pc.field("fct_ps").is_valid())
+    if not table.num_rows:
+        raise ValueError(
+            "no group of flows has finished\nhint: incasts, jobs and requests are groups; `--flow` explains single flows"
+        )
+    ended = zip(*(column(table, name) for name in ("fct_ps", "point", "group_id")), strict=True)
+    longest = sorted(ended, key=lambda row: (-row[0], row[1], row[2]))
+    point = point or str(longest[0][1])
+    own: list[int] = [group for _, name, group in longest if name == point]
+    for group in groups or ():
+        if group not in own:
+            listed = ", ".join(map(str, sorted(own)[:20])) + (f" and {len(own) - 20} more" if own[20:] else "")
+            raise KeyError(f"no group {group} has finished in `{point}`\nhint: the groups are {listed}")
+    wanted = own[:SLOWEST_GROUPS] if groups is None else list(dict.fromkeys(groups))
+    flows = results.flows(["flow_id", "group_id", "finish_ps"], {"point": point}).filter(pc.field("group_id").isin(wanted))
+    last: dict[int, tuple[int, int]] = {}
+    for group, *end in zip(*(column(flows, name) for name in ("group_id", "finish_ps", "flow_id")), strict=True):
+        last[group] = max(last.get(group, (0, 0)), (end[0], end[1]))
+    return point, {last[group][1]: group for group in wanted}
