@@ -287,7 +287,8 @@ def play(options: Options) -> int:
 
     (folder,) = folders(options)
     out, results = new_file(options), Results.open(folder)
-    say(playback.write(results, place(options, results), out))
+    at = {"point": options["point"]} if options.get("point") else place(options, results)
+    say(playback.write(results, at, out, options.get("around") or (), options.get("files") or "."))
     return 0
 
 

@@ -7,15 +7,19 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from flowloom import network, report, style, traces, words
 from flowloom.data import Data, Run
 from flowloom.drawing import Array, numbers, one_per_system
 from flowloom.explore import packed
 from flowloom.files import web, write_whole
+
+if TYPE_CHECKING:
+    from flowloom.results import Results
 
 PLAYER = web("unpack.js") + web("queues.js") + web("player.js")
 COLOURS = (*style.COLORS, "#8A63D2", "#8B4513", "#8F9300", "#D01C5B")
@@ -29,21 +33,42 @@ CUT = ("trimmed", "returned")
 CONTROLS = web("player.html")
 
 
-def write(results: Data, at: Mapping[str, object] | None = None, out: Path | None = None) -> Path:
+def write(
+    results: Results,
+    at: Mapping[str, object] | None = None,
+    out: Path | None = None,
+    around: Sequence[int] = (),
+    files: str | Path = ".",
+) -> Path:
     """Writes the page of the points chosen by `at`, one for each system, by default as `playback.html` into the results folder.
 
-    Returns its path. Raises `ValueError` for results without a packet trace.
+    With `around`, the points are run again, and the page has the packets around these flows (`Results.around`), by default as
+    `playback-around-17.html`. Returns the path. Raises `ValueError` for results without a packet trace.
     """
-    shows = [one for system, run in one_per_system(results, at) if (one := show(results, system, run)) is not None]
-    if not shows:
-        raise ValueError("the results hold no packets\nhint: set `packets = true` in the scenario's `[sample]` table")
     if out is None and results.path is None:
         raise ValueError("the results are not in a folder\nhint: give the file to write with `out`")
-    path = out or (results.path or Path()) / "playback.html"
+    results.refuse_absent(at)
+    shows: list[dict[str, object]] = []
+    for system, run in one_per_system(results, at):
+        if around and run.engine != "packet":
+            continue
+        packets = results.around(around, run.point, files) if around else None
+        one = show(results, system, run, packets, around)
+        shows += [] if one is None else [one]
+    if not shows:
+        hint = "set `packets = true` in the scenario's `[sample]` table, or name a flow with `--around` to run its point again"
+        raise ValueError(f"the results hold no packets\nhint: {hint}")
+    name = "-".join(["playback", *(["around", *map(str, around)] if around else [])])
+    path = out or (results.path or Path()) / f"{name}.html"
     cut = [str(one["system"]) for one in shows if not one["whole"]]
     notes = [f"the first {MOST} transmissions of {words.joined(cut)} are played, not all"] if cut else []
     short = [str(one["system"]) for one in shows if not one["tablesWhole"]]
     notes += [f"the first {MOST_VALUES} values in the tables of {words.joined(short)} are shown, not all"] if short else []
+    if around:
+        flows = words.joined([str(flow) for flow in around])
+        which = f"flow {flows}, with all packets that passed the ports of its path while it was open"
+        several = f"flows {flows}, with all packets that passed the ports of their paths while they were open"
+        notes.append(f"around {which if len(around) == 1 else several}; at other ports only the way of these packets is recorded")
     data = packed(json.dumps(shows, separators=(",", ":")))
     colours = f"const COLOURS = {json.dumps(COLOURS)}, OTHERS = {json.dumps(style.GREY)};"
     script = f'{colours}\n{PLAYER}\nstart("{data}");'
@@ -57,9 +82,14 @@ def write(results: Data, at: Mapping[str, object] | None = None, out: Path | Non
     return path
 
 
-def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
-    """What the player needs of a point; `None` if it has no packets. Times are in ns."""
-    table = results.packets(None, {"point": run.point})
+def show(
+    results: Data, system: str, run: Run, packets: pa.Table | None = None, around: Sequence[int] = ()
+) -> dict[str, object] | None:
+    """What the player needs of a point; `None` if it has no packets. Times are in ns.
+
+    `packets` are those `around` some flows, in the place of a trace of the whole point.
+    """
+    table = results.packets(None, {"point": run.point}) if packets is None else packets
     if not table.num_rows:
         return None
     found = network.links(results, run)
@@ -81,6 +111,9 @@ def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
     whole = table.num_rows <= MOST
     played = np.ones(len(order), dtype=bool) if whole else (start <= start[MOST - 1]) | (hops.joined <= start[MOST - 1])
     flows = results.flows(["flow_id", "size_bytes", "size_wire_bytes", "start_ps", "finish_ps"], {"point": run.point}).to_pylist()
+    passing = set(np.unique(columns["flow_id"]).astype(int).tolist()) - set(around) if around else set()
+    if around:
+        flows = [row for row in flows if row["flow_id"] in passing or row["flow_id"] in around]
     window = traces.sampled(results, run, "flow.cwnd_bytes")
     known, all_known = tables(results, run, ports)
     return {
@@ -104,7 +137,8 @@ def show(results: Data, system: str, run: Run) -> dict[str, object] | None:
             {
                 "id": row["flow_id"], "size": row["size_bytes"], "wire": row["size_wire_bytes"], "start": row["start_ps"] / 1e3,
                 "finish": None if row["finish_ps"] is None else row["finish_ps"] / 1e3,
-                "got": hops.delivered(row["flow_id"], columns["size_bytes"]),
+                "got": [] if row["flow_id"] in passing else hops.delivered(row["flow_id"], columns["size_bytes"]),
+                "passing": row["flow_id"] in passing,
                 "window": None if window is None else curve(window, row["flow_id"]),
             }
             for row in flows

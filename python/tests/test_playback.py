@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
+from flowloom import __main__ as command
 from flowloom import pack, playback
 from flowloom.results import Results
 from flowloom.scenario import Scenario
@@ -108,6 +110,66 @@ def test_a_trace_that_is_cut_has_the_whole_queues(link: Results, monkeypatch: py
     assert queues == [waits(all_of_it, time) for time in times] and max(queues[-1]) > 3
     # Shares of flows are of all their bytes.
     assert [flow["wire"] for flow in cut["flows"]] == [flow["got"][-1][1] for flow in all_of_it["flows"]]
+
+
+def test_what_is_around_a_flow_is_played_without_a_trace_of_the_run(link: Results, tmp_path: Path) -> None:
+    """All packets of the flow, and the queues that it shares as a trace of the whole run has them."""
+    scenario = {
+        "topology": {"kind": "leaf_spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4},
+        "workload": {"web": {"kind": "poisson", "flows": 150, "load": 0.7, "size": "pareto", "mean": "50KB", "shape": 1.5}},
+        "system": [{"label": "TCP", "transport": "dctcp"}, {"label": "NDP", "transport": "ndp", "qdisc": "trim"}],
+    }
+    plain = Scenario.from_dict(scenario).run(out=tmp_path / "plain")
+    traced = Scenario.from_dict({**scenario, "sample": {"ports": False, "packets": True}}).run(out=tmp_path / "traced")
+    for run in plain.runs:
+        rows = [row for row in plain.flows(None, {"point": run.point}).to_pylist() if row["finish_ps"] is not None]
+        row = max(rows, key=lambda row: row["slowdown"])
+        flow, life = row["flow_id"], (row["start_ps"] / 1e3, row["finish_ps"] / 1e3)
+        packets = plain.around(flow, run.point)
+        whole = traced.packets(packets.schema.names, {"point": run.point}).select(packets.schema.names)
+        own = packets.filter(pc.field("flow_id") == flow)
+        assert own.to_pylist() == whole.filter(pc.field("flow_id") == flow).to_pylist()
+        one: Any = playback.show(plain, run.system, run, packets, [flow])
+        every: Any = playback.show(traced, run.system, run)
+        (shown,) = [known for known in one["flows"] if not known["passing"]]
+        assert shown["id"] == flow and shown["got"][-1][1] == row["size_wire_bytes"]
+        assert len(one["flows"]) > 1 and all(known["got"] == [] for known in one["flows"] if known["passing"])
+        assert one["whole"] and every["whole"] and len(one["start"]) < len(every["start"])
+        ports = {every["port"][i] for i in range(len(every["port"])) if every["flow"][i] == flow}
+
+        def waits(show: Any, port: int, time: float) -> dict[tuple[float, int], float]:
+            """When each packet joined that waits at a port, by its start and its flow."""
+            here = zip(show["port"], show["joined"], show["start"], show["flow"], strict=True)
+            return {(start, owner): joined for where, joined, start, owner in here if where == port and joined <= time < start}
+
+        longest = 0
+        for time in np.linspace(*life, 50):
+            for port in ports:
+                queue, wanted = waits(one, port, time), waits(every, port, time)
+                # The delay of a link is the shortest time between ports, and of few packets none may have found the port idle.
+                apart = [
+                    joined for own, other in ((queue, wanted), (wanted, queue)) for key, joined in own.items() if key not in other
+                ]
+                assert all(time - joined < 100 for joined in apart), (run.system, port, time)
+                longest = max(longest, len(queue))
+        assert longest > 3, "packets wait on its path"
+    path = playback.write(plain, around=[flow])
+    assert path.name == f"playback-around-{flow}.html"
+    text = path.read_text(encoding="utf-8")
+    assert f"around flow {flow}, with all packets that passed the ports of its path while it was open" in text
+    assert playback.write(plain, {"system": "TCP"}, tmp_path / "one.html", [flow]).is_file()
+
+
+def test_a_page_around_a_flow_that_is_not_there_is_an_error(link: Results, capfd: pytest.CaptureFixture[str]) -> None:
+    before = sorted(Path(str(link.path)).rglob("*"))
+    for options, message in (
+        (["--around", "9"], "flow 9 is not there in `tcp-seed1`"),
+        (["--around", "1", "--point", "tcp-seed2"], "no point has `point` = `tcp-seed2`"),
+        (["--files", "."], "required arguments were not provided"),
+    ):
+        assert command.main(["play", str(link.path), *options]) == 2
+        assert message in capfd.readouterr().err
+    assert sorted(Path(str(link.path)).rglob("*")) == before
 
 
 def test_without_packets_there_is_nothing_to_play(results: Results) -> None:

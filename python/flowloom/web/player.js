@@ -226,7 +226,8 @@ const kilobytes = bytes => `${(bytes / 1e3).toFixed(bytes < 1e4 ? 1 : 0)} kB`;
 const swatches = (set, flow) => $('colours').value === 'flow' ? [swatch(set, set.of(flow))] : [];
 
 function tell(show, pane, t) {
-  const begun = show.flows.filter(flow => flow.start <= t), open = begun.filter(flow => flow.finish === null || t < flow.finish);
+  // Of flows that only pass recorded ports it is not known what has arrived.
+  const begun = show.flows.filter(flow => !flow.passing && flow.start <= t), open = begun.filter(flow => flow.finish === null || t < flow.finish);
   const live = (open.length ? open : begun).slice(-8), {flow: set} = state.sets;
   const rows = live.map(flow => {
     const i = upTo(flow.times, t), share = i ? flow.got[i - 1][1] / flow.wire : 0;

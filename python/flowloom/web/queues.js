@@ -15,7 +15,10 @@ function groups(shows) {
   const sizes = new Map(shows.flatMap(show => show.flows.map(flow => [flow.id, flow.size])));
   const counts = new Map();
   for (const show of shows) show.kind.forEach(kind => counts.set(show.kinds[kind], (counts.get(show.kinds[kind]) ?? 0) + 1));
-  const flow = grouped(shows, show => show.flows.map(one => one.id), id => `${id}, ${kilobytes(sizes.get(id))}`, id => sizes.get(id));
+  // Flows that the page is about have colours before all others.
+  const own = new Set(shows.flatMap(show => show.flows.filter(flow => !flow.passing).map(flow => flow.id)));
+  const rank = id => (own.has(id) ? Number.MAX_SAFE_INTEGER : 0) + sizes.get(id);
+  const flow = grouped(shows, show => show.flows.map(one => one.id), id => `${id}, ${kilobytes(sizes.get(id))}`, rank);
   const kind = grouped(shows, show => show.kinds, name => name, name => counts.get(name));
   for (const show of shows) show.group = {flow: show.flow.map(flow.of), kind: show.kind.map(one => kind.of(show.kinds[one]))};
   return {flow, kind};
