@@ -329,7 +329,7 @@ def why(options: Options) -> int:
     from flowloom.results import Results
 
     (folder,) = folders(options)
-    results = Results.open(folder)
+    results = Results.open(folder).where(options.get("where"))
     out = Path(console.path(options["out"])) if options.get("out") else folder / "figures" / "why"
     table = out.with_suffix("") if out.suffix.lower().lstrip(".") in SUFFIXES else out
     table = table.with_name(f"{table.name}.packets.parquet")
@@ -352,10 +352,9 @@ def why(options: Options) -> int:
 def explained(options: Options, results: Results) -> Why | ClassWhy:
     """Where the time went: of flows, of the last flows of groups, or of a class of flows by system."""
     read, trace, point = options.get("files") or ".", bool(options.get("trace")), options.get("point")
-    at, workload, up_to, tail = place(options, results), options.get("workload"), options.get("up_to"), options.get("tail")
-    if at or workload or up_to or tail is not None:
-        limit = options.get("limit") or 200
-        return results.why_class(at, workload=workload, up_to_bytes=up_to, tail=tail or 0.0, limit=limit, files=read)
+    at, tail = place(options, results), options.get("tail")
+    if at or results.filter or tail is not None:
+        return results.why_class(at, tail=tail or 0.0, limit=options.get("limit") or 200, files=read)
     if options.get("group"):
         return results.why_groups(groups(options["group"]), point, read, trace=trace)
     return results.why(options.get("flow") or (), point, read, slowest=options.get("slowest") or 5, trace=trace)

@@ -7,10 +7,8 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from flowloom import _core, words
 from flowloom.data import Data, Run, column
 from flowloom.why import spread
 
@@ -20,52 +18,33 @@ SLOWEST_GROUPS = 5
 
 @dataclass(frozen=True)
 class FlowClass:
-    """A class of flows: those that count in metrics, finished, and meet the conditions."""
+    """A class of flows: those that the results are about, have finished, and were slowed down most."""
 
-    workload: str | None = None
-    up_to_bytes: int | None = None
+    filter: str | None = None
+    """Which flows the results are about; see `Data.where`."""
     tail: float = 0.0
-    """The quantile of slowdowns, among the flows that meet the other conditions, from which on flows belong to the class."""
+    """The quantile of their slowdowns from which on flows belong to the class."""
 
     def __str__(self) -> str:
         """The class in words."""
         found = ["flows"]
-        if self.workload is not None:
-            found.append(f"of `{self.workload}`")
-        if self.up_to_bytes is not None:
-            size, unit = words.scale("bytes", [self.up_to_bytes])
-            found.append(f"of at most {self.up_to_bytes / size:.4g} {unit}")
+        if self.filter is not None:
+            found.append(f"where {self.filter}")
         if self.tail:
             found.append(f"with a slowdown from the {100 * self.tail:.10g}th percentile on")
         return " ".join(found)
 
     def flows(self, results: Data, run: Run, most: int) -> tuple[int, list[int]]:
         """How many flows of a point are in the class, and at most `most` of them, spread evenly over it by slowdown."""
-        names = ["flow_id", "measured", "size_bytes", "slowdown", "workload"]
-        table = results.flows(names, {"point": run.point})
-        if self.workload is not None:
-            refuse_absent(self.workload, table)
-        meets = pc.field("measured") & pc.field("slowdown").is_valid()
-        if self.workload is not None:
-            meets &= pc.field("workload") == self.workload
-        if self.up_to_bytes is not None:
-            meets &= pc.field("size_bytes") <= self.up_to_bytes
-        table = table.filter(meets).sort_by([("slowdown", "ascending"), ("flow_id", "ascending")])
+        table = results.counted(["flow_id", "slowdown"], {"point": run.point})
+        table = table.filter(pc.is_valid(table["slowdown"]))
+        table = table.sort_by([("slowdown", "ascending"), ("flow_id", "ascending")])
         ids: list[int] = column(table, "flow_id")
         slowdowns: list[float] = column(table, "slowdown")
         # The quantile by nearest rank, as quantiles are everywhere.
         if slowdowns:
             ids = ids[bisect_left(slowdowns, slowdowns[max(math.ceil(self.tail * len(slowdowns)), 1) - 1]) :]
         return len(ids), [ids[i] for i in spread(len(ids), most)]
-
-
-def refuse_absent(workload: str, flows: pa.Table) -> None:
-    """Raises `KeyError` for a workload that no flow has."""
-    known = sorted({str(name) for name in column(flows, "workload")})
-    if workload not in known:
-        near = _core.nearest(workload, known)
-        did = f"; did you mean `{near}`?" if near else ""
-        raise KeyError(f"no flow is of a workload `{workload}`{did}\nhint: the workloads are {', '.join(known)}")
 
 
 def stragglers(results: Data, groups: Sequence[int] | None, point: str | None) -> tuple[str, Mapping[int, int]]:

@@ -76,13 +76,12 @@ class Results(Data):
         return told(self._runnable.why(point, list(last), str(files), trace), last)
 
     def why_class(
-        self, at: Mapping[str, object] | None = None, *, workload: str | None = None, up_to_bytes: int | None = None,
-        tail: float = 0.0, limit: int = 200, files: str | Path = ".",
-    ) -> ClassWhy:  # fmt: skip
+        self, at: Mapping[str, object] | None = None, *, tail: float = 0.0, limit: int = 200, files: str | Path = "."
+    ) -> ClassWhy:
         """Where the time of a class of flows went, on average, in one point of each system, by running these points again.
 
-        The points are those of the first seed at the swept values `at`. The class holds flows that count and finished: of a
-        workload, of at most a size, with a slowdown from the quantile `tail` of these flows on. At most `limit` flows of a system
+        The points are those of the first seed at the swept values `at`. The class holds the flows that the results are about (see
+        `where`) and that finished, with a slowdown from the quantile `tail` of these flows on. At most `limit` flows of a system
         are explained.
         """
         from flowloom import chosen
@@ -91,7 +90,7 @@ class Results(Data):
         if not 0 <= tail < 1:
             raise ValueError(f"`tail` is {tail}, and must be from 0 to below 1")
         self.refuse_absent(at)
-        wanted = chosen.FlowClass(workload, up_to_bytes, tail)
+        wanted = chosen.FlowClass(self.filter, tail)
         systems, notes, refused = [], [], None
         for system, run in one_per_system(self, at):
             if run.engine != "packet":
@@ -109,7 +108,7 @@ class Results(Data):
         if refused and not systems:
             raise refused
         if not systems:
-            raise ValueError(f"there are no {wanted} that finished and count\nhint: ask for larger flows, or for another workload")
+            raise ValueError(f"there are no {wanted} that finished and count\nhint: choose other flows by `--where`")
         shared = {key: value for key, value in self.select(at)[0].keys.items() if value is not None}
         keys = [f"{words.key(key, self.keys)} {value}" for key, value in shared.items() if len(self._values(key)) > 1]
         return ClassWhy(", ".join([str(wanted), *keys]), systems, notes)

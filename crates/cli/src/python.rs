@@ -28,7 +28,7 @@ pub fn options(command: Command) -> Value {
             let (files, out) = (a.files.as_deref().map(text), a.out.as_deref().map(text));
             json!({
                 "command": "why", "dirs": [text(&a.dir)], "flow": a.flow, "slowest": a.slowest, "group": a.group, "point": a.point,
-                "at": a.at, "workload": a.workload, "up_to": a.up_to, "tail": a.tail, "limit": a.limit, "trace": a.trace,
+                "at": a.at, "where": a.r#where, "tail": a.tail, "limit": a.limit, "trace": a.trace,
                 "files": files, "out": out,
             })
         }

@@ -190,7 +190,10 @@ impl Results {
         let found = signals::detached(py, |control| {
             cli::why::why(&self.0.results, point.as_deref(), &which, trace, files.as_ref(), control)
         })?;
-        why::dict(py, found.map_err(|e| errors::sweep(py, e))?)
+        let found = found.map_err(|e| errors::sweep(py, e))?;
+        let dict = why::dict(py, &found)?;
+        dict.set_item("packets", found.packets.as_deref().map(|rows| ArrowTable::whole(why::packets(rows))))?;
+        Ok(dict)
     }
     /// The packets around flows of a point, by running the point again: those that passed the ports of the flows' paths while these were open.
     #[pyo3(signature = (point, flows, files = "."))]
@@ -198,7 +201,7 @@ impl Results {
         let found = signals::detached(py, |control| {
             cli::why::packets_around(&self.0.results, Some(point), &flows, files.as_ref(), control)
         })?;
-        Ok(why::packets(&found.map_err(|e| errors::sweep(py, e))?))
+        Ok(ArrowTable::whole(why::packets(&found.map_err(|e| errors::sweep(py, e))?)))
     }
     /// One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval.
     ///

@@ -1,6 +1,6 @@
 //! Where the time of flows went, as dicts of Python.
 
-use crate::results::ArrowTable;
+use arrow_array::RecordBatch;
 use base::LinkId;
 use cli::why::Why;
 use pyo3::prelude::*;
@@ -8,8 +8,8 @@ use pyo3::types::{PyDict, PyList};
 use sim::outcome::PacketRow;
 use tables::schema::PACKETS;
 
-/// What was found, as a dict.
-pub fn dict(py: Python<'_>, found: Why) -> PyResult<Bound<'_, PyDict>> {
+/// What was found, as a dict without the packets.
+pub fn dict<'py>(py: Python<'py>, found: &Why) -> PyResult<Bound<'py, PyDict>> {
     let net = &found.net;
     let host = |id: u32| &net.node(net.hosts()[id as usize]).name;
     let tiers = net.tier_names();
@@ -46,11 +46,10 @@ pub fn dict(py: Python<'_>, found: Why) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("system", &found.point.system)?;
     dict.set_item("seed", found.point.seed)?;
     dict.set_item("flows", list)?;
-    dict.set_item("packets", found.packets.as_deref().map(packets))?;
     Ok(dict)
 }
 
 /// Rows of a packet trace as a table.
-pub fn packets(rows: &[PacketRow]) -> ArrowTable {
-    ArrowTable::whole(tables::arrow::batch(&PACKETS, rows, &[], &[]))
+pub fn packets(rows: &[PacketRow]) -> RecordBatch {
+    tables::arrow::batch(&PACKETS, rows, &[], &[])
 }

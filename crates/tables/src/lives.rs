@@ -48,6 +48,7 @@ impl Results {
 mod tests {
     use super::*;
     use crate::manifest::{PointKey, Ran};
+    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
 
@@ -59,7 +60,7 @@ mod tests {
         let mut outcome = outcome(3);
         outcome.flows[1].finish_ps = None;
         (outcome.flows[2].start_ps, outcome.flows[2].finish_ps) = (None, None);
-        run.write_point(&key, &outcome, &Ran::default(), &["web".to_owned()]).unwrap();
+        run.write_point(&key, &outcome, &Ran::default(), (&["web".to_owned()], &FlowColumns::default())).unwrap();
         run.write_manifest(&run_manifest(&[key])).unwrap();
         let results = Results::open(dir.path()).unwrap();
         let lives = results.lives(&results.points[0]).unwrap();

@@ -1,6 +1,6 @@
 //! Options of the commands that run points again: `why` and `play`.
 
-use super::parse::{memory, pair, tail};
+use super::parse::{pair, tail};
 use std::path::PathBuf;
 
 /// Options of `why`.
@@ -10,7 +10,7 @@ Examples:
   flowloom why results/demo                                      the flows that were slowed down most
   flowloom why results/demo --point merp-load0.8-seed1 --flow 17,99
   flowloom why results/demo --slowest 10 --trace                 and the packets around them, as a table
-  flowloom why results/demo --at load=0.8 --up-to 100KB --tail 0.99   small flows above the 99th percentile, by system
+  flowloom why results/demo --at load=0.8 --where 'size_bytes <= 100KB' --tail 0.99   small flows above the 99th percentile, by system
   flowloom why results/demo --point dctcp-seed1 --group slowest  the straggler of each of the slowest groups
 
 The point is run again with a trace of these flows, so it takes as long as it took, and twice as long with `--trace`. The parts of a
@@ -33,12 +33,9 @@ pub struct WhyArgs {
     /// A class of flows for each system: at this value of a swept key. May be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, conflicts_with_all = ["flow", "slowest", "group", "point"])]
     pub at: Vec<(String, String)>,
-    /// A class of flows for each system: those of this workload
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["flow", "slowest", "group", "point"])]
-    pub workload: Option<String>,
-    /// A class of flows for each system: those of at most this size, such as 100KB
-    #[arg(long, value_name = "BYTES", value_parser = memory, conflicts_with_all = ["flow", "slowest", "group", "point"])]
-    pub up_to: Option<u64>,
+    /// A class of flows for each system: `workload == "web" and size_bytes <= 100KB`
+    #[arg(long, value_name = "FILTER", conflicts_with_all = ["flow", "slowest", "group", "point"])]
+    pub r#where: Option<String>,
     /// A class of flows for each system: those with a slowdown from this quantile of the others' on, such as 0.99
     #[arg(long, value_name = "SHARE", value_parser = tail, conflicts_with_all = ["flow", "slowest", "group", "point"])]
     pub tail: Option<f64>,
@@ -46,7 +43,7 @@ pub struct WhyArgs {
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
     /// Run the point once more, and write the packets around the flows beside the picture: what passed the ports of their paths
-    #[arg(long, conflicts_with_all = ["at", "workload", "up_to", "tail"])]
+    #[arg(long, conflicts_with_all = ["at", "where", "tail"])]
     pub trace: bool,
     /// The folder of the scenario, if the scenario reads files [default: the working directory]
     #[arg(long, value_name = "DIR")]
