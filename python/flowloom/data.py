@@ -9,85 +9,17 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flowloom import _core
+from flowloom.core import Core, Stream
 
 Value = float | str | None
 """A swept value: a number, a literal such as `10Gbps`, or `None` where the system does not have the key."""
-
-
-class Stream(Protocol):
-    """What can be read as an Arrow table."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The table as an Arrow stream."""
-
-
-class Core(Protocol):
-    """What `Data` needs of the compiled part."""
-
-    @property
-    def path(self) -> str | None:
-        """The folder, if there is one."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether every point ran to its end."""
-
-    @property
-    def config(self) -> str:
-        """The resolved scenario as TOML."""
-
-    @property
-    def manifest(self) -> str:
-        """The manifest of the run as JSON."""
-
-    def file(self, point: str, table: str) -> Path | None:
-        """The file of a point's table, compared with its hash; `None` if the point has no such table."""
-
-    def whole(self) -> list[Path]:
-        """The paths of all files, compared with their hashes."""
-
-    def flows(self) -> Stream:
-        """One row per flow."""
-
-    def ports(self) -> Stream:
-        """One row per port."""
-
-    def samples(self) -> Stream:
-        """Time series."""
-
-    def agents(self) -> Stream:
-        """Tables of agents."""
-
-    def packets(self) -> Stream:
-        """Transmissions of packets."""
-
-    def points(self) -> Stream:
-        """One row per point."""
-
-    def summary(self, filter: str | None = None, workloads: bool = False) -> Stream:
-        """Metrics over seeds."""
-
-    def by_size(self, filter: str | None = None) -> Stream:
-        """Slowdown and completion time by flow size."""
-
-    def series(self) -> Stream:
-        """Time series summed up."""
-
-    def groups(self, filter: str | None = None) -> Stream:
-        """Groups of flows."""
-
-    def per_seed(self, filter: str | None = None, workloads: bool = False) -> Stream:
-        """Metrics by point."""
-
-    def chosen(self, point: str, filter: str | None = None) -> list[int]:
-        """The flows of a point that count, or those that a filter chooses."""
 
 
 @dataclass(frozen=True)
