@@ -19,8 +19,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
+use tables::keys::FlowColumns;
 use tables::manifest::{self, Input, Ran};
-use tables::results::FlowColumns;
 use tables::schema::{CounterColumn, SCHEMA_VERSION};
 use tables::{Found, PointKey, PointManifest, Results, RunDir, RunManifest, State};
 

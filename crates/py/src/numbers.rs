@@ -10,7 +10,7 @@ use tables::stats;
 /// The mean is `None` without values, the interval with fewer than two.
 #[pyfunction]
 pub fn estimate(values: Vec<f64>) -> (Option<f64>, Option<(f64, f64)>) {
-    let found = stats::Estimate::of(&values);
+    let found = tables::estimate::Estimate::of(&values);
     (found.mean, found.ci95)
 }
 

@@ -2,11 +2,13 @@
 
 use crate::arrow::words;
 use crate::error::{Error, Result};
+use crate::estimate::Estimate;
 use crate::filter::Filter;
+use crate::keys::{KeyColumns, SweptColumn, swept};
 use crate::manifest::PointManifest;
-use crate::results::{KeyColumns, Results, SweptColumn, swept};
+use crate::results::Results;
 use crate::schema::{BY_SIZE, KEYS, Note, schema};
-use crate::stats::{Estimate, quantile, rests_on};
+use crate::stats::{quantile, rests_on};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array as _, ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
@@ -168,8 +170,8 @@ pub fn table(results: &Results, filter: Option<&Filter>) -> Result<RecordBatch> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::FlowColumns;
     use crate::manifest::{PointKey, Ran};
-    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
     use sim::Outcome;

@@ -142,9 +142,10 @@ fn flow_rows(batch: &RecordBatch) -> Option<Vec<FlowRow>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::FlowColumns;
     use crate::manifest::{PointKey, Ran};
+    use crate::results::Of;
     use crate::results::tests::{outcome, run_manifest};
-    use crate::results::{FlowColumns, Of};
     use crate::run_dir::RunDir;
     use sim::Outcome;
 

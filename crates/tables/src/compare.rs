@@ -4,12 +4,14 @@
 use crate::arrow::words;
 use crate::chosen::{mask, with_filter};
 use crate::error::{Error, Result};
+use crate::estimate::Estimate;
 use crate::filter::Filter;
+use crate::keys::{SweptColumn, swept};
 use crate::manifest::PointManifest;
 use crate::parquet;
-use crate::results::{Results, SweptColumn, swept};
+use crate::results::Results;
 use crate::schema::{COMPARE, Note, schema};
-use crate::stats::{Estimate, quantile};
+use crate::stats::quantile;
 use crate::tail::{self, TailRatio};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int64Type, UInt64Type};
@@ -261,8 +263,8 @@ fn check_same_flows(a: &Point<'_>, b: &Point<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::FlowColumns;
     use crate::manifest::{PointKey, Ran};
-    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
     use sim::Outcome;

@@ -66,8 +66,8 @@ fn read(results: &Results, point: &PointManifest, filter: Option<&Filter>) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::FlowColumns;
     use crate::manifest::Ran;
-    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
 

@@ -94,8 +94,8 @@ fn copy(from: &Path, to: &Path, point: &PointManifest) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::FlowColumns;
     use crate::manifest::{Input, Ran};
-    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
 
     fn keys() -> Vec<PointKey> {

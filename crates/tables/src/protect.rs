@@ -117,8 +117,8 @@ fn real(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::FlowColumns;
     use crate::manifest::{PointKey, Ran};
-    use crate::results::FlowColumns;
     use crate::results::Results;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;

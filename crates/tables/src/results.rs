@@ -1,15 +1,17 @@
 //! Run folders, read: every table with the columns `point`, `system`, `seed` and the swept keys joined on.
 
-use crate::arrow::{word, words};
+use crate::arrow::words;
 use crate::error::{Error, Result};
+use crate::estimate::Estimate;
 use crate::filter::Filter;
+use crate::keys::{FlowColumns, KeyColumns, SweptColumn, swept};
 use crate::manifest::{self, PointKey, PointManifest, RunManifest, State};
 use crate::parquet::{self, Compared, Written};
 use crate::schema::{
-    AGENTS, CounterColumn, FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, WORKLOAD, field,
-    file_name, schema, words as words_type,
+    AGENTS, CounterColumn, FLOWS, KEYS, Note, PACKETS, PER_SEED, POINTS, PORTS, SAMPLES, SUMMARY, Table, WORKLOAD, file_name,
+    schema,
 };
-use crate::stats::{Estimate, METRICS, Metric};
+use crate::stats::{METRICS, Metric};
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchReader, StringArray, UInt32Array, UInt64Array,
     new_null_array,
@@ -344,123 +346,6 @@ fn listed<'a>(point: &'a PointManifest, table: &str) -> Option<&'a Written> {
     point.files.iter().find(|file| file.name == name)
 }
 
-/// The value of a swept key at a point.
-pub(crate) fn swept<'a>(key: &'a PointKey, name: &str) -> Option<&'a str> {
-    key.swept.iter().find(|(k, _)| k == name).map(|(_, value)| value.as_str())
-}
-
-/// What the tables of flows of all points of a run have alike beside the columns of flows: the keys of the point in front, and behind what the
-/// entries of any system count.
-#[derive(Clone, Debug, Default)]
-pub struct FlowColumns {
-    keys: KeyColumns,
-    counters: Vec<CounterColumn>,
-}
-
-impl FlowColumns {
-    /// Of a run whose systems count these.
-    pub fn new(run: &RunManifest, counted: impl IntoIterator<Item = CounterColumn>) -> FlowColumns {
-        FlowColumns { keys: KeyColumns::new(run), counters: Vec::new() }.with(counted)
-    }
-    /// The same with what these systems count.
-    #[must_use]
-    pub fn with(mut self, counted: impl IntoIterator<Item = CounterColumn>) -> FlowColumns {
-        for counter in counted {
-            if self.counters.iter().all(|known| known.name != counter.name) {
-                self.counters.push(counter);
-            }
-        }
-        self
-    }
-    /// The schema of the tables. A counter is null at points of systems that do not count.
-    pub fn schema(&self) -> SchemaRef {
-        let more = self.counters.iter().map(|counter| counter.field(true));
-        schema(self.keys.fields().into_iter().chain(FLOWS.fields()).chain(more).collect(), FLOWS.about)
-    }
-    /// A batch of the flows of a point in this schema, by the names of its columns. The error names a column that is missing, or that is none of these.
-    pub(crate) fn batch(&self, key: &PointKey, batch: &RecordBatch) -> std::result::Result<RecordBatch, String> {
-        let schema = self.schema();
-        let found = batch.schema();
-        if let Some(other) = found.fields().iter().find(|field| schema.index_of(field.name()).is_err()) {
-            return Err(format!("it has a column `{}`", other.name().escape_debug()));
-        }
-        let keys = self.keys.arrays(key, batch.num_rows());
-        let array = |(place, field): (usize, &Arc<Field>)| match batch.column_by_name(field.name()) {
-            Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),
-            Some(_) => Err(format!("its column `{}` is of another type", field.name())),
-            None if place < keys.len() => Ok(keys[place].clone()),
-            None if place >= keys.len() + FLOWS.columns.len() => Ok(new_null_array(field.data_type(), batch.num_rows())),
-            None => Err(format!("it has no column `{}`", field.name())),
-        };
-        let arrays = schema.fields().iter().enumerate().map(array).collect::<std::result::Result<Vec<_>, String>>()?;
-        RecordBatch::try_new(schema, arrays).map_err(|e| e.to_string())
-    }
-}
-
-/// The columns that tell points apart.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct KeyColumns {
-    pub swept: Vec<SweptColumn>,
-}
-
-/// The column of a swept key.
-#[derive(Clone, Debug)]
-pub(crate) struct SweptColumn {
-    pub key: String,
-    ty: DataType,
-}
-
-impl SweptColumn {
-    /// A column that can hold all `values`: whole numbers, numbers, or text.
-    pub fn new<'a>(key: &str, values: impl Iterator<Item = &'a str> + Clone) -> SweptColumn {
-        let all = |test: fn(&str) -> bool| values.clone().all(test);
-        let ty = if all(|v| v.parse::<i64>().is_ok()) {
-            DataType::Int64
-        } else if all(|v| v.parse::<f64>().is_ok_and(f64::is_finite)) {
-            DataType::Float64
-        } else {
-            words_type()
-        };
-        SweptColumn { key: key.to_owned(), ty }
-    }
-    pub fn field(&self) -> Field {
-        field(&self.key, self.ty.clone(), true, "", "swept key of the scenario; null where it belongs to another system")
-    }
-    pub fn array<'a>(&self, values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
-        match self.ty {
-            DataType::Int64 => Arc::new(values.map(|v| v.and_then(|v| v.parse().ok())).collect::<Int64Array>()),
-            DataType::Float64 => Arc::new(values.map(|v| v.and_then(|v| v.parse().ok())).collect::<Float64Array>()),
-            _ => words(values),
-        }
-    }
-}
-
-impl KeyColumns {
-    pub fn new(manifest: &RunManifest) -> KeyColumns {
-        let column = |key: &String| SweptColumn::new(key, manifest.points.iter().filter_map(|point| swept(point, key)));
-        KeyColumns { swept: manifest.sweep_keys.iter().map(column).collect() }
-    }
-    fn fields(&self) -> Vec<Field> {
-        KEYS.iter().map(Note::field).chain(self.swept.iter().map(SweptColumn::field)).collect()
-    }
-    /// The columns of `n` rows of one point.
-    fn arrays(&self, key: &PointKey, n: usize) -> Vec<ArrayRef> {
-        let mut arrays: Vec<ArrayRef> = vec![
-            word(Some(&key.id), n),
-            word(Some(&key.system), n),
-            Arc::new(UInt64Array::from_iter_values(std::iter::repeat_n(key.seed, n))),
-        ];
-        for column in &self.swept {
-            let value = swept(key, &column.key);
-            arrays.push(match column.ty {
-                DataType::Dictionary(..) => word(value, n),
-                _ => column.array(std::iter::repeat_n(value, n)),
-            });
-        }
-        arrays
-    }
-}
-
 /// A table of all points, read file by file, so that it never is in memory as a whole.
 pub struct Reader {
     schema: SchemaRef,
@@ -544,7 +429,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::manifest::Ran;
     use crate::run_dir::RunDir;
-    use crate::schema::SCHEMA_VERSION;
+    use crate::schema::{SCHEMA_VERSION, words as words_type};
     use arrow_array::cast::AsArray as _;
     use arrow_array::types::{Float64Type, Int32Type, UInt64Type};
     use base::registry::Counter;

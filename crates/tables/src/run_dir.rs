@@ -5,10 +5,11 @@
 
 use crate::arrow;
 use crate::error::{Error, Result};
+use crate::keys::FlowColumns;
 use crate::manifest::{self, PROGRAM, PointKey, PointManifest, Ran, RunManifest, State};
 use crate::parquet::{self, GROUP_ROWS, Written};
 use crate::protect::{self, Kind, LOCK};
-use crate::results::{FlowColumns, Of, Results};
+use crate::results::{Of, Results};
 use crate::schema::{AGENTS, CounterColumn, FLOWS, PACKETS, POINT_TABLES, PORTS, RUN_TABLES, SAMPLES, Table, file_name};
 use arrow_array::RecordBatchReader as _;
 use sim::Outcome;

@@ -71,8 +71,8 @@ fn read(path: &Path, (from, until): (u64, u64)) -> Result<BTreeMap<(String, u32)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::FlowColumns;
     use crate::manifest::Ran;
-    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
     use sim::Outcome;

@@ -31,8 +31,8 @@ impl Results {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::FlowColumns;
     use crate::manifest::{PointKey, Ran};
-    use crate::results::FlowColumns;
     use crate::results::tests::{outcome, run_manifest};
     use crate::run_dir::RunDir;
 

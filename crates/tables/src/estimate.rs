@@ -1,0 +1,89 @@
+//! Means over seeds, with their confidence intervals.
+
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// The mean of a few values, with its confidence interval where there are at least two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Number of values.
+    pub n: u32,
+    /// Their mean; `None` of no values.
+    pub mean: Option<f64>,
+    /// Ends of the 95 % confidence interval of the mean.
+    pub ci95: Option<(f64, f64)>,
+}
+
+impl Estimate {
+    /// Of independent values, such as one per seed.
+    pub fn of(values: &[f64]) -> Estimate {
+        let n = values.len() as f64;
+        if values.is_empty() {
+            return Estimate::default();
+        }
+        let mean = values.iter().sum::<f64>() / n;
+        let ci95 = (values.len() > 1).then(|| {
+            // Equal values have an interval without width; the rounding of their sum must not open it.
+            if values.iter().all(|x| *x == values[0]) {
+                return (values[0], values[0]);
+            }
+            let variance = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
+            let half = student_t_975(values.len() as u32 - 1) * (variance / n).sqrt();
+            (mean - half, mean + half)
+        });
+        Estimate { n: values.len() as u32, mean: Some(mean), ci95 }
+    }
+    /// Of independent ratios, all positive: their geometric mean, with the interval of their logarithms, which holds no ratio below zero.
+    pub fn of_ratios(values: &[f64]) -> Estimate {
+        if values.iter().all(|x| *x == values[0]) {
+            return Estimate::of(values);
+        }
+        let logs: Vec<f64> = values.iter().map(|x| base::math::ln(*x)).collect();
+        let Estimate { n, mean, ci95 } = Estimate::of(&logs);
+        Estimate { n, mean: mean.map(base::math::exp), ci95: ci95.map(|(low, high)| (base::math::exp(low), base::math::exp(high))) }
+    }
+}
+
+/// The 97.5 % quantile of Student's t distribution: half the width of a two-sided 95 % interval, in standard errors.
+pub fn student_t_975(degrees_of_freedom: u32) -> f64 {
+    let t = StudentsT::new(0.0, 1.0, f64::from(degrees_of_freedom)).expect("at least one degree of freedom");
+    t.inverse_cdf(0.975)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_quantiles_are_those_of_the_printed_tables() {
+        // Two-sided 95 %, as printed in every statistics book.
+        let table =
+            [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (9, 2.262), (19, 2.093), (29, 2.045), (100, 1.984)];
+        for (df, t) in table {
+            assert!((student_t_975(df) - t).abs() < 6e-4, "{df}: {}", student_t_975(df));
+        }
+    }
+
+    #[test]
+    fn interval_of_a_small_sample() {
+        // Mean 10, standard deviation 2, standard error 2 / sqrt(5), t = 2.776445.
+        let e = Estimate::of(&[8.0, 9.0, 10.0, 10.0, 13.0]);
+        let half = 2.776445 * (3.5f64 / 5.0).sqrt();
+        let (low, high) = e.ci95.unwrap();
+        assert!((low - (10.0 - half)).abs() < 1e-5 && (high - (10.0 + half)).abs() < 1e-5, "{low} {high}");
+        assert_eq!((e.n, e.mean), (5, Some(10.0)));
+        assert_eq!(Estimate::of(&[3.0]), Estimate { n: 1, mean: Some(3.0), ci95: None });
+        assert_eq!(Estimate::of(&[]), Estimate::default());
+        assert_eq!(Estimate::of(&[0.1, 0.1, 0.1]).ci95, Some((0.1, 0.1)));
+    }
+
+    #[test]
+    fn ratios_have_the_intervals_of_their_logarithms() {
+        // Half and double cancel; the interval is symmetric as a factor. Standard error of the logarithms: ln 2.
+        let e = Estimate::of_ratios(&[0.5, 2.0]);
+        let (low, high) = e.ci95.unwrap();
+        assert!((e.mean.unwrap() - 1.0).abs() < 1e-12 && (low * high - 1.0).abs() < 1e-9);
+        assert!((high - base::math::pow(2.0, 12.7062047)).abs() < 1e-2, "{high}");
+        assert_eq!((Estimate::of_ratios(&[]), Estimate::of_ratios(&[3.0, 3.0]).ci95), (Estimate::default(), Some((3.0, 3.0))));
+    }
+}
