@@ -11,7 +11,7 @@ use base::Rng;
 pub struct TailRatio {
     /// Geometric mean over seeds; `None` of no flows.
     pub ratio: Option<f64>,
-    /// Ends of its 95 % interval by bootstrap; `None` with fewer than [`LEAST`] flows of a seed.
+    /// Ends of its 95 % interval by bootstrap; `None` where a seed has fewer than 200 flows.
     pub ci95: Option<(f64, f64)>,
 }
 
