@@ -237,13 +237,14 @@ class Results:
     def why(
         self, point: str | None = None, flows: Sequence[int] = ..., files: str = ..., trace: bool = ..., slowest: int = ...
     ) -> dict[str, Any]:
-        """Where the time of flows of a point went, by running the point again: with `point`, `system`, `seed`, `flows`, `packets`.
+        """Where the time of flows of a point went, by running the point again: a dict with `point`, `system`, `seed`, `flows` and
+        `packets`.
 
-        Without `flows`, the `slowest` flows with the largest slowdown. Without `point`, the only point, or the one with the largest
-        slowdown. `files` is the folder of the scenario, for the files that it reads. Each flow is a dict with `flow_id`, `src`,
-        `dst`, `size_bytes`, `fct_ps`, `ideal_fct_ps`, `slowdown` and `parts`: dicts with `part`, `port`, `tier`, `timer`,
-        `timer_ps` and `time_ps`, whose times sum to `fct_ps`. With `trace` the point is run once more for `packets`: the packets
-        around the flows.
+        Without `flows`, the `slowest` flows with the largest slowdown. Without `point`, the only point, or the one with the
+        largest slowdown. `files` is the folder of the scenario, for the files that it reads. Each flow is a dict with
+        `flow_id`, `src`, `dst`, `size_bytes`, `fct_ps`, `ideal_fct_ps`, `slowdown` and `parts`: dicts with `part`, `port`,
+        `tier`, `timer`, `timer_ps` and `time_ps`, whose times sum to `fct_ps`. With `trace` the point is run once more for
+        `packets`: the packets around the flows.
         """
     def around(self, point: str, flows: Sequence[int], files: str = ...) -> ArrowTable:
         """The packets around flows of a point, by running the point again.

@@ -167,7 +167,7 @@ fn every_part_is_the_same_under_ties() {
 
 #[test]
 fn series_and_traces_are_the_same() {
-    let rest = "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n[sample]\ninterval = '50us'\nports = true\nflows = true\nagents = true\npackets = true\n";
+    let rest = "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n[measure]\nflows = 'all'\n[sample]\ninterval = '50us'\nports = true\nflows = true\nagents = true\npackets = true\n";
     for slot in ["router", "policy", "controller", "agent"] {
         for system in systems_with(slot, "10pkt", rest) {
             assert_same(&format!("{rest}{}", system.toml()), &WAYS[..1]);
