@@ -247,9 +247,8 @@ class Results:
         `packets`: the packets around the flows.
         """
     def around(self, point: str, flows: Sequence[int], files: str = ...) -> ArrowTable:
-        """The packets around flows of a point, by running the point again.
-
-        These are the packets that passed the ports of the flows' paths while the flows were open.
+        """The packets around flows of a point, by running the point again: those that passed the ports of the flows' paths while
+        these were open.
         """
     def summary(self, filter: str | None = None, workloads: bool = False) -> ArrowTable:
         """One row per system, swept keys and metric: mean over seeds with its 95 % confidence interval.
