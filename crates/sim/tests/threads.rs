@@ -118,6 +118,9 @@ fn the_examples_are_the_same() {
             Some("large") => "topology.k=8 end=50us",
             Some("elephants") => "end=5ms measure.from=1ms measure.until=5ms",
             Some("failures") => "workload.web.flows=40",
+            Some("background_and_incast") => {
+                "seed=1 topology.leaves=2 topology.hosts_per_leaf=4 workload.background.flows=20 end=100us"
+            }
             _ => "end=5ms",
         };
         assert_same_plan(&scenario_of(&file, set, ""), &WAYS[..2], &file.display().to_string());
