@@ -328,6 +328,7 @@ fn counted_of_flows(plan: &Plan) -> Vec<CounterColumn> {
     packets.flat_map(|point| CounterColumn::all(&sim::flow_counters(&point.run))).collect()
 }
 
+/// The manifest of a run before its first point: what it is going to hold.
 fn first_manifest(plan: &Plan, settings: &Settings<'_>, keys: &[PointKey], jobs: usize) -> RunManifest {
     RunManifest {
         schema_version: SCHEMA_VERSION,

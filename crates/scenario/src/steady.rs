@@ -1,6 +1,6 @@
 //! A start in the steady state: which flows are under way when a run begins, and how long its load goes on behind the flows that count.
 //!
-//! A network that is empty when the first flow starts fills up for long: at load 0.8 and sizes of web searches some hundred flows of every host
+//! A network that is empty when the first flow starts fills up for long: at load 0.8 and sizes with a heavy tail some hundred flows of every host
 //! come and go before the means settle, and the last flows finish in a network that drains. So open loops have flows before and behind
 //! those of the scenario. Those before are moved as fluids with max-min fair rates, over the same links, for a few relaxation times; what is left of
 //! them when the scenario's first flow may start is sent by the system from then on. Those behind are sent by the system too, for as long
@@ -249,6 +249,15 @@ mod tests {
         }
         let later = plan("flows = 50\nload = 0.7\nstart = '1ms'", "");
         assert_eq!(later.points[0].run.flows().unwrap().len(), 50);
+    }
+
+    #[test]
+    fn a_steady_state_that_is_asked_for_needs_an_open_loop() {
+        let text = "[measure]\nflows = 'steady'\n[topology]\nkind = 'star'\n[workload.burst]\nkind = 'incast'\nsenders = 3\nsize = '20KB'\n\
+                    [[system]]\ntransport = 'newreno'\n";
+        let refused = crate::load(text, "t.toml", ".".as_ref(), &Options::default()).unwrap_err().to_string();
+        assert!(refused.contains("no workload of `t` goes on for ever") && refused.contains("t.toml:2:1"), "{refused}");
+        assert!(crate::load(&text.replace("steady", "auto"), "t.toml", ".".as_ref(), &Options::default()).is_ok());
     }
 
     #[test]
