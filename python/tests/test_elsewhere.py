@@ -340,3 +340,16 @@ def test_without_masks_of_signals_ctrl_c_is_not_delayed(monkeypatch: pytest.Monk
     monkeypatch.delattr(signal, "pthread_sigmask")
     with pytest.raises(KeyboardInterrupt), elsewhere.without_ctrl_c():
         signal.raise_signal(signal.SIGINT)
+
+
+def test_a_system_may_wait_for_one_that_counts_other_things(tmp_path: Path) -> None:
+    text = TEXT + '[[system]]\nlabel = "Homa"\ntransport = "homa"\n[[system]]\nlabel = "NDP"\ntransport = "ndp"\nqdisc = "trim"\n'
+    scenario = Scenario.from_toml(text)
+    names = [point["point"] for point in scenario.points if point["system"] == "Homa"]
+    part = scenario.run(points=names, out=tmp_path / "there")
+    flows = part.flows()
+    kinds = {name.split(".")[0] for name in flows.column_names}
+    assert flows.num_rows > 0 and "homa" in kinds and "ndp" not in kinds
+    scenario.run(on=Direct(), out=tmp_path / "there")
+    scenario.run(out=tmp_path / "here")
+    assert files(tmp_path / "there") == files(tmp_path / "here")

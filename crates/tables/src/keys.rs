@@ -40,13 +40,10 @@ impl FlowColumns {
         let more = self.counters.iter().map(|counter| counter.field(true));
         schema(self.keys.fields().into_iter().chain(FLOWS.fields()).chain(more).collect(), FLOWS.about)
     }
-    /// A batch of the flows of a point in this schema, by the names of its columns. The error names a column that is missing, or that is none of these.
+    /// A batch of the flows of a point in this schema, by the names of its columns. Counters of systems that have no point yet, which are null
+    /// in it, are left out. The error names a column that is missing.
     pub(crate) fn batch(&self, key: &PointKey, batch: &RecordBatch) -> std::result::Result<RecordBatch, String> {
         let schema = self.schema();
-        let found = batch.schema();
-        if let Some(other) = found.fields().iter().find(|field| schema.index_of(field.name()).is_err()) {
-            return Err(format!("it has a column `{}`", other.name().escape_debug()));
-        }
         let keys = self.keys.arrays(key, batch.num_rows());
         let array = |(place, field): (usize, &Arc<Field>)| match batch.column_by_name(field.name()) {
             Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),

@@ -165,7 +165,8 @@ impl RunDir {
 }
 
 impl RunDir {
-    /// Rewrites the flows of points that were kept from before there was another system, so that all tables of flows have one schema.
+    /// Rewrites the flows of points that were kept from before there was another system, so that all tables of flows have one schema. Until all
+    /// points are done, a table may have the counters of systems that are still to run.
     fn align(&self, results: &mut Results) -> Result<()> {
         let columns = results.flow_columns();
         let schema = columns.schema();
@@ -176,7 +177,9 @@ impl RunDir {
             }
             let path = results.flows_file(point)?;
             let found = parquet::read(&path, None)?;
-            if found.schema().fields() == schema.fields() {
+            let there = found.schema();
+            let has_all = || schema.fields().iter().all(|field| there.fields().iter().any(|other| other == field));
+            if there.fields() == schema.fields() || (!results.complete() && has_all()) {
                 continue;
             }
             let batch = |batch: std::result::Result<_, _>| {
