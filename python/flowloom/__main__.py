@@ -438,6 +438,31 @@ def papers(options: Options) -> int:
     return 1 if options.get("strict") and failed else 0
 
 
+def seek(options: Options) -> int:
+    """Searches open settings, and prints the answer."""
+    from flowloom import elsewhere
+    from flowloom.seek import seek
+
+    file = Path(console.path(options["file"]))
+    out = Path(console.path(options["out"])) if options.get("out") else None
+    executor, close = None, None
+    if options["on"] != "local":
+        executor, close = elsewhere.engine(options["on"], options.get("jobs"), out or Path("results") / file.stem)
+    try:
+        found, files = seek(file, out=out, jobs=options.get("jobs"), on=executor)
+    except KeyboardInterrupt:
+        console.complain("stopped; the same command goes on from here")
+        raise
+    finally:
+        if close is not None:
+            close()
+    say(found)
+    say()
+    for path in files:
+        say(path)
+    return 0
+
+
 COMMANDS: dict[str, Callable[[Options], int]] = {
     "plot": plot,
     "report": report,
@@ -452,6 +477,7 @@ COMMANDS: dict[str, Callable[[Options], int]] = {
     "examples": examples,
     "lab": lab,
     "papers": papers,
+    "seek": seek,
 }
 
 

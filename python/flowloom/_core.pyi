@@ -26,6 +26,7 @@ __all__ = [
     "quantile",
     "queue_length",
     "rooms",
+    "seek",
     "utilisation",
     "version",
 ]
@@ -81,6 +82,13 @@ def entries(room: str) -> list[dict[str, Any]]:
     """The entries of a room, one dict per entry: `name`, `summary` and the rest of its description.
 
     Raises `ValueError` for a room that is not in `rooms()`.
+    """
+
+def seek(text: str, name: str) -> dict[str, Any] | None:
+    """The table `[seek]` of a scenario file, or `None`: its parameters by name, `scenarios`, `settings` and `claims`.
+
+    Parameters are texts as a scenario file has them, and `None` where they are not given. A setting also has `keys`, `choices` and,
+    for numbers, `range`: smallest and largest value, unit, and whether only whole numbers are meant. Raises `ScenarioError`.
     """
 
 def fluid(
@@ -178,6 +186,8 @@ class Scenario:
     @property
     def points(self) -> list[dict[str, Any]]:
         """The points to run: `point`, `system`, `seed` and one entry per swept key."""
+    def config_hashes(self) -> dict[str, str]:
+        """By point, the hash of all that its result depends on, which its manifest has as `config_hash`."""
     def run(
         self,
         jobs: int = 0,

@@ -106,10 +106,16 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Paper:
-    """Reads a paper's folder."""
+    """Reads the folder of a paper."""
     folder = home() / name
     if not (folder / "paper.toml").is_file():
         raise ValueError(f"there is no paper `{name}`\nhint: one of {', '.join(names())}")
+    return read(folder)
+
+
+def read(folder: Path) -> Paper:
+    """Reads a folder as that of a paper."""
+    name = folder.name
     head = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
     listed = tomllib.loads((folder / "claims.toml").read_text(encoding="utf-8"))
     paper = Paper(

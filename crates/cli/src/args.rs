@@ -77,6 +77,8 @@ pub enum Command {
     Lab(LabArgs),
     /// Reproduce figures of papers and judge their claims; without a name, list them
     Papers(PapersArgs),
+    /// Search the settings that a scenario or paper leaves open: where do claims hold, where is a system worst
+    Seek(SeekArgs),
     /// Print a JSON Schema of scenarios, for editors
     Schema(SchemaArgs),
     /// Print a completion script for a shell
@@ -442,6 +444,27 @@ pub struct PapersArgs {
     /// End with code 1 when a claim is not met
     #[arg(long)]
     pub strict: bool,
+}
+
+/// Options of `seek`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowloom seek papers/ssp/seek.toml       under which open settings do the numbers of a paper come out
+  flowloom seek mine.toml --jobs 4         a scenario with a table [seek]: see `flowloom explain seek`
+  flowloom seek mine.toml --on dask        its points on a cluster; an interrupted search goes on where it stopped")]
+pub struct SeekArgs {
+    /// A file with a table `[seek]`
+    pub file: PathBuf,
+    /// Points to run at the same time [default: one per core]
+    #[arg(long, value_name = "N", value_parser = jobs, allow_negative_numbers = true)]
+    pub jobs: Option<usize>,
+    /// Where points run: `local`, `slurm`, `dask` or the address of a scheduler of Dask
+    #[arg(long, value_name = "WHERE", default_value = "local")]
+    pub on: String,
+    /// Where results go [default: results/NAME-seek]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// Options of `schema`.

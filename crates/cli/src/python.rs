@@ -57,6 +57,10 @@ pub fn options(command: Command) -> Value {
                 "overwrite": a.overwrite, "strict": a.strict,
             })
         }
+        Command::Seek(a) => {
+            let out = a.out.as_deref().map(text);
+            json!({"command": "seek", "file": text(&a.file), "jobs": a.jobs, "on": a.on, "out": out})
+        }
         Command::Check(_)
         | Command::Run(_)
         | Command::Merge(_)

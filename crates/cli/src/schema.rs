@@ -28,6 +28,7 @@ pub fn schema() -> Value {
         ("engine", engine()),
         ("measure", object(self::keys(table("measure"), Swept::No), &[])),
         ("sample", object(self::keys(table("sample"), Swept::No), &[])),
+        ("seek", seek()),
         ("profile", described(json!({"type": "object"}), "keys laid over the scenario with `--profile NAME`")),
     ];
     keys.extend(own.map(|(key, value)| (key.to_owned(), value)));
@@ -36,6 +37,23 @@ pub fn schema() -> Value {
     whole["title"] = json!("flowloom scenario");
     whole["definitions"] = ROOMS.iter().map(|room| (room.name.to_owned(), part(room))).collect::<Map<_, _>>().into();
     whole
+}
+
+/// `[seek]` with its lists of settings and claims.
+fn seek() -> Value {
+    let texts =
+        |about| described(json!({"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean"]}}), about);
+    let mut setting = keys(table("seek.setting"), Swept::No);
+    setting.insert("keys".to_owned(), texts("keys of the scenario that it sets, as after `--set`"));
+    setting.insert("choices".to_owned(), texts("its values, where they are no numbers"));
+    let mut whole = keys(table("seek"), Swept::No);
+    whole.insert("scenarios".to_owned(), texts("files of scenarios; none: this file is the scenario"));
+    whole.insert(
+        "setting".to_owned(),
+        json!({"type": "array", "minItems": 1, "items": object(setting, &["name", "keys", "source"])}),
+    );
+    whole.insert("claim".to_owned(), json!({"type": "array", "items": object(keys(table("seek.claim"), Swept::No), &["id"])}));
+    object(whole, &["setting"])
 }
 
 /// Whether a list of values may stand for one.

@@ -6,6 +6,7 @@ mod fluid;
 mod numbers;
 mod results;
 mod scenario;
+mod seek;
 mod signals;
 mod why;
 
@@ -30,6 +31,8 @@ mod _core {
     use super::results::{ArrowTable, Results};
     #[pymodule_export]
     use super::scenario::Scenario;
+    #[pymodule_export]
+    use super::seek::seek;
     #[pymodule_export]
     use super::{compare, content_hash, entries, main, may_write, nearest, rooms};
 

@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyList};
 use scenario::memory::Source;
 use scenario::{Options, Plan};
 use sim::Continue;
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::PathBuf;
 
@@ -106,6 +107,10 @@ impl Scenario {
             list.append(dict)?;
         }
         Ok(list)
+    }
+    /// By point, the hash of all that its result depends on, which its manifest has as `config_hash`.
+    fn config_hashes(&self) -> BTreeMap<&str, String> {
+        self.plan.points.iter().map(|point| (point.id.as_str(), format!("{:016x}", point.config_hash()))).collect()
     }
     /// Run all points, or those that `points` names, and write them to the folder `out` unless it is `None`.
     ///

@@ -52,6 +52,7 @@ mod resolved;
 mod rooms;
 mod rows;
 pub mod seeds;
+pub mod seek;
 mod selection;
 mod short_queues;
 mod shown;

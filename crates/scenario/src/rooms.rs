@@ -5,6 +5,7 @@ use crate::event::params::{EventParams, FailureParams, RandomParams};
 use crate::keys::{Head, NicParams, SampleParams};
 use crate::measure::Measure;
 use crate::seeds::AutoSeeds;
+use crate::seek::{ClaimParams, SeekParams, SettingParams};
 use base::params::{Field, Params as _};
 use base::registry::Room;
 
@@ -34,7 +35,7 @@ pub struct TableOf {
 }
 
 /// All tables without a kind, for `list` and `explain`.
-pub const TABLES: [TableOf; 9] = [
+pub const TABLES: [TableOf; 12] = [
     TableOf { name: "", about: "the scenario itself", fields: Head::FIELDS },
     TableOf { name: "seed", about: "keys beside `seed = \"auto\"`: as many seeds as a precision needs", fields: AutoSeeds::FIELDS },
     TableOf { name: "engine", about: "what moves the flows: packets, or fluids with max-min fair rates", fields: Engine::FIELDS },
@@ -43,6 +44,13 @@ pub const TABLES: [TableOf; 9] = [
     TableOf { name: "failure", about: "how the network finds out about events", fields: FailureParams::FIELDS },
     TableOf { name: "measure", about: "the measurement window of rates, utilisation and queue lengths", fields: Measure::FIELDS },
     TableOf { name: "sample", about: "time series to record", fields: SampleParams::FIELDS },
+    TableOf { name: "seek", about: "a search over open settings, which `flowloom seek` runs", fields: SeekParams::FIELDS },
+    TableOf {
+        name: "seek.setting",
+        about: "a setting that is open: besides these, `keys` lists the keys that it sets, and `choices` values that are no numbers",
+        fields: SettingParams::FIELDS,
+    },
+    TableOf { name: "seek.claim", about: "a claim that the search is for, or that is kept out of it", fields: ClaimParams::FIELDS },
     TableOf { name: "system.nic", about: "the hosts' ports", fields: NicParams::FIELDS },
 ];
 

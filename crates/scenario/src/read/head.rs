@@ -19,7 +19,8 @@ impl Reading<'_> {
     /// The keys with a plain value. `None`: the header does not fit the packets.
     pub fn head(&mut self, whole: Part<'_>) -> Option<Head> {
         let keys = [
-            "name", "seed", "ideal", "engine", "topology", "workload", "system", "measure", "sample", "event", "failure", "profile",
+            "name", "seed", "ideal", "engine", "topology", "workload", "system", "measure", "sample", "event", "failure",
+            "profile", "seek",
         ];
         let keys: Vec<&str> = keys.into_iter().chain(AutoSeeds::FIELDS.iter().map(|field| field.name)).collect();
         whole.refuse_unknown(Head::FIELDS, &keys, &mut self.problems);

@@ -13,6 +13,7 @@ use crate::draft::Draft;
 use crate::files::Files;
 use crate::memory::Memory;
 use crate::part::Part;
+use crate::seek;
 use crate::tree::Table;
 use section::Reading;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ fn read(reading: &mut Reading<'_>, root: &Table) -> Option<Draft> {
     let systems = reading.systems(whole, &head);
     let events = reading.events(whole, head.latest_end());
     let failure = reading.failure(whole, !events.is_empty(), head.latest_end());
+    // What a search is for says nothing about a run, but its mistakes are told.
+    seek::read(root, &mut reading.problems);
     let ideals_at = whole.at_of("ideal");
     let memory = reading.memory;
     Some(Draft {

@@ -1,0 +1,41 @@
+//! `[seek]` of a file, as a dict.
+
+use crate::errors;
+use base::params::Params as _;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+/// The table `[seek]` of a scenario file, or `None`: its parameters by name, `scenarios`, `settings` and `claims`.
+///
+/// Parameters are texts as a scenario file has them, and `None` where they are not given. A setting also has `keys`, `choices` and,
+/// for numbers, `range`: smallest and largest value, unit, and whether only whole numbers are meant. Raises `ScenarioError`.
+#[pyfunction]
+pub fn seek<'py>(py: Python<'py>, text: &str, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let found = ::scenario::seek::seek(text, name).map_err(|found| errors::scenario(py, &found))?;
+    let Some(seek) = found else { return Ok(None) };
+    let dict = params(py, &seek.params.show())?;
+    let settings = PyList::empty(py);
+    for setting in &seek.settings {
+        let one = params(py, &setting.params.show())?;
+        one.set_item("keys", &setting.keys)?;
+        one.set_item("choices", &setting.choices)?;
+        one.set_item("range", setting.range.as_ref().map(|r| (r.low, r.high, r.unit.as_str(), r.whole)))?;
+        settings.append(one)?;
+    }
+    let claims = PyList::empty(py);
+    for claim in &seek.claims {
+        claims.append(params(py, &claim.show())?)?;
+    }
+    dict.set_item("scenarios", &seek.scenarios)?;
+    dict.set_item("settings", settings)?;
+    dict.set_item("claims", claims)?;
+    Ok(Some(dict))
+}
+
+fn params<'py>(py: Python<'py>, shown: &[(&str, String)]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (key, value) in shown {
+        dict.set_item(key, Some(value).filter(|value| *value != "none"))?;
+    }
+    Ok(dict)
+}

@@ -1,0 +1,280 @@
+"""What a search says: in which share of the space claims hold, where they hold together, and which settings decide."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flowloom import claims, numbers, words
+from flowloom.seek.judge import Visit
+from flowloom.seek.study import Judgement, Study
+from flowloom.tables import Table
+
+Array = npt.NDArray[np.float64]
+
+TRUSTED = 0.5
+"""A surrogate that explains less than this share of the variance at places it has not seen says nothing of indices."""
+
+SMOOTHING = (0.0, 1e-3, 1e-2, 1e-1, 1.0)
+"""Smoothings of the surrogate that are tried."""
+
+DRAWN = 2048
+"""Places at which a surrogate is asked for indices."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of the space, by the places of the design."""
+
+    held: int
+    of: int
+
+    @property
+    def mean(self) -> float:
+        """The share."""
+        return self.held / self.of if self.of else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Its 95 % interval (Wilson)."""
+        if not self.of:
+            return math.nan, math.nan
+        z, n, p = 1.959964, self.of, self.mean
+        middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        return max((middle - half) / (1 + z * z / n), 0.0), min((middle + half) / (1 + z * z / n), 1.0)
+
+    def __str__(self) -> str:
+        """The share with its interval: `41 % [29, 53]`."""
+        if not self.of:
+            return "-"
+        low, high = self.interval
+        return f"{100 * self.mean:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a search found."""
+
+    study: Study
+    visits: Sequence[Visit]
+    note: str = ""
+
+    @cached_property
+    def design(self) -> list[Visit]:
+        """The visits that fill the space evenly."""
+        return [visit for visit in self.visits if visit.stage == "design"]
+
+    @cached_property
+    def searched(self) -> list[Visit]:
+        """All visits but that of the usual values."""
+        return [visit for visit in self.visits if visit.stage != "usual"]
+
+    @property
+    def usual(self) -> Visit | None:
+        """The visit of the usual values."""
+        return next((visit for visit in self.visits if visit.stage == "usual"), None)
+
+    @cached_property
+    def most(self) -> int:
+        """How many of the claims that the search is for hold together, at most."""
+        return max((visit.held(self.study.fitted) for visit in self.searched), default=0)
+
+    @cached_property
+    def region(self) -> list[Visit]:
+        """The visits at which so many hold."""
+        return [visit for visit in self.searched if visit.held(self.study.fitted) == self.most]
+
+    def share(self, judgement: Judgement) -> Share:
+        """The share of the space in which a claim holds."""
+        there = [visit for visit in self.design if judgement.id in visit.seen]
+        return Share(sum(visit.seen[judgement.id].holds for visit in there), len(there))
+
+    def together(self) -> Share:
+        """The share of the space in which most claims hold that the search is for."""
+        return Share(sum(visit.held(self.study.fitted) == self.most for visit in self.design), len(self.design))
+
+    def there(self, judgement: Judgement) -> Share:
+        """At how many of the places of the region where it was judged a claim holds."""
+        judged = [visit for visit in self.region if judgement.id in visit.seen]
+        return Share(sum(visit.seen[judgement.id].holds for visit in judged), len(judged))
+
+    def best(self) -> Visit:
+        """The visit nearest to all claims among those where most hold."""
+        return min(self.region, key=lambda visit: (visit.misfit(self.study.fitted), visit.place.values))
+
+    @cached_property
+    def indices(self) -> dict[str, list[float] | None]:
+        """By claim, the share of the variance of its number that each setting explains by itself; `None`: not known."""
+        return {one.id: self.first_order(one) for one in self.study.judgements}
+
+    def first_order(self, judgement: Judgement) -> list[float] | None:
+        """First-order indices (Sobol, 2001) of a surrogate of the claim's number; `None` where the surrogate cannot be trusted."""
+        known = [v for v in self.searched if judgement.id in v.seen and math.isfinite(v.seen[judgement.id].number)]
+        x = np.array([encoded(self.study, visit.place.coordinates) for visit in known])
+        y = np.array([visit.seen[judgement.id].number for visit in known])
+        if len(known) < 3 * len(self.study.settings) or not np.ptp(y) > 0:
+            return None
+        low, high = np.quantile(y, [0.02, 0.98])
+        model = surrogate(x, np.clip(y, low, high))
+        if model is None:
+            return None
+        from scipy.stats import sobol_indices, uniform
+
+        def at(coordinates: Array) -> Array:
+            return np.asarray(model(np.array([encoded(self.study, row) for row in coordinates.T])))
+
+        settings = len(self.study.settings)
+        rng = np.random.default_rng(self.study.number("draw"))
+        found = sobol_indices(func=at, n=DRAWN, dists=[uniform()] * settings, rng=rng)
+        return [float(min(max(index, 0.0), 1.0)) for index in np.atleast_1d(found.first_order)]
+
+    def decides(self, judgement: Judgement) -> str:
+        """The settings that explain most of a claim's number: `burst 0.71, buffer 0.12`."""
+        found = self.indices[judgement.id]
+        if found is None:
+            return "-"
+        order = sorted(zip(found, self.study.settings, strict=True), key=lambda pair: -pair[0])
+        return ", ".join(f"{setting.name} {index:.2f}" for index, setting in order[:2] if index >= 0.05) or "none alone"
+
+    def claims_table(self) -> Table:
+        """A row for each claim."""
+        usual = self.usual
+        rows = []
+        for one in [*self.study.fitted, *self.study.kept_out]:
+            here = None if usual is None else usual.seen.get(one.id)
+            there = self.there(one)
+            row = [one.id, "yes" if one.fit else "kept out", one.claim.printed, claims.bound_text(one.claim), str(self.share(one))]
+            row += [f"{there.held} of {there.of}" if there.of else "-"]
+            best = self.best().seen.get(one.id)
+            row += [number_text(one, best.number if best else math.nan)]
+            row += [number_text(one, here.number if here else math.nan)] if usual else []
+            rows.append([*row, self.decides(one)])
+        head = ["claim", "looked for", "printed", "holds if", "share of the space [95 %]", "holds in the region", "best place"]
+        return Table([*head, *(["usual values"] if usual else []), "decided by"], rows, 2)
+
+    def settings_table(self) -> Table:
+        """A row for each setting."""
+        best = self.best()
+        rows = []
+        for i, setting in enumerate(self.study.settings):
+            if setting.choices:
+                whole = ", ".join(setting.choices)
+                found = [choice for choice in setting.choices if any(v.place.values[i] == choice for v in self.region)]
+                region = ", ".join(found)
+            else:
+                ends = [f"{round(end) if setting.whole else end:g}{setting.unit}" for end in (setting.low, setting.high)]
+                whole = " to ".join(setting.shown(end) for end in ends)
+                ordered = sorted(self.region, key=lambda visit: visit.place.coordinates[i])
+                region = " to ".join(dict.fromkeys(setting.shown(v.place.values[i]) for v in (ordered[0], ordered[-1])))
+            usual = setting.shown(setting.usual) if setting.usual is not None else "-"
+            rows.append([setting.name, whole, region, setting.shown(best.place.values[i]), usual, setting.source])
+        return Table(["setting", "searched", "region", "best place", "usual", "source of the range"], rows, 6)
+
+    def sentence(self) -> str:
+        """What was found, in one sentence or two."""
+        fitted = len(self.study.fitted)
+        which = "all" if self.most == fitted else f"at most {self.most}"
+        together, design = self.together(), len(self.design)
+        text = f"{which} of {words.counted(fitted, 'claim')} hold together in {together} of the space"
+        if not together.held:
+            text += f" (none of the {design} places that fill it; {words.counted(len(self.region), 'place')} found by refinement)"
+        if self.study.kept_out:
+            held = [one for one in self.study.kept_out if self.there(one).of and self.there(one).mean > 0.5]
+            judged = [one for one in self.study.kept_out if self.there(one).of]
+            text += f"; of {words.counted(len(judged), 'claim')} kept out {len(held)} hold in most of that region"
+        return text[0].upper() + text[1:] + "."
+
+    def __str__(self) -> str:
+        """The answer for a terminal."""
+        near = sum(visit.stage == "refine" for visit in self.visits)
+        places = f"{words.counted(len(self.design), 'place')} of the design, {near} near the claims"
+        note = f"\n{self.note}" if self.note else ""
+        return f"{self.claims_table()}\n\n{self.settings_table()}\n\n{self.sentence()}\n{places}{note}"
+
+    def markdown(self) -> str:
+        """The answer for a page."""
+        return f"{self.sentence()}\n\n{self.claims_table().markdown()}\n\n{self.settings_table().markdown()}\n"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per visit, for files: its folder, its settings, and each claim's number and whether it holds."""
+        found = []
+        for visit in self.visits:
+            row: dict[str, Any] = {"place": visit.place.name(self.study.settings), "stage": visit.stage}
+            row |= {setting.name: value for setting, value in zip(self.study.settings, visit.place.values, strict=True)}
+            for one in self.study.judgements:
+                here = visit.seen.get(one.id)
+                row[one.id] = here.number if here and math.isfinite(here.number) else None
+                row[f"{one.id} holds"] = here.holds if here else None
+            found.append(row)
+        return found
+
+    def to_json(self) -> str:
+        """The visits as JSON, from which `from_json` makes the answer again."""
+        told = [
+            {
+                "coordinates": list(visit.place.coordinates),
+                "values": list(visit.place.values),
+                "stage": visit.stage,
+                "seen": {name: [numbers_json(s.number), s.holds, s.misfit] for name, s in visit.seen.items()},
+            }
+            for visit in self.visits
+        ]
+        return json.dumps({"study": self.study.name, "note": self.note, "visits": told}, indent=1, ensure_ascii=False) + "\n"
+
+
+def numbers_json(number: float) -> float | None:
+    """A number as JSON can hold it."""
+    return number if math.isfinite(number) else None
+
+
+def number_text(judgement: Judgement, number: float) -> str:
+    """A number in the unit of its claim."""
+    return numbers.mean_text(judgement.claim, numbers.Estimate.exact(number)) if math.isfinite(number) else "-"
+
+
+def encoded(study: Study, coordinates: Sequence[float] | Array) -> list[float]:
+    """Coordinates for a surrogate: a listed value becomes one coordinate for each value there is."""
+    found: list[float] = []
+    for setting, u in zip(study.settings, coordinates, strict=True):
+        if setting.levels:
+            at = min(int(u * setting.levels), setting.levels - 1)
+            found += [0.7 * (at == level) for level in range(setting.levels)]
+        else:
+            found.append(float(u))
+    return found
+
+
+def surrogate(x: Array, y: Array) -> Any:
+    """A function through the numbers of a claim, or near them; `None` if it does not foretell those that it has not seen.
+
+    Linear radial basis functions, with the smoothing that does best when each place in turn is left out.
+    """
+    from scipy.interpolate import RBFInterpolator
+
+    spread = y.std()
+    scaled = (y - y.mean()) / spread
+    best = (-math.inf, 0.0)
+    for smoothing in SMOOTHING:
+        left = []
+        for i in range(len(y)):
+            keep = np.arange(len(y)) != i
+            try:
+                left.append(
+                    float(RBFInterpolator(x[keep], scaled[keep], kernel="linear", smoothing=smoothing, degree=0)(x[i : i + 1])[0])
+                )
+            except np.linalg.LinAlgError:
+                break
+        if len(left) == len(y):
+            explained = 1 - float(np.mean((np.array(left) - scaled) ** 2))
+            best = max(best, (explained, smoothing))
+    if best[0] < TRUSTED:
+        return None
+    model = RBFInterpolator(x, scaled, kernel="linear", smoothing=best[1], degree=0)
+    return lambda at: model(at) * spread + y.mean()

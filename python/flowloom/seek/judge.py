@@ -1,0 +1,84 @@
+"""Claims at a place: their numbers, whether they hold, and by how much they are missed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from flowloom import numbers
+from flowloom.claims import Claim
+from flowloom.data import Data
+from flowloom.numbers import Sample
+from flowloom.results import Results
+from flowloom.seek.study import Judgement, Place, Study
+
+FAR = 3.0
+"""Beyond so many tolerances it does not matter how far off a number is."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A claim at a place."""
+
+    number: float
+    """The mean over seeds at the swept values at which the claim is missed most; NaN where there is no number."""
+    holds: bool
+    misfit: float
+    """By how many tolerances it is missed; 0 where it holds."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A place with what was seen there."""
+
+    place: Place
+    stage: str
+    """`design`: one of the places that fill the space evenly; `refine`: one that the optimiser asked for."""
+    seen: Mapping[str, Seen]
+    """By the name of the claim; without those whose scenario was not run."""
+
+    def held(self, judgements: Sequence[Judgement]) -> int:
+        """How many claims hold."""
+        return sum(1 for one in judgements if one.id in self.seen and self.seen[one.id].holds)
+
+    def misfit(self, judgements: Sequence[Judgement]) -> float:
+        """How far off they are together."""
+        return sum(self.seen[one.id].misfit for one in judgements if one.id in self.seen)
+
+
+def scale(claim: Claim) -> float:
+    """What counts as one tolerance: half of the bounds' distance, or the size of the one bound."""
+    low, high = claim.bounds
+    if math.isfinite(low) and math.isfinite(high):
+        return (high - low) / 2 or abs(high) or 1.0
+    return abs(low if math.isfinite(low) else high) or 1.0
+
+
+def seen(claim: Claim, found: Sequence[float]) -> Seen:
+    """A claim with its numbers at all swept values at which it is meant: the one that is missed most decides."""
+    low, high = claim.bounds
+    worst = Seen(math.nan, False, FAR)
+    for place, number in enumerate(found):
+        miss = max(low - number, number - high, 0.0) / scale(claim)
+        holds = miss == 0 and not (claim.more_than is not None and number == low)
+        here = Seen(number, holds, min(miss, FAR))
+        if place == 0 or (here.misfit, not here.holds) > (worst.misfit, not worst.holds):
+            worst = here
+    return worst
+
+
+def judge(study: Study, judgements: Sequence[Judgement], results: Mapping[str, Results]) -> dict[str, Seen]:
+    """Claims on the results of a place, by scenario."""
+    data: dict[str, Data] = {**results}
+    data |= {figure: results[scenario] for figure, scenario in study.figures.items() if scenario in results}
+    computed: dict[str, float | Sample] = {}
+    if study.paper and any(one.claim.kind in numbers.COMPUTED for one in judgements):
+        module = study.paper.drawings()
+        if hasattr(module, "measured"):
+            computed = module.measured(data)
+    return {
+        one.id: seen(one.claim, [f.estimate.mean for f in numbers.find(one.claim, data, computed) if f.estimate is not None])
+        for one in judgements
+        if one.scenario in results
+    }

@@ -1,0 +1,121 @@
+"""Points of many scenarios: each is run once, wherever it is needed, and lies on disk as any other point does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flowloom import _core, elsewhere
+from flowloom.elsewhere import MANIFEST, Task, Told
+from flowloom.meter import Meter
+from flowloom.results import Results
+
+Key = tuple[str, str]
+"""A point, whatever the folder: the hash of all that decides it, and its name."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A scenario to run into a folder."""
+
+    core: _core.Scenario
+    folder: Path
+    """Where relative paths in the scenario start."""
+    out: Path
+    points: Sequence[str] | None = None
+    """The points that are needed; `None`: all."""
+
+
+@dataclass
+class Runs:
+    """Runs scenarios into folders of a search. A point that another folder has is linked, not run again."""
+
+    root: Path
+    executor: Executor | None = None
+    """Where points run; `None`: on `jobs` threads."""
+    jobs: int | None = None
+    meter: Callable[[str], Meter] | None = None
+    known: dict[Key, Path] = field(default_factory=dict)
+    """The folders of points that are done."""
+
+    def __post_init__(self) -> None:
+        for manifest in sorted(self.root.glob(f"*/*/*/{MANIFEST}")):
+            self.remember(manifest.parent)
+
+    def remember(self, folder: Path) -> None:
+        """Takes note of a point that is done."""
+        try:
+            told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return  # what is damaged is found, and told, by the run that needs it
+        if told.get("state") == "done" and told.get("program") == _core.version:
+            self.known[told.get("config_hash", ""), folder.name] = folder
+
+    def run(self, label: str, wanted: Iterable[Wanted]) -> list[Results]:
+        """Runs what is missing. The results are in the order of `wanted`."""
+        every = list(wanted)
+        missing: dict[Key, list[Path]] = {}
+        tasks: dict[Key, Task] = {}
+        total = 0
+        for one in every:
+            there = Results(one.core.run(1, 1, str(one.out), None, False, []))
+            done = {run.point for run in there.runs if run.state == "done"}
+            hashes = one.core.config_hashes()
+            plan = one.core.resolved()
+            for point in one.points if one.points is not None else list(hashes):
+                total += 1
+                key = hashes[point], point
+                if point in done:
+                    self.known.setdefault(key, one.out / point)
+                elif key in self.known:
+                    link(self.known[key], one.out / point)
+                else:
+                    missing.setdefault(key, []).append(one.out / point)
+                    tasks.setdefault(key, Task(plan, str(one.folder.absolute()), point, _core.version))
+        meter = self.meter(label) if self.meter and tasks else None
+        try:
+            self.collect(tasks, missing, Told(meter, total, total - sum(map(len, missing.values()))))
+        finally:
+            if meter is not None:
+                meter.close()
+        return [Results(one.core.run(1, 1, str(one.out), None, False, [])) for one in every]
+
+    def collect(self, tasks: Mapping[Key, Task], missing: Mapping[Key, Sequence[Path]], told: Told) -> None:
+        """Runs tasks and places their files in every folder that needs them."""
+        if not tasks:
+            return
+        executor = self.executor or ThreadPoolExecutor(self.jobs or os.cpu_count() or 1)
+        futures: dict[Future[dict[str, bytes]], Key] = {executor.submit(elsewhere.work, task): key for key, task in tasks.items()}
+        try:
+            for future in as_completed(futures):
+                key = futures[future]
+                first, *others = missing[key]
+                why, _ = elsewhere.place(future, first)
+                if why is not None:
+                    raise OSError(f"point `{key[1]}`: {why}\nhint: the same command goes on from here")
+                self.known[key] = first
+                for other in others:
+                    link(first, other)
+                told.done += 1 + len(others)
+                told.tell(key[1])
+        finally:
+            for future in futures:
+                future.cancel()
+            if self.executor is None:
+                executor.shutdown()
+
+
+def link(point: Path, to: Path) -> None:
+    """Puts a finished point into another folder: by links, or by copies where there are none. The manifest comes last."""
+    to.mkdir(parents=True, exist_ok=True)
+    for file in sorted((file for file in point.iterdir() if file.is_file()), key=lambda file: file.name == MANIFEST):
+        (to / file.name).unlink(missing_ok=True)
+        try:
+            os.link(file, to / file.name)
+        except OSError:
+            shutil.copyfile(file, to / file.name)

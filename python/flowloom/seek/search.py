@@ -1,0 +1,160 @@
+"""The search: places that fill the space evenly, then places near the claims, then the claims that were kept out."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from flowloom import _core
+from flowloom.results import Results
+from flowloom.seek.judge import Visit, judge
+from flowloom.seek.runs import Runs, Wanted
+from flowloom.seek.study import Judgement, Place, Study
+
+Asked = Generator[list[Place], Sequence[float], None]
+"""Asks for places, and is sent what the search is to make small there."""
+
+BATCH = 4
+"""Places that the optimiser asks for at once. A constant, so that the search does not depend on how many cores there are."""
+
+
+def design(study: Study) -> list[Place]:
+    """Places that fill the space evenly: a scrambled Sobol sequence (Owen, "Scrambling Sobol' and Niederreiter-Xing points", 1998).
+
+    Raises `ImportError` without SciPy.
+    """
+    try:
+        from scipy.stats import qmc
+    except ImportError:
+        raise ImportError("`flowloom seek` needs SciPy\nhint: pip install 'flowloom[seek]'") from None
+    sobol = qmc.Sobol(len(study.settings), rng=np.random.default_rng(study.number("draw")))
+    found = sobol.random_base2(max(math.ceil(math.log2(study.number("points"))), 1))
+    return [study.place([float(u) for u in row]) for row in found]
+
+
+@dataclass
+class Search:
+    """A search that runs its points into a folder."""
+
+    study: Study
+    runs: Runs
+    visits: list[Visit] = field(default_factory=list)
+    note: str = ""
+    """Why it is not all that was asked for."""
+
+    def visit(self, label: str, places: Sequence[Place], score: Callable[[Place, dict[str, Results]], Visit]) -> list[Visit]:
+        """Runs the searched scenarios at places."""
+        names = self.study.searched
+        found = self.runs.run(label, [self.wanted(name, place) for place in places for name in names])
+        by_place = [dict(zip(names, found[i : i + len(names)], strict=True)) for i in range(0, len(found), len(names))]
+        return [score(place, results) for place, results in zip(places, by_place, strict=True)]
+
+    def wanted(self, scenario: str, place: Place) -> Wanted:
+        """A scenario at a place."""
+        core = self.study.scenario(scenario, place)
+        # A scenario that has changed has another folder; the points that it still shares with the old one are taken from there.
+        name = f"{scenario}-{_core.content_hash(core.resolved().encode())[:6]}"
+        return Wanted(core, self.study.scenarios[scenario].parent, self.runs.root / place.name(self.study.settings) / name)
+
+    def judged(self, stage: str) -> Callable[[Place, dict[str, Results]], Visit]:
+        """Judges the claims at a place."""
+        return lambda place, results: Visit(place, stage, judge(self.study, self.study.judgements, results))
+
+    def fill(self) -> None:
+        """Visits the places of the design, and the usual one."""
+        self.visits += self.visit("design", design(self.study), self.judged("design"))
+        usual = self.study.usual()
+        if usual is not None:
+            self.visits += self.visit("usual", [usual], self.judged("usual"))
+
+    def refine(self) -> None:
+        """Visits places that an optimiser expects near the claims."""
+        wanted = self.study.number("refine")
+        asked = ask(self.study, wanted, [(v.place, self.loss(v)) for v in self.visits if v.stage == "design"])
+        if asked is None:
+            self.note = f"not refined by {wanted} more places: that needs Optuna (pip install 'flowloom[seek]')"
+            return
+        tell: Sequence[float] = ()
+        while True:
+            try:
+                places = asked.send(tell) if tell else next(asked)
+            except StopIteration:
+                return
+            done = sum(v.stage == "refine" for v in self.visits)
+            visits = self.visit(f"refine {done} of {wanted}", places, self.judged("refine"))
+            self.visits += visits
+            tell = [self.loss(visit) for visit in visits]
+
+    def loss(self, visit: Visit) -> float:
+        """What the optimiser makes small."""
+        return visit.misfit(self.study.fitted)
+
+    def best(self) -> list[Visit]:
+        """Visits, those first at which most claims hold that the search is for, and among them those nearest to all."""
+        fitted = self.study.fitted
+        return sorted(self.visits, key=lambda v: (-v.held(fitted), v.misfit(fitted), v.place.values))
+
+    def confirm(self) -> None:
+        """Runs the scenarios of claims that were kept out at the usual place, and where most others hold."""
+        names = self.study.confirming
+        chosen = self.best()[: self.study.number("confirm")] + [v for v in self.visits if v.stage == "usual"]
+        places = list({visit.place.values: visit for visit in chosen}.values())
+        if not names or not places:
+            return
+        found = self.runs.run("kept out", [self.wanted(name, visit.place) for visit in places for name in names])
+        late: list[Judgement] = [one for one in self.study.judgements if one.scenario in names]
+        for i, visit in enumerate(places):
+            results = dict(zip(names, found[i * len(names) : (i + 1) * len(names)], strict=True))
+            more = judge(self.study, late, results)
+            self.visits = [
+                Visit(v.place, v.stage, {**v.seen, **more}) if v.place.values == visit.place.values else v for v in self.visits
+            ]
+
+
+def ask(study: Study, wanted: int, known: Sequence[tuple[Place, float]]) -> Asked | None:
+    """Asks an optimiser for places, batch by batch, and sends it what was found there. `None` without Optuna.
+
+    Tree-structured Parzen estimators (Bergstra et al., "Algorithms for Hyper-Parameter Optimization", NeurIPS 2011).
+    """
+    try:
+        import optuna
+    except ImportError:
+        return None
+    return batches(optuna, study, wanted, known)
+
+
+def batches(optuna: Any, study: Study, wanted: int, known: Sequence[tuple[Place, float]]) -> Asked:
+    """The places, as `ask` describes."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    kinds = {
+        f"{i}": optuna.distributions.CategoricalDistribution(list(range(setting.levels)))
+        if setting.levels
+        else optuna.distributions.FloatDistribution(0.0, 1.0)
+        for i, setting in enumerate(study.settings)
+    }
+
+    def told(place: Place) -> dict[str, Any]:
+        pairs = zip(study.settings, place.coordinates, strict=True)
+        return {f"{i}": min(int(u * s.levels), s.levels - 1) if s.levels else u for i, (s, u) in enumerate(pairs)}
+
+    def place(params: dict[str, Any]) -> Place:
+        values = [params[f"{i}"] for i in range(len(study.settings))]
+        return study.place([(v + 0.5) / s.levels if s.levels else v for s, v in zip(study.settings, values, strict=True)])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is experimental in Optuna is its own matter
+        sampler = optuna.samplers.TPESampler(seed=study.number("draw"), n_startup_trials=1, multivariate=True, constant_liar=True)
+        trials = optuna.create_study(sampler=sampler)
+        for one, loss in known:
+            trials.add_trial(optuna.trial.create_trial(params=told(one), distributions=kinds, value=loss))
+    while wanted > 0:
+        asked = [trials.ask(kinds) for _ in range(min(BATCH, wanted))]
+        losses = yield [place(trial.params) for trial in asked]
+        for trial, loss in zip(asked, losses, strict=True):
+            trials.tell(trial, loss)
+        wanted -= len(asked)

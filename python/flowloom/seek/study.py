@@ -1,0 +1,239 @@
+"""Studies: which settings are open, which claims are looked for, and on which scenarios they are judged."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from flowloom import _core, shelf, words
+from flowloom.claims import Claim
+from flowloom.shelf import Paper
+
+DIGITS = 3
+"""Significant digits of a value, so that scenarios and tables can be read."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An open setting: numbers in a range, or listed values. A place has a coordinate from 0 to 1 for each setting."""
+
+    name: str
+    keys: Sequence[str]
+    source: str
+    choices: Sequence[str] = ()
+    low: float = 0.0
+    high: float = 1.0
+    unit: str = ""
+    whole: bool = False
+    log: bool = False
+    usual: str | None = None
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> Self:
+        """A setting from what the compiled part has read."""
+        made = cls(told["name"], told["keys"], told["source"], told["choices"], usual=told["usual"])
+        if told["range"] is None:
+            return made
+        low, high, unit, whole = told["range"]
+        return replace(made, low=low, high=high, unit=unit, whole=whole, log=told["log"] == "true")
+
+    @property
+    def levels(self) -> int:
+        """How many values are listed; 0: a range."""
+        return len(self.choices)
+
+    def value(self, coordinate: float) -> str:
+        """The value at a coordinate, as it is written after `--set KEY=`."""
+        if self.choices:
+            return self.choices[min(int(coordinate * self.levels), self.levels - 1)]
+        number = self.low * (self.high / self.low) ** coordinate if self.log else self.low + (self.high - self.low) * coordinate
+        rounded = min(max(float(f"{number:.{DIGITS}g}"), self.low), self.high)
+        return f"{round(rounded) if self.whole else f'{rounded:.{DIGITS}g}'}{self.unit}"
+
+    def coordinate(self, value: str) -> float | None:
+        """The coordinate of a value; `None` for one that is not among them."""
+        if self.choices:
+            return (self.choices.index(value) + 0.5) / self.levels if value in self.choices else None
+        number = self.number(value)
+        if number is None or not self.low <= number <= self.high:
+            return None
+        if self.log:
+            return math.log(number / self.low) / math.log(self.high / self.low)
+        return (number - self.low) / (self.high - self.low)
+
+    def number(self, value: str) -> float | None:
+        """A value as a number of the setting's unit; `None` for one without."""
+        try:
+            return float(value.removesuffix(self.unit))
+        except ValueError:
+            pass
+        found, unit = words.literals([value])
+        there, own = words.literals([f"1{self.unit}"])
+        return found[0] / there[0] if found and there and unit == own else None
+
+    def shown(self, value: str) -> str:
+        """A value for people: `34.6 KB`, `tail`."""
+        found, unit = words.literals([value])
+        if self.choices or not self.unit or found is None or not unit:
+            return value
+        factor, name = words.scale(unit, found)
+        return f"{found[0] / factor:.{DIGITS}g} {name.strip(' ()')}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the space of settings: a value for each."""
+
+    coordinates: Sequence[float]
+    values: Sequence[str]
+
+    def assignments(self, settings: Sequence[Setting]) -> dict[str, str]:
+        """The keys of the scenario and their values."""
+        return {key: value for setting, value in zip(settings, self.values, strict=True) for key in setting.keys}
+
+    def name(self, settings: Sequence[Setting]) -> str:
+        """The name of its folder, which depends on nothing but what it sets."""
+        text = "\n".join(f"{key}={value}" for key, value in sorted(self.assignments(settings).items()))
+        return _core.content_hash(text.encode())[:12]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A claim of a study."""
+
+    claim: Claim
+    scenario: str
+    fit: bool
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return self.claim.id
+
+
+@dataclass(frozen=True)
+class Study:
+    """A file with `[seek]`."""
+
+    file: Path
+    name: str
+    settings: Sequence[Setting]
+    judgements: Sequence[Judgement]
+    scenarios: Mapping[str, Path]
+    """By name, the first first."""
+    options: Mapping[str, Any]
+    """The parameters of `[seek]`."""
+    paper: Paper | None = None
+    figures: Mapping[str, str] = field(default_factory=dict)
+    """The paper's figures, each with its scenario, of those that the study has."""
+
+    @property
+    def profile(self) -> str | None:
+        """The profiles laid over the scenarios."""
+        found: str | None = self.options["profile"]
+        return found
+
+    def number(self, option: str) -> int:
+        """An option that is a whole number."""
+        return int(self.options[option])
+
+    def place(self, coordinates: Sequence[float]) -> Place:
+        """The place at coordinates."""
+        return Place(tuple(coordinates), tuple(s.value(u) for s, u in zip(self.settings, coordinates, strict=True)))
+
+    def usual(self) -> Place | None:
+        """The place of the usual values, if every setting has one."""
+        found = [setting.coordinate(setting.usual) if setting.usual is not None else None for setting in self.settings]
+        return (
+            Place(tuple(u for u in found if u is not None), tuple(s.usual or "" for s in self.settings))
+            if None not in found
+            else None
+        )
+
+    @cached_property
+    def fitted(self) -> list[Judgement]:
+        """The claims that the search is for."""
+        return [one for one in self.judgements if one.fit]
+
+    @cached_property
+    def kept_out(self) -> list[Judgement]:
+        """The claims that it does not see."""
+        return [one for one in self.judgements if not one.fit]
+
+    @cached_property
+    def searched(self) -> list[str]:
+        """The scenarios that run at every place: those of the claims that the search is for."""
+        return [name for name in self.scenarios if not self.fitted or name in {one.scenario for one in self.fitted}]
+
+    @cached_property
+    def confirming(self) -> list[str]:
+        """The scenarios that run only where most claims hold."""
+        return [name for name in self.scenarios if name not in self.searched]
+
+    def scenario(self, name: str, place: Place) -> _core.Scenario:
+        """A scenario at a place. Raises `ScenarioError` for settings that it does not have."""
+        path = self.scenarios[name]
+        text = path.read_text(encoding="utf-8")
+        pairs = list(place.assignments(self.settings).items())
+        return _core.Scenario.from_toml(text, str(path), str(path.parent), pairs, None, self.profile, None)
+
+
+def read(file: Path) -> Study:
+    """Reads a file with `[seek]`. Raises `ScenarioError` or `ValueError` for what is wrong in it."""
+    text = file.read_text(encoding="utf-8")
+    told = _core.seek(text, str(file))
+    if told is None:
+        raise ValueError(f"`{file}` has no table `[seek]`\nhint: it names the settings that are open; see `flowloom explain seek`")
+    paper = beside(file)
+    scenarios = {Path(name).stem: file.parent / name for name in told["scenarios"]} or {file.stem: file}
+    for path in scenarios.values():
+        if not path.is_file():
+            raise ValueError(f"`{file}`: there is no scenario `{path}`\nhint: `scenarios` lists files beside this one")
+    figures = {f.id: f.scenario for f in paper.figures if f.scenario in scenarios} if paper else {}
+    judgements = [judgement(claim, paper, figures, scenarios, file) for claim in told["claims"]]
+    head = tomllib.loads(text)
+    default = f"{file.resolve().parent.name}-seek" if file.stem == "seek" else f"{file.stem}-seek"
+    settings = [Setting.read(setting) for setting in told["settings"]]
+    name = str(head["name"]) if told["scenarios"] and "name" in head else default
+    return Study(file, name, settings, judgements, scenarios, told, paper, figures)
+
+
+def beside(file: Path) -> Paper | None:
+    """The paper in whose folder the file lies."""
+    folder = file.resolve().parent
+    return shelf.read(folder) if (folder / "paper.toml").is_file() and (folder / "claims.toml").is_file() else None
+
+
+def judgement(
+    told: Mapping[str, Any], paper: Paper | None, figures: Mapping[str, str], scenarios: Mapping[str, Path], file: Path
+) -> Judgement:
+    """A claim of `[[seek.claim]]`: one of the paper's, with other bounds where they are given, or one of its own."""
+    name, first = told["id"], next(iter(scenarios))
+    bounds = {key: told[key] for key in ("at_least", "at_most") if told[key] is not None}
+    if told["metric"] is None:
+        known = {claim.id: claim for claim in paper.claims} if paper else {}
+        if name not in known:
+            near = _core.nearest(name, list(known))
+            did = f"; did you mean `{near}`?" if near else ""
+            hint = "give `metric`, `kind`, `system` and bounds for one that no `claims.toml` beside the file has"
+            raise ValueError(f"`{file}`: there is no claim `{name}`{did}\nhint: {hint}")
+        claim = known[name]
+        scenario = told["scenario"] or figures.get(claim.scenario or claim.figure, "")
+        if bounds:
+            claim = replace(claim, within=(), more_than=None, at_least=None, at_most=None)
+    else:
+        table = {key: told[key] for key in ("id", "kind", "metric", "system", "versus", "printed") if told[key] is not None}
+        scenario = told["scenario"] or first
+        claim = Claim.read({"kind": "value", "figure": scenario, "quote": "", **table, **bounds})
+    if told["scenario"]:
+        claim = replace(claim, figure=scenario, scenario=scenario)
+    if scenario not in scenarios:
+        wanted = f"scenario `{scenario}`" if scenario else f"scenario of figure `{claim.figure}`"
+        hint = f"list it in `scenarios`; there {'is' if len(scenarios) == 1 else 'are'} {', '.join(scenarios)}"
+        raise ValueError(f"`{file}`: claim `{name}` is judged on the {wanted}, which the search does not run\nhint: {hint}")
+    return Judgement(replace(claim, min_seeds=1, **bounds), scenario, told["fit"] == "true")
