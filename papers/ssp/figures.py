@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,13 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-RTT = 52e-6
-"""Propagation over the longest path and back, hosts included, in s: six links of 4 us and two hosts of 1 us each way."""
 FASTER = 0.9
 """From so many round trips on a flow completes a round trip earlier."""
 SMALL, LARGE = 100_000, 1_000_000
 """Small flows have at most, large ones more than so many bytes."""
-BUFFER = 384_500
 EXPRESSPASS, AEOLUS, SSP = "ExpressPass", "Aeolus", "SSP"
 BASES = (EXPRESSPASS, AEOLUS)
 PRINTED = {EXPRESSPASS: 0.568, AEOLUS: 0.292}
@@ -37,6 +35,19 @@ LOOKS = {EXPRESSPASS: 0, AEOLUS: 1, SSP: 2, TWO_LEVELS: 3, NO_PRIORITY: 4, "SSP,
 """Numbers of the looks of systems that several figures show. No figure shows two systems with the same one."""
 
 
+def rtt(results: Data) -> float:
+    """Propagation over the longest path and back, hosts included, in s: six links and two hosts each way. 52 us in the study."""
+    network = results.config["topology"]
+    link, host = (words.milliseconds(network[key]) or 0.0 for key in ("delay", "host_delay"))
+    return 2e-3 * (6 * link + 2 * host)
+
+
+def buffer(results: Data, system: str) -> float:
+    """The buffer of a port of a system, in bytes: 384.5 KB in most of the study."""
+    (limit,) = (one["qdisc"]["limit"] for one in results.config["system"] if one["label"] == system)
+    return (words.literals([limit, "1B"])[0] or [math.nan])[0]
+
+
 def large_fct(results: Data, run: Run) -> float:
     """The mean FCT of large flows, in s."""
     size, fct = flows(results, run, "size_bytes", "fct_ps")
@@ -46,7 +57,7 @@ def large_fct(results: Data, run: Run) -> float:
 def in_first(results: Data, run: Run, time: str = "fct_ps") -> float:
     """The share of small flows that complete in the first round trip."""
     size, fct = flows(results, run, "size_bytes", time)
-    return float((fct[size <= SMALL] <= RTT * 1e12).mean())
+    return float((fct[size <= SMALL] <= rtt(results) * 1e12).mean())
 
 
 def lost(results: Data, run: Run) -> float:
@@ -87,12 +98,12 @@ def queues(results: Data, run: Run) -> Array:
 
 def p999(results: Data, run: Run) -> float:
     """The 99.9th percentile of these lengths, as a share of the buffer."""
-    return statistic(queues(results, run), 999) / BUFFER
+    return statistic(queues(results, run), 999) / buffer(results, run.system)
 
 
 def longest(results: Data, run: Run) -> float:
     """The longest queue of any port, as a share of the buffer."""
-    return float(ports(results, run, "max_queue_bytes")[0].max()) / BUFFER
+    return float(ports(results, run, "max_queue_bytes")[0].max()) / buffer(results, run.system)
 
 
 # Numbers of results
@@ -113,7 +124,7 @@ def saved(found: Points, base: str, system: str, load: float) -> dict[int, Array
                 flows(*point, "flow_id", "size_bytes", "fct_ps") for point in ((one, run), bases[run.seed])
             )
             assert np.array_equal(number, same), "all systems see the same flows, in one order"
-            gains[run.seed] = (base_fct - fct)[size <= SMALL] * 1e-12 / RTT
+            gains[run.seed] = (base_fct - fct)[size <= SMALL] * 1e-12 / rtt(one)
     return gains
 
 
@@ -295,7 +306,7 @@ def faster(results: Results) -> Figure:
         below.axhline(PRINTED_FASTER, **style.reference(0))
         below.set(xlabel="round trips saved", ylabel="share of flows up to 100 KB\nthat save more", xlim=(-2, 8), ylim=(0, 1.03))
         below.set_title(f"against {base}, load {load:g}")
-    return finish(fig, axes, f"a round trip faster: by {FASTER:g} of {RTT * 1e6:g} µs")
+    return finish(fig, axes, f"a round trip faster: by {FASTER:g} of {rtt(results) * 1e6:g} µs")
 
 
 def slowdown(results: Results) -> Figure:
@@ -319,7 +330,7 @@ def queue_time(results: Results) -> Figure:
         axes[0].plot(x[shown] / 1e3, above[shown], drawstyle="steps-post", **style.dashes(LOOKS[system]), label=system)
     for which in "xy":
         style.log_axis(axes[0], which)
-    axes[0].axvline(BUFFER / 1e3, **style.reference(0), label="buffer")
+    axes[0].axvline(buffer(results, found.systems[0]) / 1e3, **style.reference(0), label="buffer")
     axes[0].axhline(1e-3, **style.reference(1), label="99.9th percentile")
     axes[0].set(xlabel="queue of a switch port (kB)", ylabel="share of samples above", title="all ports of switches, every 50 µs")
     samples = {system: found.sample(system, "p99_fct_short_s") for system in found.systems}
