@@ -246,15 +246,15 @@ impl Routing {
         self.paths.index(&links, dst)
     }
 
-    /// The links of the path that packets of a flow take now in a direction in which the router is not asked at switches; `None` if there is
-    /// no way, or none from where the path leads.
-    pub fn links(&mut self, flow: &Flow, back: bool) -> Option<Vec<LinkId>> {
+    /// The links of the path that packets of a flow take now in a direction in which the router is not asked at switches, each with the share of
+    /// packets that takes it: all of them. `None` if there is no way, or none from where the path leads.
+    pub fn links(&mut self, flow: &Flow, back: bool) -> Option<Vec<(LinkId, f64)>> {
         let (src, dst) = flow.ends(back);
         let mut packet = Packet::new(flow.id, Kind::DATA, 0);
         self.set_out(&mut packet, src);
         packet.path_tag = self.named.get(flow.id).map_or(0, |named| named.tags[usize::from(back)]);
         let mut link = *self.routes.candidates(self.net.hosts()[src.index()], dst).first()?;
-        let mut links = vec![link];
+        let mut links = vec![(link, 1.0)];
         loop {
             let at = self.net.link(link).to;
             if self.net.host(at).is_some() {
@@ -264,7 +264,7 @@ impl Routing {
                 Some(&port) if port != ASK => LinkId(self.net.out_base(at) + u32::from(port)),
                 _ => self.planned_hop(flow, &packet, at)?,
             };
-            links.push(link);
+            links.push((link, 1.0));
             step(&mut packet);
         }
     }

@@ -20,7 +20,7 @@ use crate::offered;
 use crate::spec::RunSpec;
 use crate::state::Steady;
 use crate::workload::{Drawn, Outside, Workload as _};
-use base::{Dur, FlowId, Rng, Streams, Time};
+use base::{Dur, FlowId, LinkId, Rng, Streams, Time};
 use fabric::fluid::Flows;
 use fabric::routes::Routes;
 
@@ -160,6 +160,7 @@ fn moved(spec: &RunSpec, routes: &Routes, all: &[(usize, Drawn)], (until, step):
         while let Some((id, (_, flow))) = coming.next_if(|(_, (_, flow))| flow.start <= now) {
             fluid.start(id, spec.packets().wire(flow.size_bytes), now);
             if let Some(path) = routes.random_path(&spec.net, flow.src, flow.dst, rng) {
+                let path: Vec<(LinkId, f64)> = path.into_iter().map(|link| (link, 1.0)).collect();
                 fluid.set_paths(id, &[(&path, 1.0)], now);
             }
         }

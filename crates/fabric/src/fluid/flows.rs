@@ -37,8 +37,9 @@ struct Live {
     since: Time,
 }
 
-/// A path of a flow: its links and the flow's weight on it.
-pub type Path<'a> = (&'a [LinkId], f64);
+/// A path of a flow: its links, each with the share of the bytes that cross it, and the flow's weight on the path. A share below 1 is that of a
+/// link of several over which the bytes are spread.
+pub type Path<'a> = (&'a [(LinkId, f64)], f64);
 
 impl Flows {
     /// No flows on a network.
@@ -88,15 +89,14 @@ impl Flows {
     /// Sets the paths of a flow with bytes left; it has no rate until rates are worked out. Nothing happens where the flow has these paths.
     pub fn set_paths(&mut self, flow: FlowId, paths: &[Path<'_>], now: Time) {
         let Some(live) = self.live.get(flow).filter(|live| live.left > 0.0) else { return };
-        let same =
-            |((subflow, _), (links, _)): (&(u32, f64), &Path<'_>)| self.rates.links(*subflow).eq(links.iter().map(|link| link.0));
+        let same = |((subflow, _), (links, _)): (&(u32, f64), &Path<'_>)| self.rates.links(*subflow).eq(numbers(links));
         if live.subflows.len() == paths.len() && live.subflows.iter().zip(paths).all(same) {
             return;
         }
         self.settle(flow, now);
         self.drop_subflows(flow);
         for (links, weight) in paths {
-            let subflow = self.rates.add(links.iter().map(|link| link.0), *weight);
+            let subflow = self.rates.add(numbers(links), *weight);
             if self.owner.len() <= subflow as usize {
                 self.owner.resize(subflow as usize + 1, flow);
             }
@@ -179,9 +179,12 @@ impl Flows {
             // The last step may be a picosecond too long.
             let bytes = (rate * time).min(live.left);
             live.left -= bytes;
-            let links = self.rates.links(*subflow);
-            self.sent_over_links += bytes * links.len() as f64;
-            links.for_each(|link| self.carried[link as usize] += bytes);
+            let mut hops = 0.0;
+            for (link, share) in self.rates.links(*subflow) {
+                hops += share;
+                self.carried[link as usize] += bytes * share;
+            }
+            self.sent_over_links += bytes * hops;
         }
     }
 
@@ -221,6 +224,11 @@ impl Flows {
             assert!(*carried <= most * (1.0 + 1e-9) + 1.0, "link {link} has carried {carried} bytes, more than {most}");
         }
     }
+}
+
+/// The links of a path as solutions of rates number them.
+fn numbers(links: &[(LinkId, f64)]) -> impl Iterator<Item = (u32, f64)> {
+    links.iter().map(|(link, share)| (link.0, *share))
 }
 
 /// A time in ps, rounded up.

@@ -30,8 +30,8 @@ impl Moving {
 /// What a sample packet of a flow has found out.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// The links that it has taken.
-    pub links: Vec<LinkId>,
+    /// The links that it has taken, each with the share of the flow that takes it: all of it.
+    pub links: Vec<(LinkId, f64)>,
     /// Payload bytes of the flow since the last sample.
     pub payload_bytes: u64,
 }

@@ -55,7 +55,7 @@ impl World {
         let Some(link) = link.filter(|link| !self.packets.is_down(*link)) else { return self.lose(&moving, now) };
         let Moving { packet, mut sample, .. } = moving;
         if let Some(sample) = &mut sample {
-            sample.links.push(link);
+            sample.links.push((link, 1.0));
         }
         let hop = self.routing.net.link(link);
         let at = now + hop.rate.tx_time(packet.wire_len.into()) + hop.delay;
