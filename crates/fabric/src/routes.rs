@@ -153,6 +153,33 @@ impl Routes {
         }
         Some(path)
     }
+    /// The links of all shortest paths from host to host, each with the share of packets that cross it where every node spreads packets evenly over
+    /// its next hops. `None`: some packets come to a node without a next hop.
+    pub fn spread_evenly(&self, net: &Net, src: HostId, dst: HostId) -> Option<Vec<(LinkId, f64)>> {
+        let end = net.hosts()[dst.index()];
+        let mut links = Vec::new();
+        // The nodes at one distance, each with the share of packets that cross it.
+        let mut nodes = vec![(net.hosts()[src.index()], 1.0)];
+        while nodes.iter().any(|(node, _)| *node != end) {
+            let first = links.len();
+            for (node, share) in nodes {
+                let candidates = self.candidates(node, dst);
+                if candidates.is_empty() {
+                    return None;
+                }
+                links.extend(candidates.iter().map(|link| (*link, share / candidates.len() as f64)));
+            }
+            nodes = links[first..].iter().map(|(link, share)| (net.link(*link).to, *share)).collect();
+            nodes.sort_by_key(|(node, _)| *node);
+            nodes.dedup_by(|(node, share), (kept, sum)| {
+                let same = node == kept;
+                *sum += if same { *share } else { 0.0 };
+                same
+            });
+        }
+        Some(links)
+    }
+
     /// Links on a shortest path from `node` to `dst`; `None` when there is no path.
     pub fn distance(&self, node: NodeId, dst: HostId) -> Option<u32> {
         let number = self.number[node.index()] as usize;
@@ -393,6 +420,49 @@ mod tests {
             let first = hosts().find_map(|src| hosts().find(|&dst| lost(src, dst)).map(|dst| Unreachable { src, dst }));
             assert_eq!(routes.unreachable(), first);
         }
+    }
+
+    /// Against a walk over each path by itself, on random graphs with random dead links, some of which only the switch before them knows of.
+    #[test]
+    fn an_even_spread_is_the_sum_over_all_paths() {
+        /// Adds the share of packets that come to `at` to the links of each path onwards. Returns the share that arrives.
+        fn walk(net: &Net, routes: &Routes, (at, dst): (NodeId, HostId), share: f64, on: &mut [f64]) -> f64 {
+            if net.host(at) == Some(dst) {
+                return share;
+            }
+            let next = routes.candidates(at, dst);
+            let each = share / next.len() as f64;
+            next.iter()
+                .map(|link| {
+                    on[link.index()] += each;
+                    walk(net, routes, (net.link(*link).to, dst), each, on)
+                })
+                .sum()
+        }
+        let mut rng = Rng::stream(1, "routes/spread", &[]);
+        let (mut several, mut lossy) = (0, 0);
+        for round in 0..400 {
+            let net = random(&mut rng, round % 2 == 0);
+            let mut dead = || net.links().iter().map(|_| rng.below(10) == 0).collect::<Vec<bool>>();
+            let routes = Routes::new(&net, &dead());
+            let routes = if round % 4 < 2 { routes } else { routes.without(&dead()) };
+            let hosts = || (0..net.hosts().len() as u32).map(HostId);
+            for (src, dst) in hosts().flat_map(|src| hosts().map(move |dst| (src, dst))).filter(|(src, dst)| src != dst) {
+                let mut on = vec![0.0; net.links().len()];
+                let arrives = walk(&net, &routes, (net.hosts()[src.index()], dst), 1.0, &mut on);
+                let Some(spread) = routes.spread_evenly(&net, src, dst) else {
+                    assert!(arrives < 1.0 - 1e-9, "round {round} {src:?} {dst:?}");
+                    lossy += u32::from(arrives > 0.0);
+                    continue;
+                };
+                assert!((arrives - 1.0).abs() < 1e-9 && spread.len() == on.iter().filter(|share| **share > 0.0).count());
+                for (link, share) in &spread {
+                    assert!((share - on[link.index()]).abs() < 1e-9, "round {round} {}: {share}", net.link_name(*link));
+                }
+                several += u32::from(spread.iter().any(|(_, share)| *share < 1.0));
+            }
+        }
+        assert!(several > 100 && lossy > 10, "{several} and {lossy}");
     }
 
     #[test]

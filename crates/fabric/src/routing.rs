@@ -59,6 +59,8 @@ pub struct Routing {
     asked: [bool; 2],
     /// What it decides there it decides by [`Router::choose`] alone.
     pub chooses: bool,
+    /// It spreads packets evenly over all live next hops.
+    pub spreads_evenly: bool,
     /// No link ever goes down.
     pub fixed: bool,
     /// The router reads the ports of switches.
@@ -126,6 +128,7 @@ impl Routing {
             router,
             asked: duties.asked,
             chooses: duties.chooses,
+            spreads_evenly: duties.spreads_evenly,
             fixed: false,
             reads: duties.reads,
             reversed,
@@ -246,10 +249,18 @@ impl Routing {
         self.paths.index(&links, dst)
     }
 
-    /// The links of the path that packets of a flow take now in a direction in which the router is not asked at switches, each with the share of
-    /// packets that takes it: all of them. `None` if there is no way, or none from where the path leads.
+    /// Whether [`Routing::links`] knows the links that packets of this direction take: the router plans paths, or spreads packets evenly.
+    pub fn has_links(&self, back: bool) -> bool {
+        !self.is_asked(back) || self.spreads_evenly
+    }
+
+    /// The share of the packets of a flow that take each link now, in a direction in which [links are known](Routing::has_links). `None`: there is
+    /// no way, or none from where a path leads.
     pub fn links(&mut self, flow: &Flow, back: bool) -> Option<Vec<(LinkId, f64)>> {
         let (src, dst) = flow.ends(back);
+        if self.is_asked(back) {
+            return self.routes.spread_evenly(&self.net, src, dst);
+        }
         let mut packet = Packet::new(flow.id, Kind::DATA, 0);
         self.set_out(&mut packet, src);
         packet.path_tag = self.named.get(flow.id).map_or(0, |named| named.tags[usize::from(back)]);

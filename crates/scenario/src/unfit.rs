@@ -17,7 +17,7 @@ pub(crate) fn refused(system: &System) -> Option<(SystemPart, [String; 3])> {
         "" if part.slot.name == "router" && !part.entry.meta.needs.agent.is_empty() => Some("it reads what agents see of packets"),
         // Its packets would have no effect on the flow's path, and its calls no packets.
         "" if part.slot.name == "policy" => Some("policies act on the packets that hosts send"),
-        "" if part.entry.meta.many_paths => Some("a flow has one path there"),
+        "" if part.entry.meta.many_paths => Some("hosts choose the paths of its packets, which the flow engine leaves to routers"),
         "" => None,
         why => Some(why),
     };

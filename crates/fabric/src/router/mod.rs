@@ -64,6 +64,9 @@ pub struct Duties {
     pub asked: [bool; 2],
     /// What it decides there it decides by [`Router::choose`] alone, which is asked where there are two next hops or more.
     pub chooses: bool,
+    /// It spreads the packets of every flow that it decides on evenly over the live next hops of each switch, whatever else happens there. An engine
+    /// that carries flows loads the links of all shortest paths and does not ask the router.
+    pub spreads_evenly: bool,
     /// Ports between switches are watched.
     pub watches: bool,
     /// Switches have timers.
@@ -74,7 +77,8 @@ pub struct Duties {
 
 impl Duties {
     /// All paths are planned.
-    pub const PLAN: Duties = Duties { asked: [false; 2], chooses: false, watches: false, timers: false, reads: false };
+    pub const PLAN: Duties =
+        Duties { asked: [false; 2], chooses: false, spreads_evenly: false, watches: false, timers: false, reads: false };
 }
 
 /// What a router knows from configuration.

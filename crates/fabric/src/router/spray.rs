@@ -3,7 +3,8 @@
 //! Source: Dixit et al., "On the Impact of Packet Spraying in Data Center Networks", INFOCOM 2013 (random); Cao et al., "Per-packet
 //! Load-balanced, Low-Latency Routing for Clos-based Data Center Networks", CoNEXT 2013, section 3 (round robin).
 //!
-//! Model: packets of a flow overtake each other. A transport that takes reordering for loss suffers.
+//! Model: packets of a flow overtake each other. A transport that takes reordering for loss suffers. The flow engine has no packets that could
+//! overtake: each switch divides the rate of a flow equally among the live next hops, which is the mean of both modes.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
@@ -24,7 +25,6 @@ use base::{LinkId, NodeId, Rng};
 pub const META: Meta = Meta {
     summary: "packet spraying: each packet takes a next hop of its own",
     source: "Dixit et al., INFOCOM 2013; Cao et al., CoNEXT 2013",
-    packets_only: "each packet takes a path of its own",
     ..Meta::PLAIN
 };
 
@@ -72,7 +72,7 @@ impl Spray {
     }
     /// Spraying decides for every packet that has a choice.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true; 2], chooses: true, ..Duties::PLAN }
+        Duties { asked: [true; 2], chooses: true, spreads_evenly: true, ..Duties::PLAN }
     }
 }
 

@@ -22,7 +22,7 @@ pub const META: Meta = Meta {
     summary: "packet spraying by hosts: each packet takes the next path of its flow",
     source: "Handley et al., SIGCOMM 2017, section 3.1.1",
     many_paths: true,
-    packets_only: "each packet takes a path of its own",
+    packets_only: "hosts choose the path of each packet, which the flow engine leaves to routers",
     ..Meta::PLAIN
 };
 

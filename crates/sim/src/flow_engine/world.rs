@@ -119,7 +119,7 @@ impl World {
             self.plan_starts(starts);
         }
         self.set_out(id, now);
-        if self.routing.is_asked(false) {
+        if !self.routing.has_links(false) {
             self.plan(now + self.every, Event::Sample(self.flows[id.index()].src, id));
         }
     }
@@ -138,9 +138,9 @@ impl World {
         }
     }
 
-    /// Gives a flow its present path, or looks for it where the router is asked at switches.
+    /// Gives a flow its present links, or looks for a path where only the switches know it.
     fn set_out(&mut self, id: FlowId, now: Time) {
-        if self.routing.is_asked(false) {
+        if !self.routing.has_links(false) {
             return self.send_sample(id, now);
         }
         let links = self.routing.links(&self.flows[id.index()], false);
@@ -152,11 +152,12 @@ impl World {
     fn on_sent(&mut self, id: FlowId, now: Time) {
         let (flow, alone) = (&self.flows[id.index()], &self.alone[id.index()]);
         let beyond = alone.ideal_fct.0.saturating_sub(alone.bottleneck.tx_time(flow.size_wire_bytes).0);
-        // Rounding must not make a flow faster than alone.
+        // Rounding must not make a flow faster than alone on its path. Over several paths at once it may be faster.
+        let earliest = if self.routing.spreads_evenly { now } else { flow.start + alone.ideal_fct };
         // The first sample has taken some of that time.
         let lag = self.lag.remove(id).unwrap_or_default();
         self.told.remove(id);
-        let at = now.after(Dur(beyond)).before(lag).max(now).max(flow.start + alone.ideal_fct);
+        let at = now.after(Dur(beyond)).before(lag).max(now).max(earliest);
         self.plan(at, Event::Finish(id));
     }
 
