@@ -49,7 +49,7 @@ pub use answer::{Blocks, Echo};
 use base::{FlowId, FlowMap, Rate, TimerKey};
 pub use congestion::{Ack, Cause, Congestion, Ecn, Loss, Window};
 pub use growth::{Growth, half_flight};
-pub use options::{AfterLostSyn, Config, Options, Stack};
+pub use options::{AfterLostSyn, Config, FlightSize, Options, Stack};
 use receiver::{DELAYED_ACK, Receivers};
 use sender::{Restart, Sender};
 

@@ -48,6 +48,16 @@ base::choice! {
     }
 }
 
+base::choice! {
+    /// What counts as FlightSize at a timeout in recovery, half of which becomes the slow-start threshold.
+    pub enum FlightSize {
+        /// At most the slow-start threshold and, with `sack`, the pipe: duplicate ACKs stand for segments that have left the network.
+        InNetwork = "in_network",
+        /// All that is sent and not acknowledged, which includes what has arrived behind the first loss.
+        Unacknowledged = "unacknowledged",
+    }
+}
+
 base::params! {
     /// Options of the TCP machine.
     pub struct Options {
@@ -85,6 +95,8 @@ base::params! {
         full_ack_ssthresh: bool = "false", "RFC 6582 section 3.2 step 3, option 2; without effect with `sack`";
         /// Selective acknowledgments: three blocks in an ACK, and recovery by what is in flight.
         sack: bool = "false", "RFC 2018 and RFC 6675; the papers' baselines have none";
+        /// What counts as FlightSize at a timeout in recovery: what may still be in the network, or all that is not acknowledged.
+        flight_size: FlightSize = "in_network", "RFC 5681 eq. 4: no more than half of FlightSize; `unacknowledged`: its definition by the letter", quiet;
     }
 }
 
@@ -144,6 +156,7 @@ impl Options {
             limited_transmit: self.limited_transmit,
             full_ack_ssthresh: self.full_ack_ssthresh,
             sack: self.sack,
+            flight_size: self.flight_size,
         }
     }
 }
@@ -181,6 +194,8 @@ pub struct Config {
     pub full_ack_ssthresh: bool,
     /// Selective acknowledgments (RFC 2018, RFC 6675).
     pub sack: bool,
+    /// What counts as FlightSize at a timeout in recovery.
+    pub flight_size: FlightSize,
 }
 
 /// The initial window of RFC 5681 section 3.1 in segments.
