@@ -63,6 +63,9 @@ METADATA: dict[str, dict[str, None]] = {
 }
 """No dates and no versions, so that the same data give the same file."""
 
+NO_ENGINE: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
+"""Settings with which matplotlib gives no layout engine to a figure without one. When a file is saved, it sets the engine anew."""
+
 NARROWEST = 0.2
 """The least width of a panel in inches, by point of its text."""
 LOWEST = 0.185
@@ -87,7 +90,7 @@ class Drawing(Figure):
 
     def savefig(self, *args: Any, **options: Any) -> None:
         """Saves the figure in its look."""
-        with mpl.rc_context(self.settings):
+        with mpl.rc_context(self.settings if self.get_layout_engine() else self.settings | NO_ENGINE):
             super().savefig(*args, **options)
 
 
@@ -298,16 +301,34 @@ def note(fig: Figure, text: str) -> None:
 def laid_out(fig: Figure) -> Iterator[None]:
     """While files are drawn: the look, and a figure whose parts have got their places.
 
-    The places are found once. Then the figure has no layout engine: matplotlib draws a figure that has one twice for every file.
+    The places are found once, and stay.
     """
     with mpl.rc_context(fig.settings) if isinstance(fig, Drawing) else look(), fixed_ticks(fig):
         engine = fig.get_layout_engine()
-        if engine is not None:
-            engine.execute(fig)
-            fig.set_layout_engine("none")
-            if isinstance(fig, Drawing) and fig.aligned:
-                align_labels(fig)
-        yield
+        if engine is None:
+            yield
+            return
+        engine.execute(fig)
+        fig.set_layout_engine("none")
+        if isinstance(fig, Drawing) and fig.aligned:
+            align_labels(fig)
+        with without_engine(fig):
+            yield
+
+
+@contextmanager
+def without_engine(fig: Figure) -> Iterator[None]:
+    """For a while, a figure has no layout engine: matplotlib draws a figure that has one twice for every file.
+
+    The engine `none` counts as one.
+    """
+    engine = fig.get_layout_engine()
+    with mpl.rc_context(NO_ENGINE):
+        fig.set_layout_engine(None)
+        try:
+            yield
+        finally:
+            fig.set_layout_engine(engine)
 
 
 @contextmanager
