@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -80,6 +81,8 @@ class Drawing(Figure):
         self.rows = Rows()
         self.aligned = False
         super().__init__(*args, **options)
+        # A canvas with a renderer of its own: otherwise every question for the size of a text makes one, and measures anew.
+        FigureCanvasAgg(self)
 
     def draw(self, renderer: Any) -> None:
         """Draws the figure in its look."""
@@ -308,12 +311,39 @@ def laid_out(fig: Figure) -> Iterator[None]:
         if engine is None:
             yield
             return
-        engine.execute(fig)
+        with labelled_spines_out(fig):
+            engine.execute(fig)
         fig.set_layout_engine("none")
         if isinstance(fig, Drawing) and fig.aligned:
             align_labels(fig)
         with without_engine(fig):
             yield
+
+
+@contextmanager
+def labelled_spines_out(fig: Figure) -> Iterator[None]:
+    """For a while, the layout leaves out spines whose ticks have labels: the labels reach further.
+
+    Otherwise matplotlib finds the ticks of each such axis once more to measure its spine.
+    """
+    sides = [(ax, axis, name) for ax in fig.axes for axis, name in ((ax.xaxis, "bottom"), (ax.yaxis, "left"))]
+    spines = [ax.spines[name] for ax, axis, name in sides if name in ax.spines and labelled(axis, name)]
+    spines = [spine for spine in spines if spine.get_in_layout()]
+    for spine in spines:
+        spine.set_in_layout(False)
+    try:
+        yield
+    finally:
+        for spine in spines:
+            spine.set_in_layout(True)
+
+
+def labelled(axis: Axis, side: str) -> bool:
+    """Whether a tick of an axis has a label that is drawn on this side of the panel."""
+    low, high = sorted(axis.get_view_interval())
+    places = [x for x in axis.get_majorticklocs() if low <= x <= high]
+    shows = axis.get_visible() and axis.get_tick_params().get(f"label{side}", True)
+    return bool(shows and places and any(axis.get_major_formatter().format_ticks(places)))
 
 
 @contextmanager
