@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PLAYER = web("unpack.js") + web("queues.js") + web("player.js")
 COLOURS = (*style.COLORS, "#8A63D2", "#8B4513", "#8F9300", "#D01C5B")
-"""Colours of flows and kinds of packets. Each is used twice: plain, then striped."""
+"""Colours of flows, kinds of packets and priority classes. Each is used twice: plain, then striped."""
 MOST = 150_000
 """Transmissions of a system in a page; with more, the first so many are played."""
 MOST_VALUES = 200_000
@@ -97,7 +97,7 @@ def show(
     names = sorted(places, key=network.natural)
     index = {name: i for i, name in enumerate(names)}
     ports = {link.port: i for i, link in enumerate(found)}
-    rows = {name: numbers(table, name) for name in ("time_ps", "end_ps", "port_id", "flow_id", "size_bytes", "offset")}
+    rows = {name: numbers(table, name) for name in ("time_ps", "end_ps", "port_id", "flow_id", "size_bytes", "class", "offset")}
     # Beyond the last transmission that is played: packets that wait at that time are sent later.
     order = np.argsort(rows["time_ps"], kind="stable")[: 2 * MOST]
     columns = {name: values[order] for name, values in rows.items()}
@@ -130,6 +130,7 @@ def show(
         "flow": columns["flow_id"].astype(int)[played].tolist(),
         "kinds": named,
         "kind": np.searchsorted(named, kinds)[played].tolist(),
+        "class": columns["class"].astype(int)[played].tolist(),
         "dropped": dropped.astype(int)[played].tolist(),
         "tables": known,
         "tablesWhole": all_known,

@@ -116,10 +116,10 @@ def packets() -> pa.Table:
         for flow, first, last in ((0, 0, 3), (2, 3, 7), (1, 7, 10)):
             for i in range(first * 60, last * 60):
                 start = i * 12_012_012 + delay
-                rows.append((start, start + 12_000_000, port, "data", flow, i * 1460, 1500, False))
+                rows.append((start, start + 12_000_000, port, "data", flow, i * 1460, 1500, 0, False))
                 if i % 40 == 0:
-                    rows.append((start, start + 320_000, port, "det", 1, 0, 40, False))
-    names = ("time_ps", "end_ps", "port_id", "kind", "flow_id", "offset", "size_bytes", "dropped")
+                    rows.append((start, start + 320_000, port, "det", 1, 0, 40, 0, False))
+    names = ("time_ps", "end_ps", "port_id", "kind", "flow_id", "offset", "size_bytes", "class", "dropped")
     return pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
 
 

@@ -15,6 +15,7 @@ import pytest
 from flowloom import playback, report
 from flowloom.results import Results
 from flowloom.scenario import Scenario
+from test_playback import CLASSES
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
@@ -172,6 +173,41 @@ def test_playback_steps_and_shows_two_systems(tmp_path: Path) -> None:
     assert [seen["table"][i] for i in (6, 11)] == ["1", "2"] and seen["table"][9] == "no"
     assert len(set(seen["times"][:3])) == 3 and seen["times"][3] == seen["times"][1]
     assert sum(cell.startswith("done after") for cell in seen["end"]) == 2
+
+
+def test_playback_colours_by_priority_class(tmp_path: Path) -> None:
+    results = Scenario.from_dict(CLASSES).run(out=tmp_path / "classes")
+    shows: list[Any] = [playback.show(results, run.system, run) for run in results.runs]
+    script = """
+    const {state, pieces, look} = player, $ = id => document.getElementById(id);
+    seen.choices = [...$('colours').options].map(option => [option.value, option.text]);
+    const pixels = canvas => [...canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data].join();
+    $('time').value = 400; $('time').dispatchEvent(new Event('input'));
+    const canvases = () => [...document.querySelectorAll('canvas')].map(pixels), before = canvases();
+    $('colours').value = 'class'; $('colours').dispatchEvent(new Event('change'));
+    seen.recoloured = canvases().map((now, i) => now !== before[i]);
+    const set = state.sets.class;
+    seen.legend = [...document.querySelectorAll('#legend li')].map(item => item.textContent);
+    seen.looks = new Set(set.names.map((_, group) => JSON.stringify(look(set, group)))).size;
+    // By show: the class of each transmission as drawn, and the queue of the port with the longest one by class.
+    seen.drawn = state.shows.map(show => show.group.class.map(group => Number.parseInt(set.names[group])));
+    seen.queued = state.shows.map(show => {
+      const port = show.queue.findIndex(queue => queue.peak === Math.max(...show.queue.map(queue => queue.peak)));
+      return [port, state.now, pieces(show, port, 'class', set, state.now)];
+    });
+    """
+    seen = after(player(results), script, tmp_path)
+    occur = sorted({number for show in shows for number in show["class"]})
+    assert seen["choices"] == [["flow", "by flow"], ["kind", "by kind of packet"], ["class", "by priority class"]]
+    assert seen["legend"] == ["class 0, the highest", *(f"class {number}" for number in occur[1:])]
+    assert seen["looks"] == len(occur) > 3 and all(seen["recoloured"])
+    assert seen["drawn"] == [show["class"] for show in shows]
+    for show, (port, now, pieces) in zip(shows, seen["queued"], strict=True):
+        here = (np.array(show["port"]) == port) & (np.array(show["joined"]) <= now) & (np.array(show["start"]) > now)
+        # A packet that the port drops on arrival does not wait.
+        here &= np.array(show["start"]) - np.array(show["joined"]) > 1e-3
+        assert pieces == [int((np.array(show["class"])[here] == number).sum()) for number in occur]
+    assert len([count for count in seen["queued"][0][2] if count]) > 1, "packets of several classes wait"
 
 
 def test_playback_ends_where_the_first_trace_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,6 +92,48 @@ def test_queues_are_those_that_were_sampled(tmp_path: Path) -> None:
         assert size[waits].sum() == row["value"], time
 
 
+CLASSES: dict[str, Any] = {
+    "topology": {"kind": "star", "hosts": 5, "rate": "10Gbps", "delay": "1us"},
+    "workload": {
+        "answers": {"kind": "incast", "senders": 4, "size": "60KB"},
+        "web": {"kind": "poisson", "flows": 40, "load": 0.5, "size": "pareto", "mean": "20KB", "shape": 1.5},
+    },
+    "system": [
+        {"label": "Homa", "transport": "homa", "qdisc": "strict"},
+        {
+            "label": "PIAS",
+            "transport": "dctcp",
+            "policy": {"kind": "pias", "thresholds": "10000B, 40000B"},
+            "qdisc": {"kind": "strict", "classes": 3},
+        },
+        {"label": "TCP", "transport": "newreno"},
+    ],
+    "sample": {"interval": "100us", "packets": True},
+}
+"""Homa and PIAS set priority classes, and TCP does not."""
+
+
+def test_a_page_has_the_class_of_every_transmission(tmp_path: Path) -> None:
+    results = Scenario.from_dict(CLASSES).run(out=tmp_path / "classes")
+    homa, pias, _ = results.runs
+    shown: dict[str, Any] = {run.system: playback.show(results, run.system, run) for run in results.runs}
+    rows = results.packets(["time_ps", "class"], {"point": homa.point}).sort_by("time_ps")
+    assert sorted(zip(shown["Homa"]["start"], shown["Homa"]["class"], strict=True)) == sorted(
+        (row["time_ps"] / 1e3, row["class"]) for row in rows.to_pylist()
+    )
+    assert len(set(shown["Homa"]["class"])) > 3
+    assert set(shown["PIAS"]["class"]) == {0, 1, 2} and set(shown["TCP"]["class"]) == {0}
+    one = shown["PIAS"]
+    offsets = results.packets(["time_ps", "offset"], {"point": pias.point})
+    offset = offsets["offset"].to_numpy()[np.argsort(offsets["time_ps"].to_numpy(), kind="stable")]
+    data = np.array(one["kind"]) == one["kinds"].index("data")
+    assert (np.array(one["class"])[data] == np.searchsorted([10_000, 40_000], offset[data])).all()
+    flows = results.flows(["flow_id", "size_bytes"], {"point": pias.point}).to_pylist()
+    flow = next(row["flow_id"] for row in flows if row["size_bytes"] > 50_000)
+    around = results.around(flow, pias.point)
+    assert set(around.filter(pc.field("flow_id") == flow)["class"].to_pylist()) == {0, 1, 2}
+
+
 def test_a_trace_that_is_cut_has_the_whole_queues(link: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     run = link.runs[0]
     all_of_it: Any = playback.show(link, run.system, run)

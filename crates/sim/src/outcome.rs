@@ -337,6 +337,8 @@ pub struct PacketRow {
     pub offset: u64,
     /// Bytes on the wire.
     pub size_bytes: u32,
+    /// The priority class that the packet carries.
+    pub class: u8,
     /// Whether the packet was dropped by the queue or lost on the link.
     pub dropped: bool,
 }

@@ -103,6 +103,7 @@ pub(crate) fn packet_rows(spec: &RunSpec, seen: Vec<Seen>) -> Vec<PacketRow> {
         flow_id: seen.packet.flow.0,
         offset: seen.packet.offset,
         size_bytes: u32::from(seen.packet.wire_len),
+        class: seen.packet.prio,
         dropped: seen.dropped,
     };
     seen.into_iter().map(row).collect()

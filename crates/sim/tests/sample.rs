@@ -91,3 +91,22 @@ fn a_selection_holds_on_several_threads() {
     assert_eq!(cut.threads, 2);
     assert_eq!(cut.packets, run_point(point).packets);
 }
+
+/// PIAS sets the class of data by the bytes before it. ACKs have the highest class, and so has every packet where nothing sets classes.
+#[test]
+fn a_trace_has_the_class_of_each_packet() {
+    let pias = "[[system]]\nlabel = 'PIAS'\ntransport = 'dctcp'\npolicy = { kind = 'pias', thresholds = '10000B, 40000B' }\n\
+                qdisc = { kind = 'strict', classes = 3 }\n[[system]]\ntransport = 'dctcp'\n";
+    let outcomes = outcomes(&format!("{LEAVES}{pias}{ALL}"));
+    let classes = |of: usize, kind: &str| -> Vec<(u64, u8)> {
+        outcomes[of].1.packets.iter().filter(|row| row.kind == kind).map(|row| (row.offset, row.class)).collect()
+    };
+    let data = classes(0, "data");
+    for &(offset, class) in &data {
+        assert_eq!(class, u8::from(offset > 10_000) + u8::from(offset > 40_000), "data at {offset}");
+    }
+    assert!((0..3).all(|class| data.iter().any(|row| row.1 == class)));
+    let acks = classes(0, "ack");
+    assert!(!acks.is_empty() && acks.iter().all(|row| row.1 == 0));
+    assert!(outcomes[1].1.packets.iter().all(|row| row.class == 0));
+}

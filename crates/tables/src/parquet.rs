@@ -195,8 +195,17 @@ mod tests {
         assert_eq!([0, 1].map(|i| starts.is_null(i)), [false, true], "null: never began");
         round_trip(&PORTS, &[PortRow { name: "a->b".into(), mean_queue_bytes: 0.5, ..PortRow::default() }]);
         round_trip(&SAMPLES, &[SampleRow { time_ps: 1, entity: 2, metric: "port.queue_bytes", value: 3.0 }]);
-        let packet =
-            PacketRow { time_ps: 1, end_ps: 2, port_id: 3, kind: "data", flow_id: 4, offset: 5, size_bytes: 6, dropped: true };
+        let packet = PacketRow {
+            time_ps: 1,
+            end_ps: 2,
+            port_id: 3,
+            kind: "data",
+            flow_id: 4,
+            offset: 5,
+            size_bytes: 6,
+            class: 7,
+            dropped: true,
+        };
         round_trip(&PACKETS, &[packet]);
     }
 

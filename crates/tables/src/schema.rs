@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Version of the layout of run folders. Raised when a reader of the previous one would go wrong.
-/// 6: tables of flows hold the keys of their points and say which flows count; ports count drops by kind.
-pub const SCHEMA_VERSION: u32 = 6;
+/// 7: packet traces hold the priority class.
+pub const SCHEMA_VERSION: u32 = 7;
 
 /// Version of the layout of tables, which is in the metadata of each.
-const TABLES_VERSION: u32 = 5;
+const TABLES_VERSION: u32 = 6;
 
 /// The tables of a point, by name.
 pub const POINT_TABLES: [&str; 5] = [FLOWS.name, PORTS.name, SAMPLES.name, AGENTS.name, PACKETS.name];
@@ -276,6 +276,7 @@ table! {
     flow_id [""] "the flow" = U32(|r| r.flow_id);
     offset ["bytes"] "offset of the payload in the flow, or the cumulative acknowledgement" = U64(|r| r.offset);
     size_bytes ["bytes"] "bytes on the wire" = U32(|r| r.size_bytes);
+    class [""] "the priority class that the packet carries: 0 is the highest, and the class of every packet where nothing sets classes" = U8(|r| r.class);
     dropped [""] "whether the packet was dropped by the queue or lost on the link" = Bool(|r| r.dropped);
 }
 

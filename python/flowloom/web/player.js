@@ -57,7 +57,7 @@ function opening() {
 }
 
 function legend() {
-  const set = state.sets[$('colours').value], what = $('colours').value === 'flow' ? 'flow ' : '';
+  const by = $('colours').value, set = state.sets[by], what = by === 'kind' ? '' : `${by} `;
   $('legend').replaceChildren(...set.names.map((name, group) => {
     const item = document.createElement('li');
     item.append(swatch(set, group), group < set.size ? what + name : name);

@@ -1,6 +1,6 @@
-// Colours of flows and kinds, and queues: as bars on the network, and over time.
+// Colours of flows, kinds and classes, and queues: as bars on the network, and over time.
 
-// A group is what has a colour: a flow or a kind of packet. The last one may be `others`, in grey.
+// A group is what has a colour: a flow, a kind of packet or a priority class. The last one may be `others`, in grey.
 const MOST_GROUPS = 2 * COLOURS.length;
 
 // The names of groups, and for each show the group of each transmission.
@@ -13,15 +13,20 @@ function grouped(shows, keys, name, rank) {
 
 function groups(shows) {
   const sizes = new Map(shows.flatMap(show => show.flows.map(flow => [flow.id, flow.size])));
-  const counts = new Map();
-  for (const show of shows) show.kind.forEach(kind => counts.set(show.kinds[kind], (counts.get(show.kinds[kind]) ?? 0) + 1));
+  // Names of kinds and numbers of classes differ, so that one map counts the packets of both.
+  const counts = new Map(), count = key => counts.set(key, (counts.get(key) ?? 0) + 1);
+  for (const show of shows) { show.kind.forEach(kind => count(show.kinds[kind])); show.class.forEach(count); }
   // Flows that the page is about have colours before all others.
   const own = new Set(shows.flatMap(show => show.flows.filter(flow => !flow.passing).map(flow => flow.id)));
   const rank = id => (own.has(id) ? Number.MAX_SAFE_INTEGER : 0) + sizes.get(id);
   const flow = grouped(shows, show => show.flows.map(one => one.id), id => `${id}, ${kilobytes(sizes.get(id))}`, rank);
   const kind = grouped(shows, show => show.kinds, name => name, name => counts.get(name));
-  for (const show of shows) show.group = {flow: show.flow.map(flow.of), kind: show.kind.map(one => kind.of(show.kinds[one]))};
-  return {flow, kind};
+  const classes = grouped(shows, show => [...new Set(show.class)], number => number ? `${number}` : '0, the highest', number => counts.get(number));
+  for (const show of shows) {
+    const kinds = show.kind.map(one => kind.of(show.kinds[one]));
+    show.group = {flow: show.flow.map(flow.of), kind: kinds, class: show.class.map(classes.of)};
+  }
+  return {flow, kind, class: classes};
 }
 
 const look = (set, group) => group >= set.size ? {colour: OTHERS, striped: false}
