@@ -37,6 +37,7 @@ def seek(
     Raises `ScenarioError` and `ValueError` for what is wrong in the file, and `ImportError` without SciPy.
     """
     study = studies.read(Path(file))
+    study.refuse_unknown()
     root = Path(out) if out is not None else Path("results") / study.name
     runs = Runs(root, on, jobs, meter)
     if study.options["objective"] == "ratio":

@@ -106,8 +106,9 @@ class Answer:
         return Share(sum(visit.seen[judgement.id].holds for visit in judged), len(judged))
 
     def best(self) -> Visit:
-        """The visit nearest to all claims among those where most hold."""
-        return min(self.region, key=lambda visit: (visit.misfit(self.study.fitted), visit.place.values))
+        """The visit of the region that is nearest to all claims, and within them furthest from their bounds."""
+        fitted = self.study.fitted
+        return min(self.region, key=lambda visit: (visit.misfit(fitted), -visit.margin(fitted), visit.place.values))
 
     @cached_property
     def indices(self) -> dict[str, list[float] | None]:
@@ -125,6 +126,8 @@ class Answer:
         model = surrogate(x, np.clip(y, low, high))
         if model is None:
             return None
+        if len(self.study.settings) == 1:
+            return [1.0]
         from scipy.stats import sobol_indices, uniform
 
         def at(coordinates: Array) -> Array:
@@ -180,15 +183,19 @@ class Answer:
     def sentence(self) -> str:
         """What was found, in one sentence or two."""
         fitted = len(self.study.fitted)
-        which = "all" if self.most == fitted else f"at most {self.most}"
+        if not self.most:
+            return f"No claim holds at any of {words.counted(len(self.searched), 'place')}."
+        which = {1: "the claim holds", 2: "both claims hold together"}.get(fitted, f"all {fitted} claims hold together")
+        if self.most < fitted:
+            which = f"at most {self.most} of {fitted} claims hold together"
         together, design = self.together(), len(self.design)
-        text = f"{which} of {words.counted(fitted, 'claim')} hold together in {together} of the space"
+        text = f"{which} in {together} of the space"
         if not together.held:
             text += f" (none of the {design} places that fill it; {words.counted(len(self.region), 'place')} found by refinement)"
         if self.study.kept_out:
-            held = [one for one in self.study.kept_out if self.there(one).of and self.there(one).mean > 0.5]
             judged = [one for one in self.study.kept_out if self.there(one).of]
-            text += f"; of {words.counted(len(judged), 'claim')} kept out {len(held)} hold in most of that region"
+            held = sum(self.there(one).mean > 0.5 for one in judged)
+            text += f"; of {words.counted(len(judged), 'claim')} kept out {held} hold in most of that region"
         return text[0].upper() + text[1:] + "."
 
     def __str__(self) -> str:
@@ -222,7 +229,7 @@ class Answer:
                 "coordinates": list(visit.place.coordinates),
                 "values": list(visit.place.values),
                 "stage": visit.stage,
-                "seen": {name: [numbers_json(s.number), s.holds, s.misfit] for name, s in visit.seen.items()},
+                "seen": {name: [numbers_json(s.number), s.holds, s.margin] for name, s in visit.seen.items()},
             }
             for visit in self.visits
         ]

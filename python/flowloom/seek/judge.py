@@ -24,8 +24,13 @@ class Seen:
     number: float
     """The mean over seeds at the swept values at which the claim is missed most; NaN where there is no number."""
     holds: bool
-    misfit: float
-    """By how many tolerances it is missed; 0 where it holds."""
+    margin: float
+    """How many tolerances the number is inside the nearest bound; below 0: outside."""
+
+    @property
+    def misfit(self) -> float:
+        """By how many tolerances the claim is missed; 0 where it holds."""
+        return min(max(-self.margin, 0.0), FAR)
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,10 @@ class Visit:
         """How far off they are together."""
         return sum(self.seen[one.id].misfit for one in judgements if one.id in self.seen)
 
+    def margin(self, judgements: Sequence[Judgement]) -> float:
+        """How far the nearest of their bounds is away."""
+        return min((self.seen[one.id].margin for one in judgements if one.id in self.seen), default=-FAR)
+
 
 def scale(claim: Claim) -> float:
     """What counts as one tolerance: half of the bounds' distance, or the size of the one bound."""
@@ -58,12 +67,11 @@ def scale(claim: Claim) -> float:
 def seen(claim: Claim, found: Sequence[float]) -> Seen:
     """A claim with its numbers at all swept values at which it is meant: the one that is missed most decides."""
     low, high = claim.bounds
-    worst = Seen(math.nan, False, FAR)
+    worst = Seen(math.nan, False, -FAR)
     for place, number in enumerate(found):
-        miss = max(low - number, number - high, 0.0) / scale(claim)
-        holds = miss == 0 and not (claim.more_than is not None and number == low)
-        here = Seen(number, holds, min(miss, FAR))
-        if place == 0 or (here.misfit, not here.holds) > (worst.misfit, not worst.holds):
+        margin = min(number - low, high - number) / scale(claim)
+        here = Seen(number, margin >= 0 and not (claim.more_than is not None and number == low), margin)
+        if place == 0 or (here.margin, here.holds) < (worst.margin, worst.holds):
             worst = here
     return worst
 

@@ -107,12 +107,10 @@ def axis(ax: Axes, setting: Setting, which: str) -> None:
         one.set_ticks(range(setting.levels), labels=[style.label(choice) for choice in setting.choices])
         getattr(ax, f"set_{which}label")(setting.name)
         return
-    found, unit = words.literals([f"1{setting.unit}"])
-    factor, name = words.scale(unit, [setting.high * found[0]]) if found and unit else (1.0, setting.unit)
-    scale = found[0] / factor if found and unit else 1.0
+    factor, name = setting.scale([setting.high])
     if setting.log:
         getattr(ax, f"set_{which}scale")("log")
-    one.set_major_formatter(lambda value, _: f"{value * scale:g}")
+    one.set_major_formatter(lambda value, _: f"{value * factor:g}")
     one.set_minor_formatter(lambda value, _: "")
     getattr(ax, f"set_{which}label")(words.axis(setting.name, name) if name else setting.name)
 

@@ -62,7 +62,7 @@ class Runs:
         missing: dict[Key, list[Path]] = {}
         tasks: dict[Key, Task] = {}
         total = 0
-        for one in every:
+        for one in {one.out: one for one in every}.values():
             there = Results(one.core.run(1, 1, str(one.out), None, False, []))
             done = {run.point for run in there.runs if run.state == "done"}
             hashes = one.core.config_hashes()
@@ -72,7 +72,7 @@ class Runs:
                 key = hashes[point], point
                 if point in done:
                     self.known.setdefault(key, one.out / point)
-                elif key in self.known:
+                elif self.known.get(key, one.out / point) != one.out / point:
                     link(self.known[key], one.out / point)
                 else:
                     missing.setdefault(key, []).append(one.out / point)

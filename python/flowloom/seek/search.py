@@ -95,9 +95,9 @@ class Search:
         return visit.misfit(self.study.fitted)
 
     def best(self) -> list[Visit]:
-        """Visits, those first at which most claims hold that the search is for, and among them those nearest to all."""
+        """Visits, those first at which most claims hold that the search is for, and among them those least near to a bound."""
         fitted = self.study.fitted
-        return sorted(self.visits, key=lambda v: (-v.held(fitted), v.misfit(fitted), v.place.values))
+        return sorted(self.visits, key=lambda v: (-v.held(fitted), v.misfit(fitted), -v.margin(fitted), v.place.values))
 
     def confirm(self) -> None:
         """Runs the scenarios of claims that were kept out at the usual place, and where most others hold."""

@@ -12,10 +12,15 @@ from typing import Any, Self
 
 from flowloom import _core, shelf, words
 from flowloom.claims import Claim
+from flowloom.numbers import COMPUTED
 from flowloom.shelf import Paper
 
 DIGITS = 3
 """Significant digits of a value, so that scenarios and tables can be read."""
+
+
+BASES = {"ns": ("s", 1e-9), "B": ("bytes", 1.0), "bps": ("bps", 1.0)}
+"""Units of settings as units that figures scale, with their size."""
 
 
 @dataclass(frozen=True)
@@ -68,21 +73,32 @@ class Setting:
 
     def number(self, value: str) -> float | None:
         """A value as a number of the setting's unit; `None` for one without."""
-        try:
-            return float(value.removesuffix(self.unit))
-        except ValueError:
-            pass
-        found, unit = words.literals([value])
-        there, own = words.literals([f"1{self.unit}"])
-        return found[0] / there[0] if found and there and unit == own else None
+        both, unit = words.literals([value, f"1{self.unit}"])
+        return both[0] / both[1] if both is not None and unit else None if self.unit else plain(value)
 
     def shown(self, value: str) -> str:
-        """A value for people: `34.6 KB`, `tail`."""
-        found, unit = words.literals([value])
-        if self.choices or not self.unit or found is None or not unit:
+        """A value for people: `34.6 kB`, `tail`."""
+        number = None if self.choices else self.number(value)
+        if number is None:
             return value
-        factor, name = words.scale(unit, found)
-        return f"{found[0] / factor:.{DIGITS}g} {name.strip(' ()')}"
+        factor, name = self.scale([number])
+        return f"{number * factor:.{DIGITS}g}{f' {name}' if name else ''}"
+
+    def scale(self, numbers: Sequence[float]) -> tuple[float, str]:
+        """What makes numbers of the setting readable: a factor, and the unit then."""
+        if self.unit not in BASES:
+            return 1.0, self.unit
+        base, size = BASES[self.unit]
+        factor, name = words.scale(base, [number * size for number in numbers])
+        return size / factor, name
+
+
+def plain(value: str) -> float | None:
+    """A number without a unit."""
+    try:
+        return float(value)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -175,12 +191,39 @@ class Study:
         """The scenarios that run only where most claims hold."""
         return [name for name in self.scenarios if name not in self.searched]
 
+    def refuse_unknown(self) -> None:
+        """Raises `ValueError` for unknown systems and metrics, `ScenarioError` for settings that a scenario does not have."""
+        middle = self.place([0.5] * len(self.settings))
+        systems = {
+            name: list(dict.fromkeys(point["system"] for point in self.scenario(name, middle).points)) for name in self.scenarios
+        }
+        metrics = [entry["name"] for entry in _core.entries("metrics")]
+        asked = [
+            (one.claim.metric, [one.claim.system, one.claim.versus, *one.claim.systems], one.scenario) for one in self.judgements
+        ]
+        if self.options["objective"] == "ratio":
+            asked.append((self.options["metric"], [self.options["system"], self.options["versus"]], next(iter(self.scenarios))))
+        computed = {one.claim.metric for one in self.judgements if one.claim.kind in COMPUTED}
+        for metric, labels, scenario in asked:
+            if metric not in computed:
+                refuse(self.file, "metric", metric, metrics, "`flowloom list metrics` prints all")
+            for label in filter(None, labels):
+                refuse(self.file, "system", label, systems[scenario], f"there are {', '.join(systems[scenario])}")
+
     def scenario(self, name: str, place: Place) -> _core.Scenario:
         """A scenario at a place. Raises `ScenarioError` for settings that it does not have."""
         path = self.scenarios[name]
         text = path.read_text(encoding="utf-8")
         pairs = list(place.assignments(self.settings).items())
         return _core.Scenario.from_toml(text, str(path), str(path.parent), pairs, None, self.profile, None)
+
+
+def refuse(file: Path, what: str, name: str, known: Sequence[str], hint: str) -> None:
+    """Raises `ValueError` for a name that is not known."""
+    if name not in known:
+        near = _core.nearest(name, list(known))
+        did = f"; did you mean `{near}`?" if near else ""
+        raise ValueError(f"`{file}`: there is no {what} `{name}`{did}\nhint: {hint}")
 
 
 def read(file: Path) -> Study:

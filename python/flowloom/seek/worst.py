@@ -29,11 +29,6 @@ def ratio(study: Study, results: Data) -> float:
     """The metric of one system over that of the other, averaged over seeds; NaN where one has none."""
     points = Points(results)
     metric, system, versus = (study.options[key] for key in ("metric", "system", "versus"))
-    for name in (system, versus):
-        if name not in results.systems:
-            near = _core.nearest(name, results.systems)
-            did = f"; did you mean `{near}`?" if near else ""
-            raise ValueError(f"`{study.file}`: there is no system `{name}`{did}\nhint: there are {', '.join(results.systems)}")
     return average(quotient(points.sample(system, metric), points.sample(versus, metric)))
 
 
@@ -46,7 +41,7 @@ class Worst(Search):
 
         def score(place: Place, results: dict[str, Results]) -> Visit:
             number = ratio(self.study, next(iter(results.values())))
-            return Visit(place, stage, {RATIO: Seen(number, math.isfinite(number), 0.0)})
+            return Visit(place, stage, {RATIO: Seen(number, math.isfinite(number), math.log(number) if number > 0 else -math.inf)})
 
         return score
 
