@@ -34,6 +34,9 @@
 //! - `stale`: an entry that is silent for long is deleted when it is in the way.
 //! - `ack_share`, off by default: what a flow is granted leaves room for the ACKs of the other direction. ACKs of 40 bytes for packets of 1500 take 2.7 %
 //!   of a link, which an alpha of 0.999 does not leave: where both directions are busy, queues grow until packets are dropped.
+//! - `hold_once`, off by default: a flow that waits and is granted its rate holds the port for one round trip. If none of its DATA has left by then,
+//!   it is paused elsewhere, and the port serves the next flow instead of keeping idle until the next probe says so. Flows whose hold
+//!   is over still count among the three best that a port remembers.
 //! - `det_min_rate`, off by default.
 
 use super::{Agent, Cx, Env};
@@ -70,6 +73,8 @@ base::params! {
         name_all: bool = "true", "flowloom, see Deviates: else a flow that waits at two ports holds one of them";
         /// A flow with nothing left to cross this port does not count in the ranking.
         rank_needs_rs: bool = "true", "flowloom, see Deviates: else a finished flow leads for another round trip";
+        /// A waiting flow that is granted its rate holds the port for one round trip at most, until it sends DATA.
+        hold_once: bool = "false", "ours, see Deviates: section 4.3 has the first flow hold the port";
         /// An entry silent for longer, and for the turns of the other flows' probes, is deleted.
         stale: Dur = "20ms", "flowloom, see Assumed: dead senders, lost FINs";
         /// Smallest detecting rate of the second flow.
@@ -110,6 +115,8 @@ pub struct Row {
     pub paused_elsewhere: bool,
     /// When its last packet started to leave the port.
     pub last_seen: Time,
+    /// From then on the flow does not hold the port (`hold_once`); never, if it sends DATA or is paused here.
+    pub held_until: Time,
 }
 
 impl Row {
@@ -212,7 +219,16 @@ impl Merp {
     /// A new flow: enters it and computes all virtual deadlines (Alg. 1 l. 5-7).
     fn enter(&mut self, flow: FlowId, size: u64, rs: u64, now: Time) {
         self.drop_stale(now);
-        let row = Row { size, rs, arrived: now, local: Dur::ZERO, expected: Dur::ZERO, paused_elsewhere: false, last_seen: now };
+        let row = Row {
+            size,
+            rs,
+            arrived: now,
+            local: Dur::ZERO,
+            expected: Dur::ZERO,
+            paused_elsewhere: false,
+            last_seen: now,
+            held_until: Time::MAX,
+        };
         self.table.insert(flow, row); // Alg. 2 l. 1-2
         self.entries.clear();
         for (flow, row) in self.table.iter() {
@@ -316,6 +332,9 @@ impl Merp {
                     self.remove(other);
                     continue 'again;
                 }
+                if row.held_until < now {
+                    continue;
+                }
                 if ahead == 0 {
                     first_rs = row.rs;
                 }
@@ -325,13 +344,26 @@ impl Merp {
         }
     }
 
+    /// `hold_once`: a grant to a flow that waits is void after a round trip. Further grants do not prolong it.
+    fn limit_hold(&mut self, flow: FlowId, granted: bool, kind: Kind, header: &Header, now: Time) {
+        if !self.params.hold_once {
+            return;
+        }
+        if let Some(row) = self.table.get_mut(flow) {
+            let waits = granted && kind != Kind::DATA;
+            row.held_until = if waits { row.held_until.min(now.after(Dur(header.rtt_ps))) } else { Time::MAX };
+        }
+    }
+
     /// Alg. 3. `known` is the flow's row, if it has one.
-    fn adjust(&mut self, flow: FlowId, known: Option<Row>, header: &mut Header, now: Time) {
+    fn adjust(&mut self, flow: FlowId, known: Option<Row>, kind: Kind, header: &mut Header, now: Time) {
         header.theta_bps = header.theta_bps.min(self.rate.times(header.theta_share()).0);
         let (ahead, first_rs) = known.map_or((2, 0), |row| self.ahead(flow, &row, now));
         // rs_first < alpha C RTT, in bits times ps per second.
         let early = || u128::from(first_rs) * 8_000_000_000_000 < u128::from(self.full.0) * u128::from(header.rtt_ps);
-        if ahead == 0 || ahead == 1 && early() {
+        let granted = ahead == 0 || ahead == 1 && early();
+        self.limit_hold(flow, granted, kind, header, now);
+        if granted {
             header.asr_bps = header.asr_bps.min(self.full.0); // Alg. 3 l. 2, 7
             return header.leave(false);
         }
@@ -395,7 +427,7 @@ impl Agent for Merp {
         if known.is_none() {
             header.bits |= UNKNOWN;
         }
-        self.adjust(flow, known, &mut header, cx.now); // Alg. 1 l. 12
+        self.adjust(flow, known, packet.kind, &mut header, cx.now); // Alg. 1 l. 12
         packet.put_ext(header, cx.ext);
     }
     fn on_link_down(&mut self) {

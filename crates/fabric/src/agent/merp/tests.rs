@@ -150,6 +150,7 @@ fn ranked(n: u32, better: u32, first_rs: u64) -> Bench {
             expected: due,
             paused_elsewhere: false,
             last_seen: Time::ZERO,
+            held_until: Time::MAX,
         };
         b.port.table.insert(FlowId(i), row);
     }
@@ -313,6 +314,39 @@ fn packets_name_every_port_that_pauses_or_the_first_alone() {
     };
     assert_eq!(named(true), [0b10, 0b11]);
     assert_eq!(named(false), [0b10, 0b01]);
+}
+
+/// Flow 0 leads and waits; flow 1 asks. A round trip is 129 us.
+#[test]
+fn a_grant_that_is_not_used_holds_the_port_for_one_round_trip() {
+    const HELD: u64 = 1_000_000;
+    const FREE: u64 = 999_000_000;
+    let asks = |hold_once, lead: fn(&mut Bench), at: u64| {
+        let mut b = Bench::gbps(&[100, 200], |p| p.hold_once = hold_once);
+        b.syn(0, 0);
+        b.syn(0, 1);
+        lead(&mut b);
+        b.det(at * US, 1, fresh()).asr_bps
+    };
+    let granted = |b: &mut Bench| assert_eq!(b.det(10 * US, 0, fresh()).asr_bps, FREE);
+    assert_eq!([asks(true, granted, 139), asks(true, granted, 140)], [HELD, FREE]);
+    assert_eq!(asks(false, granted, 140), HELD, "by default until the next packet says otherwise");
+    assert_eq!(asks(true, |_| (), 140), HELD, "no grant yet");
+    let twice = |b: &mut Bench| {
+        b.det(10 * US, 0, fresh());
+        b.det(100 * US, 0, fresh());
+    };
+    assert_eq!(asks(true, twice, 140), FREE, "counted from the first grant");
+    let sends = |b: &mut Bench| {
+        b.det(10 * US, 0, fresh());
+        b.data(130 * US, 0, 0);
+    };
+    assert_eq!(asks(true, sends, 1000), HELD, "DATA holds the port as before");
+    let sends_late = |b: &mut Bench| {
+        b.det(10 * US, 0, fresh());
+        b.data(500 * US, 0, 0);
+    };
+    assert_eq!(asks(true, sends_late, 501), HELD, "DATA takes the port back");
 }
 
 #[test]
