@@ -92,8 +92,8 @@ class Answer:
         return [visit for visit in self.searched if visit.held(self.study.fitted) == self.most]
 
     def share(self, judgement: Judgement) -> Share:
-        """The share of the space in which a claim holds."""
-        there = [visit for visit in self.design if judgement.id in visit.seen]
+        """The share of the space in which a claim holds; of no place for one that is judged at the best places alone."""
+        there = [visit for visit in self.design if judgement.scenario in self.study.searched]
         return Share(sum(visit.seen[judgement.id].holds for visit in there), len(there))
 
     def together(self) -> Share:

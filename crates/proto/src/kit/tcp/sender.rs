@@ -149,12 +149,14 @@ impl<S> Sender<S> {
     pub(crate) fn flight(&self) -> u64 {
         self.snd_nxt - self.snd_una
     }
-    /// FlightSize as [`FlightSize`] has it; by default without what has left the network during a recovery: each duplicate ACK lets a segment in for one that arrived, but
-    /// `snd_una` stands still. At most ssthresh is in flight then, and with selective acknowledgments the pipe.
+    /// FlightSize as the option of this name has it: by default without what has left the network during a recovery. There each duplicate ACK lets
+    /// a segment in for one that arrived, but `snd_una` stands still. At most ssthresh is in flight then, and with selective acknowledgments the pipe.
     fn in_flight(&self, config: &Config) -> u64 {
         let pipe = |sack: &Sack| sack.pipe(self.snd_una, self.snd_nxt, config.smss);
         match self.phase {
-            Phase::Recovery { .. } if config.flight_size == FlightSize::InNetwork => self.sack.as_deref().map_or(self.flight(), pipe).min(self.window.ssthresh),
+            Phase::Recovery { .. } if config.flight_size == FlightSize::InNetwork => {
+                self.sack.as_deref().map_or(self.flight(), pipe).min(self.window.ssthresh)
+            }
             _ => self.flight(),
         }
     }
