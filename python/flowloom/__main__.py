@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 
@@ -41,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     stopped.
     """
     # Figures and tables are many objects that live until the end: to look for garbage among them takes a tenth of the time.
-    gc.set_threshold(20_000)
+    gc.set_threshold(200_000)
+    # No command has matrices that are worth threads, and starting them takes time.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with console.ready():
             return command(list(sys.argv[1:] if argv is None else argv))

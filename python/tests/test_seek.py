@@ -124,10 +124,21 @@ def test_shares_have_the_intervals_of_wilson() -> None:
         assert Share(held, of).interval == pytest.approx((expected.low, expected.high), abs=1e-6)
 
 
+def test_a_share_of_nothing_is_a_bound() -> None:
+    assert [str(Share(held, 64)) for held in (0, 32, 64)] == ["under 6 %", "50 % [38, 62]", "100 % [94, 100]"]
+
+
 def synthetic(function: Any, places: int = 64) -> Answer:
     """An answer whose one claim is a function of two settings."""
     claim = Claim(id="c", figure="f", kind="value", metric="m", quote="", printed="-", at_least=0)
-    made = Study(Path("f.toml"), "f", [setting(name="a"), setting(name="b")], [Judgement(claim, "f", True)], {}, {"draw": "1"})
+    made = Study(
+        Path("f.toml"),
+        "f",
+        [setting(name="a"), setting(name="b")],
+        [Judgement(claim, "f", True)],
+        {"f": Path("f.toml")},
+        {"draw": "1"},
+    )
     from scipy.stats import qmc
 
     visits = []

@@ -51,10 +51,12 @@ class Share:
         return max((middle - half) / (1 + z * z / n), 0.0), min((middle + half) / (1 + z * z / n), 1.0)
 
     def __str__(self) -> str:
-        """The share with its interval: `41 % [29, 53]`."""
+        """The share with its interval: `41 % [29, 53]`; `under 6 %` for none of the places."""
         if not self.of:
             return "-"
         low, high = self.interval
+        if not self.held:
+            return f"under {100 * high:.0f} %"
         return f"{100 * self.mean:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
 
 
@@ -198,16 +200,23 @@ class Answer:
             text += f"; of {words.counted(len(judged), 'claim')} kept out {held} hold in most of that region"
         return text[0].upper() + text[1:] + "."
 
+    def counted(self) -> str:
+        """How many places were visited."""
+        near = sum(visit.stage == "refine" for visit in self.visits)
+        return f"{words.counted(len(self.design), 'place')} of the design, {near} near the claims."
+
     def __str__(self) -> str:
         """The answer for a terminal."""
-        near = sum(visit.stage == "refine" for visit in self.visits)
-        places = f"{words.counted(len(self.design), 'place')} of the design, {near} near the claims"
         note = f"\n{self.note}" if self.note else ""
-        return f"{self.claims_table()}\n\n{self.settings_table()}\n\n{self.sentence()}\n{places}{note}"
+        return f"{self.claims_table()}\n\n{self.settings_table()}\n\n{self.sentence()}\n{self.counted()}{note}"
 
     def markdown(self) -> str:
-        """The answer for a page."""
-        return f"{self.sentence()}\n\n{self.claims_table().markdown()}\n\n{self.settings_table().markdown()}\n"
+        """The answer as a page beside its figure."""
+        title = f"# {self.study.paper.name.upper()}: open settings" if self.study.paper else f"# {self.study.name}"
+        written = f"Written by `flowloom seek {self.study.file}`. {self.counted()}"
+        parts = [title, self.sentence(), "![The places of the search](seek.png)", self.claims_table().markdown()]
+        parts += [self.settings_table().markdown(), " ".join(filter(None, [written, self.note]))]
+        return "\n\n".join(parts) + "\n"
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per visit, for files: its folder, its settings, and each claim's number and whether it holds."""
