@@ -81,7 +81,7 @@ wheel: build ## a wheel that installs without Rust, in target/wheels; the Python
 	@size=$$(wc -c < "$$(ls $(WHEELS)/*.whl)"); printf '%s: %s bytes\n' $(WHEELS)/*.whl "$$size"; [ "$$size" -le $(WHEEL_LIMIT) ]
 	$(call say,the Python tests on what it installs)
 	@$(PYTHON) -m venv $(WHEEL_VENV)
-	@$(WHEEL_VENV)/bin/python -m pip install -q -c requirements.lock "$$(ls $(CURDIR)/$(WHEELS)/*.whl)[report,dask,slurm,export]" hypothesis ipykernel jsonschema mypy nbclient polars pyarrow-stubs pytest pytest-xdist
+	@$(WHEEL_VENV)/bin/python -m pip install -q -c requirements.lock "$$(ls $(CURDIR)/$(WHEELS)/*.whl)[report,dask,slurm,export,seek]" hypothesis ipykernel jsonschema mypy nbclient polars pyarrow-stubs pytest pytest-xdist
 	@cd $(WHEEL_VENV) && bin/python -m pytest -c $(CURDIR)/pyproject.toml --rootdir $(CURDIR) -m 'not slow' -n auto $(CURDIR)/python/tests
 
 # ---------------------------------------------------------------- use

@@ -57,8 +57,9 @@ class Search:
     def wanted(self, scenario: str, place: Place) -> Wanted:
         """A scenario at a place."""
         core = self.study.scenario(scenario, place)
-        # A scenario that has changed has another folder; the points that it still shares with the old one are taken from there.
-        name = f"{scenario}-{_core.content_hash(core.resolved().encode())[:6]}"
+        # A scenario that has changed has another folder, where the points that it still shares with the old one are linked; so has
+        # another version of the program, whose results would be refused.
+        name = f"{scenario}-{_core.content_hash(f'{_core.version} {core.resolved()}'.encode())[:6]}"
         return Wanted(core, self.study.scenarios[scenario].parent, self.runs.root / place.name(self.study.settings) / name)
 
     def judged(self, stage: str) -> Callable[[Place, dict[str, Results]], Visit]:

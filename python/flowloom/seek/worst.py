@@ -97,7 +97,7 @@ class Shrink:
             return -math.inf
         self.tries += 1
         study = self.search.study
-        text = "\n".join([*(f"{key}={value}" for key, value in sorted(one.pairs.items())), f"seed={one.seed}"])
+        text = f"{_core.version} {core.resolved()}"
         folder = self.search.runs.root / "smaller" / _core.content_hash(text.encode())[:12]
         both = {study.options["system"], study.options["versus"]}
         points = [point["point"] for point in core.points if point["system"] in both]
