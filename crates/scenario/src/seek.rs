@@ -78,7 +78,7 @@ base::params! {
 base::params! {
     /// A claim that is looked for.
     pub struct ClaimParams {
-        /// Its name; that of a claim in the `claims.toml` beside the file where no `metric` is given.
+        /// Its name. Without `metric`, the name of a claim in the `claims.toml` of the same folder.
         id: String = "", "";
         /// Whether the search is for it; if not, it is kept out, and judged where the others hold.
         fit: bool = "true", "flowloom: a claim is listed to be looked for";

@@ -211,7 +211,7 @@ class Answer:
         return f"{self.claims_table()}\n\n{self.settings_table()}\n\n{self.sentence()}\n{self.counted()}{note}"
 
     def markdown(self) -> str:
-        """The answer as a page beside its figure."""
+        """The answer as a page with its figure."""
         title = f"# {self.study.paper.name.upper()}: open settings" if self.study.paper else f"# {self.study.name}"
         written = f"Written by `flowloom seek {self.study.file}`. {self.counted()}"
         parts = [title, self.sentence(), "![The places of the search](seek.png)", self.claims_table().markdown()]
@@ -232,7 +232,7 @@ class Answer:
         return found
 
     def to_json(self) -> str:
-        """The visits as JSON, from which `from_json` makes the answer again."""
+        """The visits as JSON, for programs: coordinates, values, and of each claim its number, whether it holds, and its margin."""
         told = [
             {
                 "coordinates": list(visit.place.coordinates),

@@ -76,6 +76,8 @@ class Search:
     def refine(self) -> None:
         """Visits places that an optimiser expects near the claims."""
         wanted = self.study.number("refine")
+        if not wanted:
+            return
         asked = ask(self.study, wanted, [(v.place, self.loss(v)) for v in self.visits if v.stage == "design"])
         if asked is None:
             self.note = f"not refined by {wanted} more places: that needs Optuna (pip install 'flowloom[seek]')"

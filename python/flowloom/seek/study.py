@@ -165,11 +165,9 @@ class Study:
     def usual(self) -> Place | None:
         """The place of the usual values, if every setting has one."""
         found = [setting.coordinate(setting.usual) if setting.usual is not None else None for setting in self.settings]
-        return (
-            Place(tuple(u for u in found if u is not None), tuple(s.usual or "" for s in self.settings))
-            if None not in found
-            else None
-        )
+        if None in found:
+            return None
+        return Place(tuple(u for u in found if u is not None), tuple(s.usual or "" for s in self.settings))
 
     @cached_property
     def fitted(self) -> list[Judgement]:
@@ -212,10 +210,13 @@ class Study:
 
     def scenario(self, name: str, place: Place) -> _core.Scenario:
         """A scenario at a place. Raises `ScenarioError` for settings that it does not have."""
+        return self.with_values(name, place.assignments(self.settings))
+
+    def with_values(self, name: str, values: Mapping[str, str], seeds: Sequence[int] | None = None) -> _core.Scenario:
+        """A scenario with values for some of its keys, and with other seeds if they are given."""
         path = self.scenarios[name]
         text = path.read_text(encoding="utf-8")
-        pairs = list(place.assignments(self.settings).items())
-        return _core.Scenario.from_toml(text, str(path), str(path.parent), pairs, None, self.profile, None)
+        return _core.Scenario.from_toml(text, str(path), str(path.parent), list(values.items()), seeds, self.profile, None)
 
 
 def refuse(file: Path, what: str, name: str, known: Sequence[str], hint: str) -> None:
@@ -232,11 +233,11 @@ def read(file: Path) -> Study:
     told = _core.seek(text, str(file))
     if told is None:
         raise ValueError(f"`{file}` has no table `[seek]`\nhint: it names the settings that are open; see `flowloom explain seek`")
-    paper = beside(file)
+    paper = paper_of(file)
     scenarios = {Path(name).stem: file.parent / name for name in told["scenarios"]} or {file.stem: file}
     for path in scenarios.values():
         if not path.is_file():
-            raise ValueError(f"`{file}`: there is no scenario `{path}`\nhint: `scenarios` lists files beside this one")
+            raise ValueError(f"`{file}`: there is no scenario `{path}`\nhint: `scenarios` lists files of the same folder")
     figures = {f.id: f.scenario for f in paper.figures if f.scenario in scenarios} if paper else {}
     judgements = [judgement(claim, paper, figures, scenarios, file) for claim in told["claims"]]
     head = tomllib.loads(text)
@@ -246,7 +247,7 @@ def read(file: Path) -> Study:
     return Study(file, name, settings, judgements, scenarios, told, paper, figures)
 
 
-def beside(file: Path) -> Paper | None:
+def paper_of(file: Path) -> Paper | None:
     """The paper in whose folder the file lies."""
     folder = file.resolve().parent
     return shelf.read(folder) if (folder / "paper.toml").is_file() and (folder / "claims.toml").is_file() else None
@@ -263,7 +264,7 @@ def judgement(
         if name not in known:
             near = _core.nearest(name, list(known))
             did = f"; did you mean `{near}`?" if near else ""
-            hint = "give `metric`, `kind`, `system` and bounds for one that no `claims.toml` beside the file has"
+            hint = "give `metric`, `kind`, `system` and bounds for one that is not in the `claims.toml` of its folder"
             raise ValueError(f"`{file}`: there is no claim `{name}`{did}\nhint: {hint}")
         claim = known[name]
         scenario = told["scenario"] or figures.get(claim.scenario or claim.figure, "")

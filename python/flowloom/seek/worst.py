@@ -18,6 +18,9 @@ from flowloom.seek.search import Search
 from flowloom.seek.study import Place, Study
 from flowloom.tables import Table
 
+NO_VALUE = 10.0
+"""What the optimiser is told of a place without a ratio: a logarithm that no ratio comes near."""
+
 TRIES = 80
 """Smaller scenarios that are tried at most."""
 
@@ -48,7 +51,7 @@ class Worst(Search):
     def loss(self, visit: Visit) -> float:
         """Small where the ratio is as wanted."""
         found = self.log(visit.seen[RATIO].number)
-        return -found if math.isfinite(found) else 10.0
+        return -found if math.isfinite(found) else NO_VALUE
 
     def log(self, number: float) -> float:
         """The logarithm of a ratio, large where it is as wanted."""
@@ -83,11 +86,8 @@ class Shrink:
 
     def scenario(self, one: Smaller) -> _core.Scenario:
         """The scenario."""
-        study = self.search.study
-        path = next(iter(study.scenarios.values()))
         seeds = None if one.seed is None else [one.seed]
-        text = path.read_text(encoding="utf-8")
-        return _core.Scenario.from_toml(text, str(path), str(path.parent), list(one.pairs.items()), seeds, study.profile, None)
+        return self.search.study.with_values(next(iter(self.search.study.scenarios)), one.pairs, seeds)
 
     def value(self, one: Smaller) -> float:
         """Its ratio, as a logarithm that is large where it is as wanted; minus infinity for a scenario that cannot be."""
@@ -195,7 +195,7 @@ def seek(study: Study, runs: Runs) -> Finding:
     search.fill()
     search.refine()
     extreme = search.extreme()
-    if not math.isfinite(search.loss(extreme)) or search.loss(extreme) == 10.0:
+    if search.loss(extreme) == NO_VALUE:
         raise ValueError(f"`{study.file}`: `{study.options['metric']}` has no value in any place")
     shrink = Shrink(search, extreme)
     least = shrink.shrink()

@@ -44,7 +44,7 @@ fn read(reading: &mut Reading<'_>, root: &Table) -> Option<Draft> {
     let systems = reading.systems(whole, &head);
     let events = reading.events(whole, head.latest_end());
     let failure = reading.failure(whole, !events.is_empty(), head.latest_end());
-    // What a search is for says nothing about a run, but its mistakes are told.
+    // A run does not need `[seek]`, but mistakes in it are reported.
     seek::read(root, &mut reading.problems);
     let ideals_at = whole.at_of("ideal");
     let memory = reading.memory;

@@ -49,7 +49,7 @@ base::choice! {
 }
 
 base::choice! {
-    /// What counts as FlightSize at a timeout in recovery, half of which becomes the slow-start threshold.
+    /// What counts as FlightSize at a timeout in recovery. Half of it becomes the slow-start threshold.
     pub enum FlightSize {
         /// At most the slow-start threshold and, with `sack`, the pipe: duplicate ACKs stand for segments that have left the network.
         InNetwork = "in_network",
