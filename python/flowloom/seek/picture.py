@@ -92,12 +92,13 @@ def chart(ax: Axes, answer: Answer) -> None:
 
 
 def along(setting: Setting, visit: Visit, index: int) -> float:
-    """Where a place lies on an axis: its number, or the rank of a listed value."""
+    """Where a place lies on an axis: its number in the unit of the axis, or the rank of a listed value."""
     value = visit.place.values[index]
     if setting.choices:
         # Spread by the coordinate of the place, so that places with one value can be told apart.
         return setting.choices.index(value) + (visit.place.coordinates[index] * setting.levels % 1 - 0.5) * 0.6
-    return setting.number(value) or 0.0
+    factor, _ = setting.scale([setting.high])
+    return (setting.number(value) or 0.0) * factor
 
 
 def axis(ax: Axes, setting: Setting, which: str) -> None:
@@ -107,11 +108,9 @@ def axis(ax: Axes, setting: Setting, which: str) -> None:
         one.set_ticks(range(setting.levels), labels=[style.label(choice) for choice in setting.choices])
         getattr(ax, f"set_{which}label")(setting.name)
         return
-    factor, name = setting.scale([setting.high])
     if setting.log:
-        getattr(ax, f"set_{which}scale")("log")
-    one.set_major_formatter(lambda value, _: f"{value * factor:g}")
-    one.set_minor_formatter(lambda value, _: "")
+        style.log_axis(ax, which)
+    _, name = setting.scale([setting.high])
     getattr(ax, f"set_{which}label")(words.axis(setting.name, name) if name else setting.name)
 
 
