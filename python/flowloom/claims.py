@@ -54,6 +54,10 @@ class Claim(Number):
     seen: str = ""
     """What had been seen when the bounds, or the settings that they are judged on, were chosen; empty: nothing."""
     min_seeds: int = 3
+    headline: bool = False
+    """Belongs to what the paper promises first."""
+    trivial: str = ""
+    """Why it cannot fail, or follows from arithmetic alone; such a claim is shown and not counted. Empty: it can fail."""
     explanation: str = ""
     """Why the claim is not met, for readers of the table. `{id}` is a number of the results: see `filled`."""
 
@@ -66,6 +70,11 @@ class Claim(Number):
         if claim.bounds == (-math.inf, math.inf):
             raise ValueError(f"claim `{claim.id}` has no bounds\nhint: give `within`, `at_least`, `more_than` or `at_most`")
         return claim
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts as one of the paper's numbers."""
+        return self.source in PAPER_SOURCES and not self.trivial
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -138,6 +147,52 @@ def combined(verdicts: Iterable[str]) -> str:
     if NOT_MET in found:
         return NOT_MET
     return MET if found and all(v == MET for v in found) else UNDECIDED
+
+
+IN_PART = "in part"
+"""A sentence some of whose numbers are met."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a paper with the claims on its numbers."""
+
+    quote: str
+    judged: Sequence[Judged]
+
+    @property
+    def headline(self) -> bool:
+        """Whether it belongs to what the paper promises first."""
+        return any(j.claim.headline for j in self.judged)
+
+    @property
+    def counted(self) -> list[Judged]:
+        """The claims that can fail; all of them if none can."""
+        return [j for j in self.judged if not j.claim.trivial] or list(self.judged)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the sentence is the paper's, and can fail."""
+        return any(j.claim.counts for j in self.judged)
+
+    @property
+    def verdict(self) -> str:
+        """`met` or `not met` where that is true of all its numbers, `in part` where it is true of some, else `undecided`."""
+        verdicts = {j.verdict for j in self.counted}
+        if len(verdicts) == 1:
+            return verdicts.pop()
+        return IN_PART if MET in verdicts and NOT_MET in verdicts else UNDECIDED if MET in verdicts else NOT_MET
+
+
+def sentences(judged: Iterable[Judged]) -> list[Sentence]:
+    """Claims by the sentence of the paper that they judge, headlines first, otherwise in the order given.
+
+    The paper's own claims, those that were calibrated and ours are never in one sentence.
+    """
+    found: dict[tuple[str, bool], list[Judged]] = {}
+    for j in judged:
+        found.setdefault((j.claim.quote, j.claim.source in PAPER_SOURCES), []).append(j)
+    return sorted((Sentence(quote, those) for (quote, _), those in found.items()), key=lambda one: not one.headline)
 
 
 def judge(claim: Claim, figures: Mapping[str, Data], computed: Mapping[str, float | Sample] | None = None) -> Judged:

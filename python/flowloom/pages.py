@@ -233,7 +233,7 @@ def html_page(findings: Findings, results: Mapping[str, Results], parts: Sequenc
         report.section("Claims", table),
         report.section("Figures", *parts),
     ]
-    for scenario in dict.fromkeys(f.scenario for f in paper.figures):
+    for scenario in paper.scenarios:
         found = next((results[f.id] for f in paper.figures if f.scenario == scenario and f.id in results), None)
         if found is None:
             continue

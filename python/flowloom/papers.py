@@ -87,9 +87,9 @@ def reproduce(
         raise ValueError(f"`{name}` has no figure `{figure}`\nhint: one of {', '.join(f.id for f in paper.figures)}")
     runs = Runs(paper, over, Path(out) / "-".join([name, *chosen]), jobs, overwrite)
     ready: dict[str, Results] = {}
-    for scenario in dict.fromkeys(f.scenario for f in wanted):
+    for scenario in dict.fromkeys(f.scenario for f in wanted if f.scenario):
         ready[scenario] = runs.run(scenario, meter(scenario) if meter else None)
-    for other in {f.scenario for f in paper.figures} - ready.keys():
+    for other in [one for one in paper.scenarios if one not in ready]:
         if (runs.folder / other / "points.parquet").is_file():
             ready[other] = Results.open(runs.folder / other)
     results = {f.id: ready[f.scenario] for f in paper.figures if f.scenario in ready}
@@ -110,7 +110,7 @@ def smoke_digest(
     """
     runs = Runs(paper, SMOKE, out / f"{paper.name}-{SMOKE}", jobs, overwrite)
     lines = []
-    for scenario in sorted({f.scenario for f in paper.figures}):
+    for scenario in sorted(paper.scenarios):
         done = runs.run(scenario, meter(f"{scenario} ({SMOKE})") if meter else None)
         lines += [f"{scenario} {row['point']} {row['digest']}" for row in done.points().to_pylist()]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
@@ -134,10 +134,13 @@ def write(findings: Findings, folder: Path, results: Mapping[str, Results], draw
     module = findings.paper.drawings()
     files, parts = [], []
     for figure in findings.paper.figures:
-        if figure.id not in results or not hasattr(module, figure.id):
+        if (figure.scenario and figure.id not in results) or not hasattr(module, figure.id):
             continue
         with style.look():
-            picture = drawing.signed(getattr(module, figure.id)(results[figure.id]), results[figure.id])
+            if figure.scenario:
+                picture = drawing.signed(getattr(module, figure.id)(results[figure.id]), results[figure.id])
+            else:
+                picture = getattr(module, figure.id)(findings)
         if figure.id in drawn:
             files += style.save(picture, folder / figure.id)
         parts.append(report.drawing(picture, figure.id, f"{figure.title}."))

@@ -28,8 +28,8 @@ class Figure:
 
     id: str
     title: str
-    scenario: str
-    """Its scenario file, without the suffix. Figures that show the same runs share one."""
+    scenario: str = ""
+    """Its scenario file, without the suffix. Figures that show the same runs share one. Empty: drawn from the numbers of claims."""
     extra: bool = False
     """Not in the paper: shows how much a choice of ours matters."""
 
@@ -69,8 +69,15 @@ class Paper:
     """Numbers that explanations quote beside those of the claims."""
     summary: str = ""
     """What the page says first, such as under which readings the main claim holds. Quotes numbers as explanations do."""
+    first: str = ""
+    """The figure that shows what the summary says."""
     stale: Stale | None = None
     """Set while the page's results are older than the program."""
+
+    @property
+    def scenarios(self) -> list[str]:
+        """The scenarios of its figures, each once."""
+        return list(dict.fromkeys(figure.scenario for figure in self.figures if figure.scenario))
 
     def every(self) -> list[Number]:
         """The numbers of its claims, then the others."""
@@ -96,7 +103,7 @@ def home() -> Path:
 
 def profiles(paper: Paper) -> list[str]:
     """The profiles that its scenarios have."""
-    files = (paper.folder / f"{figure.scenario}.toml" for figure in paper.figures)
+    files = (paper.folder / f"{scenario}.toml" for scenario in paper.scenarios)
     return sorted({name for file in files for name in tomllib.loads(file.read_text()).get("profile", {})})
 
 
@@ -126,10 +133,13 @@ def read(folder: Path) -> Paper:
         [Figure(**figure) for figure in head["figure"]],
         [Claim.read(claim) for claim in listed["claim"]],
         [Number.read(number) for number in listed.get("number", [])],
-        head.get("summary", ""),
+        " ".join(head.get("summary", "").split()),
+        head.get("first", ""),
         Stale.read(head["stale"]) if "stale" in head else None,
     )
     known = {figure.id for figure in paper.figures}
+    if paper.first and paper.first not in known:
+        raise ValueError(f"`first` of `{name}` names `{paper.first}`, which is not a figure of it")
     every = paper.every()
     for number in every:
         for figure in filter(None, (number.figure, number.scenario, number.than if number.kind == "contrast" else "")):
