@@ -103,10 +103,9 @@ demo: build ## build, run a small experiment, print its table, draw its figures
 	@$(BIN)/flowloom report results/fat_tree | tail -n 1
 
 .PHONY: papers
-papers: build ## reproduce the papers at full size (long), or those of PAPERS="merp ssp"; judge their claims, write docs/papers
-	@for paper in $(or $(PAPERS),$$(cd papers && ls -d */ | tr -d /)); do \
-	$(BIN)/flowloom papers $$paper --overwrite && mkdir -p docs/papers/$$paper && \
-	cp results/papers/$$paper-paper/{*.png,claims.json} docs/papers/$$paper/ && cp results/papers/$$paper-paper/claims.md docs/papers/$$paper/README.md; done
+papers: build ## run what has changed of the papers at full size (long), or of PAPERS="merp ssp"; judge their claims, write docs/papers
+	@for paper in $(or $(PAPERS),$$(cd papers && ls -d */ | tr -d /)); do $(BIN)/flowloom papers $$paper --update; done
+	@$(BIN)/python docs/pages.py
 
 # ---------------------------------------------------------------- tests
 

@@ -9,11 +9,15 @@ from flowloom.files import write_whole
 
 
 def main() -> None:
-    """Writes the page of each paper that has one."""
-    for found in sorted(Path(__file__).parent.glob("papers/*/claims.json")):
+    """Writes the page of each paper that has one, and that of all papers."""
+    home = Path(__file__).parent / "papers"
+    every = []
+    for found in sorted(home.glob("*/claims.json")):
         paper = shelf.load(found.parent.name)
         written = pages.Findings.from_json(paper, found.read_text(encoding="utf-8"))
-        write_whole(found.with_name("README.md"), pages.page(written))
+        write_whole(found.with_name("README.md"), pages.page(written, found.parent))
+        every.append(written)
+    write_whole(home / "README.md", pages.overview(every))
 
 
 if __name__ == "__main__":

@@ -418,24 +418,21 @@ OPENED = {".toml": "flowloom run", ".py": "python", ".ipynb": "jupyter lab"}
 def papers(options: Options) -> int:
     """Runs a paper's figures, judges its claims and draws; without a name, lists the papers."""
     from flowloom import claims, pages, shelf
-    from flowloom.papers import reproduce
+    from flowloom.papers import reproduce, update
 
     name = options.get("name")
     if not name:
         for known in shelf.names():
             paper = shelf.load(known)
             say(f"{known}: {paper.title}. {paper.source}")
-            for figure in paper.figures:
-                say(f"  {figure.id:<14} {figure.title}")
+            for one in paper.figures:
+                say(f"  {one.id:<14} {one.title}")
         return 0
-    done = reproduce(
-        name,
-        options.get("figure"),
-        options.get("profile") or "paper",
-        options.get("jobs") or None,
-        console.path(options.get("out") or "results/papers"),
-        overwrite=bool(options.get("overwrite")),
-    )
+    figure, jobs, out = options.get("figure"), options.get("jobs") or None, console.path(options.get("out") or "results/papers")
+    if options.get("update"):
+        done = update(name, console.path(options["update"]), figure, jobs, out)
+    else:
+        done = reproduce(name, figure, options.get("profile") or "paper", jobs, out, overwrite=bool(options.get("overwrite")))
     say(pages.console(done.findings))
     say()
     for path in done.files:

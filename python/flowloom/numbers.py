@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,8 +56,21 @@ class Number:
     over: str = ""
     per: str = ""
     than: str = ""
+    needs: Sequence[str] = ()
+    """Other figures whose results a measured number is taken from."""
     take: str = ""
     """`"largest"` or `"smallest"`: of all values in `at` the one at which the number is so, as "up to 31 %" asks for."""
+
+    @property
+    def asks(self) -> str:
+        """What is asked of results, as a short hash: another number under the same name has another."""
+        asked = [getattr(self, f.name) for f in fields(Number) if f.name != "id"]
+        return _core.content_hash(json.dumps(asked, sort_keys=True).encode())[:8]
+
+    @property
+    def figures(self) -> list[str]:
+        """The figures whose results it is taken from."""
+        return [self.scenario or self.figure, *self.needs, *([self.than] if self.kind == "contrast" else [])]
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Self:
@@ -283,16 +297,20 @@ class Found:
     """Why there is no estimate, or why it decides nothing."""
 
 
+NOT_RUN = "not run"
+"""Why a number is missing whose results are."""
+
+
 def find(number: Number, figures: Mapping[str, Data], computed: Mapping[str, float | Sample] | None = None) -> list[Found]:
     """A number in the results of the figures that were run. `computed` holds numbers of `COMPUTED` kinds by `metric`."""
     if number.kind in COMPUTED:
         known = (computed or {}).get(number.metric)
         if known is None:
-            return [Found("", None, "not computed")]
+            return [Found("", None, "not computed" if number.kind == "exact" or number.figures[0] in figures else NOT_RUN)]
         return [Found("", Estimate.of(list(known.values())) if isinstance(known, dict) else Estimate.exact(known))]
     results = figures.get(number.scenario or number.figure)
     if results is None:
-        return [Found("", None, "not run")]
+        return [Found("", None, NOT_RUN)]
     points = Points(results)
     found = []
     for where, at, sample in samples(number, points, figures):

@@ -5,16 +5,17 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from flowloom import claims, report, tables
-from flowloom.claims import Claim, Judged
-from flowloom.numbers import Estimate, Found, Number
+from flowloom import _core, claims, report, tables, words
+from flowloom.claims import Claim, Judged, Sentence
+from flowloom.numbers import NOT_RUN, Estimate, Found, Number
 from flowloom.results import Results
-from flowloom.shelf import Paper
+from flowloom.shelf import Figure, Paper
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,38 @@ class Findings:
     figures: Sequence[str]
     """The figures whose scenarios were run, by id."""
     found: Mapping[str, Sequence[Found]]
-    smoke: str = ""
-    """A digest of the results of all scenarios at profile `smoke`, by the program that found the numbers."""
+    scenarios: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By scenario that was run at full size: hashes of its `plan`, and of its results at profile `smoke` by the same program."""
 
     @cached_property
     def judged(self) -> list[Judged]:
         """The claims with their verdicts."""
         return [claims.verdict(claim, self.found[claim.id]) for claim in self.paper.claims]
+
+    @property
+    def shown(self) -> list[Figure]:
+        """The figures that the page shows: those whose scenarios were run, and those that are drawn from the numbers of claims."""
+        return [figure for figure in self.paper.figures if figure.id in self.figures or not figure.scenario]
+
+    def lacks(self, number: Number) -> bool:
+        """Whether a number was not taken from any results yet."""
+        return [one.reason for one in self.found[number.id]] == [NOT_RUN]
+
+    def with_new(self, new: Findings, scenarios: Collection[str], hashes: Mapping[str, Mapping[str, str]]) -> Findings:
+        """These with what was found anew in `scenarios`, whose results have `hashes`."""
+        paper = new.paper
+        ran = {figure.id for figure in paper.figures if figure.scenario in scenarios}
+        kept = {figure.id for figure in paper.figures if figure.id in self.figures and figure.scenario not in scenarios}
+        figures = [figure.id for figure in paper.figures if figure.id in ran | kept]
+        anew = {n.id for n in paper.every() if n.kind == "exact" or paper.taken_from(n) & set(scenarios)}
+        return Findings(
+            paper,
+            new.profile,
+            {figure: (new if figure in ran else self).seeds[figure] for figure in figures},
+            figures,
+            {n.id: (new if n.id in anew else self).found[n.id] for n in paper.every()},
+            {one: hashes[one] if one in scenarios else self.scenarios[one] for one in paper.scenarios},
+        )
 
     def filled(self, text: str) -> str:
         """A text of the paper's folder with today's numbers in the places of their ids."""
@@ -52,19 +78,32 @@ class Findings:
             "profile": self.profile,
             "seeds": {figure: list(seeds) for figure, seeds in self.seeds.items()},
             "figures": list(self.figures),
-            "smoke": self.smoke,
+            "scenarios": {name: dict(hashes) for name, hashes in self.scenarios.items()},
             "claims": [claim_json(j) | {"explanation": self.explanation(j.claim)} for j in self.judged],
-            "numbers": [{"id": n.id, "parts": [found_json(f) for f in self.found[n.id]]} for n in self.paper.numbers],
+            "numbers": [
+                {"id": n.id, "asks": n.asks, "parts": [found_json(f) for f in self.found[n.id]]} for n in self.paper.numbers
+            ],
         }
         return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, paper: Paper, text: str) -> Findings:
-        """What [`to_json`] wrote. Verdicts are formed anew; a claim that is not in the text was not run."""
+        """What `to_json` wrote. Verdicts are formed anew; a number that is not in the text, or is another there, was not run."""
         told = json.loads(text)
-        there = {one["id"]: [found_of(part) for part in one["parts"]] for one in told["claims"] + told["numbers"]}
-        found = {number.id: there.get(number.id, [Found("", None, "not run")]) for number in paper.every()}
-        return cls(paper, told["profile"], told["seeds"], told["figures"], found, told["smoke"])
+        there = {(one["id"], one["asks"]): one["parts"] for one in told["claims"] + told["numbers"]}
+        nothing = [{"where": "", "reason": NOT_RUN}]
+        found = {number.id: [found_of(part) for part in there.get((number.id, number.asks), nothing)] for number in paper.every()}
+        return cls(paper, told["profile"], told["seeds"], told["figures"], found, told["scenarios"])
+
+    @property
+    def digest(self) -> str:
+        """One hash of the results of all scenarios at profile `smoke`."""
+        lines = [f"{name} {hashes['smoke']}" for name, hashes in sorted(self.scenarios.items())]
+        return _core.content_hash("\n".join(lines).encode())[:16] if lines else ""
+
+
+NOTHING = '{"profile": "paper", "seeds": {}, "figures": [], "scenarios": {}, "claims": [], "numbers": []}'
+"""What `Findings.to_json` writes where nothing was run."""
 
 
 def number(value: float) -> float | None:
@@ -95,6 +134,7 @@ def claim_json(j: Judged) -> dict[str, Any]:
     """A claim with its verdict."""
     return {
         "id": j.claim.id,
+        "asks": j.claim.asks,
         "figure": j.claim.figure,
         "quote": j.claim.quote,
         "source": j.claim.source,
@@ -108,15 +148,21 @@ def claim_json(j: Judged) -> dict[str, Any]:
 
 
 def counts(judged: Sequence[Judged]) -> str:
-    """How many of the paper's own claims are met, then how many others: `12 met, 1 not met; calibrated or ours: 3 met`."""
+    """How many sentences of the paper hold, and how many of their numbers.
 
-    def count(those: Sequence[Judged]) -> str:
-        verdicts = [j.verdict for j in those]
-        return ", ".join(f"{verdicts.count(v)} {v}" for v in (claims.MET, claims.NOT_MET, claims.UNDECIDED) if v in verdicts)
+    `4 sentences of the paper: 2 met, 1 in part, 1 not met (7 numbers: 5 met, 2 not met); calibrated or ours: 3 met`.
+    """
 
-    own = [j for j in judged if j.claim.source in claims.PAPER_SOURCES]
-    others = count([j for j in judged if j not in own])
-    return "; ".join(filter(None, [count(own), f"calibrated or ours: {others}" if others else ""]))
+    def count(verdicts: Sequence[str]) -> str:
+        order = (claims.MET, claims.IN_PART, claims.NOT_MET, claims.UNDECIDED)
+        return ", ".join(f"{verdicts.count(v)} {v}" for v in order if v in verdicts)
+
+    own = [one for one in claims.sentences(judged) if one.counts]
+    numbers = [j.verdict for one in own for j in one.counted]
+    others = count([j.verdict for j in judged if j.claim.source not in claims.PAPER_SOURCES and not j.claim.trivial])
+    told = f"{words.counted(len(own), 'sentence')} of the paper: {count([one.verdict for one in own])}" if own else ""
+    told += f" ({words.counted(len(numbers), 'number')}: {count(numbers)})" if own else ""
+    return "; ".join(filter(None, [told, f"calibrated or ours: {others}" if others else ""]))
 
 
 def found_text(j: Judged) -> str:
@@ -178,46 +224,119 @@ def note(paper: Paper) -> str:
     )
 
 
-def page(findings: Findings) -> str:
-    """The claims as a Markdown page beside the figures: pictures, tables, then a word on each claim that is not met or open."""
-    paper, judged = findings.paper, findings.judged
-    written = f"Written by `flowloom papers {paper.name} --profile {findings.profile}`."
-    smoke = f" Digest of the results at profile `smoke`: `{findings.smoke}`." if findings.smoke else ""
-    lines = [
-        f"# {paper.title}",
-        "",
-        paper.source,
-        "",
-        *([note(paper), ""] if paper.stale else []),
-        f"{written} Settings, choices and deviations: papers/{paper.name}/README.md.{smoke}",
-        "",
-        f"Result: {counts(judged)}.",
-        "",
-        *([findings.filled(paper.summary), ""] if paper.summary else []),
-    ]
-    for figure in paper.figures:
-        here = [j for j in judged if j.claim.figure == figure.id]
-        if here or figure.id in findings.figures:
-            lines += [f"## {figure.title}", ""]
-        if figure.id in findings.figures:
-            ran = f"Scenario `{figure.scenario}.toml`, {seeds_text(findings.seeds[figure.id])}."
-            lines += [f"![{figure.title}]({figure.id}.png)", "", ran, ""]
-        if here:
-            lines += [claims_table(here).markdown(), ""]
-    open_ones = [j for j in judged if j.verdict != claims.MET]
-    if open_ones:
-        lines += ["## What is not met, or open", ""]
-        for j in open_ones:
-            why = findings.explanation(j.claim) or j.reason or "no explanation yet"
-            lines += [f"- **{j.claim.id}** ({j.verdict}): {why}"]
-        lines.append("")
-    lines += ["## How claims are judged", ""]
-    for j in judged:
-        if j.claim.rule or j.claim.seen:
-            after = f"chosen after the result was seen: {j.claim.seen}" if j.claim.seen else ""
-            lines.append(f"- {j.claim.id}: {'; '.join(filter(None, [j.claim.rule, after]))}")
-    lines += ["", " ".join(claims.RULES.split()), ""]
+def page(findings: Findings, folder: Path | None = None) -> str:
+    """A paper's page in Markdown, which lies next to its figures.
+
+    What was found, in sentences and one figure; the map of settings if there is one in `folder`; the claims by sentence; the other
+    figures; how claims are judged. All but the first screen is folded.
+    """
+    paper, sentences = findings.paper, claims.sentences(findings.judged)
+    titles = {figure.id: figure.title for figure in findings.shown}
+    lines = [f"# {paper.title}", "", paper.source, ""]
+    if paper.stale:
+        lines += [note(paper), ""]
+    if paper.summary:
+        lines += [findings.filled(paper.summary), ""]
+    if paper.first in titles:
+        lines += [picture(paper.first, titles[paper.first]), ""]
+    if folder is not None and (folder / SETTINGS).is_file():
+        lines += ["## Under which settings the numbers come out", "", *settings(folder / SETTINGS), ""]
+    lines += ["## The claims, by sentence of the paper", "", f"{upper(counts(findings.judged))}.", ""]
+    own = [one for one in sentences if one.counts]
+    lines += [part for one in own for part in (*sentence(findings, one), "")]
+    if others := [one for one in sentences if not one.counts]:
+        lines += ["## Calibrated, ours, or sure to hold", ""]
+        lines += [NOT_COUNTED, ""]
+        lines += [part for one in others for part in (*sentence(findings, one), "")]
+    lines += ["## Figures", ""]
+    for figure in findings.shown:
+        if figure.id == paper.first:
+            continue
+        ran = f"Scenario `{figure.scenario}.toml`, {seeds_text(findings.seeds[figure.id])}." if figure.scenario else ""
+        lines += [*folded(html.escape(figure.title), picture(figure.id, figure.title), *filter(None, [ran])), ""]
+    lines += ["## How claims are judged", "", " ".join(claims.RULES.split()), "", *written_by(findings), ""]
     return "\n".join(lines)
+
+
+def overview(pages: Sequence[Findings]) -> str:
+    """The page of all papers, which lies above their folders: what each promises, whether it holds, where, and at what price."""
+    rows = []
+    for one in pages:
+        paper, told = one.paper, one.paper.overview
+        if told is None:
+            continue
+        titles = {figure.id: figure.title for figure in one.shown}
+        figure = f'<img src="{paper.name}/{paper.first}.png" alt="{html.escape(titles[paper.first])}" width="320">'
+        cells = [one.filled(text) for text in told.texts]
+        stale = " (stale)" if paper.stale else ""
+        rows.append([f"[{paper.title.partition(':')[0]}]({paper.name}/README.md){stale}", *cells, figure])
+    heads = ["paper", "promise", "does it hold?", "where", "price", "figure"]
+    return "\n\n".join([OVERVIEW, tables.Table(heads, rows, len(heads)).markdown()]) + "\n"
+
+
+OVERVIEW = """\
+# The papers, judged
+
+Each row is a page: the paper's own experiments, run again, and its claims judged sentence by sentence. `flowloom papers` lists
+them, and `make pages` writes this table."""
+
+NOT_COUNTED = """\
+These are not counted: a setting was chosen because of the number, or the paper says nothing of it, or the claim cannot fail."""
+
+SETTINGS = "settings/README.md"
+"""Where the answer of a search over open settings lies, next to a paper's page: as `flowloom seek` writes it."""
+
+
+def settings(answer: Path) -> list[str]:
+    """The answer of a search: its sentence and its figure, then its tables, folded."""
+    _, told, shown, *tables, searched = answer.read_text(encoding="utf-8").strip().split("\n\n")
+    return [told, "", shown.replace("](", "](settings/"), "", *folded("Each claim, and each setting", *tables, searched)]
+
+
+def written_by(findings: Findings) -> list[str]:
+    """Where the page comes from."""
+    name = findings.paper.name
+    digest = f" Digest of the results at profile `smoke`: `{findings.digest}`." if findings.digest else ""
+    return [f"Written by `flowloom papers {name}`. Settings, choices and deviations: papers/{name}/README.md.{digest}"]
+
+
+def folded(head: str, *parts: str) -> list[str]:
+    """Lines that open under a head, in Markdown: GitHub needs the empty lines, the site the attribute."""
+    return [
+        '<details markdown="1">',
+        f"<summary>{head}</summary>",
+        "",
+        *[line for part in parts for line in (part, "")],
+        "</details>",
+    ]
+
+
+def picture(figure: str, title: str) -> str:
+    """A figure that lies next to the page."""
+    return f"![{title}]({figure}.png)"
+
+
+def upper(text: str) -> str:
+    """A text with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def sentence(findings: Findings, one: Sentence) -> list[str]:
+    """A sentence of the paper: its verdict and words in a line that opens to the claims, and why some of them are not met."""
+    verdicts = [j.verdict for j in one.counted]
+    share = f", {verdicts.count(claims.MET)} of {len(verdicts)} numbers" if len(verdicts) > 1 else ""
+    why = []
+    for j in one.judged:
+        if j.verdict != claims.MET:
+            why.append(f"- **{j.claim.id}** ({j.verdict}): {findings.explanation(j.claim) or j.reason or 'no explanation yet'}")
+    how = []
+    for j in one.judged:
+        after = f"chosen after the result was seen: {j.claim.seen}" if j.claim.seen else ""
+        not_counted = f"not counted: {j.claim.trivial}" if j.claim.trivial else ""
+        if told := "; ".join(filter(None, [j.claim.rule, after, not_counted])):
+            how.append(f"- {j.claim.id}: {told}")
+    parts = [claims_table(one.judged).markdown(), "\n".join(why), f"How it is judged:\n\n{chr(10).join(how)}" if how else ""]
+    return folded(f"<b>{one.verdict}</b>{share}: {html.escape(one.quote)}", *filter(None, parts))
 
 
 def html_page(findings: Findings, results: Mapping[str, Results], parts: Sequence[str]) -> str:

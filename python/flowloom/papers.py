@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
+import json
+import tomllib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from flowloom import drawing, pages, report, style
+from flowloom import _core, drawing, pages, report, style
 from flowloom.files import write_whole
 from flowloom.meter import Meter
-from flowloom.numbers import Sample, find
+from flowloom.numbers import Found, Sample, find
 from flowloom.pages import Findings
 from flowloom.results import Results
 from flowloom.scenario import Scenario, ScenarioWarning
-from flowloom.shelf import Paper, load, profiles
+from flowloom.shelf import Figure, Paper, load, profiles
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
 
 PAPER = "paper"
 """The profile that changes nothing: the scenarios as they are."""
@@ -27,7 +32,7 @@ SMOKE = "smoke"
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What `reproduce` found and wrote."""
+    """What `reproduce` or `update` found and wrote."""
 
     findings: Findings
     folder: Path
@@ -71,7 +76,7 @@ def reproduce(
 
     `profile` names profiles of the scenarios, laid over them in order: `"literal,smoke"`. With `figure`, only that figure is run,
     and the claims are judged on the results that exist by then. Results of other settings or another version are replaced only with
-    `overwrite`. The page of a whole paper at full size also has the digest of the results at profile `smoke`.
+    `overwrite`.
     """
     # Results of this run are not stale.
     paper = replace(load(name), stale=None)
@@ -82,9 +87,7 @@ def reproduce(
         did = f"; did you mean `{near[0]}`?" if near else ""
         raise ValueError(f"there is no profile `{unknown}`{did}\nhint: one of {', '.join(known)}")
     over = ",".join(p for p in chosen if p != PAPER) or None
-    wanted = [f for f in paper.figures if figure in (None, f.id)]
-    if not wanted:
-        raise ValueError(f"`{name}` has no figure `{figure}`\nhint: one of {', '.join(f.id for f in paper.figures)}")
+    wanted = figures_of(paper, figure)
     runs = Runs(paper, over, Path(out) / "-".join([name, *chosen]), jobs, overwrite)
     ready: dict[str, Results] = {}
     for scenario in dict.fromkeys(f.scenario for f in wanted if f.scenario):
@@ -93,54 +96,109 @@ def reproduce(
         if (runs.folder / other / "points.parquet").is_file():
             ready[other] = Results.open(runs.folder / other)
     results = {f.id: ready[f.scenario] for f in paper.figures if f.scenario in ready}
-    smoke = smoke_digest(paper, Path(out), jobs, meter, overwrite) if figure is None and over is None else ""
-    return write(found(paper, profile, results, smoke), runs.folder, results, [f.id for f in wanted])
+    return write(found(paper, profile, results), runs.folder, results, [f.id for f in wanted])
 
 
-def smoke_digest(
+def figures_of(paper: Paper, figure: str | None) -> list[Figure]:
+    """All figures of a paper, or the one that is named."""
+    wanted = [f for f in paper.figures if figure in (None, f.id)]
+    if not wanted:
+        raise ValueError(f"`{paper.name}` has no figure `{figure}`\nhint: one of {', '.join(f.id for f in paper.figures)}")
+    return wanted
+
+
+def update(
+    name: str,
+    page: str | Path,
+    figure: str | None = None,
+    jobs: int | None = None,
+    out: str | Path = "results/papers",
+    meter: Callable[[str], Meter] | None = Meter,
+) -> Reproduction:
+    """Brings the page of a paper up to date: a folder with `README.md`, `claims.json` and figures, made where there is none.
+
+    Only scenarios run at full size whose plan has changed, whose results at profile `smoke` have changed, or of which a claim
+    asks what the page does not have; with `figure`, that of this figure too. All else stays what it is on the page. Points
+    that were finished earlier are kept.
+    """
+    paper = replace(load(name), stale=None)
+    folder = Path(page)
+    file = folder / "claims.json"
+    text = file.read_text(encoding="utf-8") if file.is_file() else pages.NOTHING
+    was = Findings.from_json(paper, text)
+    today = hashes(paper, Path(out), jobs, meter)
+    asked = {one.scenario for one in figures_of(paper, figure)} - {""} if figure else set()
+    names = [one for one in paper.scenarios if one in outdated(was, today, asked)]
+    runs = Runs(paper, None, Path(out) / f"{name}-{PAPER}", jobs, True)
+    ready = {scenario: runs.run(scenario, meter(scenario) if meter else None) for scenario in names}
+    results = {one.id: ready[one.scenario] for one in paper.figures if one.scenario in ready}
+    merged = was.with_new(found(paper, PAPER, results), names, today)
+    return write_page(merged, folder, results)
+
+
+def outdated(was: Findings, today: Mapping[str, Mapping[str, str]], asked: Collection[str] = ()) -> set[str]:
+    """The scenarios whose results a page needs: those asked for, those that have changed, and those that a missing number needs.
+
+    A number that compares several scenarios needs all of them if it needs one.
+    """
+    paper = was.paper
+    found = {one for one in paper.scenarios if was.scenarios.get(one) != today.get(one)} | set(asked)
+    needed = [paper.taken_from(number) for number in paper.every()]
+    missing = [taken for number, taken in zip(paper.every(), needed, strict=True) if was.lacks(number)]
+    found |= set().union(*missing)
+    while more := {one for taken in needed if taken & found for one in taken} - found:
+        found |= more
+    return found
+
+
+def hashes(
     paper: Paper,
     out: Path,
     jobs: int | None = None,
     meter: Callable[[str], Meter] | None = None,
-    overwrite: bool = False,
-) -> str:
-    """A digest of the results of all scenarios at profile `smoke`, which are run into a folder of `out`.
+) -> dict[str, dict[str, str]]:
+    """By scenario, what its results at full size depend on: hashes of its plan, and of its results at profile `smoke`.
 
-    A page of results at full size carries it: if it is another one today, so may the results be.
+    The results are run into a folder of `out`. If their hash is another one than when a page was written, so may the page be.
     """
-    runs = Runs(paper, SMOKE, out / f"{paper.name}-{SMOKE}", jobs, overwrite)
-    lines = []
-    for scenario in sorted(paper.scenarios):
+    runs = Runs(paper, SMOKE, out / f"{paper.name}-{SMOKE}", jobs, True)
+    told = {}
+    for scenario in paper.scenarios:
+        plan = tomllib.loads((paper.folder / f"{scenario}.toml").read_text(encoding="utf-8"))
+        plan.pop("profile", None)
         done = runs.run(scenario, meter(f"{scenario} ({SMOKE})") if meter else None)
-        lines += [f"{scenario} {row['point']} {row['digest']}" for row in done.points().to_pylist()]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+        lines = [f"{row['point']} {row['digest']}" for row in done.points().to_pylist()]
+        whole = json.dumps(plan, sort_keys=True, default=str), "\n".join(lines)
+        told[scenario] = {key: _core.content_hash(text.encode())[:8] for key, text in zip(("plan", "smoke"), whole, strict=True)}
+    return told
 
 
-def found(paper: Paper, profile: str, results: Mapping[str, Results], smoke: str = "") -> Findings:
+def found(paper: Paper, profile: str, results: Mapping[str, Results]) -> Findings:
     """Takes the numbers of claims and explanations from results."""
     module = paper.drawings()
-    computed: dict[str, float | Sample] = dict(module.exact()) if hasattr(module, "exact") else {}
-    if hasattr(module, "measured"):
-        computed |= module.measured(results)
-    numbers = {number.id: find(number, results, computed) for number in paper.every()}
+    exact: dict[str, float | Sample] = dict(module.exact()) if hasattr(module, "exact") else {}
+    measured: dict[frozenset[str], Mapping[str, float | Sample]] = {}
+    numbers: dict[str, Sequence[Found]] = {}
+    for number in paper.every():
+        computed = exact
+        if number.kind == "measured" and hasattr(module, "measured"):
+            # It sees the results that it says that it needs, and no others.
+            taken = frozenset(paper.taken_from(number))
+            if taken not in measured:
+                measured[taken] = module.measured(
+                    {f.id: results[f.id] for f in paper.figures if f.scenario in taken and f.id in results}
+                )
+            computed = {**measured[taken]}
+        numbers[number.id] = find(number, results, computed)
     ran = [figure.id for figure in paper.figures if figure.id in results]
     seeds = {figure: sorted(results[figure].seeds) for figure in ran}
-    return Findings(paper, profile, seeds, ran, numbers, smoke)
+    return Findings(paper, profile, seeds, ran, numbers)
 
 
 def write(findings: Findings, folder: Path, results: Mapping[str, Results], drawn: Sequence[str]) -> Reproduction:
     """Draws the figures named in `drawn`, and writes claims, figures and report into `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    module = findings.paper.drawings()
     files, parts = [], []
-    for figure in findings.paper.figures:
-        if (figure.scenario and figure.id not in results) or not hasattr(module, figure.id):
-            continue
-        with style.look():
-            if figure.scenario:
-                picture = drawing.signed(getattr(module, figure.id)(results[figure.id]), results[figure.id])
-            else:
-                picture = getattr(module, figure.id)(findings)
+    for figure, picture in pictures(findings, results):
         if figure.id in drawn:
             files += style.save(picture, folder / figure.id)
         parts.append(report.drawing(picture, figure.id, f"{figure.title}."))
@@ -149,7 +207,35 @@ def write(findings: Findings, folder: Path, results: Mapping[str, Results], draw
         ("claims.json", findings.to_json()),
         ("report.html", pages.html_page(findings, results, parts)),
     ):
-        path = folder / suffix
-        write_whole(path, content)
-        files.append(path)
+        write_whole(folder / suffix, content)
+        files.append(folder / suffix)
     return Reproduction(findings, folder, results, files)
+
+
+def write_page(findings: Findings, folder: Path, results: Mapping[str, Results]) -> Reproduction:
+    """Writes the page of a paper, and those of its figures that have new results. Figures that the paper no longer has go."""
+    files = []
+    for figure, picture in pictures(findings, results):
+        files += style.save(picture, folder / f"{figure.id}.png")
+    shown = {figure.id for figure in findings.shown}
+    for left in folder.glob("*.png"):
+        if left.stem not in shown:
+            left.unlink()
+    for name, content in (("claims.json", findings.to_json()), ("README.md", pages.page(findings, folder))):
+        write_whole(folder / name, content)
+        files.append(folder / name)
+    return Reproduction(findings, folder, results, files)
+
+
+def pictures(findings: Findings, results: Mapping[str, Results]) -> Iterator[tuple[Figure, Drawn]]:
+    """The figures that there are results for, and those that are drawn from the numbers of claims."""
+    module = findings.paper.drawings()
+    for figure in findings.paper.figures:
+        draw = getattr(module, figure.id, None)
+        if draw is None or (figure.scenario and figure.id not in results):
+            continue
+        with style.look():
+            if figure.scenario:
+                yield figure, drawing.signed(draw(results[figure.id]), results[figure.id])
+            else:
+                yield figure, draw(findings)

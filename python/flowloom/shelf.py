@@ -56,6 +56,22 @@ class Stale:
 
 
 @dataclass(frozen=True)
+class Overview:
+    """A paper in the table of all papers. Its texts quote numbers as explanations do."""
+
+    promise: str
+    verdict: str
+    region: str
+    """Where it is true: settings, loads, workloads."""
+    price: str
+
+    @property
+    def texts(self) -> list[str]:
+        """Its cells, in order."""
+        return [self.promise, self.verdict, self.region, self.price]
+
+
+@dataclass(frozen=True)
 class Paper:
     """A paper with what is needed to reproduce it."""
 
@@ -71,8 +87,14 @@ class Paper:
     """What the page says first, such as under which readings the main claim holds. Quotes numbers as explanations do."""
     first: str = ""
     """The figure that shows what the summary says."""
+    overview: Overview | None = None
     stale: Stale | None = None
     """Set while the page's results are older than the program."""
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts that quote numbers."""
+        return [self.summary, *(self.overview.texts if self.overview else []), *(claim.explanation for claim in self.claims)]
 
     @property
     def scenarios(self) -> list[str]:
@@ -82,6 +104,13 @@ class Paper:
     def every(self) -> list[Number]:
         """The numbers of its claims, then the others."""
         return [*self.claims, *self.numbers]
+
+    def taken_from(self, number: Number) -> set[str]:
+        """The scenarios whose results a number is taken from."""
+        if number.kind == "exact":
+            return set()
+        of = {figure.id: figure.scenario for figure in self.figures}
+        return {of[figure] for figure in number.figures}
 
     def drawings(self) -> ModuleType:
         """The paper's `figures.py`, which may import files beside it (`from .routes import fig10`)."""
@@ -135,6 +164,7 @@ def read(folder: Path) -> Paper:
         [Number.read(number) for number in listed.get("number", [])],
         " ".join(head.get("summary", "").split()),
         head.get("first", ""),
+        Overview(**head["overview"]) if "overview" in head else None,
         Stale.read(head["stale"]) if "stale" in head else None,
     )
     known = {figure.id for figure in paper.figures}
@@ -142,12 +172,12 @@ def read(folder: Path) -> Paper:
         raise ValueError(f"`first` of `{name}` names `{paper.first}`, which is not a figure of it")
     every = paper.every()
     for number in every:
-        for figure in filter(None, (number.figure, number.scenario, number.than if number.kind == "contrast" else "")):
+        for figure in [number.figure, *number.figures]:
             if figure not in known:
                 raise ValueError(f"`{number.id}` names `{figure}`, which is not a figure of `{name}`")
     doubled = [number.id for number in every if [n.id for n in every].count(number.id) > 1]
     if doubled:
         raise ValueError(f"two claims or numbers have the id `{min(doubled)}`")
-    for text in (paper.summary, *(claim.explanation for claim in paper.claims)):
+    for text in paper.texts:
         claims.filled(text, {number.id: (number, ()) for number in every})
     return paper

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -191,13 +192,18 @@ def test_botcp_under_extreme_flow_load(tmp_path: Path) -> None:
     assert lines == {"buffer", "Bm", "threshold", "K"} and "queue (KiB)" in {ax.get_ylabel() for ax in fig.axes}
 
 
-def problem(paper: Paper, written: Findings, page: str, smoke: str) -> str:
-    """What is wrong with a paper's page, where its scenarios have the digest `smoke` at profile `smoke` today; else nothing."""
-    if smoke == written.smoke and paper.stale is not None:
+Hashes = Mapping[str, Mapping[str, str]]
+
+
+def problem(paper: Paper, written: Findings, page: str, today: Hashes) -> str:
+    """What is wrong with a paper's page, where its scenarios have these hashes today; else nothing."""
+    old = sorted(one for one in {*today, *written.scenarios} if today.get(one) != written.scenarios.get(one))
+    if not old and paper.stale is not None:
         return "the page says that it is stale, and it is not: remove `stale` from paper.toml, then `make pages`"
-    if smoke != written.smoke and paper.stale is None:
-        return "results have changed since the page was written: `make papers`, or `stale` in paper.toml and `make pages`"
-    if pages.page(written) != page:
+    if old and paper.stale is None:
+        changed = f"results of {', '.join(old)} have changed since the page was written"
+        return f"{changed}: `make papers`, or `stale` in paper.toml and `make pages`"
+    if pages.page(written, PAGES / paper.name) != page:
         return "the page does not say what claims.json and the paper's folder say: `make pages`"
     return ""
 
@@ -207,16 +213,22 @@ def test_the_page_is_that_of_todays_program(name: str, tmp_path: Path) -> None:
     folder = PAGES / name
     paper = shelf.load(name)
     written = Findings.from_json(paper, (folder / "claims.json").read_text(encoding="utf-8"))
-    page, smoke = (folder / "README.md").read_text(encoding="utf-8"), papers.smoke_digest(paper, tmp_path)
-    assert problem(paper, written, page, smoke) == ""
+    page, today = (folder / "README.md").read_text(encoding="utf-8"), papers.hashes(paper, tmp_path)
+    assert problem(paper, written, page, today) == ""
+    assert paper.stale is not None or papers.outdated(written, today) == set(), "`make papers` finds the numbers that it lacks"
     again = "`make papers` writes it from new results"
     assert written.to_json() == (folder / "claims.json").read_text(encoding="utf-8"), f"claims.json is stale: {again}"
-    assert {path.stem for path in folder.glob("*.png")} == set(written.figures)
-    texts = [paper.summary, *(claim.explanation for claim in paper.claims)]
-    quoted = {(match["id"], match["where"]) for text in texts for match in claims.QUOTED.finditer(text)}
+    assert {path.stem for path in folder.glob("*.png")} == {figure.id for figure in written.shown}
+    quoted = {(match["id"], match["where"]) for text in paper.texts for match in claims.QUOTED.finditer(text)}
     for number, where in quoted:
         there = [found for found in written.found[number] if where in (None, found.where)]
         assert there and all(found.estimate is not None for found in there), f"{{{number} at {where}}} has no value"
+
+
+def test_the_table_of_all_papers_is_that_of_their_pages() -> None:
+    files = sorted(PAGES.glob("*/claims.json"))
+    every = [Findings.from_json(shelf.load(file.parent.name), file.read_text(encoding="utf-8")) for file in files]
+    assert (PAGES / "README.md").read_text(encoding="utf-8") == pages.overview(every), "`make pages`"
 
 
 def test_a_page_with_other_results_passes_only_while_it_says_that_it_is_stale() -> None:
@@ -224,22 +236,148 @@ def test_a_page_with_other_results_passes_only_while_it_says_that_it_is_stale() 
     stale = replace(fresh, stale=Stale.read({"since": "2026-11-24", "why": "TCP has  limited\ntransmit."}))
     text = (PAGES / "stam/claims.json").read_text(encoding="utf-8")
     without, noted = (Findings.from_json(paper, text) for paper in (fresh, stale))
-    then, today = without.smoke, "0123456789abcdef"
-    plain, marked = pages.page(without), pages.page(noted)
+    then = without.scenarios
+    today = {**then, "incast": {"plan": "01234567", "smoke": "89abcdef"}}
+    plain, marked = pages.page(without, PAGES / "stam"), pages.page(noted, PAGES / "stam")
     paragraph = "> **Stale since 2026-11-24.** TCP has limited transmit. The numbers, verdicts and figures below are"
     assert marked.split("\n\n")[2].startswith(paragraph) and paragraph not in plain
     assert marked.replace(pages.note(stale) + "\n\n", "") == plain
     assert problem(fresh, without, plain, then) == problem(stale, noted, marked, today) == ""
-    assert problem(fresh, without, plain, today).startswith("results have changed")
+    assert problem(fresh, without, plain, today).startswith("results of incast have changed")
     assert problem(stale, noted, marked, then).startswith("the page says that it is stale, and it is not")
     # A note on the page alone, in paper.toml alone, and another one.
-    for paper, found, page, smoke in (
+    for paper, found, page, hashes in (
         (fresh, without, marked, then),
         (stale, noted, plain, today),
         (stale, noted, marked.replace("2026-11-24", "2026-11-23"), today),
     ):
-        assert "`make pages`" in problem(paper, found, page, smoke)
-    assert "results have changed" in problem(fresh, without, marked, today)
+        assert "`make pages`" in problem(paper, found, page, hashes)
+    assert "results of incast have changed" in problem(fresh, without, marked, today)
+
+
+TINY = """
+seed = [1, 2, 3]
+[topology]
+kind = "star"
+hosts = 4
+[workload.web]
+kind = "poisson"
+flows = 40
+load = 0.5
+size = "fixed"
+mean = "{mean}"
+[[system]]
+label = "TCP"
+transport = {{ kind = "newreno" }}
+qdisc = {{ kind = "droptail" }}
+[[system]]
+label = "DCTCP"
+transport = {{ kind = "dctcp" }}
+qdisc = {{ kind = "ecn_threshold" }}
+[profile.smoke]
+seed = [1]
+"""
+
+TINY_CLAIM = """
+[[claim]]
+id = "{figure}-mean"
+figure = "{figure}"
+quote = "DCTCP is as fast as TCP"
+printed = "-"
+kind = "reduction"
+metric = "mean_fct_s"
+system = "DCTCP"
+versus = "TCP"
+at_least = -9
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a paper of three small scenarios: two figures share one, and one figure shows the numbers of claims."""
+    folder = tmp_path / "papers/tiny"
+    folder.mkdir(parents=True)
+    listed = [("a", "one"), ("again", "one"), ("b", "two"), ("c", "three")]
+    heads = "".join(f'[[figure]]\nid = "{figure}"\ntitle = "{figure}"\nscenario = "{scenario}"\n' for figure, scenario in listed)
+    first = 'title = "Tiny"\nsource = "-"\nsummary = "It is {a-mean}."\nfirst = "sum"\n'
+    (folder / "paper.toml").write_text(f'{first}{heads}[[figure]]\nid = "sum"\ntitle = "Both"\n')
+    (folder / "claims.toml").write_text("".join(TINY_CLAIM.format(figure=figure) for figure in "abc"))
+    for scenario, mean in (("one", "20KB"), ("two", "30KB"), ("three", "40KB")):
+        (folder / f"{scenario}.toml").write_text(TINY.format(mean=mean))
+    (folder / "figures.py").write_text(
+        "from flowloom import style\n"
+        "def a(results): return style.figure()\n"
+        "def sum(findings): assert findings.found['a-mean'][0].estimate; return style.figure()\n"
+        "again = b = c = a\n"
+    )
+    monkeypatch.setattr(shelf, "home", lambda: tmp_path / "papers")
+    return folder
+
+
+def test_an_update_runs_what_has_changed_and_keeps_the_rest(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    run = papers.Runs.run
+
+    def noted(runs: papers.Runs, scenario: str, meter: meter.Meter | None) -> Results:
+        ran.extend([] if runs.over else [scenario])
+        return run(runs, scenario, meter)
+
+    monkeypatch.setattr(papers.Runs, "run", noted)
+    page = tmp_path / "page"
+
+    def again(figure: str | None = None) -> list[str]:
+        ran.clear()
+        papers.update("tiny", page, figure, out=tmp_path / "r", meter=None)
+        return list(ran)
+
+    assert again() == ["one", "two", "three"], "there is no page yet"
+    assert {path.name for path in page.iterdir()} == {
+        "README.md",
+        "claims.json",
+        *(f"{one}.png" for one in ("a", "again", "b", "c", "sum")),
+    }
+    first = {path.name: path.read_bytes() for path in page.iterdir()}
+    assert again() == []
+    assert {path.name: path.read_bytes() for path in page.iterdir()} == first
+    assert again("again") == ["one"], "what is asked for runs again"
+    # A plan, the results of another, and what a claim asks: each makes its scenario run again.
+    two = tiny / "two.toml"
+    two.write_text(two.read_text().replace("seed = [1, 2, 3]", "seed = [1, 2, 3, 4]"))
+    told = json.loads(first["claims.json"])
+    told["claims"][0]["parts"][0]["mean"] = 77.0
+    told["scenarios"]["three"]["smoke"] = "00000000"
+    (page / "claims.json").write_text(json.dumps(told))
+    (page / "gone.png").write_bytes(b"of a figure that the paper no longer has")
+    (page / "a.png").write_bytes(b"kept")
+    assert again() == ["two", "three"]
+    there = {path.name: path.read_bytes() for path in page.iterdir()}
+    assert there["a.png"] == b"kept" and there["b.png"] == first["b.png"] and "gone.png" not in there
+    by_id = {one["id"]: one["parts"][0] for one in json.loads(there["claims.json"])["claims"]}
+    assert by_id["a-mean"]["mean"] == 77.0, "numbers of what has not changed stay what they are"
+    assert (by_id["b-mean"]["seeds"], by_id["c-mean"]["seeds"]) == (4, 3)
+    claims_of = tiny / "claims.toml"
+    claims_of.write_text(claims_of.read_text().replace("mean_fct_s", "p99_fct_s", 1))
+    assert again() == ["one"], "a claim that asks for another number"
+    # The first screen is the summary and its figure.
+    text = (page / "README.md").read_text()
+    assert text.split("\n\n")[2].startswith("It is ") and text.split("\n\n")[3] == "![Both](sum.png)"
+
+
+def test_the_map_of_settings_is_on_the_page(tiny: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "page/settings/README.md"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("# TINY: open settings\n\nIt holds.\n\n![The places](seek.png)\n\n| a |\n\n| b |\n\nWritten.\n")
+    papers.update("tiny", tmp_path / "page", out=tmp_path / "r", meter=None)
+    text = (tmp_path / "page/README.md").read_text()
+    assert "## Under which settings the numbers come out\n\nIt holds.\n\n![The places](settings/seek.png)\n\n<details" in text
+
+
+def test_numbers_of_several_scenarios_make_all_of_them_run() -> None:
+    paper = shelf.load("merp")
+    two = next(number for number in paper.every() if len(paper.taken_from(number)) == 2)
+    one, other = paper.taken_from(two)
+    nothing = replace(Findings.from_json(paper, pages.NOTHING), found={number.id: () for number in paper.every()})
+    assert papers.outdated(nothing, {}, {one}) >= {one, other}
 
 
 @pytest.mark.parametrize(

@@ -423,7 +423,8 @@ pub struct ExplainArgs {
 Examples:
   flowloom papers                                  what can be reproduced
   flowloom papers merp --profile smoke             all figures of a paper, small
-  flowloom papers merp fig5 --jobs 2               one figure at full size")]
+  flowloom papers merp fig5 --jobs 2               one figure at full size
+  flowloom papers merp --update                    what has changed at full size, into the page docs/papers/merp")]
 pub struct PapersArgs {
     /// The paper
     pub name: Option<String>,
@@ -441,6 +442,11 @@ pub struct PapersArgs {
     /// Replace results of another setting or version in that folder
     #[arg(long)]
     pub overwrite: bool,
+    /// Run at full size only what has changed since the page in DIR was written, and bring the page up to date
+    /// [DIR: docs/papers/NAME]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "name",
+        conflicts_with_all = ["profile", "overwrite"])]
+    pub update: Option<Option<PathBuf>>,
     /// End with code 1 when a claim is not met
     #[arg(long)]
     pub strict: bool,

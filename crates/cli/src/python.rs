@@ -52,9 +52,11 @@ pub fn options(command: Command) -> Value {
         Command::Papers(a) => {
             let profile = a.profile.join(",");
             let out = a.out.as_deref().map(text);
+            let own = || Path::new("docs/papers").join(a.name.as_deref().unwrap_or_default());
+            let page = a.update.as_ref().map(|page| text(page.as_deref().unwrap_or(&own())));
             json!({
                 "command": "papers", "name": a.name, "figure": a.figure, "profile": profile, "jobs": a.jobs, "out": out,
-                "overwrite": a.overwrite, "strict": a.strict,
+                "overwrite": a.overwrite, "update": page, "strict": a.strict,
             })
         }
         Command::Seek(a) => {

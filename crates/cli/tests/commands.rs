@@ -364,9 +364,11 @@ fn python_gets_its_options() {
         papers,
         serde_json::json!({
             "command": "papers", "name": "merp", "figure": "fig5", "profile": "smoke", "jobs": null, "out": null,
-            "overwrite": false, "strict": true
+            "overwrite": false, "update": null, "strict": true
         })
     );
+    assert_eq!(options(&["papers", "merp", "--update"])["update"], "docs/papers/merp");
+    assert_eq!(options(&["papers", "merp", "fig5", "--update=x"])["update"], "x");
     assert_eq!(options(&["papers"])["profile"], "paper");
     assert_eq!(options(&["compare", "a", "b"]), serde_json::json!({"command": "compare", "dirs": ["a", "b"], "where": null}));
     assert_eq!(options(&["table", "a", "--where", "drops == 0"])["where"], "drops == 0");
