@@ -176,6 +176,12 @@ class Sentence:
         return any(j.claim.counts for j in self.judged)
 
     @property
+    def whose(self) -> str:
+        """What is said in front of the verdict of a sentence that does not count: `calibrated` or `ours`."""
+        source = self.judged[0].claim.source
+        return "" if source in PAPER_SOURCES else source
+
+    @property
     def verdict(self) -> str:
         """`met` or `not met` where that is true of all its numbers, `in part` where it is true of some, else `undecided`."""
         verdicts = {j.verdict for j in self.counted}
@@ -189,9 +195,10 @@ def sentences(judged: Iterable[Judged]) -> list[Sentence]:
 
     The paper's own claims, those that were calibrated and ours are never in one sentence.
     """
-    found: dict[tuple[str, bool], list[Judged]] = {}
+    found: dict[tuple[str, str], list[Judged]] = {}
     for j in judged:
-        found.setdefault((j.claim.quote, j.claim.source in PAPER_SOURCES), []).append(j)
+        whose = "paper" if j.claim.source in PAPER_SOURCES else j.claim.source
+        found.setdefault((j.claim.quote, whose), []).append(j)
     return sorted((Sentence(quote, those) for (quote, _), those in found.items()), key=lambda one: not one.headline)
 
 

@@ -242,9 +242,9 @@ def page(findings: Findings, folder: Path | None = None) -> str:
     if folder is not None and (folder / SETTINGS).is_file():
         lines += ["## Under which settings the numbers come out", "", *settings(folder / SETTINGS), ""]
     lines += ["## The claims, by sentence of the paper", "", f"{upper(counts(findings.judged))}.", ""]
-    own = [one for one in sentences if one.counts]
+    own = [one for one in sentences if one.counts or one.headline]
     lines += [part for one in own for part in (*sentence(findings, one), "")]
-    if others := [one for one in sentences if not one.counts]:
+    if others := [one for one in sentences if one not in own]:
         lines += ["## Calibrated, ours, or sure to hold", ""]
         lines += [NOT_COUNTED, ""]
         lines += [part for one in others for part in (*sentence(findings, one), "")]
@@ -336,7 +336,8 @@ def sentence(findings: Findings, one: Sentence) -> list[str]:
         if told := "; ".join(filter(None, [j.claim.rule, after, not_counted])):
             how.append(f"- {j.claim.id}: {told}")
     parts = [claims_table(one.judged).markdown(), "\n".join(why), f"How it is judged:\n\n{chr(10).join(how)}" if how else ""]
-    return folded(f"<b>{one.verdict}</b>{share}: {html.escape(one.quote)}", *filter(None, parts))
+    verdict = ", ".join(filter(None, [one.whose, one.verdict]))
+    return folded(f"<b>{verdict}</b>{share}: {html.escape(one.quote)}", *filter(None, parts))
 
 
 def html_page(findings: Findings, results: Mapping[str, Results], parts: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from flowloom import claims, pages
-from flowloom.claims import MET, NOT_MET, UNDECIDED, Claim, judge
+from flowloom.claims import MET, NOT_MET, UNDECIDED, Claim, Judged, judge
 from flowloom.numbers import Estimate, Found, Number, Points, average, combined, relative
 from flowloom.results import Results
 from hypothesis import given
@@ -217,7 +217,8 @@ def test_measured_claims_have_a_number_per_seed() -> None:
     assert judge(high, {}, {"m": {1: 0.95, 2: 0.96, 3: 0.94}}).verdict == MET
     assert judge(high, {}, {"m": {1: 0.5, 2: 0.51, 3: 0.52}}).verdict == NOT_MET
     assert judge(high, {}, {"m": {1: 0.95, 2: 0.96}}).verdict == UNDECIDED, "too few seeds"
-    assert judge(high, {}).reason == "not computed"
+    assert judge(high, {}).reason == "not run"
+    assert judge(high, made({("A", 0.8): NOISE})).reason == "not computed"
 
 
 def test_a_bound_counts_unless_it_must_be_passed() -> None:
@@ -273,13 +274,31 @@ def test_numbers_are_written_with_their_interval() -> None:
     assert claims.text(share, None) == "-"
 
 
-def test_the_headline_counts_the_papers_own_claims() -> None:
+def test_sentences_and_their_numbers_are_counted() -> None:
     results = made({("A", 0.8): NOISE})
-    value = {"system": "A", "metric": "mean_fct_s"}
-    met = [judge(claim("value", within=[0.9, 1.1], source=source, **value), results) for source in claims.SOURCES]
-    missed = judge(claim("value", at_most=0.5, source="figure", **value), results)
-    assert pages.counts([*met, missed]) == "2 met, 1 not met; calibrated or ours: 2 met"
-    assert pages.counts(met[:1]) == "1 met"
+    value: dict[str, Any] = {"system": "A", "metric": "mean_fct_s"}
+
+    def one(quote: str, met: bool, **keys: Any) -> Judged:
+        return judge(claim("value", quote=quote, **value, **({"within": [0.9, 1.1]} if met else {"at_most": 0.5}), **keys), results)
+
+    calibrated, ours = (one("q", True, source=source) for source in ("calibrated", "ours"))
+    sure = one("r", True, trivial="it is built for it")
+    found = [one("p", True), one("p", False, source="figure"), calibrated, ours, sure, one("q", False, headline=True)]
+    by_quote = [(part.quote, part.whose, part.verdict, part.counts) for part in claims.sentences(found)]
+    assert by_quote == [
+        ("q", "", "not met", True),
+        ("p", "", "in part", True),
+        ("q", "calibrated", "met", False),
+        ("q", "ours", "met", False),
+        ("r", "", "met", False),
+    ]
+    assert (
+        pages.counts(found)
+        == "2 sentences of the paper: 1 in part, 1 not met (3 numbers: 1 met, 2 not met); calibrated or ours: 2 met"
+    )
+    assert pages.counts([found[0]]) == "1 sentence of the paper: 1 met (1 number: 1 met)"
+    undecided = judge(claim("value", quote="p", at_most=1.0, **value), results)
+    assert [part.verdict for part in claims.sentences([found[0], undecided])] == ["undecided"]
     with pytest.raises(ValueError, match="`axis` is not a source of claims"):
         claim("value", at_most=1, source="axis", **value)
 
