@@ -51,7 +51,8 @@ fn golden_times_of_small_flows() {
         let topology =
             "[topology]\nkind = 'chain'\nswitches = 5\nhosts_per_switch = 1\nrate = '100Gbps'\ndelay = '4us'\nhost_delay = '1us'\n";
         for kind in ["ssp", "aeolus"] {
-            let system = format!("[[system]]\ntransport = '{kind}'\nqdisc = 'credit'\n");
+            let transport = format!("{{ kind = '{kind}', unsched_bytes = 'auto' }}");
+            let system = format!("[[system]]\ntransport = {transport}\nqdisc = 'credit'\n");
             let outcome = run(&format!("mtu = '1538B'\nheader = '78B'\n{topology}{flow}{system}"));
             let fct = outcome.flows[0].finish_ps.expect("finished") / 1000;
             // A bare header has 6.24 ns.
@@ -68,7 +69,8 @@ fn classes_are_dropped_as_each_paper_has_it() {
     let flows = table("credits-incast", &rows);
     let topology = "[topology]\nkind = 'star'\nhosts = 17\nrate = '100Gbps'\ndelay = '12us'\n";
     let result = |kind: &str| {
-        let system = format!("[[system]]\ntransport = '{kind}'\nqdisc = {{ kind = 'credit', limit = '250pkt' }}\n");
+        let transport = format!("{{ kind = '{kind}', unsched_bytes = 'auto' }}");
+        let system = format!("[[system]]\ntransport = {transport}\nqdisc = {{ kind = 'credit', limit = '250pkt' }}\n");
         let outcome = run(&format!("end = '1s'\n{topology}{flows}{system}"));
         assert_eq!(outcome.stop_reason, StopReason::Finished, "{kind}");
         let port = outcome.ports.iter().find(|port| port.name == "s0->h16").expect("a port");

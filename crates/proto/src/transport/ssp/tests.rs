@@ -9,8 +9,11 @@ use crate::packet::{Kind, Packet};
 use base::params::{Auto, Params as _};
 use base::{Dur, FlowId};
 
+/// With bursts of one bandwidth-delay product, which are 12 packets here, and lost packets that are never protected.
 fn params(change: impl FnOnce(&mut Params)) -> Params {
     let mut params = Params::defaults();
+    params.burst.unsched_bytes = Auto::Auto;
+    params.protect_after = 0;
     change(&mut params);
     params
 }
@@ -20,7 +23,14 @@ fn with(change: impl FnOnce(&mut Params), sizes: &[u64]) -> Script<Ssp> {
 }
 
 fn machine() -> Ssp {
-    Ssp::new(&Params::defaults(), &script::env())
+    Ssp::new(&params(|_| ()), &script::env())
+}
+
+/// The default: 36 kB are 25 packets.
+#[test]
+fn a_burst_has_36_kb() {
+    let mut h = host(Ssp::new(&Params::defaults(), &script::env()), &[100 * MSS]);
+    assert_eq!(h.open(0).iter().filter(|packet| packet.payload > 0).count(), 25);
 }
 
 #[test]
