@@ -1,8 +1,9 @@
 """The folders of papers.
 
 A paper is a folder. `paper.toml` lists its figures and their scenarios. `claims.toml` lists its claims, and the numbers that
-explanations quote beside those of the claims. `figures.py` draws figures in the paper's layout, and may compute numbers that
-claims are judged on (`exact`, `measured`).
+explanations quote beside those of the claims; `[default.FIGURE]` holds what the claims of a figure share, unless one says
+otherwise. `figures.py` draws figures in the paper's layout, and may compute numbers that claims are judged on (`exact`,
+`measured`).
 """
 
 from __future__ import annotations
@@ -154,13 +155,14 @@ def read(folder: Path) -> Paper:
     name = folder.name
     head = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
     listed = tomllib.loads((folder / "claims.toml").read_text(encoding="utf-8"))
+    defaults = listed.get("default", {})
     paper = Paper(
         name,
         folder,
         head["title"],
         head["source"],
         [Figure(**figure) for figure in head["figure"]],
-        [Claim.read(claim) for claim in listed["claim"]],
+        [Claim.read(defaults.get(claim.get("figure", ""), {}) | claim) for claim in listed["claim"]],
         [Number.read(number) for number in listed.get("number", [])],
         " ".join(head.get("summary", "").split()),
         head.get("first", ""),
@@ -168,6 +170,9 @@ def read(folder: Path) -> Paper:
         Stale.read(head["stale"]) if "stale" in head else None,
     )
     known = {figure.id for figure in paper.figures}
+    for figure in defaults:
+        if figure not in known:
+            raise ValueError(f"`default.{figure}` in `claims.toml` names no figure of `{name}`")
     if paper.first and paper.first not in known:
         raise ValueError(f"`first` of `{name}` names `{paper.first}`, which is not a figure of it")
     every = paper.every()
