@@ -425,11 +425,10 @@ def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
             if system.startswith("BOTCP"):
                 note(f"fig8.{system}.growth", run, growth_per_round_trip(here, run, 4))
                 note(f"fig8.{system}.growth_to_end", run, growth_per_round_trip(here, run, None))
-            if system != "BOTCP":
-                note(f"fig8.{system}.later", run, finish[system] / finish["BOTCP"])
-                note(f"fig8.{system}.later_10", run, finish[system] / finish["BOTCP, X 10 KB"])
-        if {"TCP", "DCTCP"} <= finish.keys():
-            note("fig8.DCTCP.after_tcp", runs["DCTCP"], finish["DCTCP"] / finish["TCP"])
+        for name, ours in (("", "BOTCP"), ("_50", "BOTCP, X 50 KB")):
+            if {ours, "TCP", "DCTCP"} <= finish.keys():
+                note(f"fig8.TCP.later{name}", runs["TCP"], finish["TCP"] / finish[ours])
+                note(f"fig8.DCTCP.last{name}", runs["DCTCP"], finish["DCTCP"] / max(finish["TCP"], finish[ours]))
     if "fig9" in results:
         extreme(results["fig9"], note)
     if "matrix" in results:

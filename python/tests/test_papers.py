@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -70,6 +71,20 @@ def test_claims_name_systems_keys_and_figures_that_exist(name: str) -> None:
             assert wanted == "all" or all(one in have for one in (wanted if isinstance(wanted, list) else [wanted])), claim.id
         metrics = {metric["name"] for metric in _core.entries("metrics")}
         assert {claim.metric, *([claim.per] if claim.per else [])} <= metrics, claim.id
+
+
+def test_claims_of_a_figure_share_defaults(tmp_path: Path) -> None:
+    folder = shutil.copytree(shelf.home() / "botcp", tmp_path / "botcp")
+    listed = folder / "claims.toml"
+    shared = {claim.seen for claim in shelf.read(folder).claims if claim.figure == "matrix"}
+    assert len(shared) == 1 and shared != {""}
+    own = 'id = "m-poisson-mean-tcp-2-10"\n'
+    listed.write_text(listed.read_text().replace(own, own + 'seen = "its own"\n'))
+    by_id = {claim.id: claim for claim in shelf.read(folder).claims}
+    assert by_id["m-poisson-mean-tcp-2-10"].seen == "its own" and by_id["m-poisson-mean-tcp-2-50"].seen in shared
+    listed.write_text(listed.read_text() + "\n[default.fig99]\n")
+    with pytest.raises(ValueError, match=r"default\.fig99"):
+        shelf.read(folder)
 
 
 @pytest.mark.parametrize("name", shelf.names())
