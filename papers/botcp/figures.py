@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from flowloom.panels import metric_panel, metric_panels
 from flowloom.results import Results
 
 if TYPE_CHECKING:
+    from flowloom.pages import Findings
     from matplotlib.figure import Figure
 
 Note = Callable[[str, Run, float], None]
@@ -281,6 +283,43 @@ def dropped(results: Data, run: Run) -> float:
     return 1e4 * measures.share(*measures.totals(measures.flows(results, run, "drops", "tx_packets")))
 
 
+DECIDES = {
+    "TCP that drops ACKs\n(RFC 3168)": "rfc3168",
+    "TCP that drops data and ACKs\n(stock ns-2)": "ns2",
+    "TCP that drops neither": "tcp",
+    "DCTCP that drops neither": "dctcp",
+}
+"""The rivals of the first figure by what their ports drop instead of marking, with the names of them in claims."""
+PICKS = {
+    "poisson": {"2-10": "rivals begin with 2 packets", "1-50": "all begin with 1"},
+    "bursts": {"2-10": "rivals begin with 2 packets", "1-10": "all begin with 1"},
+}
+"""The windows and X of the first figure, by traffic, as claims name them."""
+
+
+def decides(findings: Findings) -> Figure:
+    """The largest ratio of FCT of short flows, BOTCP over each rival, for what decides it."""
+    fig = style.figure(2, 1, width=4.4, height=2.9)
+    axes = style.panels(fig, 1, 2)
+    labels: dict[str, int] = {}
+    for ax, traffic, title in zip(axes, PICKS, ("web search, data mining", "bursts of 40 flows"), strict=True):
+        for pick, label in PICKS[traffic].items():
+            for which, word in (("mean", "average"), ("p99", "99th percentile")):
+                found = [findings.found.get(f"m-{traffic}-{which}-{rival}-{pick}", []) for rival in DECIDES.values()]
+                means = [f[0].estimate.mean if f and f[0].estimate else math.nan for f in found]
+                number = labels.setdefault(f"{word}, {label}", len(labels))
+                rows = np.arange(len(DECIDES)) + 0.14 * (number % 4 - 1.5)
+                ax.plot(means, rows, **(style.line(number) | {"linestyle": "none"}), label=f"{word}, {label}")
+        ax.axvline(1, color=style.INK, linewidth=0.9)
+        ax.set(title=title, ylim=(len(DECIDES) - 0.5, -0.5), xlabel="largest ratio of FCT, BOTCP over rival")
+        ax.set_yticks(range(len(DECIDES)), list(DECIDES))
+        ax.tick_params(labelleft=ax is axes[0])
+        style.log_axis(ax, "x")
+    style.legend(fig, axes)
+    style.note(fig, "left of 1: BOTCP is faster; X = 10 KB, in the left panel 50 KB where all begin with 1")
+    return fig
+
+
 # Fig. 8: long and short flows on one link.
 
 
@@ -338,6 +377,8 @@ def growth_per_round_trip(results: Results, run: Run, until: int | None) -> floa
         first = int(np.argmax(window >= 2))
         last = int(np.argmax(window >= until)) if until else int(np.flatnonzero(~np.isnan(window))[-1])
         start, end = float(windows.times[first]), float(windows.times[last])
+        if end <= start:
+            return math.nan  # a window that begins with as many does not grow there
         # Over a single doubling, the round trip is that of the packets sent when the growth begins.
         seen = waiting[queue.times == start] if until else waiting[(queue.times > start) & (queue.times <= end)]
         queued = float(seen.mean())
