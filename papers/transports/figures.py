@@ -99,54 +99,75 @@ def by_place(found: Points, what: str | Measure, along: str, **at: object) -> di
     return {system: [average(found.sample(system, what, **{**at, along: place})) for place in places] for system in found.systems}
 
 
-# The figure and the table
+# The figures of dots, and the table
 
 Shown = tuple[str, str | Measure, str]
 """A title, a number, and its unit; `%` for a share."""
-SLOWDOWNS: list[Shown] = [
-    *((f"mean slowdown,\n{name}", slowdown(*ends), "") for name, ends in CLASSES.items()),
-    *((f"p99 slowdown,\n{name}", slowdown(*ends, quantile=990), "") for name, ends in CLASSES.items()),
+FIRST: list[Shown] = [
+    ("mean slowdown, flows up to 100 KB", slowdown(0, SHORT), ""),
+    ("99th percentile of the slowdown, flows up to 100 KB", slowdown(0, SHORT, 990), ""),
+    ("mean slowdown, flows above 1 MB", slowdown(LONG, 10**18), ""),
+    ("queue of switches, mean over time and ports", mean_queue, "bytes"),
+    ("data packets sent again", again, "%"),
 ]
-QUEUES: list[Shown] = [
-    ("queue of switches,\nmean over time and ports", mean_queue, "bytes"),
-    ("queue of switches,\nlongest", longest_queue, "bytes"),
+"""The panels of the first figure, which has a sixth of incasts."""
+MORE: list[Shown] = [
+    ("mean slowdown, flows of 100 KB to 1 MB", slowdown(SHORT, LONG), ""),
+    ("99th percentile of the slowdown, flows of 100 KB to 1 MB", slowdown(SHORT, LONG, 990), ""),
+    ("99th percentile of the slowdown, flows above 1 MB", slowdown(LONG, 10**18, 990), ""),
+    ("queue of switches, longest", longest_queue, "bytes"),
+    ("credits, tokens unused (○), packets trimmed (△)", unused, "%"),
 ]
-WASTE: list[Shown] = [
-    ("data packets\nsent again", again, "%"),
-    ("credits, tokens unused (○)\nor packets trimmed (△)", unused, "%"),
-]
+SHOWN_LOADS = (0.3, 0.6, 0.8)
+"""The loads of the dots, of those that were run."""
 
 
 def overview(results: Results) -> Figure:
-    """All transports at all loads: slowdowns by size, queues, wasted bandwidth; and incasts, where they were run."""
+    """All transports: slowdowns of short and long flows, queues, retransmissions, and incasts of short flows."""
+    return dots(results, FIRST, 0)
+
+
+def details(results: Results) -> Figure:
+    """All transports: flows of medium size, tails, longest queues, wasted credits, and incasts of longer flows."""
+    return dots(results, MORE, 1)
+
+
+def dots(results: Results, shown: Sequence[Shown], size: int) -> Figure:
+    """A panel for each number, and one of the incasts whose flows have the size of this index, where they were run."""
     found, bursts = Points(results), incasts(results)
-    shown = [*SLOWDOWNS[:3], *QUEUES, *SLOWDOWNS[3:], *WASTE]
-    half = len(shown) // 2
-    columns = half + (bursts is not None)
-    fig = style.figure(columns, 2, width=2.4, height=3.9)
-    axes = style.panels(fig, 2, columns)
-    places = [ax for i, ax in enumerate(axes) if i % columns < half]
-    for ax, (title, what, unit) in zip(places, shown, strict=True):
-        rows_panel(ax, found.systems, by_place(found, what, "load"), unit, log=what not in (unused, again))
+    fig = style.figure(3, 2, width=4.2, height=4.2)
+    axes = style.panels(fig, 2, 3)
+    loads = [load for load in found.numbers("load") if load in SHOWN_LOADS]
+    for ax, (title, what, unit) in zip(axes, shown, strict=False):
+        rows_panel(ax, found.systems, at_loads(found, what, loads), unit, log=what not in (unused, again))
         if what is unused:
-            rows_panel(ax, found.systems, by_place(found, trimmed, "load"), unit, log=False, marker="^")
+            rows_panel(ax, found.systems, at_loads(found, trimmed, loads), unit, log=False, marker="^")
         ax.set_title(title, fontsize=9)
-    if bursts is not None:
+    if bursts is None:
+        axes[-1].axis("off")
+    else:
         few, *_, many = bursts.numbers("senders")
-        for ax, size in zip(axes[half::columns], sizes_of(bursts), strict=False):
-            rows_panel(ax, found.systems, stretch(bursts, size), "", log=True)
-            ax.set_title(f"incast of {spaced(size)} × {few:g} to {many:g},\ncompletion over bytes / link rate", fontsize=9)
+        chosen = sizes_of(bursts)[size]
+        ends = {system: [times[0], times[-1]] for system, times in stretch(bursts, chosen).items()}
+        rows_panel(axes[-1], found.systems, ends, "", log=True)
+        axes[-1].set_title(f"incast of {few:g} and {many:g} × {spaced(chosen)}: time over that of the bytes", fontsize=9)
     for i, ax in enumerate(axes):
-        ax.tick_params(labelleft=i % columns == 0)
-    loads = found.numbers("load")
+        ax.tick_params(labelleft=i % 3 == 0)
+        for y in (y for y in range(1, len(found.systems)) if family(found.systems[y]) != family(found.systems[y - 1])):
+            ax.axhline(y - 0.5, color=style.INK, linewidth=0.6)
     for i, load in enumerate(loads):
         axes[0].plot([], [], "o", color=style.INK, alpha=shade(i, len(loads)), label=f"load {load:g}")
     for who, look in FAMILIES.items():
         axes[0].plot([], [], "s", color=style.COLORS[look], label=who)
     style.legend(fig, axes)
-    more = "; incasts: the darker, the more senders" if bursts is not None else ""
+    more = "; incasts: the darker dot has more senders" if bursts is not None else ""
     style.note(fig, f"means over seeds; the slowdown of a flow is its completion time over that of the flow alone{more}")
     return fig
+
+
+def at_loads(found: Points, what: str | Measure, loads: Sequence[float]) -> dict[str, list[float]]:
+    """Means over seeds of each system at some loads."""
+    return {system: [average(found.sample(system, what, load=load)) for load in loads] for system in found.systems}
 
 
 def shade(i: int, count: int) -> float:
@@ -165,7 +186,7 @@ def rows_panel(
         x = [value / factor for value in series[system]]
         ax.plot(x, [i] * len(x), color=color, linewidth=0.8, alpha=0.4)
         for j, place in enumerate(x):
-            ax.plot(place, i, marker, color=color, alpha=shade(j, len(x)), markersize=4.5, markeredgewidth=0, clip_on=False)
+            ax.plot(place, i, marker, color=color, alpha=shade(j, len(x)), markersize=6, markeredgewidth=0, clip_on=False)
     ax.set_yticks(range(len(systems)), systems)
     ax.set(ylim=(len(systems) - 0.5, -0.5), xlabel=name)
     if log and known and min(known) > 0:
