@@ -223,7 +223,7 @@ def gains(findings: Findings) -> Figure:
                 e = one.estimate
                 pattern = one.where.removeprefix("pairs ").partition(", engine")[0]
                 y = patterns.setdefault(pattern, len(patterns)) + 0.22 * (number - 1)
-                error = [[e.mean - max(e.low, 0)], [min(e.high, 10 * e.mean) - e.mean]]
+                error = [[max(e.mean - max(e.low, 0), 0)], [max(min(e.high, 10 * e.mean) - e.mean, 0)]]
                 look = {"color": style.COLORS[number], "marker": style.MARKERS[number]}
                 label = None if ax.get_legend_handles_labels()[1].count(rival) else rival
                 ax.errorbar(e.mean, y, xerr=error, elinewidth=0.8, linestyle="none", label=label, **look)
@@ -250,7 +250,7 @@ def bars(results: Results, patterns: Sequence[str], systems: Sequence[str] | Non
         for i, (system, engine) in enumerate(columns):
             samples = [found.sample(system, metric, pairs=pattern, engine=engine) for pattern in patterns]
             heights = [average(sample) / factor if sample else 0.0 for sample in samples]
-            spread = [np.ptp(list(sample.values())) / 2 / factor if sample else 0.0 for sample in samples]
+            spread = [float(np.std(list(sample.values()), ddof=1)) / factor if len(sample) > 1 else 0.0 for sample in samples]
             places = np.arange(len(patterns)) + (i - (len(columns) - 1) / 2) * width
             color = style.COLORS[chosen.index(system) % len(style.COLORS)]
             fluid = engine == "flow"
@@ -275,6 +275,7 @@ def bars(results: Results, patterns: Sequence[str], systems: Sequence[str] | Non
     if "flow" in engines:
         top.bar([0], [0], facecolor="none", edgecolor=style.INK, hatch="////", linewidth=0.8, label="flow engine")
     style.legend(fig, [top])
+    style.note(fig, "bars: standard deviation over seeds")
     return fig
 
 
