@@ -201,7 +201,7 @@ def ears_by_size(results: Mapping[str, Results], figures: Sequence[str], engine:
 
 # Figures
 
-GAINS = {
+GAINS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "16 hosts": {
         ECMP: ("f4a-highest", "f4b-ecmp", "f4c-all-ecmp"),
         SAME: ("f4a-highest-same", "f4b-ecmp-same", "f4c-all-ecmp-same"),
@@ -219,12 +219,14 @@ def gains(findings: Findings) -> Figure:
     for ax, (title, rivals) in zip(axes, GAINS.items(), strict=True):
         patterns: dict[str, int] = {}
         for number, (rival, claims) in enumerate(rivals.items()):
-            for one in (one for claim in claims for one in findings.found.get(claim, []) if one.estimate is not None):
+            for one in (one for claim in claims for one in findings.found.get(claim, [])):
                 e = one.estimate
+                if e is None:
+                    continue
                 pattern = one.where.removeprefix("pairs ").partition(", engine")[0]
                 y = patterns.setdefault(pattern, len(patterns)) + 0.22 * (number - 1)
                 error = [[max(e.mean - max(e.low, 0), 0)], [max(min(e.high, 10 * e.mean) - e.mean, 0)]]
-                look = {"color": style.COLORS[number], "marker": style.MARKERS[number]}
+                look: dict[str, Any] = {"color": style.COLORS[number], "marker": style.MARKERS[number]}
                 label = None if ax.get_legend_handles_labels()[1].count(rival) else rival
                 ax.errorbar(e.mean, y, xerr=error, elinewidth=0.8, linestyle="none", label=label, **look)
         ax.axvline(1, color=style.INK, linewidth=0.9)
