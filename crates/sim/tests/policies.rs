@@ -139,3 +139,41 @@ fn receivers_class_flows_under_stam() {
     });
     assert!(ended[0] == 0 && 0 < ended[1] && ended[1] < ended[2], "{ended:?}");
 }
+
+/// Flows that are late under any policy are given up by the TCP machine, whatever its controller: with the rule on, no flow ends in time that was
+/// given up, fewer packets are sent in vain, and no fewer flows are in time.
+#[test]
+fn senders_give_up_late_flows_under_every_policy() {
+    // 18 flows of 500 KB take 7.5 ms of the port, and are due after 3 to 7 ms.
+    let network = "[topology]\nkind = 'star'\nhosts = 20\nrate = '10Gbps'\n[workload.due]\nkind = 'incast'\nsenders = 18\n\
+        size = '500KB'\ndeadline = { kind = 'uniform', min = '3ms', max = '7ms' }\n";
+    let (marking, classes) = ("ecn_threshold mark=65pkt", "strict classes=8 mark=65pkt");
+    for (transport, policy, qdisc) in [
+        ("dctcp", None, marking),
+        ("d2tcp", None, marking),
+        ("mcp", None, marking),
+        ("aemon", None, marking),
+        ("dctcp", Some("pias thresholds=100KB"), classes),
+        ("dctcp", Some("edf_sjf"), "pifo mark=65pkt"),
+        ("mcp", Some("karuna sizes=1MB"), classes),
+        ("aemon", Some("aemon thresholds=100KB,200KB,300KB"), classes),
+        ("dctcp", Some("stam thresholds=100KB terminate=never"), "strict classes=16 mark=65pkt"),
+    ] {
+        let run = |rule: &str| {
+            let mut system =
+                with(&system_of("transport", transport, "240pkt"), "qdisc", qdisc, "240pkt").set("transport.give_up", rule);
+            if let Some(policy) = policy {
+                system = with(&system, "policy", policy, "240pkt");
+            }
+            let outcome = run_point(&plan(&format!("{network}{}", system.toml())).points[0]);
+            assert_eq!(outcome.stop_reason, StopReason::Finished, "{transport} {policy:?}");
+            let given_up = outcome.flows.iter().filter(|flow| flow.terminated);
+            assert!(given_up.clone().all(|flow| flow.deadline_met() == Some(false)), "{transport} {policy:?}");
+            let in_time = outcome.flows.iter().filter(|flow| flow.deadline_met() == Some(true)).count();
+            (given_up.count(), in_time, outcome.flows.iter().map(|flow| flow.tx_packets).sum::<u64>())
+        };
+        let (never, feasible) = (run("never"), run("feasible"));
+        assert!(never.0 == 0 && feasible.0 > 0, "{transport} {policy:?} {never:?} {feasible:?}");
+        assert!(feasible.1 >= never.1 && feasible.2 < never.2, "{transport} {policy:?} {never:?} {feasible:?}");
+    }
+}

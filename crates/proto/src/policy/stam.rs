@@ -43,8 +43,9 @@
 //! - A round, between two decisions of a receiver, is the smallest RTTs of its flows at the first of them. The marked packet counts for the
 //!   decision.
 //! - Bytes left are those behind the furthest packet that has arrived.
-//! - `terminate = "feasible"` ends a flow when the deadline is over, or the bytes left take longer than that at the rate of the NIC. With
-//!   every rule a flow is ended at a decision only. The bytes that it has not sent leave the network; packets in flight arrive.
+//! - `terminate = "feasible"` ends a flow when the deadline is over, or the bytes left take longer than that at the rate of the NIC: the test of
+//!   TCP's `give_up`, with which senders give flows up on their own account. With every rule a receiver ends a flow at a
+//!   decision only. The bytes that it has not sent leave the network; packets in flight arrive.
 //! - ACKs of an ended flow say so, in place of a class, until it is known.
 //! - A class stays until another one comes, whether or not there is congestion. An ACK that echoes congestion and has no class changes
 //!   nothing: the receiver has not decided since the flow began.
@@ -58,6 +59,7 @@
 use super::{Cx, Policy};
 use crate::contract::Env;
 use crate::kit::demotion::{self, Thresholds};
+use crate::kit::late::Line;
 use crate::packet::{Kind, Packet};
 use base::params::{Auto, Param as _, Problem};
 use base::registry::{Meta, Needs};
@@ -183,8 +185,7 @@ impl Stam {
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let rules = Rules {
             mss: env.mss().into(),
-            header: env.header_bytes.into(),
-            line: env.nic_rate,
+            line: Line::new(env),
             mu: env.nic_rate.bps() as f64 / (8.0 * f64::from(env.mtu_bytes)),
             classes: params.classes as u8,
             share: share(params, env),

@@ -17,8 +17,7 @@
 //! - Before the first round-trip sample `d = 1`.
 //! - A flow that has missed its deadline has `d = 1`, as in the kernel module; the ns-2 patch has 0.5 (`missed`).
 //! - Off by default and from the ns-2 patch: flows without a deadline take alpha for one as soon as they have seen a mark (`no_deadline`), and
-//!   flows give up once the rest cannot be sent in time at the rate of the NIC (`early_termination`), which is looked at on ACKs of new data
-//!   and at timeouts.
+//!   flows that can no longer meet their deadline are given up (`give_up`, an option of the machine).
 //! - `d` and `p` are parts per billion; the power is the same on every platform.
 
 use super::dctcp::{self, Params as DctcpParams, Proportional, State};
@@ -28,7 +27,7 @@ use crate::kit::alpha::power;
 use crate::kit::tcp::{Ack, Congestion, Ecn, Loss, Tcp, Window};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
-use base::{Fraction, Rate, Time};
+use base::{Fraction, Time};
 
 /// What `list` and `check` know of it.
 pub const META: Meta = Meta {
@@ -59,8 +58,6 @@ base::params! {
         missed: Fraction = "1" in LEAST..=MOST, "kernel module; ns-2 patch: 0.5";
         /// What a mark means to a flow without a deadline.
         no_deadline: NoDeadline = "dctcp", "section 3.2; an option of the ns-2 patch: `halve`";
-        /// A flow gives up as soon as it cannot meet its deadline.
-        early_termination: bool = "false", "an option of the ns-2 patch";
     }
 }
 
@@ -77,8 +74,7 @@ impl D2tcp {
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.dctcp.tcp.config(env);
         let dctcp = Proportional::new(&params.dctcp, config.smss);
-        let nic_rate = params.early_termination.then_some(env.nic_rate);
-        Tcp::with(config, DeadlineAware { dctcp, missed: params.missed, no_deadline: params.no_deadline, nic_rate })
+        Tcp::with(config, DeadlineAware { dctcp, missed: params.missed, no_deadline: params.no_deadline })
     }
 }
 
@@ -88,8 +84,6 @@ pub struct DeadlineAware {
     dctcp: Proportional,
     missed: Fraction,
     no_deadline: NoDeadline,
-    /// With early termination, the rate at which the rest could be sent.
-    nic_rate: Option<Rate>,
 }
 
 impl DeadlineAware {
@@ -139,10 +133,6 @@ impl Congestion for DeadlineAware {
     fn on_loss(&self, state: &mut State, window: &Window, loss: Loss) -> u64 {
         self.dctcp.on_loss(state, window, loss)
     }
-    fn is_hopeless(&self, flow: &Flow, snd_una: u64, now: Time) -> bool {
-        let (Some(rate), Some(deadline)) = (self.nic_rate, flow.deadline) else { return false };
-        rate.bytes_in(deadline.since(now)) < flow.size_bytes - snd_una
-    }
 }
 
 /// Bounds of d.
@@ -154,7 +144,7 @@ mod tests {
     use super::*;
     use crate::kit::pipe::{Fate, exchange};
     use crate::kit::script;
-    use crate::packet::{Kind, Packet};
+    use crate::packet::Packet;
     use base::params::Params as _;
     use base::{Dur, Rng};
 
@@ -162,7 +152,7 @@ mod tests {
 
     fn rules(params: &Params) -> DeadlineAware {
         let Params { dctcp, missed, no_deadline, .. } = params;
-        DeadlineAware { dctcp: Proportional::new(dctcp, SMSS), missed: *missed, no_deadline: *no_deadline, nic_rate: None }
+        DeadlineAware { dctcp: Proportional::new(dctcp, SMSS), missed: *missed, no_deadline: *no_deadline }
     }
 
     /// (d, p, window in segments) after a mark: alpha, window and rest in segments, round trip and time left in us.
@@ -229,34 +219,6 @@ mod tests {
     fn extremes_are_bounded() {
         assert_near(marked(&Params::defaults(), 1.0, 1, 1 << 40, 1_000_000, Some(1)), [2.0, 1.0, 1.0]);
         assert_near(marked(&Params::defaults(), 1.0, 1, 1, 1, Some(1_000_000_000)), [0.5, 1.0, 1.0]);
-    }
-
-    /// 1 Gb/s: 125 bytes a microsecond.
-    #[test]
-    fn early_termination_ends_what_the_nic_cannot_send_in_time() {
-        let with = |nic_rate| DeadlineAware { nic_rate, ..rules(&Params::defaults()) };
-        let on = with(Some(Rate::from_gbps(1)));
-        let flow = Flow { deadline: Some(Time::ZERO + Dur::from_us(100)), ..script::flow(0, 20_000) };
-        let at = Time::ZERO + Dur::from_us(20);
-        assert!(on.is_hopeless(&flow, 9_999, at) && !on.is_hopeless(&flow, 10_000, at));
-        assert!(on.is_hopeless(&flow, 19_999, at + Dur::from_ms(1)));
-        assert!(!with(None).is_hopeless(&flow, 0, at + Dur::from_ms(1)));
-        assert!(!on.is_hopeless(&script::flow(0, 20_000), 0, at));
-    }
-
-    /// A flow of which an ACK comes too late gives up, and says so.
-    #[test]
-    fn early_termination_ends_the_flow() {
-        for early_termination in [false, true] {
-            let machine = D2tcp::new(&Params { early_termination, ..Params::defaults() }, &script::env());
-            let deadline = Some(Time::ZERO + Dur::from_us(500));
-            let mut host = script::Script::new(machine, vec![Flow { deadline, ..script::flow(0, 100 * SMSS) }]);
-            host.open(0);
-            host.packet(Packet::new(base::FlowId(0), Kind::SYNACK, 40));
-            host.now = Time::ZERO + Dur::from_us(200);
-            host.packet(Packet { offset: SMSS, ..Packet::new(base::FlowId(0), Kind::ACK, 40) });
-            assert_eq!(host.table.get(base::FlowId(0)).terminated, early_termination);
-        }
     }
 
     /// d is one without a deadline, and after one. Packets are lost and marked at random.

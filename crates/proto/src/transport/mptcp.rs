@@ -37,6 +37,7 @@ mod lia;
 
 use crate::contract::{Bursts, Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
+use crate::kit::late::GiveUp;
 use crate::kit::order::RoundRobin;
 use crate::kit::tcp::{Answer, Blocks, Echo, Options};
 use crate::packet::{Kind, Packet};
@@ -83,7 +84,12 @@ base::params! {
 
 /// Contradictions between parameters.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
-    params.tcp.check()
+    let mut problems = params.tcp.check();
+    if params.tcp.give_up != GiveUp::Never {
+        let message = "several subflows share a flow here, and none of them knows what is left of it".to_owned();
+        problems.push(Problem { key: "give_up", message, hint: "remove `give_up`".to_owned() });
+    }
+    problems
 }
 
 /// Timer: the first retransmission timeout of a flow's subflows, at the sender.

@@ -32,11 +32,6 @@ pub trait Congestion {
     fn most(&self, _state: &Self::State) -> u64 {
         u64::MAX
     }
-    /// Whether the sender gives the flow up, of which all bytes below `snd_una` are acknowledged: asked on every ACK of new data and at every
-    /// timeout.
-    fn is_hopeless(&self, _flow: &Flow, _snd_una: u64, _now: Time) -> bool {
-        false
-    }
     /// The earliest departure of the next segment, even if the window allows it sooner: for windows below one segment.
     fn not_before(&self, _state: &Self::State, _srtt: Dur) -> Time {
         Time::ZERO

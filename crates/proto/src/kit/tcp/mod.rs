@@ -27,6 +27,8 @@
 //!   retransmission. A timeout forgets all blocks (RFC 2018 section 8); bytes that are reported afterwards are not sent again, holes are
 //!   filled in order, and no recovery begins before all bytes sent up to the timeout are acknowledged.
 //!
+//! - `give_up` counts only bytes that were never sent as left: what is in flight, or counts as lost, may have arrived. A flow whose deadline has
+//!   passed is given up even if all of it was sent. A sender that gives a flow up tells its receiver nothing; packets in flight arrive.
 //! - `stack` gives the timeouts and the initial window where the file gives none. With `rfc` alone a lost SYN raises the timeout to 3 s once the
 //!   connection is open (RFC 6298 (5.7)); otherwise the doubled timeout stays, as in Linux.
 //! - A lost SYN leaves ssthresh infinite unless `lost_syn_ssthresh` says otherwise: no RFC asks for more than the window of one segment.
@@ -125,6 +127,12 @@ impl<C: Congestion> Tcp<C> {
         sender.timer = false;
     }
 
+    /// Whether the sender gives `flow` up. What was sent may have arrived, whether or not it is acknowledged.
+    fn is_late(config: &Config, sender: &Sender<C::State>, flow: FlowId, cx: &Cx<'_>) -> bool {
+        let (Some(line), Some(deadline)) = (config.give_up, cx.flow(flow).deadline) else { return false };
+        line.is_late(sender.end - sender.snd_max, deadline, cx.now)
+    }
+
     fn on_synack(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let flow = packet.flow;
         let Some(sender) = self.senders.get_mut(flow) else { return };
@@ -153,7 +161,7 @@ impl<C: Congestion> Tcp<C> {
             cx.close(flow);
             return;
         }
-        if acked.new_data && self.control.is_hopeless(cx.flow(flow), sender.snd_una, cx.now) {
+        if acked.new_data && Self::is_late(&self.config, sender, flow, cx) {
             return self.give_up(flow, cx);
         }
         match acked.timer {
@@ -202,7 +210,7 @@ impl<C: Congestion> Transport for Tcp<C> {
         if sender.is_opening() {
             sender.on_syn_timeout(&self.config);
             Self::send_syn(&self.config, flow, sender, true, cx);
-        } else if self.control.is_hopeless(cx.flow(flow), sender.snd_una, cx.now) {
+        } else if Self::is_late(&self.config, sender, flow, cx) {
             self.give_up(flow, cx);
         } else {
             sender.on_timeout(&self.config, &self.control);

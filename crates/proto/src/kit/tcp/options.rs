@@ -1,6 +1,7 @@
 //! The options that all transports on the TCP machine share, and the configuration that follows from them.
 
 use crate::contract::Env;
+use crate::kit::late::{GiveUp, Line};
 use crate::kit::rtt::RttConfig;
 use base::Dur;
 use base::params::{Auto, Problem};
@@ -97,6 +98,9 @@ base::params! {
         sack: bool = "false", "RFC 2018 and RFC 6675; the papers' baselines have none";
         /// What counts as FlightSize at a timeout in recovery: what may still be in the network, or all that is not acknowledged.
         flight_size: FlightSize = "in_network", "RFC 5681 eq. 4: no more than half of FlightSize; `unacknowledged`: its definition by the letter", quiet;
+        /// When a sender gives a flow with a deadline up: never, or (`feasible`) when the deadline has passed or the bytes that it has never sent
+        /// cannot arrive in time at the rate of the NIC. Tested on ACKs of new data and at timeouts.
+        give_up: GiveUp = "never", "no RFC has deadlines; D2TCP's ns-2 patch has it as an option, PDQ as a rule", quiet;
     }
 }
 
@@ -157,6 +161,7 @@ impl Options {
             full_ack_ssthresh: self.full_ack_ssthresh,
             sack: self.sack,
             flight_size: self.flight_size,
+            give_up: (self.give_up == GiveUp::Feasible).then(|| Line::new(env)),
         }
     }
 }
@@ -196,6 +201,8 @@ pub struct Config {
     pub sack: bool,
     /// What counts as FlightSize at a timeout in recovery.
     pub flight_size: FlightSize,
+    /// The link by which flows count as late, if these are given up.
+    pub give_up: Option<Line>,
 }
 
 /// The initial window of RFC 5681 section 3.1 in segments.

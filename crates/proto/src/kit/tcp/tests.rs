@@ -5,6 +5,7 @@ use super::sender::{Phase, Sender, seq};
 use super::{Ack, Congestion, Echo, Ecn, Loss, Options, Stack, Tcp, Window};
 use crate::contract::Transport as _;
 use crate::flow::{Flow, FlowStats};
+use crate::kit::late::GiveUp;
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
 use crate::transport::newreno::{NewReno, Params};
@@ -437,7 +438,7 @@ fn flows_of_a_host_take_turns() {
     assert_eq!(turns, [0, 1, 0, 1, 0, 1, 0]);
 }
 
-/// A controller that ignores every mark, lets two segments be in flight, and gives up once half the flow is acknowledged.
+/// A controller that ignores every mark and lets two segments be in flight.
 struct Stubborn;
 
 impl Congestion for Stubborn {
@@ -458,9 +459,6 @@ impl Congestion for Stubborn {
     fn most(&self, samples: &Self::State) -> u64 {
         (2 + samples.len() as u64) * SMSS
     }
-    fn is_hopeless(&self, flow: &Flow, snd_una: u64, now: Time) -> bool {
-        2 * snd_una >= flow.size_bytes || now > Time::ZERO + Dur::from_ms(300)
-    }
 }
 
 fn stubborn() -> Script<Tcp<Stubborn>> {
@@ -469,7 +467,7 @@ fn stubborn() -> Script<Tcp<Stubborn>> {
 }
 
 #[test]
-fn a_controller_may_hold_back_ignore_marks_and_give_up() {
+fn a_controller_may_hold_back_and_ignore_marks() {
     let mut host = stubborn();
     assert_eq!(segments(host.open(0)), [0, 1]);
     host.now = Time::ZERO + Dur::from_us(100);
@@ -481,14 +479,76 @@ fn a_controller_may_hold_back_ignore_marks_and_give_up() {
     let sender = host.machine.senders.get(FlowId(0)).expect("the flow is open");
     assert_eq!((sender.window.cwnd, sender.window.ssthresh), (12 * SMSS, u64::MAX));
     assert_eq!(sender.control, [Some(Dur::from_us(100)), None]);
-    assert_eq!(segments(host.packet(ack(4))), []);
-    assert!(host.table.get(FlowId(0)).terminated && host.machine.sample(FlowId(0)).is_none());
+}
+
+/// A flow of 20 segments, of which ten are sent at once. A segment takes 12 us.
+fn due(deadline: Option<u64>, give_up: GiveUp) -> Script<NewReno> {
+    let options = Options { init_window: Auto::Set(10), give_up, ..plain() };
+    let deadline = deadline.map(|us| Time::ZERO + Dur::from_us(us));
+    let mut host = Script::new(machine(&options), vec![Flow { deadline, ..script::flow(0, 20 * SMSS) }]);
+    assert_eq!(host.open(0).len(), 10);
+    host
+}
+
+/// Whether the flow is given up after an ACK at this time, in microseconds.
+fn is_given_up(mut host: Script<NewReno>, now: u64) -> bool {
+    host.now = Time::ZERO + Dur::from_us(now);
+    let sent = host.packet(ack(1)).len();
+    let given_up = host.table.get(FlowId(0)).terminated;
+    assert_eq!((sent == 0, host.machine.sample(FlowId(0)).is_none()), (given_up, given_up));
+    given_up
+}
+
+/// The other ten take 120 us: those in flight may be in time, and are not counted.
+#[test]
+fn a_flow_that_is_late_is_given_up_on_an_ack() {
+    for (deadline, late) in [(None, false), (Some(219), true), (Some(220), false), (Some(50), true)] {
+        assert_eq!(is_given_up(due(deadline, GiveUp::Feasible), 100), late, "{deadline:?}");
+        assert!(!is_given_up(due(deadline, GiveUp::Never), 100), "{deadline:?}");
+    }
 }
 
 #[test]
-fn a_controller_may_give_up_at_a_timeout() {
-    let mut host = stubborn();
-    host.open(0);
-    assert_eq!(host.advance(Time::ZERO + Dur::from_secs(5)).len(), 0);
-    assert!(host.table.get(FlowId(0)).terminated && host.table.get(FlowId(0)).stats.timeouts == 1);
+fn a_flow_that_is_late_is_given_up_at_a_timeout() {
+    let after = |deadline, give_up| {
+        let mut host = due(deadline, give_up);
+        let sent = host.advance(Time::ZERO + Dur::from_ms(1500)).len();
+        let record = host.table.get(FlowId(0));
+        assert_eq!(record.stats.timeouts, 1);
+        (record.terminated, sent)
+    };
+    // The first timeout comes after a second.
+    assert_eq!(after(Some(1_000_000), GiveUp::Feasible), (true, 0));
+    assert_eq!(after(Some(1_000_119), GiveUp::Feasible), (true, 0));
+    assert_eq!(after(Some(1_000_120), GiveUp::Feasible), (false, 1));
+    assert_eq!(after(None, GiveUp::Feasible), (false, 1));
+    assert_eq!(after(Some(5), GiveUp::Never), (false, 1));
+}
+
+/// Duplicate ACKs are no news of the flow, and a retransmission is nothing that was never sent.
+#[test]
+fn what_was_sent_once_is_not_left() {
+    let mut host = due(Some(400), GiveUp::Feasible);
+    host.now = Time::ZERO + Dur::from_us(100);
+    assert_eq!(feed(&mut host, [1]), [10, 11]);
+    host.now = Time::ZERO + Dur::from_us(305);
+    // Eight are left, which take 96 us: late, but nobody asks.
+    assert_eq!(feed(&mut host, [1, 1]), []);
+    assert!(!host.table.get(FlowId(0)).terminated);
+    host.now = Time::ZERO + Dur::from_us(304);
+    assert_eq!(feed(&mut host, [1]), [1]);
+    assert!(!host.table.get(FlowId(0)).terminated);
+}
+
+#[test]
+fn a_flow_that_is_sent_is_late_from_its_deadline_on() {
+    let options = Options { init_window: Auto::Set(10), give_up: GiveUp::Feasible, ..plain() };
+    let flow = Flow { deadline: Some(Time::ZERO + Dur::from_us(400)), ..script::flow(0, 5 * SMSS) };
+    let mut host = Script::new(machine(&options), vec![flow]);
+    assert_eq!(host.open(0).len(), 5);
+    for (acked, now, late) in [(1, 399, false), (2, 400, true)] {
+        host.now = Time::ZERO + Dur::from_us(now);
+        host.packet(ack(acked));
+        assert_eq!(host.table.get(FlowId(0)).terminated, late);
+    }
 }

@@ -4,10 +4,10 @@
 use super::super::Cx;
 use super::header::{DECISIONS, END, ENDED, NO_DEADLINE, Order, State};
 use super::law::{self, Rounds, Tc, Tj};
-use crate::flow::Flow;
 use crate::kit::alpha::{self, Alpha};
+use crate::kit::late::Line;
 use crate::packet::{Kind, Packet};
-use base::{Dur, FlowId, FlowMap, Fraction, Rate, Time};
+use base::{Dur, FlowId, FlowMap, Fraction, Time};
 
 base::choice! {
     /// When a flow with a deadline is given up.
@@ -25,9 +25,8 @@ base::choice! {
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) mss: u64,
-    pub(super) header: u64,
-    /// Rate of the access link, as a rate and in packets a second.
-    pub(super) line: Rate,
+    /// The access link, and its rate in packets a second.
+    pub(super) line: Line,
     pub(super) mu: f64,
     /// Number of classes (N), and the packets that each may hold (K / N).
     pub(super) classes: u8,
@@ -194,12 +193,10 @@ impl Receiver {
         occupied.fill(0);
         for (flow, known) in flows.iter_mut().filter(|(_, known)| known.has_deadline()) {
             let State { left, window, .. } = known.state;
-            let time = Time(known.state.deadline).since(now);
-            let slack = Rounds::needed(left, window, rules.mss, rules.tc).slack(time, known.rtt());
+            let deadline = Time(known.state.deadline);
+            let slack = Rounds::needed(left, window, rules.mss, rules.tc).slack(deadline.since(now), known.rtt());
             let in_time = match rules.terminate {
-                Terminate::Feasible => {
-                    time > Dur::ZERO && time >= rules.line.tx_time(Flow::wire_bytes(left, rules.mss, rules.header))
-                }
+                Terminate::Feasible => !rules.line.is_late(left, deadline, now),
                 Terminate::Paper => slack >= 0,
                 Terminate::Never => true,
             };
