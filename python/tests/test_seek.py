@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,57 @@ def test_shares_and_region_are_counted_by_the_design() -> None:
     text = str(answer)
     assert "The claim holds in 25 % [16, 37] of the space." in text
     assert "No claim holds at any of 64 places." in str(synthetic(lambda a, b: -1 - a))
+
+
+def test_a_choice_may_be_a_profile_and_a_key_may_be_of_one_scenario(tmp_path: Path) -> None:
+    profiles = """
+[profile.near.topology]
+delay = "1us"
+[profile.short.workload.web]
+flows = 7
+[profile.long.system.TCP]
+transport.init_window = 30
+qdisc.limit = "50pkt"
+[profile.plain]
+"""
+    written(tmp_path, SCENARIO + profiles, "one.toml")
+    written(
+        tmp_path,
+        SCENARIO.replace("workload.web", "workload.other") + profiles.replace("workload.web", "workload.other"),
+        "two.toml",
+    )
+    told = """
+[[seek.setting]]
+name = "load"
+keys = ["one:workload.web.load", "two:workload.other.load"]
+low = 0.2
+high = 0.6
+source = "any"
+[[seek.setting]]
+name = "window"
+keys = ["profile"]
+choices = ["plain", "long"]
+source = "any"
+[[seek.setting]]
+name = "distance"
+keys = ["two:profile"]
+choices = ["plain", "near"]
+source = "any"
+"""
+    both = SEEK.replace("points = 4", 'points = 4\nscenarios = ["one.toml", "two.toml"]\nprofile = "short"')
+    found = study.read(written(tmp_path, both + told, "seek.toml"))
+    found.refuse_unknown()
+    place = found.place([0.5, 0.25, 0.75, 0.75])
+    assert place.values[1:] == ("0.3", "long", "near")
+    one, two = (tomllib.loads(found.scenario(name, place).resolved()) for name in ("one", "two"))
+    assert one["workload"]["web"]["load"] == two["workload"]["other"]["load"] == 0.3
+    assert one["workload"]["web"]["flows"] == two["workload"]["other"]["flows"] == 7
+    for scenario in (one, two):
+        tcp = next(system for system in scenario["system"] if system["label"] == "TCP")
+        assert (tcp["transport"]["init_window"], tcp["qdisc"]["limit"]) == (30, "50pkt")
+    assert (one["topology"]["delay"], two["topology"]["delay"]) == ("10us", "1us")
+    names = {found.place([0.5, 0.25, u, v]).name(found.settings) for u in (0.2, 0.7) for v in (0.2, 0.7)}
+    assert len(names) == 4, "each place has a folder of its own"
 
 
 class Counting(Executor):

@@ -47,7 +47,7 @@ pub const TABLES: [TableOf; 12] = [
     TableOf { name: "seek", about: "a search over open settings, which `flowloom seek` runs", fields: SeekParams::FIELDS },
     TableOf {
         name: "seek.setting",
-        about: "a setting that is open: besides these, `keys` lists the keys that it sets, and `choices` values that are no numbers",
+        about: "a setting that is open: besides these, `keys` lists the keys that it sets (`NAME:KEY`: in the scenario NAME alone; `profile`: choices are profiles), and `choices` values that are no numbers",
         fields: SettingParams::FIELDS,
     },
     TableOf { name: "seek.claim", about: "a claim that the search is for, or that is kept out of it", fields: ClaimParams::FIELDS },

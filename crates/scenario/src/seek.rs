@@ -140,7 +140,7 @@ pub struct Range {
 pub struct Setting {
     /// Its parameters.
     pub params: SettingParams,
-    /// The keys of the scenario that it sets, all to the same value.
+    /// The keys that it sets, all to the same value: as after `--set`, `NAME:KEY` for one scenario alone, or `profile`.
     pub keys: Vec<String>,
     /// Its values, if they are numbers.
     pub range: Option<Range>,

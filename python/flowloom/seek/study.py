@@ -19,6 +19,9 @@ DIGITS = 3
 """Significant digits of a value, so that scenarios and tables can be read."""
 
 
+PROFILE = "profile"
+"""The key of a setting whose values are names of profiles, which may set anything."""
+
 BASES = {"ns": ("s", 1e-9), "B": ("bytes", 1.0), "bps": ("bps", 1.0)}
 """Units of settings as units that figures scale, with their size."""
 
@@ -109,8 +112,12 @@ class Place:
     values: Sequence[str]
 
     def assignments(self, settings: Sequence[Setting]) -> dict[str, str]:
-        """The keys of the scenario and their values."""
-        return {key: value for setting, value in zip(settings, self.values, strict=True) for key in setting.keys}
+        """The keys of the scenarios and their values; those of several profiles as one list."""
+        found: dict[str, str] = {}
+        for setting, value in zip(settings, self.values, strict=True):
+            for key in setting.keys:
+                found[key] = f"{found[key]},{value}" if key.rpartition(":")[2] == PROFILE and key in found else value
+        return found
 
     def name(self, settings: Sequence[Setting]) -> str:
         """The name of its folder, which depends on nothing but what it sets."""
@@ -213,10 +220,26 @@ class Study:
         return self.with_values(name, place.assignments(self.settings))
 
     def with_values(self, name: str, values: Mapping[str, str], seeds: Sequence[int] | None = None) -> _core.Scenario:
-        """A scenario with values for some of its keys, and with other seeds if they are given."""
+        """A scenario with values for some of its keys, and with other seeds if they are given.
+
+        A key `NAME:KEY` is set in the scenario NAME alone.
+        """
         path = self.scenarios[name]
         text = path.read_text(encoding="utf-8")
-        return _core.Scenario.from_toml(text, str(path), str(path.parent), list(values.items()), seeds, self.profile, None)
+        own: dict[str, str] = {}
+        profiles = [self.profile] if self.profile else []
+        for key, value in values.items():
+            scenario, _, rest = key.rpartition(":")
+            if scenario in self.scenarios and scenario != name:
+                continue
+            plain_key = rest if scenario in self.scenarios else key
+            if plain_key == PROFILE:
+                profiles.append(value)
+            else:
+                own[plain_key] = value
+        return _core.Scenario.from_toml(
+            text, str(path), str(path.parent), list(own.items()), seeds, ",".join(profiles) or None, None
+        )
 
 
 def refuse(file: Path, what: str, name: str, known: Sequence[str], hint: str) -> None:
