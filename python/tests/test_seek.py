@@ -221,6 +221,16 @@ source = "any"
     assert len(names) == 4, "each place has a folder of its own"
 
 
+def test_settings_that_a_small_design_does_not_cross_are_named() -> None:
+    crossed = synthetic(lambda a, b: a)
+    assert crossed.uncrossed() == [] and "cross" not in crossed.counted()
+    visits = [Visit(Place((u, u), ("", "")), "design", v.seen) for u, v in zip(np.linspace(0, 1, 64), crossed.visits, strict=True)]
+    same = Answer(crossed.study, visits)
+    assert same.uncrossed() == [("a", "b")] and "Too few to cross a with b" in same.counted()
+    # Eight places are too few for sixteen combinations in any case.
+    assert Answer(crossed.study, visits[::8]).uncrossed() == []
+
+
 class Counting(Executor):
     """Runs work at once and counts it."""
 

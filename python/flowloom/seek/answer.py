@@ -25,6 +25,9 @@ TRUSTED = 0.5
 SMOOTHING = (0.0, 1e-3, 1e-2, 1e-1, 1.0)
 """Smoothings of the surrogate that are tried."""
 
+CELLS = 4
+"""Parts of each setting between which pairs of settings must be crossed."""
+
 DRAWN = 2048
 """Places at which a surrogate is asked for indices."""
 
@@ -200,10 +203,27 @@ class Answer:
             text += f"; of {words.counted(len(judged), 'claim')} kept out {held} hold in most of that region"
         return text[0].upper() + text[1:] + "."
 
+    def uncrossed(self) -> list[tuple[str, str]]:
+        """Pairs of settings of which the design lacks some combination of their parts, though it has places enough.
+
+        Few points of a Sobol sequence leave parts of some planes empty: there the effects of two settings cannot be told apart.
+        """
+        settings, x = self.study.settings, np.array([visit.place.coordinates for visit in self.design])
+        found = []
+        for j, second in enumerate(settings):
+            for i, first in enumerate(settings[:j]):
+                parts = [min(s.levels or CELLS, CELLS) for s in (first, second)]
+                counts = np.histogram2d(x[:, i], x[:, j], bins=parts, range=[[0, 1], [0, 1]])[0]
+                if len(x) >= 2 * parts[0] * parts[1] and not counts.all():
+                    found.append((first.name, second.name))
+        return found
+
     def counted(self) -> str:
-        """How many places were visited."""
+        """How many places were visited, and what they cannot tell."""
         near = sum(visit.stage == "refine" for visit in self.visits)
-        return f"{words.counted(len(self.design), 'place')} of the design, {near} near the claims."
+        text = f"{words.counted(len(self.design), 'place')} of the design, {near} near the claims."
+        pairs = "; ".join(f"{first} with {second}" for first, second in self.uncrossed())
+        return f"{text} Too few to cross {pairs}: the effects of these two are not told apart." if pairs else text
 
     def __str__(self) -> str:
         """The answer for a terminal."""
