@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from flowloom import fluid, optimum, schedules, style
+from flowloom.numbers import Estimate, Number, find
+from flowloom.pages import Findings
 from flowloom.panels import metric_panels, swept_axis
 from flowloom.results import Results
+
+from .against import PAPER, Series, differences
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,26 +61,82 @@ def table1(_results: Results) -> Figure:
 def panels(results: Results, shown: Mapping[str, str]) -> Figure:
     """A row of panels: each metric of `shown`, with its title, against the swept key, or by system."""
     x = swept_axis(results)
-    return metric_panels(results, shown, x, width=4.6, height=3.5 if x else 0.8 + 0.26 * len(results.systems))
+    return metric_panels(results, shown, x, width=4.6, height=4.3 if x else 0.8 + 0.26 * len(results.systems))
+
+
+def against(shown: Mapping[str, Series], title: str | None = None) -> Figure:
+    """A panel for each figure of the paper in `shown`: STAM against each rival, as printed and as found."""
+    fig, axes = style.grid(len(shown), 2, width=4.6, height=2.9)
+    for ax, (figure, series) in zip(axes, shown.items(), strict=True):
+        differences(ax, figure, series)
+    style.legend(fig, axes, title)
+    return fig
+
+
+def printed(findings: Findings) -> Figure:
+    """The twenty printed numbers of Figs. 7, 8, 10 and 11a, and ours."""
+    claims = {claim.id: claim for claim in findings.paper.claims}
+    shown: dict[str, Series] = {}
+    for figure, rivals in PAPER.items():
+        found = {}
+        for rival in rivals:
+            name = f"{figure}-{rival.lower().replace('+', '-')}"
+            estimate = next((one.estimate for one in findings.found[name] if one.estimate is not None), None)
+            # A reduction is a difference downwards.
+            if estimate is not None and claims[name].kind == "reduction":
+                estimate = Estimate(-estimate.mean, -estimate.high, -estimate.low, estimate.seeds)
+            found[rival] = estimate
+        shown[figure] = {"flowloom": found}
+    return against(shown)
+
+
+RULES = {
+    "nobody": ("STAM, never", ", never"),
+    "STAM alone": ("STAM, alone", ", never"),
+    "STAM alone, as printed": ("STAM, as printed", ", never"),
+    "all systems": ("STAM, gives up", ", gives up"),
+}
+"""Who gives up flows that can no longer meet their deadline: what STAM is called then, and what is behind its rivals' names."""
+
+
+def rules(results: Results, figures: Mapping[str, str]) -> Figure:
+    """STAM against its rivals by who gives up flows; `figures` maps figures of the paper to metrics."""
+    shown: dict[str, Series] = {}
+    for figure, metric in figures.items():
+        series = {}
+        for rule, (stam, behind) in RULES.items():
+            found = {}
+            for rival in PAPER[figure]:
+                number = Number(
+                    id="", figure="", scenario="rules", kind="increase", metric=metric, system=stam, versus=f"{rival}{behind}"
+                )
+                found[rival] = next((one.estimate for one in find(number, {"rules": results}) if one.estimate is not None), None)
+            series[rule] = found
+        shown[figure] = series
+    return against(shown, "late flows are given up by")
+
+
+def rules_incast(results: Results) -> Figure:
+    """Figs. 7 and 8 with 40 workers, by who gives up flows."""
+    return rules(results, {"f7": "drop_rate_with_deadline", "f8": "mean_flow_goodput_without_deadline_bps"})
+
+
+def rules_load8(results: Results) -> Figure:
+    """Figs. 10 and 11 at load 0.8, by who gives up flows."""
+    return rules(results, {"f10": "deadline_miss_rate", "f11a": "mean_fct_without_deadline_s"})
 
 
 def fig7(results: Results) -> Figure:
-    """Loss rate of flows with deadlines."""
-    return panels(results, {"drop_rate_with_deadline": "flows with deadlines, data packets dropped"})
+    """Loss rate of flows with deadlines, and what it means for the requests."""
+    return panels(
+        results,
+        {"drop_rate_with_deadline": "flows with deadlines, data packets dropped", "deadline_miss_rate": "miss rate of answers"},
+    )
 
 
 def fig8(results: Results) -> Figure:
     """Throughput of flows without deadlines."""
     return panels(results, {"mean_flow_goodput_without_deadline_bps": "flows without deadlines, mean of size / FCT"})
-
-
-fig7_pushout = fig7
-fig8_pushout = fig8
-
-
-def incast_miss(results: Results) -> Figure:
-    """What the losses mean for the requests."""
-    return panels(results, {"deadline_miss_rate": "miss rate of answers", "groups_in_time": "requests in time"})
 
 
 def fig10(results: Results) -> Figure:
@@ -89,21 +149,16 @@ def fig11(results: Results) -> Figure:
     return panels(results, TIMES)
 
 
-BOTH = {"deadline_miss_rate": "flows with deadlines, miss rate", **TIMES}
-
-
 def load8(results: Results) -> Figure:
     """Figs. 10 and 11 at load 0.8."""
-    return panels(results, BOTH)
+    return panels(results, {"deadline_miss_rate": "flows with deadlines, miss rate", **TIMES})
 
 
-sens_stam = load8
-sens_rivals = load8
-sens_delay = load8
+options = load8
 
 
-def sens_incast(results: Results) -> Figure:
-    """Losses, deadlines and throughput of incast."""
+def windows(results: Results) -> Figure:
+    """Losses and throughput of incast against the initial window."""
     return panels(
         results,
         {
