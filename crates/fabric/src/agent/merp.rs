@@ -34,9 +34,10 @@
 //! - `stale`: an entry that is silent for long is deleted when it is in the way.
 //! - `ack_share`, off by default: what a flow is granted leaves room for the ACKs of the other direction. ACKs of 40 bytes for packets of 1500 take 2.7 %
 //!   of a link, which an alpha of 0.999 does not leave: where both directions are busy, queues grow until packets are dropped.
-//! - `hold_once`, off by default: a flow that waits and is granted its rate holds the port for one round trip. If none of its DATA has left by then,
-//!   it is paused elsewhere, and the port serves the next flow instead of keeping idle until the next probe says so. Flows whose hold
-//!   is over still count among the three best that a port remembers.
+//! - `hold_granted`, off by default: a flow that sends is paused for flows that were granted their rate within the last round trip, not for flows that wait.
+//!   A flow that waits is paused for all flows ahead of it, and an early start counts what is left of all of them, not of the first alone.
+//! - `early_start`, 1 by default: the round trips in Alg. 3 l. 6.
+//! - `count_queue`, off by default: DATA in the queue counts as if it were left of the first flow, so that early starts do not add up to a full queue.
 //! - `det_min_rate`, off by default.
 
 use super::{Agent, Cx, Env};
@@ -46,8 +47,10 @@ use base::{Dur, FlowId, FlowMap, Fraction, Rate, Time};
 use proto::transport::merp::{DET, EsrSync, Header, OVERFLOW, STATELESS, UNKNOWN, wire_span};
 use proto::{Kind, Packet};
 
+mod leaders;
 pub mod vdg;
 
+use leaders::{Leaders, Rank};
 use vdg::vdg;
 
 /// What `list` and `check` know of it.
@@ -73,8 +76,12 @@ base::params! {
         name_all: bool = "true", "flowloom, see Deviates: else a flow that waits at two ports holds one of them";
         /// A flow with nothing left to cross this port does not count in the ranking.
         rank_needs_rs: bool = "true", "flowloom, see Deviates: else a finished flow leads for another round trip";
-        /// A waiting flow that is granted its rate holds the port for one round trip at most, until it sends DATA.
-        hold_once: bool = "false", "ours, see Deviates: section 4.3 has the first flow hold the port";
+        /// A flow that sends is paused only for flows that were granted their rate within the last round trip.
+        hold_granted: bool = "false", "ours, see Deviates: section 4.3 has the first flow hold the port";
+        /// Early start: the next flow is granted its rate when what is left ahead of it takes less than this many round trips.
+        early_start: Fraction = "1" in Fraction(0)..=Fraction(1_000_000_000_000), "Alg. 3 l. 6";
+        /// DATA in the queue counts as left ahead of a flow that is granted its rate early.
+        count_queue: bool = "false", "ours, see Deviates: Alg. 3 l. 6 counts the first flow";
         /// An entry silent for longer, and for the turns of the other flows' probes, is deleted.
         stale: Dur = "20ms", "flowloom, see Assumed: dead senders, lost FINs";
         /// Smallest detecting rate of the second flow.
@@ -115,7 +122,7 @@ pub struct Row {
     pub paused_elsewhere: bool,
     /// When its last packet started to leave the port.
     pub last_seen: Time,
-    /// From then on the flow does not hold the port (`hold_once`); never, if it sends DATA or is paused here.
+    /// A round trip after it was last granted its rate (`hold_granted`); 0: it was not, or was paused since.
     pub held_until: Time,
 }
 
@@ -123,47 +130,6 @@ impl Row {
     /// The virtual deadline.
     pub fn vdl(&self) -> Time {
         self.arrived.after(self.expected)
-    }
-}
-
-/// The order that Alg. 3 ranks by.
-type Rank = (Time, Time, FlowId);
-
-/// The best-ranked flows. Three, since the flow that asks may be one of them and needs to know of two others.
-#[derive(Clone, Copy, Debug, Default)]
-struct Leaders {
-    known: bool,
-    len: usize,
-    best: [(Rank, FlowId); Leaders::MAX],
-}
-
-impl Leaders {
-    const MAX: usize = 3;
-
-    fn list(&self) -> &[(Rank, FlowId)] {
-        &self.best[..self.len]
-    }
-    fn insert(&mut self, rank: Rank, flow: FlowId) {
-        let at = self.list().iter().take_while(|(other, _)| *other < rank).count();
-        if at == Self::MAX {
-            return;
-        }
-        self.len = (self.len + 1).min(Self::MAX);
-        self.best[at..self.len].rotate_right(1);
-        self.best[at] = (rank, flow);
-    }
-    /// The rank of a flow changed; `None`: it is or was not eligible. If a leader's rank changed, all leaders are found anew.
-    fn on_change(&mut self, flow: FlowId, from: Option<Rank>, to: Option<Rank>) {
-        if !self.known || from == to {
-            return;
-        }
-        let led = from.is_some() && self.list().iter().any(|(_, leader)| *leader == flow);
-        if led {
-            self.known = false;
-        } else if let Some(rank) = to {
-            // Either every flow off the list ranks behind the last one on it, or the list holds every flow: inserting keeps this true.
-            self.insert(rank, flow);
-        }
     }
 }
 
@@ -180,6 +146,10 @@ pub struct Merp {
     header_bytes: u16,
     table: FlowMap<Row>,
     leaders: Leaders,
+    /// The flows with a `held_until` that has not passed (`hold_granted`), and some others.
+    holders: Vec<FlowId>,
+    /// When the DATA in the queue will have left, by the wait of the last that did (`count_queue`).
+    queued_until: Time,
     // Buffers.
     entries: Vec<vdg::Entry>,
     placed: Vec<vdg::Placed>,
@@ -199,6 +169,8 @@ impl Merp {
             header_bytes: env.header_bytes,
             table: FlowMap::default(),
             leaders: Leaders::default(),
+            holders: Vec::new(),
+            queued_until: Time::ZERO,
             entries: Vec::new(),
             placed: Vec::new(),
             scratch: vdg::Scratch::default(),
@@ -227,7 +199,7 @@ impl Merp {
             expected: Dur::ZERO,
             paused_elsewhere: false,
             last_seen: now,
-            held_until: Time::MAX,
+            held_until: Time::ZERO,
         };
         self.table.insert(flow, row); // Alg. 2 l. 1-2
         self.entries.clear();
@@ -241,7 +213,7 @@ impl Merp {
             row.local = placed.vdl.since(row.arrived); // Alg. 2 l. 15-16
             row.expected = row.local;
         }
-        self.leaders.known = false;
+        self.leaders.is_known = false;
     }
 
     fn remove(&mut self, flow: FlowId) {
@@ -306,7 +278,7 @@ impl Merp {
     }
 
     fn find_leaders(&mut self) {
-        let mut leaders = Leaders { known: true, ..Leaders::default() };
+        let mut leaders = Leaders::known();
         for (flow, row) in self.table.iter() {
             if let Some(rank) = Self::rank(&self.params, flow, row) {
                 leaders.insert(rank, flow);
@@ -319,7 +291,7 @@ impl Merp {
     fn ahead(&mut self, flow: FlowId, row: &Row, now: Time) -> (usize, u64) {
         let mine = (row.vdl(), row.arrived, flow);
         'again: loop {
-            if !self.leaders.known {
+            if !self.leaders.is_known {
                 self.find_leaders();
             }
             let (mut ahead, mut first_rs) = (0, 0);
@@ -332,9 +304,6 @@ impl Merp {
                     self.remove(other);
                     continue 'again;
                 }
-                if row.held_until < now {
-                    continue;
-                }
                 if ahead == 0 {
                     first_rs = row.rs;
                 }
@@ -344,25 +313,47 @@ impl Merp {
         }
     }
 
-    /// `hold_once`: a grant to a flow that waits is void after a round trip. Further grants do not prolong it.
-    fn limit_hold(&mut self, flow: FlowId, granted: bool, kind: Kind, header: &Header, now: Time) {
-        if !self.params.hold_once {
-            return;
+    /// `hold_granted`: how many flows hold the port against `flow`, and what is left of them.
+    fn holding(&mut self, flow: FlowId, row: &Row, kind: Kind, now: Time) -> (usize, u64) {
+        let (params, table, mine) = (&self.params, &self.table, (row.vdl(), row.arrived, flow));
+        let left = |other: FlowId, row: &Row| Self::rank(params, other, row).filter(|rank| *rank < mine).map(|_| row.rs);
+        let add = |(flows, bytes): (usize, u64), rs: u64| (flows + 1, bytes.saturating_add(rs));
+        if kind != Kind::DATA {
+            return table.iter().filter_map(|(other, row)| left(other, row)).fold((0, 0), add);
         }
-        if let Some(row) = self.table.get_mut(flow) {
-            let waits = granted && kind != Kind::DATA;
-            row.held_until = if waits { row.held_until.min(now.after(Dur(header.rtt_ps))) } else { Time::MAX };
+        self.holders.retain(|&other| table.get(other).is_some_and(|row| row.held_until >= now));
+        self.holders.iter().filter_map(|&other| left(other, table.get(other)?)).fold((0, 0), add)
+    }
+    fn note_grant(&mut self, flow: FlowId, granted: bool, header: &Header, now: Time) {
+        let Some(row) = self.table.get_mut(flow) else { return };
+        row.held_until = if granted { now.after(Dur(header.rtt_ps)) } else { Time::ZERO };
+        if granted && !self.holders.contains(&flow) {
+            self.holders.push(flow);
         }
+    }
+
+    /// Alg. 3 l. 6: whether `left` bytes take less than `early_start` round trips at alpha C.
+    fn is_early(&self, left: u64, header: &Header, now: Time) -> bool {
+        let queued = if self.params.count_queue { self.queued_until.since(now) } else { Dur::ZERO };
+        let sight = Dur(header.rtt_ps).times(self.params.early_start);
+        // In bits times ps per second.
+        let bits = u128::from(left) * 8_000_000_000_000 + u128::from(queued.0) * u128::from(self.rate.0);
+        bits < u128::from(self.full.0) * u128::from(sight.0)
     }
 
     /// Alg. 3. `known` is the flow's row, if it has one.
     fn adjust(&mut self, flow: FlowId, known: Option<Row>, kind: Kind, header: &mut Header, now: Time) {
         header.theta_bps = header.theta_bps.min(self.rate.times(header.theta_share()).0);
-        let (ahead, first_rs) = known.map_or((2, 0), |row| self.ahead(flow, &row, now));
-        // rs_first < alpha C RTT, in bits times ps per second.
-        let early = || u128::from(first_rs) * 8_000_000_000_000 < u128::from(self.full.0) * u128::from(header.rtt_ps);
-        let granted = ahead == 0 || ahead == 1 && early();
-        self.limit_hold(flow, granted, kind, header, now);
+        let held = self.params.hold_granted;
+        let (ahead, left) = match &known {
+            None => (2, u64::MAX),
+            Some(row) if held => self.holding(flow, row, kind, now),
+            Some(row) => self.ahead(flow, row, now),
+        };
+        let granted = ahead == 0 || (ahead == 1 || held) && self.is_early(left, header, now);
+        if held {
+            self.note_grant(flow, granted, header, now);
+        }
         if granted {
             header.asr_bps = header.asr_bps.min(self.full.0); // Alg. 3 l. 2, 7
             return header.leave(false);
@@ -423,6 +414,10 @@ impl Agent for Merp {
             self.enter(flow, meta.size_wire_bytes, meta.size_wire_bytes - gone, cx.now);
         }
         let mut header: Header = packet.get_ext(cx.ext);
+        if self.params.count_queue && packet.kind == Kind::DATA {
+            let entered = packet.arrival.max(packet.sent_at);
+            self.queued_until = cx.now.after(cx.now.since(entered));
+        }
         let known = self.sync(flow, packet, &mut header, cx);
         if known.is_none() {
             header.bits |= UNKNOWN;
@@ -433,6 +428,8 @@ impl Agent for Merp {
     fn on_link_down(&mut self) {
         self.table.clear();
         self.leaders = Leaders::default();
+        self.holders.clear();
+        self.queued_until = Time::ZERO;
     }
     fn show(&self, value: &mut dyn FnMut(FlowId, &'static str, f64)) {
         for (flow, row) in self.table.iter() {

@@ -257,7 +257,7 @@ mod tests {
         for &(id, at, size, rs, (num, den)) in rows {
             let expected = Dur(num * SEC / den);
             let (arrived, last_seen) = (Time(at * SEC), Time::ZERO);
-            let held_until = Time::MAX;
+            let held_until = Time::ZERO;
             let row = Row { size, rs, arrived, local: expected, expected, paused_elsewhere: false, last_seen, held_until };
             table.insert(FlowId(id), row);
         }

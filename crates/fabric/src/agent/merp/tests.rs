@@ -150,7 +150,7 @@ fn ranked(n: u32, better: u32, first_rs: u64) -> Bench {
             expected: due,
             paused_elsewhere: false,
             last_seen: Time::ZERO,
-            held_until: Time::MAX,
+            held_until: Time::ZERO,
         };
         b.port.table.insert(FlowId(i), row);
     }
@@ -316,37 +316,44 @@ fn packets_name_every_port_that_pauses_or_the_first_alone() {
     assert_eq!(named(false), [0b10, 0b01]);
 }
 
-/// Flow 0 leads and waits; flow 1 asks. A round trip is 129 us.
+/// Flow 0 leads; flow 1 asks. A round trip is 129 us.
 #[test]
-fn a_grant_that_is_not_used_holds_the_port_for_one_round_trip() {
+fn a_flow_that_sends_is_paused_for_flows_that_were_granted_their_rate() {
     const HELD: u64 = 1_000_000;
     const FREE: u64 = 999_000_000;
-    let asks = |hold_once, lead: fn(&mut Bench), at: u64| {
-        let mut b = Bench::gbps(&[100, 200], |p| p.hold_once = hold_once);
+    let asks = |hold_granted, lead: fn(&mut Bench), at: u64, sends: bool| {
+        let mut b = Bench::gbps(&[100, 200], |p| p.hold_granted = hold_granted);
         b.syn(0, 0);
         b.syn(0, 1);
         lead(&mut b);
-        b.det(at * US, 1, fresh()).asr_bps
+        if sends { b.data(at * US, 1, 0).asr_bps } else { b.det(at * US, 1, fresh()).asr_bps }
     };
     let granted = |b: &mut Bench| assert_eq!(b.det(10 * US, 0, fresh()).asr_bps, FREE);
-    assert_eq!([asks(true, granted, 139), asks(true, granted, 140)], [HELD, FREE]);
-    assert_eq!(asks(false, granted, 140), HELD, "by default until the next packet says otherwise");
-    assert_eq!(asks(true, |_| (), 140), HELD, "no grant yet");
-    let twice = |b: &mut Bench| {
+    assert_eq!([139, 140].map(|at| asks(true, granted, at, true)), [HELD, FREE]);
+    assert_eq!(asks(false, granted, 140, true), HELD, "by the letter until the next packet says otherwise");
+    assert_eq!(asks(true, granted, 140, false), HELD, "a flow that waits is paused for all flows ahead");
+    let paused = |b: &mut Bench| {
         b.det(10 * US, 0, fresh());
-        b.det(100 * US, 0, fresh());
+        b.det(20 * US, 0, Header { pauses: 1, bits: fresh().bits | 1 << 8, ..fresh() });
     };
-    assert_eq!(asks(true, twice, 140), FREE, "counted from the first grant");
-    let sends = |b: &mut Bench| {
-        b.det(10 * US, 0, fresh());
-        b.data(130 * US, 0, 0);
+    assert_eq!(asks(true, paused, 21, true), FREE, "another port pauses the first");
+}
+
+/// Flow 0 is third, behind flows with 30 000 and 40 000 bytes; a round trip at alpha C is 16 109 bytes.
+#[test]
+fn an_early_start_counts_all_flows_ahead_and_the_queue() {
+    let granted = |hold_granted, tenths: u64, wait: Option<u64>| {
+        let mut b = ranked(3, 2, 30_000);
+        b.port.table.get_mut(FlowId(2)).expect("ranked").rs = 40_000;
+        b.port.params.hold_granted = hold_granted;
+        b.port.params.early_start = Fraction(tenths * Fraction::ONE.0 / 10);
+        b.port.params.count_queue = wait.is_some();
+        b.port.queued_until = Time(wait.unwrap_or(0) * US);
+        b.det(0, 0, fresh()).asr_bps > 800_000_000
     };
-    assert_eq!(asks(true, sends, 1000), HELD, "DATA holds the port as before");
-    let sends_late = |b: &mut Bench| {
-        b.det(10 * US, 0, fresh());
-        b.data(500 * US, 0, 0);
-    };
-    assert_eq!(asks(true, sends_late, 501), HELD, "DATA takes the port back");
+    assert!([granted(true, 43, None), granted(true, 44, None)] == [false, true], "70 000 of 16 109 bytes");
+    assert!(!granted(false, 100, None), "by the letter the second flow alone starts early");
+    assert!([granted(true, 44, Some(100)), granted(true, 52, Some(100))] == [false, true], "100 us are 12 500 bytes");
 }
 
 #[test]
