@@ -136,11 +136,6 @@ def sens_losses(results: Results) -> Figure:
 SENSITIVITY = ("max_er", "p999_fct_s", "mean_fct_s")
 
 
-def sens_shape(results: Results) -> Figure:
-    """Shape of the Pareto sizes."""
-    return plots.metrics(results, SENSITIVITY)
-
-
 def sens_load(results: Results) -> Figure:
     """Load measured at the hosts."""
     return plots.metrics(results, SENSITIVITY)

@@ -22,20 +22,21 @@ from .additions import (
     losses,
     sens_load,
     sens_losses,
-    sens_shape,
     sens_systems,
     without_acks,
 )  # fmt: skip
+from .fat import cause, fat_tree, ours, ours_tree
 from .loads import Panel, load_key, mark_axis, over_base, panels, printed
-from .routes import backlogs, failure, failure_dynamic, failure_many, fig4, fig10, fig10_large, fig11, link_use, recovery
+from .routes import backlogs, failure, failure_dynamic, fig4, fig10, fig10_large, fig11, link_use, recovery
 
 if TYPE_CHECKING:
+    from flowloom.pages import Findings
     from matplotlib.figure import Figure
 
 __all__ = [
-    "ablation", "ablation_fat", "convergence", "convergence_acks", "convergence_acks_fat", "convergence_tree",
-    "failure", "failure_dynamic", "failure_many", "fig4", "fig10", "fig10_large", "fig11",
-    "sens_load", "sens_losses", "sens_shape", "sens_systems",
+    "ablation", "ablation_fat", "cause", "convergence", "convergence_acks", "convergence_acks_fat", "convergence_tree",
+    "failure", "failure_dynamic", "fig4", "fig10", "fig10_large", "fig11", "ours", "ours_tree",
+    "sens_load", "sens_losses", "sens_systems",
 ]  # fmt: skip
 
 NAMES = "ABC"
@@ -57,6 +58,40 @@ def exact() -> dict[str, float]:
         found[f"{policy}.max_er"] = max(t / size for t, size in zip(fct, SIZES, strict=True))
     # Section 4.4: 12 bytes a flow in the smallest memory of a switch.
     return found | {"table.flows": float(4 * 2**20 // 12)}
+
+
+PROMISES = {
+    "f5-max-er": "max. expansion ratio below pFabric's, 1500 kB",
+    "f6-max-er": "the same, 150 kB",
+    "f5-tail": "99.9th-percentile FCT below pFabric's, 1500 kB",
+    "f6-tail": "the same, 150 kB",
+    "f6-rto-tail": "the same, 150 kB, timeout of 1.5 ms",
+    "f10-fct-ecmp": "mean FCT below ECMP's with one hash, worst load",
+    "f10-fct-conga10": "mean FCT below CONGA's, worst load",
+}
+"""The reductions that the paper promises, and what each is against."""
+
+
+def promise(findings: Findings) -> Figure:
+    """The reductions that the paper promises, in per cent, and ours with their 95 % intervals."""
+    fig = style.figure(1, 1, width=6.4, height=2.9)
+    (ax,) = style.panels(fig, 1, 1)
+    claims = {claim.id: claim for claim in findings.paper.claims}
+    for i, name in enumerate(PROMISES):
+        low, high = claims[name].bounds
+        middle = low if not np.isfinite(high) else (low + high) / 2
+        ax.plot([100 * middle], [i], "|", color=style.INK, markersize=14, markeredgewidth=2, label="paper" if i == 0 else None)
+        found = [one.estimate for one in findings.found.get(name, ()) if one.estimate is not None]
+        worst = min(found, key=lambda estimate: estimate.mean, default=None)
+        if worst is not None:
+            if np.isfinite(worst.low):
+                ax.plot([100 * worst.low, 100 * worst.high], [i, i], color=style.COLORS[0], linewidth=1.5)
+            ax.plot([100 * worst.mean], [i], "o", color=style.COLORS[0], label="ours" if i == 0 else None)
+    ax.axvline(0.0, color=style.GREY, linewidth=0.9)
+    ax.set_yticks(range(len(PROMISES)), list(PROMISES.values()))
+    ax.set(xlabel="reduction by MERP (%)", ylim=(len(PROMISES) - 0.5, -0.5))
+    style.legend(fig, [ax])
+    return fig
 
 
 def table1(results: Results) -> Figure:
@@ -186,7 +221,7 @@ def fig9(results: Results) -> Figure:
     return fig
 
 
-# Section 6.3: switching between flows, and incast.
+# Switching between flows, and incast.
 
 BIN_MS = 1.0
 
@@ -272,6 +307,7 @@ def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
             found[f"fig8.{system}.data_more"] = numbers.minus(sample, drops["alpha 0.999" + PROBES[system.endswith(PROBES[1])]])
     if "fig10" in results:
         found |= backlogs(results["fig10"])
+    found |= fat_tree(results)
     if "failure_dynamic" in results:
         found |= recovery(results["failure_dynamic"])
     if "switching" in results:

@@ -8,7 +8,7 @@ import numpy as np
 from flowloom import drawing, measures, numbers, plots, style, traces
 from flowloom.data import Data, Run
 from flowloom.drawing import Array
-from flowloom.panels import metric_panel, range_panel
+from flowloom.panels import metric_panel
 from flowloom.results import Results
 
 from .loads import Panel, load_key, panels
@@ -143,22 +143,6 @@ def fig10_large(results: Results) -> Figure:
 def failure(results: Results) -> Figure:
     """One dead link from the start."""
     return panels(results, [Panel("mean_fct_s", "average FCT"), Panel("mean_er", "average expansion ratio")])
-
-
-def failure_many(results: Results) -> Figure:
-    """Several dead links: means over seeds and their range, since it matters which links are dead."""
-    points = numbers.Points(results)
-    places = {system: i for i, system in enumerate(points.systems)}
-    fig = style.figure(2, 1, width=4.6, height=3.5)
-    axes = style.panels(fig, 1, 2)
-    shown = {"mean_fct_s": ("average FCT (ms), load 0.3", 1e-3), "mean_er": ("average expansion ratio, load 0.3", 1.0)}
-    for ax, (metric, (title, unit)) in zip(axes, shown.items(), strict=True):
-        range_panel(ax, points.curves(metric, "count"), places, unit)
-        style.log_axis(ax, "y")
-        ax.set(title=title, xlabel="dead links")
-    style.legend(fig, axes[:1])
-    style.note(fig, "means over seeds and their range: the seed draws which links are dead")
-    return fig
 
 
 # A link that fails and comes back: the same flows with and without the failure.
