@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flowloom import pages, shelf
+from flowloom import pages, papers, shelf
 from flowloom.files import write_whole
 
 
@@ -15,7 +15,7 @@ def main() -> None:
     for found in sorted(home.glob("*/claims.json")):
         paper = shelf.load(found.parent.name)
         written = pages.Findings.from_json(paper, found.read_text(encoding="utf-8"))
-        write_whole(found.with_name("README.md"), pages.page(written, found.parent))
+        papers.write_page(written, found.parent, {})
         every.append(written)
     write_whole(home / "README.md", pages.overview(every))
 

@@ -39,8 +39,12 @@ class Findings:
 
     @property
     def shown(self) -> list[Figure]:
-        """The figures that the page shows: those whose scenarios were run, and those that are drawn from the numbers of claims."""
-        return [figure for figure in self.paper.figures if figure.id in self.figures or not figure.scenario]
+        """The figures that the page shows: those whose scenarios were run, and those that are drawn from the numbers of claims.
+
+        Of these numbers some may wait for a run while the paper is stale.
+        """
+        drawn = self.paper.stale is None
+        return [figure for figure in self.paper.figures if figure.id in self.figures or (drawn and not figure.scenario)]
 
     def lacks(self, number: Number) -> bool:
         """Whether a number was not taken from any results yet."""
@@ -63,9 +67,14 @@ class Findings:
         )
 
     def filled(self, text: str) -> str:
-        """A text of the paper's folder with today's numbers in the places of their ids."""
+        """A text of the paper's folder with today's numbers in the places of their ids.
+
+        While the paper is stale, a text whose numbers were not all found gives way to one that says so.
+        """
         known: dict[str, tuple[Number, Sequence[Found]]] = {n.id: (n, self.found[n.id]) for n in self.paper.every()}
-        return claims.filled(text, known)
+        quoted = [(found["where"], known[found["id"]][1]) for found in claims.QUOTED.finditer(text)]
+        there = all(any(one.estimate for one in found if where in (None, one.where)) for where, found in quoted)
+        return claims.filled(text, known) if there or self.paper.stale is None else WAITS
 
     def explanation(self, claim: Claim) -> str:
         """Why a claim is not met, with today's numbers."""
@@ -101,6 +110,8 @@ class Findings:
         lines = [f"{name} {hashes['smoke']}" for name, hashes in sorted(self.scenarios.items())]
         return _core.content_hash("\n".join(lines).encode())[:16] if lines else ""
 
+
+WAITS = "(This text waits for numbers of the next run.)"
 
 NOTHING = '{"profile": "paper", "seeds": {}, "figures": [], "scenarios": {}, "claims": [], "numbers": []}'
 """What `Findings.to_json` writes where nothing was run."""
@@ -220,7 +231,8 @@ def note(paper: Paper) -> str:
     assert paper.stale is not None, "a page has the note only if its paper is marked"
     return (
         f"> **Stale since {paper.stale.since}.** {paper.stale.why} "
-        f"The numbers, verdicts and figures below are those of the version before; `flowloom papers {paper.name}` recomputes them."
+        f"The numbers, verdicts and figures below are those of the version before; `flowloom papers {paper.name}` recomputes them. "
+        "Claims that are newer are listed as not run."
     )
 
 
@@ -266,7 +278,10 @@ def overview(pages: Sequence[Findings]) -> str:
         if told is None:
             continue
         titles = {figure.id: figure.title for figure in one.shown}
-        figure = f'<img src="{paper.name}/{paper.first}.png" alt="{html.escape(titles[paper.first])}" width="320">'
+        there = paper.first in titles
+        figure = (
+            f'<img src="{paper.name}/{paper.first}.png" alt="{html.escape(titles[paper.first])}" width="320">' if there else "-"
+        )
         cells = [one.filled(text) for text in told.texts]
         stale = " (stale)" if paper.stale else ""
         rows.append([f"[{paper.title.partition(':')[0]}]({paper.name}/README.md){stale}", *cells, figure])

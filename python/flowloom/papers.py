@@ -232,7 +232,7 @@ def pictures(findings: Findings, results: Mapping[str, Results]) -> Iterator[tup
     module = findings.paper.drawings()
     for figure in findings.paper.figures:
         draw = getattr(module, figure.id, None)
-        if draw is None or (figure.scenario and figure.id not in results):
+        if draw is None or figure not in findings.shown or (figure.scenario and figure.id not in results):
             continue
         with style.look():
             if figure.scenario:

@@ -234,40 +234,25 @@ def test_the_page_is_that_of_todays_program(name: str, tmp_path: Path) -> None:
     again = "`make papers` writes it from new results"
     assert written.to_json() == (folder / "claims.json").read_text(encoding="utf-8"), f"claims.json is stale: {again}"
     assert {path.stem for path in folder.glob("*.png")} == {figure.id for figure in written.shown}
-    quoted = {(match["id"], match["where"]) for text in paper.texts for match in claims.QUOTED.finditer(text)}
+    texts = [] if paper.stale else paper.texts
+    quoted = {(match["id"], match["where"]) for text in texts for match in claims.QUOTED.finditer(text)}
     for number, where in quoted:
         there = [found for found in written.found[number] if where in (None, found.where)]
         assert there and all(found.estimate is not None for found in there), f"{{{number} at {where}}} has no value"
+
+
+def test_a_text_whose_numbers_wait_for_a_run_says_so(tiny: Path) -> None:
+    paper = shelf.load("tiny")
+    stale = replace(paper, stale=Stale(date(2026, 11, 24), "x"))
+    fresh, waits = (Findings.from_json(one, pages.NOTHING) for one in (paper, stale))
+    assert fresh.filled(paper.summary) == "It is -." and waits.filled(paper.summary) == pages.WAITS
+    assert [figure.id for figure in fresh.shown] == ["sum"] and waits.shown == []
 
 
 def test_the_table_of_all_papers_is_that_of_their_pages() -> None:
     files = sorted(PAGES.glob("*/claims.json"))
     every = [Findings.from_json(shelf.load(file.parent.name), file.read_text(encoding="utf-8")) for file in files]
     assert (PAGES / "README.md").read_text(encoding="utf-8") == pages.overview(every), "`make pages`"
-
-
-def test_a_page_with_other_results_passes_only_while_it_says_that_it_is_stale() -> None:
-    fresh = replace(shelf.load("stam"), stale=None)
-    stale = replace(fresh, stale=Stale.read({"since": "2026-11-24", "why": "TCP has  limited\ntransmit."}))
-    text = (PAGES / "stam/claims.json").read_text(encoding="utf-8")
-    without, noted = (Findings.from_json(paper, text) for paper in (fresh, stale))
-    then = without.scenarios
-    today = {**then, "incast": {"plan": "01234567", "smoke": "89abcdef"}}
-    plain, marked = pages.page(without, PAGES / "stam"), pages.page(noted, PAGES / "stam")
-    paragraph = "> **Stale since 2026-11-24.** TCP has limited transmit. The numbers, verdicts and figures below are"
-    assert marked.split("\n\n")[2].startswith(paragraph) and paragraph not in plain
-    assert marked.replace(pages.note(stale) + "\n\n", "") == plain
-    assert problem(fresh, without, plain, then) == problem(stale, noted, marked, today) == ""
-    assert problem(fresh, without, plain, today).startswith("results of incast have changed")
-    assert problem(stale, noted, marked, then).startswith("the page says that it is stale, and it is not")
-    # A note on the page alone, in paper.toml alone, and another one.
-    for paper, found, page, hashes in (
-        (fresh, without, marked, then),
-        (stale, noted, plain, today),
-        (stale, noted, marked.replace("2026-11-24", "2026-11-23"), today),
-    ):
-        assert "`make pages`" in problem(paper, found, page, hashes)
-    assert "results of incast have changed" in problem(fresh, without, marked, today)
 
 
 TINY = """
@@ -327,6 +312,30 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     monkeypatch.setattr(shelf, "home", lambda: tmp_path / "papers")
     return folder
+
+
+def test_a_page_with_other_results_passes_only_while_it_says_that_it_is_stale(tiny: Path, tmp_path: Path) -> None:
+    papers.update("tiny", tmp_path / "page", out=tmp_path / "r", meter=None)
+    fresh = shelf.load("tiny")
+    stale = replace(fresh, stale=Stale.read({"since": "2026-11-24", "why": "TCP has  limited\ntransmit."}))
+    text = (tmp_path / "page/claims.json").read_text(encoding="utf-8")
+    without, noted = (Findings.from_json(paper, text) for paper in (fresh, stale))
+    then = without.scenarios
+    today = {**then, "two": {"plan": "01234567", "smoke": "89abcdef"}}
+    plain, marked = pages.page(without), pages.page(noted)
+    paragraph = "> **Stale since 2026-11-24.** TCP has limited transmit. The numbers, verdicts and figures below are"
+    assert marked.split("\n\n")[2].startswith(paragraph) and paragraph not in plain
+    assert problem(fresh, without, plain, then) == problem(stale, noted, marked, today) == ""
+    assert problem(fresh, without, plain, today).startswith("results of two have changed")
+    assert problem(stale, noted, marked, then).startswith("the page says that it is stale, and it is not")
+    # A note on the page alone, in paper.toml alone, and another one.
+    for paper, found, page, hashes in (
+        (fresh, without, marked, then),
+        (stale, noted, plain, today),
+        (stale, noted, marked.replace("2026-11-24", "2026-11-23"), today),
+    ):
+        assert "`make pages`" in problem(paper, found, page, hashes)
+    assert "results of two have changed" in problem(fresh, without, marked, today)
 
 
 def test_an_update_runs_what_has_changed_and_keeps_the_rest(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
