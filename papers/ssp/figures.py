@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from flowloom import plots, style, traces, words
 from flowloom.data import Data, Run
 from flowloom.drawing import Array
-from flowloom.measures import beside, flows, ports, share, statistic, totals, transport, wasted_credits
-from flowloom.numbers import Curves, Measure, Points, Sample, average, combined, minus, quotient, relative
+from flowloom.measures import flows, ports, share, statistic, totals, transport, wasted_credits
+from flowloom.numbers import Curves, Measure, Points, Sample, average, minus, quotient, relative
 from flowloom.panels import DWARFED, range_panel
 from flowloom.results import Results
 
 if TYPE_CHECKING:
+    from flowloom.pages import Findings
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -24,14 +24,16 @@ FASTER = 0.9
 """From so many round trips on a flow completes a round trip earlier."""
 SMALL, LARGE = 100_000, 1_000_000
 """Small flows have at most, large ones more than so many bytes."""
+BURST = 25 * 1460
+"""The burst of SSP, in whole packets."""
 EXPRESSPASS, AEOLUS, SSP = "ExpressPass", "Aeolus", "SSP"
 BASES = (EXPRESSPASS, AEOLUS)
 PRINTED = {EXPRESSPASS: 0.568, AEOLUS: 0.292}
 """By how much SSP lowers the p99 FCT, as the abstract has it."""
 PRINTED_FASTER = 0.63
 
-TWO_LEVELS, NO_PRIORITY = "SSP, two levels", "SSP, no priority"
-LOOKS = {EXPRESSPASS: 0, AEOLUS: 1, SSP: 2, TWO_LEVELS: 3, NO_PRIORITY: 4, "SSP, K_S 24 KB": 3, "SSP, K_U 96 KB": 5}
+BDP, BARE = "SSP, burst of a BDP", "SSP, losses not protected"
+LOOKS = {EXPRESSPASS: 0, AEOLUS: 1, SSP: 2, BDP: 3, BARE: 4}
 """Numbers of the looks of systems that several figures show. No figure shows two systems with the same one."""
 
 
@@ -54,9 +56,9 @@ def large_fct(results: Data, run: Run) -> float:
     return statistic(fct[size > LARGE]) * 1e-12
 
 
-def in_first(results: Data, run: Run, time: str = "fct_ps") -> float:
+def in_first(results: Data, run: Run) -> float:
     """The share of small flows that complete in the first round trip."""
-    size, fct = flows(results, run, "size_bytes", time)
+    size, fct = flows(results, run, "size_bytes", "fct_ps")
     return float((fct[size <= SMALL] <= rtt(results) * 1e12).mean())
 
 
@@ -67,10 +69,12 @@ def lost(results: Data, run: Run) -> float:
     return share(there, credits - wasted)
 
 
-def unscheduled(results: Data, run: Run) -> float:
-    """The share of the bytes of flows that is sent before the first credit."""
-    sent, size = totals(flows(results, run, f"{transport(results, run)}.unscheduled_bytes", "size_bytes"))
-    return share(sent, size)
+def beyond(results: Data, run: Run) -> float:
+    """Of the slowest hundredth of small flows, the share that is longer than a burst of 36 kB (25 packets)."""
+    size, fct = flows(results, run, "size_bytes", "fct_ps")
+    small = size <= SMALL
+    slowest = small & (fct >= np.percentile(fct[small], 99))
+    return float((size[slowest] > BURST).mean())
 
 
 def dropped(results: Data, run: Run) -> float:
@@ -109,11 +113,6 @@ def longest(results: Data, run: Run) -> float:
 # Numbers of results
 
 
-def everywhere(results: Results) -> Points:
-    """Results with those of the other loads, where they lie beside them."""
-    return Points(*(one for one in (results, beside(results, "load_wide")) if one is not None))
-
-
 def saved(found: Points, base: str, system: str, load: float) -> dict[int, Array]:
     """By how many round trips the small flows complete earlier than with `base`, by seed. Flows are joined by their number."""
     gains: dict[int, Array] = {}
@@ -144,25 +143,24 @@ def measured(results: Mapping[str, Results]) -> dict[str, float | Sample]:
     numbers: dict[str, float | Sample] = {}
     if "first" in results:
         numbers |= of_loads(Points(results["first"]))
-    if "priority" in results:
-        numbers |= {f"priority.{name}": value for name, value in of_loads(Points(results["priority"], load=0.6)).items()}
     if "queue_time" in results:
         found = Points(results["queue_time"])
         for system in found.systems:
             numbers[f"queue_time.p999.{system}"] = found.sample(system, p999)
             numbers[f"queue_time.max.{system}"] = found.sample(system, longest)
+    for workload in WORKLOADS:
+        if workload in results:
+            numbers[f"{workload}.beyond"] = Points(results[workload]).sample(SSP, beyond)
     if "webserver" in results:
         found = Points(results["webserver"])
-        numbers |= {f"webserver.unscheduled.{name}": found.sample(name, unscheduled) for name in (AEOLUS, SSP)}
-        numbers |= {f"webserver.lost.{name}": found.sample(name, lost) for name in (AEOLUS, SSP)}
+        numbers |= {f"webserver.lost.{name}": found.sample(name, lost) for name in (SSP, BDP)}
     return {name: value for name, value in numbers.items() if value != {}}
 
 
 def of_loads(found: Points) -> dict[str, float | Sample]:
     """The numbers of the claims, by load."""
     loads = found.numbers("load")
-    numbers: dict[str, float | Sample] = {"first.fits": found.sample(SSP, partial(in_first, time="ideal_fct_ps"), load=loads[-1])}
-    by_load: dict[str, list[Sample]] = {}
+    numbers: dict[str, float | Sample] = {}
     for load in loads:
         done = {system: found.sample(system, in_first, load=load) for system in found.systems}
         large = {system: found.sample(system, large_fct, load=load) for system in found.systems}
@@ -177,8 +175,7 @@ def of_loads(found: Points) -> dict[str, float | Sample]:
                     numbers[f"first.gain.{base}.{load:g}"] = minus(done[SSP], done[base])
                     numbers[f"faster.{base}.{system}.{load:g}"] = ahead(found, base, system, load)
                     numbers[f"price.{base}.{system}.{load:g}"] = quotient(large[system], large[base])
-                    by_load.setdefault(f"reduction.{base}.{system}", []).append(lowered(found, base, system, load))
-    return numbers | {name: combined(samples, max) for name, samples in by_load.items()}
+    return numbers
 
 
 def scaled(curves: Curves, unit: str) -> tuple[float, str]:
@@ -249,7 +246,7 @@ def by_load(columns: int, *shown: Shown) -> Callable[[Results], Figure]:
     """A figure of panels against the load. Only transports with bursts count bursts."""
 
     def draw(results: Results) -> Figure:
-        found = everywhere(results)
+        found = Points(results)
         fig, axes = row(columns, len(shown) // columns, 4.2 if columns == 2 else 3.8)
         for ax, (what, quantity, unit) in zip(axes, shown, strict=True):
             systems = [system for system in found.systems if what not in (lost, alone) or system != EXPRESSPASS]
@@ -272,7 +269,7 @@ waste = by_load(3, LOST, WASTED, ALONE)
 
 def reduction(results: Results) -> Figure:
     """By how much the p99 FCT falls, beside what the abstract prints."""
-    found = everywhere(results)
+    found = Points(results)
     fig, axes = row(2)
     for ax, base in zip(axes, BASES, strict=True):
         shown = [system for system in found.systems if system.startswith(SSP) or (system, base) == (AEOLUS, EXPRESSPASS)]
@@ -289,7 +286,7 @@ def reduction(results: Results) -> Figure:
 
 def faster(results: Results) -> Figure:
     """The share of small flows that complete a round trip earlier, and how much earlier all of them complete."""
-    found = everywhere(results)
+    found = Points(results)
     fig, axes = row(2, 2)
     chosen = [system for system in found.systems if system.startswith(SSP)]
     load = Points(results).numbers("load")[-1]
@@ -312,9 +309,6 @@ def faster(results: Results) -> Figure:
 def slowdown(results: Results) -> Figure:
     """Slowdown by flow size at the highest of the loads."""
     return plots.slowdown(results, {"load": Points(results).numbers("load")[-1]})
-
-
-wide = slowdown
 
 
 def queue_time(results: Results) -> Figure:
@@ -369,8 +363,8 @@ def listed(systems: Sequence[str], *shown: Shown) -> Callable[[Results], Figure]
     return draw
 
 
-FIVE = (EXPRESSPASS, AEOLUS, SSP, TWO_LEVELS, NO_PRIORITY)
-priority = cachefollower = datamining = listed(FIVE, TAIL, MEAN, DONE, LARGE_ONES)
+FIVE = (EXPRESSPASS, AEOLUS, SSP, BARE, BDP)
+cachefollower = datamining = listed(FIVE, TAIL, MEAN, DONE, LARGE_ONES)
 # The largest flow has 500 KB.
 webserver = listed(FIVE, TAIL, MEAN, DONE)
 
@@ -391,35 +385,92 @@ def named(curves: Mapping[str, Mapping[float, str]], x: str, *shown: Shown) -> C
     return draw
 
 
+BDP_KB = 650.0
+"""One bandwidth-delay product, in kB."""
+CHOICE = (TAIL, DONE, LARGE_ONES, LONGEST)
+sens_burst = named(
+    {
+        SSP: {36.0: SSP, BDP_KB: BDP} | {size: f"SSP, burst {size:g} KB" for size in (10.0, 20.0, 45.0, 60.0, 100.0)},
+        AEOLUS: dict.fromkeys((10.0, BDP_KB), AEOLUS),
+        EXPRESSPASS: dict.fromkeys((10.0, BDP_KB), EXPRESSPASS),
+    },
+    "burst of SSP (kB)",
+    *CHOICE,
+)
 sens_threshold = named(
     {
-        SSP: {6: SSP} | {size: f"SSP, K_S {size:g} KB" for size in (1.5, 12, 24, 48, 96)},
+        SSP: {6: SSP} | {size: f"SSP, K_S {size:g} KB" for size in (1.5, 12, 24, 96)},
         AEOLUS: {6: AEOLUS} | {size: f"Aeolus, K {size:g} KB" for size in (1.5, 24, 96)},
     },
     "threshold of early drops (kB)",
     *(TAIL, DONE, LARGE_ONES, QUEUE),
 )
-CHOICE = (TAIL, DONE, LARGE_ONES, LONGEST)
-sens_limit = named({SSP: {384.5: SSP} | {size: f"SSP, K_U {size} KB" for size in (12, 24, 48, 96, 200)}}, "limit K_U (kB)", *CHOICE)
 sens_buffer = named(
-    {name: {384.5: name} | {size: f"{name}, buffer {size} KB" for size in (100, 200, 1000)} for name in (*BASES, SSP)},
+    {name: {384.5: name} | {size: f"{name}, buffer {size} KB" for size in (100, 1000)} for name in (*BASES, SSP)},
     "buffer of a port (kB)",
     *CHOICE,
 )
 sens_credits = listed(
     [name + change for name in (*BASES, SSP) for change in ("", ", alpha 1/2", ", Algorithm 1")], TAIL, DONE, LARGE_ONES, WASTED
 )
-sens_priority = listed([*FIVE, "SSP, least left first"], *CHOICE)
 CHOICES = (
-    "burst 20 KB",
-    "burst 100 KB",
-    "rule after",
+    "two levels",
+    "least left first",
+    "no priority",
     "drops beside bursts",
     "sender finds losses",
-    "protected after 1 loss",
+    "losses not protected",
     "protected after 3 losses",
     "drops no credit losses",
     "unconfirmed sent again",
 )
 sens_choices = listed([SSP, *(f"SSP, {choice}" for choice in CHOICES)], TAIL, LARGE_ONES, LOST, LONGEST)
-sens_aeolus = listed([AEOLUS, "Aeolus, rule after", "Aeolus, nothing unconfirmed"], TAIL, DONE, LARGE_ONES, WASTED)
+
+# The verdict, from the numbers of claims
+
+WORKLOADS = {"webserver": "web server", "cachefollower": "cache follower", "datamining": "data mining"}
+
+
+def verdict(findings: Findings) -> Figure:
+    """What the abstract prints, and what it calls significant on other workloads, beside what was found."""
+    fig, (left, right) = row(2, width=4.6)
+    printed = {"p99, against\nExpressPass": ("p99-expresspass", 56.8), "p99, against\nAeolus": ("p99-aeolus", 29.2)}
+    shares = [(name, f"{key}-printed", f"{key}-bdp", number) for name, (key, number) in printed.items()]
+    for i, (_, here, bdp, number) in enumerate(shares):
+        left.barh(
+            [i],
+            [20],
+            left=number - 10,
+            height=0.7,
+            color=style.GREY,
+            alpha=0.25,
+            linewidth=0,
+            label="printed, 10 points either way" if not i else None,
+        )
+        mark(left, findings, here, i, SSP, 100, "burst of 36 kB" if not i else None)
+        mark(left, findings, bdp, i, BDP, 100, "burst of one bandwidth-delay product" if not i else None)
+    left.barh([2], [30], left=45, height=0.7, color=style.GREY, alpha=0.25, linewidth=0)
+    mark(left, findings, "faster-aeolus", 2, SSP, 100)
+    left.set_yticks(range(3), [*(name for name, *_ in shares), "a round trip faster\nthan with Aeolus"])
+    left.set(xlabel="reduction, or share of flows (%)", title="web search: the printed numbers", ylim=(2.6, -0.6), xlim=(0, 100))
+    for i, figure in enumerate(WORKLOADS):
+        for base in BASES:
+            mark(right, findings, f"{figure}-{base.lower()}", i, base, 1, f"over that of {base}" if not i else None)
+    right.axvline(1, **style.reference(0), label="no difference")
+    right.axvline(0.8, **style.reference(1), label="significant: 20 % less")
+    right.set_yticks(range(len(WORKLOADS)), list(WORKLOADS.values()))
+    right.set(xlabel="p99 FCT of SSP, as a ratio", title="the other workloads", ylim=(2.6, -0.6))
+    right.set_xlim(left=0)
+    style.legend(fig, [left, right])
+    style.note(fig, "flows up to 100 KB, load 0.6; bars: 95 %")
+    return fig
+
+
+def mark(ax: Axes, findings: Findings, claim: str, at: float, look: str, factor: float, label: str | None = None) -> None:
+    """A number of a claim with its interval."""
+    (found,) = findings.found[claim]
+    if found.estimate is not None:
+        middle, low, high = (value * factor for value in (found.estimate.mean, found.estimate.low, found.estimate.high))
+        line = style.line(LOOKS[look])
+        options = {"color": line["color"], "marker": line["marker"], "linestyle": "none", "label": label}
+        ax.errorbar([middle], [at], xerr=[[max(middle - low, 0)], [max(high - middle, 0)]], capsize=3, **options)
