@@ -177,7 +177,10 @@ fn port_beside(meta: &Meta) -> Credit {
 fn aeolus_and_ssp_with_their_classes_exchanged_mirror_each_other() {
     let env = proto::Env { nic_rate: env().rate, mtu_bytes: 1538, header_bytes: 78, max_rtt: Dur::from_us(52), ..script::env() };
     let aeolus = bursts_and_answers(aeolus::Aeolus::new(&aeolus::Params::defaults(), &env));
-    let [unscheduled, scheduled] = bursts_and_answers(ssp::Ssp::new(&ssp::Params::defaults(), &env));
+    // Bursts as long as those of Aeolus.
+    let mut like = ssp::Params::defaults();
+    like.burst.unsched_bytes = Auto::Auto;
+    let [unscheduled, scheduled] = bursts_and_answers(ssp::Ssp::new(&like, &env));
     let mut ports = [(port_beside(&aeolus::META), aeolus), (port_beside(&ssp::META), [scheduled, unscheduled])];
     let mut rng = base::Rng::stream(1, "mirror", &[]);
     let (mut steps, mut lost) = ([0; 2], [0; 2]);
