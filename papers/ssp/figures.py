@@ -369,8 +369,8 @@ cachefollower = datamining = listed(FIVE, TAIL, MEAN, DONE, LARGE_ONES)
 webserver = listed(FIVE, TAIL, MEAN, DONE)
 
 
-def named(curves: Mapping[str, Mapping[float, str]], x: str, *shown: Shown) -> Callable[[Results], Figure]:
-    """A figure of panels against a parameter, from the systems that have its values."""
+def named(curves: Mapping[str, Mapping[float, str]], x: str, *shown: Shown, log: bool = False) -> Callable[[Results], Figure]:
+    """A figure of panels against a parameter, from the systems that have its values. With `log` its axis is logarithmic."""
 
     def draw(results: Results) -> Figure:
         found = Points(results)
@@ -380,6 +380,8 @@ def named(curves: Mapping[str, Mapping[float, str]], x: str, *shown: Shown) -> C
                 label: {place: found.sample(system, what) for place, system in systems.items()} for label, systems in curves.items()
             }
             panel(ax, drawn, quantity, unit, "", x)
+            if log:
+                style.log_axis(ax, "x")
         return finish(fig, axes)
 
     return draw
@@ -396,6 +398,7 @@ sens_burst = named(
     },
     "burst of SSP (kB)",
     *CHOICE,
+    log=True,
 )
 sens_threshold = named(
     {
