@@ -74,12 +74,12 @@ def rules(results: Results, load: float) -> Figure:
 
 def cause(results: Results) -> Figure:
     """What each change does to MERP on the fat tree."""
-    return rules(results, max(numbers.Points(results).numbers("load")))
+    return rules(results, max(numbers.Points(results).numbers("load"), default=LOAD))
 
 
 def ours_tree(results: Results) -> Figure:
     """The rules of ours on one tree."""
-    return rules(results, max(numbers.Points(results).numbers("load")))
+    return rules(results, max(numbers.Points(results).numbers("load"), default=LOAD))
 
 
 def ours(results: Results) -> Figure:

@@ -52,6 +52,7 @@ def flows(system: str, load: float, seed: int, count: int = 400) -> pa.Table:
             "tx_packets": pa.array(size // 1460 + 1, pa.uint64()),
             "drops": pa.array(zero + (5 if system == "TCP" else 0), pa.uint64()),
             "timeouts": pa.array(zero, pa.uint32()),
+            "hops": pa.array(zero + 4, pa.uint8()),
         }
     )
 
@@ -76,6 +77,7 @@ def ports(load: float, down: Sequence[int] = (), names: Sequence[str] = TREE) ->
             "tier": pa.array([0, 0, 0, 1, 2], pa.uint8()),
             "name": list(names),
             "rate_bps": pa.array([10**9] * 5, pa.uint64()),
+            "tx_bytes": pa.array([int(b * 125e6) for b in busy], pa.uint64()),
             "drops": pa.array([0, 0, 0, 14, 3], pa.uint64()),
             "data_drops": pa.array([0, 0, 0, 12, 3], pa.uint64()),
             "marks": pa.array([0] * 5, pa.uint64()),

@@ -156,9 +156,9 @@ def test_fig11_uses_the_runs_of_fig10(made_up: None, tmp_path: Path) -> None:
 def test_unknown_names_are_answered_with_the_known(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="one of botcp, difs, homa, merp, ssp, stam, transports"):
         shelf.load("pdq")
-    with pytest.raises(ValueError, match="one of table1"):
+    with pytest.raises(ValueError, match="one of promise, table1"):
         papers.reproduce("merp", "fig99", out=tmp_path)
-    with pytest.raises(ValueError, match="one of paper, smoke"):
+    with pytest.raises(ValueError, match="one of paper, seek, smoke"):
         papers.reproduce("merp", profile="full", out=tmp_path)
 
 
