@@ -27,8 +27,8 @@ impl Line {
     pub fn new(env: &Env<'_>) -> Line {
         Line { rate: env.nic_rate, mss: env.mss().into(), header: env.header_bytes.into() }
     }
-    /// Whether `left` bytes of payload, none of which was ever sent, are late for `deadline`: it has passed, or the link needs more time for the
-    /// bytes and their headers than is left.
+    /// Whether `left` bytes of payload that were never sent are late for `deadline`: it has passed, or the link needs more time for the bytes and
+    /// their headers than is left.
     pub fn is_late(&self, left: u64, deadline: Time, now: Time) -> bool {
         let time = deadline.since(now);
         time == Dur::ZERO || time < self.rate.tx_time(Flow::wire_bytes(left, self.mss, self.header))

@@ -481,7 +481,7 @@ fn a_controller_may_hold_back_and_ignore_marks() {
     assert_eq!(sender.control, [Some(Dur::from_us(100)), None]);
 }
 
-/// A flow of 20 segments, of which ten are sent at once. A segment takes 12 us.
+/// A flow of 20 segments. Ten are sent at once; a segment takes 12 us.
 fn due(deadline: Option<u64>, give_up: GiveUp) -> Script<NewReno> {
     let options = Options { init_window: Auto::Set(10), give_up, ..plain() };
     let deadline = deadline.map(|us| Time::ZERO + Dur::from_us(us));
