@@ -231,7 +231,8 @@ def note(paper: Paper) -> str:
     assert paper.stale is not None, "a page has the note only if its paper is marked"
     return (
         f"> **Stale since {paper.stale.since}.** {paper.stale.why} "
-        f"The numbers, verdicts and figures below are those of the version before; `flowloom papers {paper.name}` recomputes them. "
+        "The numbers, verdicts and figures below are those of the version before; "
+        f"`flowloom papers {paper.name} --update` recomputes them. "
         "Claims that are newer are listed as not run."
     )
 
