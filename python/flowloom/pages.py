@@ -57,13 +57,14 @@ class Findings:
         kept = {figure.id for figure in paper.figures if figure.id in self.figures and figure.scenario not in scenarios}
         figures = [figure.id for figure in paper.figures if figure.id in ran | kept]
         anew = {n.id for n in paper.every() if n.kind == "exact" or paper.taken_from(n) & set(scenarios)}
+        known = {**self.scenarios, **{one: hashes[one] for one in scenarios}}
         return Findings(
             paper,
             new.profile,
             {figure: (new if figure in ran else self).seeds[figure] for figure in figures},
             figures,
             {n.id: (new if n.id in anew else self).found[n.id] for n in paper.every()},
-            {one: hashes[one] if one in scenarios else self.scenarios[one] for one in paper.scenarios},
+            {one: known[one] for one in paper.scenarios if one in known},
         )
 
     def filled(self, text: str) -> str:

@@ -8,6 +8,7 @@ import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from flowloom.numbers import Found, Sample, find
 from flowloom.pages import Findings
 from flowloom.results import Results
 from flowloom.scenario import Scenario, ScenarioWarning
-from flowloom.shelf import Figure, Paper, load, profiles
+from flowloom.shelf import Figure, Paper, Stale, load, profiles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
@@ -118,8 +119,8 @@ def update(
     """Brings the page of a paper up to date: a folder with `README.md`, `claims.json` and figures, made where there is none.
 
     Only scenarios run at full size whose plan has changed, whose results at profile `smoke` have changed, or of which a claim
-    asks what the page does not have; with `figure`, that of this figure too. All else stays what it is on the page. Points
-    that were finished earlier are kept.
+    asks what the page does not have; with `figure`, that of this figure too. All else stays what it is on the page. The page
+    takes each scenario as it finishes: an update that is interrupted goes on from there, also where its results are gone.
     """
     paper = replace(load(name), stale=None)
     folder = Path(page)
@@ -128,12 +129,21 @@ def update(
     was = Findings.from_json(paper, text)
     today = hashes(paper, Path(out), jobs, meter)
     asked = {one.scenario for one in figures_of(paper, figure)} - {""} if figure else set()
-    names = [one for one in paper.scenarios if one in outdated(was, today, asked)]
+    due = outdated(was, today, asked)
     runs = Runs(paper, None, Path(out) / f"{name}-{PAPER}", jobs, True)
-    ready = {scenario: runs.run(scenario, meter(scenario) if meter else None) for scenario in names}
-    results = {one.id: ready[one.scenario] for one in paper.figures if one.scenario in ready}
-    merged = was.with_new(found(paper, PAPER, results), names, today)
-    return write_page(merged, folder, results)
+    unfinished = Stale(date.today(), f"`flowloom papers {name} --update` was interrupted, and goes on where it was.")
+    every: dict[str, Results] = {}
+    while due:
+        # Scenarios whose numbers are compared are replaced together.
+        group = closed(paper, {next(one for one in paper.scenarios if one in due)}) & due
+        due -= group
+        ready = {one: runs.run(one, meter(one) if meter else None) for one in paper.scenarios if one in group}
+        results = {one.id: ready[one.scenario] for one in paper.figures if one.scenario in ready}
+        was = was.with_new(found(paper, PAPER, results), group, today)
+        every |= results
+        if due:
+            write_page(replace(was, paper=replace(paper, stale=unfinished)), folder, results)
+    return write_page(was, folder, every)
 
 
 def outdated(was: Findings, today: Mapping[str, Mapping[str, str]], asked: Collection[str] = ()) -> set[str]:
@@ -145,10 +155,16 @@ def outdated(was: Findings, today: Mapping[str, Mapping[str, str]], asked: Colle
     found = {one for one in paper.scenarios if was.scenarios.get(one) != today.get(one)} | set(asked)
     needed = [paper.taken_from(number) for number in paper.every()]
     missing = [taken for number, taken in zip(paper.every(), needed, strict=True) if was.lacks(number)]
-    found |= set().union(*missing)
-    while more := {one for taken in needed if taken & found for one in taken} - found:
-        found |= more
-    return found
+    return closed(paper, found.union(*missing))
+
+
+def closed(paper: Paper, scenarios: Collection[str]) -> set[str]:
+    """These scenarios, and those that numbers compare with them."""
+    known = set(scenarios)
+    needed = [paper.taken_from(number) for number in paper.every()]
+    while more := {one for taken in needed if taken & known for one in taken} - known:
+        known |= more
+    return known
 
 
 def hashes(

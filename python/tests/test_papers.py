@@ -387,6 +387,33 @@ def test_an_update_runs_what_has_changed_and_keeps_the_rest(tiny: Path, tmp_path
     assert text.split("\n\n")[2].startswith("It is ") and text.split("\n\n")[3] == "![Both](sum.png)"
 
 
+def test_an_interrupted_update_keeps_what_it_finished(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    run = papers.Runs.run
+    stop = True
+
+    def noted(runs: papers.Runs, scenario: str, meter: meter.Meter | None) -> Results:
+        ran.extend([] if runs.over else [scenario])
+        if stop and not runs.over and scenario == "two":
+            raise KeyboardInterrupt
+        return run(runs, scenario, meter)
+
+    papers.update("tiny", tmp_path / "whole", out=tmp_path / "r", meter=None)
+    monkeypatch.setattr(papers.Runs, "run", noted)
+    with pytest.raises(KeyboardInterrupt):
+        papers.update("tiny", tmp_path / "page", out=tmp_path / "r", meter=None)
+    assert ran == ["one", "two"]
+    assert "`flowloom papers tiny --update` was interrupted" in (tmp_path / "page/README.md").read_text()
+    assert {path.name for path in (tmp_path / "page").iterdir()} == {"README.md", "claims.json", "a.png", "again.png"}
+    ran.clear()
+    stop = False
+    # On another machine, where there are no results.
+    papers.update("tiny", tmp_path / "page", out=tmp_path / "elsewhere", meter=None)
+    assert ran == ["two", "three"]
+    whole, page = ({path.name: path.read_bytes() for path in (tmp_path / one).iterdir()} for one in ("whole", "page"))
+    assert page == whole
+
+
 def test_the_map_of_settings_is_on_the_page(tiny: Path, tmp_path: Path) -> None:
     settings = tmp_path / "page/settings/README.md"
     settings.parent.mkdir(parents=True)
