@@ -146,11 +146,16 @@ def test_code_of_pages_runs(page: str, section: str, folder: Path) -> None:
     here = [block for block in BLOCKS if block.page == page and block.runs]
     for block in here:
         if block.file:
-            Path(block.file).write_text(block.code, encoding="utf-8")
+            Path(block.file).write_text(small(block.code), encoding="utf-8")
     known: dict[str, object] = {}
     for block in here:
         if block.section == section:
             run(block, known)
+
+
+def small(scenario: str) -> str:
+    """A scenario with a tenth of the flows: here commands need to work, and what they print does not matter."""
+    return re.sub(r"(?m)^flows = (\d+)0$", r"flows = \1", scenario)
 
 
 def run(block: Block, known: dict[str, object]) -> None:
@@ -164,10 +169,10 @@ def run(block: Block, known: dict[str, object]) -> None:
         script = block.code
         if block.language == "toml":
             file = Path(block.file or "block.toml")
-            file.write_text(block.code, encoding="utf-8")
+            file.write_text(small(block.code), encoding="utf-8")
             script = f"flowloom check {file}"
         command = ["bash", "-euxo", "pipefail", "-c", script]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 0, f"{block.place} ends with {done.returncode}\n{done.stdout}{done.stderr}"
 
 
@@ -255,7 +260,7 @@ def test_exercises_have_all_parts_and_their_answers_hold(path: Path, folder: Pat
 def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
     """Runs a notebook in a folder. A cell that fails raises."""
     place = {"metadata": {"path": str(folder)}}
-    NotebookClient(notebook, timeout=120, kernel_name="python3", coalesce_streams=True, resources=place).execute()
+    NotebookClient(notebook, timeout=600, kernel_name="python3", coalesce_streams=True, resources=place).execute()
 
 
 def text_of(output: Mapping[str, Any]) -> str:
