@@ -46,7 +46,7 @@ def after(page: str, script: str, folder: Path, width: int = 1000) -> dict[str, 
     assert BROWSER is not None
     command = [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
     command += ["--virtual-time-budget=20000", f"--window-size={width},900", "--dump-dom", file.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     title = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)
     assert title is not None, done.stdout[:500]
     found: dict[str, Any] = json.loads(html.unescape(title[1]))

@@ -273,7 +273,7 @@ def test_ctrl_c_ends_a_dask_cluster_without_a_word_of_it(quick: Path) -> None:
         assert process.stderr is not None
         assert next(line for line in process.stderr if "0 of" in line)
         os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=600)
     assert (process.returncode, out) == (130, "")
     assert err == "results: results/small\nstopped; the same command goes on from here\n"
 
