@@ -3,10 +3,10 @@
 //! Hosts count the packets that they send and receive, links those that they carry, ports those that they hold and drop. The counts are
 //! independent, so a packet lost or made without a count shows here. A broken invariant ends the run, since its results would be wrong.
 
-use crate::part::Part;
+use crate::node::world::{Carried, NodeCounts};
+use crate::parallel::part::Part;
+use crate::parallel::whole::Whole;
 use crate::probe::Probe;
-use crate::whole::Whole;
-use crate::world::{Carried, NodeCounts};
 use base::{HostId, LinkId, NodeId};
 use engine::Driver;
 use fabric::qdisc::{Backlog, Qdisc};

@@ -1,19 +1,19 @@
 //! What a run starts from: the engine, the world and the global actors, from a point of a plan.
 
 use crate::actors::Actor;
-use crate::control::Control;
-use crate::drops::Drops;
-use crate::failures::Failures;
-use crate::host::Host;
-use crate::lossy;
-use crate::part::Part;
+use crate::actors::control::Control;
+use crate::actors::failures::Failures;
+use crate::actors::sample::Sampler;
+use crate::actors::window::Window;
+use crate::node::drops::Drops;
+use crate::node::host::Host;
+use crate::node::lossy;
+use crate::node::share::Share;
+use crate::node::world::{Carried, NodeCounts, Traffic, World};
+use crate::parallel::part::Part;
 use crate::probe::Probe;
 use crate::rows::flow_counters;
-use crate::sample::Sampler;
-use crate::share::Share;
 use crate::start::Beginning;
-use crate::window::Window;
-use crate::world::{Carried, NodeCounts, Traffic, World};
 use base::{Dur, HostId, LinkId, NodeId, Streams, Time};
 use engine::{Driver, Far, LinkSpec};
 use fabric::net::Net;

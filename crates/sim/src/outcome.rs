@@ -3,10 +3,9 @@
 //! Times are in picoseconds from the start of the run, sizes in bytes, rates in bit/s. Names and descriptions of the columns are in the
 //! crate `tables`, which maps these rows one to one.
 
-use crate::cut::Uncut;
-use crate::failures::Failures;
+use crate::parallel::cut::Uncut;
 use base::registry::Counter;
-use base::{LinkId, Time};
+use base::{Dur, LinkId, Time};
 use fabric::net::Net;
 use proto::flow::Wait;
 
@@ -275,8 +274,8 @@ pub struct PortRow {
 }
 
 impl PortRow {
-    /// A row with what the network and its failures tell of a port.
-    pub(crate) fn of(net: &Net, id: LinkId, failures: Option<&Failures>, now: Time) -> PortRow {
+    /// A row with what the network tells of a port, whose link was `down` for so long.
+    pub(crate) fn of(net: &Net, id: LinkId, down: Dur) -> PortRow {
         let link = net.link(id);
         PortRow {
             port_id: id.0,
@@ -285,7 +284,7 @@ impl PortRow {
             tier: net.node(link.from).tier,
             name: net.link_name(id),
             rate_bps: link.rate.0,
-            down_ps: failures.map_or(0, |failures| failures.down_time(id, now).0),
+            down_ps: down.0,
             ..PortRow::default()
         }
     }

@@ -1,14 +1,14 @@
 //! The rows of a run that has ended: its flows, its ports, its totals.
 
+use crate::actors::window::{PortUse, Window};
 use crate::actors::{self, Actor};
 use crate::counted::port_counts;
+use crate::node::world::Carried;
 use crate::outcome::{Counters, FlowRow, NamedCounter, PortRow};
-use crate::part::Part;
+use crate::parallel::part::Part;
+use crate::parallel::whole::Whole;
 use crate::probe::Probe;
-use crate::whole::Whole;
-use crate::window::{PortUse, Window};
-use crate::world::Carried;
-use base::{Bytes, Limit, LinkId, Time};
+use base::{Bytes, Dur, Limit, LinkId, Time};
 use engine::Driver;
 use fabric::qdisc::Qdisc as _;
 use proto::Flow;
@@ -89,7 +89,7 @@ pub fn port_rows<E: Driver<Carried>, P: Probe>(spec: &RunSpec, whole: &mut Whole
             window_busy_ps: measured[id.index()].map(|port| port.busy_ps),
             window_mean_queue_bytes: measured[id.index()].map(|port| port.mean_queue_bytes),
             counts: port_counts(spec, id, world.ports[id.index()].as_deref(), &world.routing.router),
-            ..PortRow::of(net, id, failures, now)
+            ..PortRow::of(net, id, failures.map_or(Dur::ZERO, |failures| failures.down_time(id, now)))
         }
     };
     (0..net.links().len() as u32).map(LinkId).map(row).collect()

@@ -4,16 +4,16 @@ use crate::actors::{self, Actor};
 use crate::audit;
 use crate::build::build;
 use crate::counted::port_counters;
-use crate::cut::{Cut, Threads, Uncut};
+use crate::node::share::Share;
+use crate::node::world::Carried;
 use crate::outcome::{Outcome, PacketRow, StopReason};
-use crate::part::Part;
+use crate::parallel::cut::{Cut, Threads, Uncut};
+use crate::parallel::part::Part;
+use crate::parallel::whole::Whole;
 use crate::probe::{Off, Packets, Probe, Seen};
 use crate::progress::{Continue, Progress, RunError};
 use crate::rows;
-use crate::share::Share;
 use crate::start::Beginning;
-use crate::whole::Whole;
-use crate::world::Carried;
 use base::{Dur, Time};
 use engine::{Driver, Engine, Pause};
 use proto::Kind;
@@ -152,7 +152,7 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
     }
     let alone = take(&mut beginning.alone);
     let part = |number: usize, beginning: Beginning, probe: P| {
-        let share = Share::new(cut, number, &spec.net, &beginning.flows, spec.mtu_bytes.into());
+        let share = Share::new((Arc::clone(&cut.owners), cut.window), number, &spec.net, &beginning.flows, spec.mtu_bytes.into());
         build(spec, beginning, Some(share), probe)
     };
     let (parts, actors) = std::thread::scope(|scope| {

@@ -1,8 +1,8 @@
 //! What a run starts from on either engine: its flows with their ideals, and what waits or watches.
 
+use crate::actors::window::Window;
+use crate::node::waiting::Waiting;
 use crate::progress::RunError;
-use crate::waiting::Waiting;
-use crate::window::Window;
 use fabric::routes::{self, Routes};
 use proto::Flow;
 use scenario::{Alone, RunSpec};

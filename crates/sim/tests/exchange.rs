@@ -1,9 +1,9 @@
 //! The exchange between the threads of a run, under every order in which they can act.
 #![cfg(feature = "model")]
 
-#[path = "../src/barrier.rs"]
+#[path = "../src/parallel/barrier.rs"]
 mod barrier;
-#[path = "../src/exchange.rs"]
+#[path = "../src/parallel/exchange.rs"]
 #[allow(dead_code, missing_docs)]
 mod exchange;
 

@@ -1,6 +1,6 @@
 //! Packets under way in the flow engine, and which links are up.
 
-use crate::world::NodeCounts;
+use crate::node::world::NodeCounts;
 use base::{LinkId, Slab, Time};
 use fabric::net::Net;
 use fabric::router::StandIn;

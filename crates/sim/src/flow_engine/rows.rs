@@ -2,10 +2,10 @@
 
 use super::watch;
 use super::world::World;
-use crate::failures::Failures;
+use crate::actors::failures::Failures;
+use crate::actors::window::Window;
 use crate::outcome::{Counters, FlowRow, PortRow};
-use crate::window::Window;
-use base::{LinkId, Time};
+use base::{Dur, LinkId, Time};
 use scenario::RunSpec;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -29,7 +29,7 @@ pub fn ports(spec: &RunSpec, world: &World, window: Option<&Window>, failures: O
         busy_ps: watch::busy(world, id, now).0,
         window_busy_ps: window.and_then(|window| window.port(id)).map(|port| port.busy_ps),
         counts: crate::counted::port_counts(spec, id, None, &world.routing.router),
-        ..PortRow::of(net, id, failures, now)
+        ..PortRow::of(net, id, failures.map_or(Dur::ZERO, |failures| failures.down_time(id, now)))
     };
     (0..net.links().len() as u32).map(|id| row(LinkId(id))).collect()
 }

@@ -1,8 +1,8 @@
 //! What watches a run of the flow engine: the measurement window and time series. Neither changes anything.
 
 use super::world::World;
-use crate::sample::Sampler;
-use crate::window::Reading;
+use crate::actors::sample::Sampler;
+use crate::actors::window::Reading;
 use base::{Dur, FlowId, LinkId, Time};
 
 /// All counts at the present. Nothing ever waits.

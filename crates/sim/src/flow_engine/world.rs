@@ -1,8 +1,8 @@
 //! The state of a run of the flow engine, and what its events do.
 
 use super::moving::Packets;
-use crate::open::Seen;
-use crate::waiting::{Start, Waiting};
+use crate::node::open::Seen;
+use crate::node::waiting::{Start, Waiting};
 use base::{Dur, FlowId, FlowMap, HostId, LinkId, NodeId, Time};
 use fabric::fluid::Flows;
 use fabric::routes::Routes;

@@ -5,11 +5,11 @@
 //! the same two steps. Links that are down at the start are known from the start. Until the nodes know, they send into the dead link.
 //! Packets sent into a dead link are lost, and so are packets without a path.
 
-use crate::global::Global;
-use crate::part::Part;
+use crate::actors::global::Global;
+use crate::node::world::Carried;
+use crate::parallel::part::Part;
+use crate::parallel::whole::Whole;
 use crate::probe::Probe;
-use crate::whole::Whole;
-use crate::world::Carried;
 use base::{Dur, LinkId, Time};
 use engine::Driver;
 use fabric::agent::Agent;

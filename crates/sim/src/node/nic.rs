@@ -1,9 +1,9 @@
 //! Hosts: what their NICs pull from transports, how policies stand between, and when hosts wake.
 
+use crate::node::share::{News, Told};
+use crate::node::waiting::Start;
+use crate::node::world::{Carried, World};
 use crate::probe::Probe;
-use crate::share::{News, Told};
-use crate::waiting::Start;
-use crate::world::{Carried, World};
 use base::{FlowId, HostId, Time};
 use engine::Links;
 use fabric::qdisc::Qdisc;

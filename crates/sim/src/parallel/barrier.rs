@@ -1,6 +1,6 @@
 //! Where threads wait for each other.
 
-use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, SPINS, spin_loop};
+use super::sync::{AtomicU32, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
 /// A barrier that is passed by all of its threads together, as often as they like. A thread spins for a short time and then sleeps: one that spun
 /// on would keep from its core what it waits for, if cores are few.

@@ -13,6 +13,8 @@
 //! | any other hand-over | hand-over of the packet before | transmission and queue while the NIC sends, else pacing or window |
 //! | hand-over of the first packet | start | the same, before it a handshake, and the retransmissions of its packets |
 
+mod around;
+
 use crate::outcome::{FlowRow, Outcome};
 use crate::probe::{Packets, Seen};
 use crate::progress::{Continue, Progress, RunError};

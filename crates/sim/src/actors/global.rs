@@ -1,8 +1,8 @@
 //! Global actors: failures, samplers and the like act on the whole network at times of their own, between the events of nodes.
 
+use crate::node::world::Carried;
+use crate::parallel::whole::Whole;
 use crate::probe::Probe;
-use crate::whole::Whole;
-use crate::world::Carried;
 use base::Time;
 use engine::Driver;
 

@@ -1,12 +1,12 @@
 //! The measurement window: what every port transmitted and held, and what receivers took in, between two times. Exact, since the counts are read
 //! at both ends. Nothing is counted in between, and a reading changes nothing.
 
-use crate::global::Global;
+use crate::actors::global::Global;
+use crate::node::world::Carried;
 use crate::outcome::Measured;
-use crate::part::Part;
+use crate::parallel::part::Part;
+use crate::parallel::whole::Whole;
 use crate::probe::Probe;
-use crate::whole::Whole;
-use crate::world::Carried;
 use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
 use fabric::qdisc::Qdisc;

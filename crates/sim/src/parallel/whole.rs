@@ -1,16 +1,16 @@
 //! All of a run, while nothing runs: its parts, each an engine and a world, and who owns what.
 //!
-//! A run has one part, or several that run on threads of their own ([`crate::threads`]). A part has the whole network by number and only what its
+//! A run has one part, or several that run on threads of their own ([`crate::parallel::threads`]). A part has the whole network by number and only what its
 //! nodes own is alive in it: their ports, hosts and switches, one end of each flow. Whoever acts on the whole network, or reads it, finds the
 //! owner here.
 
-use crate::cut::Cut;
-use crate::lossy;
-use crate::open::Seen;
-use crate::part::Part;
+use crate::node::lossy;
+use crate::node::open::Seen;
+use crate::node::world::{Carried, NodeCounts, Traffic, World};
+use crate::parallel::cut::Cut;
+use crate::parallel::part::Part;
+use crate::parallel::threads::{self, Stop, Team};
 use crate::probe::Probe;
-use crate::threads::{self, Stop, Team};
-use crate::world::{Carried, NodeCounts, Traffic, World};
 use base::{Dur, FlowId, LinkId, NodeId, Time};
 use engine::{Driver, Engine, Pause};
 use fabric::net::Net;
@@ -33,7 +33,7 @@ pub struct Whole<E, P> {
 type Run<E, P> = fn(&mut Team<P>, &mut Vec<Part<E, P>>, Time, u64) -> Stop;
 type Step<E, P> = fn(&mut [Part<E, P>], &Cut, Time) -> Option<bool>;
 
-/// That there are several parts, and how they run together: the functions of [`crate::threads`], for engines that can be parts.
+/// That there are several parts, and how they run together: the functions of [`crate::parallel::threads`], for engines that can be parts.
 struct Several<E, P> {
     cut: Arc<Cut>,
     team: Team<P>,

@@ -5,13 +5,13 @@
 //! nothing happens anywhere. Within a node events have one order in whatever part it is, nodes of different parts meet by packets only, and
 //! packets carry their arrival: so the results are those of one thread.
 
-use crate::cut::Cut;
-use crate::exchange::{Exchange, Slate, Turn};
-use crate::part::Part;
+use crate::node::share::Told;
+use crate::node::world::Carried;
+use crate::parallel::cut::Cut;
+use crate::parallel::exchange::{Exchange, Slate, Turn};
+use crate::parallel::part::Part;
+use crate::parallel::sync::SPINS;
 use crate::probe::Probe;
-use crate::share::Told;
-use crate::sync::SPINS;
-use crate::world::Carried;
 use base::{LinkId, Time};
 use engine::{Driver as _, Engine, Links as _, Pause};
 use proto::packet::Ext;
@@ -39,7 +39,7 @@ pub struct Mail {
     blocks: Vec<Ext>,
     /// What has happened to flows.
     told: Vec<Told>,
-    /// The sender's world is [special](crate::world::World::special).
+    /// The sender's world is [special](crate::node::world::World::special).
     special: bool,
 }
 

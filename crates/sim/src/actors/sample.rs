@@ -2,13 +2,13 @@
 //!
 //! Sampling changes nothing: a run with samples gives the same flows and counters as one without.
 
-use crate::global::Global;
-use crate::open::{OpenFlows, Seen};
+use crate::actors::global::Global;
+use crate::node::open::{OpenFlows, Seen};
+use crate::node::world::{Carried, NodeCounts};
 use crate::outcome::{AgentRow, SampleRow};
-use crate::part::Part;
+use crate::parallel::part::Part;
+use crate::parallel::whole::Whole;
 use crate::probe::Probe;
-use crate::whole::Whole;
-use crate::world::{Carried, NodeCounts};
 use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
 use fabric::agent::Agent as _;

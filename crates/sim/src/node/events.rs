@@ -1,7 +1,7 @@
 //! What the engine's events do in the world.
 
+use crate::node::world::{Carried, World};
 use crate::probe::Probe;
-use crate::world::{Carried, World};
 use base::{Hold, HostId, LinkId, Time};
 use engine::{Far, Links};
 use fabric::agent::{self, Agent};

@@ -1,11 +1,11 @@
 //! The controller of a run: it looks at the network at every multiple of its period, and its orders act a latency later.
 
-use crate::global::Global;
-use crate::open::OpenFlows;
-use crate::part::Part;
+use crate::actors::global::Global;
+use crate::node::open::OpenFlows;
+use crate::node::world::{Carried, World};
+use crate::parallel::part::Part;
+use crate::parallel::whole::Whole;
 use crate::probe::Probe;
-use crate::whole::Whole;
-use crate::world::{Carried, World};
 use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
 use fabric::controller::{AnyController, Controller, LinkState, Move, OpenFlow, View};

@@ -1,6 +1,5 @@
 //! What a part knows of being one of several.
 
-use crate::cut::Cut;
 use base::{Dur, FlowId, HostId, NodeId, Time};
 use fabric::net::Net;
 use proto::Flow;
@@ -9,8 +8,11 @@ use std::sync::Arc;
 
 /// A part among others.
 pub struct Share {
-    cut: Arc<Cut>,
+    /// By node: its part.
+    owners: Arc<[u8]>,
     part: u8,
+    /// The longest time for which parts run without each other.
+    window: Dur,
     /// Flows that end here, the last to start first.
     flows: Vec<FlowId>,
     /// The place of the one that was found open last.
@@ -47,19 +49,20 @@ pub enum News {
 const REST: u32 = 50;
 
 impl Share {
-    /// A part of a cut, of a run of these flows with packets of `mtu` bytes.
-    pub fn new(cut: &Arc<Cut>, part: usize, net: &Net, flows: &[Flow], mtu: u64) -> Share {
-        let received = |flow: &Flow| net.link(net.link(net.nic(flow.dst)).reverse).rate.bytes_in(cut.window);
+    /// The part with this number among those that own nodes by `owners` and run for a `window` without each other, of a run of these flows
+    /// with packets of `mtu` bytes.
+    pub fn new((owners, window): (Arc<[u8]>, Dur), part: usize, net: &Net, flows: &[Flow], mtu: u64) -> Share {
+        let received = |flow: &Flow| net.link(net.link(net.nic(flow.dst)).reverse).rate.bytes_in(window);
         let slack = flows.iter().map(received).max().unwrap_or(0) + 2 * mtu;
         let mut own: Vec<&Flow> =
-            flows.iter().filter(|flow| usize::from(cut.owners[net.hosts()[flow.dst.index()].index()]) == part).collect();
+            flows.iter().filter(|flow| usize::from(owners[net.hosts()[flow.dst.index()].index()]) == part).collect();
         own.sort_by_key(|flow| (std::cmp::Reverse(flow.start), flow.id));
         let flows = own.into_iter().map(|flow| flow.id).collect();
-        Share { cut: Arc::clone(cut), part: part as u8, flows, open: 0, rest: 0, slack, told: Vec::new() }
+        Share { owners, part: part as u8, window, flows, open: 0, rest: 0, slack, told: Vec::new() }
     }
     /// Whether a node is of this part.
     pub fn owns(&self, node: NodeId) -> bool {
-        self.cut.owners[node.index()] == self.part
+        self.owners[node.index()] == self.part
     }
     /// A time until which some flow that ends here is open, at least if the next window is done by then: such a flow has not started, or lacks more
     /// bytes than can come in a window and has no deadline for which it might be given up.
@@ -73,7 +76,7 @@ impl Share {
                 false => Time::ZERO,
             }
         };
-        let enough = now.after(Dur(self.cut.window.0.saturating_mul(4)));
+        let enough = now.after(Dur(self.window.0.saturating_mul(4)));
         let found = self.flows.get(self.open).map_or(Time::ZERO, |flow| until(*flow));
         if found > enough {
             return found;

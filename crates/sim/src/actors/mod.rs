@@ -1,14 +1,20 @@
 //! The global actors of a run, in the order in which they act at equal times: failures, the controller,
 //! the measurement window, time series.
 
-use crate::control::Control;
-use crate::failures::Failures;
-use crate::global::Global;
+pub mod control;
+pub mod failures;
+pub mod global;
+pub mod sample;
+pub mod window;
+
+use crate::actors::control::Control;
+use crate::actors::failures::Failures;
+use crate::actors::global::Global;
+use crate::actors::sample::Sampler;
+use crate::actors::window::Window;
+use crate::node::world::Carried;
+use crate::parallel::whole::Whole;
 use crate::probe::Probe;
-use crate::sample::Sampler;
-use crate::whole::Whole;
-use crate::window::Window;
-use crate::world::Carried;
 use base::Time;
 use engine::Driver;
 

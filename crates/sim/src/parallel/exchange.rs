@@ -3,8 +3,8 @@
 //! What is left and what is read of one meeting lie apart from those of the next. So one wait a window is enough: no part can be two meetings
 //! ahead of another.
 
-use crate::barrier::Barrier;
-use crate::sync::{AtomicU64, Mutex, Ordering};
+use super::barrier::Barrier;
+use super::sync::{AtomicU64, Mutex, Ordering};
 
 /// Which of two neighbouring meetings: they take turns.
 pub type Turn = usize;

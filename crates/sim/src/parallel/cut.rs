@@ -4,6 +4,7 @@ use base::{Dur, LinkId, NodeId, Time};
 use fabric::net::Net;
 use proto::Flow;
 use scenario::{Alone, RunSpec};
+use std::sync::Arc;
 
 /// On how many threads a run is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +57,7 @@ const ENOUGH_EVENTS: u128 = 50;
 #[derive(Clone, Debug)]
 pub struct Cut {
     /// By node: its part.
-    pub owners: Vec<u8>,
+    pub owners: Arc<[u8]>,
     /// By part: the links from it to others, with the part where each ends.
     pub crossing: Vec<Vec<(LinkId, u8)>>,
     /// The longest window: the smallest delay of these links.
@@ -182,6 +183,6 @@ impl Cut {
         }
         let whole = (0..parts).all(|part| owners.iter().any(|owner| usize::from(*owner) == part));
         let window = window.filter(|window| whole && *window > Dur::ZERO)?;
-        Some(Cut { owners, crossing, window })
+        Some(Cut { owners: owners.into(), crossing, window })
     }
 }

@@ -1,4 +1,4 @@
-//! What threads meet by. A test of [`crate::exchange`] puts those of a model checker in their place.
+//! What threads meet by. A test of [`crate::parallel::exchange`] puts those of a model checker in their place.
 
 pub use std::hint::spin_loop;
 pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

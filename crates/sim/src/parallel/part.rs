@@ -1,6 +1,6 @@
 //! A part of a run: all of it, or what runs on a thread of its own.
 
-use crate::world::World;
+use crate::node::world::World;
 
 /// A part of a run.
 pub struct Part<E, P> {

@@ -1,7 +1,7 @@
 //! Packets on their way: out of ports, through switches, and the packets that switches make and take.
 
+use crate::node::world::{Carried, World};
 use crate::probe::Probe;
-use crate::world::{Carried, World};
 use base::{LinkId, NodeId, Time};
 use engine::{Links, Sent};
 use fabric::refused::Refusal;

@@ -1,11 +1,11 @@
 //! The world behind the engine's events: hosts and ports bound together, packets carried from one to the next.
 
-use crate::drops::Drops;
-use crate::host::Host;
-use crate::lossy::Lossy;
+use crate::node::drops::Drops;
+use crate::node::host::Host;
+use crate::node::lossy::Lossy;
+use crate::node::share::Share;
+use crate::node::waiting::Waiting;
 use crate::probe::Probe;
-use crate::share::Share;
-use crate::waiting::Waiting;
 use base::{FlowId, LinkId, NodeId, Slab, Time};
 use engine::Links;
 use fabric::agent::{self, Agent};

@@ -1,0 +1,12 @@
+//! Nodes: hosts and switches with their ports, and what the engine's events do in them.
+
+pub mod drops;
+mod events;
+mod forward;
+pub mod host;
+pub mod lossy;
+mod nic;
+pub mod open;
+pub mod share;
+pub mod waiting;
+pub mod world;
