@@ -418,7 +418,7 @@ fn hidden_characters_of_names_are_escaped_in_all_that_is_printed() {
 #[test]
 fn a_run_is_not_written_into_results_and_says_what_it_read() {
     let (dir, file, out) = folder();
-    let sizes = include_bytes!("../../scenario/src/cdf/websearch.cdf.csv");
+    let sizes = include_bytes!("../../scenario/src/files/cdf/websearch.cdf.csv");
     fs::write(dir.path().join("sizes.cdf.csv"), sizes).unwrap();
     fs::write(&file, SMALL.replace("load = 0.4", "load = 0.4\nsize = \"cdf\"\ncdf = \"sizes.cdf.csv\"")).unwrap();
     let (done, _, err) = told(&["run", &file, "--out", &out], None);

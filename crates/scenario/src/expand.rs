@@ -1,16 +1,16 @@
 //! From a checked draft to the points of a plan, and their names.
 
-use crate::diag::Diagnostics;
-use crate::draft::{Draft, Swept, combinations};
-use crate::engine::Engine;
+use crate::checks::unfit;
 use crate::files::Files;
-use crate::ideal::Ideal;
-use crate::keys::SampleParams;
-use crate::selection;
-use crate::slots::System;
-use crate::spec::{Demand, Plan, Point, RunSpec, Sample};
-use crate::state::Shared;
-use crate::unfit;
+use crate::plan::draft::{Draft, Swept, combinations};
+use crate::plan::keys::SampleParams;
+use crate::plan::selection;
+use crate::plan::spec::{Demand, Plan, Point, RunSpec, Sample};
+use crate::plan::state::Shared;
+use crate::system::engine::Engine;
+use crate::system::ideal::Ideal;
+use crate::system::slots::System;
+use crate::text::diag::Diagnostics;
 use base::params::Params as _;
 use base::{Dur, Time};
 use fabric::net::Net;

@@ -1,11 +1,11 @@
 //! Everything with a name that scenarios are built from: the only list of rooms, and the tables without a kind.
 
-use crate::engine::Engine;
 use crate::event::params::{EventParams, FailureParams, RandomParams};
-use crate::keys::{Head, NicParams, SampleParams};
-use crate::measure::Measure;
-use crate::seeds::AutoSeeds;
+use crate::plan::keys::{Head, NicParams, SampleParams};
+use crate::plan::measure::Measure;
+use crate::plan::seeds::AutoSeeds;
 use crate::seek::{ClaimParams, SeekParams, SettingParams};
+use crate::system::engine::Engine;
 use base::params::{Field, Params as _};
 use base::registry::Room;
 

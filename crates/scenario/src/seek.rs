@@ -2,9 +2,9 @@
 //!
 //! The search itself is Python's (`flowloom seek`). What is read here is the table of the file, with the places of its mistakes.
 
-use crate::diag::{Diagnostics, Item, Sources};
-use crate::part::{Part, PartReader};
-use crate::tree::{Node, Table, Value, parse_file};
+use crate::text::diag::{Diagnostics, Item, Sources};
+use crate::text::part::{Part, PartReader};
+use crate::text::tree::{Node, Table, Value, parse_file};
 use base::Fraction;
 use base::params::{Field, Param, Params as _, Raw};
 use base::units::{parse_bytes, parse_dur, parse_rate};
@@ -237,7 +237,7 @@ fn reader<'a>(part: Part<'a>, fields: &'a [Field], problems: &'a mut Vec<Item>) 
 }
 
 /// The tables of a list like `[[seek.setting]]`, with their names in messages and places.
-fn listed_tables<'a>(table: &'a Table, key: &str, problems: &mut Vec<Item>) -> Vec<(String, &'a Table, crate::diag::Place)> {
+fn listed_tables<'a>(table: &'a Table, key: &str, problems: &mut Vec<Item>) -> Vec<(String, &'a Table, crate::text::diag::Place)> {
     let Some(entry) = table.get(key) else { return Vec::new() };
     let nodes = match &entry.node.value {
         Value::List(nodes) if nodes.iter().all(|node| node.table().is_some()) => nodes,

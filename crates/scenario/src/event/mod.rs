@@ -5,7 +5,6 @@
 //! scenario only (stream `failure`), so that all systems lose the same links; of two counts the larger draw includes the smaller.
 
 pub mod change;
-pub(crate) mod cut_off;
 pub mod holds;
 pub mod params;
 pub mod target;

@@ -1,12 +1,12 @@
 //! Reading `[[event]]` and `[failure]`.
 
 use super::section::Reading;
-use crate::diag::Item;
-use crate::draft::Section;
 use crate::event::params::{Event, EventParams, FailureParams, RandomParams, Unreachable};
-use crate::part::Part;
-use crate::shown::{PartShown, parts_of_event};
-use crate::tree::Table;
+use crate::plan::draft::Section;
+use crate::plan::shown::{PartShown, parts_of_event};
+use crate::text::diag::Item;
+use crate::text::part::Part;
+use crate::text::tree::Table;
 use base::Time;
 use base::params::Params as _;
 

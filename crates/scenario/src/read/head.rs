@@ -1,16 +1,16 @@
 //! Reading the keys at the top of a scenario, and `[measure]` and `[sample]`.
 
 use super::section::Reading;
-use crate::diag::Item;
-use crate::draft::{SampleSection, Section, Variant};
-use crate::engine::Engine;
-use crate::ideal::Ideal;
-use crate::keys::{Head, SampleParams, is_plain_name};
-use crate::measure::{Measure, Moment};
-use crate::part::Part;
-use crate::seeds::{AUTO, AutoSeeds, Seeds};
-use crate::shown::part_of_engine;
-use crate::tree::{Table, Value};
+use crate::plan::draft::{SampleSection, Section, Variant};
+use crate::plan::keys::{Head, SampleParams, is_plain_name};
+use crate::plan::measure::{Measure, Moment};
+use crate::plan::seeds::{AUTO, AutoSeeds, Seeds};
+use crate::plan::shown::part_of_engine;
+use crate::system::engine::Engine;
+use crate::system::ideal::Ideal;
+use crate::text::diag::Item;
+use crate::text::part::Part;
+use crate::text::tree::{Table, Value};
 use base::Time;
 use base::params::{Param, Params as _};
 use std::cmp::Ordering;

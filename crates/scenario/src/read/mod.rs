@@ -1,20 +1,23 @@
 //! From the tree to typed values, section by section.
 
+pub mod beside;
 mod event;
 mod head;
+pub mod layers;
 mod section;
+pub mod spell;
 mod system;
 mod topology;
 mod workload;
 
-use crate::diag::Item;
-use crate::diag::Place;
-use crate::draft::Draft;
 use crate::files::Files;
 use crate::memory::Memory;
-use crate::part::Part;
+use crate::plan::draft::Draft;
 use crate::seek;
-use crate::tree::Table;
+use crate::text::diag::Item;
+use crate::text::diag::Place;
+use crate::text::part::Part;
+use crate::text::tree::Table;
 use section::Reading;
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
 //! Reading a section in every variant that its sweeps make.
 
-use crate::diag::{Item, Place};
-use crate::draft::{Section, Variant};
 use crate::files::Files;
-use crate::keys::MAX_POINTS;
 use crate::memory::Memory;
-use crate::part::{Part, PartReader};
-use crate::shown::PartShown;
-use crate::sweep::{Axis, axes, count, variants};
-use crate::tree::Node;
+use crate::plan::draft::{Section, Variant};
+use crate::plan::keys::MAX_POINTS;
+use crate::plan::shown::PartShown;
+use crate::text::diag::{Item, Place};
+use crate::text::part::{Part, PartReader};
+use crate::text::sweep::{Axis, axes, count, variants};
+use crate::text::tree::Node;
 use base::params::Field;
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
 //! Reading `[[system]]`, slot by slot, and the host ports.
 
 use super::section::Reading;
-use crate::diag::Item;
-use crate::draft::Section;
-use crate::keys::{Head, NicParams};
-use crate::part::{Part, PartReader, kind_of, listed};
-use crate::shown::{PartShown, parts_of_slots};
-use crate::slots::{Nic, SLOTS, Slot, Source, System, Unfilled, slot};
-use crate::spell::label_of;
-use crate::tree::{Table, Value};
+use crate::plan::draft::Section;
+use crate::plan::keys::{Head, NicParams};
+use crate::plan::shown::{PartShown, parts_of_slots};
+use crate::read::spell::label_of;
+use crate::system::slots::{Nic, SLOTS, Slot, Source, System, Unfilled, slot};
+use crate::text::diag::Item;
+use crate::text::part::{Part, PartReader, kind_of, listed};
+use crate::text::tree::{Table, Value};
 use base::Limit;
 use base::params::{Auto, Params as _, Raw, Reader};
 use base::text::escaped;

@@ -1,15 +1,15 @@
 //! Reading `[topology]`, and building the network of each variant.
 
 use super::section::Reading;
-use crate::diag::Item;
-use crate::draft::{Built, Section};
-use crate::envs;
-use crate::keys::Head;
-use crate::part::{Part, kind_of, listed};
-use crate::shown::shown;
+use crate::plan::draft::{Built, Section};
+use crate::plan::keys::Head;
+use crate::plan::shown::shown;
+use crate::system::envs;
+use crate::text::diag::Item;
+use crate::text::part::{Part, kind_of, listed};
+use crate::text::tree::Table;
 use crate::topology::memory::{in_a_run, too_large, when_built};
 use crate::topology::{AnyParams, AnyTopology, ROOM, Topology as _};
-use crate::tree::Table;
 use crate::workload::hosts::name_of;
 use base::HostId;
 use fabric::net::NetBuilder;

@@ -2,13 +2,13 @@
 
 use super::section::Reading;
 use crate::deadline;
-use crate::diag::Item;
-use crate::draft::Section;
-use crate::part::{Part, kind_of};
-use crate::shown::parts_of_workload;
-use crate::spec::Demand;
-use crate::spell::spell_out_deadline;
-use crate::tree::Value;
+use crate::plan::draft::Section;
+use crate::plan::shown::parts_of_workload;
+use crate::plan::spec::Demand;
+use crate::read::spell::spell_out_deadline;
+use crate::text::diag::Item;
+use crate::text::part::{Part, kind_of};
+use crate::text::tree::Value;
 use crate::workload;
 
 impl Reading<'_> {

@@ -12,7 +12,7 @@
 
 use super::edges::{self, Edge, Edges, Node};
 use super::{Cables, Env, Size, Topology};
-use crate::rows::rows;
+use crate::files::rows::rows;
 use base::params::Problem;
 use base::registry::Meta;
 use base::units::{parse_dur, parse_fraction, parse_rate};
@@ -161,7 +161,7 @@ fn read_cables(
 mod tests {
     use super::*;
     use crate::files::Files;
-    use crate::tokens::testing::mangled;
+    use crate::files::tokens::testing::mangled;
     use base::params::Params as _;
 
     fn attempt(cables: &str, nodes: Option<&str>) -> Result<fabric::net::Net, String> {

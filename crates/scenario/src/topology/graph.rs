@@ -16,8 +16,8 @@
 
 use super::edges::{self, Edge, Edges, Node, OfFile, Read};
 use super::{Cables, Env};
-use crate::columns::{Columns, RateUnit, TimeUnit};
-use crate::tokens::shortened;
+use crate::files::columns::{Columns, RateUnit, TimeUnit};
+use crate::files::tokens::shortened;
 use base::params::Problem;
 use base::registry::Meta;
 use base::units::parse_fraction;
@@ -335,7 +335,7 @@ mod tests {
     use super::super::Topology;
     use super::*;
     use crate::files::Files;
-    use crate::tokens::testing::mangled;
+    use crate::files::tokens::testing::mangled;
     use base::params::Params as _;
     use fabric::net::NetBuilder;
 

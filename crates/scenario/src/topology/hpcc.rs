@@ -18,7 +18,7 @@
 
 use super::edges::{self, Edge, Edges, Node, OfFile, Read};
 use super::{Cables, Env};
-use crate::tokens::{Tokens, Word};
+use crate::files::tokens::{Tokens, Word};
 use base::params::Problem;
 use base::registry::Meta;
 use base::units::{parse_dur, parse_fraction, parse_rate};
@@ -146,7 +146,7 @@ mod tests {
     use super::super::Topology;
     use super::*;
     use crate::files::Files;
-    use crate::tokens::testing::mangled;
+    use crate::files::tokens::testing::mangled;
     use base::params::Params as _;
     use fabric::net::NetBuilder;
 

@@ -24,7 +24,7 @@
 
 use super::edges::{self, Edge, Edges, Node, OfFile, Read};
 use super::{Cables, Env};
-use crate::tokens::{Line, Tokens, Word, lines};
+use crate::files::tokens::{Line, Tokens, Word, lines};
 use base::params::{Problem, nearest};
 use base::registry::Meta;
 use base::{Dur, Rate};
@@ -286,7 +286,7 @@ mod tests {
     use super::super::Topology;
     use super::*;
     use crate::files::Files;
-    use crate::tokens::testing::mangled;
+    use crate::files::tokens::testing::mangled;
     use base::params::Params as _;
     use fabric::net::{Net, NetBuilder};
 

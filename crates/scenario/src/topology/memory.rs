@@ -1,9 +1,9 @@
 //! How large a network may be: looked at before it is built.
 
 use super::Size;
-use crate::diag::Item;
 use crate::memory::{Memory, gigabytes};
-use crate::part::Part;
+use crate::text::diag::Item;
+use crate::text::part::Part;
 use fabric::routes::CELL_BYTES;
 
 /// Memory that a network needs as soon as it is built: hosts, links in both directions, next hops of all switches to the switches of

@@ -43,7 +43,7 @@ pub struct Shipped {
 macro_rules! shipped {
     ($($name:literal),* $(,)?) => {
         /// All distributions that ship with the program. Each names its public source.
-        pub const SHIPPED: &[Shipped] = &[$(Shipped { name: $name, text: include_str!(concat!("../cdf/", $name, ".cdf.csv")) }),*];
+        pub const SHIPPED: &[Shipped] = &[$(Shipped { name: $name, text: include_str!(concat!("../files/cdf/", $name, ".cdf.csv")) }),*];
     };
 }
 shipped![

@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::super::testing::Bench;
     use super::*;
-    use crate::tokens::testing::damaged;
+    use crate::files::tokens::testing::damaged;
     use trace::testing::{file, node};
 
     /// The flows of these traces on one tree of nine hosts.

@@ -24,7 +24,7 @@ use super::listed::{self, Hosts, Listed};
 use super::program::{Act, Message, Program, Ranks};
 use super::{Drawn, Env};
 use crate::files::Files;
-use crate::tokens::{Tokens, Word};
+use crate::files::tokens::{Tokens, Word};
 use base::params::Problem;
 use base::registry::Meta;
 use base::{Bytes, Dur};
@@ -292,7 +292,7 @@ fn words<'a>(tokens: &Tokens<'_>, text: &'a str) -> Result<Vec<Word<'a>>, String
 mod tests {
     use super::super::After;
     use super::*;
-    use crate::tokens::testing::mangled;
+    use crate::files::tokens::testing::mangled;
     use base::Time;
 
     const SAMPLE: &str = "num_ranks 3 // three\n\nrank 0 {\nl1: calc 100\nl2:send 5000b to 1 tag 7 cpu 0 nic 0\nl2 requires l1\n\

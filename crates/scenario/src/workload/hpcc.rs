@@ -19,7 +19,7 @@ use super::Env;
 use super::cdf::MAX_SIZE_BYTES;
 use super::listed::{self, Hosts, Listed};
 use crate::files::Files;
-use crate::tokens::Tokens;
+use crate::files::tokens::Tokens;
 use base::params::Problem;
 use base::registry::Meta;
 use base::units::parse_dur;
@@ -79,7 +79,7 @@ impl listed::Format for Format {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tokens::testing::mangled;
+    use crate::files::tokens::testing::mangled;
     use base::{HostId, Time};
 
     const SAMPLE: &str = "3\n0 5 3 100 1500000 2.000010\n7 1 3 200 1 2\n1 0 3 100 64000 2.000000001 \n";

@@ -23,7 +23,7 @@ use super::cdf::MAX_SIZE_BYTES;
 use super::listed::{self, Hosts, Listed};
 use super::{After, Drawn, Env};
 use crate::files::Files;
-use crate::tokens::{Line, Tokens, Word, lines};
+use crate::files::tokens::{Line, Tokens, Word, lines};
 use base::params::Problem;
 use base::registry::Meta;
 use base::{Dur, Time};
@@ -217,7 +217,7 @@ fn fires(tokens: &Tokens<'_>, at: &Word<'_>, id: u64, triggers: &BTreeMap<u64, T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tokens::testing::mangled;
+    use crate::files::tokens::testing::mangled;
     use base::HostId;
 
     const SAMPLE: &str = "# a matrix\nNodes 9\nConnections 5\nTriggers 2\n0->5 id 1 start 0 size 200000 send_done_trigger 1\n\

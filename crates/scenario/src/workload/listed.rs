@@ -4,7 +4,7 @@ use super::hosts::name_of;
 use super::size;
 use super::{Drawn, Env, MAX_TIME, Workload};
 use crate::files::Files;
-use crate::tokens::{Tokens, Word};
+use crate::files::tokens::{Tokens, Word};
 use base::params::Problem;
 use base::{Dur, HostId, Offered, Streams, Time};
 use std::collections::BTreeMap;

@@ -15,8 +15,8 @@ use super::cdf::MAX_SIZE_BYTES;
 use super::listed::once;
 use super::size::{self, Packets, Unit};
 use super::{After, Drawn, Env, MAX_TIME, Workload};
-use crate::columns::{Columns, TimeUnit};
-use crate::rows::{self, Row, Wanted, of_csv, of_parquet};
+use crate::files::columns::{Columns, TimeUnit};
+use crate::files::rows::{self, Row, Wanted, of_csv, of_parquet};
 use base::params::Problem;
 use base::registry::Meta;
 use base::{Dur, HostId, Offered, Streams, Time};
@@ -247,7 +247,7 @@ mod tests {
     use super::super::testing::Bench;
     use super::*;
     use crate::files::Files;
-    use crate::tokens::testing::{damaged, mangled};
+    use crate::files::tokens::testing::{damaged, mangled};
 
     fn attempt(text: &str) -> Result<Vec<Drawn>, String> {
         attempt_with(text, &[])

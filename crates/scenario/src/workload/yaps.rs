@@ -11,7 +11,7 @@ use super::cdf::MAX_SIZE_BYTES;
 use super::listed::{self, Hosts, Listed};
 use super::{Drawn, Env};
 use crate::files::Files;
-use crate::tokens::Tokens;
+use crate::files::tokens::Tokens;
 use base::params::Problem;
 use base::registry::Meta;
 use base::units::parse_dur;
@@ -70,7 +70,7 @@ impl listed::Format for Format {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tokens::testing::mangled;
+    use crate::files::tokens::testing::mangled;
     use base::{HostId, Time};
 
     const SAMPLE: &str = "0 1.000012 x x 14 x x 3 7\n1 1.1 0 0 1 0 0 8 0\n";

@@ -1,8 +1,8 @@
 //! Sweeps: a list where one value is expected.
 
-use crate::diag::Item;
-use crate::part::Part;
-use crate::tree::{Node, Table, Value};
+use crate::text::diag::Item;
+use crate::text::part::Part;
+use crate::text::tree::{Node, Table, Value};
 
 /// A list in a section: the dotted path to it, and its values.
 #[derive(Clone, Debug)]
@@ -67,8 +67,8 @@ pub(crate) fn variants<'a>(table: &'a Table, axes: &'a [Axis]) -> impl Iterator<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diag::Place;
-    use crate::tree::parse_file;
+    use crate::text::diag::Place;
+    use crate::text::tree::parse_file;
 
     #[test]
     fn the_first_axis_is_slowest() {

@@ -1,7 +1,7 @@
 //! Parts of a scenario: tables that are read through declared parameters, and the problems found on the way.
 
-use crate::diag::{Item, LISTED, Place};
-use crate::tree::{Table, Value};
+use crate::text::diag::{Item, LISTED, Place};
+use crate::text::tree::{Table, Value};
 use base::params::{Field, Problem, Raw, Reader, nearest};
 use base::registry::{Entry, Room};
 

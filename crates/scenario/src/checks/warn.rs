@@ -1,18 +1,18 @@
 //! What can run and may mislead: warnings, each with its place and what to do.
 
-use crate::diag::Item;
-use crate::draft::{Built, Draft, Section, Variant, with_slot};
-use crate::envs::{self, Envs};
+use crate::checks::short_queues;
+use crate::checks::unfit;
 use crate::files::Files;
-use crate::keys::SampleParams;
-use crate::offered;
-use crate::part::{Part, listed};
-use crate::seeds::AUTO;
-use crate::short_queues;
-use crate::slots::System;
-use crate::spec::Demand;
-use crate::tree::Table;
-use crate::unfit;
+use crate::plan::draft::{Built, Draft, Section, Variant, with_slot};
+use crate::plan::keys::SampleParams;
+use crate::plan::offered;
+use crate::plan::seeds::AUTO;
+use crate::plan::spec::Demand;
+use crate::system::envs::{self, Envs};
+use crate::system::slots::System;
+use crate::text::diag::Item;
+use crate::text::part::{Part, listed};
+use crate::text::tree::Table;
 use crate::workload::{self, Workload as _};
 use base::{Dur, LinkId, Offers, Time};
 use fabric::controller::Controller as _;

@@ -1,9 +1,9 @@
 //! What policies work out from their parameters and the workloads, as comments behind the plan: for `check`.
 
-use crate::draft::{Draft, Section, Variant, combinations};
-use crate::envs::{self, Envs};
 use crate::files::Files;
-use crate::slots::System;
+use crate::plan::draft::{Draft, Section, Variant, combinations};
+use crate::system::envs::{self, Envs};
+use crate::system::slots::System;
 use base::Offers;
 use proto::policy::Policy as _;
 

@@ -2,10 +2,10 @@
 
 use crate::deadline::{self, Law as _};
 use crate::event::change::{self, Change};
-use crate::measure::{Counted, Window};
-use crate::spec::{Demand, RunSpec};
-use crate::state::Steady;
-use crate::steady;
+use crate::plan::measure::{Counted, Window};
+use crate::plan::spec::{Demand, RunSpec};
+use crate::plan::state::Steady;
+use crate::plan::steady;
 use crate::workload::after::earliest_roots;
 use crate::workload::{self, Drawn, Outside, Workload as _};
 use base::{Dur, FlowId, Rate, Rng, Streams, Time};

@@ -16,9 +16,9 @@
 //! Assumed: [`RELAXATIONS`], [`MOST_FLOWS`], [`LASTING`], [`MOST_BEHIND`], [`STEP`]; the state is that of no load where a link is offered more than [`MOST_LOAD`]. Flows that
 //! are under way start within the first [`SPREAD`] round trips, so that they do not all send at one instant.
 
-use crate::offered;
-use crate::spec::RunSpec;
-use crate::state::Steady;
+use crate::plan::offered;
+use crate::plan::spec::RunSpec;
+use crate::plan::state::Steady;
 use crate::workload::{Drawn, Outside, Workload as _};
 use base::{Dur, FlowId, LinkId, Rng, Streams, Time};
 use fabric::fluid::Flows;
@@ -176,7 +176,7 @@ fn moved(spec: &RunSpec, routes: &Routes, all: &[(usize, Drawn)], (until, step):
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Options, Plan};
+    use crate::plan::spec::{Options, Plan};
 
     fn plan(workload: &str, more: &str) -> Plan {
         let text = format!(

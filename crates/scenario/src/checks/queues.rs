@@ -1,8 +1,8 @@
 //! The lengths of queues that `auto` stands for at the ports of each system: for `check`.
 
-use crate::draft::Draft;
-use crate::envs::Envs;
-use crate::spec::QueueLength;
+use crate::plan::draft::Draft;
+use crate::plan::spec::QueueLength;
+use crate::system::envs::Envs;
 use base::params::Param as _;
 use base::text::escaped;
 use base::{Limit, Offers};

@@ -1,10 +1,10 @@
 //! Flows between hosts that events part for good.
 
-use super::change::when;
-use super::holds::Holds;
-use super::params::{Event, Failures, Unreachable};
-use crate::diag::{Item, Place};
-use crate::spec::{Plan, RunSpec};
+use crate::event::change::when;
+use crate::event::holds::Holds;
+use crate::event::params::{Event, Failures, Unreachable};
+use crate::plan::spec::{Plan, RunSpec};
+use crate::text::diag::{Item, Place};
 use crate::workload::hosts::name_of;
 use base::HostId;
 use std::collections::{BTreeMap, BTreeSet};

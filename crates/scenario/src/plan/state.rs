@@ -1,4 +1,4 @@
-//! The state that a run starts in, as [`crate::steady`] works it out.
+//! The state that a run starts in, as [`crate::plan::steady`] works it out.
 
 use crate::workload::Drawn;
 use base::Dur;

@@ -2,7 +2,7 @@
 //!
 //! The types of TOML are kept only as far as [`Raw`] knows them; what a value must be is said by the parameters that read it.
 
-use crate::diag::{Item, LISTED, Place};
+use crate::text::diag::{Item, LISTED, Place};
 use base::params::Raw;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};

@@ -1,10 +1,10 @@
 //! What is laid over a file: profiles, then settings of the command line.
 
-use crate::diag::{Item, Place, Sources};
-use crate::part::listed;
-use crate::slots::SLOTS;
-use crate::spell::{label_of, spell_out, spell_out_like, spell_out_part};
-use crate::tree::{Node, Origin, Table, Value, parse_key, parse_value};
+use crate::read::spell::{label_of, spell_out, spell_out_like, spell_out_part};
+use crate::system::slots::SLOTS;
+use crate::text::diag::{Item, Place, Sources};
+use crate::text::part::listed;
+use crate::text::tree::{Node, Origin, Table, Value, parse_key, parse_value};
 use base::params::{Raw, nearest};
 
 /// Lays `over` upon `base`: tables key by key, everything else as a whole. A table with another kind replaces the old one, whose
@@ -213,7 +213,7 @@ fn put(table: &mut Table, path: &[String], at: Place, node: Node) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::parse_file;
+    use crate::text::tree::parse_file;
 
     fn tree(text: &str) -> Table {
         let mut problems = Vec::new();

@@ -1,18 +1,18 @@
 //! Rules between sections: what parts need of each other, and what only the network can tell.
 
-use crate::diag::{Item, Place};
-use crate::draft::{Built, Draft, Section, Swept, Variant, combinations};
-use crate::envs::{self, Envs};
+use crate::checks::unfit;
 use crate::event::change::changes;
 use crate::files::Files;
-use crate::keys::{MAX_POINTS, SampleParams};
 use crate::memory::gigabytes;
-use crate::part::{Part, listed};
-use crate::selection;
-use crate::slots::{SLOTS, System, SystemPart};
-use crate::spec::Demand;
-use crate::tree::Table;
-use crate::unfit;
+use crate::plan::draft::{Built, Draft, Section, Swept, Variant, combinations};
+use crate::plan::keys::{MAX_POINTS, SampleParams};
+use crate::plan::selection;
+use crate::plan::spec::Demand;
+use crate::system::envs::{self, Envs};
+use crate::system::slots::{SLOTS, System, SystemPart};
+use crate::text::diag::{Item, Place};
+use crate::text::part::{Part, listed};
+use crate::text::tree::Table;
 use crate::workload::Workload as _;
 use base::params::{Auto, nearest};
 use base::{LinkId, Offers};

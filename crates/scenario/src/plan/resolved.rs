@@ -1,20 +1,20 @@
 //! Plans and points written out as TOML with every default.
 
-use crate::draft::{Draft, Section, Variant};
-use crate::engine::Engine;
-use crate::envs;
 use crate::event::change::when;
 use crate::event::params::FailureParams;
-use crate::keys::{Head, SampleParams};
-use crate::measure::Measure;
-use crate::seeds::{AUTO, AutoSeeds};
-use crate::shown::{
+use crate::plan::draft::{Draft, Section, Variant};
+use crate::plan::keys::{Head, SampleParams};
+use crate::plan::measure::Measure;
+use crate::plan::seeds::{AUTO, AutoSeeds};
+use crate::plan::shown::{
     PartShown, literal, part_of_engine, part_of_topology, parts_of_event, parts_of_system, parts_of_workload, quoted,
 };
-use crate::slots::{SLOTS, System, Unfilled};
-use crate::spec::{Plan, Point, RunSpec, Sample};
+use crate::plan::spec::{Plan, Point, RunSpec, Sample};
+use crate::system::engine::Engine;
+use crate::system::envs;
+use crate::system::slots::{SLOTS, System, Unfilled};
+use crate::text::tree::{Origin, Table, Value};
 use crate::topology::Topology as _;
-use crate::tree::{Origin, Table, Value};
 use crate::workload::Workload as _;
 use base::params::{Auto, Param as _, Params as _};
 use base::text::escaped;

@@ -1,8 +1,8 @@
 //! Short forms spelled out: bare names, bare times, lists of events.
 
 use crate::event::params::Cable;
-use crate::slots::SLOTS;
-use crate::tree::{Node, Table, Value};
+use crate::system::slots::SLOTS;
+use crate::text::tree::{Node, Table, Value};
 use base::params::{Param as _, Raw};
 
 /// Writes `kind` tables where bare names stand: `transport = "merp"` is `transport = { kind = "merp" }`.

@@ -1,10 +1,10 @@
 //! What a scenario asks of the flow engine that this does not do. A system that needs packets is refused, or left to the packet engine if the scenario
 //! sweeps both; what merely has no effect is a warning.
 
-use crate::diag::Item;
-use crate::draft::{Draft, Section, Variant};
-use crate::part::listed;
-use crate::slots::{System, SystemPart};
+use crate::plan::draft::{Draft, Section, Variant};
+use crate::system::slots::{System, SystemPart};
+use crate::text::diag::Item;
+use crate::text::part::listed;
 use base::Fraction;
 
 /// The slots that act on packets alone.
@@ -38,7 +38,7 @@ pub(crate) fn without_effect(draft: &Draft) -> Vec<Item> {
         return draft.systems.iter().filter_map(by_packets_alone).collect();
     }
     let mut found: Vec<Item> = draft.systems.iter().filter_map(ignored_parts).collect();
-    let lossy = |built: &Variant<crate::draft::Built>| built.value.net.links().iter().any(|link| link.loss > Fraction(0));
+    let lossy = |built: &Variant<crate::plan::draft::Built>| built.value.net.links().iter().any(|link| link.loss > Fraction(0));
     if draft.topology.variants.iter().any(lossy) {
         let hint = "fluids lose nothing: leave `loss` out, or write `engine = \"packet\"`";
         let message = "`topology.loss` has no effect: the flow engine has no packets to lose";

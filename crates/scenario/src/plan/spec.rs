@@ -1,18 +1,18 @@
 //! What a checked scenario is: a plan of points, and of each point all that its run depends on.
 
 use crate::deadline;
-use crate::diag::Diagnostics;
-use crate::engine::Engine;
-use crate::envs::{self, Envs, Site};
 use crate::event::params::Failures;
 use crate::files::Files;
-use crate::ideal::Ideal;
-use crate::measure::Measure;
 use crate::memory::Memory;
-use crate::seeds::Auto;
-use crate::selection::FlowSet;
-use crate::slots::System;
-use crate::state::Shared;
+use crate::plan::measure::Measure;
+use crate::plan::seeds::Auto;
+use crate::plan::selection::FlowSet;
+use crate::plan::state::Shared;
+use crate::system::engine::Engine;
+use crate::system::envs::{self, Envs, Site};
+use crate::system::ideal::Ideal;
+use crate::system::slots::System;
+use crate::text::diag::Diagnostics;
 use crate::topology;
 use crate::workload;
 use crate::workload::size::Packets;

@@ -1,7 +1,7 @@
 //! What an entry's META puts beside it where the scenario is silent: `beside`, written into the system's table before it is read.
 
-use crate::slots::{SLOTS, Slot};
-use crate::tree::{Node, Table, Value, parse_value};
+use crate::system::slots::{SLOTS, Slot};
+use crate::text::tree::{Node, Table, Value, parse_value};
 use base::params::Raw;
 use base::registry::Entry;
 

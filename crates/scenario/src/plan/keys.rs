@@ -1,6 +1,6 @@
 //! Keys of the tables without a kind, and the limits of a scenario.
 
-use crate::selection::FlowSet;
+use crate::plan::selection::FlowSet;
 use crate::topology::MAX_DELAY;
 use crate::workload::MAX_TIME;
 use base::params::Auto;

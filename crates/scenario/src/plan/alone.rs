@@ -1,6 +1,6 @@
 //! A flow alone in the healthy network: what results compare it with.
 
-use crate::spec::RunSpec;
+use crate::plan::spec::RunSpec;
 use base::{Dur, Rate};
 use fabric::routes::{self, Routes};
 use proto::Flow;

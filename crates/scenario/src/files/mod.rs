@@ -1,5 +1,9 @@
 //! Files that a scenario names, read once.
 
+pub mod columns;
+pub mod rows;
+pub mod tokens;
+
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;

@@ -1,7 +1,7 @@
 //! A system: a list of named slots, and what fills them. The table at the end of this file is the only list of slots; from it follow the
 //! struct, how it is read and written, which keys it may have, and its checks.
 
-use crate::envs::Envs;
+use crate::system::envs::Envs;
 use base::given::{Given, GivenPart};
 use base::params::{Problem, Reader};
 use base::registry::{Entry, Meta, Needs, Room};

@@ -1,6 +1,6 @@
 //! Seeds of a scenario: given, or as many as a metric needs.
 
-use crate::diag::{Diagnostics, Place};
+use crate::text::diag::{Diagnostics, Place};
 use base::Fraction;
 use base::params::{Param, Raw};
 use base::units::parse_fraction;

@@ -1,11 +1,11 @@
 //! Parts of a scenario as they would be written: with every default, without keys that have no effect.
 
 use crate::deadline;
-use crate::engine::Engine;
 use crate::event::params::{Event, EventParams, RandomParams};
-use crate::keys::NicParams;
-use crate::slots::{System, SystemPart};
-use crate::spec::Demand;
+use crate::plan::keys::NicParams;
+use crate::plan::spec::Demand;
+use crate::system::engine::Engine;
+use crate::system::slots::{System, SystemPart};
 use crate::topology;
 use crate::workload;
 use base::Limit;
@@ -159,7 +159,7 @@ pub(crate) fn parts_of_event(event: &Event) -> Vec<PartShown> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::{Head, SampleParams};
+    use crate::plan::keys::{Head, SampleParams};
 
     #[test]
     fn values_are_written_as_toml_reads_them() {

@@ -1,8 +1,8 @@
 //! A system around one entry: what the entry needs of the other slots, and what its META puts beside it. Tests build systems from it; the
 //! reader of scenarios does not.
 
-use crate::shown::quoted;
-use crate::slots::SLOTS;
+use crate::plan::shown::quoted;
+use crate::system::slots::SLOTS;
 use std::collections::VecDeque;
 
 /// A system as dotted keys with their values, in the order in which they were set.
@@ -45,7 +45,8 @@ pub fn system_of(slot: &str, kind: &str) -> Outline {
     let mut waiting = VecDeque::from([(slot.to_owned(), kind.to_owned())]);
     loop {
         while let Some((slot, kind)) = waiting.pop_front() {
-            let entry = crate::slots::slot(&slot).room.entry(&kind).unwrap_or_else(|| panic!("no {slot} is called `{kind}`"));
+            let entry =
+                crate::system::slots::slot(&slot).room.entry(&kind).unwrap_or_else(|| panic!("no {slot} is called `{kind}`"));
             let needed =
                 SLOTS.iter().filter_map(|slot| Some((format!("{}.kind", slot.name), *slot.wanted(&entry.meta.needs).first()?)));
             let beside = entry.meta.beside.iter().map(|(key, value)| ((*key).to_owned(), *value));

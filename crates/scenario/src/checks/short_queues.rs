@@ -1,11 +1,11 @@
 //! Warnings about queues that are shorter than a transport relies on. What it relies on is data: [`Needs`](base::registry::Needs) and
 //! [`Bursts`](proto::Bursts).
 
-use crate::diag::Item;
-use crate::draft::{Built, Draft, Section, Variant, with_slot};
-use crate::envs::{self, Envs};
 use crate::files::Files;
-use crate::slots::System;
+use crate::plan::draft::{Built, Draft, Section, Variant, with_slot};
+use crate::system::envs::{self, Envs};
+use crate::system::slots::System;
+use crate::text::diag::Item;
 use crate::workload::{FanIn, Workload as _};
 use base::{Bytes, Dur, Limit, Offers, Rate};
 use fabric::buffer::Buffer as _;
@@ -47,7 +47,7 @@ pub(crate) fn warnings(draft: &Draft, files: &Files, section: &Section<System>) 
 
 /// The name and the fan-in of each workload that has one; of its variants the one with most bytes.
 fn fan_ins(draft: &Draft, files: &Files, built: &Built) -> Vec<(String, FanIn)> {
-    let most = |(index, section): (usize, &Section<crate::spec::Demand>)| {
+    let most = |(index, section): (usize, &Section<crate::plan::spec::Demand>)| {
         let env = draft.workload_env(built, files, index);
         let all = section.variants.iter().filter_map(|variant| variant.value.workload.build(&env).fan_in(&env));
         Some((section.name.clone(), all.max_by_key(|fan_in| u128::from(fan_in.flows) * u128::from(fan_in.size_bytes))?))

@@ -1,20 +1,20 @@
 //! What was read: every section of a scenario in every variant that its sweeps make.
 
-use crate::diag::Place;
-use crate::engine::Engine;
-use crate::envs::{self, Site};
 use crate::event::params::{Event, FailureParams, Failures};
 use crate::files::Files;
-use crate::ideal::Ideal;
-use crate::keys::{Head, SampleParams};
-use crate::measure::Measure;
 use crate::memory::Memory;
-use crate::part::Part;
-use crate::seeds::Seeds;
-use crate::slots::System;
-use crate::spec::Demand;
+use crate::plan::keys::{Head, SampleParams};
+use crate::plan::measure::Measure;
+use crate::plan::seeds::Seeds;
+use crate::plan::spec::Demand;
+use crate::system::engine::Engine;
+use crate::system::envs::{self, Site};
+use crate::system::ideal::Ideal;
+use crate::system::slots::System;
+use crate::text::diag::Place;
+use crate::text::part::Part;
+use crate::text::tree::Table;
 use crate::topology;
-use crate::tree::Table;
 use crate::workload;
 use crate::workload::size::Packets;
 use base::Dur;
