@@ -93,6 +93,14 @@ impl<P: Wire> Links<P> for Engine<P> {
             self.lazy(id).catch_up(world, until);
         }
     }
+    #[inline(never)]
+    fn alter<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, change: impl FnOnce(&mut W)) {
+        assert!(self.links[id.index()].is_shaped(), "only a shaped port can be held");
+        let now = self.now;
+        self.shaped(id).catch_up(world, now);
+        change(world);
+        self.shaped(id).ask_anew(world, now);
+    }
     fn waiting(&self, id: LinkId) -> u32 {
         self.links[id.index()].waiting()
     }

@@ -105,6 +105,13 @@ impl<P: Wire> Shaped<'_, P> {
         served
     }
 
+    /// What the discipline says may have changed: asks it anew, and starts what may start by `until`.
+    pub fn ask_anew<W: World<Packet = P>>(&mut self, world: &mut W, until: Time) {
+        if self.port.link.waiting() > 0 {
+            self.port.stats.shaping().hold.until = until;
+            self.serve_and_settle(world, until);
+        }
+    }
     /// The last packet has left the wire, and others wait. Returns the time that the caller is to set the link's leaf to.
     #[inline(never)]
     pub fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, now: Time) -> Time {

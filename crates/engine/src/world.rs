@@ -20,6 +20,10 @@ pub trait Links<P> {
     /// Brings a port that has a discipline up to date, before anybody reads it: all service due by `until` has started, and every packet whose
     /// service starts later waits in the discipline. Does nothing at a first-in first-out port.
     fn catch_up<W: World<Packet = P>>(&mut self, world: &mut W, link: LinkId, until: Time);
+    /// Changes what `world` says of the starts at a shaped port ([`World::not_before`], [`World::passes`]), as one does that holds packets back
+    /// there or releases them. All service due up to now has started by what it said before; what may start now, by what it says after, does.
+    /// Not for a global action, which comes before the service of its instant.
+    fn alter<W: World<Packet = P>>(&mut self, world: &mut W, link: LinkId, change: impl FnOnce(&mut W));
     /// How many packets wait in a port's discipline; zero at a first-in first-out port.
     fn waiting(&self, link: LinkId) -> u32;
     /// The transmission time of a packet of `bytes`.
@@ -55,7 +59,8 @@ pub trait World: Sized {
     /// and bytes wait afterwards.
     fn enqueue(&mut self, link: LinkId, packet: &mut Self::Packet, now: Time) -> (u32, u64);
     /// Asked of a shaped port at which packets wait, when its transmitter is idle at `start`: the time before which no packet may start, if that
-    /// is later than `start`. An arrival may bring the time forward, so the engine asks again after each.
+    /// is later than `start`. An arrival may bring the time forward, so the engine asks again after each, and [`Links::alter`] may change it
+    /// either way.
     fn not_before(&self, link: LinkId, start: Time) -> Option<Hold>;
     /// Takes the packet whose service starts at `start` out of a port's discipline, and lends it. At least one packet waits there.
     fn dequeue(&mut self, link: LinkId, start: Time) -> &Self::Packet;

@@ -16,13 +16,16 @@ const PORT: LinkId = LinkId(0);
 enum Do {
     /// A packet of so many bytes is sent.
     Send(u32),
+    /// Packets of so many bytes are held back, or no longer.
+    Hold(u32),
+    Release(u32),
     /// Global actions: somebody looks at the port, the link goes down, the link comes up.
     Look,
     Down,
     Up,
 }
 
-/// When a packet may start: one of 40 bytes 3 us after it came, one of 500 bytes at once, one of 1000 bytes after 1.5 us.
+/// When a packet may start that is not held back: one of 40 bytes 3 us after it came, one of 500 bytes at once, one of 1000 bytes after 1.5 us.
 fn may_start(packet: &Packet) -> Time {
     packet.arrival
         + Dur::from_ns(match packet.len {
@@ -34,7 +37,10 @@ fn may_start(packet: &Packet) -> Time {
 
 #[derive(Default)]
 struct Bench {
-    sends: Vec<(Time, u32)>,
+    /// What the host does.
+    sends: Vec<(Time, Do)>,
+    /// Lengths that are held back.
+    held: Vec<u32>,
     actions: Vec<(Time, Do)>,
     sent: u32,
     waiting: Vec<Packet>,
@@ -58,6 +64,21 @@ struct Seen {
     counts: [u64; 4],
 }
 
+impl Bench {
+    fn may_start(&self, packet: &Packet) -> Time {
+        if self.held.contains(&packet.len) { Time::MAX } else { may_start(packet) }
+    }
+    fn send(&mut self, links: &mut impl Links<Packet>, len: u32) {
+        let mut packet = Packet { number: self.sent, len, arrival: links.now() };
+        self.sent += 1;
+        match links.send(self, PORT, &mut packet) {
+            Sent::Waits | Sent::Starts(_) => {}
+            Sent::Down => self.seen.lost.push(packet.number),
+            sent => panic!("{sent:?} at a shaped port"),
+        }
+    }
+}
+
 impl World for Bench {
     type Packet = Packet;
     fn deliver(&mut self, links: &mut impl Links<Packet>, _link: LinkId, _far: Far, packet: &mut Packet) {
@@ -65,7 +86,7 @@ impl World for Bench {
     }
     fn passes(&mut self, _link: LinkId, packet: &mut Packet, now: Time) -> bool {
         // A fourth one would drop the oldest of those that are held back.
-        let passes = may_start(packet) <= now && self.waiting.len() < 3;
+        let passes = self.may_start(packet) <= now && self.waiting.len() < 3;
         if passes {
             self.seen.starts.push((packet.number, now));
         }
@@ -80,12 +101,12 @@ impl World for Bench {
         (self.waiting.len() as u32, self.waiting.iter().map(|packet| u64::from(packet.len)).sum())
     }
     fn not_before(&self, _link: LinkId, start: Time) -> Option<Hold> {
-        let first = self.waiting.iter().rev().min_by_key(|packet| may_start(packet)).expect("somebody waits");
-        let until = may_start(first);
+        let first = self.waiting.iter().rev().min_by_key(|packet| self.may_start(packet)).expect("somebody waits");
+        let until = self.may_start(first);
         (until > start).then_some(Hold { until, wire_len: first.len })
     }
     fn dequeue(&mut self, _link: LinkId, start: Time) -> &Packet {
-        let next = self.waiting.iter().rposition(|packet| may_start(packet) <= start).expect("one may start");
+        let next = self.waiting.iter().rposition(|packet| self.may_start(packet) <= start).expect("one may start");
         let packet = self.waiting.remove(next);
         self.seen.starts.push((packet.number, start));
         self.served.insert(packet)
@@ -93,13 +114,11 @@ impl World for Bench {
     fn wake(&mut self, links: &mut impl Links<Packet>, host: u32) {
         let now = links.now();
         while self.sends.first().is_some_and(|(at, _)| *at == now) {
-            let (arrival, len) = self.sends.remove(0);
-            let mut packet = Packet { number: self.sent, len, arrival };
-            self.sent += 1;
-            match links.send(self, PORT, &mut packet) {
-                Sent::Waits | Sent::Starts(_) => {}
-                Sent::Down => self.seen.lost.push(packet.number),
-                sent => panic!("{sent:?} at a shaped port"),
+            match self.sends.remove(0).1 {
+                Do::Send(len) => self.send(links, len),
+                Do::Hold(len) => links.alter(self, PORT, |world| world.held.push(len)),
+                Do::Release(len) => links.alter(self, PORT, |world| world.held.retain(|held| *held != len)),
+                action => unreachable!("{action:?} is not the host's"),
             }
         }
         links.set_wake(host, self.sends.first().map_or(Time::MAX, |(at, _)| *at));
@@ -115,7 +134,7 @@ impl Bench {
             let waiting: Vec<u32> = self.waiting.iter().map(|packet| packet.number).collect();
             assert_eq!(links.waiting(PORT) as usize, waiting.len());
             match what {
-                Do::Send(_) => unreachable!("the host's"),
+                Do::Send(_) | Do::Hold(_) | Do::Release(_) => unreachable!("the host's"),
                 Do::Look => self.seen.looks.push((waiting, links.busy(PORT), links.free_at(PORT), links.next_start(PORT))),
                 Do::Down => {
                     self.seen.lost.extend(links.link_down(PORT).iter().map(|packet| packet.number));
@@ -137,7 +156,7 @@ fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)], delay: Dur) -> Seen {
     let mut world = Bench::default();
     for (ns, what) in todo {
         match what {
-            Do::Send(len) => world.sends.push((Time(ns * 1000), *len)),
+            Do::Send(_) | Do::Hold(_) | Do::Release(_) => world.sends.push((Time(ns * 1000), *what)),
             _ => world.actions.push((Time(ns * 1000), *what)),
         }
     }
@@ -207,7 +226,26 @@ fn a_dead_link_has_nothing_to_serve_and_starts_as_new() {
     }
 }
 
-/// Bursts, gaps and ties, looks and failures, with a wire that is mostly empty and with one that is not.
+/// What is held back starts with the release, if nothing else keeps it; what has started is not stopped.
+#[test]
+fn what_is_held_starts_when_it_is_released() {
+    for delay in [Dur::from_ns(10), Dur::from_us(100)] {
+        // The first is in transmission when its like are held; the second waits for the release.
+        let todo = [(0, Do::Send(500)), (100, Do::Hold(500)), (200, Do::Send(500)), (7000, Do::Release(500))];
+        assert_eq!(starts(&run(&todo, delay)), [(0, 0), (1, 7000)]);
+        // Others pass meanwhile, and the release waits for the transmitter.
+        let todo = [(0, Do::Hold(500)), (0, Do::Send(500)), (1000, Do::Send(1000)), (3000, Do::Release(500)), (5000, Do::Hold(40))];
+        assert_eq!(starts(&run(&todo, delay)), [(1, 2500), (0, 3500)]);
+        // Held at the instant at which it would start: service comes first.
+        let todo = [(0, Do::Send(40)), (3000, Do::Hold(40)), (3000, Do::Send(40)), (9000, Do::Release(40))];
+        assert_eq!(starts(&run(&todo, delay)), [(0, 3000), (1, 9000)]);
+        // Held a moment before.
+        let todo = [(0, Do::Send(40)), (2999, Do::Hold(40)), (4000, Do::Release(40))];
+        assert_eq!(starts(&run(&todo, delay)), [(0, 4000)]);
+    }
+}
+
+/// Bursts, gaps, ties and holds, looks and failures, with a wire that is mostly empty and with one that is not.
 #[test]
 fn random_lists_agree() {
     for n in 0..lists(600) {
@@ -215,8 +253,10 @@ fn random_lists_agree() {
         let (mut at, mut todo, mut up) = (0, Vec::new(), true);
         for _ in 0..60 {
             at += [0, 0, 250, 500, 1000, 1500, 4000][rng.below(7) as usize];
-            let what = match rng.below(12) {
+            let what = match rng.below(14) {
                 0 | 1 => Do::Look,
+                12 if n % 3 > 0 => Do::Hold([40, 500, 1000][rng.below(3) as usize]),
+                13 if n % 3 > 0 => Do::Release([40, 500, 1000][rng.below(3) as usize]),
                 2 if up && n % 2 == 0 => Do::Down,
                 2 | 3 if !up => Do::Up,
                 _ => Do::Send([40, 500, 1000][rng.below(3) as usize]),
@@ -228,6 +268,7 @@ fn random_lists_agree() {
             }
             todo.push((at, what));
         }
+        todo.extend([40, 500, 1000].map(|len| (at, Do::Release(len))));
         let delay = Dur::from_ns([1, 700, 3000, 20_000][rng.below(4) as usize]);
         let seen = run(&todo, delay);
         let sent = todo.iter().filter(|(_, what)| matches!(what, Do::Send(_))).count();

@@ -159,6 +159,11 @@ impl<P: Wire> Links<P> for Reference<P> {
     }
     /// Every start is an event of its own, and has happened.
     fn catch_up<W: World<Packet = P>>(&mut self, _world: &mut W, _id: LinkId, _until: Time) {}
+    fn alter<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, change: impl FnOnce(&mut W)) {
+        change(world);
+        self.port(id).not_before = self.now;
+        self.on_service(world, id);
+    }
     fn waiting(&self, id: LinkId) -> u32 {
         self.ports[id.index()].waiting
     }
