@@ -272,7 +272,7 @@ impl<P: Wire> Engine<P> {
         if !self.links[id.index()].is_free(now) {
             return self.shaped(id).send(world, packet, now);
         }
-        if !world.passes(id, packet, now) {
+        if !world.passes_shaped(id, packet, now) {
             return self.shaped(id).enter_idle(world, packet, now);
         }
         self.links[id.index()].start(id, now, packet, &mut self.rings, &mut self.tree);

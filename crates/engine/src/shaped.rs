@@ -28,7 +28,7 @@ impl<P: Wire> Shaped<'_, P> {
             self.port.stats.max_queue_bytes = self.port.stats.max_queue_bytes.max(bytes);
             return Sent::Waits;
         }
-        if !world.passes(self.port.id, packet, now) {
+        if !world.passes_shaped(self.port.id, packet, now) {
             return self.enter_idle(world, packet, now);
         }
         let Lazy { id, link, stats, rings } = &mut self.port;
@@ -62,7 +62,7 @@ impl<P: Wire> Shaped<'_, P> {
     /// Puts a packet into the discipline, which is to be asked anew when the next may start. Returns how many bytes wait.
     #[inline(always)]
     fn enter<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> u64 {
-        let (packets, bytes) = world.enqueue(self.port.id, packet, now);
+        let (packets, bytes) = world.enqueue_shaped(self.port.id, packet, now);
         self.port.link.set_waiting(packets);
         self.port.stats.shaping().hold.until = now;
         bytes
@@ -134,7 +134,7 @@ impl<P: Wire> Shaped<'_, P> {
                 stats.shaping().hold = hold;
                 continue;
             }
-            let packet = world.dequeue(*id, start);
+            let packet = world.dequeue_shaped(*id, start);
             stats.waited(packet.wire_len(), start - packet.arrival());
             link.push(start, packet, rings);
             waiting -= 1;

@@ -64,6 +64,21 @@ pub trait World: Sized {
     fn not_before(&self, link: LinkId, start: Time) -> Option<Hold>;
     /// Takes the packet whose service starts at `start` out of a port's discipline, and lends it. At least one packet waits there.
     fn dequeue(&mut self, link: LinkId, start: Time) -> &Self::Packet;
+    /// As [`World::passes`], of a shaped port.
+    #[inline(always)]
+    fn passes_shaped(&mut self, link: LinkId, packet: &mut Self::Packet, now: Time) -> bool {
+        self.passes(link, packet, now)
+    }
+    /// As [`World::enqueue`], of a shaped port.
+    #[inline(always)]
+    fn enqueue_shaped(&mut self, link: LinkId, packet: &mut Self::Packet, now: Time) -> (u32, u64) {
+        self.enqueue(link, packet, now)
+    }
+    /// As [`World::dequeue`], of a shaped port.
+    #[inline(always)]
+    fn dequeue_shaped(&mut self, link: LinkId, start: Time) -> &Self::Packet {
+        self.dequeue(link, start)
+    }
     /// A waker, which is a host or a switch, wakes. The world must set its next wake-up.
     fn wake(&mut self, links: &mut impl Links<Self::Packet>, waker: u32);
 }

@@ -1,7 +1,10 @@
 //! An egress port that needs more than a first-in first-out queue: a discipline, and what stands beside it.
 
 use crate::agent::AnyAgent;
-use crate::qdisc::AnyQdisc;
+use crate::qdisc::{AnyQdisc, Qdisc};
+use crate::queue::{Backlog, Queue};
+use base::{Dur, Hold, Time};
+use proto::{Kind, Packet};
 
 /// A port.
 pub struct Port {
@@ -11,4 +14,104 @@ pub struct Port {
     pub agent: Option<AnyAgent>,
     /// The router is told of what leaves.
     pub watched: bool,
+    /// Where neighbours may pause each other.
+    pub pausing: Option<Box<Pausing>>,
+}
+
+/// What a port has that the far end of its cable may pause, and that sends such orders itself.
+#[derive(Clone, Debug, Default)]
+pub struct Pausing {
+    /// Bit `c`: packets of class `c` are held back.
+    held: u8,
+    /// Orders to the far end. They go before all that waits, and nothing holds them back.
+    orders: Queue,
+    /// By class: since when it is held.
+    since: [Time; 8],
+    pauses: u64,
+    paused: Dur,
+}
+
+impl Pausing {
+    /// The packets of a class are held back from now on, or no longer.
+    pub fn set(&mut self, class: u8, on: bool, now: Time) {
+        let bit = 1u8.checked_shl(class.into()).unwrap_or(0);
+        let was = self.held & bit != 0;
+        if on && !was {
+            self.since[usize::from(class)] = now;
+            self.pauses += 1;
+        } else if was && !on {
+            self.paused += now - self.since[usize::from(class)];
+        }
+        self.held = if on { self.held | bit } else { self.held & !bit };
+    }
+    /// The link has died, and with it what the far end has said.
+    pub fn clear(&mut self, now: Time) {
+        for class in (0..8).filter(|class| self.held >> class & 1 != 0).collect::<Vec<u8>>() {
+            self.set(class, false, now);
+        }
+    }
+    /// Classes that are held back, a bit each.
+    pub fn held(&self) -> u8 {
+        self.held
+    }
+    /// How often a class was paused, and for how many picoseconds up to now, over all classes.
+    pub fn counts(&self, now: Time) -> [u64; 2] {
+        let open = |class: u8| if self.held >> class & 1 != 0 { now - self.since[usize::from(class)] } else { Dur::ZERO };
+        [self.pauses, (0..8).map(open).fold(self.paused, |sum, paused| sum + paused).0]
+    }
+}
+
+impl Port {
+    /// Whether its packets may be kept waiting although the transmitter is idle.
+    pub fn is_shaped(&self) -> bool {
+        self.pausing.is_some() || self.qdisc.is_shaped()
+    }
+    /// What the packets that wait at `now` have waited so far, as [`Qdisc::waited`] says.
+    pub fn waited(&self, now: Time) -> u64 {
+        let mut orders = self.pausing.as_ref().map_or_else(Queue::default, |pausing| pausing.orders.clone());
+        let orders = std::iter::from_fn(|| orders.pop().copied());
+        let waited = |order: Packet| u64::from(order.wire_len) * ((now - order.arrival).0 >> 10);
+        self.qdisc.waited(now) + orders.map(waited).sum::<u64>()
+    }
+    /// What waits: in the discipline, and orders.
+    pub fn backlog(&self) -> Backlog {
+        let mut all = self.qdisc.backlog();
+        if let Some(pausing) = &self.pausing {
+            all.add_all(pausing.orders.backlog());
+        }
+        all
+    }
+    /// Takes out a packet that will not be served, as [`Qdisc::drain`] does.
+    pub fn drain(&mut self, now: Time) -> Option<Packet> {
+        let order = self.pausing.as_mut().and_then(|pausing| pausing.orders.pop().copied());
+        order.or_else(|| self.qdisc.drain(now))
+    }
+    /// An order waits until the transmitter is idle.
+    pub fn push_order(&mut self, order: &Packet) {
+        debug_assert_eq!(order.kind, Kind::PAUSE);
+        self.pausing.as_mut().expect("a port that sends orders").orders.push(order);
+    }
+    /// When nothing may start at `start`, with packets that wait: until when, as [`Qdisc::not_before`] says.
+    pub fn held_before(&self, start: Time) -> Option<Hold> {
+        let pausing = self.pausing.as_ref()?;
+        if !pausing.orders.is_empty() {
+            None
+        } else if pausing.held != 0 && !self.qdisc.has_beside(pausing.held) {
+            Some(Hold { until: Time::MAX, wire_len: 0 })
+        } else {
+            self.qdisc.not_before(start)
+        }
+    }
+    /// Takes out what is served next: an order, or a packet that is not held back.
+    #[inline]
+    pub fn dequeue(&mut self, now: Time) -> Option<&mut Packet> {
+        let Some(pausing) = &mut self.pausing else { return self.qdisc.dequeue(now) };
+        if !pausing.orders.is_empty() {
+            return pausing.orders.pop();
+        }
+        match pausing.held {
+            0 => self.qdisc.dequeue(now),
+            held => self.qdisc.dequeue_beside(held, now),
+        }
+    }
 }

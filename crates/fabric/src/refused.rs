@@ -1,6 +1,5 @@
 //! What a port refuses: whole packets, which are dropped or sent back, and the payload of others.
 
-use base::Time;
 use proto::Packet;
 
 /// One thing refused.
@@ -12,13 +11,13 @@ pub enum Refusal {
     Returned(Packet),
     /// The payload of a packet that stays.
     Trimmed {
-        /// The packet's bytes on the wire before.
-        from: u16,
-        /// And after.
+        /// The packet as it was before.
+        packet: Packet,
+        /// Its bytes on the wire after.
         to: u16,
-        /// When the packet came to the port.
-        since: Time,
     },
+    /// Nothing: a neighbour of the switch pauses or is to pause, and its orders are to be looked at.
+    Order,
 }
 
 /// All that a port refuses while it takes in a packet: of those that wait as well as of the one that comes.
@@ -46,13 +45,25 @@ impl Refused {
     }
     /// A data packet loses its payload and stays, with at most `to` bytes on the wire, as [`Kind::TRIMMED`](proto::Kind::TRIMMED).
     pub fn trim(&mut self, packet: &mut Packet, to: u16) {
-        let from = packet.wire_len;
+        let before = *packet;
         packet.trim(to);
-        self.0.push(Refusal::Trimmed { from, to: packet.wire_len, since: packet.arrival });
+        self.0.push(Refusal::Trimmed { packet: before, to: packet.wire_len });
+    }
+    /// Orders of the switch are to be looked at.
+    pub fn order(&mut self) {
+        self.0.push(Refusal::Order);
+    }
+    /// Adds what was refused elsewhere.
+    pub fn add_all(&mut self, mut other: Refused) {
+        self.0.append(&mut other.0);
     }
     /// Takes out what was refused last.
     pub fn pop(&mut self) -> Option<Refusal> {
         self.0.pop()
+    }
+    /// All of it.
+    pub fn all(&self) -> impl Iterator<Item = &Refusal> {
+        self.0.iter()
     }
     /// The packets that are dropped.
     pub fn dropped(&self) -> impl Iterator<Item = &Packet> {

@@ -99,6 +99,9 @@ impl Kind {
     pub const RETURNED: Kind = Kind(9);
     /// Asks for data: a port may shape credits so that the data fits the other direction.
     pub const CREDIT: Kind = Kind(10);
+    /// Tells the far end of a cable to hold packets of a class back, or to send them again: word 0 is the class, word 1 says which. It
+    /// belongs to no flow and ends there.
+    pub const PAUSE: Kind = Kind(11);
     /// The first kind of a transport's own.
     pub const OWN: u8 = 16;
     /// The first kind of a policy's own.
@@ -108,8 +111,8 @@ impl Kind {
 
     /// The shared word, if it is one.
     pub fn word(self) -> Option<&'static str> {
-        const WORDS: [&str; 11] =
-            ["data", "ack", "syn", "synack", "fin", "finack", "probe", "probeack", "trimmed", "returned", "credit"];
+        const WORDS: [&str; 12] =
+            ["data", "ack", "syn", "synack", "fin", "finack", "probe", "probeack", "trimmed", "returned", "credit", "pause"];
         WORDS.get(self.0 as usize).copied()
     }
 
@@ -327,6 +330,6 @@ mod tests {
         let policy = Meta { kinds: &["quota"], ..Meta::PLAIN };
         let system = [(Kind::OWN, &transport), (Kind::POLICY, &policy)];
         let names = [0, 7, 11, 16, 17, 18, 127, 128, 129].map(|kind| Kind(kind).name(&system));
-        assert_eq!(names, ["data", "probeack", "other", "det", "detack", "other", "other", "quota", "other"]);
+        assert_eq!(names, ["data", "probeack", "pause", "det", "detack", "other", "other", "quota", "other"]);
     }
 }

@@ -9,7 +9,8 @@ use crate::parallel::whole::Whole;
 use crate::probe::Probe;
 use base::{HostId, LinkId, NodeId};
 use engine::Driver;
-use fabric::qdisc::{Backlog, Qdisc};
+use fabric::buffer::Buffer;
+use fabric::queue::Backlog;
 use proto::Packet;
 use std::sync::Arc;
 
@@ -44,7 +45,7 @@ pub fn check<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) {
             "port {}: packets sent are not packets delivered, lost or on the wire",
             net.link_name(id)
         );
-        let waiting = world.ports[id.index()].as_ref().map_or(Backlog::default(), |port| port.qdisc.backlog());
+        let waiting = world.ports[id.index()].as_ref().map_or(Backlog::default(), |port| port.backlog());
         assert_eq!(
             waiting.packets,
             engine.waiting(id),
@@ -62,10 +63,10 @@ pub fn check<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) {
         inside.ext_blocks += on_link.iter().map(Packet::blocks).sum::<usize>();
         if let Some(port) = &mut world.ports[id.index()] {
             // The run is over: empty the port to count the header blocks of its packets.
-            while let Some(packet) = port.qdisc.drain(now) {
+            while let Some(packet) = port.drain(now) {
                 inside.ext_blocks += packet.blocks();
             }
-            assert_eq!(port.qdisc.backlog(), Backlog::default(), "port {}: the drained queue is not empty", net.link_name(id));
+            assert_eq!(port.backlog(), Backlog::default(), "port {}: the drained queue is not empty", net.link_name(id));
         }
     }
     for node in (0..net.nodes().len() as u32).map(NodeId).filter(|node| net.host(*node).is_none()) {
@@ -77,6 +78,10 @@ pub fn check<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) {
             "switch {name}: packets in and made are not packets out, waiting, dropped, lost, taken or without a route"
         );
     }
+    for world in whole.parts.iter().map(|part| &part.world).filter(|world| world.known_down.is_empty()) {
+        let broken: u64 = world.buffers.iter().map(|buffer| buffer.broken_promises()).sum();
+        assert_eq!(broken, 0, "buffers dropped packets that they have headroom for");
+    }
     check_totals(whole, &inside, &offered, &arrived);
 }
 
@@ -86,8 +91,8 @@ fn check_totals<E: Driver<Carried>, P: Probe>(whole: &Whole<E, P>, inside: &Insi
     assert_eq!(traffic.sent, hosts().map(|n| offered[n]).sum::<u64>(), "packets sent by hosts are not packets offered to NICs");
     assert_eq!(
         traffic.received,
-        hosts().map(|n| arrived[n]).sum::<u64>(),
-        "packets received by hosts are not packets delivered to them"
+        hosts().map(|n| arrived[n] - nodes[n].taken).sum::<u64>(),
+        "packets received by hosts are not packets delivered to them, but for orders to pause"
     );
     let all = |count: fn(&NodeCounts) -> u64| nodes.iter().map(count).sum::<u64>();
     assert_eq!(

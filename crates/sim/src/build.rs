@@ -14,8 +14,9 @@ use crate::parallel::part::Part;
 use crate::probe::Probe;
 use crate::rows::flow_counters;
 use crate::start::Beginning;
-use base::{Dur, HostId, LinkId, NodeId, Streams, Time};
+use base::{Dur, FlowId, HostId, LinkId, NodeId, Streams, Time};
 use engine::{Driver, Far, LinkSpec};
+use fabric::buffer::{AnyBuffer, Buffer};
 use fabric::net::Net;
 use fabric::paths::AllPaths;
 use fabric::port::Port;
@@ -24,7 +25,7 @@ use fabric::refused::Refused;
 use fabric::routing::{Parts, Routing};
 use proto::host::FlowTable;
 use proto::seat::Seat;
-use proto::{Flow, Kind};
+use proto::{Flow, Kind, Packet};
 use scenario::{Envs, RunSpec};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +54,9 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
     let envs = spec.envs(&healthy);
     let router = spec.system.router.build(&envs.router());
     let duties = spec.system.router.duties(&envs.router());
-    let ports = build_ports(spec, &envs, duties.watches);
+    let buffers = build_buffers(spec, &envs);
+    let pausing = buffers.first().is_some_and(Buffer::pauses);
+    let ports = build_ports(spec, &envs, duties.watches, pausing);
     let machines: Vec<_> =
         (0..net.hosts().len() as u32).map(|host| spec.system.transport.build(&envs.transport(net.nic(HostId(host))))).collect();
     let transport_counters = spec.system.transport.meta().counters.len();
@@ -64,8 +67,6 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
         .collect();
     let control =
         spec.system.controller.as_ref().map(|controller| Control::new(controller.build(&envs.controller()), net.links().len()));
-    let buffer = spec.system.buffer.as_ref();
-    let buffers = buffer.map_or(Vec::new(), |buffer| net.nodes().iter().map(|_| buffer.build(&envs.buffer())).collect());
     drop(envs);
     let mut failures = Failures::new(spec);
     let live = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO));
@@ -81,7 +82,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
     let hosts = starts.into_iter().zip(machines).enumerate().map(|(h, (starts, transport))| {
         let nic = net.nic(HostId(h as u32));
         let low_water = spec.system.nic.low_water_bytes.map_or(Dur::MAX, |bytes| net.link(nic).rate.tx_time(bytes));
-        let shaped = ports[nic.index()].as_ref().is_some_and(|port| port.qdisc.is_shaped());
+        let shaped = ports[nic.index()].as_ref().is_some_and(|port| port.is_shaped());
         let mut host = Host::new(transport, streams.take("proto", &[h as u64]), (nic, shaped), low_water, starts);
         host.io.has_policy = policy.is_some();
         host
@@ -104,7 +105,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
     }
     let sampler = spec.sample.as_ref().filter(|sample| sample.ports || sample.flows || sample.switches || sample.agents);
     let hears = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().needs.reverse_path);
-    let is_switch = |node: &NodeId| duties.timers && net.host(*node).is_none();
+    let is_switch = |node: &NodeId| (duties.timers || pausing) && net.host(*node).is_none();
     let switches: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).filter(is_switch).collect();
     let special = !seats.is_empty() || many_paths || kinds > 0 || hosts.iter().any(|host| host.shaped);
     let reverse = if hears { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() };
@@ -123,7 +124,11 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
         first_host: switches.len() as u32,
         switches,
         special,
-        inspects: hears || !lossy.is_empty(),
+        inspects: hears || pausing || !lossy.is_empty(),
+        pausing,
+        ingress: None,
+        next_start: if pausing { vec![Time::MAX; net.nodes().len()] } else { Vec::new() },
+        served: Packet::new(FlowId(u32::MAX), Kind::PAUSE, 0),
         reverse,
         lossy,
         ext: base::Slab::default(),
@@ -154,19 +159,25 @@ fn note_hops(net: &Net, paths: &mut AllPaths, flows: &[Flow], table: &mut FlowTa
     }
 }
 
+/// By node: what the ports of a switch share; empty if they share nothing.
+fn build_buffers(spec: &RunSpec, envs: &Envs<'_>) -> Vec<AnyBuffer> {
+    let nodes = (0..spec.net.nodes().len() as u32).map(NodeId);
+    spec.system.buffer.as_ref().map_or(Vec::new(), |buffer| nodes.map(|node| buffer.build(&envs.buffer(node))).collect())
+}
+
 /// Ports that need more than the engine's first-in first-out queue.
-fn build_ports(spec: &RunSpec, envs: &Envs<'_>, watches: bool) -> Vec<Option<Box<Port>>> {
+fn build_ports(spec: &RunSpec, envs: &Envs<'_>, watches: bool, pausing: bool) -> Vec<Option<Box<Port>>> {
     let net = &*spec.net;
     let port = |(id, link): (usize, &fabric::net::Link)| {
         let id = LinkId(id as u32);
         let (params, env) = spec.port(id);
         let watched = watches && !env.host_port && net.host(link.to).is_none();
-        let shares = spec.system.buffer.is_some() && !env.host_port;
+        let shares = pausing || spec.system.buffer.is_some() && !env.host_port;
         if spec.system.agent.is_none() && !watched && !shares && params.fifo(&env).is_some() {
             return None;
         }
         let agent = spec.system.agent.as_ref().map(|agent| agent.build(&envs.agent(id)));
-        Some(Box::new(Port { qdisc: params.build(&env), agent, watched }))
+        Some(Box::new(Port { qdisc: params.build(&env), agent, watched, pausing: pausing.then(Box::default) }))
     };
     net.links().iter().enumerate().map(port).collect()
 }
@@ -185,7 +196,7 @@ fn build_engine<E: Driver<Carried>, P>(spec: &RunSpec, world: &World<P>, probed:
             let watches = |port: &Port| port.agent.is_some() || port.watched || port.qdisc.watches();
             let shared = Some(link.from.0).filter(|_| spec.system.buffer.is_some() && !env.host_port);
             let watched = probed || shared.is_some() || port.as_deref().is_some_and(watches);
-            let shaped = port.as_deref().is_some_and(|port| port.qdisc.is_shaped());
+            let shaped = port.as_deref().is_some_and(Port::is_shaped);
             let far = net.host(link.to).map_or_else(|| Far::Switch(net.out_base(link.to)), |host| Far::Host(host.0));
             (LinkSpec { rate: link.rate, delay: link.delay, fifo, watched, shaped, shared }, far)
         })

@@ -1,7 +1,7 @@
 //! What the entries of a system count of ports.
 
 use crate::outcome::NamedCounter;
-use base::LinkId;
+use base::{LinkId, Time};
 use fabric::port::Port;
 use fabric::qdisc::{self, Qdisc as _};
 use fabric::router::{AnyRouter, Router as _};
@@ -13,19 +13,22 @@ fn disciplines(spec: &RunSpec) -> impl Iterator<Item = &qdisc::AnyParams> {
     std::iter::once(switches).chain(Some(nics).filter(|nics| nics.name() != switches.name()))
 }
 
-/// What the disciplines count of ports, then what the router does.
+/// What the disciplines count of ports, then what the router does, then the buffer.
 pub fn port_counters(spec: &RunSpec) -> Vec<NamedCounter> {
     let router = &spec.system.router;
     let all = disciplines(spec).map(|entry| (entry.name(), entry.meta())).chain([(router.name(), router.meta())]);
+    let all = all.chain(spec.system.buffer.iter().map(|entry| (entry.name(), entry.meta())));
     all.flat_map(|(entry, meta)| meta.counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
 }
 
-/// What was counted of one port, as [`port_counters`] tells; zero where another port's counts stand.
-pub fn port_counts(spec: &RunSpec, id: LinkId, port: Option<&Port>, router: &AnyRouter) -> Vec<u64> {
+/// What was counted of one port up to `now`, as [`port_counters`] tells; zero where another port's counts stand.
+pub fn port_counts(spec: &RunSpec, id: LinkId, port: Option<&Port>, router: &AnyRouter, now: Time) -> Vec<u64> {
     let (own, _) = spec.port(id);
     let of = |entry: &qdisc::AnyParams| {
         let counts = port.filter(|_| entry.name() == own.name()).map_or(&[][..], |port| port.qdisc.counts());
         (0..entry.meta().counters.len()).map(|n| counts.get(n).copied().unwrap_or(0)).collect::<Vec<_>>()
     };
-    disciplines(spec).flat_map(of).chain(router.counts(id).iter().copied()).collect()
+    let paused = port.and_then(|port| port.pausing.as_ref()).map_or([0; 2], |pausing| pausing.counts(now));
+    let buffer = spec.system.buffer.iter().flat_map(|entry| paused.into_iter().take(entry.meta().counters.len()));
+    disciplines(spec).flat_map(of).chain(router.counts(id).iter().copied()).chain(buffer).collect()
 }

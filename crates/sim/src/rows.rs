@@ -88,7 +88,7 @@ pub fn port_rows<E: Driver<Carried>, P: Probe>(spec: &RunSpec, whole: &mut Whole
             mean_queue_bytes: if now == Time::ZERO { 0.0 } else { stats.queue_area as f64 * 1024.0 / now.0 as f64 },
             window_busy_ps: measured[id.index()].map(|port| port.busy_ps),
             window_mean_queue_bytes: measured[id.index()].map(|port| port.mean_queue_bytes),
-            counts: port_counts(spec, id, world.ports[id.index()].as_deref(), &world.routing.router),
+            counts: port_counts(spec, id, world.ports[id.index()].as_deref(), &world.routing.router, now),
             ..PortRow::of(net, id, failures.map_or(Dur::ZERO, |failures| failures.down_time(id, now)))
         }
     };

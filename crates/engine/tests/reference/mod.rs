@@ -81,7 +81,8 @@ impl<P: Wire> Reference<P> {
                 }
                 return;
             }
-            let packet = *world.dequeue(id, now);
+            let packet = if port.spec.shaped { *world.dequeue_shaped(id, now) } else { *world.dequeue(id, now) };
+            let port = self.port(id);
             port.waiting -= 1;
             port.stats.waited(packet.wire_len(), now - packet.arrival());
             self.start(id, packet);
@@ -120,7 +121,9 @@ impl<P: Wire> Links<P> for Reference<P> {
             if port.spec.shared.is_some() && !world.admits(id, packet, now) {
                 return Sent::Waits;
             }
-            let (packets, mut bytes) = world.enqueue(id, packet, now);
+            let shaped = port.spec.shaped;
+            let (packets, mut bytes) = if shaped { world.enqueue_shaped(id, packet, now) } else { world.enqueue(id, packet, now) };
+            let port = self.port(id);
             (port.waiting, port.not_before) = (packets, now);
             if port.spec.shaped {
                 let sent = port.stats.tx_bytes;

@@ -9,7 +9,7 @@
 //!
 //! Assumed: a packet fits when the total is not exceeded with it.
 
-use super::{Buffer, Env};
+use super::{Buffer, Env, Place};
 use crate::queue::Backlog;
 use base::Limit;
 use base::params::Problem;
@@ -32,7 +32,7 @@ base::params! {
 }
 
 /// Problems that show only against the network.
-pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     super::check_total(params.total, *env)
 }
 
@@ -43,13 +43,13 @@ pub struct Complete {
 
 impl Complete {
     /// Of one switch.
-    pub fn new(params: &Params, _env: &Env) -> Self {
+    pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Complete { total: params.total }
     }
 }
 
 impl Buffer for Complete {
-    fn admits(&mut self, packet: &Packet, _port: Backlog, all: Backlog) -> bool {
+    fn admits(&mut self, packet: &Packet, _place: Place, _port: Backlog, all: Backlog) -> bool {
         all.fits(packet, self.total)
     }
     fn most(&self) -> Limit {
@@ -60,6 +60,7 @@ impl Buffer for Complete {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::tests::PLACE;
     use base::FlowId;
 
     #[test]
@@ -69,14 +70,14 @@ mod tests {
         for (total, fits) in
             [(Limit::Bytes(4500), true), (Limit::Bytes(4499), false), (Limit::Packets(3), true), (Limit::Packets(2), false)]
         {
-            let mut buffer = Complete::new(&Params { total }, &Env { mtu_bytes: 1500 });
-            assert_eq!([Backlog::default(), all].map(|port| buffer.admits(&packet, port, all)), [fits; 2], "{total}");
+            let mut buffer = Complete::new(&Params { total }, &Env { mtu_bytes: 1500, links: &[] });
+            assert_eq!([Backlog::default(), all].map(|port| buffer.admits(&packet, PLACE, port, all)), [fits; 2], "{total}");
         }
     }
 
     #[test]
     fn a_total_below_one_packet_is_a_problem() {
-        let of = |total| check(&Params { total }, &Env { mtu_bytes: 1500 }).len();
+        let of = |total| check(&Params { total }, &Env { mtu_bytes: 1500, links: &[] }).len();
         assert_eq!([of(Limit::Bytes(1499)), of(Limit::Bytes(1500)), of(Limit::Packets(0)), of(Limit::Unlimited)], [1, 0, 1, 0]);
     }
 }

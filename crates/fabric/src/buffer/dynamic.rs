@@ -9,7 +9,7 @@
 //!
 //! Assumed: the port's queue counts with the packet, and what is free without it. Both count in the unit of `total`.
 
-use super::{Buffer, Env};
+use super::{Buffer, Env, Place};
 use crate::queue::Backlog;
 use base::params::Problem;
 use base::registry::Meta;
@@ -34,7 +34,7 @@ base::params! {
 }
 
 /// Problems that show only against the network.
-pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = super::check_total(params.total, *env);
     let least = match params.total {
         Limit::Bytes(_) => u128::from(env.mtu_bytes),
@@ -69,13 +69,13 @@ pub struct Dynamic {
 
 impl Dynamic {
     /// Of one switch.
-    pub fn new(params: &Params, _env: &Env) -> Self {
+    pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Dynamic { total: params.total, alpha: params.alpha }
     }
 }
 
 impl Buffer for Dynamic {
-    fn admits(&mut self, packet: &Packet, port: Backlog, all: Backlog) -> bool {
+    fn admits(&mut self, packet: &Packet, _place: Place, port: Backlog, all: Backlog) -> bool {
         let Some(total) = amount(self.total) else { return true };
         let (mut with, held) = (port, |backlog: Backlog| match self.total {
             Limit::Packets(_) => u64::from(backlog.packets),
@@ -101,10 +101,11 @@ impl Buffer for Dynamic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::tests::PLACE;
     use base::FlowId;
 
     fn buffer(total: Limit, alpha: u64) -> Dynamic {
-        Dynamic::new(&Params { total, alpha: Fraction(alpha) }, &Env { mtu_bytes: 1500 })
+        Dynamic::new(&Params { total, alpha: Fraction(alpha) }, &Env { mtu_bytes: 1500, links: &[] })
     }
 
     /// How much each of `ports` holds when all of them ask for packets in turn until none is admitted.
@@ -116,7 +117,7 @@ mod tests {
             for n in 0..ports {
                 let sum = |f: fn(&Backlog) -> u64| held.iter().map(f).sum::<u64>();
                 let all = Backlog { packets: sum(|port| port.packets.into()) as u32, bytes: sum(|port| port.bytes) };
-                if buffer.admits(&packet, held[n], all) {
+                if buffer.admits(&packet, PLACE, held[n], all) {
                     held[n].add(&packet);
                     admitted = true;
                 }
@@ -142,13 +143,18 @@ mod tests {
     fn no_alpha_exceeds_the_total() {
         assert_eq!(filled(buffer(Limit::Packets(10), 1_000_000_000_000), 1), [10]);
         let full = Backlog { packets: 10, bytes: 15_000 };
-        assert!(!buffer(Limit::Packets(10), 1_000_000_000).admits(&Packet::data(FlowId(0), 0, 1460, 40), Backlog::default(), full));
-        assert!(buffer(Limit::Unlimited, 1).admits(&Packet::data(FlowId(0), 0, 1460, 40), full, full));
+        assert!(!buffer(Limit::Packets(10), 1_000_000_000).admits(
+            &Packet::data(FlowId(0), 0, 1460, 40),
+            PLACE,
+            Backlog::default(),
+            full
+        ));
+        assert!(buffer(Limit::Unlimited, 1).admits(&Packet::data(FlowId(0), 0, 1460, 40), PLACE, full, full));
     }
 
     #[test]
     fn an_alpha_that_admits_no_packet_is_a_problem() {
-        let of = |total, alpha| check(&Params { total, alpha: Fraction(alpha) }, &Env { mtu_bytes: 1500 }).len();
+        let of = |total, alpha| check(&Params { total, alpha: Fraction(alpha) }, &Env { mtu_bytes: 1500, links: &[] }).len();
         assert_eq!([of(Limit::Bytes(15_000), 100_000_000), of(Limit::Bytes(15_000), 99_000_000)], [0, 1]);
         assert_eq!([of(Limit::Packets(4), 250_000_000), of(Limit::Packets(4), 249_000_000), of(Limit::Bytes(0), 1)], [0, 1, 1]);
     }

@@ -19,6 +19,18 @@ pub trait Qdisc: Clone {
     fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
     /// What waits.
     fn backlog(&self) -> Backlog;
+    /// The class of a packet, by which it may be held back: below 8 for one that may be. A discipline without classes has class 0 alone.
+    fn class(&self, _packet: &Packet) -> u8 {
+        0
+    }
+    /// Whether a packet waits whose class is none of `held`, a bit for each class.
+    fn has_beside(&self, held: u8) -> bool {
+        held & 1 == 0 && self.backlog().packets > 0
+    }
+    /// Takes out the packet whose service starts at `now`, of those whose class is none of `held`.
+    fn dequeue_beside(&mut self, held: u8, now: Time) -> Option<&mut Packet> {
+        if held & 1 == 0 { self.dequeue(now) } else { None }
+    }
     /// Whether it may keep packets waiting although the transmitter is idle.
     fn is_shaped(&self) -> bool {
         false
@@ -149,6 +161,9 @@ base::registry! {
         fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
         fn is_shaped(&self) -> bool;
         fn not_before(&self, now: Time) -> Option<Hold>;
+        fn class(&self, packet: &Packet) -> u8;
+        fn has_beside(&self, held: u8) -> bool;
+        fn dequeue_beside(&mut self, held: u8, now: Time) -> Option<&mut Packet>;
         fn drain(&mut self, now: Time) -> Option<Packet>;
         fn on_link_up(&mut self, now: Time);
         fn backlog(&self) -> Backlog;

@@ -133,6 +133,16 @@ impl Strict {
         self.occupied |= 1 << class;
         self.classes[class].push(packet);
     }
+    /// Takes out the first packet of a class; none if there is no such class.
+    #[inline]
+    fn take(&mut self, class: usize) -> Option<&mut Packet> {
+        let queue = self.classes.get_mut(class)?;
+        let last = queue.backlog().packets == 1;
+        self.occupied &= !(u64::from(last) << class);
+        let packet = queue.pop()?;
+        self.backlog.remove(packet);
+        Some(packet)
+    }
     /// The worst class that has packets.
     fn worst(&self) -> Option<usize> {
         self.occupied.checked_ilog2().map(|class| class as usize)
@@ -166,13 +176,16 @@ impl Qdisc for Strict {
     }
     #[inline]
     fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
-        let class = self.occupied.trailing_zeros() as usize;
-        let queue = self.classes.get_mut(class)?;
-        let last = queue.backlog().packets == 1;
-        self.occupied &= !(u64::from(last) << class);
-        let packet = queue.pop()?;
-        self.backlog.remove(packet);
-        Some(packet)
+        self.take(self.occupied.trailing_zeros() as usize)
+    }
+    fn class(&self, packet: &Packet) -> u8 {
+        Strict::class(self, packet) as u8
+    }
+    fn has_beside(&self, held: u8) -> bool {
+        self.occupied & !u64::from(held) != 0
+    }
+    fn dequeue_beside(&mut self, held: u8, _now: Time) -> Option<&mut Packet> {
+        self.take((self.occupied & !u64::from(held)).trailing_zeros() as usize)
     }
     #[inline]
     fn lengths(&self) -> Vec<(&'static str, Limit)> {

@@ -244,6 +244,7 @@ mod tests {
             Refusal::Dropped(packet) => ("dropped", packet.offset, packet.wire_len),
             Refusal::Returned(packet) => ("returned", packet.offset, packet.wire_len),
             Refusal::Trimmed { to, .. } => ("trimmed", 0, to),
+            Refusal::Order => ("order", 0, 0),
         };
         let mut all: Vec<_> = std::iter::from_fn(|| refused.pop()).map(told).collect();
         all.reverse();
@@ -382,8 +383,8 @@ mod tests {
                             prop_assert_eq!(back.kind, Kind::TRIMMED);
                             gone.push(back.offset);
                         }
-                        Refusal::Trimmed { from, to, .. } => bytes -= u64::from(from - to),
-                        Refusal::Dropped(packet) => prop_assert!(false, "{packet:?} is dropped"),
+                        Refusal::Trimmed { packet, to } => bytes -= u64::from(packet.wire_len - to),
+                        refusal => prop_assert!(false, "{refusal:?}"),
                     }
                 }
             }

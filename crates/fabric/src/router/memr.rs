@@ -431,7 +431,7 @@ mod tests {
                     seed: 0,
                 });
                 let agent = AnyAgent::Merp(Merp::new(&PortParams::defaults(), &env));
-                Some(Box::new(crate::port::Port { qdisc, agent: Some(agent), watched: false }))
+                Some(Box::new(crate::port::Port { qdisc, agent: Some(agent), watched: false, pausing: None }))
             };
             let ports = net.links().iter().enumerate().map(|(id, link)| port(id, link)).collect();
             let flow = |(i, &packets): (usize, &u64)| script::flow(i as u32, packets * 1460);

@@ -86,6 +86,11 @@ impl Routing {
         router.on_start(&mut cx);
     }
 
+    /// Whether switches have timers.
+    pub fn has_timers(&self) -> bool {
+        !self.timers.is_empty()
+    }
+
     /// When to look at a switch's timers next: none is due before.
     pub fn next_wake(&self, at: NodeId) -> Time {
         self.timers.get(at.index()).map_or(Time::MAX, Timers::next_wake)

@@ -69,7 +69,8 @@ type Setting = (&'static str, &'static str);
 
 /// The kinds of switch ports in a system.
 fn ports(system: &System, envs: &Envs<'_>) -> Vec<Port> {
-    let shared = system.buffer.as_ref().map(|buffer| buffer.build(&envs.buffer()).most());
+    let switch = envs.checked().buffer().into_iter().next();
+    let shared = system.buffer.as_ref().zip(switch).map(|(buffer, switch)| buffer.build(&switch).most());
     let port = |env: qdisc::Env| {
         let packet = Bytes(u64::from(env.mtu_bytes));
         let own = system.qdisc.limit(&env).in_bytes(packet).map(|bytes| (bytes, ("qdisc", "limit")));

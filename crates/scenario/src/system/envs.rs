@@ -6,7 +6,7 @@ use crate::workload::size::Packets;
 use crate::workload::{self, Workload as _};
 use base::given::GivenPart;
 use base::params::Param as _;
-use base::{Dur, Given, LinkId, Offered, Offers, Rate, Time};
+use base::{Dur, Given, LinkId, NodeId, Offered, Offers, Rate, Time};
 use fabric::net::Net;
 use fabric::qdisc::Qdisc as _;
 use fabric::routes::Routes;
@@ -83,9 +83,11 @@ impl<'a> Envs<'a> {
         let policy = self.given.kind("policy").and_then(|kind| proto::policy::ROOM.entry(kind));
         policy.map_or(0, |policy| policy.meta.lengthens)
     }
-    /// Of the buffer of a switch.
-    pub fn buffer(&self) -> buffer::Env {
-        buffer::Env { mtu_bytes: self.site.packets.mtu as u16 }
+    /// Of the buffer of a switch, with the longest packets that the system's policy makes.
+    pub fn buffer(&self, switch: NodeId) -> buffer::Env<'_> {
+        let first = self.site.net.out_base(switch) as usize;
+        let links = &self.site.net.links()[first..first + self.site.net.out_links(switch).len()];
+        buffer::Env { mtu_bytes: (self.site.packets.mtu as u16).saturating_add(self.lengthens()), links }
     }
     /// Of the agent at a port.
     pub fn agent(&self, link: LinkId) -> agent::Env<'_> {
@@ -139,9 +141,11 @@ impl<'a> Checked<'a> {
     pub fn qdisc(&self) -> Vec<qdisc::Env> {
         self.0.kinds_of_ports().into_iter().map(|port| self.0.checked_qdisc(port)).filter(|env| !env.host_port).collect()
     }
-    pub fn buffer(&self) -> Vec<buffer::Env> {
-        let env = self.0.buffer();
-        vec![buffer::Env { mtu_bytes: env.mtu_bytes.saturating_add(self.0.lengthens()) }]
+    /// At each switch.
+    pub fn buffer(&self) -> Vec<buffer::Env<'a>> {
+        let net = self.0.site.net;
+        let switches = (0..net.nodes().len() as u32).map(NodeId).filter(|node| net.host(*node).is_none());
+        switches.map(|switch| self.0.buffer(switch)).collect()
     }
     pub fn router(&self) -> Vec<router::Env<'a>> {
         vec![self.0.router()]

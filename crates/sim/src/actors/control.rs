@@ -9,7 +9,6 @@ use crate::probe::Probe;
 use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
 use fabric::controller::{AnyController, Controller, LinkState, Move, OpenFlow, View};
-use fabric::qdisc::Qdisc;
 use fabric::routing::{Notice, Routing};
 use std::collections::VecDeque;
 
@@ -39,7 +38,7 @@ impl Control {
         engine.catch_up(world, link, engine.now().before(Dur(1)));
         // The counts of a first-in first-out port include the packets that wait.
         let (waiting, counted) = match &world.ports[link.index()] {
-            Some(port) => (port.qdisc.backlog().bytes, 0),
+            Some(port) => (port.backlog().bytes, 0),
             None => {
                 let bytes = engine.fifo_backlog(link).1;
                 (bytes, bytes)

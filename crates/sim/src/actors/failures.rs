@@ -16,6 +16,7 @@ use fabric::agent::Agent;
 use fabric::net::Net;
 use fabric::qdisc::Qdisc;
 use fabric::routes::Routes;
+use proto::Packet;
 use scenario::RunSpec;
 use scenario::event::{Change, Holds};
 
@@ -167,16 +168,26 @@ fn take_down<E: Driver<Carried>, P: Probe>(part: &mut Part<E, P>, link: LinkId) 
         world.lose(link, now, &packet);
     }
     if let Some(mut port) = world.ports[link.index()].take() {
-        while let Some(packet) = port.qdisc.drain(now) {
-            let stats = links.stats_mut(link);
-            stats.waited(u32::from(packet.wire_len), now - packet.arrival);
-            stats.lost_unsent += 1;
-            world.lose(link, now, &packet);
-        }
+        let waited: Vec<Packet> = std::iter::from_fn(|| port.drain(now)).collect();
         if let Some(agent) = &mut port.agent {
             agent.on_link_down();
         }
+        if let Some(pausing) = &mut port.pausing {
+            pausing.clear(now);
+        }
         world.ports[link.index()] = Some(port);
+        for packet in waited {
+            let stats = links.stats_mut(link);
+            stats.waited(u32::from(packet.wire_len), now - packet.arrival);
+            stats.lost_unsent += 1;
+            if world.pausing {
+                world.leaves(link, &packet);
+            }
+            world.lose(link, now, &packet);
+        }
+        if world.pausing {
+            world.on_dead_link(links, link);
+        }
     }
     if let Some(host) = world.routing.net.host(world.routing.net.link(link).from) {
         let host = &mut world.hosts[host.index()];

@@ -13,7 +13,6 @@ use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
 use fabric::agent::Agent as _;
 use fabric::net::Net;
-use fabric::qdisc::Qdisc as _;
 use proto::Transport as _;
 use scenario::{FlowSet, Sample};
 use std::ops::Range;
@@ -139,7 +138,7 @@ impl Global for Sampler {
             let Part { world, engine } = whole.at_port(link);
             engine.catch_up(world, link, now.before(Dur(1)));
             let waiting = match &world.ports[link.index()] {
-                Some(port) => port.qdisc.backlog().bytes,
+                Some(port) => port.backlog().bytes,
                 None => engine.fifo_backlog(link).1,
             };
             (engine.busy(link), Some(waiting))

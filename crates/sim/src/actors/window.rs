@@ -9,7 +9,6 @@ use crate::parallel::whole::Whole;
 use crate::probe::Probe;
 use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
-use fabric::qdisc::Qdisc;
 
 /// Reads the counts at both ends of the window.
 #[derive(Clone)]
@@ -102,7 +101,7 @@ impl Reading {
         let port = |link: LinkId| {
             let Part { world, engine } = whole.at_port(link);
             engine.catch_up(world, link, now.before(Dur(1)));
-            let waiting = world.ports[link.index()].as_ref().map_or(0, |port| port.qdisc.waited(now));
+            let waiting = world.ports[link.index()].as_ref().map_or(0, |port| port.waited(now));
             (engine.busy(link), engine.queue_area(link) + waiting)
         };
         let ports = links.map(port).collect();

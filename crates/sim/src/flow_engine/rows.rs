@@ -28,7 +28,7 @@ pub fn ports(spec: &RunSpec, world: &World, window: Option<&Window>, failures: O
         tx_bytes: world.fluid.carried(id) as u64,
         busy_ps: watch::busy(world, id, now).0,
         window_busy_ps: window.and_then(|window| window.port(id)).map(|port| port.busy_ps),
-        counts: crate::counted::port_counts(spec, id, None, &world.routing.router),
+        counts: crate::counted::port_counts(spec, id, None, &world.routing.router, now),
         ..PortRow::of(net, id, failures.map_or(Dur::ZERO, |failures| failures.down_time(id, now)))
     };
     (0..net.links().len() as u32).map(|id| row(LinkId(id))).collect()

@@ -1,5 +1,6 @@
 //! What the engine's events do in the world.
 
+use crate::node::pausing;
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
 use base::{Hold, HostId, LinkId, Time};
@@ -10,7 +11,7 @@ use fabric::qdisc::Qdisc;
 use fabric::queue::Backlog;
 use fabric::router::Router;
 use proto::packet::ASK;
-use proto::{Packet, Transport};
+use proto::{Kind, Packet, Transport};
 
 impl<P: Probe> engine::World for World<P> {
     type Packet = Carried;
@@ -64,14 +65,25 @@ impl<P: Probe> engine::World for World<P> {
     }
 
     fn admits(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> bool {
+        if packet.kind == Kind::PAUSE {
+            return true;
+        }
         let net = &self.routing.net;
         let at = net.link(link).from;
         let mut all = Backlog::default();
         for other in net.out_links(at) {
-            all.add_all(Self::port(&mut self.ports, other).qdisc.backlog());
+            all.add_all(Self::port(&mut self.ports, other).backlog());
+        }
+        if self.pausing {
+            self.note_ingress(packet);
         }
         let port = Self::port(&mut self.ports, link);
-        let admits = self.buffers[at.index()].admits(packet, port.qdisc.backlog(), all);
+        let place = pausing::place(&self.routing.net, port, link, packet);
+        let buffer = &mut self.buffers[at.index()];
+        let admits = buffer.admits(packet, place, port.backlog(), all);
+        if buffer.has_paused() {
+            self.refused.order();
+        }
         if !admits {
             if let Some(agent) = &mut port.agent {
                 agent.on_arrive(packet, &mut agent::Cx { now, flows: &self.flows, ext: &mut self.ext });
@@ -99,7 +111,11 @@ impl<P: Probe> engine::World for World<P> {
     }
 
     fn not_before(&self, link: LinkId, start: Time) -> Option<Hold> {
-        self.ports[link.index()].as_ref().and_then(|port| port.qdisc.not_before(start))
+        let port = self.ports[link.index()].as_ref()?;
+        if port.pausing.is_some() {
+            return port.held_before(start);
+        }
+        port.qdisc.not_before(start)
     }
 
     #[inline(always)]
@@ -114,6 +130,22 @@ impl<P: Probe> engine::World for World<P> {
         }
         self.probe.on_start(link, start, packet);
         packet
+    }
+
+    /// What comes to a port that may be held enters it, and leaves it at once if it may.
+    #[inline(always)]
+    fn passes_shaped(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> bool {
+        !self.pausing && self.passes(link, packet, now)
+    }
+
+    #[inline(always)]
+    fn enqueue_shaped(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> (u32, u64) {
+        if self.pausing { self.enqueue_held(link, packet, now) } else { self.enqueue(link, packet, now) }
+    }
+
+    #[inline(always)]
+    fn dequeue_shaped(&mut self, link: LinkId, start: Time) -> &Packet {
+        if self.pausing { self.dequeue_held(link, start) } else { self.dequeue(link, start) }
     }
 
     fn wake(&mut self, links: &mut impl Links<Carried>, waker: u32) {

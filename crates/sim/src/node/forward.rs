@@ -7,19 +7,24 @@ use engine::{Links, Sent};
 use fabric::refused::Refusal;
 use fabric::router::{Made, Ports};
 use fabric::routing::{self, switch::Site};
-use proto::Packet;
+use proto::{Kind, Packet};
 
 impl<P: Probe> World<P> {
     /// Inspects a packet at the end of a link: the link may lose it, and otherwise the port of the other direction may hear of it. Says whether
     /// it arrives.
     #[inline(never)]
     pub fn arrives(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) -> bool {
+        if packet.kind == Kind::PAUSE {
+            self.on_order(links, link, packet);
+            return false;
+        }
         if let Some(lossy) = self.lossy.get_mut(link.index())
             && lossy.loses()
         {
             self.lose(link, links.now(), packet);
             return false;
         }
+        self.ingress = self.pausing.then_some(link);
         if let Some(&back) = self.reverse.get(link.index()) {
             self.hear(links, back, packet);
         }
@@ -48,10 +53,12 @@ impl<P: Probe> World<P> {
         // A packet that is sent back may be refused elsewhere in its turn.
         let mut refused = std::mem::take(&mut self.refused);
         let at_switch = self.routing.net.host(self.routing.net.link(link).from).is_none();
+        let mut settle = false;
         while let Some(refusal) = refused.pop() {
-            self.special |= !matches!(refusal, Refusal::Dropped(_));
+            self.special |= matches!(refusal, Refusal::Trimmed { .. } | Refusal::Returned(_));
             match refusal {
-                Refusal::Trimmed { from, to, since } => self.on_trim(links, link, [from, to], since),
+                Refusal::Order => settle = true,
+                Refusal::Trimmed { packet, to } => self.on_trim(links, link, [packet.wire_len, to], packet.arrival),
                 Refusal::Returned(packet) if at_switch => self.send_back(links, link, packet),
                 Refusal::Dropped(packet) | Refusal::Returned(packet) => {
                     // One that had to make room for others has waited until now.
@@ -63,6 +70,10 @@ impl<P: Probe> World<P> {
             }
         }
         self.refused = refused;
+        if settle {
+            let at = self.routing.net.link(link).from;
+            self.settle_pauses(links, at);
+        }
     }
 
     /// A port has cut the payload off a packet that came at `since` and stays, with `bytes` before and after.
@@ -85,7 +96,9 @@ impl<P: Probe> World<P> {
         packet.arrival = links.now();
         routing::ask_always(&mut packet);
         let at = self.routing.net.link(link).from;
+        let ingress = self.ingress.take();
         self.send_on(links, link, at, None, &mut packet);
+        self.ingress = ingress;
     }
 
     /// A packet is to leave through a port whose link is down. A switch that knows finds it another way, if there is one.
@@ -93,7 +106,7 @@ impl<P: Probe> World<P> {
     #[inline(never)]
     fn on_dead_port(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &mut Packet) {
         let at = self.routing.net.link(link).from;
-        let known = self.known_down.get(link.index()).copied().unwrap_or(false);
+        let known = self.known_down.get(link.index()).copied().unwrap_or(false) && packet.kind != Kind::PAUSE;
         if known && self.routing.net.host(at).is_none() {
             routing::ask_always(packet);
             // A port that is named again is as dead as before.
@@ -201,13 +214,17 @@ impl<P: Probe> World<P> {
             Site { now: links.now(), flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&self.ports), stand_in: None };
         let result = act(&mut self.routing, site);
         self.send_made(links);
-        self.set_switch_wake(links, at);
+        if self.pausing {
+            self.settle_pauses(links, at);
+        } else {
+            self.set_switch_wake(links, at);
+        }
         result
     }
 
     /// Sends what switches have made, in the order in which it was made.
     fn send_made(&mut self, links: &mut impl Links<Carried>) {
-        let now = links.now();
+        let (now, ingress) = (links.now(), self.ingress.take());
         while self.routing.has_made() {
             for Made { at, mut packet, via } in self.routing.take_made() {
                 (packet.sent_at, packet.arrival) = (now, now);
@@ -220,17 +237,19 @@ impl<P: Probe> World<P> {
                 }
             }
         }
+        self.ingress = ingress;
     }
 
     /// Sets when a switch wakes next.
-    fn set_switch_wake(&mut self, links: &mut impl Links<Carried>, at: NodeId) {
+    pub fn set_switch_wake(&mut self, links: &mut impl Links<Carried>, at: NodeId) {
         if let Ok(waker) = self.switches.binary_search(&at) {
-            links.set_wake(waker as u32, self.routing.next_wake(at).max(links.now()));
+            let start = self.next_start.get(at.index()).copied().unwrap_or(Time::MAX);
+            links.set_wake(waker as u32, self.routing.next_wake(at).min(start).max(links.now()));
         }
     }
 
     fn own_switches(&self) -> Vec<NodeId> {
-        self.switches.iter().copied().filter(|at| self.owns(*at)).collect()
+        self.switches.iter().copied().filter(|at| self.routing.has_timers() && self.owns(*at)).collect()
     }
 
     /// The run begins, for the router at each switch that has timers.

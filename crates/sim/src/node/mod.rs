@@ -7,6 +7,7 @@ pub mod host;
 pub mod lossy;
 mod nic;
 pub mod open;
+pub mod pausing;
 pub mod share;
 pub mod waiting;
 pub mod world;

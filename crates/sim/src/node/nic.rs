@@ -6,7 +6,6 @@ use crate::node::world::{Carried, World};
 use crate::probe::Probe;
 use base::{FlowId, HostId, Time};
 use engine::Links;
-use fabric::qdisc::Qdisc;
 use proto::host::{Notice, Path};
 use proto::seat::Seat;
 use proto::transport::AnyTransport;
@@ -222,7 +221,7 @@ impl<P: Probe> World<P> {
     fn look_into_nic(&mut self, links: &mut impl Links<Carried>, id: HostId) -> Time {
         let (now, nic) = (links.now(), self.hosts[id.index()].nic);
         links.catch_up(self, nic, now);
-        let bytes = if links.waiting(nic) == 0 { 0 } else { Self::port(&mut self.ports, nic).qdisc.backlog().bytes };
+        let bytes = if links.waiting(nic) == 0 { 0 } else { Self::port(&mut self.ports, nic).backlog().bytes };
         let waiting = links.tx_time(nic, u32::try_from(bytes).unwrap_or(u32::MAX));
         let host = &mut self.hosts[id.index()];
         if bytes > 0 || links.free_at(nic) > now {

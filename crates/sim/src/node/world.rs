@@ -17,7 +17,7 @@ use fabric::routing::{Notice, Routing};
 use proto::host::FlowTable;
 use proto::packet::Ext;
 use proto::seat::Seat;
-use proto::{Flow, Packet, Transport};
+use proto::{Flow, Kind, Packet, Transport};
 use std::sync::Arc;
 
 /// What links carry.
@@ -122,6 +122,14 @@ pub struct World<P> {
     /// Hosts have policies, NICs may hold packets back, packets name paths or are the router's own, or a port has trimmed or returned a
     /// packet.
     pub special: bool,
+    /// Neighbours may pause each other.
+    pub pausing: bool,
+    /// The link that has brought the packet in hand; kept where neighbours pause each other.
+    pub ingress: Option<LinkId>,
+    /// By node: when a packet may start next at a switch for which a neighbour pauses.
+    pub next_start: Vec<Time>,
+    /// The packet that such a port has just given.
+    pub served: Packet,
     /// What the port has refused that takes in a packet just now.
     pub refused: Refused,
     /// The transport takes trimmed packets, and returned ones.
@@ -190,7 +198,7 @@ impl<P: Probe> World<P> {
         self.traffic.lost += 1;
         self.traffic.lost_bytes += u64::from(packet.wire_len);
         // What a router sends belongs to no flow's counts.
-        if self.routing.is_own(packet) {
+        if self.routing.is_own(packet) || packet.kind == Kind::PAUSE {
             self.traffic.lost_own += 1;
         } else {
             self.table.on_lost(packet);

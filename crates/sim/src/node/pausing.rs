@@ -1,0 +1,153 @@
+//! Neighbours that pause each other: switches send orders, and ports hold packets back.
+//!
+//! An order that lets a neighbour go on is due at the very start of a transmission. Ports are served lazily, so while some neighbour pauses
+//! its switch wakes at the next start at any of its ports.
+
+use crate::node::world::{Carried, World};
+use crate::probe::Probe;
+use base::{FlowId, LinkId, NodeId, Time};
+use engine::Links;
+use fabric::agent::{self, Agent};
+use fabric::buffer::{Buffer, ORDER_BYTES, Pause, Place};
+use fabric::net::Net;
+use fabric::port::Port;
+use fabric::qdisc::Qdisc;
+use fabric::refused::{Refusal, Refused};
+use fabric::router::Router;
+use proto::packet::ASK;
+use proto::{Kind, Packet};
+
+/// Where a packet is in the switch that it is about to leave by `link`.
+///
+/// The route byte of the switch that a packet is at has been used when the packet comes to its port: it holds the port that it came in on.
+pub fn place(net: &Net, port: &Port, link: LinkId, packet: &Packet) -> Place {
+    let from = packet.hop.checked_sub(1).map(|hop| packet.route[usize::from(hop)]).filter(|byte| *byte != ASK);
+    Place { from, to: net.link(link).port.0 as u8, class: port.qdisc.class(packet) }
+}
+
+impl<P: Probe> World<P> {
+    /// Notes in a packet on which port it came in.
+    pub fn note_ingress(&self, packet: &mut Packet) {
+        if let Some(hop) = packet.hop.checked_sub(1) {
+            let port = self.ingress.map(|link| self.routing.net.link(self.routing.net.link(link).reverse).port.0 as u8);
+            packet.route[usize::from(hop)] = port.unwrap_or(ASK);
+        }
+    }
+
+    /// A packet that the buffer has admitted leaves the port of a switch, or is lost there.
+    pub fn leaves(&mut self, link: LinkId, packet: &Packet) {
+        let net = &*self.routing.net;
+        let at = net.link(link).from;
+        if packet.kind == Kind::PAUSE || net.host(at).is_some() {
+            return;
+        }
+        let port = self.ports[link.index()].as_deref().expect("a port of a switch that pauses neighbours");
+        self.buffers[at.index()].on_leave(packet, place(net, port, link, packet));
+    }
+
+    /// A packet enters a port that may be held.
+    #[inline(never)]
+    pub fn enqueue_held(&mut self, link: LinkId, packet: &mut Packet, now: Time) -> (u32, u64) {
+        let port = Self::port(&mut self.ports, link);
+        if packet.kind == Kind::PAUSE {
+            port.push_order(packet);
+        } else {
+            let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
+            if let Some(agent) = &mut port.agent {
+                agent.on_arrive(packet, &mut cx);
+            }
+            let mut refused = Refused::new();
+            if port.qdisc.enqueue(packet, now, &mut refused)
+                && let Some(agent) = &mut port.agent
+            {
+                agent.on_enqueue(packet, &mut cx);
+            }
+            for refusal in refused.all() {
+                match *refusal {
+                    Refusal::Dropped(packet) | Refusal::Returned(packet) => self.leaves(link, &packet),
+                    Refusal::Trimmed { packet, to } => self.leaves(link, &Packet { wire_len: packet.wire_len - to, ..packet }),
+                    Refusal::Order => {}
+                }
+            }
+            self.refused.add_all(refused);
+        }
+        let backlog = Self::port(&mut self.ports, link).backlog();
+        (backlog.packets, backlog.bytes)
+    }
+
+    /// What is served next at a port that may be held.
+    #[inline(never)]
+    pub fn dequeue_held(&mut self, link: LinkId, start: Time) -> &Packet {
+        let port = Self::port(&mut self.ports, link);
+        self.served = *port.dequeue(start).expect("a packet waits that is not held back");
+        if self.served.kind == Kind::PAUSE {
+            self.probe.on_start(link, start, &self.served);
+            return &self.served;
+        }
+        let sent = self.served;
+        self.leaves(link, &sent);
+        let port = Self::port(&mut self.ports, link);
+        if let Some(agent) = &mut port.agent {
+            agent.on_depart(&mut self.served, &mut agent::Cx { now: start, flows: &self.flows, ext: &mut self.ext });
+        }
+        if port.watched {
+            self.routing.router.on_depart(link, &mut self.served, start);
+        }
+        self.probe.on_start(link, start, &self.served);
+        &self.served
+    }
+
+    /// An order has come in over `link`: the port of this end of the cable holds packets back, or no longer.
+    #[cold]
+    pub fn on_order(&mut self, links: &mut impl Links<Carried>, link: LinkId, order: &Packet) {
+        let net = &self.routing.net;
+        let (at, port) = (net.link(link).to, net.link(link).reverse);
+        let host = net.host(at);
+        let (class, on, now) = (order.words[0] as u8, order.words[1] != 0, links.now());
+        let node = &mut self.nodes[at.index()];
+        node.taken += 1;
+        node.taken_bytes += u64::from(order.wire_len);
+        links.alter(self, port, |world| {
+            let pausing = Self::port(&mut world.ports, port).pausing.as_mut();
+            pausing.expect("every port can be held where neighbours pause each other").set(class, on, now);
+        });
+        match host {
+            Some(host) => self.poll(links, host),
+            None => self.settle_pauses(links, at),
+        }
+    }
+
+    /// The link of a port has died: what its switch has told the far end is void.
+    pub fn on_dead_link(&mut self, links: &mut impl Links<Carried>, link: LinkId) {
+        let at = self.routing.net.link(link).from;
+        self.buffers[at.index()].on_link_down(self.routing.net.link(link).port.0 as u8);
+        self.settle_pauses(links, at);
+    }
+
+    /// Sends the orders of a switch, and sets when it looks for the next ones.
+    #[cold]
+    pub fn settle_pauses(&mut self, links: &mut impl Links<Carried>, at: NodeId) {
+        if self.routing.net.host(at).is_some() {
+            return;
+        }
+        let (first, now) = (self.routing.net.out_base(at), links.now());
+        if self.buffers[at.index()].has_paused() {
+            for port in self.routing.net.out_links(at) {
+                links.catch_up(self, port, now);
+            }
+        }
+        while let Some(Pause { port, class, on }) = self.buffers[at.index()].next_pause() {
+            let mut order = Packet::new(FlowId(u32::MAX), Kind::PAUSE, ORDER_BYTES);
+            (order.words, order.sent_at, order.arrival) = ([class.into(), on.into()], now, now);
+            let node = &mut self.nodes[at.index()];
+            node.made += 1;
+            node.made_bytes += u64::from(ORDER_BYTES);
+            self.send(links, LinkId(first + u32::from(port)), &mut order);
+        }
+        self.next_start[at.index()] = match self.buffers[at.index()].has_paused() {
+            true => self.routing.net.out_links(at).map(|port| links.next_start(port)).min().unwrap_or(Time::MAX),
+            false => Time::MAX,
+        };
+        self.set_switch_wake(links, at);
+    }
+}
