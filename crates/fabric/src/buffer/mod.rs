@@ -87,11 +87,12 @@ fn check_total(total: Limit, env: Env<'_>) -> Vec<Problem> {
 
 pub mod complete;
 pub mod dynamic;
+pub mod pfc;
 
 base::registry! {
     room AnyBuffer: Buffer, env Env<'_>;
     named "buffer", "buffers", "buffer": "what the ports of a switch share";
-    entries { complete: Complete, dynamic: Dynamic }
+    entries { complete: Complete, dynamic: Dynamic, pfc: Pfc }
     methods {
         fn admits(&mut self, packet: &Packet, place: Place, port: Backlog, all: Backlog) -> bool;
         fn on_leave(&mut self, packet: &Packet, place: Place);

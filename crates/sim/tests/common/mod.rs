@@ -11,9 +11,10 @@ use scenario::{Options, Outline, Plan, Point, ROOMS, SLOTS};
 use sim::{Continue, Outcome};
 
 /// Parameters in place of an entry's defaults, in every test: short queues mark, and flows of few packets reach every phase.
-const TUNED: [(&str, &str); 12] = [
+const TUNED: [(&str, &str); 13] = [
     ("buffer", "complete total=60KB"),
     ("buffer", "dynamic total=40pkt alpha=0.5"),
+    ("buffer", "pfc total=1GB xoff=3KB lossless=8"),
     ("qdisc", "red_ecn th_min=2pkt th_max=8pkt wq=0.2 max_p=0.3"),
     ("qdisc", "ecn_threshold mark=2pkt"),
     ("transport", "dctcp sack=true"),

@@ -1,0 +1,144 @@
+//! Neighbours that pause each other: closed forms, lossless fabrics, threads, and the oracle.
+
+mod common;
+#[path = "../../engine/tests/reference/mod.rs"]
+mod reference;
+
+use common::{plan, table};
+use reference::Reference;
+use sim::outcome::PortRow;
+use sim::{Carried, Continue, Outcome, Threads};
+
+/// Each flow, of at most 1000 packets, is sent at line rate: only the network can slow it down.
+const BLAST: &str = "transport = { kind = 'dctcp', init_window = 1000, max_cwnd = 1000, handshake = false }\n";
+const FIFO: &str = "qdisc = { kind = 'droptail', limit = 'unlimited' }\n";
+
+/// Bytes on the wire of a flow of a megabyte, and its time at 10 Gb/s.
+const WIRE: u64 = 1_000_000 + 685 * 40;
+const ALONE_PS: u64 = WIRE * 800;
+
+fn scenario(name: &str, topology: &str, rows: &[(u32, u32, u64, u64)], system: &str) -> String {
+    format!(
+        "end = '1s'\n[topology]\nrate = '10Gbps'\ndelay = '1us'\n{topology}\n{}[[system]]\nlabel = 'x'\n{BLAST}{system}\n",
+        table(name, rows)
+    )
+}
+
+/// The outcome of the engine, which is that of the oracle.
+fn both(text: &str) -> Outcome {
+    let point = &plan(text).points[0];
+    let fast = sim::run(&point.run, &mut |_| Continue::Yes).unwrap();
+    let slow = sim::run_on::<Reference<Carried>>(&point.run, &mut |_| Continue::Yes).unwrap();
+    assert_eq!(fast.flows, slow.flows, "{text}");
+    for (a, b) in fast.ports.iter().zip(&slow.ports) {
+        assert_eq!(*a, PortRow { busy_ps: a.busy_ps, ..b.clone() }, "{text}");
+    }
+    fast
+}
+
+fn port<'a>(outcome: &'a Outcome, name: &str) -> &'a PortRow {
+    outcome.ports.iter().find(|port| port.name == name).expect("a port of this name")
+}
+
+fn pauses(outcome: &Outcome, name: &str) -> u64 {
+    port(outcome, name).counts.first().copied().unwrap_or(0)
+}
+
+/// `n` senders of a megabyte each to `h0`.
+fn incast(n: u32, system: &str) -> Outcome {
+    let rows: Vec<_> = (0..n).map(|i| (1 + i, 0, 1_000_000, 0)).collect();
+    both(&scenario(&format!("pfc-incast-{n}"), &format!("kind = 'star'\nhosts = {}", n + 1), &rows, system))
+}
+
+/// The receiver's link never idles, each neighbour holds its threshold and no more than its headroom beside, and a sender pauses for all of the
+/// time that it does not send.
+#[test]
+fn an_incast_fills_the_link_and_no_more_than_thresholds_and_headroom() {
+    for n in [2, 4, 16] {
+        let lossless = incast(n, &format!("{FIFO}buffer = {{ kind = 'pfc', total = '4MB', xoff = '30KB' }}"));
+        let (last, n) = (lossless.flows.iter().filter_map(|flow| flow.finish_ps).max().unwrap(), u64::from(n));
+        assert_eq!(lossless.counters.dropped_packets, 0, "{n} senders");
+        // The first packet crosses two links and two packets' times, the others follow back to back.
+        assert_eq!(last, n * ALONE_PS + 1_200_000 + 2_000_000, "{n} senders");
+        let most = port(&lossless, "s0->h0").max_queue_bytes;
+        assert!((n * 28_500..=n * (30_000 + 7065)).contains(&most), "{n} senders: {most} bytes");
+        for sender in 1..=n {
+            let paused = port(&lossless, &format!("h{sender}->s0")).counts[1];
+            // Those that have sent all wait no more for what others still have.
+            let rest = (n - 1) * ALONE_PS;
+            assert!(paused.abs_diff(rest) < rest / 20, "{n} senders: {paused} of {rest} ps");
+        }
+    }
+}
+
+#[test]
+fn without_pauses_the_same_incast_loses_packets_and_with_too_little_headroom_too() {
+    let shared = incast(16, &format!("{FIFO}buffer = {{ kind = 'complete', total = '1MB' }}"));
+    assert!(shared.counters.dropped_packets > 1000);
+    let short = incast(16, &format!("{FIFO}buffer = {{ kind = 'pfc', total = '1MB', headroom = '3KB' }}"));
+    assert!(short.counters.dropped_packets > 0 && short.counters.dropped_packets < shared.counters.dropped_packets);
+    let enough = incast(16, &format!("{FIFO}buffer = {{ kind = 'pfc', total = '1MB' }}"));
+    assert_eq!(enough.counters.dropped_packets, 0);
+}
+
+/// Four flows to one host hold the cable between two switches back, and with it a flow to another host: it gets as much as one of them, a
+/// quarter of a link, although its own link is idle. In a class of its own it does not notice.
+#[test]
+fn a_flow_to_an_idle_host_is_held_back_with_others_of_its_class() {
+    let topology = "kind = 'dumbbell'\nleft = 5\nright = 2\nbottleneck_rate = '50Gbps'";
+    // By number, the flow in question and two others are of the first class of two, those to the busy host of the second.
+    let (victim, small) = ((4, 6, 1_000_000, 0), (3, 6, 1, 0));
+    let busy = |src| (src, 5, 1_000_000, 0);
+    let rows = [victim, busy(0), small, busy(1), small, busy(2), small, busy(3)];
+    // Flows are numbered by their starts.
+    let rows: Vec<_> = rows.into_iter().zip(0..).map(|((src, dst, size, _), start)| (src, dst, size, start)).collect();
+    let run = |name: &str, system: &str| {
+        let outcome = both(&scenario(name, topology, &rows, system));
+        assert_eq!(outcome.counters.dropped_packets, 0);
+        let victim = outcome.flows.iter().find(|flow| flow.src == 4).unwrap().fct_ps().unwrap();
+        (victim as f64 / ALONE_PS as f64, pauses(&outcome, "s0->s1"))
+    };
+    let (together, paused) = run("pfc-victim", &format!("{FIFO}buffer = {{ kind = 'pfc', xoff = '30KB' }}"));
+    assert!((together - 4.0).abs() < 0.2 && paused > 0, "{together} times as long as alone");
+    let classes = "qdisc = { kind = 'strict', classes = 2, class_of = 'flow', limit = 'unlimited' }\n";
+    let (apart, paused) = run("pfc-apart", &format!("{classes}buffer = {{ kind = 'pfc', xoff = '30KB', lossless = 2 }}"));
+    assert!(apart < 1.05 && paused > 0, "{apart} times as long as alone");
+    let (lossy, paused) = run("pfc-none", FIFO);
+    assert!(lossy < 1.05 && paused == 0, "{lossy} times as long as alone");
+}
+
+/// The port to `h4` is too slow for two of its neighbours, and in the end senders two switches away pause.
+#[test]
+fn congestion_spreads_from_switch_to_switch() {
+    let rows = [(0, 4, 1_000_000, 0), (5, 4, 1_000_000, 0)];
+    let spreads = |xoff: &str| {
+        let system = format!("{FIFO}buffer = {{ kind = 'pfc', xoff = '{xoff}' }}");
+        let outcome = both(&scenario("pfc-spreads", "kind = 'chain'\nswitches = 3\nhosts_per_switch = 2", &rows, &system));
+        assert_eq!(outcome.counters.dropped_packets, 0);
+        ["h5->s2", "s1->s2", "s0->s1", "h0->s0", "h3->s1"].map(|name| pauses(&outcome, name) > 0)
+    };
+    assert_eq!(spreads("20KB"), [true, true, true, true, false]);
+    // Half of the flow passes meanwhile; of the rest the last switch holds 300 KB and the one before the others.
+    assert_eq!(spreads("300KB"), [true, true, false, false, false]);
+    assert_eq!(spreads("2MB"), [false; 5]);
+}
+
+/// Web search with incasts on a leaf-spine network, with links that fail meanwhile: the same bytes on any number of threads.
+#[test]
+fn threads_and_failures_give_the_same_bytes() {
+    let text = format!(
+        "end = '20ms'\n[topology]\nkind = 'leaf_spine'\nleaves = 4\nspines = 2\nhosts_per_leaf = 4\nhost_rate = '10Gbps'\nspine_rate = '10Gbps'\n\
+         [workload.web]\nkind = 'poisson'\nflows = 40\nload = 0.8\n[workload.burst]\nkind = 'incast'\nreceiver = 'random'\nselect = 'random'\nsenders = 8\nsize = '100KB'\nload = 0.1\nuntil = 'web'\n\
+         [[event]]\nat = '1ms'\nuntil = '2ms'\nlink = ['leaf0', 'spine0']\n[[system]]\nlabel = 'x'\n{BLAST}{FIFO}buffer = {{ kind = 'pfc', total = '1MB', xoff = '20KB' }}\n"
+    );
+    for point in plan(&text).points {
+        let one = sim::run(&point.run, &mut |_| Continue::Yes).unwrap();
+        assert!(one.ports.iter().map(|port| port.counts[0]).sum::<u64>() > 100);
+        assert_eq!(one.counters.dropped_packets, 0);
+        for threads in [2, 3, 4] {
+            let several = sim::run_threads(&point.run, Threads::Exactly(threads), &mut |_| Continue::Yes).unwrap();
+            assert_eq!(several.threads, threads as u32);
+            assert_eq!((&one.flows, &one.ports), (&several.flows, &several.ports), "{threads} threads");
+        }
+    }
+}
