@@ -50,10 +50,6 @@ impl Pausing {
             self.set(class, false, now);
         }
     }
-    /// Classes that are held back, a bit each.
-    pub fn held(&self) -> u8 {
-        self.held
-    }
     /// How often a class was paused, and for how many picoseconds up to now, over all classes.
     pub fn counts(&self, now: Time) -> [u64; 2] {
         let open = |class: u8| if self.held >> class & 1 != 0 { now - self.since[usize::from(class)] } else { Dur::ZERO };

@@ -43,7 +43,7 @@ pub trait Buffer {
 /// Where a packet is in a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The port that it came in on; `None`: the switch has made it.
+    /// The port that it came in on; `None`: the switch has made it. Only buffers that [pause](Buffer::pauses) are told.
     pub from: Option<u8>,
     /// The port at which it waits.
     pub to: u8,

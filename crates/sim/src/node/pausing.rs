@@ -21,7 +21,8 @@ use proto::{Kind, Packet};
 ///
 /// The route byte of the switch that a packet is at has been used when the packet comes to its port: it holds the port that it came in on.
 pub fn place(net: &Net, port: &Port, link: LinkId, packet: &Packet) -> Place {
-    let from = packet.hop.checked_sub(1).map(|hop| packet.route[usize::from(hop)]).filter(|byte| *byte != ASK);
+    let noted = packet.hop.checked_sub(1).filter(|_| port.pausing.is_some());
+    let from = noted.map(|hop| packet.route[usize::from(hop)]).filter(|byte| *byte != ASK);
     Place { from, to: net.link(link).port.0 as u8, class: port.qdisc.class(packet) }
 }
 
