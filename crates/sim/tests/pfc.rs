@@ -50,7 +50,7 @@ fn incast(n: u32, system: &str) -> Outcome {
     both(&scenario(&format!("pfc-incast-{n}"), &format!("kind = 'star'\nhosts = {}", n + 1), &rows, system))
 }
 
-/// The receiver's link never idles, each neighbour holds its threshold and no more than its headroom beside, and a sender pauses for all of the
+/// The receiver's link never idles, what came from each neighbour takes its threshold and at most its headroom, and a sender pauses for all of the
 /// time that it does not send.
 #[test]
 fn an_incast_fills_the_link_and_no_more_than_thresholds_and_headroom() {

@@ -14,7 +14,7 @@
 //! | `total` | 12 MB | Zhu et al. section 4: the Trident II switch |
 //! | `lossless` | 1 | the disciplines without classes have class 0 alone |
 //! | `xoff` | dynamic | Zhu et al. section 4 |
-//! | `alpha` | 1/8 | Zhu et al. section 4: beta = 8 |
+//! | `alpha` | 1/8 | HPCC's simulator: a shift of 3 |
 //! | `resume` | 3 KB | HPCC's simulator: `resume_offset` |
 //! | `headroom` | what can still come after an order | Zhu et al. section 4; IEEE 802.1Qbb annex O |
 //!
@@ -59,7 +59,7 @@ base::params! {
         /// A neighbour pauses when more than this of one class has come from it and waits.
         xoff: Auto<Bytes> = "auto", "Zhu et al. section 4: `alpha` times what is free";
         /// With `xoff = "auto"`: how much of what is free one port and class may hold.
-        alpha: Fraction = "0.125", "Zhu et al. section 4: beta = 8";
+        alpha: Fraction = "0.125", "HPCC's simulator: a shift of 3";
         /// It goes on when so much less than the threshold waits, or nothing.
         resume: Bytes = "3KB", "HPCC's simulator";
         /// Room for what comes after the order, for each port and lossless class.
