@@ -121,6 +121,7 @@ def warnings(results: Data) -> list[str]:
     if never:
         found.append(f"{never:.0f} flows never began, since flows that they wait for did not end; no metric counts them")
     found += steadiness.unsteady(results)
+    found += [f"deadlock in {row['point']}: {row['deadlock']}" for row in results.points().to_pylist() if row.get("deadlock")]
     if len(results.seeds) == 1:
         found.append("one seed only: there are no confidence intervals, and differences may be due to chance")
     return found

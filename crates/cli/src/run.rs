@@ -112,6 +112,11 @@ fn told(report: &Report, out: &Path, left: usize) -> String {
         text.push_str(&format!(": {} events, {events} events/s and {hops} hops/s per core", short(report.events as f64)));
     }
     text.push_str(&format!("\nresults: {}\n", out.display()));
+    for point in report.results.done() {
+        if let Some(deadlock) = &point.deadlock {
+            text.push_str(&format!("warning: deadlock in `{}`: {deadlock}\n", point.key.id));
+        }
+    }
     if left > 0 {
         text.push_str(&format!("stopped: {} left; the same command goes on from here\n", are(left, "point")));
     }

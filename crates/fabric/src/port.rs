@@ -27,8 +27,11 @@ pub struct Pausing {
     orders: Queue,
     /// By class: since when it is held.
     since: [Time; 8],
-    pauses: u64,
-    paused: Dur,
+    /// By class: how often it was paused, and for how long.
+    paused: [(u64, Dur); 8],
+    /// Orders that it has been given for the far end, and orders that have come from there, since the link last died.
+    orders_out: u64,
+    orders_in: u64,
 }
 
 impl Pausing {
@@ -36,24 +39,36 @@ impl Pausing {
     pub fn set(&mut self, class: u8, on: bool, now: Time) {
         let bit = 1u8.checked_shl(class.into()).unwrap_or(0);
         let was = self.held & bit != 0;
+        self.orders_in += 1;
         if on && !was {
             self.since[usize::from(class)] = now;
-            self.pauses += 1;
+            self.paused[usize::from(class)].0 += 1;
         } else if was && !on {
-            self.paused += now - self.since[usize::from(class)];
+            self.paused[usize::from(class)].1 += now - self.since[usize::from(class)];
         }
         self.held = if on { self.held | bit } else { self.held & !bit };
     }
     /// The link has died, and with it what the far end has said.
     pub fn clear(&mut self, now: Time) {
-        for class in (0..8).filter(|class| self.held >> class & 1 != 0).collect::<Vec<u8>>() {
+        for class in (0..8).filter(|class| self.is_held(*class)).collect::<Vec<u8>>() {
             self.set(class, false, now);
         }
+        (self.orders_in, self.orders_out) = (0, 0);
     }
-    /// How often a class was paused, and for how many picoseconds up to now, over all classes.
-    pub fn counts(&self, now: Time) -> [u64; 2] {
-        let open = |class: u8| if self.held >> class & 1 != 0 { now - self.since[usize::from(class)] } else { Dur::ZERO };
-        [self.pauses, (0..8).map(open).fold(self.paused, |sum, paused| sum + paused).0]
+    /// Whether the packets of a class are held back.
+    pub fn is_held(&self, class: u8) -> bool {
+        self.held >> class & 1 != 0
+    }
+    /// Whether some of the orders that the port at the far end has given have not come yet.
+    pub fn expects_orders(&self, far: &Pausing) -> bool {
+        self.orders_in != far.orders_out
+    }
+    /// How often classes were paused, and for how many picoseconds up to now: of all classes together, then of each.
+    pub fn counts(&self, now: Time) -> impl Iterator<Item = u64> + Clone {
+        let open = |class: u8| if self.is_held(class) { now - self.since[usize::from(class)] } else { Dur::ZERO };
+        let each: [(u64, Dur); 8] = std::array::from_fn(|class| (self.paused[class].0, self.paused[class].1 + open(class as u8)));
+        let all = each.iter().fold((0, Dur::ZERO), |sum, class| (sum.0 + class.0, sum.1 + class.1));
+        [all].into_iter().chain(each).flat_map(|(pauses, paused)| [pauses, paused.0])
     }
 }
 
@@ -85,7 +100,9 @@ impl Port {
     /// An order waits until the transmitter is idle.
     pub fn push_order(&mut self, order: &Packet) {
         debug_assert_eq!(order.kind, Kind::PAUSE);
-        self.pausing.as_mut().expect("a port that sends orders").orders.push(order);
+        let pausing = self.pausing.as_mut().expect("a port that sends orders");
+        pausing.orders.push(order);
+        pausing.orders_out += 1;
     }
     /// When nothing may start at `start`, with packets that wait: until when, as [`Qdisc::not_before`] says.
     pub fn held_before(&self, start: Time) -> Option<Hold> {

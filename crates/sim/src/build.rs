@@ -2,6 +2,7 @@
 
 use crate::actors::Actor;
 use crate::actors::control::Control;
+use crate::actors::deadlock::Deadlocks;
 use crate::actors::failures::Failures;
 use crate::actors::sample::Sampler;
 use crate::actors::window::Window;
@@ -56,6 +57,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
     let duties = spec.system.router.duties(&envs.router());
     let buffers = build_buffers(spec, &envs);
     let pausing = buffers.first().is_some_and(Buffer::pauses);
+    let deadlocks = buffers.first().filter(|_| pausing).map(|buffer| Deadlocks::new(buffer.ends_at_deadlock()));
     let ports = build_ports(spec, &envs, duties.watches, pausing);
     let machines: Vec<_> =
         (0..net.hosts().len() as u32).map(|host| spec.system.transport.build(&envs.transport(net.nic(HostId(host))))).collect();
@@ -144,8 +146,8 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
         share,
     };
     let sampler = sampler.map(|s| Sampler::new(s, net));
-    let all = [failures.map(Actor::Failures), control.map(Actor::Control), window.map(Actor::Window), sampler.map(Actor::Sampler)];
-    let actors = all.into_iter().flatten().collect();
+    let actors = failures.map(Actor::Failures).into_iter().chain(control.map(Actor::Control)).chain(window.map(Actor::Window));
+    let actors = actors.chain(deadlocks.map(Actor::Deadlocks)).chain(sampler.map(Actor::Sampler)).collect();
     (world, actors)
 }
 

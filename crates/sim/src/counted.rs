@@ -16,9 +16,9 @@ fn disciplines(spec: &RunSpec) -> impl Iterator<Item = &qdisc::AnyParams> {
 /// What the disciplines count of ports, then what the router does, then the buffer.
 pub fn port_counters(spec: &RunSpec) -> Vec<NamedCounter> {
     let router = &spec.system.router;
-    let all = disciplines(spec).map(|entry| (entry.name(), entry.meta())).chain([(router.name(), router.meta())]);
-    let all = all.chain(spec.system.buffer.iter().map(|entry| (entry.name(), entry.meta())));
-    all.flat_map(|(entry, meta)| meta.counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
+    let all = disciplines(spec).map(|entry| (entry.name(), entry.meta().counters)).chain([(router.name(), router.meta().counters)]);
+    let all = all.chain(spec.system.buffer.iter().map(|entry| (entry.name(), &entry.meta().counters[..entry.counters()])));
+    all.flat_map(|(entry, counters)| counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
 }
 
 /// What was counted of one port up to `now`, as [`port_counters`] tells; zero where another port's counts stand.
@@ -28,7 +28,8 @@ pub fn port_counts(spec: &RunSpec, id: LinkId, port: Option<&Port>, router: &Any
         let counts = port.filter(|_| entry.name() == own.name()).map_or(&[][..], |port| port.qdisc.counts());
         (0..entry.meta().counters.len()).map(|n| counts.get(n).copied().unwrap_or(0)).collect::<Vec<_>>()
     };
-    let paused = port.and_then(|port| port.pausing.as_ref()).map_or([0; 2], |pausing| pausing.counts(now));
-    let buffer = spec.system.buffer.iter().flat_map(|entry| paused.into_iter().take(entry.meta().counters.len()));
+    let paused = port.and_then(|port| port.pausing.as_ref()).map(|pausing| pausing.counts(now));
+    let paused = paused.into_iter().flatten().chain(std::iter::repeat(0));
+    let buffer = spec.system.buffer.iter().flat_map(|entry| paused.clone().take(entry.counters()));
     disciplines(spec).flat_map(of).chain(router.counts(id).iter().copied()).chain(buffer).collect()
 }

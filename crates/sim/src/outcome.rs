@@ -28,6 +28,8 @@ pub struct Outcome {
     pub complete: bool,
     /// Why the run ended.
     pub stop_reason: StopReason,
+    /// Switches that wait for each other for ever, if any were found.
+    pub deadlock: Option<Deadlock>,
     /// The counters per flow of the system's entries, in the order of [`FlowRow::counts`].
     pub flow_counters: Vec<NamedCounter>,
     /// The counters per port of the system's entries, in the order of [`PortRow::counts`].
@@ -89,6 +91,8 @@ pub enum StopReason {
     End,
     /// Stopped from outside.
     Stopped,
+    /// Switches wait for each other for ever.
+    Deadlock,
 }
 
 impl StopReason {
@@ -98,8 +102,20 @@ impl StopReason {
             StopReason::Finished => "finished",
             StopReason::End => "end",
             StopReason::Stopped => "stopped",
+            StopReason::Deadlock => "deadlock",
         }
     }
+}
+
+/// Switches that wait for each other for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadlock {
+    /// When it was noticed.
+    pub at_ps: u64,
+    /// Ports and classes, in order: each is held back by what waits at the next one, and the last by what waits at the first.
+    pub cycle: Vec<(u32, u8)>,
+    /// Ports and classes that never send again: those, and others that wait for them.
+    pub stuck: u64,
 }
 
 /// One flow.

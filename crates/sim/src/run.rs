@@ -1,5 +1,6 @@
 //! One run: from a point of a plan to its outcome.
 
+use crate::actors::deadlock::Deadlocks;
 use crate::actors::{self, Actor};
 use crate::audit;
 use crate::build::build;
@@ -190,6 +191,10 @@ fn drive<E: Driver<Carried>, P: Probe>(
         let mut pause = whole.run(actors::next(&actors), end, SLICE);
         if pause == Pause::Action {
             actors::act(&mut actors, &mut whole);
+            if actors::deadlocks(&actors).is_some_and(Deadlocks::ends_the_run) {
+                stop_reason = StopReason::Deadlock;
+                break;
+            }
             if whole.events() - asked < SLICE {
                 continue;
             }
@@ -221,7 +226,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
     }
     let now = whole.now();
     // Nobody may have looked at a port since service was due. What is due at the end itself happens no more.
-    let until = if stop_reason == StopReason::End { now.before(Dur(1)) } else { now };
+    let until = if matches!(stop_reason, StopReason::End | StopReason::Deadlock) { now.before(Dur(1)) } else { now };
     for link in whole.links() {
         let Part { world, engine } = whole.at_port(link);
         engine.catch_up(world, link, until);
@@ -239,6 +244,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
     }
     counters.moves = actors.iter().find_map(|actor| if let Actor::Control(control) = actor { Some(control.moves) } else { None });
     counters.window = actors::window(&mut actors).and_then(|window| window.measured());
+    let deadlock = actors::deadlocks(&actors).and_then(|deadlocks| deadlocks.found.clone());
     let sampled = actors
         .into_iter()
         .find_map(|actor| if let Actor::Sampler(sampler) = actor { Some((sampler.rows, sampler.tables)) } else { None });
@@ -254,6 +260,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
             port_counters: port_counters(spec),
             complete,
             stop_reason,
+            deadlock,
             threads: 1,
             ..Outcome::default()
         },

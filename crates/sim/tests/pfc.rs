@@ -6,7 +6,7 @@ mod reference;
 
 use common::{plan, table};
 use reference::Reference;
-use sim::outcome::PortRow;
+use sim::outcome::{PortRow, StopReason};
 use sim::{Carried, Continue, Outcome, Threads};
 
 /// Each flow, of at most 1000 packets, is sent at line rate: only the network can slow it down.
@@ -127,7 +127,7 @@ fn congestion_spreads_from_switch_to_switch() {
 #[test]
 fn threads_and_failures_give_the_same_bytes() {
     let text = format!(
-        "end = '20ms'\n[topology]\nkind = 'leaf_spine'\nleaves = 4\nspines = 2\nhosts_per_leaf = 4\nhost_rate = '10Gbps'\nspine_rate = '10Gbps'\n\
+        "end = '20ms'\n[topology]\nkind = 'leaf_spine'\nleaves = 8\nspines = 2\nhosts_per_leaf = 2\nhost_rate = '10Gbps'\nspine_rate = '10Gbps'\n\
          [workload.web]\nkind = 'poisson'\nflows = 40\nload = 0.8\n[workload.burst]\nkind = 'incast'\nreceiver = 'random'\nselect = 'random'\nsenders = 8\nsize = '100KB'\nload = 0.1\nuntil = 'web'\n\
          [[event]]\nat = '1ms'\nuntil = '2ms'\nlink = ['leaf0', 'spine0']\n[[system]]\nlabel = 'x'\n{BLAST}{FIFO}buffer = {{ kind = 'pfc', total = '1MB', xoff = '20KB' }}\n"
     );
@@ -135,10 +135,85 @@ fn threads_and_failures_give_the_same_bytes() {
         let one = sim::run(&point.run, &mut |_| Continue::Yes).unwrap();
         assert!(one.ports.iter().map(|port| port.counts[0]).sum::<u64>() > 100);
         assert_eq!(one.counters.dropped_packets, 0);
-        for threads in [2, 3, 4] {
+        for threads in [2, 3, 7] {
             let several = sim::run_threads(&point.run, Threads::Exactly(threads), &mut |_| Continue::Yes).unwrap();
             assert_eq!(several.threads, threads as u32);
             assert_eq!((&one.flows, &one.ports), (&several.flows, &several.ports), "{threads} threads");
         }
     }
+}
+
+/// A ring of switches with three hosts each. Every host sends to one that is `ahead` switches further on.
+fn ring(switches: u32, ahead: u32, more: &str) -> String {
+    let name = format!("pfc-ring-{switches}");
+    let mut cables = String::from("a,b,rate,delay\n");
+    for host in 0..3 * switches {
+        cables += &format!("h{host},s{},10Gbps,1us\n", host / 3);
+    }
+    for at in 0..switches {
+        cables += &format!("s{at},s{},10Gbps,1us\n", (at + 1) % switches);
+    }
+    std::fs::write(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.csv")), cables).unwrap();
+    let hosts = 3 * switches;
+    // Two flows of each host, so that where there are two ways round both are taken.
+    let rows: Vec<_> = (0..2 * hosts).map(|i| (i % hosts, (i % hosts + 3 * ahead) % hosts, 1_000_000, 0)).collect();
+    let flows = table(&format!("{name}-{ahead}-flows"), &rows);
+    format!("end = '20ms'\n[topology]\nkind = 'file'\npath = '{name}.csv'\n{flows}[[system]]\nlabel = 'x'\n{BLAST}{FIFO}{more}\n")
+}
+
+fn buffer(more: &str) -> String {
+    format!("buffer = {{ kind = 'pfc', total = '1MB', xoff = '20KB'{more} }}")
+}
+
+/// Two switches ahead every port of the ring carries packets that leave the ring and packets that stay on it, and in the end only the latter wait.
+#[test]
+fn a_ring_of_four_switches_deadlocks_and_says_where() {
+    let outcome = both(&ring(4, 2, &buffer("")));
+    assert_eq!((outcome.stop_reason, outcome.complete, outcome.counters.dropped_packets), (StopReason::Deadlock, true, 0));
+    let deadlock = outcome.deadlock.as_ref().unwrap();
+    let mut names: Vec<&str> = deadlock.cycle.iter().map(|(link, _)| outcome.ports[*link as usize].name.as_str()).collect();
+    let first = (0..names.len()).min_by_key(|i| names[*i]).unwrap();
+    names.rotate_left(first);
+    let rings = [["s0->s1", "s1->s2", "s2->s3", "s3->s0"], ["s0->s3", "s3->s2", "s2->s1", "s1->s0"]];
+    assert!(rings.iter().any(|ring| ring[..] == names[..]), "{names:?}");
+    // It is true: in a run that goes on none of these ports sends anything more, and no flow over them ends.
+    let on = both(&ring(4, 2, &buffer(", on_deadlock = 'go_on'")));
+    assert_eq!((on.stop_reason, on.deadlock.as_ref()), (StopReason::End, Some(deadlock)));
+    assert!(on.counters.end_ps > deadlock.at_ps + 10_000_000_000);
+    for (link, _) in &deadlock.cycle {
+        let sent = |outcome: &Outcome| outcome.ports[*link as usize].tx_packets;
+        // But for an order to the neighbour.
+        assert_eq!(sent(&outcome), sent(&on));
+    }
+    for threads in [2, 3] {
+        let point = &plan(&ring(4, 2, &buffer(""))).points[0];
+        let several = sim::run_threads(&point.run, Threads::Exactly(threads), &mut |_| Continue::Yes).unwrap();
+        assert_eq!((&several.flows, &several.ports, &several.deadlock), (&outcome.flows, &outcome.ports, &outcome.deadlock));
+    }
+}
+
+/// One switch ahead nothing stays on the ring: neighbours pause, and go on. So it is with buffers that drop instead, and on a ring that is cut.
+#[test]
+fn rings_that_do_not_wait_for_themselves_do_not_deadlock() {
+    let finishes = |text: &str| {
+        let outcome = both(text);
+        assert_eq!((outcome.stop_reason, outcome.deadlock), (StopReason::Finished, None), "{text}");
+        outcome.ports.iter().map(|port| port.counts.first().copied().unwrap_or(0)).sum::<u64>()
+    };
+    assert!(finishes(&ring(4, 1, &buffer(""))) > 100);
+    finishes(&ring(4, 2, "buffer = { kind = 'complete', total = '1MB' }"));
+    let cut = ring(4, 2, &buffer("")).replace("[topology]", "[[event]]\nat = '0s'\nlink = ['s3', 's0']\n[topology]");
+    assert!(finishes(&cut) > 100);
+}
+
+/// The switches of a ring can be let go by a cable that fails: what waits there is lost.
+#[test]
+fn a_deadlock_that_is_waited_for_ends_with_a_failure() {
+    let text = ring(4, 2, &buffer(", on_deadlock = 'go_on'"));
+    let text = text
+        .replace("end = '20ms'", "end = '400ms'")
+        .replace("[topology]", "[[event]]\nat = '5ms'\nlink = ['s3', 's0']\n[topology]");
+    let outcome = both(&text);
+    assert_eq!(outcome.stop_reason, StopReason::Finished);
+    assert!(outcome.deadlock.is_some_and(|deadlock| deadlock.at_ps < 5_000_000_000));
 }

@@ -7,10 +7,11 @@ use crate::error::{Error, Result};
 use crate::parquet::{self, Written};
 use crate::schema::{CounterColumn, POINT_TABLES, RUN_TABLES, SCHEMA_VERSION, file_name};
 use crate::stats::{self, Metric};
+use base::Dur;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sim::Outcome;
 use sim::cut::Uncut;
-use sim::outcome::Engine;
+use sim::outcome::{Deadlock, Engine, PortRow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -135,8 +136,11 @@ pub struct PointManifest {
     /// What moved the flows: `packet`, `flow`, or `ideal`.
     #[serde(default = "packet")]
     pub engine: String,
-    /// Why the run ended: `finished`, `end`, `stopped`.
+    /// Why the run ended: `finished`, `end`, `stopped`, `deadlock`.
     pub stop_reason: String,
+    /// Switches that wait for each other for ever: when that was noticed, and the ports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadlock: Option<String>,
     /// When it began, in UTC.
     pub started: String,
     /// When it ended.
@@ -202,6 +206,19 @@ pub struct Totals {
     pub digest: String,
 }
 
+/// `s0->s1, s1->s2, s2->s0 wait for each other since 1.2ms or earlier; 7 ports never send again`.
+fn told(deadlock: &Deadlock, ports: &[PortRow]) -> String {
+    let names: BTreeMap<u32, &str> = ports.iter().map(|port| (port.port_id, port.name.as_str())).collect();
+    let classes = deadlock.cycle.iter().any(|(_, class)| *class > 0);
+    let port = |(port, class): &(u32, u8)| {
+        let name = names.get(port).copied().unwrap_or_default();
+        if classes { format!("{name} class {class}") } else { name.to_owned() }
+    };
+    let cycle: Vec<String> = deadlock.cycle.iter().map(port).collect();
+    let (at, stuck) = (Dur(deadlock.at_ps), deadlock.stuck);
+    format!("{} wait for each other since {at} or earlier; {stuck} ports never send again", cycle.join(", "))
+}
+
 /// What the caller knows of the run of a point, beside its outcome.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ran {
@@ -244,6 +261,7 @@ impl PointManifest {
             ideal: outcome.engine == Engine::Ideal,
             engine: outcome.engine.name().to_owned(),
             stop_reason: outcome.stop_reason.name().to_owned(),
+            deadlock: outcome.deadlock.as_ref().map(|deadlock| told(deadlock, &outcome.ports)),
             started: ran.started.clone(),
             ended: ran.ended.clone(),
             wall_s: ran.wall_s,

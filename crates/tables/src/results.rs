@@ -193,6 +193,7 @@ impl Results {
             Arc::new(p.iter().map(|point| Some(point.ideal)).collect::<BooleanArray>()),
             words(p.iter().map(|point| Some(point.engine.as_str()))),
             words(p.iter().map(|point| Some(point.stop_reason.as_str()))),
+            Arc::new(p.iter().map(|point| point.deadlock.as_deref()).collect::<StringArray>()),
             Arc::new(UInt64Array::from_iter_values(metric("flows"))),
             Arc::new(UInt64Array::from_iter_values(metric("unfinished"))),
             Arc::new(Int64Array::from_iter_values(p.iter().map(|point| point.counters.end_ps as i64))),

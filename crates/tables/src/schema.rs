@@ -324,7 +324,8 @@ notes! {
         state: words(), false, "", "done, or interrupted: stopped from outside, counted in no summary";
         ideal: DataType::Boolean, false, "", "whether the point is an ideal schedule of the same flows without packets; metrics that count packets are then null";
         engine: words(), false, "", "what moved the flows: packet, every packet; flow, fluids with max-min fair rates, so that metrics that count packets or queues are null; ideal, an ideal schedule";
-        stop_reason: words(), false, "", "why the run ended: finished (all flows), end (of the scenario), stopped (from outside)";
+        stop_reason: words(), false, "", "why the run ended: finished (all flows), end (of the scenario), stopped (from outside), deadlock (switches wait for each other for ever)";
+        deadlock: DataType::Utf8, true, "", "ports that pause each other for ever, in a circle, and when that was noticed; null: there were none";
         flows: DataType::UInt64, false, "", "flows of the point that began";
         unfinished: DataType::UInt64, false, "", "flows that had not finished at the end of the run";
         end_ps: DataType::Int64, false, "ps", "simulated time at the end";

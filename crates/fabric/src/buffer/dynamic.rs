@@ -72,6 +72,10 @@ impl Dynamic {
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Dynamic { total: params.total, alpha: params.alpha }
     }
+    /// It counts nothing of ports.
+    pub fn counters(_params: &Params) -> usize {
+        0
+    }
 }
 
 impl Buffer for Dynamic {

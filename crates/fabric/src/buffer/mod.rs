@@ -30,8 +30,20 @@ pub trait Buffer {
     fn broken_promises(&self) -> u64 {
         0
     }
-    /// Whether a neighbour pauses, so that the departure of a packet may have it go on.
-    fn has_paused(&self) -> bool {
+    /// The neighbours that pause, by port, and the class: the departure of a packet may have them go on.
+    fn paused(&self) -> &[(u8, u8)] {
+        &[]
+    }
+    /// Which of them could not go on even if every packet left but those that wait at a port in a class for which `stuck` is true.
+    fn stay_paused(&self, _stuck: &dyn Fn(u8, u8) -> bool) -> Vec<(u8, u8)> {
+        Vec::new()
+    }
+    /// Bytes that wait at a port and came in on another, in a class.
+    fn waiting(&self, _from: (u8, u8), _to: u8) -> u64 {
+        0
+    }
+    /// Whether a run ends when switches wait for each other for ever.
+    fn ends_at_deadlock(&self) -> bool {
         false
     }
     /// What one port may hold while nothing waits at the others, before packets are dropped. Where neighbours pause there is no limit.
@@ -100,8 +112,15 @@ base::registry! {
         fn pauses(&self) -> bool;
         fn next_pause(&mut self) -> Option<Pause>;
         fn broken_promises(&self) -> u64;
-        fn has_paused(&self) -> bool;
+        fn paused(&self) -> &[(u8, u8)];
+        fn stay_paused(&self, stuck: &dyn Fn(u8, u8) -> bool) -> Vec<(u8, u8)>;
+        fn waiting(&self, from: (u8, u8), to: u8) -> u64;
+        fn ends_at_deadlock(&self) -> bool;
         fn most(&self) -> Limit;
+    }
+    statics {
+        /// How many of the counters in its META it has, for each port.
+        fn counters() -> usize;
     }
 }
 

@@ -1,13 +1,15 @@
 //! The global actors of a run, in the order in which they act at equal times: failures, the controller,
-//! the measurement window, time series.
+//! the measurement window, the search for deadlocks, time series.
 
 pub mod control;
+pub mod deadlock;
 pub mod failures;
 pub mod global;
 pub mod sample;
 pub mod window;
 
 use crate::actors::control::Control;
+use crate::actors::deadlock::Deadlocks;
 use crate::actors::failures::Failures;
 use crate::actors::global::Global;
 use crate::actors::sample::Sampler;
@@ -26,6 +28,8 @@ pub enum Actor {
     Control(Control),
     /// The measurement window.
     Window(Window),
+    /// Switches that wait for each other.
+    Deadlocks(Deadlocks),
     /// Time series.
     Sampler(Sampler),
 }
@@ -36,6 +40,7 @@ impl Global for Actor {
             Actor::Failures(actor) => actor.next(),
             Actor::Control(actor) => actor.next(),
             Actor::Window(actor) => actor.next(),
+            Actor::Deadlocks(actor) => actor.next(),
             Actor::Sampler(actor) => actor.next(),
         }
     }
@@ -44,6 +49,7 @@ impl Global for Actor {
             Actor::Failures(actor) => actor.act(whole),
             Actor::Control(actor) => actor.act(whole),
             Actor::Window(actor) => actor.act(whole),
+            Actor::Deadlocks(actor) => actor.act(whole),
             Actor::Sampler(actor) => actor.act(whole),
         }
     }
@@ -52,6 +58,11 @@ impl Global for Actor {
 /// The measurement window, if the run has one.
 pub fn window(actors: &mut [Actor]) -> Option<&mut Window> {
     actors.iter_mut().find_map(|actor| if let Actor::Window(window) = actor { Some(window) } else { None })
+}
+
+/// Who looks for deadlocks, if there can be any.
+pub fn deadlocks(actors: &[Actor]) -> Option<&Deadlocks> {
+    actors.iter().find_map(|actor| if let Actor::Deadlocks(deadlocks) = actor { Some(deadlocks) } else { None })
 }
 
 /// The earliest time at which an actor acts next.

@@ -81,7 +81,7 @@ impl<P: Probe> engine::World for World<P> {
         let place = pausing::place(&self.routing.net, port, link, packet);
         let buffer = &mut self.buffers[at.index()];
         let admits = buffer.admits(packet, place, port.backlog(), all);
-        if buffer.has_paused() {
+        if !buffer.paused().is_empty() {
             self.refused.order();
         }
         if !admits {

@@ -132,7 +132,7 @@ impl<P: Probe> World<P> {
             return;
         }
         let (first, now) = (self.routing.net.out_base(at), links.now());
-        if self.buffers[at.index()].has_paused() {
+        if !self.buffers[at.index()].paused().is_empty() {
             for port in self.routing.net.out_links(at) {
                 links.catch_up(self, port, now);
             }
@@ -145,7 +145,7 @@ impl<P: Probe> World<P> {
             node.made_bytes += u64::from(ORDER_BYTES);
             self.send(links, LinkId(first + u32::from(port)), &mut order);
         }
-        self.next_start[at.index()] = match self.buffers[at.index()].has_paused() {
+        self.next_start[at.index()] = match !self.buffers[at.index()].paused().is_empty() {
             true => self.routing.net.out_links(at).map(|port| links.next_start(port)).min().unwrap_or(Time::MAX),
             false => Time::MAX,
         };
