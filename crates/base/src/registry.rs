@@ -84,6 +84,8 @@ pub struct Needs {
     pub agent: &'static [&'static str],
     /// Controllers.
     pub controller: &'static [&'static str],
+    /// Receivers.
+    pub receiver: &'static [&'static str],
     /// Parameters that must have the same value in another part, as (part, parameter): `("agent", "esr_sync")`.
     pub alike: &'static [(&'static str, &'static str)],
     /// What answers a packet must take its path backwards: ACKs that of data, data that of its credits.
@@ -108,6 +110,7 @@ impl Needs {
         router: &[],
         agent: &[],
         controller: &[],
+        receiver: &[],
         alike: &[],
         reverse_path: false,
         marks: false,

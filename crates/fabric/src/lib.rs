@@ -1,4 +1,4 @@
-//! What runs in switches and above them: ports' queue disciplines, agents, routers and controllers, and the network they stand in.
+//! What runs in switches and above them: ports' queue disciplines, agents, routers and controllers, and the network around them; and where hosts take packets in.
 //!
 //! Sans-IO, like `proto`.
 
@@ -7,12 +7,14 @@ pub mod bucket;
 pub mod buffer;
 pub mod controller;
 pub mod fluid;
+pub mod hosts;
 pub mod lengths;
 pub mod net;
 pub mod paths;
 pub mod port;
 pub mod qdisc;
 pub mod queue;
+pub mod receiver;
 pub mod refused;
 pub mod router;
 pub mod routes;

@@ -18,6 +18,7 @@ pub const ROOMS: &[Room] = &[
     fabric::router::ROOM,
     fabric::agent::ROOM,
     fabric::controller::ROOM,
+    fabric::receiver::ROOM,
     crate::topology::ROOM,
     crate::workload::ROOM,
     crate::deadline::ROOM,

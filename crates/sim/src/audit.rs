@@ -88,7 +88,11 @@ pub fn check<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) {
 fn check_totals<E: Driver<Carried>, P: Probe>(whole: &Whole<E, P>, inside: &Inside, offered: &[u64], arrived: &[u64]) {
     let (net, traffic, nodes) = (whole.net(), whole.traffic(), whole.nodes());
     let hosts = || (0..net.hosts().len() as u32).map(|h| net.hosts()[HostId(h).index()].index());
-    assert_eq!(traffic.sent, hosts().map(|n| offered[n]).sum::<u64>(), "packets sent by hosts are not packets offered to NICs");
+    assert_eq!(
+        traffic.sent,
+        hosts().map(|n| offered[n] - nodes[n].made).sum::<u64>(),
+        "packets sent by hosts are not packets offered to NICs, but for orders to pause"
+    );
     assert_eq!(
         traffic.received,
         hosts().map(|n| arrived[n] - nodes[n].taken).sum::<u64>(),
@@ -117,8 +121,10 @@ fn check_totals<E: Driver<Carried>, P: Probe>(whole: &Whole<E, P>, inside: &Insi
     );
     let worlds = || whole.parts.iter().map(|part| &part.world);
     let control: usize = worlds().flat_map(|world| &world.hosts).flat_map(|host| &host.io.control).map(Packet::blocks).sum();
+    let received = worlds().flat_map(|world| &world.receivers).flatten().flat_map(|of| &of.waiting);
+    let received: usize = received.map(|waits| waits.packet.blocks()).sum();
     let blocks: usize = worlds().map(|world| world.ext.len()).sum();
-    assert_eq!(blocks, inside.ext_blocks + control, "header blocks are leaked or missing");
+    assert_eq!(blocks, inside.ext_blocks + control + received, "header blocks are leaked or missing");
     for flow in whole.flows() {
         let record = whole.end(flow.id, true).world.table.get(flow.id);
         assert!(record.delivered_bytes <= flow.size_bytes, "flow {} has more bytes delivered than it has", flow.id);

@@ -9,6 +9,7 @@ use crate::actors::window::Window;
 use crate::node::drops::Drops;
 use crate::node::host::Host;
 use crate::node::lossy;
+use crate::node::receiving::Receiving;
 use crate::node::share::Share;
 use crate::node::world::{Carried, NodeCounts, Traffic, World};
 use crate::parallel::part::Part;
@@ -67,6 +68,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
         .filter_map(|host| Some((policy?, envs.transport(net.nic(HostId(host))))))
         .map(|(policy, env)| Seat::new(policy.build(&env), policy.meta(), transport_counters))
         .collect();
+    let receivers = build_receivers(spec, &envs);
     let control =
         spec.system.controller.as_ref().map(|controller| Control::new(controller.build(&envs.controller()), net.links().len()));
     drop(envs);
@@ -109,7 +111,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
     let hears = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().needs.reverse_path);
     let is_switch = |node: &NodeId| (duties.timers || pausing) && net.host(*node).is_none();
     let switches: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).filter(is_switch).collect();
-    let special = !seats.is_empty() || many_paths || kinds > 0 || hosts.iter().any(|host| host.shaped);
+    let special = !seats.is_empty() || !receivers.is_empty() || many_paths || kinds > 0 || hosts.iter().any(|host| host.shaped);
     let reverse = if hears { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() };
     let lossy = lossy::lossy_links(net, &mut streams);
     let takes = spec.system.transport.meta().takes;
@@ -118,6 +120,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
         flows,
         hosts,
         seats,
+        receivers,
         ports,
         buffers,
         routing,
@@ -165,6 +168,14 @@ fn note_hops(net: &Net, paths: &mut AllPaths, flows: &[Flow], table: &mut FlowTa
 fn build_buffers(spec: &RunSpec, envs: &Envs<'_>) -> Vec<AnyBuffer> {
     let nodes = (0..spec.net.nodes().len() as u32).map(NodeId);
     spec.system.buffer.as_ref().map_or(Vec::new(), |buffer| nodes.map(|node| buffer.build(&envs.buffer(node))).collect())
+}
+
+/// By host; empty where the system has none.
+fn build_receivers(spec: &RunSpec, envs: &Envs<'_>) -> Vec<Option<Receiving>> {
+    let Some(params) = &spec.system.receiver else { return Vec::new() };
+    let with = params.hosts(&envs.receiver(HostId(0)));
+    let host = |host| with.binary_search(&host).is_ok().then(|| Receiving::new(params.build(&envs.receiver(host))));
+    (0..spec.net.hosts().len() as u32).map(HostId).map(host).collect()
 }
 
 /// Ports that need more than the engine's first-in first-out queue.

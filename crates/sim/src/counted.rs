@@ -1,9 +1,11 @@
 //! What the entries of a system count of ports.
 
+use crate::node::receiving::Receiving;
 use crate::outcome::NamedCounter;
 use base::{LinkId, Time};
 use fabric::port::Port;
 use fabric::qdisc::{self, Qdisc as _};
+use fabric::receiver::Receiver as _;
 use fabric::router::{AnyRouter, Router as _};
 use scenario::RunSpec;
 
@@ -13,16 +15,28 @@ fn disciplines(spec: &RunSpec) -> impl Iterator<Item = &qdisc::AnyParams> {
     std::iter::once(switches).chain(Some(nics).filter(|nics| nics.name() != switches.name()))
 }
 
-/// What the disciplines count of ports, then what the router does, then the buffer.
+/// What the disciplines count of ports, then what the router does, then the receivers of hosts, then the buffer.
 pub fn port_counters(spec: &RunSpec) -> Vec<NamedCounter> {
     let router = &spec.system.router;
     let all = disciplines(spec).map(|entry| (entry.name(), entry.meta().counters)).chain([(router.name(), router.meta().counters)]);
+    let all = all.chain(spec.system.receiver.iter().map(|entry| (entry.name(), entry.meta().counters)));
     let all = all.chain(spec.system.buffer.iter().map(|entry| (entry.name(), &entry.meta().counters[..entry.counters()])));
     all.flat_map(|(entry, counters)| counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
 }
 
+/// Where the counts of a port are.
+pub struct Counting<'a> {
+    /// The port; `None`: it has no more than a first-in first-out queue.
+    pub port: Option<&'a Port>,
+    /// The router.
+    pub router: &'a AnyRouter,
+    /// The receivers of hosts.
+    pub receivers: &'a [Option<Receiving>],
+}
+
 /// What was counted of one port up to `now`, as [`port_counters`] tells; zero where another port's counts stand.
-pub fn port_counts(spec: &RunSpec, id: LinkId, port: Option<&Port>, router: &AnyRouter, now: Time) -> Vec<u64> {
+pub fn port_counts(spec: &RunSpec, id: LinkId, of: &Counting<'_>, now: Time) -> Vec<u64> {
+    let &Counting { port, router, receivers } = of;
     let (own, _) = spec.port(id);
     let of = |entry: &qdisc::AnyParams| {
         let counts = port.filter(|_| entry.name() == own.name()).map_or(&[][..], |port| port.qdisc.counts());
@@ -31,5 +45,10 @@ pub fn port_counts(spec: &RunSpec, id: LinkId, port: Option<&Port>, router: &Any
     let paused = port.and_then(|port| port.pausing.as_ref()).map(|pausing| pausing.counts(now));
     let paused = paused.into_iter().flatten().chain(std::iter::repeat(0));
     let buffer = spec.system.buffer.iter().flat_map(|entry| paused.clone().take(entry.counters()));
-    disciplines(spec).flat_map(of).chain(router.counts(id).iter().copied()).chain(buffer).collect()
+    let link = spec.net.link(id);
+    let host = spec.net.host(link.from).filter(|_| link.port.0 == 0);
+    let receiver = host.and_then(|host| receivers.get(host.index())?.as_ref()).map_or(&[][..], |of| of.machine.counts());
+    let receiver = receiver.iter().copied().chain(std::iter::repeat(0));
+    let receiver = spec.system.receiver.iter().flat_map(|entry| receiver.clone().take(entry.meta().counters.len()));
+    disciplines(spec).flat_map(of).chain(router.counts(id).iter().copied()).chain(receiver).chain(buffer).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::actors::window::{PortUse, Window};
 use crate::actors::{self, Actor};
-use crate::counted::port_counts;
+use crate::counted::{Counting, port_counts};
 use crate::node::world::Carried;
 use crate::outcome::{Counters, FlowRow, NamedCounter, PortRow};
 use crate::parallel::part::Part;
@@ -88,7 +88,10 @@ pub fn port_rows<E: Driver<Carried>, P: Probe>(spec: &RunSpec, whole: &mut Whole
             mean_queue_bytes: if now == Time::ZERO { 0.0 } else { stats.queue_area as f64 * 1024.0 / now.0 as f64 },
             window_busy_ps: measured[id.index()].map(|port| port.busy_ps),
             window_mean_queue_bytes: measured[id.index()].map(|port| port.mean_queue_bytes),
-            counts: port_counts(spec, id, world.ports[id.index()].as_deref(), &world.routing.router, now),
+            counts: {
+                let (port, router) = (world.ports[id.index()].as_deref(), &world.routing.router);
+                port_counts(spec, id, &Counting { port, router, receivers: &world.receivers }, now)
+            },
             ..PortRow::of(net, id, failures.map_or(Dur::ZERO, |failures| failures.down_time(id, now)))
         }
     };

@@ -8,7 +8,7 @@ use crate::text::part::listed;
 use base::Fraction;
 
 /// The slots that act on packets alone.
-const ON_PACKETS: [&str; 4] = ["qdisc", "buffer", "agent", "nic"];
+const ON_PACKETS: [&str; 5] = ["qdisc", "buffer", "agent", "receiver", "nic"];
 
 /// The part of a system that means nothing to fluids, with what there is to say: message, label, hint.
 pub(crate) fn refused(system: &System) -> Option<(SystemPart, [String; 3])> {

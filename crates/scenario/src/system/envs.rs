@@ -6,11 +6,11 @@ use crate::workload::size::Packets;
 use crate::workload::{self, Workload as _};
 use base::given::GivenPart;
 use base::params::Param as _;
-use base::{Dur, Given, LinkId, NodeId, Offered, Offers, Rate, Time};
+use base::{Dur, Given, HostId, LinkId, NodeId, Offered, Offers, Rate, Time};
 use fabric::net::Net;
 use fabric::qdisc::Qdisc as _;
 use fabric::routes::Routes;
-use fabric::{agent, buffer, controller, qdisc, router};
+use fabric::{agent, buffer, controller, qdisc, receiver, router};
 
 /// What the parts of all systems on a network have in common.
 #[derive(Clone, Copy)]
@@ -104,6 +104,11 @@ impl<'a> Envs<'a> {
     pub fn controller(&self) -> controller::Env<'_> {
         controller::Env { net: self.site.net, routes: self.site.routes, seed: self.site.seed, given: &self.given }
     }
+    /// Of the receiver at a host.
+    pub fn receiver(&self, host: HostId) -> receiver::Env<'_> {
+        let mtu_bytes = (self.site.packets.mtu as u16).saturating_add(self.lengthens());
+        receiver::Env { net: self.site.net, host, mtu_bytes }
+    }
     /// The fastest NIC; of several the first.
     pub(crate) fn fastest_nic(&self) -> LinkId {
         self.fastest.1
@@ -152,6 +157,10 @@ impl<'a> Checked<'a> {
     }
     pub fn controller(&self) -> Vec<controller::Env<'a>> {
         vec![self.0.controller()]
+    }
+    /// At the first host.
+    pub fn receiver(&self) -> Vec<receiver::Env<'a>> {
+        vec![self.0.receiver(HostId(0))]
     }
     /// At each kind of port.
     pub fn agent(&self) -> Vec<agent::Env<'a>> {

@@ -179,6 +179,8 @@ system! {
     agent: fabric::agent, optional;
     /// For the whole network.
     controller: fabric::controller, optional;
+    /// On hosts: what packets that come in wait for.
+    receiver: fabric::receiver, optional;
 }
 
 #[cfg(test)]

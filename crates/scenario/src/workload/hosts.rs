@@ -1,9 +1,10 @@
-//! Hosts and pairs of hosts as texts: `all`, `h0`, `h0..h3`, `h1->h5`.
+//! Hosts and pairs of hosts as texts: `h0`, `h1->h5`; racks and pods.
 
 use base::params::{Param, Raw};
 use base::{HostId, NodeId};
 use fabric::net::{HOST_TIER, Net};
-use std::collections::BTreeSet;
+
+pub use fabric::hosts::{host, name_of, set};
 
 /// A host as a parameter: its name, or its number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,46 +24,6 @@ impl Param for HostName {
     fn show(&self) -> String {
         self.0.clone()
     }
-}
-
-/// The host of this name, or else of this number.
-pub fn host(net: &Net, name: &str) -> Result<HostId, String> {
-    if let Some(found) = (0..net.hosts().len() as u32).map(HostId).find(|h| name_of(net, *h) == name) {
-        return Ok(found);
-    }
-    if let Some(number) = name.parse().ok().filter(|n| (*n as usize) < net.hosts().len()) {
-        return Ok(HostId(number));
-    }
-    if net.nodes().iter().any(|n| n.name == name) {
-        return Err(format!("`{name}` is a switch"));
-    }
-    let (first, last) = (HostId(0), HostId(net.hosts().len().saturating_sub(1) as u32));
-    match net.hosts() {
-        [] => Err("the network has no hosts".to_owned()),
-        _ => Err(format!("there is no host `{name}`: the hosts are `{}` to `{}`", name_of(net, first), name_of(net, last))),
-    }
-}
-
-/// A host's name.
-pub fn name_of(net: &Net, host: HostId) -> &str {
-    &net.node(net.hosts()[host.index()]).name
-}
-
-/// A set of hosts in rising order: `all`, or names and ranges separated by commas; ranges include both ends.
-pub fn set(net: &Net, text: &str) -> Result<Vec<HostId>, String> {
-    if text.trim() == "all" {
-        return Ok((0..net.hosts().len() as u32).map(HostId).collect());
-    }
-    let mut found = BTreeSet::new();
-    for part in text.split(',').map(str::trim) {
-        let (first, last) = part.split_once("..").unwrap_or((part, part));
-        let (first, last) = (host(net, first.trim())?, host(net, last.trim())?);
-        if last < first {
-            return Err(format!("the range `{part}` runs backwards"));
-        }
-        found.extend((first.0..=last.0).map(HostId));
-    }
-    Ok(found.into_iter().collect())
 }
 
 /// Pairs of different hosts: `h0->h3, h1->h4`.

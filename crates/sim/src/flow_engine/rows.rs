@@ -4,6 +4,7 @@ use super::watch;
 use super::world::World;
 use crate::actors::failures::Failures;
 use crate::actors::window::Window;
+use crate::counted::{Counting, port_counts};
 use crate::outcome::{Counters, FlowRow, PortRow};
 use base::{Dur, LinkId, Time};
 use scenario::RunSpec;
@@ -28,7 +29,7 @@ pub fn ports(spec: &RunSpec, world: &World, window: Option<&Window>, failures: O
         tx_bytes: world.fluid.carried(id) as u64,
         busy_ps: watch::busy(world, id, now).0,
         window_busy_ps: window.and_then(|window| window.port(id)).map(|port| port.busy_ps),
-        counts: crate::counted::port_counts(spec, id, None, &world.routing.router, now),
+        counts: port_counts(spec, id, &Counting { port: None, router: &world.routing.router, receivers: &[] }, now),
         ..PortRow::of(net, id, failures.map_or(Dur::ZERO, |failures| failures.down_time(id, now)))
     };
     (0..net.links().len() as u32).map(|id| row(LinkId(id))).collect()

@@ -151,6 +151,9 @@ impl<P: Probe> engine::World for World<P> {
     fn wake(&mut self, links: &mut impl Links<Carried>, waker: u32) {
         let Some(host) = waker.checked_sub(self.first_host) else { return self.wake_switch(links, waker) };
         let (id, now) = (HostId(host), links.now());
+        if !self.receivers.is_empty() {
+            self.take_due(links, id);
+        }
         while let Some(flow) = self.hosts[id.index()].pop_start(now) {
             if self.waiting.is_some() {
                 self.start_waiting(links, flow);

@@ -8,6 +8,7 @@ pub mod lossy;
 mod nic;
 pub mod open;
 pub mod pausing;
+pub mod receiving;
 pub mod share;
 pub mod waiting;
 pub mod world;

@@ -1,5 +1,6 @@
 //! Hosts: what their NICs pull from transports, how policies stand between, and when hosts wake.
 
+use crate::node::receiving::Receiving;
 use crate::node::share::{News, Told};
 use crate::node::waiting::Start;
 use crate::node::world::{Carried, World};
@@ -54,7 +55,8 @@ impl<P: Probe> World<P> {
     #[inline(always)]
     fn set_wake(&self, links: &mut impl Links<Carried>, id: HostId, room: Time) {
         let policy = self.seats.get(id.index()).map_or(Time::MAX, Seat::next_wake);
-        links.set_wake(self.first_host + id.0, self.hosts[id.index()].next_wake(room).min(policy));
+        let received = self.receivers.get(id.index()).and_then(Option::as_ref).map_or(Time::MAX, Receiving::next);
+        links.set_wake(self.first_host + id.0, self.hosts[id.index()].next_wake(room).min(policy).min(received));
     }
 
     /// The NIC takes packets while it has room. Says whether it has none left. What only a special world has is looked at in such a one
@@ -230,10 +232,10 @@ impl<P: Probe> World<P> {
         if waiting > host.low_water { host.room_at().max(links.next_start(nic)) } else { host.room_at() }
     }
 
-    /// A host receives a packet that a port may have trimmed or returned, or that its policy sees first.
+    /// A host takes in a packet that a port may have trimmed or returned, or that its policy sees first.
     #[cold]
     #[inline(never)]
-    pub fn receive(&mut self, links: &mut impl Links<Carried>, id: HostId, packet: &mut Packet) {
+    pub fn take_in(&mut self, links: &mut impl Links<Carried>, id: HostId, packet: &mut Packet) {
         let now = links.now();
         if packet.kind.is_refused() && !self.takes[usize::from(packet.kind == Kind::RETURNED)] {
             // To this transport it is a loss like any other.

@@ -125,14 +125,12 @@ impl<P: Probe> World<P> {
         self.settle_pauses(links, at);
     }
 
-    /// Sends the orders of a switch, and sets when it looks for the next ones.
+    /// Sends the orders of a node, and has a switch look for the next ones. A host has some whenever it takes in a packet.
     #[cold]
     pub fn settle_pauses(&mut self, links: &mut impl Links<Carried>, at: NodeId) {
-        if self.routing.net.host(at).is_some() {
-            return;
-        }
         let (first, now) = (self.routing.net.out_base(at), links.now());
-        if !self.buffers[at.index()].paused().is_empty() {
+        let at_switch = self.routing.net.host(at).is_none();
+        if at_switch && !self.buffers[at.index()].paused().is_empty() {
             for port in self.routing.net.out_links(at) {
                 links.catch_up(self, port, now);
             }
@@ -144,6 +142,9 @@ impl<P: Probe> World<P> {
             node.made += 1;
             node.made_bytes += u64::from(ORDER_BYTES);
             self.send(links, LinkId(first + u32::from(port)), &mut order);
+        }
+        if !at_switch {
+            return;
         }
         self.next_start[at.index()] = match !self.buffers[at.index()].paused().is_empty() {
             true => self.routing.net.out_links(at).map(|port| links.next_start(port)).min().unwrap_or(Time::MAX),

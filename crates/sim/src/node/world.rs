@@ -3,6 +3,7 @@
 use crate::node::drops::Drops;
 use crate::node::host::Host;
 use crate::node::lossy::Lossy;
+use crate::node::receiving::Receiving;
 use crate::node::share::Share;
 use crate::node::waiting::Waiting;
 use crate::probe::Probe;
@@ -93,6 +94,8 @@ pub struct World<P> {
     pub hosts: Vec<Host>,
     /// The policies of hosts, by host; empty where the system has none.
     pub seats: Vec<Seat>,
+    /// By host, what packets that have come wait for; empty where the system has none.
+    pub receivers: Vec<Option<Receiving>>,
     /// By link; `None` where the engine's queue does.
     pub ports: Vec<Option<Box<Port>>>,
     /// By node: what the ports of a switch share; empty if they share nothing.
@@ -119,7 +122,7 @@ pub struct World<P> {
     pub switches: Vec<NodeId>,
     /// The waker of the first host.
     pub first_host: u32,
-    /// Hosts have policies, NICs may hold packets back, packets name paths or are the router's own, or a port has trimmed or returned a
+    /// Hosts have policies or receivers, NICs may hold packets back, packets name paths or are the router's own, or a port has trimmed or returned a
     /// packet.
     pub special: bool,
     /// Neighbours may pause each other.

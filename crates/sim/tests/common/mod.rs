@@ -11,7 +11,7 @@ use scenario::{Options, Outline, Plan, Point, ROOMS, SLOTS};
 use sim::{Continue, Outcome};
 
 /// Parameters in place of an entry's defaults, in every test: short queues mark, and flows of few packets reach every phase.
-const TUNED: [(&str, &str); 13] = [
+const TUNED: [(&str, &str); 14] = [
     ("buffer", "complete total=60KB"),
     ("buffer", "dynamic total=40pkt alpha=0.5"),
     ("buffer", "pfc total=1GB xoff=3KB lossless=8"),
@@ -25,10 +25,11 @@ const TUNED: [(&str, &str); 13] = [
     ("router", "difs elephant_bytes=3KB period=100us flow_timeout=1ms"),
     ("controller", "rebalance period=20us latency=7us threshold=0"),
     ("controller", "hedera period=200us latency=7us large_bytes=3KB t0=20"),
+    ("receiver", "queue rate=8Gbps per_packet=50ns hosts=h0..h2"),
 ];
 
 /// Entries with other parameters, which are tried beside every entry as it is.
-const VARIANTS: [(&str, &str); 26] = [
+const VARIANTS: [(&str, &str); 27] = [
     ("policy", "pias thresholds=3KB,20KB count=sent aging=true aging_after=1"),
     ("policy", "edf_sjf by=remaining"),
     ("policy", "edf_sjf order=quantised times=100us,1ms,10ms sizes=3KB,20KB,60KB"),
@@ -52,6 +53,7 @@ const VARIANTS: [(&str, &str); 26] = [
     // Some ports of MERP have room for few flows.
     ("agent", "merp table_limit=1"),
     ("agent", "merp table_limit=4"),
+    ("receiver", "queue rate=0.9Gbps limit=20pkt"),
     ("controller", "rebalance period=150us latency=0s"),
     ("controller", "rebalance period=50us latency=400us threshold=0.1"),
     ("controller", "hedera period=150us latency=0s placement=gff"),

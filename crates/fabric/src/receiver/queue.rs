@@ -1,0 +1,186 @@
+//! A receive queue: the host takes packets in at a rate of its own, and those that come faster wait.
+//!
+//! Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter", SIGCOMM 2020, section 3.1, for the
+//! delay between the NIC and the transport; Agarwal et al., "Understanding Host Interconnect Congestion", HotNets 2022, sections 2 and 3, for NICs
+//! whose packets come faster than the host takes them in, and for what they lose.
+//!
+//! Model: one queue per host, first in, first out, whatever class a packet has. A packet takes `per_packet`, and its bytes on the wire at `rate`. Packets wait
+//! from their last bit on until they are taken in. Where neighbours pause each other (`buffer = "pfc"`), a host has its switch pause by the
+//! same rule as a switch has its neighbours pause, with a buffer as large as one of theirs.
+//!
+//! | parameter | default | from |
+//! |---|---|---|
+//! | `rate` | that of the NIC | flowloom: it takes in what can come |
+//! | `per_packet` | 0 s | flowloom: bytes alone take time |
+//! | `limit` | unlimited | flowloom: nothing is lost |
+//! | `hosts` | all | flowloom |
+//!
+//! Assumed: a packet fits when the limit is not exceeded with it, the packet that is being taken in included.
+
+use super::{Env, Receiver};
+use crate::hosts;
+use crate::queue::Backlog;
+use base::params::{Auto, Problem};
+use base::registry::{Counter, Meta};
+use base::{Dur, HostId, Limit, Rate, Time};
+use proto::Packet;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "a receive queue: a host takes packets in at a rate of its own",
+    source: "Swift, SIGCOMM 2020, section 3.1; Agarwal et al., HotNets 2022",
+    counters: &[
+        Counter { name: "received", unit: "", about: "packets that the host has taken in" },
+        Counter { name: "dropped", unit: "", about: "packets that the host had no room for" },
+        Counter { name: "max_bytes", unit: "bytes", about: "most that waited at the host" },
+        Counter {
+            name: "waited_ps",
+            unit: "ps",
+            about: "time that packets waited at the host, being taken in included, summed over packets",
+        },
+    ],
+    ..Meta::PLAIN
+};
+
+base::params! {
+    /// Parameters of a receive queue.
+    pub struct Params {
+        /// Rate at which the bytes of packets are taken in.
+        rate: Auto<Rate> = "auto", "flowloom: the rate of the host's NICs together";
+        /// Time that each packet takes besides.
+        per_packet: Dur = "0s", "flowloom: bytes alone take time";
+        /// What may wait, the packet that is being taken in included.
+        limit: Limit = "unlimited", "flowloom: nothing is lost";
+        /// The hosts that have it: names and ranges, like `h0, h4..h7`, or `all`.
+        hosts: String = "all", "flowloom";
+    }
+}
+
+/// Problems that show only against the network.
+pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if let Err(message) = hosts::set(env.net, &params.hosts) {
+        problems.push(Problem { key: "hosts", message, hint: "names and ranges of hosts, like `h0, h4..h7`, or `all`".to_owned() });
+    }
+    let mtu = u64::from(env.mtu_bytes);
+    if params.limit.exceeded_by(1, mtu) {
+        let message = format!("`{}` holds no packet of {mtu} bytes: none could ever be taken in", params.limit);
+        problems.push(Problem { key: "limit", message, hint: format!("write at least `1pkt` or `{mtu}B`") });
+    }
+    problems
+}
+
+/// The receive queue of one host.
+#[derive(Debug)]
+pub struct Queue {
+    rate: Rate,
+    per_packet: Dur,
+    limit: Limit,
+    /// What waits.
+    backlog: Backlog,
+    /// When all that waits will have been taken in.
+    free_at: Time,
+    counts: [u64; 4],
+}
+
+impl Queue {
+    /// Of one host.
+    pub fn new(params: &Params, env: &Env<'_>) -> Self {
+        let nics = env.net.out_links(env.net.hosts()[env.host.index()]).map(|nic| env.net.link(nic).rate.0);
+        Queue {
+            rate: match params.rate {
+                Auto::Set(rate) => rate,
+                Auto::Auto => Rate(nics.sum()),
+            },
+            per_packet: params.per_packet,
+            limit: params.limit,
+            backlog: Backlog::default(),
+            free_at: Time::ZERO,
+            counts: [0; 4],
+        }
+    }
+    /// The hosts that have one.
+    pub fn hosts(params: &Params, env: &Env<'_>) -> Vec<HostId> {
+        hosts::set(env.net, &params.hosts).unwrap_or_default()
+    }
+}
+
+impl Receiver for Queue {
+    fn admit(&mut self, packet: &Packet, now: Time) -> Option<Time> {
+        if !self.backlog.fits(packet, self.limit) {
+            self.counts[1] += 1;
+            return None;
+        }
+        self.backlog.add(packet);
+        self.counts[2] = self.counts[2].max(self.backlog.bytes);
+        self.free_at = self.free_at.max(now) + self.per_packet + self.rate.tx_time(packet.wire_len.into());
+        self.counts[3] += (self.free_at - now).0;
+        Some(self.free_at)
+    }
+    fn on_taken(&mut self, packet: &Packet) {
+        self.backlog.remove(packet);
+        self.counts[0] += 1;
+    }
+    fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::single_tree;
+    use base::FlowId;
+    use base::params::Params as _;
+
+    fn packet(payload: u16) -> Packet {
+        Packet::data(FlowId(0), 0, payload, 40)
+    }
+
+    fn with<R>(params: &Params, act: impl FnOnce(&Env<'_>, &Params) -> R) -> R {
+        let net = single_tree(2, 3);
+        act(&Env { net: &net, host: HostId(1), mtu_bytes: 1500 }, params)
+    }
+
+    fn us(us: u64) -> Time {
+        Time::ZERO + Dur::from_us(us)
+    }
+
+    /// 1000 bytes at 1 Gb/s take 8 us, and each packet 2 us besides.
+    #[test]
+    fn packets_are_taken_in_one_after_the_other() {
+        let params = Params { per_packet: Dur::from_us(2), ..Params::defaults() };
+        let mut queue = with(&params, |env, params| Queue::new(params, env));
+        assert_eq!(queue.rate, Rate::from_gbps(1), "that of the NIC");
+        let packet = packet(960);
+        assert_eq!([0, 1, 25].map(|at| queue.admit(&packet, us(at))), [10, 20, 35].map(|at| Some(us(at))));
+        (0..3).for_each(|_| queue.on_taken(&packet));
+        assert_eq!(queue.admit(&packet, us(100)), Some(us(110)), "idle before");
+        // Received, dropped, most bytes, and 10, 19, 10 and 10 us. The first two were never taken out before the third came.
+        assert_eq!(queue.counts, [3, 0, 3000, 49_000_000]);
+    }
+
+    #[test]
+    fn what_exceeds_the_limit_is_lost() {
+        let params = Params { limit: Limit::Bytes(2000), rate: Auto::Set(Rate::from_gbps(8)), ..Params::defaults() };
+        let mut queue = with(&params, |env, params| Queue::new(params, env));
+        let packet = packet(960);
+        assert_eq!([0, 0, 0].map(|at| queue.admit(&packet, us(at))), [Some(us(1)), Some(us(2)), None]);
+        queue.on_taken(&packet);
+        assert_eq!((queue.admit(&packet, us(1)), queue.counts[1]), (Some(us(3)), 1));
+    }
+
+    #[test]
+    fn hosts_are_named() {
+        let at =
+            |hosts: &str| with(&Params { hosts: hosts.to_owned(), ..Params::defaults() }, |env, params| Queue::hosts(params, env));
+        assert_eq!((at("all").len(), at("h1, h3..h4")), (6, vec![HostId(1), HostId(3), HostId(4)]));
+        let problems =
+            |params: Params| with(&params, |env, params| check(params, env).into_iter().map(|p| p.key).collect::<Vec<_>>());
+        assert_eq!(problems(Params::defaults()), Vec::<&str>::new());
+        assert_eq!(
+            problems(Params { hosts: "h9".to_owned(), limit: Limit::Bytes(1499), ..Params::defaults() }),
+            ["hosts", "limit"]
+        );
+    }
+}

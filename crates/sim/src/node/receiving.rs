@@ -1,0 +1,97 @@
+//! Hosts that take packets in one after the other: between the last link of a packet and its policy and transport.
+
+use crate::node::world::{Carried, World};
+use crate::probe::Probe;
+use base::{HostId, LinkId, Time};
+use engine::Links;
+use fabric::buffer::{Buffer, Place};
+use fabric::qdisc::Qdisc;
+use fabric::queue::Backlog;
+use fabric::receiver::{AnyReceiver, Receiver};
+use proto::Packet;
+use std::collections::VecDeque;
+
+/// A host's receiver, and the packets that it has not taken in yet.
+pub struct Receiving {
+    /// Says when.
+    pub machine: AnyReceiver,
+    /// In the order in which they came.
+    pub waiting: VecDeque<Waits>,
+}
+
+/// A packet that its host has not taken in yet.
+pub struct Waits {
+    /// When that will be.
+    at: Time,
+    /// Where it counts, where neighbours pause each other.
+    place: Option<Place>,
+    /// The packet.
+    pub packet: Packet,
+}
+
+impl Receiving {
+    /// With nothing that waits.
+    pub fn new(machine: AnyReceiver) -> Receiving {
+        Receiving { machine, waiting: VecDeque::new() }
+    }
+    /// When the next packet is taken in.
+    pub fn next(&self) -> Time {
+        self.waiting.front().map_or(Time::MAX, |first| first.at)
+    }
+}
+
+impl<P: Probe> World<P> {
+    /// A packet has reached its host. The transport sees it now, or later.
+    #[cold]
+    #[inline(never)]
+    pub fn receive(&mut self, links: &mut impl Links<Carried>, id: HostId, packet: &mut Packet) {
+        if self.receivers.get(id.index()).is_none_or(Option::is_none) {
+            return self.take_in(links, id, packet);
+        }
+        let (now, node) = (links.now(), self.routing.net.hosts()[id.index()]);
+        let place = self.ingress.map(|link| self.place_at_host(link, packet));
+        let none = Backlog::default();
+        let fits = place.is_none_or(|place| self.buffers[node.index()].admits(packet, place, none, none));
+        let receiving = self.receivers[id.index()].as_mut().expect("it has one");
+        let at = if fits { receiving.machine.admit(packet, now) } else { None };
+        if let Some(at) = at {
+            receiving.waiting.push_back(Waits { at, place, packet: *packet });
+            let waker = self.first_host + id.0;
+            links.set_wake(waker, links.wake_at(waker).min(at));
+        } else {
+            if let Some(place) = place.filter(|_| fits) {
+                self.buffers[node.index()].on_leave(packet, place);
+            }
+            packet.free(&mut self.ext);
+        }
+        if place.is_some() {
+            self.settle_pauses(links, node);
+        }
+    }
+
+    /// A host takes in the packets that are due.
+    #[cold]
+    #[inline(never)]
+    pub fn take_due(&mut self, links: &mut impl Links<Carried>, id: HostId) {
+        let (now, node) = (links.now(), self.routing.net.hosts()[id.index()]);
+        while let Some(Some(receiving)) = self.receivers.get_mut(id.index())
+            && receiving.next() <= now
+            && let Some(Waits { place, mut packet, .. }) = receiving.waiting.pop_front()
+        {
+            receiving.machine.on_taken(&packet);
+            if let Some(place) = place {
+                self.buffers[node.index()].on_leave(&packet, place);
+                self.settle_pauses(links, node);
+            }
+            self.take_in(links, id, &mut packet);
+        }
+    }
+
+    /// Where a packet counts that `link` has brought to its host: its class is that of the port that has sent it.
+    fn place_at_host(&self, link: LinkId, packet: &Packet) -> Place {
+        let net = &self.routing.net;
+        let port = net.link(net.link(link).reverse).port.0 as u8;
+        let class = self.ports[link.index()].as_ref().map_or(0, |port| port.qdisc.class(packet));
+        Place { from: Some(port), to: port, class }
+    }
+}
