@@ -4,9 +4,11 @@ mod common;
 #[path = "../../engine/tests/reference/mod.rs"]
 mod reference;
 
+use base::{FlowId, Time};
 use common::{plan, table};
 use reference::Reference;
 use sim::outcome::{PortRow, StopReason};
+use sim::why::{Life, Part, watch};
 use sim::{Carried, Continue, Outcome, Threads};
 
 /// Each flow, of at most 1000 packets, is sent at line rate: only the network can slow it down.
@@ -105,6 +107,30 @@ fn a_flow_to_an_idle_host_is_held_back_with_others_of_its_class() {
     assert!(apart < 1.05 && paused > 0, "{apart} times as long as alone");
     let (lossy, paused) = run("pfc-none", FIFO);
     assert!(lossy < 1.05 && paused == 0, "{lossy} times as long as alone");
+}
+
+/// Where the time of a flow goes that neighbours hold back: half of it to an idle host's NIC that its switch has pause.
+#[test]
+fn the_time_of_a_flow_tells_who_paused_it() {
+    let topology = "kind = 'dumbbell'\nleft = 2\nright = 1\nbottleneck_rate = '40Gbps'";
+    let system = format!("{FIFO}buffer = {{ kind = 'pfc', xoff = '30KB' }}");
+    let text = scenario("pfc-why", topology, &[(0, 2, 1_000_000, 0), (1, 2, 1_000_000, 0)], &system);
+    let point = &plan(&text).points[0];
+    let outcome = both(&text);
+    let open = |flow: &sim::outcome::FlowRow| Time(flow.start_ps.unwrap())..Time(flow.finish_ps.unwrap());
+    let lives: Vec<Life> = outcome.flows.iter().map(|flow| Life { flow: FlowId(flow.flow_id), open: open(flow) }).collect();
+    for found in watch(&point.run, &lives, &mut |_| Continue::Yes).unwrap().breakdowns().unwrap() {
+        let name = |part: Part| part.port().map(|port| outcome.ports[port.index()].name.clone());
+        let paused = found.totals().into_iter().filter(|(part, _)| matches!(part, Part::Paused(_)));
+        let by_port: Vec<(String, u64)> = paused.map(|(part, time)| (name(part).unwrap(), time)).collect();
+        let nic = format!("h{}->s0", found.flow.src);
+        let at_nic: u64 = by_port.iter().filter(|(port, _)| *port == nic).map(|(_, time)| time).sum();
+        let all: u64 = by_port.iter().map(|(_, time)| time).sum();
+        // It sends for half of the time, and waits in two switches for what these hold at their thresholds, 30 KB at 5 Gb/s each.
+        let fct = found.flow.fct_ps().unwrap();
+        assert!(at_nic * 10 > fct * 3 && all < fct * 6 / 10, "{by_port:?} of {fct}");
+        assert_eq!(found.totals().iter().map(|(_, time)| time).sum::<u64>(), fct);
+    }
 }
 
 /// The port to `h4` is too slow for two of its neighbours, and in the end senders two switches away pause.

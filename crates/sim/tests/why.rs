@@ -63,7 +63,7 @@ fn the_parts_of_every_flow_are_its_completion_time() {
             most = most.max(flow.spans.len());
         }
     }
-    assert!(most > 20 && named.len() == 6, "{most} {named:?}");
+    assert!(most > 20 && named.len() == 7, "{most} {named:?}");
 }
 
 const LONE: &str =

@@ -7,18 +7,20 @@
 //! | from, backwards | to | part |
 //! |---|---|---|
 //! | arrival at a host or switch | start of transmission | transmission, propagation |
-//! | start of transmission | arrival at the port | queue of the port; at the NIC only while it sends other flows' packets, else transmission |
+//! | start of transmission | arrival at the port | paused while the far end has the port hold the packet back, else queue of the port; at the NIC only while it sends other flows' packets, else transmission |
 //! | hand-over of bytes sent before | hand-over of these bytes for the first time | retransmission: the timer that expired, and where the packet was lost |
 //! | hand-over, set off by an answer | arrival of the answered packet at the receiver | pacing or window |
 //! | any other hand-over | hand-over of the packet before | transmission and queue while the NIC sends, else pacing or window |
 //! | hand-over of the first packet | start | the same, before it a handshake, and the retransmissions of its packets |
 
 mod around;
+mod held;
 
 use crate::outcome::{FlowRow, Outcome};
 use crate::probe::{Packets, Seen};
 use crate::progress::{Continue, Progress, RunError};
 use crate::run::run_with;
+use crate::why::held::Held;
 use base::{FlowId, HostId, LinkId, Time};
 use engine::Engine;
 use fabric::net::Net;
@@ -37,6 +39,8 @@ pub enum Part {
     Wait,
     /// Waiting at the port of a link; at the sender's NIC, behind packets of other flows.
     Queue(LinkId),
+    /// Waiting at the port of a link while its far end had it hold packets back.
+    Paused(LinkId),
     /// On the way into a link, the packets of the flow before it included that the NIC had still to send.
     Transmission,
     /// On the wire, and in hosts that take time.
@@ -61,15 +65,16 @@ impl Part {
             Part::Handshake => "handshake",
             Part::Wait => "pacing or window",
             Part::Queue(_) => "queue",
+            Part::Paused(_) => "paused",
             Part::Transmission => "transmission",
             Part::Propagation => "propagation",
             Part::Retransmission(_) => "retransmission",
         }
     }
-    /// The port: of a queue, or where a packet was lost.
+    /// The port: of a queue, of a pause, or where a packet was lost.
     pub fn port(self) -> Option<LinkId> {
         match self {
-            Part::Queue(link) => Some(link),
+            Part::Queue(link) | Part::Paused(link) => Some(link),
             Part::Retransmission(loss) => loss.port,
             _ => None,
         }
@@ -147,7 +152,7 @@ pub fn watch<'a>(
         let longest = spec.net.link(nic).rate.tx_time(2 * u64::from(spec.mtu_bytes));
         Some((nic, life.open.start.before(longest)..life.open.end))
     };
-    let probe = Packets::of(lives.iter().map(|life| life.flow), lives.iter().filter_map(nic));
+    let probe = Packets::of(lives.iter().map(|life| life.flow).chain([held::ORDERS]), lives.iter().filter_map(nic));
     // Series and traces of the scenario's own change nothing of the run.
     let plain = RunSpec { sample: None, ..spec.clone() };
     let (outcome, packets) = run_with::<Engine<_>, _>(&plain, probe, control)?;
@@ -171,11 +176,12 @@ impl Watched<'_> {
         chosen.dedup_by_key(|row| row.flow_id);
         let routes = Routes::new(&spec.net, &[]);
         let envs = spec.envs(&routes);
+        let held = Held::new(spec, &envs, &self.seen);
         let breakdown = |row: &FlowRow| {
             let (start, finish) = (Time(row.start_ps?), Time(row.finish_ps?));
             let timers = spec.system.transport.build(&envs.transport(spec.net.nic(HostId(row.src)))).timers();
             let mut back = Backwards { cursor: finish, start, spans: Vec::new() };
-            Trace::new(&spec.net, row, timers, &self.seen).follow(&mut back);
+            Trace::new(&spec.net, &held, row, timers, &self.seen).follow(&mut back);
             Some(Breakdown { flow: row.clone(), spans: back.forwards() })
         };
         Ok(chosen.into_iter().filter_map(breakdown).collect())
@@ -227,13 +233,13 @@ struct Sent {
     arrival: Option<Time>,
 }
 
-/// A transmission of the sender's NIC.
+/// A transmission of the sender's NIC, or a time in which its switch had it hold this flow's packets.
 #[derive(Clone, Copy, Debug)]
 struct Busy {
     begin: Time,
     end: Time,
-    /// It is of this flow.
-    own: bool,
+    /// What that is to this flow.
+    part: Part,
 }
 
 /// Per packet of data the first that held its first byte.
@@ -254,6 +260,7 @@ fn firsts(data: &[Sent]) -> Vec<usize> {
 /// All that happened to the packets of one flow.
 struct Trace<'a> {
     net: &'a Net,
+    held: &'a Held,
     nic: LinkId,
     /// Data in the order in which the NIC took it.
     data: Vec<Sent>,
@@ -274,7 +281,7 @@ struct Trace<'a> {
 }
 
 impl<'a> Trace<'a> {
-    fn new(net: &'a Net, row: &FlowRow, timers: Timers, seen: &[Seen]) -> Trace<'a> {
+    fn new(net: &'a Net, held: &'a Held, row: &FlowRow, timers: Timers, seen: &[Seen]) -> Trace<'a> {
         let [src, dst] = [row.src, row.dst].map(|host| net.hosts()[host as usize]);
         let nic = LinkId(net.out_base(src));
         let mut ways: BTreeMap<Name, Vec<Seen>> = BTreeMap::new();
@@ -302,11 +309,18 @@ impl<'a> Trace<'a> {
         answers.sort_by_key(|sent| sent.arrival);
         let own = |seen: &Seen| seen.packet.flow.0 == row.flow_id;
         let on_nic = seen.iter().filter(|seen| seen.link == nic && !seen.dropped);
-        let busy = on_nic.map(|seen| Busy { begin: seen.start, end: end(seen).min(seen.until), own: own(seen) }).collect();
+        let part = |seen: &Seen| if own(seen) { Part::Transmission } else { Part::Queue(nic) };
+        let mut busy: Vec<Busy> =
+            on_nic.map(|seen| Busy { begin: seen.start, end: end(seen).min(seen.until), part: part(seen) }).collect();
+        if let Some(first) = data.first() {
+            let idle = held.idle(nic, &first.packet, &busy.iter().map(|busy| busy.begin..busy.end).collect::<Vec<_>>());
+            busy.extend(idle.into_iter().map(|held| Busy { begin: held.start, end: held.end, part: Part::Paused(nic) }));
+            busy.sort_by_key(|busy| busy.begin);
+        }
         let mut arrived: Vec<(Time, usize)> = data.iter().zip(0..).filter_map(|(sent, i)| Some((sent.arrival?, i))).collect();
         arrived.sort_unstable();
         let first = firsts(&data);
-        Trace { net, nic, data, control, answers, busy, arrived, first, trimmed, timers, expired: row.timeouts > 0 }
+        Trace { net, held, nic, data, control, answers, busy, arrived, first, trimmed, timers, expired: row.timeouts > 0 }
     }
 
     /// Follows the critical packets from the cursor, the finish of the flow, to its start.
@@ -342,6 +356,10 @@ impl<'a> Trace<'a> {
                     let before = &sent.hops[i - 1];
                     let came = self.net.link(before.link);
                     let arrival = before.start + came.rate.tx_time(before.packet.wire_len.into()) + came.delay;
+                    for held in self.held.before(hop.link, &before.packet, back.cursor).take_while(|held| held.end > arrival) {
+                        back.tell(Part::Queue(hop.link), held.end.min(back.cursor));
+                        back.tell(Part::Paused(hop.link), held.start.max(arrival));
+                    }
                     back.tell(Part::Queue(hop.link), arrival);
                 }
             }
@@ -432,7 +450,7 @@ impl<'a> Trace<'a> {
     }
 
     /// The time since `begin` before a packet left: transmission while the NIC sent this flow's packets, its queue while it sent others',
-    /// and `idle` while it sent none.
+    /// paused while it had to hold this flow's, and otherwise `idle`.
     fn at_nic(&self, back: &mut Backwards, begin: Time, idle: Part) {
         let begin = begin.max(back.start);
         let first = self.busy.partition_point(|busy| busy.begin < back.cursor);
@@ -441,7 +459,7 @@ impl<'a> Trace<'a> {
                 break;
             }
             back.tell(idle, busy.end.min(back.cursor).max(begin));
-            back.tell(if busy.own { Part::Transmission } else { Part::Queue(self.nic) }, busy.begin.max(begin));
+            back.tell(busy.part, busy.begin.max(begin));
         }
         back.tell(idle, begin);
     }
