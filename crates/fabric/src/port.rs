@@ -1,6 +1,6 @@
 //! An egress port that needs more than a first-in first-out queue: a discipline, and what stands beside it.
 
-use crate::agent::AnyAgent;
+use crate::agent::{AnyAgent, PortState};
 use crate::qdisc::{AnyQdisc, Qdisc};
 use crate::queue::{Backlog, Queue};
 use base::{Dur, Hold, Time};
@@ -12,6 +12,8 @@ pub struct Port {
     pub qdisc: AnyQdisc,
     /// Watches and rewrites what passes.
     pub agent: Option<AnyAgent>,
+    /// What the agent sees of the port.
+    pub state: PortState,
     /// The router is told of what leaves.
     pub watched: bool,
     /// Where neighbours may pause each other.

@@ -18,6 +18,7 @@ use crate::rows::flow_counters;
 use crate::start::Beginning;
 use base::{Dur, FlowId, HostId, LinkId, NodeId, Streams, Time};
 use engine::{Driver, Far, LinkSpec};
+use fabric::agent::PortState;
 use fabric::buffer::{AnyBuffer, Buffer};
 use fabric::net::Net;
 use fabric::paths::AllPaths;
@@ -190,7 +191,13 @@ fn build_ports(spec: &RunSpec, envs: &Envs<'_>, watches: bool, pausing: bool) ->
             return None;
         }
         let agent = spec.system.agent.as_ref().map(|agent| agent.build(&envs.agent(id)));
-        Some(Box::new(Port { qdisc: params.build(&env), agent, watched, pausing: pausing.then(Box::default) }))
+        Some(Box::new(Port {
+            qdisc: params.build(&env),
+            agent,
+            state: PortState::NEW,
+            watched,
+            pausing: pausing.then(Box::default),
+        }))
     };
     net.links().iter().enumerate().map(port).collect()
 }

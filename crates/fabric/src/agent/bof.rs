@@ -12,7 +12,7 @@
 //!   is alone on its path would have no bound but `max_cwnd`: none of its packets waits at a switch.
 //! - More than 255 units are 255.
 
-use super::{Agent, Cx, Env};
+use super::{Agent, Env, PortCx};
 use crate::qdisc::At;
 use base::params::Problem;
 use base::registry::{Meta, Needs};
@@ -70,14 +70,14 @@ impl Bof {
 }
 
 impl Agent for Bof {
-    fn on_arrive(&mut self, packet: &mut Packet, _cx: &mut Cx<'_>) {
+    fn on_arrive(&mut self, packet: &mut Packet, _cx: &mut PortCx<'_>) {
         let with_it = self.queued + u64::from(packet.wire_len);
         self.write(packet, At::Enqueue, with_it);
     }
-    fn on_enqueue(&mut self, packet: &Packet, _cx: &mut Cx<'_>) {
+    fn on_enqueue(&mut self, packet: &Packet, _cx: &mut PortCx<'_>) {
         self.queued += u64::from(packet.wire_len);
     }
-    fn on_depart(&mut self, packet: &mut Packet, _cx: &mut Cx<'_>) {
+    fn on_depart(&mut self, packet: &mut Packet, _cx: &mut PortCx<'_>) {
         self.queued -= u64::from(packet.wire_len);
         self.write(packet, At::Dequeue, self.queued);
     }
@@ -114,8 +114,11 @@ mod tests {
             };
             Bench { port: Bof::new(&params, &env), ext: Slab::default() }
         }
-        fn with(&mut self, act: impl FnOnce(&mut Bof, &mut Cx<'_>)) {
-            act(&mut self.port, &mut Cx { now: Time::ZERO, flows: &[], ext: &mut self.ext });
+        fn with(&mut self, act: impl FnOnce(&mut Bof, &mut PortCx<'_>)) {
+            act(
+                &mut self.port,
+                &mut PortCx { now: Time::ZERO, flows: &[], ext: &mut self.ext, port: &crate::agent::PortState::NEW },
+            );
         }
         /// A packet comes, and stays if it is `admitted`.
         fn arrive(&mut self, mut packet: Packet, admitted: bool) -> Packet {

@@ -40,7 +40,7 @@
 //! - `count_queue`, off by default: DATA in the queue counts as if it were left of the first flow, so that early starts do not add up to a full queue.
 //! - `det_min_rate`, off by default.
 
-use super::{Agent, Cx, Env};
+use super::{Agent, Env, PortCx};
 use base::params::{Auto, Problem};
 use base::registry::{Meta, Needs};
 use base::{Dur, FlowId, FlowMap, Fraction, Rate, Time};
@@ -256,7 +256,7 @@ impl Merp {
     }
 
     /// Synchronises a known flow's row with its packet (Alg. 1 l. 9-11). Returns the row after that.
-    fn sync(&mut self, flow: FlowId, packet: &Packet, header: &mut Header, cx: &Cx<'_>) -> Option<Row> {
+    fn sync(&mut self, flow: FlowId, packet: &Packet, header: &mut Header, cx: &PortCx<'_>) -> Option<Row> {
         let params = &self.params;
         let row = self.table.get_mut(flow)?;
         let from = Self::rank(params, flow, row);
@@ -369,7 +369,7 @@ impl Merp {
     }
 
     /// Marks the SYN of a flow for which the table has no room.
-    fn refuse(&mut self, syn: &Packet, cx: &mut Cx<'_>) {
+    fn refuse(&mut self, syn: &Packet, cx: &mut PortCx<'_>) {
         let mut header: Header = syn.get_ext(cx.ext);
         header.bits |= STATELESS;
         syn.put_ext(header, cx.ext);
@@ -378,17 +378,17 @@ impl Merp {
 
 /// Whether a packet belongs to a flow that overflowed a table.
 #[inline]
-fn is_stateless(packet: &Packet, cx: &Cx<'_>) -> bool {
+fn is_stateless(packet: &Packet, cx: &PortCx<'_>) -> bool {
     packet.prio == OVERFLOW || packet.kind == Kind::SYN && packet.get_ext::<Header>(cx.ext).bits & STATELESS != 0
 }
 
 impl Agent for Merp {
-    fn on_arrive(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
+    fn on_arrive(&mut self, packet: &mut Packet, cx: &mut PortCx<'_>) {
         if is_stateless(packet, cx) {
             self.remove(packet.flow);
         }
     }
-    fn on_enqueue(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+    fn on_enqueue(&mut self, packet: &Packet, cx: &mut PortCx<'_>) {
         if packet.kind != Kind::SYN || self.table.contains(packet.flow) || is_stateless(packet, cx) {
             return;
         }
@@ -398,7 +398,7 @@ impl Agent for Merp {
         let size = cx.flows[packet.flow.index()].size_wire_bytes;
         self.enter(packet.flow, size, size, cx.now);
     }
-    fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
+    fn on_depart(&mut self, packet: &mut Packet, cx: &mut PortCx<'_>) {
         let flow = packet.flow;
         match packet.kind {
             Kind::SYN | Kind::DATA | DET => {}

@@ -26,7 +26,7 @@
 //! Deviates: a paused flow outside the list ranks behind all that are in it, and probes accordingly. The paper's Alg. 3 leaves its I
 //! alone, and a thousand such flows would fill the port with probes.
 
-use super::{Agent, Cx, Env};
+use super::{Agent, Env, PortCx};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Dur, FlowId, Fraction, LinkId, Rate, Time};
@@ -239,7 +239,7 @@ impl Pdq {
     }
 
     /// Alg. 1: a SYN, DATA or probe leaves.
-    fn on_forward(&mut self, packet: &Packet, header: &mut Header, cx: &Cx<'_>) {
+    fn on_forward(&mut self, packet: &Packet, header: &mut Header, cx: &PortCx<'_>) {
         let flow = packet.flow;
         self.drop_stale(cx.now);
         if header.is_paused_elsewhere(self.port) {
@@ -305,12 +305,12 @@ fn controlled(line: Rate, queued: u64, rtt: Dur) -> Rate {
 }
 
 impl Agent for Pdq {
-    fn on_arrive(&mut self, _packet: &mut Packet, _cx: &mut Cx<'_>) {}
-    fn on_enqueue(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+    fn on_arrive(&mut self, _packet: &mut Packet, _cx: &mut PortCx<'_>) {}
+    fn on_enqueue(&mut self, packet: &Packet, cx: &mut PortCx<'_>) {
         self.catch_up(cx.now);
         self.queued += u64::from(packet.wire_len);
     }
-    fn on_depart(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
+    fn on_depart(&mut self, packet: &mut Packet, cx: &mut PortCx<'_>) {
         self.catch_up(cx.now);
         self.queued = self.queued.checked_sub(u64::from(packet.wire_len)).expect("what leaves a port had entered it");
         match packet.kind {
@@ -324,7 +324,7 @@ impl Agent for Pdq {
             _ => {}
         }
     }
-    fn on_return(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+    fn on_return(&mut self, packet: &Packet, cx: &mut PortCx<'_>) {
         let answer = matches!(packet.kind, Kind::SYNACK | Kind::ACK | Kind::PROBEACK) && packet.has(Packet::EXT);
         if answer {
             self.catch_up(cx.now);

@@ -431,7 +431,13 @@ mod tests {
                     seed: 0,
                 });
                 let agent = AnyAgent::Merp(Merp::new(&PortParams::defaults(), &env));
-                Some(Box::new(crate::port::Port { qdisc, agent: Some(agent), watched: false, pausing: None }))
+                Some(Box::new(crate::port::Port {
+                    qdisc,
+                    agent: Some(agent),
+                    state: agent::PortState::NEW,
+                    watched: false,
+                    pausing: None,
+                }))
             };
             let ports = net.links().iter().enumerate().map(|(id, link)| port(id, link)).collect();
             let flow = |(i, &packets): (usize, &u64)| script::flow(i as u32, packets * 1460);
@@ -482,7 +488,7 @@ mod tests {
             };
             let link = candidates[self.memr.decide(&mut packet, candidates, &mut cx) as usize];
             let agent = self.ports[link.index()].as_mut().unwrap().agent.as_mut().unwrap();
-            let mut cx = agent::Cx { now, flows: &flows, ext: &mut self.ext };
+            let mut cx = agent::PortCx { now, flows: &flows, ext: &mut self.ext, port: &agent::PortState::NEW };
             agent.on_enqueue(&packet, &mut cx);
             agent.on_depart(&mut packet, &mut cx);
             link

@@ -172,6 +172,7 @@ fn take_down<E: Driver<Carried>, P: Probe>(part: &mut Part<E, P>, link: LinkId) 
         if let Some(agent) = &mut port.agent {
             agent.on_link_down();
         }
+        port.state.queue = port.qdisc.backlog();
         if let Some(pausing) = &mut port.pausing {
             pausing.clear(now);
         }

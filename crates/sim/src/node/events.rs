@@ -5,7 +5,7 @@ use crate::node::world::{Carried, World};
 use crate::probe::Probe;
 use base::{Hold, HostId, LinkId, Time};
 use engine::{Far, Links};
-use fabric::agent::{self, Agent};
+use fabric::agent::{Agent, PortCx};
 use fabric::buffer::Buffer;
 use fabric::qdisc::Qdisc;
 use fabric::queue::Backlog;
@@ -53,10 +53,11 @@ impl<P: Probe> engine::World for World<P> {
             return false;
         }
         if let Some(agent) = &mut port.agent {
-            let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
+            let mut cx = PortCx { now, flows: &self.flows, ext: &mut self.ext, port: &port.state };
             agent.on_arrive(packet, &mut cx);
             agent.on_enqueue(packet, &mut cx);
             agent.on_depart(packet, &mut cx);
+            port.state.sent_bytes += u64::from(packet.wire_len);
         }
         if port.watched {
             self.routing.router.on_depart(link, packet, now);
@@ -86,7 +87,7 @@ impl<P: Probe> engine::World for World<P> {
         }
         if !admits {
             if let Some(agent) = &mut port.agent {
-                agent.on_arrive(packet, &mut agent::Cx { now, flows: &self.flows, ext: &mut self.ext });
+                agent.on_arrive(packet, &mut PortCx { now, flows: &self.flows, ext: &mut self.ext, port: &port.state });
             }
             self.refused.drop(packet);
         }
@@ -98,11 +99,12 @@ impl<P: Probe> engine::World for World<P> {
         let port = Self::port(&mut self.ports, link);
         // Two calls, not one between two questions for the agent: that cost 2 % of every hop.
         if let Some(agent) = &mut port.agent {
-            let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
+            let mut cx = PortCx { now, flows: &self.flows, ext: &mut self.ext, port: &port.state };
             agent.on_arrive(packet, &mut cx);
             if port.qdisc.enqueue(packet, now, &mut self.refused) {
                 agent.on_enqueue(packet, &mut cx);
             }
+            port.state.queue = port.qdisc.backlog();
         } else {
             port.qdisc.enqueue(packet, now, &mut self.refused);
         }
@@ -123,7 +125,9 @@ impl<P: Probe> engine::World for World<P> {
         let port = Self::port(&mut self.ports, link);
         let packet = port.qdisc.dequeue(start).expect("a packet waits");
         if let Some(agent) = &mut port.agent {
-            agent.on_depart(packet, &mut agent::Cx { now: start, flows: &self.flows, ext: &mut self.ext });
+            port.state.queue.remove(packet);
+            agent.on_depart(packet, &mut PortCx { now: start, flows: &self.flows, ext: &mut self.ext, port: &port.state });
+            port.state.sent_bytes += u64::from(packet.wire_len);
         }
         if port.watched {
             self.routing.router.on_depart(link, packet, start);

@@ -7,7 +7,7 @@ use crate::node::world::{Carried, World};
 use crate::probe::Probe;
 use base::{FlowId, LinkId, NodeId, Time};
 use engine::Links;
-use fabric::agent::{self, Agent};
+use fabric::agent::{Agent, PortCx};
 use fabric::buffer::{Buffer, ORDER_BYTES, Pause, Place};
 use fabric::net::Net;
 use fabric::port::Port;
@@ -53,7 +53,7 @@ impl<P: Probe> World<P> {
         if packet.kind == Kind::PAUSE {
             port.push_order(packet);
         } else {
-            let mut cx = agent::Cx { now, flows: &self.flows, ext: &mut self.ext };
+            let mut cx = PortCx { now, flows: &self.flows, ext: &mut self.ext, port: &port.state };
             if let Some(agent) = &mut port.agent {
                 agent.on_arrive(packet, &mut cx);
             }
@@ -63,6 +63,7 @@ impl<P: Probe> World<P> {
             {
                 agent.on_enqueue(packet, &mut cx);
             }
+            port.state.queue = port.qdisc.backlog();
             for refusal in refused.all() {
                 match *refusal {
                     Refusal::Dropped(packet) | Refusal::Returned(packet) => self.leaves(link, &packet),
@@ -89,7 +90,10 @@ impl<P: Probe> World<P> {
         self.leaves(link, &sent);
         let port = Self::port(&mut self.ports, link);
         if let Some(agent) = &mut port.agent {
-            agent.on_depart(&mut self.served, &mut agent::Cx { now: start, flows: &self.flows, ext: &mut self.ext });
+            port.state.queue.remove(&self.served);
+            let mut cx = PortCx { now: start, flows: &self.flows, ext: &mut self.ext, port: &port.state };
+            agent.on_depart(&mut self.served, &mut cx);
+            port.state.sent_bytes += u64::from(self.served.wire_len);
         }
         if port.watched {
             self.routing.router.on_depart(link, &mut self.served, start);

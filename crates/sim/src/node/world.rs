@@ -9,7 +9,7 @@ use crate::node::waiting::Waiting;
 use crate::probe::Probe;
 use base::{FlowId, LinkId, NodeId, Slab, Time};
 use engine::Links;
-use fabric::agent::{self, Agent};
+use fabric::agent::{Agent, PortCx};
 use fabric::buffer::AnyBuffer;
 use fabric::port::Port;
 use fabric::refused::Refused;
@@ -189,9 +189,9 @@ impl<P: Probe> World<P> {
     pub fn hear(&mut self, links: &mut impl Links<Carried>, link: LinkId, packet: &Packet) {
         let now = links.now();
         links.catch_up(self, link, now);
-        let port = self.ports[link.index()].as_mut().and_then(|port| port.agent.as_mut());
-        let agent = port.expect("where answers are heard every port has an agent");
-        agent.on_return(packet, &mut agent::Cx { now, flows: &self.flows, ext: &mut self.ext });
+        let port = Self::port(&mut self.ports, link);
+        let agent = port.agent.as_mut().expect("where answers are heard every port has an agent");
+        agent.on_return(packet, &mut PortCx { now, flows: &self.flows, ext: &mut self.ext, port: &port.state });
     }
 
     /// A packet is lost on a link, or after crossing `link` for want of any path.

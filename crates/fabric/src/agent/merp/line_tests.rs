@@ -1,7 +1,7 @@
 //! A network by hand: hosts, ports with agents and strict priority, wires. ACKs go back over a path of their own that is never busy.
 
 use super::{Merp, Params};
-use crate::agent::{Agent, Cx, Env};
+use crate::agent::{Agent, Env, PortCx, PortState};
 use base::params::Params as _;
 use base::{Dur, FlowId, HostId, LinkId, NodeId, Rate, Slab, Time};
 use proto::flow::Flow;
@@ -133,7 +133,7 @@ impl Line {
             }
             Event::Port(leg, mut packet) => {
                 let port = self.paths[packet.flow.index()][leg];
-                let mut cx = Cx { now: self.now, flows: &self.flows, ext: &mut self.ext };
+                let mut cx = PortCx { now: self.now, flows: &self.flows, ext: &mut self.ext, port: &PortState::NEW };
                 self.ports[port].agent.on_arrive(&mut packet, &mut cx);
                 self.ports[port].agent.on_enqueue(&packet, &mut cx);
                 self.ports[port].queue[packet.prio as usize].push_back(Packet { hop: leg as u8, ..packet });
@@ -150,7 +150,7 @@ impl Line {
     fn serve(&mut self, port: usize) {
         let Some(mut packet) = self.ports[port].queue.iter_mut().find_map(VecDeque::pop_front) else { return };
         self.ports[port].busy = true;
-        let mut cx = Cx { now: self.now, flows: &self.flows, ext: &mut self.ext };
+        let mut cx = PortCx { now: self.now, flows: &self.flows, ext: &mut self.ext, port: &PortState::NEW };
         self.ports[port].agent.on_depart(&mut packet, &mut cx);
         self.departures.push((self.now, port, packet));
         let end = self.now + self.rate.tx_time(packet.wire_len.into());

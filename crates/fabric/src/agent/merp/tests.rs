@@ -45,10 +45,16 @@ impl Bench {
         Bench::new(Rate::from_gbps(1), flows, change)
     }
     fn enqueue(&mut self, now: u64, packet: &Packet) {
-        self.port.on_enqueue(packet, &mut Cx { now: Time(now), flows: &self.flows, ext: &mut self.ext });
+        self.port.on_enqueue(
+            packet,
+            &mut PortCx { now: Time(now), flows: &self.flows, ext: &mut self.ext, port: &crate::agent::PortState::NEW },
+        );
     }
     fn depart(&mut self, now: u64, packet: &mut Packet) {
-        self.port.on_depart(packet, &mut Cx { now: Time(now), flows: &self.flows, ext: &mut self.ext });
+        self.port.on_depart(
+            packet,
+            &mut PortCx { now: Time(now), flows: &self.flows, ext: &mut self.ext, port: &crate::agent::PortState::NEW },
+        );
     }
     fn syn(&mut self, now: u64, flow: u32) {
         self.open(now, flow, fresh());
@@ -57,7 +63,10 @@ impl Bench {
     fn open(&mut self, now: u64, flow: u32, header: Header) -> Header {
         let mut syn = Packet::new(FlowId(flow), Kind::SYN, 40);
         syn.set_ext(header, &mut self.ext);
-        self.port.on_arrive(&mut syn, &mut Cx { now: Time(now), flows: &self.flows, ext: &mut self.ext });
+        self.port.on_arrive(
+            &mut syn,
+            &mut PortCx { now: Time(now), flows: &self.flows, ext: &mut self.ext, port: &crate::agent::PortState::NEW },
+        );
         self.enqueue(now, &syn);
         let header = syn.get_ext(&self.ext);
         self.ext.remove(syn.ext());
@@ -701,7 +710,7 @@ fn a_full_table_marks_syns() {
     // Another port had no place for flow 1; flow 0 is already in its class.
     b.open(4, 1, marked);
     assert_eq!(b.known(), [0]);
-    let mut cx = Cx { now: Time(5), flows: &b.flows, ext: &mut b.ext };
+    let mut cx = PortCx { now: Time(5), flows: &b.flows, ext: &mut b.ext, port: &crate::agent::PortState::NEW };
     let mut data = Packet { prio: OVERFLOW, ..Packet::data(FlowId(0), 0, 1460, 40) };
     b.port.on_arrive(&mut data, &mut cx);
     b.port.on_enqueue(&data, &mut cx);

@@ -37,8 +37,11 @@ impl Bench {
         let flows = (0..flows).map(|id| script::flow(id, 1_000_000)).collect();
         Bench { port: Pdq::new(&params, &env), flows, ext: Slab::default() }
     }
-    fn with<R>(&mut self, now_us: u64, act: impl FnOnce(&mut Pdq, &mut Cx<'_>) -> R) -> R {
-        act(&mut self.port, &mut Cx { now: Time(now_us * US), flows: &self.flows, ext: &mut self.ext })
+    fn with<R>(&mut self, now_us: u64, act: impl FnOnce(&mut Pdq, &mut PortCx<'_>) -> R) -> R {
+        act(
+            &mut self.port,
+            &mut PortCx { now: Time(now_us * US), flows: &self.flows, ext: &mut self.ext, port: &crate::agent::PortState::NEW },
+        )
     }
     /// A packet passes the port at once; its header afterwards.
     fn pass(&mut self, now_us: u64, mut packet: Packet, header: Header) -> Header {
