@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flowloom import pages, papers, shelf
-from flowloom.files import write_whole
+from flowloom.base.files import write_whole
+from flowloom.papers import pages, shelf
+from flowloom.papers.reproduction import write_page
 
 
 def main() -> None:
@@ -15,7 +16,7 @@ def main() -> None:
     for found in sorted(home.glob("*/claims.json")):
         paper = shelf.load(found.parent.name)
         written = pages.Findings.from_json(paper, found.read_text(encoding="utf-8"))
-        papers.write_page(written, found.parent, {})
+        write_page(written, found.parent, {})
         every.append(written)
     write_whole(home / "README.md", pages.overview(every))
 

@@ -60,7 +60,7 @@ for row in (
 ):
     print(f"{row['system']}: a flow of {row['size_bytes']} bytes took {row['slowdown']:.1f} times as long as alone")
 
-# 7. Figures, as PNG and SVG, and a report with all of them. `flowloom.plots.KINDS` lists the kinds of figures.
+# 7. Figures, as PNG and SVG, and a report with all of them. `flowloom list figures` lists the kinds of figures.
 flowloom.plot(results, "metrics", out="first_steps/figures/metrics", metrics=["mean_fct_s", "p99_slowdown"])
 flowloom.plot(results, "fct_size", out="first_steps/figures/fct_size", at={"load": 0.6})
 print(f"report: {results.report()}")

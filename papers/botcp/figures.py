@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import measures, numbers, plots, style, traces, words
-from flowloom.data import Data, Run, Value, column
-from flowloom.drawing import Array
-from flowloom.panels import metric_panel, metric_panels
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.base import words
+from flowloom.figures import plots, style, traces
+from flowloom.figures.drawing import Array
+from flowloom.figures.panels import metric_panel, metric_panels
+from flowloom.papers import measures
+from flowloom.runs import numbers
+from flowloom.runs.data import Data, Run, Value, column
 
 if TYPE_CHECKING:
-    from flowloom.pages import Findings
+    from flowloom.papers.pages import Findings
     from matplotlib.figure import Figure
 
 Note = Callable[[str, Run, float], None]

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from flowloom import drawing, plots, style, traces, words
-from flowloom.data import Run, column, mean
-from flowloom.numbers import Points, Sample, average, combined, minus, quotient
-from flowloom.panels import metric_panel, metric_panels, swept_axis
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.base import words
+from flowloom.figures import drawing, plots, style, traces
+from flowloom.figures.panels import metric_panel, metric_panels, swept_axis
+from flowloom.runs.data import Run, column, mean
+from flowloom.runs.numbers import Points, Sample, average, combined, minus, quotient
 
 if TYPE_CHECKING:
-    from flowloom.pages import Findings
+    from flowloom.papers.pages import Findings
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 

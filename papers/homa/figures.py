@@ -7,12 +7,12 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import plots, style
-from flowloom.data import Data, Run, mean
-from flowloom.measures import beside, flows, statistic
-from flowloom.numbers import Curves, Points, Sample, combined, minus, quotient, relative
-from flowloom.panels import DWARFED, metric_panels, range_panel
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.figures import plots, style
+from flowloom.figures.panels import DWARFED, metric_panels, range_panel
+from flowloom.papers.measures import beside, flows, statistic
+from flowloom.runs.data import Data, Run, mean
+from flowloom.runs.numbers import Curves, Points, Sample, combined, minus, quotient, relative
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

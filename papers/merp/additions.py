@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import measures, numbers, plots, style, words
-from flowloom.panels import metric_panel
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.base import words
+from flowloom.figures import plots, style
+from flowloom.figures.panels import metric_panel
+from flowloom.papers import measures
+from flowloom.runs import numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import measures, numbers, style
-from flowloom.data import Data, Run
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.figures import style
+from flowloom.papers import measures
+from flowloom.runs import numbers
+from flowloom.runs.data import Data, Run
 
 from .loads import over_base
 

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from flowloom import drawing, fluid, measures, numbers, plots, schedules, style
-from flowloom.data import Data, Run
-from flowloom.panels import axis_unit, curves, metric_panel, range_panel, swept_ticks
-from flowloom.results import Results
+from flowloom import fluid
+from flowloom.api.results import Results
+from flowloom.figures import drawing, plots, schedules, style
+from flowloom.figures.panels import axis_unit, curves, metric_panel, range_panel, swept_ticks
+from flowloom.papers import measures
+from flowloom.runs import numbers
+from flowloom.runs.data import Data, Run, named_ports
 
 from .additions import (
     ablation,
@@ -30,7 +33,7 @@ from .loads import Panel, load_key, mark_axis, over_base, panels, printed
 from .routes import backlogs, failure, failure_dynamic, fig4, fig10, fig10_large, fig11, link_use, recovery
 
 if TYPE_CHECKING:
-    from flowloom.pages import Findings
+    from flowloom.papers.pages import Findings
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -104,7 +107,7 @@ def table1(results: Results) -> Figure:
     below = dict(zip(("pFabric", "MERP"), (axes[3], axes[5]), strict=True))
     for system, run in plots.one_per_system(results, None):
         packets = results.packets(None, {"point": run.point})
-        named = plots.named_ports(results, run)
+        named = named_ports(results, run)
         spans: dict[str, list[tuple[int, float, float]]] = {}
         for bar in plots.bars({name: packets[name].to_pylist() for name in packets.column_names}):
             spans.setdefault(named[bar.port], []).append((bar.flow, bar.start * 1e-9 / UNIT_MS, bar.end * 1e-9 / UNIT_MS))
@@ -228,7 +231,7 @@ BIN_MS = 1.0
 
 def received(results: Results, run: Run) -> tuple[drawing.Array, dict[int, drawing.Array], drawing.Array]:
     """The link to h0 in bins: the end of each bin in ms, the share of the link that each flow's DATA takes, and the total share."""
-    port = next(port for port, name in drawing.named_ports(results, run).items() if name.endswith("->h0"))
+    port = next(port for port, name in named_ports(results, run).items() if name.endswith("->h0"))
     packets = results.packets(["port_id", "flow_id", "kind", "end_ps", "size_bytes", "dropped"], {"point": run.point})
     rows = [row for row in packets.to_pylist() if row["port_id"] == port and not row["dropped"]]
     data = [row for row in rows if row["kind"] == "data"]

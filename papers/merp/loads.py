@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import claims, drawing, measures, numbers, shelf, style
-from flowloom.panels import axis_unit, curves, metric_panels, swept_axis
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.figures import drawing, style
+from flowloom.figures.panels import axis_unit, curves, metric_panels, swept_axis
+from flowloom.papers import claims, measures, shelf
+from flowloom.runs import numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

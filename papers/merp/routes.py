@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import drawing, measures, numbers, plots, style, traces
-from flowloom.data import Data, Run
-from flowloom.drawing import Array
-from flowloom.panels import metric_panel
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.figures import drawing, plots, style, traces
+from flowloom.figures.drawing import Array
+from flowloom.figures.panels import metric_panel
+from flowloom.papers import measures
+from flowloom.runs import numbers
+from flowloom.runs.data import Data, Run, named_ports
 
 from .loads import Panel, load_key, panels
 
@@ -35,7 +37,7 @@ def fig4(results: Results) -> Figure:
 
 def spine_links(results: Results, run: Run, found: traces.Series) -> tuple[drawing.Array, drawing.Array]:
     """The utilisation of the busier link, which carries the long flow, and of the other link."""
-    names = drawing.named_ports(results, run)
+    names = named_ports(results, run)
     one, two = (found.values[port] for port, name in names.items() if name.startswith("leaf0->spine"))
     return (one, two) if float(one.mean()) >= float(two.mean()) else (two, one)
 

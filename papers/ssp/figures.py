@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from flowloom import plots, style, traces, words
-from flowloom.data import Data, Run
-from flowloom.drawing import Array
-from flowloom.measures import flows, ports, share, statistic, totals, transport, wasted_credits
-from flowloom.numbers import Curves, Measure, Points, Sample, average, minus, quotient, relative
-from flowloom.panels import DWARFED, range_panel
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.base import words
+from flowloom.figures import plots, style, traces
+from flowloom.figures.drawing import Array
+from flowloom.figures.panels import DWARFED, range_panel
+from flowloom.papers.measures import flows, ports, share, statistic, totals, transport, wasted_credits
+from flowloom.runs.data import Data, Run
+from flowloom.runs.numbers import Curves, Measure, Points, Sample, average, minus, quotient, relative
 
 if TYPE_CHECKING:
-    from flowloom.pages import Findings
+    from flowloom.papers.pages import Findings
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from flowloom import style
-from flowloom.drawing import record
-from flowloom.numbers import Estimate
+from flowloom.figures import style
+from flowloom.figures.drawing import record
+from flowloom.runs.numbers import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

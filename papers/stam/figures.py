@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from flowloom import fluid, optimum, schedules, style
-from flowloom.numbers import Estimate, Number, find
-from flowloom.pages import Findings
-from flowloom.panels import metric_panels, swept_axis
-from flowloom.results import Results
+from flowloom import fluid, optimum
+from flowloom.api.results import Results
+from flowloom.figures import schedules, style
+from flowloom.figures.panels import metric_panels, swept_axis
+from flowloom.papers.pages import Findings
+from flowloom.runs.numbers import Estimate, Number, find
 
 from .against import PAPER, Series, differences
 

@@ -7,13 +7,15 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from flowloom import _core, plots, style, words
-from flowloom.data import Data, Run, mean
-from flowloom.drawing import Array
-from flowloom.measures import beside, flows, ports, share, statistic, totals, transport, wasted_credits
-from flowloom.numbers import Measure, Points, average, quotient
-from flowloom.panels import swept_ticks
-from flowloom.results import Results
+from flowloom import _core
+from flowloom.api.results import Results
+from flowloom.base import words
+from flowloom.figures import plots, style
+from flowloom.figures.drawing import Array
+from flowloom.figures.panels import swept_ticks
+from flowloom.papers.measures import beside, flows, ports, share, statistic, totals, transport, wasted_credits
+from flowloom.runs.data import Data, Run, mean
+from flowloom.runs.numbers import Measure, Points, average, quotient
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from flowloom._core import RunError, ScenarioError, StorageError, entries, fluid, optimum
-    from flowloom.data import Run
-    from flowloom.results import Results
-    from flowloom.scenario import Progress, Scenario, ScenarioWarning, Seeds
+    from flowloom.api.results import Results
+    from flowloom.api.scenario import Progress, Scenario, ScenarioWarning, Seeds
+    from flowloom.runs.data import Run
 
     __version__: str
 
@@ -50,14 +50,14 @@ __all__ = [
 # Arrow and NumPy take a quarter of a second to import: each name is imported when it is first used. Nothing else is imported here,
 # since a Ctrl-C before the first line of a command would print a traceback.
 _HOMES = {
-    "Progress": "flowloom.scenario",
-    "Results": "flowloom.results",
-    "Run": "flowloom.data",
+    "Progress": "flowloom.api.scenario",
+    "Results": "flowloom.api.results",
+    "Run": "flowloom.runs.data",
     "RunError": "flowloom._core",
-    "Scenario": "flowloom.scenario",
+    "Scenario": "flowloom.api.scenario",
     "ScenarioError": "flowloom._core",
-    "ScenarioWarning": "flowloom.scenario",
-    "Seeds": "flowloom.scenario",
+    "ScenarioWarning": "flowloom.api.scenario",
+    "Seeds": "flowloom.api.scenario",
     "StorageError": "flowloom._core",
     "__version__": "flowloom._core",
     "entries": "flowloom._core",
@@ -103,7 +103,7 @@ def run(
     """
     from collections.abc import Mapping
 
-    from flowloom.scenario import Scenario
+    from flowloom.api.scenario import Scenario
 
     if isinstance(scenario, Scenario):
         if set or seeds or profile or memory:
@@ -118,7 +118,7 @@ def run(
 
 def open(folder: str | Path) -> Results:
     """Open a results folder."""
-    from flowloom.results import Results
+    from flowloom.api.results import Results
 
     return Results.open(folder)
 
@@ -130,7 +130,7 @@ def compare(*folders: str | Path, where: str | None = None) -> pa.Table:
     flows, as in `where="size_bytes <= 100KB"`.
     """
     from flowloom import _core
-    from flowloom.data import read
+    from flowloom.runs.data import read
 
     return read(_core.compare([str(folder) for folder in folders], where))
 
@@ -143,14 +143,14 @@ def plot(
 ) -> Figure:
     """Draw a figure of results and, with `out`, write it as PNG and SVG next to each other, or as the one file that `out` names.
 
-    `kind` is one of the names in `flowloom.plots.KINDS`; `at={"load": 0.8}` picks points, `systems=["Homa", "pFabric"]` systems
+    `kind` is one of the names that `flowloom list figures` prints; `at={"load": 0.8}` picks points, `systems=["A", "B"]` systems
     in their order. `style="paper"`, `width="3.33in"`, `height` and `font="Times"` fit the figure to a paper. A name that ends with
     `.csv` writes the numbers that the figure shows. Other options are those of the kind, as `metrics` and `statistic`.
     """
     from pathlib import Path
 
-    from flowloom import plots, style
-    from flowloom.results import Results
+    from flowloom.api.results import Results
+    from flowloom.figures import plots, style
 
     figure = plots.draw(results if isinstance(results, Results) else open(results), kind, **options)
     if out is not None:

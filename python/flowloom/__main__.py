@@ -19,16 +19,16 @@ from collections.abc import Callable, Mapping, Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
-from flowloom import console  # noqa: E402
-from flowloom.console import say  # noqa: E402
+from flowloom.cli import console  # noqa: E402
+from flowloom.cli.console import say  # noqa: E402
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from flowloom.copies import Copy
-    from flowloom.data import Data
-    from flowloom.results import Results
-    from flowloom.why import ClassWhy, Why
+    from flowloom.api.results import Results
+    from flowloom.cli.copies import Copy
+    from flowloom.runs.data import Data
+    from flowloom.why.parts import ClassWhy, Why
 
 Options = Mapping[str, Any]
 
@@ -139,7 +139,7 @@ def file_of(options: Options, kinds: Sequence[str]) -> bool:
 
 
 def chosen_systems(options: Options, results: Data) -> list[str] | None:
-    """The systems asked for: `--systems MERP,TCP`, or the option once for each label."""
+    """The systems asked for: `--systems A,B`, or the option once for each label."""
     found: list[str] = []
     for item in options.get("systems") or []:
         # A label may have commas itself.
@@ -149,8 +149,8 @@ def chosen_systems(options: Options, results: Data) -> list[str] | None:
 
 def plot(options: Options) -> int:
     """Draws figures of results folders, as PNG and SVG."""
-    from flowloom import plots, style
-    from flowloom.results import Results
+    from flowloom.api.results import Results
+    from flowloom.figures import plots, style
 
     kinds = list(dict.fromkeys(options.get("kind") or []))
     formats = list(options.get("format") or style.FORMATS)
@@ -184,9 +184,9 @@ def plot(options: Options) -> int:
 
 def report(options: Options) -> int:
     """Prints the summary of results folders and writes their reports."""
-    from flowloom import files
-    from flowloom import report as reports
-    from flowloom.results import Results
+    from flowloom.api.results import Results
+    from flowloom.base import files
+    from flowloom.pages import report as reports
 
     found = folders(options)
     if options.get("out") and len(found) > 1:
@@ -206,8 +206,8 @@ def report(options: Options) -> int:
 
 def table(options: Options) -> int:
     """Prints or writes the summary of a results folder in a format of tables."""
-    from flowloom import files
-    from flowloom.results import Results
+    from flowloom.api.results import Results
+    from flowloom.base import files
 
     (folder,) = folders(options)
     out = new_file(options)
@@ -225,8 +225,8 @@ def table(options: Options) -> int:
 
 def summary(options: Options) -> int:
     """Prints the summary of results folders, as at the end of a run."""
-    from flowloom import steadiness
-    from flowloom.results import Results
+    from flowloom.api.results import Results
+    from flowloom.runs import steadiness
 
     for folder in folders(options):
         results = Results.open(folder)
@@ -238,18 +238,20 @@ def summary(options: Options) -> int:
 
 def run_on(options: Options) -> int:
     """Runs a scenario on the workers of a cluster, and prints the summary."""
-    from flowloom import _core, elsewhere
-    from flowloom.meter import Meter
+    from flowloom import _core
+    from flowloom.api.results import Results
+    from flowloom.base.meter import Meter
+    from flowloom.clusters import engines, points
 
     file, out = (Path(console.path(options[key])) for key in ("file", "out"))
     pairs = [(key, value) for key, value in options["set"]]
     text = file.read_text(encoding="utf-8")
     profile, memory = options["profile"] or None, options["memory"]
     core = _core.Scenario.from_toml(text, str(file), str(file.parent), pairs, options["seed"], profile, memory)
-    executor, close = elsewhere.engine(options["on"], options.get("jobs"), out)
+    executor, close = engines.engine(options["on"], options.get("jobs"), out)
     meter = Meter(out.name)
     try:
-        results = elsewhere.run(core, file.parent.absolute(), executor, out, meter, options["overwrite"])
+        results = Results(points.run(core, file.parent.absolute(), executor, out, meter, options["overwrite"]))
     except KeyboardInterrupt:
         console.complain(f"results: {out}\nstopped; the same command goes on from here")
         raise
@@ -269,7 +271,7 @@ def new_file(options: Options) -> Path | None:
     """The file that `--out` names. Raises `OSError` for what is there and is no file."""
     if not options.get("out"):
         return None
-    from flowloom import files
+    from flowloom.base import files
 
     out = Path(console.path(options["out"]))
     files.refuse_others(out)
@@ -279,7 +281,7 @@ def new_file(options: Options) -> Path | None:
 def export(options: Options) -> int:
     """Writes a point in another program's format."""
     from flowloom import exports
-    from flowloom.results import Results
+    from flowloom.api.results import Results
 
     (folder,) = folders(options)
     say(exports.write(Results.open(folder), options["format"], options.get("point"), new_file(options)))
@@ -288,8 +290,8 @@ def export(options: Options) -> int:
 
 def play(options: Options) -> int:
     """Writes a page that plays packets."""
-    from flowloom import playback
-    from flowloom.results import Results
+    from flowloom.api.results import Results
+    from flowloom.pages import playback
 
     (folder,) = folders(options)
     out, results = new_file(options), Results.open(folder)
@@ -300,8 +302,8 @@ def play(options: Options) -> int:
 
 def pack(options: Options) -> int:
     """Writes the archive of a run."""
-    from flowloom import pack
-    from flowloom.results import Results
+    from flowloom.api.results import Results
+    from flowloom.cli import pack
 
     (folder,) = folders(options)
     scenario = Path(console.path(options["scenario"])) if options.get("scenario") else None
@@ -311,7 +313,9 @@ def pack(options: Options) -> int:
 
 def compare(options: Options) -> int:
     """Compares systems flow by flow."""
-    from flowloom import _core, data, tables, words
+    from flowloom import _core
+    from flowloom.base import words
+    from flowloom.runs import data, tables
 
     table = data.read(_core.compare([str(folder) for folder in folders(options)], options.get("where")))
 
@@ -331,8 +335,9 @@ def compare(options: Options) -> int:
 
 def why(options: Options) -> int:
     """Prints where the time of flows went, and draws it."""
-    from flowloom import files, style
-    from flowloom.results import Results
+    from flowloom.api.results import Results
+    from flowloom.base import files
+    from flowloom.figures import style
 
     (folder,) = folders(options)
     results = Results.open(folder).where(options.get("where"))
@@ -380,21 +385,21 @@ def groups(text: str) -> list[int] | None:
 
 def examples(options: Options) -> int:
     """Copies examples; without a name, lists them."""
-    from flowloom import copies
+    from flowloom.cli import copies
 
     return copied(options, copies.examples(), "flowloom examples demo")
 
 
 def lab(options: Options) -> int:
     """Copies exercises of the lab; without a name, lists them."""
-    from flowloom import copies
+    from flowloom.cli import copies
 
     return copied(options, copies.lab(), "flowloom lab incast")
 
 
 def copied(options: Options, known: Sequence[Copy], example: str) -> int:
     """Lists what can be copied, or copies it; says what to do next."""
-    from flowloom import copies
+    from flowloom.cli import copies
 
     names = options.get("names") or []
     if not names:
@@ -417,8 +422,8 @@ OPENED = {".toml": "flowloom run", ".py": "python", ".ipynb": "jupyter lab"}
 
 def papers(options: Options) -> int:
     """Runs a paper's figures, judges its claims and draws; without a name, lists the papers."""
-    from flowloom import claims, pages, shelf
-    from flowloom.papers import reproduce, update
+    from flowloom.papers import claims, pages, shelf
+    from flowloom.papers.reproduction import reproduce, update
 
     name = options.get("name")
     if not name:
@@ -443,14 +448,14 @@ def papers(options: Options) -> int:
 
 def seek(options: Options) -> int:
     """Searches open settings, and prints the answer."""
-    from flowloom import elsewhere
+    from flowloom.clusters import engines
     from flowloom.seek import seek
 
     file = Path(console.path(options["file"]))
     out = Path(console.path(options["out"])) if options.get("out") else None
     executor, close = None, None
     if options["on"] != "local":
-        executor, close = elsewhere.engine(options["on"], options.get("jobs"), out or Path("results") / file.stem)
+        executor, close = engines.engine(options["on"], options.get("jobs"), out or Path("results") / file.stem)
     try:
         found, files = seek(file, out=out, jobs=options.get("jobs"), on=executor)
     except KeyboardInterrupt:

@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import fake
-from flowloom.results import Results
+from flowloom.api.results import Results
 
 
 def pytest_configure() -> None:

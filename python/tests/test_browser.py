@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flowloom import playback, report
-from flowloom.results import Results
-from flowloom.scenario import Scenario
+from flowloom.api.results import Results
+from flowloom.api.scenario import Scenario
+from flowloom.pages import playback, report
 from test_playback import CLASSES
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)

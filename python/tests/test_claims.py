@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from flowloom import claims, pages
-from flowloom.claims import MET, NOT_MET, UNDECIDED, Claim, Judged, judge
-from flowloom.numbers import Estimate, Found, Number, Points, average, combined, relative
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.papers import claims, pages
+from flowloom.papers.claims import MET, NOT_MET, UNDECIDED, Claim, Judged, judge
+from flowloom.runs.numbers import Estimate, Found, Number, Points, average, combined, relative
 from hypothesis import given
 from hypothesis import strategies as st
 

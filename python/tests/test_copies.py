@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flowloom import Scenario, _core, copies, files
+from flowloom import Scenario, _core
 from flowloom import __main__ as command
+from flowloom.base import files
+from flowloom.cli import copies
 
 
 @pytest.fixture
@@ -19,7 +21,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_the_wheel_carries_them() -> None:
-    package = Path(files.__file__).parent
+    package = Path(files.__file__).parents[1]
     assert (package / "examples_data/demo.toml").is_file() and (package / "examples_data/goal/allreduce.goal").is_file()
     assert (package / "lab_data/incast.ipynb").is_file()
 
@@ -32,7 +34,7 @@ def test_each_has_a_name_and_a_line() -> None:
 
 
 @pytest.mark.parametrize("example", [one for one in copies.examples() if one.files[0].endswith(".toml")], ids=lambda one: one.name)
-@pytest.mark.filterwarnings("ignore::flowloom.scenario.ScenarioWarning")
+@pytest.mark.filterwarnings("ignore::flowloom.api.scenario.ScenarioWarning")
 def test_a_copied_scenario_has_the_files_that_it_reads(example: copies.Copy, tmp_path: Path) -> None:
     first, *_ = copies.write(copies.examples(), [example.name], tmp_path)
     assert Scenario.from_file(first).points

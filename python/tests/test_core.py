@@ -20,7 +20,8 @@ import flowloom as package
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from flowloom import _core, plots
+from flowloom import _core
+from flowloom.figures import plots
 
 SMALL: dict[str, Any] = {
     "seed": [1, 2],

@@ -24,7 +24,7 @@ from flowloom import _core
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[2]
-MODULES = ("flowloom", "flowloom.results", "flowloom.scenario")
+MODULES = ("flowloom", "flowloom.api.results", "flowloom.api.scenario")
 TUTORIAL = ROOT / "docs/tutorial.ipynb"
 LAB = sorted((ROOT / "docs/lab").glob("*.ipynb"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -96,7 +96,7 @@ def tried(block: Block) -> str | None:
     return f"in `{block.language}` does not run: the line in front of it says `<!-- not run: why -->`"
 
 
-@pytest.mark.parametrize("name", ["flowloom.words"])
+@pytest.mark.parametrize("name", ["flowloom.base.words"])
 def test_examples_that_simulate_nothing(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted and not found.failed

@@ -696,7 +696,7 @@ def test_little_is_imported_for_little() -> None:
 
 
 def test_a_figure_is_laid_out_once(ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flowloom import style
+    from flowloom.figures import style
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     laid_out = 0

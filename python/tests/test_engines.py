@@ -6,9 +6,12 @@ from pathlib import Path
 
 import fake
 import pytest
-from flowloom import plots, report, tables, words
-from flowloom.data import engine_note
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.base import words
+from flowloom.figures import plots
+from flowloom.pages import report
+from flowloom.runs import tables
+from flowloom.runs.data import engine_note
 
 NOTE = "flow engine: fluids with max-min fair rates, no packets"
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from flowloom import exports
 from flowloom.__main__ import main
-from flowloom.results import Results
-from flowloom.scenario import Scenario
+from flowloom.api.results import Results
+from flowloom.api.scenario import Scenario
 
 TEXT = """
 seed = 1

@@ -14,8 +14,9 @@ import flowloom
 import pytest
 from damage import contents, edited, flip, forged
 from flowloom import __main__ as command_line
-from flowloom import _core, pack
-from flowloom.results import Results
+from flowloom import _core
+from flowloom.api.results import Results
+from flowloom.cli import pack
 
 TABLE = """
 seed = [1, 2]
@@ -162,7 +163,7 @@ def test_nothing_is_written_onto_results(here: Path, capfd: pytest.CaptureFixtur
 
 def test_what_commands_made_is_made_again(here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     # What is in the report takes time and does not matter here.
-    monkeypatch.setattr("flowloom.report.build", lambda *_: "page")
+    monkeypatch.setattr("flowloom.pages.report.build", lambda *_: "page")
     before = contents(here / "r")
     for argv in (
         ["report", "r"],

@@ -16,9 +16,13 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 import fake
 import flowloom
 import pytest
-from flowloom import console, explore, meter, playback, plots, report, style, tables, words
-from flowloom.results import Results
-from flowloom.scenario import Scenario, ScenarioWarning
+from flowloom.api.results import Results
+from flowloom.api.scenario import Scenario, ScenarioWarning
+from flowloom.base import meter, words
+from flowloom.cli import console
+from flowloom.figures import plots, style
+from flowloom.pages import explore, playback, report
+from flowloom.runs import tables
 
 LABELS = {
     "_base": "_base",
@@ -93,7 +97,7 @@ def test_figures_show_labels_as_they_are(odd: Results, kind: str) -> None:
 
 
 def test_schedules_show_names_as_they_are() -> None:
-    from flowloom import schedules
+    from flowloom.figures import schedules
 
     names = ["_a", "$b$", "c\u202e"]
     for draw in (schedules.shares, schedules.bars):

@@ -9,7 +9,7 @@ import fake
 import pytest
 from flowloom import __main__ as command
 from flowloom import _core
-from flowloom.results import Results
+from flowloom.api.results import Results
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from flowloom import network, plots
-from flowloom.data import Run
-from flowloom.network import Link
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.figures import network, plots
+from flowloom.figures.network import Link
+from flowloom.runs.data import Run
 from matplotlib.collections import LineCollection, QuadMesh
 from matplotlib.figure import Figure
 

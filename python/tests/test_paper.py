@@ -18,8 +18,11 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from flowloom import __main__ as command
-from flowloom import _core, appearance, drawing, fitting, fonts, plots, style, tables, words
-from flowloom.results import Results
+from flowloom import _core
+from flowloom.api.results import Results
+from flowloom.base import words
+from flowloom.figures import appearance, drawing, fitting, fonts, plots, style
+from flowloom.runs import tables
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text

@@ -14,12 +14,15 @@ from typing import Any
 
 import fake
 import pytest
-from flowloom import _core, claims, meter, pages, papers, shelf, style
-from flowloom.claims import MET
-from flowloom.pages import Findings
-from flowloom.results import Results
-from flowloom.scenario import Scenario
-from flowloom.shelf import Paper, Stale
+from flowloom import _core
+from flowloom.api.results import Results
+from flowloom.api.scenario import Scenario
+from flowloom.base import meter
+from flowloom.figures import style
+from flowloom.papers import claims, pages, reproduction, shelf
+from flowloom.papers.claims import MET
+from flowloom.papers.pages import Findings
+from flowloom.papers.shelf import Paper, Stale
 from matplotlib.colors import to_rgba
 
 PAGES = Path(__file__).parents[2] / "docs/papers"
@@ -39,7 +42,7 @@ def systems(file: Path) -> list[str]:
 def test_papers_are_found_in_the_checkout_first() -> None:
     assert shelf.home().name in ("papers", "papers_data")
     assert shelf.names() == ["botcp", "difs", "homa", "merp", "ssp", "stam", "transports"]
-    inside = Path(shelf.__file__).parent / "papers_data"
+    inside = Path(shelf.__file__).parents[1] / "papers_data"
     assert (inside / "merp" / "paper.toml").is_file(), "what the wheel ships"
 
 
@@ -123,7 +126,7 @@ def test_table_1_of_the_compiled_part() -> None:
 
 
 def test_a_reproduction_writes_everything(made_up: None, tmp_path: Path) -> None:
-    done = papers.reproduce("merp", None, "smoke", out=tmp_path, meter=None)
+    done = reproduction.reproduce("merp", None, "smoke", out=tmp_path, meter=None)
     folder = tmp_path / "merp-smoke"
     assert done.folder == folder
     for name in ("claims.md", "claims.json", "report.html", "fig5.png", "fig5.svg", "fig9.svg", "table1.png", "sens_systems.png"):
@@ -139,17 +142,17 @@ def test_a_reproduction_writes_everything(made_up: None, tmp_path: Path) -> None
 
 
 def test_one_figure_can_be_run_alone(made_up: None, tmp_path: Path) -> None:
-    done = papers.reproduce("merp", "fig9", "smoke", out=tmp_path, meter=None)
+    done = reproduction.reproduce("merp", "fig9", "smoke", out=tmp_path, meter=None)
     assert sorted(done.results) == ["fig9"]
     assert not (tmp_path / "merp-smoke" / "fig5").exists()
     text = pages.console(done.findings)
     assert "f9-small" in text and "f6-max-er" not in text
-    again = papers.reproduce("merp", "fig6", "smoke", out=tmp_path, meter=None)
+    again = reproduction.reproduce("merp", "fig6", "smoke", out=tmp_path, meter=None)
     assert sorted(again.results) == ["fig6", "fig9"], "what was run before is judged too"
 
 
 def test_fig11_uses_the_runs_of_fig10(made_up: None, tmp_path: Path) -> None:
-    done = papers.reproduce("merp", "fig11", "smoke", out=tmp_path, meter=None)
+    done = reproduction.reproduce("merp", "fig11", "smoke", out=tmp_path, meter=None)
     assert sorted(done.results) == ["fig10", "fig11"] and done.results["fig10"] is done.results["fig11"]
 
 
@@ -157,9 +160,9 @@ def test_unknown_names_are_answered_with_the_known(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="one of botcp, difs, homa, merp, ssp, stam, transports"):
         shelf.load("pdq")
     with pytest.raises(ValueError, match="one of promise, table1"):
-        papers.reproduce("merp", "fig99", out=tmp_path)
+        reproduction.reproduce("merp", "fig99", out=tmp_path)
     with pytest.raises(ValueError, match="one of paper, seek, smoke"):
-        papers.reproduce("merp", profile="full", out=tmp_path)
+        reproduction.reproduce("merp", profile="full", out=tmp_path)
 
 
 def test_progress_says_how_long_it_will_take() -> None:
@@ -199,7 +202,7 @@ def test_botcp_and_its_rivals_are_set_alike() -> None:
 
 def test_botcp_under_extreme_flow_load(tmp_path: Path) -> None:
     """Figs. 9 and 10 have no chance in them and take no time: all their claims but one are met."""
-    done = papers.reproduce("botcp", "fig9", "smoke", out=tmp_path, meter=None)
+    done = reproduction.reproduce("botcp", "fig9", "smoke", out=tmp_path, meter=None)
     verdicts = {j.claim.id: j.verdict for j in done.findings.judged if j.claim.figure in ("fig9", "fig10")}
     assert len(verdicts) == 17 and [claim for claim, verdict in verdicts.items() if verdict != MET] == ["f9-again-tcp"], verdicts
     fig = done.findings.paper.drawings().fig9(done.results["fig9"])
@@ -228,9 +231,10 @@ def test_the_page_is_that_of_todays_program(name: str, tmp_path: Path) -> None:
     folder = PAGES / name
     paper = shelf.load(name)
     written = Findings.from_json(paper, (folder / "claims.json").read_text(encoding="utf-8"))
-    page, today = (folder / "README.md").read_text(encoding="utf-8"), papers.hashes(paper, tmp_path)
+    page, today = (folder / "README.md").read_text(encoding="utf-8"), reproduction.hashes(paper, tmp_path)
     assert problem(paper, written, page, today) == ""
-    assert paper.stale is not None or papers.outdated(written, today) == set(), "`make papers` finds the numbers that it lacks"
+    lacks = "`make papers` finds the numbers that it lacks"
+    assert paper.stale is not None or reproduction.outdated(written, today) == set(), lacks
     again = "`make papers` writes it from new results"
     assert written.to_json() == (folder / "claims.json").read_text(encoding="utf-8"), f"claims.json is stale: {again}"
     assert {path.stem for path in folder.glob("*.png")} == {figure.id for figure in written.shown}
@@ -315,7 +319,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_page_with_other_results_passes_only_while_it_says_that_it_is_stale(tiny: Path, tmp_path: Path) -> None:
-    papers.update("tiny", tmp_path / "page", out=tmp_path / "r", meter=None)
+    reproduction.update("tiny", tmp_path / "page", out=tmp_path / "r", meter=None)
     fresh = shelf.load("tiny")
     stale = replace(fresh, stale=Stale.read({"since": "2026-11-24", "why": "TCP has  limited\ntransmit."}))
     text = (tmp_path / "page/claims.json").read_text(encoding="utf-8")
@@ -340,18 +344,18 @@ def test_a_page_with_other_results_passes_only_while_it_says_that_it_is_stale(ti
 
 def test_an_update_runs_what_has_changed_and_keeps_the_rest(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    run = papers.Runs.run
+    run = reproduction.Runs.run
 
-    def noted(runs: papers.Runs, scenario: str, meter: meter.Meter | None) -> Results:
+    def noted(runs: reproduction.Runs, scenario: str, meter: meter.Meter | None) -> Results:
         ran.extend([] if runs.over else [scenario])
         return run(runs, scenario, meter)
 
-    monkeypatch.setattr(papers.Runs, "run", noted)
+    monkeypatch.setattr(reproduction.Runs, "run", noted)
     page = tmp_path / "page"
 
     def again(figure: str | None = None) -> list[str]:
         ran.clear()
-        papers.update("tiny", page, figure, out=tmp_path / "r", meter=None)
+        reproduction.update("tiny", page, figure, out=tmp_path / "r", meter=None)
         return list(ran)
 
     assert again() == ["one", "two", "three"], "there is no page yet"
@@ -389,26 +393,26 @@ def test_an_update_runs_what_has_changed_and_keeps_the_rest(tiny: Path, tmp_path
 
 def test_an_interrupted_update_keeps_what_it_finished(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    run = papers.Runs.run
+    run = reproduction.Runs.run
     stop = True
 
-    def noted(runs: papers.Runs, scenario: str, meter: meter.Meter | None) -> Results:
+    def noted(runs: reproduction.Runs, scenario: str, meter: meter.Meter | None) -> Results:
         ran.extend([] if runs.over else [scenario])
         if stop and not runs.over and scenario == "two":
             raise KeyboardInterrupt
         return run(runs, scenario, meter)
 
-    papers.update("tiny", tmp_path / "whole", out=tmp_path / "r", meter=None)
-    monkeypatch.setattr(papers.Runs, "run", noted)
+    reproduction.update("tiny", tmp_path / "whole", out=tmp_path / "r", meter=None)
+    monkeypatch.setattr(reproduction.Runs, "run", noted)
     with pytest.raises(KeyboardInterrupt):
-        papers.update("tiny", tmp_path / "page", out=tmp_path / "r", meter=None)
+        reproduction.update("tiny", tmp_path / "page", out=tmp_path / "r", meter=None)
     assert ran == ["one", "two"]
     assert "`flowloom papers tiny --update` was interrupted" in (tmp_path / "page/README.md").read_text()
     assert {path.name for path in (tmp_path / "page").iterdir()} == {"README.md", "claims.json", "a.png", "again.png"}
     ran.clear()
     stop = False
     # On another machine, where there are no results.
-    papers.update("tiny", tmp_path / "page", out=tmp_path / "elsewhere", meter=None)
+    reproduction.update("tiny", tmp_path / "page", out=tmp_path / "elsewhere", meter=None)
     assert ran == ["two", "three"]
     whole, page = ({path.name: path.read_bytes() for path in (tmp_path / one).iterdir()} for one in ("whole", "page"))
     assert page == whole
@@ -418,7 +422,7 @@ def test_the_map_of_settings_is_on_the_page(tiny: Path, tmp_path: Path) -> None:
     settings = tmp_path / "page/settings/README.md"
     settings.parent.mkdir(parents=True)
     settings.write_text("# TINY: open settings\n\nIt holds.\n\n![The places](seek.png)\n\n| a |\n\n| b |\n\nWritten.\n")
-    papers.update("tiny", tmp_path / "page", out=tmp_path / "r", meter=None)
+    reproduction.update("tiny", tmp_path / "page", out=tmp_path / "r", meter=None)
     text = (tmp_path / "page/README.md").read_text()
     assert "## Under which settings the numbers come out\n\nIt holds.\n\n![The places](settings/seek.png)\n\n<details" in text
 
@@ -428,7 +432,7 @@ def test_numbers_of_several_scenarios_make_all_of_them_run() -> None:
     two = next(number for number in paper.every() if len(paper.taken_from(number)) == 2)
     one, other = paper.taken_from(two)
     nothing = replace(Findings.from_json(paper, pages.NOTHING), found={number.id: () for number in paper.every()})
-    assert papers.outdated(nothing, {}, {one}) >= {one, other}
+    assert reproduction.outdated(nothing, {}, {one}) >= {one, other}
 
 
 @pytest.mark.parametrize(
@@ -450,13 +454,13 @@ def test_a_note_needs_a_day_and_a_reason(table: dict[str, object]) -> None:
 
 def test_new_results_are_not_stale(made_up: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stale = replace(shelf.load("merp"), stale=Stale(date(2026, 11, 24), "x"))
-    monkeypatch.setattr(papers, "load", lambda name: stale)
-    done = papers.reproduce("merp", "table1", "smoke", out=tmp_path, meter=None)
+    monkeypatch.setattr(reproduction, "load", lambda name: stale)
+    done = reproduction.reproduce("merp", "table1", "smoke", out=tmp_path, meter=None)
     assert "Stale since" not in (done.folder / "claims.md").read_text(encoding="utf-8")
 
 
 def test_table_1_packet_by_packet(tmp_path: Path) -> None:
-    done = papers.reproduce("merp", "table1", "smoke", out=tmp_path, meter=None)
+    done = reproduction.reproduce("merp", "table1", "smoke", out=tmp_path, meter=None)
     verdicts: dict[str, Any] = {j.claim.id: j.verdict for j in done.findings.judged if j.claim.figure == "table1"}
     assert set(verdicts.values()) == {MET}, verdicts
     assert isinstance(done.results["table1"], Results)

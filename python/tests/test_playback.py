@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from flowloom import __main__ as command
-from flowloom import pack, playback
-from flowloom.results import Results
-from flowloom.scenario import Scenario
+from flowloom.api.results import Results
+from flowloom.api.scenario import Scenario
+from flowloom.cli import pack
+from flowloom.pages import playback
 
 LINK: dict[str, Any] = {
     "seed": 1,

@@ -7,10 +7,10 @@ from pathlib import Path
 import fake
 import numpy as np
 import pytest
-from flowloom import drawing, panels, plots, style, traces
 from flowloom.__main__ import main
-from flowloom.plots import Bar
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.figures import drawing, panels, plots, style, traces
+from flowloom.figures.plots import Bar
 from matplotlib.figure import Figure
 
 UNITS = ("(ms)", "(s)", "(µs)", "(kB)", "(B)", "(MB)", "(Gbit/s)", "busy (%)")

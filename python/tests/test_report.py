@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from flowloom import explore, report, tables
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.pages import explore, report
+from flowloom.runs import tables
 
 
 class Page(HTMLParser):

@@ -8,8 +8,8 @@ import fake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from flowloom.data import plain
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.runs.data import plain
 
 
 def test_points_and_keys(results: Results) -> None:

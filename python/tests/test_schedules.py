@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from flowloom import fluid, schedules, style
+from flowloom import fluid
+from flowloom.figures import schedules, style
 from matplotlib.patches import Rectangle
 
 # Table 1 of STAM.

@@ -13,7 +13,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from flowloom import exports, plots
+from flowloom import exports
+from flowloom.figures import plots
 
 ROOT = Path(__file__).parents[2]
 SMALL = """

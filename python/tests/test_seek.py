@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from flowloom import _core
 from flowloom.__main__ import main
-from flowloom.claims import Claim
-from flowloom.results import Results
-from flowloom.scenario import Scenario
+from flowloom.api.results import Results
+from flowloom.api.scenario import Scenario
+from flowloom.papers.claims import Claim
 from flowloom.seek import Answer, Finding, judge, search, seek, study
 from flowloom.seek.answer import Share
 from flowloom.seek.judge import Seen, Visit

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from flowloom import tables, words
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.base import words
+from flowloom.runs import tables
 
 
 def test_numbers_stand_on_the_right_and_columns_align(results: Results) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import flowloom
 import polars as pl
 import pytest
-from flowloom.results import Results
+from flowloom.api.results import Results
 
 ROOT = Path(__file__).parents[2]
 SMALL = "workload == 'background' and size_bytes <= 100KB"

@@ -12,7 +12,7 @@ import flowloom
 import pyarrow.parquet as pq
 import pytest
 from flowloom import __main__ as command
-from flowloom import why
+from flowloom.why.parts import Flow, Part, Why
 from matplotlib.patches import Rectangle
 
 INCAST: dict[str, Any] = {
@@ -32,9 +32,9 @@ def test_the_parts_of_a_flow_are_its_completion_time(incast: flowloom.Results) -
     found = incast.why([2, 7])
     assert [flow.flow_id for flow in found.flows] == [2, 7]
     assert all(sum(flow.parts.values()) == flow.fct_ps == fct[flow.flow_id] for flow in found.flows)
-    lost = why.Part("retransmission", "s0->h0", "s->host", "min_rto of 10 ms")
+    lost = Part("retransmission", "s0->h0", "s->host", "min_rto of 10 ms")
     assert any(flow.parts.get(lost, 0) > 9 * 10**9 for flow in incast.why(slowest=8).flows)
-    assert any(part == why.Part("queue", "s0->h0", "s->host") and ps > 0 for flow in found.flows for part, ps in flow.parts.items())
+    assert any(part == Part("queue", "s0->h0", "s->host") and ps > 0 for flow in found.flows for part, ps in flow.parts.items())
 
 
 def test_without_a_flow_the_slowest_are_shown(incast: flowloom.Results) -> None:
@@ -68,9 +68,9 @@ def test_the_picture_has_a_bar_for_each_flow_and_a_piece_for_each_part(incast: f
 
 
 def test_many_queues_are_drawn_as_one() -> None:
-    parts: dict[why.Part, int] = {why.Part("queue", f"s{i}->s{i + 1}", "s->s"): 100 - i for i in range(9)}
-    flow = why.Flow(0, "h0", "h1", 1, sum(parts.values()), 1, 2.0, parts)
-    labels = why.Why("p", "S", 1, [flow])._drawn()
+    parts: dict[Part, int] = {Part("queue", f"s{i}->s{i + 1}", "s->s"): 100 - i for i in range(9)}
+    flow = Flow(0, "h0", "h1", 1, sum(parts.values()), 1, 2.0, parts)
+    labels = Why("p", "S", 1, [flow])._drawn()
     assert list(labels) == ["queue s0->s1", "queue s1->s2", "queue s2->s3", "other queues"]
     assert sum(times[0] for times in labels.values()) == flow.fct_ps
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from flowloom.data import Data, Run
+from flowloom.runs.data import Data, Run
 
 Write = Callable[[Data, Run, Path], None]
 """Writes a point to a file."""

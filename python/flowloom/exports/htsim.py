@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flowloom.data import Data, Run
+from flowloom.base.files import write_whole
 from flowloom.exports import started
-from flowloom.files import write_whole
+from flowloom.runs.data import Data, Run
 
 LARGEST = 2**31 - 1
 """That program reads sizes into 31 bits."""

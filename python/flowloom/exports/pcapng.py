@@ -21,9 +21,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flowloom.data import Data, Run
-from flowloom.drawing import named_ports
-from flowloom.files import write_whole
+from flowloom.base.files import write_whole
+from flowloom.runs.data import Data, Run, named_ports
 
 ETHERNET = 1
 LARGEST_IP = 65_535

@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from flowloom import words
-from flowloom.data import Data, Run
-from flowloom.drawing import named_ports
-from flowloom.files import write_whole
+from flowloom.base import words
+from flowloom.base.files import write_whole
+from flowloom.runs.data import Data, Run, named_ports
 
 SEQUENCE = 1
 """All packets are of one sequence."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flowloom.data import Data, Run
+from flowloom.runs.data import Data, Run
 
 
 @dataclass(frozen=True)

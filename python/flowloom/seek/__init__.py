@@ -8,8 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
-from flowloom.files import put, write_whole
-from flowloom.meter import Meter
+from flowloom.base.files import put, write_whole
+from flowloom.base.meter import Meter
 from flowloom.seek import study as studies
 from flowloom.seek import worst
 from flowloom.seek.answer import Answer
@@ -54,7 +54,7 @@ def seek(
 
 def written(answer: Answer, root: Path) -> list[Path]:
     """Writes an answer: its visits as CSV and JSON, its tables as Markdown, its figure."""
-    from flowloom import style
+    from flowloom.figures import style
     from flowloom.seek import picture
 
     rows = answer.rows()

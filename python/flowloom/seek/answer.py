@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flowloom import claims, numbers, words
+from flowloom.base import words
+from flowloom.papers import claims
+from flowloom.runs import numbers
+from flowloom.runs.tables import Table
 from flowloom.seek.judge import Visit
 from flowloom.seek.study import Judgement, Study
-from flowloom.tables import Table
 
 Array = npt.NDArray[np.float64]
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from flowloom import numbers
-from flowloom.claims import Claim
-from flowloom.data import Data
-from flowloom.numbers import Sample
-from flowloom.results import Results
+from flowloom.api.results import Results
+from flowloom.papers.claims import Claim
+from flowloom.runs import numbers
+from flowloom.runs.data import Data
+from flowloom.runs.numbers import Sample
 from flowloom.seek.study import Judgement, Place, Study
 
 FAR = 3.0

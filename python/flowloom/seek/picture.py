@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flowloom import style, words
-from flowloom.drawing import record
+from flowloom.base import words
+from flowloom.figures import style
+from flowloom.figures.drawing import record
 from flowloom.seek.answer import Answer
 from flowloom.seek.study import Setting
 

@@ -10,10 +10,10 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_complete
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flowloom import _core, elsewhere
-from flowloom.elsewhere import MANIFEST, Task, Told
-from flowloom.meter import Meter
-from flowloom.results import Results
+from flowloom import _core
+from flowloom.api.results import Results
+from flowloom.base.meter import Meter
+from flowloom.clusters.points import MANIFEST, Task, Told, place, work
 
 Key = tuple[str, str]
 """A point, whatever the folder: the hash of all that decides it, and its name."""
@@ -90,12 +90,12 @@ class Runs:
         if not tasks:
             return
         executor = self.executor or ThreadPoolExecutor(self.jobs or os.cpu_count() or 1)
-        futures: dict[Future[dict[str, bytes]], Key] = {executor.submit(elsewhere.work, task): key for key, task in tasks.items()}
+        futures: dict[Future[dict[str, bytes]], Key] = {executor.submit(work, task): key for key, task in tasks.items()}
         try:
             for future in as_completed(futures):
                 key = futures[future]
                 first, *others = missing[key]
-                why, _ = elsewhere.place(future, first)
+                why, _ = place(future, first)
                 if why is not None:
                     raise OSError(f"point `{key[1]}`: {why}\nhint: the same command goes on from here")
                 self.known[key] = first

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from flowloom import _core
-from flowloom.results import Results
+from flowloom.api.results import Results
 from flowloom.seek.judge import Visit, judge
 from flowloom.seek.runs import Runs, Wanted
 from flowloom.seek.study import Judgement, Place, Study

@@ -10,10 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from flowloom import _core, shelf, words
-from flowloom.claims import Claim
-from flowloom.numbers import COMPUTED
-from flowloom.shelf import Paper
+from flowloom import _core
+from flowloom.base import words
+from flowloom.papers import shelf
+from flowloom.papers.claims import Claim
+from flowloom.papers.shelf import Paper
+from flowloom.runs.numbers import COMPUTED
 
 DIGITS = 3
 """Significant digits of a value, so that scenarios and tables can be read."""

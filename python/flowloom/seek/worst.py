@@ -8,15 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from flowloom import _core, words
-from flowloom.data import Data
-from flowloom.numbers import Points, average, quotient
-from flowloom.results import Results
+from flowloom import _core
+from flowloom.api.results import Results
+from flowloom.base import words
+from flowloom.runs.data import Data
+from flowloom.runs.numbers import Points, average, quotient
+from flowloom.runs.tables import Table
 from flowloom.seek.judge import Seen, Visit
 from flowloom.seek.runs import Runs, Wanted
 from flowloom.seek.search import Search
 from flowloom.seek.study import Place, Study
-from flowloom.tables import Table
 
 NO_VALUE = 10.0
 """What the optimiser is told of a place without a ratio: a logarithm that no ratio comes near."""

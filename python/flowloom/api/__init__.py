@@ -1,0 +1,1 @@
+"""Scenarios and results, as programs use them."""

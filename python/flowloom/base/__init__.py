@@ -1,0 +1,1 @@
+"""What needs no results: words and units, files, progress."""

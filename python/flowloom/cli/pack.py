@@ -1,0 +1,122 @@
+"""An archive of a run: scenario, results, and the one command that remakes them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from flowloom import _core
+from flowloom.base.files import write_whole
+from flowloom.runs.data import Data
+
+README = """{name}
+
+{scenario:<15} the scenario, with every default{inputs}
+{results:<15} tables of the run: points.parquet, summary.parquet, a folder for each point; see docs/data.md of flowloom
+{sums:<15} digests of all files: sha256sum --check {sums}
+
+The results were made by flowloom {program}. In this folder, this command makes the same bytes again:
+
+    flowloom run {scenario} --out again
+"""
+
+DATE = (1980, 1, 1, 0, 0, 0)
+"""Of every file in an archive, so that the same results make the same archive."""
+
+MARK = b"\xef\xbb\xbf"
+"""A byte order mark, which is not a part of a file's content."""
+
+
+def write(results: Data, scenario: Path | None = None, out: Path | None = None) -> Path:
+    """Writes the archive of a run. `scenario` is its file, beside which the files lie that it reads. Returns the archive.
+
+    Every file is compared with its hash in the manifests. Raises `ValueError` for results that are
+    incomplete, and for input files that are missing or are not those that the run read.
+    """
+    folder = results.path
+    if folder is None or not results.complete:
+        raise ValueError("the run is incomplete\nhint: the same `flowloom run` completes it")
+    wanted = {plain(one["path"]): source(one["path"], one["hash"], scenario) for one in results.manifest["inputs"]}
+    names = own_names(wanted)
+    made = {f"{names['results']}/{path.relative_to(folder).as_posix()}": unlinked(folder, path) for path in results.whole()}
+    files = {names["scenario.toml"]: results.config_text.encode()} | wanted | dict(sorted(made.items()))
+    listed = "".join(f"\n{name:<15} read by the scenario" for name in wanted)
+    text = README.format(
+        name=results.name,
+        inputs=listed,
+        program=results.manifest["program"],
+        scenario=names["scenario.toml"],
+        results=f"{names['results']}/",
+        sums=names["SHA256SUMS"],
+    )
+    files = {names["README.txt"]: text.encode()} | files
+    sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
+    called = folder if folder.name not in ("", "..") else folder.resolve()
+    name = called.name or "results"
+    path = out or called.parent / f"{name}.zip"
+    write_whole(path, zipped(f"{name}/", files | {names["SHA256SUMS"]: sums.encode()}))
+    return path
+
+
+def own_names(inputs: Iterable[str]) -> dict[str, str]:
+    """The names of the archive's own files and folder, which differ from those of the inputs."""
+    taken = {name.split("/")[0].casefold() for name in inputs}
+    found = {}
+    for name in ("README.txt", "scenario.toml", "results", "SHA256SUMS"):
+        free = name
+        while free.casefold() in taken:
+            free = f"flowloom-{free}"
+        found[name] = free
+    return found
+
+
+def plain(name: str) -> str:
+    """The path of an input in the archive. Raises `ValueError` if it leads out of the archive."""
+    windows = PureWindowsPath(name)
+    if windows.anchor or ".." in windows.parts or PurePosixPath(name).is_absolute():
+        raise ValueError(
+            f"the scenario reads `{name}`, which is outside its folder\nhint: move it there and run the scenario again"
+        )
+    return PurePosixPath(name).as_posix()
+
+
+def source(name: str, wanted: str, scenario: Path | None) -> bytes:
+    """The content of a file that the scenario reads, if it has the hash `wanted`."""
+    if scenario is None:
+        raise ValueError(
+            f"the scenario reads `{name}`\nhint: name the scenario's file with `--scenario`, which `{name}` lies beside"
+        )
+    path = scenario.parent / name
+    if not path.is_file():
+        raise ValueError(f"there is no `{path}`, which the scenario reads\nhint: `--scenario` names the file that was run")
+    content = unlinked(scenario.parent, path)
+    if _core.content_hash(content.removeprefix(MARK)) != wanted:
+        raise ValueError(
+            f"`{path}` is not the file that the run read: its content has changed\n"
+            "hint: put the file of the run there, or run the scenario again"
+        )
+    return content
+
+
+def unlinked(folder: Path, path: Path) -> bytes:
+    """The content of a file in a folder. Raises `ValueError` if the file is behind a link."""
+    inside = os.path.normpath(path.relative_to(folder))
+    if path.resolve() != folder.resolve() / inside:
+        raise ValueError(f"`{path}` is a link or lies behind one\nhint: put the file itself in its place")
+    return path.read_bytes()
+
+
+def zipped(folder: str, files: Mapping[str, bytes]) -> bytes:
+    """Files in a folder as an archive."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            info = zipfile.ZipInfo(folder + name, DATE)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, content)
+    return buffer.getvalue()

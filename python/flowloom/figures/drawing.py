@@ -1,0 +1,255 @@
+"""What all kinds of figures share: the registry of kinds, and the choice of points to draw."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from flowloom import _core
+from flowloom.base import words
+from flowloom.figures import fonts, style
+from flowloom.runs import tables
+from flowloom.runs.data import Data, Run, Value
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = npt.NDArray[np.float64]
+At = Mapping[str, object] | None
+
+MOST_PANELS = 4
+"""Sets of swept values in a figure."""
+MOST_SYSTEMS = 8
+"""Systems in a figure with a panel for each."""
+
+
+class NoDataError(ValueError):
+    """The results do not hold what a figure needs."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure."""
+
+    name: str
+    about: str
+    needs: str
+    """The table that it is drawn from: one of `NEEDS`."""
+    draw: Callable[..., Figure]
+    only_with: str = ""
+    """The entry without which the kind is drawn only where it is named."""
+
+    @property
+    def options(self) -> list[str]:
+        """The options that the kind takes, besides those that all kinds take."""
+        return list(inspect.signature(self.draw).parameters)[1:]
+
+
+NEEDS = ("by_size", "summary", "flows", "ports", "samples", "packets")
+"""The tables that figures are drawn from, in the order in which figures are shown: from the whole to its parts."""
+
+KINDS: dict[str, Kind] = {}
+"""All kinds of figures by name."""
+
+
+def kind(needs: str, only_with: str = "") -> Callable[[Callable[..., Figure]], Callable[..., Figure]]:
+    """Registers a figure under its function's name, described by its first line."""
+
+    def register(draw: Callable[..., Figure]) -> Callable[..., Figure]:
+        # Python started with `-OO` has no docstrings.
+        about = (draw.__doc__ or draw.__name__.replace("_", " ")).strip().splitlines()[0].rstrip(".")
+        new = Kind(draw.__name__, about, needs, draw, only_with)
+        ordered = sorted([*KINDS.values(), new], key=lambda kind: NEEDS.index(kind.needs))
+        KINDS.clear()
+        KINDS.update((kind.name, kind) for kind in ordered)
+        return draw
+
+    return register
+
+
+def shown(results: Data) -> list[Kind]:
+    """The kinds of figures to show of results for which none is named."""
+    return [kind for kind in KINDS.values() if not kind.only_with or results.plays(kind.only_with)]
+
+
+def known(name: str) -> None:
+    """Raises `ValueError` for what is no kind of figure."""
+    if name not in KINDS:
+        near = _core.nearest(name, list(KINDS))
+        did = f"; did you mean `{near}`?" if near else ""
+        raise ValueError(f"`{name}` is not a kind of figure{did}\nhint: one of {', '.join(KINDS)}")
+
+
+PAGE = 9.0
+"""Inches of the text of a page."""
+LOOK = ("style", "width", "height", "font")
+"""Options that all kinds of figures take, and that say how a figure looks."""
+
+
+def takers(options: Iterable[str]) -> list[str]:
+    """The kinds of figures that take all of some options. Raises `ValueError` if none does."""
+    found = [kind.name for kind in KINDS.values() if set(options) <= set(kind.options)]
+    if not found:
+        raise ValueError(f"no kind of figure takes {words.joined([f'`{option}`' for option in options])} together")
+    return found
+
+
+def refuse_options(name: str, options: Iterable[str]) -> None:
+    """Raises `ValueError` for an option that a kind of figure does not take."""
+    for option in options:
+        if option not in KINDS[name].options:
+            all_options = [*LOOK, "systems", *KINDS[name].options]
+            near = _core.nearest(option, all_options)
+            who = [kind.name for kind in KINDS.values() if option in kind.options]
+            hint = f"{words.joined([f'`{kind}`' for kind in who])} do" if who else f"it takes {', '.join(all_options)}"
+            did = f"; did you mean `{near}`?" if near and not who else ""
+            raise ValueError(f"figures of the kind `{name}` take no `{option}`{did}\nhint: {hint}")
+
+
+def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
+    """Draws one kind of figure. Raises `NoDataError` when the results do not hold what it needs.
+
+    `style`, `width`, `height` and `font` say how it looks, `systems` which systems it shows, in their order. All other options
+    are those of the kind.
+    """
+    known(name)
+    given = {key: options.pop(key) for key in LOOK if options.get(key) is not None}
+    systems = options.pop("systems", None)
+    options = {key: value for key, value in options.items() if value is not None or key not in LOOK}
+    refuse_options(name, options)
+    chosen = results if systems is None else results.choosing(systems)
+    chosen.refuse_absent(options.get("at"))
+    look = style.Look.read(given) if given else None
+    with style.look(look):
+        figure = signed(KINDS[name].draw(chosen, **options), chosen, options.get("at"))
+        if look is not None:
+            if look.font.lower() == fonts.USETEX:
+                fonts.set_by_latex(figure)
+            if look.width is not None or look.height is not None:
+                style.fit(figure)
+            if look.style == "paper" and figure.get_figheight() > PAGE:
+                high = f"this figure is {figure.get_figheight():.1f}in high, more than a page of a paper has"
+                warnings.warn(f"{high}\nhint: choose points with `at`, systems with `systems`, or a `height`", stacklevel=2)
+        return figure
+
+
+def signed(figure: Figure, results: Data, at: At = None) -> Figure:
+    """Says on a figure that the flow engine made what it shows, where that is so."""
+    style.note(figure, results.engine_note(at))
+    return figure
+
+
+def record(ax: Axes, same: Mapping[str, object], columns: Mapping[str, Any]) -> None:
+    """Keeps what a panel shows as rows of its figure: the columns are named by the labels of axes."""
+    figure = ax.figure
+    if isinstance(figure, style.Drawing):
+        named = [{words.column(key): value for key, value in part.items()} for part in (same, columns)]
+        figure.rows.add(*named)
+
+
+def swept(results: Data, run: Run) -> dict[str, Value]:
+    """The swept values of a point by the names of their keys, for `record`."""
+    return {words.key(key, results.keys): value for key, value in run.keys.items()}
+
+
+def interval_note(figure: Figure, results: Data, at: At) -> None:
+    """Says on a figure what its intervals are: bands along curves, bars at single points."""
+    seeds = tables.seeds_of(results.select(at))
+    if seeds:
+        style.note(figure, f"intervals: 95 % (Student's t) over {seeds}")
+
+
+def array(values: Iterable[float | None]) -> Array:
+    """Numbers, with NaN for what is missing."""
+    return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+
+
+def numbers(table: pa.Table, name: str) -> Array:
+    """A column of numbers, with NaN for what is missing."""
+    return np.asarray(table[name].to_numpy(), dtype=np.float64)
+
+
+def looks(ideal: Sequence[bool]) -> list[dict[str, Any]]:
+    """How to draw curves in this order: systems in colour, ideal references in grey."""
+    return [style.reference(sum(ideal[:i])) if is_ideal else style.line(i - sum(ideal[:i])) for i, is_ideal in enumerate(ideal)]
+
+
+def varies(results: Data, key: str, at: At) -> bool:
+    """Whether a swept key has more than one value among the points chosen."""
+    return len({run.keys[key] for run in results.select(at) if run.keys[key] is not None}) > 1
+
+
+def groups(results: Data, at: At, most: int = MOST_PANELS, ideals: bool = True) -> list[tuple[str, dict[str, list[Run]]]]:
+    """The points by swept values, then by system: at most `most` groups, spread over the sweep.
+
+    Systems that do not have a swept key join every group.
+    """
+    chosen = [run for run in results.select(at) if ideals or not run.ideal]
+    keys = [key for key in results.keys if varies(results, key, at)]
+    shared = [key for key in keys if not key.startswith("system.")]
+    found: dict[str, dict[str, list[Run]]] = {}
+    for run in chosen:
+        name = ", ".join(f"{words.key(key, results.keys)} {words.number(run.keys[key])}" for key in shared)
+        own = [key for key in keys if key not in shared and run.keys[key] is not None]
+        label = ", ".join([words.escaped(run.system), *(f"{words.key(k, results.keys)} {words.number(run.keys[k])}" for k in own)])
+        found.setdefault(name, {}).setdefault(label, []).append(run)
+    names = list(found)
+    if len(names) > most:
+        names = [names[round(i * (len(names) - 1) / (most - 1))] for i in range(most)] if most > 1 else names[-1:]
+    return [(name, found[name]) for name in names]
+
+
+def drawn_of(results: Data, at: At, shown: Sequence[str]) -> str:
+    """Which swept values a figure shows, where it does not show all of them; else nothing."""
+    everything = [name for name, _ in groups(results, at, most=10**9)]
+    return "" if len(shown) == len(everything) else f"drawn: {'; '.join(shown)}, of {len(everything)} swept values"
+
+
+def one_per_system(results: Data, at: At, most: int = MOST_SYSTEMS) -> list[tuple[str, Run]]:
+    """One point of each simulated system among those chosen, by its name as shown: the last swept values, the first seed."""
+    found: dict[str, Run] = {}
+    for run in results.select(at):
+        known = found.get(run.system)
+        if not run.ideal and (known is None or known.keys != run.keys):
+            found[run.system] = run
+    return [(words.escaped(system), run) for system, run in found.items()][:most]
+
+
+def changes(results: Data, run: Run) -> list[tuple[float, bool]]:
+    """When links fail or come up again in a point, by the events of its scenario: the time in ms, and whether they come up."""
+    found: set[tuple[float, bool]] = set()
+    for name, event in results.config.get("event", {}).items():
+        for key, up in (("at", event.get("state") == "up"), ("until", True)):
+            written = run.keys.get(f"event.{name}.{key}") if isinstance(event.get(key), list) else event.get(key)
+            time = words.milliseconds(written)
+            if time is not None:
+                found.add((time, up))
+    return sorted(found)
+
+
+def mark_changes(ax: Axes, results: Data, run: Run) -> None:
+    """Marks on a time axis in ms when links fail and come up again."""
+    limits = ax.get_xlim()
+    for time, up in changes(results, run):
+        if limits[0] <= time <= limits[1]:
+            look: dict[str, Any] = {"color": style.GREY if up else style.INK, "linestyle": (0, (6, 2)) if up else "-"}
+            label = "repair" if up else "failure"
+            known = label in ax.get_legend_handles_labels()[1]
+            ax.axvline(time, linewidth=style.thick(1.0), zorder=2.5, **look, label=None if known else label)
+    ax.set_xlim(limits)
+
+
+def titled(results: Data, run: Run, at: At) -> str:
+    """A point in a title: its system, and the values of the keys that are swept among the points chosen."""
+    swept = [key for key in results.keys if run.keys[key] is not None and varies(results, key, at)]
+    return ", ".join(
+        [words.escaped(run.system), *(f"{words.key(key, results.keys)} {words.number(run.keys[key])}" for key in swept)]
+    )

@@ -1,0 +1,10 @@
+"""Styles and scripts that pages are made with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def web(name: str) -> str:
+    """Returns a style or script."""
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")

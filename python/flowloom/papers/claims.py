@@ -1,0 +1,271 @@
+"""Claims of a paper, judged on the numbers of its results."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+from flowloom.base import words
+from flowloom.runs import numbers
+from flowloom.runs.data import Data
+from flowloom.runs.numbers import Estimate, Found, Number, Sample
+
+RULES = """\
+A claim names a metric, one or more systems and the swept values at which it is meant, and says in which bounds a number must lie.
+Numbers that compare systems are formed per seed, since all systems of a scenario see the same flows, and averaged afterwards;
+the 95 % interval of the average is Student's t over the seeds. A claim is met when the whole interval is within the bounds, not met
+when the whole interval is outside, and undecided otherwise, or when there are fewer seeds than the claim asks for. So is
+a claim on a 99.9th percentile beyond which fewer than 100 flows lie, over all seeds.
+"""
+"""How claims are judged, for the pages of the papers."""
+
+MET, NOT_MET, UNDECIDED = "met", "not met", "undecided"
+
+PAPER_SOURCES = ("text", "figure")
+"""The paper says it in words, or shows it in a figure or by the range of an axis."""
+
+SOURCES = (*PAPER_SOURCES, "calibrated", "ours")
+"""A claim that is not the paper's own is `calibrated`, where settings or bounds were chosen with its outcome in view, or `ours`,
+where it is judged on an experiment that the paper does not have, or says what the paper does not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(Number):
+    """One claim of a paper."""
+
+    quote: str
+    """The paper's words, shortened, or what its figure shows."""
+    printed: str
+    """The paper's number as printed, or "-"."""
+    says: str = ""
+    """What is judged, in our words; the quote when empty."""
+    source: str = "text"
+    """Where the claim comes from: see `SOURCES`."""
+    within: Sequence[float | str] = ()
+    at_least: float | str | None = None
+    more_than: float | str | None = None
+    """As `at_least`, but the bound itself does not meet the claim."""
+    at_most: float | str | None = None
+    rule: str = ""
+    """Why these bounds were chosen."""
+    seen: str = ""
+    """What had been seen when the bounds, or the settings that they are judged on, were chosen; empty: nothing."""
+    min_seeds: int = 3
+    headline: bool = False
+    """Belongs to what the paper promises first."""
+    trivial: str = ""
+    """Why it cannot fail, or follows from arithmetic alone; such a claim is shown and not counted. Empty: it can fail."""
+    explanation: str = ""
+    """Why the claim is not met, for readers of the table. `{id}` is a number of the results: see `filled`."""
+
+    @classmethod
+    def read(cls, table: Mapping[str, Any]) -> Self:
+        """A claim from its table in `claims.toml`. Raises `ValueError` for keys, kinds and sources that do not exist."""
+        claim = super().read(table)
+        if claim.source not in SOURCES:
+            raise ValueError(f"claim `{claim.id}`: `{claim.source}` is not a source of claims\nhint: one of {', '.join(SOURCES)}")
+        if claim.bounds == (-math.inf, math.inf):
+            raise ValueError(f"claim `{claim.id}` has no bounds\nhint: give `within`, `at_least`, `more_than` or `at_most`")
+        return claim
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts as one of the paper's numbers."""
+        return self.source in PAPER_SOURCES and not self.trivial
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The smallest and largest value with which the claim is met."""
+        low, high = -math.inf, math.inf
+        if self.within:
+            low, high = (float(Fraction(str(b))) for b in self.within)
+        for least in (self.at_least, self.more_than):
+            if least is not None:
+                low = float(Fraction(str(least)))
+        if self.at_most is not None:
+            high = float(Fraction(str(self.at_most)))
+        return low, high
+
+
+@dataclass(frozen=True)
+class Part:
+    """A claim at one set of swept values."""
+
+    found: Found
+    verdict: str
+    reason: str = ""
+    """Why it is undecided."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its verdict and the numbers that were found."""
+
+    claim: Claim
+    verdict: str
+    parts: Sequence[Part]
+
+    @property
+    def worst(self) -> Part:
+        """The part that decides: the first that is not met, else the first undecided, else the one closest to its bound."""
+
+        def order(part: Part) -> tuple[int, float]:
+            low, high = self.claim.bounds
+            e = part.found.estimate
+            margin = math.inf if e is None else min(e.mean - low, high - e.mean)
+            return (NOT_MET, UNDECIDED, MET).index(part.verdict), margin
+
+        return min(self.parts, key=order)
+
+    @property
+    def reason(self) -> str:
+        """Why the claim is undecided."""
+        return self.worst.reason
+
+
+def judge_estimate(claim: Claim, estimate: Estimate) -> tuple[str, str]:
+    """The verdict on one number, and why it is undecided."""
+    low, high = claim.bounds
+    if 0 < estimate.seeds < claim.min_seeds:
+        return UNDECIDED, f"{words.counted(estimate.seeds, 'seed')}, {claim.min_seeds} needed"
+    if claim.min_seeds == 1 and estimate.seeds == 1:
+        estimate = Estimate.exact(estimate.mean)  # nothing in it is drawn
+    touches = claim.more_than is not None
+    if (low < estimate.low or (low == estimate.low and not touches)) and estimate.high <= high:
+        return MET, ""
+    if estimate.high < low or estimate.low > high or (touches and estimate.high == low):
+        return NOT_MET, ""
+    return UNDECIDED, "the interval straddles the bound"
+
+
+def combined(verdicts: Iterable[str]) -> str:
+    """The verdict on a claim from the verdicts on its parts: `met` if all are, `not met` if one is not met, else `undecided`."""
+    found = list(verdicts)
+    if NOT_MET in found:
+        return NOT_MET
+    return MET if found and all(v == MET for v in found) else UNDECIDED
+
+
+IN_PART = "in part"
+"""A sentence some of whose numbers are met."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a paper with the claims on its numbers."""
+
+    quote: str
+    judged: Sequence[Judged]
+
+    @property
+    def headline(self) -> bool:
+        """Whether it belongs to what the paper promises first."""
+        return any(j.claim.headline for j in self.judged)
+
+    @property
+    def counted(self) -> list[Judged]:
+        """The claims that can fail; all of them if none can."""
+        return [j for j in self.judged if not j.claim.trivial] or list(self.judged)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the sentence is the paper's, and can fail."""
+        return any(j.claim.counts for j in self.judged)
+
+    @property
+    def whose(self) -> str:
+        """What is said in front of the verdict of a sentence that does not count: `calibrated` or `ours`."""
+        source = self.judged[0].claim.source
+        return "" if source in PAPER_SOURCES else source
+
+    @property
+    def verdict(self) -> str:
+        """`met` or `not met` where that is true of all its numbers, `in part` where it is true of some, else `undecided`."""
+        verdicts = {j.verdict for j in self.counted}
+        if len(verdicts) == 1:
+            return verdicts.pop()
+        return IN_PART if MET in verdicts and NOT_MET in verdicts else UNDECIDED if MET in verdicts else NOT_MET
+
+
+def sentences(judged: Iterable[Judged]) -> list[Sentence]:
+    """Claims by the sentence of the paper that they judge, headlines first, otherwise in the order given.
+
+    The paper's own claims, those that were calibrated and ours are never in one sentence.
+    """
+    found: dict[tuple[str, str], list[Judged]] = {}
+    for j in judged:
+        whose = "paper" if j.claim.source in PAPER_SOURCES else j.claim.source
+        found.setdefault((j.claim.quote, whose), []).append(j)
+    return sorted((Sentence(quote, those) for (quote, _), those in found.items()), key=lambda one: not one.headline)
+
+
+def judge(claim: Claim, figures: Mapping[str, Data], computed: Mapping[str, float | Sample] | None = None) -> Judged:
+    """Judges a claim on the results of the figures that were run. `computed` holds numbers of computed claims by `metric`."""
+    return verdict(claim, numbers.find(claim, figures, computed))
+
+
+def verdict(claim: Claim, found: Sequence[Found]) -> Judged:
+    """Judges a claim on its numbers."""
+    parts = []
+    for one in found:
+        word, reason = (UNDECIDED, one.reason) if one.estimate is None or one.reason else judge_estimate(claim, one.estimate)
+        parts.append(Part(one, word, reason))
+    return Judged(claim, combined(part.verdict for part in parts), parts)
+
+
+QUOTED = re.compile(r"\{(?P<id>[a-z0-9-]+)(?: at (?P<where>[^{}]+))?\}")
+"""A number in an explanation: `{id}`, or `{id at load 0.3}` if it was found at several swept values."""
+
+
+def filled(explanation: str, known: Mapping[str, tuple[Number, Sequence[Found]]]) -> str:
+    """An explanation with its numbers, each in its unit and without its interval; "-" stands for one that was not found.
+
+    Raises `ValueError` for a number that is not `known`, and for one of several values if none of them is named.
+    """
+
+    def one(quoted: re.Match[str]) -> str:
+        if quoted["id"] not in known:
+            raise ValueError(f"there is no number `{quoted['id']}` for `{quoted[0]}`")
+        number, found = known[quoted["id"]]
+        there = [f for f in found if quoted["where"] in (None, f.where)]
+        if len(there) > 1:
+            places = ", ".join(f"`{f.where}`" for f in found)
+            raise ValueError(f"`{quoted[0]}` has several values\nhint: name one of {places}")
+        return numbers.mean_text(number, there[0].estimate if there else None)
+
+    return QUOTED.sub(one, explanation)
+
+
+# Words
+
+
+def text(claim: Claim, estimate: Estimate | None) -> str:
+    """A number with its interval, in the claim's unit: `46.1 % [41.0, 51.2]`."""
+    mean = numbers.mean_text(claim, estimate)
+    if estimate is None or estimate.low == estimate.high:
+        return mean
+    if not math.isfinite(estimate.low):
+        return mean + (" (one seed)" if claim.min_seeds > 1 else "")
+    factor, _ = numbers.unit(claim, [estimate.mean])
+    low, high = estimate.low / factor, estimate.high / factor
+    places = numbers.places(estimate.mean / factor, low, high)
+    return f"{mean} [{low:.{places}f}, {high:.{places}f}]"
+
+
+def bound_text(claim: Claim) -> str:
+    """The claim's bounds in its unit."""
+    low, high = claim.bounds
+    factor, name = numbers.unit(claim, [b for b in (low, high) if math.isfinite(b)])
+
+    def one(bound: float) -> str:
+        return f"{bound / factor:.4g}"
+
+    if low == high:
+        return f"= {one(low)}{name}"
+    if math.isinf(high):
+        return f"{'>' if claim.more_than is not None else '≥'} {one(low)}{name}"
+    return f"≤ {one(high)}{name}" if math.isinf(low) else f"{one(low)} to {one(high)}{name}"

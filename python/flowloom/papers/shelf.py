@@ -1,0 +1,189 @@
+"""The folders of papers.
+
+A paper is a folder. `paper.toml` lists its figures and their scenarios. `claims.toml` lists its claims, and the numbers that
+explanations quote beside those of the claims; `[default.FIGURE]` holds what the claims of a figure share, unless one says
+otherwise. `figures.py` draws figures in the paper's layout, and may compute numbers that claims are judged on (`exact`,
+`measured`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+
+from flowloom.base import files
+from flowloom.papers import claims
+from flowloom.papers.claims import Claim
+from flowloom.runs.numbers import Number
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure or table of a paper."""
+
+    id: str
+    title: str
+    scenario: str = ""
+    """Its scenario file, without the suffix. Figures that show the same runs share one. Empty: drawn from the numbers of claims."""
+    extra: bool = False
+    """Not in the paper: shows how much a choice of ours matters."""
+
+
+@dataclass(frozen=True)
+class Stale:
+    """The note that the results on a paper's page are older than the program."""
+
+    since: date
+    why: str
+    """A sentence or two, for the readers of the page."""
+
+    @classmethod
+    def read(cls, table: Mapping[str, Any]) -> Self:
+        """Reads `stale` of a `paper.toml`. Raises `ValueError` unless it has a day and a reason, and nothing else."""
+        try:
+            day, why = date.fromisoformat(str(table["since"])), " ".join(table["why"].split())
+        except (KeyError, ValueError, AttributeError):
+            day, why = date.min, ""
+        if not why or len(table) != 2:
+            hint = 'stale = { since = "2026-11-24", why = "TCP has limited transmit." }'
+            raise ValueError(f"`stale` in `paper.toml` is not a day and a reason\nhint: {hint}")
+        return cls(day, why)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A paper in the table of all papers. Its texts quote numbers as explanations do."""
+
+    promise: str
+    verdict: str
+    region: str
+    """Where it is true: settings, loads, workloads."""
+    price: str
+
+    @property
+    def texts(self) -> list[str]:
+        """Its cells, in order."""
+        return [self.promise, self.verdict, self.region, self.price]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper with what is needed to reproduce it."""
+
+    name: str
+    folder: Path
+    title: str
+    source: str
+    figures: Sequence[Figure]
+    claims: Sequence[Claim]
+    numbers: Sequence[Number]
+    """Numbers that explanations quote beside those of the claims."""
+    summary: str = ""
+    """What the page says first, such as under which readings the main claim holds. Quotes numbers as explanations do."""
+    first: str = ""
+    """The figure that shows what the summary says."""
+    overview: Overview | None = None
+    stale: Stale | None = None
+    """Set while the page's results are older than the program."""
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts that quote numbers."""
+        return [self.summary, *(self.overview.texts if self.overview else []), *(claim.explanation for claim in self.claims)]
+
+    @property
+    def scenarios(self) -> list[str]:
+        """The scenarios of its figures, each once."""
+        return list(dict.fromkeys(figure.scenario for figure in self.figures if figure.scenario))
+
+    def every(self) -> list[Number]:
+        """The numbers of its claims, then the others."""
+        return [*self.claims, *self.numbers]
+
+    def taken_from(self, number: Number) -> set[str]:
+        """The scenarios whose results a number is taken from."""
+        if number.kind == "exact":
+            return set()
+        of = {figure.id: figure.scenario for figure in self.figures}
+        return {of[figure] for figure in number.figures}
+
+    def drawings(self) -> ModuleType:
+        """The paper's `figures.py`, which may import files beside it (`from .routes import fig10`)."""
+        beside = [str(self.folder)]
+        spec = importlib.util.spec_from_file_location(
+            f"flowloom_papers_{self.name}", self.folder / "figures.py", submodule_search_locations=beside
+        )
+        assert spec is not None and spec.loader is not None, f"{self.folder} has no figures.py"
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # dataclasses look their module up
+        spec.loader.exec_module(module)
+        return module
+
+
+def home() -> Path:
+    """The folder of papers."""
+    return files.carried("papers")
+
+
+def profiles(paper: Paper) -> list[str]:
+    """The profiles that its scenarios have."""
+    files = (paper.folder / f"{scenario}.toml" for scenario in paper.scenarios)
+    return sorted({name for file in files for name in tomllib.loads(file.read_text()).get("profile", {})})
+
+
+def names() -> list[str]:
+    """The papers there are."""
+    return sorted(folder.parent.name for folder in home().glob("*/paper.toml"))
+
+
+def load(name: str) -> Paper:
+    """Reads the folder of a paper."""
+    folder = home() / name
+    if not (folder / "paper.toml").is_file():
+        raise ValueError(f"there is no paper `{name}`\nhint: one of {', '.join(names())}")
+    return read(folder)
+
+
+def read(folder: Path) -> Paper:
+    """Reads a folder as that of a paper."""
+    name = folder.name
+    head = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
+    listed = tomllib.loads((folder / "claims.toml").read_text(encoding="utf-8"))
+    defaults = listed.get("default", {})
+    paper = Paper(
+        name,
+        folder,
+        head["title"],
+        head["source"],
+        [Figure(**figure) for figure in head["figure"]],
+        [Claim.read(defaults.get(claim.get("figure", ""), {}) | claim) for claim in listed["claim"]],
+        [Number.read(number) for number in listed.get("number", [])],
+        " ".join(head.get("summary", "").split()),
+        head.get("first", ""),
+        Overview(**head["overview"]) if "overview" in head else None,
+        Stale.read(head["stale"]) if "stale" in head else None,
+    )
+    known = {figure.id for figure in paper.figures}
+    for figure in defaults:
+        if figure not in known:
+            raise ValueError(f"`default.{figure}` in `claims.toml` names no figure of `{name}`")
+    if paper.first and paper.first not in known:
+        raise ValueError(f"`first` of `{name}` names `{paper.first}`, which is not a figure of it")
+    every = paper.every()
+    for number in every:
+        for figure in [number.figure, *number.figures]:
+            if figure not in known:
+                raise ValueError(f"`{number.id}` names `{figure}`, which is not a figure of `{name}`")
+    doubled = [number.id for number in every if [n.id for n in every].count(number.id) > 1]
+    if doubled:
+        raise ValueError(f"two claims or numbers have the id `{min(doubled)}`")
+    for text in paper.texts:
+        claims.filled(text, {number.id: (number, ()) for number in every})
+    return paper

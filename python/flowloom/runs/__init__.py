@@ -1,0 +1,1 @@
+"""What a run left: its points, tables and numbers."""

@@ -1,0 +1,391 @@
+"""Numbers of a paper's results: a small vocabulary of what is taken from the results of several seeds."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Self
+
+from flowloom import _core
+from flowloom.base import words
+from flowloom.runs.data import Data, Run, Value, matches, mean, plain
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds with its 95 % interval; a single seed has none."""
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
+
+    @classmethod
+    def of(cls, sample: Sequence[float]) -> Estimate:
+        """The estimate from one value per seed."""
+        mean, interval = _core.estimate(sample)
+        if mean is None:
+            raise ValueError("an estimate needs at least one value")
+        low, high = interval or (-math.inf, math.inf)
+        return cls(mean, low, high, len(sample))
+
+    @classmethod
+    def exact(cls, value: float) -> Estimate:
+        """A number that does not depend on seeds."""
+        return cls(value, value, value, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A number of a paper's results, which explanations can quote by its id."""
+
+    id: str
+    figure: str
+    kind: str
+    """A word of the vocabulary: see `KINDS`."""
+    metric: str
+    scenario: str = ""
+    """The results it is taken from; those of the figure when empty."""
+    system: str = ""
+    versus: str = ""
+    systems: Sequence[str] = ()
+    at: Mapping[str, Any] = field(default_factory=dict)
+    """Swept values by key; a list asks for all of them, each for itself; `"all"` for every value there is."""
+    over: str = ""
+    per: str = ""
+    than: str = ""
+    needs: Sequence[str] = ()
+    """Other figures whose results a measured number is taken from."""
+    take: str = ""
+    """`"largest"` or `"smallest"`: of all values in `at` the one at which the number is so, as "up to 31 %" asks for."""
+
+    @property
+    def asks(self) -> str:
+        """What is asked of results, as a short hash: another number under the same name has another."""
+        asked = [getattr(self, f.name) for f in fields(Number) if f.name != "id"]
+        return _core.content_hash(json.dumps(asked, sort_keys=True).encode())[:8]
+
+    @property
+    def figures(self) -> list[str]:
+        """The figures whose results it is taken from."""
+        return [self.scenario or self.figure, *self.needs, *([self.than] if self.kind == "contrast" else [])]
+
+    @classmethod
+    def read(cls, table: Mapping[str, Any]) -> Self:
+        """A number or claim from its table in `claims.toml`. Raises `ValueError` for keys and kinds that do not exist."""
+        known = {f.name for f in fields(cls)}
+        needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
+        name = f"{cls.__name__.lower()} `{table.get('id', '?')}`"
+        unknown = sorted(set(table) - known)
+        if unknown:
+            raise ValueError(f"{name} has an unknown key `{unknown[0]}`\nhint: known are {', '.join(sorted(known))}")
+        missing = sorted(needed - set(table))
+        if missing:
+            raise ValueError(f"{name} lacks `{missing[0]}`")
+        found = cls(**table)
+        if found.kind not in KINDS and found.kind not in COMPUTED:
+            raise ValueError(f"{name}: `{found.kind}` is not a kind of claim\nhint: one of {', '.join([*KINDS, *COMPUTED])}")
+        if found.take not in ("", *TAKEN):
+            raise ValueError(f"{name}: `{found.take}` is nothing to take\nhint: one of {', '.join(TAKEN)}")
+        return found
+
+
+TAKEN: dict[str, Callable[[Iterable[float]], float]] = {"largest": max, "smallest": min}
+"""Which of several values of a number is taken."""
+
+BEYOND = 100
+"""A 99.9th percentile says something if at least this many flows lie beyond it, over all seeds."""
+
+
+# The numbers of the vocabulary: each gives one number per seed at one set of swept values.
+
+Sample = dict[int, float]
+"""One number per seed."""
+
+Measure = Callable[[Data, Run], float]
+"""A number of one point, in a base unit; NaN where the point has none."""
+
+Curves = Mapping[str, Mapping[float, Sample]]
+"""Numbers by seed, by curve (mostly a system) and place on the axis."""
+
+
+class Points:
+    """The points of results, and their numbers by seed. Results of several scenarios make one sweep.
+
+    Keys go by their last words. `fixed` holds the values of keys in those results that do not sweep them.
+    """
+
+    def __init__(self, *results: Data, **fixed: Value) -> None:
+        self.results = results
+        self.fixed = fixed
+        self.systems = list(dict.fromkeys(system for one in results for system in one.systems))
+
+    def values(self, key: str) -> list[Value]:
+        """The values of a swept key, sorted."""
+        found = {value for one in self.results for run in one.runs for value in self._values(run, key)} - {None}
+        return sorted(found, key=words.sorting)
+
+    def numbers(self, key: str) -> list[float]:
+        """Those values that are numbers."""
+        return [value for value in self.values(key) if isinstance(value, float)]
+
+    def places(self, at: Mapping[str, Any]) -> list[dict[str, Value]]:
+        """All combinations of the values asked for that were run."""
+        found: list[dict[str, Value]] = [{}]
+        for key, wanted in at.items():
+            have = self.values(key)
+            asked = have if wanted == "all" else [plain(v) for v in (wanted if isinstance(wanted, list) else [wanted])]
+            # A key that is not swept has one value everywhere and need not be named.
+            if not have:
+                continue
+            found = [place | {key: value} for place in found for value in asked if value in have]
+        return found
+
+    def runs(self, system: str, /, **at: object) -> list[tuple[Data, Run]]:
+        """The points of a system where the keys have the given values. A key that results do not sweep excludes none of theirs."""
+
+        def fits(run: Run) -> bool:
+            here = {key: self._values(run, key) for key in at}
+            return all(not here[key] or plain(value) in here[key] for key, value in at.items())
+
+        return [(one, run) for one in self.results for run in one.runs if run.system == system and fits(run)]
+
+    def _values(self, run: Run, key: str) -> list[Value]:
+        """The values of the keys that `key` names at a point; none where its results have no such key."""
+        swept = [value for name, value in run.keys.items() if matches(name, key)]
+        return swept or ([self.fixed[key]] if key in self.fixed else [])
+
+    def sample(self, system: str, what: str | Measure, /, **at: object) -> Sample:
+        """A metric of a system, or another number of its points, by seed, where the keys have the given values."""
+        found: Sample = {}
+        for one, run in self.runs(system, **at):
+            number = one.metric(run, what) if isinstance(what, str) else what(one, run)
+            if number is None or math.isnan(number):
+                continue
+            if run.seed in found:
+                raise ValueError(f"more than one point of `{system}` fits {at}\nhint: name more keys in `at`")
+            found[run.seed] = float(number)
+        return found
+
+    def curves(self, what: str | Measure, along: str, systems: Sequence[str] = (), /, **at: object) -> Curves:
+        """The same by system and value of the key `along`, where the system was run."""
+        found: dict[str, dict[float, Sample]] = {system: {} for system in systems or self.systems}
+        for system, points in found.items():
+            for x in self.numbers(along):
+                here = {**at, along: x}
+                if self.runs(system, **here):
+                    points[x] = self.sample(system, what, **here)
+        return found
+
+
+def combined(samples: Sequence[Sample], combine: Callable[[Sequence[float]], float]) -> Sample:
+    """Combines samples seed by seed. A seed that one of them lacks is left out, and so is one that divides by zero."""
+    found: Sample = {}
+    for seed in sorted(set.intersection(*(set(sample) for sample in samples))) if samples else ():
+        try:
+            found[seed] = combine([sample[seed] for sample in samples])
+        except ZeroDivisionError:
+            continue
+    return found
+
+
+def quotient(a: Sample, b: Sample) -> Sample:
+    """One sample over another, seed by seed."""
+    return combined([a, b], lambda pair: pair[0] / pair[1])
+
+
+def minus(a: Sample, b: Sample) -> Sample:
+    """One sample minus another, seed by seed."""
+    return combined([a, b], lambda pair: pair[0] - pair[1])
+
+
+def relative(curves: Curves, base: str) -> Curves:
+    """The other curves over the curve `base`, seed by seed."""
+    return {
+        name: {x: quotient(sample, curves[base].get(x, {})) for x, sample in points.items()}
+        for name, points in curves.items()
+        if name != base
+    }
+
+
+def average(sample: Sample) -> float:
+    """The mean over seeds; NaN of none."""
+    return mean(list(sample.values())) if sample else math.nan
+
+
+def of(number: Number, points: Points, system: str, at: Mapping[str, Value]) -> Sample:
+    """The number's metric of a system, divided by the metric `per` if there is one."""
+    sample = points.sample(system, number.metric, **at)
+    return quotient(sample, points.sample(system, number.per, **at)) if number.per else sample
+
+
+def value(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """The metric itself."""
+    return of(number, points, number.system, at)
+
+
+def ratio(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """System over `versus`."""
+    return quotient(of(number, points, number.system, at), of(number, points, number.versus, at))
+
+
+def reduction(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """How much smaller the system's number is than that of `versus`, as a share of the latter."""
+    return {seed: 1 - r for seed, r in ratio(number, points, at).items()}
+
+
+def increase(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """How much larger the system's number is than that of `versus`, as a share of the latter."""
+    return {seed: r - 1 for seed, r in ratio(number, points, at).items()}
+
+
+def difference(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """System minus `versus`."""
+    return minus(of(number, points, number.system, at), of(number, points, number.versus, at))
+
+
+def spread(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """By how much the largest of several systems exceeds the smallest, as a share of the latter."""
+    samples = [of(number, points, system, at) for system in number.systems]
+    return combined(samples, lambda sizes: max(sizes) / min(sizes) - 1)
+
+
+def growth(number: Number, points: Points, at: Mapping[str, Value]) -> Sample:
+    """How a gap between two systems grows along the key `over`: the slope of a straight line through the gaps."""
+    gap = {"reduction": reduction, "increase": increase, "difference": difference}[number.than or "reduction"]
+    values = points.values(number.over)
+    places = words.literals(values)[0]
+    if places is None or len(places) < 2:
+        return {}
+    gaps = [gap(number, points, {**at, number.over: v}) for v in values]
+    return combined(gaps, lambda sizes: statistics.linear_regression(places, sizes).slope)
+
+
+KINDS: dict[str, Callable[[Number, Points, Mapping[str, Value]], Sample]] = {
+    "value": value,
+    "ratio": ratio,
+    "reduction": reduction,
+    "increase": increase,
+    "difference": difference,
+    "spread": spread,
+    "growth": growth,
+    # Filled in by `judge`: they need more than one set of results or more than one pair of systems.
+    "contrast": reduction,
+    "order": ratio,
+}
+"""The vocabulary.
+
+`value`: a system's metric. `ratio`, `reduction`, `increase`, `difference`: a system against `versus`. `spread`: among `systems`.
+`order`: each of `systems` against the one before it, as a ratio. `growth`: the slope of a gap (`than` names it) along `over`.
+`contrast`: the reduction in these results minus that in the results of the figure named by `than`.
+"""
+
+COMPUTED = ("exact", "measured")
+"""Rows that the paper's `figures.py` works out. `exact`: one without chance, such as the example on one link. `measured`: one
+per seed, read off time series or packets."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A number at one set of swept values."""
+
+    where: str
+    estimate: Estimate | None
+    reason: str = ""
+    """Why there is no estimate, or why it decides nothing."""
+
+
+NOT_RUN = "not run"
+"""Why a number is missing whose results are."""
+
+
+def find(number: Number, figures: Mapping[str, Data], computed: Mapping[str, float | Sample] | None = None) -> list[Found]:
+    """A number in the results of the figures that were run. `computed` holds numbers of `COMPUTED` kinds by `metric`."""
+    if number.kind in COMPUTED:
+        known = (computed or {}).get(number.metric)
+        if known is None:
+            return [Found("", None, "not computed" if number.kind == "exact" or number.figures[0] in figures else NOT_RUN)]
+        return [Found("", Estimate.of(list(known.values())) if isinstance(known, dict) else Estimate.exact(known))]
+    results = figures.get(number.scenario or number.figure)
+    if results is None:
+        return [Found("", None, NOT_RUN)]
+    points = Points(results)
+    found = []
+    for where, at, sample in samples(number, points, figures):
+        name = ", ".join(filter(None, [where, *(f"{words.key(k)} {words.number(v)}" for k, v in at.items())]))
+        estimate = Estimate.of(list(sample.values())) if sample else None
+        found.append(Found(name, estimate, thin(number, points, at) if sample else "no value"))
+    means = {one.estimate.mean: one for one in found if one.estimate is not None}
+    if number.take and means:
+        return [means[TAKEN[number.take](means)]]
+    return found or [Found("", None, "not run at these values")]
+
+
+def thin(number: Number, points: Points, at: Mapping[str, Value]) -> str:
+    """Why a 99.9th percentile rests on too few flows; empty if it does not, or if the number is none."""
+    if not number.metric.startswith("p999_"):
+        return ""
+    flows: dict[tuple[str, tuple[Value, ...]], float] = {}
+    for system in number.systems or [name for name in (number.system, number.versus) if name]:
+        for one, run in points.runs(system, **at):
+            place = (system, tuple(run.keys.values()))
+            flows[place] = flows.get(place, 0.0) + (one.metric(run, "flows") or 0.0)
+    beyond = min((int(one) // 1000 for one in flows.values()), default=0)
+    if beyond >= BEYOND:
+        return ""
+    return f"{words.counted(beyond, 'flow')} beyond the percentile over all seeds, {BEYOND} needed"
+
+
+def samples(number: Number, points: Points, figures: Mapping[str, Data]) -> Iterable[tuple[str, Mapping[str, Value], Sample]]:
+    """The values of a number: where, at which swept values, and one number per seed."""
+    for at in points.places(number.at):
+        if number.kind == "order":
+            for smaller, larger in zip(number.systems, number.systems[1:], strict=False):
+                pair = quotient(of(number, points, larger, at), of(number, points, smaller, at))
+                yield f"{larger} / {smaller}", at, pair
+        elif number.kind == "contrast":
+            other = figures.get(number.than)
+            there = {} if other is None else reduction(number, Points(other), at)
+            yield "", at, minus(reduction(number, points, at), there)
+        elif number.kind == "value" and number.systems:
+            for system in number.systems:
+                yield system, at, of(number, points, system, at)
+        else:
+            yield "", at, KINDS[number.kind](number, points, at)
+
+
+# Words
+
+
+_SHARES = ("reduction", "increase", "spread", "contrast")
+
+
+def unit(number: Number, sizes: Sequence[float]) -> tuple[float, str]:
+    """The unit of a number: a factor, and what follows the number in a text."""
+    if number.kind in _SHARES:
+        return 0.01, " %"
+    if number.kind == "growth" and number.than != "difference":
+        return 0.01, f" % per unit of {number.over}"
+    base = number.metric.rpartition("_")[2]
+    if base in ("s", "bps") and number.kind in ("value", "difference") and not number.per:
+        factor, name = words.scale(base, sizes)
+        return factor, f" {name}"
+    return 1.0, ""
+
+
+def places(mean: float, low: float, high: float) -> int:
+    """The decimals of a mean: no more than its interval supports."""
+    own = words.decimals([mean])
+    return min(own, words.decimals([high - low], 2)) if math.isfinite(low) and low < high else own
+
+
+def mean_text(number: Number, estimate: Estimate | None) -> str:
+    """The mean of a number in its unit: `46 %`."""
+    if estimate is None:
+        return "-"
+    factor, name = unit(number, [estimate.mean])
+    mean, low, high = estimate.mean / factor, estimate.low / factor, estimate.high / factor
+    return f"{mean:.{places(mean, low, high)}f}{name}"

@@ -1,0 +1,46 @@
+"""Whether a run was long enough for its means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flowloom.base import words
+from flowloom.runs.data import Data, plain
+
+DRIFT = 0.2
+"""A change of the mean slowdown over a run, as a share of the mean, that is worth a warning."""
+
+LOAD = 0.03
+"""How far the load of the flows drawn may be from that of the scenario."""
+
+
+def unsteady(results: Data) -> list[str]:
+    """Where means still change over a run, and where the flows drawn miss the load: numbers that more flows would change."""
+    found = []
+    rows = [row for row in results.summary().to_pylist() if row["mean"] is not None and row["system"] in results.systems]
+    places = {key: [row for row in rows if row["metric"] == key] for key in ("slowdown_drift", "load_error")}
+
+    def place(row: Mapping[str, object]) -> str:
+        keys = "".join(
+            f", {words.key(key, results.keys)} {words.number(plain(row[key]))}" for key in results.keys if row[key] is not None
+        )
+        return f"{row['system']}{keys}"
+
+    # Chance alone makes means of tenths differ; an interval over seeds that leaves zero out is none.
+    known = [row for row in places["slowdown_drift"] if row["ci95_low"] is not None]
+    drifting = [row for row in known if row["ci95_low"] * row["ci95_high"] > 0 and abs(row["mean"]) > DRIFT]
+    if drifting:
+        worst = max(drifting, key=lambda row: abs(row["mean"]))
+        found.append(
+            f"the mean slowdown still changes over the run at {len(drifting)} of {len(known)} places: most in {place(worst)}, by "
+            f"{100 * worst['mean']:+.0f} % of the mean from the first tenth of the flows to the last; more `flows` change it"
+        )
+    missed = [row for row in places["load_error"] if abs(row["mean"]) > LOAD]
+    if missed:
+        worst = max(missed, key=lambda row: abs(row["mean"]))
+        found.append(
+            "the flows drawn offer another load than the scenario asks for: "
+            f"{100 * worst['mean']:+.1f} % in {place(worst)}, mean over seeds; "
+            "more `flows` or seeds, or `normalize_load = true`, come closer"
+        )
+    return found

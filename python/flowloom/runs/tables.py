@@ -1,0 +1,353 @@
+"""Text tables: columns aligned, numbers on the right, one unit per column."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from unicodedata import category, east_asian_width
+
+from flowloom import _core
+from flowloom.base import words
+from flowloom.runs.data import Data, Run, Value, mean, plain, windows
+
+METRICS = (
+    "flows",
+    "unfinished",
+    "not_started",
+    "deadline_miss_rate",
+    "mean_slowdown",
+    "p99_slowdown",
+    "mean_slowdown_short",
+    "p99_slowdown_short",
+    "mean_slowdown_long",
+    "mean_fct_s",
+    "p99_fct_s",
+    "mean_fct_without_deadline_s",
+    "mean_fct_without_deadline_short_s",
+    "drop_rate_with_deadline",
+    "mean_group_fct_s",
+    "groups_in_time",
+    "group_jain_index",
+    "p99_er",
+    "data_drops",
+    "timeouts",
+)
+"""The metrics of the summary table, in this order; those that the results do not hold are left out."""
+
+ALWAYS = ("flows", "deadline_miss_rate", "groups_in_time")
+"""Metrics that are shown even if all values are zero. Without deadlines there is no miss rate."""
+
+
+WINDOWED = frozenset(str(entry["name"]) for entry in _core.entries("metrics") if entry["window"])
+"""Metrics over the measurement window."""
+
+
+def cells_of(text: str) -> int:
+    """How many cells of a terminal a text takes: emoji and CJK characters take two, marks on the letter before take none."""
+    return sum(0 if category(c) in ("Mn", "Me") else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def texts(cells: Iterable[str]) -> list[str]:
+    """Cells as shown: hidden characters are escaped."""
+    return [words.escaped(cell) for cell in cells]
+
+
+NOTEBOOK = "<style>.flowloom th { text-align: left !important } .flowloom .n { text-align: right !important }</style>"
+"""What the styles of a report say; those of notebooks and sites say otherwise."""
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """A table of texts as shown. The first `left` columns are aligned to the left; the others hold numbers."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: int
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head", texts(self.head))
+        object.__setattr__(self, "rows", [texts(row) for row in self.rows])
+        object.__setattr__(self, "note", words.escaped(self.note))
+
+    def __str__(self) -> str:
+        """The table for a terminal."""
+        grid = [list(self.head), *map(list, self.rows)]
+        widths = [max(cells_of(row[i]) for row in grid) for i in range(len(self.head))]
+        lines = []
+        for row in grid:
+            blanks = [" " * (width - cells_of(cell)) for cell, width in zip(row, widths, strict=True)]
+            cells = [
+                cell + blank if i < self.left else blank + cell for i, (cell, blank) in enumerate(zip(row, blanks, strict=True))
+            ]
+            lines.append("  ".join(cells).rstrip())
+        lines.insert(1, "  ".join("─" * width for width in widths))
+        return "\n".join(lines) + (f"\n{self.note}" if self.note else "")
+
+    __repr__ = __str__
+
+    def markdown(self) -> str:
+        """The table for a Markdown page."""
+
+        def line(cells: Sequence[str]) -> str:
+            return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+        rule = [":--" if i < self.left else "--:" for i in range(len(self.head))]
+        return "\n".join([line(self.head), line(rule), *(line(row) for row in self.rows)])
+
+    def latex(self) -> str:
+        """The table for LaTeX with the package `booktabs`. The note is a comment, for the caption."""
+
+        def cell(text: str) -> str:
+            # A dash and a minus, not a hyphen.
+            return "--" if text == "-" else re.sub(r"^-(?=[\d.])", "$-$", words.latex(" ".join(text.split())))
+
+        lines = [" & ".join(map(cell, row)) + r" \\" for row in (self.head, *self.rows)]
+        columns = "".join("l" if i < self.left else "r" for i in range(len(self.head)))
+        notes = [f"% {line}" for line in self.note.splitlines()]
+        begin, end = f"\\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
+        return "\n".join([*notes, begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", end])
+
+    def csv(self) -> str:
+        """The table as CSV, with the digits that are shown. Means and half intervals have columns of their own.
+
+        The names of columns are single words that end with the unit; half an interval is `..._half_ci95`.
+        """
+        names: list[str] = []
+        columns: list[list[str]] = []
+        for i, head in enumerate(self.head):
+            cells = [row[i].strip() for row in self.rows]
+            pairs = [("" if i >= self.left and cell == "-" else cell).partition("±") for cell in cells]
+            names.append(words.column(head))
+            columns.append([mean.strip() for mean, _, _ in pairs] if i >= self.left else cells)
+            if i >= self.left and any(sign for _, sign, _ in pairs):
+                names.append(f"{names[-1]}_half_ci95")
+                columns.append([half.strip() for _, _, half in pairs])
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([names, *zip(*columns, strict=True)])
+        return text.getvalue()
+
+    def html(self) -> str:
+        """The table for an HTML page."""
+
+        def line(cells: Sequence[str], tag: str) -> str:
+            marked = (f"<{tag}{'' if i < self.left else ' class=n'}>{html.escape(cell)}</{tag}>" for i, cell in enumerate(cells))
+            return f"<tr>{''.join(marked)}</tr>"
+
+        body = "\n".join(line(row, "td") for row in self.rows)
+        notes = "<br>".join(map(html.escape, self.note.splitlines()))
+        note = f"<p class=note>{notes}</p>" if notes else ""
+        return f"<div class=wide><table><thead>{line(self.head, 'th')}</thead>\n<tbody>{body}</tbody></table></div>{note}"
+
+    def _repr_html_(self) -> str:
+        """The table in a notebook."""
+        return f"<div class=flowloom>{NOTEBOOK}{self.html()}</div>"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric of one system at one set of swept values, from the summary."""
+
+    unit: str
+    mean: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def half(self) -> float | None:
+        """Half the width of the confidence interval; `None` with one seed."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+
+Place = tuple[str, tuple[Value, ...]]
+"""A system and the values of the swept keys."""
+
+ALL = "all"
+"""The row of all flows, beside those of workloads."""
+
+
+def places(results: Data) -> dict[Place, dict[str, Row]]:
+    """The summary by system and swept values, then by metric."""
+    return {place: row for (place, _), row in by_workload(results, False).items()}
+
+
+def by_workload(results: Data, workloads: bool) -> dict[tuple[Place, str], dict[str, Row]]:
+    """The summary by system, swept values and workload, then by metric; `ALL` stands for all flows."""
+    found: dict[tuple[Place, str], dict[str, Row]] = {}
+    systems = set(results.systems)
+    for row in results.summary(workloads).to_pylist() if workloads else results.summary().to_pylist():
+        place = (str(row["system"]), tuple(plain(row[key]) for key in results.keys))
+        if place[0] in systems:
+            metrics = found.setdefault((place, str(row.get("workload") or ALL)), {})
+            metrics[str(row["metric"])] = Row(str(row["unit"]), row["mean"], row["ci95_low"], row["ci95_high"])
+    return found
+
+
+def column(rows: Sequence[Row | None]) -> tuple[str, list[str]]:
+    """A metric's column: its unit and its cells, `mean ± half the 95 % interval`, all with the same decimals."""
+    known = [row for row in rows if row is not None and row.mean is not None]
+    unit = known[0].unit if known else ""
+    factor, name = words.scale(unit, [row.mean for row in known if row.mean is not None])
+    places = words.decimals([row.mean / factor for row in known if row.mean is not None])
+    halves = [f"{row.half / factor:.{places}f}" if row and row.half is not None else "" for row in rows]
+    if all(float(half or 0) == 0 for half in halves):
+        halves = [""] * len(rows)  # every seed has the same value
+    width = max(map(len, halves), default=0)
+    cells = []
+    for row, half in zip(rows, halves, strict=True):
+        if row is None or row.mean is None:
+            cells.append("-")
+            continue
+        tail = f" ± {half.rjust(width)}" if half else " " * (width + 3) if width else ""
+        cells.append(f"{row.mean / factor:.{places}f}{tail}")
+    return name, cells
+
+
+def speaks(metric: str, rows: Iterable[dict[str, Row]]) -> bool:
+    """Whether a metric is worth a column or a panel: zeros alone are not, except for those of `ALWAYS`."""
+    means = [row[metric].mean for row in rows if metric in row]
+    return any(mean is not None if metric in ALWAYS else mean for mean in means)
+
+
+def without_strangers(results: Data, metrics: Sequence[str]) -> list[str]:
+    """Without the expansion ratio, which is MERP's measure, where no system or ideal schedule is MERP's."""
+    return [metric for metric in metrics if not metric.endswith("_er") or results.plays("merp")]
+
+
+def refuse_unknown(metrics: Iterable[str]) -> None:
+    """Raises `ValueError` for what is no metric."""
+    known = [entry["name"] for entry in _core.entries("metrics")]
+    for unknown in (metric for metric in metrics if metric not in known):
+        near = _core.nearest(unknown, known)
+        did = f"; did you mean `{near}`?" if near else ""
+        raise ValueError(f"no metric is called `{unknown}`{did}\nhint: `flowloom list metrics` prints every name")
+
+
+def summary(results: Data, metrics: Sequence[str] | None = None, at: Mapping[str, object] | None = None) -> Table:
+    """The summary of results: one row per system and swept values, one column per metric with its 95 % interval.
+
+    Where there are several workloads, each has a row of its own, and so have all flows together.
+    """
+    several = len(results.workloads) > 1 and results.filter is None
+    results.refuse_absent(at)
+    wanted = {(run.system, tuple(run.keys.values())) for run in results.select(at)}
+    found = {row: values for row, values in by_workload(results, several).items() if row[0] in wanted}
+    refuse_unknown(metrics or ())
+    have = {metric for row in found.values() for metric in row}
+    # A metric that was asked for has its column even where the results do not hold it.
+    chosen = [metric for metric in (metrics or METRICS) if metrics or metric in have]
+    if metrics is None:
+        chosen = [m for m in without_strangers(results, chosen) if speaks(m, found.values())]
+        classes = [m for m in chosen if m.endswith(("_short", "_long"))]
+        # With flows of one class only, the class is all.
+        if len({m.rsplit("_", 1)[1] for m in classes}) == 1:
+            chosen = [m for m in chosen if m not in classes]
+    # Rows to compare are next to each other: systems, within a workload.
+    order = sorted(found, key=lambda row: (rank(results, row[0])[:-1], workload_rank(results, row[1]), rank(results, row[0])))
+    heads = ["system", *(["workload"] if several else []), *(words.key(key, results.keys) for key in results.keys)]
+    columns = [[place[0] for place, _ in order]]
+    if several:
+        columns.append([workload for _, workload in order])
+    columns += [[words.number(place[1][i]) for place, _ in order] for i in range(len(results.keys))]
+    for metric in chosen:
+        unit, cells = column([found[row].get(metric) for row in order])
+        heads.append(words.axis(words.short(metric), unit))
+        columns.append(cells)
+    measured = [words.short(metric) for metric in chosen if metric in WINDOWED]
+    note = f"{intervals(results)}; {over(results)}"
+    if measured:
+        note += f", but {words.joined(measured)} {words.window(windows(results.runs))}"
+    if results.ideals:
+        note += f"\n{words.joined(results.ideals)}: ideal schedule of the same flows as a fluid, without packets, for comparison"
+    left = 1 + several + len(results.keys)
+    return Table(distinct(heads, results.keys), list(zip(*columns, strict=True)), left, with_engine(note, results))
+
+
+def over(results: Data) -> str:
+    """Over which flows metrics of flows are, and from which start."""
+    which = f"over flows where {results.filter}" if results.filter else "over all flows that count"
+    steady = [run.not_measured for run in results.runs if run.not_measured]
+    if steady:
+        least, most = min(steady), max(steady)
+        others = f"{least}" if least == most else f"{least} to {most}"
+        return f"{which}; beside them {others} flows that do not: under way at the start, behind the last, or outside the window"
+    return f"{which}, from an empty network"
+
+
+def workload_rank(results: Data, workload: str) -> int:
+    """Workloads in the order of the scenario, and all flows behind them."""
+    return results.workloads.index(workload) if workload in results.workloads else len(results.workloads)
+
+
+def intervals(results: Data) -> str:
+    """What the intervals of a summary are, and over how many seeds."""
+    seeds = seeds_of(results.runs)
+    return f"mean ± half the 95 % confidence interval over {seeds}" if seeds else "one seed, no intervals"
+
+
+def seeds_of(runs: Iterable[Run]) -> str:
+    """How many seeds there are of points: `3 seeds`, or `1 to 3 seeds` where some have fewer; empty where all have one."""
+    counts = Counter((run.system, tuple(run.keys.values())) for run in runs if run.state == "done").values()
+    least, most = min(counts, default=0), max(counts, default=0)
+    return "" if most < 2 else f"{most} seeds" if least == most else f"{least} to {most} seeds"
+
+
+def distinct(heads: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """The heads of columns, with the whole name of a swept key where another column has its last word."""
+    whole = {words.key(key, keys): words.escaped(key) for key in keys}
+    return [whole.get(head, head) if head in heads[i + 1 :] else head for i, head in enumerate(heads)]
+
+
+def with_engine(note: str, results: Data, at: Mapping[str, object] | None = None) -> str:
+    """A note, and that the flow engine made what stands above it, where that is so."""
+    return "\n".join(filter(None, [note, results.engine_note(at)]))
+
+
+def rank(results: Data, place: Place) -> tuple[object, ...]:
+    """Sorts by swept values, then by the order of the systems in the scenario: systems to compare are next to each other."""
+    return (*(words.sorting(value) for value in place[1]), results.systems.index(place[0]))
+
+
+MOST_LINKS = 50
+"""Rows of a table of links."""
+
+
+def links(results: Data, at: dict[str, object], most: int = MOST_LINKS) -> Table:
+    """The busiest links of some points: use and mean queue in the window, longest queue, drops of data. Averaged over seeds."""
+    rows: dict[str, list[dict[str, float]]] = {}
+    for run in results.select(at):
+        for port in results.ports(at={"point": run.point}).to_pylist():
+            used = run.utilisation(port["window_busy_ps"])
+            rows.setdefault(str(port["name"]), []).append({**numbers(port), "utilisation": used})
+
+    def over_seeds(name: str, field: str) -> float:
+        return mean([row[field] for row in rows[name]])
+
+    busiest = sorted(rows, key=lambda name: -over_seeds(name, "utilisation"))
+    cells = [
+        [
+            name,
+            f"{over_seeds(name, 'rate_bps') / 1e9:g}",
+            f"{100 * over_seeds(name, 'utilisation'):.1f}",
+            f"{over_seeds(name, 'window_mean_queue_bytes') / 1e3:.1f}",
+            f"{max(row['max_queue_bytes'] for row in rows[name]) / 1e3:.1f}",
+            f"{over_seeds(name, 'data_drops'):.0f}",
+            f"{over_seeds(name, 'marks'):.0f}",
+        ]
+        for name in busiest[:most]
+    ]
+    heads = ["link", "rate (Gbit/s)", "busy (%)", "mean queue (kB)", "max queue (kB)", "data drops", "marks"]
+    note = f"busy and mean queue {words.window(windows(results.select(at)))}; all else over the whole run"
+    if len(busiest) > most:
+        note += f"\nthe {most} busiest of {len(busiest)} links; `ports.parquet` has all of them"
+    return Table(heads, cells, 1, with_engine(note, results, at))
+
+
+def numbers(row: dict[str, object]) -> dict[str, float]:
+    """The numeric fields of a row."""
+    return {key: float(value) for key, value in row.items() if isinstance(value, int | float)}
