@@ -309,7 +309,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for scenario, mean in (("one", "20KB"), ("two", "30KB"), ("three", "40KB")):
         (folder / f"{scenario}.toml").write_text(TINY.format(mean=mean))
     (folder / "figures.py").write_text(
-        "from flowloom import style\n"
+        "from flowloom.figures import style\n"
         "def a(results): return style.figure()\n"
         "def sum(findings): assert findings.found['a-mean'][0].estimate; return style.figure()\n"
         "again = b = c = a\n"
