@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from flowloom.api.results import Results
 from flowloom.base import words
-from flowloom.figures import plots, style, traces
+from flowloom.figures import distributions, drawing, style, summary, traces
 from flowloom.figures.drawing import Array
 from flowloom.figures.panels import metric_panel, metric_panels
 from flowloom.papers import measures
@@ -91,7 +91,7 @@ def sens_load(results: Results) -> Figure:
 
 def sens_extreme(results: Results) -> Figure:
     """Metrics by system."""
-    return plots.metrics(results, ("mean_fct_s", "max_fct_s", "drops"))
+    return summary.metrics(results, ("mean_fct_s", "max_fct_s", "drops"))
 
 
 # The settings that decide whether short flows are faster.
@@ -335,7 +335,7 @@ def fig8(results: Results) -> Figure:
     """Stacked throughput around the time at which the short flows join; the right column has other settings."""
     fig = style.figure(2, len(SYSTEMS), width=5.2, height=2.0)
     axes = style.panels(fig, len(SYSTEMS), 2)
-    for i, (system, run) in enumerate(plots.one_per_system(results, None)):
+    for i, (system, run) in enumerate(drawing.one_per_system(results, None)):
         ax = axes[2 * (i % len(SYSTEMS)) + i // len(SYSTEMS)]
         found = traces.sampled(results, run, "flow.rate_bps")
         if found is not None:
@@ -413,7 +413,7 @@ def fig9(results: Results) -> Figure:
     """The queue in KiB, as in the paper: while BOTCP's flows last, until the last flow has finished, and with a finer clock."""
     fig = style.figure(len(COLUMNS), len(SYSTEMS), width=4.4, height=1.9)
     axes = style.panels(fig, len(SYSTEMS), len(COLUMNS))
-    runs = dict(plots.one_per_system(results, None))
+    runs = dict(drawing.one_per_system(results, None))
     for i, ax in enumerate(axes):
         row, place = divmod(i, len(COLUMNS))
         title, suffix, end = COLUMNS[place]
@@ -432,10 +432,10 @@ def fig10(results: Results) -> Figure:
     """Distribution of FCTs with both clock granularities."""
     fig = style.figure(len(CLOCKS), 1, width=4.6, height=3.3)
     axes = style.panels(fig, 1, len(CLOCKS))
-    runs = dict(plots.one_per_system(results, None))
+    runs = dict(drawing.one_per_system(results, None))
     for ax, (clock, suffix) in zip(axes, CLOCKS.items(), strict=True):
         for i, system in enumerate(SYSTEMS):
-            fct, above = plots.staircase(plots.values(results, [runs[system + suffix]], "fct_ps") * 1e-9)
+            fct, above = distributions.staircase(distributions.values(results, [runs[system + suffix]], "fct_ps") * 1e-9)
             ax.plot(fct, 1 - above, drawstyle="steps-post", **style.dashes(i), label=system)
         ax.set(title=clock, xlabel="FCT (ms)", ylabel="share of flows at or below", ylim=(0, 1.01))
         style.log_axis(ax, "x")
@@ -459,7 +459,7 @@ def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
 
     if "fig8" in results:
         here = results["fig8"]
-        runs = dict(plots.one_per_system(here, None))
+        runs = dict(drawing.one_per_system(here, None))
         finish = {system: last_finish_ms(here, run) for system, run in runs.items()}
         for system, run in runs.items():
             end = JOIN_MS + finish[system]
@@ -484,14 +484,14 @@ def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
 
 def extreme(results: Results, note: Note) -> None:
     """The measurements for Figs. 9 and 10."""
-    runs = dict(plots.one_per_system(results, None))
-    fct = {system: plots.values(results, [run], "fct_ps") * 1e-9 for system, run in runs.items()}
+    runs = dict(drawing.one_per_system(results, None))
+    fct = {system: distributions.values(results, [run], "fct_ps") * 1e-9 for system, run in runs.items()}
     for system, run in runs.items():
         times, packets = queue_of(results, run)
         note(f"fig9.{system}.plateau", run, float(packets[(times > 0.8) & (times <= 2.8)].mean()))
         note(f"fig9.{system}.peak", run, float(packets.max()))
         note(f"fig9.{system}.above", run, float(times[np.argmax(packets > 60)]))
-        note(f"fig9.{system}.again", run, float((plots.values(results, [run], "timeouts") >= 2).mean()))
+        note(f"fig9.{system}.again", run, float((distributions.values(results, [run], "timeouts") >= 2).mean()))
         second = second_busy_ms(times, packets)
         if second is not None:
             note(f"fig9.{system}.second", run, second)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from flowloom.api.results import Results
 from flowloom.base import words
-from flowloom.figures import drawing, plots, style, traces
+from flowloom.figures import drawing, style, traces
+from flowloom.figures.kinds import goodput, group_cdf
 from flowloom.figures.panels import metric_panel, metric_panels, swept_axis
 from flowloom.runs.data import Run, column, mean
 from flowloom.runs.numbers import Points, Sample, average, combined, minus, quotient
@@ -152,7 +153,7 @@ def steady(results: Results, pattern: str, engine: str) -> Sample:
     """From when on the goodput of DiFS stays within `STEADY` of its mean in the measurement window, in s, by seed."""
     found: Sample = {}
     for _, run in Points(results).runs(DIFS, pairs=pattern, engine=engine):
-        series = traces.total(results, run)
+        series = goodput.total(results, run)
         if series is not None:
             share = fractions(series, run)
             away = np.flatnonzero(np.abs(share - 1) > STEADY)
@@ -325,7 +326,7 @@ def only_packets(results: Results) -> drawing.At:
 
 def fig6(results: Results) -> Figure:
     """When hosts have fetched everything."""
-    return plots.group_cdf(results, only_packets(results))
+    return group_cdf.draw(results, only_packets(results))
 
 
 fig6_2013 = fig6_flow = fig6
@@ -362,7 +363,7 @@ def fig8(results: Results) -> Figure:
     found = Points(results)
     for i, pattern in enumerate(patterns_of(found)):
         for _, run in found.runs(DIFS, pairs=pattern)[:1]:
-            series = traces.total(results, run)
+            series = goodput.total(results, run)
             if series is not None:
                 ax.plot(series.times * 1e-3, fractions(series, run), **style.dashes(i), label=pattern)
     ax.set(xlabel=words.axis("time", "s"), ylabel="goodput over its mean at the end", xscale="log", ylim=(0, None))

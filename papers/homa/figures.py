@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from flowloom.api.results import Results
-from flowloom.figures import plots, style
+from flowloom.figures import sizes, style
 from flowloom.figures.panels import DWARFED, metric_panels, range_panel
 from flowloom.papers.measures import beside, flows, statistic
 from flowloom.runs.data import Data, Run, mean
@@ -145,7 +145,7 @@ def value_axis(ax: Axes, shown: Sequence[float]) -> None:
 
 def slowdown(results: Results) -> Figure:
     """Median and 99th percentile of slowdown by message size."""
-    found = plots.binned(results, "slowdown")
+    found = sizes.binned(results, "slowdown")
     fig = style.figure(2, 1)
     axes = style.panels(fig, 1, 2)
     few = False
@@ -156,12 +156,12 @@ def slowdown(results: Results) -> Figure:
             if b is None:
                 continue
             shown += b.mean.tolist()
-            few |= plots.size_curve(ax, b, 1.0, style.line(LOOKS[system]), system)
+            few |= sizes.size_curve(ax, b, 1.0, style.line(LOOKS[system]), system)
         size_axis(ax)
         value_axis(ax, shown)
         ax.set_ylabel(f"{title} slowdown")
     if few:
-        plots.hollow_label(axes[0], "messages")
+        sizes.hollow_label(axes[0], "messages")
     style.legend(fig, axes)
     return fig
 
@@ -177,7 +177,7 @@ def ratio(results: Results) -> Figure:
     axes = style.panels(fig, 1, len(shown))
     tops: list[float] = []
     for ax, (name, one) in zip(axes, shown.items(), strict=True):
-        found = plots.binned(one, "slowdown")
+        found = sizes.binned(one, "slowdown")
         homa = found.get((HOMA, (), "p99"))
         for rival in FIVE[1:]:
             other = found.get((rival, (), "p99"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from flowloom.api.results import Results
 from flowloom.base import words
-from flowloom.figures import plots, style
+from flowloom.figures import style, summary
 from flowloom.figures.panels import metric_panel
 from flowloom.papers import measures
 from flowloom.runs import numbers
@@ -133,7 +133,7 @@ def far_ends(results: Results, figure: str) -> Figure:
 
 def sens_losses(results: Results) -> Figure:
     """What the largest expansion ratio comes from, shape 1.05."""
-    return plots.metrics(results, ("max_er", "p99_er", "timeouts", "retx_packets"))
+    return summary.metrics(results, ("max_er", "p99_er", "timeouts", "retx_packets"))
 
 
 SENSITIVITY = ("max_er", "p999_fct_s", "mean_fct_s")
@@ -141,12 +141,12 @@ SENSITIVITY = ("max_er", "p999_fct_s", "mean_fct_s")
 
 def sens_load(results: Results) -> Figure:
     """Load measured at the hosts."""
-    return plots.metrics(results, SENSITIVITY)
+    return summary.metrics(results, SENSITIVITY)
 
 
 def sens_systems(results: Results) -> Figure:
     """Settings that the paper leaves open."""
-    return plots.metrics(results, (*SENSITIVITY, "timeouts"))
+    return summary.metrics(results, (*SENSITIVITY, "timeouts"))
 
 
 def ends(figure: str, results: Results) -> dict[str, numbers.Sample]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from flowloom import fluid
 from flowloom.api.results import Results
-from flowloom.figures import drawing, plots, schedules, style
+from flowloom.figures import drawing, schedules, style, traces
 from flowloom.figures.panels import axis_unit, curves, metric_panel, range_panel, swept_ticks
 from flowloom.papers import measures
 from flowloom.runs import numbers
@@ -105,17 +105,17 @@ def table1(results: Results) -> Figure:
         schedules.shares(ax, fluid(policy, 1.0, ARRIVALS, SIZES)["segments"], NAMES)
         ax.set_title(f"{title}, fluid")
     below = dict(zip(("pFabric", "MERP"), (axes[3], axes[5]), strict=True))
-    for system, run in plots.one_per_system(results, None):
+    for system, run in drawing.one_per_system(results, None):
         packets = results.packets(None, {"point": run.point})
         named = named_ports(results, run)
         spans: dict[str, list[tuple[int, float, float]]] = {}
-        for bar in plots.bars({name: packets[name].to_pylist() for name in packets.column_names}):
+        for bar in traces.bars({name: packets[name].to_pylist() for name in packets.column_names}):
             spans.setdefault(named[bar.port], []).append((bar.flow, bar.start * 1e-9 / UNIT_MS, bar.end * 1e-9 / UNIT_MS))
         shared = shared_link(spans)
         # Flows are numbered by their start: A, C, B. They come from h0, h1 and h2 in the order of their names.
         rows = results.flows(["flow_id", "src"], {"point": run.point}).to_pylist()
         names = {row["flow_id"]: NAMES[row["src"]] for row in rows if row["src"] < len(NAMES)}
-        plots.gantt_panel(below[system], [(shared, spans[shared])], names, "units of 7.2 ms")
+        traces.gantt_panel(below[system], [(shared, spans[shared])], names, "units of 7.2 ms")
         below[system].set(xlim=(0, 10.4), title=f"{system}, packets")
     axes[4].remove()
     style.legend(fig, axes[:3])
@@ -248,7 +248,7 @@ def received(results: Results, run: Run) -> tuple[drawing.Array, dict[int, drawi
 
 def switching(results: Results) -> Figure:
     """Throughput of each flow, and utilisation of the shared link, in bins of 1 ms."""
-    chosen = plots.one_per_system(results, None)
+    chosen = drawing.one_per_system(results, None)
     fig = style.figure(1, len(chosen), width=7.5, height=2.0)
     axes = style.panels(fig, len(chosen), 1)
     for ax, (system, run) in zip(axes, chosen, strict=True):
@@ -314,7 +314,7 @@ def measured(results: Mapping[str, Results]) -> dict[str, numbers.Sample]:
     if "failure_dynamic" in results:
         found |= recovery(results["failure_dynamic"])
     if "switching" in results:
-        for system, run in plots.one_per_system(results["switching"], None):
+        for system, run in drawing.one_per_system(results["switching"], None):
             _, flows, everything = received(results["switching"], run)
             shared = sum(sum(values[i] > 0.05 for values in flows.values()) > 1 for i in range(len(everything)))
             # Without the first bin, which has the handshake, and the last, in which the flows end.

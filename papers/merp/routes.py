@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from flowloom.api.results import Results
-from flowloom.figures import drawing, plots, style, traces
+from flowloom.figures import drawing, style, traces
 from flowloom.figures.drawing import Array
+from flowloom.figures.kinds import fct_cdf
 from flowloom.figures.panels import metric_panel
 from flowloom.papers import measures
 from flowloom.runs import numbers
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def fig4(results: Results) -> Figure:
     """Utilisation of the two links from S3 to the spines."""
-    chosen = [(run, traces.sampled(results, run, "port.utilisation")) for _, run in plots.one_per_system(results, None)]
+    chosen = [(run, traces.sampled(results, run, "port.utilisation")) for _, run in drawing.one_per_system(results, None)]
     fig = style.figure(1, len(chosen), width=7.5, height=2.3)
     axes = style.panels(fig, len(chosen), 1)
     for ax, (run, found) in zip(axes, chosen, strict=True):
@@ -97,7 +98,7 @@ def flow_panel(ax: Axes, results: Results, load: float) -> list[str]:
     """One panel: the number of flows in the network while flows arrive, first seed. Returns the systems in which it grows."""
     growing = []
     looks = dict(zip(results.systems, drawing.looks([system in results.ideals for system in results.systems]), strict=True))
-    for system, run in plots.one_per_system(results, {"load": load}):
+    for system, run in drawing.one_per_system(results, {"load": load}):
         times, flows = in_network(results, run)
         quarter = max(len(flows) // 4, 1)
         if flows[-quarter:].mean() > GROWS * flows[quarter : 2 * quarter].mean():
@@ -123,7 +124,7 @@ def backlogs(results: Results) -> dict[str, numbers.Sample]:
 
 def fig11(results: Results) -> Figure:
     """The distribution of FCTs at load 0.6, with lines at the paper's 100 and 200 ms and at 1 %."""
-    fig = plots.fct_cdf(results, {"load": 0.6})
+    fig = fct_cdf.draw(results, {"load": 0.6})
     tail = fig.axes[1]
     unit = 1e-3 if "(s)" in tail.get_xlabel() else 1.0
     for ms, side in ((100, "right"), (200, "left")):

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from flowloom.api.results import Results
 from flowloom.base import words
-from flowloom.figures import plots, style, traces
+from flowloom.figures import distributions, style, traces
 from flowloom.figures.drawing import Array
+from flowloom.figures.kinds.slowdown import draw as by_size
 from flowloom.figures.panels import DWARFED, range_panel
 from flowloom.papers.measures import flows, ports, share, statistic, totals, transport, wasted_credits
 from flowloom.runs.data import Data, Run
@@ -309,7 +310,7 @@ def faster(results: Results) -> Figure:
 
 def slowdown(results: Results) -> Figure:
     """Slowdown by flow size at the highest of the loads."""
-    return plots.slowdown(results, {"load": Points(results).numbers("load")[-1]})
+    return by_size(results, {"load": Points(results).numbers("load")[-1]})
 
 
 def queue_time(results: Results) -> Figure:
@@ -320,7 +321,7 @@ def queue_time(results: Results) -> Figure:
         lengths = np.sort(np.concatenate([*(queues(one, run) for one, run in found.runs(system)), np.empty(0)]))
         if not len(lengths) or lengths[-1] <= 0:
             continue
-        x, above = plots.staircase(lengths)
+        x, above = distributions.staircase(lengths)
         shown = (x > 0) & (above > 0)
         axes[0].plot(x[shown] / 1e3, above[shown], drawstyle="steps-post", **style.dashes(LOOKS[system]), label=system)
     for which in "xy":

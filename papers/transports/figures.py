@@ -10,7 +10,7 @@ import numpy as np
 from flowloom import _core
 from flowloom.api.results import Results
 from flowloom.base import words
-from flowloom.figures import plots, style
+from flowloom.figures import sizes, style
 from flowloom.figures.drawing import Array
 from flowloom.figures.panels import swept_ticks
 from flowloom.papers.measures import beside, flows, ports, share, statistic, totals, transport, wasted_credits
@@ -358,7 +358,7 @@ def multiples(
 def by_size(results: Results) -> Figure:
     """Slowdown against flow size at load 0.6: mean and p99."""
     found = Points(results)
-    binned = plots.binned(results, "slowdown")
+    binned = sizes.binned(results, "slowdown")
 
     def curves(system: str) -> list[tuple[Array, Array]]:
         here = [

@@ -151,6 +151,7 @@ def plot(options: Options) -> int:
     """Draws figures of results folders, as PNG and SVG."""
     from flowloom.api.results import Results
     from flowloom.figures import plots, style
+    from flowloom.figures.drawing import NoDataError
 
     kinds = list(dict.fromkeys(options.get("kind") or []))
     formats = list(options.get("format") or style.FORMATS)
@@ -170,7 +171,7 @@ def plot(options: Options) -> int:
         for name in kinds or [kind.name for kind in plots.shown(results)]:
             try:
                 figure = plots.draw(results, name, at=at, systems=systems, **look, **own)
-            except plots.NoDataError:
+            except NoDataError:
                 if kinds:
                     raise
                 continue

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from flowloom import _core
-from flowloom.figures import plots
+from flowloom.figures.kinds import KINDS
 
 SMALL: dict[str, Any] = {
     "seed": [1, 2],
@@ -580,7 +580,7 @@ def test_help_teaches_by_example(tmp_path: Path) -> None:
         code, text, _ = finish(flowloom(command, "--help", cwd=tmp_path))
         assert code == 0 and "Examples:" in text and command in out
     shown = re.search(r"^Kinds: (.*)$", finish(flowloom("plot", "--help", cwd=tmp_path))[1], re.MULTILINE)
-    assert shown and re.findall(r"\w+(?=,|;|$)", shown[1]) == list(plots.KINDS)
+    assert shown and re.findall(r"\w+(?=,|;|$)", shown[1]) == list(KINDS)
     assert finish(flowloom("--version", cwd=tmp_path))[1].startswith("flowloom 0.")
 
 

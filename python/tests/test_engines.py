@@ -8,7 +8,8 @@ import fake
 import pytest
 from flowloom.api.results import Results
 from flowloom.base import words
-from flowloom.figures import plots
+from flowloom.figures import drawing, plots
+from flowloom.figures.kinds import KINDS
 from flowloom.pages import report
 from flowloom.runs import tables
 from flowloom.runs.data import engine_note
@@ -42,10 +43,10 @@ def test_tables_say_that_the_flow_engine_made_them(fluid: Results, results: Resu
 
 def test_every_figure_says_that_the_flow_engine_made_it(fluid: Results, results: Results) -> None:
     drawn = 0
-    for kind in plots.KINDS:
+    for kind in KINDS:
         try:
             figure = plots.draw(fluid, kind)
-        except plots.NoDataError:
+        except drawing.NoDataError:
             continue
         drawn += 1
         assert NOTE in [text.get_text() for text in figure.texts], kind

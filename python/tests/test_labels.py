@@ -20,7 +20,8 @@ from flowloom.api.results import Results
 from flowloom.api.scenario import Scenario, ScenarioWarning
 from flowloom.base import meter, words
 from flowloom.cli import console
-from flowloom.figures import plots, style
+from flowloom.figures import drawing, plots, style
+from flowloom.figures.kinds import KINDS
 from flowloom.pages import explore, playback, report
 from flowloom.runs import tables
 
@@ -81,11 +82,11 @@ def texts_of(svg: str) -> set[str]:
     return {html.unescape(text) for text in re.findall(r"<text[^>]*>(.*?)</text>", svg, re.DOTALL)}
 
 
-@pytest.mark.parametrize("kind", plots.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_figures_show_labels_as_they_are(odd: Results, kind: str) -> None:
     try:
         svg = style.inline_svg(plots.draw(odd, kind, at=None if kind == "metrics" else {"start": "1us"}), kind)
-    except plots.NoDataError:
+    except drawing.NoDataError:
         return
     texts = texts_of(svg)
     assert not hidden(svg)

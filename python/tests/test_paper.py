@@ -21,7 +21,8 @@ from flowloom import __main__ as command
 from flowloom import _core
 from flowloom.api.results import Results
 from flowloom.base import words
-from flowloom.figures import appearance, drawing, fitting, fonts, plots, style
+from flowloom.figures import appearance, fitting, fonts, plots, style
+from flowloom.figures.kinds import KINDS
 from flowloom.runs import tables
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -76,9 +77,9 @@ def page(pdf: bytes) -> tuple[float, float]:
 # Sizes
 
 
-@pytest.mark.parametrize("name", list(plots.KINDS))
+@pytest.mark.parametrize("name", list(KINDS))
 def test_nothing_is_cut_in_the_column_of_a_paper(name: str, six: Results, six_traced: Results, tmp_path: Path) -> None:
-    source = six_traced if plots.KINDS[name].needs in ("samples", "packets") else six
+    source = six_traced if KINDS[name].meta.needs in ("samples", "packets") else six
     fig = plots.draw(source, name, style="paper", width=WIDTH)
     fig.draw_without_rendering()
     texts = seen_texts(fig)
@@ -340,9 +341,9 @@ def flowloom_plot(results: Results, kind: str, out: Path) -> list[str]:
     return sorted(file.name for file in out.parent.iterdir())
 
 
-@pytest.mark.parametrize("name", list(plots.KINDS))
+@pytest.mark.parametrize("name", list(KINDS))
 def test_every_kind_has_a_table(name: str, six: Results, six_traced: Results) -> None:
-    fig = plots.draw(six_traced if plots.KINDS[name].needs in ("samples", "packets") else six, name)
+    fig = plots.draw(six_traced if KINDS[name].meta.needs in ("samples", "packets") else six, name)
     rows = rows_of(fig)
     assert len(rows) >= 4 and all(re.fullmatch(r"\w+", column) for column in rows[0])
     assert {"MERP", "pFabric"} <= {row["system"] for row in rows}
@@ -508,4 +509,4 @@ def test_drawing_is_undone_after_a_file_was_written(results: Results, tmp_path: 
 
 
 def test_kinds_know_their_options() -> None:
-    assert drawing.takers(["metrics"]) == ["metrics"] and set(drawing.takers(["statistic"])) == {"slowdown", "fct_size"}
+    assert plots.takers(["metrics"]) == ["metrics"] and set(plots.takers(["statistic"])) == {"slowdown", "fct_size"}

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from flowloom.__main__ import main
 from flowloom.api.results import Results
-from flowloom.figures import drawing, panels, plots, style, traces
-from flowloom.figures.plots import Bar
+from flowloom.figures import distributions, drawing, panels, plots, sizes, style, traces
+from flowloom.figures.kinds import KINDS
+from flowloom.figures.traces import Bar
 from matplotlib.figure import Figure
 
 UNITS = ("(ms)", "(s)", "(µs)", "(kB)", "(B)", "(MB)", "(Gbit/s)", "busy (%)")
@@ -42,8 +43,8 @@ def test_time_series_have_a_panel_per_system(traced: Results, name: str, label: 
 
 
 def test_every_kind_is_drawn_by_one_of_these_results(results: Results, traced: Results) -> None:
-    for name in plots.KINDS:
-        source = traced if plots.KINDS[name].needs in ("samples", "packets") else results
+    for name in KINDS:
+        source = traced if KINDS[name].meta.needs in ("samples", "packets") else results
         assert plots.draw(source, name).axes, name
 
 
@@ -54,7 +55,7 @@ def test_goodput_has_a_curve_per_system_and_what_a_network_that_blocks_nothing_g
     # The two flows take turns.
     assert found["MERP"] == pytest.approx(np.ones(100)) and found["only the links of hosts limit flows"] == pytest.approx(2.5)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("time (ms)", "goodput (Gbit/s)")
-    with pytest.raises(plots.NoDataError, match="flows = true"):
+    with pytest.raises(drawing.NoDataError, match="flows = true"):
         plots.draw(results, "goodput")
 
 
@@ -74,14 +75,14 @@ def test_the_window_has_its_threshold_and_its_round_trip_beside_it(results: Resu
     assert np.nanmax(np.asarray(above.get_lines()[0].get_ydata(), dtype=float)) == 29  # kB
     assert [str(line.get_label()) for line in below.get_lines()] == ["smoothed round trip"]
     assert below.get_xlabel() == "time (ms), flow 1" and above.get_xlim() == below.get_xlim()
-    with pytest.raises(plots.NoDataError, match="flows = true"):
+    with pytest.raises(drawing.NoDataError, match="flows = true"):
         plots.draw(results, "cwnd")
 
 
 def test_missing_data_names_what_to_record(results: Results) -> None:
-    with pytest.raises(plots.NoDataError, match="packets = true"):
+    with pytest.raises(drawing.NoDataError, match="packets = true"):
         plots.draw(results, "gantt")
-    with pytest.raises(plots.NoDataError, match="ports = true"):
+    with pytest.raises(drawing.NoDataError, match="ports = true"):
         plots.draw(results, "queue")
     with pytest.raises(ValueError, match="one of slowdown"):
         plots.draw(results, "pie")
@@ -207,11 +208,11 @@ def test_packets_that_follow_each_other_are_one_bar() -> None:
     ]
     names = ("time_ps", "end_ps", "port_id", "kind", "flow_id", "dropped")
     packets = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-    assert plots.bars(packets) == [Bar(1, 7, 0, 32), Bar(1, 8, 33, 43), Bar(1, 7, 44, 54), Bar(1, 7, 70, 80), Bar(2, 7, 0, 10)]
+    assert traces.bars(packets) == [Bar(1, 7, 0, 32), Bar(1, 8, 33, 43), Bar(1, 7, 44, 54), Bar(1, 7, 70, 80), Bar(2, 7, 0, 10)]
 
 
 def test_the_tail_keeps_its_last_points() -> None:
-    x, above = plots.staircase(np.arange(1.0, 100_001.0))
+    x, above = distributions.staircase(np.arange(1.0, 100_001.0))
     assert len(x) <= 400
     assert x[-1] == 100_000 and above[-1] == 0
     assert x[-2] == 99_999 and above[-2] == pytest.approx(1e-5)
@@ -396,7 +397,7 @@ def test_slowdown_is_drawn_against_size_with_intervals(results: Results) -> None
             if line.get_markerfacecolor() == style.PAPER and line.get_color() == style.COLORS[0]
             for x, y in np.column_stack(line.get_data()).tolist()
         }
-        few = {(row["median_size_bytes"] / 1e3, row["mean"]) for row in here if row["rests_on"] < plots.FEW and statistic != "mean"}
+        few = {(row["median_size_bytes"] / 1e3, row["mean"]) for row in here if row["rests_on"] < sizes.FEW and statistic != "mean"}
         assert drawn == few and bool(few) == (statistic == "p99"), statistic
     assert "hollow: rests on fewer than 10 flows" in legend_texts(fig)
 
@@ -412,7 +413,7 @@ def test_expansion_ratios_are_shown_where_merp_takes_part(results: Results, tmp_
     folder = fake.write(tmp_path, ("TCP",), (0.5,), (1, 2), key=None, config=fake.CONFIG.replace('"merp"', '"newreno"'))
     other = Results(fake.Results(str(folder)))
     assert results.plays("merp") and not other.plays("merp")
-    assert "er_cdf" in {kind.name for kind in drawing.shown(results)} - {kind.name for kind in drawing.shown(other)}
+    assert "er_cdf" in {kind.name for kind in plots.shown(results)} - {kind.name for kind in plots.shown(other)}
     assert "p99 ER" in results.table().head and not any("ER" in head for head in other.table().head)
     assert plots.draw(other, "er_cdf").axes, "by name it is drawn"
 
@@ -431,7 +432,7 @@ def test_a_figure_of_what_is_measured_in_the_window_names_it(results: Results, t
     assert fig.get_supxlabel() == "goodput: from 2 to 20 µs\nintervals: 95 % (Student's t) over 2 seeds"
     assert [ax.get_ylabel() for ax in fig.axes] == ["goodput (Gbit/s)", "mean group FCT (µs)", "group Jain's index"]
     assert "goodput" not in plots.draw(made, "metrics", metrics=["mean_fct_s"]).get_supxlabel()
-    with pytest.raises(plots.NoDataError, match="no groups"):
+    with pytest.raises(drawing.NoDataError, match="no groups"):
         plots.draw(Results.open(run({**scenario, "workload": {"w": POISSON}}, out=tmp_path / "r").path or ""), "sharing")
 
 
@@ -445,7 +446,7 @@ def test_flows_with_and_without_deadlines_are_side_by_side(tmp_path: Path) -> No
     labels = [ax.get_xlabel() for ax in fig.axes]
     assert labels == ["deadline miss rate", "mean FCT without deadline (µs)", "mean FCT without deadline of short flows (µs)"]
     deadline["share"] = 1
-    with pytest.raises(plots.NoDataError, match="both flows with a deadline and flows without one"):
+    with pytest.raises(drawing.NoDataError, match="both flows with a deadline and flows without one"):
         plots.draw(Results.open(run(scenario, out=tmp_path / "r").path or ""), "mixed")
 
 
@@ -479,4 +480,4 @@ def test_a_legend_of_many_rows_makes_the_figure_higher() -> None:
 def test_every_kind_of_figure_can_be_explained(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "figures"]) == 0
     listed = {line.split()[0] for line in capfd.readouterr().out.splitlines()}
-    assert listed == set(plots.KINDS)
+    assert listed == set(KINDS)

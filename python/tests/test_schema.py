@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 from flowloom import exports
-from flowloom.figures import plots
+from flowloom.figures.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 SMALL = """
@@ -96,7 +96,7 @@ def test_parameters_are_described(schema: dict[str, Any]) -> None:
     assert theta.startswith("Detecting-rate threshold") and "Default: 0.8 (section 6.1" in theta
 
 
-@pytest.mark.parametrize(("what", "known"), [("figures", list(plots.KINDS)), ("formats", list(exports.FORMATS))])
+@pytest.mark.parametrize(("what", "known"), [("figures", list(KINDS)), ("formats", list(exports.FORMATS))])
 def test_the_command_line_lists_what_python_draws_and_writes(what: str, known: list[str]) -> None:
     command = [sys.executable, "-m", "flowloom", "list", what]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,19 +1,22 @@
-"""Results in other programs' formats: one module per format, and one line in `FORMATS`."""
+"""Results in other programs' formats: one module per format with its `META` and `write`, and one line in the list."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 
+from flowloom.base.rooms import refuse_unknown, room
 from flowloom.runs.data import Data, Run
 
-Write = Callable[[Data, Run, Path], None]
-"""Writes a point to a file."""
-
-FORMATS: Mapping[str, str] = {"hpcc": "txt", "htsim": "cm", "pcapng": "pcapng", "perfetto": "pftrace"}
-"""By the name of the module, the suffix of the files."""
+FORMATS = room(
+    __name__,
+    [
+        "hpcc",
+        "htsim",
+        "pcapng",
+        "perfetto",
+    ],
+)
+"""All formats by name."""
 
 
 def write(results: Data, form: str, point: str | None = None, out: Path | None = None) -> Path:
@@ -22,14 +25,10 @@ def write(results: Data, form: str, point: str | None = None, out: Path | None =
     Raises `ValueError` for a format or point that there is not, and for what the format cannot hold, `ImportError` where a library
     is missing.
     """
-    if form not in FORMATS:
-        near = difflib.get_close_matches(form, FORMATS, 1)
-        did = f"; did you mean `{near[0]}`?" if near else ""
-        raise ValueError(f"there is no format `{form}`{did}\nhint: one of {', '.join(FORMATS)}")
+    refuse_unknown("format", form, FORMATS)
     run = chosen(results, point)
-    writer: Write = import_module(f"flowloom.exports.{form}").write
-    path = out or (results.path or Path()) / f"{run.point}.{FORMATS[form]}"
-    writer(results, run, path)
+    path = out or (results.path or Path()) / f"{run.point}.{FORMATS[form].meta.suffix}"
+    FORMATS[form].module.write(results, run, path)
     return path
 
 

@@ -2,8 +2,6 @@
 
 A flow is a line with source, destination, priority group 3, port 100, bytes and the start in seconds, to the picosecond. Hosts
 have their names where these are numbers, as in a topology of that simulator; else their numbers from 0.
-
-Source: simulation/mix of alibaba-edu/High-Precision-Congestion-Control.
 """
 
 from __future__ import annotations
@@ -11,8 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from flowloom.base.files import write_whole
+from flowloom.base.rooms import Meta
 from flowloom.exports import started
 from flowloom.runs.data import Data, Run
+
+META = Meta(
+    "The flows as a flow file of HPCC's simulator (ns-3)",
+    needs="flows",
+    source="simulation/mix of alibaba-edu/High-Precision-Congestion-Control",
+    suffix="txt",
+)
 
 LARGEST = 2**32 - 1
 """That simulator reads sizes into 32 bits."""

@@ -2,8 +2,6 @@
 
 A flow has the number that it has in flowloom plus one, since 0 is not allowed there, and its start in picoseconds. Hosts have
 their numbers from 0, since `Nodes` says how many there are.
-
-Source: Broadcom/csg-htsim, `connection_matrix.cpp`.
 """
 
 from __future__ import annotations
@@ -11,8 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from flowloom.base.files import write_whole
+from flowloom.base.rooms import Meta
 from flowloom.exports import started
 from flowloom.runs.data import Data, Run
+
+META = Meta(
+    "The flows as a connection matrix of htsim",
+    needs="flows",
+    source="connection_matrix.cpp of Broadcom/csg-htsim",
+    suffix="cm",
+)
 
 LARGEST = 2**31 - 1
 """That program reads sizes into 31 bits."""

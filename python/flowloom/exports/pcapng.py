@@ -11,7 +11,7 @@ Host `n` has the address 10.0.0.1 + n. A flow from it has the source port 1024 +
 Sequence and acknowledgement numbers are offsets in the flow plus one, and wrap at 2^32 as those of TCP do. Times are whole
 nanoseconds.
 
-Source: draft-ietf-opsawg-pcapng; headers by dpkt, blocks by python-pcapng.
+Headers are made by dpkt, blocks by python-pcapng.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from flowloom.base.files import write_whole
+from flowloom.base.rooms import Meta
 from flowloom.runs.data import Data, Run, named_ports
+
+META = Meta(
+    "The packets as a capture for Wireshark and tcpdump",
+    needs="packets",
+    source="draft-ietf-opsawg-pcapng",
+    suffix="pcapng",
+)
 
 ETHERNET = 1
 LARGEST_IP = 65_535

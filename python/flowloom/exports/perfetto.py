@@ -2,8 +2,6 @@
 
 Flows are slices from start to finish, a track for each. Where the run has a packet trace, a link has a slice for each packet in
 transmission, and an instant for each that is dropped. Time series are counters. Times are whole nanoseconds.
-
-Source: protos/perfetto/trace/track_event of the project, by its own message classes.
 """
 
 from __future__ import annotations
@@ -14,7 +12,15 @@ from typing import Any
 
 from flowloom.base import words
 from flowloom.base.files import write_whole
+from flowloom.base.rooms import Meta
 from flowloom.runs.data import Data, Run, named_ports
+
+META = Meta(
+    "Flows, links and queues as tracks over time, for ui.perfetto.dev",
+    needs="flows",
+    source="protos/perfetto/trace/track_event of Perfetto",
+    suffix="pftrace",
+)
 
 SEQUENCE = 1
 """All packets are of one sequence."""

@@ -1,20 +1,16 @@
-"""What all kinds of figures share: the registry of kinds, and the choice of points to draw."""
+"""What all kinds of figures share: the choice of points to draw, and what is written on figures."""
 
 from __future__ import annotations
 
-import inspect
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from flowloom import _core
 from flowloom.base import words
-from flowloom.figures import fonts, style
+from flowloom.figures import style
 from flowloom.runs import tables
 from flowloom.runs.data import Data, Run, Value
 
@@ -33,112 +29,6 @@ MOST_SYSTEMS = 8
 
 class NoDataError(ValueError):
     """The results do not hold what a figure needs."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of figure."""
-
-    name: str
-    about: str
-    needs: str
-    """The table that it is drawn from: one of `NEEDS`."""
-    draw: Callable[..., Figure]
-    only_with: str = ""
-    """The entry without which the kind is drawn only where it is named."""
-
-    @property
-    def options(self) -> list[str]:
-        """The options that the kind takes, besides those that all kinds take."""
-        return list(inspect.signature(self.draw).parameters)[1:]
-
-
-NEEDS = ("by_size", "summary", "flows", "ports", "samples", "packets")
-"""The tables that figures are drawn from, in the order in which figures are shown: from the whole to its parts."""
-
-KINDS: dict[str, Kind] = {}
-"""All kinds of figures by name."""
-
-
-def kind(needs: str, only_with: str = "") -> Callable[[Callable[..., Figure]], Callable[..., Figure]]:
-    """Registers a figure under its function's name, described by its first line."""
-
-    def register(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-        # Python started with `-OO` has no docstrings.
-        about = (draw.__doc__ or draw.__name__.replace("_", " ")).strip().splitlines()[0].rstrip(".")
-        new = Kind(draw.__name__, about, needs, draw, only_with)
-        ordered = sorted([*KINDS.values(), new], key=lambda kind: NEEDS.index(kind.needs))
-        KINDS.clear()
-        KINDS.update((kind.name, kind) for kind in ordered)
-        return draw
-
-    return register
-
-
-def shown(results: Data) -> list[Kind]:
-    """The kinds of figures to show of results for which none is named."""
-    return [kind for kind in KINDS.values() if not kind.only_with or results.plays(kind.only_with)]
-
-
-def known(name: str) -> None:
-    """Raises `ValueError` for what is no kind of figure."""
-    if name not in KINDS:
-        near = _core.nearest(name, list(KINDS))
-        did = f"; did you mean `{near}`?" if near else ""
-        raise ValueError(f"`{name}` is not a kind of figure{did}\nhint: one of {', '.join(KINDS)}")
-
-
-PAGE = 9.0
-"""Inches of the text of a page."""
-LOOK = ("style", "width", "height", "font")
-"""Options that all kinds of figures take, and that say how a figure looks."""
-
-
-def takers(options: Iterable[str]) -> list[str]:
-    """The kinds of figures that take all of some options. Raises `ValueError` if none does."""
-    found = [kind.name for kind in KINDS.values() if set(options) <= set(kind.options)]
-    if not found:
-        raise ValueError(f"no kind of figure takes {words.joined([f'`{option}`' for option in options])} together")
-    return found
-
-
-def refuse_options(name: str, options: Iterable[str]) -> None:
-    """Raises `ValueError` for an option that a kind of figure does not take."""
-    for option in options:
-        if option not in KINDS[name].options:
-            all_options = [*LOOK, "systems", *KINDS[name].options]
-            near = _core.nearest(option, all_options)
-            who = [kind.name for kind in KINDS.values() if option in kind.options]
-            hint = f"{words.joined([f'`{kind}`' for kind in who])} do" if who else f"it takes {', '.join(all_options)}"
-            did = f"; did you mean `{near}`?" if near and not who else ""
-            raise ValueError(f"figures of the kind `{name}` take no `{option}`{did}\nhint: {hint}")
-
-
-def draw(results: Data, name: str = "slowdown", **options: Any) -> Figure:
-    """Draws one kind of figure. Raises `NoDataError` when the results do not hold what it needs.
-
-    `style`, `width`, `height` and `font` say how it looks, `systems` which systems it shows, in their order. All other options
-    are those of the kind.
-    """
-    known(name)
-    given = {key: options.pop(key) for key in LOOK if options.get(key) is not None}
-    systems = options.pop("systems", None)
-    options = {key: value for key, value in options.items() if value is not None or key not in LOOK}
-    refuse_options(name, options)
-    chosen = results if systems is None else results.choosing(systems)
-    chosen.refuse_absent(options.get("at"))
-    look = style.Look.read(given) if given else None
-    with style.look(look):
-        figure = signed(KINDS[name].draw(chosen, **options), chosen, options.get("at"))
-        if look is not None:
-            if look.font.lower() == fonts.USETEX:
-                fonts.set_by_latex(figure)
-            if look.width is not None or look.height is not None:
-                style.fit(figure)
-            if look.style == "paper" and figure.get_figheight() > PAGE:
-                high = f"this figure is {figure.get_figheight():.1f}in high, more than a page of a paper has"
-                warnings.warn(f"{high}\nhint: choose points with `at`, systems with `systems`, or a `height`", stacklevel=2)
-        return figure
 
 
 def signed(figure: Figure, results: Data, at: At = None) -> Figure:

@@ -12,20 +12,10 @@ import numpy as np
 from flowloom.base import words
 from flowloom.figures import style
 from flowloom.figures.drawing import (
-    MOST_PANELS,
     Array,
-    At,
-    NoDataError,
-    groups,
-    kind,
-    mark_changes,
-    one_per_system,
-    record,
-    swept,
-    titled,
 )
-from flowloom.figures.traces import Span, cut_idle, idle, missing, sampled
-from flowloom.runs.data import Data, Run, column, mean, windows
+from flowloom.figures.traces import Span, cut_idle, idle
+from flowloom.runs.data import Data, Run, mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,9 +78,6 @@ def dead_cables(results: Data, runs: Sequence[Run]) -> set[Cable]:
 # Over time
 
 ROWS_WITH_NAMES = 40
-MOST_MAPS = 6
-MOST_COLUMNS = 3
-"""Heat maps side by side."""
 COLUMNS = 400
 QUIET = 0.02
 """The share of all traffic at the end of a run that is cut off: it comes from a few late flows."""
@@ -162,40 +149,6 @@ def heat_panel(ax: Axes, found: Sequence[Link], seen: Activity) -> Any:
     ax.grid(visible=False)
     ax.set_xlabel("time (ms)")
     return mesh
-
-
-@kind("samples")
-def heatmap(results: Data, at: At = None) -> Figure:
-    """Utilisation of every link over time, in the order in which packets cross them; the quiet end of a run is cut off.
-
-    Systems are one below the other; side by side where links are too many to be named.
-    """
-    drawn = []
-    for _, run in one_per_system(results, at, MOST_MAPS):
-        found, series = links(results, run), sampled(results, run, "port.utilisation")
-        if series is not None:
-            # Links that were not sampled are not idle: they are left out, as are unused links of hosts.
-            used = [link for link in found if link.port in series.values and (link.busy > 0 or 0 not in link.tiers)]
-            used = used or [link for link in found if link.port in series.values]
-            drawn.append((run, used, activity(used, series.times, series.values)))
-    if not drawn:
-        raise missing("port.utilisation")
-    rows = max(len(found) for _, found, _ in drawn)
-    height = max(0.8 + (0.13 * rows if rows <= ROWS_WITH_NAMES else min(0.022 * rows, 4.2)), 1.8)
-    columns = 1 if rows <= ROWS_WITH_NAMES else min(len(drawn), MOST_COLUMNS)
-    fig, axes = style.grid(len(drawn), columns, max(7.5 / columns, 3.4), height, rigid=rows <= ROWS_WITH_NAMES)
-    for ax, (run, found, seen) in zip(axes, drawn, strict=True):
-        mesh = heat_panel(ax, found, seen)
-        mark_changes(ax, results, run)
-        ax.set_title(titled(results, run, at))
-        ax.tick_params(labelleft=style.leftmost(ax))
-        starts, stops = seen.edges[:-1], seen.edges[1:]
-        for link, busy in zip(found, seen.grid, strict=True):
-            times = {"from (ms)": starts, "until (ms)": stops, "busy (%)": 100 * busy}
-            record(ax, {"system": run.system, **swept(results, run), "link": link.name}, times)
-    style.legend(fig, axes)
-    share_bar(fig, axes, mesh, "busy (% of the interval)")
-    return fig
 
 
 def share_bar(fig: Figure, axes: Sequence[Axes], drawn: Any, label: str) -> None:
@@ -336,83 +289,4 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
     return drawn
 
 
-@kind("ports")
-def topology(results: Data, at: At = None, dead: Collection[Cable] | None = None) -> Figure:
-    """The network: busier links are darker and wider, failed links are crossed out; at the highest swept value.
-
-    `dead` are pairs of node names; without it, the links that were down at some time.
-    """
-    shown = groups(results, at, 1, ideals=False)
-    if not shown:
-        raise NoDataError("no point was chosen")
-    name, systems = shown[-1]
-    drawn = [run for runs in systems.values() for run in runs]
-    crossed = dead_cables(results, drawn) if dead is None else {frozenset(cable) for cable in dead}
-    panels = [(label, mean_links(results, runs)) for label, runs in list(systems.items())[:MOST_PANELS]]
-    panels = [(label, found) for label, found in panels if found]
-    if not panels:
-        raise NoDataError("the results hold no ports")
-    columns = 2 if len(panels) == 4 else min(len(panels), 3)
-    fig, axes = style.grid(len(panels), columns, 7.5 if columns == 1 else 4.6, 3.0)
-    for ax, (label, found) in zip(axes, panels, strict=True):
-        lines = topology_panel(ax, found, crossed)
-        ax.set_title(", ".join(filter(None, [label, name])))
-        first = systems[label][0]
-        links_ = {"link": [link.name for link in found], "busy (%)": [100 * link.busy for link in found]}
-        record(ax, {"system": first.system, **swept(results, first)}, links_)
-    share_bar(fig, axes, lines, f"busy in the busier direction (%)\n{words.window(windows(drawn))}")
-    style.legend(fig, axes)
-    return fig
-
-
-def mean_links(results: Data, runs: Sequence[Run]) -> list[Link]:
-    """The links of points that differ by their seed, with their mean use."""
-    found = [links(results, run) for run in runs]
-    return [
-        Link(same[0].port, same[0].name, same[0].tiers, mean([link.busy for link in same])) for same in zip(*found, strict=True)
-    ]
-
-
 # All in all
-
-MOST_LINKS = 14
-
-
-@kind("ports")
-def utilisation(results: Data, at: At = None, most: int = MOST_LINKS) -> Figure:
-    """Utilisation of the busiest links, averaged over seeds; at the highest swept value."""
-    shown = groups(results, at, 1, ideals=False)
-    if not shown:
-        raise NoDataError("no point was chosen")
-    name, systems = shown[-1]
-    load: dict[str, dict[str, list[float]]] = {}
-    for label, runs in systems.items():
-        for run in runs:
-            table = results.ports(["name", "window_busy_ps"], {"point": run.point})
-            for port, busy in zip(column(table, "name"), column(table, "window_busy_ps"), strict=True):
-                load.setdefault(port, {}).setdefault(label, []).append(run.utilisation(busy))
-    busy_share = {port: {label: mean(shares) for label, shares in by.items()} for port, by in load.items()}
-    busiest = sorted(busy_share, key=lambda port: -max(busy_share[port].values()))[:most]
-    fig, (ax,) = style.grid(1, 1, min(max(5.0, 0.22 * len(busiest) * max(len(systems), 2)), 9.5), 3.4, rigid=True)
-    width = 0.8 / len(systems)
-    for i, label in enumerate(systems):
-        place = np.arange(len(busiest)) + (i - (len(systems) - 1) / 2) * width
-        heights = [100 * busy_share[port].get(label, 0.0) for port in busiest]
-        ax.bar(
-            place,
-            heights,
-            width * 0.92,
-            color=style.COLORS[i % len(style.COLORS)],
-            hatch=style.HATCHES[i % len(style.HATCHES)],
-            edgecolor="white",
-            linewidth=0,
-            label=style.label(label),
-        )
-        first = systems[label][0]
-        record(ax, {"system": first.system, **swept(results, first)}, {"link": busiest, "busy (%)": heights})
-    ax.set_xticks(range(len(busiest)), [words.escaped(port) for port in busiest], rotation=45, ha="right", rotation_mode="anchor")
-    measured = words.window(windows(run for runs in systems.values() for run in runs))
-    ax.set(ylabel=f"busy (%)\n{measured}", xlabel="link", title=name, ylim=(0, 100), xlim=(-0.6, len(busiest) - 0.4))
-    ax.grid(axis="x", visible=False)
-    style.legend(fig, [ax])
-    return fig

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +12,9 @@ from flowloom import _core
 from flowloom.base import words
 from flowloom.figures import style
 from flowloom.figures.drawing import (
-    MOST_PANELS,
     Array,
     At,
     NoDataError,
-    groups,
-    kind,
     mark_changes,
     numbers,
     one_per_system,
@@ -26,7 +22,7 @@ from flowloom.figures.drawing import (
     swept,
     titled,
 )
-from flowloom.runs.data import Data, Run, column, mean, named_ports
+from flowloom.runs.data import Data, Run, column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,49 +160,6 @@ def gantt_panel(
     cut_idle(ax, gaps, whole + 0.02 * shown, unit)
     ax.set_xlabel(words.axis("time", unit))
     ax.grid(axis="y", visible=False)
-
-
-@kind("packets")
-def gantt(
-    results: Data,
-    at: At = None,
-    ports: Sequence[str] | None = None,
-    names: Mapping[int, str] | None = None,
-    most: int = 12,
-) -> Figure:
-    """Transmissions of flows on links over time; consecutive data packets of a flow are merged into one bar."""
-    drawn = []
-    for _, run in one_per_system(results, at):
-        trace = results.packets(None, {"point": run.point})
-        if not trace.num_rows:
-            continue
-        spans: dict[int, list[tuple[int, float, float]]] = {}
-        for bar in bars({name: column(trace, name) for name in trace.column_names}):
-            spans.setdefault(bar.port, []).append((bar.flow, bar.start * 1e-9, bar.end * 1e-9))
-        known = named_ports(results, run)
-        rows = [(known.get(port, str(port)), spans[port]) for port in sorted(spans)]
-        if ports is not None:
-            rows = [row for row in rows if row[0] in map(words.escaped, ports)]
-        elif len(rows) > most:
-            busy = sorted(rows, key=lambda row: -sum(end - start for _, start, end in row[1]))[:most]
-            rows = [row for row in rows if row in busy]
-        drawn.append((run, rows))
-    if not any(rows for _, rows in drawn):
-        raise NoDataError("the results hold no packet trace\nhint: set `packets = true` in the scenario's `[sample]` table")
-    height = max(len(rows) for _, rows in drawn) * style.row(0.32) + 1.0
-    fig, axes = style.grid(len(drawn), 1, width=7.5, height=height, rigid=True)
-    for ax, (run, rows) in zip(axes, drawn, strict=True):
-        gantt_panel(ax, rows, names)
-        for link, shown in rows:
-            times = {"flow": [flow for flow, _, _ in shown], "from (ms)": [start for _, start, _ in shown]}
-            times["until (ms)"] = [end for _, _, end in shown]
-            record(ax, {"system": run.system, **swept(results, run), "link": link}, times)
-        mark_changes(ax, results, run)
-        ax.set_title(titled(results, run, at))
-    flows = {flow for _, rows in drawn for _, spans_ in rows for flow, _, _ in spans_}
-    if len(flows) <= 10:
-        style.legend(fig, axes)
-    return fig
 
 
 @dataclass(frozen=True)
@@ -348,62 +301,6 @@ def series(
     return fig
 
 
-@kind("samples")
-def queue(results: Data, at: At = None, most: int = 4) -> Figure:
-    """Queue length over time at the ports with the longest queues, with the limits and thresholds that the system sets."""
-    names, lines = partial(named_ports, results), partial(bounds, results)
-    return series(results, "port.queue_bytes", "queue", "bytes", at, most, names, lines)
-
-
-@kind("samples")
-def rate(results: Data, at: At = None, most: int = 6) -> Figure:
-    """Sending rate over time of the flows that send most."""
-    return series(results, "flow.rate_bps", "rate", "bps", at, most, lambda run: {})
-
-
-def non_blocking(results: Data, runs: Sequence[Run]) -> float | None:
-    """The goodput of the same flows in a network that blocks nothing, mean over points; `None` where the results have none."""
-    found = [value for run in runs if (value := results.metric(run, "non_blocking_bps")) is not None]
-    return mean(found) if found else None
-
-
-def total(results: Data, run: Run) -> Series | None:
-    """The goodput of all flows of a point together, as the only entity of a series."""
-    found = sampled(results, run, "flow.rate_bps")
-    return None if found is None else Series(found.times, {0: np.nansum(list(found.values.values()), axis=0)})
-
-
-UNLIMITED = "only the links of hosts limit flows"
-
-
-@kind("samples")
-def goodput(results: Data, at: At = None) -> Figure:
-    """Goodput of all flows together over time, mean over seeds, with what a network that blocks nothing would give."""
-    rows = []
-    for title, systems in groups(results, at, MOST_PANELS, ideals=False):
-        curves = {label: [one for run in runs if (one := total(results, run)) is not None] for label, runs in systems.items()}
-        rows.append((title, systems, {label: found for label, found in curves.items() if found}))
-    if not any(curves for _, _, curves in rows):
-        raise missing("flow.rate_bps")
-    fig, axes = style.grid(len(rows), 1, width=7.5, height=2.6)
-    for ax, (title, systems, curves) in zip(axes, rows, strict=True):
-        first = next(iter(systems.values()))[0]
-        for i, (label, found) in enumerate(curves.items()):
-            steps = min(len(series_.times) for series_ in found)
-            rate = np.mean([series_.values[0][:steps] for series_ in found], axis=0)
-            ax.plot(found[0].times[:steps], rate / 1e9, **style.dashes(i), label=style.label(label))
-            values = {"time (ms)": found[0].times[:steps], "goodput (Gbit/s)": rate / 1e9}
-            record(ax, {"system": systems[label][0].system, **swept(results, systems[label][0])}, values)
-        limit = non_blocking(results, [run for runs in systems.values() for run in runs])
-        if limit is not None:
-            ax.axhline(limit / 1e9, **style.reference(0), label=UNLIMITED)
-            record(ax, {"system": UNLIMITED, **swept(results, first)}, {"goodput (Gbit/s)": [limit / 1e9]})
-        ax.set(xlabel=words.axis("time", "ms"), ylabel=words.axis("goodput", "Gbit/s"), ylim=(0, None), title=title)
-        mark_changes(ax, results, first)
-    style.legend(fig, axes)
-    return fig
-
-
 def classes(results: Data, run: Run, most: int = 6) -> dict[str, list[int]]:
     """The flows of a point by size, the largest first: a class for each size, or for each power of ten if there are many."""
     table = results.flows(["flow_id", "size_bytes"], {"point": run.point})
@@ -451,19 +348,3 @@ def throughput_panel(ax: Axes, results: Data, run: Run, found: Series, span: Spa
         record(ax, {"system": run.system, **swept(results, run), "flows": name}, shown)
         below = top
     ax.set(xlim=(start, end), ylim=(0, None), xlabel=words.axis("time", "ms"), ylabel=words.axis("throughput", "Gbit/s"))
-
-
-@kind("samples")
-def throughput(results: Data, at: At = None, span: Span | None = None, bins: int = 150) -> Figure:
-    """Throughput over time, stacked by flow size."""
-    chosen = [(run, sampled(results, run, "flow.rate_bps")) for _, run in one_per_system(results, at)]
-    drawn = [(run, found) for run, found in chosen if found is not None]
-    if not drawn:
-        raise missing("flow.rate_bps")
-    fig, axes = style.grid(len(drawn), 1, width=7.5, height=2.2)
-    for ax, (run, found) in zip(axes, drawn, strict=True):
-        throughput_panel(ax, results, run, found, span, bins)
-        mark_changes(ax, results, run)
-        ax.set_title(titled(results, run, at))
-    style.legend(fig, axes)
-    return fig

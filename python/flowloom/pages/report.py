@@ -14,6 +14,7 @@ from urllib.parse import quote
 from flowloom.base import words
 from flowloom.base.files import write_whole
 from flowloom.figures import plots, style
+from flowloom.figures.drawing import NoDataError, groups
 from flowloom.pages import explore
 from flowloom.pages.web import web
 from flowloom.runs import steadiness, tables
@@ -169,9 +170,9 @@ def figures(results: Data) -> list[str]:
     for kind in plots.shown(results):
         try:
             fig = plots.draw(results, kind.name)
-        except plots.NoDataError:
+        except NoDataError:
             continue
-        parts.append(drawing(fig, f"fig-{kind.name}", kind.about + ".", command("plot", results, f"--kind {kind.name}")))
+        parts.append(drawing(fig, f"fig-{kind.name}", kind.meta.summary + ".", command("plot", results, f"--kind {kind.name}")))
     return parts
 
 
@@ -206,7 +207,7 @@ def data(results: Data, folder: Path | None) -> list[str]:
 def link_tables(results: Data) -> list[str]:
     """The links of each system, at the last swept values."""
     parts = []
-    for name, systems in plots.groups(results, None, 1, ideals=False):
+    for name, systems in groups(results, None, 1, ideals=False):
         for label, runs in systems.items():
             at: dict[str, object] = {"system": runs[0].system} | {
                 key: value for key, value in runs[0].keys.items() if value is not None

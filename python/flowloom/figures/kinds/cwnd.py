@@ -1,20 +1,29 @@
-"""Figures of what a sender does: its congestion window, its slow-start threshold and its round trip over time."""
+"""The figure `cwnd`."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.figure import Figure
 
 from flowloom.base import words
+from flowloom.base.rooms import Meta
 from flowloom.figures import style
-from flowloom.figures.drawing import At, kind, one_per_system, record, swept, titled
+from flowloom.figures.drawing import At, one_per_system, record, swept, titled
 from flowloom.figures.traces import missing, sampled
 from flowloom.runs.data import Data
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-@kind("samples")
-def cwnd(results: Data, at: At = None, flow: int | None = None) -> Figure:
-    """Congestion window, slow-start threshold and smoothed round trip over time, of one flow: the one with the most samples."""
+META = Meta(
+    "Congestion window, slow-start threshold and smoothed round trip over time, of one flow: the one with the most samples",
+    needs="samples",
+)
+
+
+def draw(results: Data, at: At = None, flow: int | None = None) -> Figure:
+    """Draws the figure."""
     chosen = [(run, sampled(results, run, "flow.cwnd_bytes")) for _, run in one_per_system(results, at)]
     drawn = [(run, found) for run, found in chosen if found is not None and any(np.nanmax(v) > 0 for v in found.values.values())]
     if not drawn:

@@ -1,0 +1,54 @@
+"""The figure `topology`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from flowloom.base import words
+from flowloom.base.rooms import Meta
+from flowloom.figures import style
+from flowloom.figures.drawing import MOST_PANELS, At, NoDataError, groups, record, swept
+from flowloom.figures.network import Cable, Link, dead_cables, links, share_bar, topology_panel
+from flowloom.runs.data import Data, Run, mean, windows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+META = Meta(
+    "The network: busier links are darker and wider, failed links are crossed out; at the highest swept value",
+    needs="ports",
+)
+
+
+def mean_links(results: Data, runs: Sequence[Run]) -> list[Link]:
+    """The links of points that differ by their seed, with their mean use."""
+    found = [links(results, run) for run in runs]
+    return [
+        Link(same[0].port, same[0].name, same[0].tiers, mean([link.busy for link in same])) for same in zip(*found, strict=True)
+    ]
+
+
+def draw(results: Data, at: At = None, dead: Collection[Cable] | None = None) -> Figure:
+    """Draws the figure. `dead` are pairs of node names; without it, the links that were down at some time."""
+    shown = groups(results, at, 1, ideals=False)
+    if not shown:
+        raise NoDataError("no point was chosen")
+    name, systems = shown[-1]
+    drawn = [run for runs in systems.values() for run in runs]
+    crossed = dead_cables(results, drawn) if dead is None else {frozenset(cable) for cable in dead}
+    panels = [(label, mean_links(results, runs)) for label, runs in list(systems.items())[:MOST_PANELS]]
+    panels = [(label, found) for label, found in panels if found]
+    if not panels:
+        raise NoDataError("the results hold no ports")
+    columns = 2 if len(panels) == 4 else min(len(panels), 3)
+    fig, axes = style.grid(len(panels), columns, 7.5 if columns == 1 else 4.6, 3.0)
+    for ax, (label, found) in zip(axes, panels, strict=True):
+        lines = topology_panel(ax, found, crossed)
+        ax.set_title(", ".join(filter(None, [label, name])))
+        first = systems[label][0]
+        links_ = {"link": [link.name for link in found], "busy (%)": [100 * link.busy for link in found]}
+        record(ax, {"system": first.system, **swept(results, first)}, links_)
+    share_bar(fig, axes, lines, f"busy in the busier direction (%)\n{words.window(windows(drawn))}")
+    style.legend(fig, axes)
+    return fig
