@@ -1,4 +1,4 @@
-"""Rooms of the package: what each entry says of itself."""
+"""Rooms of the package: what each entry says of itself, and that no other code names entries."""
 
 from __future__ import annotations
 
@@ -49,3 +49,59 @@ def test_a_room_is_its_list_and_refuses_other_names() -> None:
         room("flowloom.exports", ["none"])
     with pytest.raises(ValueError, match=r"^`htsin` is not a format; did you mean `htsim`\?\nhint: one of hpcc, htsim$"):
         refuse_unknown("format", "htsin", ["hpcc", "htsim"])
+
+
+ORDINARY = {
+    "file": "a file",
+    "table": "a table",
+    "long": "not short",
+    "fixed": "does not change",
+    "strict": "an argument of `zip`, and `--strict`",
+    "complete": "a run with all its points",
+    "slack": "room that is left",
+    "uniform": "a distribution, also of SciPy",
+    "incast": "a kind of traffic, and an exercise of the lab",
+    "requests": "a kind of traffic",
+    "shuffle": "a kind of traffic",
+}
+"""Names of entries that are words or arguments too, with what they mean where they are used."""
+
+
+def named(text: str, names: set[str]) -> set[str]:
+    """The names that a text contains, in small or capital letters. Examples in docstrings are scenarios, which name entries."""
+    lines = [line for line in text.splitlines() if not line.strip().startswith((">>> ", "... "))]
+    found = re.findall(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)", "\n".join(lines), re.IGNORECASE)
+    return {name.lower() for name in found}
+
+
+def entries() -> set[str]:
+    """The names of the entries of all rooms of the compiled part."""
+    return {entry["name"] for room in _core.rooms() if room != "metrics" for entry in _core.entries(room)}
+
+
+def test_no_generic_code_names_an_entry() -> None:
+    used, wrong = set[str](), []
+    for path in sorted(path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".js", ".css", ".html")):
+        inside = path.relative_to(PACKAGE)
+        if inside.parts[0].endswith("_data"):
+            continue
+        here = named(path.read_text(encoding="utf-8"), entries())
+        used |= here
+        # The file of an entry of a Python room, and its line in the list.
+        own = {path.stem} if path.stem != "__init__" else {other.stem for other in path.parent.glob("*.py")}
+        wrong += [f"{inside} names `{name}`" for name in sorted(here - own - ORDINARY.keys())]
+    assert not wrong, "\n".join(wrong)
+    assert ORDINARY.keys() <= used & entries(), "an exception is not needed"
+
+
+def test_a_name_is_found_in_any_spelling_but_not_in_other_words() -> None:
+    names = {"merp", "pdq", "edf_sjf"}
+    assert named('results.plays("merp")  # of PDQ\n', names) == {"merp", "pdq"}
+    assert named("mperp merps my_merp edf_sjf2\n    >>> run('merp')\n", names) == set()
+
+
+def test_metrics_that_a_paper_defines_belong_to_its_entry() -> None:
+    from flowloom.runs.tables import DEFINERS
+
+    assert set(DEFINERS) == {"mean_er", "p50_er", "p99_er", "p999_er", "max_er"}
+    assert set(DEFINERS.values()) == {"merp"} <= entries()

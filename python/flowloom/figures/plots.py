@@ -32,7 +32,7 @@ def own_options(name: str) -> list[str]:
 
 def shown(results: Data) -> list[Entry]:
     """The kinds of figures to show of results for which none is named."""
-    return [kind for kind in KINDS.values() if not kind.meta.metric or tables.without_strangers(results, [kind.meta.metric])]
+    return [kind for kind in KINDS.values() if not kind.meta.metric or tables.defined(results, [kind.meta.metric])]
 
 
 def known(name: str) -> None:

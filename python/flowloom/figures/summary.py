@@ -35,7 +35,7 @@ def metrics(results: Data, metrics: Sequence[str] | None = None, x: str | None =
     chosen = [m for m in (metrics or METRICS) if m in have]
     if metrics is None:
         values = tables.places(results).values()
-        chosen = [m for m in tables.without_strangers(results, chosen) if tables.speaks(m, values)]
+        chosen = [m for m in tables.defined(results, chosen) if tables.speaks(m, values)]
     if not chosen:
         raise NoDataError(f"the results hold none of these metrics\nhint: they hold {', '.join(sorted(have))}")
     if x is None:

@@ -110,7 +110,7 @@ def metric_rows(results: Data) -> list[dict[str, object]]:
     have = list(dict.fromkeys(metric for row in places.values() for metric in row))
     ordered = [metric for metric in tables.METRICS if metric in have] + [metric for metric in have if metric not in tables.METRICS]
     rows: list[dict[str, object]] = []
-    for metric in tables.without_strangers(results, ordered):
+    for metric in tables.defined(results, ordered):
         if not tables.speaks(metric, places.values()):
             continue
         known = {place: row[metric] for place, row in places.items() if metric in row and row[metric].mean is not None}

@@ -44,7 +44,7 @@ def statistic(values: Array, per_mille: int | None = None) -> float:
 
 
 def transport(results: Data, run: Run) -> str:
-    """The transport of a point, by which the columns of what it counts begin: `ssp` of `ssp.credits`."""
+    """The transport of a point, by which the columns of what it counts begin."""
     return str(next(system["transport"]["kind"] for system in results.config["system"] if system["label"] == run.system))
 
 

@@ -214,9 +214,23 @@ def speaks(metric: str, rows: Iterable[dict[str, Row]]) -> bool:
     return any(mean is not None if metric in ALWAYS else mean for mean in means)
 
 
-def without_strangers(results: Data, metrics: Sequence[str]) -> list[str]:
-    """Without the expansion ratio, which is MERP's measure, where no system or ideal schedule is MERP's."""
-    return [metric for metric in metrics if not metric.endswith("_er") or results.plays("merp")]
+CITED = re.compile(r"(.+) \((\w+), Eq\. \d+\)")
+"""The description of a metric whose quantity the paper of an entry defines: `quantity (ENTRY, Eq. 2), mean`."""
+
+
+def definers() -> dict[str, str]:
+    """By metric, the entry whose paper defines its quantity, for metrics of such a quantity."""
+    described = {str(metric["name"]): str(metric["summary"]) for metric in _core.entries("metrics")}
+    cited = [found.groups() for text in described.values() if (found := CITED.match(text))]
+    return {name: entry.lower() for name, text in described.items() for quantity, entry in cited if text.startswith(quantity)}
+
+
+DEFINERS = definers()
+
+
+def defined(results: Data, metrics: Sequence[str]) -> list[str]:
+    """Returns the metrics without those that the paper of an entry defines, where that entry takes no part in the results."""
+    return [metric for metric in metrics if metric not in DEFINERS or results.plays(DEFINERS[metric])]
 
 
 def refuse_unknown(metrics: Iterable[str]) -> None:
@@ -242,7 +256,7 @@ def summary(results: Data, metrics: Sequence[str] | None = None, at: Mapping[str
     # A metric that was asked for has its column even where the results do not hold it.
     chosen = [metric for metric in (metrics or METRICS) if metrics or metric in have]
     if metrics is None:
-        chosen = [m for m in without_strangers(results, chosen) if speaks(m, found.values())]
+        chosen = [m for m in defined(results, chosen) if speaks(m, found.values())]
         classes = [m for m in chosen if m.endswith(("_short", "_long"))]
         # With flows of one class only, the class is all.
         if len({m.rsplit("_", 1)[1] for m in classes}) == 1:
