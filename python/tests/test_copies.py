@@ -34,7 +34,7 @@ def test_each_has_a_name_and_a_line() -> None:
 
 
 @pytest.mark.parametrize("example", [one for one in copies.examples() if one.files[0].endswith(".toml")], ids=lambda one: one.name)
-@pytest.mark.filterwarnings("ignore::flowloom.api.scenario.ScenarioWarning")
+@pytest.mark.filterwarnings("ignore::flowloom.ScenarioWarning")
 def test_a_copied_scenario_has_the_files_that_it_reads(example: copies.Copy, tmp_path: Path) -> None:
     first, *_ = copies.write(copies.examples(), [example.name], tmp_path)
     assert Scenario.from_file(first).points
