@@ -1,4 +1,4 @@
-"""Figures of the network: utilisation of links, over time and on a map, and links that failed."""
+"""Panels of the network: utilisation of links, over time and on a map, and links that failed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import numpy as np
 
 from flowloom.base import words
 from flowloom.figures import style
-from flowloom.figures.drawing import (
-    Array,
-)
+from flowloom.figures.drawing import Array
 from flowloom.figures.traces import Span, cut_idle, idle
 from flowloom.runs.data import Data, Run, mean
 
@@ -287,6 +285,3 @@ def topology_panel(ax: Axes, found: Sequence[Link], dead: Collection[Cable] = ()
     ax.set(xlim=(0, 1), ylim=(min(tiers) - 0.35, max(tiers) + 0.3))
     ax.set_axis_off()
     return drawn
-
-
-# All in all

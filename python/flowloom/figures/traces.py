@@ -1,4 +1,4 @@
-"""Figures over time: transmissions on links, queue lengths, sending rates and throughput."""
+"""Panels over time: transmissions on links, queue lengths, sending rates and throughput."""
 
 from __future__ import annotations
 
@@ -11,17 +11,7 @@ import numpy as np
 from flowloom import _core
 from flowloom.base import words
 from flowloom.figures import style
-from flowloom.figures.drawing import (
-    Array,
-    At,
-    NoDataError,
-    mark_changes,
-    numbers,
-    one_per_system,
-    record,
-    swept,
-    titled,
-)
+from flowloom.figures.drawing import Array, At, NoDataError, mark_changes, numbers, one_per_system, record, swept, titled
 from flowloom.runs.data import Data, Run, column
 
 if TYPE_CHECKING:
