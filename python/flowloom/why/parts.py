@@ -251,7 +251,7 @@ def stack(ax: Any, parts: Mapping[str, Sequence[float]], names: Sequence[str]) -
     ax.grid(visible=False, axis="y")
 
 
-ORDER = ("handshake", "pacing", "queue", "other", "transmission", "propagation", "retransmission")
+ORDER = ("handshake", "pacing", "queue", "paused", "other", "transmission", "propagation", "retransmission")
 """The pieces of a bar from left to right, by the first word of a label."""
 
 
