@@ -7,6 +7,7 @@
 
 pub use crate::queue::Backlog;
 use crate::refused::Refused;
+use crate::threshold::Threshold;
 use base::params::{Auto, Problem};
 use base::{Bytes, Dur, Hold, Limit, LinkId, Rate, Time};
 use proto::Packet;
@@ -58,7 +59,7 @@ pub trait Qdisc: Clone {
     /// Whether it must see every packet: those that wait alone until they start, which it would otherwise have to give back as they came,
     /// and, by [`Qdisc::passes`], those that find the port idle.
     fn watches(&self) -> bool {
-        false
+        self.threshold().is_some_and(Threshold::watches)
     }
     /// A packet finds the transmitter idle at `now`, and nothing waits that may be sent now. Says whether its service starts at once. Asked of
     /// those that [watch](Qdisc::watches), where it always does, and of shaped ones: there `true` is as if the packet had entered and been taken
@@ -66,13 +67,17 @@ pub trait Qdisc: Clone {
     fn passes(&mut self, _packet: &Packet, _now: Time) -> bool {
         !self.is_shaped()
     }
+    /// Its marking threshold, if it marks by one. The four methods on marks follow from it.
+    fn threshold(&self) -> Option<&Threshold> {
+        None
+    }
     /// Packets marked so far.
     fn marks(&self) -> u64 {
-        0
+        self.threshold().map_or(0, Threshold::marks)
     }
     /// Whether it ever marks a packet, for the checks of a scenario.
     fn can_mark(&self) -> bool {
-        false
+        self.marks_above().is_some()
     }
     /// Limits and thresholds that the queue works with, by parameter: what `auto` has become.
     fn lengths(&self) -> Vec<(&'static str, Limit)> {
@@ -80,7 +85,8 @@ pub trait Qdisc: Clone {
     }
     /// The parameter that sets when it marks, and the length of the queue above which it marks every packet that can be marked; `None`: never.
     fn marks_above(&self) -> Option<(&'static str, Limit)> {
-        None
+        let threshold = self.threshold().filter(|threshold| threshold.can_mark())?;
+        Some(("mark", threshold.mark()))
     }
     /// What it has counted, in the order of the [counters](base::registry::Meta) of its META.
     fn counts(&self) -> &[u64] {
@@ -170,7 +176,6 @@ base::registry! {
         fn watches(&self) -> bool;
         fn passes(&mut self, packet: &Packet, now: Time) -> bool;
         fn marks(&self) -> u64;
-        fn can_mark(&self) -> bool;
         fn lengths(&self) -> Vec<(&'static str, Limit)>;
         fn marks_above(&self) -> Option<(&'static str, Limit)>;
         fn counts(&self) -> &[u64];

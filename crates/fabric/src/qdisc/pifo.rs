@@ -196,17 +196,8 @@ impl Qdisc for Pifo {
     fn backlog(&self) -> Backlog {
         self.backlog
     }
-    fn watches(&self) -> bool {
-        self.threshold.watches()
-    }
-    fn marks(&self) -> u64 {
-        self.threshold.marks()
-    }
-    fn marks_above(&self) -> Option<(&'static str, Limit)> {
-        self.can_mark().then(|| ("mark", self.threshold.mark()))
-    }
-    fn can_mark(&self) -> bool {
-        self.threshold.can_mark()
+    fn threshold(&self) -> Option<&Threshold> {
+        Some(&self.threshold)
     }
 }
 

@@ -268,10 +268,8 @@ impl Qdisc for RedEcn {
         self.marks
     }
     fn marks_above(&self) -> Option<(&'static str, Limit)> {
-        self.can_mark().then_some(("th_max", self.thresholds.1))
-    }
-    fn can_mark(&self) -> bool {
-        self.params.chosen != Chosen::Drop && self.params.mark_p > 0.0
+        let marks = self.params.chosen != Chosen::Drop && self.params.mark_p > 0.0;
+        marks.then_some(("th_max", self.thresholds.1))
     }
 }
 
