@@ -1,5 +1,6 @@
 //! Packets in order of arrival: what most disciplines hold.
 
+use crate::refused::Refused;
 use base::Limit;
 use proto::Packet;
 
@@ -74,6 +75,17 @@ impl Queue {
     /// The packet behind the oldest.
     pub fn second(&self) -> Option<&Packet> {
         (self.backlog.packets > 1).then(|| &self.ring[self.place(self.head.wrapping_add(1))])
+    }
+    /// Puts a packet behind all others if it fits within `limit`; otherwise the packet is dropped. Returns whether it waits.
+    #[inline]
+    pub fn push_within(&mut self, limit: Limit, packet: &Packet, refused: &mut Refused) -> bool {
+        let fits = self.backlog.fits(packet, limit);
+        if fits {
+            self.push(packet);
+        } else {
+            refused.drop(packet);
+        }
+        fits
     }
     /// Puts a packet behind all others.
     #[inline]

@@ -63,13 +63,7 @@ impl DropTail {
 impl Qdisc for DropTail {
     #[inline]
     fn enqueue(&mut self, packet: &mut Packet, _now: Time, refused: &mut Refused) -> bool {
-        let fits = self.queue.backlog().fits(packet, self.limit);
-        if fits {
-            self.queue.push(packet);
-        } else {
-            refused.drop(packet);
-        }
-        fits
+        self.queue.push_within(self.limit, packet, refused)
     }
     #[inline]
     fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {

@@ -88,13 +88,7 @@ impl TokenBucket {
 impl Qdisc for TokenBucket {
     #[inline(never)]
     fn enqueue(&mut self, packet: &mut Packet, _now: Time, refused: &mut Refused) -> bool {
-        let fits = self.queue.backlog().fits(packet, self.limit);
-        if fits {
-            self.queue.push(packet);
-        } else {
-            refused.drop(packet);
-        }
-        fits
+        self.queue.push_within(self.limit, packet, refused)
     }
     fn is_shaped(&self) -> bool {
         true
