@@ -71,7 +71,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
         .collect();
     let receivers = build_receivers(spec, &envs);
     let control =
-        spec.system.controller.as_ref().map(|controller| Control::new(controller.build(&envs.controller()), net.links().len()));
+        spec.system.controller.as_ref().map(|controller| Control::new(controller.build(&envs.router()), net.links().len()));
     drop(envs);
     let mut failures = Failures::new(spec);
     let live = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO));

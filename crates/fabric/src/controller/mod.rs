@@ -5,7 +5,8 @@
 
 use crate::net::Net;
 use crate::paths::AllPaths;
-use crate::router::{self, AnyParams as AnyRouterParams};
+use crate::router::AnyParams as AnyRouterParams;
+pub use crate::router::Env;
 use crate::routes::Routes;
 use crate::routing::Notice;
 use base::params::{Problem, Raw, Reader};
@@ -74,25 +75,11 @@ pub struct Move {
     pub path: Option<u16>,
 }
 
-/// What a controller knows from configuration.
-#[derive(Clone, Copy)]
-pub struct Env<'a> {
-    /// The network.
-    pub net: &'a Net,
-    /// Its next hops while all links are up.
-    pub routes: &'a Routes,
-    /// The seed of the run.
-    pub seed: u64,
-    /// The other parts of its system.
-    pub given: &'a Given,
-}
-
 /// The problem of a controller that sets paths of data beside a router that decides at switches.
 pub fn needs_planned_paths(env: &Env<'_>) -> Option<Problem> {
     let kind = env.given.kind("router")?;
     let params = AnyRouterParams::read(kind, &mut Written(env.given))?;
-    let Env { net, routes, seed, given } = *env;
-    params.duties(&router::Env { net, routes, seed, given }).asked[0].then(|| Problem {
+    params.duties(env).asked[0].then(|| Problem {
         key: "kind",
         message: format!("a controller sets paths, and `{kind}` decides at each switch which way packets go"),
         hint: "take the router `ecmp`".to_owned(),

@@ -81,7 +81,7 @@ impl Duties {
         Duties { asked: [false; 2], chooses: false, spreads_evenly: false, watches: false, timers: false, reads: false };
 }
 
-/// What a router knows from configuration.
+/// What a router or a controller knows from configuration.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
     /// The network.
@@ -90,7 +90,7 @@ pub struct Env<'a> {
     pub routes: &'a Routes,
     /// The seed of the run.
     pub seed: u64,
-    /// The other parts of its system.
+    /// The other parts of the system.
     pub given: &'a Given,
 }
 

@@ -195,7 +195,7 @@ fn late_controller(draft: &Draft, section: &Section<System>) -> Option<Item> {
     let (built, end) = (&draft.topology.variants.first()?.value, draft.head.latest_end()?);
     section.variants.iter().find_map(|variant| {
         let controller = variant.value.controller.as_ref()?;
-        let machine = with_envs(draft, built, &variant.value, |envs| controller.build(&envs.controller()));
+        let machine = with_envs(draft, built, &variant.value, |envs| controller.build(&envs.router()));
         let (period, latency) = (machine.period(), machine.latency());
         (Time::ZERO + period + latency >= end).then(|| {
             let message = format!("`{}` looks at the network after {period} and acts {latency} later", controller.name());

@@ -96,13 +96,9 @@ impl<'a> Envs<'a> {
         let header_bytes = self.site.packets.header as u16;
         agent::Env { link, node, rate, nic_rate: self.fastest.0, header_bytes, host_port, given: &self.given }
     }
-    /// Of the router.
+    /// The environment of the router and of the controller.
     pub fn router(&self) -> router::Env<'_> {
         router::Env { net: self.site.net, routes: self.site.routes, seed: self.site.seed, given: &self.given }
-    }
-    /// Of the controller.
-    pub fn controller(&self) -> controller::Env<'_> {
-        controller::Env { net: self.site.net, routes: self.site.routes, seed: self.site.seed, given: &self.given }
     }
     /// Of the receiver at a host.
     pub fn receiver(&self, host: HostId) -> receiver::Env<'_> {
@@ -155,8 +151,8 @@ impl<'a> Checked<'a> {
     pub fn router(&self) -> Vec<router::Env<'a>> {
         vec![self.0.router()]
     }
-    pub fn controller(&self) -> Vec<controller::Env<'a>> {
-        vec![self.0.controller()]
+    pub fn controller(&self) -> Vec<router::Env<'a>> {
+        self.router()
     }
     /// At the first host.
     pub fn receiver(&self) -> Vec<receiver::Env<'a>> {

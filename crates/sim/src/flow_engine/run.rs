@@ -96,7 +96,7 @@ fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
     let router = spec.system.router.build(&envs.router());
     let duties = spec.system.router.duties(&envs.router());
     let controller =
-        spec.system.controller.as_ref().map(|controller| Control::new(controller.build(&envs.controller()), net.links().len()));
+        spec.system.controller.as_ref().map(|controller| Control::new(controller.build(&envs.router()), net.links().len()));
     drop(envs);
     let mut failures = Failures::new(spec);
     let live = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO));
