@@ -22,9 +22,16 @@ pub trait Transport {
     fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>);
     /// The NIC can take a packet. `None`: nothing now, and nothing until one of the above is called.
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
-    /// A flow that this host sends is to be given up: if it is open, the sender forgets it and says so by [`Cx::terminate`]. A sender that
-    /// waits for nothing more than the end of its own state may go on.
-    fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>);
+    /// Forgets the state of a flow that this host sends. Returns whether the flow was open.
+    fn remove_sender(&mut self, flow: FlowId) -> bool;
+    /// Gives up a flow that this host sends: if the flow is open, the sender forgets it and calls [`Cx::terminate`]. A sender that waits only
+    /// for the end of its own state may go on.
+    #[cold]
+    fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
+        if self.remove_sender(flow) {
+            cx.terminate(flow);
+        }
+    }
     /// A path of a flow that this host has asked for is known to be dead, so that the flow takes the router's path in its place, or is alive
     /// again.
     fn on_path(&mut self, _flow: FlowId, _path: u16, _alive: bool, _cx: &mut Cx<'_>) {}
@@ -265,7 +272,9 @@ mod tests {
         fn poll_transmit(&mut self, _: &mut Cx<'_>) -> Option<Packet> {
             None
         }
-        fn give_up(&mut self, _: FlowId, _: &mut Cx<'_>) {}
+        fn remove_sender(&mut self, _: FlowId) -> bool {
+            false
+        }
         fn sample(&self, _: FlowId) -> Option<Sample> {
             None
         }

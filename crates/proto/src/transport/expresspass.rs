@@ -392,11 +392,8 @@ impl Transport for ExpressPass {
         None
     }
 
-    #[cold]
-    fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        if self.senders.remove(flow).is_some() {
-            cx.terminate(flow);
-        }
+    fn remove_sender(&mut self, flow: FlowId) -> bool {
+        self.senders.remove(flow).is_some()
     }
 
     fn sample(&self, flow: FlowId) -> Option<Sample> {

@@ -291,14 +291,22 @@ impl Transport for Merp {
         }
         self.tcp.poll_transmit(cx).map(|packet| Packet { prio: OVERFLOW, ..packet })
     }
+    fn remove_sender(&mut self, flow: FlowId) -> bool {
+        match self.flows.get(flow) {
+            None => self.tcp.remove_sender(flow),
+            // A flow of which all has arrived ends by itself.
+            Some(snd) if snd.mode == Mode::FinSent => false,
+            Some(_) => self.flows.remove(flow).is_some(),
+        }
+    }
     #[cold]
     fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        let Some(snd) = self.flows.get(flow) else { return self.with_tcp(cx, |tcp, cx| tcp.give_up(flow, cx)) };
-        // A flow of which all has arrived ends by itself.
-        if snd.mode != Mode::FinSent {
-            self.flows.remove(flow);
-            // It is not repeated: where it is lost, ports forget the flow after a while.
-            cx.control(self.set.bare(flow, Kind::FIN, MIDDLE));
+        let has_header = self.flows.get(flow).is_some();
+        if self.remove_sender(flow) {
+            if has_header {
+                // It is not repeated: where it is lost, ports forget the flow after a while.
+                cx.control(self.set.bare(flow, Kind::FIN, MIDDLE));
+            }
             cx.terminate(flow);
         }
     }

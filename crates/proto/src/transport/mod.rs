@@ -42,6 +42,7 @@ base::registry! {
         fn on_packet(&mut self, packet: &Packet, cx: &mut Cx<'_>);
         fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>);
         fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
+        fn remove_sender(&mut self, flow: FlowId) -> bool;
         fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>);
         fn on_path(&mut self, flow: FlowId, path: u16, alive: bool, cx: &mut Cx<'_>);
         fn sample(&self, flow: FlowId) -> Option<Sample>;

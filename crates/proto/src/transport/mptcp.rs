@@ -229,11 +229,8 @@ impl Transport for Mptcp {
         }
     }
 
-    #[cold]
-    fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        if self.connections.remove(flow).is_some() {
-            cx.terminate(flow);
-        }
+    fn remove_sender(&mut self, flow: FlowId) -> bool {
+        self.connections.remove(flow).is_some()
     }
 
     fn sample(&self, flow: FlowId) -> Option<Sample> {

@@ -429,6 +429,9 @@ impl Transport for Pdq {
         }
         None
     }
+    fn remove_sender(&mut self, flow: FlowId) -> bool {
+        self.flows.remove(flow).is_some()
+    }
     #[cold]
     fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         self.end(flow, false, cx);

@@ -241,12 +241,9 @@ impl Transport for Pfabric {
         Some(packet)
     }
 
-    #[cold]
-    fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        if self.senders.remove(flow).is_some() {
-            self.ready.remove(flow);
-            cx.terminate(flow);
-        }
+    fn remove_sender(&mut self, flow: FlowId) -> bool {
+        self.ready.remove(flow);
+        self.senders.remove(flow).is_some()
     }
 
     fn sample(&self, flow: FlowId) -> Option<Sample> {

@@ -435,12 +435,9 @@ impl Transport for Phost {
         Some(data)
     }
 
-    #[cold]
-    fn give_up(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-        if self.senders.remove(flow).is_some() {
-            self.forget(flow);
-            cx.terminate(flow);
-        }
+    fn remove_sender(&mut self, flow: FlowId) -> bool {
+        self.forget(flow);
+        self.senders.remove(flow).is_some()
     }
 
     fn sample(&self, flow: FlowId) -> Option<Sample> {
