@@ -1,10 +1,12 @@
 //! Test helper: two hosts joined by a pipe that may lose, delay, duplicate, trim or return packets.
 
-use super::script::Script;
+use super::script::{self, Script};
 use crate::contract::Transport;
 use crate::flow::Flow;
 use crate::packet::{Ext, Kind, Packet};
 use base::{Dur, HostId, Time};
+use proptest::prelude::*;
+use proptest::strategy::Union;
 use std::collections::BTreeMap;
 
 /// The fate of a packet.
@@ -29,6 +31,21 @@ pub enum Fate {
 /// The number of random patterns of fates: `usual`, or `FLOWLOOM_PATTERNS` if it is set (`make slow`).
 pub fn patterns(usual: u32) -> u32 {
     std::env::var("FLOWLOOM_PATTERNS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
+/// Random fates of fewer than `count` packets: most pass, the others are lost, doubled or late, or meet one of `more` with its weight.
+pub fn fates(count: usize, more: &[(u32, Fate)]) -> impl Strategy<Value = Vec<Fate>> + use<> {
+    let usual = [(4, Fate::Pass), (3, Fate::Drop), (1, Fate::Twice)];
+    let fixed = usual.iter().chain(more).map(|(weight, fate)| (*weight, Just(*fate).boxed()));
+    let late = (1u64..2_000).prop_map(|us| Fate::Late(Dur::from_us(us)));
+    prop::collection::vec(Union::new_weighted(fixed.chain([(2, late.boxed())]).collect()), 0..count)
+}
+
+/// Flows of these sizes, every second one from host 1 to host 0.
+pub fn both_ways(sizes: &[u64]) -> Vec<Flow> {
+    let ends = |i: u32| (HostId(i % 2), HostId(1 - i % 2));
+    let flow = |(id, size): (u32, &u64)| Flow { src: ends(id).0, dst: ends(id).1, ..script::flow(id, *size) };
+    (0..).zip(sizes).map(flow).collect()
 }
 
 /// Two hosts, 0 and 1, and the packets between them.
@@ -104,6 +121,11 @@ impl<T: Transport> Pipe<T> {
             }
             self.posted += 1;
         }
+    }
+    /// Runs with these fates of the first packets; the others pass.
+    pub fn run_fates(&mut self, fates: Vec<Fate>) {
+        let mut fates = fates.into_iter();
+        self.run(|_| fates.next().unwrap_or(Fate::Pass));
     }
     /// Opens every flow at its sender, and runs until nothing is armed and nothing flies. Fails when a flow is then unfinished or
     /// open.

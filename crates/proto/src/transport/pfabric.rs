@@ -264,11 +264,11 @@ impl Transport for Pfabric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::{Flow, FlowStats};
-    use crate::kit::pipe::{Fate, Pipe, patterns};
+    use crate::flow::FlowStats;
+    use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
     use crate::kit::script::{self, Script};
+    use base::Time;
     use base::params::Params as _;
-    use base::{HostId, Time};
     use proptest::prelude::*;
 
     pub(super) const MSS: u64 = 1460;
@@ -377,9 +377,7 @@ mod tests {
     }
 
     fn pipe(params: &Params, sizes: &[u64]) -> Pipe<Pfabric> {
-        let ends = |i: usize| (HostId(i as u32 % 2), HostId(1 - i as u32 % 2));
-        let flow = |(i, size): (usize, &u64)| Flow { src: ends(i).0, dst: ends(i).1, ..script::flow(i as u32, *size) };
-        let flows: Vec<Flow> = sizes.iter().enumerate().map(flow).collect();
+        let flows = both_ways(sizes);
         let host = || Script::new(Pfabric::new(params, &script::env()), flows.clone());
         Pipe::new(host(), host(), Dur::from_us(60))
     }
@@ -418,15 +416,9 @@ mod tests {
         fn survives_loss_reordering_and_duplication(
             variant in 0usize..4,
             sizes in prop::collection::vec(1u64..60_000, 1..4),
-            fates in prop::collection::vec(prop_oneof![
-                4 => Just(Fate::Pass),
-                3 => Just(Fate::Drop),
-                1 => Just(Fate::Twice),
-                2 => (1u64..2_000).prop_map(|us| Fate::Late(Dur::from_us(us))),
-            ], 0..300),
+            fates in fates(300, &[]),
         ) {
-            let mut fates = fates.into_iter();
-            pipe(&variants()[variant], &sizes).run(|_| fates.next().unwrap_or(Fate::Pass));
+                pipe(&variants()[variant], &sizes).run_fates(fates);
         }
     }
 }

@@ -1,10 +1,9 @@
 //! What the tests of the transports on this machine share: hand-made packets, what was sent in words, and losses at random.
 
 use super::*;
-use crate::flow::Flow;
-use crate::kit::pipe::{Fate, Pipe, patterns};
+use crate::kit::pipe::{Fate, Pipe, both_ways, patterns};
 use crate::kit::script::{self, Script};
-use base::{HostId, Rng};
+use base::Rng;
 
 pub const MSS: u64 = 1460;
 
@@ -82,9 +81,7 @@ pub fn seen(packets: &[Packet]) -> Vec<String> {
 
 /// Joins two hosts that send each other flows of these sizes, and runs until all is quiet; fails unless each byte has arrived once and all state is gone.
 pub fn exchange<R: Rules>(machine: impl Fn() -> Burst<R>, sizes: &[u64], fate: impl FnMut(&Packet) -> Fate) -> Vec<Packet> {
-    let ends = |i: u32| (HostId(i % 2), HostId(1 - i % 2));
-    let flow = |(size, id): (&u64, u32)| Flow { src: ends(id).0, dst: ends(id).1, ..script::flow(id, *size) };
-    let flows: Vec<Flow> = sizes.iter().zip(0..).map(flow).collect();
+    let flows = both_ways(sizes);
     let host = || Script::new(machine(), flows.clone());
     let mut pipe = Pipe::new(host(), host(), Dur::from_us(60));
     pipe.run(fate);

@@ -2,22 +2,20 @@
 
 use super::Options;
 use crate::contract::Transport as _;
-use crate::flow::{Flow, FlowStats};
-use crate::kit::pipe::{Fate, Pipe, patterns};
+use crate::flow::FlowStats;
+use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
 use crate::kit::script::{self, Script};
 use crate::packet::{Kind, Packet};
 use crate::transport::{AnyParams, AnyTransport, aemon, botcp, d2tcp, dctcp, l2dct, mcp, mptcp, newreno, tcp_ecn};
 use base::params::{Auto, Params as _};
-use base::{Dur, FlowId, HostId, Rng, Time};
+use base::{Dur, FlowId, Rng, Time};
 use proptest::prelude::*;
 
 const SMSS: u64 = 1460;
 
 /// Flows of these sizes, every second one from host 1 to host 0, through a pipe with a round trip of 200 us.
 fn pipe(params: &AnyParams, sizes: &[u64]) -> Pipe<AnyTransport> {
-    let ends = [HostId(0), HostId(1)];
-    let flow = |(i, &size): (usize, &u64)| Flow { src: ends[i % 2], dst: ends[1 - i % 2], ..script::flow(i as u32, size) };
-    let flows: Vec<Flow> = sizes.iter().enumerate().map(flow).collect();
+    let flows = both_ways(sizes);
     let host = || Script::new(params.build(&script::env()), flows.clone());
     Pipe::new(host(), host(), Dur::from_us(100))
 }
@@ -135,18 +133,11 @@ proptest! {
     fn survives_loss_reordering_duplication_and_marks(
         variant in 0..variants().len(),
         sizes in prop::collection::vec(1u64..60_000, 1..4),
-        fates in prop::collection::vec(prop_oneof![
-            4 => Just(Fate::Pass),
-            2 => Just(Fate::Drop),
-            1 => Just(Fate::Twice),
-            2 => (1u64..2_000).prop_map(|us| Fate::Late(Dur::from_us(us))),
-            2 => Just(Fate::Mark),
-        ], 0..200),
+        fates in fates(200, &[(2, Fate::Mark)]),
     ) {
-        let mut fates = fates.into_iter();
         let mut pipe = pipe(&variants()[variant], &sizes);
         pipe.watch = watch;
-        pipe.run(|_| fates.next().unwrap_or(Fate::Pass));
+        pipe.run_fates(fates);
     }
 }
 

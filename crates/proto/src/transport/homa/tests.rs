@@ -1,10 +1,10 @@
 use super::*;
-use crate::flow::{Flow, FlowStats};
-use crate::kit::pipe::{Fate, Pipe, patterns};
+use crate::flow::FlowStats;
+use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
 use crate::kit::script::{self, Script};
+use base::Time;
 use base::given::{Given, GivenPart, Offered, Offers};
 use base::params::{Param as _, Params as _, Raw};
-use base::{HostId, Time};
 use proptest::prelude::*;
 
 const MSS: u64 = 1460;
@@ -432,9 +432,7 @@ fn variants() -> Vec<Params> {
 }
 
 fn pipe(params: &Params, sizes: &[u64]) -> Pipe<Homa> {
-    let ends = |i: u32| (HostId(i % 2), HostId(1 - i % 2));
-    let flow = |(size, id): (&u64, u32)| Flow { src: ends(id).0, dst: ends(id).1, ..script::flow(id, *size) };
-    let flows: Vec<Flow> = sizes.iter().zip(0..).map(flow).collect();
+    let flows = both_ways(sizes);
     let host = || Script::new(Homa::new(params, &script::env()), flows.clone());
     let mut pipe = Pipe::new(host(), host(), Dur::from_us(60));
     // What is on its way of a message is at most the window.
@@ -488,14 +486,8 @@ proptest! {
     fn survives_loss_reordering_and_duplication(
         variant in 0usize..4,
         sizes in prop::collection::vec(1u64..60_000, 1..6),
-        fates in prop::collection::vec(prop_oneof![
-            4 => Just(Fate::Pass),
-            3 => Just(Fate::Drop),
-            1 => Just(Fate::Twice),
-            2 => (1u64..2_000).prop_map(|us| Fate::Late(Dur::from_us(us))),
-        ], 0..300),
+        fates in fates(300, &[]),
     ) {
-        let mut fates = fates.into_iter();
-        pipe(&variants()[variant], &sizes).run(|_| fates.next().unwrap_or(Fate::Pass));
+        pipe(&variants()[variant], &sizes).run_fates(fates);
     }
 }

@@ -1,11 +1,10 @@
 //! Packets and times in, packets out.
 
 use super::*;
-use crate::flow::Flow;
-use crate::kit::pipe::{Fate, Pipe, patterns};
+use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
 use crate::kit::script::{self, Script};
+use base::Time;
 use base::params::Params as _;
-use base::{HostId, Time};
 use proptest::prelude::*;
 
 const MSS: u64 = 1460;
@@ -315,9 +314,7 @@ fn what_does_not_fit_the_network_is_a_problem() {
 }
 
 fn pipe(params: &Params, sizes: &[u64]) -> Pipe<Ndp> {
-    let ends = |i: u32| (HostId(i % 2), HostId(1 - i % 2));
-    let flow = |(size, id): (&u64, u32)| Flow { src: ends(id).0, dst: ends(id).1, ..script::flow(id, *size) };
-    let flows: Vec<Flow> = sizes.iter().zip(0..).map(flow).collect();
+    let flows = both_ways(sizes);
     let host = || {
         let mut host = Script::new(Ndp::new(params, &script::env()), flows.clone());
         for flow in &flows {
@@ -371,14 +368,7 @@ proptest! {
     fn survives_loss_trimming_return_reordering_and_duplication(
         variant in 0usize..3,
         sizes in prop::collection::vec(1u64..60_000, 1..4),
-        fates in prop::collection::vec(prop_oneof![
-            4 => Just(Fate::Pass),
-            3 => Just(Fate::Drop),
-            2 => Just(Fate::Trim),
-            1 => Just(Fate::Return),
-            1 => Just(Fate::Twice),
-            2 => (1u64..2_000).prop_map(|us| Fate::Late(Dur::from_us(us))),
-        ], 0..400),
+        fates in fates(400, &[(2, Fate::Trim), (1, Fate::Return)]),
     ) {
         let params = &variants()[variant];
         let mut pipe = pipe(params, &sizes);

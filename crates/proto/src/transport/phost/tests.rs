@@ -1,8 +1,7 @@
 use super::*;
 use crate::flow::Flow;
-use crate::kit::pipe::{Fate, Pipe, patterns};
+use crate::kit::pipe::{Fate, Pipe, both_ways, fates, patterns};
 use crate::kit::script::{self, Script};
-use base::HostId;
 use base::given::{Given, GivenPart};
 use base::params::Params as _;
 use proptest::prelude::*;
@@ -343,16 +342,9 @@ proptest! {
         sizes in prop::collection::vec(1u64..60_000, 1..5),
         short in any::<bool>(),
         notify in any::<bool>(),
-        fates in prop::collection::vec(prop_oneof![
-            4 => Just(Fate::Pass),
-            3 => Just(Fate::Drop),
-            1 => Just(Fate::Twice),
-            2 => (1u64..2_000).prop_map(|us| Fate::Late(Dur::from_us(us))),
-        ], 0..300),
+        fates in fates(300, &[]),
     ) {
-        let ends = |i: u32| (HostId(i % 2), HostId(1 - i % 2));
-        let flow = |(size, id): (&u64, u32)| Flow { src: ends(id).0, dst: ends(id).1, ..script::flow(id, *size) };
-        let flows: Vec<Flow> = sizes.iter().zip(0..).map(flow).collect();
+        let flows = both_ways(&sizes);
         let params = Params { free: if short { Free::Short } else { Free::All }, notify, ..Params::defaults() };
         let host = || Script::new(Phost::new(&params, &script::env()), flows.clone());
         let mut fates = fates.into_iter();
