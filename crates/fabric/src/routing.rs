@@ -12,9 +12,6 @@ use proto::packet::{ASK, ROUTE_HOPS};
 use proto::{Flow, Kind, Packet};
 use std::sync::Arc;
 
-/// `hop` of packets that have no route byte left.
-const OFF_ROUTE: u8 = ROUTE_HOPS as u8;
-
 /// The present paths of a flow: all that its packets need to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
@@ -158,8 +155,8 @@ impl Routing {
     pub fn set_out(&mut self, packet: &mut Packet, from: HostId) {
         let planned = &self.planned[packet.flow.index()];
         let back = planned.src != from;
-        packet.flags |= u8::from(back) * Packet::BACK;
-        (packet.hop, packet.route) = (0, planned.routes[usize::from(back)]);
+        packet.flags |= u16::from(back) * Packet::BACK;
+        packet.route = planned.routes[usize::from(back)];
     }
 
     /// Puts the path that its [`Packet::path_tag`] names into a packet that a host sends, if that path is alive. For packets of the router's
@@ -271,12 +268,12 @@ impl Routing {
             if self.net.host(at).is_some() {
                 return Some(links);
             }
-            link = match packet.route.get(usize::from(packet.hop)) {
-                Some(&port) if port != ASK => LinkId(self.net.out_base(at) + u32::from(port)),
-                _ => self.planned_hop(flow, &packet, at)?,
+            link = match packet.route[0] {
+                ASK => self.planned_hop(flow, &packet, at)?,
+                port => LinkId(self.net.out_base(at) + u32::from(port)),
             };
             links.push((link, 1.0));
-            step(&mut packet);
+            packet.step();
         }
     }
 
@@ -448,13 +445,7 @@ impl Named {
 
 /// Makes a packet ask at every switch from here on.
 pub fn ask_always(packet: &mut Packet) {
-    (packet.hop, packet.route) = (0, ASK_ALWAYS);
-}
-
-/// Steps over the route byte of the switch that a packet is at.
-#[inline]
-pub fn step(packet: &mut Packet) {
-    packet.hop = (packet.hop + 1).min(OFF_ROUTE);
+    packet.route = ASK_ALWAYS;
 }
 
 /// The next hop from `at` of a flow with this five-tuple; the router is asked if there is a choice.
@@ -538,8 +529,8 @@ mod tests {
             let (mut at, mut names) = (net.link(net.nic(src)).to, Vec::new());
             while net.host(at) != Some(dst) {
                 names.push(net.node(at).name.clone());
-                let port = packet.route.get(packet.hop as usize).copied().unwrap_or(ASK);
-                step(&mut packet);
+                let port = packet.route[0];
+                packet.step();
                 at = match port {
                     ASK => net.link(self.routing.planned_hop(flow, &packet, at).expect("a way on")).to,
                     port => net.link(LinkId(net.out_base(at) + u32::from(port))).to,
@@ -798,8 +789,8 @@ mod tests {
             routing.set_out(&mut packet, flows[0].src);
             let (mut at, mut asked) = (net.link(net.nic(flows[0].src)).to, 0);
             while net.host(at).is_none() {
-                let byte = packet.route[usize::from(packet.hop)];
-                step(&mut packet);
+                let byte = packet.route[0];
+                packet.step();
                 let link = if byte == ASK {
                     asked += 1;
                     routing.chosen_hop(&flows[0], &mut packet, at).expect("all links are up")

@@ -40,11 +40,9 @@ pub struct Packet {
     pub kind: Kind,
     /// Class of strict-priority queues: 0 is served first.
     pub prio: u8,
-    /// ECN code point and flag bits.
-    pub flags: u8,
-    /// Which route byte is next; [`ROUTE_HOPS`] when none is.
-    pub hop: u8,
-    /// Egress port at each switch on its way, or [`ASK`].
+    /// ECN code point and flag bits. Eight bits are free.
+    pub flags: u16,
+    /// Egress port at each switch that it has yet to cross, or [`ASK`]. While it is in a switch, the last byte is free.
     pub route: [u8; ROUTE_HOPS],
 }
 
@@ -66,7 +64,7 @@ impl Wire for Packet {
     #[inline]
     fn mark(&mut self) -> bool {
         let capable = self.has(Packet::ECT);
-        self.flags |= u8::from(capable) * Packet::CE;
+        self.flags |= u16::from(capable) * Packet::CE;
         capable
     }
 }
@@ -142,21 +140,21 @@ impl Packet {
     /// flows are, for each flow anew, and packets of both directions have them in their five-tuples.
     pub const BY_PORT: u16 = 1 << 15;
     /// ECN code point ECT(0): a queue may mark the packet instead of dropping it (RFC 3168 section 5).
-    pub const ECT: u8 = 0b10;
+    pub const ECT: u16 = 0b10;
     /// ECN code point CE: a queue has marked it. Includes [`Packet::ECT`].
-    pub const CE: u8 = 0b11;
+    pub const CE: u16 = 0b11;
     /// Flag ECN-Echo, on an ACK: its receiver saw CE.
-    pub const ECE: u8 = 1 << 2;
+    pub const ECE: u16 = 1 << 2;
     /// Flag Congestion Window Reduced, on data: its sender has reacted.
-    pub const CWR: u8 = 1 << 3;
+    pub const CWR: u16 = 1 << 3;
     /// Flag: the payload was sent before; on an answer, that of the packet it answers.
-    pub const RETX: u8 = 1 << 4;
+    pub const RETX: u16 = 1 << 4;
     /// Flag: word 0 of the header is a handle into the extension slab, freed by the run at delivery and at every drop.
-    pub const EXT: u8 = 1 << 5;
+    pub const EXT: u16 = 1 << 5;
     /// Flag: it goes from the flow's destination back to its source. The run's.
-    pub const BACK: u8 = 1 << 6;
+    pub const BACK: u16 = 1 << 6;
     /// Flag: `rank` is a handle into the extension slab: the block of a policy, freed by the run at delivery and at every drop.
-    pub const TAGGED: u8 = 1 << 7;
+    pub const TAGGED: u16 = 1 << 7;
 
     /// A packet of `kind` with no payload and `wire_len` bytes on the wire.
     pub fn new(flow: FlowId, kind: Kind, wire_len: u16) -> Packet {
@@ -173,7 +171,6 @@ impl Packet {
             kind,
             prio: 0,
             flags: 0,
-            hop: 0,
             route: [0; ROUTE_HOPS],
         }
     }
@@ -192,9 +189,15 @@ impl Packet {
         self.kind = Kind::RETURNED;
         self.flags ^= Packet::BACK;
     }
+    /// Takes out the route byte of the switch that the packet has come to; the switch behind the last one is asked.
+    #[inline(always)]
+    pub fn step(&mut self) {
+        self.route.copy_within(1.., 0);
+        self.route[ROUTE_HOPS - 1] = ASK;
+    }
     /// Whether flag bits are set.
     #[inline]
-    pub fn has(&self, flags: u8) -> bool {
+    pub fn has(&self, flags: u16) -> bool {
         self.flags & flags == flags
     }
     /// Puts a protocol header of at most two words into the packet.
@@ -321,6 +324,15 @@ mod tests {
         for (packet, left) in [(bare, 4), (ext, 3), (both, 1), (tagged, 0)] {
             packet.free(&mut slab);
             assert_eq!(slab.len(), left);
+        }
+    }
+
+    #[test]
+    fn a_packet_gives_up_a_route_byte_at_every_switch() {
+        let mut packet = Packet { route: [1, 2, 3, 4, 5, 6], ..Packet::new(FlowId(0), Kind::DATA, 40) };
+        for next in [2, 3, 4, 5, 6, ASK, ASK] {
+            packet.step();
+            assert_eq!((packet.route[0], packet.route[ROUTE_HOPS - 1]), (next, ASK));
         }
     }
 

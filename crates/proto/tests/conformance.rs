@@ -41,14 +41,14 @@ struct Shape {
     /// In bytes.
     offset: u64,
     payload: u64,
-    flags: u8,
+    flags: u16,
     blocks: Vec<Range<u64>>,
     /// The round trip that an arriving ACK measures.
     rtt: Option<Dur>,
     smss: u64,
 }
 
-const FLAGS: [(&str, u8); 5] =
+const FLAGS: [(&str, u16); 5] =
     [("ce", Packet::CE), ("ect", Packet::ECT), ("ece", Packet::ECE), ("cwr", Packet::CWR), ("resent", Packet::RETX)];
 
 impl fmt::Display for Shape {

@@ -175,7 +175,7 @@ mod tests {
                 let packet = if n % 2 == 0 { capable(n, 1500) } else { packet(0, n, 1500) };
                 assert_eq!(enqueue(&mut q, packet), []);
             }
-            let flags: Vec<u8> = std::iter::from_fn(|| q.dequeue(Time::ZERO).copied()).map(|p| p.flags).collect();
+            let flags: Vec<u16> = std::iter::from_fn(|| q.dequeue(Time::ZERO).copied()).map(|p| p.flags).collect();
             assert_eq!((flags, q.marks()), (vec![Packet::CE, 0, Packet::CE, 0], 2));
         }
     }

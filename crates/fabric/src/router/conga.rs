@@ -170,7 +170,7 @@ impl Conga {
         Overlay { tag, ce: 0, feedback: peer.feedback(cx.now, params.age) }.write(packet);
         let way = &peer.ways[usize::from(tag)];
         // The rest of the path is a source route; the router is asked at the far leaf.
-        for (byte, &link) in packet.route.iter_mut().skip(packet.hop.into()).zip(&way[1..]) {
+        for (byte, &link) in packet.route.iter_mut().zip(&way[1..]) {
             *byte = u8::try_from(cx.net.link(link).port.0).unwrap_or(ASK);
         }
         Some(way[0])

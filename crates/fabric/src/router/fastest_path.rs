@@ -181,7 +181,7 @@ impl Router for FastestPath {
                 continue;
             }
             let mut probe = Packet::new(flow, PROBE, self.params.probe_bytes);
-            (probe.offset, probe.words[0], probe.flags) = (place as u64, cx.now.ps(), u8::from(back) * Packet::BACK);
+            (probe.offset, probe.words[0], probe.flags) = (place as u64, cx.now.ps(), u16::from(back) * Packet::BACK);
             lead(&mut probe, cx.net, &way.links);
             way.asked = true;
             cx.send_via(way.links[0], probe);
@@ -249,7 +249,7 @@ impl Peer {
 /// Writes the rest of a path into a packet that is about to take its first link; the switch at the end is asked.
 fn lead(packet: &mut Packet, net: &Net, links: &[LinkId]) {
     packet.route = [ASK; ROUTE_HOPS];
-    for (byte, &link) in packet.route.iter_mut().skip(packet.hop.into()).zip(&links[1..]) {
+    for (byte, &link) in packet.route.iter_mut().zip(&links[1..]) {
         *byte = net.link(link).port.0 as u8;
     }
 }

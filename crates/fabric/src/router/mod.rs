@@ -14,7 +14,7 @@ use crate::paths::{ASK_ALWAYS, FiveTuple, five_tuple};
 use crate::port::Port;
 use crate::routes::Routes;
 use base::{FlowId, Given, HostId, LinkId, NodeId, Slab, Time, TimerKey, Timers};
-use proto::packet::Ext;
+use proto::packet::{ASK, Ext, ROUTE_HOPS};
 use proto::{Flow, Packet};
 
 /// A router: one for the whole network, holding what each switch needs.
@@ -191,12 +191,13 @@ impl SwitchCx<'_> {
     /// Sends a packet along the path of its flow. At every switch, this one first, the router decides on it, or chooses by the flow's
     /// five-tuple where it plans paths.
     pub fn send(&mut self, packet: Packet) {
-        self.made.push(Made { at: self.at, packet: Packet { route: ASK_ALWAYS, hop: 0, ..packet }, via: None });
+        self.made.push(Made { at: self.at, packet: Packet { route: ASK_ALWAYS, ..packet }, via: None });
     }
-    /// Sends a packet out of a port. Its route bytes are those of the switches to come; [`ASK`](proto::packet::ASK) leaves a switch to the
-    /// router.
-    pub fn send_via(&mut self, link: LinkId, packet: Packet) {
-        self.made.push(Made { at: self.at, packet: Packet { hop: 0, ..packet }, via: Some(link) });
+    /// Sends a packet out of a port. Its route bytes are those of the switches to come; [`ASK`] leaves a switch to the
+    /// router. The last byte is free, so that they name one switch less than those of a host's packet.
+    pub fn send_via(&mut self, link: LinkId, mut packet: Packet) {
+        packet.route[ROUTE_HOPS - 1] = ASK;
+        self.made.push(Made { at: self.at, packet, via: Some(link) });
     }
 }
 
@@ -261,13 +262,13 @@ mod tests {
         };
         [(9, 20), (2, 20), (4, 10), (4, 30), (1, 10)].into_iter().for_each(|(key, at)| cx.arm(key, Time(at)));
         cx.disarm(1);
-        let packet = Packet { hop: 3, ..Packet::new(FlowId(1), proto::Kind::DATA, 64) };
+        let packet = Packet { route: [3, 2, 1, ASK, ASK, ASK], ..Packet::new(FlowId(1), proto::Kind::DATA, 64) };
         cx.send_via(LinkId(8), packet);
         cx.send(packet);
         assert!(ports.agent(LinkId(0)).is_none());
         let due = std::iter::from_fn(|| timers.pop_due(Time(100))).map(|key| key.flow.0).collect::<Vec<_>>();
         assert_eq!(due, [2, 9, 4]);
-        let to = |via, route| Made { at, packet: Packet { hop: 0, route, ..packet }, via };
+        let to = |via, route| Made { at, packet: Packet { route, ..packet }, via };
         assert_eq!(made, [to(Some(LinkId(8)), packet.route), to(None, ASK_ALWAYS)]);
     }
 

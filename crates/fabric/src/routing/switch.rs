@@ -48,7 +48,7 @@ impl Routing {
         let next = choose(&self.routes, &mut self.router, || five_tuple(&self.net, flow, !back), at, dst)?;
         if self.fixed {
             let (mut at, end) = (self.net.link(next).to, self.net.hosts()[dst.index()]);
-            for byte in packet.route.iter_mut().skip(usize::from(packet.hop)) {
+            for byte in &mut packet.route {
                 if at == end {
                     break;
                 }

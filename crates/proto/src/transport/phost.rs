@@ -430,7 +430,7 @@ impl Transport for Phost {
         let free = config.free_tokens(sender.packets);
         data.set(Answer { number: token.number as u32, free: free as u32 });
         data.prio = if config.is_short(sender.packets) { SHORT } else { LONG };
-        data.flags |= u8::from(sender.on_sent(token.packet)) * Packet::RETX;
+        data.flags |= u16::from(sender.on_sent(token.packet)) * Packet::RETX;
         cx.count(flow, FREE, u64::from(token.number <= free));
         Some(data)
     }

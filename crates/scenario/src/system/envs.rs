@@ -10,7 +10,7 @@ use base::{Dur, Given, HostId, LinkId, NodeId, Offered, Offers, Rate, Time};
 use fabric::net::Net;
 use fabric::qdisc::Qdisc as _;
 use fabric::routes::Routes;
-use fabric::{agent, buffer, controller, qdisc, receiver, router};
+use fabric::{agent, buffer, qdisc, receiver, router};
 
 /// What the parts of all systems on a network have in common.
 #[derive(Clone, Copy)]

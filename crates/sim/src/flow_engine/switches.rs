@@ -83,8 +83,9 @@ impl World {
         }
         moving.packet.arrival = now;
         let packet = &mut moving.packet;
-        if let Some(&port) = packet.route.get(usize::from(packet.hop)).filter(|&&port| port != ASK) {
-            packet.hop += 1;
+        let port = packet.route[0];
+        if port != ASK {
+            packet.step();
             let next = LinkId(self.routing.net.out_base(to) + u32::from(port));
             return self.send(Some(next), moving, now);
         }
@@ -116,7 +117,7 @@ impl World {
     /// The next link of a packet at a switch.
     fn next_hop(&mut self, moving: &mut Moving, at: NodeId, from: Option<LinkId>, now: Time) -> Option<LinkId> {
         let packet = &mut moving.packet;
-        routing::step(packet);
+        packet.step();
         if !self.routing.asks_for(packet) {
             return self.routing.planned_hop(&self.flows[packet.flow.index()], packet, at);
         }

@@ -22,12 +22,12 @@ impl<P: Probe> engine::World for World<P> {
             return;
         }
         match far {
-            Far::Switch(out_base) => match packet.route.get(packet.hop as usize) {
-                Some(&port) if port != ASK => {
-                    packet.hop += 1;
+            Far::Switch(out_base) => match packet.route[0] {
+                ASK => self.forward(links, link, packet),
+                port => {
+                    packet.step();
                     self.send(links, LinkId(out_base + u32::from(port)), packet);
                 }
-                _ => self.forward(links, link, packet),
             },
             Far::Host(host) => {
                 let id = HostId(host);

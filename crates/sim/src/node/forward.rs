@@ -150,7 +150,7 @@ impl<P: Probe> World<P> {
         from: Option<LinkId>,
         packet: &mut Packet,
     ) -> Option<LinkId> {
-        routing::step(packet);
+        packet.step();
         if self.routing.chooses {
             return self.routing.chosen_hop(&self.flows[packet.flow.index()], packet, at);
         }

@@ -14,25 +14,25 @@ use fabric::port::Port;
 use fabric::qdisc::Qdisc;
 use fabric::refused::{Refusal, Refused};
 use fabric::router::Router;
-use proto::packet::ASK;
+use proto::packet::{ASK, ROUTE_HOPS};
 use proto::{Kind, Packet};
 
 /// Where a packet is in the switch that it is about to leave by `link`.
 ///
-/// The route byte of the switch that a packet is at has been used when the packet comes to its port: it holds the port that it came in on.
+/// The last route byte of a packet is free while the packet is in a switch: it holds the port that the packet came in on.
 pub fn place(net: &Net, port: &Port, link: LinkId, packet: &Packet) -> Place {
-    let noted = packet.hop.checked_sub(1).filter(|_| port.pausing.is_some());
-    let from = noted.map(|hop| packet.route[usize::from(hop)]).filter(|byte| *byte != ASK);
+    let from = Some(packet.route[INGRESS]).filter(|byte| port.pausing.is_some() && *byte != ASK);
     Place { from, to: net.link(link).port.0 as u8, class: port.qdisc.class(packet) }
 }
+
+/// The route byte of a packet in a switch that says where the packet came in.
+const INGRESS: usize = ROUTE_HOPS - 1;
 
 impl<P: Probe> World<P> {
     /// Notes in a packet on which port it came in.
     pub fn note_ingress(&self, packet: &mut Packet) {
-        if let Some(hop) = packet.hop.checked_sub(1) {
-            let port = self.ingress.map(|link| self.routing.net.link(self.routing.net.link(link).reverse).port.0 as u8);
-            packet.route[usize::from(hop)] = port.unwrap_or(ASK);
-        }
+        let port = self.ingress.map(|link| self.routing.net.link(self.routing.net.link(link).reverse).port.0 as u8);
+        packet.route[INGRESS] = port.unwrap_or(ASK);
     }
 
     /// A packet that the buffer has admitted leaves the port of a switch, or is lost there.
@@ -88,6 +88,9 @@ impl<P: Probe> World<P> {
         }
         let sent = self.served;
         self.leaves(link, &sent);
+        if self.routing.net.host(self.routing.net.link(link).from).is_none() {
+            self.served.route[INGRESS] = ASK;
+        }
         let port = Self::port(&mut self.ports, link);
         if let Some(agent) = &mut port.agent {
             port.state.queue.remove(&self.served);

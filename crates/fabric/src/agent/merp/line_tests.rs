@@ -16,7 +16,7 @@ pub const DELAY: Dur = Dur::from_us(10);
 
 pub struct Port {
     pub agent: Merp,
-    queue: [VecDeque<Packet>; 4],
+    queue: [VecDeque<(usize, Packet)>; 4],
     busy: bool,
 }
 
@@ -136,7 +136,7 @@ impl Line {
                 let mut cx = PortCx { now: self.now, flows: &self.flows, ext: &mut self.ext, port: &PortState::NEW };
                 self.ports[port].agent.on_arrive(&mut packet, &mut cx);
                 self.ports[port].agent.on_enqueue(&packet, &mut cx);
-                self.ports[port].queue[packet.prio as usize].push_back(Packet { hop: leg as u8, ..packet });
+                self.ports[port].queue[packet.prio as usize].push_back((leg, packet));
                 if !self.ports[port].busy {
                     self.serve(port);
                 }
@@ -148,14 +148,14 @@ impl Line {
         }
     }
     fn serve(&mut self, port: usize) {
-        let Some(mut packet) = self.ports[port].queue.iter_mut().find_map(VecDeque::pop_front) else { return };
+        let Some((leg, mut packet)) = self.ports[port].queue.iter_mut().find_map(VecDeque::pop_front) else { return };
         self.ports[port].busy = true;
         let mut cx = PortCx { now: self.now, flows: &self.flows, ext: &mut self.ext, port: &PortState::NEW };
         self.ports[port].agent.on_depart(&mut packet, &mut cx);
         self.departures.push((self.now, port, packet));
         let end = self.now + self.rate.tx_time(packet.wire_len.into());
         self.at(end, Event::Free(port));
-        let leg = packet.hop as usize + 1;
+        let leg = leg + 1;
         if leg == 1 && (self.lose)(self.now, &packet) {
             self.free(&packet);
         } else if leg < self.paths[packet.flow.index()].len() {

@@ -67,7 +67,7 @@ impl Bench {
         let (net, routes) = (&self.net, &self.routes);
         let (now, from, flows, ports, timers) = (Time(now), None, &self.flows, Ports::new(&[]), None);
         let mut cx = SwitchCx { now, at, from, flows, ext, net, routes, ports, timers, made, stand_in: None };
-        packet.hop += 1;
+        packet.step();
         candidates[self.conga.decide(packet, candidates, &mut cx) as usize]
     }
     /// Leads a packet from its host's leaf to the other host at one instant. The names of the switches it crosses.
@@ -77,10 +77,10 @@ impl Bench {
         let (mut at, end, mut way) = (self.conga.home[src.index()], self.net.hosts()[dst.index()], Vec::new());
         while at != end {
             way.push(self.net.node(at).name.clone());
-            let link = match packet.route[packet.hop as usize] {
+            let link = match packet.route[0] {
                 ASK => self.decide(now, at, &mut packet),
                 port => {
-                    packet.hop += 1;
+                    packet.step();
                     LinkId(self.net.out_base(at) + u32::from(port))
                 }
             };

@@ -32,12 +32,13 @@ impl Switch {
         cx.send_via(back, packet);
     }
 
-    /// The way of an EAR that does not end here: back to where its flow comes from.
-    pub fn send_on(&mut self, packet: &Packet, cx: &SwitchCx<'_>) -> Option<LinkId> {
+    /// The way of an EAR that does not end here: back to where its flow comes from. Its path tag counts the switches that have sent it on.
+    pub fn send_on(&mut self, packet: &mut Packet, cx: &SwitchCx<'_>) -> Option<LinkId> {
         let back = self.table.get(packet.flow)?.back;
         let (_, src) = cx.ends(packet);
         let alive = cx.routes.candidates(cx.at, src).contains(&back);
         self.count(back, Count::Forwarded, alive.into());
+        packet.path_tag += 1;
         alive.then_some(back)
     }
 
@@ -51,7 +52,7 @@ impl Switch {
         };
         let mine = entry.simo && self.tier == request.tier;
         // Behind it there is nobody else: the source, or, where entries of past paths lead in a circle, too many switches.
-        let last = cx.net.host(cx.net.link(entry.back).to).is_some() || usize::from(packet.hop) >= MOST_SWITCHES;
+        let last = cx.net.host(cx.net.link(entry.back).to).is_some() || packet.path_tag >= MOST_SWITCHES;
         if !mine && !last {
             return false;
         }
@@ -99,4 +100,4 @@ impl Switch {
 }
 
 /// Switches on the longest path in three tiers.
-const MOST_SWITCHES: usize = 5;
+const MOST_SWITCHES: u16 = 5;

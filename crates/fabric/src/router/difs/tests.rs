@@ -374,7 +374,10 @@ fn g7_what_changes_nothing_ends() {
     assert!(offer(at[1], "agg0_0->edge0_0", ear(0, Request { tier: 2, place: 0 })), "the source's switch is the last");
     assert!(!offer(at[0], "core1->agg0_0", ear(0, Request { tier: 1, place: 1 })), "for the edge switch");
     assert!(!offer(at[2], "agg1_0->core1", ear(0, Request { tier: 2, place: 0 })), "on its way");
-    assert!(offer(at[2], "agg1_0->core1", Packet { hop: 5, ..ear(0, Request { tier: 2, place: 0 }) }), "on its way for too long");
+    assert!(
+        offer(at[2], "agg1_0->core1", Packet { path_tag: 5, ..ear(0, Request { tier: 2, place: 0 }) }),
+        "on its way for too long"
+    );
     assert_eq!((b.loads("agg0_0"), b.total(Count::Ignored), b.total(Count::Moved), b.rerouted.len()), (before, 5, 0, 0));
 }
 

@@ -42,12 +42,12 @@ impl Bench {
     }
     /// The names of the links that a data packet of a flow takes from its leaf to the other one.
     fn path(&mut self, now: u64, flow: u32) -> [String; 2] {
-        let mut packet = Packet { hop: 1, route: [ASK; ROUTE_HOPS], ..Packet::data(FlowId(flow), 0, 1460, 40) };
+        let mut packet = Packet { route: [ASK; ROUTE_HOPS], ..Packet::data(FlowId(flow), 0, 1460, 40) };
         let leaf = self.leaves[0];
         let first = self.with(now, |routing, site| routing.next(&mut packet, leaf, None, site)).unwrap();
         let net = &self.routing.net;
-        let second = LinkId(net.out_base(net.link(first).to) + u32::from(packet.route[1]));
-        assert_eq!((net.link(second).to, packet.route[2]), (self.leaves[1], ASK));
+        let second = LinkId(net.out_base(net.link(first).to) + u32::from(packet.route[0]));
+        assert_eq!((net.link(second).to, packet.route[1]), (self.leaves[1], ASK));
         [first, second].map(|link| net.link_name(link))
     }
     fn spine_of(&mut self, now: u64, flow: u32) -> u32 {
@@ -94,7 +94,7 @@ fn probes_go_over_every_path_while_packets_go_there() {
         assert_eq!((made.at, net.link_name(via)), (b.leaves[0], format!("leaf0->spine{i}")));
         let next = LinkId(net.out_base(net.link(via).to) + u32::from(made.packet.route[0]));
         assert_eq!((net.link(next).to, made.packet.route[1]), (b.leaves[1], ASK));
-        assert_eq!((made.packet.wire_len, made.packet.payload, made.packet.hop), (64, 0, 0));
+        assert_eq!((made.packet.wire_len, made.packet.payload), (64, 0));
     }
     assert_eq!(probes.len(), 3);
     // Packets went there before these, and none before those that would follow.
@@ -174,7 +174,7 @@ fn a_probe_that_lost_its_path_says_nothing() {
 fn answers_of_flows_are_balanced_too_and_probes_take_their_direction() {
     let mut b = Bench::new(|_| ());
     let leaf = b.leaves[1];
-    let mut ack = Packet { flags: Packet::BACK, hop: 1, route: [ASK; ROUTE_HOPS], ..Packet::new(FlowId(0), Kind::ACK, 40) };
+    let mut ack = Packet { flags: Packet::BACK, route: [ASK; ROUTE_HOPS], ..Packet::new(FlowId(0), Kind::ACK, 40) };
     b.with(0, |routing, site| routing.next(&mut ack, leaf, None, site)).unwrap();
     while b.with(0, |routing, site| routing.on_timer(leaf, site)) {}
     let probes: Vec<Made> = b.routing.take_made().collect();
@@ -198,7 +198,7 @@ fn hosts_of_one_leaf_need_no_path() {
     let mut b = Bench::new(|_| ());
     b.flows[0].dst = HostId(1);
     let leaf = b.leaves[0];
-    let mut packet = Packet { hop: 1, route: [ASK; ROUTE_HOPS], ..Packet::data(FlowId(0), 0, 1460, 40) };
+    let mut packet = Packet { route: [ASK; ROUTE_HOPS], ..Packet::data(FlowId(0), 0, 1460, 40) };
     let link = b.with(0, |routing, site| routing.next(&mut packet, leaf, None, site)).unwrap();
     assert_eq!(b.routing.net.link_name(link), "leaf0->h1");
     assert_eq!(b.tick(0), []);

@@ -25,7 +25,7 @@ impl Echo {
     #[inline]
     pub fn write(self, ack: &mut Packet) {
         ack.words = [self.feedback, self.sent_at.ps()];
-        ack.flags |= u8::from(self.resent) * Packet::RETX;
+        ack.flags |= u16::from(self.resent) * Packet::RETX;
     }
     /// The echo in an ACK.
     #[inline]
@@ -49,7 +49,7 @@ impl Answer {
     pub fn packet(self, flow: FlowId, header: u16, blocks: &[Range<u64>], ext: &mut Slab<Ext>) -> Packet {
         let mut ack = Packet::new(flow, Kind::ACK, header);
         ack.offset = self.next;
-        ack.flags = u8::from(self.ece) * Packet::ECE;
+        ack.flags = u16::from(self.ece) * Packet::ECE;
         self.echo.write(&mut ack);
         if !blocks.is_empty() {
             Blocks::write(blocks, &mut ack, ext);

@@ -53,11 +53,11 @@ pub enum Ecn {
 impl Ecn {
     /// The flags of what a sender sends, or of an answer to a SYN.
     #[inline]
-    pub(super) fn flags(self, data: bool, resent: bool) -> u8 {
+    pub(super) fn flags(self, data: bool, resent: bool) -> u16 {
         let code_point = match self {
             Ecn::Off => 0,
             // RFC 3168 sections 6.1.1, 6.1.4 and 6.1.5: no SYN, no ACK, no retransmission.
-            Ecn::Classic => u8::from(data && !resent) * Packet::ECT,
+            Ecn::Classic => u16::from(data && !resent) * Packet::ECT,
             // RFC 8257 section 3.6.
             Ecn::Exact => Packet::ECT,
         };

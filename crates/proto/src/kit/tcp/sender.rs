@@ -230,7 +230,7 @@ impl<S> Sender<S> {
 
     /// `segment` was handed to the NIC. Returns its flags.
     #[inline]
-    pub(crate) fn on_sent(&mut self, segment: &Segment, ecn: Ecn) -> u8 {
+    pub(crate) fn on_sent(&mut self, segment: &Segment, ecn: Ecn) -> u16 {
         let resent = segment.offset < self.snd_max;
         let end = segment.offset + u64::from(segment.len);
         match segment.why {
