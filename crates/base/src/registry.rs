@@ -30,6 +30,8 @@ pub struct Meta {
     pub takes: &'static [&'static str],
     /// What it counts, in the order of the counters' numbers.
     pub counters: &'static [Counter],
+    /// The values of each flow that an agent shows, as (name, remark). A name ends in its unit; the remark may be empty.
+    pub shows: &'static [(&'static str, &'static str)],
     /// Parameters that are lengths of a switch's queue: limits, or bare numbers of packets. Figures of queues draw them as lines.
     pub queue_lengths: &'static [&'static str],
     /// Why it means nothing to flows that are fluids with max-min fair rates, so that the flow engine refuses it; empty where that engine can
@@ -62,6 +64,7 @@ impl Meta {
         kinds: &[],
         takes: &[],
         counters: &[],
+        shows: &[],
         queue_lengths: &[],
         packets_only: "",
     };

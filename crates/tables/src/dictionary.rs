@@ -3,6 +3,7 @@
 use crate::schema::*;
 use crate::stats::{METRICS, Metric};
 use arrow_schema::DataType;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -125,20 +126,20 @@ metadata. `flows()` and `ports()` have the columns of all systems of the run, wi
 fn write_table<R>(out: &mut String, table: &Table<R>) {
     let rows = table.columns.iter().map(|c| {
         let (ty, nullable) = c.data_type();
-        (c.name, ty, nullable, c.unit, c.about)
+        (c.name, ty, nullable, c.unit, (c.about)().into())
     });
     write_rows(out, &table.file(Path::new("")).to_string_lossy(), &format!("{}.", upper_first(table.about)), rows);
 }
 
 fn write_notes(out: &mut String, title: &str, about: &str, notes: &[Note]) {
-    write_rows(out, title, about, notes.iter().map(|n| (n.name, (n.ty)(), n.nullable, n.unit, n.about)));
+    write_rows(out, title, about, notes.iter().map(|n| (n.name, (n.ty)(), n.nullable, n.unit, n.about.into())));
 }
 
 fn write_rows<'a>(
     out: &mut String,
     title: &str,
     about: &str,
-    rows: impl Iterator<Item = (&'a str, DataType, bool, &'a str, &'a str)>,
+    rows: impl Iterator<Item = (&'a str, DataType, bool, &'a str, Cow<'a, str>)>,
 ) {
     let _ = write!(out, "## {title}\n\n{about}\n\n| column | type | null | unit | |\n|---|---|---|---|---|\n");
     for (name, ty, nullable, unit, about) in rows {

@@ -72,7 +72,7 @@ pub struct Column<R> {
     /// Its unit, or empty.
     pub unit: &'static str,
     /// What it says.
-    pub about: &'static str,
+    pub about: fn() -> String,
     /// Its value in a row, which also decides its type.
     pub get: Get<R>,
 }
@@ -133,7 +133,7 @@ impl<R> Table<R> {
     pub fn fields(&self) -> Vec<Field> {
         let own = |column: &Column<R>| {
             let (ty, nullable) = column.data_type();
-            field(column.name, ty, nullable, column.unit, column.about)
+            field(column.name, ty, nullable, column.unit, &(column.about)())
         };
         self.columns.iter().map(own).collect()
     }
@@ -168,12 +168,12 @@ pub fn schema(fields: Vec<Field>, about: &str) -> SchemaRef {
 
 macro_rules! table {
     ($(#[$doc:meta])* $id:ident: $row:ty = $name:literal, $about:literal, $counts:expr;
-     $($column:ident [$unit:literal] $about_column:literal = $get:ident($f:expr);)*) => {
+     $($column:ident [$unit:literal] $about_column:expr => $get:ident($f:expr);)*) => {
         $(#[$doc])*
         pub const $id: Table<$row> = Table {
             name: $name,
             about: $about,
-            columns: &[$(Column { name: stringify!($column), unit: $unit, about: $about_column, get: Get::$get($f) }),*],
+            columns: &[$(Column { name: stringify!($column), unit: $unit, about: || $about_column.into(), get: Get::$get($f) }),*],
             counts: $counts,
         };
     };
@@ -182,102 +182,110 @@ macro_rules! table {
 table! {
     /// The flows of a point.
     FLOWS: FlowRow = "flows", "one row per flow, finished or not, in the order of their starts", |r| &r.counts;
-    flow_id [""] "the flow's number: its place among the flows drawn before the run, the same for all systems" = U32(|r| r.flow_id);
-    group_id [""] "number shared by flows that belong together (an incast, a job); null: none" = OptU64(|r| r.group_id);
-    workload [""] "the flow's workload, by its name in the scenario" = Listed(|r| usize::from(r.workload));
-    measured [""] "whether the flow counts in metrics: not if it was under way at a start in the steady state, keeps up the load behind the flows that count, or starts outside the measurement window" = Bool(|r| r.measured);
-    src [""] "sending host, counted among hosts" = U32(|r| r.src);
-    dst [""] "receiving host, counted among hosts" = U32(|r| r.dst);
-    size_bytes ["bytes"] "application bytes" = U64(|r| r.size_bytes);
-    size_wire_bytes ["bytes"] "bytes on the wire of the first transmissions of the flow's data, headers included" = U64(|r| r.size_wire_bytes);
-    start_ps ["ps"] "when the application opened the flow, from the start of the run; null: never, since a flow that it waits for did not end" = OptPs(|r| r.start_ps);
-    first_tx_ps ["ps"] "when the first data packet was handed to the NIC; null: none was" = OptPs(|r| r.first_tx_ps);
-    finish_ps ["ps"] "when the last payload byte reached the receiver; null: unfinished" = OptPs(|r| r.finish_ps);
-    fct_ps ["ps"] "flow completion time, finish_ps - start_ps; null: unfinished" = OptPs(FlowRow::fct_ps);
-    ideal_fct_ps ["ps"] "completion time of the flow alone in the network: its packets stored and forwarded at line rate on a shortest path, without handshake or pacing" = Ps(|r| r.ideal_fct_ps);
-    bottleneck_bps ["bps"] "rate of the slowest link on the flow's shortest path" = U64(|r| r.bottleneck_bps);
-    slowdown [""] "fct_ps / ideal_fct_ps, at least 1 on one path; null: unfinished" = OptF64(FlowRow::slowdown);
-    expansion_ratio [""] "fct_ps / the time that size_wire_bytes take at bottleneck_bps (MERP, Eq. 2); null: unfinished" = OptF64(FlowRow::expansion_ratio);
-    goodput_bps ["bps"] "size_bytes over fct_ps; null: unfinished" = OptF64(FlowRow::goodput_bps);
-    deadline_ps ["ps"] "when the flow should have finished, from the start of the run; null: no deadline" = OptPs(|r| r.deadline_ps);
-    deadline_met [""] "whether the flow finished by its deadline; null: no deadline" = OptBool(FlowRow::deadline_met);
-    terminated [""] "whether the sender gave the flow up before the last byte arrived (early termination)" = Bool(|r| r.terminated);
-    hops [""] "links on the flow's shortest path" = U8(|r| r.hops);
-    tx_packets ["packets"] "data packets that the sender handed to its NIC, retransmissions included; ACKs and other control packets are not counted" = U64(|r| r.tx_packets);
-    retx_packets ["packets"] "data packets among them with bytes that had been sent before" = U64(|r| r.retx_packets);
-    drops ["packets"] "data packets of the flow that queues dropped; ACKs and other control packets are not counted" = U64(|r| r.drops);
-    lost_link ["packets"] "packets of the flow, data and control in both directions, lost on links, to failures or at random, or for want of a path" = U64(|r| r.lost_link);
-    marks ["packets"] "packets of the flow, data and control in both directions, that arrived marked" = U64(|r| r.marks);
-    timeouts [""] "retransmission timeouts" = U32(|r| r.timeouts);
-    fast_retransmits [""] "fast retransmissions" = U32(|r| r.fast_retransmits);
-    reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" = U64(|r| r.reordered);
-    out_of_order ["packets"] "data packets that reached the receiver while bytes before theirs were missing" = U64(|r| r.out_of_order);
-    gaps [""] "how often such a packet came while none was waiting for missing bytes: a gap opened" = U64(|r| r.gaps);
-    mean_gap_packets ["packets"] "out-of-order window: packets from the first one missing to the one that opened the gap, mean over gaps; null: no gaps" = OptF64(FlowRow::mean_gap_packets);
-    first_gap_packets ["packets"] "the same of the first gap alone; 0: no gaps" = U64(|r| r.first_gap_packets);
-    window_delivered_bytes ["bytes"] "payload that reached the receiver in the measurement window, each byte once; null: the run ended before the window began" = OptU64(|r| r.window_delivered_bytes);
+    flow_id [""] "the flow's number: its place among the flows drawn before the run, the same for all systems" => U32(|r| r.flow_id);
+    group_id [""] "number shared by flows that belong together (an incast, a job); null: none" => OptU64(|r| r.group_id);
+    workload [""] "the flow's workload, by its name in the scenario" => Listed(|r| usize::from(r.workload));
+    measured [""] "whether the flow counts in metrics: not if it was under way at a start in the steady state, keeps up the load behind the flows that count, or starts outside the measurement window" => Bool(|r| r.measured);
+    src [""] "sending host, counted among hosts" => U32(|r| r.src);
+    dst [""] "receiving host, counted among hosts" => U32(|r| r.dst);
+    size_bytes ["bytes"] "application bytes" => U64(|r| r.size_bytes);
+    size_wire_bytes ["bytes"] "bytes on the wire of the first transmissions of the flow's data, headers included" => U64(|r| r.size_wire_bytes);
+    start_ps ["ps"] "when the application opened the flow, from the start of the run; null: never, since a flow that it waits for did not end" => OptPs(|r| r.start_ps);
+    first_tx_ps ["ps"] "when the first data packet was handed to the NIC; null: none was" => OptPs(|r| r.first_tx_ps);
+    finish_ps ["ps"] "when the last payload byte reached the receiver; null: unfinished" => OptPs(|r| r.finish_ps);
+    fct_ps ["ps"] "flow completion time, finish_ps - start_ps; null: unfinished" => OptPs(FlowRow::fct_ps);
+    ideal_fct_ps ["ps"] "completion time of the flow alone in the network: its packets stored and forwarded at line rate on a shortest path, without handshake or pacing" => Ps(|r| r.ideal_fct_ps);
+    bottleneck_bps ["bps"] "rate of the slowest link on the flow's shortest path" => U64(|r| r.bottleneck_bps);
+    slowdown [""] "fct_ps / ideal_fct_ps, at least 1 on one path; null: unfinished" => OptF64(FlowRow::slowdown);
+    expansion_ratio [""] "fct_ps / the time that size_wire_bytes take at bottleneck_bps (MERP, Eq. 2); null: unfinished" => OptF64(FlowRow::expansion_ratio);
+    goodput_bps ["bps"] "size_bytes over fct_ps; null: unfinished" => OptF64(FlowRow::goodput_bps);
+    deadline_ps ["ps"] "when the flow should have finished, from the start of the run; null: no deadline" => OptPs(|r| r.deadline_ps);
+    deadline_met [""] "whether the flow finished by its deadline; null: no deadline" => OptBool(FlowRow::deadline_met);
+    terminated [""] "whether the sender gave the flow up before the last byte arrived (early termination)" => Bool(|r| r.terminated);
+    hops [""] "links on the flow's shortest path" => U8(|r| r.hops);
+    tx_packets ["packets"] "data packets that the sender handed to its NIC, retransmissions included; ACKs and other control packets are not counted" => U64(|r| r.tx_packets);
+    retx_packets ["packets"] "data packets among them with bytes that had been sent before" => U64(|r| r.retx_packets);
+    drops ["packets"] "data packets of the flow that queues dropped; ACKs and other control packets are not counted" => U64(|r| r.drops);
+    lost_link ["packets"] "packets of the flow, data and control in both directions, lost on links, to failures or at random, or for want of a path" => U64(|r| r.lost_link);
+    marks ["packets"] "packets of the flow, data and control in both directions, that arrived marked" => U64(|r| r.marks);
+    timeouts [""] "retransmission timeouts" => U32(|r| r.timeouts);
+    fast_retransmits [""] "fast retransmissions" => U32(|r| r.fast_retransmits);
+    reordered ["packets"] "data packets that reached the receiver after a later byte of the flow" => U64(|r| r.reordered);
+    out_of_order ["packets"] "data packets that reached the receiver while bytes before theirs were missing" => U64(|r| r.out_of_order);
+    gaps [""] "how often such a packet came while none was waiting for missing bytes: a gap opened" => U64(|r| r.gaps);
+    mean_gap_packets ["packets"] "out-of-order window: packets from the first one missing to the one that opened the gap, mean over gaps; null: no gaps" => OptF64(FlowRow::mean_gap_packets);
+    first_gap_packets ["packets"] "the same of the first gap alone; 0: no gaps" => U64(|r| r.first_gap_packets);
+    window_delivered_bytes ["bytes"] "payload that reached the receiver in the measurement window, each byte once; null: the run ended before the window began" => OptU64(|r| r.window_delivered_bytes);
 }
 
 table! {
     /// The egress ports of a point.
     PORTS: PortRow = "ports", "one row per egress port, host NICs included", |r| &r.counts;
-    port_id [""] "the port's number: that of its directed link in the network" = U32(|r| r.port_id);
-    node [""] "the node that sends through the port" = U32(|r| r.node);
-    peer [""] "the node at the far end" = U32(|r| r.peer);
-    tier [""] "tier of the node: hosts 0, ToR switches 1, and so on up" = U8(|r| r.tier);
-    name [""] "names of both nodes: tor0->root" = Word(|r| &r.name);
-    rate_bps ["bps"] "line rate" = U64(|r| r.rate_bps);
-    limit_bytes ["bytes"] "most bytes that may wait, in full packets where the limit counts packets; null: no limit" = OptU64(|r| r.limit_bytes);
-    mark_bytes ["bytes"] "waiting bytes above which the queue marks every packet that can be marked; null: it never marks" = OptU64(|r| r.mark_bytes);
-    tx_packets ["packets"] "packets transmitted, data and control" = U64(|r| r.tx_packets);
-    tx_bytes ["bytes"] "bytes transmitted" = U64(|r| r.tx_bytes);
-    drops ["packets"] "packets dropped by the queue: the sum of data_drops, credit_drops, trimmed_drops and control_drops" = U64(|r| r.drops);
-    data_drops ["packets"] "data packets dropped by the queue" = U64(|r| r.data_drops);
-    credit_drops ["packets"] "credits dropped by the queue, which is how ExpressPass and its relatives share a link" = U64(|r| r.credit_drops);
-    trimmed_drops ["packets"] "headers dropped by the queue of packets that a port had trimmed" = U64(|r| r.trimmed_drops);
-    control_drops ["packets"] "ACKs and other control packets dropped by the queue" = U64(|r| r.control_drops);
-    drop_bytes ["bytes"] "bytes of the packets dropped by the queue" = U64(|r| r.drop_bytes);
-    lost_link ["packets"] "packets lost on the link: at random, or waiting, in transmission or on the wire when the link went down, or sent while it was down" = U64(|r| r.lost_link);
-    down_ps ["ps"] "time that the link was down" = Ps(|r| r.down_ps);
-    marks ["packets"] "packets marked by the queue" = U64(|r| r.marks);
-    busy_ps ["ps"] "time spent transmitting" = Ps(|r| r.busy_ps);
-    max_queue_bytes ["bytes"] "longest queue; the packet in transmission is not counted" = U64(|r| r.max_queue_bytes);
-    mean_queue_bytes ["bytes"] "length of the queue, averaged over the run" = F64(|r| r.mean_queue_bytes);
-    window_busy_ps ["ps"] "time spent transmitting in the measurement window; null: the run ended before the window began" = OptPs(|r| r.window_busy_ps);
-    window_mean_queue_bytes ["bytes"] "length of the queue, averaged over the measurement window" = OptF64(|r| r.window_mean_queue_bytes);
+    port_id [""] "the port's number: that of its directed link in the network" => U32(|r| r.port_id);
+    node [""] "the node that sends through the port" => U32(|r| r.node);
+    peer [""] "the node at the far end" => U32(|r| r.peer);
+    tier [""] "tier of the node: hosts 0, ToR switches 1, and so on up" => U8(|r| r.tier);
+    name [""] "names of both nodes: tor0->root" => Word(|r| &r.name);
+    rate_bps ["bps"] "line rate" => U64(|r| r.rate_bps);
+    limit_bytes ["bytes"] "most bytes that may wait, in full packets where the limit counts packets; null: no limit" => OptU64(|r| r.limit_bytes);
+    mark_bytes ["bytes"] "waiting bytes above which the queue marks every packet that can be marked; null: it never marks" => OptU64(|r| r.mark_bytes);
+    tx_packets ["packets"] "packets transmitted, data and control" => U64(|r| r.tx_packets);
+    tx_bytes ["bytes"] "bytes transmitted" => U64(|r| r.tx_bytes);
+    drops ["packets"] "packets dropped by the queue: the sum of data_drops, credit_drops, trimmed_drops and control_drops" => U64(|r| r.drops);
+    data_drops ["packets"] "data packets dropped by the queue" => U64(|r| r.data_drops);
+    credit_drops ["packets"] "credits dropped by the queue, which is how ExpressPass and its relatives share a link" => U64(|r| r.credit_drops);
+    trimmed_drops ["packets"] "headers dropped by the queue of packets that a port had trimmed" => U64(|r| r.trimmed_drops);
+    control_drops ["packets"] "ACKs and other control packets dropped by the queue" => U64(|r| r.control_drops);
+    drop_bytes ["bytes"] "bytes of the packets dropped by the queue" => U64(|r| r.drop_bytes);
+    lost_link ["packets"] "packets lost on the link: at random, or waiting, in transmission or on the wire when the link went down, or sent while it was down" => U64(|r| r.lost_link);
+    down_ps ["ps"] "time that the link was down" => Ps(|r| r.down_ps);
+    marks ["packets"] "packets marked by the queue" => U64(|r| r.marks);
+    busy_ps ["ps"] "time spent transmitting" => Ps(|r| r.busy_ps);
+    max_queue_bytes ["bytes"] "longest queue; the packet in transmission is not counted" => U64(|r| r.max_queue_bytes);
+    mean_queue_bytes ["bytes"] "length of the queue, averaged over the run" => F64(|r| r.mean_queue_bytes);
+    window_busy_ps ["ps"] "time spent transmitting in the measurement window; null: the run ended before the window began" => OptPs(|r| r.window_busy_ps);
+    window_mean_queue_bytes ["bytes"] "length of the queue, averaged over the measurement window" => OptF64(|r| r.window_mean_queue_bytes);
 }
 
 table! {
     /// The time series of a point.
     SAMPLES: SampleRow = "samples", "time series, one row per value; only with [sample] in the scenario", |_| &[];
-    time_ps ["ps"] "time of the sample, from the start of the run" = Ps(|r| r.time_ps);
-    entity [""] "the port (metrics port.*), the flow (metrics flow.*) or the node (metrics switch.*)" = U32(|r| r.entity);
-    metric [""] "port.queue_bytes, port.utilisation, flow.rate_bps, flow.cwnd_bytes, flow.ssthresh_bytes, flow.srtt_s, switch.made_packets or switch.taken_packets; the last four only where there is a value" = Word(|r| r.metric);
-    value [""] "the value, in the unit that the metric's name ends in; utilisation is a fraction of the line rate" = F64(|r| r.value);
+    time_ps ["ps"] "time of the sample, from the start of the run" => Ps(|r| r.time_ps);
+    entity [""] "the port (metrics port.*), the flow (metrics flow.*) or the node (metrics switch.*)" => U32(|r| r.entity);
+    metric [""] "port.queue_bytes, port.utilisation, flow.rate_bps, flow.cwnd_bytes, flow.ssthresh_bytes, flow.srtt_s, switch.made_packets or switch.taken_packets; the last four only where there is a value" => Word(|r| r.metric);
+    value [""] "the value, in the unit that the metric's name ends in; utilisation is a fraction of the line rate" => F64(|r| r.value);
 }
 
 table! {
     /// The tables of the agents of a point.
     AGENTS: AgentRow = "agents", "what agents of ports know of each flow, one row per value; only with agents = true in [sample]", |_| &[];
-    time_ps ["ps"] "time of the sample, from the start of the run" = Ps(|r| r.time_ps);
-    port_id [""] "the port" = U32(|r| r.port_id);
-    flow_id [""] "the flow" = U32(|r| r.flow_id);
-    column [""] "merp: virtual_deadline_s (from the start of the run), expansion_ratio, left_bytes, paused (by another port); pdq: rank, rate_bps, expected_s, paused" = Word(|r| r.column);
-    value [""] "the value, in the unit that the column's name ends in; paused: 1 or 0" = F64(|r| r.value);
+    time_ps ["ps"] "time of the sample, from the start of the run" => Ps(|r| r.time_ps);
+    port_id [""] "the port" => U32(|r| r.port_id);
+    flow_id [""] "the flow" => U32(|r| r.flow_id);
+    column [""] shown_by_agents() => Word(|r| r.column);
+    value [""] "the value, in the unit that the column's name ends in; paused: 1 or 0" => F64(|r| r.value);
+}
+
+/// The values that agents show of each flow, by agent.
+fn shown_by_agents() -> String {
+    let value = |(name, remark): &(&str, &str)| if remark.is_empty() { (*name).to_owned() } else { format!("{name} ({remark})") };
+    let values = |shows: &[(&str, &str)]| shows.iter().map(value).collect::<Vec<_>>().join(", ");
+    let agents = fabric::agent::ENTRIES.iter().filter(|agent| !agent.meta.shows.is_empty());
+    agents.map(|agent| format!("{}: {}", agent.name, values(agent.meta.shows))).collect::<Vec<_>>().join("; ")
 }
 
 table! {
     /// The packet trace of a point.
     PACKETS: PacketRow = "packets", "packet trace, one row per packet and port; only with packets = true in [sample]", |_| &[];
-    time_ps ["ps"] "start of transmission; of a dropped packet: when it was dropped" = Ps(|r| r.time_ps);
-    end_ps ["ps"] "end of transmission; of a dropped packet: when it was dropped" = Ps(|r| r.end_ps);
-    port_id [""] "the port" = U32(|r| r.port_id);
-    kind [""] "the kind of packet, as the protocol names it: data, ack" = Word(|r| r.kind);
-    flow_id [""] "the flow" = U32(|r| r.flow_id);
-    offset ["bytes"] "offset of the payload in the flow, or the cumulative acknowledgement" = U64(|r| r.offset);
-    size_bytes ["bytes"] "bytes on the wire" = U32(|r| r.size_bytes);
-    class [""] "the priority class that the packet carries: 0 is the highest, and the class of every packet where nothing sets classes" = U8(|r| r.class);
-    dropped [""] "whether the packet was dropped by the queue or lost on the link" = Bool(|r| r.dropped);
+    time_ps ["ps"] "start of transmission; of a dropped packet: when it was dropped" => Ps(|r| r.time_ps);
+    end_ps ["ps"] "end of transmission; of a dropped packet: when it was dropped" => Ps(|r| r.end_ps);
+    port_id [""] "the port" => U32(|r| r.port_id);
+    kind [""] "the kind of packet, as the protocol names it: data, ack" => Word(|r| r.kind);
+    flow_id [""] "the flow" => U32(|r| r.flow_id);
+    offset ["bytes"] "offset of the payload in the flow, or the cumulative acknowledgement" => U64(|r| r.offset);
+    size_bytes ["bytes"] "bytes on the wire" => U32(|r| r.size_bytes);
+    class [""] "the priority class that the packet carries: 0 is the highest, and the class of every packet where nothing sets classes" => U8(|r| r.class);
+    dropped [""] "whether the packet was dropped by the queue or lost on the link" => Bool(|r| r.dropped);
 }
 
 /// A column that is not read from rows of the simulator, for the data dictionary.

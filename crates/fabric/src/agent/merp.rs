@@ -58,6 +58,12 @@ pub const META: Meta = Meta {
     summary: "MERP ports: flow table, virtual deadlines (VDG), rate adjustment",
     source: "Zhang et al., IEEE TPDS 28(11) 2017, section 4.3, Alg. 1 to 3",
     needs: Needs { transport: &["merp"], qdisc: &["strict"], ..Needs::NONE },
+    shows: &[
+        ("virtual_deadline_s", "from the start of the run"),
+        ("expansion_ratio", ""),
+        ("left_bytes", ""),
+        ("paused", "by another port"),
+    ],
     ..Meta::PLAIN
 };
 

@@ -22,7 +22,7 @@ pub trait Agent {
     fn on_return(&mut self, _packet: &Packet, _cx: &mut PortCx<'_>) {}
     /// The link died: what the port knew is void.
     fn on_link_down(&mut self);
-    /// Shows the table of flows, where the agent has one: values of flows, in any order of flows. Names of values end in their units.
+    /// Shows the table of flows, where the agent has one: the values of each flow that its `META` lists, in any order of flows.
     fn show(&self, _value: &mut dyn FnMut(FlowId, &'static str, f64)) {}
 }
 

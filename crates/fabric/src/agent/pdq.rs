@@ -41,6 +41,7 @@ pub const META: Meta = Meta {
     summary: "PDQ ports: sorted flow list, early start, suppressed probing, dampening, rate controller",
     source: "Hong et al., SIGCOMM 2012, section 3.3, Alg. 1 to 3",
     needs: Needs { transport: &["pdq"], qdisc: &["droptail"], reverse_path: true, ..Needs::NONE },
+    shows: &[("rank", ""), ("rate_bps", ""), ("expected_s", ""), ("paused", "")],
     ..Meta::PLAIN
 };
 
