@@ -251,6 +251,13 @@ macro_rules! registry {
                 })*
                 None
             }
+            /// The parameters of the entry `name` at their defaults, or `None` when there is no such entry.
+            pub fn defaults(name: &str) -> Option<AnyParams> {
+                $(if name == stringify!($name) {
+                    return Some(AnyParams::$ty(<$name::Params as $crate::params::Params>::defaults()));
+                })*
+                None
+            }
             /// The entry's name.
             pub fn name(&self) -> &'static str {
                 match self { $(AnyParams::$ty(_) => stringify!($name)),* }
@@ -318,6 +325,14 @@ macro_rules! registry {
         $crate::registry!(@impl $any $tr $entries [$($done)*
             #[inline(always)]
             fn $m(&self $(, $a: $t)*) $(-> $r)? { $crate::registry!(@match self $any $entries $m ($($a),*)) }
+        ] $($rest)*);
+    };
+    (@impl $any:ident $tr:ident $entries:tt [$($done:tt)*]
+        fn $m:ident<$g:ident : $bound:path>(&self $(, $a:ident : $t:ty)* $(,)?) $(-> $r:ty)? ; $($rest:tt)*
+    ) => {
+        $crate::registry!(@impl $any $tr $entries [$($done)*
+            #[inline(always)]
+            fn $m<$g: $bound>(&self $(, $a: $t)*) $(-> $r)? { $crate::registry!(@match self $any $entries $m ($($a),*)) }
         ] $($rest)*);
     };
     (@match $self:ident $any:ident { $($name:ident : $ty:ident $(on $machine:path)?),* $(,)? } $m:ident $args:tt) => {

@@ -99,12 +99,16 @@ pub struct ScenarioArgs {
     /// Seeds instead of the scenario's
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub seed: Option<Vec<u64>>,
-    /// Ideal references beside the systems: srpt, ps, fcfs, edf, sjf, edf_sjf, stam, merp, big_switch
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    /// Ideal references beside the systems
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help = ideals())]
     pub ideal: Option<Vec<String>>,
     /// Memory that the points may take together, such as 8GB [default: what is free]. A point that needs more is refused
     #[arg(long, value_name = "BYTES", value_parser = memory)]
     pub memory: Option<u64>,
+}
+
+fn ideals() -> String {
+    format!("Ideal references beside the systems: {}", fabric::ideal::ROOM.names().collect::<Vec<_>>().join(", "))
 }
 
 /// Options of `check`.

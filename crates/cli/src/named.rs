@@ -1,7 +1,6 @@
-//! What can be named and is no entry of a room: metrics, distributions of sizes, ideal references, kinds of figures, formats of exports.
+//! What can be named and is no entry of a room: metrics, distributions of sizes, kinds of figures, formats of exports.
 
 use crate::text::{columns, short};
-use scenario::Ideal;
 use scenario::workload::cdf::{Cdf, SHIPPED, Shipped};
 use std::fmt::Write as _;
 use tables::stats::METRICS;
@@ -38,7 +37,6 @@ fn nothing(_: &str) -> String {
 pub const NAMED: &[Named] = &[
     Named { plural: "metrics", about: "what is computed for every point", items: metrics },
     Named { plural: "distributions", about: "sizes of flows, as `cdf` of a workload names them", items: distributions },
-    Named { plural: "ideals", about: "schedules of the same flows as a fluid, as `ideal` names them", items: ideals },
     Named { plural: "figures", about: "what `flowloom plot --kind` draws", items: figures },
     Named { plural: "formats", about: "what `flowloom export --format` writes", items: formats },
 ];
@@ -56,16 +54,6 @@ fn distributions() -> Vec<Item> {
         more: |name| SHIPPED.iter().find(|one| one.name == name).map_or(String::new(), |one| picture(&one.table())),
     };
     SHIPPED.iter().map(item).collect()
-}
-
-fn ideals() -> Vec<Item> {
-    let item = |(name, about): &(&'static str, &'static str)| Item {
-        name,
-        summary: about.split_whitespace().collect::<Vec<_>>().join(" "),
-        source: "",
-        more: nothing,
-    };
-    Ideal::WORDS.iter().map(item).collect()
 }
 
 /// The kinds of figures, which Python draws.
@@ -178,7 +166,7 @@ mod tests {
             assert_eq!(names.len(), items.len(), "{}", list.plural);
             assert!(items.iter().all(|item| item.summary.len() > 10 && !item.summary.contains('\n')), "{}", list.plural);
         }
-        assert_eq!((ideals().len(), distributions().len()), (Ideal::ALL.len(), SHIPPED.len()));
+        assert_eq!(distributions().len(), SHIPPED.len());
     }
 
     #[test]

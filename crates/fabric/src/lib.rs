@@ -8,6 +8,7 @@ pub mod buffer;
 pub mod controller;
 pub mod fluid;
 pub mod hosts;
+pub mod ideal;
 pub mod lengths;
 pub mod net;
 pub mod paths;
@@ -19,6 +20,7 @@ pub mod refused;
 pub mod router;
 pub mod routes;
 pub mod routing;
+pub mod schedule;
 #[cfg(test)]
 mod testing;
 pub mod threshold;

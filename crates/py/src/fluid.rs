@@ -2,12 +2,12 @@
 
 use ::scenario::Ideal;
 use base::params::{Param as _, Raw};
+use fabric::schedule::link::{Job, Schedule, Segment};
 use num_rational::BigRational;
 use num_traits::ToPrimitive as _;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sim::fluid::link::{Job, Schedule, Segment, schedule};
 use sim::fluid::optimum::optimum as search;
 
 /// The most flows scheduled in exact fractions. With more, the fractions of processor sharing have too many digits.
@@ -30,7 +30,7 @@ pub fn fluid<'py>(
     deadlines: Option<Vec<Option<f64>>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let wrong = |message: String| PyValueError::new_err(message);
-    let policy = Ideal::parse(&Raw::Str(policy.to_owned())).map_err(|e| wrong(format!("`{policy}` {e}")))?;
+    let policy = Ideal::parse(&Raw::Str(policy.to_owned())).map_err(|e| wrong(format!("`{policy}` {e}")))?.build();
     let n = arrivals.len();
     let deadlines = deadlines.unwrap_or_else(|| vec![None; n]);
     if sizes.len() != n || deadlines.len() != n {
@@ -43,12 +43,12 @@ pub fn fluid<'py>(
     let flows: Vec<Job<f64>> = (0..n).map(|i| Job { arrival: arrivals[i], size: sizes[i], deadline: deadlines[i] }).collect();
     let done = py.detach(|| {
         if n > EXACT_FLOWS {
-            return schedule(policy, &capacity, &flows);
+            return policy.schedule(&capacity, &flows);
         }
         let exact = |x: f64| BigRational::from_float(x).expect("checked to be finite");
         let flows: Vec<Job<BigRational>> =
             flows.iter().map(|j| Job { arrival: exact(j.arrival), size: exact(j.size), deadline: j.deadline.map(exact) }).collect();
-        schedule(policy, &exact(capacity), &flows).map(|s| to_floats(&s))
+        policy.schedule(&exact(capacity), &flows).map(|s| to_floats(&s))
     });
     let done = done.map_err(wrong)?;
     as_dict(py, &done)

@@ -22,6 +22,7 @@ pub const ROOMS: &[Room] = &[
     crate::topology::ROOM,
     crate::workload::ROOM,
     crate::deadline::ROOM,
+    fabric::ideal::ROOM,
 ];
 
 /// A table of a scenario without a kind.

@@ -1,6 +1,6 @@
 //! What hosts receive in the measurement window, and what a network that blocks nothing would let them receive.
 
-use sim::fluid::max_min;
+use fabric::schedule::max_min;
 use sim::outcome::{FlowRow, Measured, PortRow};
 use std::collections::BTreeMap;
 

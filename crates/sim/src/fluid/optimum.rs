@@ -6,7 +6,7 @@
 //! Model: the link serves one unit of one flow per slot, and never idles while a flow is present. Arrivals, sizes and deadlines are whole slots.
 //! The search knows flows before they arrive, which no scheduler does.
 
-use super::link::{Job, Schedule, Segment};
+use fabric::schedule::link::{Job, Schedule, Segment};
 
 /// What the search finds.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,11 +171,11 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fluid::link::{Number, schedule};
     use base::Rng;
+    use fabric::ideal::AnyParams;
+    use fabric::schedule::link::Number;
     use num_rational::BigRational;
     use num_traits::ToPrimitive as _;
-    use scenario::Ideal;
 
     fn job(size: u64, arrival: u64, deadline: Option<u64>) -> Job<u64> {
         Job { arrival, size, deadline }
@@ -200,10 +200,11 @@ mod tests {
     }
 
     /// An ideal schedule of jobs in whole slots, at which it must then switch.
-    fn ideal(ideal: Ideal, jobs: &[Job<u64>]) -> Schedule<u64> {
-        let found = schedule(ideal, &exact(&job(1, 0, None)).size, &jobs.iter().map(exact).collect::<Vec<_>>()).unwrap();
+    fn ideal(name: &str, jobs: &[Job<u64>]) -> Schedule<u64> {
+        let ideal = AnyParams::defaults(name).unwrap().build(&());
+        let found = ideal.schedule(&exact(&job(1, 0, None)).size, &jobs.iter().map(exact).collect::<Vec<_>>()).unwrap();
         let whole = |x: &BigRational| {
-            assert!(x.is_integer(), "{ideal:?} {jobs:?}");
+            assert!(x.is_integer(), "{name} {jobs:?}");
             x.to_u64().unwrap()
         };
         let segments = found.segments.iter();
@@ -268,15 +269,15 @@ mod tests {
     fn the_four_schedules_of_stams_table_1() {
         let jobs = table_1();
         for (policy, slots, finish, missed, twice_mean) in [
-            (Ideal::Fcfs, "CCCCCDDDDDDABB", [12, 14, 5, 11], vec![0], 21),
-            (Ideal::Sjf, "CCABBCCCDDDDDD", [3, 5, 8, 14], vec![2], 15),
-            (Ideal::Srpt, "CCABBCCCDDDDDD", [3, 5, 8, 14], vec![2], 15),
-            (Ideal::EdfSjf, "CCCCCABBDDDDDD", [6, 8, 5, 14], vec![], 18),
-            (Ideal::Stam, "CCCBCCBADDDDDD", [8, 7, 6, 14], vec![], 17),
+            ("fcfs", "CCCCCDDDDDDABB", [12, 14, 5, 11], vec![0], 21),
+            ("sjf", "CCABBCCCDDDDDD", [3, 5, 8, 14], vec![2], 15),
+            ("srpt", "CCABBCCCDDDDDD", [3, 5, 8, 14], vec![2], 15),
+            ("edf_sjf", "CCCCCABBDDDDDD", [6, 8, 5, 14], vec![], 18),
+            ("stam", "CCCBCCBADDDDDD", [8, 7, 6, 14], vec![], 17),
         ] {
             let found = ideal(policy, &jobs);
-            assert_eq!((letters(&found.segments).as_str(), &found.finish[..]), (slots, &finish[..]), "{policy:?}");
-            assert_eq!(judged(&jobs, &found.finish), (twice_mean, missed), "{policy:?}");
+            assert_eq!((letters(&found.segments).as_str(), &found.finish[..]), (slots, &finish[..]), "{policy}");
+            assert_eq!(judged(&jobs, &found.finish), (twice_mean, missed), "{policy}");
         }
     }
 
@@ -318,7 +319,7 @@ mod tests {
         let mut feasible = 0;
         for _ in 0..400 {
             let jobs = random_jobs(&mut rng);
-            let found = ideal(Ideal::EdfSjf, &jobs);
+            let found = ideal("edf_sjf", &jobs);
             assert_eq!(found, edf_sjf(&jobs), "{jobs:?}");
             let (total, late) = judged(&jobs, &found.finish);
             let best = optimum(&jobs).unwrap();
@@ -336,12 +337,12 @@ mod tests {
         let (mut better, mut missed) = (0, 0);
         for _ in 0..400 {
             let jobs = random_jobs(&mut rng);
-            let found = ideal(Ideal::Stam, &jobs);
+            let found = ideal("stam", &jobs);
             assert_eq!(found, stam(&jobs, true), "{jobs:?}");
             let (best, (total, late)) = (optimum(&jobs).unwrap(), judged(&jobs, &found.finish));
             if let Some(best) = best.filter(|_| late.is_empty()) {
                 assert!(best.total <= total, "{jobs:?}");
-                better += u32::from(total < judged(&jobs, &ideal(Ideal::EdfSjf, &jobs).finish).0);
+                better += u32::from(total < judged(&jobs, &ideal("edf_sjf", &jobs).finish).0);
             } else {
                 missed += u32::from(!late.is_empty());
             }

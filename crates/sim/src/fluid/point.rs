@@ -1,20 +1,20 @@
 //! A point of a plan as a fluid: an ideal schedule of the flows that the systems serve.
 //!
-//! Source: pFabric (SIGCOMM 2013) section 5 compares with such an ideal scheduler; see [`super::network`] for the schedules.
+//! Source: pFabric (SIGCOMM 2013) section 5 compares with such an ideal scheduler; see [`fabric::schedule`] for what the schedules have in common.
 //!
 //! Model: the completion time of a flow is its time in the fluid, plus the time by which the flow alone would exceed its bytes at the
 //! bottleneck rate (delays, and the store and forward of its packets). So a lone flow has slowdown 1, and no flow has less. Failures of links
 //! are ignored.
 //!
-//! Assumed: a flow with several shortest paths takes one, with each next hop drawn uniformly, the same for all ideals. The big switch serves
-//! by SRPT, as in pFabric.
+//! Assumed: a flow with several shortest paths takes one, with each next hop drawn uniformly, the same for all ideals.
 
-use super::flow::{Flow, Wait};
-use super::network;
 use crate::outcome::{Counters, Engine, FlowRow, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
 use base::{Dur, FlowId, Rate, Rng, Time};
+use fabric::ideal::Ideal as _;
 use fabric::routes::{self, Routes};
+use fabric::schedule::flow::{Flow, Wait};
+use fabric::schedule::network::Network;
 use scenario::{Ideal, RunSpec};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -47,7 +47,7 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
     let capacity: Vec<Rate> = net.links().iter().map(|link| link.rate).collect();
     let progress = |now: f64, finished| Progress { now: Time((now * 1e12) as u64), finished, flows: flows.len(), events: 0 };
     let mut go_on = |now: f64, finished: usize| control(progress(now, finished)) == Continue::Yes;
-    let Some(finish) = network::finish_times(ideal, &capacity, &flows, &mut go_on) else {
+    let Some(finish) = ideal.build().serve_network(Network { capacity: &capacity, flows: &flows }, &mut go_on) else {
         return Ok(Outcome { flows: rows, stop_reason: StopReason::Stopped, engine: Engine::Ideal, ..Outcome::default() });
     };
     let mut digest = Xxh3::new();

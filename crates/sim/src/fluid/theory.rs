@@ -57,15 +57,16 @@ pub fn srpt_mean_response(lambda: f64, density: impl Fn(f64) -> f64, longest: f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fluid::link::{Job, finish_times};
     use base::{Rng, math};
-    use scenario::Ideal;
+    use fabric::ideal::AnyParams;
+    use fabric::schedule::link::Job;
 
     /// Mean response times of 40 runs of Poisson arrivals at load `rho` with unit mean service, without the first flows of each run.
-    fn simulate(ideal: Ideal, rho: f64, name: &str, service: impl Fn(&mut Rng) -> f64) -> Vec<f64> {
+    fn simulate(name: &str, rho: f64, stream: &str, service: impl Fn(&mut Rng) -> f64) -> Vec<f64> {
+        let ideal = AnyParams::defaults(name).unwrap().build(&());
         let run = |run: u64| {
             let mut arrivals = Rng::stream(run, "fluid/arrivals", &[]);
-            let mut sizes = Rng::stream(run, name, &[]);
+            let mut sizes = Rng::stream(run, stream, &[]);
             let mut now = 0.0;
             let jobs: Vec<Job<f64>> = (0..22_000)
                 .map(|_| {
@@ -73,7 +74,7 @@ mod tests {
                     Job { arrival: now, size: service(&mut sizes), deadline: None }
                 })
                 .collect();
-            let finish = finish_times(ideal, &1.0, &jobs).unwrap();
+            let finish = ideal.finish_times(&1.0, &jobs).unwrap();
             finish.iter().zip(&jobs).skip(2000).map(|(end, job)| end - job.arrival).sum::<f64>() / 20_000.0
         };
         (0..40).map(run).collect()
@@ -92,14 +93,14 @@ mod tests {
 
     #[test]
     fn constant_services_wait_as_md1() {
-        let means = simulate(Ideal::Fcfs, 0.8, "fluid/constant", |_| 1.0);
+        let means = simulate("fcfs", 0.8, "fluid/constant", |_| 1.0);
         agrees(&means, md1_mean_wait(0.8, 1.0) + 1.0);
         assert_eq!(md1_mean_wait(0.5, 12.0), 6.0);
     }
 
     #[test]
     fn exponential_services_respond_as_mm1() {
-        let means = simulate(Ideal::Fcfs, 0.7, "fluid/exponential", |rng| rng.exponential(1.0));
+        let means = simulate("fcfs", 0.7, "fluid/exponential", |rng| rng.exponential(1.0));
         agrees(&means, mm1_mean_response(0.7, 1.0));
         let by_moments = fcfs_mean_wait(0.7, 1.0, 2.0) + 1.0;
         assert!((by_moments - mm1_mean_response(0.7, 1.0)).abs() < 1e-12);
@@ -107,9 +108,9 @@ mod tests {
 
     #[test]
     fn processor_sharing_sees_only_the_mean() {
-        let exponential = simulate(Ideal::Ps, 0.7, "fluid/exponential", |rng| rng.exponential(1.0));
+        let exponential = simulate("ps", 0.7, "fluid/exponential", |rng| rng.exponential(1.0));
         agrees(&exponential, ps_mean_response(0.7, 1.0));
-        let pareto = simulate(Ideal::Ps, 0.7, "fluid/pareto", |rng| rng.pareto(2.5, 0.6));
+        let pareto = simulate("ps", 0.7, "fluid/pareto", |rng| rng.pareto(2.5, 0.6));
         agrees(&pareto, ps_mean_response(0.7, 1.0));
     }
 
@@ -117,11 +118,11 @@ mod tests {
     fn shortest_remaining_first_responds_as_schrage_and_miller() {
         let exponential = |x: f64| math::exp(-x);
         for rho in [0.5, 0.8] {
-            let means = simulate(Ideal::Srpt, rho, "fluid/exponential", |rng| rng.exponential(1.0));
+            let means = simulate("srpt", rho, "fluid/exponential", |rng| rng.exponential(1.0));
             agrees(&means, srpt_mean_response(rho, exponential, 50.0, 20_000));
         }
         // Uniform services in (0, 2).
-        let means = simulate(Ideal::Srpt, 0.8, "fluid/uniform", |rng| 2.0 * rng.unit());
+        let means = simulate("srpt", 0.8, "fluid/uniform", |rng| 2.0 * rng.unit());
         agrees(&means, srpt_mean_response(0.8, |_| 0.5, 2.0, 20_000));
     }
 

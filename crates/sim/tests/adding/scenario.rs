@@ -31,8 +31,11 @@ fn the_scenario_runs_and_both_engines_agree() {
     assert!(plan.points.len() > 1);
     for point in &plan.points {
         let fast = sim::run(&point.run, &mut |_| Continue::Yes).expect("the run ends well");
-        let slow = sim::run_on::<Reference<Carried>>(&point.run, &mut |_| Continue::Yes).expect("the run ends well");
         assert!(fast.flows.iter().all(|flow| flow.fct_ps().is_some()), "{}: a flow is unfinished", point.id);
+        if point.run.ideal.is_some() {
+            continue; // It has no packets, and so one engine.
+        }
+        let slow = sim::run_on::<Reference<Carried>>(&point.run, &mut |_| Continue::Yes).expect("the run ends well");
         assert_eq!(fast.flows, slow.flows, "{}", point.id);
     }
 }

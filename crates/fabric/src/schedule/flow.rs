@@ -12,10 +12,20 @@ pub struct Flow {
     pub wire_bytes: u64,
     /// The flow's links in order, as indices into the capacities. A flow without links ends when it arrives.
     pub path: Vec<usize>,
-    /// The flow's deadline, used by EDF, EDF+SJF and STAM only.
+    /// The flow's deadline, for the orders that go by deadlines.
     pub deadline: Option<Time>,
     /// The ends that the flow waits for before it arrives, if it does.
     pub wait: Option<Wait>,
+}
+
+impl Flow {
+    /// The deadline in seconds of the flow, if it arrives at `at`.
+    pub fn deadline_at(&self, at: f64) -> Option<f64> {
+        match &self.wait {
+            Some(wait) => wait.allowed.map(|allowed| at + allowed),
+            None => self.deadline.map(Time::as_secs_f64),
+        }
+    }
 }
 
 /// What a flow waits for before it arrives.

@@ -1,0 +1,73 @@
+//! SRPT in one big switch: each path is reduced to its first and last link, those of the hosts.
+//!
+//! Source: pFabric (Alizadeh et al., SIGCOMM 2013), section 3: an order that is optimal there bounds all networks of these hosts.
+
+use super::srpt::Srpt;
+use super::{Env, Ideal};
+use crate::schedule::flow::{Flow, GoOn};
+use crate::schedule::link::{Link, Number};
+use crate::schedule::network::Network;
+use base::params::Problem;
+use base::registry::Meta;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "SRPT where only the links of hosts are left, as if the network were one big switch.",
+    source: "pFabric (SIGCOMM 2013) section 3",
+    ..Meta::PLAIN
+};
+
+base::params! {
+    /// It has none.
+    pub struct Params {}
+}
+
+/// Nothing can be wrong.
+pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
+    Vec::new()
+}
+
+/// The schedule.
+pub struct BigSwitch;
+
+impl BigSwitch {
+    /// The schedule.
+    pub fn new(_params: &Params, _env: &Env) -> Self {
+        BigSwitch
+    }
+    /// Its label in tables and figures.
+    pub fn label(_params: &Params) -> &'static str {
+        "ideal big switch"
+    }
+}
+
+impl Ideal for BigSwitch {
+    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+        Srpt.serve_link(link)
+    }
+    fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
+        Srpt.serve_network(Network { flows: &big_switch(network.flows), ..network }, go_on)
+    }
+}
+
+/// The same flows in one big switch.
+fn big_switch(flows: &[Flow]) -> Vec<Flow> {
+    let ends = |path: &[usize]| match path {
+        [first, .., last] => vec![*first, *last],
+        short => short.to_vec(),
+    };
+    flows.iter().map(|flow| Flow { path: ends(&flow.path), ..flow.clone() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::flow;
+    use super::*;
+
+    #[test]
+    fn a_big_switch_keeps_the_ends() {
+        let flows = [flow(0, 1, &[0, 4, 5, 1]), flow(0, 1, &[2, 3]), flow(0, 1, &[2])];
+        let paths: Vec<Vec<usize>> = big_switch(&flows).into_iter().map(|f| f.path).collect();
+        assert_eq!(paths, [vec![0, 1], vec![2, 3], vec![2]]);
+    }
+}

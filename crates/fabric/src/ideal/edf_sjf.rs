@@ -1,0 +1,77 @@
+//! Earliest deadline first; flows without a deadline follow, the shortest as a whole first.
+//!
+//! Source: STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019), section 2, which compares with this order in Table 1.
+
+use super::{Env, Ideal};
+use crate::schedule::flow::{Flow, GoOn};
+use crate::schedule::link::{Link, Number, Rule, compare};
+use crate::schedule::network::{Key, Network, Order};
+use base::params::Problem;
+use base::registry::Meta;
+use std::cmp::Ordering;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "Every link serves the flow with the earliest deadline, and among flows without one that which was the shortest as a whole.",
+    source: "Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019, section 2",
+    ..Meta::PLAIN
+};
+
+base::params! {
+    /// It has none.
+    pub struct Params {}
+}
+
+/// Nothing can be wrong.
+pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
+    Vec::new()
+}
+
+/// The schedule.
+pub struct EdfSjf;
+
+impl EdfSjf {
+    /// The schedule.
+    pub fn new(_params: &Params, _env: &Env) -> Self {
+        EdfSjf
+    }
+    /// Its label in tables and figures.
+    pub fn label(_params: &Params) -> &'static str {
+        "ideal EDF+SJF"
+    }
+}
+
+impl Ideal for EdfSjf {
+    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+        link.serve(self)
+    }
+    fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
+        network.serve(&mut EdfSjf, go_on)
+    }
+}
+
+impl<T: Number> Rule<T> for EdfSjf {
+    fn compare(&self, link: &Link<'_, T>, a: usize, b: usize) -> Ordering {
+        let (a, b) = (&link.jobs[a], &link.jobs[b]);
+        if a.deadline.is_none() && b.deadline.is_none() { compare(&a.size, &b.size) } else { a.by_deadline(b) }
+    }
+}
+
+impl Order for EdfSjf {
+    fn on_arrival(&mut self, flows: &[Flow], flow: usize, at: f64, key: &mut [Key]) {
+        let size = flows[flow].wire_bytes as f64;
+        key[flow] = flows[flow].deadline_at(at).map_or((1, size), |deadline| (0, deadline));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{ideal, job, q};
+    use crate::schedule::link::Job;
+
+    #[test]
+    fn sizes_order_flows_without_a_deadline() {
+        let jobs = [job(0, 5), job(0, 3), Job { deadline: Some(q(9, 1)), ..job(1, 2) }];
+        assert_eq!(ideal("edf_sjf").finish_times(&q(1, 1), &jobs).unwrap(), [q(10, 1), q(5, 1), q(3, 1)]);
+    }
+}

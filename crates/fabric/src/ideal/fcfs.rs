@@ -1,0 +1,63 @@
+//! First come, first served: all keys are equal, and flows with equal keys are served by arrival.
+//!
+//! Source: L. Kleinrock, Queueing Systems, volume 1, 1975.
+
+use super::{Env, Ideal};
+use crate::schedule::flow::GoOn;
+use crate::schedule::link::{Link, Number, Rule};
+use crate::schedule::network::{Network, Order};
+use base::params::Problem;
+use base::registry::Meta;
+
+/// What `list` and `check` know of it.
+pub const META: Meta =
+    Meta { summary: "Every link serves the flow that came first.", source: "Kleinrock, Queueing Systems 1, 1975", ..Meta::PLAIN };
+
+base::params! {
+    /// It has none.
+    pub struct Params {}
+}
+
+/// Nothing can be wrong.
+pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
+    Vec::new()
+}
+
+/// The schedule.
+pub struct Fcfs;
+
+impl Fcfs {
+    /// The schedule.
+    pub fn new(_params: &Params, _env: &Env) -> Self {
+        Fcfs
+    }
+    /// Its label in tables and figures.
+    pub fn label(_params: &Params) -> &'static str {
+        "ideal FCFS"
+    }
+}
+
+impl Ideal for Fcfs {
+    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+        link.serve(self)
+    }
+    fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
+        network.serve(&mut Fcfs, go_on)
+    }
+}
+
+impl<T: Number> Rule<T> for Fcfs {}
+
+impl Order for Fcfs {}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{GIGABYTE, finish_ns, flow};
+
+    #[test]
+    fn a_flow_paused_elsewhere_does_not_hold_a_link() {
+        // The second flow waits on link 0 until 100 and leaves link 1 to the others; then it goes before the fourth.
+        let flows = [flow(0, 100, &[0]), flow(1, 100, &[0, 1]), flow(2, 50, &[1]), flow(3, 100, &[1])];
+        assert_eq!(finish_ns("fcfs", &[GIGABYTE; 2], &flows), [100.0, 200.0, 52.0, 252.0]);
+    }
+}

@@ -1,0 +1,75 @@
+//! Shortest job first: every link serves the flow that was the shortest as a whole, whatever is left of it.
+//!
+//! Source: R. Conway, W. Maxwell and L. Miller, Theory of Scheduling, 1967.
+
+use super::{Env, Ideal};
+use crate::schedule::flow::{Flow, GoOn};
+use crate::schedule::link::{Link, Number, Rule, compare};
+use crate::schedule::network::{Key, Network, Order};
+use base::params::Problem;
+use base::registry::Meta;
+use std::cmp::Ordering;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "Every link serves the flow that was the shortest as a whole.",
+    source: "Conway, Maxwell and Miller, Theory of Scheduling, 1967",
+    ..Meta::PLAIN
+};
+
+base::params! {
+    /// It has none.
+    pub struct Params {}
+}
+
+/// Nothing can be wrong.
+pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
+    Vec::new()
+}
+
+/// The schedule.
+pub struct Sjf;
+
+impl Sjf {
+    /// The schedule.
+    pub fn new(_params: &Params, _env: &Env) -> Self {
+        Sjf
+    }
+    /// Its label in tables and figures.
+    pub fn label(_params: &Params) -> &'static str {
+        "ideal SJF"
+    }
+}
+
+impl Ideal for Sjf {
+    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+        link.serve(self)
+    }
+    fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
+        network.serve(&mut Sjf, go_on)
+    }
+}
+
+impl<T: Number> Rule<T> for Sjf {
+    fn compare(&self, link: &Link<'_, T>, a: usize, b: usize) -> Ordering {
+        compare(&link.jobs[a].size, &link.jobs[b].size)
+    }
+}
+
+impl Order for Sjf {
+    fn on_arrival(&mut self, flows: &[Flow], flow: usize, _at: f64, key: &mut [Key]) {
+        key[flow].1 = flows[flow].wire_bytes as f64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{ideal, job, q};
+
+    #[test]
+    fn a_flow_that_has_almost_ended_keeps_its_size() {
+        // At 4 the first flow has 1 left of 5, and the second has 3 of 3.
+        let jobs = [job(0, 5), job(4, 3)];
+        assert_eq!(ideal("sjf").finish_times(&q(1, 1), &jobs).unwrap(), [q(8, 1), q(7, 1)]);
+    }
+}

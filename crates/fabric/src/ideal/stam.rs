@@ -1,0 +1,177 @@
+//! STAM's ideal: the earliest deadline first, and before it, where all flows with deadlines can wait, flows without a deadline that have no more
+//! left than the first of the others.
+//!
+//! Source: STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019), section 2 (Table 1, Fig. 2).
+//!
+//! Assumed: STAM's paper gives its ideal schedule by example only. The slack is the time that all flows with deadlines that are present can wait
+//! and still end in time by EDF. A flow without a deadline uses it if it has no more left than the flow that EDF serves; without this bound the
+//! long flow of the example would take the slack that the short one needs. A flow that is late keeps its place in EDF. In a network a flow
+//! without a deadline goes first if it may on every link of its path.
+
+use super::{Env, Ideal};
+use crate::schedule::flow::{Flow, GoOn};
+use crate::schedule::link::{Link, Number, Rule, compare};
+use crate::schedule::network::{Key, Network, Order};
+use base::params::Problem;
+use base::registry::Meta;
+use std::cmp::Ordering;
+
+/// What `list` and `check` know of it.
+pub const META: Meta = Meta {
+    summary: "Every link serves the flow with the earliest deadline, but while all flows with deadlines can still wait, the shortest flow without one, if it has no more left to send than the flow with the earliest deadline. Without flows with deadlines, the least left to send.",
+    source: "Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019, section 2",
+    ..Meta::PLAIN
+};
+
+base::params! {
+    /// It has none.
+    pub struct Params {}
+}
+
+/// Nothing can be wrong.
+pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
+    Vec::new()
+}
+
+/// The schedule.
+pub struct Stam;
+
+impl Stam {
+    /// The schedule.
+    pub fn new(_params: &Params, _env: &Env) -> Self {
+        Stam
+    }
+    /// Its label in tables and figures.
+    pub fn label(_params: &Params) -> &'static str {
+        "ideal STAM"
+    }
+}
+
+impl Ideal for Stam {
+    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+        link.serve(self)
+    }
+    fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
+        network.serve(&mut Slack::new(network), go_on)
+    }
+}
+
+impl<T: Number> Rule<T> for Stam {
+    fn compare(&self, link: &Link<'_, T>, a: usize, b: usize) -> Ordering {
+        let (x, y) = (&link.jobs[a], &link.jobs[b]);
+        if x.deadline.is_none() && y.deadline.is_none() { compare(&link.left[a], &link.left[b]) } else { x.by_deadline(y) }
+    }
+
+    fn next(&self, link: &Link<'_, T>) -> Option<(usize, Option<T>)> {
+        let last = link.active.len().checked_sub(1)?;
+        // Flows without deadlines come first in `active`, the one with the least left last among them.
+        let without = link.active.partition_point(|&flow| link.jobs[flow].deadline.is_none());
+        if without == 0 || link.left[link.active[without - 1]] > link.left[link.active[last]] {
+            return Some((last, None));
+        }
+        let (mut ends, mut slack) = (link.now.clone(), None);
+        for &flow in link.active[without..].iter().rev() {
+            ends = ends + link.left[flow].clone() / link.capacity.clone();
+            let own = link.jobs[flow].deadline.clone().map(|deadline| deadline - ends.clone());
+            slack = slack.into_iter().chain(own).min_by(compare);
+        }
+        match slack {
+            None => Some((last, None)),
+            Some(slack) if slack > T::zero() => Some((without - 1, Some(link.now.clone() + slack))),
+            Some(_) => Some((last, None)),
+        }
+    }
+}
+
+/// The order of a network.
+struct Slack<'a> {
+    flows: &'a [Flow],
+    /// Per link: bytes per second.
+    capacity: Vec<f64>,
+    /// Per flow: its deadline in seconds.
+    deadline: Vec<Option<f64>>,
+    /// The flows present with a deadline, the earliest deadline first.
+    urgent: Vec<usize>,
+    /// Per link: bytes left of the flows with deadlines counted so far, the fewest seconds that one of them can wait, and what the first has left.
+    links: Vec<Option<(f64, f64, f64)>>,
+    changes: f64,
+}
+
+/// Classes of the order.
+const USES_SLACK: u8 = 0;
+const URGENT: u8 = 1;
+const WAITS: u8 = 2;
+
+/// A slack of less than a picosecond is rounding error,
+const NO_SLACK: f64 = 1e-12;
+/// and so is less than this of a byte.
+const CRUMB: f64 = 1e-3;
+
+impl<'a> Slack<'a> {
+    fn new(network: Network<'a>) -> Self {
+        let (flows, links) = (network.flows, vec![None; network.capacity.len()]);
+        let (capacity, deadline) = (network.bytes_per_sec(), vec![None; flows.len()]);
+        Slack { flows, capacity, deadline, urgent: Vec::new(), links, changes: f64::INFINITY }
+    }
+}
+
+impl Order for Slack<'_> {
+    fn on_arrival(&mut self, flows: &[Flow], flow: usize, at: f64, _key: &mut [Key]) {
+        self.deadline[flow] = flows[flow].deadline_at(at);
+        if let Some(deadline) = self.deadline[flow] {
+            let place = self.urgent.partition_point(|&other| self.deadline[other].is_some_and(|d| d <= deadline));
+            self.urgent.insert(place, flow);
+        }
+    }
+
+    fn on_end(&mut self, flow: usize) {
+        self.urgent.retain(|&other| other != flow);
+    }
+
+    fn rank(&mut self, now: f64, active: &[usize], left: &[f64], key: &mut [Key]) {
+        self.links.fill(None);
+        for &flow in &self.urgent {
+            let due = self.deadline[flow].unwrap_or(f64::INFINITY);
+            for &link in &self.flows[flow].path {
+                let (bytes, slack, first) = self.links[link].unwrap_or((0.0, f64::INFINITY, left[flow]));
+                let bytes = bytes + left[flow];
+                self.links[link] = Some((bytes, slack.min(due - now - bytes / self.capacity[link]), first));
+            }
+        }
+        self.changes = f64::INFINITY;
+        for &flow in active {
+            if let Some(deadline) = self.deadline[flow] {
+                key[flow] = (URGENT, deadline);
+                continue;
+            }
+            let on_path = || self.flows[flow].path.iter().filter_map(|&link| self.links[link]);
+            let slack = on_path().map(|(_, slack, _)| slack).fold(f64::INFINITY, f64::min);
+            // What is left has been rounded at every step.
+            let uses = slack > NO_SLACK && on_path().all(|(.., first)| left[flow] <= first + CRUMB);
+            key[flow] = (if uses { USES_SLACK } else { WAITS }, left[flow]);
+            if uses {
+                self.changes = self.changes.min(now + slack);
+            }
+        }
+    }
+
+    fn changes(&self) -> f64 {
+        self.changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{ideal, job, q};
+    use crate::schedule::link::Job;
+
+    /// The flow with a deadline can wait for 2; a short flow without a deadline uses that time, a long one does not.
+    #[test]
+    fn a_flow_without_a_deadline_uses_slack_if_it_has_less_left() {
+        for (size, ends) in [(2, [2, 6]), (3, [7, 6]), (5, [9, 4])] {
+            let jobs = [job(0, size), Job { deadline: Some(q(6, 1)), ..job(0, 4) }];
+            let found = ideal("stam").finish_times(&q(1, 1), &jobs).unwrap();
+            assert_eq!(found, ends.map(|end| q(end, 1)), "{size}");
+        }
+    }
+}
