@@ -5,7 +5,7 @@ pub mod switch;
 
 use crate::net::Net;
 use crate::paths::{ASK_ALWAYS, AllPaths, FiveTuple, MAX_PATHS, Path, five_tuple, is_live};
-use crate::router::{AnyRouter, Duties, Made, Router};
+use crate::router::{AnyRouter, Decides, Duties, Made, PortUse, Router};
 use crate::routes::{Routes, Unreachable};
 use base::{FlowId, FlowMap, HostId, LinkId, NodeId, Rng, Timers};
 use proto::packet::{ASK, ROUTE_HOPS};
@@ -54,9 +54,7 @@ pub struct Routing {
     pub paths: AllPaths,
     /// The router decides at switches for packets from the source, and for those from the destination.
     asked: [bool; 2],
-    /// What it decides there it decides by [`Router::choose`] alone.
-    pub chooses: bool,
-    /// It spreads packets evenly over all live next hops.
+    /// It decides by [`Router::choose`] alone, and spreads packets evenly over all live next hops.
     pub spreads_evenly: bool,
     /// No link ever goes down.
     pub fixed: bool,
@@ -123,11 +121,10 @@ impl Routing {
             paths: AllPaths::new(Arc::clone(&net), Arc::clone(&healthy)),
             routes: live.map_or(healthy, Arc::new),
             router,
-            asked: duties.asked,
-            chooses: duties.chooses,
-            spreads_evenly: duties.spreads_evenly,
+            asked: [false, true].map(|back| duties.decides.at_switches(back)),
+            spreads_evenly: duties.decides == Decides::Evenly,
             fixed: false,
-            reads: duties.reads,
+            reads: duties.ports >= PortUse::Reads,
             reversed,
             seed,
             planned: Vec::with_capacity(flows.len()),
@@ -780,7 +777,7 @@ mod tests {
         let flows = [flow(0, 12, 2000)];
         for fixed in [false, true] {
             let spray = Spray::RoundRobin(vec![0; net.links().len()]);
-            let duties = Duties { asked: [true; 2], chooses: true, ..Duties::PLAN };
+            let duties = Duties { decides: Decides::Evenly, ..Duties::PLAN };
             let (healthy, router) = (Arc::new(Routes::new(&net, &[])), AnyRouter::Spray(spray));
             let parts =
                 Parts { net: Arc::new(net.clone()), healthy, live: None, router, duties, kinds: 0, reversed: false, seed: 1 };

@@ -25,6 +25,7 @@ use fabric::paths::AllPaths;
 use fabric::port::Port;
 use fabric::qdisc::Qdisc as _;
 use fabric::refused::Refused;
+use fabric::router::PortUse;
 use fabric::routing::{Parts, Routing};
 use proto::host::FlowTable;
 use proto::seat::Seat;
@@ -60,7 +61,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
     let buffers = build_buffers(spec, &envs);
     let pausing = buffers.first().is_some_and(Buffer::pauses);
     let deadlocks = buffers.first().filter(|_| pausing).map(|buffer| Deadlocks::new(buffer.ends_at_deadlock()));
-    let ports = build_ports(spec, &envs, duties.watches, pausing);
+    let ports = build_ports(spec, &envs, duties.ports == PortUse::Watches, pausing);
     let machines: Vec<_> =
         (0..net.hosts().len() as u32).map(|host| spec.system.transport.build(&envs.transport(net.nic(HostId(host))))).collect();
     let transport_counters = spec.system.transport.meta().counters.len();

@@ -79,7 +79,7 @@ pub struct Move {
 pub fn needs_planned_paths(env: &Env<'_>) -> Option<Problem> {
     let kind = env.given.kind("router")?;
     let params = AnyRouterParams::read(kind, &mut Written(env.given))?;
-    params.duties(env).asked[0].then(|| Problem {
+    params.duties(env).decides.at_switches(false).then(|| Problem {
         key: "kind",
         message: format!("a controller sets paths, and `{kind}` decides at each switch which way packets go"),
         hint: "take the router `ecmp`".to_owned(),

@@ -52,7 +52,7 @@
 //! `rate_slack` of the link; an EAR leads to a swap if the recommended port would exceed the other one by more than that slack, with the flow that
 //! leaves the least difference, if a swap leaves less than none. All of this is flowloom's.
 
-use super::{Duties, Env, Router, SwitchCx, ecmp};
+use super::{Decides, Duties, Env, Router, SwitchCx, ecmp};
 use crate::net::{HOST_TIER, Tier};
 use crate::paths::FiveTuple;
 use crate::routes::Routes;
@@ -227,7 +227,7 @@ impl Difs {
     }
     /// Switches decide for packets from the source; ACKs follow planned paths.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true, false], timers: true, ..Duties::PLAN }
+        Duties { decides: Decides::There, timers: true, ..Duties::PLAN }
     }
 
     /// The switch at hand, and what it goes by.

@@ -23,7 +23,7 @@
 //! - The clocks of two leaves may differ: all paths between two leaves differ by the same.
 //! - Paths of more than 7 switches are never probed. Where no path is left, packets follow ECMP.
 
-use super::{Duties, Env, Router, SwitchCx, ecmp};
+use super::{Decides, Duties, Env, Router, SwitchCx, ecmp};
 use crate::net::Net;
 use crate::paths::{Counts, FiveTuple, Path, is_live};
 use crate::routes::Routes;
@@ -121,7 +121,7 @@ impl FastestPath {
     }
     /// Leaves decide for packets of both directions, and probe by timers.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true; 2], timers: true, ..Duties::PLAN }
+        Duties { decides: Decides::BothWays, timers: true, ..Duties::PLAN }
     }
 
     /// A packet from a host of this leaf leaves for another leaf. Returns the first link of its path, or `None` if no path is alive.

@@ -59,26 +59,53 @@ pub trait Router {
 /// What a router is called for. Calls that it does not ask for cost nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Duties {
-    /// The router decides at every switch for packets from a flow's source, and for those from its destination; otherwise it plans their
-    /// paths.
-    pub asked: [bool; 2],
-    /// What it decides there it decides by [`Router::choose`] alone, which is asked where there are two next hops or more.
-    pub chooses: bool,
-    /// It spreads the packets of every flow that it decides on evenly over the live next hops of each switch, whatever else happens there. An engine
-    /// that carries flows loads the links of all shortest paths and does not ask the router.
-    pub spreads_evenly: bool,
-    /// Ports between switches are watched.
-    pub watches: bool,
+    /// Where it decides on packets.
+    pub decides: Decides,
+    /// What it does with the ports of a switch.
+    pub ports: PortUse,
     /// Switches have timers.
     pub timers: bool,
-    /// The router reads the ports of a switch, or hears of their packets: all that was due to leave has left when it is called there.
-    pub reads: bool,
+}
+
+/// Where a router decides on packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decides {
+    /// Nowhere: it plans their paths.
+    Ahead,
+    /// At every switch that has two next hops or more, by [`Router::choose`] alone. It spreads the packets of every flow evenly over the live next
+    /// hops, whatever else happens there: an engine that carries flows loads the links of all shortest paths and does not ask the router.
+    Evenly,
+    /// At every switch for packets from a flow's source. It plans the paths of those from the destination.
+    There,
+    /// At every switch for packets of both directions.
+    BothWays,
+}
+
+impl Decides {
+    /// Whether it decides at switches for packets from a flow's source, or, with `back`, for those from its destination.
+    pub fn at_switches(self, back: bool) -> bool {
+        match self {
+            Decides::Ahead => false,
+            Decides::There => !back,
+            Decides::Evenly | Decides::BothWays => true,
+        }
+    }
+}
+
+/// What a router does with the ports of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PortUse {
+    /// Nothing.
+    None,
+    /// It reads them: all that was due to leave has left when it is called there.
+    Reads,
+    /// It reads ports, and sees what leaves those between switches.
+    Watches,
 }
 
 impl Duties {
     /// All paths are planned.
-    pub const PLAN: Duties =
-        Duties { asked: [false; 2], chooses: false, spreads_evenly: false, watches: false, timers: false, reads: false };
+    pub const PLAN: Duties = Duties { decides: Decides::Ahead, ports: PortUse::None, timers: false };
 }
 
 /// What a router or a controller knows from configuration.
@@ -94,7 +121,7 @@ pub struct Env<'a> {
     pub given: &'a Given,
 }
 
-/// A switch, as a router sees it. Its ports are up to date if the router [reads](Duties::reads) them.
+/// A switch, as a router sees it. Its ports are up to date if the router [reads](PortUse::Reads) them.
 pub struct SwitchCx<'a> {
     /// The present.
     pub now: Time,

@@ -15,7 +15,7 @@
 //! - `round_robin` has one turn per switch and set of next hops, as in a switch that keeps it beside its route entry; all begin at the
 //!   first next hop. The source decides at each switch on the way up, not for the whole path as in Cao et al.
 
-use super::{Duties, Env, Router};
+use super::{Decides, Duties, Env, Router};
 use crate::paths::FiveTuple;
 use base::params::Problem;
 use base::registry::Meta;
@@ -72,7 +72,7 @@ impl Spray {
     }
     /// Spraying decides for every packet that has a choice.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { asked: [true; 2], chooses: true, spreads_evenly: true, ..Duties::PLAN }
+        Duties { decides: Decides::Evenly, ..Duties::PLAN }
     }
 }
 

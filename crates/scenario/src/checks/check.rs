@@ -190,7 +190,7 @@ fn system(
     {
         found.push(Item::new(parts.part(part.slot.name).at_of("kind"), message, label, hint));
     }
-    if system.router.duties(&envs.router()).asked.contains(&true) {
+    if system.router.duties(&envs.router()).decides.at_switches(false) {
         // Where the router decides at switches, a packet cannot say which path it takes.
         for part in system.parts().into_iter().filter(|part| part.entry.meta.many_paths) {
             let message = format!("`{}` sends a flow over several paths, and the router decides at switches", part.entry.name);
@@ -230,7 +230,7 @@ fn reverse_path(system: &System, envs: &Envs<'_>, parts: &Parts<'_>, found: &mut
         if part.entry.meta.many_paths && !part.entry.meta.knows.contains(&"paths") {
             refuse(part, "spreads the packets of a flow over several paths", "leave it out");
         }
-        if part.slot.name == "router" && system.router.duties(&envs.router()).asked.contains(&true) {
+        if part.slot.name == "router" && system.router.duties(&envs.router()).decides.at_switches(false) {
             refuse(part, "decides at switches", "take a router that plans paths, like `ecmp`");
         }
     }

@@ -151,7 +151,7 @@ impl<P: Probe> World<P> {
         packet: &mut Packet,
     ) -> Option<LinkId> {
         packet.step();
-        if self.routing.chooses {
+        if self.routing.spreads_evenly {
             return self.routing.chosen_hop(&self.flows[packet.flow.index()], packet, at);
         }
         self.asked_hop(links, at, from, packet)
