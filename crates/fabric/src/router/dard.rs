@@ -166,7 +166,14 @@ mod tests {
             Bench { routing: Routing::new(parts, &flows), flows, ext: Slab::default(), leaf }
         }
         fn with<R>(&mut self, now: u64, act: impl FnOnce(&mut Routing, Site<'_>) -> R) -> R {
-            let site = Site { now: Time(now), flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&[]), stand_in: None };
+            let site = Site {
+                now: Time(now),
+                flows: &self.flows,
+                ext: &mut self.ext,
+                ports: Ports::new(&[]),
+                payload_bytes: 0,
+                moved: None,
+            };
             act(&mut self.routing, site)
         }
         /// A packet of a flow leaves the first leaf through a port.

@@ -249,7 +249,7 @@ impl Difs {
             return false;
         }
         let switch = &mut self.switches[cx.at.index()];
-        let (bytes, threshold) = (cx.payload_bytes(packet), self.params.elephant_bytes.0);
+        let (bytes, threshold) = (cx.payload_bytes, self.params.elephant_bytes.0);
         let marked = switch.table.get(packet.flow).is_some() || switch.is_elephant(packet.flow, bytes, threshold);
         packet.path_tag = if marked { MARK } else { 0 };
         marked

@@ -484,7 +484,8 @@ mod tests {
                 ports,
                 timers,
                 made,
-                stand_in: None,
+                payload_bytes: 0,
+                moved: None,
             };
             let link = candidates[self.memr.decide(&mut packet, candidates, &mut cx) as usize];
             let agent = self.ports[link.index()].as_mut().unwrap().agent.as_mut().unwrap();

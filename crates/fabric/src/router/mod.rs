@@ -143,18 +143,11 @@ pub struct SwitchCx<'a> {
     pub timers: Option<&'a mut Timers>,
     /// The packets that the switch makes, in their order.
     pub made: &'a mut Vec<Made>,
-    /// What packets stand for, in an engine that does not move all of them.
-    pub stand_in: Option<&'a mut StandIn>,
-}
-
-/// What an engine that carries flows shares with the router. It sends a packet of each flow along the flow's path now and then, which stands
-/// for all since the last one. An engine that moves every packet has no need of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StandIn {
-    /// Application bytes for which the packet in hand stands.
+    /// Application bytes that pass the switch with the packet in hand, headers and ACKs apart. An engine that carries flows shows one packet for
+    /// many.
     pub payload_bytes: u64,
-    /// Flows to which a switch has given another next link, in the order of the changes.
-    pub rerouted: Vec<FlowId>,
+    /// Takes the flows that the switch moves, if the engine wants to know them.
+    pub moved: Option<&'a mut Vec<FlowId>>,
 }
 
 /// A packet that a switch makes.
@@ -192,16 +185,11 @@ impl SwitchCx<'_> {
     pub fn tuple(&self, packet: &Packet) -> FiveTuple {
         five_tuple(self.net, &self.flows[packet.flow.index()], !packet.has(Packet::BACK))
     }
-    /// Application bytes that have passed the switch with the packet, headers and ACKs apart.
-    #[inline]
-    pub fn payload_bytes(&self, packet: &Packet) -> u64 {
-        self.stand_in.as_ref().map_or(packet.payload.into(), |stand_in| stand_in.payload_bytes)
-    }
     /// Says that packets of a flow leave this switch over another link from now on. A router that keeps links of flows calls it at every
     /// change but those that it makes with a packet of the flow in hand.
     pub fn rerouted(&mut self, flow: FlowId) {
-        if let Some(stand_in) = &mut self.stand_in {
-            stand_in.rerouted.push(flow);
+        if let Some(moved) = &mut self.moved {
+            moved.push(flow);
         }
     }
     /// Sets timer `key` of the switch, whether or not it was set. Timers that are due at once come by key.
@@ -285,7 +273,8 @@ mod tests {
             ports,
             timers: timed,
             made: &mut made,
-            stand_in: None,
+            payload_bytes: 0,
+            moved: None,
         };
         [(9, 20), (2, 20), (4, 10), (4, 30), (1, 10)].into_iter().for_each(|(key, at)| cx.arm(key, Time(at)));
         cx.disarm(1);
@@ -307,8 +296,20 @@ mod tests {
         let mut next = |router: &mut AnyRouter, gone: &[&str]| {
             let routes = &Routes::new(&net, &[]).without(&dead(&net, gone));
             let (ports, net, ext, made, flows) = (Ports::new(&[]), &net, &mut ext, &mut made, &flows);
-            let mut cx =
-                SwitchCx { now: Time(0), at: agg, from: None, flows, ext, net, routes, ports, timers: None, made, stand_in: None };
+            let mut cx = SwitchCx {
+                now: Time(0),
+                at: agg,
+                from: None,
+                flows,
+                ext,
+                net,
+                routes,
+                ports,
+                timers: None,
+                made,
+                payload_bytes: 0,
+                moved: None,
+            };
             router.next(&mut packet, &mut cx).map(|link| net.link_name(link))
         };
         let mut router = AnyRouter::Ecmp(ecmp());
@@ -316,22 +317,5 @@ mod tests {
         let second = next(&mut router, &[&first]).unwrap();
         assert!([&first, &second].iter().all(|name| name.starts_with("agg0_0->core")) && first != second);
         assert_eq!(next(&mut router, &[&first, &second]), None);
-    }
-
-    #[test]
-    fn a_packet_counts_as_its_payload_or_as_what_it_stands_for() {
-        let (net, mut ext, mut made) = (Net::default(), Slab::default(), Vec::new());
-        let (routes, packet) = (&Routes::new(&net, &[]), Packet::data(FlowId(1), 0, 1460, 40));
-        let mut stand_in = StandIn { payload_bytes: 2_000_000, rerouted: Vec::new() };
-        let mut payload = |stand_in| {
-            let (now, at, ports, made) = (Time(5), NodeId(7), Ports::new(&[]), &mut made);
-            let (net, ext) = (&net, &mut ext);
-            let mut cx = SwitchCx { now, at, from: None, flows: &[], ext, net, routes, ports, timers: None, made, stand_in };
-            cx.rerouted(FlowId(3));
-            cx.rerouted(FlowId(1));
-            cx.payload_bytes(&packet)
-        };
-        assert_eq!((payload(None), payload(Some(&mut stand_in))), (1460, 2_000_000));
-        assert_eq!(stand_in.rerouted, [FlowId(3), FlowId(1)]);
     }
 }

@@ -1,9 +1,9 @@
 //! The router at one switch: packets that it is asked about, its timers, and the packets that it makes and takes.
 
 use crate::paths::five_tuple;
-use crate::router::{Made, Ports, Router, StandIn, SwitchCx};
+use crate::router::{Made, Ports, Router, SwitchCx};
 use crate::routing::{Routing, choose};
-use base::{LinkId, NodeId, Slab, Time, Timers};
+use base::{FlowId, LinkId, NodeId, Slab, Time, Timers};
 use proto::packet::{ASK, Ext};
 use proto::{Flow, Kind, Packet};
 
@@ -17,17 +17,19 @@ pub struct Site<'a> {
     pub ext: &'a mut Slab<Ext>,
     /// All ports; those of the switch are up to date.
     pub ports: Ports<'a>,
-    /// What packets stand for; `None` where every packet moves.
-    pub stand_in: Option<&'a mut StandIn>,
+    /// Application bytes that pass with the packet in hand.
+    pub payload_bytes: u64,
+    /// Takes the flows that the switch moves.
+    pub moved: Option<&'a mut Vec<FlowId>>,
 }
 
 /// The router and what it sees of a switch.
 macro_rules! at_switch {
     ($routing:expr, $at:expr, $from:expr, $site:expr) => {{
         let Routing { net, routes, router, timers, made, .. } = $routing;
-        let Site { now, flows, ext, ports, stand_in } = $site;
+        let Site { now, flows, ext, ports, payload_bytes, moved } = $site;
         let timers = timers.get_mut($at.index());
-        (router, SwitchCx { now, at: $at, from: $from, flows, ext, net, routes, ports, timers, made, stand_in })
+        (router, SwitchCx { now, at: $at, from: $from, flows, ext, net, routes, ports, timers, made, payload_bytes, moved })
     }};
 }
 

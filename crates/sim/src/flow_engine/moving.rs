@@ -1,9 +1,8 @@
 //! Packets under way in the flow engine, and which links are up.
 
 use crate::node::world::NodeCounts;
-use base::{LinkId, Slab, Time};
+use base::{FlowId, LinkId, Slab, Time};
 use fabric::net::Net;
-use fabric::router::StandIn;
 use proto::Packet;
 use proto::packet::Ext;
 
@@ -54,8 +53,8 @@ pub struct Packets {
     pub lost: u64,
     /// Blocks for large headers.
     pub ext: Slab<Ext>,
-    /// What the router sees of samples, and tells of flows that it has moved.
-    pub stand_in: StandIn,
+    /// Flows that switches have moved, in the order of the moves.
+    pub moved: Vec<FlowId>,
     /// By node: when the switch wakes next.
     pub wakes: Vec<Time>,
 }

@@ -121,15 +121,15 @@ impl World {
         if !self.routing.asks_for(packet) {
             return self.routing.planned_hop(&self.flows[packet.flow.index()], packet, at);
         }
-        self.packets.stand_in.payload_bytes = moving.sample.as_ref().map_or(0, |sample| sample.payload_bytes);
-        self.at_switch(at, now, |routing, site| routing.next(packet, at, from, site))
+        let payload_bytes = moving.sample.as_ref().map_or(0, |sample| sample.payload_bytes);
+        self.at_switch(at, now, |routing, site| routing.next(packet, at, from, Site { payload_bytes, ..site }))
     }
 
     /// Calls the router at a switch. What the switch then has made is sent, and flows that it has moved are sampled at once.
     fn at_switch<R>(&mut self, at: NodeId, now: Time, act: impl FnOnce(&mut Routing, Site<'_>) -> R) -> R {
         let (flows, packets) = (&self.flows, &mut self.packets);
-        let (ext, ports, stand_in) = (&mut packets.ext, Ports::new(&[]), Some(&mut packets.stand_in));
-        let result = act(&mut self.routing, Site { now, flows, ext, ports, stand_in });
+        let (ext, ports, moved) = (&mut packets.ext, Ports::new(&[]), Some(&mut packets.moved));
+        let result = act(&mut self.routing, Site { now, flows, ext, ports, payload_bytes: 0, moved });
         if self.routing.has_made() {
             for Made { at, mut packet, via } in self.routing.take_made() {
                 (packet.sent_at, packet.arrival) = (now, now);
@@ -142,7 +142,7 @@ impl World {
             }
         }
         self.set_wake(at);
-        for flow in std::mem::take(&mut self.packets.stand_in.rerouted) {
+        for flow in std::mem::take(&mut self.packets.moved) {
             if self.fluid.is_moving(flow) {
                 self.send_sample(flow, now);
             }

@@ -179,7 +179,8 @@ impl<P: Probe> World<P> {
             }
         }
         let wake = self.routing.next_wake(at);
-        let site = Site { now, flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&self.ports), stand_in: None };
+        let (flows, ext, ports) = (&self.flows, &mut self.ext, Ports::new(&self.ports));
+        let site = Site { now, flows, ext, ports, payload_bytes: packet.payload.into(), moved: None };
         let next = self.routing.next(packet, at, from, site);
         if self.routing.has_made() {
             self.send_made(links);
@@ -210,8 +211,8 @@ impl<P: Probe> World<P> {
         act: impl FnOnce(&mut routing::Routing, Site<'_>) -> R,
     ) -> R {
         self.catch_up_switch(links, at);
-        let site =
-            Site { now: links.now(), flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&self.ports), stand_in: None };
+        let (flows, ext, ports) = (&self.flows, &mut self.ext, Ports::new(&self.ports));
+        let site = Site { now: links.now(), flows, ext, ports, payload_bytes: 0, moved: None };
         let result = act(&mut self.routing, site);
         self.send_made(links);
         if self.pausing {

@@ -66,7 +66,7 @@ impl Bench {
         let candidates = self.routes.candidates(at, dst);
         let (net, routes) = (&self.net, &self.routes);
         let (now, from, flows, ports, timers) = (Time(now), None, &self.flows, Ports::new(&[]), None);
-        let mut cx = SwitchCx { now, at, from, flows, ext, net, routes, ports, timers, made, stand_in: None };
+        let mut cx = SwitchCx { now, at, from, flows, ext, net, routes, ports, timers, made, payload_bytes: 0, moved: None };
         packet.step();
         candidates[self.conga.decide(packet, candidates, &mut cx) as usize]
     }

@@ -101,7 +101,7 @@ impl Switch {
     /// A marked packet. Returns the port of its flow, if one is alive, and `None` if the switch does not know the flow.
     #[inline]
     pub fn pass(&mut self, packet: &Packet, cx: &SwitchCx<'_>) -> Option<Option<LinkId>> {
-        let bytes = cx.payload_bytes(packet);
+        let bytes = cx.payload_bytes;
         let entry = self.table.get_mut(packet.flow)?;
         // A late packet of the old path does not turn the flow back.
         let moved = cx.from.is_some_and(|from| from != entry.from) && packet.sent_at > entry.stamp;
@@ -148,7 +148,7 @@ impl Switch {
             seen: cx.now,
             stamp: packet.sent_at,
             load: if ways.counts(cx, src, dst) { loads.first() } else { 0 },
-            bytes: cx.payload_bytes(packet),
+            bytes: cx.payload_bytes,
             simo,
             miso: ways.healthy.candidates(cx.at, src).len() > 1,
             stuck: false,

@@ -4,7 +4,7 @@ use super::table::Entry;
 use super::*;
 use crate::net::{Net, NetBuilder};
 use crate::paths::Counts;
-use crate::router::{Made, Ports, StandIn};
+use crate::router::{Made, Ports};
 use crate::testing::{dead, fat_tree, flow, leaf_spine, names, random, single_tree};
 use base::{FlowId, HostId, Rng, Slab, Time, TimerKey, Timers};
 use proto::Flow;
@@ -52,15 +52,12 @@ impl Bench {
     }
     /// Calls the router at a switch, and returns the packets that the switch makes.
     fn at<R>(&mut self, at: NodeId, from: Option<LinkId>, act: impl FnOnce(&mut Difs, &mut SwitchCx<'_>) -> R) -> (R, Vec<Made>) {
-        let (mut made, ext, mut stand_in) =
-            (Vec::new(), &mut Slab::default(), StandIn { payload_bytes: 1460, rerouted: Vec::new() });
-        let Bench { net, routes, difs, flows, timers, .. } = self;
+        let (mut made, ext) = (Vec::new(), &mut Slab::default());
+        let Bench { net, routes, difs, flows, timers, rerouted, .. } = self;
         let (timers, ports, now) = (Some(timers), Ports::new(&[]), Time(self.now));
-        let stood = Some(&mut stand_in);
-        let mut cx = SwitchCx { now, at, from, flows, ext, net, routes, ports, timers, made: &mut made, stand_in: stood };
-        let result = act(difs, &mut cx);
-        self.rerouted.append(&mut stand_in.rerouted);
-        (result, made)
+        let (made_here, payload_bytes, moved) = (&mut made, 1460, Some(rerouted));
+        let mut cx = SwitchCx { now, at, from, flows, ext, net, routes, ports, timers, made: made_here, payload_bytes, moved };
+        (act(difs, &mut cx), made)
     }
     /// Sends a packet of a flow to its destination. Returns its links, or those up to the switch where it was lost. `forced` are ports of the
     /// switches that have a choice.

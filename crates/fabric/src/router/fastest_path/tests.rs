@@ -37,7 +37,8 @@ impl Bench {
         Bench { routing: Routing::new(parts, &flows), flows, ext: Slab::default(), leaves, spine }
     }
     fn with<R>(&mut self, now: u64, act: impl FnOnce(&mut Routing, Site<'_>) -> R) -> R {
-        let site = Site { now: Time(now), flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&[]), stand_in: None };
+        let site =
+            Site { now: Time(now), flows: &self.flows, ext: &mut self.ext, ports: Ports::new(&[]), payload_bytes: 0, moved: None };
         act(&mut self.routing, site)
     }
     /// The names of the links that a data packet of a flow takes from its leaf to the other one.
