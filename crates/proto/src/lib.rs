@@ -3,16 +3,16 @@
 //! Sans-IO: time comes in as an argument, packets and timers go out as values. No clock, socket, file, thread, log or global.
 
 pub mod contract;
-pub mod desk;
 pub mod flow;
 pub mod hops;
 pub mod host;
 pub mod kit;
 pub mod packet;
 pub mod policy;
+pub mod policy_host;
+pub mod policy_script;
 pub mod ranges;
 pub mod reassembly;
-pub mod seat;
 pub mod transport;
 
 pub use contract::{Bursts, Cx, Env, Timeout, Timers, Transport};

@@ -28,7 +28,7 @@ use fabric::refused::Refused;
 use fabric::router::PortUse;
 use fabric::routing::{Parts, Routing};
 use proto::host::FlowTable;
-use proto::seat::Seat;
+use proto::policy_host::PolicyHost;
 use proto::{Flow, Kind, Packet};
 use scenario::{Envs, RunSpec};
 use std::collections::BTreeMap;
@@ -66,9 +66,9 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
         (0..net.hosts().len() as u32).map(|host| spec.system.transport.build(&envs.transport(net.nic(HostId(host))))).collect();
     let transport_counters = spec.system.transport.meta().counters.len();
     let policy = spec.system.policy.as_ref();
-    let seats: Vec<Seat> = (0..net.hosts().len() as u32)
+    let policy_hosts: Vec<PolicyHost> = (0..net.hosts().len() as u32)
         .filter_map(|host| Some((policy?, envs.transport(net.nic(HostId(host))))))
-        .map(|(policy, env)| Seat::new(policy.build(&env), policy.meta(), transport_counters))
+        .map(|(policy, env)| PolicyHost::new(policy.build(&env), policy.meta(), transport_counters))
         .collect();
     let receivers = build_receivers(spec, &envs);
     let control =
@@ -113,7 +113,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
     let hears = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().needs.reverse_path);
     let is_switch = |node: &NodeId| (duties.timers || pausing) && net.host(*node).is_none();
     let switches: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).filter(is_switch).collect();
-    let special = !seats.is_empty() || !receivers.is_empty() || many_paths || kinds > 0 || hosts.iter().any(|host| host.shaped);
+    let special = !policy_hosts.is_empty() || !receivers.is_empty() || many_paths || kinds > 0 || hosts.iter().any(|host| host.shaped);
     let reverse = if hears { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() };
     let lossy = lossy::lossy_links(net, &mut streams);
     let takes = spec.system.transport.meta().takes;
@@ -121,7 +121,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
         table,
         flows,
         hosts,
-        seats,
+        policy_hosts,
         receivers,
         ports,
         buffers,

@@ -62,9 +62,9 @@ impl Policy for PathSpray {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desk::Desk;
     use crate::kit::script::{self, Script};
-    use crate::seat::Seat;
+    use crate::policy_host::PolicyHost;
+    use crate::policy_script::PolicyScript;
     use crate::transport::{AnyTransport, newreno};
     use base::FlowId;
     use base::params::{Auto, Params as _};
@@ -75,9 +75,9 @@ mod tests {
         (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(5), false);
         let transport = AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
         let host = Script::new(transport, vec![script::flow(0, 1), script::flow(1, 10 * 1460)]);
-        let mut desk = Desk::new(host, Seat::new(PathSpray::default(), &META, 0));
-        desk.host.table.set_paths(FlowId(1), false, 3);
-        let tags: Vec<u16> = desk.open(1).iter().map(|packet| packet.path_tag).collect();
+        let mut script = PolicyScript::new(host, PolicyHost::new(PathSpray::default(), &META, 0));
+        script.host.table.set_paths(FlowId(1), false, 3);
+        let tags: Vec<u16> = script.open(1).iter().map(|packet| packet.path_tag).collect();
         assert_eq!(tags, [2, 3, 1, 2, 3]);
     }
 }

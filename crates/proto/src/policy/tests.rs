@@ -1,11 +1,11 @@
 //! What holds for every policy of the room: it tags each packet once, and neither loses nor adds to what a transport sends.
 
 use super::*;
-use crate::desk::Desk;
 use crate::flow::Flow;
 use crate::kit::script::{self, Script};
 use crate::packet::Kind;
-use crate::seat::Seat;
+use crate::policy_host::PolicyHost;
+use crate::policy_script::PolicyScript;
 use crate::transport::newreno;
 use base::Dur;
 use base::params::{Auto, Params as _, Raw, Reader};
@@ -80,17 +80,18 @@ fn plain(flows: &[Flow], events: &[Event]) -> Vec<Packet> {
 fn tagged(entry: &Entry, flows: &[Flow], events: &[Event]) -> Vec<Packet> {
     let params = AnyParams::read(entry.name, &mut Beside(entry.meta)).expect("an entry of the room");
     assert_eq!(params.check(&script::env()), []);
-    let mut desk = Desk::new(Script::new(transport(), flows.to_vec()), Seat::new(params.build(&script::env()), entry.meta, 0));
-    desk.host.table.keep_counters(entry.meta.counters.len());
+    let mut script =
+        PolicyScript::new(Script::new(transport(), flows.to_vec()), PolicyHost::new(params.build(&script::env()), entry.meta, 0));
+    script.host.table.keep_counters(entry.meta.counters.len());
     let sent = sent(flows, events, |act| match act {
-        Act::Open(flow) => desk.open(flow),
-        Act::Packet(packet) => desk.packet(packet),
-        Act::Wait(time) => desk.advance(desk.host.now + time),
+        Act::Open(flow) => script.open(flow),
+        Act::Packet(packet) => script.packet(packet),
+        Act::Wait(time) => script.advance(script.host.now + time),
     });
     let blocks: Vec<u32> = sent.iter().filter(|packet| packet.has(Packet::TAGGED)).map(|packet| packet.rank).collect();
     assert_eq!(blocks.iter().collect::<BTreeSet<_>>().len(), blocks.len(), "{}: two packets have one tag", entry.name);
-    sent.iter().for_each(|packet| packet.free(&mut desk.host.ext));
-    assert!(desk.host.ext.is_empty(), "{}: a tag without a packet", entry.name);
+    sent.iter().for_each(|packet| packet.free(&mut script.host.ext));
+    assert!(script.host.ext.is_empty(), "{}: a tag without a packet", entry.name);
     sent
 }
 

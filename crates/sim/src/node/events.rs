@@ -162,18 +162,18 @@ impl<P: Probe> engine::World for World<P> {
             if self.waiting.is_some() {
                 self.start_waiting(links, flow);
             }
-            if !self.seats.is_empty() {
-                self.with_policy(now, id, |seat, transport, cx| seat.on_open(flow, transport, cx));
+            if !self.policy_hosts.is_empty() {
+                self.with_policy(now, id, |policy_host, transport, cx| policy_host.on_open(flow, transport, cx));
             }
             self.with_transport(now, id, |transport, cx| transport.on_flow(flow, cx));
         }
         while let Some(key) = self.hosts[id.index()].io.timers.pop_due(now) {
             self.with_transport(now, id, |transport, cx| transport.on_timer(key, cx));
         }
-        if !self.seats.is_empty() {
-            self.with_policy(now, id, |seat, transport, cx| {
-                seat.settle(transport, cx);
-                seat.on_timers(transport, cx);
+        if !self.policy_hosts.is_empty() {
+            self.with_policy(now, id, |policy_host, transport, cx| {
+                policy_host.settle(transport, cx);
+                policy_host.on_timers(transport, cx);
             });
         }
         self.poll(links, id);

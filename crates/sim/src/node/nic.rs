@@ -8,7 +8,7 @@ use crate::probe::Probe;
 use base::{FlowId, HostId, Time};
 use engine::Links;
 use proto::host::{Notice, Path};
-use proto::seat::Seat;
+use proto::policy_host::PolicyHost;
 use proto::transport::AnyTransport;
 use proto::{Cx, Kind, Packet, Transport};
 
@@ -54,7 +54,7 @@ impl<P: Probe> World<P> {
     /// Sets when a host wakes next, if its NIC has room again at `room`.
     #[inline(always)]
     fn set_wake(&self, links: &mut impl Links<Carried>, id: HostId, room: Time) {
-        let policy = self.seats.get(id.index()).map_or(Time::MAX, Seat::next_wake);
+        let policy = self.policy_hosts.get(id.index()).map_or(Time::MAX, PolicyHost::next_wake);
         let received = self.receivers.get(id.index()).and_then(Option::as_ref).map_or(Time::MAX, Receiving::next);
         links.set_wake(self.first_host + id.0, self.hosts[id.index()].next_wake(room).min(policy).min(received));
     }
@@ -77,10 +77,10 @@ impl<P: Probe> World<P> {
                     packet
                 }
             };
-            if SPECIAL && let Some(seat) = self.seats.get_mut(id.index()) {
+            if SPECIAL && let Some(policy_host) = self.policy_hosts.get_mut(id.index()) {
                 let (transport, mut cx) = host.at(now, id, &self.flows, &mut self.ext, &mut self.table);
-                seat.on_send(&mut packet, transport, &mut cx);
-                seat.settle(transport, &mut cx);
+                policy_host.on_send(&mut packet, transport, &mut cx);
+                policy_host.settle(transport, &mut cx);
             }
             let nic = host.nic;
             packet.sent_at = now;
@@ -239,11 +239,11 @@ impl<P: Probe> World<P> {
         let now = links.now();
         if packet.kind.is_refused() && !self.takes[usize::from(packet.kind == Kind::RETURNED)] {
             // To this transport it is a loss like any other.
-        } else if self.seats.is_empty() {
+        } else if self.policy_hosts.is_empty() {
             self.with_transport(now, id, |transport, cx| transport.on_packet(packet, cx));
         } else {
-            self.with_policy(now, id, |seat, transport, cx| {
-                if seat.on_receive(packet, transport, cx) {
+            self.with_policy(now, id, |policy_host, transport, cx| {
+                if policy_host.on_receive(packet, transport, cx) {
                     transport.on_packet(packet, cx);
                 }
             });
@@ -254,11 +254,16 @@ impl<P: Probe> World<P> {
 
     /// Calls the policy of a host and its transport. Both hear what the other has to say.
     #[inline(never)]
-    pub fn with_policy<R>(&mut self, now: Time, id: HostId, act: impl FnOnce(&mut Seat, &mut AnyTransport, &mut Cx<'_>) -> R) -> R {
-        let seat = &mut self.seats[id.index()];
+    pub fn with_policy<R>(
+        &mut self,
+        now: Time,
+        id: HostId,
+        act: impl FnOnce(&mut PolicyHost, &mut AnyTransport, &mut Cx<'_>) -> R,
+    ) -> R {
+        let policy_host = &mut self.policy_hosts[id.index()];
         let (transport, mut cx) = self.hosts[id.index()].at(now, id, &self.flows, &mut self.ext, &mut self.table);
-        let result = act(seat, transport, &mut cx);
-        seat.settle(transport, &mut cx);
+        let result = act(policy_host, transport, &mut cx);
+        policy_host.settle(transport, &mut cx);
         result
     }
 

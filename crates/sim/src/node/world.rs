@@ -17,7 +17,7 @@ use fabric::routes::Routes;
 use fabric::routing::{Notice, Routing};
 use proto::host::FlowTable;
 use proto::packet::Ext;
-use proto::seat::Seat;
+use proto::policy_host::PolicyHost;
 use proto::{Flow, Kind, Packet, Transport};
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ pub struct World<P> {
     /// All hosts, by id.
     pub hosts: Vec<Host>,
     /// The policies of hosts, by host; empty where the system has none.
-    pub seats: Vec<Seat>,
+    pub policy_hosts: Vec<PolicyHost>,
     /// By host, what packets that have come wait for; empty where the system has none.
     pub receivers: Vec<Option<Receiving>>,
     /// By link; `None` where the engine's queue does.

@@ -18,7 +18,7 @@ use fabric::routes::Routes;
 use fabric::routing::Notice;
 use proto::Flow;
 use proto::host::FlowRecord;
-use proto::seat::Seat;
+use proto::policy_host::PolicyHost;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -261,7 +261,7 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
     /// Packets that switches and policies have made of their own, and their bytes.
     pub fn made(&self) -> (u64, u64) {
         let switches = self.nodes().into_iter().map(|node| (node.made, node.made_bytes));
-        let policies = self.parts.iter().flat_map(|part| part.world.seats.iter().map(Seat::made));
+        let policies = self.parts.iter().flat_map(|part| part.world.policy_hosts.iter().map(PolicyHost::made));
         switches.chain(policies).fold((0, 0), |sum, made| (sum.0 + made.0, sum.1 + made.1))
     }
 }

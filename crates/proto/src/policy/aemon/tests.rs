@@ -1,10 +1,10 @@
 use super::*;
-use crate::desk::Desk;
 use crate::flow::Flow;
 use crate::kit::published::WEB_SEARCH;
 use crate::kit::script::{self, Script};
 use crate::packet::Kind;
-use crate::seat::Seat;
+use crate::policy_host::PolicyHost;
+use crate::policy_script::PolicyScript;
 use crate::transport::{AnyTransport, newreno};
 use base::FlowId;
 use base::Fraction;
@@ -25,15 +25,16 @@ fn eight() -> Params {
 }
 
 /// A host with a flow of a thousand packets that starts at 1 ms, ten of them at once.
-fn desk(params: &Params, deadline: Option<Time>) -> Desk<Aemon> {
+fn script(params: &Params, deadline: Option<Time>) -> PolicyScript<Aemon> {
     let mut tcp = newreno::Params::defaults();
     (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
     (tcp.tcp.min_rto, tcp.tcp.init_rto) = (Auto::Set(Dur::from_ms(100)), Auto::Set(Dur::from_ms(100)));
     let transport = AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
     let flow = Flow { deadline, start: ms(1.0), ..script::flow(0, 1000 * 1460) };
-    let mut desk = Desk::new(Script::new(transport, vec![flow]), Seat::new(Aemon::new(params, &script::env()), &META, 0));
-    desk.host.now = ms(1.0);
-    desk
+    let mut script =
+        PolicyScript::new(Script::new(transport, vec![flow]), PolicyHost::new(Aemon::new(params, &script::env()), &META, 0));
+    script.host.now = ms(1.0);
+    script
 }
 
 fn classes(packets: &[Packet]) -> Vec<u8> {
@@ -69,12 +70,12 @@ fn eight_levels_step_at_eighths_of_the_time() {
 
 #[test]
 fn urgent_flows_rise_in_odd_classes() {
-    let mut desk = desk(&four(), Some(ms(11.0)));
-    assert_eq!(classes(&desk.open(0)), [7; 10]);
+    let mut script = script(&four(), Some(ms(11.0)));
+    assert_eq!(classes(&script.open(0)), [7; 10]);
     let mut class_at = |at, segments: u64| {
-        desk.host.now = ms(at);
+        script.host.now = ms(at);
         let ack = Packet { offset: segments * 1460, ..Packet::new(FlowId(0), Kind::ACK, 40) };
-        desk.packet(ack).iter().map(|packet| packet.prio).max()
+        script.packet(ack).iter().map(|packet| packet.prio).max()
     };
     let seen = [(3.0, 1), (3.5, 2), (6.0, 3), (8.5, 4), (20.0, 5)].map(|(at, segments)| class_at(at, segments));
     assert_eq!(seen, [7, 5, 3, 1, 1].map(Some));
@@ -82,11 +83,11 @@ fn urgent_flows_rise_in_odd_classes() {
 
 #[test]
 fn flows_without_a_deadline_fall_in_even_classes() {
-    let mut four_levels = desk(&four(), None);
+    let mut four_levels = script(&four(), None);
     assert_eq!(classes(&four_levels.open(0)), [0, 0, 0, 2, 2, 4, 4, 6, 6, 6]);
     // What is sent again keeps its class.
     assert_eq!(classes(&four_levels.advance(ms(102.0))), [0]);
-    assert_eq!(classes(&desk(&eight(), None).open(0)), [0, 0, 2, 4, 6, 8, 10, 12, 14, 14]);
+    assert_eq!(classes(&script(&eight(), None).open(0)), [0, 0, 2, 4, 6, 8, 10, 12, 14, 14]);
 }
 
 #[test]
@@ -94,10 +95,10 @@ fn packets_without_payload_are_in_the_first_class() {
     let mut tcp = newreno::Params::defaults();
     tcp.tcp.handshake = true;
     let transport = || AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
-    let seat = || Seat::new(Aemon::new(&four(), &script::env()), &META, 0);
+    let policy_host = || PolicyHost::new(Aemon::new(&four(), &script::env()), &META, 0);
     let flows = || vec![Flow { deadline: Some(ms(5.0)), ..script::flow(0, 30_000_000) }];
-    assert_eq!(classes(&Desk::new(Script::new(transport(), flows()), seat()).open(0)), [0], "SYN");
-    let mut receiver = Desk::new(Script::new(transport(), flows()).at_host(1), seat());
+    assert_eq!(classes(&PolicyScript::new(Script::new(transport(), flows()), policy_host()).open(0)), [0], "SYN");
+    let mut receiver = PolicyScript::new(Script::new(transport(), flows()).at_host(1), policy_host());
     assert_eq!(classes(&receiver.packet(Packet { prio: 7, ..Packet::data(FlowId(0), 0, 1460, 40) })), [0], "ACK");
 }
 

@@ -1,21 +1,21 @@
 use super::*;
-use crate::desk::Desk;
 use crate::flow::Flow;
 use crate::kit::script::{self, Script};
-use crate::seat::Seat;
+use crate::policy_host::PolicyHost;
+use crate::policy_script::PolicyScript;
 use crate::transport::{AnyTransport, newreno};
 use base::Fraction;
 use base::given::{Given, GivenPart, Offered, Offers};
 use base::params::Params as _;
 
 /// A host with flows of these (size in bytes, deadline), ten packets of each at once.
-fn desk(params: &Params, flows: &[(u64, Option<Time>)]) -> Desk<EdfSjf> {
+fn script(params: &Params, flows: &[(u64, Option<Time>)]) -> PolicyScript<EdfSjf> {
     let mut tcp = newreno::Params::defaults();
     (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
     let transport = AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
     let flow = |(&(size, deadline), id)| Flow { deadline, ..script::flow(id, size) };
     let flows = flows.iter().zip(0..).map(flow).collect();
-    Desk::new(Script::new(transport, flows), Seat::new(EdfSjf::new(params, &script::env()), &META, 0))
+    PolicyScript::new(Script::new(transport, flows), PolicyHost::new(EdfSjf::new(params, &script::env()), &META, 0))
 }
 
 /// The 40 bits by which a port orders packets.
@@ -50,8 +50,8 @@ fn deadlines_go_before_sizes_and_each_in_its_order() {
         (500_000_000_000, None),
         (500_000_000_001, None),
     ];
-    let mut desk = desk(&Params::defaults(), &flows);
-    let first: Vec<u64> = (0..flows.len() as u32).map(|flow| number(&desk.open(flow)[0])).collect();
+    let mut script = script(&Params::defaults(), &flows);
+    let first: Vec<u64> = (0..flows.len() as u32).map(|flow| number(&script.open(flow)[0])).collect();
     assert!(first.is_sorted_by(|a, b| a < b), "{first:x?}");
     assert_eq!((first[0], first[5]), (ms(5).0 >> 8, (1 << 39) | 1));
 }
@@ -59,10 +59,10 @@ fn deadlines_go_before_sizes_and_each_in_its_order() {
 /// All packets of a flow have one rank, also those that are sent again.
 #[test]
 fn a_flow_keeps_its_rank() {
-    let mut desk = desk(&Params::defaults(), &[(100 * 1460, Some(ms(9)))]);
-    let mut sent = desk.open(0);
-    sent.extend(desk.packet(ack(5)));
-    sent.extend(desk.advance(ms(40)));
+    let mut script = script(&Params::defaults(), &[(100 * 1460, Some(ms(9)))]);
+    let mut sent = script.open(0);
+    sent.extend(script.packet(ack(5)));
+    sent.extend(script.advance(ms(40)));
     assert!(sent.len() > 12 && sent.iter().any(|packet| packet.has(Packet::RETX)));
     assert!(sent.iter().all(|packet| number(packet) == ms(9).0 >> 8));
 }
@@ -81,11 +81,11 @@ fn packets_without_payload_go_first() {
     tcp.tcp.handshake = true;
     let transport = || AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
     for params in [Params::defaults(), quantised()] {
-        let seat = || Seat::new(EdfSjf::new(&params, &script::env()), &META, 0);
+        let policy_host = || PolicyHost::new(EdfSjf::new(&params, &script::env()), &META, 0);
         let flows = || vec![script::flow(0, 9_000_000)];
-        let syn = Desk::new(Script::new(transport(), flows()), seat()).open(0);
+        let syn = PolicyScript::new(Script::new(transport(), flows()), policy_host()).open(0);
         assert_eq!((syn[0].kind, number(&syn[0])), (Kind::SYN, 0));
-        let mut receiver = Desk::new(Script::new(transport(), flows()).at_host(1), seat());
+        let mut receiver = PolicyScript::new(Script::new(transport(), flows()).at_host(1), policy_host());
         let acks = receiver.packet(Packet { prio: 7, rank: 7, ..Packet::data(FlowId(0), 0, 1460, 40) });
         assert_eq!((acks[0].kind, number(&acks[0])), (Kind::ACK, 0));
     }
@@ -95,12 +95,12 @@ fn packets_without_payload_go_first() {
 fn the_remaining_size_falls_with_acks() {
     let flow = [(100 * 1460, None)];
     let left = |params: &Params| {
-        let mut desk = desk(params, &flow);
-        let mut seen = vec![desk.open(0)];
-        seen.extend([4, 5].map(|segments| desk.packet(ack(segments))));
+        let mut script = script(params, &flow);
+        let mut seen = vec![script.open(0)];
+        seen.extend([4, 5].map(|segments| script.packet(ack(segments))));
         // An old one changes nothing.
-        desk.packet(ack(3));
-        seen.push(desk.advance(ms(15)));
+        script.packet(ack(3));
+        seen.push(script.advance(ms(15)));
         let sizes = seen.iter().filter_map(|sent| sent.last()).map(|packet| (number(packet) & MOST) / 1460);
         sizes.collect::<Vec<_>>()
     };
@@ -111,19 +111,19 @@ fn the_remaining_size_falls_with_acks() {
 #[test]
 fn quantised_classes_are_by_time_left_and_size() {
     let flows = [(1, Some(ms(25))), (9_000_000, Some(ms(10))), (3 * 1460, None), (3 * 1460 + 1, None), (1_000_001, None)];
-    let mut desk = desk(&quantised(), &flows);
-    let classes: Vec<_> = (0..5).map(|flow| (desk.open(flow)[0].prio, desk.open(flow)[0].rank)).collect();
+    let mut script = script(&quantised(), &flows);
+    let classes: Vec<_> = (0..5).map(|flow| (script.open(flow)[0].prio, script.open(flow)[0].rank)).collect();
     assert_eq!(classes, [(3, 0), (0, 0), (4, 0), (5, 0), (7, 0)]);
 }
 
 /// The same flow moves up while its deadline comes near, and stays up after it.
 #[test]
 fn quantised_classes_rise_with_time() {
-    let mut desk = desk(&quantised(), &[(1000 * 1460, Some(ms(25)))]);
-    desk.open(0);
+    let mut script = script(&quantised(), &[(1000 * 1460, Some(ms(25)))]);
+    script.open(0);
     let mut class_at = |at, segments| {
-        desk.host.now = at;
-        desk.packet(ack(segments)).last().map(|packet| packet.prio)
+        script.host.now = at;
+        script.packet(ack(segments)).last().map(|packet| packet.prio)
     };
     let classes = [(ms(4), 1), (ms(5), 2), (ms(12), 3), (ms(15), 4), (ms(30), 5)].map(|(at, segments)| class_at(at, segments));
     assert_eq!(classes, [3, 2, 1, 0, 0].map(Some));
@@ -131,12 +131,12 @@ fn quantised_classes_rise_with_time() {
 
 #[test]
 fn nothing_is_left_of_a_closed_flow() {
-    let mut desk = desk(&Params { by: By::Remaining, ..Params::defaults() }, &[(100_000, None)]);
-    desk.open(0);
-    assert!(!desk.seat.policy().acked.is_empty());
-    desk.host.give_up(0);
-    desk.sent();
-    assert!(desk.seat.policy().acked.is_empty());
+    let mut script = script(&Params { by: By::Remaining, ..Params::defaults() }, &[(100_000, None)]);
+    script.open(0);
+    assert!(!script.policy_host.policy().acked.is_empty());
+    script.host.give_up(0);
+    script.sent();
+    assert!(script.policy_host.policy().acked.is_empty());
 }
 
 #[test]

@@ -1,9 +1,9 @@
 use super::*;
-use crate::desk::Desk;
 use crate::flow::Flow;
 use crate::kit::script::{self, Script};
 use crate::packet::Kind;
-use crate::seat::Seat;
+use crate::policy_host::PolicyHost;
+use crate::policy_script::PolicyScript;
 use crate::transport::{AnyTransport, newreno};
 use base::given::{Given, GivenPart, Offered, Offers};
 use base::params::{Params as _, Raw};
@@ -27,14 +27,14 @@ fn params(type2: bool) -> Params {
 }
 
 /// A host with flows of these (size in bytes, deadline), ten packets of each at once and timeouts after 1, 3 and 7 ms.
-fn desk(params: &Params, flows: &[(u64, Option<Time>)]) -> Desk<Karuna> {
+fn script(params: &Params, flows: &[(u64, Option<Time>)]) -> PolicyScript<Karuna> {
     let mut tcp = newreno::Params::defaults();
     (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
     (tcp.tcp.min_rto, tcp.tcp.init_rto) = (Auto::Set(Dur::from_ms(1)), Auto::Set(Dur::from_ms(1)));
     let transport = AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
     let flow = |(&(size, deadline), id)| Flow { deadline, ..script::flow(id, size) };
     let flows = flows.iter().zip(0..).map(flow).collect();
-    Desk::new(Script::new(transport, flows), Seat::new(Karuna::new(params, &script::env()), &META, 0))
+    PolicyScript::new(Script::new(transport, flows), PolicyHost::new(Karuna::new(params, &script::env()), &META, 0))
 }
 
 fn classes(packets: &[Packet]) -> Vec<u8> {
@@ -62,19 +62,19 @@ fn golden_classes() {
         (30_000_000, deadline),
     ];
     for (type2, wanted) in [(true, [1, 1, 2, 3, 7, 0, 0]), (false, [1, 1, 1, 1, 1, 0, 0])] {
-        let mut desk = desk(&params(type2), &flows);
-        let first: Vec<u8> = (0..flows.len() as u32).map(|flow| desk.open(flow)[0].prio).collect();
+        let mut script = script(&params(type2), &flows);
+        let first: Vec<u8> = (0..flows.len() as u32).map(|flow| script.open(flow)[0].prio).collect();
         assert_eq!(first, wanted);
     }
 }
 
 #[test]
 fn flows_of_unknown_size_go_down_by_bytes_sent() {
-    let mut of_unknown = desk(&params(false), &[(1000 * 1460, None)]);
+    let mut of_unknown = script(&params(false), &[(1000 * 1460, None)]);
     assert_eq!(classes(&of_unknown.open(0)), [1, 1, 1, 2, 2, 3, 3, 3, 3, 3]);
     // What is sent again keeps its class.
     assert_eq!(classes(&of_unknown.advance(ms(1))), [1]);
-    let mut sent = desk(&Params { count: Count::Sent, ..params(false) }, &[(1000 * 1460, None)]);
+    let mut sent = script(&Params { count: Count::Sent, ..params(false) }, &[(1000 * 1460, None)]);
     sent.open(0);
     assert_eq!(classes(&sent.advance(ms(1))), [3]);
 }
@@ -82,10 +82,10 @@ fn flows_of_unknown_size_go_down_by_bytes_sent() {
 #[test]
 fn flows_with_a_deadline_or_of_known_size_keep_their_class() {
     for (deadline, class) in [(Some(ms(1)), 0), (None, 3)] {
-        let mut desk = desk(&Params { aging: false, ..params(true) }, &[(5_000_000, deadline)]);
-        let mut sent = desk.open(0);
-        sent.extend(desk.packet(ack(8)));
-        sent.extend(desk.advance(ms(40)));
+        let mut script = script(&Params { aging: false, ..params(true) }, &[(5_000_000, deadline)]);
+        let mut sent = script.open(0);
+        sent.extend(script.packet(ack(8)));
+        sent.extend(script.advance(ms(40)));
         assert!(sent.len() > 14 && classes(&sent).iter().all(|seen| *seen == class), "{:?}", classes(&sent));
     }
 }
@@ -93,34 +93,34 @@ fn flows_with_a_deadline_or_of_known_size_keep_their_class() {
 /// Timeouts at 1, 3 and 7 ms, then at 15, 31 and 63 ms, and so on.
 #[test]
 fn three_timeouts_in_a_row_lift_a_flow_of_known_size_by_one_class() {
-    let mut desk = desk(&params(true), &[(5_000_000, None)]);
-    desk.open(0);
-    assert_eq!(classes(&desk.advance(ms(7))), [3, 3, 2]);
-    assert_eq!(classes(&desk.advance(ms(63))), [2, 2, 1]);
+    let mut script = script(&params(true), &[(5_000_000, None)]);
+    script.open(0);
+    assert_eq!(classes(&script.advance(ms(7))), [3, 3, 2]);
+    assert_eq!(classes(&script.advance(ms(63))), [2, 2, 1]);
     // It never comes to the flows with deadlines.
-    assert_eq!(classes(&desk.advance(ms(511))), [1, 1, 1]);
+    assert_eq!(classes(&script.advance(ms(511))), [1, 1, 1]);
 }
 
 #[test]
 fn three_timeouts_in_a_row_bring_a_flow_of_unknown_size_back() {
     for (aging, third) in [(true, 1), (false, 3)] {
-        let mut desk = desk(&Params { aging, ..params(false) }, &[(1000 * 1460, None)]);
-        desk.open(0);
-        desk.packet(ack(8));
-        assert_eq!(classes(&desk.advance(ms(7))), [3, 3, third]);
+        let mut script = script(&Params { aging, ..params(false) }, &[(1000 * 1460, None)]);
+        script.open(0);
+        script.packet(ack(8));
+        assert_eq!(classes(&script.advance(ms(7))), [3, 3, third]);
         // It counts from there on.
-        assert_eq!(classes(&desk.packet(ack(9))), [third; 2]);
+        assert_eq!(classes(&script.packet(ack(9))), [third; 2]);
     }
 }
 
 #[test]
 fn an_ack_of_new_bytes_ends_the_row() {
-    let mut desk = desk(&params(true), &[(5_000_000, None)]);
-    desk.open(0);
-    assert_eq!(classes(&desk.advance(ms(3))), [3, 3]);
-    desk.packet(ack(8));
+    let mut script = script(&params(true), &[(5_000_000, None)]);
+    script.open(0);
+    assert_eq!(classes(&script.advance(ms(3))), [3, 3]);
+    script.packet(ack(8));
     // The row begins anew.
-    assert_eq!(classes(&desk.advance(ms(100)))[..3], [3, 3, 2]);
+    assert_eq!(classes(&script.advance(ms(100)))[..3], [3, 3, 2]);
 }
 
 /// Of many flows the share is the fraction, and which they are depends on nothing else.
@@ -143,20 +143,20 @@ fn packets_without_payload_are_in_the_first_class() {
     let mut tcp = newreno::Params::defaults();
     tcp.tcp.handshake = true;
     let transport = || AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
-    let seat = || Seat::new(Karuna::new(&params(true), &script::env()), &META, 0);
+    let policy_host = || PolicyHost::new(Karuna::new(&params(true), &script::env()), &META, 0);
     let flows = || vec![script::flow(0, 30_000_000)];
-    assert_eq!(classes(&Desk::new(Script::new(transport(), flows()), seat()).open(0)), [0], "SYN");
-    let mut receiver = Desk::new(Script::new(transport(), flows()).at_host(1), seat());
+    assert_eq!(classes(&PolicyScript::new(Script::new(transport(), flows()), policy_host()).open(0)), [0], "SYN");
+    let mut receiver = PolicyScript::new(Script::new(transport(), flows()).at_host(1), policy_host());
     assert_eq!(classes(&receiver.packet(Packet { prio: 7, ..Packet::data(FlowId(0), 0, 1460, 40) })), [0], "ACK");
 }
 
 #[test]
 fn nothing_is_left_of_a_closed_flow() {
-    let mut desk = desk(&params(true), &[(5_000_000, None)]);
-    desk.open(0);
-    desk.host.give_up(0);
-    desk.sent();
-    assert!(desk.seat.policy().flows.is_empty());
+    let mut script = script(&params(true), &[(5_000_000, None)]);
+    script.open(0);
+    script.host.give_up(0);
+    script.sent();
+    assert!(script.policy_host.policy().flows.is_empty());
 }
 
 #[test]

@@ -1,10 +1,10 @@
 use super::*;
-use crate::desk::Desk;
 use crate::kit::published::{DATA_MINING, WEB_SEARCH};
 use crate::kit::published::{LAWS, PAYLOAD, passes};
 use crate::kit::script::{self, Script};
 use crate::packet::Kind;
-use crate::seat::Seat;
+use crate::policy_host::PolicyHost;
+use crate::policy_script::PolicyScript;
 use crate::transport::{AnyTransport, dctcp, newreno};
 use base::given::{Given, GivenPart, Offered, Offers};
 use base::params::{Params as _, Raw};
@@ -53,12 +53,12 @@ fn machine(params: &Params) -> Pias {
 }
 
 /// A host with a flow of a thousand packets, ten of them at once, under PIAS.
-fn desk(params: &Params) -> Desk<Pias> {
+fn script(params: &Params) -> PolicyScript<Pias> {
     let mut tcp = newreno::Params::defaults();
     (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
     (tcp.tcp.min_rto, tcp.tcp.init_rto) = (Auto::Set(Dur::from_ms(1)), Auto::Set(Dur::from_ms(1)));
     let transport = AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
-    Desk::new(Script::new(transport, vec![script::flow(0, 1000 * 1460)]), Seat::new(machine(params), &META, 0))
+    PolicyScript::new(Script::new(transport, vec![script::flow(0, 1000 * 1460)]), PolicyHost::new(machine(params), &META, 0))
 }
 
 fn classes(packets: &[Packet]) -> Vec<u8> {
@@ -183,19 +183,19 @@ fn parameters_are_checked() {
 
 #[test]
 fn packets_are_classed_by_their_first_byte() {
-    let mut desk = desk(&given("2pkt, 4pkt"));
+    let mut script = script(&given("2pkt, 4pkt"));
     // Segment 2 begins at the threshold.
-    assert_eq!(classes(&desk.open(0)), [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]);
+    assert_eq!(classes(&script.open(0)), [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]);
     // What is sent again keeps its class.
-    let again = desk.advance(ms(1));
+    let again = script.advance(ms(1));
     assert_eq!(again.iter().map(|p| (p.offset, p.prio, p.has(Packet::RETX))).collect::<Vec<_>>(), [(0, 0, true)]);
 }
 
 #[test]
 fn with_the_count_of_bytes_sent_what_is_sent_again_goes_on_down() {
-    let mut desk = desk(&Params { count: Count::Sent, ..given("2pkt, 4pkt") });
-    assert_eq!(classes(&desk.open(0)), [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]);
-    assert_eq!(classes(&desk.advance(ms(1))), [2]);
+    let mut script = script(&Params { count: Count::Sent, ..given("2pkt, 4pkt") });
+    assert_eq!(classes(&script.open(0)), [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]);
+    assert_eq!(classes(&script.advance(ms(1))), [2]);
 }
 
 /// Timeouts at 1, 3 and 7 ms.
@@ -204,29 +204,29 @@ fn three_timeouts_in_a_row_bring_a_flow_back_if_it_ages() {
     for (aging, count, third) in
         [(false, Count::Sent, 2), (true, Count::Sent, 0), (false, Count::Offset, 2), (true, Count::Offset, 0)]
     {
-        let mut desk = desk(&Params { aging, count, ..given("2pkt, 4pkt") });
-        desk.open(0);
+        let mut script = script(&Params { aging, count, ..given("2pkt, 4pkt") });
+        script.open(0);
         // Eight arrive: what is sent again lies in the last class.
-        desk.packet(ack(8));
-        let sent = desk.advance(ms(7));
+        script.packet(ack(8));
+        let sent = script.advance(ms(7));
         assert_eq!(classes(&sent), [2, 2, third], "{aging} {count:?}");
         assert!(sent.iter().all(|packet| packet.offset == 8 * 1460));
         // Both count from there on.
-        let next = desk.packet(ack(9));
+        let next = script.packet(ack(9));
         assert_eq!(classes(&next), if aging { vec![0; 2] } else { vec![2; 2] }, "{aging} {count:?}");
     }
 }
 
 #[test]
 fn an_ack_of_new_bytes_ends_the_row() {
-    let mut desk = desk(&Params { aging: true, ..given("2pkt, 4pkt") });
-    desk.open(0);
-    desk.packet(ack(8));
-    assert_eq!(classes(&desk.advance(ms(3))), [2, 2]);
+    let mut script = script(&Params { aging: true, ..given("2pkt, 4pkt") });
+    script.open(0);
+    script.packet(ack(8));
+    assert_eq!(classes(&script.advance(ms(3))), [2, 2]);
     // An ACK of nothing new does not.
-    desk.packet(ack(8));
-    desk.packet(ack(9));
-    let sent = desk.advance(ms(60));
+    script.packet(ack(8));
+    script.packet(ack(9));
+    let sent = script.advance(ms(60));
     let timed: Vec<_> = sent.iter().filter(|packet| packet.offset == 9 * 1460).map(|packet| packet.prio).collect();
     assert_eq!(timed[..3], [2, 2, 0]);
 }
@@ -237,10 +237,10 @@ fn packets_without_payload_are_in_the_first_class() {
     params.tcp.handshake = true;
     let transport = || AnyTransport::Dctcp(dctcp::Dctcp::new(&params, &script::env()));
     let flows = || vec![script::flow(0, 1000 * 1460)];
-    let seat = || Seat::new(machine(&given("1B")), &META, 0);
-    let mut sender = Desk::new(Script::new(transport(), flows()), seat());
+    let policy_host = || PolicyHost::new(machine(&given("1B")), &META, 0);
+    let mut sender = PolicyScript::new(Script::new(transport(), flows()), policy_host());
     assert_eq!(classes(&sender.open(0)), [0], "SYN");
-    let mut receiver = Desk::new(Script::new(transport(), flows()).at_host(1), seat());
+    let mut receiver = PolicyScript::new(Script::new(transport(), flows()).at_host(1), policy_host());
     let data = Packet { prio: 1, ..Packet::data(FlowId(0), 1460, 1460, 40) };
     let acks = receiver.packet(data);
     assert_eq!((acks[0].kind, acks[0].prio), (Kind::ACK, 0));
@@ -248,11 +248,11 @@ fn packets_without_payload_are_in_the_first_class() {
 
 #[test]
 fn nothing_is_left_of_a_closed_flow() {
-    let mut desk = desk(&given("1pkt"));
-    desk.open(0);
-    desk.host.give_up(0);
-    assert_eq!(desk.sent(), []);
-    let Desk { host, seat } = &mut desk;
+    let mut script = script(&given("1pkt"));
+    script.open(0);
+    script.host.give_up(0);
+    assert_eq!(script.sent(), []);
+    let PolicyScript { host, policy_host } = &mut script;
     assert_eq!(host.io.notices.len(), 0);
-    assert!(seat.policy().flows.is_empty());
+    assert!(policy_host.policy().flows.is_empty());
 }

@@ -1,9 +1,9 @@
 use super::header::{CLASS_CHANGES, DECISIONS, END, ENDED, LAS_PACKETS, NO_DEADLINE, Order, State};
 use super::*;
-use crate::desk::Desk;
 use crate::flow::Flow;
 use crate::kit::script::{self, Script};
-use crate::seat::Seat;
+use crate::policy_host::PolicyHost;
+use crate::policy_script::PolicyScript;
 use crate::transport::{AnyTransport, dctcp};
 use base::given::{Given, GivenPart};
 use base::params::{Params as _, Raw};
@@ -31,17 +31,18 @@ fn flow(id: u32, packets: u64, deadline: Option<u64>) -> Flow {
 }
 
 /// A host under DCTCP and STAM, with windows of ten packets at first.
-fn desk(params: &Params, host: u32, flows: Vec<Flow>) -> Desk<Stam> {
+fn script(params: &Params, host: u32, flows: Vec<Flow>) -> PolicyScript<Stam> {
     let mut tcp = dctcp::Params::defaults();
     (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
     (tcp.tcp.min_rto, tcp.tcp.init_rto) = (Auto::Set(Dur::from_ms(1)), Auto::Set(Dur::from_ms(1)));
     let transport = AnyTransport::Dctcp(dctcp::Dctcp::new(&tcp, &env()));
-    let mut desk = Desk::new(Script::new(transport, flows).at_host(host), Seat::new(Stam::new(params, &env()), &META, 0));
-    desk.host.table.keep_counters(META.counters.len());
-    desk
+    let mut script =
+        PolicyScript::new(Script::new(transport, flows).at_host(host), PolicyHost::new(Stam::new(params, &env()), &META, 0));
+    script.host.table.keep_counters(META.counters.len());
+    script
 }
 
-impl Desk<Stam> {
+impl PolicyScript<Stam> {
     /// A data packet arrives at a receiver; `tell` says what its header says. Returns the ACK with what it orders.
     fn data(&mut self, flow: u32, n: u64, marked: bool, tell: impl FnOnce(&mut State)) -> (Packet, Option<u8>) {
         let mut packet = Packet::data(FlowId(flow), n * MSS, MSS as u16, 40);
@@ -95,72 +96,72 @@ fn prios(packets: &[Packet]) -> Vec<u8> {
 
 #[test]
 fn data_tells_the_state_of_its_flow() {
-    let mut desk = desk(&given("2pkt, 4pkt"), 0, vec![flow(0, 100, Some(5_000)), flow(1, 100, None)]);
+    let mut script = script(&given("2pkt, 4pkt"), 0, vec![flow(0, 100, Some(5_000)), flow(1, 100, None)]);
     let rtt = Dur::from_us(100).0;
     for (id, left, deadline) in [(0, 98 * MSS, us(5_000).ps()), (1, 0, NO_DEADLINE)] {
-        let sent = desk.open(id);
+        let sent = script.open(id);
         assert!(sent.len() == 10 && sent.iter().all(|packet| packet.wire_len == 1500));
         let state = State { sent: 2 * MSS, left, deadline, window: 10 * MSS, rtt };
-        assert_eq!(desk.states(&sent)[1], state);
+        assert_eq!(script.states(&sent)[1], state);
     }
-    assert!(desk.host.ext.is_empty());
+    assert!(script.host.ext.is_empty());
 }
 
 #[test]
 fn a_charged_header_lengthens_data_alone() {
     let params = Params { metadata: Metadata::Charged, ..given("2pkt") };
-    let mut sender = desk(&params, 0, vec![flow(0, 100, Some(5_000))]);
+    let mut sender = script(&params, 0, vec![flow(0, 100, Some(5_000))]);
     assert!(sender.open(0).iter().all(|packet| packet.wire_len == 1516));
-    let mut receiver = desk(&params, 1, vec![flow(0, 100, Some(5_000))]);
+    let mut receiver = script(&params, 1, vec![flow(0, 100, Some(5_000))]);
     let (ack, order) = receiver.data(0, 0, true, |_| {});
     assert_eq!((ack.wire_len, order.is_some()), (40, true));
 }
 
 #[test]
 fn bytes_sent_set_the_class_until_a_receiver_does() {
-    let mut desk = desk(&given("2pkt, 4pkt"), 0, vec![flow(0, 100, Some(5_000)), flow(1, 100, None)]);
+    let mut script = script(&given("2pkt, 4pkt"), 0, vec![flow(0, 100, Some(5_000)), flow(1, 100, None)]);
     // Flows with deadlines go before those without in each class.
-    assert_eq!(prios(&desk.open(0)), [0, 0, 0, 2, 2, 4, 4, 4, 4, 4]);
-    assert_eq!(prios(&desk.open(1)), [1, 1, 1, 3, 3, 5, 5, 5, 5, 5]);
+    assert_eq!(prios(&script.open(0)), [0, 0, 0, 2, 2, 4, 4, 4, 4, 4]);
+    assert_eq!(prios(&script.open(1)), [1, 1, 1, 3, 3, 5, 5, 5, 5, 5]);
     // An ACK without an order changes nothing.
-    assert_eq!(prios(&desk.ack(0, 1, None)), [4, 4]);
+    assert_eq!(prios(&script.ack(0, 1, None)), [4, 4]);
     // The window is cut before it grows again.
-    assert_eq!(desk.ack(0, 2, Some(7)), []);
-    assert_eq!(prios(&desk.ack(0, 10, None))[..3], [14; 3]);
+    assert_eq!(script.ack(0, 2, Some(7)), []);
+    assert_eq!(prios(&script.ack(0, 10, None))[..3], [14; 3]);
     // What is sent again has the class of the time at which it is.
-    let again = desk.advance(us(1_200));
+    let again = script.advance(us(1_200));
     assert!(again[0].has(Packet::RETX) && again[0].prio == 14);
-    desk.ack(0, 11, Some(1));
-    desk.ack(0, 12, Some(1));
-    assert_eq!(prios(&desk.ack(0, 16, None))[..1], [2]);
-    desk.ack(1, 1, Some(7));
-    assert_eq!(prios(&desk.ack(1, 10, None))[..1], [15]);
-    assert_eq!([desk.counts(0)[CLASS_CHANGES], desk.counts(1)[CLASS_CHANGES]], [2, 1]);
-    assert_eq!(desk.counts(0)[LAS_PACKETS], 12);
+    script.ack(0, 11, Some(1));
+    script.ack(0, 12, Some(1));
+    assert_eq!(prios(&script.ack(0, 16, None))[..1], [2]);
+    script.ack(1, 1, Some(7));
+    assert_eq!(prios(&script.ack(1, 10, None))[..1], [15]);
+    assert_eq!([script.counts(0)[CLASS_CHANGES], script.counts(1)[CLASS_CHANGES]], [2, 1]);
+    assert_eq!(script.counts(0)[LAS_PACKETS], 12);
 }
 
 /// Eq. 3 with omega 1/8: one packet a round is timed.
 #[test]
 fn the_round_trip_is_a_weighted_mean_of_one_sample_a_round() {
-    let mut desk = desk(&given("2pkt"), 0, vec![flow(0, 1000, None)]);
-    let first = desk.open(0);
-    assert_eq!(desk.states(&first)[9].rtt, 100_000_000);
-    desk.host.now = us(180);
-    let next = desk.ack(0, 1, None);
+    let mut script = script(&given("2pkt"), 0, vec![flow(0, 1000, None)]);
+    let first = script.open(0);
+    assert_eq!(script.states(&first)[9].rtt, 100_000_000);
+    script.host.now = us(180);
+    let next = script.ack(0, 1, None);
     // 7/8 of 100 us and 1/8 of 180 us.
-    assert_eq!(desk.states(&next).iter().map(|state| state.rtt).collect::<Vec<_>>(), [110_000_000; 2]);
-    desk.host.now = us(200);
+    assert_eq!(script.states(&next).iter().map(|state| state.rtt).collect::<Vec<_>>(), [110_000_000; 2]);
+    script.host.now = us(200);
     // The packet that went out at 180 us is timed now: the eleventh.
-    let next = desk.ack(0, 10, None);
-    assert_eq!(desk.states(&next)[0].rtt, 110_000_000);
-    desk.host.now = us(210);
-    let next = desk.ack(0, 11, None);
-    assert_eq!(desk.states(&next)[0].rtt, 100_000_000);
+    let next = script.ack(0, 10, None);
+    assert_eq!(script.states(&next)[0].rtt, 110_000_000);
+    script.host.now = us(210);
+    let next = script.ack(0, 11, None);
+    assert_eq!(script.states(&next)[0].rtt, 100_000_000);
     // What is sent again spoils the sample.
-    let again = desk.advance(us(1_300));
+    let again = script.advance(us(1_300));
     assert!(again[0].has(Packet::RETX));
-    let next = desk.ack(0, 13, None);
-    assert_eq!(desk.states(&next)[0].rtt, 100_000_000);
+    let next = script.ack(0, 13, None);
+    assert_eq!(script.states(&next)[0].rtt, 100_000_000);
 }
 
 /// Vectors of eq. 9 through whole packets: the slack of 200 packets in a window of 10 at 100 us.
@@ -168,47 +169,47 @@ fn the_round_trip_is_a_weighted_mean_of_one_sample_a_round() {
 fn a_mark_brings_each_flow_the_class_of_its_slack() {
     // The slack of a deadline at D is D / 28.571429 - 100 us, and T_1 = 3.0023 us.
     for (deadline, class) in [(15_000, 7), (3_000, 0), (3_050, 2), (3_200, 5)] {
-        let mut desk = desk(&given("2pkt"), 1, vec![flow(0, 201, Some(deadline))]);
-        let (ack, order) = desk.data(0, 0, true, |_| {});
+        let mut script = script(&given("2pkt"), 1, vec![flow(0, 201, Some(deadline))]);
+        let (ack, order) = script.data(0, 0, true, |_| {});
         assert_eq!((ack.has(Packet::ECE), order), (true, Some(class)), "{deadline}");
     }
 }
 
 #[test]
 fn without_marks_nothing_is_decided() {
-    let mut desk = desk(&given("2pkt"), 1, vec![flow(0, 201, Some(15_000)), flow(1, 100, None)]);
-    assert_eq!(desk.data(0, 0, false, |_| {}).1, None);
+    let mut script = script(&given("2pkt"), 1, vec![flow(0, 201, Some(15_000)), flow(1, 100, None)]);
+    assert_eq!(script.data(0, 0, false, |_| {}).1, None);
     // A mark of another flow decides for both; the ACK of a packet without a mark does not say so.
-    assert_eq!(desk.data(1, 0, true, |_| {}).1, Some(0));
-    assert_eq!(desk.data(0, 1, false, |_| {}).1, None);
-    assert_eq!(desk.data(0, 2, true, |_| {}).1, Some(7));
-    assert_eq!([desk.counts(0)[DECISIONS], desk.counts(1)[DECISIONS]], [0, 1]);
+    assert_eq!(script.data(1, 0, true, |_| {}).1, Some(0));
+    assert_eq!(script.data(0, 1, false, |_| {}).1, None);
+    assert_eq!(script.data(0, 2, true, |_| {}).1, Some(7));
+    assert_eq!([script.counts(0)[DECISIONS], script.counts(1)[DECISIONS]], [0, 1]);
 }
 
 #[test]
 fn a_receiver_decides_once_a_round() {
     let flows = vec![flow(0, 201, Some(15_000)), flow(1, 100, None)];
-    let mut desk = desk(&given("2pkt"), 1, flows);
+    let mut script = script(&given("2pkt"), 1, flows);
     // The round of the second flow is the shorter one.
-    desk.data(1, 0, false, |state| state.rtt = Dur::from_us(60).0);
-    let decisions = |desk: &Desk<Stam>| desk.counts(0)[DECISIONS];
+    script.data(1, 0, false, |state| state.rtt = Dur::from_us(60).0);
+    let decisions = |script: &PolicyScript<Stam>| script.counts(0)[DECISIONS];
     for (at, decided) in [(0, 1), (59, 1), (60, 2), (61, 2), (119, 2), (500, 3), (559, 3), (560, 4)] {
-        desk.host.now = us(at);
-        desk.data(0, at / 3, true, |_| {});
-        assert_eq!(decisions(&desk), decided, "{at}");
+        script.host.now = us(at);
+        script.data(0, at / 3, true, |_| {});
+        assert_eq!(decisions(&script), decided, "{at}");
     }
 }
 
 /// Flows that begin after a decision have no class: their ACKs carry none until the next one.
 #[test]
 fn a_new_flow_waits_for_a_decision() {
-    let mut desk = desk(&given("2pkt"), 1, vec![flow(0, 100, None), flow(1, 100, Some(15_000))]);
-    assert!(desk.data(0, 0, true, |_| {}).1.is_some());
-    desk.host.now = us(50);
-    let (ack, order) = desk.data(1, 0, true, |_| {});
+    let mut script = script(&given("2pkt"), 1, vec![flow(0, 100, None), flow(1, 100, Some(15_000))]);
+    assert!(script.data(0, 0, true, |_| {}).1.is_some());
+    script.host.now = us(50);
+    let (ack, order) = script.data(1, 0, true, |_| {});
     assert_eq!((ack.has(Packet::ECE), order), (true, None));
-    desk.host.now = us(100);
-    assert_eq!(desk.data(1, 1, true, |_| {}).1, Some(7));
+    script.host.now = us(100);
+    assert_eq!(script.data(1, 1, true, |_| {}).1, Some(7));
 }
 
 /// The example of the accumulation policy: 8 packets a class, flows with deadlines of 5 and 6 packets in the first and in the last
@@ -224,38 +225,38 @@ fn flows_without_deadlines_fill_the_room_that_is_left() {
         flow(4, 1000, None),
         flow(5, 1000, None),
     ];
-    let mut desk = desk(&given("2pkt"), 1, flows);
+    let mut script = script(&given("2pkt"), 1, flows);
     // Without a mark in the last round a window of W - 1 becomes W. The first flow has T_slack just above 0.
-    desk.data(0, 0, false, |state| (state.window, state.left) = (4 * MSS, 75 * MSS));
-    desk.data(1, 0, false, |state| state.window = 5 * MSS);
+    script.data(0, 0, false, |state| (state.window, state.left) = (4 * MSS, 75 * MSS));
+    script.data(1, 0, false, |state| state.window = 5 * MSS);
     // In the reverse order, and the marked one last.
     for (id, sent, window) in [(5, 100, 3), (4, 50, 10), (2, 3, 2), (3, 10, 4)] {
-        desk.data(id, 0, false, |state| (state.sent, state.window) = (sent * MSS, (window - 1) * MSS));
+        script.data(id, 0, false, |state| (state.sent, state.window) = (sent * MSS, (window - 1) * MSS));
     }
     // Any packet of these that is marked; a SYN belongs to no window.
     let syn = Packet { flags: Packet::CE, ..Packet::new(FlowId(5), Kind::SYN, 40) };
-    desk.packet(syn);
-    let classes: Vec<_> = (0..6).map(|id| desk.data(id, 0, true, |_| {}).1.map(|class| class + 1)).collect();
+    script.packet(syn);
+    let classes: Vec<_> = (0..6).map(|id| script.data(id, 0, true, |_| {}).1.map(|class| class + 1)).collect();
     assert_eq!(classes, [1, 8, 1, 2, 8, 8].map(Some));
-    assert_eq!(desk.seat.policy().receiver.occupied, [7, 4, 0, 0, 0, 0, 0, 19].map(|packets| packets * MSS));
+    assert_eq!(script.policy_host.policy().receiver.occupied, [7, 4, 0, 0, 0, 0, 0, 19].map(|packets| packets * MSS));
 }
 
 #[test]
 fn a_mark_in_the_last_round_cuts_the_window_to_come() {
     // Ten packets fit into no class, and half of nine into the first one.
     for (marked, at, class) in [(false, 100, 7), (true, 100, 0), (true, 110, 7)] {
-        let mut desk = desk(&given("2pkt"), 1, vec![flow(0, 1000, None), flow(1, 1000, None)]);
-        desk.data(0, 0, marked, |state| state.window = 9 * MSS);
-        desk.host.now = us(at);
-        desk.data(1, 0, true, |state| (state.sent, state.window) = (100 * MSS, MSS));
-        assert_eq!(desk.seat.policy().receiver.flows.get(FlowId(0)).unwrap().class, Some(class), "{marked} {at}");
+        let mut script = script(&given("2pkt"), 1, vec![flow(0, 1000, None), flow(1, 1000, None)]);
+        script.data(0, 0, marked, |state| state.window = 9 * MSS);
+        script.host.now = us(at);
+        script.data(1, 0, true, |state| (state.sent, state.window) = (100 * MSS, MSS));
+        assert_eq!(script.policy_host.policy().receiver.flows.get(FlowId(0)).unwrap().class, Some(class), "{marked} {at}");
     }
 }
 
 fn orders(terminate: Terminate, deadline: u64, packets: u64, now: u64) -> (Option<u8>, Vec<u64>) {
-    let mut desk = desk(&Params { terminate, ..given("2pkt") }, 1, vec![flow(0, packets + 1, Some(deadline))]);
-    desk.host.now = us(now);
-    (desk.data(0, 0, true, |_| {}).1, desk.counts(0))
+    let mut script = script(&Params { terminate, ..given("2pkt") }, 1, vec![flow(0, packets + 1, Some(deadline))]);
+    script.host.now = us(now);
+    (script.data(0, 0, true, |_| {}).1, script.counts(0))
 }
 
 /// 200 packets need 28.6 rounds of 100 us by eq. 2, and 240 us at 10 Gb/s.
@@ -280,66 +281,67 @@ fn flows_are_given_up_by_the_rule_that_is_set() {
     assert_eq!(orders(Never, 100, 200, 101), (Some(0), vec![0, 0, 1, 0]));
     assert_eq!(orders(Paper, 2_500, 200, 0), (Some(END), vec![0, 0, 1, 1]));
     // Flows without a deadline have no slack.
-    let mut desk = desk(&Params { terminate: Paper, ..given("2pkt") }, 1, vec![flow(0, 200, None)]);
-    assert_ne!(desk.data(0, 0, true, |_| {}).1, Some(END));
+    let mut script = script(&Params { terminate: Paper, ..given("2pkt") }, 1, vec![flow(0, 200, None)]);
+    assert_ne!(script.data(0, 0, true, |_| {}).1, Some(END));
 }
 
 #[test]
 fn a_receiver_says_so_until_the_sender_knows() {
-    let mut desk = desk(&Params { terminate: Terminate::Paper, ..given("2pkt") }, 1, vec![flow(0, 4, Some(100)), flow(1, 9, None)]);
-    assert_eq!(desk.data(0, 0, true, |state| state.left = 200 * MSS).1, Some(END));
+    let mut script =
+        script(&Params { terminate: Terminate::Paper, ..given("2pkt") }, 1, vec![flow(0, 4, Some(100)), flow(1, 9, None)]);
+    assert_eq!(script.data(0, 0, true, |state| state.left = 200 * MSS).1, Some(END));
     // With and without a mark; the flow plays no part any more.
-    assert_eq!(desk.data(0, 1, false, |_| {}).1, Some(END));
-    assert_eq!(desk.data(1, 0, false, |_| {}).1, None);
-    let Stam { receiver, .. } = desk.seat.policy();
+    assert_eq!(script.data(0, 1, false, |_| {}).1, Some(END));
+    assert_eq!(script.data(1, 0, false, |_| {}).1, None);
+    let Stam { receiver, .. } = script.policy_host.policy();
     assert_eq!((receiver.flows.len(), receiver.ended.len()), (1, 1));
-    assert_eq!(desk.counts(0)[ENDED], 1);
+    assert_eq!(script.counts(0)[ENDED], 1);
     // All of it has arrived in the end: the sender hears of that alone.
-    desk.data(0, 2, false, |_| {});
-    assert_eq!(desk.data(0, 3, true, |_| {}).1, None);
-    assert!(desk.seat.policy().receiver.ended.is_empty());
+    script.data(0, 2, false, |_| {});
+    assert_eq!(script.data(0, 3, true, |_| {}).1, None);
+    assert!(script.policy_host.policy().receiver.ended.is_empty());
 }
 
 #[test]
 fn a_sender_gives_up_what_it_is_told_to() {
-    let mut desk = desk(&given("2pkt"), 0, vec![flow(0, 1000, Some(100))]);
-    desk.open(0);
-    assert_eq!(desk.ack(0, 1, Some(END)), []);
-    let record = desk.host.table.get(FlowId(0));
+    let mut script = script(&given("2pkt"), 0, vec![flow(0, 1000, Some(100))]);
+    script.open(0);
+    assert_eq!(script.ack(0, 1, Some(END)), []);
+    let record = script.host.table.get(FlowId(0));
     assert!(record.terminated && record.closed);
     // Nothing is left, and later ACKs find nothing.
-    assert_eq!(desk.ack(0, 2, Some(END)), []);
-    assert!(desk.seat.policy().sender.flows.is_empty());
-    assert_eq!(desk.advance(us(100_000)), []);
+    assert_eq!(script.ack(0, 2, Some(END)), []);
+    assert!(script.policy_host.policy().sender.flows.is_empty());
+    assert_eq!(script.advance(us(100_000)), []);
 }
 
 #[test]
 fn nothing_is_left_of_flows_that_end() {
     let flows = vec![flow(0, 2, None), flow(1, 2, Some(9_000))];
-    let mut sender = desk(&given("1pkt"), 0, flows.clone());
+    let mut sender = script(&given("1pkt"), 0, flows.clone());
     for id in [0, 1] {
         let sent = sender.open(id);
         sender.states(&sent);
         sender.ack(id, 2, None);
     }
-    assert!(sender.seat.policy().sender.flows.is_empty() && sender.host.ext.is_empty());
-    let mut receiver = desk(&given("1pkt"), 1, flows);
+    assert!(sender.policy_host.policy().sender.flows.is_empty() && sender.host.ext.is_empty());
+    let mut receiver = script(&given("1pkt"), 1, flows);
     for id in [0, 1] {
         // The second packet overtakes the first, and the first comes twice.
         receiver.data(id, 1, true, |_| {});
         receiver.data(id, 0, true, |_| {});
         receiver.data(id, 0, true, |_| {});
     }
-    assert!(receiver.seat.policy().receiver.flows.is_empty() && receiver.host.ext.is_empty());
+    assert!(receiver.policy_host.policy().receiver.flows.is_empty() && receiver.host.ext.is_empty());
 }
 
 #[test]
 fn the_furthest_packet_says_what_is_left() {
     // 300 us are enough for 200 packets at line rate, not for 250.
     let left = |order: [u64; 2]| {
-        let mut desk = desk(&given("2pkt"), 1, vec![flow(0, 1000, Some(250))]);
-        desk.data(0, order[0], false, |_| {});
-        desk.data(0, order[1], true, |_| {}).1
+        let mut script = script(&given("2pkt"), 1, vec![flow(0, 1000, Some(250))]);
+        script.data(0, order[0], false, |_| {});
+        script.data(0, order[1], true, |_| {}).1
     };
     assert_eq!((left([850, 700]), left([700, 850])), (Some(0), Some(0)));
     assert_eq!(left([700, 701]), Some(END));
@@ -347,29 +349,29 @@ fn the_furthest_packet_says_what_is_left() {
 
 #[test]
 fn returned_and_trimmed_packets_tell_nothing() {
-    let mut desk = desk(&given("2pkt"), 0, vec![flow(0, 1000, Some(100))]);
-    let sent = desk.open(0);
+    let mut script = script(&given("2pkt"), 0, vec![flow(0, 1000, Some(100))]);
+    let sent = script.open(0);
     let mut back = sent[3];
     back.turn_back();
-    desk.packet(back);
-    assert!(!desk.host.table.get(FlowId(0)).terminated);
-    let mut receiver = self::desk(&given("2pkt"), 1, vec![flow(0, 1000, Some(100))]);
+    script.packet(back);
+    assert!(!script.host.table.get(FlowId(0)).terminated);
+    let mut receiver = self::script(&given("2pkt"), 1, vec![flow(0, 1000, Some(100))]);
     let mut cut = Packet { flags: Packet::CE, ..sent[3] };
     cut.trim(64);
     receiver.packet(cut);
-    assert!(receiver.seat.policy().receiver.flows.is_empty());
+    assert!(receiver.policy_host.policy().receiver.flows.is_empty());
 }
 
 /// With a measured T_j classes that nobody is in cost no wait: all slack that is not negative fits the last class.
 #[test]
 fn measured_waits_follow_the_flows_in_a_class() {
     for (tj, first, then) in [(Tj::Static, 0, 0), (Tj::Measured, 7, 6)] {
-        let mut desk = desk(&Params { tj, ..given("2pkt") }, 1, vec![flow(0, 201, Some(3_000))]);
+        let mut script = script(&Params { tj, ..given("2pkt") }, 1, vec![flow(0, 201, Some(3_000))]);
         // T_slack is 5 us, of which 3.5 may be lost.
-        assert_eq!(desk.data(0, 0, true, |_| {}).1, Some(first), "{tj:?}");
+        assert_eq!(script.data(0, 0, true, |_| {}).1, Some(first), "{tj:?}");
         // Its own window, five packets after the cut, now costs 2.29 us in the last class, and 2.13 may be lost.
-        desk.host.now = us(100);
-        assert_eq!(desk.data(0, 1, true, |state| state.left = 197 * MSS).1, Some(then), "{tj:?}");
+        script.host.now = us(100);
+        assert_eq!(script.data(0, 1, true, |state| state.left = 197 * MSS).1, Some(then), "{tj:?}");
     }
 }
 
@@ -410,11 +412,11 @@ proptest! {
         let terminate = [Terminate::Feasible, Terminate::Paper, Terminate::Never][terminate];
         let params = Params { terminate, ..given("2pkt, 4pkt") };
         let flows = vec![flow(0, 300, Some(4_000)), flow(1, 300, None), flow(2, 40, Some(900))];
-        let mut ends = [desk(&params, 0, flows.clone()), desk(&params, 1, flows)];
+        let mut ends = [script(&params, 0, flows.clone()), script(&params, 1, flows)];
         let mut rng = Rng::stream(seed, "stam", &[]);
         let mut wire: Vec<Packet> = (0..3).flat_map(|id| ends[0].open(id)).collect();
         let mut now = Time::ZERO;
-        while !ends[0].seat.policy().sender.flows.is_empty() {
+        while !ends[0].policy_host.policy().sender.flows.is_empty() {
             now = if wire.is_empty() { ends[0].host.next_wake() } else { now.after(Dur::from_us(50)) };
             ends[1].host.now = now;
             let mut next = ends[0].advance(now);
@@ -449,7 +451,7 @@ proptest! {
         wire.iter().for_each(|packet| packet.free(&mut ends[usize::from(packet.kind != Kind::DATA)].host.ext));
         for end in &ends {
             prop_assert!(end.host.ext.is_empty());
-            let Stam { sender, receiver, .. } = end.seat.policy();
+            let Stam { sender, receiver, .. } = end.policy_host.policy();
             prop_assert!(sender.flows.is_empty());
             // What the receiver ended is gone from the table of flows.
             prop_assert!(receiver.ended.len() <= 2);

@@ -1,9 +1,8 @@
-//! The seat of a policy at a host: the machine with its timers, and the order in which it, the transport and the run hear of what
-//! happens.
+//! A policy at a host: the machine with its timers, and the order in which the policy, the transport and the run learn of what happens.
 //!
-//! The run calls [`Seat::on_open`] before the transport opens a flow, [`Seat::on_receive`] before the transport handles a packet,
-//! [`Seat::on_timers`] after the transport's timers, and [`Seat::settle`] after each of these and after the transport's own events. What
-//! the NIC takes goes through [`Seat::on_send`] before its length is read.
+//! The run calls [`PolicyHost::on_open`] before the transport opens a flow, [`PolicyHost::on_receive`] before the transport handles a packet,
+//! [`PolicyHost::on_timers`] after the transport's timers, and [`PolicyHost::settle`] after each of these and after the transport's own events. What
+//! the NIC takes goes through [`PolicyHost::on_send`] before its length is read.
 
 use crate::contract::{self, Transport as _};
 use crate::host::Notice;
@@ -14,15 +13,15 @@ use base::registry::Meta;
 use base::{FlowId, Time, Timers};
 
 /// A policy at a host.
-pub struct Seat<P = AnyPolicy> {
+pub struct PolicyHost<P = AnyPolicy> {
     policy: P,
     own: Own,
 }
 
-impl<P: Policy> Seat<P> {
+impl<P: Policy> PolicyHost<P> {
     /// The policy with its META, and the number of counters that the system has before the policy's own.
-    pub fn new(policy: P, meta: &'static Meta, first_counter: usize) -> Seat<P> {
-        Seat { policy, own: Own { meta, first_counter, timers: Timers::default(), made: (0, 0), given_up: Vec::new() } }
+    pub fn new(policy: P, meta: &'static Meta, first_counter: usize) -> PolicyHost<P> {
+        PolicyHost { policy, own: Own { meta, first_counter, timers: Timers::default(), made: (0, 0), given_up: Vec::new() } }
     }
     /// The policy.
     pub fn policy(&self) -> &P {
@@ -103,11 +102,11 @@ impl<P: Policy> Seat<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desk::Desk;
     use crate::hops::Hop;
     use crate::host::Path;
     use crate::kit::script::{self, Script};
     use crate::packet::Kind;
+    use crate::policy_script::PolicyScript;
     use crate::transport::newreno;
     use base::params::{Auto, Params as _};
     use base::registry::Counter;
@@ -173,15 +172,15 @@ mod tests {
     }
 
     /// A host with flows of these sizes.
-    fn desk(policy: Busy, sizes: &[u64]) -> Desk<Busy> {
+    fn script(policy: Busy, sizes: &[u64]) -> PolicyScript<Busy> {
         let mut tcp = newreno::Params::defaults();
         (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
         (tcp.tcp.min_rto, tcp.tcp.init_rto) = (Auto::Set(Dur::from_ms(1)), Auto::Set(Dur::from_ms(1)));
         let transport = AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()));
         let flows = sizes.iter().zip(0..).map(|(size, id)| script::flow(id, *size)).collect();
-        let mut desk = Desk::new(Script::new(transport, flows), Seat::new(policy, &META, 2));
-        desk.host.table.keep_counters(3);
-        desk
+        let mut script = PolicyScript::new(Script::new(transport, flows), PolicyHost::new(policy, &META, 2));
+        script.host.table.keep_counters(3);
+        script
     }
 
     fn at(us: u64) -> Time {
@@ -190,69 +189,69 @@ mod tests {
 
     #[test]
     fn every_packet_goes_through_the_policy() {
-        let mut desk = desk(Busy::default(), &[3 * 1460]);
-        let sent = desk.open(0);
+        let mut script = script(Busy::default(), &[3 * 1460]);
+        let sent = script.open(0);
         let shapes: Vec<_> = sent.iter().map(|p| (p.kind, p.wire_len, p.prio, p.has(Packet::ECT))).collect();
         assert_eq!(
             shapes,
             [(HELLO, 44, 5, true), (Kind::DATA, 1504, 5, true), (Kind::DATA, 1504, 5, true), (Kind::DATA, 1504, 5, true)]
         );
-        assert!(sent.iter().all(|p| p.get_tag::<Tag>(&desk.host.ext).class == 3 * 1460));
-        assert_eq!(desk.seat.made(), (1, 40));
+        assert!(sent.iter().all(|p| p.get_tag::<Tag>(&script.host.ext).class == 3 * 1460));
+        assert_eq!(script.policy_host.made(), (1, 40));
         // Its counters come after those of the transport.
-        assert_eq!(desk.host.table.counts(FlowId(0)), [0, 0, 4]);
-        sent.iter().for_each(|p| p.free(&mut desk.host.ext));
-        assert!(desk.host.ext.is_empty());
+        assert_eq!(script.host.table.counts(FlowId(0)), [0, 0, 4]);
+        sent.iter().for_each(|p| p.free(&mut script.host.ext));
+        assert!(script.host.ext.is_empty());
     }
 
     #[test]
     fn the_transport_never_sees_what_the_policy_keeps() {
-        let mut desk = desk(Busy::default(), &[10 * 1460]);
-        desk.open(0);
+        let mut script = script(Busy::default(), &[10 * 1460]);
+        script.open(0);
         // It would acknowledge everything.
         let hello = Packet { offset: 10 * 1460, ..Packet::new(FlowId(0), HELLO, 40) };
-        desk.packet(hello);
-        assert!(!desk.host.table.get(FlowId(0)).closed);
-        desk.packet(Packet { kind: Kind::ACK, ..hello });
-        assert!(desk.host.table.get(FlowId(0)).closed);
-        assert_eq!(desk.seat.policy().heard, [("open", 0), ("receive", 0), ("receive", 0), ("close", 0)]);
+        script.packet(hello);
+        assert!(!script.host.table.get(FlowId(0)).closed);
+        script.packet(Packet { kind: Kind::ACK, ..hello });
+        assert!(script.host.table.get(FlowId(0)).closed);
+        assert_eq!(script.policy_host.policy().heard, [("open", 0), ("receive", 0), ("receive", 0), ("close", 0)]);
     }
 
     #[test]
     fn the_policy_hears_of_timeouts_and_ends_and_has_timers_of_its_own() {
-        let mut desk = desk(Busy::default(), &[10 * 1460, 1460]);
-        desk.open(0);
-        desk.advance(at(3_000));
-        desk.packet(Packet { offset: 10 * 1460, ..Packet::new(FlowId(0), Kind::ACK, 40) });
+        let mut script = script(Busy::default(), &[10 * 1460, 1460]);
+        script.open(0);
+        script.advance(at(3_000));
+        script.packet(Packet { offset: 10 * 1460, ..Packet::new(FlowId(0), Kind::ACK, 40) });
         // Flow 1 comes from another host.
-        desk.packet(Packet::data(FlowId(1), 0, 1460, 40));
+        script.packet(Packet::data(FlowId(1), 0, 1460, 40));
         let host = FlowId::HOST.0;
         let heard = [("open", 0), ("timer", host), ("timeout", 0), ("timeout", 0), ("receive", 0), ("close", 0), ("receive", 1)];
-        assert_eq!(desk.seat.policy().heard, [&heard[..], &[("finish", 1)]].concat());
+        assert_eq!(script.policy_host.policy().heard, [&heard[..], &[("finish", 1)]].concat());
     }
 
     /// At one instant the transport's timers come first.
     #[test]
     fn the_policy_can_give_a_flow_up() {
-        let mut desk = desk(Busy { give_up_at: Some(at(1_000)), ..Busy::default() }, &[100 * 1460]);
-        desk.open(0);
-        desk.advance(at(5_000));
+        let mut script = script(Busy { give_up_at: Some(at(1_000)), ..Busy::default() }, &[100 * 1460]);
+        script.open(0);
+        script.advance(at(5_000));
         let host = FlowId::HOST.0;
         let heard = [("open", 0), ("timer", host), ("timeout", 0), ("timer", 0), ("close", 0)];
-        assert_eq!(desk.seat.policy().heard, heard);
-        let record = desk.host.table.get(FlowId(0));
+        assert_eq!(script.policy_host.policy().heard, heard);
+        let record = script.host.table.get(FlowId(0));
         assert!(record.terminated && record.stats.timeouts == 1);
-        assert_eq!((desk.host.next_wake(), desk.seat.next_wake()), (Time::MAX, Time::MAX));
+        assert_eq!((script.host.next_wake(), script.policy_host.next_wake()), (Time::MAX, Time::MAX));
     }
 
     #[test]
     fn a_receiver_knows_what_has_arrived() {
-        let mut desk = desk(Busy::default(), &[2 * 1460]);
-        desk.host = desk.host.at_host(1);
+        let mut script = script(Busy::default(), &[2 * 1460]);
+        script.host = script.host.at_host(1);
         for (offset, finished) in [(1460, false), (0, true), (0, true)] {
-            desk.packet(Packet::data(FlowId(0), offset, 1460, 40));
-            let Desk { host, seat } = &mut desk;
-            let seen = host.with(|transport, cx| seat.with(transport, cx, |_, cx| cx.has_finished(FlowId(0))));
+            script.packet(Packet::data(FlowId(0), offset, 1460, 40));
+            let PolicyScript { host, policy_host } = &mut script;
+            let seen = host.with(|transport, cx| policy_host.with(transport, cx, |_, cx| cx.has_finished(FlowId(0))));
             assert_eq!(seen, finished);
         }
     }
@@ -261,14 +260,14 @@ mod tests {
     fn a_policy_asks_for_paths_and_knows_their_links() {
         const META: Meta = Meta { knows: &["paths"], many_paths: true, ..Meta::PLAIN };
         let hop = |switch| Hop { switch: NodeId(switch), port: PortId(3), rate: Rate::from_gbps(1) };
-        let mut desk = desk(Busy::default(), &[1460]);
-        desk.host.table.set_hops(FlowId(0), Arc::new(vec![vec![hop(4)], vec![hop(5)]]));
-        desk.seat.own.meta = &META;
+        let mut script = script(Busy::default(), &[1460]);
+        script.host.table.set_hops(FlowId(0), Arc::new(vec![vec![hop(4)], vec![hop(5)]]));
+        script.policy_host.own.meta = &META;
         for (host, known) in [(0, Some(vec![hop(5)])), (1, None)] {
-            desk.host = desk.host.at_host(host);
-            let Desk { host, seat } = &mut desk;
+            script.host = script.host.at_host(host);
+            let PolicyScript { host, policy_host } = &mut script;
             let seen = host.with(|transport, cx| {
-                seat.with(transport, cx, |_, cx| {
+                policy_host.with(transport, cx, |_, cx| {
                     cx.ask_path(FlowId(0), Path::Index(1));
                     assert!(cx.rng.below(7) < 7);
                     cx.hops(FlowId(0)).map(|hops| hops[1].clone())
@@ -276,7 +275,7 @@ mod tests {
             });
             assert_eq!(seen, known);
             // The run finds the request when the policy has heard of all else.
-            host.with(|transport, cx| seat.settle(transport, cx));
+            host.with(|transport, cx| policy_host.settle(transport, cx));
             assert_eq!(host.io.notices.pop_front(), Some(Notice::Path(FlowId(0), Path::Index(1))));
             assert!(host.table.take_news());
         }
@@ -287,8 +286,8 @@ mod tests {
     #[cfg(debug_assertions)]
     fn a_policy_reads_only_what_it_says_that_it_knows() {
         let flow = script::flow(0, 1);
-        let mut desk = desk(Busy::default(), &[1]);
-        let Desk { host, seat } = &mut desk;
-        host.with(|transport, cx| seat.with(transport, cx, |_, cx| cx.flow(flow.id).deadline()));
+        let mut script = script(Busy::default(), &[1]);
+        let PolicyScript { host, policy_host } = &mut script;
+        host.with(|transport, cx| policy_host.with(transport, cx, |_, cx| cx.flow(flow.id).deadline()));
     }
 }

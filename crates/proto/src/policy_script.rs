@@ -4,42 +4,42 @@ use crate::contract::Transport as _;
 use crate::kit::script::Script;
 use crate::packet::Packet;
 use crate::policy::Policy;
-use crate::seat::Seat;
+use crate::policy_host::PolicyHost;
 use crate::transport::AnyTransport;
 use base::{FlowId, Time};
 
 /// A host with a policy, driven by hand in the order in which a run would drive it.
-pub struct Desk<P> {
+pub struct PolicyScript<P> {
     /// The transport, and what stands behind both machines.
     pub host: Script<AnyTransport>,
     /// The policy.
-    pub seat: Seat<P>,
+    pub policy_host: PolicyHost<P>,
 }
 
-impl<P: Policy> Desk<P> {
+impl<P: Policy> PolicyScript<P> {
     /// A host with a transport and a policy.
-    pub fn new(mut host: Script<AnyTransport>, seat: Seat<P>) -> Desk<P> {
+    pub fn new(mut host: Script<AnyTransport>, policy_host: PolicyHost<P>) -> PolicyScript<P> {
         host.io.has_policy = true;
-        Desk { host, seat }
+        PolicyScript { host, policy_host }
     }
     /// The application opens `flow` now. Returns what the host sends.
     pub fn open(&mut self, flow: u32) -> Vec<Packet> {
-        let Desk { host, seat } = self;
+        let PolicyScript { host, policy_host } = self;
         host.with(|transport, cx| {
-            seat.on_open(FlowId(flow), transport, cx);
+            policy_host.on_open(FlowId(flow), transport, cx);
             transport.on_flow(FlowId(flow), cx);
-            seat.settle(transport, cx);
+            policy_host.settle(transport, cx);
         });
         self.sent()
     }
     /// `packet` arrives now. Returns what the host sends.
     pub fn packet(&mut self, mut packet: Packet) -> Vec<Packet> {
-        let Desk { host, seat } = self;
+        let PolicyScript { host, policy_host } = self;
         host.with(|transport, cx| {
-            if seat.on_receive(&mut packet, transport, cx) {
+            if policy_host.on_receive(&mut packet, transport, cx) {
                 transport.on_packet(&packet, cx);
             }
-            seat.settle(transport, cx);
+            policy_host.settle(transport, cx);
         });
         self.sent()
     }
@@ -48,19 +48,19 @@ impl<P: Policy> Desk<P> {
     pub fn advance(&mut self, until: Time) -> Vec<Packet> {
         let mut all = Vec::new();
         loop {
-            let next = self.host.next_wake().min(self.seat.next_wake());
+            let next = self.host.next_wake().min(self.policy_host.next_wake());
             if next > until {
                 break;
             }
-            let Desk { host, seat } = self;
+            let PolicyScript { host, policy_host } = self;
             host.now = host.now.max(next);
             while let Some(key) = host.io.timers.pop_due(host.now) {
                 host.with(|transport, cx| transport.on_timer(key, cx));
             }
             host.with(|transport, cx| {
-                seat.settle(transport, cx);
-                seat.on_timers(transport, cx);
-                seat.settle(transport, cx);
+                policy_host.settle(transport, cx);
+                policy_host.on_timers(transport, cx);
+                policy_host.settle(transport, cx);
             });
             all.extend(self.sent());
         }
@@ -69,17 +69,17 @@ impl<P: Policy> Desk<P> {
     }
     /// Takes everything the host would send now: control packets, then data.
     pub fn sent(&mut self) -> Vec<Packet> {
-        let Desk { host, seat } = self;
+        let PolicyScript { host, policy_host } = self;
         let now = host.now;
         host.with(|transport, cx| {
             let mut packets = Vec::new();
             while let Some(mut packet) = cx.io.control.pop_front().or_else(|| transport.poll_transmit(cx)) {
-                seat.on_send(&mut packet, transport, cx);
+                policy_host.on_send(&mut packet, transport, cx);
                 packet.sent_at = now;
                 packets.push(packet);
                 assert!(packets.len() < 100_000, "a machine that never stops sending");
             }
-            seat.settle(transport, cx);
+            policy_host.settle(transport, cx);
             packets
         })
     }
