@@ -102,7 +102,7 @@ struct Known {
 
 /// A named path of a flow has died or is alive again: to be told to whoever named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct PathChange {
     /// The flow.
     pub flow: FlowId,
     /// The path leads from the flow's destination back to its source.
@@ -311,26 +311,26 @@ impl Routing {
     /// alive. As the hash of a switch whose set of next hops changed spreads its flows anew, some move whose path is alive (RFC 2992).
     /// Returns which named paths have died or are alive again.
     #[cold]
-    pub fn reroute(&mut self, routes: Arc<Routes>, flows: &[Flow], is_done: impl Fn(FlowId) -> bool) -> Vec<Notice> {
+    pub fn reroute(&mut self, routes: Arc<Routes>, flows: &[Flow], is_done: impl Fn(FlowId) -> bool) -> Vec<PathChange> {
         self.routes = routes;
-        let mut notices = Vec::new();
+        let mut path_changes = Vec::new();
         for flow in flows.iter().filter(|flow| !is_done(flow.id)) {
             for place in 0..self.named.get(flow.id).map_or(0, |named| named.known.len()) {
-                notices.extend(self.look_again(flow, place));
+                path_changes.extend(self.look_again(flow, place));
             }
             self.refresh(flow);
         }
-        notices
+        path_changes
     }
 
-    /// Looks at a named path in the present routes, and returns a notice if a path with an index has died or is alive again.
-    fn look_again(&mut self, flow: &Flow, place: usize) -> Option<Notice> {
+    /// Looks at a named path in the present routes, and returns a change if a path with an index has died or is alive again.
+    fn look_again(&mut self, flow: &Flow, place: usize) -> Option<PathChange> {
         let before = self.named.get(flow.id)?.known[place];
         let Known { back, tag, .. } = before;
         let known = self.look(flow, back, tag)?;
         self.named.get_mut(flow.id)?.known[place] = known;
-        let notice = Notice { flow: flow.id, back, index: tag - 1, alive: known.alive };
-        (tag < Packet::BY_PORT && known.alive != before.alive).then_some(notice)
+        let change = PathChange { flow: flow.id, back, index: tag - 1, alive: known.alive };
+        (tag < Packet::BY_PORT && known.alive != before.alive).then_some(change)
     }
 
     /// What a path tag means at present; `None` if no path has the index.
@@ -506,7 +506,7 @@ mod tests {
         fn flow_on(&mut self, index: u16) -> usize {
             (0..32).find(|&i| self.routing.present(&self.flows[i], false) == Some(index)).expect("32 flows take all of 4 paths")
         }
-        fn fail(&mut self, names: &[&str]) -> Vec<Notice> {
+        fn fail(&mut self, names: &[&str]) -> Vec<PathChange> {
             let routes = Routes::new(&self.routing.net, &dead(&self.routing.net, names));
             self.routing.reroute(Arc::new(routes), &self.flows, |_| false)
         }
@@ -650,14 +650,14 @@ mod tests {
         let f = b.flow_on(2);
         let flow = b.flows[f].clone();
         b.routing.set(&flow, false, Some(1));
-        let notice = |alive| Notice { flow: flow.id, back: false, index: 1, alive };
-        assert_eq!(b.fail(&CORE[1]), [notice(false)]);
+        let change = |alive| PathChange { flow: flow.id, back: false, index: 1, alive };
+        assert_eq!(b.fail(&CORE[1]), [change(false)]);
         let planned = b.core(f, false, 0);
         assert_ne!(planned, "core1");
         // Indices are those of the healthy network.
         let tag = b.packet(f, false, 0).path_tag;
         assert_eq!(planned, format!("core{}", tag - 1));
-        assert_eq!(b.fail(&[]), [notice(true)]);
+        assert_eq!(b.fail(&[]), [change(true)]);
         assert_eq!((b.core(f, false, 0), b.routing.present(&flow, false)), ("core1".to_owned(), Some(1)));
         // It is dead already when it is set.
         b.fail(&CORE[3]);
@@ -676,10 +676,10 @@ mod tests {
         }
         // The present path, and one that there is not: packets say what they take.
         assert_eq!([0, 5, 300].map(|tag| b.packet(f, false, tag).path_tag), [3; 3]);
-        let notice = |index, alive| Notice { flow: FlowId(f as u32), back: false, index, alive };
-        assert_eq!(b.fail(&CORE[3]), [notice(3, false)]);
+        let change = |index, alive| PathChange { flow: FlowId(f as u32), back: false, index, alive };
+        assert_eq!(b.fail(&CORE[3]), [change(3, false)]);
         assert_eq!((b.packet(f, false, 4).path_tag, b.core(f, false, 4)), (3, "core2".to_owned()));
-        assert_eq!(b.fail(&[]), [notice(3, true)]);
+        assert_eq!(b.fail(&[]), [change(3, true)]);
         assert_eq!(b.core(f, false, 4), "core3");
     }
 

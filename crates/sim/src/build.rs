@@ -144,7 +144,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
         probe,
         refused: Refused::new(),
         takes: [Kind::TRIMMED, Kind::RETURNED].map(|kind| kind.word().is_some_and(|word| takes.contains(&word))),
-        notices: Vec::new(),
+        path_changes: Vec::new(),
         waiting,
         started: Vec::new(),
         last_finish: window.as_ref().is_some_and(Window::ends_with_last_flow),

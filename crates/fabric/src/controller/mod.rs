@@ -8,7 +8,7 @@ use crate::paths::AllPaths;
 use crate::router::AnyParams as AnyRouterParams;
 pub use crate::router::Env;
 use crate::routes::Routes;
-use crate::routing::Notice;
+use crate::routing::PathChange;
 use base::params::{Problem, Raw, Reader};
 use base::{Dur, FlowId, Given, HostId, Time};
 
@@ -37,7 +37,7 @@ pub struct View<'a> {
     /// The flows that have begun and not ended, by id.
     pub flows: &'a [OpenFlow],
     /// What became of paths that were set, since the last look.
-    pub notices: &'a [Notice],
+    pub path_changes: &'a [PathChange],
 }
 
 /// A link, as a controller sees it.

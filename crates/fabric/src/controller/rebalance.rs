@@ -183,7 +183,7 @@ mod tests {
         fn look(&mut self, now: u64) -> Vec<Move> {
             let Bench { net, routes, paths, links, flows, rebalance } = self;
             let mut moves = Vec::new();
-            rebalance.decide(&mut View { now: Time(now), net, routes, paths, links, flows, notices: &[] }, &mut moves);
+            rebalance.decide(&mut View { now: Time(now), net, routes, paths, links, flows, path_changes: &[] }, &mut moves);
             moves
         }
     }

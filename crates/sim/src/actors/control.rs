@@ -9,7 +9,7 @@ use crate::probe::Probe;
 use base::{Dur, FlowId, LinkId, Time};
 use engine::Driver;
 use fabric::controller::{AnyController, Controller, LinkState, Move, OpenFlow, View};
-use fabric::routing::{Notice, Routing};
+use fabric::routing::{PathChange, Routing};
 use std::collections::VecDeque;
 
 /// A controller, the time of its next look, and its orders that have not acted yet.
@@ -59,10 +59,17 @@ impl Control {
     }
 
     /// Shows the network to the controller, and keeps its orders.
-    pub fn decide(&mut self, now: Time, routing: &mut Routing, links: &[LinkState], flows: &[OpenFlow], notices: &[Notice]) {
+    pub fn decide(
+        &mut self,
+        now: Time,
+        routing: &mut Routing,
+        links: &[LinkState],
+        flows: &[OpenFlow],
+        path_changes: &[PathChange],
+    ) {
         let mut moves = Vec::new();
         let (net, routes, paths) = (&routing.net, &routing.routes, &mut routing.paths);
-        self.controller.decide(&mut View { now, net, routes, paths, links, flows, notices }, &mut moves);
+        self.controller.decide(&mut View { now, net, routes, paths, links, flows, path_changes }, &mut moves);
         if !moves.is_empty() {
             self.orders.push_back((now + self.controller.latency(), moves));
         }
@@ -82,8 +89,8 @@ impl Control {
         seen.retain(|(flow, _)| whole.is_open(*flow));
         seen.sort_unstable();
         let flows: Vec<OpenFlow> = seen.into_iter().map(|(flow, bytes)| open_flow(whole, flow, bytes)).collect();
-        let notices = whole.take_notices();
-        self.decide(now, &mut whole.parts[0].world.routing, &states, &flows, &notices);
+        let path_changes = whole.take_path_changes();
+        self.decide(now, &mut whole.parts[0].world.routing, &states, &flows, &path_changes);
     }
 
     /// Carries out the orders that are due. Flows that are done are skipped.

@@ -107,9 +107,9 @@ impl Failures {
     }
     /// The routes by the knowledge at `now`; `None` if it has not changed.
     pub fn routes(&mut self, net: &Net, now: Time) -> Option<Routes> {
-        let news = [&mut self.detected, &mut self.converged].map(|front| front.advance(&self.changes, net, now));
-        let changed = news.iter().any(Option::is_some);
-        let [detected, _] = news;
+        let found = [&mut self.detected, &mut self.converged].map(|front| front.advance(&self.changes, net, now));
+        let changed = found.iter().any(Option::is_some);
+        let [detected, _] = found;
         self.found_out = detected.unwrap_or_default();
         changed.then(|| Routes::new(net, &self.converged.dead()).without(&self.detected.dead()))
     }

@@ -119,7 +119,7 @@ fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
         mtu: spec.mtu_bytes,
         header: spec.header_bytes,
         every: spec.engine.sample,
-        told: FlowMap::default(),
+        sampled: FlowMap::default(),
         lag: FlowMap::default(),
         finish: vec![Time::MAX; flows.len()],
         unfinished: flows.len(),
@@ -129,7 +129,7 @@ fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
         routing,
         waiting,
         started: Vec::new(),
-        notices: Vec::new(),
+        path_changes: Vec::new(),
     };
     Ok((world, Actors { failures, controller, open: OpenFlows::default(), window, sampler }))
 }
@@ -204,8 +204,8 @@ fn look(controller: &mut Control, open: &mut OpenFlows, world: &mut World, now: 
     seen.sort_unstable();
     seen.retain(|(flow, _)| world.fluid.is_open(*flow));
     let flows: Vec<OpenFlow> = seen.into_iter().map(|(flow, bytes)| open_flow(world, flow, bytes)).collect();
-    let notices = std::mem::take(&mut world.notices);
-    controller.decide(now, &mut world.routing, &links, &flows, &notices);
+    let path_changes = std::mem::take(&mut world.path_changes);
+    controller.decide(now, &mut world.routing, &links, &flows, &path_changes);
 }
 
 fn open_flow(world: &mut World, id: FlowId, delivered_bytes: u64) -> OpenFlow {

@@ -28,8 +28,8 @@ impl World {
         let delivered = self.delivered_by(id, now);
         let flow = &self.flows[id.index()];
         let (src, dst) = (self.routing.net.hosts()[flow.src.index()], flow.dst);
-        let told = self.told.or_insert_with(id, || 0);
-        let sample = Sample { links: Vec::new(), payload_bytes: delivered - std::mem::replace(told, delivered) };
+        let sampled = self.sampled.or_insert_with(id, || 0);
+        let sample = Sample { links: Vec::new(), payload_bytes: delivered - std::mem::replace(sampled, delivered) };
         let payload = u64::from(self.mtu - self.header).min(flow.size_bytes) as u16;
         // It is as fast as a bare header, and so ahead of the last byte of any flow.
         let mut packet = Packet { sent_at: now, wire_len: self.header, ..Packet::data(id, delivered, payload, self.header) };

@@ -6,7 +6,7 @@ use crate::node::waiting::{Start, Waiting};
 use base::{Dur, FlowId, FlowMap, HostId, LinkId, NodeId, Time};
 use fabric::fluid::Flows;
 use fabric::routes::Routes;
-use fabric::routing::{Notice, Routing};
+use fabric::routing::{PathChange, Routing};
 use proto::Flow;
 use scenario::Alone;
 use std::cmp::Reverse;
@@ -46,7 +46,7 @@ pub struct World {
     /// The flows of these that have started, in the order of their starts.
     pub started: Vec<FlowId>,
     /// What became of paths that were named, for the controller.
-    pub notices: Vec<Notice>,
+    pub path_changes: Vec<PathChange>,
     /// By link: the nodes at its ends know that it is down; empty where no link ever goes down.
     pub known_down: Vec<bool>,
     /// The switches that have timers, in the order of their nodes.
@@ -58,8 +58,8 @@ pub struct World {
     pub header: u16,
     /// From one sample of a flow to the next, where the router is asked at switches.
     pub every: Dur,
-    /// Payload bytes of flows that samples have told of.
-    pub told: FlowMap<u64>,
+    /// Per flow: payload bytes that samples stand for so far.
+    pub sampled: FlowMap<u64>,
     /// From the starts of flows to the arrivals of the first samples, before which the fluid does not move.
     pub lag: FlowMap<Dur>,
     /// What happens next.
@@ -156,7 +156,7 @@ impl World {
         let earliest = if self.routing.spreads_evenly { now } else { flow.start + alone.ideal_fct };
         // The first sample has taken some of that time.
         let lag = self.lag.remove(id).unwrap_or_default();
-        self.told.remove(id);
+        self.sampled.remove(id);
         let at = now.after(Dur(beyond)).before(lag).max(now).max(earliest);
         self.plan(at, Event::Finish(id));
     }
@@ -209,8 +209,9 @@ impl World {
 
     /// The routes have changed.
     pub fn reroute(&mut self, routes: Routes, now: Time) {
-        let notices = self.routing.reroute(std::sync::Arc::new(routes), &self.flows, |flow| self.finish[flow.index()] != Time::MAX);
-        self.notices.extend(notices);
+        let path_changes =
+            self.routing.reroute(std::sync::Arc::new(routes), &self.flows, |flow| self.finish[flow.index()] != Time::MAX);
+        self.path_changes.extend(path_changes);
         for flow in self.fluid.open() {
             if self.fluid.is_moving(flow) {
                 self.set_out(flow, now);

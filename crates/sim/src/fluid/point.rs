@@ -31,12 +31,13 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
         let path =
             path.expect("a healthy network is connected: checked with the scenario").iter().map(|link| link.index()).collect();
         let on = |&(on, delay): &(FlowId, Dur)| {
-            let delay = beyond(&rows[on.index()]) + notice(spec, &routes, flow, (&drawn[on.index()], delay));
+            let delay = beyond(&rows[on.index()]) + learning_delay(spec, &routes, flow, (&drawn[on.index()], delay));
             (on.index(), delay.as_secs_f64())
         };
         let wait = flow.wait.as_ref().map(|wait| {
             let gives_up = |after: Dur| {
-                let latest = |on: &(FlowId, Dur)| (after + notice(spec, &routes, flow, (&drawn[on.0.index()], on.1))).as_secs_f64();
+                let latest =
+                    |on: &(FlowId, Dur)| (after + learning_delay(spec, &routes, flow, (&drawn[on.0.index()], on.1))).as_secs_f64();
                 wait.on.iter().map(latest).collect()
             };
             let (on, allowed) = (wait.on.iter().map(on).collect(), wait.allowed.map(Dur::as_secs_f64));
@@ -57,7 +58,7 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
                 let row = &rows[on.index()];
                 let given_up = row.start_ps.zip(wait.give_up_after).map(|(start, after)| start + after.0);
                 let end = row.finish_ps.into_iter().chain(given_up).min()?;
-                Some(end + notice(spec, &routes, &drawn[index], (&drawn[on.index()], delay)).0)
+                Some(end + learning_delay(spec, &routes, &drawn[index], (&drawn[on.index()], delay)).0)
             };
             let last = wait.on.iter().map(end).collect::<Option<Vec<u64>>>().and_then(|ends| ends.into_iter().max());
             let start = last.map(|last| last.max(wait.not_before.0));
@@ -108,7 +109,7 @@ fn behind_what_they_wait_for(flows: &[proto::Flow]) -> Vec<usize> {
 }
 
 /// From the end of a flow at its receiver to the start of a flow that waits `delay` for it: between two hosts at least the latency of a bare header.
-fn notice(spec: &RunSpec, routes: &Routes, flow: &proto::Flow, (on, delay): (&proto::Flow, Dur)) -> Dur {
+fn learning_delay(spec: &RunSpec, routes: &Routes, flow: &proto::Flow, (on, delay): (&proto::Flow, Dur)) -> Dur {
     let shapes = if on.dst == flow.src { Vec::new() } else { routes.shapes(&spec.net, on.dst, flow.src) };
     shapes.iter().map(|path| routes::one_way(path, spec.header_bytes.into())).min().unwrap_or_default().max(delay)
 }

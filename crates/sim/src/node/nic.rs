@@ -1,7 +1,7 @@
 //! Hosts: what their NICs pull from transports, how policies stand between, and when hosts wake.
 
 use crate::node::receiving::Receiving;
-use crate::node::share::{News, Told};
+use crate::node::share::{Change, FlowChange};
 use crate::node::waiting::Start;
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
@@ -129,7 +129,7 @@ impl<P: Probe> World<P> {
     fn on_end(&mut self, links: &mut impl Links<Carried>, ended: FlowId, at: HostId) {
         let now = links.now();
         if self.waiting.is_some() {
-            self.tell(Told { flow: ended, now, news: News::Ended(at) });
+            self.share_change(FlowChange { flow: ended, now, kind: Change::Ended(at) });
             self.learn_end(links, ended, at, now);
         }
     }
@@ -141,17 +141,17 @@ impl<P: Probe> World<P> {
     }
 
     /// Notes what other parts are to hear.
-    fn tell(&mut self, told: Told) {
+    fn share_change(&mut self, change: FlowChange) {
         if let Some(share) = &mut self.share {
-            share.told.push(told);
+            share.changes.push(change);
         }
     }
 
     /// Hears what has happened in another part.
-    pub fn hear_told(&mut self, links: &mut impl Links<Carried>, told: &Told) {
-        match told.news {
-            News::Ended(at) => self.learn_end(links, told.flow, at, told.now),
-            News::Started => self.learn_start(links, told.flow, told.now),
+    pub fn on_change(&mut self, links: &mut impl Links<Carried>, change: &FlowChange) {
+        match change.kind {
+            Change::Ended(at) => self.learn_end(links, change.flow, at, change.now),
+            Change::Started => self.learn_start(links, change.flow, change.now),
         }
     }
 
@@ -175,7 +175,7 @@ impl<P: Probe> World<P> {
     /// A flow starts, and others may wait for its end. If it waited itself, its start and its deadline are known only now.
     #[cold]
     pub fn start_waiting(&mut self, links: &mut impl Links<Carried>, id: FlowId) {
-        self.tell(Told { flow: id, now: links.now(), news: News::Started });
+        self.share_change(FlowChange { flow: id, now: links.now(), kind: Change::Started });
         self.learn_start(links, id, links.now());
     }
 

@@ -22,23 +22,23 @@ pub struct Share {
     /// More than a host can receive in a window.
     slack: u64,
     /// What other parts are to hear, oldest first.
-    pub told: Vec<Told>,
+    pub changes: Vec<FlowChange>,
 }
 
 /// What a part tells the others of a flow, for those that wait for it.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct FlowChange {
     /// The flow.
     pub flow: FlowId,
     /// When.
     pub now: Time,
     /// What.
-    pub news: News,
+    pub kind: Change,
 }
 
 /// What has happened to a flow.
 #[derive(Clone, Copy, Debug)]
-pub enum News {
+pub enum Change {
     /// It has started.
     Started,
     /// It has ended at this host.
@@ -58,7 +58,7 @@ impl Share {
             flows.iter().filter(|flow| usize::from(owners[net.hosts()[flow.dst.index()].index()]) == part).collect();
         own.sort_by_key(|flow| (std::cmp::Reverse(flow.start), flow.id));
         let flows = own.into_iter().map(|flow| flow.id).collect();
-        Share { owners, part: part as u8, window, flows, open: 0, rest: 0, slack, told: Vec::new() }
+        Share { owners, part: part as u8, window, flows, open: 0, rest: 0, slack, changes: Vec::new() }
     }
     /// Whether a node is of this part.
     pub fn owns(&self, node: NodeId) -> bool {

@@ -14,7 +14,7 @@ use fabric::buffer::AnyBuffer;
 use fabric::port::Port;
 use fabric::refused::Refused;
 use fabric::routes::Routes;
-use fabric::routing::{Notice, Routing};
+use fabric::routing::{PathChange, Routing};
 use proto::host::FlowTable;
 use proto::packet::Ext;
 use proto::policy_host::PolicyHost;
@@ -138,7 +138,7 @@ pub struct World<P> {
     /// The transport takes trimmed packets, and returned ones.
     pub takes: [bool; 2],
     /// What became of paths that were named, for the controller.
-    pub notices: Vec<Notice>,
+    pub path_changes: Vec<PathChange>,
     /// Flows that wait for others, if there are any.
     pub waiting: Option<Waiting>,
     /// The flows of these that have started, in the order of their starts.
@@ -225,13 +225,13 @@ impl<P: Probe> World<P> {
     /// The routes have changed. The senders of flows hear what became of the paths that were named.
     #[cold]
     pub fn reroute(&mut self, links: &mut impl Links<Carried>, routes: &Arc<Routes>, is_done: impl Fn(FlowId) -> bool) {
-        for notice in self.routing.reroute(Arc::clone(routes), &self.flows, is_done) {
-            let (host, _) = self.flows[notice.flow.index()].ends(notice.back);
+        for change in self.routing.reroute(Arc::clone(routes), &self.flows, is_done) {
+            let (host, _) = self.flows[change.flow.index()].ends(change.back);
             if !self.owns(self.routing.net.hosts()[host.index()]) {
                 continue;
             }
-            self.notices.push(notice);
-            self.with_transport(links.now(), host, |transport, cx| transport.on_path(notice.flow, notice.index, notice.alive, cx));
+            self.path_changes.push(change);
+            self.with_transport(links.now(), host, |transport, cx| transport.on_path(change.flow, change.index, change.alive, cx));
             self.poll(links, host);
         }
     }

@@ -31,28 +31,28 @@ pub struct Exchange<M> {
     /// By turn and part.
     slates: [Vec<Words>; 2],
     /// By turn, by sender and receiver.
-    mail: [Vec<Mutex<M>>; 2],
+    messages: [Vec<Mutex<M>>; 2],
 }
 
 impl<M: Default> Exchange<M> {
     /// For so many parts on so many threads.
     pub fn new(parts: usize, threads: usize) -> Exchange<M> {
         let words = || (0..parts).map(|_| Words([(); 3].map(|()| AtomicU64::new(0)))).collect();
-        let mail = || (0..parts * parts).map(|_| Mutex::new(M::default())).collect();
-        Exchange { parts, barrier: Barrier::new(threads as u32), slates: [words(), words()], mail: [mail(), mail()] }
+        let empty = || (0..parts * parts).map(|_| Mutex::new(M::default())).collect();
+        Exchange { parts, barrier: Barrier::new(threads as u32), slates: [words(), words()], messages: [empty(), empty()] }
     }
     /// How many parts there are.
     pub fn parts(&self) -> usize {
         self.parts
     }
     /// Leaves something for another part, in exchange for what that part has emptied two meetings before.
-    pub fn leave(&self, turn: Turn, [from, to]: [usize; 2], mail: &mut M) {
-        std::mem::swap(mail, &mut *self.mail[turn][from * self.parts + to].lock().expect("no thread has failed"));
+    pub fn leave(&self, turn: Turn, [from, to]: [usize; 2], message: &mut M) {
+        std::mem::swap(message, &mut *self.messages[turn][from * self.parts + to].lock().expect("no thread has failed"));
     }
     /// Shows what others have left for a part, sender by sender. It is to be emptied.
     pub fn take(&self, turn: Turn, to: usize, mut read: impl FnMut(&mut M)) {
         for from in (0..self.parts).filter(|from| *from != to) {
-            read(&mut self.mail[turn][from * self.parts + to].lock().expect("no thread has failed"));
+            read(&mut self.messages[turn][from * self.parts + to].lock().expect("no thread has failed"));
         }
     }
     /// Tells all others about a part.

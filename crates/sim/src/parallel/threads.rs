@@ -5,7 +5,7 @@
 //! nothing happens anywhere. Within a node events have one order in whatever part it is, nodes of different parts meet by packets only, and
 //! packets carry their arrival: so the results are those of one thread.
 
-use crate::node::share::Told;
+use crate::node::share::FlowChange;
 use crate::node::world::Carried;
 use crate::parallel::cut::Cut;
 use crate::parallel::exchange::{Exchange, Slate, Turn};
@@ -33,19 +33,19 @@ pub enum Stop {
 
 /// What one part hands to another between two windows.
 #[derive(Default)]
-pub struct Mail {
+pub struct Message {
     packets: Vec<(LinkId, Carried)>,
     /// The header blocks of these packets, in their order.
     blocks: Vec<Ext>,
     /// What has happened to flows.
-    told: Vec<Told>,
+    changes: Vec<FlowChange>,
     /// The sender's world is [special](crate::node::world::World::special).
     special: bool,
 }
 
-impl Mail {
+impl Message {
     fn is_empty(&self) -> bool {
-        self.packets.is_empty() && self.told.is_empty()
+        self.packets.is_empty() && self.changes.is_empty()
     }
 }
 
@@ -64,7 +64,7 @@ struct Bounds {
 /// The threads of a run. The one that asks runs the first parts; the others live as long as this.
 pub struct Team<P> {
     cut: Arc<Cut>,
-    exchange: Arc<Exchange<Mail>>,
+    exchange: Arc<Exchange<Message>>,
     /// Parts on each thread; fewer on the last.
     each: usize,
     workers: Vec<Worker<P>>,
@@ -91,7 +91,7 @@ impl<P: Probe + Send + 'static> Team<P> {
 }
 
 impl<P: Probe + Send + 'static> Worker<P> {
-    fn new(first: usize, cut: Arc<Cut>, exchange: Arc<Exchange<Mail>>) -> Worker<P> {
+    fn new(first: usize, cut: Arc<Cut>, exchange: Arc<Exchange<Message>>) -> Worker<P> {
         let (orders, to_do) = channel::<(Crew<P>, Bounds)>();
         let (sender, done) = channel();
         let work = move || {
@@ -168,7 +168,7 @@ struct Windows<'a, P> {
     /// The number of the first.
     first: usize,
     cut: &'a Cut,
-    exchange: &'a Exchange<Mail>,
+    exchange: &'a Exchange<Message>,
     bounds: Bounds,
 }
 
@@ -177,7 +177,7 @@ impl<P: Probe> Windows<'_, P> {
     fn run(&mut self) -> Option<Stop> {
         let exchange = self.exchange;
         exchange.guard(|| {
-            let mut out: Vec<Mail> = (0..exchange.parts()).map(|_| Mail::default()).collect();
+            let mut out: Vec<Message> = (0..exchange.parts()).map(|_| Message::default()).collect();
             for turn in [0, 1].into_iter().cycle() {
                 for n in 0..self.parts.len() {
                     self.post(turn, n, &mut out);
@@ -195,13 +195,13 @@ impl<P: Probe> Windows<'_, P> {
     }
 
     /// Hands over what arrives elsewhere in the next window, and tells when something happens next in a part.
-    fn post(&mut self, turn: Turn, n: usize, out: &mut [Mail]) {
+    fn post(&mut self, turn: Turn, n: usize, out: &mut [Message]) {
         let Part { engine, world } = &mut self.parts[n];
         let number = self.first + n;
         let before = engine.now().after(self.cut.window).min(self.bounds.until);
         let mut next = Time::MAX;
         for &(link, to) in &self.cut.crossing[number] {
-            let Mail { packets, blocks, .. } = &mut out[usize::from(to)];
+            let Message { packets, blocks, .. } = &mut out[usize::from(to)];
             let from = packets.len();
             let rest = engine.give(world, link, before, |packet| packets.push((link, packet)));
             if rest < Time::MAX {
@@ -212,11 +212,11 @@ impl<P: Probe> Windows<'_, P> {
                 packet.take_blocks(&mut world.ext, blocks);
             }
         }
-        if let Some(share) = world.share.as_mut().filter(|share| !share.told.is_empty()) {
+        if let Some(share) = world.share.as_mut().filter(|share| !share.changes.is_empty()) {
             for (_, own) in out.iter_mut().enumerate().filter(|(to, _)| *to != number) {
-                own.told.extend_from_slice(&share.told);
+                own.changes.extend_from_slice(&share.changes);
             }
-            share.told.clear();
+            share.changes.clear();
         }
         let (next, open_until) = (next.min(engine.upcoming().at), world.open_until(engine.now()));
         self.exchange.tell(turn, number, Slate { next: next.0, open_until: open_until.0, events: engine.events() });
@@ -229,9 +229,9 @@ impl<P: Probe> Windows<'_, P> {
     /// Takes what other parts have handed to one.
     fn collect(&mut self, turn: Turn, n: usize) {
         let Part { engine, world } = &mut self.parts[n];
-        self.exchange.take(turn, self.first + n, |Mail { packets, blocks, told, special }| {
+        self.exchange.take(turn, self.first + n, |Message { packets, blocks, changes, special }| {
             world.special |= *special;
-            told.drain(..).for_each(|told| world.hear_told(engine, &told));
+            changes.drain(..).for_each(|change| world.on_change(engine, &change));
             let mut blocks = blocks.drain(..);
             for (link, mut packet) in packets.drain(..) {
                 packet.place_blocks(&mut world.ext, &mut blocks);
@@ -294,10 +294,10 @@ pub fn next<P: Probe>(parts: &mut [Part<Engine<Carried>, P>]) -> Time {
 
 /// Has all parts hear what a part has to tell.
 fn spread<P: Probe>(parts: &mut [Part<Engine<Carried>, P>], from: usize) {
-    let told = parts[from].world.share.as_mut().map_or(Vec::new(), |share| std::mem::take(&mut share.told));
-    for told in told {
+    let changes = parts[from].world.share.as_mut().map_or(Vec::new(), |share| std::mem::take(&mut share.changes));
+    for change in changes {
         for (_, Part { engine, world }) in parts.iter_mut().enumerate().filter(|(to, _)| *to != from) {
-            world.hear_told(engine, &told);
+            world.on_change(engine, &change);
         }
     }
 }

@@ -15,7 +15,7 @@ use base::{Dur, FlowId, LinkId, NodeId, Time};
 use engine::{Driver, Engine, Pause};
 use fabric::net::Net;
 use fabric::routes::Routes;
-use fabric::routing::Notice;
+use fabric::routing::PathChange;
 use proto::Flow;
 use proto::host::FlowRecord;
 use proto::policy_host::PolicyHost;
@@ -232,8 +232,8 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
         Seen { flows: self.flows(), started: &self.parts[0].world.started, now: self.now() }
     }
     /// What became of the paths that were named, since this was last asked.
-    pub fn take_notices(&mut self) -> Vec<Notice> {
-        self.parts.iter_mut().flat_map(|part| std::mem::take(&mut part.world.notices)).collect()
+    pub fn take_path_changes(&mut self) -> Vec<PathChange> {
+        self.parts.iter_mut().flat_map(|part| std::mem::take(&mut part.world.path_changes)).collect()
     }
 
     /// The routes have changed, and so has what nodes know of dead links.

@@ -111,7 +111,7 @@ impl Bench {
         let Bench { net, routes, paths, flows, .. } = self;
         let links = &vec![LinkState::default(); net.links().len()];
         let mut moves = Vec::new();
-        hedera.decide(&mut View { now: Time::ZERO, net, routes, paths, links, flows, notices: &[] }, &mut moves);
+        hedera.decide(&mut View { now: Time::ZERO, net, routes, paths, links, flows, path_changes: &[] }, &mut moves);
         for order in &moves {
             let flow = self.flows.iter_mut().find(|flow| flow.id == order.flow).unwrap();
             assert!(!order.back && flow.paths[0] != order.path, "an order without effect");
