@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::text::{count, short};
 use scenario::{Memory, Plan};
-use sim::memory::{Course, Estimate};
+use sim::memory::{Course, MemoryEstimate};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -61,7 +61,7 @@ pub fn prepare(plan: &Plan, only: Option<&[usize]>) -> Result<Vec<Prepared>, Str
 }
 
 /// A point that does not fit into memory.
-fn too_large(point: &str, estimate: &Estimate, memory: Memory) -> String {
+fn too_large(point: &str, estimate: &MemoryEstimate, memory: Memory) -> String {
     let bytes = |bytes: u64| format!("{}B", short(bytes as f64));
     let (part, largest, change) = estimate.largest();
     let (all, largest) = (bytes(estimate.total()), bytes(largest));

@@ -4,7 +4,7 @@
 
 use base::params::{Field, Param as _, Shape};
 use base::registry::{Entry, Room};
-use scenario::{Ideal, ROOMS, SLOTS, TABLES};
+use scenario::{IdealName, ROOMS, SLOTS, TABLES};
 use serde_json::{Map, Value, json};
 
 /// The schema as text.
@@ -19,7 +19,10 @@ pub fn schema() -> Value {
     let own = [
         ("name", described(json!({"type": "string"}), "its name, and that of the folder of its results")),
         ("seed", described(seed(), "seeds of the random streams, or `auto`: as many as a precision needs")),
-        ("ideal", described(Swept::Yes.of(looks(&Ideal::shape(), None)), "ideal schedules of the same flows, beside the systems")),
+        (
+            "ideal",
+            described(Swept::Yes.of(looks(&IdealName::shape(), None)), "ideal schedules of the same flows, beside the systems"),
+        ),
         ("topology", reference("topology")),
         ("workload", json!({"type": "object", "minProperties": 1, "additionalProperties": reference("workload")})),
         ("system", json!({"type": "array", "minItems": 1, "items": system()})),

@@ -5,7 +5,7 @@
 //! counts most. Failures renumber nothing. Paths with a rank of [`MAX_PATHS`] and above have no index.
 
 use crate::net::Net;
-use crate::routes::{Hop, Routes};
+use crate::routes::{CostedHop, Routes};
 use base::{HostId, LinkId, NodeId};
 use proto::Flow;
 use proto::hops::{self, Hops};
@@ -72,8 +72,8 @@ impl Path {
         Path::new(net, self.links.iter().rev().map(|&link| net.link(link).reverse).collect())
     }
     /// The path as hops.
-    pub fn hops(&self, net: &Net) -> Vec<Hop> {
-        self.links.iter().map(|&link| Hop::of(net, link)).collect()
+    pub fn hops(&self, net: &Net) -> Vec<CostedHop> {
+        self.links.iter().map(|&link| CostedHop::of(net, link)).collect()
     }
 }
 

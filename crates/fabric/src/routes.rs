@@ -6,7 +6,7 @@
 pub mod cost;
 mod search;
 
-pub use cost::{Hop, bottleneck, ideal_fct, one_way, rtt};
+pub use cost::{CostedHop, bottleneck, ideal_fct, one_way, rtt};
 pub use search::CELL_BYTES;
 
 use crate::net::{HOST_TIER, Net};
@@ -209,9 +209,9 @@ impl Routes {
     }
 
     /// The rates and delays along the shortest paths from `src` to `dst`, equal paths once; empty when there is no path.
-    pub fn shapes(&self, net: &Net, src: HostId, dst: HostId) -> Vec<Vec<Hop>> {
+    pub fn shapes(&self, net: &Net, src: HostId, dst: HostId) -> Vec<Vec<CostedHop>> {
         let (Some(up), Some(down)) = (self.up[src.index()], self.down[dst.index()]) else { return Vec::new() };
-        let hop = |link| Hop::of(net, link);
+        let hop = |link| CostedHop::of(net, link);
         let home = self.home[self.group[dst.index()] as usize];
         let first = net.link(up).to;
         if src == dst {
@@ -238,7 +238,7 @@ impl Routes {
         let mut ends = BTreeSet::new();
         for (host, group) in self.group.iter().enumerate().filter(|(_, group)| **group != NONE) {
             if let (Some(up), Some(down)) = (self.up[host], self.down[host]) {
-                ends.insert((*group, Hop::of(net, up), Hop::of(net, down)));
+                ends.insert((*group, CostedHop::of(net, up), CostedHop::of(net, down)));
             }
         }
         let mut kinds = BTreeSet::new();
@@ -253,9 +253,9 @@ impl Routes {
                 }
             }
         }
-        let cost = |(up, shape, down): (Hop, Option<u32>, Option<Hop>)| {
+        let cost = |(up, shape, down): (CostedHop, Option<u32>, Option<CostedHop>)| {
             let middles = shape.map_or(Cow::Owned(vec![Vec::new()]), |shape| self.found.paths(shape));
-            let path = |middle: &Vec<Hop>| [&[up], &middle[..], down.as_slice()].concat();
+            let path = |middle: &Vec<CostedHop>| [&[up], &middle[..], down.as_slice()].concat();
             middles.iter().map(|middle| rtt(&path(middle), full, header)).max().unwrap_or_default()
         };
         kinds.into_iter().map(cost).max().unwrap_or_default()
@@ -372,7 +372,7 @@ mod tests {
         let routes = Routes::new(&net, &[]);
         let path = plan(&net, &routes, 1, 0, 1024).unwrap();
         assert_eq!((names(&net, &path.links), path.route), (vec!["h1->h0".to_owned()], Some([0; ROUTE_HOPS])));
-        assert_eq!(routes.shapes(&net, HostId(1), HostId(0)), [[Hop { rate: GBPS, delay: DELAY }]]);
+        assert_eq!(routes.shapes(&net, HostId(1), HostId(0)), [[CostedHop { rate: GBPS, delay: DELAY }]]);
         assert_eq!((routes.distance(h1, HostId(0)), routes.distance(h1, HostId(2))), (Some(1), None));
         assert_eq!(routes.unreachable(), Some(Unreachable { src: HostId(0), dst: HostId(2) }));
     }
@@ -497,7 +497,7 @@ mod tests {
         let tree = fat_tree(4);
         let routes = Routes::new(&tree, &[]);
         for (dst, links) in [(1, 2), (2, 4), (15, 6)] {
-            assert_eq!(routes.shapes(&tree, HostId(0), HostId(dst)), [vec![Hop { rate: GBPS, delay: DELAY }; links]]);
+            assert_eq!(routes.shapes(&tree, HostId(0), HostId(dst)), [vec![CostedHop { rate: GBPS, delay: DELAY }; links]]);
         }
     }
 

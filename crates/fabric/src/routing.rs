@@ -5,7 +5,7 @@ pub mod switch;
 
 use crate::net::Net;
 use crate::paths::{ASK_ALWAYS, AllPaths, FiveTuple, MAX_PATHS, Path, five_tuple, is_live};
-use crate::router::{AnyRouter, Decides, Duties, Made, PortUse, Router};
+use crate::router::{AnyRouter, Decides, Duties, Made, PortAccess, Router};
 use crate::routes::{Routes, Unreachable};
 use base::{FlowId, FlowMap, HostId, LinkId, NodeId, Rng, Timers};
 use proto::packet::{ASK, ROUTE_HOPS};
@@ -124,7 +124,7 @@ impl Routing {
             asked: [false, true].map(|back| duties.decides.at_switches(back)),
             spreads_evenly: duties.decides == Decides::Evenly,
             fixed: false,
-            reads: duties.ports >= PortUse::Reads,
+            reads: duties.ports >= PortAccess::Reads,
             reversed,
             seed,
             planned: Vec::with_capacity(flows.len()),

@@ -1,6 +1,6 @@
-//! Ideal schedules of one link.
+//! IdealName schedules of one link.
 
-use ::scenario::Ideal;
+use ::scenario::IdealName;
 use base::params::{Param as _, Raw};
 use fabric::schedule::link::{Job, Schedule, Segment};
 use num_rational::BigRational;
@@ -30,7 +30,7 @@ pub fn fluid<'py>(
     deadlines: Option<Vec<Option<f64>>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let wrong = |message: String| PyValueError::new_err(message);
-    let policy = Ideal::parse(&Raw::Str(policy.to_owned())).map_err(|e| wrong(format!("`{policy}` {e}")))?.build();
+    let policy = IdealName::parse(&Raw::Str(policy.to_owned())).map_err(|e| wrong(format!("`{policy}` {e}")))?.build();
     let n = arrivals.len();
     let deadlines = deadlines.unwrap_or_else(|| vec![None; n]);
     if sizes.len() != n || deadlines.len() != n {

@@ -8,7 +8,7 @@ use crate::plan::selection;
 use crate::plan::spec::{Demand, Plan, Point, RunSpec, Sample};
 use crate::plan::state::Shared;
 use crate::system::engine::Engine;
-use crate::system::ideal::Ideal;
+use crate::system::ideal::IdealName;
 use crate::system::slots::System;
 use crate::text::diag::Diagnostics;
 use base::params::Params as _;
@@ -118,7 +118,7 @@ fn sample(params: &SampleParams, net: &Net) -> Sample {
 }
 
 /// One point per ideal reference, network, workload and seed, behind those of the systems.
-fn add_ideals(plan: &mut Plan, ideals: &[Ideal]) {
+fn add_ideals(plan: &mut Plan, ideals: &[IdealName]) {
     let of_systems = plan.points.clone();
     for &ideal in ideals {
         let label = ideal.label().to_owned();

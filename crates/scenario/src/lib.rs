@@ -44,7 +44,7 @@ pub use load::load;
 pub use memory::Memory;
 pub use plan::alone::Alone;
 pub use plan::keys::plain_name;
-pub use plan::measure::{Counted, Measure, Moment, Window};
+pub use plan::measure::{CountedFlows, Measure, Moment, Window};
 pub use plan::outline::{Outline, system_of};
 pub use plan::seeds;
 pub use plan::selection::FlowSet;
@@ -52,6 +52,6 @@ pub use plan::spec::{Demand, Options, Plan, Point, QueueLength, RunSpec, Sample,
 pub use rooms::{ROOMS, TABLES, TableOf};
 pub use system::engine::{Engine, EngineKind};
 pub use system::envs::Envs;
-pub use system::ideal::Ideal;
+pub use system::ideal::IdealName;
 pub use system::slots::{Nic, SLOTS, Slot, System, SystemPart, Unfilled};
 pub use text::diag::{Diagnostic, Diagnostics, Style};

@@ -10,7 +10,7 @@ use crate::files::Files;
 use crate::memory::Memory;
 use crate::plan::draft::Draft;
 use crate::plan::keys::plain_name;
-use crate::plan::measure::Counted;
+use crate::plan::measure::CountedFlows;
 use crate::plan::resolved::{Origins, of_events, of_plan};
 use crate::plan::seeds::Auto;
 use crate::plan::spec::{Options, Plan, QueueLength};
@@ -79,12 +79,14 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
 
 /// Which flows count, as a comment, where that is not all of them from an empty network.
 fn counted(plan: &Plan) -> &'static str {
-    match plan.points.iter().map(|point| point.run.counted()).find(|counted| *counted != Counted::All) {
-        Some(Counted::Steady) => {
+    match plan.points.iter().map(|point| point.run.counted()).find(|counted| *counted != CountedFlows::All) {
+        Some(CountedFlows::Steady) => {
             "\n# flows: a steady state: flows under way at the start, which fluids have brought there, and flows behind the last keep up the load and do not\n\
              # count; `[measure] flows = \"all\"` begins with an empty network\n"
         }
-        Some(Counted::Window) => "\n# flows: those that start in the window of [measure] count; `flows = \"all\"` counts all\n",
+        Some(CountedFlows::Window) => {
+            "\n# flows: those that start in the window of [measure] count; `flows = \"all\"` counts all\n"
+        }
         _ => "",
     }
 }
@@ -92,7 +94,7 @@ fn counted(plan: &Plan) -> &'static str {
 /// `flows = "steady"` where no flow comes from an open loop.
 fn never_steady(plan: &Plan, root: &Table) -> Option<Item> {
     let entry = root.get("measure")?.node.table()?.get("flows")?;
-    plan.points.first().filter(|point| point.run.measure.flows == Counted::Steady && !point.run.has_open_loop())?;
+    plan.points.first().filter(|point| point.run.measure.flows == CountedFlows::Steady && !point.run.has_open_loop())?;
     let message = "`flows`: no workload of `{}` goes on for ever at its load".replace("{}", &plan.name);
     let hint = "a `poisson` workload does, from the start of the run and without `until`; leave `flows` out for all others";
     Some(Item::new(entry.key_at, message, "there is no steady state", hint))

@@ -3,14 +3,14 @@
 use crate::actors::Actor;
 use crate::actors::control::Control;
 use crate::actors::deadlock::Deadlocks;
-use crate::actors::failures::Failures;
+use crate::actors::failures::FailureActor;
 use crate::actors::sample::Sampler;
-use crate::actors::window::Window;
+use crate::actors::window::WindowActor;
 use crate::node::drops::Drops;
 use crate::node::host::Host;
 use crate::node::lossy;
 use crate::node::receiving::Receiving;
-use crate::node::share::Share;
+use crate::node::share::PartShare;
 use crate::node::world::{Carried, NodeCounts, Traffic, World};
 use crate::parallel::part::Part;
 use crate::probe::Probe;
@@ -25,7 +25,7 @@ use fabric::paths::AllPaths;
 use fabric::port::Port;
 use fabric::qdisc::Qdisc as _;
 use fabric::refused::Refused;
-use fabric::router::PortUse;
+use fabric::router::PortAccess;
 use fabric::routing::{Parts, Routing};
 use proto::host::FlowTable;
 use proto::policy_host::PolicyHost;
@@ -38,7 +38,7 @@ use std::sync::Arc;
 pub fn build<E: Driver<Carried>, P: Probe>(
     spec: &RunSpec,
     beginning: Beginning,
-    share: Option<Share>,
+    share: Option<PartShare>,
     probe: P,
 ) -> (Part<E, P>, Vec<Actor>) {
     let (mut world, actors) = build_world(spec, beginning, share, probe);
@@ -52,7 +52,7 @@ pub fn build<E: Driver<Carried>, P: Probe>(
     (Part { engine, world }, actors)
 }
 
-fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Share>, probe: P) -> (World<P>, Vec<Actor>) {
+fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<PartShare>, probe: P) -> (World<P>, Vec<Actor>) {
     let net = &*spec.net;
     let Beginning { healthy, flows, waiting, window, alone: _ } = beginning;
     let envs = spec.envs(&healthy);
@@ -61,7 +61,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
     let buffers = build_buffers(spec, &envs);
     let pausing = buffers.first().is_some_and(Buffer::pauses);
     let deadlocks = buffers.first().filter(|_| pausing).map(|buffer| Deadlocks::new(buffer.ends_at_deadlock()));
-    let ports = build_ports(spec, &envs, duties.ports == PortUse::Watches, pausing);
+    let ports = build_ports(spec, &envs, duties.ports == PortAccess::Watches, pausing);
     let machines: Vec<_> =
         (0..net.hosts().len() as u32).map(|host| spec.system.transport.build(&envs.transport(net.nic(HostId(host))))).collect();
     let transport_counters = spec.system.transport.meta().counters.len();
@@ -74,7 +74,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
     let control =
         spec.system.controller.as_ref().map(|controller| Control::new(controller.build(&envs.router()), net.links().len()));
     drop(envs);
-    let mut failures = Failures::new(spec);
+    let mut failures = FailureActor::new(spec);
     let live = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO));
     let (kinds, reversed) = (spec.system.router.meta().kinds.len(), spec.system.reverse_path());
     let parts = Parts { net: Arc::clone(&spec.net), healthy, live, router, duties, kinds, reversed, seed: spec.seed };
@@ -113,7 +113,8 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
     let hears = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().needs.reverse_path);
     let is_switch = |node: &NodeId| (duties.timers || pausing) && net.host(*node).is_none();
     let switches: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).filter(is_switch).collect();
-    let special = !policy_hosts.is_empty() || !receivers.is_empty() || many_paths || kinds > 0 || hosts.iter().any(|host| host.shaped);
+    let special =
+        !policy_hosts.is_empty() || !receivers.is_empty() || many_paths || kinds > 0 || hosts.iter().any(|host| host.shaped);
     let reverse = if hears { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() };
     let lossy = lossy::lossy_links(net, &mut streams);
     let takes = spec.system.transport.meta().takes;
@@ -126,7 +127,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
         ports,
         buffers,
         routing,
-        known_down: failures.as_ref().map_or(Vec::new(), Failures::known_down),
+        known_down: failures.as_ref().map_or(Vec::new(), FailureActor::known_down),
         nodes: vec![NodeCounts::default(); net.nodes().len()],
         first_host: switches.len() as u32,
         switches,
@@ -147,7 +148,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Sha
         path_changes: Vec::new(),
         waiting,
         started: Vec::new(),
-        last_finish: window.as_ref().is_some_and(Window::ends_with_last_flow),
+        last_finish: window.as_ref().is_some_and(WindowActor::ends_with_last_flow),
         share,
     };
     let sampler = sampler.map(|s| Sampler::new(s, net));

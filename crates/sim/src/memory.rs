@@ -26,7 +26,7 @@ const ROWS: [u64; 2] = [4, 2];
 
 /// The bytes that a run is expected to hold at once, results included, by their use: within a factor of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Estimate {
+pub struct MemoryEstimate {
     /// Ports, packets on links, and routes.
     pub network: u64,
     /// Flows and their rows.
@@ -37,7 +37,7 @@ pub struct Estimate {
     pub trace: u64,
 }
 
-impl Estimate {
+impl MemoryEstimate {
     /// All bytes.
     pub fn total(&self) -> u64 {
         [self.flows, self.samples, self.trace].into_iter().fold(self.network, u64::saturating_add)
@@ -123,7 +123,7 @@ impl Course {
     }
 
     /// The memory of a run of `spec` with these flows.
-    pub fn estimate(&self, spec: &RunSpec) -> Estimate {
+    pub fn estimate(&self, spec: &RunSpec) -> MemoryEstimate {
         let size = |bytes: usize| bytes as u64;
         let links = size(spec.net.links().len());
         let per_link = PER_LINK + PACKETS_PER_LINK * size(size_of::<Packet>()) + size(size_of::<Port>() + size_of::<PortRow>());
@@ -133,7 +133,7 @@ impl Course {
         let per_flow = PER_FLOW + state + WRITTEN * size(size_of::<FlowRow>());
         let per_wait = COPIES_OF_WAITS * size(size_of::<(u32, Dur)>());
         let flows = self.flows.saturating_mul(per_flow).saturating_add(self.waits.saturating_mul(per_wait));
-        let mut found = Estimate { network: (links * per_link).saturating_add(routes), flows, ..Estimate::default() };
+        let mut found = MemoryEstimate { network: (links * per_link).saturating_add(routes), flows, ..MemoryEstimate::default() };
         let Some(sample) = spec.sample.as_ref().filter(|_| spec.ideal.is_none()) else { return found };
         let interval = u128::from(sample.interval.0.max(1));
         let looks = u128::from(self.until.min(sample.end).since(sample.start).0) / interval;
@@ -198,13 +198,13 @@ mod tests {
         estimate(&text).total()
     }
 
-    fn estimate(text: &str) -> Estimate {
+    fn estimate(text: &str) -> MemoryEstimate {
         let plan = load(text, "test", ".".as_ref(), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
         let spec = &plan.points[0].run;
         Course::of(spec, &spec.flows().unwrap()).estimate(spec)
     }
 
-    fn long(topology: &str, end: &str, size: &str, sample: &str) -> Estimate {
+    fn long(topology: &str, end: &str, size: &str, sample: &str) -> MemoryEstimate {
         estimate(&format!(
             "end = '{end}'\n[topology]\n{topology}\n[workload.all]\nkind = 'long'\n{size}\n[[system]]\ntransport = 'newreno'\n[sample]\n{sample}"
         ))

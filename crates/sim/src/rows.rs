@@ -1,6 +1,6 @@
 //! The rows of a run that has ended: its flows, its ports, its totals.
 
-use crate::actors::window::{PortUse, Window};
+use crate::actors::window::{PortUse, WindowActor};
 use crate::actors::{self, Actor};
 use crate::counted::{Counting, port_counts};
 use crate::node::world::Carried;
@@ -29,7 +29,7 @@ pub fn flow_rows<E: Driver<Carried>, P: Probe>(
     spec: &RunSpec,
     whole: &Whole<E, P>,
     alone: &[Alone],
-    window: Option<&mut Window>,
+    window: Option<&mut WindowActor>,
 ) -> Vec<FlowRow> {
     let mss = u64::from(spec.mtu_bytes - spec.header_bytes);
     let known = |t: Time| (t != Time::MAX).then_some(t.0);

@@ -5,13 +5,13 @@ use crate::actors::{self, Actor};
 use crate::audit;
 use crate::build::build;
 use crate::counted::port_counters;
-use crate::node::share::Share;
+use crate::node::share::PartShare;
 use crate::node::world::Carried;
 use crate::outcome::{Outcome, PacketRow, StopReason};
 use crate::parallel::cut::{Cut, Threads, Uncut};
 use crate::parallel::part::Part;
 use crate::parallel::whole::Whole;
-use crate::probe::{Off, Packets, Probe, Seen};
+use crate::probe::{Off, PacketTrace, Probe, Seen};
 use crate::progress::{Continue, Progress, RunError};
 use crate::rows;
 use crate::start::Beginning;
@@ -79,12 +79,12 @@ pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: Watcher<'_>) -> Resul
 }
 
 /// The packet trace that a scenario asks for.
-fn trace(spec: &RunSpec) -> Option<Packets> {
-    spec.sample.as_ref().filter(|sample| sample.packets).map(Packets::sampled)
+fn trace(spec: &RunSpec) -> Option<PacketTrace> {
+    spec.sample.as_ref().filter(|sample| sample.packets).map(PacketTrace::sampled)
 }
 
 /// The outcome with the rows of a trace.
-fn with_packets(spec: &RunSpec, (outcome, packets): (Outcome, Packets)) -> Outcome {
+fn with_packets(spec: &RunSpec, (outcome, packets): (Outcome, PacketTrace)) -> Outcome {
     Outcome { packets: packet_rows(spec, packets.sorted()), ..outcome }
 }
 
@@ -153,7 +153,8 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
     }
     let alone = take(&mut beginning.alone);
     let part = |number: usize, beginning: Beginning, probe: P| {
-        let share = Share::new((Arc::clone(&cut.owners), cut.window), number, &spec.net, &beginning.flows, spec.mtu_bytes.into());
+        let share =
+            PartShare::new((Arc::clone(&cut.owners), cut.window), number, &spec.net, &beginning.flows, spec.mtu_bytes.into());
         build(spec, beginning, Some(share), probe)
     };
     let (parts, actors) = std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! What a run starts from on either engine: its flows with their ideals, and what waits or watches.
 
-use crate::actors::window::Window;
-use crate::node::waiting::Waiting;
+use crate::actors::window::WindowActor;
+use crate::node::waiting::WaitingFlows;
 use crate::progress::RunError;
 use fabric::routes::{self, Routes};
 use proto::Flow;
@@ -18,9 +18,9 @@ pub struct Beginning {
     /// Each flow alone, by id.
     pub alone: Vec<Alone>,
     /// Flows that wait for others, if there are such.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<WaitingFlows>,
     /// The measurement window, if there is one.
-    pub window: Option<Window>,
+    pub window: Option<WindowActor>,
 }
 
 impl Beginning {
@@ -37,8 +37,8 @@ impl Beginning {
         let header = u64::from(spec.header_bytes);
         let latency =
             |src, dst| healthy.shapes(net, src, dst).iter().map(|path| routes::one_way(path, header)).min().unwrap_or_default();
-        let waiting = Waiting::new(&flows, latency);
-        let window = spec.window(&flows).map(Window::new);
+        let waiting = WaitingFlows::new(&flows, latency);
+        let window = spec.window(&flows).map(WindowActor::new);
         Ok(Beginning { healthy, flows, alone, waiting, window })
     }
 }

@@ -39,7 +39,7 @@ struct Live {
 
 /// A path of a flow: its links, each with the share of the bytes that cross it, and the flow's weight on the path. A share below 1 is that of a
 /// link of several over which the bytes are spread.
-pub type Path<'a> = (&'a [(LinkId, f64)], f64);
+pub type FluidPath<'a> = (&'a [(LinkId, f64)], f64);
 
 impl Flows {
     /// No flows on a network.
@@ -87,9 +87,9 @@ impl Flows {
     }
 
     /// Sets the paths of a flow with bytes left; it has no rate until rates are worked out. Nothing happens where the flow has these paths.
-    pub fn set_paths(&mut self, flow: FlowId, paths: &[Path<'_>], now: Time) {
+    pub fn set_paths(&mut self, flow: FlowId, paths: &[FluidPath<'_>], now: Time) {
         let Some(live) = self.live.get(flow).filter(|live| live.left > 0.0) else { return };
-        let same = |((subflow, _), (links, _)): (&(u32, f64), &Path<'_>)| self.rates.links(*subflow).eq(numbers(links));
+        let same = |((subflow, _), (links, _)): (&(u32, f64), &FluidPath<'_>)| self.rates.links(*subflow).eq(numbers(links));
         if live.subflows.len() == paths.len() && live.subflows.iter().zip(paths).all(same) {
             return;
         }

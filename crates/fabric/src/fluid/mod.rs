@@ -5,4 +5,4 @@ mod ends;
 mod flows;
 mod rates;
 
-pub use flows::{Flows, Path};
+pub use flows::{Flows, FluidPath};

@@ -4,8 +4,8 @@
 
 use super::srpt::Srpt;
 use super::{Env, Ideal};
-use crate::schedule::flow::{Flow, GoOn};
-use crate::schedule::link::{Link, Number};
+use crate::schedule::flow::{FluidFlow, GoOn};
+use crate::schedule::link::{Number, Server};
 use crate::schedule::network::Network;
 use base::params::Problem;
 use base::registry::Meta;
@@ -42,7 +42,7 @@ impl BigSwitch {
 }
 
 impl Ideal for BigSwitch {
-    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+    fn serve_link<T: Number>(&self, link: Server<'_, T>) -> Vec<T> {
         Srpt.serve_link(link)
     }
     fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
@@ -51,12 +51,12 @@ impl Ideal for BigSwitch {
 }
 
 /// The same flows in one big switch.
-fn big_switch(flows: &[Flow]) -> Vec<Flow> {
+fn big_switch(flows: &[FluidFlow]) -> Vec<FluidFlow> {
     let ends = |path: &[usize]| match path {
         [first, .., last] => vec![*first, *last],
         short => short.to_vec(),
     };
-    flows.iter().map(|flow| Flow { path: ends(&flow.path), ..flow.clone() }).collect()
+    flows.iter().map(|flow| FluidFlow { path: ends(&flow.path), ..flow.clone() }).collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! on one link it meets all deadlines if some order does.
 
 use super::{Env, Ideal};
-use crate::schedule::flow::{Flow, GoOn};
-use crate::schedule::link::{Link, Number, Rule};
+use crate::schedule::flow::{FluidFlow, GoOn};
+use crate::schedule::link::{Number, Rule, Server};
 use crate::schedule::network::{Key, Network, Order};
 use base::params::Problem;
 use base::registry::Meta;
@@ -43,7 +43,7 @@ impl Edf {
 }
 
 impl Ideal for Edf {
-    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+    fn serve_link<T: Number>(&self, link: Server<'_, T>) -> Vec<T> {
         link.serve(self)
     }
     fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
@@ -52,13 +52,13 @@ impl Ideal for Edf {
 }
 
 impl<T: Number> Rule<T> for Edf {
-    fn compare(&self, link: &Link<'_, T>, a: usize, b: usize) -> Ordering {
+    fn compare(&self, link: &Server<'_, T>, a: usize, b: usize) -> Ordering {
         link.jobs[a].by_deadline(&link.jobs[b])
     }
 }
 
 impl Order for Edf {
-    fn on_arrival(&mut self, flows: &[Flow], flow: usize, at: f64, key: &mut [Key]) {
+    fn on_arrival(&mut self, flows: &[FluidFlow], flow: usize, at: f64, key: &mut [Key]) {
         key[flow] = flows[flow].deadline_at(at).map_or((1, 0.0), |deadline| (0, deadline));
     }
 }

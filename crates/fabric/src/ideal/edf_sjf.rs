@@ -3,8 +3,8 @@
 //! Source: STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019), section 2, which compares with this order in Table 1.
 
 use super::{Env, Ideal};
-use crate::schedule::flow::{Flow, GoOn};
-use crate::schedule::link::{Link, Number, Rule, compare};
+use crate::schedule::flow::{FluidFlow, GoOn};
+use crate::schedule::link::{Number, Rule, Server, compare};
 use crate::schedule::network::{Key, Network, Order};
 use base::params::Problem;
 use base::registry::Meta;
@@ -42,7 +42,7 @@ impl EdfSjf {
 }
 
 impl Ideal for EdfSjf {
-    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+    fn serve_link<T: Number>(&self, link: Server<'_, T>) -> Vec<T> {
         link.serve(self)
     }
     fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
@@ -51,14 +51,14 @@ impl Ideal for EdfSjf {
 }
 
 impl<T: Number> Rule<T> for EdfSjf {
-    fn compare(&self, link: &Link<'_, T>, a: usize, b: usize) -> Ordering {
+    fn compare(&self, link: &Server<'_, T>, a: usize, b: usize) -> Ordering {
         let (a, b) = (&link.jobs[a], &link.jobs[b]);
         if a.deadline.is_none() && b.deadline.is_none() { compare(&a.size, &b.size) } else { a.by_deadline(b) }
     }
 }
 
 impl Order for EdfSjf {
-    fn on_arrival(&mut self, flows: &[Flow], flow: usize, at: f64, key: &mut [Key]) {
+    fn on_arrival(&mut self, flows: &[FluidFlow], flow: usize, at: f64, key: &mut [Key]) {
         let size = flows[flow].wire_bytes as f64;
         key[flow] = flows[flow].deadline_at(at).map_or((1, size), |deadline| (0, deadline));
     }

@@ -4,7 +4,7 @@
 
 use super::{Env, Ideal};
 use crate::schedule::flow::GoOn;
-use crate::schedule::link::{Link, Number, Rule};
+use crate::schedule::link::{Number, Rule, Server};
 use crate::schedule::network::{Network, Order};
 use base::params::Problem;
 use base::registry::Meta;
@@ -38,7 +38,7 @@ impl Fcfs {
 }
 
 impl Ideal for Fcfs {
-    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+    fn serve_link<T: Number>(&self, link: Server<'_, T>) -> Vec<T> {
         link.serve(self)
     }
     fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {

@@ -7,8 +7,8 @@
 
 use super::{Env, Ideal};
 use crate::agent::merp::vdg;
-use crate::schedule::flow::{Flow, GoOn};
-use crate::schedule::link::{Link, Number, Rule, compare};
+use crate::schedule::flow::{FluidFlow, GoOn};
+use crate::schedule::link::{Number, Rule, Server, compare};
 use crate::schedule::network::{Key, Network, Order};
 use base::params::Problem;
 use base::registry::Meta;
@@ -46,7 +46,7 @@ impl Merp {
 }
 
 impl Ideal for Merp {
-    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+    fn serve_link<T: Number>(&self, link: Server<'_, T>) -> Vec<T> {
         link.serve(self)
     }
     fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
@@ -56,7 +56,7 @@ impl Ideal for Merp {
 
 impl<T: Number> Rule<T> for Merp {
     /// Alg. 2: the flow with the smallest expansion ratio if it came last is placed last, which is first in `active`.
-    fn on_arrivals(&self, link: &mut Link<'_, T>) {
+    fn on_arrivals(&self, link: &mut Server<'_, T>) {
         let mut rest = link.active.iter().fold(T::zero(), |sum, &flow| sum + link.left[flow].clone());
         for k in 0..link.active.len() {
             let x = link.now.clone() + rest.clone() / link.capacity.clone();
@@ -80,7 +80,7 @@ impl<T: Number> Rule<T> for Merp {
 /// The order of a network: a flow table per link.
 struct VirtualDeadlines<'a> {
     capacity: &'a [Rate],
-    flows: &'a [Flow],
+    flows: &'a [FluidFlow],
     /// Per flow: its arrival.
     arrived: Vec<Time>,
     /// Per link: the flows that cross it.
@@ -111,7 +111,7 @@ impl<'a> VirtualDeadlines<'a> {
 }
 
 impl Order for VirtualDeadlines<'_> {
-    fn on_arrival(&mut self, _flows: &[Flow], flow: usize, at: f64, _key: &mut [Key]) {
+    fn on_arrival(&mut self, _flows: &[FluidFlow], flow: usize, at: f64, _key: &mut [Key]) {
         if self.flows[flow].wait.is_some() {
             self.arrived[flow] = Time((at * 1e12) as u64);
         }
@@ -197,14 +197,14 @@ mod tests {
         // one comes last, with vdl 60 + 249, so the old one goes first.
         let alone = [flow(0, 160, &[0]), flow(60, 100, &[0])];
         let crowded = [alone[0].clone(), flow(60, 100, &[0, 1]), flow(60, 99, &[1]), flow(60, 50, &[1])];
-        let order = |flows: &[Flow]| finish_ns("merp", &[GIGABYTE; 2], flows);
+        let order = |flows: &[FluidFlow]| finish_ns("merp", &[GIGABYTE; 2], flows);
         assert_eq!(order(&alone), [260.0, 160.0]);
         assert_eq!(order(&crowded), [160.0, 309.0, 209.0, 110.0]);
     }
 
     /// Links of a tree of 3 racks with 3 hosts: NICs 0-8, down to hosts 9-17, ToR up 18-20, down 21-23. Pareto sizes in whole packets, load
     /// against the uplinks.
-    fn single_tree(seed: u64, n: usize, load: f64, shape: f64, mean: f64) -> Vec<Flow> {
+    fn single_tree(seed: u64, n: usize, load: f64, shape: f64, mean: f64) -> Vec<FluidFlow> {
         let mut rng = Rng::stream(seed, "fluid/tree", &[]);
         let mut now = 0.0;
         let gap = mean * 8.0 / (load * 3e9);
@@ -216,15 +216,15 @@ mod tests {
             let (up, down) = (18 + src / 3, 21 + dst / 3);
             let path = if src / 3 == dst / 3 { vec![src, 9 + dst] } else { vec![src, up, down, 9 + dst] };
             let wire_bytes = base::math::ceil(size / 1500.0) as u64 * 1500;
-            Flow { arrival: Time((now * 1e12) as u64), wire_bytes, path, deadline: None, wait: None }
+            FluidFlow { arrival: Time((now * 1e12) as u64), wire_bytes, path, deadline: None, wait: None }
         };
         (0..n).map(draw).collect()
     }
 
     /// Mean FCT in ms and maximum expansion ratio.
-    fn summary(name: &str, flows: &[Flow]) -> (f64, f64) {
+    fn summary(name: &str, flows: &[FluidFlow]) -> (f64, f64) {
         let finish = in_seconds(name, &[Rate::from_gbps(1); 24], flows);
-        let fct = |(end, flow): (&f64, &Flow)| end - flow.arrival.as_secs_f64();
+        let fct = |(end, flow): (&f64, &FluidFlow)| end - flow.arrival.as_secs_f64();
         let all: Vec<f64> = finish.iter().zip(flows).map(fct).collect();
         let ratios = all.iter().zip(flows).map(|(fct, flow)| fct * 1e9 / (8.0 * flow.wire_bytes as f64));
         assert!(ratios.clone().all(|ratio| ratio > 1.0 - 1e-6));

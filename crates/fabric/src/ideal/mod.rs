@@ -5,13 +5,13 @@
 //! of a link and an [`Order`](crate::schedule::network::Order) of a network.
 
 use crate::schedule::flow::GoOn;
-use crate::schedule::link::{Job, Link, Number, Schedule};
+use crate::schedule::link::{Job, Number, Schedule, Server};
 use crate::schedule::network::Network;
 
 /// An ideal schedule.
 pub trait Ideal {
     /// Serves the flows of one link: when each of them ends.
-    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T>;
+    fn serve_link<T: Number>(&self, link: Server<'_, T>) -> Vec<T>;
     /// Serves the flows of a network: when each of them ends, in seconds, which is infinity behind a link without capacity. `None`: `go_on`
     /// returned false.
     fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>>;
@@ -37,7 +37,7 @@ base::registry! {
         srpt: Srpt, ps: Ps, fcfs: Fcfs, edf: Edf, sjf: Sjf, edf_sjf: EdfSjf, stam: Stam, merp: Merp, big_switch: BigSwitch
     }
     methods {
-        fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T>;
+        fn serve_link<T: Number>(&self, link: Server<'_, T>) -> Vec<T>;
         fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>>;
     }
     statics {
@@ -50,12 +50,12 @@ impl AnyIdeal {
     /// Serves `jobs` on a link of this capacity. The error names the first invalid number.
     pub fn schedule<T: Number>(&self, capacity: &T, jobs: &[Job<T>]) -> Result<Schedule<T>, String> {
         let mut segments = Vec::new();
-        let finish = self.serve_link(Link::new(capacity, jobs, Some(&mut segments))?);
+        let finish = self.serve_link(Server::new(capacity, jobs, Some(&mut segments))?);
         Ok(Schedule { finish, segments })
     }
     /// The same without the periods of service, of which processor sharing has very many: when each flow ends.
     pub fn finish_times<T: Number>(&self, capacity: &T, jobs: &[Job<T>]) -> Result<Vec<T>, String> {
-        Ok(self.serve_link(Link::new(capacity, jobs, None)?))
+        Ok(self.serve_link(Server::new(capacity, jobs, None)?))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::{Env, Ideal};
 use crate::schedule::flow::GoOn;
-use crate::schedule::link::{Link, Number};
+use crate::schedule::link::{Number, Server};
 use crate::schedule::network::Network;
 use base::params::Problem;
 use base::registry::Meta;
@@ -42,7 +42,7 @@ impl Ps {
 }
 
 impl Ideal for Ps {
-    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+    fn serve_link<T: Number>(&self, link: Server<'_, T>) -> Vec<T> {
         link.share()
     }
     fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn max_min_rates() {
-        // Link 0 has 10 and carries flows 0 and 1; link 1 has 4 and carries 1, 2, 3: shares 26/3, 4/3, 4/3, 4/3 bytes per ns.
+        // Server 0 has 10 and carries flows 0 and 1; link 1 has 4 and carries 1, 2, 3: shares 26/3, 4/3, 4/3, 4/3 bytes per ns.
         let capacity = [Rate(80_000_000_000), Rate(32_000_000_000)];
         let flows = [flow(0, 2600, &[0]), flow(0, 4000, &[0, 1]), flow(0, 400, &[1]), flow(0, 400, &[1])];
         // Flows 0, 2 and 3 end at 300; then flow 1 has link 1 alone with 3600 bytes left.

@@ -3,8 +3,8 @@
 //! Source: R. Conway, W. Maxwell and L. Miller, Theory of Scheduling, 1967.
 
 use super::{Env, Ideal};
-use crate::schedule::flow::{Flow, GoOn};
-use crate::schedule::link::{Link, Number, Rule, compare};
+use crate::schedule::flow::{FluidFlow, GoOn};
+use crate::schedule::link::{Number, Rule, Server, compare};
 use crate::schedule::network::{Key, Network, Order};
 use base::params::Problem;
 use base::registry::Meta;
@@ -42,7 +42,7 @@ impl Sjf {
 }
 
 impl Ideal for Sjf {
-    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+    fn serve_link<T: Number>(&self, link: Server<'_, T>) -> Vec<T> {
         link.serve(self)
     }
     fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
@@ -51,13 +51,13 @@ impl Ideal for Sjf {
 }
 
 impl<T: Number> Rule<T> for Sjf {
-    fn compare(&self, link: &Link<'_, T>, a: usize, b: usize) -> Ordering {
+    fn compare(&self, link: &Server<'_, T>, a: usize, b: usize) -> Ordering {
         compare(&link.jobs[a].size, &link.jobs[b].size)
     }
 }
 
 impl Order for Sjf {
-    fn on_arrival(&mut self, flows: &[Flow], flow: usize, _at: f64, key: &mut [Key]) {
+    fn on_arrival(&mut self, flows: &[FluidFlow], flow: usize, _at: f64, key: &mut [Key]) {
         key[flow].1 = flows[flow].wire_bytes as f64;
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{Env, Ideal};
 use crate::schedule::flow::GoOn;
-use crate::schedule::link::{Link, Number, Rule, compare};
+use crate::schedule::link::{Number, Rule, Server, compare};
 use crate::schedule::network::{Key, Network, Order};
 use base::params::Problem;
 use base::registry::Meta;
@@ -43,7 +43,7 @@ impl Srpt {
 }
 
 impl Ideal for Srpt {
-    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+    fn serve_link<T: Number>(&self, link: Server<'_, T>) -> Vec<T> {
         link.serve(self)
     }
     fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
@@ -52,7 +52,7 @@ impl Ideal for Srpt {
 }
 
 impl<T: Number> Rule<T> for Srpt {
-    fn compare(&self, link: &Link<'_, T>, a: usize, b: usize) -> Ordering {
+    fn compare(&self, link: &Server<'_, T>, a: usize, b: usize) -> Ordering {
         compare(&link.left[a], &link.left[b])
     }
 }

@@ -9,8 +9,8 @@
 //! without a deadline goes first if it may on every link of its path.
 
 use super::{Env, Ideal};
-use crate::schedule::flow::{Flow, GoOn};
-use crate::schedule::link::{Link, Number, Rule, compare};
+use crate::schedule::flow::{FluidFlow, GoOn};
+use crate::schedule::link::{Number, Rule, Server, compare};
 use crate::schedule::network::{Key, Network, Order};
 use base::params::Problem;
 use base::registry::Meta;
@@ -48,7 +48,7 @@ impl Stam {
 }
 
 impl Ideal for Stam {
-    fn serve_link<T: Number>(&self, link: Link<'_, T>) -> Vec<T> {
+    fn serve_link<T: Number>(&self, link: Server<'_, T>) -> Vec<T> {
         link.serve(self)
     }
     fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>> {
@@ -57,12 +57,12 @@ impl Ideal for Stam {
 }
 
 impl<T: Number> Rule<T> for Stam {
-    fn compare(&self, link: &Link<'_, T>, a: usize, b: usize) -> Ordering {
+    fn compare(&self, link: &Server<'_, T>, a: usize, b: usize) -> Ordering {
         let (x, y) = (&link.jobs[a], &link.jobs[b]);
         if x.deadline.is_none() && y.deadline.is_none() { compare(&link.left[a], &link.left[b]) } else { x.by_deadline(y) }
     }
 
-    fn next(&self, link: &Link<'_, T>) -> Option<(usize, Option<T>)> {
+    fn next(&self, link: &Server<'_, T>) -> Option<(usize, Option<T>)> {
         let last = link.active.len().checked_sub(1)?;
         // Flows without deadlines come first in `active`, the one with the least left last among them.
         let without = link.active.partition_point(|&flow| link.jobs[flow].deadline.is_none());
@@ -85,7 +85,7 @@ impl<T: Number> Rule<T> for Stam {
 
 /// The order of a network.
 struct Slack<'a> {
-    flows: &'a [Flow],
+    flows: &'a [FluidFlow],
     /// Per link: bytes per second.
     capacity: Vec<f64>,
     /// Per flow: its deadline in seconds.
@@ -116,7 +116,7 @@ impl<'a> Slack<'a> {
 }
 
 impl Order for Slack<'_> {
-    fn on_arrival(&mut self, flows: &[Flow], flow: usize, at: f64, _key: &mut [Key]) {
+    fn on_arrival(&mut self, flows: &[FluidFlow], flow: usize, at: f64, _key: &mut [Key]) {
         self.deadline[flow] = flows[flow].deadline_at(at);
         if let Some(deadline) = self.deadline[flow] {
             let place = self.urgent.partition_point(|&other| self.deadline[other].is_some_and(|d| d <= deadline));

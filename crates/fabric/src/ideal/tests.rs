@@ -1,7 +1,7 @@
 //! Every ideal on one link and in networks, and what the tests of entries share.
 
 use super::*;
-use crate::schedule::flow::{Flow, Wait};
+use crate::schedule::flow::{FluidFlow, FluidWait};
 use crate::schedule::link::Segment;
 use base::{Rate, Rng, Time};
 use num_rational::BigRational;
@@ -47,15 +47,15 @@ pub fn check_table_1(name: &str, segments: &[(usize, i64, i64)], fct: [Exact; 3]
     assert_eq!(found.iter().zip(&jobs).map(|(fct, job)| fct / &job.size).collect::<Vec<_>>(), ratios);
 }
 
-pub fn flow(arrival_ns: u64, wire_bytes: u64, path: &[usize]) -> Flow {
-    Flow { arrival: Time(arrival_ns * 1000), wire_bytes, path: path.to_vec(), deadline: None, wait: None }
+pub fn flow(arrival_ns: u64, wire_bytes: u64, path: &[usize]) -> FluidFlow {
+    FluidFlow { arrival: Time(arrival_ns * 1000), wire_bytes, path: path.to_vec(), deadline: None, wait: None }
 }
 
-pub fn in_seconds(name: &str, capacity: &[Rate], flows: &[Flow]) -> Vec<f64> {
+pub fn in_seconds(name: &str, capacity: &[Rate], flows: &[FluidFlow]) -> Vec<f64> {
     ideal(name).serve_network(Network { capacity, flows }, &mut |_, _| true).unwrap()
 }
 
-pub fn finish_ns(name: &str, capacity: &[Rate], flows: &[Flow]) -> Vec<f64> {
+pub fn finish_ns(name: &str, capacity: &[Rate], flows: &[FluidFlow]) -> Vec<f64> {
     in_seconds(name, capacity, flows).iter().map(|t| (t * 1e12).round() / 1e3).collect()
 }
 
@@ -132,10 +132,10 @@ fn one_link_is_the_one_link_schedule() {
     for _ in 0..200 {
         let draw = |rng: &mut Rng| {
             let deadline = (rng.below(3) > 0).then(|| Time(1000 * rng.below(90_000)));
-            Flow { deadline, ..flow(rng.below(30_000), 1 + rng.below(5000), &[0]) }
+            FluidFlow { deadline, ..flow(rng.below(30_000), 1 + rng.below(5000), &[0]) }
         };
-        let flows: Vec<Flow> = (0..1 + rng.below(12)).map(|_| draw(&mut rng)).collect();
-        let job = |f: &Flow| Job {
+        let flows: Vec<FluidFlow> = (0..1 + rng.below(12)).map(|_| draw(&mut rng)).collect();
+        let job = |f: &FluidFlow| Job {
             arrival: f.arrival.as_secs_f64(),
             size: f.wire_bytes as f64,
             deadline: f.deadline.map(Time::as_secs_f64),
@@ -153,14 +153,14 @@ fn one_link_is_the_one_link_schedule() {
 
 #[test]
 fn flows_may_wait_for_the_ends_of_others() {
-    let wait = |on: &[(usize, f64)]| Some(Wait { on: on.to_vec(), not_before: 0.0, give_up_after: None, allowed: Some(1e-6) });
+    let wait = |on: &[(usize, f64)]| Some(FluidWait { on: on.to_vec(), not_before: 0.0, give_up_after: None, allowed: Some(1e-6) });
     // The third flow comes 50 ns after the first ended at 100 and the second at 300; a flow of the other link ends at 400.
     let flows = [
         flow(0, 100, &[0]),
         flow(100, 200, &[0]),
-        Flow { wait: wait(&[(0, 1e-9), (1, 50e-9)]), ..flow(0, 100, &[0]) },
+        FluidFlow { wait: wait(&[(0, 1e-9), (1, 50e-9)]), ..flow(0, 100, &[0]) },
         flow(0, 400, &[1]),
-        Flow { wait: wait(&[(2, 0.0)]), ..flow(0, 10, &[1]) },
+        FluidFlow { wait: wait(&[(2, 0.0)]), ..flow(0, 10, &[1]) },
     ];
     for name in names() {
         assert_eq!(finish_ns(name, &[GIGABYTE; 2], &flows), [100.0, 300.0, 450.0, 400.0, 460.0], "{name}");
@@ -170,8 +170,8 @@ fn flows_may_wait_for_the_ends_of_others() {
 #[test]
 fn a_flow_may_give_up_on_others() {
     // The third flow comes 20 ns after the first ended at 100, since the second, which ends at 600, is 90 ns old by then.
-    let wait = Wait { on: vec![(0, 20e-9), (1, 0.0)], not_before: 0.0, give_up_after: Some(vec![1e-6, 90e-9]), allowed: None };
-    let flows = [flow(0, 100, &[0]), flow(10, 590, &[1]), Flow { wait: Some(wait), ..flow(0, 100, &[0]) }];
+    let wait = FluidWait { on: vec![(0, 20e-9), (1, 0.0)], not_before: 0.0, give_up_after: Some(vec![1e-6, 90e-9]), allowed: None };
+    let flows = [flow(0, 100, &[0]), flow(10, 590, &[1]), FluidFlow { wait: Some(wait), ..flow(0, 100, &[0]) }];
     for name in names() {
         assert_eq!(finish_ns(name, &[GIGABYTE; 2], &flows), [100.0, 600.0, 220.0], "{name}");
     }
@@ -190,7 +190,7 @@ fn degenerate_input() {
 
 #[test]
 fn who_asks_to_stop_gets_no_times() {
-    let flows: Vec<Flow> = (0..2000).map(|i| flow(10 * i, 10, &[0])).collect();
+    let flows: Vec<FluidFlow> = (0..2000).map(|i| flow(10 * i, 10, &[0])).collect();
     for name in names() {
         let mut asked = Vec::new();
         let stopped = ideal(name).serve_network(Network { capacity: &[GIGABYTE], flows: &flows }, &mut |now, ended| {

@@ -30,7 +30,7 @@
 //! obeys as a source route; `mode = "edge"` gives each uplink a tag and leaves the rest to ECMP with `mix`, CE being that of the path taken.
 //! With two tiers both are the paper's.
 
-use super::{Decides, Duties, Env, PortUse, Router, SwitchCx, ecmp};
+use super::{Decides, Duties, Env, PortAccess, Router, SwitchCx, ecmp};
 use crate::net::Net;
 use crate::paths::{Counts, FiveTuple};
 use crate::routes::Routes;
@@ -147,7 +147,7 @@ impl Conga {
     }
     /// Every packet between leaves carries a header that switches read and write.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { decides: Decides::BothWays, ports: PortUse::Watches, timers: false }
+        Duties { decides: Decides::BothWays, ports: PortAccess::Watches, timers: false }
     }
 
     /// A packet from a host of this leaf leaves for another leaf (section 3.5). Returns its uplink, or `None` if no path with a tag is alive.

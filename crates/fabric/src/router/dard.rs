@@ -15,7 +15,7 @@
 //! - A switch knows at once which of its links are dead when it has found out (`detect`).
 
 use super::ecmp::{self, Params as EcmpParams};
-use super::{Duties, Env, PortUse, Router, SwitchCx};
+use super::{Duties, Env, PortAccess, Router, SwitchCx};
 use crate::paths::FiveTuple;
 use base::params::Problem;
 use base::registry::Meta;
@@ -73,7 +73,7 @@ impl Dard {
     /// Paths are planned; ports between switches see elephants.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
         // It counts what leaves ports: all that was due has left when it is asked.
-        Duties { ports: PortUse::Watches, ..Duties::PLAN }
+        Duties { ports: PortAccess::Watches, ..Duties::PLAN }
     }
 
     /// What a reply says of a port.

@@ -19,7 +19,7 @@
 //! - `gmer_cmp`: which flows to the same destination limit what a port's last flow may expect (Alg. 6 l. 12); the copies of the paper
 //!   leave the sign of the comparison of sizes in doubt.
 
-use super::{Decides, Duties, Env, PortUse, Router, SwitchCx, ecmp};
+use super::{Decides, Duties, Env, PortAccess, Router, SwitchCx, ecmp};
 use crate::agent::AnyAgent;
 use crate::agent::merp::{Row, vdg};
 use crate::paths::FiveTuple;
@@ -92,7 +92,7 @@ impl Memr {
     }
     /// MEMR decides for packets from the source; paths from the destination are planned.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        Duties { decides: Decides::There, ports: PortUse::Reads, timers: false }
+        Duties { decides: Decides::There, ports: PortAccess::Reads, timers: false }
     }
 
     /// Alg. 4: leaves the best ports in `self.best`, all of them if they tie.

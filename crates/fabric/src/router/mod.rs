@@ -62,7 +62,7 @@ pub struct Duties {
     /// Where it decides on packets.
     pub decides: Decides,
     /// What it does with the ports of a switch.
-    pub ports: PortUse,
+    pub ports: PortAccess,
     /// Switches have timers.
     pub timers: bool,
 }
@@ -94,7 +94,7 @@ impl Decides {
 
 /// What a router does with the ports of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PortUse {
+pub enum PortAccess {
     /// Nothing.
     None,
     /// It reads them: all that was due to leave has left when it is called there.
@@ -105,7 +105,7 @@ pub enum PortUse {
 
 impl Duties {
     /// All paths are planned.
-    pub const PLAN: Duties = Duties { decides: Decides::Ahead, ports: PortUse::None, timers: false };
+    pub const PLAN: Duties = Duties { decides: Decides::Ahead, ports: PortAccess::None, timers: false };
 }
 
 /// What a router or a controller knows from configuration.
@@ -121,7 +121,7 @@ pub struct Env<'a> {
     pub given: &'a Given,
 }
 
-/// A switch, as a router sees it. Its ports are up to date if the router [reads](PortUse::Reads) them.
+/// A switch, as a router sees it. Its ports are up to date if the router [reads](PortAccess::Reads) them.
 pub struct SwitchCx<'a> {
     /// The present.
     pub now: Time,

@@ -5,33 +5,33 @@ use base::{Dur, LinkId, Rate};
 
 /// A link as a packet feels it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Hop {
+pub struct CostedHop {
     /// Line rate.
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Dur,
 }
 
-impl Hop {
+impl CostedHop {
     /// A link of a network.
-    pub fn of(net: &Net, link: LinkId) -> Hop {
+    pub fn of(net: &Net, link: LinkId) -> CostedHop {
         let link = net.link(link);
-        Hop { rate: link.rate, delay: link.delay }
+        CostedHop { rate: link.rate, delay: link.delay }
     }
 }
 
 /// Rate of the slowest link.
-pub fn bottleneck(hops: &[Hop]) -> Rate {
+pub fn bottleneck(hops: &[CostedHop]) -> Rate {
     hops.iter().map(|hop| hop.rate).min().unwrap_or_default()
 }
 
 /// Time of one packet over an idle path, store and forward.
-pub fn one_way(hops: &[Hop], wire_bytes: u64) -> Dur {
+pub fn one_way(hops: &[CostedHop], wire_bytes: u64) -> Dur {
     hops.iter().fold(Dur::ZERO, |sum, hop| sum + hop.rate.tx_time(wire_bytes) + hop.delay)
 }
 
 /// Unloaded round trip: a packet of `full` wire bytes out, one of `header` bytes back over the same cables.
-pub fn rtt(hops: &[Hop], full: u64, header: u64) -> Dur {
+pub fn rtt(hops: &[CostedHop], full: u64, header: u64) -> Dur {
     one_way(hops, full) + one_way(hops, header)
 }
 
@@ -42,7 +42,7 @@ pub fn rtt(hops: &[Hop], full: u64, header: u64) -> Dur {
 /// right behind it. With T the time of a full packet and s that of the last one on a link, the n packets take
 /// `max over a of (sum of T up to a) + (n - 2) (largest T up to a) + (sum of s from a on)`, and the delays: the longest path through the
 /// grid of packets and links.
-pub fn ideal_fct(hops: &[Hop], payload: u64, mss: u64, header: u64) -> Dur {
+pub fn ideal_fct(hops: &[CostedHop], payload: u64, mss: u64, header: u64) -> Dur {
     let packets = payload.div_ceil(mss).max(1);
     let last = payload - (packets - 1) * mss + header;
     let alone = one_way(hops, last);
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn ideal_fct_of_equal_links() {
         // 100 full packets over four links: 99 times 12 us at the first, then one packet over all of them.
-        let hops = [Hop { rate: GBPS, delay: DELAY }; 4];
+        let hops = [CostedHop { rate: GBPS, delay: DELAY }; 4];
         assert_eq!(ideal_fct(&hops, 100 * 1460, 1460, 40), Dur::from_us(99 * 12 + 4 * 22));
         assert_eq!(ideal_fct(&hops, 1, 1460, 40), Dur(4 * (41 * 8000 + 10_000_000)));
         assert_eq!(ideal_fct(&hops, 1460, 1460, 40), Dur::from_us(4 * 22));
@@ -85,8 +85,8 @@ mod tests {
         let mut rng = Rng::stream(1, "routes/ideal", &[]);
         let rates = [1, 3, 7, 10, 25, 40, 100].map(Rate::from_gbps);
         for _ in 0..5000 {
-            let hop = |rng: &mut Rng| Hop { rate: rates[rng.below(7) as usize], delay: Dur(1 + rng.below(50_000_000)) };
-            let hops: Vec<Hop> = (0..1 + rng.below(7)).map(|_| hop(&mut rng)).collect();
+            let hop = |rng: &mut Rng| CostedHop { rate: rates[rng.below(7) as usize], delay: Dur(1 + rng.below(50_000_000)) };
+            let hops: Vec<CostedHop> = (0..1 + rng.below(7)).map(|_| hop(&mut rng)).collect();
             let payload = 1 + rng.below(30_000);
             let mut free = vec![0; hops.len()];
             let mut end = 0;

@@ -1,7 +1,7 @@
 //! Breadth-first search of next hops, from the switch of each group of hosts outwards.
 
 use crate::net::Net;
-use crate::routes::cost::Hop;
+use crate::routes::cost::CostedHop;
 use base::{LinkId, NodeId};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,9 +30,9 @@ pub(super) struct Found {
     /// Per cell: the rates and delays of the shortest paths from there, an index into `tails`.
     pub(super) shape: Vec<u32>,
     /// Distinct lists of paths: the first hops, and the lists of what follows them.
-    ways: Vec<Vec<(Hop, u32)>>,
+    ways: Vec<Vec<(CostedHop, u32)>>,
     /// The same lists written out, where their paths are short; else empty.
-    tails: Vec<Vec<Vec<Hop>>>,
+    tails: Vec<Vec<Vec<CostedHop>>>,
 }
 
 /// Paths of up to this many hops are written out once: those of data centers. On a chain each switch has a list of its own, as long as the
@@ -46,12 +46,12 @@ impl Found {
     }
 
     /// The rates and delays along the shortest paths of a list, sorted, equal paths once.
-    pub(super) fn paths(&self, shape: u32) -> Cow<'_, [Vec<Hop>]> {
+    pub(super) fn paths(&self, shape: u32) -> Cow<'_, [Vec<CostedHop>]> {
         let tails = &self.tails[shape as usize];
         if tails.is_empty() { Cow::Owned(self.written_out(shape)) } else { Cow::Borrowed(tails) }
     }
 
-    fn written_out(&self, shape: u32) -> Vec<Vec<Hop>> {
+    fn written_out(&self, shape: u32) -> Vec<Vec<CostedHop>> {
         let mut open = vec![(Vec::new(), shape)];
         // All shortest paths have the same length: they end together.
         while open.first().is_some_and(|(_, rest)| *rest != NONE) {
@@ -115,8 +115,8 @@ struct Search<'a> {
     last: Vec<u32>,
     known_sets: BTreeMap<Vec<LinkId>, u32>,
     /// The distinct (first hop, list of paths from there on) of a switch, sorted, to its list of paths.
-    known_shapes: BTreeMap<Vec<(Hop, u32)>, u32>,
-    ways: Vec<(Hop, u32)>,
+    known_shapes: BTreeMap<Vec<(CostedHop, u32)>, u32>,
+    ways: Vec<(CostedHop, u32)>,
 }
 
 impl Search<'_> {
@@ -151,7 +151,7 @@ impl Search<'_> {
                 }
                 if far > 0 && self.found.distance[there] == far - 1 && (self.alive)(link) {
                     self.hops.push(link);
-                    let way = (Hop::of(self.net, link), if to == home { NONE } else { self.found.shape[there] });
+                    let way = (CostedHop::of(self.net, link), if to == home { NONE } else { self.found.shape[there] });
                     if self.ways.last() != Some(&way) {
                         self.ways.push(way);
                     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// A flow.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Flow {
+pub struct FluidFlow {
     /// When the flow arrives; of no meaning for a flow that waits.
     pub arrival: Time,
     /// Bytes to send, headers included; at least 1.
@@ -15,10 +15,10 @@ pub struct Flow {
     /// The flow's deadline, for the orders that go by deadlines.
     pub deadline: Option<Time>,
     /// The ends that the flow waits for before it arrives, if it does.
-    pub wait: Option<Wait>,
+    pub wait: Option<FluidWait>,
 }
 
-impl Flow {
+impl FluidFlow {
     /// The deadline in seconds of the flow, if it arrives at `at`.
     pub fn deadline_at(&self, at: f64) -> Option<f64> {
         match &self.wait {
@@ -30,7 +30,7 @@ impl Flow {
 
 /// What a flow waits for before it arrives.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wait {
+pub struct FluidWait {
     /// Other flows, each with the time in seconds from its end to the arrival.
     pub on: Vec<(usize, f64)>,
     /// The flow arrives no sooner, in seconds.
@@ -49,7 +49,7 @@ pub(super) const PATIENCE: usize = 1 << 10;
 
 /// The flows that have not arrived yet, by arrival and then by index. Those that wait for others come in when the others have ended.
 pub(super) struct Arrivals<'a> {
-    flows: &'a [Flow],
+    flows: &'a [FluidFlow],
     /// Per flow: its arrival in seconds; infinity until it is known.
     at: Vec<f64>,
     coming: VecDeque<usize>,
@@ -61,7 +61,7 @@ pub(super) struct Arrivals<'a> {
 
 impl<'a> Arrivals<'a> {
     /// All flows.
-    pub fn new(flows: &'a [Flow]) -> Self {
+    pub fn new(flows: &'a [FluidFlow]) -> Self {
         let mut coming: Vec<usize> = (0..flows.len()).filter(|&flow| flows[flow].wait.is_none()).collect();
         coming.sort_by_key(|&flow| (flows[flow].arrival, flow));
         let at = flows.iter().map(|flow| if flow.wait.is_some() { f64::INFINITY } else { flow.arrival.as_secs_f64() });
@@ -94,7 +94,7 @@ impl<'a> Arrivals<'a> {
         self.learn(flow, |wait, place| Some(now + wait.on[place].1));
     }
     /// Notes when each flow that waits for `flow` arrives at the latest, as far as `flow` goes.
-    fn learn(&mut self, flow: usize, allows: impl Fn(&Wait, usize) -> Option<f64>) {
+    fn learn(&mut self, flow: usize, allows: impl Fn(&FluidWait, usize) -> Option<f64>) {
         for number in 0..self.next[flow].len() {
             let (index, place) = self.next[flow][number];
             let Some(at) = self.flows[index].wait.as_ref().and_then(|wait| allows(wait, place)) else { continue };

@@ -58,14 +58,14 @@ pub struct Schedule<T> {
 /// The order in which a link serves flows one at a time.
 pub trait Rule<T: Number> {
     /// Orders two flows; flows that are equal are served by arrival.
-    fn compare(&self, _link: &Link<'_, T>, _a: usize, _b: usize) -> Ordering {
+    fn compare(&self, _link: &Server<'_, T>, _a: usize, _b: usize) -> Ordering {
         Ordering::Equal
     }
-    /// Flows have arrived and have their places among the [active](Link::active): may change these places.
-    fn on_arrivals(&self, _link: &mut Link<'_, T>) {}
+    /// Flows have arrived and have their places among the [active](Server::active): may change these places.
+    fn on_arrivals(&self, _link: &mut Server<'_, T>) {}
     /// The place among the active flows of the flow to serve, and the time at which the choice must be made again, if it may change without an
     /// arrival or an end.
-    fn next(&self, link: &Link<'_, T>) -> Option<(usize, Option<T>)> {
+    fn next(&self, link: &Server<'_, T>) -> Option<(usize, Option<T>)> {
         Some((link.active.len().checked_sub(1)?, None))
     }
 }
@@ -96,7 +96,7 @@ pub fn compare<T: PartialOrd>(a: &T, b: &T) -> Ordering {
 }
 
 /// A link and its flows.
-pub struct Link<'a, T> {
+pub struct Server<'a, T> {
     /// The link's rate.
     pub capacity: &'a T,
     /// The flows.
@@ -114,13 +114,13 @@ pub struct Link<'a, T> {
     last_segment: Vec<usize>,
 }
 
-impl<'a, T: Number> Link<'a, T> {
+impl<'a, T: Number> Server<'a, T> {
     /// A link that has served nothing yet, and that puts its periods of service into `segments`. The error names the first invalid number.
     pub fn new(capacity: &'a T, jobs: &'a [Job<T>], segments: Option<&'a mut Vec<Segment<T>>>) -> Result<Self, String> {
         check(capacity, jobs)?;
         let mut by_arrival: Vec<usize> = (0..jobs.len()).collect();
         by_arrival.sort_by(|&a, &b| compare(&jobs[a].arrival, &jobs[b].arrival));
-        Ok(Link {
+        Ok(Server {
             capacity,
             jobs,
             left: jobs.iter().map(|job| job.size.clone()).collect(),

@@ -1,6 +1,6 @@
 //! Max-min fair sharing. Flows of one path have the same rate, so the work per event grows with the paths in use, not with the flows.
 
-use super::flow::{Arrivals, Flow, GoOn, PATIENCE};
+use super::flow::{Arrivals, FluidFlow, GoOn, PATIENCE};
 use base::Time;
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ struct Class {
 
 /// The rates of flows that all send at once, one per path of link indices, in the unit of the capacities. A flow without links has none.
 pub fn rates(capacity: &[f64], paths: Vec<Vec<usize>>) -> Vec<f64> {
-    let flow = |path| Flow { arrival: Time::ZERO, wire_bytes: 1, path, deadline: None, wait: None };
-    let flows: Vec<Flow> = paths.into_iter().map(flow).collect();
+    let flow = |path| FluidFlow { arrival: Time::ZERO, wire_bytes: 1, path, deadline: None, wait: None };
+    let flows: Vec<FluidFlow> = paths.into_iter().map(flow).collect();
     let mut sharing = Sharing::new(capacity);
     let class_of = sharing.classify(&flows);
     for (flow, class) in class_of.iter().enumerate() {
@@ -46,7 +46,7 @@ struct Sharing<'a> {
 }
 
 /// When each flow ends, in seconds; `None` if `go_on` returned false.
-pub(super) fn run(capacity: &[f64], flows: &[Flow], go_on: GoOn<'_>) -> Option<Vec<f64>> {
+pub(super) fn run(capacity: &[f64], flows: &[FluidFlow], go_on: GoOn<'_>) -> Option<Vec<f64>> {
     let mut sharing = Sharing::new(capacity);
     let class_of = sharing.classify(flows);
     let mut finish = vec![f64::INFINITY; flows.len()];
@@ -121,7 +121,7 @@ impl<'a> Sharing<'a> {
     }
 
     /// Makes one class per path. Returns the class of each flow.
-    fn classify(&mut self, flows: &[Flow]) -> Vec<usize> {
+    fn classify(&mut self, flows: &[FluidFlow]) -> Vec<usize> {
         let mut known: BTreeMap<&[usize], usize> = BTreeMap::new();
         let mut class_of = Vec::with_capacity(flows.len());
         for flow in flows {
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn rates_fill_the_links() {
-        // Link 0 has 10 and carries flows 0 and 1; link 1 has 4 and carries 1, 2 and 3. The last flow has no link.
+        // Server 0 has 10 and carries flows 0 and 1; link 1 has 4 and carries 1, 2 and 3. The last flow has no link.
         let rates = rates(&[10.0, 4.0, 7.0], vec![vec![0], vec![0, 1], vec![1], vec![1], vec![]]);
         let third = 4.0 / 3.0;
         for (rate, expected) in rates.iter().zip([10.0 - third, third, third, third, 0.0]) {

@@ -8,7 +8,7 @@
 //! Deviates: where capacities differ, a flow that cannot fill a link does not block it; the next flow in order uses the rest, as in a
 //! network of priority queues.
 
-use super::flow::{Arrivals, Flow, GoOn, PATIENCE};
+use super::flow::{Arrivals, FluidFlow, GoOn, PATIENCE};
 use super::max_min;
 use base::Rate;
 
@@ -18,7 +18,7 @@ pub type Key = (u8, f64);
 /// An order: the flow with the smallest key in the network is served first. Keys start at zero.
 pub trait Order {
     /// A flow arrives at `at` seconds.
-    fn on_arrival(&mut self, _flows: &[Flow], _flow: usize, _at: f64, _key: &mut [Key]) {}
+    fn on_arrival(&mut self, _flows: &[FluidFlow], _flow: usize, _at: f64, _key: &mut [Key]) {}
     /// A flow ends.
     fn on_end(&mut self, _flow: usize) {}
     /// Flows have arrived, ended or been served: brings the keys of the `active` up to date. `left` are bytes.
@@ -35,7 +35,7 @@ pub struct Network<'a> {
     /// Per link: its rate.
     pub capacity: &'a [Rate],
     /// The flows.
-    pub flows: &'a [Flow],
+    pub flows: &'a [FluidFlow],
 }
 
 impl Network<'_> {
@@ -58,7 +58,7 @@ impl Network<'_> {
 struct Greedy<'a> {
     /// Bytes per second.
     capacity: &'a [f64],
-    flows: &'a [Flow],
+    flows: &'a [FluidFlow],
     /// Per flow: remaining bytes.
     left: Vec<f64>,
     /// Per flow: the key of the order.
@@ -75,7 +75,7 @@ struct Greedy<'a> {
 const CRUMB: f64 = 1e-9;
 
 impl<'a> Greedy<'a> {
-    fn new(capacity: &'a [f64], flows: &'a [Flow]) -> Self {
+    fn new(capacity: &'a [f64], flows: &'a [FluidFlow]) -> Self {
         let left = flows.iter().map(|flow| flow.wire_bytes as f64).collect();
         let (key, free) = (vec![(0, 0.0); flows.len()], capacity.to_vec());
         Greedy { capacity, flows, left, key, order: Vec::new(), served: Vec::new(), free }

@@ -9,7 +9,7 @@ use crate::plan::seeds::Seeds;
 use crate::plan::spec::Demand;
 use crate::system::engine::Engine;
 use crate::system::envs::{self, Site};
-use crate::system::ideal::Ideal;
+use crate::system::ideal::IdealName;
 use crate::system::slots::System;
 use crate::text::diag::Place;
 use crate::text::part::Part;
@@ -75,7 +75,7 @@ pub(crate) struct Draft {
     pub memory: Memory,
     pub name: Option<String>,
     pub seeds: Seeds,
-    pub ideals: Vec<Ideal>,
+    pub ideals: Vec<IdealName>,
     pub ideals_at: Place,
     pub head: Head,
     /// Without a table where none is given.

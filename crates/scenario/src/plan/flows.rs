@@ -2,7 +2,7 @@
 
 use crate::deadline::{self, Law as _};
 use crate::event::change::{self, Change};
-use crate::plan::measure::{Counted, Window};
+use crate::plan::measure::{CountedFlows, Window};
 use crate::plan::spec::{Demand, RunSpec};
 use crate::plan::state::Steady;
 use crate::plan::steady;
@@ -76,7 +76,7 @@ impl RunSpec {
         }
         let roots: Vec<Time> = all.iter().map(|flow| flow.root).collect();
         let mut flows: Vec<Flow> = all.into_iter().enumerate().map(|(id, flow)| self.flow(FlowId(id as u32), flow, &ids)).collect();
-        if self.counted() == Counted::Window {
+        if self.counted() == CountedFlows::Window {
             let window = self.measure.window(flows.iter());
             let counts = |root: Time| window.is_some_and(|w| root >= w.from && w.until.is_none_or(|until| root <= until));
             flows.iter_mut().zip(roots).for_each(|(flow, root)| flow.measured = counts(root));
@@ -107,20 +107,20 @@ impl RunSpec {
     }
 
     /// Which flows count.
-    pub fn counted(&self) -> Counted {
+    pub fn counted(&self) -> CountedFlows {
         self.measure.counted(self.has_open_loop(), self.end.is_some())
     }
 
     /// The measurement window of a run of these flows. Those that are no flows of the scenario do not count.
     pub fn window(&self, flows: &[Flow]) -> Option<Window> {
-        let steady = self.counted() == Counted::Steady;
+        let steady = self.counted() == CountedFlows::Steady;
         self.measure.window(flows.iter().filter(|flow| flow.measured || !steady))
     }
 
     /// The steady state that the run starts in, if it does.
     fn steady_state(&self, routes: &OnceCell<Routes>) -> Result<Option<&Steady>, String> {
         match self.counted() {
-            Counted::Steady => self.steady.get(|| steady::state(self, routes.get_or_init(|| Routes::new(&self.net, &[])))),
+            CountedFlows::Steady => self.steady.get(|| steady::state(self, routes.get_or_init(|| Routes::new(&self.net, &[])))),
             _ => Ok(None),
         }
     }

@@ -78,7 +78,7 @@ fn share(digits: &str) -> Option<u32> {
 
 base::choice! {
     /// Which flows count in metrics of flows and of groups.
-    pub enum Counted {
+    pub enum CountedFlows {
         /// Where no workload is an open loop that could go on for ever: `all`. Where one is: `window` if `from` or `until` is given, else `steady`, or `all` if the run has an `end`.
         Auto = "auto",
         /// The flows of the scenario, in a network that has been under the same load for long and stays so until they are through.
@@ -98,7 +98,7 @@ base::params! {
         /// Where the window ends; `auto`: with the last start that is known before the run or, where all flows start at one instant, with the last finish.
         until: Moment = "auto", "flowloom: the load is offered until the last start; what follows drains", quiet;
         /// Which flows count in metrics of flows and of groups.
-        flows: Counted = "auto", "flowloom: means over a run that starts empty understate load (Kelton, IIE Transactions 1989)", quiet;
+        flows: CountedFlows = "auto", "flowloom: means over a run that starts empty understate load (Kelton, IIE Transactions 1989)", quiet;
     }
 }
 
@@ -113,12 +113,12 @@ pub struct Window {
 
 impl Measure {
     /// Which flows count: of a run with an open loop or without one, that ends at a given time or with its flows.
-    pub(crate) fn counted(&self, open_loop: bool, ends: bool) -> Counted {
+    pub(crate) fn counted(&self, open_loop: bool, ends: bool) -> CountedFlows {
         match self.flows {
-            Counted::Auto if !open_loop => Counted::All,
-            Counted::Auto if self.from != Moment::Auto || self.until != Moment::Auto => Counted::Window,
-            Counted::Auto if ends => Counted::All,
-            Counted::Auto => Counted::Steady,
+            CountedFlows::Auto if !open_loop => CountedFlows::All,
+            CountedFlows::Auto if self.from != Moment::Auto || self.until != Moment::Auto => CountedFlows::Window,
+            CountedFlows::Auto if ends => CountedFlows::All,
+            CountedFlows::Auto => CountedFlows::Steady,
             given => given,
         }
     }
@@ -172,7 +172,7 @@ mod tests {
 
     fn window(from: &str, until: &str, starts: &[Option<u64>]) -> Option<(u64, Option<u64>)> {
         let read = |text: &str| Moment::parse(&Raw::Str(text.to_owned())).unwrap();
-        let window = Measure { from: read(from), until: read(until), flows: Counted::Auto }.window(flows(starts).iter())?;
+        let window = Measure { from: read(from), until: read(until), flows: CountedFlows::Auto }.window(flows(starts).iter())?;
         Some((window.from.0 / 1_000_000, window.until.map(|until| until.0 / 1_000_000)))
     }
 
@@ -214,6 +214,6 @@ mod tests {
         for text in ["101%", "%", "1.2345%", "-1%", "start", "10"] {
             assert!(Moment::parse(&Raw::Str(text.to_owned())).is_err(), "{text}");
         }
-        assert_eq!(Measure::defaults(), Measure { from: Moment::Auto, until: Moment::Auto, flows: Counted::Auto });
+        assert_eq!(Measure::defaults(), Measure { from: Moment::Auto, until: Moment::Auto, flows: CountedFlows::Auto });
     }
 }

@@ -10,7 +10,7 @@ use crate::plan::selection::FlowSet;
 use crate::plan::state::Shared;
 use crate::system::engine::Engine;
 use crate::system::envs::{self, Envs, Site};
-use crate::system::ideal::Ideal;
+use crate::system::ideal::IdealName;
 use crate::system::slots::System;
 use crate::text::diag::Diagnostics;
 use crate::topology;
@@ -97,7 +97,7 @@ pub struct RunSpec {
     /// The system under test. An ideal reference carries the first system of the scenario and does not read it.
     pub system: System,
     /// The run is this ideal reference instead of a simulation.
-    pub ideal: Option<Ideal>,
+    pub ideal: Option<IdealName>,
     /// What moves the flows. An ideal reference does not read it.
     pub engine: Engine,
     /// The workloads by name.

@@ -7,7 +7,7 @@ use crate::plan::measure::{Measure, Moment};
 use crate::plan::seeds::{AUTO, AutoSeeds, Seeds};
 use crate::plan::shown::part_of_engine;
 use crate::system::engine::Engine;
-use crate::system::ideal::Ideal;
+use crate::system::ideal::IdealName;
 use crate::text::diag::Item;
 use crate::text::part::Part;
 use crate::text::tree::{Table, Value};
@@ -126,7 +126,7 @@ impl Reading<'_> {
     }
 
     /// The ideal references that are asked for.
-    pub fn ideals(&mut self, whole: Part<'_>) -> Vec<Ideal> {
+    pub fn ideals(&mut self, whole: Part<'_>) -> Vec<IdealName> {
         const HINT: &str = "write `ideal = \"srpt\"`, or a list: `ideal = [\"srpt\", \"ps\"]`";
         self.one_or_more(whole, "ideal", "not an ideal reference", HINT).map_or(Vec::new(), |(_, ideals)| ideals)
     }

@@ -1,16 +1,16 @@
-//! Ideal references: what a scenario's flows are compared with, beside its systems.
+//! IdealName references: what a scenario's flows are compared with, beside its systems.
 
 use base::params::{Param, Raw, Shape, nearest};
 use fabric::ideal::{AnyIdeal, AnyParams, ROOM};
 
 /// An entry of the room of ideal schedules, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-pub struct Ideal(&'static str);
+pub struct IdealName(&'static str);
 
-impl Ideal {
+impl IdealName {
     /// All of them.
-    pub fn all() -> impl Iterator<Item = Ideal> {
-        ROOM.names().map(Ideal)
+    pub fn all() -> impl Iterator<Item = IdealName> {
+        ROOM.names().map(IdealName)
     }
     fn params(self) -> AnyParams {
         AnyParams::defaults(self.0).expect("an entry of the room")
@@ -25,7 +25,7 @@ impl Ideal {
     }
 }
 
-impl Param for Ideal {
+impl Param for IdealName {
     fn expects() -> String {
         let names: Vec<String> = ROOM.names().map(|name| format!("`{name}`")).collect();
         format!("one of {}", names.join(", "))
@@ -36,7 +36,7 @@ impl Param for Ideal {
     fn parse(raw: &Raw) -> Result<Self, String> {
         let Raw::Str(word) = raw else { return Err(format!("is not {}", Self::expects())) };
         let near = || nearest(word, ROOM.names()).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-        ROOM.entry(word).map(|entry| Ideal(entry.name)).ok_or_else(|| format!("is not {}{}", Self::expects(), near()))
+        ROOM.entry(word).map(|entry| IdealName(entry.name)).ok_or_else(|| format!("is not {}{}", Self::expects(), near()))
     }
     fn show(&self) -> String {
         self.0.to_owned()

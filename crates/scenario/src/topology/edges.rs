@@ -82,7 +82,7 @@ pub struct Edge {
 }
 
 /// A node.
-pub struct Node {
+pub struct NodeOfFile {
     pub name: String,
     pub host: bool,
     /// `None`: its distance from the nearest host.
@@ -91,7 +91,7 @@ pub struct Node {
 
 impl Edges {
     /// Hosts come first, both groups in the order given. An error for a host that has not one cable.
-    pub fn new(nodes: Vec<Node>, cables: Vec<Edge>) -> Result<Edges, String> {
+    pub fn new(nodes: Vec<NodeOfFile>, cables: Vec<Edge>) -> Result<Edges, String> {
         let mut degree = vec![0; nodes.len()];
         cables.iter().flat_map(|cable| cable.ends).for_each(|end| degree[end] += 1);
         if let Some((bad, cables)) = nodes.iter().zip(&degree).find(|(node, cables)| node.host && **cables != 1) {
@@ -150,7 +150,7 @@ pub(super) fn loss(loss: Fraction) -> Result<Fraction, String> {
 }
 
 /// Tiers: as declared, else the distance from the nearest host; 1 where no host can be reached.
-fn tiers(nodes: &[Node], cables: &[Edge]) -> Vec<u8> {
+fn tiers(nodes: &[NodeOfFile], cables: &[Edge]) -> Vec<u8> {
     let mut peers: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for &Edge { ends: [a, b], .. } in cables {
         peers[a].push(b);

@@ -10,7 +10,7 @@
 //!
 //! Source: own format.
 
-use super::edges::{self, Edge, Edges, Node};
+use super::edges::{self, Edge, Edges, NodeOfFile};
 use super::{Cables, Env, Size, Topology};
 use crate::files::rows::rows;
 use base::params::Problem;
@@ -113,7 +113,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, Fault> {
     cables.iter().flat_map(|cable| cable.ends).for_each(|end| degree[end] += 1);
     let nodes = names.into_iter().enumerate().map(|(i, name)| {
         let known = declared.get(i);
-        Node { name, host: known.map_or(degree[i] == 1, |d| d.host), tier: known.and_then(|d| d.tier) }
+        NodeOfFile { name, host: known.map_or(degree[i] == 1, |d| d.host), tier: known.and_then(|d| d.tier) }
     });
     Edges::new(nodes.collect(), cables).map_err(|message| ("nodes", message))
 }

@@ -14,7 +14,7 @@
 //!
 //! Assumed: a host has one link.
 
-use super::edges::{self, Edge, Edges, Node, OfFile, Read};
+use super::edges::{self, Edge, Edges, NodeOfFile, OfFile, Read};
 use super::{Cables, Env};
 use crate::files::columns::{Columns, RateUnit, TimeUnit};
 use crate::files::tokens::shortened;
@@ -223,9 +223,9 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
             Ok(tier) if (tier == 0) == host => Ok(tier),
             _ => Err("hosts are tier 0, switches 1 to 255".to_owned()),
         })?;
-        Ok(Node { name: node.need("id")?.to_owned(), host, tier })
+        Ok(NodeOfFile { name: node.need("id")?.to_owned(), host, tier })
     });
-    let nodes = nodes.collect::<Result<Vec<Node>, String>>()?;
+    let nodes = nodes.collect::<Result<Vec<NodeOfFile>, String>>()?;
     if !nodes.iter().any(|node| node.host) {
         return Err(format!("{}: there is no host: a node with one link, or of the kind `host`", params.path));
     }

@@ -16,7 +16,7 @@
 //!
 //! Assumed: a host has one link. Files whose hosts have two in the network, like `ali_32host_10rack.txt`, are refused.
 
-use super::edges::{self, Edge, Edges, Node, OfFile, Read};
+use super::edges::{self, Edge, Edges, NodeOfFile, OfFile, Read};
 use super::{Cables, Env};
 use crate::files::tokens::{Tokens, Word};
 use base::params::Problem;
@@ -127,7 +127,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
     let kept: Vec<usize> = (0..host.len()).filter(|id| !left_out[*id]).collect();
     let place = |id: usize| kept.partition_point(|kept| *kept < id);
     let cables = cables.into_iter().map(|cable| Edge { ends: cable.ends.map(place), ..cable }).collect();
-    let nodes = kept.iter().map(|&id| Node { name: id.to_string(), host: host[id], tier: None });
+    let nodes = kept.iter().map(|&id| NodeOfFile { name: id.to_string(), host: host[id], tier: None });
     Edges::new(nodes.collect(), cables).map_err(|why| match inner {
         0 => format!("{}: {why}", params.path),
         _ => format!("{}: {why}; `nvswitches = \"leave_out\"` leaves out the links to NVSwitches", params.path),

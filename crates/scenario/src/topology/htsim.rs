@@ -22,7 +22,7 @@
 //! Model: a packet waits for the latency of a switch half before and half behind the switch: links are longer by half the latency of
 //! the switches at both ends, and paths are as long as in htsim. `Queue_Up` and `Queue_Down` have no effect: queues belong to systems.
 
-use super::edges::{self, Edge, Edges, Node, OfFile, Read};
+use super::edges::{self, Edge, Edges, NodeOfFile, OfFile, Read};
 use super::{Cables, Env};
 use crate::files::tokens::{Line, Tokens, Word, lines};
 use base::params::{Problem, nearest};
@@ -248,9 +248,9 @@ impl Shape {
         if links > MOST { Err(format!("{path}: there are {links} links; at most {MOST} are read")) } else { Ok(shape) }
     }
 
-    fn nodes(&self) -> Vec<Node> {
+    fn nodes(&self) -> Vec<NodeOfFile> {
         let named = |prefix: &'static str, count: u64, tier: u8| {
-            (0..count).map(move |i| Node { name: format!("{prefix}{i}"), host: tier == 0, tier: Some(tier) })
+            (0..count).map(move |i| NodeOfFile { name: format!("{prefix}{i}"), host: tier == 0, tier: Some(tier) })
         };
         let switches = named("tor", self.pods * self.tors, 1).chain(named("agg", self.pods * self.aggs, 2));
         named("h", self.hosts, 0).chain(switches).chain(named("core", self.cores, 3)).collect()

@@ -9,7 +9,7 @@
 
 use super::hosts;
 use super::load::{LoadRef, Traffic};
-use super::size::{Law, Unit};
+use super::size::{SizeLaw, Unit};
 use super::sizes::Sizes;
 use super::{Drawn, Env, MAX_TIME, Outside, Workload};
 use base::params::{Auto, Problem};
@@ -116,7 +116,7 @@ fn too_long(params: &Params, env: &Env<'_>) -> Option<Problem> {
 }
 
 /// The mean time between arrivals.
-fn mean_gap_ps(params: &Params, env: &Env<'_>, law: &Law) -> f64 {
+fn mean_gap_ps(params: &Params, env: &Env<'_>, law: &SizeLaw) -> f64 {
     let offered = params.load.0 as f64 * params.load_ref.bps(env.net) as f64;
     env.packets.mean_wire(law, params.sizes.size_unit) * 8e12 * 1e9 / offered
 }
@@ -219,7 +219,7 @@ impl Poisson {
 struct Source<'a> {
     env: &'a Env<'a>,
     unit: Unit,
-    law: Law,
+    law: SizeLaw,
     mean_gap_ps: f64,
     choice: Choice<'a>,
     arrivals: Rng,

@@ -133,7 +133,7 @@ impl Workload for Requests {
             Auto::Set(time) => vec![time; p.workers as usize],
             Auto::Auto => {
                 let (routes, packets) = (Routes::new(env.net, &[]), env.packets);
-                let rtt = |path: &Vec<routes::Hop>| routes::rtt(path, packets.mtu, packets.header);
+                let rtt = |path: &Vec<routes::CostedHop>| routes::rtt(path, packets.mtu, packets.header);
                 let shortest = |src| routes.shapes(env.net, src, dst).iter().map(rtt).min().unwrap_or_default();
                 (0..p.workers).map(|i| shortest(worker(i))).collect()
             }

@@ -15,7 +15,7 @@ base::choice! {
 
 /// A law of sizes in whole bytes, at least 1 and at most [`MAX_SIZE_BYTES`]. Continuous laws are rounded up.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Law {
+pub enum SizeLaw {
     /// Always the same.
     Fixed(u64),
     /// Every whole number of bytes from the first to the second alike.
@@ -33,23 +33,23 @@ pub enum Law {
     Table(Cdf),
 }
 
-impl Law {
+impl SizeLaw {
     /// Pareto with this mean: scale = mean (shape - 1) / shape.
-    pub fn pareto(shape: f64, mean: f64) -> Law {
-        Law::Pareto { shape, scale: mean * (shape - 1.0) / shape }
+    pub fn pareto(shape: f64, mean: f64) -> SizeLaw {
+        SizeLaw::Pareto { shape, scale: mean * (shape - 1.0) / shape }
     }
     /// One size. Takes one number from the stream, whatever the law.
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         let whole = |x: f64| math::ceil(x) as u64;
         let size = match self {
-            Law::Fixed(size) => {
+            SizeLaw::Fixed(size) => {
                 rng.bits();
                 *size
             }
-            Law::Uniform(min, max) => min + rng.below(max - min + 1),
-            Law::Exponential(mean) => whole(rng.exponential(*mean)),
-            Law::Pareto { shape, scale } => whole(rng.pareto(*shape, *scale)),
-            Law::Table(cdf) => cdf.draw(1.0 - rng.unit()),
+            SizeLaw::Uniform(min, max) => min + rng.below(max - min + 1),
+            SizeLaw::Exponential(mean) => whole(rng.exponential(*mean)),
+            SizeLaw::Pareto { shape, scale } => whole(rng.pareto(*shape, *scale)),
+            SizeLaw::Table(cdf) => cdf.draw(1.0 - rng.unit()),
         };
         size.clamp(1, MAX_SIZE_BYTES)
     }
@@ -57,8 +57,8 @@ impl Law {
     fn tail_sum(&self, step: u64, offset: u64) -> f64 {
         let (m, o) = (step as f64, offset as f64);
         match self {
-            Law::Fixed(size) => size.saturating_sub(offset).div_ceil(step) as f64,
-            Law::Uniform(min, max) => {
+            SizeLaw::Fixed(size) => size.saturating_sub(offset).div_ceil(step) as f64,
+            SizeLaw::Uniform(min, max) => {
                 // Sum of ceil(i / step) over i from 1 to n.
                 let sum = |n: u64| {
                     let (whole, rest) = (u128::from(n / step), u128::from(n % step));
@@ -68,21 +68,21 @@ impl Law {
                 (sum(b) - sum(a)) as f64 / (max - min + 1) as f64
             }
             // Geometric series of exp(-(j m + o) / mean).
-            Law::Exponential(mean) => math::exp(-o / mean) / (1.0 - math::exp(-m / mean)),
-            Law::Pareto { shape, scale } => pareto_tail_sum(*shape, *scale, m, o),
-            Law::Table(cdf) => cdf.tail_sum(step, offset),
+            SizeLaw::Exponential(mean) => math::exp(-o / mean) / (1.0 - math::exp(-m / mean)),
+            SizeLaw::Pareto { shape, scale } => pareto_tail_sum(*shape, *scale, m, o),
+            SizeLaw::Table(cdf) => cdf.tail_sum(step, offset),
         }
     }
     /// P(S <= t).
     fn at_most(&self, t: u64) -> f64 {
         match self {
-            Law::Fixed(size) => f64::from(u8::from(*size <= t)),
-            Law::Uniform(min, max) if t >= *min => (t.min(*max) - min + 1) as f64 / (max - min + 1) as f64,
-            Law::Uniform(..) => 0.0,
-            Law::Exponential(mean) => 1.0 - math::exp(-(t as f64) / mean),
-            Law::Pareto { scale, .. } if t as f64 <= *scale => 0.0,
-            Law::Pareto { shape, scale } => 1.0 - math::pow(scale / t as f64, *shape),
-            Law::Table(cdf) => cdf.at_most(t),
+            SizeLaw::Fixed(size) => f64::from(u8::from(*size <= t)),
+            SizeLaw::Uniform(min, max) if t >= *min => (t.min(*max) - min + 1) as f64 / (max - min + 1) as f64,
+            SizeLaw::Uniform(..) => 0.0,
+            SizeLaw::Exponential(mean) => 1.0 - math::exp(-(t as f64) / mean),
+            SizeLaw::Pareto { scale, .. } if t as f64 <= *scale => 0.0,
+            SizeLaw::Pareto { shape, scale } => 1.0 - math::pow(scale / t as f64, *shape),
+            SizeLaw::Table(cdf) => cdf.at_most(t),
         }
     }
     /// The mean size.
@@ -94,13 +94,13 @@ impl Law {
     fn points(&self) -> Vec<(u64, f64)> {
         let whole = |x: f64| (math::ceil(x) as u64).clamp(1, MAX_SIZE_BYTES);
         match self {
-            Law::Fixed(size) => vec![(*size, 1.0)],
-            Law::Uniform(min, max) => vec![(min - 1, 0.0), (*max, 1.0)],
-            Law::Exponential(mean) => quantiles().map(|(tail, cum)| (whole(-mean * math::ln(tail)), cum)).collect(),
-            Law::Pareto { shape, scale } => {
+            SizeLaw::Fixed(size) => vec![(*size, 1.0)],
+            SizeLaw::Uniform(min, max) => vec![(min - 1, 0.0), (*max, 1.0)],
+            SizeLaw::Exponential(mean) => quantiles().map(|(tail, cum)| (whole(-mean * math::ln(tail)), cum)).collect(),
+            SizeLaw::Pareto { shape, scale } => {
                 quantiles().map(|(tail, cum)| (whole(scale * math::pow(tail, -1.0 / shape)), cum)).collect()
             }
-            Law::Table(cdf) => cdf.points(),
+            SizeLaw::Table(cdf) => cdf.points(),
         }
     }
 }
@@ -177,7 +177,7 @@ impl Packets {
         proto::Flow::wire_bytes(payload, self.mtu - self.header, self.header)
     }
     /// The points of a law of sizes given in `unit`, in application bytes.
-    pub fn points(self, law: &Law, unit: Unit) -> Vec<(u64, f64)> {
+    pub fn points(self, law: &SizeLaw, unit: Unit) -> Vec<(u64, f64)> {
         let mut points = law.points();
         let mut largest = 0;
         for (size, _) in &mut points {
@@ -188,7 +188,7 @@ impl Packets {
         points
     }
     /// Mean bytes on the wire of flows whose sizes, in `unit`, follow `law`.
-    pub fn mean_wire(self, law: &Law, unit: Unit) -> f64 {
+    pub fn mean_wire(self, law: &SizeLaw, unit: Unit) -> f64 {
         let h = self.header as f64;
         match unit {
             // S + h ceil(S / mss)
@@ -229,9 +229,9 @@ mod tests {
             for (min, max) in [(1, 1), (1, 5000), (30, 50), (1490, 1550), (2999, 3001)] {
                 let all: u64 = (min..=max).map(|s| MERP.wire(MERP.payload(s, unit))).sum();
                 let counted = all as f64 / (max - min + 1) as f64;
-                let exact = MERP.mean_wire(&Law::Uniform(min, max), unit);
+                let exact = MERP.mean_wire(&SizeLaw::Uniform(min, max), unit);
                 assert!((exact - counted).abs() < 1e-9 * counted, "{unit:?} {min} {max}: {exact} against {counted}");
-                let fixed = MERP.mean_wire(&Law::Fixed(max), unit);
+                let fixed = MERP.mean_wire(&SizeLaw::Fixed(max), unit);
                 assert_eq!(fixed, MERP.wire(MERP.payload(max, unit)) as f64);
             }
         }
@@ -240,7 +240,8 @@ mod tests {
     /// The law's own sums against sums over the probabilities of single sizes, up to where nothing is left.
     #[test]
     fn closed_forms_are_the_sums_they_stand_for() {
-        let laws = [Law::Exponential(300.0), Law::Exponential(4000.0), Law::pareto(6.0, 5000.0), Law::pareto(9.0, 20.0)];
+        let laws =
+            [SizeLaw::Exponential(300.0), SizeLaw::Exponential(4000.0), SizeLaw::pareto(6.0, 5000.0), SizeLaw::pareto(9.0, 20.0)];
         for law in laws {
             for unit in [Unit::Payload, Unit::Wire] {
                 let p = |s: u64| law.at_most(s) - law.at_most(s - 1);
@@ -254,12 +255,13 @@ mod tests {
     /// The mean of the points, sizes spread evenly between neighbours, against that of the law.
     #[test]
     fn points_have_the_mean_of_their_law() {
-        let mut laws = vec![Law::Fixed(5), Law::Uniform(2_000, 198_000), Law::Exponential(1e5), Law::pareto(1.8, 1.5e6)];
-        laws.extend(SHIPPED.iter().map(|shipped| Law::Table(shipped.table())));
+        let mut laws =
+            vec![SizeLaw::Fixed(5), SizeLaw::Uniform(2_000, 198_000), SizeLaw::Exponential(1e5), SizeLaw::pareto(1.8, 1.5e6)];
+        laws.extend(SHIPPED.iter().map(|shipped| SizeLaw::Table(shipped.table())));
         for law in laws {
             let points = MERP.points(&law, Unit::Payload);
             assert!(points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1));
-            assert!(points.len() <= 1000 || matches!(law, Law::Table(_)));
+            assert!(points.len() <= 1000 || matches!(law, SizeLaw::Table(_)));
             assert_eq!(points.last().unwrap().1, 1.0);
             let first = points[0].0 as f64 * points[0].1;
             let mean = first + points.windows(2).map(|w| (w[1].1 - w[0].1) * (w[0].0 + w[1].0) as f64 / 2.0).sum::<f64>();
@@ -282,7 +284,7 @@ mod tests {
     #[test]
     fn heavy_tails_have_their_mean() {
         for shape in [1.05, 1.2, 1.5, 1.8, 2.2] {
-            let mean = Law::pareto(shape, 1.5e6).mean();
+            let mean = SizeLaw::pareto(shape, 1.5e6).mean();
             // Rounding up adds half a byte.
             assert!((mean - 1.5e6 - 0.5).abs() < 0.01, "{shape}: {mean}");
         }
@@ -290,9 +292,11 @@ mod tests {
 
     #[test]
     fn samples_have_the_mean_of_their_law() {
-        let mut laws = vec![Law::Fixed(5), Law::Uniform(2_000, 198_000), Law::Exponential(1e5), Law::pareto(3.5, 1e5)];
+        let mut laws =
+            vec![SizeLaw::Fixed(5), SizeLaw::Uniform(2_000, 198_000), SizeLaw::Exponential(1e5), SizeLaw::pareto(3.5, 1e5)];
         laws.extend(
-            ["fb-hadoop", "homa-w3", "websearch-ns2"].map(|n| Law::Table(SHIPPED.iter().find(|s| s.name == n).unwrap().table())),
+            ["fb-hadoop", "homa-w3", "websearch-ns2"]
+                .map(|n| SizeLaw::Table(SHIPPED.iter().find(|s| s.name == n).unwrap().table())),
         );
         for law in laws {
             for unit in [Unit::Payload, Unit::Wire] {
@@ -311,7 +315,9 @@ mod tests {
     /// One-sample Kolmogorov-Smirnov; discrete laws only make the statistic smaller.
     #[test]
     fn samples_follow_their_law() {
-        for law in [Law::Uniform(1_000, 9_000), Law::Exponential(5e4), Law::pareto(1.8, 1.5e6), Law::pareto(1.05, 1.5e6)] {
+        for law in
+            [SizeLaw::Uniform(1_000, 9_000), SizeLaw::Exponential(5e4), SizeLaw::pareto(1.8, 1.5e6), SizeLaw::pareto(1.05, 1.5e6)]
+        {
             let mut rng = Rng::stream(11, "law", &[]);
             let n = 20_000usize;
             let mut sizes: Vec<u64> = (0..n).map(|_| law.draw(&mut rng)).collect();
@@ -336,7 +342,7 @@ mod tests {
             let rule = if step { "step" } else { "linear" };
             let lines: String = sizes.iter().enumerate().map(|(i, s)| format!("{s},{}\n", (i + 1) as f64 / n)).collect();
             let text = format!("# interpolation: {rule}\n# quantum_bytes: {quantum}\nsize_bytes,cum_prob\n0,0\n{lines}");
-            let law = Law::Table(super::super::cdf::parse("t", &text, super::super::cdf::Format::Own).unwrap());
+            let law = SizeLaw::Table(super::super::cdf::parse("t", &text, super::super::cdf::Format::Own).unwrap());
             let packets = Packets { mtu, header };
             for unit in [Unit::Payload, Unit::Wire] {
                 let summed: f64 = (1..7000).map(|s| (law.at_most(s) - law.at_most(s - 1)) * packets.wire(packets.payload(s, unit)) as f64).sum();

@@ -2,7 +2,7 @@
 
 use super::Env;
 use super::cdf::{self, Cdf, Format, SHIPPED};
-use super::size::{Law, Unit};
+use super::size::{SizeLaw, Unit};
 use base::Bytes;
 use base::params::{Problem, nearest};
 
@@ -46,14 +46,14 @@ base::params! {
 
 impl Sizes {
     /// The law that the parameters describe.
-    pub fn law(&self, env: &Env<'_>) -> Result<Law, String> {
+    pub fn law(&self, env: &Env<'_>) -> Result<SizeLaw, String> {
         let mean = self.mean.0 as f64;
         Ok(match self.size {
-            Size::Pareto => Law::pareto(self.shape, mean),
-            Size::Exponential => Law::Exponential(mean),
-            Size::Uniform => Law::Uniform(self.min.0, self.max.0.max(self.min.0)),
-            Size::Fixed => Law::Fixed(self.mean.0),
-            Size::Cdf => Law::Table(self.table(env)?),
+            Size::Pareto => SizeLaw::pareto(self.shape, mean),
+            Size::Exponential => SizeLaw::Exponential(mean),
+            Size::Uniform => SizeLaw::Uniform(self.min.0, self.max.0.max(self.min.0)),
+            Size::Fixed => SizeLaw::Fixed(self.mean.0),
+            Size::Cdf => SizeLaw::Table(self.table(env)?),
         })
     }
     fn table(&self, env: &Env<'_>) -> Result<Cdf, String> {

@@ -21,7 +21,7 @@ use scenario::RunSpec;
 use scenario::event::{Change, Holds};
 
 /// All changes of a run, and how far the knowledge of them has spread.
-pub struct Failures {
+pub struct FailureActor {
     changes: Vec<Change>,
     happened: Front,
     detected: Front,
@@ -70,15 +70,15 @@ impl Front {
     }
 }
 
-impl Failures {
+impl FailureActor {
     /// The failures of a run; `None` if it has no events.
-    pub fn new(spec: &RunSpec) -> Option<Failures> {
+    pub fn new(spec: &RunSpec) -> Option<FailureActor> {
         let changes = spec.changes();
         let params = &spec.failures.as_ref().filter(|_| !changes.is_empty())?.params;
         let front = |delay| Front::new(&spec.net, delay);
         let (happened, detected) = (front(Dur::ZERO), front(params.detect));
         let converged = front(params.detect + params.converge);
-        Some(Failures {
+        Some(FailureActor {
             changes,
             happened,
             detected,
@@ -126,7 +126,7 @@ impl Failures {
     }
 }
 
-impl Global for Failures {
+impl Global for FailureActor {
     /// When a change happens or becomes known next.
     fn next(&self) -> Time {
         [&self.happened, &self.detected, &self.converged]

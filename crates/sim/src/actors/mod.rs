@@ -10,10 +10,10 @@ pub mod window;
 
 use crate::actors::control::Control;
 use crate::actors::deadlock::Deadlocks;
-use crate::actors::failures::Failures;
+use crate::actors::failures::FailureActor;
 use crate::actors::global::Global;
 use crate::actors::sample::Sampler;
-use crate::actors::window::Window;
+use crate::actors::window::WindowActor;
 use crate::node::world::Carried;
 use crate::parallel::whole::Whole;
 use crate::probe::Probe;
@@ -23,11 +23,11 @@ use engine::Driver;
 /// A global actor.
 pub enum Actor {
     /// Links that go down and come up.
-    Failures(Failures),
+    Failures(FailureActor),
     /// The controller.
     Control(Control),
     /// The measurement window.
-    Window(Window),
+    Window(WindowActor),
     /// Switches that wait for each other.
     Deadlocks(Deadlocks),
     /// Time series.
@@ -56,7 +56,7 @@ impl Global for Actor {
 }
 
 /// The measurement window, if the run has one.
-pub fn window(actors: &mut [Actor]) -> Option<&mut Window> {
+pub fn window(actors: &mut [Actor]) -> Option<&mut WindowActor> {
     actors.iter_mut().find_map(|actor| if let Actor::Window(window) = actor { Some(window) } else { None })
 }
 

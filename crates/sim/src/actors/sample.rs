@@ -3,7 +3,7 @@
 //! Sampling changes nothing: a run with samples gives the same flows and counters as one without.
 
 use crate::actors::global::Global;
-use crate::node::open::{OpenFlows, Seen};
+use crate::node::open::{OpenFlows, SeenFlow};
 use crate::node::world::{Carried, NodeCounts};
 use crate::outcome::{AgentRow, SampleRow};
 use crate::parallel::part::Part;
@@ -76,7 +76,7 @@ impl Sampler {
     /// Samples flows: `progress` tells the bytes of a flow that were delivered, and whether it has finished, `sender` what its sender knows.
     pub fn look_at_flows(
         &mut self,
-        seen: Seen<'_>,
+        seen: SeenFlow<'_>,
         progress: impl Fn(FlowId) -> (u64, bool),
         sender: impl Fn(FlowId) -> Option<proto::flow::Sample>,
     ) {

@@ -12,7 +12,7 @@ use engine::Driver;
 
 /// Reads the counts at both ends of the window.
 #[derive(Clone)]
-pub struct Window {
+pub struct WindowActor {
     bounds: scenario::Window,
     first: Option<Reading>,
     last: Option<Reading>,
@@ -38,10 +38,10 @@ pub struct PortUse {
     pub mean_queue_bytes: f64,
 }
 
-impl Window {
+impl WindowActor {
     /// A window that has not begun.
-    pub fn new(bounds: scenario::Window) -> Window {
-        Window { bounds, first: None, last: None }
+    pub fn new(bounds: scenario::Window) -> WindowActor {
+        WindowActor { bounds, first: None, last: None }
     }
     /// Whether the window ends with the last flow.
     pub fn ends_with_last_flow(&self) -> bool {
@@ -110,7 +110,7 @@ impl Reading {
     }
 }
 
-impl Global for Window {
+impl Global for WindowActor {
     fn next(&self) -> Time {
         self.next()
     }

@@ -1,4 +1,4 @@
-//! Packets under way in the flow engine, and which links are up.
+//! PacketsUnderWay under way in the flow engine, and which links are up.
 
 use crate::node::world::NodeCounts;
 use base::{FlowId, LinkId, Slab, Time};
@@ -14,21 +14,21 @@ pub struct Moving {
     /// The link that it is on.
     pub link: LinkId,
     /// Of a sample: the links that it has taken, and the payload bytes that it stands for. `None`: the packet is a switch's.
-    pub sample: Option<Sample>,
+    pub sample: Option<PathSample>,
     /// How often the link had failed when the packet was sent.
     fails: u32,
 }
 
 impl Moving {
     /// A packet that is on no link yet.
-    pub fn new(packet: Packet, sample: Option<Sample>) -> Moving {
+    pub fn new(packet: Packet, sample: Option<PathSample>) -> Moving {
         Moving { packet, link: LinkId(u32::MAX), sample, fails: 0 }
     }
 }
 
 /// What a sample packet of a flow has found out.
 #[derive(Clone, Debug, Default)]
-pub struct Sample {
+pub struct PathSample {
     /// The links that it has taken, each with the share of the flow that takes it: all of it.
     pub links: Vec<(LinkId, f64)>,
     /// Payload bytes of the flow since the last sample.
@@ -37,10 +37,10 @@ pub struct Sample {
 
 /// All packets under way, with what is counted of them.
 #[derive(Default)]
-pub struct Packets {
+pub struct PacketsUnderWay {
     slots: Vec<Option<Moving>>,
     free: Vec<u32>,
-    /// Packets sent over links, samples included.
+    /// PacketsUnderWay sent over links, samples included.
     pub sent: u64,
     /// By link: whether it is down, how often it has failed, and packets of switches sent over it.
     down: Vec<bool>,
@@ -48,7 +48,7 @@ pub struct Packets {
     pub crossed: Vec<u64>,
     /// By node: packets that it made, took or lost.
     pub nodes: Vec<NodeCounts>,
-    /// Packets of switches that ended at a host, and those that were lost.
+    /// PacketsUnderWay of switches that ended at a host, and those that were lost.
     pub received: u64,
     pub lost: u64,
     /// Blocks for large headers.
@@ -59,17 +59,17 @@ pub struct Packets {
     pub wakes: Vec<Time>,
 }
 
-impl Packets {
+impl PacketsUnderWay {
     /// No packets on a network.
-    pub fn new(net: &Net) -> Packets {
+    pub fn new(net: &Net) -> PacketsUnderWay {
         let (links, nodes) = (net.links().len(), net.nodes().len());
-        Packets {
+        PacketsUnderWay {
             down: vec![false; links],
             fails: vec![0; links],
             crossed: vec![0; links],
             nodes: vec![NodeCounts::default(); nodes],
             wakes: vec![Time::MAX; nodes],
-            ..Packets::default()
+            ..PacketsUnderWay::default()
         }
     }
     /// A link goes down or comes up.
@@ -82,7 +82,7 @@ impl Packets {
         self.down[link.index()]
     }
     /// Puts a packet on a link that is up. Returns its place, and its number among all that were sent.
-    pub fn put(&mut self, packet: Packet, link: LinkId, sample: Option<Sample>) -> (u32, u64) {
+    pub fn put(&mut self, packet: Packet, link: LinkId, sample: Option<PathSample>) -> (u32, u64) {
         self.sent += 1;
         self.crossed[link.index()] += u64::from(sample.is_none());
         let moving = Some(Moving { packet, link, sample, fails: self.fails[link.index()] });

@@ -1,9 +1,9 @@
 //! The outcome of a run of the flow engine.
 
 use super::watch;
-use super::world::World;
-use crate::actors::failures::Failures;
-use crate::actors::window::Window;
+use super::world::FlowWorld;
+use crate::actors::failures::FailureActor;
+use crate::actors::window::WindowActor;
 use crate::counted::{Counting, port_counts};
 use crate::outcome::{Counters, FlowRow, PortRow};
 use base::{Dur, LinkId, Time};
@@ -11,7 +11,7 @@ use scenario::RunSpec;
 use xxhash_rust::xxh3::Xxh3;
 
 /// All flows, by id. Counts of packets are zero: there were none.
-pub fn flows(world: &World, window: Option<&Window>) -> Vec<FlowRow> {
+pub fn flows(world: &FlowWorld, window: Option<&WindowActor>) -> Vec<FlowRow> {
     let row = |(flow, (alone, finish)): (&proto::Flow, (&scenario::Alone, &Time))| FlowRow {
         first_tx_ps: (flow.start != Time::MAX && world.delivered(flow.id) > 0).then_some(flow.start.0),
         window_delivered_bytes: window.and_then(|window| window.delivered_bytes(flow.id)),
@@ -22,7 +22,13 @@ pub fn flows(world: &World, window: Option<&Window>) -> Vec<FlowRow> {
 }
 
 /// All ports, by id. Bytes are those of fluids.
-pub fn ports(spec: &RunSpec, world: &World, window: Option<&Window>, failures: Option<&Failures>, now: Time) -> Vec<PortRow> {
+pub fn ports(
+    spec: &RunSpec,
+    world: &FlowWorld,
+    window: Option<&WindowActor>,
+    failures: Option<&FailureActor>,
+    now: Time,
+) -> Vec<PortRow> {
     let net = &world.routing.net;
     let row = |id: LinkId| PortRow {
         tx_packets: world.packets.crossed[id.index()],
@@ -37,7 +43,7 @@ pub fn ports(spec: &RunSpec, world: &World, window: Option<&Window>, failures: O
 
 /// Totals.
 pub fn counters(
-    world: &World,
+    world: &FlowWorld,
     flows: &[FlowRow],
     ports: &[PortRow],
     events: u64,

@@ -1,14 +1,14 @@
 //! One run of the flow engine: from a point of a plan to its outcome.
 
-use super::moving::Packets;
+use super::moving::PacketsUnderWay;
 use super::rows;
 use super::watch;
-use super::world::{Event, World};
+use super::world::{FlowEvent, FlowWorld};
 use crate::actors::control::Control;
-use crate::actors::failures::Failures;
+use crate::actors::failures::FailureActor;
 use crate::actors::global::Global as _;
 use crate::actors::sample::Sampler;
-use crate::actors::window::Window;
+use crate::actors::window::WindowActor;
 use crate::node::open::OpenFlows;
 use crate::node::world::NodeCounts;
 use crate::outcome::{Engine, Outcome, StopReason};
@@ -89,7 +89,7 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     })
 }
 
-fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
+fn build(spec: &RunSpec) -> Result<(FlowWorld, Actors), RunError> {
     let net = &*spec.net;
     let Beginning { healthy, flows, alone, waiting, window } = Beginning::of(spec)?;
     let envs = spec.envs(&healthy);
@@ -98,12 +98,13 @@ fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
     let controller =
         spec.system.controller.as_ref().map(|controller| Control::new(controller.build(&envs.router()), net.links().len()));
     drop(envs);
-    let mut failures = Failures::new(spec);
+    let mut failures = FailureActor::new(spec);
     let live = failures.as_mut().and_then(|failures| failures.routes(net, Time::ZERO));
     let (kinds, reversed) = (spec.system.router.meta().kinds.len(), spec.system.reverse_path());
     let parts = Parts { net: Arc::clone(&spec.net), healthy, live, router, duties, kinds, reversed, seed: spec.seed };
     let routing = Routing::new(parts, &flows);
-    let starts = flows.iter().filter(|flow| flow.wait.is_none()).map(|flow| Reverse((flow.start, Event::Start(flow.src, flow.id))));
+    let starts =
+        flows.iter().filter(|flow| flow.wait.is_none()).map(|flow| Reverse((flow.start, FlowEvent::Start(flow.src, flow.id))));
     let sampler = spec
         .sample
         .as_ref()
@@ -111,11 +112,11 @@ fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
         .map(|sample| Sampler::new(sample, net));
     let is_switch = |node: &NodeId| duties.timers && net.host(*node).is_none();
     let switches = (0..net.nodes().len() as u32).map(NodeId).filter(is_switch);
-    let world = World {
+    let world = FlowWorld {
         agenda: starts.collect(),
-        known_down: failures.as_ref().map_or(Vec::new(), Failures::known_down),
+        known_down: failures.as_ref().map_or(Vec::new(), FailureActor::known_down),
         switches: switches.collect(),
-        packets: Packets::new(net),
+        packets: PacketsUnderWay::new(net),
         mtu: spec.mtu_bytes,
         header: spec.header_bytes,
         every: spec.engine.sample,
@@ -136,11 +137,11 @@ fn build(spec: &RunSpec) -> Result<(World, Actors), RunError> {
 
 /// The global actors, which act before all other events of a time.
 struct Actors {
-    failures: Option<Failures>,
+    failures: Option<FailureActor>,
     controller: Option<Control>,
     /// The flows that the controller sees.
     open: OpenFlows,
-    window: Option<Window>,
+    window: Option<WindowActor>,
     sampler: Option<Sampler>,
 }
 
@@ -150,14 +151,14 @@ impl Actors {
         let all = [
             self.failures.as_ref().map(|actor| actor.next()),
             self.controller.as_ref().map(|actor| actor.next()),
-            self.window.as_ref().map(Window::next),
+            self.window.as_ref().map(WindowActor::next),
             self.sampler.as_ref().map(Sampler::next),
         ];
         all.into_iter().flatten().min().unwrap_or(Time::MAX)
     }
 
     /// All that are due act, in order.
-    fn act(&mut self, world: &mut World, now: Time) {
+    fn act(&mut self, world: &mut FlowWorld, now: Time) {
         if let Some(failures) = self.failures.as_mut().filter(|actor| actor.next() <= now) {
             fail(failures, world, now);
         }
@@ -178,7 +179,7 @@ impl Actors {
 }
 
 /// Links go down and come up, and the network finds out.
-fn fail(failures: &mut Failures, world: &mut World, now: Time) {
+fn fail(failures: &mut FailureActor, world: &mut FlowWorld, now: Time) {
     let net = Arc::clone(&world.routing.net);
     while let Some((links, up)) = failures.happen(&net, now) {
         for link in links {
@@ -195,7 +196,7 @@ fn fail(failures: &mut Failures, world: &mut World, now: Time) {
 }
 
 /// The controller looks at the network.
-fn look(controller: &mut Control, open: &mut OpenFlows, world: &mut World, now: Time) {
+fn look(controller: &mut Control, open: &mut OpenFlows, world: &mut FlowWorld, now: Time) {
     world.fluid.settle_all(now);
     let links = (0..world.routing.net.links().len() as u32).map(LinkId);
     let state = |link| LinkState { sent_bytes: controller.sent_since(link, world.fluid.carried(link) as u64), queue_bytes: 0 };
@@ -208,14 +209,14 @@ fn look(controller: &mut Control, open: &mut OpenFlows, world: &mut World, now: 
     controller.decide(now, &mut world.routing, &links, &flows, &path_changes);
 }
 
-fn open_flow(world: &mut World, id: FlowId, delivered_bytes: u64) -> OpenFlow {
+fn open_flow(world: &mut FlowWorld, id: FlowId, delivered_bytes: u64) -> OpenFlow {
     let flow = &world.flows[id.index()];
     let paths = [false, true].map(|back| world.routing.present(flow, back));
     OpenFlow { id, src: flow.src, dst: flow.dst, paths, delivered_bytes }
 }
 
 /// Carries out the orders of the controller that are due. Flows that are finished are skipped.
-fn order(controller: &mut Control, world: &mut World, now: Time) {
+fn order(controller: &mut Control, world: &mut FlowWorld, now: Time) {
     while let Some(moves) = controller.due(now) {
         for Move { flow, back, path } in moves {
             if world.finish[flow.index()] == Time::MAX {

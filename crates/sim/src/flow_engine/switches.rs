@@ -1,14 +1,14 @@
 //! Switches of the flow engine: sample packets that find the path of a flow where the router is asked, and the packets that switches make.
 
-use super::moving::{Moving, Sample};
-use super::world::{Event, World};
+use super::moving::{Moving, PathSample};
+use super::world::{FlowEvent, FlowWorld};
 use base::{FlowId, LinkId, NodeId, Time};
 use fabric::router::{Made, Ports};
 use fabric::routing::{self, Routing, switch::Site};
 use proto::Packet;
 use proto::packet::ASK;
 
-impl World {
+impl FlowWorld {
     /// The run begins, for the router at each switch that has timers.
     pub fn start_switches(&mut self) {
         for at in self.switches.clone() {
@@ -29,7 +29,7 @@ impl World {
         let flow = &self.flows[id.index()];
         let (src, dst) = (self.routing.net.hosts()[flow.src.index()], flow.dst);
         let sampled = self.sampled.or_insert_with(id, || 0);
-        let sample = Sample { links: Vec::new(), payload_bytes: delivered - std::mem::replace(sampled, delivered) };
+        let sample = PathSample { links: Vec::new(), payload_bytes: delivered - std::mem::replace(sampled, delivered) };
         let payload = u64::from(self.mtu - self.header).min(flow.size_bytes) as u16;
         // It is as fast as a bare header, and so ahead of the last byte of any flow.
         let mut packet = Packet { sent_at: now, wire_len: self.header, ..Packet::data(id, delivered, payload, self.header) };
@@ -60,7 +60,7 @@ impl World {
         let hop = self.routing.net.link(link);
         let at = now + hop.rate.tx_time(packet.wire_len.into()) + hop.delay;
         let (place, number) = self.packets.put(packet, link, sample);
-        self.plan(at, Event::Arrive(link, number, place));
+        self.plan(at, FlowEvent::Arrive(link, number, place));
     }
 
     /// A packet is lost. What a flow sends is lost with its sample: the flow stands still until a sample arrives.
@@ -155,7 +155,7 @@ impl World {
         let next = self.routing.next_wake(at);
         if next < self.packets.wakes[at.index()] {
             self.packets.wakes[at.index()] = next;
-            self.plan(next, Event::Switch(at));
+            self.plan(next, FlowEvent::Switch(at));
         }
     }
 

@@ -1,12 +1,12 @@
 //! What watches a run of the flow engine: the measurement window and time series. Neither changes anything.
 
-use super::world::World;
+use super::world::FlowWorld;
 use crate::actors::sample::Sampler;
 use crate::actors::window::Reading;
 use base::{Dur, FlowId, LinkId, Time};
 
 /// All counts at the present. Nothing ever waits.
-pub fn reading(world: &mut World, now: Time) -> Reading {
+pub fn reading(world: &mut FlowWorld, now: Time) -> Reading {
     world.fluid.settle_all(now);
     let ports = (0..world.routing.net.links().len() as u32).map(|link| (busy(world, LinkId(link), now), 0)).collect();
     let delivered_bytes = (0..world.flows.len() as u32).map(|flow| world.delivered(FlowId(flow))).collect();
@@ -14,7 +14,7 @@ pub fn reading(world: &mut World, now: Time) -> Reading {
 }
 
 /// Takes a sample.
-pub fn sample(sampler: &mut Sampler, world: &mut World, now: Time) {
+pub fn sample(sampler: &mut Sampler, world: &mut FlowWorld, now: Time) {
     world.fluid.settle_all(now);
     sampler.look_at_ports(now, |link| (busy(world, link, now), None));
     sampler.look_at_flows(world.seen(now), |flow| world.progress(flow), |_| None);
@@ -22,7 +22,7 @@ pub fn sample(sampler: &mut Sampler, world: &mut World, now: Time) {
 }
 
 /// How long a link has carried bytes by the last settlement, which was at `now`.
-pub fn busy(world: &World, link: LinkId, now: Time) -> Dur {
+pub fn busy(world: &FlowWorld, link: LinkId, now: Time) -> Dur {
     // Sums of binary64 may exceed the time by a little.
     Dur((world.fluid.busy(link) as u64).min(now.0))
 }

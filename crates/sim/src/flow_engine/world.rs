@@ -1,8 +1,8 @@
 //! The state of a run of the flow engine, and what its events do.
 
-use super::moving::Packets;
-use crate::node::open::Seen;
-use crate::node::waiting::{Start, Waiting};
+use super::moving::PacketsUnderWay;
+use crate::node::open::SeenFlow;
+use crate::node::waiting::{Start, WaitingFlows};
 use base::{Dur, FlowId, FlowMap, HostId, LinkId, NodeId, Time};
 use fabric::fluid::Flows;
 use fabric::routes::Routes;
@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 
 /// An event beside the ends of fluids. Events of one time come in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Event {
+pub enum FlowEvent {
     /// The last byte of a flow arrives.
     Finish(FlowId),
     /// A packet arrives over a link: its number, and its place among those under way.
@@ -24,11 +24,11 @@ pub enum Event {
     /// A host opens a flow.
     Start(HostId, FlowId),
     /// A flow's path is to be looked for again.
-    Sample(HostId, FlowId),
+    PathSample(HostId, FlowId),
 }
 
 /// Everything that events act on.
-pub struct World {
+pub struct FlowWorld {
     /// All flows, by id.
     pub flows: Vec<Flow>,
     /// Each alone in the healthy network.
@@ -42,7 +42,7 @@ pub struct World {
     /// How many flows have not finished.
     pub unfinished: usize,
     /// Flows that wait for others, if there are any.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<WaitingFlows>,
     /// The flows of these that have started, in the order of their starts.
     pub started: Vec<FlowId>,
     /// What became of paths that were named, for the controller.
@@ -51,8 +51,8 @@ pub struct World {
     pub known_down: Vec<bool>,
     /// The switches that have timers, in the order of their nodes.
     pub switches: Vec<NodeId>,
-    /// Packets under way.
-    pub packets: Packets,
+    /// PacketsUnderWay under way.
+    pub packets: PacketsUnderWay,
     /// Sizes of a full packet and of its header on the wire.
     pub mtu: u16,
     pub header: u16,
@@ -63,10 +63,10 @@ pub struct World {
     /// From the starts of flows to the arrivals of the first samples, before which the fluid does not move.
     pub lag: FlowMap<Dur>,
     /// What happens next.
-    pub agenda: BinaryHeap<Reverse<(Time, Event)>>,
+    pub agenda: BinaryHeap<Reverse<(Time, FlowEvent)>>,
 }
 
-impl World {
+impl FlowWorld {
     /// When the next event is due; `Time::MAX` for never.
     pub fn next(&self) -> Time {
         let event = self.agenda.peek().map_or(Time::MAX, |Reverse((at, _))| *at);
@@ -88,17 +88,17 @@ impl World {
         };
         self.agenda.pop();
         match event {
-            Event::Finish(flow) => self.on_finish(flow, now),
-            Event::Arrive(_, _, place) => self.on_arrive(place, now),
-            Event::Switch(at) => self.wake_switch(at, now),
-            Event::Start(_, flow) => self.on_start(flow, now),
-            Event::Sample(_, flow) => self.on_sample(flow, now),
+            FlowEvent::Finish(flow) => self.on_finish(flow, now),
+            FlowEvent::Arrive(_, _, place) => self.on_arrive(place, now),
+            FlowEvent::Switch(at) => self.wake_switch(at, now),
+            FlowEvent::Start(_, flow) => self.on_start(flow, now),
+            FlowEvent::PathSample(_, flow) => self.on_sample(flow, now),
         }
         true
     }
 
     /// Notes an event.
-    pub fn plan(&mut self, at: Time, event: Event) {
+    pub fn plan(&mut self, at: Time, event: FlowEvent) {
         self.agenda.push(Reverse((at, event)));
     }
 
@@ -120,13 +120,13 @@ impl World {
         }
         self.set_out(id, now);
         if !self.routing.has_links(false) {
-            self.plan(now + self.every, Event::Sample(self.flows[id.index()].src, id));
+            self.plan(now + self.every, FlowEvent::PathSample(self.flows[id.index()].src, id));
         }
     }
 
     fn plan_starts(&mut self, starts: Vec<Start>) {
         for Start { flow, at, .. } in starts {
-            self.plan(at, Event::Start(self.flows[flow.index()].src, flow));
+            self.plan(at, FlowEvent::Start(self.flows[flow.index()].src, flow));
         }
     }
 
@@ -134,7 +134,7 @@ impl World {
     fn on_sample(&mut self, id: FlowId, now: Time) {
         if self.fluid.is_moving(id) {
             self.send_sample(id, now);
-            self.plan(now + self.every, Event::Sample(self.flows[id.index()].src, id));
+            self.plan(now + self.every, FlowEvent::PathSample(self.flows[id.index()].src, id));
         }
     }
 
@@ -158,7 +158,7 @@ impl World {
         let lag = self.lag.remove(id).unwrap_or_default();
         self.sampled.remove(id);
         let at = now.after(Dur(beyond)).before(lag).max(now).max(earliest);
-        self.plan(at, Event::Finish(id));
+        self.plan(at, FlowEvent::Finish(id));
     }
 
     /// The last byte of a flow has arrived.
@@ -190,8 +190,8 @@ impl World {
     }
 
     /// What a look at the open flows shows.
-    pub fn seen(&self, now: Time) -> Seen<'_> {
-        Seen { flows: &self.flows, started: &self.started, now }
+    pub fn seen(&self, now: Time) -> SeenFlow<'_> {
+        SeenFlow { flows: &self.flows, started: &self.started, now }
     }
 
     /// The bytes of a flow that were delivered, by the time of the last settlement, and whether it has finished.

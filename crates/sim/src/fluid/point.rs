@@ -13,13 +13,13 @@ use crate::progress::{Continue, Progress, RunError};
 use base::{Dur, FlowId, Rate, Rng, Time};
 use fabric::ideal::Ideal as _;
 use fabric::routes::{self, Routes};
-use fabric::schedule::flow::{Flow, Wait};
+use fabric::schedule::flow::{FluidFlow, FluidWait};
 use fabric::schedule::network::Network;
-use scenario::{Ideal, RunSpec};
+use scenario::{IdealName, RunSpec};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Serves the flows of `spec`. `control` is called from time to time and decides whether to go on.
-pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
+pub fn run(spec: &RunSpec, ideal: IdealName, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
     let net = &*spec.net;
     let drawn = spec.flows().map_err(RunError::Workload)?;
     let routes = Routes::new(net, &[]);
@@ -41,9 +41,9 @@ pub fn run(spec: &RunSpec, ideal: Ideal, control: &mut dyn FnMut(Progress) -> Co
                 wait.on.iter().map(latest).collect()
             };
             let (on, allowed) = (wait.on.iter().map(on).collect(), wait.allowed.map(Dur::as_secs_f64));
-            Wait { on, not_before: wait.not_before.as_secs_f64(), give_up_after: wait.give_up_after.map(gives_up), allowed }
+            FluidWait { on, not_before: wait.not_before.as_secs_f64(), give_up_after: wait.give_up_after.map(gives_up), allowed }
         });
-        flows.push(Flow { arrival: flow.start, wire_bytes: flow.size_wire_bytes, path, deadline: flow.deadline, wait });
+        flows.push(FluidFlow { arrival: flow.start, wire_bytes: flow.size_wire_bytes, path, deadline: flow.deadline, wait });
     }
     let capacity: Vec<Rate> = net.links().iter().map(|link| link.rate).collect();
     let progress = |now: f64, finished| Progress { now: Time((now * 1e12) as u64), finished, flows: flows.len(), events: 0 };

@@ -1,7 +1,7 @@
 //! Hosts: what their NICs pull from transports, how policies stand between, and when hosts wake.
 
 use crate::node::receiving::Receiving;
-use crate::node::share::{Change, FlowChange};
+use crate::node::share::{FlowChange, FlowChangeKind};
 use crate::node::waiting::Start;
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
@@ -129,7 +129,7 @@ impl<P: Probe> World<P> {
     fn on_end(&mut self, links: &mut impl Links<Carried>, ended: FlowId, at: HostId) {
         let now = links.now();
         if self.waiting.is_some() {
-            self.share_change(FlowChange { flow: ended, now, kind: Change::Ended(at) });
+            self.share_change(FlowChange { flow: ended, now, kind: FlowChangeKind::Ended(at) });
             self.learn_end(links, ended, at, now);
         }
     }
@@ -150,8 +150,8 @@ impl<P: Probe> World<P> {
     /// Hears what has happened in another part.
     pub fn on_change(&mut self, links: &mut impl Links<Carried>, change: &FlowChange) {
         match change.kind {
-            Change::Ended(at) => self.learn_end(links, change.flow, at, change.now),
-            Change::Started => self.learn_start(links, change.flow, change.now),
+            FlowChangeKind::Ended(at) => self.learn_end(links, change.flow, at, change.now),
+            FlowChangeKind::Started => self.learn_start(links, change.flow, change.now),
         }
     }
 
@@ -175,7 +175,7 @@ impl<P: Probe> World<P> {
     /// A flow starts, and others may wait for its end. If it waited itself, its start and its deadline are known only now.
     #[cold]
     pub fn start_waiting(&mut self, links: &mut impl Links<Carried>, id: FlowId) {
-        self.share_change(FlowChange { flow: id, now: links.now(), kind: Change::Started });
+        self.share_change(FlowChange { flow: id, now: links.now(), kind: FlowChangeKind::Started });
         self.learn_start(links, id, links.now());
     }
 

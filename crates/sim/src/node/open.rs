@@ -16,7 +16,7 @@ pub struct OpenFlows {
 
 /// What a look at a run shows.
 #[derive(Clone, Copy)]
-pub struct Seen<'a> {
+pub struct SeenFlow<'a> {
     /// All flows, by id.
     pub flows: &'a [Flow],
     /// Those that waited for others and have started, in the order of their starts.
@@ -28,7 +28,7 @@ pub struct Seen<'a> {
 impl OpenFlows {
     /// Returns the bytes delivered since the last look, for each flow that was open then or has started since and before now. A finished
     /// flow is returned once more. `progress` tells the bytes of a flow that were delivered, and whether it has finished.
-    pub fn look(&mut self, seen: Seen<'_>, progress: impl Fn(FlowId) -> (u64, bool)) -> Vec<(FlowId, u64)> {
+    pub fn look(&mut self, seen: SeenFlow<'_>, progress: impl Fn(FlowId) -> (u64, bool)) -> Vec<(FlowId, u64)> {
         // Flows that wait for others are in the same table, but do not start in its order.
         while let Some(flow) = seen.flows.get(self.started).filter(|flow| flow.wait.is_some() || flow.start < seen.now) {
             if flow.wait.is_none() {

@@ -7,7 +7,7 @@ use proto::host::FlowTable;
 use std::sync::Arc;
 
 /// A part among others.
-pub struct Share {
+pub struct PartShare {
     /// By node: its part.
     owners: Arc<[u8]>,
     part: u8,
@@ -33,12 +33,12 @@ pub struct FlowChange {
     /// When.
     pub now: Time,
     /// What.
-    pub kind: Change,
+    pub kind: FlowChangeKind,
 }
 
 /// What has happened to a flow.
 #[derive(Clone, Copy, Debug)]
-pub enum Change {
+pub enum FlowChangeKind {
     /// It has started.
     Started,
     /// It has ended at this host.
@@ -48,17 +48,17 @@ pub enum Change {
 /// Windows before another look for a flow that stays open, after a look in vain.
 const REST: u32 = 50;
 
-impl Share {
+impl PartShare {
     /// The part with this number among those that own nodes by `owners` and run for a `window` without each other, of a run of these flows
     /// with packets of `mtu` bytes.
-    pub fn new((owners, window): (Arc<[u8]>, Dur), part: usize, net: &Net, flows: &[Flow], mtu: u64) -> Share {
+    pub fn new((owners, window): (Arc<[u8]>, Dur), part: usize, net: &Net, flows: &[Flow], mtu: u64) -> PartShare {
         let received = |flow: &Flow| net.link(net.link(net.nic(flow.dst)).reverse).rate.bytes_in(window);
         let slack = flows.iter().map(received).max().unwrap_or(0) + 2 * mtu;
         let mut own: Vec<&Flow> =
             flows.iter().filter(|flow| usize::from(owners[net.hosts()[flow.dst.index()].index()]) == part).collect();
         own.sort_by_key(|flow| (std::cmp::Reverse(flow.start), flow.id));
         let flows = own.into_iter().map(|flow| flow.id).collect();
-        Share { owners, part: part as u8, window, flows, open: 0, rest: 0, slack, changes: Vec::new() }
+        PartShare { owners, part: part as u8, window, flows, open: 0, rest: 0, slack, changes: Vec::new() }
     }
     /// Whether a node is of this part.
     pub fn owns(&self, node: NodeId) -> bool {

@@ -12,7 +12,7 @@ use std::mem::replace;
 
 /// The ends that waiting flows still wait for.
 #[derive(Clone)]
-pub struct Waiting {
+pub struct WaitingFlows {
     /// By flow: the flows that wait for its end.
     next: Vec<Vec<Next>>,
     /// By flow: what is known of its start.
@@ -55,9 +55,9 @@ pub struct Start {
     pub instead: Option<Time>,
 }
 
-impl Waiting {
+impl WaitingFlows {
     /// The state before a run of `flows`; `None` if no flow waits. `latency` is that of a bare header between two hosts.
-    pub fn new(flows: &[Flow], latency: impl Fn(HostId, HostId) -> Dur) -> Option<Waiting> {
+    pub fn new(flows: &[Flow], latency: impl Fn(HostId, HostId) -> Dur) -> Option<WaitingFlows> {
         if flows.iter().all(|flow| flow.wait.is_none()) {
             return None;
         }
@@ -74,7 +74,7 @@ impl Waiting {
                 next[other.index()].push(Next { flow: flow.id, place, delay: [delay(dst), delay(src)] });
             }
         }
-        Some(Waiting { next, turns })
+        Some(WaitingFlows { next, turns })
     }
 
     /// `flow` started at `now`. Returns the flows that now have a start, since they give up on this one.
@@ -143,28 +143,28 @@ mod tests {
             flow(2, [1, 0], &[0, 1], us(5)),
             flow(3, [3, 0], &[0], us(5)),
         ];
-        let mut waiting = Waiting::new(&flows, |_, _| us(20)).unwrap();
+        let mut waiting = WaitingFlows::new(&flows, |_, _| us(20)).unwrap();
         let at = |us: u64| Time::ZERO + Dur::from_us(us);
         assert_eq!(waiting.on_end(&flows[1], HostId(1), at(100)), []);
         let expected = [new(2, at(105)), new(3, at(110))];
         assert_eq!(waiting.on_end(&flows[0], HostId(1), at(90)), expected);
-        assert!(Waiting::new(&flows[..2], |_, _| us(20)).is_none());
+        assert!(WaitingFlows::new(&flows[..2], |_, _| us(20)).is_none());
     }
 
     #[test]
     fn the_end_of_a_flow_that_was_given_up_is_known_at_its_sender() {
         let flows =
             [flow(0, [0, 1], &[], Dur::ZERO), flow(1, [0, 2], &[0], Dur::from_us(5)), flow(2, [1, 2], &[0], Dur::from_us(5))];
-        let mut waiting = Waiting::new(&flows, |_, _| Dur::from_us(20)).unwrap();
+        let mut waiting = WaitingFlows::new(&flows, |_, _| Dur::from_us(20)).unwrap();
         let at = |us: u64| Time::ZERO + Dur::from_us(us);
         assert_eq!(waiting.on_end(&flows[0], HostId(0), at(50)), [new(1, at(55)), new(2, at(70))]);
     }
     /// Two answers to host 9, and one that waits for both, 5 us after them, and gives up on each 100 us after its start.
-    fn two_answers() -> (Vec<Flow>, Waiting) {
+    fn two_answers() -> (Vec<Flow>, WaitingFlows) {
         let mut flows =
             vec![flow(0, [0, 9], &[], Dur::ZERO), flow(1, [1, 9], &[], Dur::ZERO), flow(2, [0, 9], &[0, 1], Dur::from_us(5))];
         flows[2].wait.as_mut().unwrap().give_up_after = Some(Dur::from_us(100));
-        let waiting = Waiting::new(&flows, |_, _| Dur::from_us(2)).unwrap();
+        let waiting = WaitingFlows::new(&flows, |_, _| Dur::from_us(2)).unwrap();
         (flows, waiting)
     }
 

@@ -4,8 +4,8 @@ use crate::node::drops::Drops;
 use crate::node::host::Host;
 use crate::node::lossy::Lossy;
 use crate::node::receiving::Receiving;
-use crate::node::share::Share;
-use crate::node::waiting::Waiting;
+use crate::node::share::PartShare;
+use crate::node::waiting::WaitingFlows;
 use crate::probe::Probe;
 use base::{FlowId, LinkId, NodeId, Slab, Time};
 use engine::Links;
@@ -140,13 +140,13 @@ pub struct World<P> {
     /// What became of paths that were named, for the controller.
     pub path_changes: Vec<PathChange>,
     /// Flows that wait for others, if there are any.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<WaitingFlows>,
     /// The flows of these that have started, in the order of their starts.
     pub started: Vec<FlowId>,
     /// The run is to be told, once, when no flow is open any more.
     pub last_finish: bool,
     /// Of a part among others.
-    pub share: Option<Share>,
+    pub share: Option<PartShare>,
 }
 
 impl<P: Probe> World<P> {
@@ -154,7 +154,7 @@ impl<P: Probe> World<P> {
     pub fn owns(&self, node: NodeId) -> bool {
         self.share.as_ref().is_none_or(|share| share.owns(node))
     }
-    /// See [`Share::open_until`].
+    /// See [`PartShare::open_until`].
     pub fn open_until(&mut self, now: Time) -> Time {
         self.share.as_mut().map_or(Time::MAX, |share| share.open_until(&self.flows, &self.table, now))
     }

@@ -33,7 +33,7 @@ pub enum Stop {
 
 /// What one part hands to another between two windows.
 #[derive(Default)]
-pub struct Message {
+pub struct PartMessage {
     packets: Vec<(LinkId, Carried)>,
     /// The header blocks of these packets, in their order.
     blocks: Vec<Ext>,
@@ -43,7 +43,7 @@ pub struct Message {
     special: bool,
 }
 
-impl Message {
+impl PartMessage {
     fn is_empty(&self) -> bool {
         self.packets.is_empty() && self.changes.is_empty()
     }
@@ -64,7 +64,7 @@ struct Bounds {
 /// The threads of a run. The one that asks runs the first parts; the others live as long as this.
 pub struct Team<P> {
     cut: Arc<Cut>,
-    exchange: Arc<Exchange<Message>>,
+    exchange: Arc<Exchange<PartMessage>>,
     /// Parts on each thread; fewer on the last.
     each: usize,
     workers: Vec<Worker<P>>,
@@ -91,7 +91,7 @@ impl<P: Probe + Send + 'static> Team<P> {
 }
 
 impl<P: Probe + Send + 'static> Worker<P> {
-    fn new(first: usize, cut: Arc<Cut>, exchange: Arc<Exchange<Message>>) -> Worker<P> {
+    fn new(first: usize, cut: Arc<Cut>, exchange: Arc<Exchange<PartMessage>>) -> Worker<P> {
         let (orders, to_do) = channel::<(Crew<P>, Bounds)>();
         let (sender, done) = channel();
         let work = move || {
@@ -168,7 +168,7 @@ struct Windows<'a, P> {
     /// The number of the first.
     first: usize,
     cut: &'a Cut,
-    exchange: &'a Exchange<Message>,
+    exchange: &'a Exchange<PartMessage>,
     bounds: Bounds,
 }
 
@@ -177,7 +177,7 @@ impl<P: Probe> Windows<'_, P> {
     fn run(&mut self) -> Option<Stop> {
         let exchange = self.exchange;
         exchange.guard(|| {
-            let mut out: Vec<Message> = (0..exchange.parts()).map(|_| Message::default()).collect();
+            let mut out: Vec<PartMessage> = (0..exchange.parts()).map(|_| PartMessage::default()).collect();
             for turn in [0, 1].into_iter().cycle() {
                 for n in 0..self.parts.len() {
                     self.post(turn, n, &mut out);
@@ -195,13 +195,13 @@ impl<P: Probe> Windows<'_, P> {
     }
 
     /// Hands over what arrives elsewhere in the next window, and tells when something happens next in a part.
-    fn post(&mut self, turn: Turn, n: usize, out: &mut [Message]) {
+    fn post(&mut self, turn: Turn, n: usize, out: &mut [PartMessage]) {
         let Part { engine, world } = &mut self.parts[n];
         let number = self.first + n;
         let before = engine.now().after(self.cut.window).min(self.bounds.until);
         let mut next = Time::MAX;
         for &(link, to) in &self.cut.crossing[number] {
-            let Message { packets, blocks, .. } = &mut out[usize::from(to)];
+            let PartMessage { packets, blocks, .. } = &mut out[usize::from(to)];
             let from = packets.len();
             let rest = engine.give(world, link, before, |packet| packets.push((link, packet)));
             if rest < Time::MAX {
@@ -229,7 +229,7 @@ impl<P: Probe> Windows<'_, P> {
     /// Takes what other parts have handed to one.
     fn collect(&mut self, turn: Turn, n: usize) {
         let Part { engine, world } = &mut self.parts[n];
-        self.exchange.take(turn, self.first + n, |Message { packets, blocks, changes, special }| {
+        self.exchange.take(turn, self.first + n, |PartMessage { packets, blocks, changes, special }| {
             world.special |= *special;
             changes.drain(..).for_each(|change| world.on_change(engine, &change));
             let mut blocks = blocks.drain(..);

@@ -5,7 +5,7 @@
 //! owner here.
 
 use crate::node::lossy;
-use crate::node::open::Seen;
+use crate::node::open::SeenFlow;
 use crate::node::world::{Carried, NodeCounts, Traffic, World};
 use crate::parallel::cut::Cut;
 use crate::parallel::part::Part;
@@ -228,8 +228,8 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
         self.progress(flow).1 && self.end(flow, false).world.table.get(flow).closed
     }
     /// What a look at the open flows shows.
-    pub fn seen(&self) -> Seen<'_> {
-        Seen { flows: self.flows(), started: &self.parts[0].world.started, now: self.now() }
+    pub fn seen(&self) -> SeenFlow<'_> {
+        SeenFlow { flows: self.flows(), started: &self.parts[0].world.started, now: self.now() }
     }
     /// What became of the paths that were named, since this was last asked.
     pub fn take_path_changes(&mut self) -> Vec<PathChange> {

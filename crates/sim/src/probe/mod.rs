@@ -6,7 +6,7 @@ use base::{LinkId, Time};
 use proto::Packet;
 
 mod packets;
-pub use packets::{Packets, Seen};
+pub use packets::{PacketTrace, Seen};
 
 /// Watches a run.
 pub trait Probe: Sized {

@@ -24,7 +24,7 @@ pub struct Seen {
 
 /// Keeps every transmission and drop, or those of a selection.
 #[derive(Clone, Default)]
-pub struct Packets {
+pub struct PacketTrace {
     seen: Vec<Seen>,
     only: Only,
 }
@@ -58,9 +58,9 @@ impl Only {
     }
 }
 
-impl Probe for Packets {
+impl Probe for PacketTrace {
     const WATCHES: bool = true;
-    fn join(mut self, other: Packets) -> Packets {
+    fn join(mut self, other: PacketTrace) -> PacketTrace {
         self.seen.extend(other.seen);
         self
     }
@@ -78,15 +78,15 @@ impl Probe for Packets {
     }
 }
 
-impl Packets {
+impl PacketTrace {
     /// Keeps what a scenario selects.
-    pub fn sampled(sample: &Sample) -> Packets {
+    pub fn sampled(sample: &Sample) -> PacketTrace {
         let links = sample.only_ports.as_ref().map(|links| links.iter().copied().collect());
         let only = Only::Within { flows: sample.only_flows.clone(), links, time: sample.start..sample.end };
-        Packets { seen: Vec::new(), only }
+        PacketTrace { seen: Vec::new(), only }
     }
     /// Keeps the packets of these flows and, on each of these links, all packets in a stretch of time.
-    pub fn of(flows: impl IntoIterator<Item = FlowId>, links: impl IntoIterator<Item = (LinkId, Range<Time>)>) -> Packets {
+    pub fn of(flows: impl IntoIterator<Item = FlowId>, links: impl IntoIterator<Item = (LinkId, Range<Time>)>) -> PacketTrace {
         let mut times: Vec<Vec<Range<Time>>> = Vec::new();
         for (link, time) in links {
             if times.len() <= link.index() {
@@ -94,7 +94,7 @@ impl Packets {
             }
             times[link.index()].push(time);
         }
-        Packets { seen: Vec::new(), only: Only::Either { flows: flows.into_iter().collect(), times } }
+        PacketTrace { seen: Vec::new(), only: Only::Either { flows: flows.into_iter().collect(), times } }
     }
     fn keep(&mut self, seen: Seen) {
         if self.only.has(&seen) {

@@ -2,7 +2,7 @@
 //! ports, so that it is known since when it waited there.
 
 use crate::outcome::PacketRow;
-use crate::probe::{Packets, Seen};
+use crate::probe::{PacketTrace, Seen};
 use crate::progress::{Continue, Progress, RunError};
 use crate::run::{packet_rows, run_with};
 use crate::why::Watched;
@@ -41,7 +41,7 @@ impl Watched<'_> {
             kept.extend(links.into_iter().map(|link| (link, from..around.time.end)));
         }
         let plain = RunSpec { sample: None, ..self.spec.clone() };
-        let (outcome, packets) = run_with::<Engine<_>, _>(&plain, Packets::of([], kept), control)?;
+        let (outcome, packets) = run_with::<Engine<_>, _>(&plain, PacketTrace::of([], kept), control)?;
         let mut seen = packets.sorted();
         let inside = |seen: &&Seen| arounds.iter().any(|a| a.time.contains(&seen.start) && a.links.contains(&seen.link));
         let mut passed: Vec<Identity> = seen.iter().filter(inside).map(|seen| identity(&seen.packet)).collect();

@@ -17,7 +17,7 @@ mod around;
 mod held;
 
 use crate::outcome::{FlowRow, Outcome};
-use crate::probe::{Packets, Seen};
+use crate::probe::{PacketTrace, Seen};
 use crate::progress::{Continue, Progress, RunError};
 use crate::run::run_with;
 use crate::why::held::Held;
@@ -152,7 +152,7 @@ pub fn watch<'a>(
         let longest = spec.net.link(nic).rate.tx_time(2 * u64::from(spec.mtu_bytes));
         Some((nic, life.open.start.before(longest)..life.open.end))
     };
-    let probe = Packets::of(lives.iter().map(|life| life.flow).chain([held::ORDERS]), lives.iter().filter_map(nic));
+    let probe = PacketTrace::of(lives.iter().map(|life| life.flow).chain([held::ORDERS]), lives.iter().filter_map(nic));
     // Series and traces of the scenario's own change nothing of the run.
     let plain = RunSpec { sample: None, ..spec.clone() };
     let (outcome, packets) = run_with::<Engine<_>, _>(&plain, probe, control)?;
