@@ -170,11 +170,6 @@ fn no_file_or_folder_needs_one_that_needs_it() {
             found.extend(circles.into_iter().map(|circle| format!("crates/{name}: {}", circle.join(", "))));
         }
     }
-    let package = root().join("python/flowloom");
-    let module = |path: &PathBuf| (path.file_stem().unwrap().to_string_lossy().into_owned(), read(path));
-    let own: Vec<_> = files(&package, &[".py"]).iter().filter(|path| path.parent() == Some(&package)).map(module).collect();
-    let circles = circles::circles(&circles::of_package("flowloom", &own));
-    found.extend(circles.into_iter().map(|circle| format!("python/flowloom: {}", circle.join(", "))));
     assert!(found.is_empty(), "files that need each other:\n{}", found.join("\n"));
 }
 

@@ -137,32 +137,6 @@ fn spell_out<'a>(rest: &'a str, root: &[String], found: &mut Vec<Vec<String>>) -
     }
 }
 
-/// The arrows of a Python package, from its files as (module, text).
-pub fn of_package(package: &str, files: &[(String, String)]) -> Arrows {
-    let known: BTreeSet<&str> = files.iter().map(|(module, _)| module.as_str()).collect();
-    let mut arrows = Arrows::new();
-    for (module, text) in files {
-        let mut to = BTreeSet::new();
-        let from = format!("from {package}.");
-        for line in text.lines().map(str::trim_start) {
-            if let Some((target, _)) = line.strip_prefix(&from).and_then(|rest| rest.split_once(" import ")) {
-                to.insert(target.to_owned());
-            } else if let Some(names) = line.strip_prefix(&format!("from {package} import ")) {
-                // The compiled part, `_core`, is no file here.
-                let names = names.split(',').filter_map(|name| name.split_whitespace().next());
-                for name in names.filter(|name| !name.starts_with("_core")) {
-                    to.insert(if known.contains(name) { name } else { "__init__" }.to_owned());
-                }
-            } else if line == format!("import {package}") {
-                to.insert("__init__".to_owned());
-            }
-        }
-        to.retain(|target| known.contains(target.as_str()) && target != module);
-        arrows.insert(module.clone(), to);
-    }
-    arrows
-}
-
 #[test]
 fn circles_are_found() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
@@ -178,6 +152,4 @@ fn circles_are_found() {
     let to = |from: &str| arrows[from].iter().map(String::as_str).collect::<Vec<_>>();
     assert_eq!((to("a.rs"), to("b/mod.rs"), to("b/c.rs")), (vec!["b/c.rs", "b/mod.rs"], vec!["a.rs"], vec!["room/mod.rs"]));
     assert_eq!(circles(&arrows), [["a.rs", "b/mod.rs"]]);
-    let package = [file("x", "from p.y import z\n"), file("y", "def f():\n    from p import x\n"), file("z", "import p\n")];
-    assert_eq!(circles(&of_package("p", &package)), [["x", "y"]]);
 }
