@@ -296,7 +296,7 @@ pub struct PlotArgs {
     pub statistic: Vec<String>,
     /// `paper`: small text and thin lines for a column of a paper
     #[arg(long, value_name = "STYLE", default_value = "screen")]
-    pub style: Style,
+    pub style: ColorStyle,
     /// Width of the whole figure: `3.33in`, `85mm`, `8.5cm` or `240pt` [default: by the panels; 3.33in with `--style paper`]
     #[arg(long, value_name = "LENGTH")]
     pub width: Option<String>,
@@ -327,7 +327,7 @@ pub enum Format {
 /// A style of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[allow(missing_docs)]
-pub enum Style {
+pub enum ColorStyle {
     Screen,
     Paper,
 }

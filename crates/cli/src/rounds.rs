@@ -6,7 +6,7 @@
 use crate::prepare::Prepared;
 use crate::sweep::{self, Error, Report, Settings, Tick};
 use crate::text::count;
-use scenario::seeds::Auto;
+use scenario::seeds::AutoSeedRule;
 use scenario::{Diagnostics, Plan};
 use sim::Continue;
 use tables::Results;
@@ -79,7 +79,7 @@ pub fn run(
 }
 
 /// Whether the metric of every simulated system is known well enough.
-fn reached(auto: &Auto, seeds: u32, results: &Results) -> Reached {
+fn reached(auto: &AutoSeedRule, seeds: u32, results: &Results) -> Reached {
     let (name, precision) = (&auto.params.metric, auto.params.precision.0);
     let ideal = |system: &str| results.points.iter().any(|point| point.ideal && point.key.system == system);
     let rows = results.summary_rows(Of::All).expect("the metrics of all flows are in the manifests");

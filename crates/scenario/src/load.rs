@@ -12,7 +12,7 @@ use crate::plan::draft::Draft;
 use crate::plan::keys::plain_name;
 use crate::plan::measure::CountedFlows;
 use crate::plan::resolved::{Origins, of_events, of_plan};
-use crate::plan::seeds::Auto;
+use crate::plan::seeds::AutoSeedRule;
 use crate::plan::spec::{Options, Plan, QueueLength};
 use crate::read;
 use crate::read::beside;
@@ -71,7 +71,7 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
         let message = format!("`metric`: there is no metric `{}` to be precise in", params.metric);
         let hint = "`flowloom list metrics` prints all; those that depend on the machine cannot be taken";
         let item = Item::new(at, message, "must be a metric", hint);
-        Auto { params, no_such_metric: Diagnostics::new(sources.clone(), Vec::new(), vec![item]) }
+        AutoSeedRule { params, no_such_metric: Diagnostics::new(sources.clone(), Vec::new(), vec![item]) }
     });
     plan.warnings = Diagnostics::new(sources, Vec::new(), warnings).into_warnings();
     Ok(plan)

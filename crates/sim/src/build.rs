@@ -11,7 +11,7 @@ use crate::node::host::Host;
 use crate::node::lossy;
 use crate::node::receiving::Receiving;
 use crate::node::share::PartShare;
-use crate::node::world::{Carried, NodeCounts, Traffic, World};
+use crate::node::world::{Carried, NodeCounts, TrafficCounts, World};
 use crate::parallel::part::Part;
 use crate::probe::Probe;
 use crate::rows::flow_counters;
@@ -140,7 +140,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
         reverse,
         lossy,
         ext: base::Slab::default(),
-        traffic: Traffic::default(),
+        traffic: TrafficCounts::default(),
         drops: vec![Drops::default(); net.links().len()],
         probe,
         refused: Refused::new(),

@@ -8,7 +8,7 @@ use base::{FlowId, Time};
 use common::{plan, table};
 use reference::Reference;
 use sim::outcome::{PortRow, StopReason};
-use sim::why::{Life, Part, watch};
+use sim::why::{Life, TimePart, watch};
 use sim::{Carried, Continue, Outcome, Threads};
 
 /// Each flow, of at most 1000 packets, is sent at line rate: only the network can slow it down.
@@ -120,8 +120,8 @@ fn the_time_of_a_flow_tells_who_paused_it() {
     let open = |flow: &sim::outcome::FlowRow| Time(flow.start_ps.unwrap())..Time(flow.finish_ps.unwrap());
     let lives: Vec<Life> = outcome.flows.iter().map(|flow| Life { flow: FlowId(flow.flow_id), open: open(flow) }).collect();
     for found in watch(&point.run, &lives, &mut |_| Continue::Yes).unwrap().breakdowns().unwrap() {
-        let name = |part: Part| part.port().map(|port| outcome.ports[port.index()].name.clone());
-        let paused = found.totals().into_iter().filter(|(part, _)| matches!(part, Part::Paused(_)));
+        let name = |part: TimePart| part.port().map(|port| outcome.ports[port.index()].name.clone());
+        let paused = found.totals().into_iter().filter(|(part, _)| matches!(part, TimePart::Paused(_)));
         let by_port: Vec<(String, u64)> = paused.map(|(part, time)| (name(part).unwrap(), time)).collect();
         let nic = format!("h{}->s0", found.flow.src);
         let at_nic: u64 = by_port.iter().filter(|(port, _)| *port == nic).map(|(_, time)| time).sum();

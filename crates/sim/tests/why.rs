@@ -5,7 +5,7 @@ use base::{Dur, FlowId, Time};
 use common::{all_systems, plan};
 use proto::Timeout;
 use sim::outcome::PacketRow;
-use sim::why::{Breakdown, Life, Loss, Part, watch};
+use sim::why::{Breakdown, Life, LossCause, TimePart, watch};
 use sim::{Continue, Outcome};
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ fn one(text: &str) -> Vec<Breakdown> {
     explain(&plan(text).points[0]).1
 }
 
-fn ps(found: &Breakdown, part: impl Fn(Part) -> bool) -> u64 {
+fn ps(found: &Breakdown, part: impl Fn(TimePart) -> bool) -> u64 {
     found.totals().into_iter().filter(|(own, _)| part(*own)).map(|(_, ps)| ps).sum()
 }
 
@@ -58,7 +58,10 @@ fn the_parts_of_every_flow_are_its_completion_time() {
             assert_eq!(flow.spans[0].begin, Time(flow.flow.start_ps.unwrap()), "{about}");
             assert!(flow.spans.windows(2).all(|pair| pair[0].end == pair[1].begin && pair[0].part != pair[1].part), "{about}");
             // No packet is faster than light, and the last one crosses every link.
-            assert!(ps(flow, |part| part == Part::Propagation) > 0 && ps(flow, |part| part == Part::Transmission) > 0, "{about}");
+            assert!(
+                ps(flow, |part| part == TimePart::Propagation) > 0 && ps(flow, |part| part == TimePart::Transmission) > 0,
+                "{about}"
+            );
             named.extend(flow.totals().into_iter().map(|(part, _)| part.name()));
             most = most.max(flow.spans.len());
         }
@@ -75,7 +78,7 @@ fn a_lone_flow_at_line_rate_is_transmission_and_propagation() {
         &one(&format!("{LONE}[[system]]\ntransport = {{ kind = 'pfabric', init_cwnd = 20, max_cwnd = 20 }}\nqdisc = 'pfabric'\n"))
             [0];
     // Ten packets of 1500 B over two links of 10 Gb/s and 1 us: 11 x 1.2 us and 2 x 1 us.
-    assert_eq!(found.totals(), [(Part::Transmission, 11 * 1_200_000), (Part::Propagation, 2_000_000)]);
+    assert_eq!(found.totals(), [(TimePart::Transmission, 11 * 1_200_000), (TimePart::Propagation, 2_000_000)]);
     assert_eq!(found.flow.fct_ps(), Some(found.flow.ideal_fct_ps));
 }
 
@@ -85,10 +88,10 @@ fn a_handshake_and_a_window_are_round_trips() {
     // Two headers over two links each: 4 x 32 ns and 4 x 1 us.
     let trip = 4 * 32_000 + 4 * 1_000_000;
     let found = &tcp("")[0];
-    assert_eq!(ps(found, |part| part == Part::Handshake), trip);
+    assert_eq!(ps(found, |part| part == TimePart::Handshake), trip);
     // The first packet is answered after its own 2 x 1.2 us and 2 us; the answer takes half a trip, and sets off the sixth.
-    assert_eq!(ps(found, |part| part == Part::Wait), trip / 2);
-    assert_eq!(ps(&tcp(", handshake = false")[0], |part| part == Part::Handshake), 0);
+    assert_eq!(ps(found, |part| part == TimePart::Wait), trip / 2);
+    assert_eq!(ps(&tcp(", handshake = false")[0], |part| part == TimePart::Handshake), 0);
 }
 
 #[test]
@@ -114,8 +117,8 @@ fn what_is_sent_again_costs_the_time_since_it_was_sent_first() {
                         transport = {{ kind = 'newreno', handshake = false, min_rto = '1ms', init_rto = '3ms' }}\n"
     );
     let (found, net) = (&one(&text)[0], &plan(&text).points[0].run.net);
-    let again = |found: &Breakdown| -> Vec<(Loss, u64)> {
-        let loss = |(part, ps)| if let Part::Retransmission(loss) = part { Some((loss, ps)) } else { None };
+    let again = |found: &Breakdown| -> Vec<(LossCause, u64)> {
+        let loss = |(part, ps)| if let TimePart::Retransmission(loss) = part { Some((loss, ps)) } else { None };
         found.totals().into_iter().filter_map(loss).collect()
     };
     let [(loss, time)] = again(found)[..] else { panic!("{found:?}") };
@@ -125,9 +128,9 @@ fn what_is_sent_again_costs_the_time_since_it_was_sent_first() {
     assert_eq!((loss.timer, loss.port), (Timeout::new("min_rto", Dur::from_ms(1)), net.link_named("h1->s0")), "{found:?}");
     // A SYN that is lost is sent again too.
     let syn = &one(&text.replace("handshake = false, ", "").replace("at = '6us'", "at = '1us'"))[0];
-    let loss = Loss { timer: Timeout::new("init_rto", Dur::from_ms(3)), port: net.link_named("s0->h0") };
+    let loss = LossCause { timer: Timeout::new("init_rto", Dur::from_ms(3)), port: net.link_named("s0->h0") };
     assert_eq!(again(syn), [(loss, 3_000_000_000)], "{syn:?}");
-    assert_eq!(ps(syn, |part| part == Part::Handshake), 4 * 32_000 + 4 * 1_000_000);
+    assert_eq!(ps(syn, |part| part == TimePart::Handshake), 4 * 32_000 + 4 * 1_000_000);
 }
 
 /// Of twenty packets at line rate the 15th and the 16th are on the link when it fails. Four follow them, and their ACKs show the loss.
@@ -139,8 +142,8 @@ fn a_loss_that_answers_show_has_a_port_and_no_timer() {
         LONE.replace("14600B", "29200B")
     );
     let (found, net) = (&one(&text)[0], &plan(&text).points[0].run.net);
-    let loss = Loss { timer: None, port: net.link_named("s0->h0") };
-    let time = ps(found, |part| part == Part::Retransmission(loss));
+    let loss = LossCause { timer: None, port: net.link_named("s0->h0") };
+    let time = ps(found, |part| part == TimePart::Retransmission(loss));
     assert!(found.flow.timeouts == 0 && found.flow.retx_packets >= 2, "{found:?}");
     assert!((1_000_000..30_000_000).contains(&time), "some round trips: {found:?}");
     assert_eq!(time, ps(found, |part| part.name() == "retransmission"));

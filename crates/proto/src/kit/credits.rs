@@ -69,7 +69,7 @@ pub fn check(params: &Params) -> Vec<Problem> {
 
 /// What all flows of a receiver share.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct CreditConfig {
     feedback: Feedback,
     alpha: f64,
     first_weight: f64,
@@ -87,12 +87,12 @@ fn share(fraction: Fraction) -> f64 {
     fraction.ppb() as f64 / 1e9
 }
 
-impl Config {
+impl CreditConfig {
     /// For a host.
-    pub fn new(params: &Params, env: &Env<'_>) -> Config {
+    pub fn new(params: &Params, env: &Env<'_>) -> CreditConfig {
         let lengths = (params.least_credit, params.most_credit);
         let credit = mean(lengths);
-        Config {
+        CreditConfig {
             feedback: params.feedback,
             alpha: share(params.alpha),
             first_weight: share(params.first_weight),
@@ -147,7 +147,7 @@ pub struct Credits {
 
 impl Credits {
     /// No credit was sent. The first rate is `share` of `alpha`.
-    pub fn new(config: &Config, share: f64, now: Time) -> Credits {
+    pub fn new(config: &CreditConfig, share: f64, now: Time) -> Credits {
         let (rate, weight) = (share * config.alpha * config.most, config.first_weight);
         Credits { rate, weight, rising: false, next: 0, expected: 0, known: 0, lost: 0, updated: now, srtt: Dur::ZERO }
     }
@@ -156,7 +156,7 @@ impl Credits {
         self.srtt
     }
     /// The next credit, which is sent now.
-    pub fn take(&mut self, config: &Config, now: Time, rng: &mut Rng) -> Credit {
+    pub fn take(&mut self, config: &CreditConfig, now: Time, rng: &mut Rng) -> Credit {
         if self.known > 0 && now.since(self.updated) >= self.srtt {
             self.update(config, now);
         }
@@ -184,7 +184,7 @@ impl Credits {
     }
 
     /// Algorithm 1.
-    fn update(&mut self, config: &Config, now: Time) {
+    fn update(&mut self, config: &CreditConfig, now: Time) {
         let loss = f64::from(self.lost) / f64::from(self.known);
         match config.feedback {
             Feedback::Paper => self.follow_paper(config, loss),
@@ -196,7 +196,7 @@ impl Credits {
         }
         (self.known, self.lost, self.updated) = (0, 0, now);
     }
-    fn follow_paper(&mut self, config: &Config, loss: f64) {
+    fn follow_paper(&mut self, config: &CreditConfig, loss: f64) {
         let over = 1.0 + config.target_loss;
         if loss <= config.target_loss {
             if self.rising {
@@ -209,7 +209,7 @@ impl Credits {
         }
         self.rising = loss <= config.target_loss;
     }
-    fn follow_ns2(&mut self, config: &Config, loss: f64, now: Time) {
+    fn follow_ns2(&mut self, config: &CreditConfig, loss: f64, now: Time) {
         let target = (1.0 - self.rate / config.most) * 0.125;
         if loss > target {
             let through = config.mean_credit() * f64::from(self.known - self.lost) / now.since(self.updated).as_secs_f64();
@@ -239,16 +239,16 @@ mod tests {
         Time::ZERO + Dur::from_us(n)
     }
 
-    fn config(gbps: u64, change: impl FnOnce(&mut Params)) -> Config {
+    fn config(gbps: u64, change: impl FnOnce(&mut Params)) -> CreditConfig {
         let mut params = Params::defaults();
         change(&mut params);
-        Config::new(&params, &Env { nic_rate: Rate::from_gbps(gbps), mtu_bytes: 1538, ..script::env() })
+        CreditConfig::new(&params, &Env { nic_rate: Rate::from_gbps(gbps), mtu_bytes: 1538, ..script::env() })
     }
 
     /// The largest rate is 1 here, and so is alpha 1/16 of it. Worked out apart from the program.
     #[test]
     fn golden_rates_of_the_paper() {
-        let config = Config { most: 1.0, ..config(10, |params| params.feedback = Feedback::Paper) };
+        let config = CreditConfig { most: 1.0, ..config(10, |params| params.feedback = Feedback::Paper) };
         let mut credits = Credits::new(&config, 1.0, Time::ZERO);
         for (loss, rate, weight) in [
             (0.0, 0.127344, 0.0625),

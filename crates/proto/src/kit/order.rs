@@ -95,13 +95,13 @@ impl ByKey {
 /// Places of packets by key, the smallest first, ties by arrival.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    heap: BinaryHeap<Reverse<Place>>,
+    heap: BinaryHeap<Reverse<RankPlace>>,
     arrived: u64,
 }
 
 /// The place of a packet, or of packets that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct RankPlace {
     key: u64,
     arrived: u64,
     /// The flow.
@@ -114,15 +114,15 @@ impl Places {
     /// Something of `flow` comes, behind all with this key.
     pub fn add(&mut self, flow: FlowId, what: u8, key: u64) {
         self.arrived += 1;
-        self.heap.push(Reverse(Place { key, arrived: self.arrived, flow, what }));
+        self.heap.push(Reverse(RankPlace { key, arrived: self.arrived, flow, what }));
     }
     /// Takes the first place out.
-    pub fn take(&mut self) -> Option<Place> {
+    pub fn take(&mut self) -> Option<RankPlace> {
         self.heap.pop().map(|Reverse(place)| place)
     }
     /// A place that was taken out is not done yet, and has another key: it keeps its turn among those with the same key.
-    pub fn put_back(&mut self, place: Place, key: u64) {
-        self.heap.push(Reverse(Place { key, ..place }));
+    pub fn put_back(&mut self, place: RankPlace, key: u64) {
+        self.heap.push(Reverse(RankPlace { key, ..place }));
     }
 }
 

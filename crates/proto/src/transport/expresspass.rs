@@ -25,7 +25,7 @@
 
 use crate::contract::{Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
-use crate::kit::credits::{self, Config as Pacing, Credits, Params as Pace};
+use crate::kit::credits::{self, CreditConfig as Pacing, Credits, Params as Pace};
 use crate::packet::{Kind, Packet};
 use base::params::{Auto, Problem};
 use base::registry::{Counter, Meta, Needs};

@@ -2,7 +2,7 @@
 
 use crate::event::change::when;
 use crate::event::holds::Holds;
-use crate::event::params::{Event, Failures, Unreachable};
+use crate::event::params::{Event, Failures, WhenUnreachable};
 use crate::plan::spec::{Plan, RunSpec};
 use crate::text::diag::{Item, Place};
 use crate::workload::hosts::name_of;
@@ -14,7 +14,7 @@ pub(crate) fn cut_off(plan: &Plan, places: &[Place]) -> Option<Item> {
     let mut seen = BTreeSet::new();
     for point in plan.points.iter().filter(|p| p.label == plan.points[0].label) {
         let run = &point.run;
-        let refuse = |f: &&Failures| f.params.unreachable == Unreachable::Refuse;
+        let refuse = |f: &&Failures| f.params.unreachable == WhenUnreachable::Refuse;
         let Some(failures) = run.failures.as_ref().filter(refuse) else { continue };
         let traffic = format!("{:?} {:?} {:?} {} {:?}", run.topology, failures.events, run.workloads, run.seed, run.end);
         if seen.insert(traffic)

@@ -16,7 +16,7 @@ base::choice! {
 
 base::choice! {
     /// What to do about flows whose hosts stay apart.
-    pub enum Unreachable {
+    pub enum WhenUnreachable {
         /// Refuse to run.
         Refuse = "refuse",
         /// Run to `end`; such flows are among the unfinished.
@@ -61,7 +61,7 @@ base::params! {
         /// From that moment until all switches route around it.
         converge: Dur = "1ms" in Dur::ZERO..=MAX_TIME, "docs/model.md";
         /// Flows between hosts that stay apart: `refuse` to run, or `run` and count them as unfinished.
-        unreachable: Unreachable = "refuse", "flowloom: most often a mistake";
+        unreachable: WhenUnreachable = "refuse", "flowloom: most often a mistake";
     }
 }
 

@@ -1,6 +1,6 @@
 //! What workloads offer every link on average: traffic between hosts, spread evenly over the shortest paths of the healthy network.
 
-use crate::workload::load::Traffic;
+use crate::workload::load::OfferedTraffic;
 use base::{HostId, LinkId, NodeId};
 use fabric::net::Net;
 use fabric::routes::Routes;
@@ -9,7 +9,7 @@ use fabric::routes::Routes;
 const MAX_CELLS: usize = 20_000_000;
 
 /// The bits per second that traffic offers each link, by link id. `None`: the network is too large to say in time.
-pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &Traffic) -> Option<Vec<f64>> {
+pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> Option<Vec<f64>> {
     let mut rates = vec![0.0; net.links().len()];
     let home = |host: &HostId| net.link(net.nic(*host)).to;
     let mut at_home = vec![Group::default(); net.nodes().len()];
@@ -102,7 +102,7 @@ mod tests {
     }
 
     /// Every source to every target, one pair at a time, one path at a time.
-    fn by_pairs(net: &Net, traffic: &Traffic) -> Vec<f64> {
+    fn by_pairs(net: &Net, traffic: &OfferedTraffic) -> Vec<f64> {
         fn walk(net: &Net, routes: &Routes, node: NodeId, dst: HostId, rate: f64, rates: &mut [f64]) {
             let next = routes.candidates(node, dst);
             for link in next {
@@ -132,7 +132,7 @@ mod tests {
             for (sources, targets, across) in
                 [(&all, &all, false), (&all, &all, true), (&few, &all, false), (&all, &few, true), (&few, &few, false)]
             {
-                let traffic = Traffic { key: "load", bps: 7e9, sources: sources.clone(), targets: targets.clone(), across };
+                let traffic = OfferedTraffic { key: "load", bps: 7e9, sources: sources.clone(), targets: targets.clone(), across };
                 let found = by_link(&net, &Routes::new(&net, &[]), &traffic).unwrap();
                 for (link, (a, b)) in found.iter().zip(by_pairs(&net, &traffic)).enumerate() {
                     assert!((a - b).abs() < 1.0, "{kind} {}: {a} is not {b}", net.link_name(LinkId(link as u32)));

@@ -45,14 +45,14 @@ impl Param for Precision {
 
 /// The rule by which a plan adds seeds. Its points have all seeds that there may be.
 #[derive(Clone, Debug)]
-pub struct Auto {
+pub struct AutoSeedRule {
     /// The keys.
     pub params: AutoSeeds,
     /// What to say when there is no such metric, which a scenario cannot know.
     pub no_such_metric: Diagnostics,
 }
 
-impl Auto {
+impl AutoSeedRule {
     /// How many seeds to run after `done`, which have not been enough: half as many again, so that threads have work; `None`: no more are
     /// allowed. The first are three.
     pub fn next(&self, done: u32) -> Option<u32> {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn seeds_grow_by_half_up_to_the_limit() {
-        let auto = Auto { params: AutoSeeds::defaults(), no_such_metric: Diagnostics::default() };
+        let auto = AutoSeedRule { params: AutoSeeds::defaults(), no_such_metric: Diagnostics::default() };
         let rounds: Vec<u32> = std::iter::successors(auto.next(0), |done| auto.next(*done)).collect();
         assert_eq!(rounds, [3, 4, 6, 9, 13, 19, 20]);
     }

@@ -5,7 +5,7 @@ use crate::event::params::Failures;
 use crate::files::Files;
 use crate::memory::Memory;
 use crate::plan::measure::Measure;
-use crate::plan::seeds::Auto;
+use crate::plan::seeds::AutoSeedRule;
 use crate::plan::selection::FlowSet;
 use crate::plan::state::Shared;
 use crate::system::engine::Engine;
@@ -52,7 +52,7 @@ pub struct Plan {
     /// The systems' labels in order, then those of the ideal references.
     pub labels: Vec<String>,
     /// The rule by which seeds are added, with `seed = "auto"`; the points have all seeds that there may be.
-    pub auto: Option<Auto>,
+    pub auto: Option<AutoSeedRule>,
     /// What can run and may mislead.
     pub warnings: Diagnostics,
     /// Lengths of queues that rules set.

@@ -1,7 +1,7 @@
 //! Reading `[[event]]` and `[failure]`.
 
 use super::section::Reading;
-use crate::event::params::{Event, EventParams, FailureParams, RandomParams, Unreachable};
+use crate::event::params::{Event, EventParams, FailureParams, RandomParams, WhenUnreachable};
 use crate::plan::draft::Section;
 use crate::plan::shown::{PartShown, parts_of_event};
 use crate::text::diag::Item;
@@ -70,7 +70,7 @@ impl Reading<'_> {
         part.refuse_unknown(FailureParams::FIELDS, &[], &mut self.problems);
         Some(self.section(part, "failure", "failure", |this, part| {
             let params = FailureParams::read(&mut this.reader(part, FailureParams::FIELDS));
-            if params.unreachable == Unreachable::Run && end.is_none() {
+            if params.unreachable == WhenUnreachable::Run && end.is_none() {
                 let hint = "a flow that is cut off never ends: give the scenario an `end`";
                 this.problems.push(part.problem("unreachable", "`run` needs an `end`", "without `end` here", hint));
             }

@@ -19,7 +19,7 @@
 //! - Rounds that come at random begin one gap after `start`. Gaps are rounded to whole picoseconds.
 
 use super::hosts::HostName;
-use super::load::{LoadRef, Traffic};
+use super::load::{LoadRef, OfferedTraffic};
 use super::size::Unit;
 use super::{After, Drawn, Env, FanIn, MAX_TIME, Workload, hosts};
 use base::params::{Auto, Param, Problem, Raw};
@@ -352,7 +352,7 @@ impl Workload for Incast {
         // Answers to requests start when these have ended: they have no load.
         p.load.filter(|_| p.request.is_none()).map(|_| (Rate(p.load_ref.bps(env.net)), Time(p.start.0)))
     }
-    fn traffic(&self, env: &Env<'_>) -> Option<Traffic> {
+    fn traffic(&self, env: &Env<'_>) -> Option<OfferedTraffic> {
         let p = &self.params;
         let hosts = env.net.hosts().len() as u32;
         let bps = f64::from(p.senders) * wire(p, env) as f64 * 8e12 / self.interval_ps;
@@ -367,7 +367,7 @@ impl Workload for Incast {
             }
             _ => (all(), all()),
         };
-        let traffic = Traffic { key, bps, sources, targets, across: false };
+        let traffic = OfferedTraffic { key, bps, sources, targets, across: false };
         (p.repeat > 1 || p.until.is_some()).then_some(traffic)
     }
     fn fan_in(&self, env: &Env<'_>) -> Option<FanIn> {

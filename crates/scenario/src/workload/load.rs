@@ -20,7 +20,7 @@ pub enum LoadRef {
 
 /// What a workload offers on average: a total that is spread evenly over sources, and from each source evenly over its targets.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Traffic {
+pub struct OfferedTraffic {
     /// The parameter that sets the total.
     pub key: &'static str,
     /// The total in bits per second, as wire bytes of first transmissions.

@@ -16,7 +16,7 @@ pub mod program;
 pub mod size;
 pub mod sizes;
 
-use load::Traffic;
+use load::OfferedTraffic;
 use size::{Packets, Unit};
 
 /// A workload.
@@ -39,7 +39,7 @@ pub trait Workload {
         None
     }
     /// What it offers between hosts on average. `None`: its flows come once and have no rate.
-    fn traffic(&self, _env: &Env<'_>) -> Option<Traffic> {
+    fn traffic(&self, _env: &Env<'_>) -> Option<OfferedTraffic> {
         None
     }
     /// The workload until whose last start it goes on, if it names one.
@@ -182,7 +182,7 @@ base::registry! {
         fn flows(&self) -> u64;
         fn files(&self) -> Vec<String>;
         fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;
-        fn traffic(&self, env: &Env<'_>) -> Option<Traffic>;
+        fn traffic(&self, env: &Env<'_>) -> Option<OfferedTraffic>;
         fn beside(&self) -> Option<&str>;
         fn fan_in(&self, env: &Env<'_>) -> Option<FanIn>;
         fn deadlines(&self, env: &Env<'_>) -> bool;

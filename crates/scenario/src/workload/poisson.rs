@@ -8,7 +8,7 @@
 //! Source: the open-loop workloads of MERP (TPDS 2017) section 6.1, pFabric (SIGCOMM 2013) section 5.1 and others.
 
 use super::hosts;
-use super::load::{LoadRef, Traffic};
+use super::load::{LoadRef, OfferedTraffic};
 use super::size::{SizeLaw, Unit};
 use super::sizes::Sizes;
 use super::{Drawn, Env, MAX_TIME, Outside, Workload};
@@ -182,11 +182,11 @@ impl Workload for Poisson {
     fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)> {
         Some((Rate(self.0.load_ref.bps(env.net)), Time(self.0.start.0)))
     }
-    fn traffic(&self, env: &Env<'_>) -> Option<Traffic> {
+    fn traffic(&self, env: &Env<'_>) -> Option<OfferedTraffic> {
         let p = &self.0;
         let bps = p.load.0 as f64 / 1e9 * p.load_ref.bps(env.net) as f64;
         let (sources, targets) = (hosts::set(env.net, &p.src).ok()?, hosts::set(env.net, &p.dst).ok()?);
-        Some(Traffic { key: "load", bps, sources, targets, across: p.pairs == Pairs::CrossRack })
+        Some(OfferedTraffic { key: "load", bps, sources, targets, across: p.pairs == Pairs::CrossRack })
     }
     fn offered(&self, env: &Env<'_>) -> Offered {
         let sizes = self.0.sizes.law(env).map_or(Vec::new(), |law| env.packets.points(&law, self.0.sizes.size_unit));

@@ -26,7 +26,7 @@ pub type Carried = Packet;
 
 /// Packets and bytes that hosts sent and received, counted apart from the links so that the audit compares two counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
+pub struct TrafficCounts {
     /// Handed to NICs.
     pub sent: u64,
     /// Their bytes.
@@ -49,10 +49,10 @@ pub struct Traffic {
     pub lost_own: u64,
 }
 
-impl Traffic {
+impl TrafficCounts {
     /// Both together.
-    pub fn plus(self, other: Traffic) -> Traffic {
-        Traffic {
+    pub fn plus(self, other: TrafficCounts) -> TrafficCounts {
+        TrafficCounts {
             sent: self.sent + other.sent,
             sent_bytes: self.sent_bytes + other.sent_bytes,
             received: self.received + other.received,
@@ -109,7 +109,7 @@ pub struct World<P> {
     /// Blocks for large headers.
     pub ext: Slab<Ext>,
     /// Counts.
-    pub traffic: Traffic,
+    pub traffic: TrafficCounts,
     /// Packets that the queue of each port dropped, by link.
     pub drops: Vec<Drops>,
     /// What watches.

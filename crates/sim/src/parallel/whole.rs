@@ -6,7 +6,7 @@
 
 use crate::node::lossy;
 use crate::node::open::SeenFlow;
-use crate::node::world::{Carried, NodeCounts, Traffic, World};
+use crate::node::world::{Carried, NodeCounts, TrafficCounts, World};
 use crate::parallel::cut::Cut;
 use crate::parallel::part::Part;
 use crate::parallel::threads::{self, Stop, Team};
@@ -251,8 +251,8 @@ impl<E: Driver<Carried>, P: Probe> Whole<E, P> {
         self.parts.iter().map(|part| part.engine.events()).sum::<u64>() + self.several.as_ref().map_or(0, |several| several.actions)
     }
     /// What hosts sent and received, and what was lost.
-    pub fn traffic(&self) -> Traffic {
-        self.parts.iter().fold(Traffic::default(), |sum, part| sum.plus(part.world.traffic))
+    pub fn traffic(&self) -> TrafficCounts {
+        self.parts.iter().fold(TrafficCounts::default(), |sum, part| sum.plus(part.world.traffic))
     }
     /// What nodes made, took or lost by themselves, by node.
     pub fn nodes(&self) -> Vec<NodeCounts> {

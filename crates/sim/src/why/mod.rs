@@ -32,7 +32,7 @@ use std::ops::Range;
 
 /// What a stretch of a flow's time was spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum TimePart {
     /// Control packets, until the first answer reached the sender.
     Handshake,
     /// The sender had bytes and did not send them: its window was full, its pacer waited, or the receiver had not granted them.
@@ -46,43 +46,43 @@ pub enum Part {
     /// On the wire, and in hosts that take time.
     Propagation,
     /// From one transmission of bytes to the next one of the same bytes.
-    Retransmission(Loss),
+    Retransmission(LossCause),
 }
 
 /// Why bytes were retransmitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Loss {
+pub struct LossCause {
     /// The timer whose expiry made up for the loss; `None` if answers of the receiver showed it.
     pub timer: Option<Timeout>,
     /// The port that dropped or trimmed the packet, or on whose link it was lost; `None` if the packet was not lost.
     pub port: Option<LinkId>,
 }
 
-impl Part {
+impl TimePart {
     /// Its name in tables and figures, without the port.
     pub fn name(self) -> &'static str {
         match self {
-            Part::Handshake => "handshake",
-            Part::Wait => "pacing or window",
-            Part::Queue(_) => "queue",
-            Part::Paused(_) => "paused",
-            Part::Transmission => "transmission",
-            Part::Propagation => "propagation",
-            Part::Retransmission(_) => "retransmission",
+            TimePart::Handshake => "handshake",
+            TimePart::Wait => "pacing or window",
+            TimePart::Queue(_) => "queue",
+            TimePart::Paused(_) => "paused",
+            TimePart::Transmission => "transmission",
+            TimePart::Propagation => "propagation",
+            TimePart::Retransmission(_) => "retransmission",
         }
     }
     /// The port: of a queue, of a pause, or where a packet was lost.
     pub fn port(self) -> Option<LinkId> {
         match self {
-            Part::Queue(link) | Part::Paused(link) => Some(link),
-            Part::Retransmission(loss) => loss.port,
+            TimePart::Queue(link) | TimePart::Paused(link) => Some(link),
+            TimePart::Retransmission(loss) => loss.port,
             _ => None,
         }
     }
     /// The timer that was waited for.
     pub fn timer(self) -> Option<Timeout> {
         match self {
-            Part::Retransmission(loss) => loss.timer,
+            TimePart::Retransmission(loss) => loss.timer,
             _ => None,
         }
     }
@@ -92,7 +92,7 @@ impl Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// What it was spent on.
-    pub part: Part,
+    pub part: TimePart,
     /// From.
     pub begin: Time,
     /// To.
@@ -110,8 +110,8 @@ pub struct Breakdown {
 
 impl Breakdown {
     /// The picoseconds of each part, which sum to the completion time.
-    pub fn totals(&self) -> Vec<(Part, u64)> {
-        let mut totals: BTreeMap<Part, u64> = BTreeMap::new();
+    pub fn totals(&self) -> Vec<(TimePart, u64)> {
+        let mut totals: BTreeMap<TimePart, u64> = BTreeMap::new();
         for span in &self.spans {
             *totals.entry(span.part).or_default() += (span.end - span.begin).0;
         }
@@ -198,7 +198,7 @@ struct Backwards {
 
 impl Backwards {
     /// Tells the time from `begin` to the cursor, which moves to `begin`.
-    fn tell(&mut self, part: Part, begin: Time) {
+    fn tell(&mut self, part: TimePart, begin: Time) {
         let begin = begin.max(self.start);
         assert!(begin <= self.cursor, "{} begins at {begin}, after {}", part.name(), self.cursor);
         match self.spans.last_mut() {
@@ -239,7 +239,7 @@ struct Busy {
     begin: Time,
     end: Time,
     /// What that is to this flow.
-    part: Part,
+    part: TimePart,
 }
 
 /// Per packet of data the first that held its first byte.
@@ -309,12 +309,12 @@ impl<'a> Trace<'a> {
         answers.sort_by_key(|sent| sent.arrival);
         let own = |seen: &Seen| seen.packet.flow.0 == row.flow_id;
         let on_nic = seen.iter().filter(|seen| seen.link == nic && !seen.dropped);
-        let part = |seen: &Seen| if own(seen) { Part::Transmission } else { Part::Queue(nic) };
+        let part = |seen: &Seen| if own(seen) { TimePart::Transmission } else { TimePart::Queue(nic) };
         let mut busy: Vec<Busy> =
             on_nic.map(|seen| Busy { begin: seen.start, end: end(seen).min(seen.until), part: part(seen) }).collect();
         if let Some(first) = data.first() {
             let idle = held.idle(nic, &first.packet, &busy.iter().map(|busy| busy.begin..busy.end).collect::<Vec<_>>());
-            busy.extend(idle.into_iter().map(|held| Busy { begin: held.start, end: held.end, part: Part::Paused(nic) }));
+            busy.extend(idle.into_iter().map(|held| Busy { begin: held.start, end: held.end, part: TimePart::Paused(nic) }));
             busy.sort_by_key(|busy| busy.begin);
         }
         let mut arrived: Vec<(Time, usize)> = data.iter().zip(0..).filter_map(|(sent, i)| Some((sent.arrival?, i))).collect();
@@ -328,7 +328,7 @@ impl<'a> Trace<'a> {
         let Some(mut at) = self.arrived_by(back.cursor) else { return self.opening(back) };
         loop {
             // What lies between is the receiver's.
-            back.tell(Part::Wait, self.data[at].arrival.unwrap_or(back.cursor));
+            back.tell(TimePart::Wait, self.data[at].arrival.unwrap_or(back.cursor));
             self.way(&self.data[at], back);
             match self.sender(at, back) {
                 Some(answered) => at = answered,
@@ -348,19 +348,19 @@ impl<'a> Trace<'a> {
         for (i, hop) in sent.hops.iter().enumerate().rev() {
             let link = self.net.link(hop.link);
             let end = hop.start + link.rate.tx_time(hop.packet.wire_len.into());
-            back.tell(Part::Propagation, end);
-            back.tell(Part::Transmission, hop.start);
+            back.tell(TimePart::Propagation, end);
+            back.tell(TimePart::Transmission, hop.start);
             match i {
-                0 => self.at_nic(back, sent.packet.sent_at, Part::Queue(self.nic)),
+                0 => self.at_nic(back, sent.packet.sent_at, TimePart::Queue(self.nic)),
                 _ => {
                     let before = &sent.hops[i - 1];
                     let came = self.net.link(before.link);
                     let arrival = before.start + came.rate.tx_time(before.packet.wire_len.into()) + came.delay;
                     for held in self.held.before(hop.link, &before.packet, back.cursor).take_while(|held| held.end > arrival) {
-                        back.tell(Part::Queue(hop.link), held.end.min(back.cursor));
-                        back.tell(Part::Paused(hop.link), held.start.max(arrival));
+                        back.tell(TimePart::Queue(hop.link), held.end.min(back.cursor));
+                        back.tell(TimePart::Paused(hop.link), held.start.max(arrival));
                     }
-                    back.tell(Part::Queue(hop.link), arrival);
+                    back.tell(TimePart::Queue(hop.link), arrival);
                 }
             }
         }
@@ -380,10 +380,10 @@ impl<'a> Trace<'a> {
             if let Some(answer) = self.set_off(since, back.cursor)
                 && let Some(answered) = self.arrived_by(answer.packet.sent_at)
             {
-                self.at_nic(back, answer.arrival.unwrap_or(since), Part::Wait);
+                self.at_nic(back, answer.arrival.unwrap_or(since), TimePart::Wait);
                 return Some(answered);
             }
-            self.at_nic(back, since, Part::Wait);
+            self.at_nic(back, since, TimePart::Wait);
             at = before;
         }
     }
@@ -398,8 +398,8 @@ impl<'a> Trace<'a> {
             };
             let before = (first..at).rev().find(holds).unwrap_or(first);
             let sent = &self.data[before];
-            let loss = Loss { timer: self.expiry(before, at), port: self.lost_at(sent) };
-            back.tell(Part::Retransmission(loss), sent.packet.sent_at);
+            let loss = LossCause { timer: self.expiry(before, at), port: self.lost_at(sent) };
+            back.tell(TimePart::Retransmission(loss), sent.packet.sent_at);
             at = before;
         }
         at
@@ -468,14 +468,14 @@ impl<'a> Trace<'a> {
     fn opening(&self, back: &mut Backwards) {
         let answer = self.answers.first().filter(|answer| answer.arrival <= Some(back.cursor));
         if let Some(answer) = answer {
-            self.at_nic(back, answer.arrival.unwrap_or(back.start), Part::Wait);
+            self.at_nic(back, answer.arrival.unwrap_or(back.start), TimePart::Wait);
             let mut asked = self.control.iter().filter(|sent| sent.arrival.is_some_and(|arrival| arrival <= answer.packet.sent_at));
             let asked = asked.next_back().map_or(back.start, |sent| sent.packet.sent_at);
-            back.tell(Part::Handshake, asked);
+            back.tell(TimePart::Handshake, asked);
             let first = self.control.first().map_or(back.start, |sent| sent.packet.sent_at.min(asked));
-            let loss = Loss { timer: self.timers.first, port: self.control.iter().find_map(|sent| self.lost_at(sent)) };
-            back.tell(Part::Retransmission(loss), first);
+            let loss = LossCause { timer: self.timers.first, port: self.control.iter().find_map(|sent| self.lost_at(sent)) };
+            back.tell(TimePart::Retransmission(loss), first);
         }
-        self.at_nic(back, back.start, Part::Wait);
+        self.at_nic(back, back.start, TimePart::Wait);
     }
 }

@@ -34,7 +34,7 @@ use base::registry::Counter;
 use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
 use options::Config;
 pub use options::{Options, check};
-pub use packets::{Asked, Offer, Report, Sent};
+pub use packets::{Asked, BurstReport, Offer, Sent};
 use sender::{Answered, Piece, Sender, Turn};
 use std::ops::Range;
 
@@ -208,7 +208,7 @@ impl<R: Rules> Burst<R> {
 
     /// Transmissions are reported as lost, or as arrived.
     fn on_report(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
-        let (flow, Report { from, to }) = (packet.flow, packet.get());
+        let (flow, BurstReport { from, to }) = (packet.flow, packet.get());
         let (config, detection) = (&self.config, self.rules.detection());
         let Some(sender) = self.senders.get_mut(flow) else { return };
         sender.on_acked(packet.offset, config);
@@ -343,7 +343,7 @@ impl<R: Rules> Burst<R> {
         }
         let next = self.receivers.get(flow).map_or(0, |receiver| receiver.next);
         let mut packet = Packet { offset: next, ..self.control(flow, acknowledgment.unwrap_or(NACK)) };
-        packet.set(Report { from: gap.start, to: gap.end });
+        packet.set(BurstReport { from: gap.start, to: gap.end });
         cx.control(packet);
     }
 

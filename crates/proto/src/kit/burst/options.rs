@@ -1,7 +1,7 @@
 //! What transports with a burst before the first credit can be told, and what all flows of a host share.
 
 use crate::contract::Env;
-use crate::kit::credits::{self, Config as Pacing, Params as Pace};
+use crate::kit::credits::{self, CreditConfig as Pacing, Params as Pace};
 use base::params::{Auto, Problem};
 use base::{Bytes, Dur};
 

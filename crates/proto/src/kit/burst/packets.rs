@@ -53,7 +53,7 @@ base::header! {
 
 base::header! {
     /// The header of a NACK, an ACK, and the answer to a probe.
-    pub struct Report {
+    pub struct BurstReport {
         /// The first number that was left out.
         from: u64,
         /// The number behind the last one; of an ACK, that which has arrived.

@@ -40,7 +40,7 @@ pub fn probe(number: u64, from: u64) -> Packet {
 
 pub fn report(kind: Kind, numbers: Range<u64>) -> Packet {
     let mut packet = Packet::new(FlowId(0), kind, 40);
-    packet.set(Report { from: numbers.start, to: numbers.end });
+    packet.set(BurstReport { from: numbers.start, to: numbers.end });
     packet
 }
 
@@ -71,7 +71,7 @@ pub fn seen(packets: &[Packet]) -> Vec<String> {
         }
         Kind::CREDIT => "credit".to_owned(),
         kind => {
-            let Report { from, to } = packet.get();
+            let BurstReport { from, to } = packet.get();
             let word = kind.word().or(KINDS.get(usize::from(kind.0 - Kind::OWN.min(kind.0))).copied()).unwrap_or("other");
             if kind == REQUEST || kind == STOP { word.to_owned() } else { format!("{word} {from}..{to}") }
         }
