@@ -240,22 +240,28 @@ const MAY_NAME: [(&str, &[&str], &str); 15] = [
     ("tables/src/dictionary.rs", &["homa"], "an example of a counter"),
 ];
 
+/// Whether a file, from the folder of the crates, belongs to an entry of a room.
+fn is_of_entry(path: &str) -> bool {
+    let stems = |room: &base::registry::Room| {
+        let folder = room.folder().trim_start_matches("crates/");
+        room.names().map(|name| format!("{folder}/{name}")).collect::<Vec<_>>()
+    };
+    let mut stems = ROOMS.iter().flat_map(stems);
+    stems.any(|stem| path == format!("{stem}.rs") || path.starts_with(&format!("{stem}/")))
+}
+
 /// Code outside the files of entries names no entry, neither in an identifier nor in a string: what is special about an entry is in its file.
 /// Sources of defaults cite papers, which are written in capitals.
 #[test]
 fn generic_code_names_no_entry() {
     let plain = |word: &str| word.to_lowercase().replace('_', "");
-    let entries = || ROOMS.iter().flat_map(|room| room.entries.iter().map(move |entry| (room, entry)));
-    let names: BTreeMap<String, &str> = entries().map(|(_, entry)| (plain(entry.name), entry.name)).collect();
+    let entries = ROOMS.iter().flat_map(|room| room.entries);
+    let names: BTreeMap<String, &str> = entries.map(|entry| (plain(entry.name), entry.name)).collect();
     let (mut wrong, mut used) = (Vec::new(), BTreeSet::new());
     for (name, _) in CRATES {
         for (path, mut text) in sources(name) {
             let path = format!("{name}/src/{}", path.replace('\\', "/"));
-            let of_entry = |(room, entry): (&base::registry::Room, &base::registry::Entry)| {
-                let stem = format!("{}/{}", room.folder().trim_start_matches("crates/"), entry.name);
-                path == format!("{stem}.rs") || path.starts_with(&format!("{stem}/"))
-            };
-            if entries().any(of_entry) {
+            if is_of_entry(&path) {
                 continue;
             }
             if ROOMS.iter().any(|room| room.file == format!("crates/{path}")) {
@@ -287,6 +293,57 @@ fn generic_code_names_no_entry() {
             unused.unwrap_or(&"")
         );
     }
+}
+
+/// Names that several types may have: each stands behind the module that it belongs to.
+const CONVENTIONAL: [&str; 6] = ["Cx", "Env", "Error", "Options", "Params", "State"];
+
+/// Other names that two types or more have, and why.
+const SHARED: [(&str, &str); 15] = [
+    ("Engine", "the engine of packets, the engine that a scenario asks for, and the one that an outcome is from"),
+    ("Fifo", "a queue that the engine serves, as the engine and as a discipline describe it"),
+    ("Format", "formats of files: of distributions, of flows, of exports"),
+    ("Outcome", "what a run and what a command has come to"),
+    ("Path", "a path that a host asks for, and a path through the network"),
+    ("Pause", "an order to pause, and what the engine does for it"),
+    ("Point", "a point of a plan, and of results"),
+    ("Reader", "what reads parameters, and what reads tables"),
+    ("Results", "results, and their class in Python"),
+    ("Sample", "what a sender shows of a flow, and the table `[sample]` that asks for it"),
+    ("Sent", "what has become of a packet at a port, and what a sender keeps of one"),
+    ("Size", "the size of a network, and of a flow"),
+    ("Timers", "timers, and the timeouts that a transport declares"),
+    ("Window", "a congestion window, and the measurement window"),
+    ("World", "the contract of the engine, and what fulfils it"),
+];
+
+/// A public type of generic code has a name of its own. Types in the files of entries are private matters of the entries.
+#[test]
+fn no_two_types_have_one_name() {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, _) in CRATES {
+        for (path, text) in sources(name) {
+            let path = format!("{name}/src/{}", path.replace('\\', "/"));
+            if is_of_entry(&path) {
+                continue;
+            }
+            let words: Vec<String> = words::words(&text).into_iter().filter(|word| !word.1).map(|word| word.0).collect();
+            for three in words.windows(3).filter(|three| three[0] == "pub") {
+                // What macros write has names in lower case.
+                let is_type = three[2].starts_with(char::is_uppercase);
+                if is_type && ["struct", "enum", "trait", "type", "union"].contains(&three[1].as_str()) {
+                    files.entry(three[2].clone()).or_default().push(path.clone());
+                }
+            }
+        }
+    }
+    files.retain(|name, files| files.len() > 1 && !CONVENTIONAL.contains(&name.as_str()));
+    let may = |name: &str| SHARED.iter().any(|(shared, why)| *shared == name && !why.is_empty());
+    let wrong: Vec<String> =
+        files.iter().filter(|(name, _)| !may(name)).map(|(name, files)| format!("{name}: {files:?}")).collect();
+    assert!(wrong.is_empty(), "types of one name:\n{}", wrong.join("\n"));
+    let unused = SHARED.iter().find(|(shared, _)| !files.contains_key(*shared));
+    assert!(unused.is_none(), "no two types are called `{}`: delete the exception", unused.map_or("", |unused| unused.0));
 }
 
 /// No trait object per packet or per event: the crates that handle packets and events have none.
