@@ -451,7 +451,7 @@ impl<'a> Trace<'a> {
 
     /// The time since `begin` before a packet left: transmission while the NIC sent this flow's packets, its queue while it sent others',
     /// paused while it had to hold this flow's, and otherwise `idle`.
-    fn at_nic(&self, back: &mut Backwards, begin: Time, idle: Part) {
+    fn at_nic(&self, back: &mut Backwards, begin: Time, idle: TimePart) {
         let begin = begin.max(back.start);
         let first = self.busy.partition_point(|busy| busy.begin < back.cursor);
         for busy in self.busy[..first].iter().rev() {
