@@ -1,6 +1,6 @@
 //! What the entries of a system count of ports.
 
-use crate::node::receiving::Receiving;
+use crate::node::arrivals::Receiving;
 use crate::outcome::NamedCounter;
 use base::{LinkId, Time};
 use fabric::port::Port;

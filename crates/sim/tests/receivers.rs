@@ -54,20 +54,20 @@ fn a_flow_takes_as_long_as_its_receiver() {
     let first = 2 * 1_000_000 + 2 * 1_200_000;
     let plain = run("receiver-none", "").flows[0].fct_ps().unwrap();
     assert_eq!(plain, first - 1_200_000 + WIRE * 800);
-    let slow = run("receiver-half", "receiver = { kind = 'queue', rate = '5Gbps' }");
+    let slow = run("receiver-half", "receiver = { kind = 'receive_queue', rate = '5Gbps' }");
     assert_eq!(slow.flows[0].fct_ps(), Some(first + WIRE * 1600));
-    assert_eq!(count(&slow, "h0->s0", "queue.received"), PACKETS);
+    assert_eq!(count(&slow, "h0->s0", "receive_queue.received"), PACKETS);
     // When the last packet comes all have come, and about half have been taken in.
-    let most = count(&slow, "h0->s0", "queue.max_bytes");
+    let most = count(&slow, "h0->s0", "receive_queue.max_bytes");
     assert!(most.abs_diff(WIRE / 2) < 3000, "{most}");
     // At its own rate a packet of 1500 bytes takes 1.2 us; with 3 us for each the host is slower than the link.
-    let each = run("receiver-packets", "receiver = { kind = 'queue', per_packet = '3us' }");
+    let each = run("receiver-packets", "receiver = { kind = 'receive_queue', per_packet = '3us' }");
     assert_eq!(each.flows[0].fct_ps(), Some(first + WIRE * 800 + PACKETS * 3_000_000));
     // A receiver as fast as the link only adds the time of the last packet.
     let last = 1_000_000 - 684 * 1460 + 40;
-    let fast = run("receiver-rate", "receiver = 'queue'");
+    let fast = run("receiver-rate", "receiver = 'receive_queue'");
     assert_eq!(fast.flows[0].fct_ps(), Some(first + WIRE * 800));
-    assert!(last < 1500 && count(&fast, "h0->s0", "queue.max_bytes") <= 3000);
+    assert!(last < 1500 && count(&fast, "h0->s0", "receive_queue.max_bytes") <= 3000);
 }
 
 /// Other hosts do not notice.
@@ -76,22 +76,22 @@ fn only_the_hosts_that_are_named_have_a_queue() {
     let rows = [(1, 0, 1_000_000, 0), (3, 2, 1_000_000, 0)];
     let with = |name: &str, system: &str| both(&scenario(name, STAR, &rows, system));
     let (plain, slow) =
-        (with("receiver-plain", ""), with("receiver-one", "receiver = { kind = 'queue', rate = '2Gbps', hosts = 'h0' }"));
+        (with("receiver-plain", ""), with("receiver-one", "receiver = { kind = 'receive_queue', rate = '2Gbps', hosts = 'h0' }"));
     assert_eq!(flow(&plain, 3).fct_ps(), flow(&slow, 3).fct_ps());
     assert!(flow(&slow, 1).fct_ps().unwrap() > 4 * flow(&plain, 1).fct_ps().unwrap());
     // At a sender acknowledgments wait, and the flow has been sent before they come.
-    let idle = with("receiver-idle", "receiver = { kind = 'queue', rate = '1Mbps', hosts = 'h1..h1' }");
-    assert!(count(&idle, "h1->s0", "queue.received") > 0);
+    let idle = with("receiver-idle", "receiver = { kind = 'receive_queue', rate = '1Mbps', hosts = 'h1..h1' }");
+    assert!(count(&idle, "h1->s0", "receive_queue.received") > 0);
     assert_eq!(flow(&plain, 1).fct_ps(), flow(&idle, 1).fct_ps());
 }
 
 /// What has no room is lost at the host, is sent again, and nothing is counted twice: the audit of every run.
 #[test]
 fn a_full_queue_loses_packets_and_the_flow_ends() {
-    let system = "receiver = { kind = 'queue', rate = '2Gbps', limit = '30KB' }";
+    let system = "receiver = { kind = 'receive_queue', rate = '2Gbps', limit = '30KB' }";
     let outcome = both(&scenario("receiver-short", STAR, &[(1, 0, 1_000_000, 0), (2, 0, 1_000_000, 0)], system));
-    assert!(count(&outcome, "h0->s0", "queue.dropped") > 100);
-    assert!(count(&outcome, "h0->s0", "queue.max_bytes") <= 30_000);
+    assert!(count(&outcome, "h0->s0", "receive_queue.dropped") > 100);
+    assert!(count(&outcome, "h0->s0", "receive_queue.max_bytes") <= 30_000);
     assert_eq!(outcome.counters.dropped_packets, 0, "no port drops");
     assert!(outcome.flows.iter().all(|flow| flow.finish_ps.is_some()));
 }
@@ -108,12 +108,12 @@ fn slow_receivers_of_a_lossless_network_pause_their_switch() {
         assert_eq!((outcome.counters.dropped_packets, outcome.deadlock.is_some()), (0, false));
         outcome
     };
-    let slow = run("receiver-pfc", "receiver = { kind = 'queue', rate = '2Gbps', hosts = 'h2' }");
+    let slow = run("receiver-pfc", "receiver = { kind = 'receive_queue', rate = '2Gbps', hosts = 'h2' }");
     let names = ["s1->h2", "s0->s1", "h0->s0", "s1->h3"];
     assert_eq!(names.map(|port| count(&slow, port, "pfc.pauses") > 0), [true, true, true, false]);
     // The host never waits: 4 ns for each byte, behind the first packet's way over three links.
     assert_eq!(flow(&slow, 0).fct_ps(), Some(3 * (1_000_000 + 1_200_000) + WIRE * 4000));
-    assert!(count(&slow, "h2->s1", "queue.max_bytes") <= 30_000 + 3 * 1500 + 2500 + 64);
+    assert!(count(&slow, "h2->s1", "receive_queue.max_bytes") <= 30_000 + 3 * 1500 + 2500 + 64);
     // The other flow has half of the link, and then as much as the slow one leaves.
     let plain = run("receiver-pfc-none", "");
     let times = |outcome: &Outcome| flow(outcome, 1).fct_ps().unwrap() as f64 / (WIRE * 800) as f64;
@@ -125,10 +125,10 @@ fn slow_receivers_of_a_lossless_network_pause_their_switch() {
 fn threads_give_the_same_bytes() {
     let text = "end = '20ms'\n[topology]\nkind = 'leaf_spine'\nleaves = 4\nspines = 2\nhosts_per_leaf = 4\nhost_rate = '10Gbps'\nspine_rate = '10Gbps'\n\
          [workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\n[[system]]\nlabel = 'x'\ntransport = 'dctcp'\npolicy = 'pias'\nqdisc = 'strict'\n\
-         receiver = { kind = 'queue', rate = '5Gbps', per_packet = '100ns', limit = '60KB', hosts = 'h0..h9' }\n";
+         receiver = { kind = 'receive_queue', rate = '5Gbps', per_packet = '100ns', limit = '60KB', hosts = 'h0..h9' }\n";
     let point = &plan(text).points[0];
     let one = sim::run(&point.run, &mut |_| Continue::Yes).unwrap();
-    assert!((0..10).map(|host| count(&one, &format!("h{host}->leaf{}", host / 4), "queue.dropped")).sum::<u64>() > 0);
+    assert!((0..10).map(|host| count(&one, &format!("h{host}->leaf{}", host / 4), "receive_queue.dropped")).sum::<u64>() > 0);
     for threads in [2, 3, 4] {
         let several = sim::run_threads(&point.run, Threads::Exactly(threads), &mut |_| Continue::Yes).unwrap();
         assert_eq!((&one.flows, &one.ports), (&several.flows, &several.ports), "{threads} threads");

@@ -27,12 +27,12 @@ pub struct Env<'a> {
     pub mtu_bytes: u16,
 }
 
-pub mod queue;
+pub mod receive_queue;
 
 base::registry! {
     room AnyReceiver: Receiver, env Env<'_>;
     named "receiver", "receivers", "receiver": "what packets that have come wait for at their host";
-    entries { queue: Queue }
+    entries { receive_queue: ReceiveQueue }
     methods {
         fn admit(&mut self, packet: &Packet, now: Time) -> Option<Time>;
         fn on_taken(&mut self, packet: &Packet);

@@ -1,5 +1,6 @@
 //! Nodes: hosts and switches with their ports, and what the engine's events do in them.
 
+pub mod arrivals;
 pub mod drops;
 mod events;
 mod forward;

@@ -1,6 +1,6 @@
 //! Hosts: what their NICs pull from transports, how policies stand between, and when hosts wake.
 
-use crate::node::receiving::Receiving;
+use crate::node::arrivals::Receiving;
 use crate::node::share::{FlowChange, FlowChangeKind};
 use crate::node::waiting::Start;
 use crate::node::world::{Carried, World};

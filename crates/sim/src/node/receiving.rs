@@ -1,44 +1,15 @@
 //! Hosts that take packets in one after the other: between the last link of a packet and its policy and transport.
 
+use crate::node::arrivals::Waits;
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
-use base::{HostId, LinkId, Time};
+use base::{HostId, LinkId};
 use engine::Links;
 use fabric::buffer::{Buffer, Place};
 use fabric::qdisc::Qdisc;
 use fabric::queue::Backlog;
-use fabric::receiver::{AnyReceiver, Receiver};
+use fabric::receiver::Receiver;
 use proto::Packet;
-use std::collections::VecDeque;
-
-/// A host's receiver, and the packets that it has not taken in yet.
-pub struct Receiving {
-    /// Says when.
-    pub machine: AnyReceiver,
-    /// In the order in which they came.
-    pub waiting: VecDeque<Waits>,
-}
-
-/// A packet that its host has not taken in yet.
-pub struct Waits {
-    /// When that will be.
-    at: Time,
-    /// Where it counts, where neighbours pause each other.
-    place: Option<Place>,
-    /// The packet.
-    pub packet: Packet,
-}
-
-impl Receiving {
-    /// With nothing that waits.
-    pub fn new(machine: AnyReceiver) -> Receiving {
-        Receiving { machine, waiting: VecDeque::new() }
-    }
-    /// When the next packet is taken in.
-    pub fn next(&self) -> Time {
-        self.waiting.front().map_or(Time::MAX, |first| first.at)
-    }
-}
 
 impl<P: Probe> World<P> {
     /// A packet has reached its host. The transport sees it now, or later.

@@ -1,9 +1,9 @@
 //! The world behind the engine's events: hosts and ports bound together, packets carried from one to the next.
 
+use crate::node::arrivals::Receiving;
 use crate::node::drops::Drops;
 use crate::node::host::Host;
 use crate::node::lossy::Lossy;
-use crate::node::receiving::Receiving;
 use crate::node::share::PartShare;
 use crate::node::waiting::WaitingFlows;
 use crate::probe::Probe;

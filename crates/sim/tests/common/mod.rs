@@ -25,7 +25,7 @@ const TUNED: [(&str, &str); 14] = [
     ("router", "difs elephant_bytes=3KB period=100us flow_timeout=1ms"),
     ("controller", "rebalance period=20us latency=7us threshold=0"),
     ("controller", "hedera period=200us latency=7us large_bytes=3KB t0=20"),
-    ("receiver", "queue rate=8Gbps per_packet=50ns hosts=h0..h2"),
+    ("receiver", "receive_queue rate=8Gbps per_packet=50ns hosts=h0..h2"),
 ];
 
 /// Entries with other parameters, which are tried beside every entry as it is.
@@ -53,7 +53,7 @@ const VARIANTS: [(&str, &str); 27] = [
     // Some ports of MERP have room for few flows.
     ("agent", "merp table_limit=1"),
     ("agent", "merp table_limit=4"),
-    ("receiver", "queue rate=0.9Gbps limit=20pkt"),
+    ("receiver", "receive_queue rate=0.9Gbps limit=20pkt"),
     ("controller", "rebalance period=150us latency=0s"),
     ("controller", "rebalance period=50us latency=400us threshold=0.1"),
     ("controller", "hedera period=150us latency=0s placement=gff"),

@@ -72,7 +72,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 
 /// The receive queue of one host.
 #[derive(Debug)]
-pub struct Queue {
+pub struct ReceiveQueue {
     rate: Rate,
     per_packet: Dur,
     limit: Limit,
@@ -83,11 +83,11 @@ pub struct Queue {
     counts: [u64; 4],
 }
 
-impl Queue {
+impl ReceiveQueue {
     /// Of one host.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let nics = env.net.out_links(env.net.hosts()[env.host.index()]).map(|nic| env.net.link(nic).rate.0);
-        Queue {
+        ReceiveQueue {
             rate: match params.rate {
                 Auto::Set(rate) => rate,
                 Auto::Auto => Rate(nics.sum()),
@@ -105,7 +105,7 @@ impl Queue {
     }
 }
 
-impl Receiver for Queue {
+impl Receiver for ReceiveQueue {
     fn admit(&mut self, packet: &Packet, now: Time) -> Option<Time> {
         if !self.backlog.fits(packet, self.limit) {
             self.counts[1] += 1;
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn packets_are_taken_in_one_after_the_other() {
         let params = Params { per_packet: Dur::from_us(2), ..Params::defaults() };
-        let mut queue = with(&params, |env, params| Queue::new(params, env));
+        let mut queue = with(&params, |env, params| ReceiveQueue::new(params, env));
         assert_eq!(queue.rate, Rate::from_gbps(1), "that of the NIC");
         let packet = packet(960);
         assert_eq!([0, 1, 25].map(|at| queue.admit(&packet, us(at))), [10, 20, 35].map(|at| Some(us(at))));
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn what_exceeds_the_limit_is_lost() {
         let params = Params { limit: Limit::Bytes(2000), rate: Auto::Set(Rate::from_gbps(8)), ..Params::defaults() };
-        let mut queue = with(&params, |env, params| Queue::new(params, env));
+        let mut queue = with(&params, |env, params| ReceiveQueue::new(params, env));
         let packet = packet(960);
         assert_eq!([0, 0, 0].map(|at| queue.admit(&packet, us(at))), [Some(us(1)), Some(us(2)), None]);
         queue.on_taken(&packet);
@@ -172,8 +172,9 @@ mod tests {
 
     #[test]
     fn hosts_are_named() {
-        let at =
-            |hosts: &str| with(&Params { hosts: hosts.to_owned(), ..Params::defaults() }, |env, params| Queue::hosts(params, env));
+        let at = |hosts: &str| {
+            with(&Params { hosts: hosts.to_owned(), ..Params::defaults() }, |env, params| ReceiveQueue::hosts(params, env))
+        };
         assert_eq!((at("all").len(), at("h1, h3..h4")), (6, vec![HostId(1), HostId(3), HostId(4)]));
         let problems =
             |params: Params| with(&params, |env, params| check(params, env).into_iter().map(|p| p.key).collect::<Vec<_>>());
