@@ -167,12 +167,31 @@ impl Net {
         self.out_base[node.index()]
     }
     /// The links that leave a node, by port.
-    pub fn out_links(&self, node: NodeId) -> impl ExactSizeIterator<Item = LinkId> + use<> {
+    pub fn out_links(&self, node: NodeId) -> impl ExactSizeIterator<Item = LinkId> + Clone + use<> {
         (self.out_base[node.index()]..self.out_base[node.index() + 1]).map(LinkId)
     }
-    /// A host's only link.
-    pub fn nic(&self, host: HostId) -> LinkId {
+    /// The links that leave a host, by port: its NICs.
+    pub fn nics(&self, host: HostId) -> impl ExactSizeIterator<Item = LinkId> + Clone + use<> {
+        self.out_links(self.hosts[host.index()])
+    }
+    /// The first NIC of a host: the only one of most hosts.
+    pub fn first_nic(&self, host: HostId) -> LinkId {
         LinkId(self.out_base(self.hosts[host.index()]))
+    }
+    /// The nodes at the other ends of a host's cables, by id, each once: the switches that the host is connected to.
+    pub fn edges(&self, host: HostId) -> Vec<NodeId> {
+        let mut edges: Vec<NodeId> = self.nics(host).map(|nic| self.link(nic).to).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        edges
+    }
+    /// The sum of the rates of a host's NICs.
+    pub fn host_rate(&self, host: HostId) -> Rate {
+        Rate(self.nics(host).map(|nic| self.link(nic).rate.0).sum())
+    }
+    /// The first host with several NICs, if there is one.
+    pub fn multi_nic_host(&self) -> Option<HostId> {
+        (0..self.hosts.len() as u32).map(HostId).find(|host| self.nics(*host).len() > 1)
     }
     /// The link of this name.
     pub fn link_named(&self, name: &str) -> Option<LinkId> {
@@ -238,9 +257,26 @@ mod tests {
         }
         assert_eq!((net.link_named("t->s"), net.link_named("t->h0")), (Some(LinkId(5)), None));
         assert_eq!(net.tier_names(), ["host", "s", "t"]);
-        assert_eq!((net.nic(HostId(1)), net.host(h1), net.host(s)), (LinkId(1), Some(HostId(1)), None));
+        assert_eq!((net.first_nic(HostId(1)), net.host(h1), net.host(s)), (LinkId(1), Some(HostId(1)), None));
+        assert!(net.nics(HostId(1)).eq([LinkId(1)]) && net.multi_nic_host().is_none());
         assert_eq!((net.node(h0).address, net.node(h1).address), (0x0a00_0001, 0x0a00_0002));
         assert!(net.links().iter().all(|link| link.loss == Fraction(0) && link.delay == Dur::from_us(10)));
+    }
+
+    #[test]
+    fn a_host_may_have_several_nics() {
+        let mut b = NetBuilder::default();
+        let (h0, h1) = (b.host("h0", None), b.host("h1", None));
+        let [s, t] = ["s", "t"].map(|name| b.switch(name, 1));
+        for (host, switch, gbps) in [(h0, s, 1), (h1, t, 40), (h1, s, 10), (h1, t, 40)] {
+            b.cable(host, switch, Rate::from_gbps(gbps), Dur::from_us(1));
+        }
+        let net = b.build();
+        assert_eq!(net.nics(HostId(1)).map(|nic| net.link_name(nic)).collect::<Vec<_>>(), ["h1->t", "h1->s", "h1->t"]);
+        assert_eq!(net.first_nic(HostId(1)), LinkId(1));
+        assert_eq!([0, 1].map(|host| net.edges(HostId(host))), [vec![s], vec![s, t]]);
+        assert_eq!([0, 1].map(|host| net.host_rate(HostId(host))), [1, 90].map(Rate::from_gbps));
+        assert_eq!(net.multi_nic_host(), Some(HostId(1)));
     }
 
     #[test]

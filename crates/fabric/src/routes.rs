@@ -1,32 +1,37 @@
 //! Where packets can go: at each switch the ports on shortest paths to each host.
 //!
-//! Hosts hang on one switch each and never forward, so all hosts of a switch share that switch's next-hop sets. Equal sets are kept
-//! once: a fat-tree of 8192 hosts takes a few megabytes.
+//! Hosts never forward, so all hosts of a switch share that switch's next-hop sets. Equal sets are kept once: a fat-tree of 8192 hosts
+//! takes a few megabytes. Hosts with several NICs share the sets of others that are connected to the same switches. A NIC
+//! is a next hop like any other: the candidates at the node of a host are its NICs on shortest paths.
 
 pub mod cost;
 mod search;
+mod several;
 
 pub use cost::{CostedHop, bottleneck, ideal_fct, one_way, rtt};
 pub use search::CELL_BYTES;
 
 use crate::net::{HOST_TIER, Net};
 use base::{Dur, HostId, LinkId, NodeId, Rng};
-use search::{FAR, Found};
+use search::{Ends, FAR, Found};
+use several::Cables;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Next-hop sets and distances for a network some of whose links may be dead.
 #[derive(Clone, Debug)]
 pub struct Routes {
-    /// Per host: the link from its switch down to it, if alive.
+    /// Per host with one NIC: the link from its switch down to it, if alive.
     down: Vec<Option<LinkId>>,
     /// Per host: only its switch knows that this link is dead.
     cut: Vec<bool>,
-    /// Per host: its NIC, if alive.
+    /// Per host with one NIC: the NIC, if alive.
     up: Vec<Option<LinkId>>,
-    /// Per host: the group of hosts that share its switch; `NONE` without a cable.
+    /// The hosts with several NICs.
+    several: BTreeMap<HostId, Cables>,
+    /// Per host: the group of hosts that share its switch or switches; `NONE` without a cable.
     group: Vec<u32>,
-    /// Per group: the switch.
+    /// Per group: the switch; `SEVERAL` for hosts with several NICs.
     home: Vec<NodeId>,
     /// Per node: host id of a host, or number among the switches.
     number: Vec<u32>,
@@ -53,6 +58,8 @@ impl std::error::Error for Unreachable {}
 
 /// The group of a host without a cable.
 const NONE: u32 = u32::MAX;
+/// The switch of a group of hosts with several NICs.
+const SEVERAL: NodeId = NodeId(u32::MAX);
 
 impl Routes {
     /// Shortest paths over the links that are not `dead` (by link id; links beyond its end are alive).
@@ -67,11 +74,25 @@ impl Routes {
         }
         let mut group_at = vec![NONE; is_host.len()];
         let (mut down, mut up, mut group, mut home) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for &host in net.hosts() {
-            let Some(nic) = net.out_links(host).next() else {
+        let (mut several, mut groups, mut group_of) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        for (host, &node) in (0..).map(HostId).zip(net.hosts()) {
+            let mut nics = net.out_links(node);
+            let (Some(nic), 0) = (nics.next(), nics.len()) else {
                 down.push(None);
                 up.push(None);
-                group.push(NONE);
+                if net.out_links(node).len() == 0 {
+                    group.push(NONE);
+                    continue;
+                }
+                let cables = Cables::new(net, host, &alive);
+                let mut ends: Ends = cables.down().map(|(link, from)| (from, Some(CostedHop::of(net, link)))).collect();
+                ends.sort_unstable();
+                group.push(*group_of.entry(ends).or_insert_with_key(|ends| {
+                    home.push(SEVERAL);
+                    groups.push(ends.clone());
+                    home.len() as u32 - 1
+                }));
+                several.insert(host, cables);
                 continue;
             };
             let link = net.link(nic);
@@ -79,13 +100,17 @@ impl Routes {
             if *number == NONE {
                 *number = home.len() as u32;
                 home.push(link.to);
+                groups.push(vec![(link.to, None)]);
             }
             down.push(Some(link.reverse).filter(|&l| alive(l)));
             up.push(Some(nic).filter(|&l| alive(l)));
             group.push(*number);
         }
-        let found = search::search(net, &home, &number, &alive);
-        Routes { down, cut: vec![false; net.hosts().len()], up, group, home, number, is_host, found }
+        let found = search::search(net, &groups, &number, &alive);
+        for cables in several.values_mut() {
+            cables.set_routes(net, &found, groups.len() as u32, &number);
+        }
+        Routes { down, cut: vec![false; net.hosts().len()], up, several, group, home, number, is_host, found }
     }
 
     /// These routes with each of the `dead` links taken out at the node where it begins. So forward switches that have seen their own ports
@@ -109,25 +134,28 @@ impl Routes {
         for up in &mut self.up {
             *up = up.filter(alive);
         }
+        self.several.values_mut().for_each(|cables| cables.retain(alive));
         self
     }
 
     /// Bytes that the routes of a network take, nearly all of them in its cells.
     pub fn bytes(net: &Net) -> u64 {
-        let homes: BTreeSet<NodeId> =
-            net.hosts().iter().filter_map(|host| Some(net.link(net.out_links(*host).next()?).to)).collect();
+        let hosts = || (0..net.hosts().len() as u32).map(HostId);
+        let edges = |host: HostId| net.nics(host).map(|nic| net.link(nic).to).collect::<Vec<_>>();
+        let homes: BTreeSet<Vec<NodeId>> = hosts().map(edges).filter(|edges| !edges.is_empty()).collect();
         let switches = (net.nodes().len() - net.hosts().len()) as u64;
-        switches * homes.len() as u64 * CELL_BYTES
+        let several = hosts().filter(|host| net.nics(*host).len() > 1).count() as u64;
+        homes.len() as u64 * (switches * CELL_BYTES + several * size_of::<u32>() as u64)
     }
 
     /// The live next hops of `node` towards `dst` in rising port order; empty when there is no path, or at `dst` itself. Planned paths and
     /// decisions at switches take next hops from here alone.
     pub fn candidates(&self, node: NodeId, dst: HostId) -> &[LinkId] {
-        let Some(down) = &self.down[dst.index()] else { return &[] };
+        let Some(down) = &self.down[dst.index()] else { return self.candidates_of_several(node, dst) };
         let home = self.home[self.group[dst.index()] as usize];
         let number = self.number[node.index()] as usize;
         if self.is_host[node.index()] {
-            let Some(up) = &self.up[number] else { return &[] };
+            let Some(up) = &self.up[number] else { return self.candidates_of_several(node, dst) };
             let away = number != dst.index() && (home == node || self.steps(self.home[self.group[number] as usize], dst) != FAR);
             return if away { std::slice::from_ref(up) } else { &[] };
         }
@@ -136,6 +164,41 @@ impl Routes {
         }
         let (from, to) = self.found.sets[self.found.set[self.cell(dst, number as u32)] as usize];
         &self.found.members[from as usize..to as usize]
+    }
+
+    /// The candidates where one of the two hosts has several NICs, or none that is alive.
+    #[cold]
+    #[inline(never)]
+    fn candidates_of_several(&self, node: NodeId, dst: HostId) -> &[LinkId] {
+        let (end, number) = (self.several.get(&dst), self.number[node.index()]);
+        if end.is_none() && self.down[dst.index()].is_none() {
+            return &[];
+        }
+        let group = self.group[dst.index()];
+        match end {
+            _ if self.is_host[node.index()] && number == dst.0 => &[],
+            _ if self.is_host[node.index()] => match (self.several.get(&HostId(number)), &self.up[number as usize]) {
+                (Some(cables), _) => cables.toward(dst, group),
+                (None, Some(up)) if self.reaches(self.home[self.group[number as usize] as usize], dst) => std::slice::from_ref(up),
+                (None, _) => &[],
+            },
+            Some(cables) if self.steps(node, dst) == 0 => cables.down_at(node),
+            _ => {
+                let (from, to) = self.found.sets[self.found.set[self.cell(dst, number)] as usize];
+                &self.found.members[from as usize..to as usize]
+            }
+        }
+    }
+
+    /// Whether a packet that a host sends to a node at the other end of its cable can reach another host.
+    fn reaches(&self, node: NodeId, dst: HostId) -> bool {
+        if self.is_host[node.index()] { self.number[node.index()] == dst.0 } else { self.steps(node, dst) != FAR }
+    }
+
+    /// A number that is the same for hosts to which equally many shortest paths lead from every node, but for cables between
+    /// hosts.
+    pub(crate) fn group(&self, dst: HostId) -> u32 {
+        self.group[dst.index()]
     }
 
     /// A shortest path from host to host, with each next hop drawn uniformly; `None`: there is no path.
@@ -186,20 +249,32 @@ impl Routes {
         if self.is_host[node.index()] && number == dst.index() {
             return Some(0);
         }
-        if self.candidates(node, dst).is_empty() {
-            return None;
+        let first = *self.candidates(node, dst).first()?;
+        if !self.is_host[node.index()] {
+            return Some(u32::from(self.steps(node, dst)) + 1);
         }
-        Some(match self.is_host[node.index()] {
-            true if self.home[self.group[dst.index()] as usize] == node => 1,
-            true => u32::from(self.steps(self.home[self.group[number] as usize], dst)) + 2,
-            false => u32::from(self.steps(node, dst)) + 1,
-        })
+        let next = match self.several.get(&HostId(number as u32)) {
+            Some(cables) => cables.end(first)?,
+            None => self.home[self.group[number] as usize],
+        };
+        Some(if self.is_host[next.index()] { 1 } else { u32::from(self.steps(next, dst)) + 2 })
     }
 
     /// The first pair of hosts, by source and then destination, with no path from one to the other.
     pub fn unreachable(&self) -> Option<Unreachable> {
         let hosts = || (0..self.group.len() as u32).map(HostId);
         let cut = |src: HostId, dst: HostId| {
+            if self.several.contains_key(&src) || self.several.contains_key(&dst) {
+                let [up, down] = [(src, 0), (dst, 1)].map(|(host, side)| match self.several.get(&host) {
+                    Some(cables) => cables.is_connected()[side],
+                    None => [self.up[host.index()], self.down[host.index()]][side].is_some(),
+                });
+                let way = || match self.several.get(&src) {
+                    Some(cables) => !cables.toward(dst, self.group[dst.index()]).is_empty(),
+                    None => self.reaches(self.home[self.group[src.index()] as usize], dst),
+                };
+                return src != dst && !(up && down && way());
+            }
             let home = |host: HostId| self.home[self.group[host.index()] as usize];
             let cable = || self.is_host[home(dst).index()] && self.number[home(dst).index()] == src.0;
             let apart = || self.steps(home(src), dst) == FAR && !cable();
@@ -210,11 +285,13 @@ impl Routes {
 
     /// The rates and delays along the shortest paths from `src` to `dst`, equal paths once; empty when there is no path.
     pub fn shapes(&self, net: &Net, src: HostId, dst: HostId) -> Vec<Vec<CostedHop>> {
-        let (Some(up), Some(down)) = (self.up[src.index()], self.down[dst.index()]) else { return Vec::new() };
+        let (Some(up), Some(down)) = (self.up[src.index()], self.down[dst.index()]) else {
+            return self.shapes_of_several(net, src, dst);
+        };
         let hop = |link| CostedHop::of(net, link);
         let home = self.home[self.group[dst.index()] as usize];
         let first = net.link(up).to;
-        if src == dst {
+        if src == dst || self.is_host[first.index()] && first != net.hosts()[dst.index()] {
             Vec::new()
         } else if first == net.hosts()[dst.index()] {
             vec![vec![hop(up)]] // Two hosts and a cable.
@@ -226,6 +303,24 @@ impl Routes {
         }
     }
 
+    /// The shapes where one of the two hosts has several NICs, or none that is alive.
+    fn shapes_of_several(&self, net: &Net, src: HostId, dst: HostId) -> Vec<Vec<CostedHop>> {
+        let mut shapes = BTreeSet::new();
+        for &nic in self.candidates(net.hosts()[src.index()], dst) {
+            let (up, first) = (CostedHop::of(net, nic), net.link(nic).to);
+            let down = self.down[dst.index()].map(|down| CostedHop::of(net, down));
+            if self.is_host[first.index()] {
+                shapes.insert(vec![up]);
+            } else if first == self.home[self.group[dst.index()] as usize] {
+                shapes.insert([up].into_iter().chain(down).collect());
+            } else {
+                let tails = self.found.paths(self.found.shape[self.cell(dst, self.number[first.index()])]);
+                shapes.extend(tails.iter().map(|tail| [&[up], &tail[..], down.as_slice()].concat()));
+            }
+        }
+        shapes.into_iter().collect()
+    }
+
     /// The completion time of a flow alone, over the best of its shortest paths; see [`ideal_fct`].
     pub fn ideal_fct(&self, net: &Net, src: HostId, dst: HostId, payload: u64, mss: u64, header: u64) -> Dur {
         let shapes = self.shapes(net, src, dst);
@@ -235,21 +330,32 @@ impl Routes {
     /// The longest unloaded round trip between two hosts over shortest paths: a packet of `full` wire bytes out, one of `header` bytes
     /// back. Of paths with equal rates and delays one is looked at.
     pub fn max_rtt(&self, net: &Net, full: u64, header: u64) -> Dur {
-        let mut ends = BTreeSet::new();
-        for (host, group) in self.group.iter().enumerate().filter(|(_, group)| **group != NONE) {
-            if let (Some(up), Some(down)) = (self.up[host], self.down[host]) {
-                ends.insert((*group, CostedHop::of(net, up), CostedHop::of(net, down)));
+        // The first hops with the nodes that they lead to, and the groups with their last hops. The last hops to hosts with several NICs are
+        // part of the paths to their groups; each of their NICs lies on shortest paths to some groups only.
+        let (mut first, mut last, mut seen) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let mut several: BTreeMap<u32, BTreeSet<(NodeId, CostedHop)>> = BTreeMap::new();
+        for (host, &group) in (0..).map(HostId).zip(&self.group).filter(|(_, group)| **group != NONE) {
+            if let Some(cables) = self.several.get(&host) {
+                last.insert((group, None));
+                let up = |nic: &LinkId| (net.link(*nic).to, CostedHop::of(net, *nic));
+                first.extend(cables.between_hosts().map(up));
+                if seen.insert(cables.up().map(up).collect::<Vec<_>>()) {
+                    let to = |to: u32| cables.of_group(to).iter().map(up).collect::<Vec<_>>();
+                    (0..self.home.len() as u32).for_each(|group| several.entry(group).or_default().extend(to(group)));
+                }
+            } else if let (Some(up), Some(down)) = (self.up[host.index()], self.down[host.index()]) {
+                first.insert((self.home[group as usize], CostedHop::of(net, up)));
+                last.insert((group, Some(CostedHop::of(net, down))));
             }
         }
         let mut kinds = BTreeSet::new();
-        for &(from, up, _) in &ends {
-            for &(to, _, down) in &ends {
-                let home = self.home[from as usize];
+        for &(to, down) in &last {
+            for &(home, up) in first.iter().chain(several.get(&to).into_iter().flatten()) {
                 if self.is_host[home.index()] {
                     kinds.insert((up, None, None));
                 } else {
                     let shape = self.found.shape[self.found.cell(to, self.number[home.index()])];
-                    kinds.insert((up, (from != to).then_some(shape), Some(down)));
+                    kinds.insert((up, (self.home[to as usize] != home).then_some(shape), down));
                 }
             }
         }
@@ -261,12 +367,12 @@ impl Routes {
         kinds.into_iter().map(cost).max().unwrap_or_default()
     }
 
-    /// Links from a switch to the switch of `dst`.
+    /// Links from a switch to the nearest switch of `dst`.
     fn steps(&self, switch: NodeId, dst: HostId) -> u16 {
-        if self.home[self.group[dst.index()] as usize] == switch {
-            0
-        } else if self.is_host[switch.index()] {
+        if self.is_host[switch.index()] {
             FAR
+        } else if self.home[self.group[dst.index()] as usize] == switch {
+            0
         } else {
             self.found.distance[self.cell(dst, self.number[switch.index()])]
         }
@@ -383,7 +489,7 @@ mod tests {
         let mut rng = Rng::stream(1, "routes/random", &[]);
         for round in 0..200 {
             // Hosts first in half of the graphs: node ids must not matter.
-            let net = random(&mut rng, round % 2 == 0);
+            let net = random(&mut rng, round % 2 == 0, if round < 100 { 1 } else { 3 });
             let all: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).collect();
             let (host_nodes, switch_nodes): (Vec<NodeId>, Vec<NodeId>) = all.iter().partition(|node| net.host(**node).is_some());
             let dead: Vec<bool> = net.links().iter().map(|_| rng.below(8) == 0).collect();
@@ -407,8 +513,10 @@ mod tests {
                 let dst = HostId(dst as u32);
                 for &node in &all {
                     let far = d[node.index()][end.index()];
+                    let passes = |l: &LinkId| net.link(*l).to == end || net.host(net.link(*l).to).is_none();
                     let expected: Vec<LinkId> = net
                         .out_links(node)
+                        .filter(passes)
                         .filter(|&l| far > 0 && far < 1000 && !dead[l.index()] && d[net.link(l).to.index()][end.index()] + 1 == far)
                         .collect();
                     assert_eq!(routes.candidates(node, dst), expected, "round {round} {node:?} {dst:?}");
@@ -442,7 +550,7 @@ mod tests {
         let mut rng = Rng::stream(1, "routes/spread", &[]);
         let (mut several, mut lossy) = (0, 0);
         for round in 0..400 {
-            let net = random(&mut rng, round % 2 == 0);
+            let net = random(&mut rng, round % 2 == 0, if round < 200 { 1 } else { 3 });
             let mut dead = || net.links().iter().map(|_| rng.below(10) == 0).collect::<Vec<bool>>();
             let routes = Routes::new(&net, &dead());
             let routes = if round % 4 < 2 { routes } else { routes.without(&dead()) };
@@ -499,6 +607,72 @@ mod tests {
         for (dst, links) in [(1, 2), (2, 4), (15, 6)] {
             assert_eq!(routes.shapes(&tree, HostId(0), HostId(dst)), [vec![CostedHop { rate: GBPS, delay: DELAY }; links]]);
         }
+    }
+
+    /// Against all shortest paths one by one, on random graphs whose cables have one of two rates.
+    #[test]
+    fn shapes_and_the_longest_round_trip_are_those_of_all_paths() {
+        fn walk(
+            net: &Net,
+            routes: &Routes,
+            at: NodeId,
+            dst: HostId,
+            path: &mut Vec<CostedHop>,
+            found: &mut BTreeSet<Vec<CostedHop>>,
+        ) {
+            for &link in routes.candidates(at, dst) {
+                path.push(CostedHop::of(net, link));
+                if net.host(net.link(link).to) == Some(dst) {
+                    found.insert(path.clone());
+                } else {
+                    walk(net, routes, net.link(link).to, dst, path, found);
+                }
+                path.pop();
+            }
+        }
+        let mut rng = Rng::stream(1, "routes/shapes", &[]);
+        let mut several = 0;
+        for round in 0..200 {
+            let plain = random(&mut rng, round % 2 == 0, if round < 50 { 1 } else { 4 });
+            let mut b = NetBuilder::default();
+            for node in plain.nodes() {
+                if node.tier == HOST_TIER {
+                    b.host(&*node.name, None)
+                } else {
+                    b.switch(&*node.name, node.tier)
+                };
+            }
+            for (link, number) in plain.links().iter().zip(0..).filter(|(link, number)| link.reverse.0 > *number) {
+                b.cable(link.from, link.to, Rate::from_gbps(if rng.below(4) == 0 || number == 0 { 10 } else { 1 }), DELAY);
+            }
+            let net = b.build();
+            let healthy = round % 4 < 2;
+            let dead: Vec<bool> = net.links().iter().map(|_| !healthy && rng.below(12) == 0).collect();
+            let routes = Routes::new(&net, &dead);
+            let hosts = || (0..net.hosts().len() as u32).map(HostId);
+            let mut longest = Dur::ZERO;
+            for (src, dst) in hosts().flat_map(|src| hosts().map(move |dst| (src, dst))).filter(|(src, dst)| src != dst) {
+                let mut found = BTreeSet::new();
+                walk(&net, &routes, net.hosts()[src.index()], dst, &mut Vec::new(), &mut found);
+                assert_eq!(
+                    routes.shapes(&net, src, dst),
+                    found.iter().cloned().collect::<Vec<_>>(),
+                    "round {round} {src:?} {dst:?}"
+                );
+                longest = found.iter().map(|path| rtt(path, 1500, 40)).fold(longest, Dur::max);
+                several += u32::from(net.nics(src).len() > 1 && net.nics(dst).len() > 1 && found.len() > 1);
+            }
+            // A host at a switch also counts as a neighbour of its own, and a cable between hosts with several NICs is left out of account.
+            let found = routes.max_rtt(&net, 1500, 40);
+            let between_hosts = net.links().iter().any(|link| [link.from, link.to].iter().all(|node| net.host(*node).is_some()));
+            let near =
+                net.links().iter().map(|link| link.rate).min().map(|rate| rtt(&[CostedHop { rate, delay: DELAY }; 2], 1500, 40));
+            assert!(
+                !healthy || found == longest || found > longest && (between_hosts || Some(found) <= near),
+                "round {round}: {found} is not {longest}"
+            );
+        }
+        assert!(several > 200, "{several}");
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! Which way packets go: the present paths of all flows, planned by the router or set by index while the flow runs, and the next hop of a
 //! packet that carries none.
 
+mod plan;
 pub mod switch;
 
+pub(crate) use plan::choose;
+pub use plan::{ask_always, plan};
+
 use crate::net::Net;
-use crate::paths::{ASK_ALWAYS, AllPaths, FiveTuple, MAX_PATHS, Path, five_tuple, is_live};
-use crate::router::{AnyRouter, Decides, Duties, Made, PortAccess, Router};
-use crate::routes::{Routes, Unreachable};
+use crate::paths::{ASK_ALWAYS, AllPaths, MAX_PATHS, Path, five_tuple, is_live};
+use crate::router::{AnyRouter, Decides, Duties, Made, PortAccess};
+use crate::routes::Routes;
 use base::{FlowId, FlowMap, HostId, LinkId, NodeId, Rng, Timers};
 use proto::packet::{ASK, ROUTE_HOPS};
 use proto::{Flow, Kind, Packet};
@@ -65,6 +69,8 @@ pub struct Routing {
     seed: u64,
     /// By flow.
     planned: Vec<Planned>,
+    /// By flow: the first links of its present paths, from the source and from the destination; empty where all hosts have one NIC.
+    firsts: Vec<[LinkId; 2]>,
     /// The flows for which somebody has named a path.
     named: FlowMap<Named>,
     /// By node, if switches have timers.
@@ -95,6 +101,8 @@ struct Known {
     tag: u16,
     /// The path tag of packets that take it.
     shown: u16,
+    /// Its first link.
+    first: LinkId,
     route: [u8; ROUTE_HOPS],
     /// It is not known to be dead.
     alive: bool,
@@ -128,17 +136,26 @@ impl Routing {
             reversed,
             seed,
             planned: Vec::with_capacity(flows.len()),
+            firsts: Vec::new(),
             named: FlowMap::default(),
             timers: if duties.timers { vec![Timers::default(); net.nodes().len()] } else { Vec::new() },
             made: Vec::new(),
             kinds: kinds as u8,
             net,
         };
+        let several = routing.net.multi_nic_host().is_some();
         for flow in flows {
-            let planned = routing.plan(flow);
+            let (planned, firsts) = routing.plan(flow);
             routing.planned.push(planned);
+            routing.firsts.extend(several.then_some(firsts));
         }
         routing
+    }
+
+    /// The NIC by which packets of a flow leave their host now, where paths are planned.
+    pub fn first_link(&self, flow: &Flow, back: bool) -> LinkId {
+        let first = self.firsts.get(flow.id.index()).map(|firsts| firsts[usize::from(back)]);
+        first.unwrap_or_else(|| self.net.first_nic(flow.ends(back).0))
     }
 
     /// Whether the router decides at switches for packets of this direction.
@@ -158,31 +175,34 @@ impl Routing {
 
     /// Puts the path that its [`Packet::path_tag`] names into a packet that a host sends, if that path is alive. For packets of the router's
     /// own the router is asked at every switch. To be called after [`Routing::set_out`] where packets or others may name paths, or the router
-    /// has kinds of its own.
+    /// has kinds of its own. Returns the first link of the path that the packet names, if it takes that path.
     #[inline(always)]
-    pub fn set_out_again(&mut self, packet: &mut Packet, flows: &[Flow]) {
+    pub fn set_out_again(&mut self, packet: &mut Packet, flows: &[Flow]) -> Option<LinkId> {
+        let mut first = None;
         if packet.path_tag > 0 || !self.named.is_empty() {
-            self.set_out_named(packet, &flows[packet.flow.index()], packet.has(Packet::BACK));
+            first = self.set_out_named(packet, &flows[packet.flow.index()], packet.has(Packet::BACK));
         }
         if self.is_own(packet) {
             packet.route = ASK_ALWAYS;
         }
+        first
     }
 
     #[cold]
     #[inline(never)]
-    fn set_out_named(&mut self, packet: &mut Packet, flow: &Flow, back: bool) {
+    fn set_out_named(&mut self, packet: &mut Packet, flow: &Flow, back: bool) -> Option<LinkId> {
         if self.is_asked(back) {
-            return; // The field is the router's.
+            return None; // The field is the router's.
         }
         if packet.path_tag > 0
             && let Some(known) = self.know(flow, back, packet.path_tag)
             && known.alive
         {
             (packet.route, packet.path_tag) = (known.route, known.shown);
-        } else {
-            packet.path_tag = self.named.get(flow.id).map_or(0, |named| named.tags[usize::from(back)]);
+            return Some(known.first);
         }
+        packet.path_tag = self.named.get(flow.id).map_or(0, |named| named.tags[usize::from(back)]);
+        None
     }
 
     /// Sets the path of a flow's packets in one direction to the one with this index, or with `None` to the one that the router plans. The
@@ -230,8 +250,8 @@ impl Routing {
         if let Some(index) = self.named.get(flow.id).and_then(|named| named.live(back)) {
             return Some(index);
         }
-        let (src, dst) = flow.ends(back);
-        let (mut link, mut links) = (self.net.nic(src), Vec::new());
+        let (_, dst) = flow.ends(back);
+        let (mut link, mut links) = (self.first_link(flow, back), Vec::new());
         for port in self.planned[flow.id.index()].routes[usize::from(back)].into_iter().map(Some).chain([None]) {
             links.push(link);
             let to = self.net.link(link).to;
@@ -258,7 +278,11 @@ impl Routing {
         let mut packet = Packet::new(flow.id, Kind::DATA, 0);
         self.set_out(&mut packet, src);
         packet.path_tag = self.named.get(flow.id).map_or(0, |named| named.tags[usize::from(back)]);
-        let mut link = *self.routes.candidates(self.net.hosts()[src.index()], dst).first()?;
+        let mut link = match self.routes.candidates(self.net.hosts()[src.index()], dst) {
+            [] => return None,
+            [only] => *only,
+            _ => self.first_link(flow, back),
+        };
         let mut links = vec![(link, 1.0)];
         loop {
             let at = self.net.link(link).to;
@@ -336,14 +360,14 @@ impl Routing {
     /// What a path tag means at present; `None` if no path has the index.
     fn look(&mut self, flow: &Flow, back: bool, tag: u16) -> Option<Known> {
         if let Some(port) = tag.checked_sub(Packet::BY_PORT) {
-            let dead = Known { back, tag, shown: 0, route: ASK_ALWAYS, alive: false };
+            let dead = Known { back, tag, shown: 0, first: self.first_link(flow, back), route: ASK_ALWAYS, alive: false };
             let Some((path, index)) = self.path_of_port(flow, back, port) else { return Some(dead) };
             let shown = index.map_or(0, |index| index + 1);
-            return Some(Known { shown, route: path.route.unwrap_or(ASK_ALWAYS), alive: true, ..dead });
+            return Some(Known { shown, first: path.links[0], route: path.route.unwrap_or(ASK_ALWAYS), alive: true, ..dead });
         }
         let path = self.path(flow, back, tag - 1)?;
         let alive = is_live(&self.net, &self.routes, &path.links, flow.ends(back).1);
-        Some(Known { back, tag, shown: tag, route: path.route.unwrap_or(ASK_ALWAYS), alive })
+        Some(Known { back, tag, shown: tag, first: path.links[0], route: path.route.unwrap_or(ASK_ALWAYS), alive })
     }
 
     /// The path that the router plans for another source port of a flow, and its index if it has one.
@@ -390,17 +414,23 @@ impl Routing {
 
     /// Gives a flow the paths that were set and are alive, and otherwise those that the router plans.
     fn refresh(&mut self, flow: &Flow) {
-        let mut planned = self.plan(flow);
+        let (mut planned, mut firsts) = self.plan(flow);
         for back in [false, true] {
             let Some(index) = self.named.get(flow.id).and_then(|named| named.live(back)) else { continue };
-            let route =
-                |routing: &mut Routing, back| routing.path(flow, back, index).and_then(|path| path.route).unwrap_or(ASK_ALWAYS);
-            planned.routes[usize::from(back)] = route(self, back);
+            let mut set = |routing: &mut Routing, back| {
+                let path = routing.path(flow, back, index);
+                firsts[usize::from(back)] = path.as_ref().map_or(firsts[usize::from(back)], |path| path.links[0]);
+                planned.routes[usize::from(back)] = path.and_then(|path| path.route).unwrap_or(ASK_ALWAYS);
+            };
+            set(self, back);
             if self.reversed && !self.asked[1] {
-                planned.routes[1] = route(self, true);
+                set(self, true);
             }
         }
         self.planned[flow.id.index()] = planned;
+        if let Some(before) = self.firsts.get_mut(flow.id.index()) {
+            *before = firsts;
+        }
         if self.named.contains(flow.id) {
             self.retag(flow);
         }
@@ -414,8 +444,8 @@ impl Routing {
         }
     }
 
-    /// The paths that the router gives a flow.
-    fn plan(&mut self, flow: &Flow) -> Planned {
+    /// The paths that the router gives a flow, and their first links; the first NIC where there is no path or the router is asked.
+    fn plan(&mut self, flow: &Flow) -> (Planned, [LinkId; 2]) {
         let Routing { net, routes, router, asked, reversed, .. } = self;
         let mut plan = |forward, src, dst| plan(net, routes, router, &five_tuple(net, flow, forward), src, dst).ok();
         let there = if asked[0] { None } else { plan(true, flow.src, flow.dst) };
@@ -424,8 +454,10 @@ impl Routing {
             Some(there) if *reversed => Some(there.reversed(net)),
             _ => plan(false, flow.dst, flow.src),
         };
+        let first = |path: &Option<Path>, host| path.as_ref().map_or(net.first_nic(host), |path| path.links[0]);
+        let firsts = [first(&there, flow.src), first(&back, flow.dst)];
         let routes = [there, back].map(|path| path.and_then(|path| path.route).unwrap_or(ASK_ALWAYS));
-        Planned { src: flow.src, routes }
+        (Planned { src: flow.src, routes }, firsts)
     }
 }
 
@@ -438,46 +470,6 @@ impl Named {
         let index = self.set[usize::from(back)]?;
         self.find(back, index + 1).filter(|known| known.alive).map(|_| index)
     }
-}
-
-/// Makes a packet ask at every switch from here on.
-pub fn ask_always(packet: &mut Packet) {
-    packet.route = ASK_ALWAYS;
-}
-
-/// The next hop from `at` of a flow with this five-tuple; the router is asked if there is a choice.
-#[inline]
-pub(crate) fn choose(
-    routes: &Routes,
-    router: &mut impl Router,
-    tuple: impl FnOnce() -> FiveTuple,
-    at: NodeId,
-    dst: HostId,
-) -> Option<LinkId> {
-    match routes.candidates(at, dst) {
-        [] => None,
-        [only] => Some(*only),
-        several => Some(several[router.choose(at, &tuple(), several) as usize]),
-    }
-}
-
-/// The path of a flow with this five-tuple; the router is asked at every switch with a choice.
-pub fn plan(
-    net: &Net,
-    routes: &Routes,
-    router: &mut impl Router,
-    tuple: &FiveTuple,
-    src: HostId,
-    dst: HostId,
-) -> Result<Path, Unreachable> {
-    let (mut at, end) = (net.hosts()[src.index()], net.hosts()[dst.index()]);
-    let mut links = Vec::new();
-    while at != end {
-        let link = choose(routes, router, || *tuple, at, dst).ok_or(Unreachable { src, dst })?;
-        links.push(link);
-        at = net.link(link).to;
-    }
-    Ok(Path::new(net, links))
 }
 
 #[cfg(test)]
@@ -523,7 +515,7 @@ mod tests {
         fn crossed(&mut self, mut packet: Packet) -> Vec<String> {
             let (flow, net) = (&self.flows[packet.flow.index()], Arc::clone(&self.routing.net));
             let (src, dst) = flow.ends(packet.has(Packet::BACK));
-            let (mut at, mut names) = (net.link(net.nic(src)).to, Vec::new());
+            let (mut at, mut names) = (net.link(net.first_nic(src)).to, Vec::new());
             while net.host(at) != Some(dst) {
                 names.push(net.node(at).name.clone());
                 let port = packet.route[0];
@@ -746,6 +738,81 @@ mod tests {
         assert_eq!(b.packet(0, false, 0).path_tag, 0, "the path that it takes now has no index that the host knows");
     }
 
+    /// Two hosts with two NICs each, at the two switches of their leaf pairs, under two spines.
+    fn two_nics() -> Net {
+        let mut b = NetBuilder::default();
+        let hosts = [b.host("h0", None), b.host("h1", None)];
+        let leaves: Vec<NodeId> = (0..4).map(|i| b.switch(format!("leaf{i}"), 1)).collect();
+        let spines = [b.switch("spine0", 2), b.switch("spine1", 2)];
+        for (host, pair) in hosts.into_iter().zip(leaves.chunks(2)) {
+            pair.iter().for_each(|&leaf| b.cable(host, leaf, GBPS, DELAY));
+        }
+        for &leaf in &leaves {
+            spines.iter().for_each(|&spine| b.cable(leaf, spine, GBPS, DELAY));
+        }
+        b.build()
+    }
+
+    /// The names of the first links of a packet that a host sends: the NIC, and the switches that it crosses behind.
+    fn way(b: &mut Bench, flow: usize, back: bool, path_tag: u16) -> String {
+        let (own, net) = (b.flows[flow].clone(), Arc::clone(&b.routing.net));
+        let mut packet = Packet { path_tag, ..Packet::new(own.id, Kind::DATA, 1500) };
+        b.routing.set_out(&mut packet, own.ends(back).0);
+        let named = b.routing.set_out_again(&mut packet, &b.flows);
+        let mut names = vec![net.link_name(named.unwrap_or(b.routing.first_link(&own, back)))];
+        let mut at = net.link(named.unwrap_or(b.routing.first_link(&own, back))).to;
+        for port in packet.route.into_iter().take(3) {
+            let link = net.link(LinkId(net.out_base(at) + u32::from(port)));
+            names.push(net.node(link.to).name.clone());
+            at = link.to;
+        }
+        names.join(" ")
+    }
+
+    #[test]
+    fn a_path_begins_with_a_nic() {
+        for reversed in [false, true] {
+            let mut b = Bench::new(two_nics(), 1, reversed);
+            // Paths count by NIC, spine, and leaf at the far end.
+            let flow = b.flows[0].clone();
+            assert_eq!(b.routing.paths.count(flow.src, flow.dst), 8);
+            let nics = [0, 1].map(|nic| (0..32).filter(|&f| b.routing.first_link(&b.flows[f], false) == LinkId(nic)).count());
+            assert!(nics[0] + nics[1] == 32 && nics.iter().all(|nic| *nic > 8), "{nics:?}");
+            for (tag, there) in
+                [(1, "h0->leaf0 spine0 leaf2 h1"), (4, "h0->leaf0 spine1 leaf3 h1"), (5, "h0->leaf1 spine0 leaf2 h1")]
+            {
+                assert_eq!(way(&mut b, 0, false, tag), there);
+                assert!(b.routing.set(&flow, false, Some(tag - 1)));
+                assert_eq!((way(&mut b, 0, false, 0), b.routing.present(&flow, false)), (there.to_owned(), Some(tag - 1)));
+                let links = b.routing.links(&flow, false).unwrap();
+                assert_eq!(links[0], (b.routing.first_link(&flow, false), 1.0));
+            }
+            if reversed {
+                assert_eq!(way(&mut b, 0, true, 0), "h1->leaf2 spine0 leaf1 h0");
+            }
+        }
+    }
+
+    #[test]
+    fn a_dead_nic_is_no_next_hop() {
+        let mut b = Bench::new(two_nics(), 1, false);
+        let on = |b: &Bench, back, link: &str| {
+            let link = b.routing.net.link_named(link).unwrap();
+            b.flows.iter().filter(|flow| b.routing.first_link(flow, back) == link).count()
+        };
+        let before: Vec<LinkId> = b.flows.iter().map(|flow| b.routing.first_link(flow, false)).collect();
+        let flow = b.flows[0].clone();
+        assert!(b.routing.set(&flow, false, Some(0)));
+        let notices = b.fail(&["h0->leaf0", "leaf0->h0"]);
+        assert_eq!(notices, [PathChange { flow: flow.id, back: false, index: 0, alive: false }]);
+        assert_eq!((on(&b, false, "h0->leaf0"), on(&b, false, "h0->leaf1")), (0, 32));
+        // Packets to the host come by the other leaf.
+        assert!((0..32).all(|f| way(&mut b, f, true, 0).ends_with("leaf1 h0")));
+        b.fail(&[]);
+        b.routing.set(&flow, false, None);
+        assert_eq!(b.flows.iter().map(|flow| b.routing.first_link(flow, false)).collect::<Vec<_>>(), before);
+    }
+
     #[test]
     fn a_router_that_is_asked_has_the_field_to_itself() {
         let mut b = Bench::new(fat_tree(4), 4, false);
@@ -784,7 +851,7 @@ mod tests {
             let mut routing = Routing { fixed, ..Routing::new(parts, &flows) };
             let mut packet = Packet::new(FlowId(0), Kind::DATA, 1500);
             routing.set_out(&mut packet, flows[0].src);
-            let (mut at, mut asked) = (net.link(net.nic(flows[0].src)).to, 0);
+            let (mut at, mut asked) = (net.link(net.first_nic(flows[0].src)).to, 0);
             while net.host(at).is_none() {
                 let byte = packet.route[0];
                 packet.step();

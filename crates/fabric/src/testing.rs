@@ -116,8 +116,9 @@ pub fn dead(net: &Net, names: &[&str]) -> Vec<bool> {
     (0..net.links().len() as u32).map(|l| names.contains(&net.link_name(LinkId(l)).as_str())).collect()
 }
 
-/// Up to nine switches with up to twice as many cables between them, and up to seven hosts.
-pub fn random(rng: &mut Rng, hosts_first: bool) -> Net {
+/// Up to nine switches with up to twice as many cables between them, and up to seven hosts of at most so many NICs each. Of
+/// hosts with several, one cable in eight leads to another host.
+pub fn random(rng: &mut Rng, hosts_first: bool, nics: u64) -> Net {
     let mut b = NetBuilder::default();
     let (switches, hosts) = (2 + rng.below(8), 2 + rng.below(6));
     let (mut host_nodes, mut switch_nodes) = (Vec::new(), Vec::new());
@@ -129,8 +130,12 @@ pub fn random(rng: &mut Rng, hosts_first: bool) -> Net {
             switch_nodes.push(b.switch(format!("s{i}"), 1));
         }
     }
-    for host in host_nodes {
-        b.cable(host, switch_nodes[rng.below(switches) as usize], GBPS, DELAY);
+    for &host in &host_nodes {
+        for _ in 0..if nics > 1 { 1 + rng.below(nics) } else { 1 } {
+            let switch = switch_nodes[rng.below(switches) as usize];
+            let peer = (nics > 1 && rng.below(8) == 0).then(|| host_nodes[rng.below(hosts) as usize]);
+            b.cable(host, peer.filter(|peer| *peer != host).unwrap_or(switch), GBPS, DELAY);
+        }
     }
     for _ in 0..2 * switches {
         let (x, y) = (rng.below(switches) as usize, rng.below(switches) as usize);

@@ -88,8 +88,11 @@ impl Timeout {
 /// What a transport knows of its host and network from configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Env<'a> {
-    /// Rate of this host's NIC.
+    /// The most that one flow of this host can have: the rate of its NIC. Of several NICs the fastest counts, or the sum of their rates where
+    /// the packets of a flow leave through all of them.
     pub nic_rate: Rate,
+    /// The most that this host can send or receive: the sum of the rates of its NICs.
+    pub host_rate: Rate,
     /// Largest packet on the wire, headers included.
     pub mtu_bytes: u16,
     /// Header of every packet; also the size of a packet without payload.

@@ -541,6 +541,28 @@ fn hosts_may_stay_apart_when_that_is_asked_for() {
     // It comes up again: nothing stays apart.
     assert!(load(&cut, &set(&[("event.3.until", "10ms")])).points.len() == 4);
 }
+/// Hosts do not forward: a host with a NIC at both switches does not connect the hosts of the one with those of the other.
+#[test]
+fn a_host_with_several_nics_is_no_bridge() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("nodes.csv"), "name,kind\nboth,host\nleft,host\nright,host\ns,switch\nt,switch\n").unwrap();
+    let attempt = |more: &str, rest: &str| {
+        let cables = format!("a,b,rate,delay\nboth,s,1Gbps,1us\nboth,t,1Gbps,1us\nleft,s,1Gbps,1us\nright,t,1Gbps,1us\n{more}");
+        std::fs::write(dir.path().join("cables.csv"), cables).unwrap();
+        let text = format!(
+            "[topology]\nkind = 'file'\npath = 'cables.csv'\nnodes = 'nodes.csv'\n[workload.all]\nkind = 'long'\nsize = '1MB'\n\
+             pairs = 'left->right, both->right'\n[[system]]\ntransport = 'newreno'\n{rest}"
+        );
+        scenario::load(&text, "t.toml", dir.path(), &Options::default()).map(|_| ()).map_err(|e| e.to_string())
+    };
+    let message = attempt("", "").unwrap_err();
+    assert!(message.contains("no path leads from host `left` to host `right`"), "{message}");
+    assert_eq!(attempt("s,t,1Gbps,1us\n", ""), Ok(()));
+    let message = attempt("s,t,1Gbps,1us\n", "[[event]]\nlink = 's--t'\nat = '1ms'\n").unwrap_err();
+    assert!(message.contains("1 of 2 flows have no path from `1ms` on: `left` to `right` (1)"), "{message}");
+    assert_eq!(attempt("s,t,1Gbps,1us\n", "[[event]]\nlink = 'both--t'\nat = '1ms'\n"), Ok(()));
+}
+
 /// TREE with a law for the deadlines of `web`.
 fn with_deadline(law: &str) -> String {
     TREE.replace("size_unit = \"wire\"", &format!("size_unit = \"wire\"\ndeadline = {law}"))

@@ -8,7 +8,7 @@ use crate::actors::sample::Sampler;
 use crate::actors::window::WindowActor;
 use crate::node::arrivals::Receiving;
 use crate::node::drops::Drops;
-use crate::node::host::Host;
+use crate::node::host::{Host, Nic};
 use crate::node::lossy;
 use crate::node::share::PartShare;
 use crate::node::world::{Carried, NodeCounts, TrafficCounts, World};
@@ -63,11 +63,11 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
     let deadlocks = buffers.first().filter(|_| pausing).map(|buffer| Deadlocks::new(buffer.ends_at_deadlock()));
     let ports = build_ports(spec, &envs, duties.ports == PortAccess::Watches, pausing);
     let machines: Vec<_> =
-        (0..net.hosts().len() as u32).map(|host| spec.system.transport.build(&envs.transport(net.nic(HostId(host))))).collect();
+        (0..net.hosts().len() as u32).map(|host| spec.system.transport.build(&envs.transport(HostId(host)))).collect();
     let transport_counters = spec.system.transport.meta().counters.len();
     let policy = spec.system.policy.as_ref();
     let policy_hosts: Vec<PolicyHost> = (0..net.hosts().len() as u32)
-        .filter_map(|host| Some((policy?, envs.transport(net.nic(HostId(host))))))
+        .filter_map(|host| Some((policy?, envs.transport(HostId(host)))))
         .map(|(policy, env)| PolicyHost::new(policy.build(&env), policy.meta(), transport_counters))
         .collect();
     let receivers = build_receivers(spec, &envs);
@@ -86,10 +86,14 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
         starts[flow.src.index()].push((flow.start, flow.id));
     }
     let hosts = starts.into_iter().zip(machines).enumerate().map(|(h, (starts, transport))| {
-        let nic = net.nic(HostId(h as u32));
-        let low_water = spec.system.nic.low_water_bytes.map_or(Dur::MAX, |bytes| net.link(nic).rate.tx_time(bytes));
-        let shaped = ports[nic.index()].as_ref().is_some_and(|port| port.is_shaped());
-        let mut host = Host::new(transport, streams.take("proto", &[h as u64]), (nic, shaped), low_water, starts);
+        let nic = |nic: LinkId| Nic {
+            drained_at: Time::ZERO,
+            low_water: spec.system.nic.low_water_bytes.map_or(Dur::MAX, |bytes| net.link(nic).rate.tx_time(bytes)),
+            link: nic,
+            shaped: ports[nic.index()].as_ref().is_some_and(|port| port.is_shaped()),
+        };
+        let nics = net.nics(HostId(h as u32)).map(nic).collect();
+        let mut host = Host::new(transport, streams.take("proto", &[h as u64]), nics, starts);
         host.io.has_policy = policy.is_some();
         host
     });
@@ -113,8 +117,11 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
     let hears = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().needs.reverse_path);
     let is_switch = |node: &NodeId| (duties.timers || pausing) && net.host(*node).is_none();
     let switches: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).filter(is_switch).collect();
-    let special =
-        !policy_hosts.is_empty() || !receivers.is_empty() || many_paths || kinds > 0 || hosts.iter().any(|host| host.shaped);
+    let special = !policy_hosts.is_empty()
+        || !receivers.is_empty()
+        || many_paths
+        || kinds > 0
+        || hosts.iter().any(|host| host.nic.shaped || !host.others.is_empty());
     let reverse = if hears { net.links().iter().map(|link| link.reverse).collect() } else { Vec::new() };
     let lossy = lossy::lossy_links(net, &mut streams);
     let takes = spec.system.transport.meta().takes;
@@ -157,11 +164,11 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
     (world, actors)
 }
 
-/// Notes the hops of all flows' paths, once for all flows from one switch to another.
+/// Notes the hops of all flows' paths, once for all flows between hosts at the same switches.
 fn note_hops(net: &Net, paths: &mut AllPaths, flows: &[Flow], table: &mut FlowTable) {
     let mut known = BTreeMap::new();
     for flow in flows {
-        let ends = [flow.src, flow.dst].map(|host| net.link(net.nic(host)).to);
+        let ends = [flow.src, flow.dst].map(|host| net.nics(host).map(|nic| net.link(nic).to).collect::<Vec<_>>());
         let hops = known.entry(ends).or_insert_with(|| Arc::new(paths.hops(flow.src, flow.dst)));
         table.set_hops(flow.id, Arc::clone(hops));
     }

@@ -2,7 +2,7 @@
 
 use crate::outcome::{AgentRow, FlowRow, PacketRow, PortRow, SampleRow};
 use crate::probe::Seen;
-use base::{Dur, Rate, Time};
+use base::{Dur, HostId, Rate, Time};
 use fabric::net::Link;
 use fabric::port::Port;
 use fabric::routes::Routes;
@@ -93,7 +93,7 @@ impl Course {
             let begin = flow.wait.as_ref().map_or(flow.start, |wait| wait.not_before);
             course.waits += flow.wait.as_ref().map_or(0, |wait| wait.on.len() as u64);
             let mut own = [(flow.src, 0), (flow.dst, 1)].map(|(host, side)| {
-                let takes = time_of(flow.size_wire_bytes, spec.net.link(spec.net.nic(host)).rate);
+                let takes = time_of(flow.size_wire_bytes, spec.net.host_rate(host));
                 let free = &mut busy[host.index()][side];
                 *free = (*free).max(begin).after(takes);
                 (*free, takes)
@@ -172,10 +172,12 @@ impl Recorded {
     }
     /// How many recorded ports the packets of a flow and their ACKs pass, on a path of so many links each way.
     fn on_path(&self, spec: &RunSpec, sample: &Sample, flow: &Flow, links: u64) -> f64 {
-        let cables = [flow.src, flow.dst].map(|host| spec.net.nic(host));
-        let ends =
-            cables.into_iter().flat_map(|nic| [nic, spec.net.link(nic).reverse]).filter(|link| sample.has_port(*link)).count();
-        ends as f64 + self.inner * (2 * links).saturating_sub(4) as f64
+        // Of several NICs each is as likely as the others to be on the path.
+        let at_end = |host: HostId| {
+            let ports = spec.net.nics(host).flat_map(|nic| [nic, spec.net.link(nic).reverse]);
+            ports.filter(|link| sample.has_port(*link)).count() as f64 / spec.net.nics(host).len() as f64
+        };
+        at_end(flow.src) + at_end(flow.dst) + self.inner * (2 * links).saturating_sub(4) as f64
     }
 }
 

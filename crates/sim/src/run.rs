@@ -299,7 +299,7 @@ mod tests {
         let text = format!("end = '1ms'\n{text}");
         let plan = scenario::load(&text, "t.toml", ".".as_ref(), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
         let spec = &plan.points[0].run;
-        assert_eq!(spec.net.nic(base::HostId(15)), LAST_NIC);
+        assert_eq!(spec.net.first_nic(base::HostId(15)), LAST_NIC);
         for parts in [2, 4] {
             let cut = Arc::new(Cut::new(&spec.net, parts).unwrap());
             assert_eq!(usize::from(cut.owners[spec.net.hosts()[15].index()]), parts - 1, "not the part of this thread");

@@ -168,6 +168,21 @@ fn every_part_is_the_same_under_ties() {
     }
 }
 
+/// Hosts with two NICs, in parts that hold some of their switches only.
+#[test]
+fn hosts_with_several_nics_are_the_same() {
+    let rows: Vec<_> = (0..8).flat_map(|src| (1..4).map(move |hop| (src, (src + hop) % 8, 14_600 * u64::from(hop), 0))).collect();
+    let rest = format!(
+        "end = '1s'\n[topology]\nkind = 'rail'\npods = 2\nservers = 4\nnics = 2\nspines = 2\nspine_cables = 1\nnic_rate = '10Gbps'\n{}",
+        table("cut-nics", &rows)
+    );
+    for slot in ["router", "policy", "buffer"] {
+        for system in systems_with(slot, "20pkt", &rest) {
+            assert_same(&format!("{rest}{}", system.toml()), &[(2, 2), (3, 1)]);
+        }
+    }
+}
+
 #[test]
 fn series_and_traces_are_the_same() {
     let rest = "[topology]\nkind = 'fat_tree'\nk = 4\n[workload.web]\nkind = 'poisson'\nflows = 60\nload = 0.8\nsize = 'exponential'\nmean = '20KB'\n[measure]\nflows = 'all'\n[sample]\ninterval = '50us'\nports = true\nflows = true\nagents = true\npackets = true\n";

@@ -22,14 +22,23 @@ pub fn non_blocking_bps(flows: &[&FlowRow], ports: &[PortRow], window: Measured)
     if flows.is_empty() || !flows.iter().all(throughout) {
         return None;
     }
-    // Hosts are numbered in the order of their nodes.
-    let mut nics: Vec<&PortRow> = ports.iter().filter(|port| port.tier == 0).collect();
-    nics.sort_by_key(|port| port.node);
-    let to: BTreeMap<(u32, u32), u64> = ports.iter().map(|port| ((port.node, port.peer), port.rate_bps)).collect();
-    let back = |nic: &&PortRow| to.get(&(nic.peer, nic.node)).copied();
-    let down = nics.iter().map(back).collect::<Option<Vec<u64>>>()?;
-    let capacity: Vec<f64> = nics.iter().map(|nic| nic.rate_bps).chain(down).map(|rate| rate as f64).collect();
-    let path = |flow: &&FlowRow| vec![flow.src as usize, nics.len() + flow.dst as usize];
+    // By node, which is the order of the hosts: the NICs and the ports that lead to them, with the sum of their rates.
+    let mut hosts: BTreeMap<u32, [(u32, u64); 2]> = BTreeMap::new();
+    for nic in ports.iter().filter(|port| port.tier == 0) {
+        let [(count, rate), _] = hosts.entry(nic.node).or_default();
+        (*count, *rate) = (*count + 1, *rate + nic.rate_bps);
+    }
+    for port in ports {
+        if let Some([_, (count, rate)]) = hosts.get_mut(&port.peer) {
+            (*count, *rate) = (*count + 1, *rate + port.rate_bps);
+        }
+    }
+    if hosts.values().any(|[up, down]| up.0 != down.0) {
+        return None;
+    }
+    let of = |side: usize| hosts.values().map(move |sides| sides[side].1 as f64);
+    let capacity: Vec<f64> = of(0).chain(of(1)).collect();
+    let path = |flow: &&FlowRow| vec![flow.src as usize, hosts.len() + flow.dst as usize];
     let rates = max_min::rates(&capacity, flows.iter().map(path).collect());
     Some(rates.iter().zip(flows).map(|(rate, flow)| rate * flow.size_bytes as f64 / flow.size_wire_bytes as f64).sum())
 }
@@ -76,6 +85,11 @@ mod tests {
         assert_eq!(of(&[flow(0, 2, 0), flow(1, 0, 0)]), Some(0.9 * 1400.0));
         // Host 0 has 1000 for both of its flows, of which one is held to 400.
         assert_eq!(of(&[flow(0, 1, 0), flow(0, 2, 0), flow(1, 2, 0)]), Some(0.9 * 1200.0));
+        // With a second NIC host 2 receives 1400.
+        let port = |node, peer, tier| PortRow { node, peer, tier, rate_bps: 1000, ..PortRow::default() };
+        let two = [star(), vec![port(9, 3, 1), port(3, 9, 0)]].concat();
+        let flows = [flow(0, 2, 0), flow(1, 2, 0)];
+        assert_eq!(non_blocking_bps(&flows.iter().collect::<Vec<_>>(), &two, WINDOW), Some(0.9 * 1400.0));
         let late = FlowRow { start_ps: Some(WINDOW.from_ps + 1), ..flow(0, 1, 0) };
         let short = FlowRow { finish_ps: Some(WINDOW.until_ps - 1), ..flow(0, 1, 0) };
         for other in [late, short] {

@@ -194,7 +194,7 @@ table! {
     first_tx_ps ["ps"] "when the first data packet was handed to the NIC; null: none was" => OptPs(|r| r.first_tx_ps);
     finish_ps ["ps"] "when the last payload byte reached the receiver; null: unfinished" => OptPs(|r| r.finish_ps);
     fct_ps ["ps"] "flow completion time, finish_ps - start_ps; null: unfinished" => OptPs(FlowRow::fct_ps);
-    ideal_fct_ps ["ps"] "completion time of the flow alone in the network: its packets stored and forwarded at line rate on a shortest path, without handshake or pacing" => Ps(|r| r.ideal_fct_ps);
+    ideal_fct_ps ["ps"] "completion time of the flow alone in the network: its packets stored and forwarded at line rate on one shortest path, over one NIC, without handshake or pacing" => Ps(|r| r.ideal_fct_ps);
     bottleneck_bps ["bps"] "rate of the slowest link on the flow's shortest path" => U64(|r| r.bottleneck_bps);
     slowdown [""] "fct_ps / ideal_fct_ps, at least 1 on one path; null: unfinished" => OptF64(FlowRow::slowdown);
     expansion_ratio [""] "fct_ps / the time that size_wire_bytes take at bottleneck_bps (MERP, Eq. 2); null: unfinished" => OptF64(FlowRow::expansion_ratio);

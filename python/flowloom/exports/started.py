@@ -39,7 +39,9 @@ def flows(results: Data, run: Run, hosts: Sequence[str], largest: int, program: 
 def named(results: Data, run: Run) -> list[str]:
     """The names of the hosts."""
     rows = results.ports(["node", "name", "tier"], {"point": run.point}).to_pylist()
-    return [row["name"].partition("->")[0] for row in sorted(rows, key=lambda row: row["node"]) if row["tier"] == 0]
+    # A host has a row for each of its NICs.
+    hosts = {row["node"]: row["name"].partition("->")[0] for row in rows if row["tier"] == 0}
+    return [hosts[node] for node in sorted(hosts)]
 
 
 def numbered(results: Data, run: Run) -> list[str]:

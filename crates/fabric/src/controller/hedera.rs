@@ -152,7 +152,7 @@ impl Hedera {
         let before = std::mem::take(&mut self.delivered);
         let total = |id, bytes| before.get(&id).copied().unwrap_or(0) + bytes;
         self.delivered = view.flows.iter().map(|flow| (flow.id, total(flow.id, flow.delivered_bytes))).collect();
-        let rate_of = |host: HostId| view.net.link(view.net.nic(host)).rate.bps();
+        let rate_of = |host: HostId| view.net.host_rate(host).bps();
         let is_large = |id: FlowId, src: HostId, bytes: u64| match self.params.large {
             Large::Bytes => self.delivered[&id] >= self.params.large_bytes.0,
             Large::Rate => {

@@ -4,7 +4,7 @@
 //! Al-Fares et al., "Hedera: Dynamic Flow Scheduling for Data Center Networks", NSDI 2010, sections 3 and 4, which estimates demands and
 //! places all large flows.
 //!
-//! Of all links between switches it takes the one with the highest utilisation since the last look. Of the flows whose data cross that
+//! Of all links between switches, and at hosts with several NICs, it takes the one with the highest utilisation since the last look. Of the flows whose data cross that
 //! link, it takes the one that delivered most, and moves it to the path on which the busiest link would be least busy, if the larger
 //! utilisation of the two links is lower then.
 //!
@@ -88,7 +88,8 @@ impl Rebalance {
         let load =
             |view: &View<'_>, link: LinkId, more: u64| self.utilisation(view, link, view.links[link.index()].sent_bytes + more);
         let net = view.net;
-        let inner = |link: &LinkId| net.host(net.link(*link).from).is_none() && net.host(net.link(*link).to).is_none();
+        let has_choice = |node| net.host(node).is_none_or(|host| net.nics(host).len() > 1);
+        let inner = |link: &LinkId| has_choice(net.link(*link).from) && has_choice(net.link(*link).to);
         let all = (0..net.links().len() as u32).map(LinkId).filter(inner);
         let (busy, busiest) = all.map(|link| (load(view, link, 0), link)).max_by_key(|&(load, link)| (load, Reverse(link)))?;
         if busy < self.params.threshold.0 {

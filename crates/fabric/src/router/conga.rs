@@ -223,9 +223,9 @@ impl Router for Conga {
     }
 }
 
-/// The switch of each host.
+/// The switch of each host, which has one NIC.
 fn homes(net: &Net) -> impl Iterator<Item = NodeId> {
-    (0..net.hosts().len() as u32).map(|host| net.link(net.nic(HostId(host))).to)
+    (0..net.hosts().len() as u32).map(|host| net.link(net.first_nic(HostId(host))).to)
 }
 
 /// The paths from a leaf to that of `dst`, in the order of their ports: the place of each is its tag.

@@ -15,7 +15,7 @@
 //! - A switch knows at once which of its links are dead when it has found out (`detect`).
 
 use super::ecmp::{self, Params as EcmpParams};
-use super::{Duties, Env, PortAccess, Router, SwitchCx};
+use super::{Duties, Env, PortAccess, Router, SwitchCx, needs_one_nic};
 use crate::paths::FiveTuple;
 use base::params::Problem;
 use base::registry::Meta;
@@ -44,7 +44,8 @@ base::params! {
 
 /// Problems that show only against the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    ecmp::check(&params.ecmp, env)
+    let several = needs_one_nic(env, "dard", "a host asks the switches of its paths, all of which begin at its own switch");
+    ecmp::check(&params.ecmp, env).into_iter().chain(several).collect()
 }
 
 /// The switches.
@@ -151,7 +152,7 @@ mod tests {
             let net = leaf_spine(2, 60, 2);
             let (router, duties) =
                 params_and_env(|params, env| (AnyRouter::Dard(Dard::new(params, env)), Dard::duties(params, env)));
-            let leaf = net.link(net.nic(base::HostId(0))).to;
+            let leaf = net.link(net.first_nic(base::HostId(0))).to;
             let (healthy, flows) = (Routes::new(&net, &[]), vec![flow(0, 2, 1024)]);
             let parts = Parts {
                 net: Arc::new(net),

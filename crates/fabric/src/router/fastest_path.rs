@@ -23,7 +23,7 @@
 //! - The clocks of two leaves may differ: all paths between two leaves differ by the same.
 //! - Paths of more than 7 switches are never probed. Where no path is left, packets follow ECMP.
 
-use super::{Decides, Duties, Env, Router, SwitchCx, ecmp};
+use super::{Decides, Duties, Env, Router, SwitchCx, ecmp, needs_one_nic};
 use crate::net::Net;
 use crate::paths::{Counts, FiveTuple, Path, is_live};
 use crate::routes::Routes;
@@ -60,8 +60,10 @@ base::params! {
 }
 
 /// Problems that show only against the network.
-pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
-    Vec::new()
+pub fn check(_params: &Params, env: &Env<'_>) -> Vec<Problem> {
+    needs_one_nic(env, "fastest_path", "the leaf of the source chooses the path to the leaf of the destination")
+        .into_iter()
+        .collect()
 }
 
 /// What all leaves know.
@@ -110,7 +112,7 @@ struct Way {
 impl FastestPath {
     /// For a network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
-        let nic = |host: u32| env.net.link(env.net.nic(HostId(host))).to;
+        let nic = |host: u32| env.net.link(env.net.first_nic(HostId(host))).to;
         FastestPath {
             params: params.clone(),
             rest: ecmp::Ecmp::new(&ecmp::Params::defaults(), env),

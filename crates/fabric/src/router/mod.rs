@@ -13,6 +13,7 @@ use crate::net::Net;
 use crate::paths::{ASK_ALWAYS, FiveTuple, five_tuple};
 use crate::port::Port;
 use crate::routes::Routes;
+use base::params::Problem;
 use base::{FlowId, Given, HostId, LinkId, NodeId, Slab, Time, TimerKey, Timers};
 use proto::packet::{ASK, Ext, ROUTE_HOPS};
 use proto::{Flow, Packet};
@@ -119,6 +120,17 @@ pub struct Env<'a> {
     pub seed: u64,
     /// The other parts of the system.
     pub given: &'a Given,
+}
+
+/// The problem of a router that is defined for hosts with one NIC each, in a network with other hosts.
+pub fn needs_one_nic(env: &Env<'_>, kind: &str, why: &str) -> Option<Problem> {
+    let host = env.net.multi_nic_host()?;
+    let (name, nics) = (&env.net.node(env.net.hosts()[host.index()]).name, env.net.nics(host).len());
+    Some(Problem {
+        key: "kind",
+        message: format!("host `{name}` has {nics} NICs, and `{kind}` is defined for hosts with one: {why}"),
+        hint: "take the router `ecmp` or `spray`, or a topology whose hosts have one NIC".to_owned(),
+    })
 }
 
 /// A switch, as a router sees it. Its ports are up to date if the router [reads](PortAccess::Reads) them.

@@ -1,4 +1,4 @@
-//! Breadth-first search of next hops, from the switch of each group of hosts outwards.
+//! Breadth-first search of next hops, from the switches of each group of hosts outwards.
 
 use crate::net::Net;
 use crate::routes::cost::CostedHop;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(super) const FAR: u16 = u16::MAX;
 /// The next-hop set and the list of paths where there are none.
 pub(super) const EMPTY: u32 = 0;
-/// The rest of a path that ends at the group's switch.
+/// The rest of a path that ends there.
 const NONE: u32 = u32::MAX;
 
 /// The bytes that a search keeps for a cell: a distance and two indices.
@@ -20,7 +20,7 @@ pub const CELL_BYTES: u64 = 2 + 4 + 4;
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     switches: usize,
-    /// Per cell: links to the group's switch; [`FAR`] when there is no path.
+    /// Per cell: links to the nearest switch of the group; [`FAR`] when there is no path.
     pub(super) distance: Vec<u16>,
     /// Per cell: the next hops, an index into `sets`.
     pub(super) set: Vec<u32>,
@@ -71,10 +71,14 @@ impl Found {
     }
 }
 
-/// Searches from the switch `home` of every group over the links that are `alive`. `number` counts the switches, by node.
-pub(super) fn search(net: &Net, home: &[NodeId], number: &[u32], alive: &dyn Fn(LinkId) -> bool) -> Found {
+/// The last hops to the hosts of a group: the nodes that they leave, by id. For hosts with several NICs each hop is given,
+/// and is part of the paths that are found.
+pub(super) type Ends = Vec<(NodeId, Option<CostedHop>)>;
+
+/// Searches from the switches of every group over the links that are `alive`. `number` counts the switches, by node.
+pub(super) fn search(net: &Net, groups: &[Ends], number: &[u32], alive: &dyn Fn(LinkId) -> bool) -> Found {
     let switches = net.nodes().len() - net.hosts().len();
-    let cells = home.len() * switches;
+    let cells = groups.len() * switches;
     let found = Found {
         switches,
         distance: vec![FAR; cells],
@@ -97,8 +101,8 @@ pub(super) fn search(net: &Net, home: &[NodeId], number: &[u32], alive: &dyn Fn(
         known_shapes: BTreeMap::new(),
         ways: Vec::new(),
     };
-    for (group, &home) in (0..).zip(home) {
-        search.run(group, home);
+    for (group, ends) in (0..).zip(groups) {
+        search.run(group, ends);
     }
     search.found
 }
@@ -124,14 +128,27 @@ impl Search<'_> {
         self.found.cell(group, self.number[node.index()])
     }
 
-    fn run(&mut self, group: u32, home: NodeId) {
-        if self.net.host(home).is_some() {
-            return; // Two hosts and a cable: nothing lies behind.
-        }
-        let start = self.cell(group, home);
-        self.found.distance[start] = 0;
+    fn run(&mut self, group: u32, ends: &Ends) {
         self.queue.clear();
-        self.queue.push(home);
+        for at_home in ends.chunk_by(|a, b| a.0 == b.0) {
+            let home = at_home[0].0;
+            if self.net.host(home).is_some() {
+                continue; // A cable between hosts: nothing lies behind.
+            }
+            let start = self.cell(group, home);
+            self.found.distance[start] = 0;
+            self.queue.push(home);
+            self.ways.clear();
+            self.ways.extend(at_home.iter().filter_map(|(_, hop)| Some(((*hop)?, NONE))));
+            if !self.ways.is_empty() {
+                self.found.shape[start] = self.shape(1);
+            }
+        }
+        // The paths to hosts with one NIC end at their switch.
+        let (last, beyond) = match ends[..] {
+            [(home, None)] => (Some(home), 0),
+            _ => (None, 1),
+        };
         let mut head = 0;
         while let Some(&node) = self.queue.get(head) {
             head += 1;
@@ -151,7 +168,7 @@ impl Search<'_> {
                 }
                 if far > 0 && self.found.distance[there] == far - 1 && (self.alive)(link) {
                     self.hops.push(link);
-                    let way = (CostedHop::of(self.net, link), if to == home { NONE } else { self.found.shape[there] });
+                    let way = (CostedHop::of(self.net, link), if Some(to) == last { NONE } else { self.found.shape[there] });
                     if self.ways.last() != Some(&way) {
                         self.ways.push(way);
                     }
@@ -159,7 +176,7 @@ impl Search<'_> {
             }
             if far > 0 {
                 self.found.set[at] = self.set(node);
-                self.found.shape[at] = self.shape(far);
+                self.found.shape[at] = self.shape(far + beyond);
             }
         }
     }

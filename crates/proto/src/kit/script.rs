@@ -52,6 +52,7 @@ pub fn flow(id: u32, size_bytes: u64) -> Flow {
 pub fn env() -> Env<'static> {
     Env {
         nic_rate: Rate::from_gbps(1),
+        host_rate: Rate::from_gbps(1),
         mtu_bytes: 1500,
         header_bytes: 40,
         max_rtt: Dur::from_ns(129_280),

@@ -268,7 +268,7 @@ impl Homa {
             law,
             overcommitment,
             grant_bytes,
-            grant_gap: env.nic_rate.tx_time(env.mtu_bytes.into()),
+            grant_gap: env.host_rate.tx_time(env.mtu_bytes.into()),
             tail_boost: params.tail_boost.0,
             oldest: params.oldest_share,
             resend_after,

@@ -144,7 +144,7 @@ impl Config {
     }
     /// From one pull of a host to the next. In ndp.cpp a packet has `data_packet_size() + ACKSIZE` bytes on the wire; here `mtu` includes the header.
     fn gap(params: &Params, env: &Env<'_>) -> Dur {
-        env.nic_rate.times(params.pull_rate).gap(env.mtu_bytes.into())
+        env.host_rate.times(params.pull_rate).gap(env.mtu_bytes.into())
     }
 }
 

@@ -161,7 +161,7 @@ impl Phost {
     /// A host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = Config::new(params, env);
-        let pacer = PullPacer::new(config.packet);
+        let pacer = PullPacer::new(config.token_gap);
         Phost {
             config,
             senders: FlowMap::default(),

@@ -179,7 +179,7 @@ fn system(
         let first = draft.workloads.iter().enumerate().filter_map(|(i, w)| Some((i, w.variants.first()?)));
         first.map(|(i, v)| envs::offered(&v.value.workload, &draft.workload_env(built, files, i))).collect()
     };
-    let envs = Envs::new(draft.site(built), &system.qdisc, system.given(), Offers::new(offers));
+    let envs = Envs::new(draft.site(built), system.ports_and_router(), system.given(), Offers::new(offers));
     let before = found.len();
     system.check(&envs, &mut |slot, problems| found.extend(parts.part(slot.name).problems(problems)));
     if found.len() == before {
@@ -263,8 +263,8 @@ fn policy_elsewhere(draft: &Draft, files: &Files, built: &Built, system: &System
     let of = |(demands, swept): (Vec<&Demand>, Swept)| {
         let offered = || demands.iter().enumerate().map(|(i, d)| envs::offered(&d.workload, &draft.workload_env(built, files, i)));
         let offers = Offers::new(|| offered().collect());
-        let envs = Envs::new(draft.site(built), &system.qdisc, system.given(), offers);
-        let mut problems = policy.check(&envs.transport(envs.fastest_nic()));
+        let envs = Envs::new(draft.site(built), system.ports_and_router(), system.given(), offers);
+        let mut problems = policy.check(&envs.transport(envs.fastest_host()));
         let with: Vec<String> = swept.iter().map(|(key, value)| format!("{key} = {value}")).collect();
         problems.iter_mut().for_each(|problem| problem.message += &format!(", with {}", with.join(", ")));
         Some(problems).filter(|problems| !problems.is_empty())

@@ -7,6 +7,8 @@ use crate::plan::spec::{Plan, RunSpec};
 use crate::text::diag::{Item, Place};
 use crate::workload::hosts::name_of;
 use base::HostId;
+use fabric::net::Net;
+use fabric::routes::Routes;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The first point with flows whose hosts stay apart, unless the scenario allows it (`unreachable = "run"`).
@@ -33,19 +35,15 @@ fn cut_off_in(run: &RunSpec, events: &[Event], places: &[Place]) -> Option<Item>
     changes.iter().filter(|c| run.end.is_none_or(|end| c.at < end)).for_each(|change| {
         holds.apply(net, change);
     });
-    let islands = holds.islands(net);
-    let apart = |islands: &[base::NodeId], a: HostId, b: HostId| {
-        let island = |host: HostId| islands[net.hosts()[host.index()].index()];
-        island(a) != island(b)
-    };
-    let first = net.hosts().first().map(|host| islands[host.index()]);
-    if net.hosts().iter().all(|host| Some(islands[host.index()]) == first) {
+    let are_apart = apart(net, &holds);
+    let hosts = || (0..net.hosts().len() as u32).map(HostId);
+    if net.multi_nic_host().is_none() && hosts().all(|host| !are_apart(HostId(0), host)) {
         return None;
     }
     // What cannot be drawn is reported when it is needed.
     let flows = run.flows().ok()?;
     let mut pairs: BTreeMap<(HostId, HostId), u64> = BTreeMap::new();
-    for flow in flows.iter().filter(|flow| apart(&islands, flow.src, flow.dst)) {
+    for flow in flows.iter().filter(|flow| are_apart(flow.src, flow.dst)) {
         *pairs.entry((flow.src, flow.dst)).or_default() += 1;
     }
     let (&(src, dst), _) = pairs.first_key_value()?;
@@ -54,7 +52,7 @@ fn cut_off_in(run: &RunSpec, events: &[Event], places: &[Place]) -> Option<Item>
     let mut since = None;
     for change in &changes {
         holds.apply(net, change);
-        since = apart(&holds.islands(net), src, dst).then(|| since.unwrap_or(change));
+        since = apart(net, &holds)(src, dst).then(|| since.unwrap_or(change));
     }
     let since = since?;
     let name = &events[since.event].name;
@@ -68,4 +66,16 @@ fn cut_off_in(run: &RunSpec, events: &[Event], places: &[Place]) -> Option<Item>
     let hint =
         "bring it up again, take other hosts, or write `unreachable = \"run\"` in [failure]: such flows then count as unfinished";
     Some(Item::new(places[since.event], message, "these hosts stay apart", hint))
+}
+
+/// Returns whether no path leads from one host to another while these links are down.
+fn apart<'a>(net: &'a Net, holds: &Holds) -> Box<dyn Fn(HostId, HostId) -> bool + 'a> {
+    let node = |host: HostId| net.hosts()[host.index()];
+    if net.multi_nic_host().is_some() {
+        // Hosts do not forward: two switches with a host in common need not be connected.
+        let routes = Routes::new(net, &holds.all_down());
+        return Box::new(move |a, b| a != b && routes.distance(node(a), b).is_none());
+    }
+    let islands = holds.islands(net);
+    Box::new(move |a, b| islands[node(a).index()] != islands[node(b).index()])
 }

@@ -20,7 +20,12 @@ pub(crate) fn notes(draft: &Draft, files: &Files) -> String {
                 each.map(|(i, demand)| envs::offered(&demand.workload, &draft.workload_env(&topology.value, files, i))).collect()
             };
             for (section, variant) in &systems {
-                let envs = Envs::new(draft.site(&topology.value), &variant.value.qdisc, variant.value.given(), Offers::new(offers));
+                let envs = Envs::new(
+                    draft.site(&topology.value),
+                    variant.value.ports_and_router(),
+                    variant.value.given(),
+                    Offers::new(offers),
+                );
                 let with = topology.swept.iter().chain(&swept).chain(&variant.swept);
                 lines.extend(of_system(section, variant, &envs, with));
             }
@@ -43,6 +48,6 @@ fn of_system<'a>(
 ) -> Vec<String> {
     let Some(policy) = &variant.value.policy else { return Vec::new() };
     let with: String = swept.map(|(key, value)| format!(", {key} = {value}")).collect();
-    let notes = policy.build(&envs.transport(envs.fastest_nic())).notes();
+    let notes = policy.build(&envs.transport(envs.fastest_host())).notes();
     notes.into_iter().map(|note| format!("# {}{with}: {}: {note}\n", section.name, policy.name())).collect()
 }

@@ -27,7 +27,7 @@ pub(crate) fn lengths(draft: &Draft) -> Vec<QueueLength> {
         for (topology, variant) in draft.topology.variants.iter().flat_map(|t| section.variants.iter().map(move |v| (t, v))) {
             let system = &variant.value;
             let site = draft.site(&topology.value);
-            let envs = Envs::new(site, &system.qdisc, system.given(), Offers::new(Vec::new));
+            let envs = Envs::new(site, system.ports_and_router(), system.given(), Offers::new(Vec::new));
             let ports: Vec<_> =
                 envs.kinds_of_ports().into_iter().map(|port| envs.qdisc(port)).filter(|env| !env.host_port).collect();
             let queues: Vec<_> = ports.iter().map(|env| (env.rate, system.qdisc.build(env).lengths())).collect();

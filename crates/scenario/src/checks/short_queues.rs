@@ -26,9 +26,9 @@ pub(crate) fn warnings(draft: &Draft, files: &Files, section: &Section<System>) 
         let fan_ins = fan_ins(draft, files, built);
         for variant in &section.variants {
             let system = &variant.value;
-            let envs = Envs::new(draft.site(built), &system.qdisc, system.given(), Offers::new(offers));
+            let envs = Envs::new(draft.site(built), system.ports_and_router(), system.given(), Offers::new(offers));
             let case = Case { section, variant, built, ports: ports(system, &envs), nic: envs.fastest_nic_rate() };
-            let transport = system.transport.build(&envs.transport(envs.fastest_nic()));
+            let transport = system.transport.build(&envs.transport(envs.fastest_host()));
             let slow = transport.timers().least.map(|least| least.after).filter(|after| *after > built.max_rtt * SLOW);
             let bursts = transport.bursts();
             let found =

@@ -65,7 +65,7 @@ fn part_of<'a>(section: &'a Section<impl Sized>, table: &'a Table, path: &'a str
 
 /// Runs `then` in the environments of a system on a network.
 fn with_envs<R>(draft: &Draft, built: &Built, system: &System, then: impl FnOnce(&Envs<'_>) -> R) -> R {
-    then(&Envs::new(draft.site(built), &system.qdisc, system.given(), Offers::new(Vec::new)))
+    then(&Envs::new(draft.site(built), system.ports_and_router(), system.given(), Offers::new(Vec::new)))
 }
 
 /// Offered load above what some link can carry.
@@ -146,7 +146,7 @@ fn no_deadlines(draft: &Draft, files: &Files, section: &Section<System>) -> Opti
 
 /// The timers of a system on a network.
 fn timers(draft: &Draft, built: &Built, system: &System) -> Timers {
-    with_envs(draft, built, system, |envs| system.transport.build(&envs.transport(envs.fastest_nic())).timers())
+    with_envs(draft, built, system, |envs| system.transport.build(&envs.transport(envs.fastest_host())).timers())
 }
 
 /// A timeout of a system in one of its variants, and the longest unloaded round trip of one of the networks.

@@ -1,5 +1,6 @@
 //! What workloads offer every link on average: traffic between hosts, spread evenly over the shortest paths of the healthy network.
 
+use crate::workload::hosts;
 use crate::workload::load::OfferedTraffic;
 use base::{HostId, LinkId, NodeId};
 use fabric::net::Net;
@@ -10,8 +11,11 @@ const MAX_CELLS: usize = 20_000_000;
 
 /// The bits per second that traffic offers each link, by link id. `None`: the network is too large to say in time.
 pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> Option<Vec<f64>> {
+    if net.multi_nic_host().is_some() {
+        return by_target(net, routes, traffic);
+    }
     let mut rates = vec![0.0; net.links().len()];
-    let home = |host: &HostId| net.link(net.nic(*host)).to;
+    let home = |host: &HostId| net.link(net.first_nic(*host)).to;
     let mut at_home = vec![Group::default(); net.nodes().len()];
     for target in &traffic.targets {
         at_home[home(target).index()].targets += 1.0;
@@ -28,7 +32,7 @@ pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> O
         if targets > 0.0 {
             each[source.index()] = own / targets;
             group.each += own / targets;
-            rates[net.nic(*source).index()] += own;
+            rates[net.first_nic(*source).index()] += own;
         }
     }
     // Two hosts and a cable: each NIC is all of the way.
@@ -38,7 +42,7 @@ pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> O
     let all: f64 = at_home.iter().map(|group| group.each).sum();
     for target in &traffic.targets {
         let barred = if traffic.across { at_home[home(target).index()].each } else { each[target.index()] };
-        rates[net.link(net.nic(*target)).reverse.index()] += all - barred;
+        rates[net.link(net.first_nic(*target)).reverse.index()] += all - barred;
     }
     let switches = net.nodes().len() - net.hosts().len();
     let groups = at_home.iter().filter(|group| group.first.is_some()).count();
@@ -49,7 +53,31 @@ pub(crate) fn by_link(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> O
         let Some(target) = group.first else { continue };
         let into = |(node, from): (usize, &Group)| if node == home { 0.0 } else { from.each * group.targets };
         let inflow = at_home.iter().enumerate().map(into).collect();
-        spread(net, routes, target, inflow, &mut rates);
+        spread(net, routes, (target, false), inflow, &mut rates);
+    }
+    Some(rates)
+}
+
+/// The same target by target, for networks with hosts that have several NICs: these take part in the spreading.
+fn by_target(net: &Net, routes: &Routes, traffic: &OfferedTraffic) -> Option<Vec<f64>> {
+    if traffic.targets.len().saturating_mul(traffic.sources.len() + net.nodes().len()) > MAX_CELLS {
+        return None;
+    }
+    let allowed = |src: HostId, dst: HostId| src != dst && !(traffic.across && hosts::same_rack(net, src, dst));
+    let own = traffic.bps / traffic.sources.len().max(1) as f64;
+    let each = |src: HostId| own / traffic.targets.iter().filter(|dst| allowed(src, **dst)).count() as f64;
+    let each: Vec<(HostId, f64)> = traffic.sources.iter().map(|src| (*src, each(*src))).collect();
+    let mut rates = vec![0.0; net.links().len()];
+    for &target in &traffic.targets {
+        let mut inflow = vec![0.0; net.nodes().len()];
+        for &(source, rate) in each.iter().filter(|(source, _)| allowed(*source, target)) {
+            let nics = routes.candidates(net.hosts()[source.index()], target);
+            for nic in nics {
+                rates[nic.index()] += rate / nics.len() as f64;
+                inflow[net.link(*nic).to.index()] += rate / nics.len() as f64;
+            }
+        }
+        spread(net, routes, (target, true), inflow, &mut rates);
     }
     Some(rates)
 }
@@ -71,8 +99,8 @@ fn marked(net: &Net, hosts: &[HostId]) -> Vec<bool> {
     is
 }
 
-/// Sends what flows into each node on to the switch of `target`, in equal parts over the next hops.
-fn spread(net: &Net, routes: &Routes, target: HostId, mut inflow: Vec<f64>, rates: &mut [f64]) {
+/// Sends what flows into each switch on to the switch of `target`, or to the target itself, in equal parts over the next hops.
+fn spread(net: &Net, routes: &Routes, (target, to_host): (HostId, bool), mut inflow: Vec<f64>, rates: &mut [f64]) {
     let mut by_distance: Vec<(u32, NodeId)> = (0..net.nodes().len() as u32)
         .map(NodeId)
         .filter(|node| net.host(*node).is_none())
@@ -81,7 +109,7 @@ fn spread(net: &Net, routes: &Routes, target: HostId, mut inflow: Vec<f64>, rate
     by_distance.sort_unstable_by_key(|(distance, node)| (std::cmp::Reverse(*distance), *node));
     for (distance, node) in by_distance {
         let flow = inflow[node.index()];
-        if flow == 0.0 || distance <= 1 {
+        if flow == 0.0 || distance <= 1 && !to_host {
             continue;
         }
         let next: &[LinkId] = routes.candidates(node, target);
@@ -97,7 +125,7 @@ mod tests {
     use super::*;
     use crate::topology::testing::build;
 
-    fn hosts(net: &Net) -> Vec<HostId> {
+    fn all_hosts(net: &Net) -> Vec<HostId> {
         (0..net.hosts().len() as u32).map(HostId).collect()
     }
 
@@ -111,7 +139,7 @@ mod tests {
             }
         }
         let routes = Routes::new(net, &[]);
-        let home = |host: HostId| net.link(net.nic(host)).to;
+        let home = |host: HostId| hosts::rack(net, host);
         let mut rates = vec![0.0; net.links().len()];
         for &src in &traffic.sources {
             let allowed = |dst: &&HostId| **dst != src && !(traffic.across && home(**dst) == home(src));
@@ -126,9 +154,10 @@ mod tests {
 
     #[test]
     fn links_carry_what_all_pairs_send_over_them() {
-        for kind in ["single_tree", "leaf_spine", "fat_tree", "star", "chain", "dumbbell"] {
-            let net = build(kind, &[]);
-            let (all, few) = (hosts(&net), hosts(&net).into_iter().step_by(3).collect::<Vec<_>>());
+        for kind in ["single_tree", "leaf_spine", "fat_tree", "star", "chain", "dumbbell", "rail"] {
+            let small = [("pods", "2"), ("servers", "3"), ("nics", "2"), ("spines", "2"), ("spine_cables", "1")];
+            let net = build(kind, if kind == "rail" { &small } else { &[] });
+            let (all, few) = (all_hosts(&net), all_hosts(&net).into_iter().step_by(3).collect::<Vec<_>>());
             for (sources, targets, across) in
                 [(&all, &all, false), (&all, &all, true), (&few, &all, false), (&all, &few, true), (&few, &few, false)]
             {

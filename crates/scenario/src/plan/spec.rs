@@ -202,7 +202,7 @@ impl RunSpec {
         let site = Site { net: &self.net, routes, max_rtt: self.max_rtt, packets: self.packets(), seed: self.seed };
         let all =
             || self.workloads.iter().enumerate().map(|(i, (_, traffic))| envs::offered(&traffic.workload, &self.env(i))).collect();
-        Envs::new(site, &self.system.qdisc, self.system.given(), Offers::new(all))
+        Envs::new(site, self.system.ports_and_router(), self.system.given(), Offers::new(all))
     }
     /// The discipline of a port, as configured, and its environment.
     pub fn port(&self, link: LinkId) -> (&fabric::qdisc::AnyParams, fabric::qdisc::Env) {

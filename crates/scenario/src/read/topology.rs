@@ -68,11 +68,15 @@ impl Reading<'_> {
             return None;
         }
         let routes = Routes::new(&net, &[]);
-        // Cables lead both ways: what the first host reaches reaches all the others too.
-        let all = (0..net.hosts().len() as u32).map(HostId);
-        if let Some(cut) = all.skip(1).find(|dst| routes.distance(net.hosts()[0], *dst).is_none()) {
+        // Cables lead both ways: what the first host reaches reaches all the others too, unless another host with several NICs lies between.
+        let mut all = (1..net.hosts().len() as u32).map(HostId);
+        let cut = match net.multi_nic_host() {
+            Some(_) => routes.unreachable().map(|found| (found.src, found.dst)),
+            None => all.find(|dst| routes.distance(net.hosts()[0], *dst).is_none()).map(|dst| (HostId(0), dst)),
+        };
+        if let Some((src, dst)) = cut {
             let name = |host| name_of(&net, host);
-            let message = format!("no path leads from host `{}` to host `{}`", name(HostId(0)), name(cut));
+            let message = format!("no path leads from host `{}` to host `{}`", name(src), name(dst));
             let hint = "every host must reach every other: add the missing cables";
             self.problems.push(part.problem("kind", message, "not one network", hint));
             return None;

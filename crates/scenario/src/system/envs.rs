@@ -29,6 +29,7 @@ pub struct Envs<'a> {
     site: Site<'a>,
     /// The discipline at switch ports.
     queue: &'a qdisc::AnyParams,
+    router: &'a router::AnyParams,
     given: Given,
     offers: Offers<'a>,
     /// The largest NIC rate, and the NIC that has it.
@@ -36,12 +37,16 @@ pub struct Envs<'a> {
 }
 
 impl<'a> Envs<'a> {
-    pub(crate) fn new(site: Site<'a>, queue: &'a qdisc::AnyParams, given: Given, offers: Offers<'a>) -> Envs<'a> {
+    pub(crate) fn new(
+        site: Site<'a>,
+        (queue, router): (&'a qdisc::AnyParams, &'a router::AnyParams),
+        given: Given,
+        offers: Offers<'a>,
+    ) -> Envs<'a> {
         let net = site.net;
-        let nics = net.hosts().iter().map(|host| LinkId(net.out_base(*host))).map(|nic| (net.link(nic).rate, nic));
-        // The first of several fastest NICs.
-        let fastest = nics.max_by_key(|(rate, nic)| (*rate, std::cmp::Reverse(*nic))).unwrap_or((Rate(1), LinkId(0)));
-        let mut envs = Envs { site, queue, given, offers, fastest };
+        let nics = net.hosts().iter().flat_map(|host| net.out_links(*host));
+        let fastest = fastest(net, nics).map_or((Rate(1), LinkId(0)), |nic| (net.link(nic).rate, nic));
+        let mut envs = Envs { site, queue, router, given, offers, fastest };
         envs.given = envs.with_lengths();
         envs
     }
@@ -58,10 +63,19 @@ impl<'a> Envs<'a> {
         };
         Given::new(self.given.parts().iter().map(resolved).collect())
     }
-    /// Of the transport at the host of a NIC.
-    pub fn transport(&self, nic: LinkId) -> proto::Env<'_> {
+    /// Whether the packets of one flow leave through all NICs of its host: the router decides packet by packet, or the host does.
+    fn spreads(&self) -> bool {
+        let rooms = [("transport", &proto::transport::ROOM), ("policy", &proto::policy::ROOM)];
+        let entries = rooms.into_iter().filter_map(|(slot, room)| room.entry(self.given.kind(slot)?));
+        self.router.duties(&self.router()).decides.at_switches(false) || entries.into_iter().any(|entry| entry.meta.many_paths)
+    }
+    /// The environment of a host's transport.
+    pub fn transport(&self, host: HostId) -> proto::Env<'_> {
+        let net = self.site.net;
+        let (nic, host_rate) = (fastest(net, net.nics(host)).unwrap_or(LinkId(0)), net.host_rate(host));
         proto::Env {
-            nic_rate: self.site.net.link(nic).rate,
+            nic_rate: if net.nics(host).len() > 1 && self.spreads() { host_rate } else { net.link(nic).rate },
+            host_rate,
             mtu_bytes: self.site.packets.mtu as u16,
             header_bytes: self.site.packets.header as u16,
             max_rtt: self.site.max_rtt,
@@ -105,11 +119,11 @@ impl<'a> Envs<'a> {
         let mtu_bytes = (self.site.packets.mtu as u16).saturating_add(self.lengthens());
         receiver::Env { net: self.site.net, host, mtu_bytes }
     }
-    /// The fastest NIC; of several the first.
-    pub(crate) fn fastest_nic(&self) -> LinkId {
-        self.fastest.1
+    /// The host of the fastest NIC; of several the first.
+    pub(crate) fn fastest_host(&self) -> HostId {
+        self.site.net.host(self.site.net.link(self.fastest.1).from).unwrap_or(HostId(0))
     }
-    /// Its rate.
+    /// The rate of that NIC.
     pub(crate) fn fastest_nic_rate(&self) -> Rate {
         self.fastest.0
     }
@@ -132,7 +146,7 @@ pub(crate) struct Checked<'a>(&'a Envs<'a>);
 impl<'a> Checked<'a> {
     /// At the fastest host.
     pub fn transport(&self) -> Vec<proto::Env<'a>> {
-        vec![self.0.transport(self.0.fastest.1)]
+        vec![self.0.transport(self.0.fastest_host())]
     }
     /// At the fastest host.
     pub fn policy(&self) -> Vec<proto::Env<'a>> {
@@ -162,6 +176,11 @@ impl<'a> Checked<'a> {
     pub fn agent(&self) -> Vec<agent::Env<'a>> {
         self.0.kinds_of_ports().into_iter().map(|port| self.0.agent(port)).collect()
     }
+}
+
+/// The fastest of some NICs; of several the first.
+fn fastest(net: &Net, nics: impl Iterator<Item = LinkId>) -> Option<LinkId> {
+    nics.max_by_key(|nic| (net.link(*nic).rate, std::cmp::Reverse(*nic)))
 }
 
 /// The environment of a port's queue discipline. It does not depend on the other parts of the system.

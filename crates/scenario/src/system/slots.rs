@@ -91,6 +91,10 @@ impl System {
     pub fn reverse_path(&self) -> bool {
         self.metas().iter().any(|meta| meta.needs.reverse_path)
     }
+    /// The discipline at ports of switches, and the router: what the environments of other parts depend on.
+    pub fn ports_and_router(&self) -> (&fabric::qdisc::AnyParams, &fabric::router::AnyParams) {
+        (&self.qdisc, &self.router)
+    }
     /// The discipline at ports of hosts, or of switches.
     pub fn qdisc_at(&self, host_port: bool) -> &fabric::qdisc::AnyParams {
         if host_port { &self.nic.qdisc } else { &self.qdisc }

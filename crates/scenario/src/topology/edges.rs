@@ -90,12 +90,12 @@ pub struct NodeOfFile {
 }
 
 impl Edges {
-    /// Hosts come first, both groups in the order given. An error for a host that has not one cable.
+    /// Hosts come first, both groups in the order given. Fails if a host has no cable.
     pub fn new(nodes: Vec<NodeOfFile>, cables: Vec<Edge>) -> Result<Edges, String> {
         let mut degree = vec![0; nodes.len()];
         cables.iter().flat_map(|cable| cable.ends).for_each(|end| degree[end] += 1);
-        if let Some((bad, cables)) = nodes.iter().zip(&degree).find(|(node, cables)| node.host && **cables != 1) {
-            return Err(format!("host `{}` has {cables} cables, a host has one", bad.name));
+        if let Some((bad, _)) = nodes.iter().zip(&degree).find(|(node, cables)| node.host && **cables == 0) {
+            return Err(format!("host `{}` has no cable", bad.name));
         }
         let tiers = tiers(&nodes, &cables);
         let mut order: Vec<usize> = (0..nodes.len()).collect();

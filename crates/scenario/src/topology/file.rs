@@ -5,8 +5,9 @@
 //! h0,tor0,10Gbps,1us        h0,host,
 //! tor0,spine0,40Gbps,1us    tor0,switch,1
 //! ```
-//! Every line is a full-duplex cable. Without a file of nodes, nodes with one cable are hosts; a switch's tier is its distance from
-//! the nearest host. Hosts are numbered in the order of the first file that names them.
+//! Every line is a full-duplex cable. Without a file of nodes, nodes with one cable are hosts; hosts with several cables, which are their
+//! NICs, need a file of nodes. A switch's tier is its distance from the nearest host. Hosts are numbered in the order of the first file that
+//! names them.
 //!
 //! Source: own format.
 
@@ -239,7 +240,18 @@ mod tests {
         assert!(attempt("from,to\n", None).unwrap_err().contains("column"));
         let lossy = attempt("a,b,rate,delay,loss\nx,s,1Gbps,1us,0.6\n", None).unwrap_err();
         assert!(lossy.contains("cables.csv:2: column `loss`") && lossy.contains("out of range"), "{lossy}");
-        let two = attempt("a,b,rate,delay\nx,s,1Gbps,1us\nx,t,1Gbps,1us\n", Some("name,kind\nx,host\ns,switch\nt,switch\n"));
-        assert!(two.unwrap_err().contains("2 cables"));
+        let none =
+            attempt("a,b,rate,delay\nx,s,1Gbps,1us\nx,t,1Gbps,1us\n", Some("name,kind\nx,host\ny,host\ns,switch\nt,switch\n"));
+        assert!(none.unwrap_err().contains("host `y` has no cable"));
+    }
+
+    #[test]
+    fn a_host_may_have_several_cables() {
+        let cables = "a,b,rate,delay\nx,s,1Gbps,1us\nx,t,1Gbps,1us\ny,t,1Gbps,1us\ny,t,1Gbps,1us\ns,t,1Gbps,1us\n";
+        let net = attempt(cables, Some("name,kind\nx,host\ny,host\ns,switch\nt,switch\n")).unwrap();
+        let nics = |host| net.nics(base::HostId(host)).map(|nic| net.link_name(nic)).collect::<Vec<_>>();
+        assert_eq!([nics(0), nics(1)], [["x->s", "x->t"], ["y->t", "y->t"]]);
+        // Without a file of nodes all of them are switches.
+        assert_eq!(attempt(cables, None).unwrap().hosts().len(), 0);
     }
 }

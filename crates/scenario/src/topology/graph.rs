@@ -5,14 +5,12 @@
 //!  "links": [{"source": "h0", "target": "tor0", "rate": "10Gbps", "delay": "1us", "loss": "0.001"}]}
 //! ```
 //! A link may have `rate`, `delay` and `loss`; what it has not is that of the scenario. Rates and delays are texts with units, or plain numbers of `rate_unit` and
-//! `delay_unit`. A node may have a `kind`, `host` or `switch`, and a `tier`; without a kind, nodes with one link are hosts. A switch's tier is its distance from
-//! the nearest host. `attributes` gives our names and the file's for those that the file calls otherwise.
+//! `delay_unit`. A node may have a `kind`, `host` or `switch`, and a `tier`; without a kind, nodes with one link are hosts. A host of the kind `host` may have
+//! several links, which are its NICs. A switch's tier is its distance from the nearest host. `attributes` gives our names and the file's for those that the file calls otherwise.
 //! GraphML's hyperedges, graphs inside nodes or edges, second graphs and data without a declared key are refused.
 //! In a directed graph a link and its reverse are one cable, and must agree: both directions of a cable are alike.
 //!
 //! Source: `node_link_data` of networkx, whose links are `links` or, from version 3.4 on, `edges`; the GraphML primer.
-//!
-//! Assumed: a host has one link.
 
 use super::edges::{self, Edge, Edges, NodeOfFile, OfFile, Read};
 use super::{Cables, Env};
@@ -409,6 +407,15 @@ mod tests {
             crate::topology::testing::links(&net),
             ["a->s 1Gbps 1us", "b->s 40Gbps 1us", "s->a 1Gbps 1us", "s->b 40Gbps 1us"]
         );
+    }
+
+    #[test]
+    fn a_host_may_have_several_links() {
+        let text = JSON.replace("{\"id\": \"h0\"}", "{\"id\": \"h0\", \"kind\": \"host\"}");
+        let text = text.replace("{\"source\": 3, \"target\": \"top\"}", "{\"source\": \"h0\", \"target\": \"top\"}");
+        let net = attempt("g.json", &text).unwrap();
+        let nics: Vec<String> = net.nics(base::HostId(0)).map(|nic| net.link_name(nic)).collect();
+        assert_eq!(nics, ["h0->3", "h0->top"]);
     }
 
     #[test]

@@ -11,10 +11,8 @@
 //! Source: simulation/mix of alibaba-edu/High-Precision-Congestion-Control. SimAI's files have three numbers more in front, and are read too: the GPUs
 //! of a server, the NVSwitches and the type of GPU.
 //!
-//! Model: NVSwitches are switches like others. A GPU that has a link to one and another one to the network can have the latter alone: `nvswitches = "leave_out"` leaves
-//! out the former, so that GPUs of a server meet over the network.
-//!
-//! Assumed: a host has one link. Files whose hosts have two in the network, like `ali_32host_10rack.txt`, are refused.
+//! Model: a host with several links, as in `ali_32host_10rack.txt`, is a host with several NICs. NVSwitches are switches like others, and a GPU with a link to an
+//! NVSwitch and one to the network has two NICs. `nvswitches = "leave_out"` leaves out the former, so that GPUs of a server meet over the network.
 
 use super::edges::{self, Edge, Edges, NodeOfFile, OfFile, Read};
 use super::{Cables, Env};
@@ -128,10 +126,7 @@ fn read(params: &Params, env: &Env<'_>) -> Result<Edges, String> {
     let place = |id: usize| kept.partition_point(|kept| *kept < id);
     let cables = cables.into_iter().map(|cable| Edge { ends: cable.ends.map(place), ..cable }).collect();
     let nodes = kept.iter().map(|&id| NodeOfFile { name: id.to_string(), host: host[id], tier: None });
-    Edges::new(nodes.collect(), cables).map_err(|why| match inner {
-        0 => format!("{}: {why}", params.path),
-        _ => format!("{}: {why}; `nvswitches = \"leave_out\"` leaves out the links to NVSwitches", params.path),
-    })
+    Edges::new(nodes.collect(), cables).map_err(|why| format!("{}: {why}", params.path))
 }
 
 fn node(tokens: &Tokens<'_>, word: &Word<'_>, nodes: u64) -> Result<usize, String> {
@@ -197,8 +192,32 @@ mod tests {
         let names: Vec<&str> = net.nodes().iter().map(|node| node.name.as_str()).collect();
         assert_eq!(names, ["0", "1", "2", "3", "6"]);
         assert_eq!(crate::topology::testing::links(&net)[3], "3->6 400Gbps 500ns");
-        let message = attempt(SERVERS).map(|_| ()).unwrap_err();
-        assert!(message.contains("host `0` has 2 cables, a host has one; `nvswitches = \"leave_out\"` leaves out"), "{message}");
+        let net = attempt(SERVERS).unwrap();
+        let nics: Vec<String> = net.nics(base::HostId(3)).map(|nic| net.link_name(nic)).collect();
+        assert_eq!(nics, ["3->5", "3->6"]);
+        // GPUs of a server are as near over their NVSwitch as over the rack; other servers are reached over the rack.
+        let routes = fabric::routes::Routes::new(&net, &[]);
+        let from_first = |dst: u32| {
+            routes.candidates(net.hosts()[0], base::HostId(dst)).iter().map(|nic| net.link_name(*nic)).collect::<Vec<_>>()
+        };
+        assert_eq!((from_first(1), from_first(2)), (vec!["0->4".to_owned(), "0->6".to_owned()], vec!["0->6".to_owned()]));
+    }
+
+    /// As in `ali_32host_10rack.txt`: each host has a link to both switches of its rack. Host 2 has two links to one of them besides.
+    #[test]
+    fn hosts_may_have_several_links() {
+        let net = attempt(
+            "8 5 12\n3 4 5 6 7\n0 3 25Gbps 1000ns 0.000000\n0 4 25Gbps 1000ns 0.000000\n1 3 25Gbps 1000ns 0\n1 4 25Gbps 1000ns 0\n\
+             2 5 25Gbps 1000ns 0\n2 6 25Gbps 1000ns 0\n2 6 25Gbps 1000ns 0\n3 7 100Gbps 1000ns 0\n4 7 100Gbps 1000ns 0\n5 7 100Gbps 1000ns 0\n\
+             6 7 100Gbps 1000ns 0\n6 7 100Gbps 1000ns 0\n",
+        )
+        .unwrap();
+        let nics = |host| net.nics(base::HostId(host)).map(|nic| net.link_name(nic)).collect::<Vec<_>>();
+        assert_eq!(
+            (nics(0), nics(2)),
+            (vec!["0->3".to_owned(), "0->4".to_owned()], ["2->5", "2->6", "2->6"].map(str::to_owned).to_vec())
+        );
+        assert_eq!(net.host_rate(base::HostId(2)), base::Rate::from_gbps(75));
     }
 
     #[test]
@@ -214,7 +233,7 @@ mod tests {
             ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gb 1us 0\n", "`1Gb` is not a rate"),
             ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0.6\n", "`0.6` is not a loss: is out of range"),
             ("3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n7\n", "`7` stands after the last link"),
-            ("3 1 2\n2\n0 2 1Gbps 1us 0\n0 2 1Gbps 1us 0\n", "host `0` has 2 cables"),
+            ("3 1 2\n2\n0 2 1Gbps 1us 0\n0 2 1Gbps 1us 0\n", "host `1` has no cable"),
             ("99999999999999999999 1 1\n", "is not the number of nodes"),
         ];
         for (text, why) in cases {

@@ -81,7 +81,7 @@ mod tests {
         let links = links(&net);
         assert_eq!((net.hosts().len(), net.nodes().len(), links.len()), (9, 13, 24));
         assert!(links.iter().all(|l| l.ends_with(" 1Gbps 10us")), "{links:?}");
-        assert_eq!(net.link_name(net.out_links(net.link(net.nic(base::HostId(4))).to).last().unwrap()), "tor1->root");
+        assert_eq!(net.link_name(net.out_links(net.link(net.first_nic(base::HostId(4))).to).last().unwrap()), "tor1->root");
     }
 
     #[test]

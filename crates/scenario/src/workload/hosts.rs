@@ -40,11 +40,15 @@ pub fn pairs(net: &Net, text: &str) -> Result<Vec<(HostId, HostId)>, String> {
     Ok(found)
 }
 
-/// Whether two hosts hang at one switch.
+/// The rack of a host: the switch that it is connected to, of several the one with the lowest id.
+pub fn rack(net: &Net, host: HostId) -> NodeId {
+    debug_assert!(net.node(net.hosts()[host.index()]).tier == HOST_TIER);
+    net.nics(host).map(|nic| net.link(nic).to).min().unwrap_or(net.hosts()[host.index()])
+}
+
+/// Whether two hosts are in one rack.
 pub fn same_rack(net: &Net, a: HostId, b: HostId) -> bool {
-    let at = |h| net.link(net.nic(h)).to;
-    debug_assert!(net.node(net.hosts()[a.index()]).tier == HOST_TIER);
-    at(a) == at(b)
+    rack(net, a) == rack(net, b)
 }
 
 /// By host: its pod, named by one of its nodes. Pods are what remains connected without the switches of the top tier; the hosts of one switch
@@ -62,8 +66,7 @@ pub fn pods(net: &Net) -> Vec<NodeId> {
             }
         }
     }
-    let of = |host: u32| net.link(net.nic(HostId(host))).to;
-    (0..net.hosts().len() as u32).map(of).map(|switch| pod[switch.index()].unwrap_or(switch)).collect()
+    (0..net.hosts().len() as u32).map(|host| rack(net, HostId(host))).map(|switch| pod[switch.index()].unwrap_or(switch)).collect()
 }
 
 #[cfg(test)]

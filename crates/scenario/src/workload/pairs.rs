@@ -192,7 +192,7 @@ struct Places {
 
 impl Places {
     fn of(net: &Net) -> Places {
-        let rack = (0..net.hosts().len() as u32).map(|host| net.link(net.nic(HostId(host))).to.0).collect();
+        let rack = (0..net.hosts().len() as u32).map(|host| hosts::rack(net, HostId(host)).0).collect();
         Places { rack, pod: hosts::pods(net).into_iter().map(|pod| pod.0).collect() }
     }
     fn class(&self, a: HostId, b: HostId) -> Class {

@@ -90,10 +90,11 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 /// The requests that are drawn where no number is given.
 fn as_many_as_fit(params: &Params, env: &Env<'_>) -> Option<u64> {
     let (law, aggregator) = (params.sizes.law(env).ok()?, hosts::host(env.net, &params.aggregator.0).ok()?);
-    let access = env.net.link(env.net.link(env.net.nic(aggregator)).reverse);
+    // Both directions of a cable have one rate.
+    let access = env.net.host_rate(aggregator);
     let span = env.end?.0.checked_sub(params.start.0)?;
     let bytes = env.packets.mean_wire(&law, params.sizes.size_unit) * f64::from(params.workers);
-    let each = (bytes * 8e12 / access.rate.0 as f64).min(params.give_up_after.0 as f64);
+    let each = (bytes * 8e12 / access.0 as f64).min(params.give_up_after.0 as f64);
     Some(math::ceil(2.0 * span as f64 / each) as u64)
 }
 

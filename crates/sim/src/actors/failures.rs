@@ -190,8 +190,9 @@ fn take_down<E: Driver<Carried>, P: Probe>(part: &mut Part<E, P>, link: LinkId) 
             world.on_dead_link(links, link);
         }
     }
-    if let Some(host) = world.routing.net.host(world.routing.net.link(link).from) {
-        let host = &mut world.hosts[host.index()];
-        host.drained_at = host.drained_at.min(now);
+    if let Some(host) = world.routing.net.host(world.routing.net.link(link).from)
+        && let Some(nic) = world.hosts[host.index()].nic_mut(link)
+    {
+        nic.drained_at = nic.drained_at.min(now);
     }
 }

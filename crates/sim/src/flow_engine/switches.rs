@@ -34,8 +34,10 @@ impl FlowWorld {
         // It is as fast as a bare header, and so ahead of the last byte of any flow.
         let mut packet = Packet { sent_at: now, wire_len: self.header, ..Packet::data(id, delivered, payload, self.header) };
         self.routing.set_out(&mut packet, flow.src);
-        let nic = self.routing.routes.candidates(src, dst).first().copied();
-        let moving = Moving::new(packet, Some(sample));
+        let nics = self.routing.routes.candidates(src, dst);
+        let (several, first) = (nics.len() > 1, nics.first().copied());
+        let mut moving = Moving::new(packet, Some(sample));
+        let nic = if several { self.asked_hop(&mut moving, src, None, now) } else { first };
         self.send(nic, moving, now);
     }
 
@@ -116,8 +118,13 @@ impl FlowWorld {
 
     /// The next link of a packet at a switch.
     fn next_hop(&mut self, moving: &mut Moving, at: NodeId, from: Option<LinkId>, now: Time) -> Option<LinkId> {
+        moving.packet.step();
+        self.asked_hop(moving, at, from, now)
+    }
+
+    /// The same at a host with several NICs, which has no route byte.
+    fn asked_hop(&mut self, moving: &mut Moving, at: NodeId, from: Option<LinkId>, now: Time) -> Option<LinkId> {
         let packet = &mut moving.packet;
-        packet.step();
         if !self.routing.asks_for(packet) {
             return self.routing.planned_hop(&self.flows[packet.flow.index()], packet, at);
         }

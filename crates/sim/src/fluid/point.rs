@@ -6,7 +6,8 @@
 //! bottleneck rate (delays, and the store and forward of its packets). So a lone flow has slowdown 1, and no flow has less. Failures of links
 //! are ignored.
 //!
-//! Assumed: a flow with several shortest paths takes one, with each next hop drawn uniformly, the same for all ideals.
+//! Assumed: a flow with several shortest paths takes one, with each next hop drawn uniformly, the NIC of a host with several too; the same for all
+//! ideals. The big switch serves by SRPT, as in pFabric, and leaves each flow its NICs.
 
 use crate::outcome::{Counters, Engine, FlowRow, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};

@@ -85,8 +85,9 @@ impl<P: Probe> World<P> {
         links.stats_mut(link).waited(u32::from(cut), waited);
         if let Some(host) = self.routing.net.host(self.routing.net.link(link).from) {
             let [before, after] = bytes.map(|bytes| links.tx_time(link, u32::from(bytes)));
-            let host = &mut self.hosts[host.index()];
-            host.drained_at = host.drained_at.before(before - after);
+            if let Some(nic) = self.hosts[host.index()].nic_mut(link) {
+                nic.drained_at = nic.drained_at.before(before - after);
+            }
         }
     }
 
@@ -159,7 +160,7 @@ impl<P: Probe> World<P> {
 
     /// The same for a router that is asked with all that a switch sees.
     #[inline(never)]
-    fn asked_hop(
+    pub fn asked_hop(
         &mut self,
         links: &mut impl Links<Carried>,
         at: NodeId,

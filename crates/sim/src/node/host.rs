@@ -1,4 +1,4 @@
-//! A host: its transport, its timers, the flows that it will open, and the NIC, which pulls packets from the transport.
+//! A host: its transport, its timers, the flows that it will open, and its NICs, which pull packets from the transport.
 
 use base::{Dur, FlowId, HostId, LinkId, Rng, Slab, Time};
 use proto::host::{FlowTable, HostIo};
@@ -6,19 +6,40 @@ use proto::packet::Ext;
 use proto::transport::AnyTransport;
 use proto::{Cx, Flow};
 
-/// One host. The fields that every event needs come first, in few cache lines.
-#[repr(C, align(64))]
-pub struct Host {
+/// A NIC of a host.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Nic {
     /// When all packets in the NIC will have been sent; the backlog of the NIC is the time from now to then.
     pub drained_at: Time,
     /// The transport is polled while the backlog is at most this.
     pub low_water: Dur,
-    /// When the host opens its next flow.
-    next_start: Time,
-    /// The NIC.
-    pub nic: LinkId,
+    /// Its link.
+    pub link: LinkId,
     /// The NIC's queue discipline is shaped and may hold packets back, so its backlog does not follow from the packets sent.
     pub shaped: bool,
+}
+
+impl Nic {
+    /// Whether the NIC may take another packet.
+    #[inline]
+    pub fn has_room(&self, now: Time) -> bool {
+        self.drained_at.0 <= now.0.saturating_add(self.low_water.0)
+    }
+    /// When the NIC's backlog has fallen to the low-water mark, if nothing holds its packets back.
+    #[inline]
+    pub fn room_at(&self) -> Time {
+        self.drained_at.before(self.low_water)
+    }
+}
+
+/// One host. The fields that every event needs come first, in few cache lines.
+#[repr(C, align(64))]
+pub struct Host {
+    /// The NIC; of several the first.
+    pub nic: Nic,
+    /// When the host opens its next flow.
+    next_start: Time,
     /// Timers and control packets.
     pub io: HostIo,
     /// The transport's machine.
@@ -27,16 +48,26 @@ pub struct Host {
     pub rng: Rng,
     /// The flows that the host will open, the next one last.
     starts: Vec<(Time, FlowId)>,
+    /// The other NICs, by port.
+    pub others: Vec<Nic>,
 }
 
 impl Host {
-    /// A host that will open `starts`, which must be sorted.
-    pub fn new(transport: AnyTransport, rng: Rng, nic: (LinkId, bool), low_water: Dur, mut starts: Vec<(Time, FlowId)>) -> Host {
+    /// A host with these NICs, by port, that will open `starts`, which must be sorted.
+    pub fn new(transport: AnyTransport, rng: Rng, mut nics: Vec<Nic>, mut starts: Vec<(Time, FlowId)>) -> Host {
         debug_assert!(starts.is_sorted());
         starts.reverse();
         let next_start = Host::next_of(&starts);
-        let (nic, shaped) = nic;
-        Host { drained_at: Time::ZERO, low_water, next_start, nic, shaped, io: HostIo::default(), transport, rng, starts }
+        let nic = nics.remove(0);
+        Host { nic, next_start, io: HostIo::default(), transport, rng, starts, others: nics }
+    }
+    /// All NICs, by port.
+    pub fn nics(&self) -> impl Iterator<Item = &Nic> {
+        std::iter::once(&self.nic).chain(&self.others)
+    }
+    /// The NIC of a link; `None` if the link leaves another node.
+    pub fn nic_mut(&mut self, link: LinkId) -> Option<&mut Nic> {
+        if self.nic.link == link { Some(&mut self.nic) } else { self.others.iter_mut().find(|nic| nic.link == link) }
     }
     /// The host's transport, and the context in which it handles an event.
     #[inline(always)]
@@ -76,17 +107,7 @@ impl Host {
         self.next_start = Host::next_of(&self.starts);
         Some(flow)
     }
-    /// Whether the NIC may take another packet.
-    #[inline]
-    pub fn has_room(&self, now: Time) -> bool {
-        self.drained_at.0 <= now.0.saturating_add(self.low_water.0)
-    }
-    /// When the NIC's backlog has fallen to the low-water mark, if nothing holds its packets back.
-    #[inline]
-    pub fn room_at(&self) -> Time {
-        self.drained_at.before(self.low_water)
-    }
-    /// When the host must wake next, if the NIC has room again at `room`.
+    /// When the host must wake next, if a NIC has room again at `room`.
     #[inline]
     pub fn next_wake(&self, room: Time) -> Time {
         self.next_start.min(self.io.timers.next_wake()).min(room)

@@ -7,6 +7,7 @@ mod forward;
 pub mod host;
 pub mod lossy;
 mod nic;
+mod nics;
 pub mod open;
 pub mod pausing;
 pub mod receiving;

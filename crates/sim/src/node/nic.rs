@@ -1,11 +1,12 @@
 //! Hosts: what their NICs pull from transports, how policies stand between, and when hosts wake.
 
 use crate::node::arrivals::Receiving;
+use crate::node::host::Nic;
 use crate::node::share::{FlowChange, FlowChangeKind};
 use crate::node::waiting::Start;
 use crate::node::world::{Carried, World};
 use crate::probe::Probe;
-use base::{FlowId, HostId, Time};
+use base::{FlowId, HostId, LinkId, Time};
 use engine::Links;
 use proto::host::{Notice, Path};
 use proto::policy_host::PolicyHost;
@@ -27,33 +28,37 @@ impl<P: Probe> World<P> {
             self.on_news(links, id);
         }
         let host = &self.hosts[id.index()];
-        let room = if blocked { host.room_at() } else { Time::MAX };
+        let room = if blocked { host.nic.room_at() } else { Time::MAX };
         links.set_wake(self.first_host + id.0, host.next_wake(room));
     }
 
-    /// The same where hosts have policies, NICs may hold packets back, or packets name paths.
+    /// The same where hosts have policies or several NICs, NICs may hold packets back, or packets name paths.
     #[cold]
     #[inline(never)]
     fn poll_special(&mut self, links: &mut impl Links<Carried>, id: HostId) {
-        let shaped = self.hosts[id.index()].shaped;
+        let host = &self.hosts[id.index()];
+        if !host.others.is_empty() {
+            return self.poll_several(links, id);
+        }
+        let (shaped, nic) = (host.nic.shaped, host.nic.link);
         if shaped {
-            self.look_at_nic(links, id);
+            self.look_at_nic(links, id, nic);
         }
         let blocked = self.pull::<true>(links, id);
         if self.table.take_news() {
             self.on_news(links, id);
         }
         let room = match (blocked, shaped) {
-            (true, true) => self.room_of_nic(links, id),
-            (true, false) => self.hosts[id.index()].room_at(),
+            (true, true) => self.room_of_nic(links, id, nic),
+            (true, false) => self.hosts[id.index()].nic.room_at(),
             (false, _) => Time::MAX,
         };
         self.set_wake(links, id, room);
     }
 
-    /// Sets when a host wakes next, if its NIC has room again at `room`.
+    /// Sets when a host wakes next, if a NIC has room again at `room`.
     #[inline(always)]
-    fn set_wake(&self, links: &mut impl Links<Carried>, id: HostId, room: Time) {
+    pub fn set_wake(&self, links: &mut impl Links<Carried>, id: HostId, room: Time) {
         let policy = self.policy_hosts.get(id.index()).map_or(Time::MAX, PolicyHost::next_wake);
         let received = self.receivers.get(id.index()).and_then(Option::as_ref).map_or(Time::MAX, Receiving::next);
         links.set_wake(self.first_host + id.0, self.hosts[id.index()].next_wake(room).min(policy).min(received));
@@ -66,7 +71,7 @@ impl<P: Probe> World<P> {
         let now = links.now();
         loop {
             let host = &mut self.hosts[id.index()];
-            if !host.has_room(now) {
+            if !host.nic.has_room(now) {
                 return true;
             }
             let mut packet = match host.io.control.pop_front() {
@@ -82,14 +87,14 @@ impl<P: Probe> World<P> {
                 policy_host.on_send(&mut packet, transport, &mut cx);
                 policy_host.settle(transport, &mut cx);
             }
-            let nic = host.nic;
+            let nic = host.nic.link;
             packet.sent_at = now;
             packet.arrival = now;
             self.routing.set_out(&mut packet, id);
             if SPECIAL {
                 self.routing.set_out_again(&mut packet, &self.flows);
             }
-            host.drained_at = host.drained_at.max(now) + links.tx_time(nic, u32::from(packet.wire_len));
+            host.nic.drained_at = host.nic.drained_at.max(now) + links.tx_time(nic, u32::from(packet.wire_len));
             if packet.payload > 0 {
                 self.table.on_transmit(&packet, now);
             }
@@ -101,7 +106,7 @@ impl<P: Probe> World<P> {
 
     /// A flow has finished, closed or been given up, or the host asks for other paths.
     #[cold]
-    fn on_news(&mut self, links: &mut impl Links<Carried>, id: HostId) {
+    pub fn on_news(&mut self, links: &mut impl Links<Carried>, id: HostId) {
         while let Some(Notice::Path(flow, path)) = self.hosts[id.index()].io.notices.pop_front() {
             let back = self.flows[flow.index()].src != id;
             match path {
@@ -190,46 +195,53 @@ impl<P: Probe> World<P> {
     }
 
     /// When a NIC has room again that has just taken as many packets as it may, and whose discipline may hold them back.
-    fn room_of_nic(&mut self, links: &mut impl Links<Carried>, id: HostId) -> Time {
-        let paced = self.hosts[id.index()].drained_at;
-        let room = self.look_at_nic(links, id);
+    pub fn room_of_nic(&mut self, links: &mut impl Links<Carried>, id: HostId, nic: LinkId) -> Time {
+        let paced = self.nic(id, nic).drained_at;
+        let room = self.look_at_nic(links, id, nic);
         if room >= links.now() {
             return room;
         }
         // Some packets do not wait, because the port or a dead link has lost them. The host sends at line rate all the same.
-        let host = &mut self.hosts[id.index()];
-        host.drained_at = paced;
-        host.room_at()
+        let nic = self.nic(id, nic);
+        nic.drained_at = paced;
+        nic.room_at()
+    }
+
+    /// A NIC of a host.
+    #[inline(always)]
+    fn nic(&mut self, id: HostId, link: LinkId) -> &mut Nic {
+        self.hosts[id.index()].nic_mut(link).expect("a NIC of this host")
     }
 
     /// Works out the backlog of a NIC whose discipline may hold packets back. Returns a time before which it is not down to the low-water
     /// mark: that time itself, if no service must start before; otherwise the next start.
     #[inline(always)]
-    fn look_at_nic(&mut self, links: &mut impl Links<Carried>, id: HostId) -> Time {
-        let host = &mut self.hosts[id.index()];
-        if links.waiting(host.nic) > 0 {
-            return self.look_into_nic(links, id);
+    pub fn look_at_nic(&mut self, links: &mut impl Links<Carried>, id: HostId, nic: LinkId) -> Time {
+        if links.waiting(nic) > 0 {
+            return self.look_into_nic(links, id, nic);
         }
         // A port that is idle may be that of a dead link, into which the host goes on sending at line rate.
-        let free_at = links.free_at(host.nic);
+        let free_at = links.free_at(nic);
+        let nic = self.nic(id, nic);
         if free_at > links.now() {
-            host.drained_at = free_at;
+            nic.drained_at = free_at;
         }
-        host.room_at()
+        nic.room_at()
     }
 
     /// The same where packets wait.
     #[inline(never)]
-    fn look_into_nic(&mut self, links: &mut impl Links<Carried>, id: HostId) -> Time {
-        let (now, nic) = (links.now(), self.hosts[id.index()].nic);
+    fn look_into_nic(&mut self, links: &mut impl Links<Carried>, id: HostId, nic: LinkId) -> Time {
+        let now = links.now();
         links.catch_up(self, nic, now);
         let bytes = if links.waiting(nic) == 0 { 0 } else { Self::port(&mut self.ports, nic).backlog().bytes };
         let waiting = links.tx_time(nic, u32::try_from(bytes).unwrap_or(u32::MAX));
-        let host = &mut self.hosts[id.index()];
-        if bytes > 0 || links.free_at(nic) > now {
-            host.drained_at = links.free_at(nic).max(now) + waiting;
+        let (free_at, next_start) = (links.free_at(nic), links.next_start(nic));
+        let nic = self.nic(id, nic);
+        if bytes > 0 || free_at > now {
+            nic.drained_at = free_at.max(now) + waiting;
         }
-        if waiting > host.low_water { host.room_at().max(links.next_start(nic)) } else { host.room_at() }
+        if waiting > nic.low_water { nic.room_at().max(next_start) } else { nic.room_at() }
     }
 
     /// A host takes in a packet that a port may have trimmed or returned, or that its policy sees first.

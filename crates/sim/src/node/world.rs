@@ -122,7 +122,7 @@ pub struct World<P> {
     pub switches: Vec<NodeId>,
     /// The waker of the first host.
     pub first_host: u32,
-    /// Hosts have policies or receivers, NICs may hold packets back, packets name paths or are the router's own, or a port has trimmed or returned a
+    /// Hosts have policies, receivers or several NICs, NICs may hold packets back, packets name paths or are the router's own, or a port has trimmed or returned a
     /// packet.
     pub special: bool,
     /// Neighbours may pause each other.
@@ -175,12 +175,11 @@ impl<P: Probe> World<P> {
             self.table.on_drop(packet);
         }
         packet.free(&mut self.ext);
-        // A NIC with a limit: what fell is not sent.
+        // The NIC dropped the packet, so it does not count as sent.
         let flow = &self.flows[packet.flow.index()];
         for host in [flow.src, flow.dst] {
-            let host = &mut self.hosts[host.index()];
-            if host.nic == link {
-                host.drained_at = host.drained_at.before(links.tx_time(link, u32::from(packet.wire_len)));
+            if let Some(nic) = self.hosts[host.index()].nic_mut(link) {
+                nic.drained_at = nic.drained_at.before(links.tx_time(link, u32::from(packet.wire_len)));
             }
         }
     }

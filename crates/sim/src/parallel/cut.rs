@@ -87,7 +87,8 @@ impl Cut {
         Cut::new(&spec.net, parts).ok_or(Uncut::Indivisible)
     }
 
-    /// Cuts a network into so many parts, or fewer. Switches with hosts are taken in their order, about the same number of hosts for each part. Every
+    /// Cuts a network into so many parts, or fewer. Switches with hosts are taken in their order, about the same number of NICs for each part. A host
+    /// with several NICs joins the part of its first one. Every
     /// other switch joins the part that has most of its neighbours, if these are two of three or more, and otherwise the part among them with
     /// the least capacity so far. So pods and racks stay whole where their number allows, and spines and cores are shared out.
     pub fn new(net: &Net, parts: usize) -> Option<Cut> {
@@ -97,11 +98,11 @@ impl Cut {
         let nodes = || (0..net.nodes().len() as u32).map(NodeId);
         let mut owners: Vec<Option<u8>> = vec![None; net.nodes().len()];
         let mut load = vec![0; parts];
-        let mut seen = 0;
+        let (mut seen, nics) = (0, net.hosts().iter().map(|host| net.out_links(*host).len()).sum::<usize>());
         for leaf in nodes().filter(|node| net.host(*node).is_none() && hosts_at(*node) > 0) {
             let own = hosts_at(leaf);
             // By the middle of its hosts.
-            let part = (2 * seen + own) * parts / (2 * net.hosts().len());
+            let part = (2 * seen + own) * parts / (2 * nics);
             owners[leaf.index()] = Some(part as u8);
             load[part] += capacity(leaf);
             seen += own;

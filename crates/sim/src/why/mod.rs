@@ -147,12 +147,15 @@ pub fn watch<'a>(
 ) -> Result<Watched<'a>, RunError> {
     let all = spec.flows().map_err(RunError::Workload)?;
     // A packet that the NIC sends when a flow starts has started before.
-    let nic = |life: &Life| {
-        let nic = spec.net.nic(all.get(life.flow.index())?.src);
-        let longest = spec.net.link(nic).rate.tx_time(2 * u64::from(spec.mtu_bytes));
-        Some((nic, life.open.start.before(longest)..life.open.end))
+    let nics = |life: &Life| {
+        let nics = all.get(life.flow.index()).map(|flow| spec.net.nics(flow.src));
+        let open = life.open.clone();
+        nics.into_iter().flatten().map(move |nic| {
+            let longest = spec.net.link(nic).rate.tx_time(2 * u64::from(spec.mtu_bytes));
+            (nic, open.start.before(longest)..open.end)
+        })
     };
-    let probe = PacketTrace::of(lives.iter().map(|life| life.flow).chain([held::ORDERS]), lives.iter().filter_map(nic));
+    let probe = PacketTrace::of(lives.iter().map(|life| life.flow).chain([held::ORDERS]), lives.iter().flat_map(nics));
     // Series and traces of the scenario's own change nothing of the run.
     let plain = RunSpec { sample: None, ..spec.clone() };
     let (outcome, packets) = run_with::<Engine<_>, _>(&plain, probe, control)?;
@@ -179,7 +182,7 @@ impl Watched<'_> {
         let held = Held::new(spec, &envs, &self.seen);
         let breakdown = |row: &FlowRow| {
             let (start, finish) = (Time(row.start_ps?), Time(row.finish_ps?));
-            let timers = spec.system.transport.build(&envs.transport(spec.net.nic(HostId(row.src)))).timers();
+            let timers = spec.system.transport.build(&envs.transport(HostId(row.src))).timers();
             let mut back = Backwards { cursor: finish, start, spans: Vec::new() };
             Trace::new(&spec.net, &held, row, timers, &self.seen).follow(&mut back);
             Some(Breakdown { flow: row.clone(), spans: back.forwards() })
@@ -233,7 +236,7 @@ struct Sent {
     arrival: Option<Time>,
 }
 
-/// A transmission of the sender's NIC, or a time in which its switch had it hold this flow's packets.
+/// A transmission of one of the sender's NICs, or a time in which its switch had it hold this flow's packets.
 #[derive(Clone, Copy, Debug)]
 struct Busy {
     begin: Time,
@@ -268,7 +271,8 @@ struct Trace<'a> {
     control: Vec<Sent>,
     /// What reached the sender, by arrival.
     answers: Vec<Sent>,
-    busy: Vec<Busy>,
+    /// By NIC of the sender.
+    busy: BTreeMap<LinkId, Vec<Busy>>,
     /// Data that arrived, as (arrival, place in `data`), in order.
     arrived: Vec<(Time, usize)>,
     /// Per packet of data the first that held its first byte.
@@ -308,14 +312,19 @@ impl<'a> Trace<'a> {
         let mut answers: Vec<Sent> = back.into_iter().filter(|sent| sent.arrival.is_some()).collect();
         answers.sort_by_key(|sent| sent.arrival);
         let own = |seen: &Seen| seen.packet.flow.0 == row.flow_id;
-        let on_nic = seen.iter().filter(|seen| seen.link == nic && !seen.dropped);
-        let part = |seen: &Seen| if own(seen) { TimePart::Transmission } else { TimePart::Queue(nic) };
-        let mut busy: Vec<Busy> =
-            on_nic.map(|seen| Busy { begin: seen.start, end: end(seen).min(seen.until), part: part(seen) }).collect();
-        if let Some(first) = data.first() {
-            let idle = held.idle(nic, &first.packet, &busy.iter().map(|busy| busy.begin..busy.end).collect::<Vec<_>>());
-            busy.extend(idle.into_iter().map(|held| Busy { begin: held.start, end: held.end, part: TimePart::Paused(nic) }));
-            busy.sort_by_key(|busy| busy.begin);
+        let mut busy: BTreeMap<LinkId, Vec<Busy>> = net.out_links(src).map(|nic| (nic, Vec::new())).collect();
+        for seen in seen.iter().filter(|seen| !seen.dropped) {
+            if let Some(busy) = busy.get_mut(&seen.link) {
+                let part = if own(seen) { TimePart::Transmission } else { TimePart::Queue(seen.link) };
+                busy.push(Busy { begin: seen.start, end: end(seen).min(seen.until), part });
+            }
+        }
+        for (nic, busy) in &mut busy {
+            if let Some(first) = data.first() {
+                let idle = held.idle(*nic, &first.packet, &busy.iter().map(|busy| busy.begin..busy.end).collect::<Vec<_>>());
+                busy.extend(idle.into_iter().map(|held| Busy { begin: held.start, end: held.end, part: TimePart::Paused(*nic) }));
+                busy.sort_by_key(|busy| busy.begin);
+            }
         }
         let mut arrived: Vec<(Time, usize)> = data.iter().zip(0..).filter_map(|(sent, i)| Some((sent.arrival?, i))).collect();
         arrived.sort_unstable();
@@ -337,6 +346,11 @@ impl<'a> Trace<'a> {
         }
     }
 
+    /// The NIC that a packet of data left through.
+    fn nic_of(&self, data: usize) -> LinkId {
+        self.data[data].hops[0].link
+    }
+
     /// The packet of data that was the last to arrive by a time.
     fn arrived_by(&self, at: Time) -> Option<usize> {
         let n = self.arrived.partition_point(|(arrival, _)| *arrival <= at);
@@ -351,7 +365,7 @@ impl<'a> Trace<'a> {
             back.tell(TimePart::Propagation, end);
             back.tell(TimePart::Transmission, hop.start);
             match i {
-                0 => self.at_nic(back, sent.packet.sent_at, TimePart::Queue(self.nic)),
+                0 => self.at_nic(hop.link, back, sent.packet.sent_at, TimePart::Queue(hop.link)),
                 _ => {
                     let before = &sent.hops[i - 1];
                     let came = self.net.link(before.link);
@@ -376,14 +390,14 @@ impl<'a> Trace<'a> {
                 self.opening(back);
                 return None;
             };
-            let since = self.data[before].packet.sent_at;
-            if let Some(answer) = self.set_off(since, back.cursor)
+            let (nic, since) = (self.nic_of(at), self.data[before].packet.sent_at);
+            if let Some(answer) = self.set_off(nic, since, back.cursor)
                 && let Some(answered) = self.arrived_by(answer.packet.sent_at)
             {
-                self.at_nic(back, answer.arrival.unwrap_or(since), TimePart::Wait);
+                self.at_nic(nic, back, answer.arrival.unwrap_or(since), TimePart::Wait);
                 return Some(answered);
             }
-            self.at_nic(back, since, TimePart::Wait);
+            self.at_nic(nic, back, since, TimePart::Wait);
             at = before;
         }
     }
@@ -424,23 +438,24 @@ impl<'a> Trace<'a> {
         let (since, until) = moments.windows(2).map(|pair| (pair[0], pair[1])).max_by_key(|(a, b)| *b - *a)?;
         let sampled = self.answers.first().is_some_and(|answer| answer.arrival <= Some(since));
         let timer = if sampled { self.timers.least } else { self.timers.first.or(self.timers.least) }?;
-        let enough = if self.set_off(since, until).is_some() { timer.after } else { timer.after / 2 };
+        let enough = if self.set_off(self.nic_of(to), since, until).is_some() { timer.after } else { timer.after / 2 };
         (self.expired && until - since >= enough).then_some(timer)
     }
 
     /// The answer after `since` that set off a hand-over: the earliest from which on the NIC was never idle. If it never was since the packet
     /// before, it is the NIC that the sender waited for, whatever was answered meanwhile.
-    fn set_off(&self, since: Time, until: Time) -> Option<&Sent> {
-        let busy_from = Some(self.busy_before(until)).filter(|from| *from > since)?;
+    fn set_off(&self, nic: LinkId, since: Time, until: Time) -> Option<&Sent> {
+        let busy_from = Some(self.busy_before(nic, until)).filter(|from| *from > since)?;
         let first = self.answers.partition_point(|answer| answer.arrival <= Some(since));
         let after = self.answers[first..].iter().take_while(|answer| answer.arrival <= Some(until));
         after.into_iter().find(|answer| answer.arrival >= Some(busy_from))
     }
 
     /// Since when the NIC has sent without a pause at a time; that time itself if it is idle.
-    fn busy_before(&self, mut at: Time) -> Time {
-        let first = self.busy.partition_point(|busy| busy.begin < at);
-        for busy in self.busy[..first].iter().rev() {
+    fn busy_before(&self, nic: LinkId, mut at: Time) -> Time {
+        let all = self.busy.get(&nic).map_or(&[][..], |busy| busy);
+        let first = all.partition_point(|busy| busy.begin < at);
+        for busy in all[..first].iter().rev() {
             if busy.end < at {
                 break;
             }
@@ -451,10 +466,11 @@ impl<'a> Trace<'a> {
 
     /// The time since `begin` before a packet left: transmission while the NIC sent this flow's packets, its queue while it sent others',
     /// paused while it had to hold this flow's, and otherwise `idle`.
-    fn at_nic(&self, back: &mut Backwards, begin: Time, idle: TimePart) {
+    fn at_nic(&self, nic: LinkId, back: &mut Backwards, begin: Time, idle: TimePart) {
         let begin = begin.max(back.start);
-        let first = self.busy.partition_point(|busy| busy.begin < back.cursor);
-        for busy in self.busy[..first].iter().rev() {
+        let all = self.busy.get(&nic).map_or(&[][..], |busy| busy);
+        let first = all.partition_point(|busy| busy.begin < back.cursor);
+        for busy in all[..first].iter().rev() {
             if busy.end <= begin {
                 break;
             }
@@ -467,8 +483,9 @@ impl<'a> Trace<'a> {
     /// The time before the first data: a handshake, if an answer came, and what lies around it.
     fn opening(&self, back: &mut Backwards) {
         let answer = self.answers.first().filter(|answer| answer.arrival <= Some(back.cursor));
+        let nic = if self.data.is_empty() { self.nic } else { self.nic_of(0) };
         if let Some(answer) = answer {
-            self.at_nic(back, answer.arrival.unwrap_or(back.start), TimePart::Wait);
+            self.at_nic(nic, back, answer.arrival.unwrap_or(back.start), TimePart::Wait);
             let mut asked = self.control.iter().filter(|sent| sent.arrival.is_some_and(|arrival| arrival <= answer.packet.sent_at));
             let asked = asked.next_back().map_or(back.start, |sent| sent.packet.sent_at);
             back.tell(TimePart::Handshake, asked);
@@ -476,6 +493,6 @@ impl<'a> Trace<'a> {
             let loss = LossCause { timer: self.timers.first, port: self.control.iter().find_map(|sent| self.lost_at(sent)) };
             back.tell(TimePart::Retransmission(loss), first);
         }
-        self.at_nic(back, back.start, TimePart::Wait);
+        self.at_nic(nic, back, back.start, TimePart::Wait);
     }
 }

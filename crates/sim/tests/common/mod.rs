@@ -262,6 +262,13 @@ pub fn random_scenario(n: u64) -> (String, bool) {
         "kind = 'fat_tree'\nk = 4",
         "kind = 'leaf_spine'\nleaves = 3\nspines = 4\nhosts_per_leaf = 2\nhost_rate = 'RATE'\nspine_rate = 'RATE'",
     ]);
+    // One in six has hosts with several NICs.
+    let topology = match Rng::stream(20, "fuzz/nics", &[n]).below(12) {
+        0 => "kind = 'rail'\npods = 2\nservers = 2\nnics = 2\nspines = 2\nspine_cables = 1\nnic_rate = 'RATE'".to_owned(),
+        1 => "kind = 'rail'\npods = 2\nservers = 3\nnics = 3\nplanes = 'per_rail'\nspines = 1\nspine_cables = 2\nnic_rate = 'RATE'"
+            .to_owned(),
+        _ => topology,
+    };
     let rates = if topology.contains("RATE") { String::new() } else { format!("rate = '{rate}'\n") };
     let topology = format!("[topology]\n{}\n{rates}delay = '{delay}'\n", topology.replace("RATE", &rate));
     let topology = topology + &pick_cables(&["", "", "loss = 0.001\n", "loss = 0.1\n"]);

@@ -71,7 +71,7 @@ impl Annealing {
         if trial.flows.is_empty() {
             return Vec::new();
         }
-        let unit = (0..self.core_of.len() as u32).map(|host| live.nic_rate(HostId(host)).bps()).max().unwrap_or(1) as f64;
+        let unit = (0..self.core_of.len() as u32).map(|host| live.host_rate(HostId(host)).bps()).max().unwrap_or(1) as f64;
         let (mut best, mut least) = (self.core_of.clone(), trial.energy());
         let mut energy = least;
         for temperature in (1..=self.schedule.t0).rev() {

@@ -53,8 +53,11 @@ pub fn find(net: &Net, routes: &Routes) -> Result<Cores, String> {
     if top <= TOR_TIER {
         return Err("this network has no switches above those of its hosts".to_owned());
     }
+    if let Some(host) = net.multi_nic_host() {
+        return Err(format!("host `{}` has {} NICs", net.node(net.hosts()[host.index()]).name, net.nics(host).len()));
+    }
     let hosts = || (0..net.hosts().len() as u32).map(HostId);
-    let edge: Vec<NodeId> = hosts().map(|host| net.link(net.nic(host)).to).collect();
+    let edge: Vec<NodeId> = hosts().map(|host| net.link(net.first_nic(host)).to).collect();
     let pods = pods(net, |node| cores.binary_search(&node).is_ok());
     let pod: Vec<usize> = hosts().map(|host| pods[net.hosts()[host.index()].index()]).collect();
     if let Some(core) = edge.iter().find(|edge| cores.binary_search(edge).is_ok()) {

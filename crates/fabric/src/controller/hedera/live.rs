@@ -24,8 +24,8 @@ impl Live<'_> {
     pub fn live(&mut self, src: HostId, dst: HostId, index: u16) -> Option<Vec<LinkId>> {
         self.links(src, dst, index).filter(|links| is_live(self.net, self.routes, links, dst))
     }
-    /// The rate of a host's NIC.
-    pub fn nic_rate(&self, host: HostId) -> Rate {
-        self.net.link(self.net.nic(host)).rate
+    /// The sum of the rates of a host's NICs.
+    pub fn host_rate(&self, host: HostId) -> Rate {
+        self.net.host_rate(host)
     }
 }

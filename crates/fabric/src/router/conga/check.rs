@@ -3,7 +3,7 @@
 use super::{Mode, Params, TAGS, homes};
 use crate::net::Net;
 use crate::paths::Counts;
-use crate::router::Env;
+use crate::router::{Env, needs_one_nic};
 use crate::routes::Routes;
 use base::params::Problem;
 use base::{HostId, NodeId};
@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 
 /// Problems that show only against the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    problem(params, env).into_iter().collect()
+    let several = needs_one_nic(env, "conga", "the leaf of the source chooses the path to the leaf of the destination");
+    several.or_else(|| problem(params, env)).into_iter().collect()
 }
 
 fn problem(params: &Params, env: &Env<'_>) -> Option<Problem> {

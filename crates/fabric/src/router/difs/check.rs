@@ -2,13 +2,17 @@
 
 use super::switch::ups;
 use crate::net::{HOST_TIER, TOR_TIER, Tier};
-use crate::router::Env;
+use crate::router::{Env, needs_one_nic};
 use base::params::Problem;
 use base::{LinkId, NodeId};
 use std::collections::BTreeMap;
 
 /// The problem with a network on which ports do not mirror each other, if it is one.
 pub fn check(env: &Env<'_>) -> Vec<Problem> {
+    if let Some(problem) = needs_one_nic(env, "difs", "the ports of a path downhill mirror those uphill, from the host's switch on")
+    {
+        return vec![problem];
+    }
     let problem = |message: String| Problem {
         key: "kind",
         message,

@@ -64,7 +64,7 @@ impl Bench {
     fn send_over(&mut self, flow: u32, forced: &[&str]) -> Vec<LinkId> {
         let mut packet = Packet::data(FlowId(flow), 0, 1460, 40);
         packet.sent_at = Time(self.now);
-        let mut links = vec![self.net.nic(self.flows[flow as usize].src)];
+        let mut links = vec![self.net.first_nic(self.flows[flow as usize].src)];
         while let from = links[links.len() - 1]
             && let at = self.net.link(from).to
             && self.net.host(at).is_none()
@@ -235,7 +235,7 @@ fn a_flow_is_marked_when_it_exceeds_the_threshold_and_mice_are_hashed() {
     let mut b = Bench::on(fat_tree(4), &[(0, 4), (0, 1)], |params| params.elephant_bytes = Bytes(3 * 1460));
     let mut mice =
         ecmp::Ecmp::new(&ecmp::Params::defaults(), &Env { net: &b.net, routes: &b.healthy, seed: 1, given: base::Given::none() });
-    let (edge, nic) = (b.node("edge0_0"), b.net.nic(HostId(0)));
+    let (edge, nic) = (b.node("edge0_0"), b.net.first_nic(HostId(0)));
     let tags: Vec<u16> = (0..5)
         .map(|_| {
             let mut packet = Packet::data(FlowId(0), 0, 1, 40);
@@ -663,7 +663,7 @@ fn unknown_networks_are_refused() {
     star.cable(host, switch, crate::testing::GBPS, crate::testing::DELAY);
     assert!(problem(&star.build()).unwrap().ends_with("this one has 1 tier of switches"));
     assert!(problem(&crate::testing::chain(3)).is_some());
-    assert!((0..20).all(|seed| problem(&random(&mut Rng::stream(seed, "difs/nets", &[]), true)).is_some()));
+    assert!((0..20).all(|seed| problem(&random(&mut Rng::stream(seed, "difs/nets", &[]), true, 1)).is_some()));
     // Cables in another order at one edge switch: its ports mirror nothing.
     let mut b = NetBuilder::default();
     let hosts: Vec<NodeId> = (0..4).map(|i| b.host(format!("h{i}"), None)).collect();

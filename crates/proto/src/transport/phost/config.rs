@@ -33,6 +33,8 @@ pub struct Config {
     pub notify: bool,
     /// The time of a full packet on the host's link: T.
     pub packet: Dur,
+    /// From one token of a host to the next: T, but at the rate of all NICs of the host.
+    pub token_gap: Dur,
     /// Payload of a full packet.
     pub mss: u64,
     /// Length of a packet without payload.
@@ -59,6 +61,7 @@ impl Config {
             idle: params.idle.or(env.timeout(Dur::from_ms(10))),
             notify: params.notify,
             packet,
+            token_gap: env.host_rate.tx_time(env.mtu_bytes.into()),
             mss: env.mss().into(),
             header: env.header_bytes,
         }
