@@ -79,6 +79,7 @@ pub mod graph;
 pub mod hpcc;
 pub mod htsim;
 pub mod leaf_spine;
+pub mod rail;
 pub mod single_tree;
 pub mod star;
 pub mod three_tier;
@@ -94,6 +95,7 @@ base::registry! {
         leaf_spine: LeafSpine,
         fat_tree: FatTree,
         three_tier: ThreeTier,
+        rail: Rail,
         file: File,
         graph: Graph,
         hpcc: Hpcc,
