@@ -12,9 +12,16 @@ use std::ops::Range;
 /// The flow that orders are of.
 pub const ORDERS: FlowId = FlowId(u32::MAX);
 
-/// By link: its discipline, which knows the classes of packets, and when each class was held.
+/// The ports that held packets back, by link.
 #[derive(Default)]
-pub struct Held(BTreeMap<LinkId, (AnyQdisc, [Vec<Range<Time>>; 8])>);
+pub struct Held(BTreeMap<LinkId, HeldPort>);
+
+struct HeldPort {
+    /// It knows the classes of packets.
+    qdisc: AnyQdisc,
+    /// By class: when it was held, in order.
+    classes: [Vec<Range<Time>>; 8],
+}
 
 impl Held {
     /// By the orders among what was seen, which is in order of time.
@@ -25,8 +32,9 @@ impl Held {
             let way = spec.net.link(seen.link);
             let at = seen.start + way.rate.tx_time(ORDER_BYTES.into()) + way.delay;
             let (params, env) = spec.port(way.reverse);
-            let (_, classes) = held.0.entry(way.reverse).or_insert_with(|| (params.build(&env), Default::default()));
-            let class = &mut classes[usize::from(seen.packet.words[0] as u8 & 7)];
+            let new = || HeldPort { qdisc: params.build(&env), classes: Default::default() };
+            let port = held.0.entry(way.reverse).or_insert_with(new);
+            let class = &mut port.classes[usize::from(seen.packet.words[0] as u8 & 7)];
             let is_held = class.last().is_some_and(|last| last.end == Time::MAX);
             match (seen.packet.words[1] != 0, class.last_mut()) {
                 // The link dies before the order has come.
@@ -62,7 +70,7 @@ impl Held {
     }
     /// When a link held the class of a packet, of what began before a time; the last first.
     pub fn before(&self, link: LinkId, packet: &Packet, at: Time) -> impl Iterator<Item = &Range<Time>> {
-        let held = self.0.get(&link).map_or(&[][..], |(qdisc, classes)| &classes[usize::from(qdisc.class(packet)) & 7]);
+        let held = self.0.get(&link).map_or(&[][..], |port| &port.classes[usize::from(port.qdisc.class(packet)) & 7]);
         let first = held.partition_point(|held| held.start < at);
         held[..first].iter().rev()
     }
