@@ -58,7 +58,7 @@ pub struct Routing {
     pub paths: AllPaths,
     /// The router decides at switches for packets from the source, and for those from the destination.
     asked: [bool; 2],
-    /// It decides by [`Router::choose`] alone, and spreads packets evenly over all live next hops.
+    /// It decides by [`Router::choose`](crate::router::Router::choose) alone, and spreads packets evenly over all live next hops.
     pub spreads_evenly: bool,
     /// No link ever goes down.
     pub fixed: bool,
