@@ -60,6 +60,7 @@ ORDINARY = {
     "complete": "a run with all its points",
     "slack": "room that is left",
     "uniform": "a distribution, also of SciPy",
+    "ps": "picoseconds",
     "incast": "a kind of traffic, and an exercise of the lab",
     "requests": "a kind of traffic",
     "shuffle": "a kind of traffic",

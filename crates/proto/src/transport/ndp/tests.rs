@@ -73,7 +73,7 @@ fn seen(packets: &[Packet]) -> Vec<(Kind, u32, u64, u64, u32)> {
 #[test]
 fn golden_gap_between_pulls() {
     let gap = |mtu_bytes, pull_rate| {
-        let env = Env { nic_rate: Rate::from_gbps(10), mtu_bytes, ..script::env() };
+        let env = Env { nic_rate: Rate::from_gbps(10), host_rate: Rate::from_gbps(10), mtu_bytes, ..script::env() };
         Config::gap(&Params { pull_rate, ..Params::defaults() }, &env)
     };
     assert_eq!([gap(1564, Fraction(990_000_000)), gap(1564, Fraction::ONE)], [Dur(1_263_839), Dur(1_251_200)]);

@@ -12,7 +12,7 @@ const T: u64 = 1200;
 
 /// The network of the authors' simulation at 10 Gb/s: 200 ns per link, 40 Gb/s between switches.
 fn env() -> Env<'static> {
-    Env { nic_rate: Rate::from_gbps(10), max_rtt: Dur::from_ns(4_680), ..script::env() }
+    Env { nic_rate: Rate::from_gbps(10), host_rate: Rate::from_gbps(10), max_rtt: Dur::from_ns(4_680), ..script::env() }
 }
 
 /// The authors' numbers: a window's wait of 25 T and a wait for what is missing of 9 T. Free tokens take no turns.
