@@ -8,7 +8,7 @@ use crate::actors::sample::Sampler;
 use crate::actors::window::WindowActor;
 use crate::node::arrivals::Receiving;
 use crate::node::drops::Drops;
-use crate::node::host::{Host, Nic};
+use crate::node::host::{Host, HostNic};
 use crate::node::lossy;
 use crate::node::share::PartShare;
 use crate::node::world::{Carried, NodeCounts, TrafficCounts, World};
@@ -86,7 +86,7 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
         starts[flow.src.index()].push((flow.start, flow.id));
     }
     let hosts = starts.into_iter().zip(machines).enumerate().map(|(h, (starts, transport))| {
-        let nic = |nic: LinkId| Nic {
+        let nic = |nic: LinkId| HostNic {
             drained_at: Time::ZERO,
             low_water: spec.system.nic.low_water_bytes.map_or(Dur::MAX, |bytes| net.link(nic).rate.tx_time(bytes)),
             link: nic,

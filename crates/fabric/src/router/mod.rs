@@ -129,7 +129,7 @@ pub fn needs_one_nic(env: &Env<'_>, kind: &str, why: &str) -> Option<Problem> {
     Some(Problem {
         key: "kind",
         message: format!("host `{name}` has {nics} NICs, and `{kind}` is defined for hosts with one: {why}"),
-        hint: "take the router `ecmp` or `spray`, or a topology whose hosts have one NIC".to_owned(),
+        hint: "take another router, or a topology whose hosts have one NIC".to_owned(),
     })
 }
 

@@ -9,7 +9,7 @@ use proto::{Cx, Flow};
 /// A NIC of a host.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Nic {
+pub struct HostNic {
     /// When all packets in the NIC will have been sent; the backlog of the NIC is the time from now to then.
     pub drained_at: Time,
     /// The transport is polled while the backlog is at most this.
@@ -20,7 +20,7 @@ pub struct Nic {
     pub shaped: bool,
 }
 
-impl Nic {
+impl HostNic {
     /// Whether the NIC may take another packet.
     #[inline]
     pub fn has_room(&self, now: Time) -> bool {
@@ -37,7 +37,7 @@ impl Nic {
 #[repr(C, align(64))]
 pub struct Host {
     /// The NIC; of several the first.
-    pub nic: Nic,
+    pub nic: HostNic,
     /// When the host opens its next flow.
     next_start: Time,
     /// Timers and control packets.
@@ -49,12 +49,12 @@ pub struct Host {
     /// The flows that the host will open, the next one last.
     starts: Vec<(Time, FlowId)>,
     /// The other NICs, by port.
-    pub others: Vec<Nic>,
+    pub others: Vec<HostNic>,
 }
 
 impl Host {
     /// A host with these NICs, by port, that will open `starts`, which must be sorted.
-    pub fn new(transport: AnyTransport, rng: Rng, mut nics: Vec<Nic>, mut starts: Vec<(Time, FlowId)>) -> Host {
+    pub fn new(transport: AnyTransport, rng: Rng, mut nics: Vec<HostNic>, mut starts: Vec<(Time, FlowId)>) -> Host {
         debug_assert!(starts.is_sorted());
         starts.reverse();
         let next_start = Host::next_of(&starts);
@@ -62,11 +62,11 @@ impl Host {
         Host { nic, next_start, io: HostIo::default(), transport, rng, starts, others: nics }
     }
     /// All NICs, by port.
-    pub fn nics(&self) -> impl Iterator<Item = &Nic> {
+    pub fn nics(&self) -> impl Iterator<Item = &HostNic> {
         std::iter::once(&self.nic).chain(&self.others)
     }
     /// The NIC of a link; `None` if the link leaves another node.
-    pub fn nic_mut(&mut self, link: LinkId) -> Option<&mut Nic> {
+    pub fn nic_mut(&mut self, link: LinkId) -> Option<&mut HostNic> {
         if self.nic.link == link { Some(&mut self.nic) } else { self.others.iter_mut().find(|nic| nic.link == link) }
     }
     /// The host's transport, and the context in which it handles an event.

@@ -1,7 +1,7 @@
 //! Hosts: what their NICs pull from transports, how policies stand between, and when hosts wake.
 
 use crate::node::arrivals::Receiving;
-use crate::node::host::Nic;
+use crate::node::host::HostNic;
 use crate::node::share::{FlowChange, FlowChangeKind};
 use crate::node::waiting::Start;
 use crate::node::world::{Carried, World};
@@ -209,7 +209,7 @@ impl<P: Probe> World<P> {
 
     /// A NIC of a host.
     #[inline(always)]
-    fn nic(&mut self, id: HostId, link: LinkId) -> &mut Nic {
+    fn nic(&mut self, id: HostId, link: LinkId) -> &mut HostNic {
         self.hosts[id.index()].nic_mut(link).expect("a NIC of this host")
     }
 
