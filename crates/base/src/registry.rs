@@ -37,6 +37,8 @@ pub struct Meta {
     /// Why it means nothing to flows that are fluids with max-min fair rates, so that the flow engine refuses it; empty where that engine can
     /// stand for it.
     pub packets_only: &'static str,
+    /// It reads what waits at its port and what that has sent, which is kept for nobody else.
+    pub reads_port: bool,
 }
 
 /// A number that an entry counts, and a column of the tables.
@@ -67,6 +69,7 @@ impl Meta {
         shows: &[],
         queue_lengths: &[],
         packets_only: "",
+        reads_port: false,
     };
 }
 

@@ -12,8 +12,10 @@ pub struct Port {
     pub qdisc: AnyQdisc,
     /// Watches and rewrites what passes.
     pub agent: Option<AnyAgent>,
-    /// What the agent sees of the port.
+    /// What the agent sees of the port, if it reads that.
     pub state: PortState,
+    /// The agent reads the port's state, or the router is told of what leaves: looked at once instead of both.
+    pub minded: bool,
     /// The router is told of what leaves.
     pub watched: bool,
     /// Where neighbours may pause each other.

@@ -199,12 +199,14 @@ fn build_ports(spec: &RunSpec, envs: &Envs<'_>, watches: bool, pausing: bool) ->
         if spec.system.agent.is_none() && !watched && !shares && params.fifo(&env).is_some() {
             return None;
         }
+        let reads = spec.system.agent.as_ref().is_some_and(|agent| agent.meta().reads_port);
         let agent = spec.system.agent.as_ref().map(|agent| agent.build(&envs.agent(id)));
         Some(Box::new(Port {
             qdisc: params.build(&env),
             agent,
             state: PortState::NEW,
             watched,
+            minded: watched || reads,
             pausing: pausing.then(Box::default),
         }))
     };

@@ -34,7 +34,7 @@ pub struct PortCx<'a> {
     pub flows: &'a [Flow],
     /// Blocks for large headers.
     pub ext: &'a mut Slab<Ext>,
-    /// The port, without the packet in hand.
+    /// The port, without the packet in hand. Only agents whose META [`reads_port`](base::registry::Meta) are shown it.
     pub port: &'a PortState,
 }
 

@@ -436,6 +436,7 @@ mod tests {
                     agent: Some(agent),
                     state: agent::PortState::NEW,
                     watched: false,
+                    minded: false,
                     pausing: None,
                 }))
             };

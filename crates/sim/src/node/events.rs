@@ -57,10 +57,12 @@ impl<P: Probe> engine::World for World<P> {
             agent.on_arrive(packet, &mut cx);
             agent.on_enqueue(packet, &mut cx);
             agent.on_depart(packet, &mut cx);
-            port.state.sent_bytes += u64::from(packet.wire_len);
         }
-        if port.watched {
-            self.routing.router.on_depart(link, packet, now);
+        if port.minded {
+            port.state.sent_bytes += u64::from(packet.wire_len);
+            if port.watched {
+                self.routing.router.on_depart(link, packet, now);
+            }
         }
         true
     }
@@ -104,7 +106,9 @@ impl<P: Probe> engine::World for World<P> {
             if port.qdisc.enqueue(packet, now, &mut self.refused) {
                 agent.on_enqueue(packet, &mut cx);
             }
-            port.state.queue = port.qdisc.backlog();
+            if port.minded {
+                port.state.queue = port.qdisc.backlog();
+            }
         } else {
             port.qdisc.enqueue(packet, now, &mut self.refused);
         }
@@ -124,13 +128,17 @@ impl<P: Probe> engine::World for World<P> {
     fn dequeue(&mut self, link: LinkId, start: Time) -> &Packet {
         let port = Self::port(&mut self.ports, link);
         let packet = port.qdisc.dequeue(start).expect("a packet waits");
-        if let Some(agent) = &mut port.agent {
-            port.state.queue.remove(packet);
+        if port.minded {
+            if let Some(agent) = &mut port.agent {
+                port.state.queue.remove(packet);
+                agent.on_depart(packet, &mut PortCx { now: start, flows: &self.flows, ext: &mut self.ext, port: &port.state });
+                port.state.sent_bytes += u64::from(packet.wire_len);
+            }
+            if port.watched {
+                self.routing.router.on_depart(link, packet, start);
+            }
+        } else if let Some(agent) = &mut port.agent {
             agent.on_depart(packet, &mut PortCx { now: start, flows: &self.flows, ext: &mut self.ext, port: &port.state });
-            port.state.sent_bytes += u64::from(packet.wire_len);
-        }
-        if port.watched {
-            self.routing.router.on_depart(link, packet, start);
         }
         self.probe.on_start(link, start, packet);
         packet
