@@ -99,7 +99,7 @@ pub struct ScenarioArgs {
     /// Seeds instead of the scenario's
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub seed: Option<Vec<u64>>,
-    /// IdealName references beside the systems
+    /// Ideal references besides the systems
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help = ideals())]
     pub ideal: Option<Vec<String>>,
     /// Memory that the points may take together, such as 8GB [default: what is free]. A point that needs more is refused
@@ -108,7 +108,7 @@ pub struct ScenarioArgs {
 }
 
 fn ideals() -> String {
-    format!("IdealName references beside the systems: {}", fabric::ideal::ROOM.names().collect::<Vec<_>>().join(", "))
+    format!("Ideal references besides the systems: {}", fabric::ideal::ROOM.names().collect::<Vec<_>>().join(", "))
 }
 
 /// Options of `check`.

@@ -1,4 +1,4 @@
-//! IdealName schedules of one link.
+//! Ideal schedules of one link.
 
 use ::scenario::IdealName;
 use base::params::{Param as _, Raw};

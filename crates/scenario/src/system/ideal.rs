@@ -1,4 +1,4 @@
-//! IdealName references: what a scenario's flows are compared with, beside its systems.
+//! Ideal references: what the flows of a scenario are compared with, besides its systems.
 
 use base::params::{Param, Raw, Shape, nearest};
 use fabric::ideal::{AnyIdeal, AnyParams, ROOM};
