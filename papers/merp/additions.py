@@ -127,7 +127,7 @@ def far_ends(results: Results, figure: str) -> Figure:
             ax.plot([numbers.average(sample)], [i], style.MARKERS[i], color=style.COLORS[i])
     ax.axvline(1.0, color=style.GREY, linewidth=0.9)
     ax.set_yticks(range(len(found)), list(found))
-    ax.set(xlabel="mean expansion ratio over the fluid's: means over seeds and their range", ylim=(len(found) - 0.5, -0.5))
+    ax.set(xlabel="mean expansion ratio over the fluid's", ylim=(len(found) - 0.5, -0.5))
     return fig
 
 

@@ -236,7 +236,7 @@ def note(paper: Paper) -> str:
     assert paper.stale is not None, "a page has the note only if its paper is marked"
     return (
         f"> **Stale since {paper.stale.since}.** {paper.stale.why} "
-        "The numbers, verdicts and figures below are those of the version before; "
+        "The numbers, verdicts and figures below that this concerns are those of the version before; "
         f"`flowloom papers {paper.name} --update` recomputes them. "
         "Claims that are newer are listed as not run."
     )
