@@ -327,7 +327,9 @@ def test_a_page_with_other_results_passes_only_while_it_says_that_it_is_stale(ti
     then = without.scenarios
     today = {**then, "two": {"plan": "01234567", "smoke": "89abcdef"}}
     plain, marked = pages.page(without), pages.page(noted)
-    paragraph = "> **Stale since 2026-11-24.** TCP has limited transmit. The numbers, verdicts and figures below are"
+    paragraph = (
+        "> **Stale since 2026-11-24.** TCP has limited transmit. The numbers, verdicts and figures below that this concerns are"
+    )
     assert marked.split("\n\n")[2].startswith(paragraph) and paragraph not in plain
     assert problem(fresh, without, plain, then) == problem(stale, noted, marked, today) == ""
     assert problem(fresh, without, plain, today).startswith("results of two have changed")

@@ -1,13 +1,15 @@
 //! Hosts that take packets in at a rate of their own: closed forms, losses, hosts that pause their switch, threads, and the oracle.
 
 mod common;
+#[path = "common/both.rs"]
+mod oracle;
 #[path = "../../engine/tests/reference/mod.rs"]
 mod reference;
 
 use common::{plan, table};
-use reference::Reference;
-use sim::outcome::{FlowRow, PortRow};
-use sim::{Carried, Continue, Outcome, Threads};
+use oracle::both;
+use sim::outcome::FlowRow;
+use sim::{Continue, Outcome, Threads};
 
 /// Each flow is sent at line rate, of 10 Gb/s: only receivers slow it down.
 const BLAST: &str = "transport = { kind = 'dctcp', init_window = 1000, max_cwnd = 1000, handshake = false }\nqdisc = { kind = 'droptail', limit = 'unlimited' }\n";
@@ -21,18 +23,6 @@ fn scenario(name: &str, topology: &str, rows: &[(u32, u32, u64, u64)], system: &
         "end = '1s'\n[topology]\nrate = '10Gbps'\ndelay = '1us'\n{topology}\n{}[[system]]\nlabel = 'x'\n{BLAST}{system}\n",
         table(name, rows)
     )
-}
-
-/// The outcome of the engine, which is that of the oracle.
-fn both(text: &str) -> Outcome {
-    let point = &plan(text).points[0];
-    let fast = sim::run(&point.run, &mut |_| Continue::Yes).unwrap();
-    let slow = sim::run_on::<Reference<Carried>>(&point.run, &mut |_| Continue::Yes).unwrap();
-    assert_eq!(fast.flows, slow.flows, "{text}");
-    for (a, b) in fast.ports.iter().zip(&slow.ports) {
-        assert_eq!(*a, PortRow { busy_ps: a.busy_ps, ..b.clone() }, "{text}");
-    }
-    fast
 }
 
 /// A counter of a port by its column.
