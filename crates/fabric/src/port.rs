@@ -14,7 +14,7 @@ pub struct Port {
     pub agent: Option<AnyAgent>,
     /// What the agent sees of the port, if it reads that.
     pub state: PortState,
-    /// The agent reads the port's state, or the router is told of what leaves: looked at once instead of both.
+    /// The agent reads the port's state, or the router watches the port: one look for both.
     pub minded: bool,
     /// The router is told of what leaves.
     pub watched: bool,

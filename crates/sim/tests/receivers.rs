@@ -75,7 +75,7 @@ fn only_the_hosts_that_are_named_have_a_queue() {
     assert_eq!(flow(&plain, 1).fct_ps(), flow(&idle, 1).fct_ps());
 }
 
-/// What has no room is lost at the host, is sent again, and nothing is counted twice: the audit of every run.
+/// The host loses what it has no room for, the sender retransmits it, and the audit of the run counts nothing twice.
 #[test]
 fn a_full_queue_loses_packets_and_the_flow_ends() {
     let system = "receiver = { kind = 'receive_queue', rate = '2Gbps', limit = '30KB' }";
