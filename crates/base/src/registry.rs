@@ -15,7 +15,7 @@ pub struct Meta {
     /// What must stand beside it in a system, checked before a run.
     pub needs: Needs,
     /// What stands beside it where the scenario is silent, as (dotted key of the system, value as written): `("nic.low_water", "1B")`.
-    pub beside: &'static [(&'static str, &'static str)],
+    pub implies: &'static [(&'static str, &'static str)],
     /// What it knows of a flow before the flow's bytes are sent: `size`, `deadline`; `paths`: the links that its paths take.
     pub knows: &'static [&'static str],
     /// It sends the packets of a flow over several paths, which the router must therefore plan.
@@ -58,7 +58,7 @@ impl Meta {
         summary: "",
         source: "",
         needs: Needs::NONE,
-        beside: &[],
+        implies: &[],
         knows: &[],
         many_paths: false,
         ranks: false,

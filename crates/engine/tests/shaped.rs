@@ -185,7 +185,7 @@ fn starts(seen: &Seen) -> Vec<(u32, u64)> {
 #[test]
 fn packets_start_when_they_may() {
     for delay in [Dur::from_ns(10), Dur::from_us(100)] {
-        // Alone at an idle port: at once, or when its time has come.
+        // Unloaded at an idle port: at once, or when its time has come.
         assert_eq!(starts(&run(&[(100, Do::Send(500))], delay)), [(0, 100)]);
         assert_eq!(starts(&run(&[(100, Do::Send(40))], delay)), [(0, 3100)]);
         // One that may start earlier passes one that waits, and brings the next start forward.

@@ -113,7 +113,7 @@ impl Port {
         let pausing = self.pausing.as_ref()?;
         if !pausing.orders.is_empty() {
             None
-        } else if pausing.held != 0 && !self.qdisc.has_beside(pausing.held) {
+        } else if pausing.held != 0 && !self.qdisc.has_except(pausing.held) {
             Some(Hold { until: Time::MAX, wire_len: 0 })
         } else {
             self.qdisc.not_before(start)
@@ -128,7 +128,7 @@ impl Port {
         }
         match pausing.held {
             0 => self.qdisc.dequeue(now),
-            held => self.qdisc.dequeue_beside(held, now),
+            held => self.qdisc.dequeue_except(held, now),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! through [`Cx::control`].
 
 use crate::flow::{Flow, Sample};
-use crate::host::{FlowTable, HostIo, Notice, Path};
+use crate::host::{FlowTable, HostEvent, HostIo, Path};
 use crate::packet::{Ext, Packet};
 use crate::reassembly::Delivery;
 use base::params::Problem;
@@ -192,7 +192,7 @@ impl<'a> Cx<'a> {
     pub fn deliver(&mut self, flow: FlowId, offset: u64, len: u16) -> Delivery {
         let (delivery, finishes) = self.table.deliver(self.flow(flow), offset, len, self.now);
         if finishes {
-            self.io.tell(Notice::Finish(flow));
+            self.io.notify(HostEvent::Finish(flow));
         }
         delivery
     }
@@ -206,7 +206,7 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn note_timeout(&mut self, flow: FlowId) {
         self.table.count_timeout(flow);
-        self.io.tell(Notice::Timeout(flow));
+        self.io.notify(HostEvent::Timeout(flow));
     }
     /// Duplicate ACKs had a segment of `flow` sent again: counts it.
     #[inline]
@@ -225,13 +225,13 @@ impl<'a> Cx<'a> {
     /// Asks that what this host sends of `flow` take another path from now on. A packet may ask for itself alone by its
     /// [`path_tag`](Packet::path_tag).
     pub fn ask_path(&mut self, flow: FlowId, path: Path) {
-        self.io.notices.push_back(Notice::Path(flow, path));
+        self.io.events.push_back(HostEvent::Path(flow, path));
         self.table.note_news();
     }
     /// The sender's own state of `flow` is done: forgets its timers.
     pub fn close(&mut self, flow: FlowId) {
         self.io.timers.forget(flow);
-        self.io.tell(Notice::Close(flow));
+        self.io.notify(HostEvent::Close(flow));
         self.table.close(flow);
     }
     /// The sender gives `flow` up, whatever has arrived of it: nobody waits for it to finish any more.
@@ -295,8 +295,8 @@ mod tests {
         assert_eq!(host.machine.beats, 2);
         assert_eq!([0, 1].map(|flow| host.table.counts(FlowId(flow))), [[0, 4], [0, 0]]);
         // Requests reach the run without a policy too, in order.
-        let ask = |flow, path| Notice::Path(FlowId(flow), path);
+        let ask = |flow, path| HostEvent::Path(FlowId(flow), path);
         let asked = [ask(0, Path::Index(0)), ask(1, Path::Index(3)), ask(0, Path::Other), ask(0, Path::Other)];
-        assert_eq!(host.io.notices, asked);
+        assert_eq!(host.io.events, asked);
     }
 }

@@ -17,14 +17,14 @@ pub struct HostIo {
     /// ACKs and other control packets that the NIC has not taken yet, oldest first. They go before data.
     pub control: VecDeque<Packet>,
     /// What the run has to act on once the transport has handled an event, oldest first.
-    pub notices: VecDeque<Notice>,
-    /// The host has a policy, which hears of its flows. Without it only requests are among the notices.
+    pub events: VecDeque<HostEvent>,
+    /// The host has a policy, which hears of its flows. Without it only requests are among the events.
     pub has_policy: bool,
 }
 
 /// What a transport tells beside the packets that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum HostEvent {
     /// To the policy: the retransmission timer of a flow that this host sends has expired, and something counts as lost.
     Timeout(FlowId),
     /// To the policy: the last byte of a flow has arrived at this host.
@@ -44,11 +44,11 @@ pub enum Path {
     Other,
 }
 
-impl Notice {
+impl HostEvent {
     /// The flow.
     pub fn flow(self) -> FlowId {
         match self {
-            Notice::Timeout(flow) | Notice::Finish(flow) | Notice::Close(flow) | Notice::Path(flow, _) => flow,
+            HostEvent::Timeout(flow) | HostEvent::Finish(flow) | HostEvent::Close(flow) | HostEvent::Path(flow, _) => flow,
         }
     }
 }
@@ -56,15 +56,15 @@ impl Notice {
 impl HostIo {
     /// Tells the policy, if there is one.
     #[inline(always)]
-    pub fn tell(&mut self, notice: Notice) {
+    pub fn notify(&mut self, event: HostEvent) {
         if self.has_policy {
-            self.note(notice);
+            self.push(event);
         }
     }
     #[cold]
     #[inline(never)]
-    fn note(&mut self, notice: Notice) {
-        self.notices.push_back(notice);
+    fn push(&mut self, event: HostEvent) {
+        self.events.push_back(event);
     }
 }
 
@@ -373,10 +373,10 @@ mod tests {
     #[test]
     fn nobody_is_told_without_a_policy() {
         let mut io = HostIo::default();
-        io.tell(Notice::Close(FlowId(0)));
-        assert!(io.notices.is_empty());
+        io.notify(HostEvent::Close(FlowId(0)));
+        assert!(io.events.is_empty());
         io.has_policy = true;
-        io.tell(Notice::Close(FlowId(1)));
-        assert_eq!(io.notices, [Notice::Close(FlowId(1))]);
+        io.notify(HostEvent::Close(FlowId(1)));
+        assert_eq!(io.events, [HostEvent::Close(FlowId(1))]);
     }
 }

@@ -5,7 +5,7 @@
 //! the NIC takes goes through [`PolicyHost::on_send`] before its length is read.
 
 use crate::contract::{self, Transport as _};
-use crate::host::Notice;
+use crate::host::HostEvent;
 use crate::packet::Packet;
 use crate::policy::{AnyPolicy, Cx, Own, Policy};
 use crate::transport::AnyTransport;
@@ -61,18 +61,18 @@ impl<P: Policy> PolicyHost<P> {
     pub fn settle(&mut self, transport: &mut AnyTransport, cx: &mut contract::Cx<'_>) {
         let mut kept = 0;
         loop {
-            while let Some(notice) = cx.io.notices.get(kept).copied() {
-                let tell: fn(&mut P, FlowId, &mut Cx<'_>) = match notice {
-                    Notice::Timeout(_) => P::on_timeout,
-                    Notice::Finish(_) => P::on_finish,
-                    Notice::Close(_) => P::on_close,
-                    Notice::Path(..) => {
+            while let Some(event) = cx.io.events.get(kept).copied() {
+                let tell: fn(&mut P, FlowId, &mut Cx<'_>) = match event {
+                    HostEvent::Timeout(_) => P::on_timeout,
+                    HostEvent::Finish(_) => P::on_finish,
+                    HostEvent::Close(_) => P::on_close,
+                    HostEvent::Path(..) => {
                         kept += 1;
                         continue;
                     }
                 };
-                cx.io.notices.remove(kept);
-                self.with(transport, cx, |policy, cx| tell(policy, notice.flow(), cx));
+                cx.io.events.remove(kept);
+                self.with(transport, cx, |policy, cx| tell(policy, event.flow(), cx));
             }
             // In the order of the requests, each before the policy hears of more.
             if self.own.given_up.is_empty() {
@@ -91,7 +91,7 @@ impl<P: Policy> PolicyHost<P> {
             table: &mut *cx.table,
             rng: &mut *cx.rng,
             control: &mut cx.io.control,
-            notices: &mut cx.io.notices,
+            events: &mut cx.io.events,
             transport,
             own: &mut self.own,
         };
@@ -276,7 +276,7 @@ mod tests {
             assert_eq!(seen, known);
             // The run finds the request when the policy has heard of all else.
             host.with(|transport, cx| policy_host.settle(transport, cx));
-            assert_eq!(host.io.notices.pop_front(), Some(Notice::Path(FlowId(0), Path::Index(1))));
+            assert_eq!(host.io.events.pop_front(), Some(HostEvent::Path(FlowId(0), Path::Index(1))));
             assert!(host.table.take_news());
         }
     }

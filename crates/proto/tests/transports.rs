@@ -36,7 +36,7 @@ fn names(names: &[&str], last: &str) -> String {
 
 /// What stands beside an entry in one part of its system: the kind, and the settings, as written.
 fn beside(entry: &Entry, part: &str) -> (Option<&'static str>, Vec<String>) {
-    let own = entry.meta.beside.iter().filter_map(|(key, value)| Some((key.strip_prefix(part)?.strip_prefix('.')?, *value)));
+    let own = entry.meta.implies.iter().filter_map(|(key, value)| Some((key.strip_prefix(part)?.strip_prefix('.')?, *value)));
     let (kinds, settings): (Vec<_>, Vec<_>) = own.partition(|(key, _)| *key == "kind");
     (kinds.first().map(|(_, kind)| *kind), settings.iter().map(|(key, value)| format!("`{key} = {value}`")).collect())
 }

@@ -1,6 +1,6 @@
 //! From a checked draft to the points of a plan, and their names.
 
-use crate::checks::unfit;
+use crate::checks::flow_engine;
 use crate::files::Files;
 use crate::plan::draft::{Draft, Swept, combinations};
 use crate::plan::keys::SampleParams;
@@ -49,7 +49,7 @@ pub(crate) fn expand(draft: Draft, name: String, files: &Arc<Files>) -> Plan {
             for ((engine, moving), (workloads, offered), (failures, failing)) in shared {
                 for system in &section.variants {
                     // One that needs packets has no points under the flow engine; `check` warns of that.
-                    if engine[0].is_flow() && unfit::refused(&system.value).is_some() {
+                    if engine[0].is_flow() && flow_engine::refused(&system.value).is_some() {
                         continue;
                     }
                     let all = [moving, &topology.swept, offered, failing, &system.swept].into_iter().flatten().cloned();

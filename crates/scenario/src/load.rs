@@ -15,9 +15,9 @@ use crate::plan::resolved::{Origins, of_events, of_plan};
 use crate::plan::seeds::AutoSeedRule;
 use crate::plan::spec::{Options, Plan, QueueLength};
 use crate::read;
-use crate::read::beside;
+use crate::read::implied;
 use crate::read::layers::Layers;
-use crate::read::spell::spell_out;
+use crate::read::short_forms::spell_out;
 use crate::text::diag::{Diagnostics, Item, Place, Sources};
 use crate::text::tree::{Node, Table, Value, parse_file};
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ pub fn load(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Pla
         layers.set(key, value, &mut sources);
     }
     let Layers { mut root, problems: mut early, .. } = layers;
-    beside::fill(&mut root);
+    implied::fill(&mut root);
     let seeds = options.seeds.as_ref().map(|seeds| check_seeds(seeds, &mut sources, &mut early));
     let mut problems = early;
     let draft = read_and_check(&root, &files, seeds, options.memory, &mut problems);
@@ -168,7 +168,7 @@ fn other_profiles(base: &Table, profiles: Option<&Node>, options: &Options, file
     for entry in table.entries.iter().filter(|e| !options.profiles.contains(&e.key)) {
         let mut layers = Layers::new(base.clone());
         layers.profile(Some(profiles), &entry.key, 0, entry.key_at);
-        beside::fill(&mut layers.root);
+        implied::fill(&mut layers.root);
         read_and_check(&layers.root, files, None, options.memory, &mut layers.problems);
         let mut places = BTreeSet::from([entry.key_at, entry.node.at]);
         collect_places(&entry.node, &mut places);

@@ -9,7 +9,7 @@ use fabric::routes::Routes;
 use fabric::routing::Planned;
 use proto::host::FlowRecord;
 use proto::{Flow, Packet};
-use scenario::{Alone, RunSpec, Sample};
+use scenario::{RunSpec, Sample, Unloaded};
 
 /// Bytes per link: its record, ring, counts and leaf in the tree, and its share of hosts. Measured on fat trees.
 const PER_LINK: u64 = 1300;
@@ -104,7 +104,7 @@ impl Course {
             let links = routes.distance(spec.net.hosts()[flow.src.index()], flow.dst).unwrap_or_default();
             let packets = flow.size_wire_bytes.div_ceil(u64::from(spec.mtu_bytes));
             // A handshake, the last packet, and a window that doubles in two round trips, as with delayed ACKs.
-            let trips = spec.alone(routes, flow).rtt.0.saturating_mul(u64::from(2 + 2 * packets.checked_ilog2().unwrap_or(0)));
+            let trips = spec.unloaded(routes, flow).rtt.0.saturating_mul(u64::from(2 + 2 * packets.checked_ilog2().unwrap_or(0)));
             let last = finish.after(Dur(trips)).min(end);
             course.until = course.until.max(last);
             let Some(sample) = spec.sample.as_ref().filter(|sample| sample.only_flows.has(flow.id)) else { continue };
@@ -129,7 +129,7 @@ impl Course {
         let per_link = PER_LINK + PACKETS_PER_LINK * size(size_of::<Packet>()) + size(size_of::<Port>() + size_of::<PortRow>());
         // Routes of the healthy network; with failures also those before and after a change.
         let routes = Routes::bytes(&spec.net) * if spec.failures.is_some() { 3 } else { 1 };
-        let state = size(size_of::<Flow>() + size_of::<FlowRecord>() + size_of::<Planned>() + size_of::<Alone>());
+        let state = size(size_of::<Flow>() + size_of::<FlowRecord>() + size_of::<Planned>() + size_of::<Unloaded>());
         let per_flow = PER_FLOW + state + WRITTEN * size(size_of::<FlowRow>());
         let per_wait = COPIES_OF_WAITS * size(size_of::<(u32, Dur)>());
         let flows = self.flows.saturating_mul(per_flow).saturating_add(self.waits.saturating_mul(per_wait));

@@ -187,7 +187,7 @@ pub struct FlowRow {
 
 impl FlowRow {
     /// A row with the data of a flow that is known before the run.
-    pub(crate) fn of(flow: &proto::Flow, alone: &scenario::Alone) -> FlowRow {
+    pub(crate) fn of(flow: &proto::Flow, alone: &scenario::Unloaded) -> FlowRow {
         FlowRow {
             flow_id: flow.id.0,
             group_id: (flow.group != u64::MAX).then_some(flow.group),

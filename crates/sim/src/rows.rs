@@ -13,7 +13,7 @@ use engine::Driver;
 use fabric::qdisc::Qdisc as _;
 use proto::Flow;
 use proto::host::FlowRecord;
-use scenario::{Alone, RunSpec};
+use scenario::{RunSpec, Unloaded};
 use std::borrow::Cow;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -28,12 +28,12 @@ pub fn flow_counters(spec: &RunSpec) -> Vec<NamedCounter> {
 pub fn flow_rows<E: Driver<Carried>, P: Probe>(
     spec: &RunSpec,
     whole: &Whole<E, P>,
-    alone: &[Alone],
+    alone: &[Unloaded],
     window: Option<&mut WindowActor>,
 ) -> Vec<FlowRow> {
     let mss = u64::from(spec.mtu_bytes - spec.header_bytes);
     let known = |t: Time| (t != Time::MAX).then_some(t.0);
-    let row = |(flow, record, alone): (&Flow, Cow<'_, FlowRecord>, &Alone)| FlowRow {
+    let row = |(flow, record, alone): (&Flow, Cow<'_, FlowRecord>, &Unloaded)| FlowRow {
         first_tx_ps: known(record.first_tx),
         finish_ps: known(record.finish),
         terminated: record.terminated && record.finish == Time::MAX,

@@ -18,7 +18,7 @@ use crate::start::Beginning;
 use base::{Dur, Time};
 use engine::{Driver, Engine, Pause};
 use proto::Kind;
-use scenario::{Alone, RunSpec};
+use scenario::{RunSpec, Unloaded};
 use std::mem::take;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -177,7 +177,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
     spec: &RunSpec,
     mut whole: Whole<E, P>,
     mut actors: Vec<Actor>,
-    alone: &[Alone],
+    alone: &[Unloaded],
     control: Watcher<'_>,
 ) -> Result<(Outcome, P), RunError> {
     for actor in &mut actors {

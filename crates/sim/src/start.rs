@@ -5,7 +5,7 @@ use crate::node::waiting::WaitingFlows;
 use crate::progress::RunError;
 use fabric::routes::{self, Routes};
 use proto::Flow;
-use scenario::{Alone, RunSpec};
+use scenario::{RunSpec, Unloaded};
 use std::sync::Arc;
 
 /// The flows of a run before anything has happened.
@@ -16,7 +16,7 @@ pub struct Beginning {
     /// The flows, by id.
     pub flows: Vec<Flow>,
     /// Each flow alone, by id.
-    pub alone: Vec<Alone>,
+    pub alone: Vec<Unloaded>,
     /// Flows that wait for others, if there are such.
     pub waiting: Option<WaitingFlows>,
     /// The measurement window, if there is one.
@@ -30,7 +30,7 @@ impl Beginning {
         let mut flows = spec.flows().map_err(RunError::Workload)?;
         // Ideals are those of the healthy network.
         let healthy = Arc::new(Routes::new(net, &[]));
-        let alone: Vec<Alone> = flows.iter().map(|flow| spec.alone(&healthy, flow)).collect();
+        let alone: Vec<Unloaded> = flows.iter().map(|flow| spec.unloaded(&healthy, flow)).collect();
         for (flow, alone) in flows.iter_mut().zip(&alone) {
             (flow.rtt, flow.bottleneck) = (alone.rtt, alone.bottleneck);
         }

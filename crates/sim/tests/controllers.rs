@@ -18,7 +18,7 @@ fn last(outcome: &Outcome) -> f64 {
     outcome.flows.iter().map(|flow| flow.finish_ps.expect("finished") as f64 / 1e9).fold(0.0, f64::max)
 }
 
-/// Alone on its path a flow takes 24.7 ms; two that share one take twice as long.
+/// Unloaded on its path a flow takes 24.7 ms; two that share one take twice as long.
 #[test]
 fn rebalance_parts_flows_that_collide() {
     let mut collided = 0;

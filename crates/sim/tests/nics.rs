@@ -153,7 +153,7 @@ fn a_controller_moves_flows_to_another_nic() {
         let outcome = run(&format!("seed = {seed}\n{}{flows}{}{controller}", planes(2, 2), system("newreno", "100pkt")));
         fcts(&outcome).into_iter().max().unwrap() as f64 / 1e9
     };
-    // Alone a flow takes 24.7 ms.
+    // Unloaded a flow takes 24.7 ms.
     let collide: Vec<u32> = (1..=8).filter(|seed| last("", *seed) > 45.0).collect();
     assert!(!collide.is_empty() && collide.len() < 8, "{collide:?}");
     for seed in collide {

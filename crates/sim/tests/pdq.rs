@@ -45,7 +45,7 @@ fn flows_run_one_after_another_the_shortest_first() {
 fn a_shorter_flow_preempts() {
     let flows = table("pdq-preempt", &[(3, 0, 10_000_000, 0), (6, 5, 10_000_000, 0), (4, 0, 200_000, 20 * MS)]);
     let outcome = run(&format!("{TREE}{flows}{}", system("pdq", "100pkt")));
-    // Alone the short flow takes 1.64 ms and a round trip for the SYN; with half of the link it would take 3.3 ms.
+    // Unloaded the short flow takes 1.64 ms and a round trip for the SYN; with half of the link it would take 3.3 ms.
     assert!(fct(&outcome.flows[2]) < 2 * MS + MS / 5, "{:?}", outcome.flows[2]);
     let waited = fct(&outcome.flows[0]) - fct(&outcome.flows[1]);
     assert!((3 * MS / 2..5 * MS / 2).contains(&waited), "the long flow waited {waited} ps");

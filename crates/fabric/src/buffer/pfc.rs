@@ -56,7 +56,7 @@ pub const META: Meta = Meta {
     source: "IEEE 802.1Qbb; Zhu et al., SIGCOMM 2015, section 4",
     counters: &COUNTERS,
     // A port that drops is no part of a lossless network.
-    beside: &[("qdisc.limit", "unlimited")],
+    implies: &[("qdisc.limit", "unlimited")],
     ..Meta::PLAIN
 };
 

@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn nothing_moves_without_gain() {
-        // Alone on its path.
+        // Unloaded on its path.
         let mut b = Bench::new(|_| ());
         b.flow(0, 0, 4, 0, FULL);
         assert_eq!(b.look(MS), []);

@@ -27,7 +27,7 @@ pub const META: Meta = Meta {
     summary: "first in, first out; packets are marked while more than a threshold waits",
     source: "Alizadeh et al., SIGCOMM 2010, section 3.1; RFC 3168",
     queue_lengths: &["limit", "mark"],
-    beside: &[("transport.kind", "dctcp")],
+    implies: &[("transport.kind", "dctcp")],
     ..Meta::PLAIN
 };
 

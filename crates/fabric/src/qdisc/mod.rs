@@ -25,11 +25,11 @@ pub trait Qdisc: Clone {
         0
     }
     /// Whether a packet waits whose class is none of `held`, a bit for each class.
-    fn has_beside(&self, held: u8) -> bool {
+    fn has_except(&self, held: u8) -> bool {
         held & 1 == 0 && self.backlog().packets > 0
     }
     /// Takes out the packet whose service starts at `now`, of those whose class is none of `held`.
-    fn dequeue_beside(&mut self, held: u8, now: Time) -> Option<&mut Packet> {
+    fn dequeue_except(&mut self, held: u8, now: Time) -> Option<&mut Packet> {
         if held & 1 == 0 { self.dequeue(now) } else { None }
     }
     /// Whether it may keep packets waiting although the transmitter is idle.
@@ -168,8 +168,8 @@ base::registry! {
         fn is_shaped(&self) -> bool;
         fn not_before(&self, now: Time) -> Option<Hold>;
         fn class(&self, packet: &Packet) -> u8;
-        fn has_beside(&self, held: u8) -> bool;
-        fn dequeue_beside(&mut self, held: u8, now: Time) -> Option<&mut Packet>;
+        fn has_except(&self, held: u8) -> bool;
+        fn dequeue_except(&mut self, held: u8, now: Time) -> Option<&mut Packet>;
         fn drain(&mut self, now: Time) -> Option<Packet>;
         fn on_link_up(&mut self, now: Time);
         fn backlog(&self) -> Backlog;

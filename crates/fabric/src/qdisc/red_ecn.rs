@@ -38,7 +38,7 @@ pub const META: Meta = Meta {
     summary: "random early detection: marks or drops by the average of what waits",
     source: "Floyd and Jacobson, IEEE/ACM ToN 1993; ns-2 queue/red.cc; RFC 3168",
     queue_lengths: &["limit", "th_min", "th_max"],
-    beside: &[("transport.kind", "tcp_ecn")],
+    implies: &[("transport.kind", "tcp_ecn")],
     ..Meta::PLAIN
 };
 

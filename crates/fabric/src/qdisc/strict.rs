@@ -181,10 +181,10 @@ impl Qdisc for Strict {
     fn class(&self, packet: &Packet) -> u8 {
         Strict::class(self, packet) as u8
     }
-    fn has_beside(&self, held: u8) -> bool {
+    fn has_except(&self, held: u8) -> bool {
         self.occupied & !u64::from(held) != 0
     }
-    fn dequeue_beside(&mut self, held: u8, _now: Time) -> Option<&mut Packet> {
+    fn dequeue_except(&mut self, held: u8, _now: Time) -> Option<&mut Packet> {
         self.take((self.occupied & !u64::from(held)).trailing_zeros() as usize)
     }
     #[inline]

@@ -77,7 +77,7 @@ use switch::{Switch, Ways};
 pub const META: Meta = Meta {
     summary: "DiFS: switches even out the elephants of their ports, and ask for what they cannot reach",
     source: "Cui and Qian, arXiv 1307.7416, 2013",
-    beside: &[
+    implies: &[
         ("qdisc.kind", "strict"),
         ("qdisc.classes", "2"),
         ("qdisc.class_of", "control_first"),

@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_faster_port_wins_if_it_is_done_earlier() {
-        // Alone at C = 1: GPE 1. Behind 3 bytes at C = 2: GPE 4/1, of which C_ref / C takes half.
+        // Unloaded at C = 1: GPE 1. Behind 3 bytes at C = 2: GPE 4/1, of which C_ref / C takes half.
         let all = flows(&[(1, 0), (1, 0), (3, 1)]);
         let empty = table(&[]);
         let busy = |rs| table(&[(0, 0, 3, rs, (1, 1))]);

@@ -35,7 +35,7 @@ pub const META: Meta = Meta {
     summary: "Aemon: levels fall with bytes sent and rise with urgency; deadlines are known, sizes are not",
     source: "Wang et al., APNet 2017; Zang et al., 2019",
     needs: Needs { deadlines: true, ..Needs::NONE },
-    beside: &[
+    implies: &[
         ("policy.thresholds", "30pkt, 100pkt, 300pkt"),
         ("transport.kind", "aemon"),
         ("qdisc.kind", "strict"),

@@ -51,7 +51,7 @@ pub const META: Meta = Meta {
     summary: "DARD: hosts ask switches for elephants and move their own to better paths",
     source: "Wu and Yang, ICDCS 2012",
     needs: Needs { router: &["dard"], ..Needs::NONE },
-    beside: &[("router.kind", "dard")],
+    implies: &[("router.kind", "dard")],
     knows: &["paths"],
     many_paths: true,
     counters: &[

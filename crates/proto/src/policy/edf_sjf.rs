@@ -40,7 +40,7 @@ pub const META: Meta = Meta {
     summary: "EDF+SJF: earliest deadline first, then shortest flow first; deadlines and sizes are known",
     source: "Hong et al. (PDQ), SIGCOMM 2012; Zang et al., 2019",
     needs: Needs { deadlines: true, ..Needs::NONE },
-    beside: &[("transport.kind", "dctcp"), ("qdisc.kind", "pifo"), ("qdisc.mark", "auto")],
+    implies: &[("transport.kind", "dctcp"), ("qdisc.kind", "pifo"), ("qdisc.mark", "auto")],
     ranks: true,
     knows: &["size", "deadline"],
     packets_only: "it gives packets ranks",

@@ -37,7 +37,7 @@ use base::{FlowId, FlowMap, Fraction, Rng};
 pub const META: Meta = Meta {
     summary: "Karuna: flows with deadlines in a class of their own, others below by size or by bytes sent",
     source: "Chen et al., SIGCOMM 2016; the authors' kernel module",
-    beside: &[
+    implies: &[
         ("policy.sizes", "30pkt, 300pkt"),
         ("policy.thresholds", "30pkt, 300pkt"),
         ("transport.kind", "mcp"),

@@ -12,7 +12,7 @@
 use crate::contract::{Env, Transport as _};
 use crate::flow::{Flow, Sample};
 use crate::hops::Hops;
-use crate::host::{FlowTable, Notice, Path};
+use crate::host::{FlowTable, HostEvent, Path};
 use crate::packet::{Ext, Packet};
 use crate::transport::AnyTransport;
 use base::registry::Meta;
@@ -83,7 +83,7 @@ pub struct Cx<'a> {
     pub(crate) flows: &'a [Flow],
     pub(crate) table: &'a mut FlowTable,
     pub(crate) control: &'a mut VecDeque<Packet>,
-    pub(crate) notices: &'a mut VecDeque<Notice>,
+    pub(crate) events: &'a mut VecDeque<HostEvent>,
     pub(crate) transport: &'a AnyTransport,
     pub(crate) own: &'a mut Own,
 }
@@ -157,7 +157,7 @@ impl<'a> Cx<'a> {
     /// Asks that what this host sends of `flow` take another path as soon as the event in hand is done. While that path is known to be
     /// dead the flow takes the router's. For a policy whose `META` asks for many paths.
     pub fn ask_path(&mut self, flow: FlowId, path: Path) {
-        self.notices.push_back(Notice::Path(flow, path));
+        self.events.push_back(HostEvent::Path(flow, path));
         self.table.note_news();
     }
     /// The ports between switches that the paths of a flow that this host sends leave through, for a policy whose [`Meta::knows`] has `paths`.

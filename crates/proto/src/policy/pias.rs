@@ -36,7 +36,7 @@ use base::{FlowId, FlowMap};
 pub const META: Meta = Meta {
     summary: "PIAS: classes go down with the bytes that a flow has sent; no sizes are known",
     source: "Bai et al., NSDI 2015; the authors' ns-2 scripts and host module",
-    beside: &[
+    implies: &[
         ("policy.thresholds", "30pkt, 300pkt"),
         ("transport.kind", "dctcp"),
         ("qdisc.kind", "strict"),

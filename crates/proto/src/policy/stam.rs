@@ -78,7 +78,7 @@ pub const META: Meta = Meta {
     summary: "STAM: flows with deadlines as late as their slack allows, the others before them by bytes sent",
     source: "Zang et al., Acta Electronica Sinica 47(10), 2019",
     needs: Needs { marks: true, deadlines: true, ..Needs::NONE },
-    beside: &[
+    implies: &[
         ("policy.thresholds", "30pkt, 300pkt"),
         ("transport.kind", "dctcp"),
         ("qdisc.kind", "strict"),

@@ -18,7 +18,7 @@ struct Beside(&'static Meta);
 
 impl Reader for Beside {
     fn get(&mut self, key: &'static str) -> Option<Raw> {
-        let own = self.0.beside.iter().find(|(name, _)| name.strip_prefix("policy.") == Some(key));
+        let own = self.0.implies.iter().find(|(name, _)| name.strip_prefix("policy.") == Some(key));
         own.map(|(_, value)| Raw::Str((*value).to_owned()))
     }
     fn fail(&mut self, key: &'static str, message: String) {

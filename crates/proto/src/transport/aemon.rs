@@ -30,7 +30,7 @@ pub const META: Meta = Meta {
     summary: "Aemon's rate control: DCTCP whose cuts are small for flows that have used up most of their time",
     source: "Wang et al., APNet 2017",
     needs: Needs { marks: true, least_limit: 1.0, least_mark: 1.0 / 7.0, ..Needs::NONE },
-    beside: &[("qdisc.kind", "ecn_threshold")],
+    implies: &[("qdisc.kind", "ecn_threshold")],
     knows: &["deadline"],
     packets_only: "it gives flows with deadlines more than others",
     ..Meta::PLAIN

@@ -32,7 +32,7 @@ pub const META: Meta = Meta {
     summary: "Aeolus on ExpressPass: a burst at line rate before the first credit, dropped before it disturbs scheduled packets",
     source: "Hu et al., SIGCOMM 2020",
     needs: Needs { qdisc: &["credit"], reverse_path: true, ..Needs::NONE },
-    beside: &[("qdisc.drop", "6KB")],
+    implies: &[("qdisc.drop", "6KB")],
     kinds: burst::KINDS,
     counters: burst::COUNTERS,
     knows: &["size"],

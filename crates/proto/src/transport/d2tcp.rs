@@ -34,7 +34,7 @@ pub const META: Meta = Meta {
     summary: "D2TCP: DCTCP whose cuts are small for flows near their deadline and large for those far from it",
     source: "Vamanan et al., SIGCOMM 2012",
     needs: Needs { marks: true, least_limit: 1.0, least_mark: 1.0 / 7.0, ..Needs::NONE },
-    beside: &[("qdisc.kind", "ecn_threshold")],
+    implies: &[("qdisc.kind", "ecn_threshold")],
     knows: &["size", "deadline"],
     packets_only: "it gives flows with close deadlines more than others",
     ..Meta::PLAIN

@@ -35,7 +35,7 @@ pub const META: Meta = Meta {
     summary: "DCTCP: a mark cuts the window by half the fraction of bytes marked recently",
     source: "RFC 8257; Alizadeh et al., SIGCOMM 2010",
     needs: Needs { marks: true, least_limit: 1.0, least_mark: 1.0 / 7.0, ..Needs::NONE },
-    beside: &[("qdisc.kind", "ecn_threshold")],
+    implies: &[("qdisc.kind", "ecn_threshold")],
     ..Meta::PLAIN
 };
 

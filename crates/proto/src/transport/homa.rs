@@ -63,7 +63,7 @@ pub const META: Meta = Meta {
     summary: "Homa: receivers grant bytes to the shortest messages, over levels of priority",
     source: "Montazeri et al., SIGCOMM 2018; PlatformLab/HomaSimulation",
     needs: Needs { qdisc: &["strict"], ..Needs::NONE },
-    beside: &[("nic.low_water", "1B"), ("qdisc.kind", "strict"), ("router.kind", "spray"), ("transport.cutoffs", "10KB")],
+    implies: &[("nic.low_water", "1B"), ("qdisc.kind", "strict"), ("router.kind", "spray"), ("transport.cutoffs", "10KB")],
     kinds: &["grant", "resend", "busy", "cutoffs", "unknown"],
     counters: &[
         Counter { name: "grants", unit: "packets", about: "GRANTs that the receiver sent" },

@@ -31,7 +31,7 @@ pub const META: Meta = Meta {
     summary: "L2DCT: DCTCP whose windows grow less and are cut more the more a flow has sent; no sizes are known",
     source: "Munir et al., INFOCOM 2013",
     needs: Needs { marks: true, least_limit: 1.0, least_mark: 1.0 / 7.0, ..Needs::NONE },
-    beside: &[("qdisc.kind", "ecn_threshold")],
+    implies: &[("qdisc.kind", "ecn_threshold")],
     packets_only: "it gives flows that have sent little more than others",
     ..Meta::PLAIN
 };

@@ -35,7 +35,7 @@ pub const META: Meta = Meta {
     summary: "MCP, the rate control of Karuna: flows with a deadline end just in time, the others run DCTCP",
     source: "Chen et al., SIGCOMM 2016 and HotNets 2013; the authors' prototype",
     needs: Needs { marks: true, least_limit: 1.0, least_mark: 1.0 / 7.0, ..Needs::NONE },
-    beside: &[("qdisc.kind", "ecn_threshold")],
+    implies: &[("qdisc.kind", "ecn_threshold")],
     knows: &["size", "deadline"],
     packets_only: "it gives flows the rates that their deadlines ask for",
     ..Meta::PLAIN

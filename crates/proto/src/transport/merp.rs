@@ -68,7 +68,7 @@ pub const META: Meta = Meta {
     summary: "MERP hosts: paced by the rate that switches grant, probing while they wait",
     source: "Zhang et al., IEEE TPDS 28(11) 2017, sections 3, 4.1 and 4.2",
     needs: Needs { agent: &["merp"], qdisc: &["strict"], alike: &[("agent", "esr_sync")], ..Needs::NONE },
-    beside: &[("qdisc.classes", "4"), ("qdisc.evict", "worst_class")],
+    implies: &[("qdisc.classes", "4"), ("qdisc.evict", "worst_class")],
     kinds: &["det", "detack", "boost"],
     knows: &["size"],
     packets_only: "its ports serve flows by virtual deadlines",

@@ -54,7 +54,7 @@ base::registry! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Notice;
+    use crate::host::HostEvent;
     use crate::kit::pipe::{Fate, Pipe};
     use crate::kit::script::{self, Script};
     use crate::packet::Kind;
@@ -67,7 +67,7 @@ mod tests {
 
     impl Reader for ForTests {
         fn get(&mut self, name: &'static str) -> Option<Raw> {
-            let mut own = self.0.beside.iter().filter_map(|(key, value)| Some((key.strip_prefix("transport.")?, value)));
+            let mut own = self.0.implies.iter().filter_map(|(key, value)| Some((key.strip_prefix("transport.")?, value)));
             own.find(|(key, _)| *key == name).map(|(_, value)| Raw::Str((*value).to_owned()))
         }
         fn fail(&mut self, key: &'static str, message: String) {
@@ -98,11 +98,11 @@ mod tests {
             });
             let [sender, receiver] = &mut pipe.hosts;
             let timeouts = sender.table.get(FlowId(0)).stats.timeouts;
-            let mut heard = vec![Notice::Timeout(FlowId(0)); timeouts as usize];
-            heard.push(Notice::Close(FlowId(0)));
-            assert_eq!(sender.io.notices, heard, "{}", entry.name);
+            let mut heard = vec![HostEvent::Timeout(FlowId(0)); timeouts as usize];
+            heard.push(HostEvent::Close(FlowId(0)));
+            assert_eq!(sender.io.events, heard, "{}", entry.name);
             assert!(timeouts > 0, "{}: no timeout", entry.name);
-            assert_eq!(receiver.io.notices, [Notice::Finish(FlowId(0))], "{}", entry.name);
+            assert_eq!(receiver.io.events, [HostEvent::Finish(FlowId(0))], "{}", entry.name);
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
                 sender.give_up(0);
                 let record = sender.table.get(FlowId(0));
                 assert!(record.closed && record.terminated && sender.table.all_done(), "{}", entry.name);
-                assert_eq!(sender.io.notices.back(), Some(&Notice::Close(FlowId(0))), "{}", entry.name);
+                assert_eq!(sender.io.events.back(), Some(&HostEvent::Close(FlowId(0))), "{}", entry.name);
                 assert_eq!(sender.machine.sample(FlowId(0)), None, "{}", entry.name);
                 // Nothing is sent any more, whatever is still answered, and a flow that is not there cannot be given up.
                 let back: Vec<_> = flying.drain(..).flat_map(|packet| carry(packet, &mut sender, &mut receiver)).collect();

@@ -40,7 +40,7 @@ pub const META: Meta = Meta {
     summary: "pFabric: line-rate start, remaining size as priority, probe mode after repeated timeouts",
     source: "Alizadeh et al., SIGCOMM 2013",
     needs: Needs { qdisc: &["pfabric"], ..Needs::NONE },
-    beside: &[("nic.low_water", "1B")],
+    implies: &[("nic.low_water", "1B")],
     knows: &["size"],
     ranks: true,
     packets_only: "its ports serve the flow with the least left first",

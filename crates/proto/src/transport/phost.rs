@@ -55,7 +55,7 @@ pub const META: Meta = Meta {
     summary: "pHost: receivers send tokens at the pace of the downlink, for the flow with the least left, and the first packets need none",
     source: "Gao et al., CoNEXT 2015; NetSys/simulator",
     needs: Needs { qdisc: &["strict"], ..Needs::NONE },
-    beside: &[("nic.low_water", "1B"), ("router.kind", "spray")],
+    implies: &[("nic.low_water", "1B"), ("router.kind", "spray")],
     kinds: &["rts", "token", "status"],
     counters: &[
         Counter { name: "tokens", unit: "packets", about: "tokens that the receiver sent" },

@@ -41,7 +41,7 @@ pub const META: Meta = Meta {
     summary: "SSP, reconstructed from its abstract: a burst at line rate before the first credit, for which ports drop scheduled packets; small flows first",
     source: "Bai et al., CLUSTER 2020",
     needs: Needs { qdisc: &["credit"], reverse_path: true, ..Needs::NONE },
-    beside: &[("qdisc.drop", "6KB")],
+    implies: &[("qdisc.drop", "6KB")],
     kinds: burst::KINDS,
     counters: burst::COUNTERS,
     knows: &["size"],

@@ -26,7 +26,7 @@ pub const META: Meta = Meta {
     summary: "TCP NewReno with ECN: a mark halves the window, once per round trip",
     source: "RFC 3168, RFC 5681, RFC 6582",
     needs: Needs { marks: true, least_limit: 1.0, ..Needs::NONE },
-    beside: &[("qdisc.kind", "red_ecn")],
+    implies: &[("qdisc.kind", "red_ecn")],
     ..Meta::PLAIN
 };
 

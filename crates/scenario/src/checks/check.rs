@@ -1,6 +1,6 @@
 //! Rules between sections: what parts need of each other, and what only the network can tell.
 
-use crate::checks::unfit;
+use crate::checks::flow_engine;
 use crate::event::change::changes;
 use crate::files::Files;
 use crate::memory::gigabytes;
@@ -60,7 +60,7 @@ fn goes_on_beside(
     demand: &Demand,
 ) -> Option<Item> {
     let machine = demand.workload.build(&draft.workload_env(&built.value, files, index));
-    let name = machine.beside()?;
+    let name = machine.until_workload()?;
     let names = || draft.workloads.iter().map(|section| section.name.trim_start_matches("workload."));
     let problem = |why: String, label: &str, hint: String| Some(part.problem("until", format!("`{name}` {why}"), label, hint));
     let Some(other) = names().position(|known| known == name) else {
@@ -71,7 +71,7 @@ fn goes_on_beside(
     let waits = draft.workloads[other]
         .variants
         .iter()
-        .any(|variant| variant.value.workload.build(&draft.workload_env(&built.value, files, other)).beside().is_some());
+        .any(|variant| variant.value.workload.build(&draft.workload_env(&built.value, files, other)).until_workload().is_some());
     waits.then(|| problem("ends with another workload too".to_owned(), "has no end of its own", "write a time".to_owned()))?
 }
 
@@ -186,7 +186,7 @@ fn system(
         found.extend(policy_elsewhere(draft, files, built, system, &parts));
     }
     if draft.engine.variants.iter().all(|variant| variant.value.is_flow())
-        && let Some((part, [message, label, hint])) = unfit::refused(system)
+        && let Some((part, [message, label, hint])) = flow_engine::refused(system)
     {
         found.push(Item::new(parts.part(part.slot.name).at_of("kind"), message, label, hint));
     }

@@ -2,8 +2,8 @@
 
 pub mod check;
 pub mod cut_off;
+pub mod flow_engine;
 pub mod notes;
 pub mod queues;
 pub mod short_queues;
-pub mod unfit;
 pub mod warn;

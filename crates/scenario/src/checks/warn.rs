@@ -1,7 +1,7 @@
 //! What can run and may mislead: warnings, each with its place and what to do.
 
+use crate::checks::flow_engine;
 use crate::checks::short_queues;
-use crate::checks::unfit;
 use crate::files::Files;
 use crate::plan::draft::{Built, Draft, Section, Variant, with_slot};
 use crate::plan::keys::SampleParams;
@@ -50,7 +50,7 @@ pub(crate) fn warnings(draft: &Draft, files: &Files) -> Vec<Item> {
     }
     found.extend(few_flows(draft, files));
     found.extend(unseen_samples(draft));
-    found.extend(unfit::without_effect(draft));
+    found.extend(flow_engine::without_effect(draft));
     found.extend(draft.seeds.unused.map(|(key, at)| {
         let hint = format!("write `seed = \"{AUTO}\"`, or leave `{key}` out");
         Item::new(at, format!("`{key}` has no effect: the seeds are given"), "no effect", hint)
@@ -119,7 +119,7 @@ fn no_marks(draft: &Draft, section: &Section<System>) -> Option<Item> {
         let part = system.parts().into_iter().find(|part| part.entry.meta.needs.marks).filter(|_| !marks)?;
         let (name, qdisc) = (part.entry.name, system.qdisc.name());
         let message = format!("`{name}` needs marks, and no port marks: the queue discipline is `{qdisc}`");
-        let beside = part.entry.meta.beside.iter().find(|(key, _)| *key == "qdisc.kind").map(|(_, kind)| *kind);
+        let beside = part.entry.meta.implies.iter().find(|(key, _)| *key == "qdisc.kind").map(|(_, kind)| *kind);
         let hint = beside.map_or("take a queue discipline that marks".to_owned(), |kind| {
             format!("write `qdisc = \"{kind}\"`, or another one that marks")
         });

@@ -88,7 +88,7 @@ impl RunSpec {
     fn drawn(&self, streams: &mut Streams) -> Result<Vec<Vec<Drawn>>, String> {
         let mut last_starts: Vec<(String, Time)> = Vec::new();
         let mut order: Vec<usize> = (0..self.workloads.len()).collect();
-        order.sort_by_key(|index| self.workloads[*index].1.workload.build(&self.env(*index)).beside().is_some());
+        order.sort_by_key(|index| self.workloads[*index].1.workload.build(&self.env(*index)).until_workload().is_some());
         let mut all = vec![Vec::new(); self.workloads.len()];
         for index in order {
             let (name, traffic) = &self.workloads[index];

@@ -1,7 +1,7 @@
 //! A system around one entry: what the entry needs of the other slots, and what its META puts beside it. Tests build systems from it; the
 //! reader of scenarios does not.
 
-use crate::plan::shown::quoted;
+use crate::plan::render::quoted;
 use crate::system::slots::SLOTS;
 use std::collections::VecDeque;
 
@@ -49,7 +49,7 @@ pub fn system_of(slot: &str, kind: &str) -> Outline {
                 crate::system::slots::slot(&slot).room.entry(&kind).unwrap_or_else(|| panic!("no {slot} is called `{kind}`"));
             let needed =
                 SLOTS.iter().filter_map(|slot| Some((format!("{}.kind", slot.name), *slot.wanted(&entry.meta.needs).first()?)));
-            let beside = entry.meta.beside.iter().map(|(key, value)| ((*key).to_owned(), *value));
+            let beside = entry.meta.implies.iter().map(|(key, value)| ((*key).to_owned(), *value));
             for (key, value) in beside.chain(needed) {
                 if system.get(&key).is_some() {
                     continue;

@@ -5,10 +5,10 @@ use crate::event::params::FailureParams;
 use crate::plan::draft::{Draft, Section, Variant};
 use crate::plan::keys::{Head, SampleParams};
 use crate::plan::measure::Measure;
-use crate::plan::seeds::{AUTO, AutoSeeds};
-use crate::plan::shown::{
-    PartShown, literal, part_of_engine, part_of_topology, parts_of_event, parts_of_system, parts_of_workload, quoted,
+use crate::plan::render::{
+    RenderedPart, literal, part_of_engine, part_of_topology, parts_of_event, parts_of_system, parts_of_workload, quoted,
 };
+use crate::plan::seeds::{AUTO, AutoSeeds};
 use crate::plan::spec::{Plan, Point, RunSpec, Sample};
 use crate::system::engine::Engine;
 use crate::system::envs;
@@ -72,7 +72,7 @@ fn of_point(point: &Point) -> String {
     if let Some(ideal) = run.ideal {
         line(format!("ideal = {}", quoted(&ideal.show())));
     }
-    PartShown::bare("", Head::FIELDS, head.show()).lines(|_, key, value| line(format!("{key} = {value}")));
+    RenderedPart::bare("", Head::FIELDS, head.show()).lines(|_, key, value| line(format!("{key} = {value}")));
     // Younger than the hashes of points: the default engine is not written.
     if run.engine != Engine::defaults() {
         line("\n[engine]".to_owned());
@@ -95,17 +95,18 @@ fn of_point(point: &Point) -> String {
             }
         }
         line("\n[failure]".to_owned());
-        PartShown::bare("", FailureParams::FIELDS, failures.params.show()).lines(|_, key, value| line(format!("{key} = {value}")));
+        RenderedPart::bare("", FailureParams::FIELDS, failures.params.show())
+            .lines(|_, key, value| line(format!("{key} = {value}")));
     }
     // Younger than the hashes of points: the default window is not written.
     if run.measure != Measure::defaults() {
         line("\n[measure]".to_owned());
-        PartShown::bare("", Measure::FIELDS, run.measure.show()).lines(|_, key, value| line(format!("{key} = {value}")));
+        RenderedPart::bare("", Measure::FIELDS, run.measure.show()).lines(|_, key, value| line(format!("{key} = {value}")));
     }
     if let Some(sample) = &run.sample {
         line("\n[sample]".to_owned());
         let params = params_of(sample, &run.net);
-        PartShown::bare("", SampleParams::FIELDS, params.show()).lines(|_, key, value| {
+        RenderedPart::bare("", SampleParams::FIELDS, params.show()).lines(|_, key, value| {
             // Younger than the hashes of points: written only where it is set.
             let written = match key {
                 "switches" => sample.switches,
@@ -192,7 +193,7 @@ impl Page {
         out
     }
     /// The parts of a section; what differs between its variants is written as a list.
-    fn section(&mut self, header: &str, section: &Table, variants: &[Vec<PartShown>], origins: &Origins<'_>) {
+    fn section(&mut self, header: &str, section: &Table, variants: &[Vec<RenderedPart>], origins: &Origins<'_>) {
         let Some(first) = variants.first() else { return };
         for (i, part) in first.iter().enumerate() {
             let path = part.path_in(header);
@@ -261,11 +262,11 @@ pub(crate) fn of_plan(draft: &Draft, root: &Table, origins: &Origins<'_>) -> Str
     let from = if origins.seeds_from_command_line { "--seed".to_owned() } else { given("seed", "one run") };
     page.line(format!("seed = {seeds}"), from);
     if let Some(auto) = auto {
-        page.section("", root, &[vec![PartShown::bare("", AutoSeeds::FIELDS, auto.show())]], origins);
+        page.section("", root, &[vec![RenderedPart::bare("", AutoSeeds::FIELDS, auto.show())]], origins);
     }
     let ideals: Vec<String> = draft.ideals.iter().map(|ideal| quoted(&ideal.show())).collect();
     page.line(format!("ideal = [{}]", ideals.join(", ")), given("ideal", "systems only"));
-    page.section("", root, &[vec![PartShown::bare("", Head::FIELDS, draft.head.show())]], origins);
+    page.section("", root, &[vec![RenderedPart::bare("", Head::FIELDS, draft.head.show())]], origins);
     if root.get("engine").is_some() {
         let engines: Vec<_> = draft.engine.variants.iter().map(|v| vec![part_of_engine(&v.value)]).collect();
         page.section("engine", &draft.engine.table, &engines, origins);
@@ -283,17 +284,17 @@ pub(crate) fn of_plan(draft: &Draft, root: &Table, origins: &Origins<'_>) -> Str
         page.section(&format!("event.{}", header_key(name)), &section.table, &variants, origins);
     }
     if let Some(section) = &draft.failure {
-        let shown = |v: &Variant<FailureParams>| vec![PartShown::bare("", FailureParams::FIELDS, v.value.show())];
+        let shown = |v: &Variant<FailureParams>| vec![RenderedPart::bare("", FailureParams::FIELDS, v.value.show())];
         let variants: Vec<_> = section.variants.iter().map(shown).collect();
         page.section("failure", &section.table, &variants, origins);
     }
     if let Some(table) = root.get("measure").and_then(|e| e.node.table()) {
-        page.section("measure", table, &[vec![PartShown::bare("", Measure::FIELDS, draft.measure.show())]], origins);
+        page.section("measure", table, &[vec![RenderedPart::bare("", Measure::FIELDS, draft.measure.show())]], origins);
     }
     if let Some(sample) = draft.sample.as_ref().map(|section| &section.params) {
         let empty = Table::default();
         let table = root.get("sample").and_then(|e| e.node.table()).unwrap_or(&empty);
-        page.section("sample", table, &[vec![PartShown::bare("", SampleParams::FIELDS, sample.show())]], origins);
+        page.section("sample", table, &[vec![RenderedPart::bare("", SampleParams::FIELDS, sample.show())]], origins);
     }
     for section in &draft.systems {
         system(&mut page, section, origins);

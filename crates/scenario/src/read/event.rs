@@ -3,7 +3,7 @@
 use super::section::Reading;
 use crate::event::params::{Event, EventParams, FailureParams, RandomParams, WhenUnreachable};
 use crate::plan::draft::Section;
-use crate::plan::shown::{PartShown, parts_of_event};
+use crate::plan::render::{RenderedPart, parts_of_event};
 use crate::text::diag::Item;
 use crate::text::part::Part;
 use crate::text::tree::Table;
@@ -74,7 +74,7 @@ impl Reading<'_> {
                 let hint = "a flow that is cut off never ends: give the scenario an `end`";
                 this.problems.push(part.problem("unreachable", "`run` needs an `end`", "without `end` here", hint));
             }
-            let shown = PartShown::bare("", FailureParams::FIELDS, params.show());
+            let shown = RenderedPart::bare("", FailureParams::FIELDS, params.show());
             Some((params, vec![shown]))
         }))
     }

@@ -1,6 +1,6 @@
 //! What is laid over a file: profiles, then settings of the command line.
 
-use crate::read::spell::{label_of, spell_out, spell_out_like, spell_out_part};
+use crate::read::short_forms::{label_of, spell_out, spell_out_like, spell_out_part};
 use crate::system::slots::SLOTS;
 use crate::text::diag::{Item, Place, Sources};
 use crate::text::part::listed;

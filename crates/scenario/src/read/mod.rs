@@ -1,11 +1,11 @@
 //! From the tree to typed values, section by section.
 
-pub mod beside;
 mod event;
 mod head;
+pub mod implied;
 pub mod layers;
 mod section;
-pub mod spell;
+pub mod short_forms;
 mod system;
 mod topology;
 mod workload;

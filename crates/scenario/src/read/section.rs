@@ -4,7 +4,7 @@ use crate::files::Files;
 use crate::memory::Memory;
 use crate::plan::draft::{Section, Variant};
 use crate::plan::keys::MAX_POINTS;
-use crate::plan::shown::PartShown;
+use crate::plan::render::RenderedPart;
 use crate::text::diag::{Item, Place};
 use crate::text::part::{Part, PartReader};
 use crate::text::sweep::{Axis, axes, count, variants};
@@ -44,7 +44,7 @@ impl Reading<'_> {
         part: Part<'_>,
         name: &str,
         prefix: &str,
-        mut read: impl FnMut(&mut Self, Part<'_>) -> Option<(T, Vec<PartShown>)>,
+        mut read: impl FnMut(&mut Self, Part<'_>) -> Option<(T, Vec<RenderedPart>)>,
     ) -> Section<T> {
         let axes = axes(part, &mut self.problems);
         let mut found = Vec::new();
@@ -63,7 +63,7 @@ impl Reading<'_> {
                 value.unwrap_or_default()
             };
             let swept = axes.iter().map(|a| (format!("{prefix}.{}", a.path.join(".")), of(&a.path.join(".")))).collect();
-            let here: Vec<String> = parts.iter().flat_map(PartShown::ignored_paths).collect();
+            let here: Vec<String> = parts.iter().flat_map(RenderedPart::ignored_paths).collect();
             ignored = Some(match ignored {
                 None => here,
                 Some(before) => before.into_iter().filter(|k| here.contains(k)).collect(),

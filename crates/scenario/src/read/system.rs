@@ -3,8 +3,8 @@
 use super::section::Reading;
 use crate::plan::draft::Section;
 use crate::plan::keys::{Head, NicParams};
-use crate::plan::shown::{PartShown, parts_of_slots};
-use crate::read::spell::label_of;
+use crate::plan::render::{RenderedPart, parts_of_slots};
+use crate::read::short_forms::label_of;
 use crate::system::slots::{Nic, SLOTS, Slot, Source, System, Unfilled, slot};
 use crate::text::diag::Item;
 use crate::text::part::{Part, PartReader, kind_of, listed};
@@ -91,7 +91,7 @@ impl Reading<'_> {
     }
 
     /// One system in one variant.
-    fn system(&mut self, part: Part<'_>, label: &str, head: &Head) -> Option<(System, Vec<PartShown>)> {
+    fn system(&mut self, part: Part<'_>, label: &str, head: &Head) -> Option<(System, Vec<RenderedPart>)> {
         let mut source = SystemReader { part, mtu: head.mtu.0, problems: &mut self.problems, nic: NicParams::defaults() };
         let system = System::read(label, &mut source)?;
         let parts = parts_of_slots(&system, source.nic);

@@ -3,7 +3,7 @@
 use super::section::Reading;
 use crate::plan::draft::{Built, Section};
 use crate::plan::keys::Head;
-use crate::plan::shown::shown;
+use crate::plan::render::shown;
 use crate::system::envs;
 use crate::text::diag::Item;
 use crate::text::part::{Part, kind_of, listed};

@@ -3,9 +3,9 @@
 use super::section::Reading;
 use crate::deadline;
 use crate::plan::draft::Section;
-use crate::plan::shown::parts_of_workload;
+use crate::plan::render::parts_of_workload;
 use crate::plan::spec::Demand;
-use crate::read::spell::spell_out_deadline;
+use crate::read::short_forms::spell_out_deadline;
 use crate::text::diag::Item;
 use crate::text::part::{Part, kind_of};
 use crate::text::tree::Value;

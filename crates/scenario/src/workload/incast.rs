@@ -341,7 +341,7 @@ impl Workload for Incast {
         let each = if self.params.request.is_some() { 2 } else { 1 };
         u64::from(self.params.senders).saturating_mul(self.most_rounds()).saturating_mul(each)
     }
-    fn beside(&self) -> Option<&str> {
+    fn until_workload(&self) -> Option<&str> {
         match &self.params.until {
             Some(Until::Workload(name)) => Some(name),
             _ => None,

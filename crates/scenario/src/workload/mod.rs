@@ -43,7 +43,7 @@ pub trait Workload {
         None
     }
     /// The workload until whose last start it goes on, if it names one.
-    fn beside(&self) -> Option<&str> {
+    fn until_workload(&self) -> Option<&str> {
         None
     }
     /// How many of its flows reach one host at once. `None`: as many as chance has it.
@@ -183,7 +183,7 @@ base::registry! {
         fn files(&self) -> Vec<String>;
         fn reference(&self, env: &Env<'_>) -> Option<(Rate, Time)>;
         fn traffic(&self, env: &Env<'_>) -> Option<OfferedTraffic>;
-        fn beside(&self) -> Option<&str>;
+        fn until_workload(&self) -> Option<&str>;
         fn fan_in(&self, env: &Env<'_>) -> Option<FanIn>;
         fn deadlines(&self, env: &Env<'_>) -> bool;
         fn offered(&self, env: &Env<'_>) -> Offered;

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// All flows, by id. Counts of packets are zero: there were none.
 pub fn flows(world: &FlowWorld, window: Option<&WindowActor>) -> Vec<FlowRow> {
-    let row = |(flow, (alone, finish)): (&proto::Flow, (&scenario::Alone, &Time))| FlowRow {
+    let row = |(flow, (alone, finish)): (&proto::Flow, (&scenario::Unloaded, &Time))| FlowRow {
         first_tx_ps: (flow.start != Time::MAX && world.delivered(flow.id) > 0).then_some(flow.start.0),
         window_delivered_bytes: window.and_then(|window| window.delivered_bytes(flow.id)),
         finish_ps: (*finish != Time::MAX).then_some(finish.0),

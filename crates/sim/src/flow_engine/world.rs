@@ -8,7 +8,7 @@ use fabric::fluid::Flows;
 use fabric::routes::Routes;
 use fabric::routing::{PathChange, Routing};
 use proto::Flow;
-use scenario::Alone;
+use scenario::Unloaded;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -32,7 +32,7 @@ pub struct FlowWorld {
     /// All flows, by id.
     pub flows: Vec<Flow>,
     /// Each alone in the healthy network.
-    pub alone: Vec<Alone>,
+    pub alone: Vec<Unloaded>,
     /// Which way they go.
     pub routing: Routing,
     /// Those that have started and not finished, as fluids.

@@ -25,7 +25,7 @@ pub fn run(spec: &RunSpec, ideal: IdealName, control: &mut dyn FnMut(Progress) -
     let drawn = spec.flows().map_err(RunError::Workload)?;
     let routes = Routes::new(net, &[]);
     let mut rng = Rng::stream(spec.seed, "ideal/paths", &[]);
-    let mut rows: Vec<FlowRow> = drawn.iter().map(|flow| FlowRow::of(flow, &spec.alone(&routes, flow))).collect();
+    let mut rows: Vec<FlowRow> = drawn.iter().map(|flow| FlowRow::of(flow, &spec.unloaded(&routes, flow))).collect();
     let mut flows = Vec::with_capacity(drawn.len());
     for flow in &drawn {
         let path = routes.random_path(net, flow.src, flow.dst, &mut rng);

@@ -8,7 +8,7 @@ use crate::node::world::{Carried, World};
 use crate::probe::Probe;
 use base::{FlowId, HostId, LinkId, Time};
 use engine::Links;
-use proto::host::{Notice, Path};
+use proto::host::{HostEvent, Path};
 use proto::policy_host::PolicyHost;
 use proto::transport::AnyTransport;
 use proto::{Cx, Kind, Packet, Transport};
@@ -107,7 +107,7 @@ impl<P: Probe> World<P> {
     /// A flow has finished, closed or been given up, or the host asks for other paths.
     #[cold]
     pub fn on_news(&mut self, links: &mut impl Links<Carried>, id: HostId) {
-        while let Some(Notice::Path(flow, path)) = self.hosts[id.index()].io.notices.pop_front() {
+        while let Some(HostEvent::Path(flow, path)) = self.hosts[id.index()].io.events.pop_front() {
             let back = self.flows[flow.index()].src != id;
             match path {
                 Path::Index(index) => self.set_path(flow, back, Some(index)),

@@ -3,7 +3,7 @@
 use base::{Dur, LinkId, NodeId, Time};
 use fabric::net::Net;
 use proto::Flow;
-use scenario::{Alone, RunSpec};
+use scenario::{RunSpec, Unloaded};
 use std::sync::Arc;
 
 /// On how many threads a run is wanted.
@@ -139,7 +139,7 @@ impl Cut {
 
     /// Whether a part has so much to do in a window that several threads gain: by the packets of all flows, spread evenly over the time that they
     /// take at least.
-    pub fn pays(&self, spec: &RunSpec, flows: &[Flow], alone: &[Alone]) -> bool {
+    pub fn pays(&self, spec: &RunSpec, flows: &[Flow], alone: &[Unloaded]) -> bool {
         let end = spec.end.unwrap_or(Time::MAX);
         let (mut first, mut last, mut events) = (Time::MAX, Time::ZERO, 0u128);
         for (flow, alone) in flows.iter().zip(alone).filter(|(flow, _)| flow.start < end) {

@@ -123,7 +123,7 @@ pub fn system_of(slot: &str, kind: &str, limit: &str) -> Outline {
 pub fn with(system: &Outline, place: &str, choice: &str, limit: &str) -> Outline {
     let (kind, pairs) = words(choice);
     let mut system = tune(system.clone().without(place).set(&format!("{place}.kind"), kind), place, kind, limit);
-    for (key, value) in entry(place, kind).meta.beside {
+    for (key, value) in entry(place, kind).meta.implies {
         if let Some(key) = key.strip_prefix(room(place)) {
             system = system.set(&format!("{place}{key}"), value);
         }

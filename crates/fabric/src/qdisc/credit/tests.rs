@@ -167,7 +167,7 @@ fn bursts_and_answers(machine: impl Transport) -> [Vec<Packet>; 2] {
 
 /// A short port with the threshold that a transport has beside it.
 fn port_beside(meta: &Meta) -> Credit {
-    let (_, drop) = meta.beside.iter().find(|(key, _)| *key == "qdisc.drop").expect("a threshold");
+    let (_, drop) = meta.implies.iter().find(|(key, _)| *key == "qdisc.drop").expect("a threshold");
     let drop = Limit::parse(&base::params::Raw::Str((*drop).to_owned())).expect("a limit");
     queue(|params| (params.drop, params.limit) = (drop, Auto::Set(Limit::Packets(20))))
 }

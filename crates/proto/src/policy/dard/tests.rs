@@ -1,5 +1,5 @@
 use super::*;
-use crate::host::Notice;
+use crate::host::HostEvent;
 use crate::kit::script::{self, Script};
 use crate::policy_host::PolicyHost;
 use crate::policy_script::PolicyScript;
@@ -82,11 +82,11 @@ fn script(flows: u32, hops: Hops, change: impl FnOnce(&mut Params)) -> PolicyScr
 
 /// The paths that the host has asked for since the last call, as (flow, index).
 fn asked(script: &mut PolicyScript<Dard>) -> Vec<(u32, u16)> {
-    let of = |notice| match notice {
-        Notice::Path(flow, Path::Index(index)) => (flow.0, index),
+    let of = |event| match event {
+        HostEvent::Path(flow, Path::Index(index)) => (flow.0, index),
         other => panic!("{other:?}"),
     };
-    script.host.io.notices.drain(..).map(of).collect()
+    script.host.io.events.drain(..).map(of).collect()
 }
 
 /// The queries among packets, as (flow, path tag, switch, first port).

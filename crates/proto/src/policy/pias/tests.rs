@@ -253,6 +253,6 @@ fn nothing_is_left_of_a_closed_flow() {
     script.host.give_up(0);
     assert_eq!(script.sent(), []);
     let PolicyScript { host, policy_host } = &mut script;
-    assert_eq!(host.io.notices.len(), 0);
+    assert_eq!(host.io.events.len(), 0);
     assert!(policy_host.policy().flows.is_empty());
 }

@@ -7,7 +7,7 @@ use proto::Flow;
 
 /// A flow that has the healthy network to itself. Of several equal-cost paths the best one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Alone {
+pub struct Unloaded {
     /// Completion time: store and forward at line rate on a shortest path, no handshake, no pacing.
     pub ideal_fct: Dur,
     /// Round trip of a full packet and a bare header.
@@ -20,10 +20,10 @@ pub struct Alone {
 
 impl RunSpec {
     /// A flow alone. `routes` are those of the healthy network.
-    pub fn alone(&self, routes: &Routes, flow: &Flow) -> Alone {
+    pub fn unloaded(&self, routes: &Routes, flow: &Flow) -> Unloaded {
         let (net, full, header) = (&self.net, u64::from(self.mtu_bytes), u64::from(self.header_bytes));
         let shapes = routes.shapes(net, flow.src, flow.dst);
-        Alone {
+        Unloaded {
             ideal_fct: routes.ideal_fct(net, flow.src, flow.dst, flow.size_bytes, full - header, header),
             rtt: shapes.iter().map(|path| routes::rtt(path, full, header)).min().unwrap_or_default(),
             bottleneck: shapes.iter().map(|path| routes::bottleneck(path)).max().unwrap_or(Rate(1)),

@@ -20,7 +20,7 @@ fn fill_system(system: &mut Table) {
         let Some((entry, kind)) = part(system, slot) else { continue };
         // Values of its own are for tests: its defaults hold.
         for (key, value) in
-            entry.meta.beside.iter().filter(|(key, _)| key.split_once('.').is_none_or(|(part, _)| part != slot.name))
+            entry.meta.implies.iter().filter(|(key, _)| key.split_once('.').is_none_or(|(part, _)| part != slot.name))
         {
             put(system, key, value, &kind);
         }

@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 
 /// A part of a section as it would be written.
 #[derive(Clone, Debug)]
-pub(crate) struct PartShown {
+pub(crate) struct RenderedPart {
     /// Where it stands in its section: `agent`, `nic.qdisc`, or nothing for the section itself.
     pub path: &'static str,
     pub kind: Option<&'static str>,
@@ -32,17 +32,17 @@ pub(crate) fn shown(
     entry: &Entry,
     values: Vec<(&'static str, String)>,
     ignored: Vec<&'static str>,
-) -> PartShown {
-    PartShown { path, kind: Some(entry.name), fields: entry.fields, values, ignored }
+) -> RenderedPart {
+    RenderedPart { path, kind: Some(entry.name), fields: entry.fields, values, ignored }
 }
 
-impl PartShown {
+impl RenderedPart {
     /// A part without a kind.
-    pub fn bare(path: &'static str, fields: &'static [Field], values: Vec<(&'static str, String)>) -> PartShown {
-        PartShown { path, kind: None, fields, values, ignored: Vec::new() }
+    pub fn bare(path: &'static str, fields: &'static [Field], values: Vec<(&'static str, String)>) -> RenderedPart {
+        RenderedPart { path, kind: None, fields, values, ignored: Vec::new() }
     }
     /// The part without some keys that have no effect.
-    pub fn without(mut self, ignored: Vec<&'static str>) -> PartShown {
+    pub fn without(mut self, ignored: Vec<&'static str>) -> RenderedPart {
         self.ignored = ignored;
         self
     }
@@ -112,46 +112,46 @@ macro_rules! part {
 }
 
 /// The parts of a system in the order in which they are written: its slots, then the host ports.
-pub(crate) fn parts_of_system(system: &System) -> Vec<PartShown> {
+pub(crate) fn parts_of_system(system: &System) -> Vec<RenderedPart> {
     let low_water = NicParams { low_water: Auto::Set(system.nic.low_water_bytes.map_or(Limit::Unlimited, Limit::Bytes)) };
     parts_of_slots(system, low_water)
 }
 
 /// The same with the parameters of the host ports as they were given.
-pub(crate) fn parts_of_slots(system: &System, nic: NicParams) -> Vec<PartShown> {
+pub(crate) fn parts_of_slots(system: &System, nic: NicParams) -> Vec<RenderedPart> {
     let part = |part: SystemPart| shown(part.slot.name, part.entry, part.values, Vec::new());
-    let mut parts: Vec<PartShown> = system.parts().into_iter().map(part).collect();
-    parts.push(PartShown::bare("nic", NicParams::FIELDS, nic.show()));
+    let mut parts: Vec<RenderedPart> = system.parts().into_iter().map(part).collect();
+    parts.push(RenderedPart::bare("nic", NicParams::FIELDS, nic.show()));
     parts.push(part!("nic.qdisc", fabric::qdisc::ENTRIES, system.nic.qdisc));
     parts
 }
 
 /// The engine.
-pub(crate) fn part_of_engine(engine: &Engine) -> PartShown {
-    PartShown::bare("", Engine::FIELDS, engine.show()).without(engine.ignored())
+pub(crate) fn part_of_engine(engine: &Engine) -> RenderedPart {
+    RenderedPart::bare("", Engine::FIELDS, engine.show()).without(engine.ignored())
 }
 
 /// A topology.
-pub(crate) fn part_of_topology(params: &topology::AnyParams) -> PartShown {
+pub(crate) fn part_of_topology(params: &topology::AnyParams) -> RenderedPart {
     part!("", topology::ENTRIES, params)
 }
 
 /// The parts of a workload in the order in which they are written.
-pub(crate) fn parts_of_workload(traffic: &Demand) -> Vec<PartShown> {
+pub(crate) fn parts_of_workload(traffic: &Demand) -> Vec<RenderedPart> {
     let workload = part!("", workload::ENTRIES, traffic.workload).without(traffic.workload.ignored());
     let deadline = traffic.deadline.as_ref().map(|law| part!("deadline", deadline::ENTRIES, law));
     std::iter::once(workload).chain(deadline).collect()
 }
 
 /// An event as it would be written: keys without effect left out.
-pub(crate) fn parts_of_event(event: &Event) -> Vec<PartShown> {
+pub(crate) fn parts_of_event(event: &Event) -> Vec<RenderedPart> {
     let p = &event.params;
     let absent = |none: &[(&'static str, bool)]| none.iter().filter(|(_, absent)| *absent).map(|(key, _)| *key).collect();
     let ignored = absent(&[("link", p.link.is_none()), ("node", p.node.is_none()), ("until", p.until == Auto::Auto)]);
-    let mut parts = vec![PartShown::bare("", EventParams::FIELDS, p.show()).without(ignored)];
+    let mut parts = vec![RenderedPart::bare("", EventParams::FIELDS, p.show()).without(ignored)];
     if let Some(random) = &event.random {
         let ignored = absent(&[("count", random.count.is_none()), ("probability", random.probability.is_none())]);
-        parts.push(PartShown::bare("random", RandomParams::FIELDS, random.show()).without(ignored));
+        parts.push(RenderedPart::bare("random", RandomParams::FIELDS, random.show()).without(ignored));
     }
     parts
 }
