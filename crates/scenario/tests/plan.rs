@@ -720,7 +720,7 @@ fn notes_of_policies_stand_behind_the_plan() {
     let text = "[topology]\nkind = 'leaf_spine'\n[workload.web]\nkind = 'poisson'\nsize = 'cdf'\nload = [0.5, 0.8]\n\
                 [[system]]\nlabel = 'PIAS'\ntransport = 'dctcp'\npolicy = 'pias'\n[[system]]\ntransport = 'newreno'\n";
     let found = plain(text);
-    let notes: Vec<&str> = found.resolved().lines().filter(|line| line.contains("mean FCT of the M/G/1 levels")).collect();
+    let notes: Vec<&str> = found.resolved().lines().filter(|line| line.contains("predicted mean FCT")).collect();
     assert_eq!(notes.len(), 2, "{}", found.resolved());
     assert!(notes[0].starts_with("# PIAS, workload.web.load = 0.5: pias: thresholds "), "{notes:?}");
     assert!(notes[1].contains("workload.web.load = 0.8") && notes[0] != notes[1]);

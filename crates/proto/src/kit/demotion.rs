@@ -1,5 +1,6 @@
-//! Classes by bytes sent: what policies that demote flows share. A flow starts in the first class and goes down one class at each
-//! demotion threshold. Here are the thresholds as parameters, the counting of bytes, and aging by consecutive timeouts.
+//! Classes by bytes sent: shared by policies that demote flows. A flow starts in the first class
+//! and moves down one class at each demotion threshold. This file has the thresholds as parameters,
+//! the counting of bytes, and aging by consecutive timeouts.
 //!
 //! Source: W. Bai et al., "Information-Agnostic Flow Scheduling for Commodity Data Centers", NSDI 2015, section 4; the authors' host
 //! module for counting and aging.
@@ -12,16 +13,16 @@ use base::Limit;
 use base::params::{Auto, Param, Problem, Raw};
 
 base::choice! {
-    /// Which bytes of a flow count.
+    /// Which bytes of a flow are counted.
     pub enum Count {
-        /// Those before the packet's first byte: what is sent again keeps its class.
+        /// The bytes before the packet's first byte: a retransmission keeps its class.
         Offset = "offset",
-        /// All that were sent, and sent again, before the packet.
+        /// All bytes sent before the packet, retransmissions included.
         Sent = "sent",
     }
 }
 
-/// What is counted of a flow that the host sends.
+/// The counts of a flow that the host sends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
     /// Bytes sent since the count was 0.
@@ -30,12 +31,12 @@ pub struct Counted {
     from: u64,
     /// All bytes below are acknowledged.
     acked: u64,
-    /// Timeouts since.
+    /// Timeouts since the last ACK of new bytes.
     timeouts: u32,
 }
 
 impl Counted {
-    /// The bytes that count before a packet with payload, which is sent now.
+    /// Returns the bytes that count before a packet with payload that is sent now.
     #[inline]
     pub fn on_send(&mut self, packet: &Packet, count: Count) -> u64 {
         let before = match count {
@@ -45,13 +46,14 @@ impl Counted {
         self.sent += u64::from(packet.payload);
         before
     }
-    /// A packet of the flow arrived: an ACK of new bytes ends the row of timeouts.
+    /// Handles a packet of the flow: an ACK of new bytes resets the count of consecutive timeouts.
     pub fn on_receive(&mut self, packet: &Packet) {
         if packet.kind == Kind::ACK && packet.offset > self.acked {
             (self.acked, self.timeouts) = (packet.offset, 0);
         }
     }
-    /// A timeout. Says whether the flow ages: whether it was the last of `most` in a row. The count then goes back to 0.
+    /// Counts a timeout. Returns whether the flow ages: whether this is timeout number `most` in a
+    /// row. The count of bytes then restarts from 0.
     pub fn on_timeout(&mut self, most: u32) -> bool {
         self.timeouts += 1;
         let ages = self.timeouts >= most;
@@ -62,14 +64,15 @@ impl Counted {
     }
 }
 
-/// The class of a packet with so many bytes before it: the first class whose threshold, in bytes, is not below them.
+/// Returns the class of a packet with `bytes` bytes before it: the number of thresholds, in bytes,
+/// that are below `bytes`.
 #[inline]
 pub fn class(thresholds: &[u64], bytes: u64) -> u8 {
     let below = thresholds.iter().take_while(|threshold| **threshold < bytes).count();
     u8::try_from(below).unwrap_or(u8::MAX)
 }
 
-/// A list of limits as written.
+/// A list of limits as written in a scenario.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub struct Limits(pub Vec<Limit>);
 
@@ -89,7 +92,7 @@ impl Param for Limits {
 }
 
 impl Limits {
-    /// In bytes of payload.
+    /// Returns the limits in bytes of payload.
     pub fn in_bytes(&self, env: &Env<'_>) -> Vec<u64> {
         let bytes = |limit: &Limit| match limit {
             Limit::Packets(n) => u64::from(*n) * u64::from(env.mss()),
@@ -100,10 +103,10 @@ impl Limits {
     }
 }
 
-/// Demotion thresholds as written, where they are not computed.
+/// Demotion thresholds as written in a scenario, where they are not computed.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub enum Thresholds {
-    /// `"published"`: those of the authors of PIAS for the law that is offered.
+    /// `"published"`: those of the authors of PIAS for the size distribution that is offered.
     Published,
     /// `"30pkt, 300pkt"`
     List(Limits),
@@ -127,8 +130,9 @@ impl Param for Thresholds {
     }
 }
 
-/// The thresholds in bytes of payload; or why there are none. `auto` computes those between `levels` levels; of the published ones those
-/// are taken whose numbers `published` has.
+/// Returns the thresholds in bytes of payload, or the reason why there are none. `auto` computes
+/// the thresholds between `levels` levels; from the published ones, those with the numbers in
+/// `published` are taken.
 pub fn in_bytes(thresholds: &Auto<Thresholds>, levels: usize, published: &[usize], env: &Env<'_>) -> Result<Vec<u64>, String> {
     match thresholds {
         Auto::Set(Thresholds::List(limits)) => Ok(limits.in_bytes(env)),
@@ -140,32 +144,33 @@ pub fn in_bytes(thresholds: &Auto<Thresholds>, levels: usize, published: &[usize
     }
 }
 
-/// How many classes the switches have: eight where their discipline does not say.
+/// Returns the number of classes at the switches: eight if their discipline does not say.
 pub fn classes(env: &Env<'_>) -> usize {
     env.given.value::<u32>("qdisc", "classes").map_or(8, |classes| classes as usize)
 }
 
-/// What the thresholds are, and what they are worth for the traffic that is offered.
+/// Returns a line with the thresholds and their objective for the offered traffic.
 pub fn note(what: &str, thresholds: &[u64], env: &Env<'_>) -> Option<String> {
     let objective = Traffic::of(env.offered).ok()?.objective(thresholds);
     let bytes: Vec<String> = thresholds.iter().map(|bytes| format!("{bytes}B")).collect();
-    Some(format!("{what} {}: mean FCT of the M/G/1 levels {objective:.4} times that of a mean flow alone", bytes.join(", ")))
+    Some(format!("{what} {}: predicted mean FCT {objective:.4} times that of a mean-size flow in an idle network (M/G/1 levels)", bytes.join(", ")))
 }
 
-/// What is wrong with thresholds under `key`, which are `written` so and were found to be these, or why none were. The first lies below
-/// class `first`.
+/// Returns the problems with thresholds under `key`: `written` is their text in the scenario,
+/// `found` their values or the reason why there are none. The class above the first threshold is
+/// `first`.
 pub fn problems(key: &'static str, written: &str, found: Result<Vec<u64>, String>, first: usize, env: &Env<'_>) -> Vec<Problem> {
     let problem = |message: String, hint: &str| Problem { key, message, hint: hint.to_owned() };
     let bytes = match found {
         Ok(bytes) => bytes,
         Err(why) => {
             let hint = "write the thresholds, like `30pkt, 300pkt`";
-            return vec![problem(format!("`{written}` has no thresholds here: {why}"), hint)];
+            return vec![problem(format!("cannot use `{written}`: {why}"), hint)];
         }
     };
     let mut problems = Vec::new();
     if let Some(pair) = bytes.windows(2).find(|pair| pair[0] >= pair[1]) {
-        let message = format!("`{}B` does not lie below the next threshold, `{}B`", pair[0], pair[1]);
+        let message = format!("`{}B` is not below the next threshold, `{}B`", pair[0], pair[1]);
         problems.push(problem(message, "write the thresholds in rising order"));
     }
     let classes = first + bytes.len() + 1;
@@ -175,7 +180,7 @@ pub fn problems(key: &'static str, written: &str, found: Result<Vec<u64>, String
     problems
 }
 
-/// Fewer classes at the switches than a policy sets.
+/// Returns a problem if the switches have fewer classes than a policy uses.
 pub fn too_few_classes(key: &'static str, classes: usize, env: &Env<'_>) -> Option<Problem> {
     let has = env.given.value::<u32>("qdisc", "classes").filter(|has| (*has as usize) < classes)?;
     let message = format!("{classes} classes, the switches have {has}");

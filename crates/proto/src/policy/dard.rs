@@ -1,16 +1,20 @@
-//! DARD: hosts watch the paths to those they send elephants to, and move one elephant at a time to a better path.
+//! DARD: a host monitors the paths to the destinations of its elephant flows and moves one elephant
+//! at a time to a better path.
 //!
 //! Source: Wu and Yang, "DARD: Distributed Adaptive Routing for Datacenter Networks", ICDCS 2012; the simulator of the authors of DiFS (Cui
 //! and Qian, arXiv 1307.7416), github.com/cwz920716/NSim, which has DARD as a baseline; DiFS section IV-A for the size of an elephant.
 //!
-//! A flow that has sent more than `elephant` bytes is an elephant: its host gives it a path of its own. Once per `poll` the host asks every
-//! switch on the paths to the destinations of its elephants how many elephants leave through each port (router `dard`). What a link offers is
-//! its bandwidth over the number of its elephants (BoNF); a path offers what the least of its links between switches does. Once per round the
-//! host compares, for each destination, the path that offers most with the one of those in use that offers least, and moves one elephant
-//! from this to that if the elephant gains more than `delta`.
+//! A flow that has sent more than `elephant` bytes is an elephant: its host gives it a path of its
+//! own. Once per `poll` the host asks every switch on the paths to the destinations of its
+//! elephants how many elephants leave through each port (router `dard`). A link offers its
+//! bandwidth divided by the number of its elephants (BoNF); a path offers the minimum over its
+//! links between switches. Once per round, for each destination, the host compares the path that
+//! offers most with the path in use that offers least. It moves one elephant from the latter to the
+//! former if the elephant gains more than `delta`.
 //!
-//! Model: a host knows the links of its paths and their bandwidths, as by DARD's hierarchical addresses, and nothing of the load but by replies.
-//! No sizes are known. ACKs stay on the router's paths.
+//! Model: a host knows the links of its paths and their bandwidths, as DARD's hierarchical
+//! addresses give them. It learns of the load only from replies. Sizes are not known. ACKs stay on
+//! the router's paths.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
@@ -21,17 +25,23 @@
 //! | `initial` | `hash` | NSim |
 //!
 //! Assumed:
-//! - The paper was known and not at hand: the random part of a round, `delta` and `poll` are to be checked against it.
-//! - An elephant's bytes are those of its data packets, with what was sent again.
-//! - A link without elephants offers its bandwidth. Of links or paths that offer as much, the one with fewer elephants is the better one, then the
-//!   one with the lower index. An elephant that moves there would get the bandwidth over one elephant more.
-//! - One query and one reply per switch and poll, 64 bytes each; a switch with more than 48 ports is asked by parts. A query travels on the
-//!   first path of an elephant that leads over the switch and is not known to be dead.
-//! - A dead port offers nothing. A switch that has not replied within a poll is not known, and no elephant moves to a path over it.
-//! - The first query leaves with the first elephant of a host, and its first round ends an interval later; a host without elephants rests.
-//! - Of several elephants on the path to be left, the first by id moves. A moved elephant still counts on its old path until the switches
-//!   forget it (`expiry` of the router).
-//! - `hash` takes any path with the same probability; `turn` gives a host's elephants the paths in turn.
+//! - The text of the paper was not available: check the random part of a round, `delta` and `poll`
+//!   against it.
+//! - The bytes of an elephant are those of its data packets, retransmissions included.
+//! - A link without elephants offers its bandwidth. Among links or paths that offer the same, the
+//!   better is the one with fewer elephants, then the one with the lower index. An elephant that
+//!   moves to a link with elephants would get the bandwidth divided by one elephant more.
+//! - One query and one reply per switch and poll, 64 bytes each; a switch with more than 48 ports
+//!   is queried in parts. A query travels on the first path of an elephant that crosses the switch
+//!   and is not known to be dead.
+//! - A dead port offers nothing. A switch that has not replied within a poll counts as unknown, and
+//!   no elephant moves to a path that crosses it.
+//! - A host sends its first query with its first elephant, and its first round ends an interval
+//!   later. A host without elephants sends no queries.
+//! - If several elephants are on the path to be left, the one with the lowest id moves. A moved
+//!   elephant still counts on its old path until the switches forget it (`expiry` of the router).
+//! - `hash` draws any path with equal probability; `turn` gives the paths to a host's elephants in
+//!   turn.
 
 use super::{Cx, Policy};
 use crate::contract::Env;
@@ -46,18 +56,18 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "DARD: hosts ask switches for elephants and move their own to better paths",
+    summary: "DARD: hosts query switches for counts of elephant flows and move their own to better paths",
     source: "Wu and Yang, ICDCS 2012",
     needs: Needs { router: &["dard"], ..Needs::NONE },
     implies: &[("router.kind", "dard")],
     knows: &["paths"],
     many_paths: true,
     counters: &[
-        Counter { name: "queries", unit: "packets", about: "Queries that its sender sent for the paths to its destination." },
-        Counter { name: "replies", unit: "packets", about: "Replies to these that arrived." },
-        Counter { name: "moves", unit: "paths", about: "Times that it was moved to another path." },
+        Counter { name: "queries", unit: "packets", about: "Queries that the sender sent about the paths to the flow's destination." },
+        Counter { name: "replies", unit: "packets", about: "Replies to these queries that arrived." },
+        Counter { name: "moves", unit: "paths", about: "Moves of the flow to another path." },
     ],
     ..Meta::PLAIN
 };
@@ -66,7 +76,8 @@ const QUERIES: usize = 0;
 const REPLIES: usize = 1;
 const MOVES: usize = 2;
 
-/// A host asks a switch how many elephants leave through each of its ports. One of the router's kinds.
+/// A query: a host asks a switch how many elephants leave through each of its ports. A packet kind
+/// of the router.
 pub const QUERY: Kind = Kind(Kind::ROUTER);
 /// The switch's reply.
 pub const REPLY: Kind = Kind(Kind::ROUTER + 1);
@@ -76,14 +87,14 @@ base::header! {
     pub struct Query {
         /// The switch.
         switch: u64,
-        /// The first port that is asked for; [`PORTS`] in all.
+        /// The first port of the query, which covers [`PORTS`] ports.
         first: u64,
     }
 }
 
-/// How many ports one reply tells of.
+/// Number of ports that one reply covers.
 pub const PORTS: u32 = 48;
-/// In a reply: the port's link is down.
+/// Entry of a reply for a port whose link is down.
 pub const DOWN: u8 = u8::MAX;
 
 /// A reply.
@@ -93,7 +104,7 @@ pub struct Reply {
     pub switch: NodeId,
     /// The port of the first entry.
     pub first: u32,
-    /// How many elephants leave through each port, 254 for more; [`DOWN`] for a dead one.
+    /// How many elephants leave through each port; 254 for 254 or more, [`DOWN`] for a dead port.
     pub elephants: [u8; PORTS as usize],
 }
 
@@ -115,11 +126,11 @@ impl Header for Reply {
 }
 
 base::choice! {
-    /// The first path of an elephant.
+    /// How the first path of an elephant is chosen.
     pub enum Initial {
-        /// Any, with the same probability.
+        /// Any path, with equal probability.
         Hash = "hash",
-        /// One after the other.
+        /// The paths in turn.
         Turn = "turn",
     }
 }
@@ -127,24 +138,24 @@ base::choice! {
 base::params! {
     /// Parameters of DARD.
     pub struct Params {
-        /// The least time from one round of a host to the next.
+        /// Shortest time between two rounds of a host.
         interval: Dur = "5s" in Dur::from_us(1)..=Dur::from_secs(1000), "NSim";
-        /// A round takes up to so much longer, drawn anew for each.
+        /// A round takes up to this much longer; drawn for each round.
         jitter: Dur = "5s" in Dur(0)..=Dur::from_secs(1000), "ICDCS 2012";
-        /// What an elephant must gain to be moved, as a share of the NIC's rate.
+        /// Gain that an elephant needs to be moved, as a share of the NIC's rate.
         delta: Fraction = "0.01" in Fraction(0)..=Fraction::ONE, "NSim; ICDCS 2012";
-        /// From one query to the next.
+        /// Time between two queries.
         poll: Dur = "1s" in Dur::from_us(1)..=Dur::from_secs(1000), "ICDCS 2012";
-        /// A flow that has sent more payload is an elephant.
+        /// A flow that has sent more payload than this is an elephant.
         elephant: Bytes = "100KB", "DiFS section IV-A";
-        /// The first path of an elephant.
+        /// How the first path of an elephant is chosen.
         initial: Initial = "hash", "NSim";
-        /// Size of a query on the wire.
-        query_bytes: u16 = "64" in 40..=1500, "the least Ethernet frame";
+        /// Size of a query on the wire, in bytes.
+        query_bytes: u16 = "64" in 40..=1500, "smallest Ethernet frame";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems that depend on the network: none.
 pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
@@ -157,34 +168,34 @@ const ROUND: u8 = 1;
 /// The machine of one host.
 pub struct Dard {
     params: Params,
-    /// What an elephant must gain, bits per second.
+    /// Gain that an elephant needs, in bits per second.
     delta: u64,
     /// Payload that each open flow has sent.
     sent: FlowMap<u64>,
     peers: BTreeMap<HostId, Peer>,
-    /// What switches have replied, by the switch and the first port of the reply.
+    /// The last replies of switches, by switch and first port of the reply.
     states: BTreeMap<(NodeId, u32), State>,
-    /// Elephants so far.
+    /// Number of elephants so far.
     elephants: u64,
 }
 
-/// A host that elephants go to.
+/// A destination of elephants.
 struct Peer {
     hops: Arc<Hops>,
-    /// The elephants with their paths.
+    /// The elephants to this host, with their paths.
     elephants: BTreeMap<FlowId, u16>,
 }
 
-/// What is known of ports of a switch.
+/// The known state of some ports of a switch.
 #[derive(Default)]
 struct State {
-    /// The last query is not answered yet.
+    /// The last query has not been answered.
     asked: bool,
-    /// `None`: not known.
+    /// Elephants by port; `None` if not known.
     elephants: Option<[u8; PORTS as usize]>,
 }
 
-/// What the worst link of a path offers.
+/// The offer of a path: that of its worst link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// Its bandwidth, bits per second; 0 if it is dead.
@@ -194,20 +205,21 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// By bandwidth over elephants; of links alike, by fewer elephants.
+    /// Compares bandwidth per elephant; ties go to fewer elephants.
     fn order(&self, other: &Offer) -> Ordering {
         let share = |own: &Offer, over: &Offer| u128::from(own.bps) * u128::from(over.elephants.max(1));
         share(self, other).cmp(&share(other, self)).then(Reverse(self.elephants).cmp(&Reverse(other.elephants)))
     }
 }
 
-/// From which path an elephant moves to which, by what the paths offer (`None`: not known) and those in use: only if it gains more than
-/// `delta`, in bits per second.
+/// Chooses the move of an elephant, as (old path, new path): only if it gains more than `delta`, in
+/// bits per second. `offers` has the offer of each path (`None`: not known), `used` the paths in
+/// use.
 pub fn select(offers: &[Option<Offer>], used: &BTreeSet<u16>, delta: u64) -> Option<(u16, u16)> {
     let known = || offers.iter().zip(0..).filter_map(|(offer, index)| Some(((*offer)?, index)));
     let order = |a: &(Offer, u16), b: &(Offer, u16)| a.0.order(&b.0).then(b.1.cmp(&a.1));
     let (most, to) = known().max_by(order)?;
-    // Of several that offer as little, the first.
+    // Ties go to the first path.
     let (least, from) = known().filter(|(_, index)| used.contains(index)).min_by(|a, b| a.0.order(&b.0).then(a.1.cmp(&b.1)))?;
     let [bps, present_bps] = [most.bps, least.bps].map(i128::from);
     let (elephants, present) = (i128::from(most.elephants) + 1, i128::from(least.elephants.max(1)));
@@ -216,7 +228,7 @@ pub fn select(offers: &[Option<Offer>], used: &BTreeSet<u16>, delta: u64) -> Opt
 }
 
 impl Dard {
-    /// A host that has sent nothing.
+    /// Creates a host that has sent nothing.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let delta = u128::from(env.nic_rate.bps()) * u128::from(params.delta.0) / u128::from(Fraction::ONE.0);
         Dard {
@@ -229,7 +241,8 @@ impl Dard {
         }
     }
 
-    /// A flow has become an elephant: it gets a path of its own, unless it stays at one switch.
+    /// Gives a path of its own to a flow that has become an elephant, unless all of the flow's
+    /// paths stay within one switch.
     fn adopt(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let Some(hops) = cx.hops(flow).filter(|hops| hops.first().is_some_and(|path| !path.is_empty())) else { return };
         let paths = hops.len() as u64;
@@ -252,14 +265,15 @@ impl Dard {
         cx.arm_host(ROUND, cx.now.after(self.params.interval + more));
     }
 
-    /// Asks every switch on the paths to all peers.
+    /// Queries every switch on the paths to all destinations.
     fn poll(&mut self, cx: &mut Cx<'_>) {
         let mut queries = BTreeMap::new();
         for peer in self.peers.values() {
             let Some((&flow, _)) = peer.elephants.first_key_value() else { continue };
             for (path, index) in peer.hops.iter().zip(0u16..) {
                 let live = path.iter().take_while(|hop| self.port(hop).is_none_or(|elephants| elephants != DOWN)).count();
-                // A dead port belongs to a switch that can be asked; what lies behind it cannot.
+                // The switch of a dead port can still be queried; the switches behind the port
+                // cannot.
                 for hop in &path[..path.len().min(live + 1)] {
                     queries.entry(place(hop)).or_insert((flow, index));
                 }
@@ -278,13 +292,13 @@ impl Dard {
         }
     }
 
-    /// How many elephants leave through a port, or [`DOWN`]; `None`: not known.
+    /// Returns how many elephants leave through a port, or [`DOWN`]; `None` if not known.
     fn port(&self, hop: &Hop) -> Option<u8> {
         let (switch, first) = place(hop);
         Some(self.states.get(&(switch, first))?.elephants?[(hop.port.0 - first) as usize])
     }
 
-    /// What a path offers; `None`: not known.
+    /// Returns the offer of a path; `None` if not known.
     fn offer(&self, path: &[Hop]) -> Option<Offer> {
         let ports: Vec<Option<u8>> = path.iter().map(|hop| self.port(hop)).collect();
         if ports.contains(&Some(DOWN)) {
@@ -295,7 +309,7 @@ impl Dard {
         offers?.into_iter().min_by(Offer::order)
     }
 
-    /// Moves an elephant for each peer, where it gains.
+    /// Moves one elephant per destination if it gains enough.
     fn round(&mut self, cx: &mut Cx<'_>) {
         let mut moves = Vec::new();
         for (host, peer) in &self.peers {
@@ -312,7 +326,7 @@ impl Dard {
     }
 }
 
-/// The switch of a port, and the first port of the replies that tell of it.
+/// Returns the switch of a port, and the first port of the replies that cover it.
 fn place(hop: &Hop) -> (NodeId, u32) {
     let PortId(port) = hop.port;
     (hop.switch, port / PORTS * PORTS)
@@ -339,7 +353,7 @@ impl Policy for Dard {
                 *state = State { asked: false, elephants: Some(elephants) };
             }
         }
-        // A query that missed its switch has come here.
+        // A query that missed its switch ends here.
         packet.kind != REPLY && packet.kind != QUERY
     }
 

@@ -1,13 +1,16 @@
-//! EDF+SJF: flows with a deadline before those without, the earliest deadline first; then flows without one, the shortest first.
+//! EDF+SJF: flows with a deadline go before flows without one. The former are served earliest
+//! deadline first, the latter shortest first.
 //!
 //! Source: C.-Y. Hong et al., "Finishing Flows Quickly with Preemptive Scheduling" (PDQ), SIGCOMM 2012, section 3.1 for the order; W. Zang
 //! et al., "Slack Time and Accumulation-Based Mix-flow Scheduling in Data Center Networks", Acta Electronica Sinica 47(10), 2019,
 //! section 5, for EDF+SJF over DCTCP.
 //!
-//! Model: deadlines and sizes are known. Ports must serve packets in the order of their ranks (`pifo`), or with `order = "quantised"` eight
-//! classes in strict order (`strict`), for any effect. Rates, pausing and early termination of PDQ are not part of this.
+//! Model: deadlines and sizes are known. The policy has an effect only if ports serve packets in
+//! the order of their ranks (`pifo`) or, with `order = "quantised"`, eight classes in strict order
+//! (`strict`). PDQ's rates, pausing and early termination are left out.
 //!
-//! The rank of a packet has 40 bits: its class, then the 32 bits of its rank. The smallest goes first.
+//! A packet is ordered by 40 bits: its class (8 bits), then its rank (32 bits). The smallest goes
+//! first.
 //!
 //! | packet | bit 39 | bits 38 to 0 |
 //! |---|---|---|
@@ -15,16 +18,20 @@
 //! | of a flow with a deadline | 0 | the deadline, counted from the start of the run, in units of 256 ps; at least 1 |
 //! | of a flow without one | 1 | the size in bytes; with `by = "remaining"`, the bytes that are not acknowledged |
 //!
-//! Deadlines up to 140 s and sizes up to 549 GB are in exact order; all above are alike. A unit is less than the time of one byte at 10 Gb/s.
+//! Deadlines up to 140 s and sizes up to 549 GB are ordered exactly; larger values are equal. A
+//! unit of 256 ps is less than the time of one byte at 10 Gb/s.
 //!
 //! Assumed:
-//! - Deadlines are in units of 256 ps, which is exact for runs of up to 140 s; later ones are alike, and so are sizes above 549 GB.
+//! - Deadlines are in units of 256 ps, which is exact for runs of up to 140 s. Later deadlines are
+//!   equal, and so are sizes above 549 GB.
 //! - Ports break ties by flow, then by arrival.
-//! - With `by = "remaining"` later packets of a flow rank before earlier ones: ports must take the oldest packet of the best flow.
-//! - With `order = "quantised"` flows with a deadline are in classes 0 to 3 by the time that is left when the packet is sent, those without in
-//!   classes 4 to 7 by `by`. The bounds of times are the quartiles of deadlines that are uniform between 5 and 25 ms, as in Zang et al.; those
-//!   of sizes are the quartiles of the flows that the workloads offer.
-//! - A time or size that equals a bound is below it. A deadline that has passed leaves no time.
+//! - With `by = "remaining"`, later packets of a flow rank before earlier ones: ports must take the
+//!   oldest packet of the best flow.
+//! - With `order = "quantised"`, flows with a deadline are in classes 0 to 3 by the time that is
+//!   left when the packet is sent, flows without a deadline are in classes 4 to 7 by `by`. The
+//!   bounds of the times are the quartiles of deadlines that are uniform between 5 and 25 ms, as in
+//!   Zang et al.; the bounds of the sizes are the quartiles of the flows that the workloads offer.
+//! - A time or size equal to a bound counts as below it. After the deadline the time left is zero.
 
 use super::{Cx, Policy};
 use crate::contract::Env;
@@ -35,9 +42,9 @@ use base::params::{Auto, Param, Problem, Raw};
 use base::registry::{Meta, Needs};
 use base::{Dur, FlowId, FlowMap, Time};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "EDF+SJF: earliest deadline first, then shortest flow first; deadlines and sizes are known",
+    summary: "EDF+SJF: earliest deadline first, then shortest flow first; knows deadlines and sizes",
     source: "Hong et al. (PDQ), SIGCOMM 2012; Zang et al., 2019",
     needs: Needs { deadlines: true, ..Needs::NONE },
     implies: &[("transport.kind", "dctcp"), ("qdisc.kind", "pifo"), ("qdisc.mark", "auto")],
@@ -48,9 +55,9 @@ pub const META: Meta = Meta {
 };
 
 base::choice! {
-    /// How exactly packets are ordered.
+    /// Whether packets are ordered exactly or in classes.
     pub enum Order {
-        /// By deadline and size, to the unit.
+        /// By deadline and size, in full resolution.
         Exact = "exact",
         /// In eight classes.
         Quantised = "quantised",
@@ -58,11 +65,11 @@ base::choice! {
 }
 
 base::choice! {
-    /// What orders flows without a deadline.
+    /// The key that orders flows without a deadline.
     pub enum By {
-        /// Their size.
+        /// The size of the flow.
         Size = "size",
-        /// What of it is not acknowledged.
+        /// The bytes of the flow that are not acknowledged.
         Remaining = "remaining",
     }
 }
@@ -70,18 +77,20 @@ base::choice! {
 base::params! {
     /// Parameters of EDF+SJF.
     pub struct Params {
-        /// How exactly packets are ordered: by rank, or in eight classes.
+        /// How packets are ordered: exactly by rank, or in eight classes.
         order: Order = "exact", "Zang et al.: the ideal order";
-        /// What orders flows without a deadline.
+        /// The key that orders flows without a deadline.
         by: By = "size", "Zang et al.: shortest job first; PDQ: `remaining`";
-        /// Bounds of the time left, three and rising, that part flows with a deadline into classes with `order = "quantised"`.
+        /// Three rising bounds of the time left, which separate the classes of flows with a
+        /// deadline if `order = "quantised"`.
         times: Bounds = "10ms, 15ms, 20ms", "quartiles of the deadlines of Zang et al., uniform between 5 and 25 ms";
-        /// Bounds of the size, three and rising, that part flows without a deadline into classes with `order = "quantised"`; `auto`: quartiles.
-        sizes: Auto<Limits> = "auto", "flowloom: as many flows in each class";
+        /// Three rising bounds of the size, which separate the classes of flows without a deadline
+        /// if `order = "quantised"`; `auto`: quartiles.
+        sizes: Auto<Limits> = "auto", "flowloom: equal numbers of flows in the classes";
     }
 }
 
-/// Bounds of times as written.
+/// Bounds of times as written in a scenario.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub struct Bounds(pub Vec<Dur>);
 
@@ -99,10 +108,10 @@ impl Param for Bounds {
     }
 }
 
-/// Classes of flows with a deadline, and as many of flows without one.
+/// Number of classes of flows with a deadline; flows without one have the same number.
 const QUARTERS: usize = 4;
 
-/// Problems that show only against the workloads and the other parts of the system.
+/// Returns the problems that depend on the workloads and the other parts of the system.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let problem = |key, message: String, hint: &str| Problem { key, message, hint: hint.to_owned() };
     let mut found = Vec::new();
@@ -124,7 +133,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
             found.push(problem("sizes", format!("`{sizes}` is not three rising sizes"), "write them like `20KB, 100KB, 1MB`"));
         }
         Err(why) => {
-            let message = format!("`auto` has no quartiles here: {why}");
+            let message = format!("cannot use `auto`: {why}");
             found.push(problem("sizes", message, "write three sizes, like `20KB, 100KB, 1MB`"));
         }
     }
@@ -132,7 +141,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     found
 }
 
-/// Bounds of sizes in bytes; or why there are none.
+/// Returns the bounds of sizes in bytes, or the reason why there are none.
 fn sizes(params: &Params, env: &Env<'_>) -> Result<Vec<u64>, String> {
     match &params.sizes {
         Auto::Set(list) => Ok(list.in_bytes(env)),
@@ -143,14 +152,14 @@ fn sizes(params: &Params, env: &Env<'_>) -> Result<Vec<u64>, String> {
 /// The machine of one host.
 pub struct EdfSjf {
     by: By,
-    /// Bounds of times, in picoseconds, and of sizes, in bytes; `None`: the order is exact.
+    /// Bounds of times in picoseconds and of sizes in bytes; `None` if the order is exact.
     bounds: Option<(Vec<u64>, Vec<u64>)>,
-    /// All bytes below are acknowledged; of flows without a deadline.
+    /// All bytes below are acknowledged; for flows without a deadline.
     acked: FlowMap<u64>,
 }
 
 impl EdfSjf {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let bounds = (params.order == Order::Quantised).then(|| {
             let times = params.times.0.iter().map(|time| time.0).collect();
@@ -158,7 +167,7 @@ impl EdfSjf {
         });
         EdfSjf { by: params.by, bounds, acked: FlowMap::default() }
     }
-    /// What stands for the size of a flow.
+    /// Returns the size by which a flow without a deadline is ordered.
     fn size(&self, flow: FlowId, size_bytes: u64) -> u64 {
         let acked = match self.by {
             By::Size => 0,
@@ -171,12 +180,12 @@ impl EdfSjf {
 /// The largest number of 39 bits.
 const MOST: u64 = (1 << 39) - 1;
 
-/// The rank of a flow with this deadline.
+/// Returns the rank of a flow with this deadline.
 fn by_deadline(deadline: Time) -> u64 {
     (deadline.0 >> 8).clamp(1, MOST)
 }
 
-/// The rank of a flow without a deadline.
+/// Returns the rank of a flow without a deadline.
 fn by_size(bytes: u64) -> u64 {
     (MOST + 1) | bytes.min(MOST)
 }

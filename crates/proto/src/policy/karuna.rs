@@ -1,27 +1,30 @@
-//! Karuna: flows with a deadline alone in the first class, where their transport sends no faster than they need; below, flows of known size
-//! by size, and flows of unknown size down one class at each threshold of bytes sent.
+//! Karuna: flows with a deadline have the first class to themselves, and their transport sends no
+//! faster than they need. In the classes below, flows of known size are ordered by size, and flows
+//! of unknown size move down one class at each threshold of bytes sent.
 //!
 //! Source: L. Chen et al., "Scheduling Mix-flows in Commodity Datacenters with Karuna", SIGCOMM 2016 (abstract); the authors' kernel module
 //! (github.com/baiwei0427/PIAS, backup/mixedflow), where classes and aging come from.
 //!
-//! Model: of a flow its deadline is known, and its size if it is of type 2. Ports must serve classes in strict order (`strict`) for the
-//! classes to have any effect; the authors have eight. The rates of flows with a deadline are their transport's (MCP).
+//! Model: the deadline of a flow is known; its size is known if the flow is of type 2. The classes
+//! have an effect only if ports serve them in strict order (`strict`); the authors have eight. The
+//! transport (MCP) sets the rates of flows with a deadline.
 //!
 //! | type | flows | class |
 //! |---|---|---|
-//! | 1 | with a deadline | 0, which no other flow has |
+//! | 1 | with a deadline | 0, reserved for these flows |
 //! | 2 | without a deadline, of known size | 1, and one more for each bound below the size |
 //! | 3 | without a deadline, of unknown size | 1, and one more for each threshold below the bytes sent |
 //!
 //! Assumed:
-//! - Thresholds are not in the authors' code. Those of type 3 are PIAS's, computed (`auto`) or the first six published ones (`published`). The
-//!   bounds of type 2 part the bytes that the workloads offer into equal shares (`auto`), or are given.
-//! - Both count the traffic of all workloads, flows with deadlines included.
-//! - All flows without a deadline are of type 2 unless `type2_fraction` says otherwise. Which are is drawn by the flow's number alone, so
-//!   that it is the same in all systems and for all seeds.
-//! - Timeouts are consecutive if no ACK of new bytes arrives between them. The authors' module sees packets, and asks for gaps of 8 ms within
-//!   five segments of the sequence space.
-//! - Packets without payload are in the first class, whoever sends them.
+//! - The authors' code has no thresholds. The thresholds of type 3 are those of PIAS, computed
+//!   (`auto`) or the first six published ones (`published`). The bounds of type 2 are given, or
+//!   divide the bytes that the workloads offer into equal shares (`auto`).
+//! - Both computations count the traffic of all workloads, flows with deadlines included.
+//! - All flows without a deadline are of type 2 unless `type2_fraction` says otherwise. The type of
+//!   a flow is drawn from its number only, so that it is the same in all systems and for all seeds.
+//! - Timeouts are consecutive if no ACK of new bytes arrives between them. The authors' module sees
+//!   packets, and requires gaps of 8 ms within five segments of the sequence space.
+//! - Packets without payload are in the first class, for all flows and in both directions.
 //! - With aging and `count = "offset"`, bytes are counted from the first one that was not acknowledged when the count went back to 0.
 
 use super::{Cx, Policy};
@@ -33,9 +36,9 @@ use base::params::{Auto, Param as _, Problem};
 use base::registry::Meta;
 use base::{FlowId, FlowMap, Fraction, Rng};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "Karuna: flows with deadlines in a class of their own, others below by size or by bytes sent",
+    summary: "Karuna: flows with deadlines have the first class, the others are below by size or bytes sent",
     source: "Chen et al., SIGCOMM 2016; the authors' kernel module",
     implies: &[
         ("policy.sizes", "30pkt, 300pkt"),
@@ -53,18 +56,21 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of Karuna.
     pub struct Params {
-        /// Share of flows without a deadline whose size is known (type 2); the rest is of type 3.
-        type2_fraction: Fraction = "1" in Fraction(0)..=Fraction::ONE, "flowloom: as Zang et al. (2019) know all sizes";
-        /// Bounds of sizes between the classes of type 2, rising, in full packets or in bytes of payload; `auto`: equal shares of bytes.
+        /// Share of the flows without a deadline whose size is known (type 2); the others are of
+        /// type 3.
+        type2_fraction: Fraction = "1" in Fraction(0)..=Fraction::ONE, "flowloom: Zang et al. (2019) know all sizes";
+        /// Bounds of sizes between the classes of type 2, rising, in full packets or in bytes of
+        /// payload; `auto`: equal shares of bytes.
         sizes: Auto<Limits> = "auto", "flowloom: the authors' code has none";
-        /// Thresholds of bytes sent between the classes of type 3, rising; `auto`: those with the least mean FCT for the workloads;
-        /// `published`: the first six of PIAS.
+        /// Thresholds of bytes sent between the classes of type 3, rising; `auto`: the thresholds
+        /// with the least mean FCT for the workloads; `published`: the first six of PIAS.
         thresholds: Auto<Thresholds> = "auto", "as PIAS";
-        /// Which bytes of a flow of type 3 count.
+        /// Which bytes of a flow of type 3 are counted.
         count: Count = "offset", "as PIAS; authors' module: `sent`";
-        /// Consecutive timeouts lift a flow of type 2 by one class, and bring a flow of type 3 back to its first.
+        /// Whether consecutive timeouts lift a flow of type 2 by one class and return a flow of
+        /// type 3 to its first class.
         aging: bool = "true", "authors' module";
-        /// How many consecutive timeouts it takes.
+        /// Number of consecutive timeouts after which `aging` acts.
         aging_after: u32 = "3" in 1..=100, "authors' module";
     }
 }
@@ -72,12 +78,13 @@ base::params! {
 /// The first class of flows without a deadline.
 const FIRST: usize = 1;
 
-/// Problems that show only against the network, the workloads and the other parts of the system.
+/// Returns the problems that depend on the network, the workloads and the other parts of the
+/// system.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     if let Some(problem) = demotion::too_few_classes("sizes", FIRST + 1, env) {
         return vec![problem];
     }
-    // Types that there are not need no classes.
+    // A type that has no flows needs no classes.
     let mut found = Vec::new();
     if params.type2_fraction > Fraction(0) {
         found.extend(demotion::problems("sizes", &params.sizes.show(), sizes(params, env), FIRST, env));
@@ -88,7 +95,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     found
 }
 
-/// Bounds of sizes in bytes of payload; or why there are none.
+/// Returns the bounds of sizes in bytes of payload, or the reason why there are none.
 fn sizes(params: &Params, env: &Env<'_>) -> Result<Vec<u64>, String> {
     match &params.sizes {
         Auto::Set(list) => Ok(list.in_bytes(env)),
@@ -96,7 +103,7 @@ fn sizes(params: &Params, env: &Env<'_>) -> Result<Vec<u64>, String> {
     }
 }
 
-/// Thresholds in bytes of payload; or why there are none.
+/// Returns the thresholds in bytes of payload, or the reason why there are none.
 fn thresholds(params: &Params, env: &Env<'_>) -> Result<Vec<u64>, String> {
     demotion::in_bytes(&params.thresholds, demotion::classes(env) - FIRST, &[0, 1, 2, 3, 4, 5], env)
 }
@@ -104,13 +111,13 @@ fn thresholds(params: &Params, env: &Env<'_>) -> Result<Vec<u64>, String> {
 /// The machine of one host.
 pub struct Karuna {
     type2_fraction: Fraction,
-    /// In bytes of payload, rising; nothing where no flow is of the type.
+    /// In bytes of payload, rising; empty if no flow is of type 2.
     sizes: Vec<u64>,
     thresholds: Vec<u64>,
     count: Count,
-    /// Consecutive timeouts by which a flow ages, if any do.
+    /// Number of consecutive timeouts after which a flow ages; `None` without aging.
     aging: Option<u32>,
-    /// What it found out about the thresholds, if they count.
+    /// The thresholds and their objective, for `check`; `None` if no flow is of type 3.
     note: Option<String>,
     /// Flows without a deadline that the host sends.
     flows: FlowMap<(Type, Counted)>,
@@ -126,7 +133,7 @@ enum Type {
 }
 
 impl Karuna {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let type2_fraction = params.type2_fraction;
         let found = |wanted: bool, found: &dyn Fn() -> Result<Vec<u64>, String>| {
@@ -139,7 +146,7 @@ impl Karuna {
         let aging = params.aging.then_some(params.aging_after);
         Karuna { type2_fraction, sizes, thresholds, count: params.count, aging, note, flows: FlowMap::default() }
     }
-    /// Whether the size of a flow without a deadline is known.
+    /// Returns whether the size of a flow without a deadline is known.
     fn is_known(&self, flow: FlowId) -> bool {
         Rng::stream(0, "karuna/type", &[u64::from(flow.0)]).below(Fraction::ONE.ppb()) < self.type2_fraction.ppb()
     }

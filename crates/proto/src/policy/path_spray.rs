@@ -1,14 +1,18 @@
-//! Packet spraying by hosts: each packet takes the next of the paths of its flow, whatever the switches would choose.
+//! Packet spraying by hosts: each packet takes the next path of its flow, whatever the switches
+//! would choose.
 //!
-//! Source: M. Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance" (NDP), SIGCOMM 2017,
-//! section 3.1.1, where senders spread packets over all paths so that no two of them send in step.
+//! Source: M. Handley et al., "Re-architecting datacenter networks and stacks for low latency and
+//! high performance" (NDP), SIGCOMM 2017, section 3.1.1, where senders spread packets over all
+//! paths in an order that differs between senders.
 //!
-//! Model: no sizes are known. ACKs are sprayed too.
+//! Model: sizes are not known. ACKs are sprayed too.
 //!
 //! Assumed:
-//! - Paths are taken in the order of their indices. The first one differs from flow to flow: it is the number of the flow modulo the paths.
+//! - Paths are taken in the order of their indices. The first path differs from flow to flow: its
+//!   index is the number of the flow modulo the number of paths.
 //!
-//! Deviates: NDP permutes the list of paths at random, and again after each round. It leaves out paths that lose more than others.
+//! Deviates: NDP permutes the list of paths at random, and again after each round. It excludes
+//! paths that lose more packets than others.
 
 use super::{Cx, Policy};
 use crate::contract::Env;
@@ -17,12 +21,12 @@ use base::FlowMap;
 use base::params::Problem;
 use base::registry::Meta;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "packet spraying by hosts: each packet takes the next path of its flow",
     source: "Handley et al., SIGCOMM 2017, section 3.1.1",
     many_paths: true,
-    packets_only: "hosts choose the path of each packet, which the flow engine leaves to routers",
+    packets_only: "hosts choose the path of each packet; in the flow engine routers choose the paths",
     ..Meta::PLAIN
 };
 
@@ -31,19 +35,19 @@ base::params! {
     pub struct Params {}
 }
 
-/// Problems that show only against the network.
+/// Returns the problems that depend on the network: none.
 pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
 
-/// The machine of one host: by flow, how many packets the host has sent.
+/// The machine of one host: the number of packets sent, by flow.
 #[derive(Default)]
 pub struct PathSpray {
     sent: FlowMap<u32>,
 }
 
 impl PathSpray {
-    /// A host that has sent nothing.
+    /// Creates a host that has sent nothing.
     pub fn new(_params: &Params, _env: &Env<'_>) -> Self {
         PathSpray::default()
     }

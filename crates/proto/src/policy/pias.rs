@@ -1,28 +1,36 @@
-//! PIAS: a flow starts in the first class and goes down one class at each threshold of bytes sent, so that short flows go first although
-//! no size is known.
+//! PIAS: a flow starts in the first class and moves down one class at each threshold of bytes sent,
+//! so that short flows go first although no size is known.
 //!
 //! Source: W. Bai et al., "Information-Agnostic Flow Scheduling for Commodity Data Centers", NSDI 2015, section 4; the authors' ns-2
 //! scripts, where the thresholds come from, and their host module, where counting and aging come from.
 //!
-//! Model: sizes are not known. Ports must serve classes in strict order (`strict`) for the classes to have any effect; the authors have
-//! eight, and DCTCP with one marking threshold per port: 65 packets at 10 Gb/s, which stands where a scenario is silent.
+//! Model: sizes are not known. The classes have an effect only if ports serve them in strict order
+//! (`strict`); the authors have eight, and DCTCP with one marking threshold per port: 65 packets at
+//! 10 Gb/s, the default if the scenario does not set one.
 //!
 //! Assumed:
 //! - The class of a packet is that of its first byte: the first class whose threshold is not below the number of bytes before it.
-//! - Packets without payload are in the first class, whoever sends them.
-//! - `auto` computes as many thresholds as the switches have classes for, for the sizes and the load that the workloads offer: those with the
-//!   least mean FCT of the levels as M/G/1 queues with processor sharing, in which the first `i` of `N` levels have the load
-//!   `1 - (1 - load)^(i/N)`. The objective, which `check` prints, is the sum over the levels of `(rho(i) - rho(i-1)) / (1 - rho(i))`, over the
-//!   load (`kit/traffic`). Loads of workloads add up, at most to 0.95, and their sizes mix by rates of flows. It is the default, since
-//!   every law of sizes has such thresholds, and those of the authors have a larger objective for their own laws.
-//! - `published` takes the thresholds of the authors' scripts for web search and data mining (`kit/published`): the row nearest to the load,
-//!   the upper one of two that are as near; below 0.5 that of 0.5, above 0.9 that of 0.9. The load is the sum over all workloads of the law.
-//! - A workload is web search or data mining if its size law passes through the upper points of the published one, from 0.53 or 0.8 on,
-//!   give or take 0.02: the tables in use differ below.
+//! - Packets without payload are in the first class, for all flows and in both directions.
+//! - `auto` computes one threshold less than the switches have classes, for the sizes and the load
+//!   that the workloads offer: the thresholds with the least mean FCT if the levels are M/G/1
+//!   queues with processor sharing, in which the first `i` of `N` levels have the load `1 - (1 -
+//!   load)^(i/N)`. The objective, which `check` prints, is the sum over the levels of `(rho(i) -
+//!   rho(i-1)) / (1 - rho(i))`, divided by the load (`kit/traffic`). Loads of workloads add up, at
+//!   most to 0.95, and their sizes are mixed by rates of flows. `auto` is the default, since it
+//!   works for every size distribution, and the authors' thresholds have a larger objective for
+//!   their own distributions.
+//! - `published` takes the thresholds of the authors' scripts for web search and data mining
+//!   (`kit/published`): the row nearest to the load, the upper one of two that are equally near;
+//!   below 0.5 the row of 0.5, above 0.9 that of 0.9. The load is the sum over all workloads of
+//!   this distribution.
+//! - A workload is web search or data mining if its size distribution passes through the upper
+//!   points of the published one, from 0.53 or 0.8 on, within 0.02: the tables in use differ below
+//!   these points.
 //! - With aging and `count = "offset"`, bytes are counted from the first one that was not acknowledged when the count went back to 0.
 //! - Timeouts are consecutive if no ACK of new bytes arrives between them.
 //!
-//! Deviates: with `count = "sent"` bytes sent again count again, as the host module sees packets and not flows.
+//! Deviates: with `count = "sent"`, retransmitted bytes count again, since the host module sees
+//! packets and not flows.
 
 use super::{Cx, Policy};
 use crate::contract::Env;
@@ -32,9 +40,9 @@ use base::params::{Auto, Param as _, Problem};
 use base::registry::Meta;
 use base::{FlowId, FlowMap};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "PIAS: classes go down with the bytes that a flow has sent; no sizes are known",
+    summary: "PIAS: a flow moves to lower classes with the bytes it has sent; sizes are not known",
     source: "Bai et al., NSDI 2015; the authors' ns-2 scripts and host module",
     implies: &[
         ("policy.thresholds", "30pkt, 300pkt"),
@@ -50,24 +58,26 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of PIAS.
     pub struct Params {
-        /// Thresholds between the classes, rising, in full packets or in bytes of payload; `auto`: those with the least mean FCT for the
-        /// workloads; `published`: those of the authors for web search and data mining at the load.
+        /// Thresholds between the classes, rising, in full packets or in bytes of payload; `auto`:
+        /// the thresholds with the least mean FCT for the workloads; `published`: those of the
+        /// authors for web search and data mining at the load.
         thresholds: Auto<Thresholds> = "auto", "NSDI 2015 section 4.2; authors' ns-2 scripts: `published`";
-        /// Which bytes of a flow count.
+        /// Which bytes of a flow are counted.
         count: Count = "offset", "authors' ns-2 scripts; their host module: `sent`";
-        /// Consecutive timeouts bring a flow back to the first class.
+        /// Whether consecutive timeouts return a flow to the first class.
         aging: bool = "false", "authors' ns-2 scripts; their host module has it";
-        /// How many consecutive timeouts it takes.
+        /// Number of consecutive timeouts after which `aging` acts.
         aging_after: u32 = "3" in 1..=100, "authors' host module";
     }
 }
 
-/// Problems that show only against the network, the workloads and the other parts of the system.
+/// Returns the problems that depend on the network, the workloads and the other parts of the
+/// system.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     demotion::problems("thresholds", &params.thresholds.show(), thresholds(params, env), 0, env)
 }
 
-/// The thresholds in bytes of payload; or why there are none.
+/// Returns the thresholds in bytes of payload, or the reason why there are none.
 fn thresholds(params: &Params, env: &Env<'_>) -> Result<Vec<u64>, String> {
     demotion::in_bytes(&params.thresholds, demotion::classes(env), &[0, 1, 2, 3, 4, 5, 6], env)
 }
@@ -77,22 +87,22 @@ pub struct Pias {
     /// In bytes of payload, rising.
     thresholds: Vec<u64>,
     count: Count,
-    /// Consecutive timeouts that bring a flow back, if any do.
+    /// Number of consecutive timeouts that return a flow to the first class; `None` without aging.
     aging: Option<u32>,
-    /// What it found out about the thresholds.
+    /// The thresholds and their objective, for `check`.
     note: Option<String>,
     flows: FlowMap<Counted>,
 }
 
 impl Pias {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let thresholds = thresholds(params, env).expect("checked with the scenario");
         let aging = params.aging.then_some(params.aging_after);
         let note = demotion::note("thresholds", &thresholds, env);
         Pias { thresholds, count: params.count, aging, note, flows: FlowMap::default() }
     }
-    /// The class of a packet with so many bytes before it.
+    /// Returns the class of a packet with `bytes` bytes of the flow before it.
     #[inline]
     fn class(&self, bytes: u64) -> u8 {
         demotion::class(&self.thresholds, bytes)

@@ -45,18 +45,18 @@ fn ms(n: f64) -> Time {
     Time((n * 1e9) as u64)
 }
 
-/// A flow of 10 ms, as (time since the start, level of 4).
+/// (time since the start of a flow of 10 ms, level of four).
 #[test]
 fn golden_levels() {
     let aemon = Aemon::new(&four(), &script::env());
     for (at, level) in [(0.0, 3), (2.0, 3), (2.499, 3), (2.5, 2), (5.0, 1), (7.499, 1), (7.5, 0), (10.0, 0), (11.0, 0)] {
         assert_eq!(aemon.urgent(ms(3.0), ms(13.0), ms(3.0 + at)), level, "{at}");
     }
-    // A flow without any time is as urgent as can be.
+    // A flow that has no time at all has the highest urgency.
     assert_eq!(aemon.urgent(ms(3.0), ms(3.0), ms(3.0)), 0);
 }
 
-/// With eight levels urgency steps at k / (8 - k).
+/// With eight levels, urgency steps at k / (8 - k).
 #[test]
 fn eight_levels_step_at_eighths_of_the_time() {
     let aemon = Aemon::new(&eight(), &script::env());
@@ -85,7 +85,7 @@ fn urgent_flows_rise_in_odd_classes() {
 fn flows_without_a_deadline_fall_in_even_classes() {
     let mut four_levels = script(&four(), None);
     assert_eq!(classes(&four_levels.open(0)), [0, 0, 0, 2, 2, 4, 4, 6, 6, 6]);
-    // What is sent again keeps its class.
+    // A retransmission keeps its class.
     assert_eq!(classes(&four_levels.advance(ms(102.0))), [0]);
     assert_eq!(classes(&script(&eight(), None).open(0)), [0, 0, 2, 4, 6, 8, 10, 12, 14, 14]);
 }
@@ -114,17 +114,17 @@ fn parameters_are_checked() {
     assert_eq!((messages(&four(), "8"), messages(&eight(), "16")), (vec![], vec![]));
     assert_eq!(messages(&four(), "7"), one("levels", "8 classes, the switches have 7"));
     assert_eq!(messages(&eight(), "8"), one("levels", "16 classes, the switches have 8"));
-    assert_eq!(messages(&params(4, "1pkt, 2pkt"), "8"), one("thresholds", "2 thresholds do not part 4 levels"));
+    assert_eq!(messages(&params(4, "1pkt, 2pkt"), "8"), one("thresholds", "2 thresholds do not fit 4 levels"));
     let falling = messages(&params(4, "1pkt, 3pkt, 2pkt"), "8");
-    assert_eq!(falling, one("thresholds", "`4380B` does not lie below the next threshold, `2920B`"));
+    assert_eq!(falling, one("thresholds", "`4380B` is not below the next threshold, `2920B`"));
     let none = messages(&params(3, "published"), "8");
-    assert_eq!(none, one("thresholds", "`published` has no thresholds here: there are some for 4 or 8 levels, not for 3"));
-    assert_eq!(messages(&Params::defaults(), "8"), one("thresholds", "`auto` has no thresholds here: no workload offers a load"));
+    assert_eq!(none, one("thresholds", "cannot use `published`: published thresholds exist for 4 and 8 levels, not for 3"));
+    assert_eq!(messages(&Params::defaults(), "8"), one("thresholds", "cannot use `auto`: no workload offers a load"));
 }
 
-/// Of web search at load 0.8: the second, fourth and sixth published threshold, or all.
+/// Web search at load 0.8: the second, fourth and sixth published threshold, or all of them.
 #[test]
-fn published_thresholds_part_four_or_eight_levels() {
+fn published_thresholds_exist_for_four_and_eight_levels() {
     let offers = Offers::new(|| vec![Offered { load: Some(Fraction(800_000_000)), sizes: WEB_SEARCH.to_vec() }]);
     let env = Env { offered: &offers, ..script::env() };
     let found = |params: &Params| thresholds(params, &env).unwrap();

@@ -9,7 +9,7 @@ use base::{Rate, Slab, Time};
 
 const GBPS: u64 = 1_000_000_000;
 
-/// What four paths of bandwidth 1 with so many elephants offer.
+/// Offers of four paths of bandwidth 1 with these numbers of elephants.
 fn offers(elephants: &[u8]) -> Vec<Option<Offer>> {
     elephants.iter().map(|&elephants| Some(Offer { bps: GBPS, elephants })).collect()
 }
@@ -21,7 +21,7 @@ fn an_elephant_moves_where_it_gains() {
     assert_eq!(select(&[2, 1], &[0]), None);
     assert_eq!(select(&[3, 1], &[0]), Some((0, 1)));
     assert_eq!(select(&[4, 3, 3, 2], &[0, 1]), Some((0, 3)));
-    // Ties go to the first; one that is on the best path stays.
+    // Ties go to the first path; an elephant on the best path stays.
     assert_eq!(select(&[0, 3, 3, 0], &[1, 2]), Some((1, 0)));
     assert_eq!((select(&[1, 1], &[1]), select(&[1, 2], &[0]), select(&[], &[])), (None, None, None));
 }
@@ -42,7 +42,7 @@ fn bandwidths_count_and_unknown_paths_do_not() {
     assert_eq!(select(&[at(GBPS, 1), at(GBPS, 0), at(3 * GBPS, 1)], &used, 0), Some((0, 2)));
     assert_eq!(select(&[at(GBPS, 3), None, at(GBPS, 1)], &used, 0), Some((0, 2)));
     assert_eq!(select(&[None, at(GBPS, 0)], &used, 0), None);
-    // A dead path offers nothing, and is left for any other.
+    // A dead path offers nothing: any other path is better.
     assert_eq!(select(&[at(0, 0), at(GBPS, 7)], &used, 0), Some((0, 1)));
     assert_eq!(select(&[at(GBPS, 1), at(0, 0)], &used, 0), None);
 }
@@ -120,7 +120,7 @@ fn a_flow_that_has_sent_enough_gets_a_path_and_its_switches_are_asked() {
         assert_eq!(asked(&mut script), [(flow, path)]);
     }
     let sent = script.advance(Time::ZERO);
-    // One for each switch, over the first path that leads there.
+    // One query per switch, over the first path that crosses it.
     assert_eq!(queries(&sent), [(0, 1, 10, 0), (0, 1, 11, 0), (0, 2, 12, 0)]);
     assert!(sent.iter().all(|packet| packet.wire_len == 64 && packet.payload == 0));
     assert_eq!(queries(&script.advance(at(2))).len(), 6, "two more polls");
@@ -143,7 +143,7 @@ fn replies_move_one_elephant_per_round() {
     (0..3).for_each(|flow| drop(script.open(flow)));
     asked(&mut script);
     script.advance(at(4));
-    // Flows 0 and 2 are on the first path, beside one of another host; flow 1 is not seen yet.
+    // The first path has flows 0 and 2 and an elephant of another host; flow 1 is not yet counted.
     reply(&mut script, 10, &[2, 0]);
     reply(&mut script, 11, &[0, 3]);
     reply(&mut script, 12, &[0, 0]);
@@ -173,7 +173,7 @@ fn nothing_moves_to_what_is_not_known() {
     reply(&mut script, 11, &[0, 3]);
     script.advance(at(5));
     assert_eq!(asked(&mut script), [], "switch 12 has not replied");
-    // Once it has, but not to the last poll.
+    // Switch 12 has replied once, but not to the last poll.
     for switch in [10, 11, 12] {
         reply(&mut script, switch, &[0, 0]);
     }
@@ -188,7 +188,7 @@ fn nothing_moves_to_what_is_not_known() {
 }
 
 #[test]
-fn a_dead_path_is_left_and_what_lies_behind_is_not_asked() {
+fn a_dead_path_is_left_and_switches_behind_it_are_not_asked() {
     let mut script = script(1, two_paths(), |_| ());
     script.open(0);
     script.advance(Time::ZERO);
@@ -216,7 +216,7 @@ fn a_switch_with_many_ports_is_asked_by_parts() {
 }
 
 #[test]
-fn a_host_without_elephants_rests() {
+fn a_host_without_elephants_sends_no_queries() {
     let mut script = script(1, two_paths(), |_| ());
     let mut sent = script.open(0);
     script.advance(Time::ZERO);
@@ -236,7 +236,7 @@ fn a_host_without_elephants_rests() {
     assert_eq!(script.packet(Packet::new(FlowId(0), QUERY, 64)), []);
 }
 
-/// Rounds differ, and so do the first paths.
+/// Rounds have different lengths, and first paths differ.
 #[test]
 fn rounds_and_paths_are_drawn() {
     let mut rounds = BTreeSet::new();

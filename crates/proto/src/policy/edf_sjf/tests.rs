@@ -8,7 +8,7 @@ use base::Fraction;
 use base::given::{Given, GivenPart, Offered, Offers};
 use base::params::Params as _;
 
-/// A host with flows of these (size in bytes, deadline), ten packets of each at once.
+/// A host with flows of these (size in bytes, deadline); it sends ten packets of each at once.
 fn script(params: &Params, flows: &[(u64, Option<Time>)]) -> PolicyScript<EdfSjf> {
     let mut tcp = newreno::Params::defaults();
     (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
@@ -18,7 +18,7 @@ fn script(params: &Params, flows: &[(u64, Option<Time>)]) -> PolicyScript<EdfSjf
     PolicyScript::new(Script::new(transport, flows), PolicyHost::new(EdfSjf::new(params, &script::env()), &META, 0))
 }
 
-/// The 40 bits by which a port orders packets.
+/// Returns the 40 bits by which a port orders packets.
 fn number(packet: &Packet) -> u64 {
     (u64::from(packet.prio) << 32) | u64::from(packet.rank)
 }
@@ -38,7 +38,7 @@ fn quantised() -> Params {
 
 #[test]
 fn deadlines_go_before_sizes_and_each_in_its_order() {
-    // In the order in which they are to be served.
+    // In the order in which ports must serve them.
     let flows = [
         (9_000_000, Some(ms(5))),
         (1, Some(Time(ms(5).0 + 256))),
@@ -56,7 +56,7 @@ fn deadlines_go_before_sizes_and_each_in_its_order() {
     assert_eq!((first[0], first[5]), (ms(5).0 >> 8, (1 << 39) | 1));
 }
 
-/// All packets of a flow have one rank, also those that are sent again.
+/// All packets of a flow have one rank, retransmissions included.
 #[test]
 fn a_flow_keeps_its_rank() {
     let mut script = script(&Params::defaults(), &[(100 * 1460, Some(ms(9)))]);
@@ -67,7 +67,7 @@ fn a_flow_keeps_its_rank() {
     assert!(sent.iter().all(|packet| number(packet) == ms(9).0 >> 8));
 }
 
-/// Beyond 140 s and 549 GB ranks are alike, and still those of their kind.
+/// Beyond 140 s and 549 GB ranks are equal, and still in the range of their kind.
 #[test]
 fn ranks_saturate() {
     assert_eq!(by_deadline(Time::MAX), by_deadline(Time::ZERO + Dur::from_secs(141)));
@@ -98,7 +98,7 @@ fn the_remaining_size_falls_with_acks() {
         let mut script = script(params, &flow);
         let mut seen = vec![script.open(0)];
         seen.extend([4, 5].map(|segments| script.packet(ack(segments))));
-        // An old one changes nothing.
+        // An old ACK changes nothing.
         script.packet(ack(3));
         seen.push(script.advance(ms(15)));
         let sizes = seen.iter().filter_map(|sent| sent.last()).map(|packet| (number(packet) & MOST) / 1460);
@@ -116,7 +116,7 @@ fn quantised_classes_are_by_time_left_and_size() {
     assert_eq!(classes, [(3, 0), (0, 0), (4, 0), (5, 0), (7, 0)]);
 }
 
-/// The same flow moves up while its deadline comes near, and stays up after it.
+/// A flow moves up as its deadline approaches, and stays there after the deadline.
 #[test]
 fn quantised_classes_rise_with_time() {
     let mut script = script(&quantised(), &[(1000 * 1460, Some(ms(25)))]);
@@ -157,7 +157,7 @@ fn bounds_are_checked_where_they_count() {
     assert_eq!(messages(&wrong), found.map(|(key, message)| (key, message.to_owned())));
     assert_eq!(messages(&Params { order: Order::Exact, ..wrong }), []);
     let auto = messages(&Params { sizes: Auto::Auto, ..quantised() });
-    assert_eq!(auto[0], ("sizes", "`auto` has no quartiles here: no workload offers a load".to_owned()));
+    assert_eq!(auto[0], ("sizes", "cannot use `auto`: no workload offers a load".to_owned()));
     assert!(Bounds::parse(&Raw::Str("10ms 20ms".to_owned())).is_err() && Bounds::parse(&Raw::Bool(true)).is_err());
 }
 

@@ -9,14 +9,14 @@ use base::given::{Given, GivenPart, Offered, Offers};
 use base::params::{Params as _, Raw};
 use base::{Dur, Time};
 
-/// Of web search, in equal shares of bytes.
+/// The bounds for web search, in equal shares of bytes.
 const SIZES: &str = "2060060B, 4258820B, 6602120B, 8757080B, 15328540B, 23319120B";
 
 fn limits(text: &str) -> Limits {
     Limits::parse(&Raw::Str(text.to_owned())).expect("limits")
 }
 
-/// With flows of type 2 only, or of type 3 only.
+/// Parameters with flows of type 2 only, or of type 3 only.
 fn params(type2: bool) -> Params {
     Params {
         type2_fraction: if type2 { Fraction::ONE } else { Fraction(0) },
@@ -26,7 +26,8 @@ fn params(type2: bool) -> Params {
     }
 }
 
-/// A host with flows of these (size in bytes, deadline), ten packets of each at once and timeouts after 1, 3 and 7 ms.
+/// A host with flows of these (size in bytes, deadline), ten packets of each at once and timeouts
+/// after 1, 3 and 7 ms.
 fn script(params: &Params, flows: &[(u64, Option<Time>)]) -> PolicyScript<Karuna> {
     let mut tcp = newreno::Params::defaults();
     (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
@@ -72,7 +73,7 @@ fn golden_classes() {
 fn flows_of_unknown_size_go_down_by_bytes_sent() {
     let mut of_unknown = script(&params(false), &[(1000 * 1460, None)]);
     assert_eq!(classes(&of_unknown.open(0)), [1, 1, 1, 2, 2, 3, 3, 3, 3, 3]);
-    // What is sent again keeps its class.
+    // A retransmission keeps its class.
     assert_eq!(classes(&of_unknown.advance(ms(1))), [1]);
     let mut sent = script(&Params { count: Count::Sent, ..params(false) }, &[(1000 * 1460, None)]);
     sent.open(0);
@@ -97,7 +98,7 @@ fn three_timeouts_in_a_row_lift_a_flow_of_known_size_by_one_class() {
     script.open(0);
     assert_eq!(classes(&script.advance(ms(7))), [3, 3, 2]);
     assert_eq!(classes(&script.advance(ms(63))), [2, 2, 1]);
-    // It never comes to the flows with deadlines.
+    // The flow never enters the class of flows with deadlines.
     assert_eq!(classes(&script.advance(ms(511))), [1, 1, 1]);
 }
 
@@ -108,22 +109,22 @@ fn three_timeouts_in_a_row_bring_a_flow_of_unknown_size_back() {
         script.open(0);
         script.packet(ack(8));
         assert_eq!(classes(&script.advance(ms(7))), [3, 3, third]);
-        // It counts from there on.
+        // Bytes are counted from here on.
         assert_eq!(classes(&script.packet(ack(9))), [third; 2]);
     }
 }
 
 #[test]
-fn an_ack_of_new_bytes_ends_the_row() {
+fn an_ack_of_new_bytes_resets_the_count_of_timeouts() {
     let mut script = script(&params(true), &[(5_000_000, None)]);
     script.open(0);
     assert_eq!(classes(&script.advance(ms(3))), [3, 3]);
     script.packet(ack(8));
-    // The row begins anew.
+    // The count of consecutive timeouts begins anew.
     assert_eq!(classes(&script.advance(ms(100)))[..3], [3, 3, 2]);
 }
 
-/// Of many flows the share is the fraction, and which they are depends on nothing else.
+/// Over many flows the share is the fraction, and the drawn flows depend on nothing else.
 #[test]
 fn the_fraction_of_type_2_is_drawn_by_flow() {
     let known = |fraction: u64| -> Vec<bool> {
@@ -134,7 +135,7 @@ fn the_fraction_of_type_2_is_drawn_by_flow() {
     let third = known(333_333_333);
     assert!((3_150..3_520).contains(&share(&third)), "{}", share(&third));
     assert_eq!((share(&known(0)), share(&known(1_000_000_000))), (0, 10_000));
-    // More of a larger fraction are the same and others.
+    // A larger fraction includes the flows of a smaller one.
     assert!(third.iter().zip(known(500_000_000)).all(|(less, more)| more || !less));
 }
 
@@ -160,7 +161,7 @@ fn nothing_is_left_of_a_closed_flow() {
 }
 
 #[test]
-fn parameters_are_checked_for_the_types_that_there_are() {
+fn parameters_are_checked_only_for_types_that_have_flows() {
     let strict = |classes: &str| GivenPart { slot: "qdisc", kind: "strict", values: vec![("classes", classes.to_owned())] };
     let messages = |params: &Params, classes: &str| {
         let given = Given::new(vec![strict(classes)]);
@@ -173,7 +174,7 @@ fn parameters_are_checked_for_the_types_that_there_are() {
     assert_eq!(messages(&params(false), "3"), [("thresholds", "2 thresholds make 4 classes, the switches have 3".to_owned())]);
     assert_eq!(messages(&Params::defaults(), "1"), [("sizes", "2 classes, the switches have 1".to_owned())]);
     let falling = Params { sizes: Auto::Set(limits("2KB, 1KB")), ..params(true) };
-    assert_eq!(messages(&falling, "8"), [("sizes", "`2000B` does not lie below the next threshold, `1000B`".to_owned())]);
+    assert_eq!(messages(&falling, "8"), [("sizes", "`2000B` is not below the next threshold, `1000B`".to_owned())]);
     let both = Params { type2_fraction: Fraction(500_000_000), ..Params::defaults() };
     let keys: Vec<_> = messages(&both, "8").into_iter().map(|(key, _)| key).collect();
     assert_eq!(keys, ["sizes", "thresholds"]);
@@ -185,7 +186,7 @@ fn auto_fills_the_classes_below_the_first() {
     let params = Params { type2_fraction: Fraction(500_000_000), ..Params::defaults() };
     let karuna = Karuna::new(&params, &Env { offered: &offers, ..script::env() });
     assert_eq!((karuna.sizes.len(), karuna.thresholds.len()), (6, 6));
-    // Of uniform sizes those up to s have the share s^2 of the bytes.
+    // With uniform sizes, flows of up to s bytes have the share s^2 of the bytes.
     assert!(karuna.sizes[0].abs_diff(377_965) <= 1, "{:?}", karuna.sizes);
     assert!(karuna.notes()[0].starts_with("thresholds ") && karuna.notes()[0].contains("mean FCT"));
 }

@@ -10,7 +10,7 @@ use base::given::{Given, GivenPart, Offered, Offers};
 use base::params::{Params as _, Raw};
 use base::{Dur, Fraction, Time};
 
-/// Web search in round bytes, as other simulators have it.
+/// Web search in round bytes, as in the tables of other simulators.
 const WEB_SEARCH_BYTES: [(u64, f64); 12] = [
     (0, 0.0),
     (10_000, 0.15),
@@ -36,7 +36,7 @@ fn published() -> Params {
     Params { thresholds: Auto::Set(Thresholds::Published), ..Params::defaults() }
 }
 
-/// `published` for these workloads, in packets.
+/// Returns the thresholds of `published` for these workloads, in packets.
 fn packets(workloads: &[Offered]) -> Result<Vec<u64>, String> {
     let offers = Offers::new(|| workloads.to_vec());
     let found = thresholds(&published(), &Env { offered: &offers, ..script::env() });
@@ -52,7 +52,7 @@ fn machine(params: &Params) -> Pias {
     Pias::new(params, &script::env())
 }
 
-/// A host with a flow of a thousand packets, ten of them at once, under PIAS.
+/// A host with a flow of a thousand packets under PIAS; it sends ten packets at once.
 fn script(params: &Params) -> PolicyScript<Pias> {
     let mut tcp = newreno::Params::defaults();
     (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
@@ -90,7 +90,7 @@ fn golden_classes_of_web_search_at_load_0_8() {
 #[test]
 fn golden_shares_of_the_classes() {
     let bytes: Vec<u64> = LAWS[0].thresholds[3].iter().map(|packets| packets * PAYLOAD).collect();
-    // The mean of min(size, limit), by pieces on which the law is linear.
+    // The mean of min(size, limit), by pieces between which the distribution is linear.
     let mean_below = |limit: u64| -> f64 {
         let piece = |pair: &[(u64, f64)]| {
             let [(x0, p0), (x1, p1)] = [pair[0], pair[1]].map(|(x, p)| (x as f64, p));
@@ -119,7 +119,8 @@ fn published_is_the_row_nearest_to_the_load() {
     for (load, row) in [(100, 0), (500, 0), (549, 0), (550, 1), (700, 2), (750, 3), (800, 3), (900, 4), (1200, 4)] {
         assert_eq!(packets(&[workload(load, &WEB_SEARCH)]).unwrap(), rows[row], "{load}");
     }
-    // Two workloads of one law offer their sum; one of another law, or without a load, does not count.
+    // Two workloads of one distribution offer their sum; a workload of another distribution, or
+    // without a load, does not count.
     let other = workload(300, &[(1_000, 0.0), (100_000, 1.0)]);
     let long = Offered { load: None, sizes: DATA_MINING.to_vec() };
     assert_eq!(packets(&[workload(300, &WEB_SEARCH), other, long, workload(500, &WEB_SEARCH)]).unwrap(), rows[3]);
@@ -136,7 +137,7 @@ fn published_knows_the_laws_in_all_their_tables() {
     assert_eq!(both, Err("the workloads offer both web search and data mining".to_owned()));
 }
 
-/// As many as the switches have classes for, whatever the law.
+/// The number of thresholds follows the number of classes at the switches, for every distribution.
 #[test]
 fn auto_computes_thresholds_for_any_law_and_number_of_classes() {
     let strict = |classes: &str| GivenPart { slot: "qdisc", kind: "strict", values: vec![("classes", classes.to_owned())] };
@@ -145,7 +146,8 @@ fn auto_computes_thresholds_for_any_law_and_number_of_classes() {
         let env = Env { given: &given, offered: &offers, ..script::env() };
         assert_eq!((check(&Params::defaults(), &env), Pias::new(&Params::defaults(), &env).thresholds.len()), (vec![], count));
     }
-    // Of two levels the first has the load 1 - sqrt(1/4), two thirds of all: E[min(X, a)] = a - a^2 / 2.
+    // With two levels the first has the load 1 - sqrt(1/4), two thirds of the total: E[min(X, a)] =
+    // a - a^2 / 2.
     let given = Given::new(vec![strict("2")]);
     let found = thresholds(&Params::defaults(), &Env { given: &given, offered: &offers, ..script::env() }).unwrap();
     assert!(found[0].abs_diff(422_650) <= 1, "{found:?}");
@@ -172,12 +174,12 @@ fn parameters_are_checked() {
     };
     assert_eq!(messages(&given("30pkt, 300pkt")), []);
     let falling = messages(&given("30pkt, 43800B"));
-    assert_eq!(falling, [("thresholds", "`43800B` does not lie below the next threshold, `43800B`".to_owned())]);
+    assert_eq!(falling, [("thresholds", "`43800B` is not below the next threshold, `43800B`".to_owned())]);
     let many = messages(&given("1pkt, 2pkt, 3pkt"));
     assert_eq!(many, [("thresholds", "3 thresholds make 4 classes, the switches have 3".to_owned())]);
     let auto = messages(&Params::defaults());
-    assert_eq!(auto, [("thresholds", "`auto` has no thresholds here: no workload offers a load".to_owned())]);
-    let message = "`published` has no thresholds here: no workload offers web search or data mining at a load";
+    assert_eq!(auto, [("thresholds", "cannot use `auto`: no workload offers a load".to_owned())]);
+    let message = "cannot use `published`: no workload offers web search or data mining at a load";
     assert_eq!(messages(&published()), [("thresholds", message.to_owned())]);
 }
 
@@ -186,13 +188,13 @@ fn packets_are_classed_by_their_first_byte() {
     let mut script = script(&given("2pkt, 4pkt"));
     // Segment 2 begins at the threshold.
     assert_eq!(classes(&script.open(0)), [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]);
-    // What is sent again keeps its class.
+    // A retransmission keeps its class.
     let again = script.advance(ms(1));
     assert_eq!(again.iter().map(|p| (p.offset, p.prio, p.has(Packet::RETX))).collect::<Vec<_>>(), [(0, 0, true)]);
 }
 
 #[test]
-fn with_the_count_of_bytes_sent_what_is_sent_again_goes_on_down() {
+fn with_the_count_of_bytes_sent_retransmissions_move_further_down() {
     let mut script = script(&Params { count: Count::Sent, ..given("2pkt, 4pkt") });
     assert_eq!(classes(&script.open(0)), [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]);
     assert_eq!(classes(&script.advance(ms(1))), [2]);
@@ -206,24 +208,24 @@ fn three_timeouts_in_a_row_bring_a_flow_back_if_it_ages() {
     {
         let mut script = script(&Params { aging, count, ..given("2pkt, 4pkt") });
         script.open(0);
-        // Eight arrive: what is sent again lies in the last class.
+        // Eight segments arrive: the retransmitted segment is in the last class.
         script.packet(ack(8));
         let sent = script.advance(ms(7));
         assert_eq!(classes(&sent), [2, 2, third], "{aging} {count:?}");
         assert!(sent.iter().all(|packet| packet.offset == 8 * 1460));
-        // Both count from there on.
+        // Both counts start from here.
         let next = script.packet(ack(9));
         assert_eq!(classes(&next), if aging { vec![0; 2] } else { vec![2; 2] }, "{aging} {count:?}");
     }
 }
 
 #[test]
-fn an_ack_of_new_bytes_ends_the_row() {
+fn an_ack_of_new_bytes_resets_the_count_of_timeouts() {
     let mut script = script(&Params { aging: true, ..given("2pkt, 4pkt") });
     script.open(0);
     script.packet(ack(8));
     assert_eq!(classes(&script.advance(ms(3))), [2, 2]);
-    // An ACK of nothing new does not.
+    // An ACK without new bytes does not.
     script.packet(ack(8));
     script.packet(ack(9));
     let sent = script.advance(ms(60));
