@@ -153,7 +153,10 @@ pub fn classes(env: &Env<'_>) -> usize {
 pub fn note(what: &str, thresholds: &[u64], env: &Env<'_>) -> Option<String> {
     let objective = Traffic::of(env.offered).ok()?.objective(thresholds);
     let bytes: Vec<String> = thresholds.iter().map(|bytes| format!("{bytes}B")).collect();
-    Some(format!("{what} {}: predicted mean FCT {objective:.4} times that of a mean-size flow in an idle network (M/G/1 levels)", bytes.join(", ")))
+    Some(format!(
+        "{what} {}: predicted mean FCT {objective:.4} times that of a mean-size flow in an idle network (M/G/1 levels)",
+        bytes.join(", ")
+    ))
 }
 
 /// Returns the problems with thresholds under `key`: `written` is their text in the scenario,

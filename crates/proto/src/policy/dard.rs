@@ -65,7 +65,11 @@ pub const META: Meta = Meta {
     knows: &["paths"],
     many_paths: true,
     counters: &[
-        Counter { name: "queries", unit: "packets", about: "Queries that the sender sent about the paths to the flow's destination." },
+        Counter {
+            name: "queries",
+            unit: "packets",
+            about: "Queries that the sender sent about the paths to the flow's destination.",
+        },
         Counter { name: "replies", unit: "packets", about: "Replies to these queries that arrived." },
         Counter { name: "moves", unit: "paths", about: "Moves of the flow to another path." },
     ],

@@ -1,4 +1,5 @@
-//! What holds for every policy of the room: it tags each packet once, and neither loses nor adds to what a transport sends.
+//! Tests of every policy: it tags each packet once, and neither loses nor adds packets of the
+//! transport.
 
 use super::*;
 use crate::flow::Flow;
@@ -13,10 +14,10 @@ use base::registry::Entry;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// An entry's parameters as its META has them for tests.
-struct Beside(&'static Meta);
+/// Reads the parameters that an entry's META implies; used in tests.
+struct Implied(&'static Meta);
 
-impl Reader for Beside {
+impl Reader for Implied {
     fn get(&mut self, key: &'static str) -> Option<Raw> {
         let own = self.0.implies.iter().find(|(name, _)| name.strip_prefix("policy.") == Some(key));
         own.map(|(_, value)| Raw::Str((*value).to_owned()))
@@ -33,23 +34,23 @@ fn transport() -> AnyTransport {
     AnyTransport::NewReno(newreno::NewReno::new(&tcp, &script::env()))
 }
 
-/// What happens at a host.
+/// An event at a host.
 #[derive(Clone, Debug)]
 enum Event {
-    /// So many eighths of what was sent of a flow are acknowledged.
+    /// An ACK for this many eighths of the bytes sent of a flow.
     Ack(u32, u64),
-    /// Microseconds pass.
+    /// This many microseconds pass.
     Wait(u64),
 }
 
-/// What the host does.
+/// A call to the host.
 enum Act {
     Open(u32),
     Packet(Packet),
     Wait(Dur),
 }
 
-/// All that a host sends that opens the flows and then sees the events.
+/// Opens the flows, then applies the events. Returns all packets that the host sends.
 fn sent(flows: &[Flow], events: &[Event], mut host: impl FnMut(Act) -> Vec<Packet>) -> Vec<Packet> {
     let mut sent: Vec<Packet> = (0..flows.len() as u32).flat_map(|flow| host(Act::Open(flow))).collect();
     for event in events {
@@ -66,7 +67,7 @@ fn sent(flows: &[Flow], events: &[Event], mut host: impl FnMut(Act) -> Vec<Packe
     sent
 }
 
-/// What the host sends without a policy.
+/// Returns the packets that the host sends without a policy.
 fn plain(flows: &[Flow], events: &[Event]) -> Vec<Packet> {
     let mut host = Script::new(transport(), flows.to_vec());
     sent(flows, events, |act| match act {
@@ -76,9 +77,10 @@ fn plain(flows: &[Flow], events: &[Event]) -> Vec<Packet> {
     })
 }
 
-/// The same under a policy of the room. Every tag is a block of its own, and nothing but the packets holds a block.
+/// Returns the packets that the host sends under a policy. Every tag is a block of its own, and
+/// only packets hold blocks.
 fn tagged(entry: &Entry, flows: &[Flow], events: &[Event]) -> Vec<Packet> {
-    let params = AnyParams::read(entry.name, &mut Beside(entry.meta)).expect("an entry of the room");
+    let params = AnyParams::read(entry.name, &mut Implied(entry.meta)).expect("an entry of the room");
     assert_eq!(params.check(&script::env()), []);
     let mut script =
         PolicyScript::new(Script::new(transport(), flows.to_vec()), PolicyHost::new(params.build(&script::env()), entry.meta, 0));
@@ -105,7 +107,7 @@ proptest! {
             (1u64..9_000).prop_map(Event::Wait),
         ], 0..20),
     ) {
-        // Deadlines lie beyond all events: no policy has a reason to give a flow up.
+        // Deadlines are later than all events: no policy has a reason to give a flow up.
         let flow = |(&(size, due), id): (&(u64, bool), u32)| Flow { deadline: due.then(|| Time::ZERO + Dur::from_secs(60)), ..script::flow(id, size) };
         let flows: Vec<Flow> = sizes.iter().zip(0..).map(flow).collect();
         let known = |event: &Event| !matches!(event, Event::Ack(flow, _) if *flow as usize >= flows.len());

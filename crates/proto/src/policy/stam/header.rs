@@ -1,15 +1,16 @@
-//! The headers of STAM, and what it counts.
+//! The headers of STAM, and its counters.
 
 use base::registry::Counter;
 
 base::header! {
-    /// What a sender says of a flow in each data packet.
+    /// The header of a data packet: the state of its flow at the sender.
     pub struct State {
-        /// Bytes up to the end of the packet: what the flow has sent.
+        /// Bytes sent, up to the end of this packet.
         sent: u64,
-        /// Bytes behind the packet, of a flow with a deadline; zero of another one, whose size nobody knows.
+        /// Bytes after this packet, for a flow with a deadline; zero for other flows, whose size is
+        /// not known.
         left: u64,
-        /// The deadline in picoseconds of the run, [`NO_DEADLINE`] without one.
+        /// The deadline in picoseconds of the run; [`NO_DEADLINE`] if the flow has none.
         deadline: u64,
         /// The window in bytes.
         window: u64,
@@ -19,34 +20,34 @@ base::header! {
 }
 
 base::header! {
-    /// What a receiver wants of a flow, in an ACK.
+    /// The header of an ACK: what the receiver orders for the flow.
     pub struct Order {
         /// The class of the flow, counted from 0, or [`END`].
         class: u8,
     }
 }
 
-/// In place of a deadline.
+/// Deadline of a flow without a deadline.
 pub(super) const NO_DEADLINE: u64 = u64::MAX;
-/// In place of a class: the sender is to give the flow up.
+/// Class that orders the sender to give the flow up.
 pub(super) const END: u8 = u8::MAX;
 
-/// What is counted of a flow, by its sender and by its receiver.
+/// Counters of a flow, by its sender and by its receiver.
 pub(super) const COUNTERS: [Counter; 4] = [
     Counter {
         name: "las_packets",
         unit: "packets",
-        about: "Data packets sent in a class by bytes sent, before a receiver gave one.",
+        about: "Data packets whose class was set by bytes sent, before a receiver assigned one.",
     },
-    Counter { name: "class_changes", unit: "changes", about: "How often an ACK gave the flow a class other than the one before." },
+    Counter { name: "class_changes", unit: "changes", about: "Times that an ACK changed the class of the flow." },
     Counter {
         name: "decisions",
         unit: "decisions",
-        about: "How often a marked packet of the flow had its receiver class all its flows.",
+        about: "Times that a marked packet of the flow made the receiver assign classes to all its flows.",
     },
-    Counter { name: "ended", unit: "flows", about: "1 if the receiver had the flow given up." },
+    Counter { name: "ended", unit: "flows", about: "1 if the receiver ended the flow." },
 ];
-/// Places among [`COUNTERS`].
+/// Indices into [`COUNTERS`].
 pub(super) const LAS_PACKETS: usize = 0;
 pub(super) const CLASS_CHANGES: usize = 1;
 pub(super) const DECISIONS: usize = 2;

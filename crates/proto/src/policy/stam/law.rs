@@ -1,16 +1,18 @@
 //! The formulas of STAM: rounds to completion (eq. 2), slack (eq. 4), waiting time of each class (eq. 5 to 8), choice of the class (eq. 9).
 //!
-//! Windows and lengths are bytes of payload, and times are whole picoseconds. Rounds are whole numbers of 2^-24 rounds, rounded down.
-//! Waiting times are computed in double precision with the logarithm of `libm` and rounded up, so that every platform has the same ones.
+//! Windows and lengths are bytes of payload; times are whole picoseconds. Rounds are multiples of
+//! 2^-24 round, rounded down. Waiting times are computed in double precision with the logarithm of
+//! `libm` and rounded up, so that they are the same on every platform.
 
 use base::{Dur, Fraction, math};
 
 base::choice! {
-    /// How many rounds the rest of a flow is taken to need.
+    /// Formula for the number of rounds that a flow needs for its remaining bytes.
     pub enum Tc {
-        /// Eq. 2 with 3W/4 - 1/2 packets a round, from the S at which both branches agree: 3W^2/8 - W/4 packets.
+        /// Eq. 2 with 3W/4 - 1/2 packets a round, from the S at which both branches agree: 3W^2/8 -
+        /// W/4 packets.
         Switch = "switch",
-        /// The same from the S of eq. 1 on: 3W^2/8 packets.
+        /// As `switch`, but from the S of eq. 1 on: 3W^2/8 packets.
         Paper = "paper",
         /// As `switch`, but with 4W - 1/2 packets a round, as eq. 2 is printed.
         Printed = "printed",
@@ -18,27 +20,28 @@ base::choice! {
 }
 
 base::choice! {
-    /// From what the waiting times of the classes are computed.
+    /// Source of the waiting times of the classes.
     pub enum Tj {
-        /// From the bound of eq. 5: every class is as full as it may be.
+        /// The bound of eq. 5: every class is as full as allowed.
         Static = "static",
-        /// From the windows of the flows that are in each class.
+        /// The windows of the flows that are in each class.
         Measured = "measured",
     }
 }
 
 /// Fractional bits of [`Rounds`].
 const BITS: u32 = 24;
-/// Windows count as no larger than this: squares of 24 more bits fit into 128.
+/// Largest window that is used: its square and 24 more bits fit into 128 bits.
 const MAX_WINDOW: u64 = 1 << 38;
 
-/// A number of round trips, at least the smallest one that there is.
+/// A number of round trips, at least the smallest representable one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rounds(u128);
 
 impl Rounds {
-    /// T_c of eq. 2: the rounds that `left` bytes need if each window of data is marked in full, so that the window is halved, grows by
-    /// `mss` a round, and is halved again at `window`. At least one packet is left, and a window has at least two.
+    /// Returns T_c of eq. 2: the rounds that `left` bytes need if every packet of each window is
+    /// marked, so that the window is halved, grows by `mss` a round, and is halved again at
+    /// `window`. Counts at least one packet left, and windows of at least two.
     pub(super) fn needed(left: u64, window: u64, mss: u64, tc: Tc) -> Rounds {
         let [b, w, m] = [left.max(mss), window.clamp(2 * mss, MAX_WINDOW), mss].map(u128::from);
         // S in packets times 8: 3 W^2 - 2 W, or 3 W^2.
@@ -52,22 +55,24 @@ impl Rounds {
             (false, _) => ((((w - m).pow(2) + 8 * b * m) << (2 * BITS)).isqrt() - ((w - m) << BITS)) / (2 * m),
         })
     }
-    /// T_slack of eq. 4 in picoseconds: what is `left` of the time to the deadline for each round, less the round trip now.
+    /// Returns T_slack of eq. 4 in picoseconds: the time to the deadline, `left`, divided by the
+    /// rounds, less the round trip.
     pub(super) fn slack(self, left: Dur, rtt: Dur) -> i64 {
         let each = (u128::from(left.0) << BITS) / self.0.max(1);
         i64::try_from(each).unwrap_or(i64::MAX).saturating_sub_unsigned(rtt.0)
     }
 }
 
-/// The least waiting time of each class that all but a share `eta` of packets do not exceed: T_j of eq. 8. `mu` is the rate of the link
-/// and `arrivals` the rate of each class, best class first, in packets a second. From the first class that gets more than what the classes
-/// before it leave, waiting times have no bound.
+/// Computes T_j of eq. 8: the smallest waiting time of each class that at most a share `eta` of the
+/// packets exceed. `mu` is the rate of the link and `arrivals` the rate of each class, best class
+/// first, in packets per second. From the first class on whose rate exceeds what the classes before
+/// it leave, waiting times are unbounded.
 pub(super) fn waits(mu: f64, eta: Fraction, arrivals: impl IntoIterator<Item = f64>, waits: &mut Vec<Dur>) {
     let eta = eta.ppb() as f64 / Fraction::ONE.ppb() as f64;
     let mut left = mu;
     waits.clear();
     waits.extend(arrivals.into_iter().map(|lambda| {
-        // The next mu_j: (1 - rho_j) mu_j = mu_j - lambda_j, and nothing once that is negative.
+        // The next mu_j: (1 - rho_j) mu_j = mu_j - lambda_j, and 0 if that is negative.
         let mu_j = left;
         left -= lambda;
         let rho = lambda / mu_j;
@@ -82,8 +87,8 @@ pub(super) fn waits(mu: f64, eta: Fraction, arrivals: impl IntoIterator<Item = f
     }));
 }
 
-/// The class of a flow with this slack, counted from 0: the last one whose waiting time fits into the share `epsilon` of it, or the first
-/// (eq. 9).
+/// Returns the class of a flow with this slack, counted from 0: the last class whose waiting time
+/// is within the share `epsilon` of the slack, or the first class (eq. 9).
 pub(super) fn class(slack: i64, epsilon: Fraction, waits: &[Dur]) -> u8 {
     let Ok(slack) = u64::try_from(slack) else { return 0 };
     let room = Dur(slack).times(epsilon);
@@ -99,7 +104,7 @@ mod tests {
     const MU: f64 = 10e9 / (8.0 * 1500.0);
     const EPSILON: Fraction = Fraction(700_000_000);
 
-    /// T_c of packets.
+    /// Returns T_c for numbers of packets.
     fn needed(left: f64, window: u64, tc: Tc) -> f64 {
         Rounds::needed((left * MSS as f64) as u64, window * MSS, MSS, tc).0 as f64 / f64::from(1 << BITS)
     }
@@ -109,7 +114,8 @@ mod tests {
     fn us(us: f64) -> Dur {
         Dur((us * 1e6).round() as u64)
     }
-    /// T_j in microseconds at equal rates of classes, for `share` packets of each class a round trip.
+    /// Returns T_j in microseconds for equal rates of the classes: `share` packets of each class
+    /// per round trip.
     fn equal(classes: usize, share: f64, rtt_us: f64, eta: f64) -> Vec<Dur> {
         let mut all = Vec::new();
         waits(MU, Fraction((eta * 1e9).round() as u64), std::iter::repeat_n(share / rtt_us * 1e6, classes), &mut all);
@@ -132,19 +138,19 @@ mod tests {
         }
         near(needed(36.0, 10, Tc::Switch), 5.142_857, 1e-6);
         near(needed(36.0, 10, Tc::Paper), 5.104_686, 1e-6);
-        // At the switch of the paper there is a step.
+        // The paper's change of branches leaves a step.
         near(needed(37.499_9, 10, Tc::Paper), 5.2596, 1e-4);
         near(needed(37.5, 10, Tc::Paper), 5.357_143, 1e-6);
         // The printed divisor gives about a fifth.
         near(needed(35.0, 10, Tc::Printed), 0.886_076, 1e-6);
-        // The other branch is printed in full.
+        // The second branch is printed correctly.
         near(needed(20.0, 10, Tc::Printed), 3.262_087, 1e-6);
     }
 
     #[test]
     fn extremes_stay_in_bounds() {
         for tc in [Tc::Switch, Tc::Paper, Tc::Printed] {
-            // A window below two packets counts as two, and nothing left as one packet.
+            // A window below two packets counts as two, and zero bytes left count as one packet.
             assert_eq!(Rounds::needed(MSS, 0, MSS, tc), Rounds::needed(MSS, 2 * MSS, MSS, tc));
             assert_eq!(Rounds::needed(0, 10 * MSS, MSS, tc), Rounds::needed(MSS, 10 * MSS, MSS, tc));
             for (left, window) in [(0, 0), (u64::MAX, 0), (0, u64::MAX), (u64::MAX, u64::MAX)] {
@@ -156,7 +162,7 @@ mod tests {
     }
 
     proptest! {
-        /// Both branches give W / 2 at S*, and T_c rises with what is left.
+        /// Both branches give W / 2 at S*, and T_c rises with the bytes left.
         #[test]
         fn rounds_are_continuous_and_rise(window in 2u64..5_000, left in 1u64..1_000_000_000, more in 1u64..1_000_000) {
             let w = window as f64;
@@ -167,7 +173,7 @@ mod tests {
             let rounds = |left| Rounds::needed(left, window * MSS, MSS, Tc::Switch);
             prop_assert!(rounds(left) <= rounds(left + more));
         }
-        /// Under the bound of eq. 5 a worse class waits longer.
+        /// Under the bound of eq. 5, worse classes wait longer.
         #[test]
         fn waits_rise_with_the_class(share in 1u32..100, rtt in 10u32..2_000, eta in 1u32..=100, classes in 1usize..=32) {
             let all = equal(classes, share.into(), rtt.into(), f64::from(eta) / 10_000.0);
@@ -205,13 +211,13 @@ mod tests {
             found.iter().zip(wanted).for_each(|(a, b)| near(a.0 as f64 / 1e6, *b, 1e-4));
             assert!(found[wanted.len()..].iter().all(|wait| *wait == Dur::MAX), "{found:?}");
         }
-        // Classes without packets let one wait for nothing, and leave their rate to the next.
+        // A class without packets costs no wait, and leaves its rate to the next one.
         let mut found = Vec::new();
         waits(MU, Fraction(10_000_000), [0.0, 80_000.0, 7_000.0, 80_000.0], &mut found);
         assert_eq!((found[0], found[2]), (Dur::ZERO, Dur::ZERO));
         near(found[1].0 as f64 / 1e6, 3.0023, 1e-4);
         assert!(found[1] < found[3]);
-        // More than the link carries, and all after it.
+        // The second class exceeds the link: it and all later classes are unbounded.
         waits(MU, Fraction(10_000_000), [80_000.0, MU, 0.0], &mut found);
         assert_eq!(found[1..], [Dur::MAX; 2]);
     }
@@ -220,10 +226,10 @@ mod tests {
     fn the_class_is_the_last_whose_wait_fits() {
         let waits = equal(8, 8.0, 100.0, 0.01);
         let slacks = [425.0, 60.0, 24.9, 20.0, 12.0, 10.0, 7.5, 5.1, 5.0, 4.0, 0.0];
-        // Classes count from 1 in the paper.
+        // The paper counts classes from 1.
         let classes = slacks.map(|slack| class(us(slack).0 as i64, EPSILON, &waits) + 1);
         assert_eq!(classes, [8, 8, 7, 7, 6, 5, 4, 2, 1, 1, 1]);
-        // Unbounded classes fit nothing.
+        // No slack allows an unbounded class.
         assert_eq!(class(i64::MAX, Fraction::ONE, &equal(8, 8.0, 50.0, 0.01)), 4);
     }
 }

@@ -1,5 +1,5 @@
-//! The receiving half: a table of all flows that end at the host, and the two policies that give each of them a class when the network is
-//! congested.
+//! The receiving half: a table of all flows that end at the host, and the two algorithms that
+//! assign classes to them when the network is congested.
 
 use super::super::Cx;
 use super::header::{DECISIONS, END, ENDED, NO_DEADLINE, Order, State};
@@ -10,9 +10,9 @@ use crate::packet::{Kind, Packet};
 use base::{Dur, FlowId, FlowMap, Fraction, Time};
 
 base::choice! {
-    /// When a flow with a deadline is given up.
+    /// When a receiver ends a flow with a deadline.
     pub enum Terminate {
-        /// When its deadline has passed, or the bytes not yet sent cannot arrive in time at line rate.
+        /// When its deadline has passed, or its unsent bytes cannot arrive in time at line rate.
         Feasible = "feasible",
         /// When its slack is negative.
         Paper = "paper",
@@ -21,15 +21,17 @@ base::choice! {
     }
 }
 
-/// What does not change.
+/// The configuration of the receiver.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) mss: u64,
-    /// The access link, and its rate in packets a second.
+    /// The access link.
     pub(super) line: Line,
+    /// Rate of the access link in packets per second.
     pub(super) mu: f64,
-    /// Number of classes (N), and the packets that each may hold (K / N).
+    /// Number of classes (N).
     pub(super) classes: u8,
+    /// Packets that each class may hold (K / N).
     pub(super) share: u64,
     pub(super) epsilon: Fraction,
     pub(super) eta: Fraction,
@@ -44,27 +46,28 @@ pub(super) struct Rules {
 pub(super) struct Receiver {
     rules: Rules,
     pub(super) flows: FlowMap<Incoming>,
-    /// Flows that are to be given up. They stay here unless all of them arrives: packets in flight may still come, and none says that it is
-    /// the last.
+    /// Flows that are to be given up. An entry is removed only when the whole flow has arrived:
+    /// packets in flight may still come, and none of them is known to be the last.
     pub(super) ended: FlowMap<()>,
-    /// No decision is made before.
+    /// Time of the earliest next decision.
     next: Time,
-    /// Kept between decisions so that they allocate nothing: waiting times and windows by class, the flows without a deadline by bytes sent,
-    /// the flows to be given up.
+    /// Buffers that are kept between decisions to avoid allocation: waiting times and windows by
+    /// class, the flows without a deadline by bytes sent, the flows to be given up.
     waits: Vec<Dur>,
     pub(super) occupied: Vec<u64>,
     by_sent: Vec<(u64, FlowId, u64)>,
     hopeless: Vec<FlowId>,
 }
 
-/// A flow that ends at a host.
+/// A flow that ends at this host.
 #[derive(Clone, Debug)]
 pub(super) struct Incoming {
     state: State,
-    /// The share of its packets that arrive marked, and when the last one did.
+    /// The share of its packets that arrive marked.
     alpha: Alpha,
+    /// When its last marked packet arrived.
     marked: Option<Time>,
-    /// The window of the next round.
+    /// The predicted window of the next round.
     next: u64,
     pub(super) class: Option<u8>,
 }
@@ -76,7 +79,8 @@ impl Incoming {
     fn has_deadline(&self) -> bool {
         self.state.deadline != NO_DEADLINE
     }
-    /// The window of the next round as DCTCP would set it: cut if the last round had a mark, one packet more if it had none.
+    /// Returns the window of the next round as DCTCP would set it: reduced if the last round had a
+    /// mark, otherwise one packet larger.
     fn predict(&self, now: Time, mss: u64) -> u64 {
         let marked = self.marked.is_some_and(|at| now.since(at) <= self.rtt());
         if marked { alpha::cut(self.state.window, self.alpha.value()).max(mss) } else { self.state.window + mss }
@@ -97,7 +101,7 @@ impl Receiver {
         }
     }
 
-    /// A packet of a flow has arrived (Alg. 1, lines 1 to 5).
+    /// Handles a packet of a flow (Alg. 1, lines 1 to 5).
     #[inline]
     pub(super) fn on_arrival(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         if packet.kind == Kind::DATA && packet.has(Packet::TAGGED) {
@@ -109,28 +113,29 @@ impl Receiver {
         }
     }
 
-    /// Writes what a packet says of its flow into the table.
+    /// Stores the state that a packet carries in the table of flows.
     fn note(&mut self, packet: &Packet, cx: &Cx<'_>) {
         let flow = packet.flow;
         if !self.flows.contains(flow) && (self.ended.contains(flow) || cx.has_finished(flow)) {
             return;
         }
-        let news: State = packet.get_tag(cx.ext);
-        // As at DCTCP's senders, alpha begins with 1.
-        let first = || Incoming { state: news, alpha: Alpha::new(Fraction::ONE), marked: None, next: 0, class: None };
+        let carried: State = packet.get_tag(cx.ext);
+        // Alpha begins with 1, as at DCTCP's senders.
+        let first = || Incoming { state: carried, alpha: Alpha::new(Fraction::ONE), marked: None, next: 0, class: None };
         let known = self.flows.or_insert_with(flow, first);
-        // Packets may overtake each other: the furthest one says how much is left.
-        let (sent, left) = if news.sent > known.state.sent { (news.sent, news.left) } else { (known.state.sent, known.state.left) };
-        known.state = State { sent, left, ..news };
+        // Packets may overtake each other: the furthest packet has the newest number of bytes left.
+        let (sent, left) =
+            if carried.sent > known.state.sent { (carried.sent, carried.left) } else { (known.state.sent, known.state.left) };
+        known.state = State { sent, left, ..carried };
         let marked = packet.has(Packet::CE);
-        known.alpha.on_ack(packet.payload.into(), marked, sent, sent + news.window, self.rules.g);
+        known.alpha.on_ack(packet.payload.into(), marked, sent, sent + carried.window, self.rules.g);
         if marked {
             known.marked = Some(cx.now);
         }
     }
 
-    /// An answer leaves: it carries what the receiver wants of the flow. The sender goes by answers that echo congestion, so that the others
-    /// need not carry a class.
+    /// Adds the class of the flow to an answer. Only answers that echo congestion need a class,
+    /// since the sender ignores it in others.
     #[inline]
     pub(super) fn on_answer(&self, packet: &mut Packet, cx: &mut Cx<'_>) {
         let class = if !self.ended.is_empty() && self.ended.contains(packet.flow) {
@@ -145,13 +150,13 @@ impl Receiver {
         }
     }
 
-    /// The flow has nothing more to send.
+    /// Forgets a flow that has nothing more to send.
     pub(super) fn close(&mut self, flow: FlowId) {
         self.flows.remove(flow);
         self.ended.remove(flow);
     }
 
-    /// Gives every flow its class, for a round at least.
+    /// Assigns a class to every flow; the classes hold for at least one round.
     fn decide(&mut self, cx: &mut Cx<'_>) {
         let (mut least, mut sum) = (Dur::MAX, 0);
         for (_, known) in self.flows.iter_mut() {
@@ -171,7 +176,8 @@ impl Receiver {
         self.class_by_sent();
     }
 
-    /// The waiting time of each class, with all windows arriving once in the mean round trip of the flows.
+    /// Computes the waiting time of each class if all windows arrive once in the mean round trip of
+    /// the flows.
     fn set_waits(&mut self, rtt: Dur) {
         let Receiver { rules, flows, occupied, waits, .. } = self;
         occupied.clear();
@@ -186,8 +192,8 @@ impl Receiver {
         law::waits(rules.mu, rules.eta, occupied.iter().map(per_second), waits);
     }
 
-    /// Alg. 2: each flow with a deadline goes to the worst class that its slack allows, or is given up. Their order by slack is of no
-    /// consequence, since a class takes as many as there are.
+    /// Alg. 2: each flow with a deadline goes to the worst class that its slack allows, or is given
+    /// up. The order of the flows does not matter, since a class takes any number of them.
     fn class_by_slack(&mut self, now: Time) {
         let Receiver { rules, flows, occupied, waits, hopeless, .. } = self;
         occupied.fill(0);
@@ -210,7 +216,8 @@ impl Receiver {
         }
     }
 
-    /// Alg. 3: the flows without a deadline fill the room that is left, best class first, in the order of bytes sent.
+    /// Alg. 3: the flows without a deadline fill the space that is left, best class first, in the
+    /// order of bytes sent.
     fn class_by_sent(&mut self) {
         let Receiver { rules, flows, occupied, by_sent, .. } = self;
         by_sent.clear();

@@ -1,4 +1,5 @@
-//! The sending half: bytes sent set the class until a receiver gives one, and each data packet tells the state of its flow.
+//! The sending half: bytes sent set the class until a receiver assigns one, and each data packet
+//! carries the state of its flow.
 
 use super::super::Cx;
 use super::header::{CLASS_CHANGES, END, LAS_PACKETS, NO_DEADLINE, Order, State};
@@ -6,27 +7,28 @@ use crate::kit::demotion;
 use crate::packet::{Kind, Packet};
 use base::{Dur, FlowId, FlowMap, Fraction, Time};
 
-/// The flows that a host sends.
+/// The sending half of a host.
 pub(super) struct Sender {
-    /// Between the classes of flows to which no receiver has given one, in bytes sent.
+    /// Thresholds in bytes sent between the classes of flows without a class from the receiver.
     pub(super) thresholds: Vec<u64>,
-    /// The weight of a round-trip sample, and the round trip before the first one.
+    /// The weight of a round-trip sample.
     pub(super) omega: Fraction,
+    /// The round trip before the first sample.
     pub(super) init_rtt: Dur,
-    /// Bytes by which the header lengthens a packet.
+    /// Bytes that the header adds to a packet.
     pub(super) header: u16,
     pub(super) flows: FlowMap<Outgoing>,
 }
 
 /// A flow that a host sends.
 pub(super) struct Outgoing {
-    /// The class that the receiver gave last.
+    /// The last class that the receiver assigned.
     class: Option<u8>,
     /// Weighted round trip.
     rtt: Dur,
     /// The packet that is timed: its end, and when the NIC took it.
     timed: Option<(u64, Time)>,
-    /// The size of a flow with a deadline; zero of another one.
+    /// The size of a flow with a deadline; zero for other flows.
     size: u64,
     deadline: u64,
 }
@@ -42,7 +44,7 @@ impl Sender {
         self.flows.remove(flow);
     }
 
-    /// The NIC takes data.
+    /// Handles a data packet that the NIC takes.
     #[inline]
     pub(super) fn on_data(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) {
         let Some(out) = self.flows.get_mut(packet.flow) else { return };
@@ -55,7 +57,7 @@ impl Sender {
         };
         packet.prio = 2 * class + u8::from(out.deadline == NO_DEADLINE);
         let sent = packet.offset + u64::from(packet.payload);
-        // Karn: what is sent again makes samples ambiguous.
+        // Karn's rule: a retransmission makes the sample ambiguous.
         if packet.has(Packet::RETX) {
             out.timed = None;
         } else if out.timed.is_none() {
@@ -70,7 +72,7 @@ impl Sender {
         packet.wire_len += self.header;
     }
 
-    /// An answer of the receiver has arrived.
+    /// Handles an answer of the receiver.
     #[inline]
     pub(super) fn on_answer(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let Some(out) = self.flows.get_mut(packet.flow) else { return };

@@ -25,12 +25,12 @@ fn us(us: u64) -> Time {
     Time::ZERO + Dur::from_us(us)
 }
 
-/// A flow of so many packets to host 1, with a deadline in microseconds or without.
+/// A flow of `packets` packets to host 1, with a deadline in microseconds or without.
 fn flow(id: u32, packets: u64, deadline: Option<u64>) -> Flow {
     Flow { deadline: deadline.map(us), ..script::flow(id, packets * MSS) }
 }
 
-/// A host under DCTCP and STAM, with windows of ten packets at first.
+/// A host under DCTCP and STAM with an initial window of ten packets.
 fn script(params: &Params, host: u32, flows: Vec<Flow>) -> PolicyScript<Stam> {
     let mut tcp = dctcp::Params::defaults();
     (tcp.tcp.init_window, tcp.tcp.handshake) = (Auto::Set(10), false);
@@ -43,8 +43,9 @@ fn script(params: &Params, host: u32, flows: Vec<Flow>) -> PolicyScript<Stam> {
 }
 
 impl PolicyScript<Stam> {
-    /// A data packet arrives at a receiver; `tell` says what its header says. Returns the ACK with what it orders.
-    fn data(&mut self, flow: u32, n: u64, marked: bool, tell: impl FnOnce(&mut State)) -> (Packet, Option<u8>) {
+    /// Delivers a data packet to a receiver; `change` alters its header. Returns the ACK and its
+    /// order.
+    fn data(&mut self, flow: u32, n: u64, marked: bool, change: impl FnOnce(&mut State)) -> (Packet, Option<u8>) {
         let mut packet = Packet::data(FlowId(flow), n * MSS, MSS as u16, 40);
         packet.flags |= if marked { Packet::CE } else { Packet::ECT };
         let Flow { size_bytes, deadline, .. } = self.host.flows[flow as usize];
@@ -52,20 +53,21 @@ impl PolicyScript<Stam> {
         let left = deadline.map_or(0, |_| size_bytes - sent);
         let deadline = deadline.map_or(NO_DEADLINE, Time::ps);
         let mut state = State { sent, left, deadline, window: 10 * MSS, rtt: Dur::from_us(100).0 };
-        tell(&mut state);
+        change(&mut state);
         packet.set_tag(state, &mut self.host.ext);
         let acks = self.packet(packet);
         packet.free(&mut self.host.ext);
         assert_eq!((acks.len(), acks[0].kind, acks[0].prio), (1, Kind::ACK, 0), "ACKs travel in the first class");
         (acks[0], self.order(&acks[0]))
     }
-    /// What an ACK orders. Frees its header.
+    /// Returns the order of an ACK. Frees its header.
     fn order(&mut self, ack: &Packet) -> Option<u8> {
         let order = ack.has(Packet::TAGGED).then(|| ack.get_tag::<Order>(&self.host.ext).class);
         ack.free(&mut self.host.ext);
         order
     }
-    /// An ACK of so many packets arrives at a sender, which echoes congestion and orders something, or does neither.
+    /// Delivers an ACK of `packets` packets to a sender. With an order the ACK also echoes
+    /// congestion.
     fn ack(&mut self, flow: u32, packets: u64, order: Option<u8>) -> Vec<Packet> {
         let mut ack = Packet { offset: packets * MSS, ..Packet::new(FlowId(flow), Kind::ACK, 40) };
         if let Some(class) = order {
@@ -76,7 +78,7 @@ impl PolicyScript<Stam> {
         ack.free(&mut self.host.ext);
         sent
     }
-    /// What the headers of data say. Frees the headers.
+    /// Returns the headers of data. Frees them.
     fn states(&mut self, sent: &[Packet]) -> Vec<State> {
         let read = |packet: &Packet| {
             let state = packet.get_tag(&self.host.ext);
@@ -95,7 +97,7 @@ fn prios(packets: &[Packet]) -> Vec<u8> {
 }
 
 #[test]
-fn data_tells_the_state_of_its_flow() {
+fn data_carries_the_state_of_its_flow() {
     let mut script = script(&given("2pkt, 4pkt"), 0, vec![flow(0, 100, Some(5_000)), flow(1, 100, None)]);
     let rtt = Dur::from_us(100).0;
     for (id, left, deadline) in [(0, 98 * MSS, us(5_000).ps()), (1, 0, NO_DEADLINE)] {
@@ -108,7 +110,7 @@ fn data_tells_the_state_of_its_flow() {
 }
 
 #[test]
-fn a_charged_header_lengthens_data_alone() {
+fn a_charged_header_lengthens_data_only() {
     let params = Params { metadata: Metadata::Charged, ..given("2pkt") };
     let mut sender = script(&params, 0, vec![flow(0, 100, Some(5_000))]);
     assert!(sender.open(0).iter().all(|packet| packet.wire_len == 1516));
@@ -120,7 +122,7 @@ fn a_charged_header_lengthens_data_alone() {
 #[test]
 fn bytes_sent_set_the_class_until_a_receiver_does() {
     let mut script = script(&given("2pkt, 4pkt"), 0, vec![flow(0, 100, Some(5_000)), flow(1, 100, None)]);
-    // Flows with deadlines go before those without in each class.
+    // In each class, flows with deadlines go before those without.
     assert_eq!(prios(&script.open(0)), [0, 0, 0, 2, 2, 4, 4, 4, 4, 4]);
     assert_eq!(prios(&script.open(1)), [1, 1, 1, 3, 3, 5, 5, 5, 5, 5]);
     // An ACK without an order changes nothing.
@@ -128,7 +130,7 @@ fn bytes_sent_set_the_class_until_a_receiver_does() {
     // The window is cut before it grows again.
     assert_eq!(script.ack(0, 2, Some(7)), []);
     assert_eq!(prios(&script.ack(0, 10, None))[..3], [14; 3]);
-    // What is sent again has the class of the time at which it is.
+    // A retransmission has the flow's class at the time of the retransmission.
     let again = script.advance(us(1_200));
     assert!(again[0].has(Packet::RETX) && again[0].prio == 14);
     script.ack(0, 11, Some(1));
@@ -151,13 +153,13 @@ fn the_round_trip_is_a_weighted_mean_of_one_sample_a_round() {
     // 7/8 of 100 us and 1/8 of 180 us.
     assert_eq!(script.states(&next).iter().map(|state| state.rtt).collect::<Vec<_>>(), [110_000_000; 2]);
     script.host.now = us(200);
-    // The packet that went out at 180 us is timed now: the eleventh.
+    // The packet that was sent at 180 us is timed now: the eleventh.
     let next = script.ack(0, 10, None);
     assert_eq!(script.states(&next)[0].rtt, 110_000_000);
     script.host.now = us(210);
     let next = script.ack(0, 11, None);
     assert_eq!(script.states(&next)[0].rtt, 100_000_000);
-    // What is sent again spoils the sample.
+    // A retransmission invalidates the sample.
     let again = script.advance(us(1_300));
     assert!(again[0].has(Packet::RETX));
     let next = script.ack(0, 13, None);
@@ -179,7 +181,8 @@ fn a_mark_brings_each_flow_the_class_of_its_slack() {
 fn without_marks_nothing_is_decided() {
     let mut script = script(&given("2pkt"), 1, vec![flow(0, 201, Some(15_000)), flow(1, 100, None)]);
     assert_eq!(script.data(0, 0, false, |_| {}).1, None);
-    // A mark of another flow decides for both; the ACK of a packet without a mark does not say so.
+    // A mark of another flow decides for both flows; the ACK of an unmarked packet carries no
+    // class.
     assert_eq!(script.data(1, 0, true, |_| {}).1, Some(0));
     assert_eq!(script.data(0, 1, false, |_| {}).1, None);
     assert_eq!(script.data(0, 2, true, |_| {}).1, Some(7));
@@ -190,7 +193,7 @@ fn without_marks_nothing_is_decided() {
 fn a_receiver_decides_once_a_round() {
     let flows = vec![flow(0, 201, Some(15_000)), flow(1, 100, None)];
     let mut script = script(&given("2pkt"), 1, flows);
-    // The round of the second flow is the shorter one.
+    // The round of the second flow is shorter.
     script.data(1, 0, false, |state| state.rtt = Dur::from_us(60).0);
     let decisions = |script: &PolicyScript<Stam>| script.counts(0)[DECISIONS];
     for (at, decided) in [(0, 1), (59, 1), (60, 2), (61, 2), (119, 2), (500, 3), (559, 3), (560, 4)] {
@@ -200,7 +203,7 @@ fn a_receiver_decides_once_a_round() {
     }
 }
 
-/// Flows that begin after a decision have no class: their ACKs carry none until the next one.
+/// Flows that begin after a decision have no class: their ACKs carry none until the next decision.
 #[test]
 fn a_new_flow_waits_for_a_decision() {
     let mut script = script(&given("2pkt"), 1, vec![flow(0, 100, None), flow(1, 100, Some(15_000))]);
@@ -212,8 +215,9 @@ fn a_new_flow_waits_for_a_decision() {
     assert_eq!(script.data(1, 1, true, |_| {}).1, Some(7));
 }
 
-/// The example of the accumulation policy: 8 packets a class, flows with deadlines of 5 and 6 packets in the first and in the last
-/// class, others with windows of 2, 4, 10 and 3 in the order of bytes sent.
+/// The example of the paper's accumulation policy: 8 packets a class, flows with deadlines of 5 and
+/// 6 packets in the first and in the last class, other flows with windows of 2, 4, 10 and 3 in the
+/// order of bytes sent.
 #[test]
 fn flows_without_deadlines_fill_the_room_that_is_left() {
     let deadline = |at| Some(at);
@@ -226,14 +230,15 @@ fn flows_without_deadlines_fill_the_room_that_is_left() {
         flow(5, 1000, None),
     ];
     let mut script = script(&given("2pkt"), 1, flows);
-    // Without a mark in the last round a window of W - 1 becomes W. The first flow has T_slack just above 0.
+    // Without a mark in the last round, a window of W - 1 becomes W. The first flow has T_slack
+    // just above 0.
     script.data(0, 0, false, |state| (state.window, state.left) = (4 * MSS, 75 * MSS));
     script.data(1, 0, false, |state| state.window = 5 * MSS);
-    // In the reverse order, and the marked one last.
+    // In reverse order of bytes sent.
     for (id, sent, window) in [(5, 100, 3), (4, 50, 10), (2, 3, 2), (3, 10, 4)] {
         script.data(id, 0, false, |state| (state.sent, state.window) = (sent * MSS, (window - 1) * MSS));
     }
-    // Any packet of these that is marked; a SYN belongs to no window.
+    // Any marked packet of these flows causes the decision; a SYN belongs to no window.
     let syn = Packet { flags: Packet::CE, ..Packet::new(FlowId(5), Kind::SYN, 40) };
     script.packet(syn);
     let classes: Vec<_> = (0..6).map(|id| script.data(id, 0, true, |_| {}).1.map(|class| class + 1)).collect();
@@ -264,7 +269,8 @@ fn orders(terminate: Terminate, deadline: u64, packets: u64, now: u64) -> (Optio
 fn flows_are_given_up_by_the_rule_that_is_set() {
     let ended = |terminate, deadline, now| orders(terminate, deadline, 200, now).0 == Some(END);
     use Terminate::{Feasible, Never, Paper};
-    // (deadline, now): enough; slack below zero; too little at line rate; over.
+    // (deadline, now): enough time; slack below zero; too little time at line rate; deadline
+    // passed.
     for (deadline, now, by_paper, by_proof) in [
         (3_000, 0, false, false),
         (2_500, 0, true, false),
@@ -276,7 +282,7 @@ fn flows_are_given_up_by_the_rule_that_is_set() {
         let all = [Paper, Feasible, Never].map(|rule| ended(rule, deadline, now));
         assert_eq!(all, [by_paper, by_proof, false], "{deadline} {now}");
     }
-    // A flow with negative slack that goes on goes first.
+    // A flow with negative slack that is not given up is in the first class.
     assert_eq!(orders(Feasible, 2_500, 200, 0), (Some(0), vec![0, 0, 1, 0]));
     assert_eq!(orders(Never, 100, 200, 101), (Some(0), vec![0, 0, 1, 0]));
     assert_eq!(orders(Paper, 2_500, 200, 0), (Some(END), vec![0, 0, 1, 1]));
@@ -286,30 +292,30 @@ fn flows_are_given_up_by_the_rule_that_is_set() {
 }
 
 #[test]
-fn a_receiver_says_so_until_the_sender_knows() {
+fn a_receiver_orders_the_end_until_the_flow_has_arrived() {
     let mut script =
         script(&Params { terminate: Terminate::Paper, ..given("2pkt") }, 1, vec![flow(0, 4, Some(100)), flow(1, 9, None)]);
     assert_eq!(script.data(0, 0, true, |state| state.left = 200 * MSS).1, Some(END));
-    // With and without a mark; the flow plays no part any more.
+    // With and without a mark; the flow is no longer part of decisions.
     assert_eq!(script.data(0, 1, false, |_| {}).1, Some(END));
     assert_eq!(script.data(1, 0, false, |_| {}).1, None);
     let Stam { receiver, .. } = script.policy_host.policy();
     assert_eq!((receiver.flows.len(), receiver.ended.len()), (1, 1));
     assert_eq!(script.counts(0)[ENDED], 1);
-    // All of it has arrived in the end: the sender hears of that alone.
+    // In the end all its bytes have arrived: ACKs carry no order any more.
     script.data(0, 2, false, |_| {});
     assert_eq!(script.data(0, 3, true, |_| {}).1, None);
     assert!(script.policy_host.policy().receiver.ended.is_empty());
 }
 
 #[test]
-fn a_sender_gives_up_what_it_is_told_to() {
+fn a_sender_gives_up_a_flow_that_its_receiver_ended() {
     let mut script = script(&given("2pkt"), 0, vec![flow(0, 1000, Some(100))]);
     script.open(0);
     assert_eq!(script.ack(0, 1, Some(END)), []);
     let record = script.host.table.get(FlowId(0));
     assert!(record.terminated && record.closed);
-    // Nothing is left, and later ACKs find nothing.
+    // No state is left, and later ACKs are ignored.
     assert_eq!(script.ack(0, 2, Some(END)), []);
     assert!(script.policy_host.policy().sender.flows.is_empty());
     assert_eq!(script.advance(us(100_000)), []);
@@ -327,7 +333,7 @@ fn nothing_is_left_of_flows_that_end() {
     assert!(sender.policy_host.policy().sender.flows.is_empty() && sender.host.ext.is_empty());
     let mut receiver = script(&given("1pkt"), 1, flows);
     for id in [0, 1] {
-        // The second packet overtakes the first, and the first comes twice.
+        // The second packet overtakes the first, and the first arrives twice.
         receiver.data(id, 1, true, |_| {});
         receiver.data(id, 0, true, |_| {});
         receiver.data(id, 0, true, |_| {});
@@ -336,7 +342,7 @@ fn nothing_is_left_of_flows_that_end() {
 }
 
 #[test]
-fn the_furthest_packet_says_what_is_left() {
+fn the_furthest_packet_has_the_bytes_left() {
     // 300 us are enough for 200 packets at line rate, not for 250.
     let left = |order: [u64; 2]| {
         let mut script = script(&given("2pkt"), 1, vec![flow(0, 1000, Some(250))]);
@@ -348,7 +354,7 @@ fn the_furthest_packet_says_what_is_left() {
 }
 
 #[test]
-fn returned_and_trimmed_packets_tell_nothing() {
+fn returned_and_trimmed_packets_change_nothing() {
     let mut script = script(&given("2pkt"), 0, vec![flow(0, 1000, Some(100))]);
     let sent = script.open(0);
     let mut back = sent[3];
@@ -362,14 +368,16 @@ fn returned_and_trimmed_packets_tell_nothing() {
     assert!(receiver.policy_host.policy().receiver.flows.is_empty());
 }
 
-/// With a measured T_j classes that nobody is in cost no wait: all slack that is not negative fits the last class.
+/// With a measured T_j, classes without flows cost no wait: any slack that is not negative fits the
+/// last class.
 #[test]
 fn measured_waits_follow_the_flows_in_a_class() {
     for (tj, first, then) in [(Tj::Static, 0, 0), (Tj::Measured, 7, 6)] {
         let mut script = script(&Params { tj, ..given("2pkt") }, 1, vec![flow(0, 201, Some(3_000))]);
-        // T_slack is 5 us, of which 3.5 may be lost.
+        // T_slack is 5 us; 3.5 us of it may be lost.
         assert_eq!(script.data(0, 0, true, |_| {}).1, Some(first), "{tj:?}");
-        // Its own window, five packets after the cut, now costs 2.29 us in the last class, and 2.13 may be lost.
+        // The flow's own window, five packets after the cut, now costs 2.29 us in the last class,
+        // and 2.13 us may be lost.
         script.host.now = us(100);
         assert_eq!(script.data(0, 1, true, |state| state.left = 197 * MSS).1, Some(then), "{tj:?}");
     }
@@ -389,15 +397,15 @@ fn parameters_are_checked() {
     assert_eq!(check(&given("30pkt, 300pkt"), &fit), []);
     assert_eq!(check(&given("30pkt, 300pkt"), Given::none()), []);
     for has in [8, 32] {
-        let wrong = format!("8 classes take 16 queues, two each: the switches have {has}");
+        let wrong = format!("8 classes need 16 queues, two each; the switches have {has}");
         assert_eq!(check(&given("30pkt"), &switches(has, "65pkt")), [("classes", wrong)]);
     }
     let falling = check(&given("300pkt, 30pkt"), &fit);
-    assert_eq!(falling, [("thresholds", "`438000B` does not lie below the next threshold, `43800B`".to_owned())]);
+    assert_eq!(falling, [("thresholds", "`438000B` is not below the next threshold, `43800B`".to_owned())]);
     let few = check(&Params { classes: 2, ..given("1pkt, 2pkt") }, Given::none());
     assert_eq!(few, [("thresholds", "2 thresholds make 3 classes, `classes` is 2".to_owned())]);
     assert_eq!(check(&Params::defaults(), &fit)[0].0, "thresholds");
-    // K is that of the switches unless it is given.
+    // K is that of the switches unless it is a parameter.
     let share = |params: &Params, given: &Given| share(params, &Env { given, ..env() });
     let params = given("1pkt");
     let shares = ["65pkt", "24KB", "2pkt", "unlimited"].map(|mark| share(&params, &switches(16, mark)));
@@ -406,7 +414,8 @@ fn parameters_are_checked() {
 }
 
 proptest! {
-    /// Between a sender and a receiver that lose packets: each packet carries the header that it should, and each block is freed.
+    /// Between a sender and a receiver that lose packets, each packet carries the right header, and
+    /// each block is freed.
     #[test]
     fn no_header_is_lost_or_doubled(seed in any::<u64>(), terminate in 0usize..3, marked in 0u64..=100, lost in 0u64..30) {
         let terminate = [Terminate::Feasible, Terminate::Paper, Terminate::Never][terminate];
@@ -453,7 +462,7 @@ proptest! {
             prop_assert!(end.host.ext.is_empty());
             let Stam { sender, receiver, .. } = end.policy_host.policy();
             prop_assert!(sender.flows.is_empty());
-            // What the receiver ended is gone from the table of flows.
+            // Flows that the receiver ended are removed from its table of flows.
             prop_assert!(receiver.ended.len() <= 2);
         }
     }
