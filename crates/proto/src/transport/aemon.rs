@@ -1,19 +1,22 @@
-//! Aemon's rate control: DCTCP whose cut depends on how much of its time a flow has used, so that no sizes need be known.
+//! Aemon's rate control: DCTCP, whose window cut depends on the share of its time that a flow has
+//! used. Sizes need not be known.
 //!
-//! Source: T. Wang et al., "Aemon: Information-agnostic Mix-flow Scheduling in Data Center Networks", APNet 2017, of which the abstract was at
-//! hand: the urgency of a flow with a deadline modulates its sending rate. Everything else is `dctcp`; the classes are a policy's.
+//! Source: T. Wang et al., "Aemon: Information-agnostic Mix-flow Scheduling in Data Center
+//! Networks", APNet 2017; only the abstract was available: the urgency of a flow with a deadline
+//! modulates its sending rate. Everything else is `dctcp`; a policy sets the classes.
 //!
-//! Model: as the machine's. The deadline of a flow is known at its start, its size is not read.
+//! Model: that of `kit/tcp`. The deadline of a flow is known at its start; its size is not read.
 //!
 //! | rule | from |
 //! |---|---|
-//! | urgency `u`: the time since the start over the time to the deadline | abstract |
+//! | urgency `u`: the time since the start divided by the time to the deadline | abstract |
 //! | a mark cuts the window to `cwnd (1 - p / 2)`, `p = alpha ^ d`, `d = u` between 0.5 and 2 | flowloom, see Assumed |
 //! | no deadline: `d = 1`, so that the flow runs DCTCP | flowloom, see Assumed |
 //!
 //! Assumed:
-//! - The law is not in the abstract: it is that of `d2tcp`, with urgency in place of the time that the rest takes.
-//! - From the deadline on urgency is infinite, so that `d = 2`.
+//! - The abstract does not give the formula: it is that of `d2tcp`, with urgency in place of the
+//!   time that the remaining bytes need.
+//! - After the deadline urgency is infinite, so that `d = 2`.
 //! - `d` and `p` are parts per billion; the power is the same on every platform.
 
 use super::dctcp::{self, Params as DctcpParams, Proportional, State};
@@ -25,14 +28,14 @@ use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Fraction, Time};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "Aemon's rate control: DCTCP whose cuts are small for flows that have used up most of their time",
+    summary: "Aemon's rate control: DCTCP with smaller window cuts for flows that have used most of their time",
     source: "Wang et al., APNet 2017",
     needs: Needs { marks: true, least_limit: 1.0, least_mark: 1.0 / 7.0, ..Needs::NONE },
     implies: &[("qdisc.kind", "ecn_threshold")],
     knows: &["deadline"],
-    packets_only: "it gives flows with deadlines more than others",
+    packets_only: "it gives flows with deadlines more rate than others",
     ..Meta::PLAIN
 };
 
@@ -43,7 +46,7 @@ base::params! {
     }
 }
 
-/// Contradictions between parameters.
+/// Returns the contradictions between parameters.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     dctcp::check(&params.dctcp, env)
 }
@@ -52,18 +55,18 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 pub type Aemon = Tcp<Urgent>;
 
 impl Aemon {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.dctcp.tcp.config(env);
         Tcp::with(config, Urgent(Proportional::new(&params.dctcp, config.smss)))
     }
 }
 
-/// DCTCP's rules, with a power of alpha for the weight of a mark.
+/// DCTCP's rules, with a power of alpha as the weight of a mark.
 #[derive(Clone, Copy, Debug)]
 pub struct Urgent(Proportional);
 
-/// d, how urgent a flow is.
+/// Returns d, the urgency of a flow.
 fn urgency(flow: &Flow, now: Time) -> Fraction {
     let Some(deadline) = flow.deadline else { return Fraction::ONE };
     let (used, left) = (now.since(flow.start), deadline.since(now));
@@ -109,7 +112,8 @@ mod tests {
 
     const SMSS: u64 = 1460;
 
-    /// (d, p, window in bytes) of a flow with alpha = 0.25 and 20 segments, at a time of its life.
+    /// Returns (d, p, window in bytes) of a flow with alpha = 0.25 and 20 segments, `after` its
+    /// start.
     fn marked(deadline: Option<Dur>, after: Dur) -> (u64, u64, u64) {
         let start = Time::ZERO + Dur::from_ms(3);
         let flow = Flow { start, deadline: deadline.map(|time| start + time), ..script::flow(0, 1 << 20) };
@@ -122,14 +126,14 @@ mod tests {
         (d.ppb(), power(Fraction(250_000_000), d).ppb(), cut.expect("every mark counts"))
     }
 
-    /// Worked out apart from the program: a deadline of 10 ms, seen after 2, 5 and 7.5 ms.
+    /// Computed independently of this code: a deadline of 10 ms, seen after 2, 5 and 7.5 ms.
     #[test]
     fn golden_urgencies() {
         let of = |us| marked(Some(Dur::from_ms(10)), Dur::from_us(us));
         assert_eq!(of(2000), (500_000_000, 500_000_000, 15 * SMSS));
         assert_eq!(of(5000), (1_000_000_000, 250_000_000, 35 * SMSS / 2));
         assert_eq!(of(7500), (2_000_000_000, 62_500_000, 20 * SMSS * 31 / 32));
-        // Half-way between the bounds, at the start, at the deadline and after it.
+        // Between the bounds, at the start, at the deadline and after it.
         assert_eq!([of(4000).0, of(0).0, of(10_000).0, of(20_000).0], [666_666_666, 500_000_000, 2_000_000_000, 2_000_000_000]);
     }
 

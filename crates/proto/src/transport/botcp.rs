@@ -1,23 +1,29 @@
-//! BOTCP: on every ACK the window moves so that the fullest queue on the path tends to a target, higher for short flows than for long.
+//! BOTCP: every ACK adjusts the window so that the longest queue on the path approaches a target,
+//! which is higher for short flows than for long ones.
 //!
-//! Source: H. Ahmed, M. J. Arshad, "Buffer Occupancy-Based Transport to Reduce Flow Completion Time of Short Flows in Data Center
-//! Networks", Symmetry 11(5):646, 2019, sections 3.2, 4.1 to 4.3. The machine is `kit/tcp`.
+//! Source: H. Ahmed, M. J. Arshad, "Buffer Occupancy-Based Transport to Reduce Flow Completion Time
+//! of Short Flows in Data Center Networks", Symmetry 11(5):646, 2019, sections 3.2, 4.1 to 4.3. The
+//! state machine is `kit/tcp`.
 //!
-//! Model: as the machine's. The size of a flow is not read. The 4-octet IP option is 4 bytes of header, which a full packet has less of payload: a flow
-//! of 1460 bytes takes two packets of 1500. `option_bytes = "0B"` leaves the payload as it is without the option, as in a simulator whose packets have a given
-//! size. The option's octets are word 0 of a packet's header, BOF in data packets, the echo in ACKs.
+//! Model: that of `kit/tcp`. The size of a flow is not read. The 4-octet IP option is 4 bytes of
+//! header, which reduce the payload of a full packet: a flow of 1460 bytes takes two packets of
+//! 1500. `option_bytes = "0B"` keeps the payload without the option, as in a simulator whose
+//! packets have a given size. The option's octets are word 0 of a packet's header: BOF in data
+//! packets, the echo in ACKs.
 //!
 //! Assumed:
-//! - Signs that are missing in the paper's formulas are taken from its list of cases, its lemmas and its prose, which agree.
-//! - BOF starts at zero. Occupancies count packets of 1500 bytes, part of one being one; with `bof_unit = "kib"` the thresholds are
-//!   converted and rounded.
-//! - Windows below one segment: at most one packet is in flight, and the next transmission comes a smoothed round trip over `w` after the
-//!   last, or at once when `w` is back at 1.
-//! - `w` stays between 1/64 and `max_cwnd`. Whole packets of it may be in flight.
-//! - A flow is long from the packet on with which more than X bytes were sent; bytes sent again do not count.
-//! - Losses are detected and repaired as in NewReno. Three duplicate ACKs halve `w`, but not below 1, and `w` does not change until
-//!   recovery is over; a timeout leaves at most 1.
-//! - No handshake: data starts with the flow.
+//! - Where signs are missing in the paper's formulas, they are taken from its list of cases, its
+//!   lemmas and its prose, which agree.
+//! - BOF starts at zero. Occupancies count packets of 1500 bytes, rounded up; with `bof_unit =
+//!   "kib"` the thresholds are converted and rounded.
+//! - Windows below one segment: at most one packet is in flight, and the next transmission follows
+//!   the last one by a smoothed round trip divided by `w`, or at once when `w` is back at 1.
+//! - `w` stays between 1/64 and `max_cwnd`. Only whole packets of it are in flight.
+//! - A flow is long from the packet on with which more than X bytes were sent; retransmitted bytes
+//!   do not count.
+//! - Losses are detected and repaired as in NewReno. Three duplicate ACKs halve `w`, but not below
+//!   1, and `w` does not change until recovery ends; after a timeout it is at most 1.
+//! - There is no handshake: data starts with the flow.
 
 use crate::contract::Env;
 use crate::flow::Flow;
@@ -26,13 +32,13 @@ use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Bytes, Dur, Time};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "BOTCP: windows steered by the largest buffer occupancy on the path",
+    summary: "BOTCP: windows controlled by the largest buffer occupancy on the path",
     source: "Ahmed and Arshad, Symmetry 11(5):646, 2019",
     needs: Needs { agent: &["bof"], alike: &[("agent", "bof_unit")], ..Needs::NONE },
     queue_lengths: &["occ_long", "occ_short", "occ_max"],
-    packets_only: "it steers windows by the queues of ports",
+    packets_only: "it controls windows by the queues of ports",
     ..Meta::PLAIN
 };
 
@@ -47,7 +53,7 @@ base::choice! {
 }
 
 impl Unit {
-    /// The octet that says that `bytes` wait.
+    /// Returns the octet for `bytes` waiting bytes.
     #[inline]
     pub fn octet(self, bytes: u64) -> u8 {
         let units = match self {
@@ -56,7 +62,7 @@ impl Unit {
         };
         u8::try_from(units).unwrap_or(u8::MAX)
     }
-    /// `packets` in this unit, rounded to the nearest.
+    /// Converts `packets` to this unit, rounded to the nearest.
     fn of_packets(self, packets: u64) -> u64 {
         match self {
             Unit::Packet => packets,
@@ -82,14 +88,14 @@ base::params! {
         occ_max: u64 = "60" in 1..=250, "section 5";
         /// A flow that has sent more than this is long (X).
         long_after: Bytes = "10KB", "section 5; section 4.3: e.g. 50 KB";
-        /// What the IP option takes of each packet.
+        /// Bytes that the IP option adds to the header of each packet.
         option_bytes: Bytes = "4B" in Bytes(0)..=Bytes(40), "section 4.4: type, length, BOF and echo of section 4.1";
-        /// Unit of the occupancy; must be that of the ports.
-        bof_unit: Unit = "packet", "section 5 counts packets; section 3.1 drops ten bits: `kib`";
+        /// Unit of the occupancy; must be the same as at the ports.
+        bof_unit: Unit = "packet", "section 5 counts packets; section 3.1 shifts by ten bits: `kib`";
     }
 }
 
-/// Contradictions between parameters.
+/// Returns the contradictions between parameters.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     let mut problems = params.tcp.check();
     let rows =
@@ -97,7 +103,7 @@ pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     for (key, value, above, limit) in rows {
         if value >= limit {
             let message = format!("`{value}` is not below `{above}`, which is `{limit}`");
-            problems.push(Problem { key, message, hint: format!("lower `{key}` or raise `{above}`") });
+            problems.push(Problem { key, message, hint: format!("lower `{key}` or increase `{above}`") });
         }
     }
     problems
@@ -107,7 +113,7 @@ pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 pub type Botcp = Tcp<Bocc>;
 
 impl Botcp {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.tcp.config(&Env { header_bytes: env.header_bytes + params.option_bytes.0 as u16, ..*env });
         let [long, short, most] = [params.occ_long, params.occ_short, params.occ_max].map(|n| params.bof_unit.of_packets(n));
@@ -123,21 +129,21 @@ impl Botcp {
 #[derive(Clone, Copy, Debug)]
 pub struct Bocc {
     smss: u64,
-    /// Bl
+    /// Bl.
     long: u64,
-    /// Bs
+    /// Bs.
     short: u64,
-    /// Bm
+    /// Bm.
     most: u64,
     /// Initial window, in segments.
     first: u64,
     /// Largest window, in segments.
     largest: u64,
-    /// X
+    /// X.
     long_after: u64,
 }
 
-/// What is kept of a flow.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     /// `w`: the window in segments, with 32 fractional bits.
@@ -149,7 +155,8 @@ pub struct State {
 }
 
 impl Bocc {
-    /// The window after an ACK that says that `b` waits. Procedure 1; the rows in the order of the cases of section 3.2.
+    /// Returns the window after an ACK that reports occupancy `b`: procedure 1, with the rows in
+    /// the order of the cases of section 3.2.
     fn step(&self, w: u64, long: bool, b: u64) -> u64 {
         let Bocc { long: low, short, most, .. } = *self;
         let part = |n: u64| ((n << FRACTION) + b / 2) / b;
@@ -176,13 +183,13 @@ impl Bocc {
         next.clamp(ONE / 64, self.largest << FRACTION)
     }
 
-    /// The same as bytes that may be in flight: whole segments, at least one.
+    /// Returns a window as the bytes that may be in flight: whole segments, at least one.
     fn bytes(&self, w: u64) -> u64 {
         (w >> FRACTION).max(1) * self.smss
     }
 }
 
-/// `w * n / b`, to the nearest.
+/// Returns `w * n / b`, rounded to the nearest.
 fn scaled(w: u64, n: u64, b: u64) -> u64 {
     (w * n + b / 2) / b
 }
@@ -230,7 +237,7 @@ impl Congestion for Bocc {
 const FULL_PACKET: u64 = 1500;
 /// Fractional bits of a window.
 const FRACTION: u32 = 32;
-/// No window is larger, for the arithmetic's sake.
+/// Upper bound of every window, so that the arithmetic does not overflow.
 const MOST_SEGMENTS: u64 = 1 << 24;
 /// A window of one segment.
 const ONE: u64 = 1 << FRACTION;

@@ -1,23 +1,27 @@
-//! D2TCP: DCTCP whose cut depends on the deadline, so that urgent flows yield less than others.
+//! D2TCP: DCTCP, whose window cut depends on the deadline, so that urgent flows give way less than
+//! others.
 //!
-//! Source: B. Vamanan, J. Hasan, T. N. Vijaykumar, "Deadline-Aware Datacenter TCP (D2TCP)", SIGCOMM 2012, section 3; its kernel module
-//! (github.com/ycaoae/D2TCP_Kernel), and class DDTcp of the ns-2 patch of pFabric's authors. Everything else is `dctcp`.
+//! Source: B. Vamanan, J. Hasan, T. N. Vijaykumar, "Deadline-Aware Datacenter TCP (D2TCP)", SIGCOMM
+//! 2012, section 3; its kernel module (github.com/ycaoae/D2TCP_Kernel), and class DDTcp of the ns-2
+//! patch of pFabric's authors. Everything else is `dctcp`.
 //!
-//! Model: as the machine's. The size and the deadline of a flow are known at its start.
+//! Model: that of `kit/tcp`. The size and the deadline of a flow are known at its start.
 //!
 //! | rule | from |
 //! |---|---|
 //! | a mark cuts the window to `cwnd (1 - p / 2)`, `p = alpha ^ d` | section 3.1 |
-//! | `d = T_c / D` between 0.5 and 2; `D` is the time left, `T_c` the time that the rest takes | section 3.2 |
-//! | `T_c = B / (0.75 cwnd) srtt`, with `B` bytes left: a window that swings between a half and all of `cwnd` | section 3.2 |
+//! | `d = T_c / D` between 0.5 and 2; `D` is the time left, `T_c` the time that the remaining bytes need | section 3.2 |
+//! | `T_c = B / (0.75 cwnd) srtt` for `B` bytes left: the window varies between half of `cwnd` and `cwnd` | section 3.2 |
 //! | no deadline: `d = 1`, so that the flow runs DCTCP | section 3.2 |
 //!
 //! Assumed:
-//! - `B` is what is not acknowledged yet, `cwnd` the window before the cut.
+//! - `B` is the number of unacknowledged and unsent bytes, `cwnd` the window before the cut.
 //! - Before the first round-trip sample `d = 1`.
-//! - A flow that has missed its deadline has `d = 1`, as in the kernel module; the ns-2 patch has 0.5 (`missed`).
-//! - Off by default and from the ns-2 patch: flows without a deadline take alpha for one as soon as they have seen a mark (`no_deadline`), and
-//!   flows that can no longer meet their deadline are given up (`give_up`, an option of the machine).
+//! - A flow that has missed its deadline has `d = 1`, as in the kernel module; the ns-2 patch has
+//!   0.5 (`missed`).
+//! - Two options come from the ns-2 patch and are off by default: flows without a deadline use 1
+//!   for alpha once they have seen a mark (`no_deadline`), and flows that can no longer meet their
+//!   deadline are given up (`give_up`, an option of `kit/tcp`).
 //! - `d` and `p` are parts per billion; the power is the same on every platform.
 
 use super::dctcp::{self, Params as DctcpParams, Proportional, State};
@@ -29,23 +33,23 @@ use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Fraction, Time};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "D2TCP: DCTCP whose cuts are small for flows near their deadline and large for those far from it",
+    summary: "D2TCP: DCTCP with smaller window cuts for flows near their deadline and larger ones for others",
     source: "Vamanan et al., SIGCOMM 2012",
     needs: Needs { marks: true, least_limit: 1.0, least_mark: 1.0 / 7.0, ..Needs::NONE },
     implies: &[("qdisc.kind", "ecn_threshold")],
     knows: &["size", "deadline"],
-    packets_only: "it gives flows with close deadlines more than others",
+    packets_only: "it gives flows with close deadlines more rate than others",
     ..Meta::PLAIN
 };
 
 base::choice! {
-    /// What a mark means to a flow without a deadline.
+    /// The reaction of a flow without a deadline to a mark.
     pub enum NoDeadline {
-        /// As in DCTCP.
+        /// The same as in DCTCP.
         Dctcp = "dctcp",
-        /// Half the window, once alpha is not zero.
+        /// Halves the window, once alpha is not zero.
         Halve = "halve",
     }
 }
@@ -56,12 +60,12 @@ base::params! {
         ..dctcp: DctcpParams {}
         /// The exponent d of a flow that has missed its deadline.
         missed: Fraction = "1" in LEAST..=MOST, "kernel module; ns-2 patch: 0.5";
-        /// What a mark means to a flow without a deadline.
+        /// The reaction of a flow without a deadline to a mark.
         no_deadline: NoDeadline = "dctcp", "section 3.2; an option of the ns-2 patch: `halve`";
     }
 }
 
-/// Contradictions between parameters.
+/// Returns the contradictions between parameters.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     dctcp::check(&params.dctcp, env)
 }
@@ -70,7 +74,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 pub type D2tcp = Tcp<DeadlineAware>;
 
 impl D2tcp {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.dctcp.tcp.config(env);
         let dctcp = Proportional::new(&params.dctcp, config.smss);
@@ -78,7 +82,7 @@ impl D2tcp {
     }
 }
 
-/// DCTCP's rules, with a power of alpha for the weight of a mark.
+/// DCTCP's rules, with a power of alpha as the weight of a mark.
 #[derive(Clone, Copy, Debug)]
 pub struct DeadlineAware {
     dctcp: Proportional,
@@ -87,7 +91,7 @@ pub struct DeadlineAware {
 }
 
 impl DeadlineAware {
-    /// p, the weight of a mark.
+    /// Returns p, the weight of a mark.
     fn penalty(&self, alpha: Fraction, window: &Window, ack: &Ack<'_>) -> Fraction {
         match ack.flow.deadline {
             Some(deadline) => power(alpha, self.imminence(deadline, window, ack)),
@@ -95,7 +99,7 @@ impl DeadlineAware {
             None => alpha,
         }
     }
-    /// d, how urgent the flow is.
+    /// Returns d, the urgency of the flow.
     fn imminence(&self, deadline: Time, window: &Window, ack: &Ack<'_>) -> Fraction {
         let (left, srtt) = (deadline.since(ack.now), ack.srtt);
         if left.0 == 0 {
@@ -155,7 +159,8 @@ mod tests {
         DeadlineAware { dctcp: Proportional::new(dctcp, SMSS), missed: *missed, no_deadline: *no_deadline }
     }
 
-    /// (d, p, window in segments) after a mark: alpha, window and rest in segments, round trip and time left in us.
+    /// Returns (d, p, window in segments) after a mark, for a window and remaining bytes in
+    /// segments, and a round trip and time left in us.
     fn marked(params: &Params, alpha: f64, w: u64, rest: u64, srtt: u64, left: Option<u64>) -> [f64; 3] {
         let dctcp = DctcpParams { alpha: Fraction((alpha * 1e9) as u64), ..params.dctcp.clone() };
         let rules = rules(&Params { dctcp, ..params.clone() });
@@ -172,12 +177,12 @@ mod tests {
 
     #[track_caller]
     fn assert_near(seen: [f64; 3], wanted: [f64; 3]) {
-        // Whole bytes of a window.
+        // Windows are whole bytes.
         let within = [1e-6, 1e-6, 1.0 / SMSS as f64];
         assert!((0..3).all(|i| (seen[i] - wanted[i]).abs() <= within[i]), "{seen:?}, not {wanted:?}");
     }
 
-    /// Worked out apart from the program: (alpha, w, B, srtt, D) and (d, p, w').
+    /// Computed independently of this code: (alpha, w, B, srtt, D) and (d, p, w').
     #[test]
     fn golden_cuts() {
         let rows = [
@@ -207,21 +212,21 @@ mod tests {
     }
 
     #[test]
-    fn flows_without_a_deadline_may_yield_as_much_as_they_can() {
+    fn flows_without_a_deadline_may_halve_their_window() {
         let halve = Params { no_deadline: NoDeadline::Halve, ..Params::defaults() };
         assert_near(marked(&halve, 0.25, 20, 300, 100, None), [1.0, 1.0, 10.0]);
         assert_near(marked(&halve, 0.0, 20, 300, 100, None), [1.0, 0.0, 20.0]);
         assert_near(marked(&halve, 0.25, 20, 300, 100, Some(1000)), [2.0, 0.0625, 19.375]);
     }
 
-    /// A window is never below one segment, and numbers out of range do no harm.
+    /// A window is never below one segment, and numbers out of range have no bad effect.
     #[test]
     fn extremes_are_bounded() {
         assert_near(marked(&Params::defaults(), 1.0, 1, 1 << 40, 1_000_000, Some(1)), [2.0, 1.0, 1.0]);
         assert_near(marked(&Params::defaults(), 1.0, 1, 1, 1, Some(1_000_000_000)), [0.5, 1.0, 1.0]);
     }
 
-    /// d is one without a deadline, and after one. Packets are lost and marked at random.
+    /// d is 1 without a deadline, and after a missed one. Packets are lost and marked at random.
     #[test]
     fn with_an_exponent_of_one_it_sends_the_packets_of_dctcp() {
         for deadline in [None, Some(Time::ZERO)] {

@@ -1,10 +1,10 @@
 //! DCTCP: a mark cuts the window by half the fraction of bytes marked recently.
 //!
-//! Source: RFC 8257 section 3; M. Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3. The machine is `kit/tcp`, which
-//! also echoes marks exactly and cuts a window at most once; `kit/alpha` estimates the fraction; this file says how the window grows and
-//! is cut.
+//! Source: RFC 8257 section 3; M. Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section
+//! 3. The state machine is `kit/tcp`, which also echoes marks exactly and cuts a window at most
+//! once; `kit/alpha` estimates the fraction. This file defines how the window grows and is cut.
 //!
-//! Model: as the machine's. ECN is not negotiated: both ends have it.
+//! Model: that of `kit/tcp`. ECN is not negotiated: both ends support it.
 //!
 //! | step on an ACK of new data | from |
 //! |---|---|
@@ -14,13 +14,17 @@
 //! | 4. else grow as Reno | section 3.4 |
 //!
 //! Assumed:
-//! - The first window of observation ends with the first ACK, so that one ACK alone moves alpha once (as in Linux and ns-2).
-//! - An ACK with ECE that cuts nothing grows the window like any other, as in ns-2. RFC 3168 would not let it grow.
-//! - A loss halves FlightSize even if a mark has cut the window before (section 3.5; so does Linux since 2019): that cut may have been
-//!   next to nothing.
-//! - Retransmissions, SYN and SYNACK can be marked like all data (section 3.6; Linux), bare ACKs cannot.
+//! - The first window of observation ends with the first ACK, so that one single ACK updates alpha
+//!   once (as in Linux and ns-2).
+//! - An ACK with ECE that cuts nothing grows the window like any other ACK, as in ns-2. RFC 3168
+//!   would not let it grow.
+//! - A loss halves FlightSize even if a mark has cut the window before (section 3.5; so does Linux
+//!   since 2019): that cut may have been very small.
+//! - Retransmissions, SYN and SYNACK can be marked like all data (section 3.6; Linux); bare ACKs
+//!   cannot.
 //! - Alpha and the fraction of marked bytes are whole parts per billion, rounded down; the window is whole bytes, rounded down.
-//! - Congestion avoidance adds one SMSS per `cwnd` bytes acknowledged, the fraction of a byte carried over.
+//! - Congestion avoidance adds one SMSS per `cwnd` bytes acknowledged; fractions of a byte are
+//!   carried over.
 
 use crate::contract::Env;
 use crate::flow::Flow;
@@ -30,7 +34,7 @@ use base::Fraction;
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "DCTCP: a mark cuts the window by half the fraction of bytes marked recently",
     source: "RFC 8257; Alizadeh et al., SIGCOMM 2010",
@@ -43,16 +47,16 @@ base::params! {
     /// Parameters of DCTCP.
     pub struct Params {
         ..tcp: Options {}
-        /// Gain: how much a window of observation counts against all before it.
+        /// Gain: the weight of one window of observation in alpha.
         g: Fraction = "0.0625" in Fraction(1)..=Fraction::ONE, "SIGCOMM 2010 section 4, Linux: 1/16";
-        /// Alpha before anything is known.
+        /// Initial value of alpha.
         alpha: Fraction = "1" in Fraction(0)..=Fraction::ONE, "Linux, ns-3; ns-2: 0";
-        /// Segments that marks leave of a window at least.
+        /// Smallest window in segments after a mark.
         min_cwnd: u32 = "1" in 1..=2, "ns-2; Linux: 2";
     }
 }
 
-/// Contradictions between parameters.
+/// Returns the contradictions between parameters.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     params.tcp.check()
 }
@@ -61,15 +65,15 @@ pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 pub type Dctcp = Tcp<Proportional>;
 
 impl Dctcp {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.tcp.config(env);
         Tcp::with(config, Proportional::new(params, config.smss))
     }
 }
 
-/// The window rules of RFC 5681, and those of RFC 8257 for marks. Controllers that take something else than alpha for the weight of a mark
-/// build on it.
+/// The window rules of RFC 5681, and those of RFC 8257 for marks. Controllers with another weight
+/// of a mark than alpha build on them.
 #[derive(Clone, Copy, Debug)]
 pub struct Proportional {
     pub(super) smss: u64,
@@ -79,17 +83,17 @@ pub struct Proportional {
 }
 
 impl Proportional {
-    /// The rules for segments of `smss` bytes.
+    /// Creates the rules for segments of `smss` bytes.
     pub fn new(params: &Params, smss: u64) -> Self {
         Proportional { smss, g: params.g, alpha: params.alpha, min_cwnd: u64::from(params.min_cwnd) * smss }
     }
-    /// The window in bytes after a mark that cuts half the fraction `part` of it.
+    /// Returns the window in bytes after a mark, which cuts half the fraction `part` of the window.
     pub fn cut(&self, window: &Window, part: Fraction) -> u64 {
         alpha::cut(window.cwnd, part).max(self.min_cwnd)
     }
 }
 
-/// What is known of one flow.
+/// The state of one flow.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
     pub(super) growth: Growth,
@@ -162,7 +166,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is acknowledged and marked, the window stays at its least or above.
+        /// Whatever is acknowledged and marked, the window never falls below its minimum.
         #[test]
         fn the_window_keeps_its_bounds(
             start in 0u64..=1_000_000_000,

@@ -1,26 +1,30 @@
-//! ExpressPass: the receiver of a flow sends credits, which the network shapes and drops, and the sender answers each with one data packet.
+//! ExpressPass: the receiver of a flow sends credits, which the network shapes and drops, and the
+//! sender answers each credit with one data packet.
 //!
 //! Source: I. Cho et al., "Credit-Scheduled Delay-Bounded Congestion Control for Datacenters", SIGCOMM 2017; the ns-2 code of its authors
 //! (github.com/kaist-ina/ns2-xpass, xpass/xpass.cc and scripts/large-scale-fattree.tcl) for states and timers.
 //!
-//! Model: the size of a flow is known to its sender alone. Ports must shape credits (`credit`), and data must return over the cables of its
-//! credits.
+//! Model: only the sender knows the size of a flow. Ports must shape credits (`credit`), and data
+//! must return over the links of its credits.
 //!
 //! | rule | from |
 //! |---|---|
-//! | a flow begins with a CREDIT_REQUEST, repeated after `retx` until a credit comes | ns2-xpass |
-//! | the receiver paces credits at a rate that follows the share of them that is lost, once per round trip | section 3.2, Algorithm 1 |
+//! | a flow begins with a CREDIT_REQUEST, repeated after `retx` until a credit arrives | ns2-xpass |
+//! | the receiver paces credits at a rate that follows the share of lost credits, once per round trip | section 3.2, Algorithm 1 |
 //! | the sender answers a credit with the next segment, which carries the credit's number and time | section 3.1 |
-//! | with nothing left to send, the sender sends a CREDIT_STOP, and credits that still come are wasted | section 3.1 |
-//! | the receiver answers data after a gap with a NACK of the first byte that is missing, repeated after `retx`; the sender goes back to it | ns2-xpass |
+//! | when no data is left, the sender sends a CREDIT_STOP; credits that still arrive are wasted | section 3.1 |
+//! | the receiver answers data after a gap with a NACK of the first missing byte, repeated after `retx`; the sender goes back to it | ns2-xpass |
 //!
 //! Assumed:
-//! - The receiver answers a CREDIT_STOP: with an ACK if all bytes are there, which closes the flow, else with a NACK. The CREDIT_STOP is repeated after
-//!   `retx` until then. In the ns-2 code a sender closes two round trips after a CREDIT_STOP if no more credits come.
-//! - A CREDIT_STOP follows the last segment (section 3.1). The ns-2 code also stops the credits as soon as those of a round trip are as many as the
-//!   packets that are left, and asks again if they do not suffice.
-//! - A CREDIT_STOP waits among data, since it would overtake the last packets otherwise.
-//! - A receiver that hears nothing of a flow for `idle` stops its credits, and a sender that hears of no credit for so long asks again.
+//! - The receiver answers a CREDIT_STOP with an ACK if all bytes have arrived, which closes the
+//!   flow, otherwise with a NACK. The CREDIT_STOP is repeated after `retx` until then. In the ns-2
+//!   code a sender closes two round trips after a CREDIT_STOP if no more credits arrive.
+//! - A CREDIT_STOP follows the last segment (section 3.1). The ns-2 code also stops the credits
+//!   when those of a round trip are as many as the packets that are left, and requests more if they
+//!   do not suffice.
+//! - A CREDIT_STOP is queued with data, since it would otherwise overtake the last packets.
+//! - A receiver that receives no packet of a flow for `idle` stops its credits, and a sender that
+//!   receives no credit for `idle` sends its request again.
 //! - Segments wait for the NIC in the order of their credits.
 
 use crate::contract::{Cx, Env, Timeout, Timers, Transport};
@@ -32,26 +36,26 @@ use base::registry::{Counter, Meta, Needs};
 use base::{Dur, FlowId, FlowMap, Rate, Time, TimerKey};
 use std::collections::VecDeque;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "ExpressPass: receivers send credits, which the network shapes, and senders answer each with one packet",
     source: "Cho et al., SIGCOMM 2017; ns2-xpass",
     needs: Needs { qdisc: &["credit"], reverse_path: true, ..Needs::NONE },
     kinds: &["request", "nack"],
     counters: &[
-        Counter { name: "credits", unit: "packets", about: "credits that the sender received" },
-        Counter { name: "wasted", unit: "packets", about: "those of `credits` that found nothing to send" },
+        Counter { name: "credits", unit: "packets", about: "credits received by the sender" },
+        Counter { name: "wasted", unit: "packets", about: "credits that arrived when the sender had nothing to send" },
     ],
     knows: &["size"],
     ..Meta::PLAIN
 };
 
 const REQUEST: Kind = Kind(Kind::OWN);
-/// CREDIT_STOP: it waits among data, as a FIN does.
+/// CREDIT_STOP: queued with data, like a FIN.
 const STOP: Kind = Kind::FIN;
 const NACK: Kind = Kind(Kind::OWN + 1);
 
-/// Places of the counters.
+/// Indices of the counters.
 const CREDITS: usize = 0;
 const WASTED: usize = 1;
 
@@ -59,17 +63,20 @@ base::params! {
     /// Parameters of ExpressPass.
     pub struct Params {
         ..pace: Pace {}
-        /// From one CREDIT_REQUEST, CREDIT_STOP or NACK to the next; `auto`: 100 us, at least two unloaded round trips of the longest path.
+        /// Time until a CREDIT_REQUEST, CREDIT_STOP or NACK is repeated; `auto`: 100 us, at least
+        /// two unloaded round trips of the longest path.
         retx: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "ns2-xpass large-scale-fattree.tcl: 100 us at 52 us";
-        /// A flow of fewer packets starts at `alpha` times its packets over this number; 0: every flow starts at `alpha`.
-        alpha_packets: u32 = "0" in 0..=100_000, "the paper has none; ns2-xpass: 40";
-        /// Silence after which a receiver stops its credits, and a sender asks again; `auto`: 10 ms, at least three unloaded round trips
-        /// of the longest path.
+        /// A flow of fewer packets starts at `alpha` times its number of packets divided by this
+        /// number; 0: every flow starts at `alpha`.
+        alpha_packets: u32 = "0" in 0..=100_000, "not in the paper; ns2-xpass: 40";
+        /// Time without packets of a flow after which a receiver stops its credits, and without
+        /// credits after which a sender sends its request again; `auto`: 10 ms, at least three
+        /// unloaded round trips of the longest path.
         idle: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "flowloom";
     }
 }
 
-/// Problems that show only against the network, or between parameters.
+/// Returns the problems that depend on the network, and contradictions between parameters.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = credits::check(&params.pace);
     for (key, time) in [("idle", params.idle), ("retx", params.retx)] {
@@ -81,35 +88,35 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 }
 
 base::header! {
-    /// What a CREDIT_REQUEST carries.
+    /// The header of a CREDIT_REQUEST.
     pub struct Request {
-        /// Bytes that the sender has left.
+        /// Bytes that the sender still has to send.
         left: u64,
     }
 }
 
 base::header! {
-    /// The number of a credit, and of the credit that a data packet answers.
+    /// The header of a credit, and of a data packet that answers the credit.
     pub struct Number {
-        /// The number.
+        /// The number of the credit.
         number: u32,
         /// When the credit left its host, in picoseconds; only in data.
         sent_ps: u64,
     }
 }
 
-/// Timer of a sender: CREDIT_REQUEST, CREDIT_STOP, or silence.
+/// Timer of a sender: repeats a CREDIT_REQUEST or CREDIT_STOP, or ends a wait for credits.
 const RETX: u8 = 0;
 /// Timers of a receiver: the next credit, and the next NACK.
 const PACED: u8 = 1;
 const MISSING: u8 = 2;
 
-/// What all flows of a host share.
+/// The configuration of a host.
 #[derive(Clone, Debug)]
 struct Config {
     pacing: Pacing,
     retx: Dur,
-    /// A flow that has fewer bytes left starts at a part of the first rate.
+    /// A flow with fewer bytes left starts at a part of the first rate.
     alpha_bytes: u64,
     idle: Dur,
     mss: u64,
@@ -148,14 +155,14 @@ struct Receiver {
     credits: Credits,
     /// All bytes below have arrived.
     next: u64,
-    /// When something of the flow arrived last.
+    /// When the last packet of the flow arrived.
     heard: Time,
 }
 
-/// What waits for the NIC.
+/// An entry of the queue to the NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// A segment, for this credit.
+    /// A segment that answers this credit.
     Segment(FlowId, Number),
     /// A CREDIT_STOP.
     Stop(FlowId),
@@ -170,7 +177,7 @@ pub struct ExpressPass {
 }
 
 impl ExpressPass {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = Config {
             pacing: Pacing::new(&params.pace, env),
@@ -216,7 +223,7 @@ impl ExpressPass {
         self.turns.push_back(Turn::Segment(flow, number));
     }
 
-    /// The receiver lacks the byte at the packet's offset.
+    /// Handles a NACK: the receiver lacks the byte at the packet's offset.
     fn on_nack(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let Some(sender) = self.senders.get_mut(packet.flow) else { return };
         sender.acked = sender.acked.max(packet.offset);
@@ -246,7 +253,7 @@ impl ExpressPass {
         self.ask(flow, cx);
     }
 
-    /// The segment that a credit asked for, if something is still to be sent.
+    /// Returns the segment for a credit, if data is left to send.
     fn segment(&mut self, flow: FlowId, number: Number, cx: &mut Cx<'_>) -> Option<Packet> {
         let sender = self.senders.get_mut(flow)?;
         sender.waiting -= 1;
@@ -313,14 +320,14 @@ impl ExpressPass {
         }
     }
 
-    /// Asks for the first byte that is missing.
+    /// Sends a NACK of the first missing byte.
     fn complain(&self, flow: FlowId, cx: &mut Cx<'_>) {
         let next = self.receivers.get(flow).map_or(0, |receiver| receiver.next);
         cx.control(Packet { offset: next, ..self.control(flow, NACK) });
         cx.arm(flow, MISSING, cx.now.after(self.config.retx));
     }
 
-    /// The sender has sent all that it has.
+    /// Handles a CREDIT_STOP: the sender has sent all its data.
     fn on_stop(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         cx.disarm(flow, PACED);
         cx.disarm(flow, MISSING);
@@ -366,7 +373,7 @@ impl Transport for ExpressPass {
             STOP => self.on_stop(packet.flow, cx),
             NACK => self.on_nack(packet, cx),
             Kind::ACK => self.on_ack(packet, cx),
-            // No other kind is ever sent.
+            // No other kind is sent.
             _ => {}
         }
     }
@@ -399,14 +406,14 @@ impl Transport for ExpressPass {
     fn sample(&self, flow: FlowId) -> Option<Sample> {
         let sender = self.senders.get(flow)?;
         let in_flight_bytes = sender.next.saturating_sub(sender.acked);
-        // The window is what credits have asked for.
+        // The window is the bytes that credits have requested.
         let cwnd_bytes = in_flight_bytes + sender.waiting * self.config.mss;
         Some(Sample { cwnd_bytes, ssthresh_bytes: 0, srtt: Dur::ZERO, rate: Rate(0), in_flight_bytes })
     }
 
     fn timers(&self) -> Timers {
         let retx = Timeout::new("retx", self.config.retx);
-        // The round trip before the first credit is the scheme's own, and cannot be left out.
+        // The round trip before the first credit is part of the protocol and cannot be left out.
         Timers { handshake: false, first: retx, least: retx, fixed: true }
     }
 }

@@ -1,9 +1,10 @@
-//! L2DCT: DCTCP whose growth and cuts depend on the bytes that a flow has sent, so that long flows yield to short ones.
+//! L2DCT: DCTCP, whose growth and window cuts depend on the bytes that a flow has sent, so that
+//! long flows give way to short ones.
 //!
 //! Source: A. Munir et al., "Minimizing Flow Completion Times in Data Centers", INFOCOM 2013, section III; the ns-2 scripts of PIAS's authors
 //! (github.com/HKUST-SING/PIAS-NS2). Everything else is `dctcp`.
 //!
-//! Model: as the machine's. The size of a flow is not read.
+//! Model: that of `kit/tcp`. The size of a flow is not read.
 //!
 //! | rule | from |
 //! |---|---|
@@ -13,7 +14,7 @@
 //! | slow start and losses as in DCTCP | section III.B |
 //!
 //! Assumed:
-//! - Bytes sent are those that were sent at least once: what is sent again does not count.
+//! - Bytes sent are those that were sent at least once; retransmissions do not count.
 //! - `k` segments are whole bytes, rounded down.
 //! - `w_c` and `b` are parts per billion; the power is the same on every platform.
 
@@ -26,13 +27,13 @@ use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Bytes, Fraction, Time};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "L2DCT: DCTCP whose windows grow less and are cut more the more a flow has sent; no sizes are known",
+    summary: "L2DCT: DCTCP with slower growth and larger window cuts for flows that have sent more; sizes are not known",
     source: "Munir et al., INFOCOM 2013",
     needs: Needs { marks: true, least_limit: 1.0, least_mark: 1.0 / 7.0, ..Needs::NONE },
     implies: &[("qdisc.kind", "ecn_threshold")],
-    packets_only: "it gives flows that have sent little more than others",
+    packets_only: "it gives flows that have sent few bytes more rate than others",
     ..Meta::PLAIN
 };
 
@@ -40,21 +41,21 @@ base::params! {
     /// Parameters of L2DCT.
     pub struct Params {
         ..dctcp: DctcpParams {}
-        /// A flow that has sent at most this has the full weight.
+        /// A flow that has sent at most this has the largest weight.
         short_until: Bytes = "200KiB" in Bytes(0)..=Bytes(1_000_000_000_000), "ns-2 scripts of PIAS";
-        /// A flow that has sent at least this has the least weight.
+        /// A flow that has sent at least this has the smallest weight.
         long_from: Bytes = "1MiB" in Bytes(1)..=Bytes(1_000_000_000_000), "ns-2 scripts of PIAS";
     }
 }
 
-/// Contradictions between parameters.
+/// Returns the contradictions between parameters.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = dctcp::check(&params.dctcp, env);
     if params.short_until >= params.long_from {
         problems.push(Problem {
             key: "short_until",
             message: format!("`{}` is not below `long_from`, which is `{}`", params.short_until, params.long_from),
-            hint: "lower `short_until` or raise `long_from`".to_owned(),
+            hint: "lower `short_until` or increase `long_from`".to_owned(),
         });
     }
     problems
@@ -64,14 +65,14 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 pub type L2dct = Tcp<LessAttained>;
 
 impl L2dct {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.dctcp.tcp.config(env);
         Tcp::with(config, LessAttained::new(params, config.smss))
     }
 }
 
-/// DCTCP's rules, weighted by the service that a flow has had.
+/// DCTCP's rules, weighted by the bytes that a flow has sent.
 #[derive(Clone, Copy, Debug)]
 pub struct LessAttained {
     dctcp: Proportional,
@@ -79,7 +80,7 @@ pub struct LessAttained {
     long_from: u64,
 }
 
-/// What is known of one flow.
+/// The state of one flow.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
     dctcp: dctcp::State,
@@ -92,14 +93,14 @@ impl LessAttained {
         let Params { dctcp, short_until, long_from } = params;
         LessAttained { dctcp: Proportional::new(dctcp, smss), short_until: short_until.0, long_from: long_from.0 }
     }
-    /// w_c of a flow that has sent so much.
+    /// Returns w_c of a flow that has sent `sent` bytes.
     #[inline]
     fn weight(&self, sent: u64) -> Fraction {
         let beyond = sent.clamp(self.short_until, self.long_from) - self.short_until;
         let span = u128::from(self.long_from - self.short_until);
         Fraction(SHORT.ppb() - (u128::from(SHORT.ppb() - LONG.ppb()) * u128::from(beyond) / span) as u64)
     }
-    /// What congestion avoidance adds per window, in bytes.
+    /// Returns the growth per window in congestion avoidance, in bytes.
     #[inline]
     fn step(&self, sent: u64) -> u64 {
         // k = w_c / 2.5.
@@ -134,9 +135,9 @@ impl Congestion for LessAttained {
     }
 }
 
-/// The weight of flows that have sent little.
+/// The weight of flows that have sent few bytes.
 const SHORT: Fraction = Fraction(2_500_000_000);
-/// The weight of flows that have sent much.
+/// The weight of flows that have sent many bytes.
 const LONG: Fraction = Fraction(125_000_000);
 
 #[cfg(test)]
@@ -155,7 +156,7 @@ mod tests {
         LessAttained::new(&Params { dctcp, ..Params::defaults() }, SMSS)
     }
 
-    /// Worked out apart from the program, for a window of 20: (s, alpha) and (w_c, k, b, w').
+    /// Computed independently of this code, for a window of 20: (s, alpha) and (w_c, k, b, w').
     #[test]
     fn golden_weights_and_cuts() {
         let rows = [
@@ -180,7 +181,8 @@ mod tests {
         }
     }
 
-    /// A window of ten segments grows by k in one window of ACKs, and in slow start whatever was sent.
+    /// A window of ten segments grows by k in one window of ACKs; in slow start growth does not
+    /// depend on the bytes sent.
     #[test]
     fn growth_is_weighted_in_congestion_avoidance_only() {
         let (rules, flow) = (rules(0.0), script::flow(0, 1));
@@ -190,7 +192,7 @@ mod tests {
             for _ in 0..10 {
                 rules.on_ack(&mut state, &mut window, &script::ack(&flow, SMSS));
             }
-            // The window grows during the round, so that a little less is added.
+            // The window grows during the round, so that slightly less is added.
             let seen = window.cwnd - 10 * SMSS;
             assert!(seen <= added && 20 * (added - seen) <= added, "{sent}: {seen}, not {added}");
         }
@@ -225,7 +227,7 @@ mod tests {
 
     /// The same flow, ten times as long, is cut more, and sends other packets.
     #[test]
-    fn a_long_flow_does_not() {
+    fn a_long_flow_sends_other_packets_than_dctcp() {
         let flow = script::flow(0, 2_048_000);
         let fate = || {
             let mut rng = Rng::stream(1, "l2dct", &[]);

@@ -1,26 +1,29 @@
-//! MCP, the rate control of Karuna: a flow with a deadline sends just fast enough to end in time, and marks do not slow it down; a flow without
-//! one runs DCTCP.
+//! MCP, the rate control of Karuna: a flow with a deadline sends just fast enough to end in time,
+//! and marks do not slow it down; a flow without a deadline runs DCTCP.
 //!
 //! Source: L. Chen et al., "Scheduling Mix-flows in Commodity Datacenters with Karuna", SIGCOMM 2016, and "Towards Minimal-Delay Deadline-Driven
 //! Data Center TCP", HotNets 2013; the prototype of Karuna's authors (github.com/baiwei0427/PIAS, `backup/mixedflow`). Everything else is `dctcp`.
 //!
-//! Model: as the machine's. The size and the deadline of a flow are known at its start.
+//! Model: that of `kit/tcp`. The size and the deadline of a flow are known at its start.
 //!
 //! | rule of a flow with a deadline | from |
 //! |---|---|
-//! | a round-trip sample counts at least `base_rtt`; `srtt = 0.875 srtt + 0.125 sample`, at most `max_srtt` | prototype |
+//! | a round-trip sample counts as at least `base_rtt`; `srtt = 0.875 srtt + 0.125 sample`, at most `max_srtt` | prototype |
 //! | once per `srtt` the target is `max(floor(R srtt / time left) / SMSS + 1, min_rate_window)` segments, `R` the bytes left | prototype |
-//! | the deadline is brought forward by `margin` times `base_rtt`, if it is further away than that | prototype |
+//! | the flow aims to end `margin` times `base_rtt` before its deadline, if the deadline is further away than that | prototype |
 //! | on every ACK the rate window moves one segment towards the target | prototype |
-//! | past the deadline the target is `min_rate_window` | prototype |
+//! | after the deadline the target is `min_rate_window` | prototype |
 //! | the window in force is the smaller of `cwnd` and the rate window; marks are ignored, losses are not | prototype |
 //!
 //! Assumed:
 //! - The prototype enforces the rate window through the receive window; here the sender does.
-//! - The published law also has a congestion price taken from marks. Its formula was not at hand, and it is left out.
-//! - Bytes left are those that are not acknowledged. Only ACKs of new data move the rate window.
-//! - `cwnd` grows as in DCTCP, and only while it is the limit.
-//! - The smoothed round trip begins with `base_rtt`. It is MCP's own: timeouts use that of RFC 6298.
+//! - The published rule also has a congestion price that is computed from marks. Its formula was
+//!   not available, and it is left out.
+//! - Bytes left are the bytes that are not acknowledged. Only ACKs of new data move the rate
+//!   window.
+//! - `cwnd` grows as in DCTCP, and only while it limits the flow.
+//! - The smoothed round trip begins with `base_rtt`. It is separate from the one of RFC 6298, which
+//!   timeouts use.
 
 use super::dctcp::{self, Params as DctcpParams, Proportional};
 use crate::contract::Env;
@@ -30,14 +33,14 @@ use base::params::Problem;
 use base::registry::{Meta, Needs};
 use base::{Dur, Time};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "MCP, the rate control of Karuna: flows with a deadline end just in time, the others run DCTCP",
     source: "Chen et al., SIGCOMM 2016 and HotNets 2013; the authors' prototype",
     needs: Needs { marks: true, least_limit: 1.0, least_mark: 1.0 / 7.0, ..Needs::NONE },
     implies: &[("qdisc.kind", "ecn_threshold")],
     knows: &["size", "deadline"],
-    packets_only: "it gives flows the rates that their deadlines ask for",
+    packets_only: "it gives flows the rates that their deadlines need",
     ..Meta::PLAIN
 };
 
@@ -45,11 +48,12 @@ base::params! {
     /// Parameters of MCP.
     pub struct Params {
         ..dctcp: DctcpParams {}
-        /// The round trip of an idle network (RTT0): the first estimate, and the least that a sample counts.
+        /// Round trip of an idle network (RTT0): the first estimate, and the minimum that a sample
+        /// counts as.
         base_rtt: Dur = "100us" in Dur::from_ns(1)..=Dur::from_secs(1), "prototype";
         /// Largest smoothed round trip.
         max_srtt: Dur = "1ms" in Dur::from_ns(1)..=Dur::from_secs(10), "prototype";
-        /// How many times `base_rtt` before its deadline a flow means to end.
+        /// A flow aims to end this many times `base_rtt` before its deadline.
         margin: u32 = "6" in 0..=1_000_000, "prototype";
         /// Smallest rate window in segments.
         min_rate_window: u32 = "2" in 1..=1000, "prototype";
@@ -58,12 +62,12 @@ base::params! {
     }
 }
 
-/// Contradictions between parameters.
+/// Returns the contradictions between parameters.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = dctcp::check(&params.dctcp, env);
     let mut below = |key, value: String, least_key: &str, least: String| {
         let message = format!("`{value}` is below `{least_key}`, which is `{least}`");
-        problems.push(Problem { key, message, hint: format!("raise `{key}` or lower `{least_key}`") });
+        problems.push(Problem { key, message, hint: format!("increase `{key}` or lower `{least_key}`") });
     };
     if params.max_srtt < params.base_rtt {
         below("max_srtt", params.max_srtt.to_string(), "base_rtt", params.base_rtt.to_string());
@@ -79,7 +83,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 pub type Mcp = Tcp<JustInTime>;
 
 impl Mcp {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.dctcp.tcp.config(env);
         Tcp::with(config, JustInTime::new(params, config.smss))
@@ -92,33 +96,33 @@ pub struct JustInTime {
     dctcp: Proportional,
     base_rtt: Dur,
     max_srtt: Dur,
-    /// How long before its deadline a flow means to end.
+    /// How long before its deadline a flow aims to end.
     margin: Dur,
     /// Smallest rate window, in segments.
     least: u64,
-    /// The first one.
+    /// First rate window, in segments.
     first: u64,
 }
 
-/// What is known of one flow.
+/// The state of one flow.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
     dctcp: dctcp::State,
-    /// Of a flow with a deadline.
+    /// The rate window of a flow with a deadline.
     rate: Option<RateWindow>,
 }
 
-/// The window that makes a flow end in time.
+/// The window with which a flow ends in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateWindow {
-    /// When the flow is to end.
+    /// When the flow aims to end.
     end: Time,
     srtt: Dur,
-    /// When the target was worked out last.
+    /// When the target was last computed.
     updated: Time,
-    /// In segments.
+    /// Target in segments.
     target: u64,
-    /// In segments.
+    /// Current window in segments.
     current: u64,
 }
 
@@ -133,21 +137,21 @@ impl JustInTime {
             first: params.first_rate_window.into(),
         }
     }
-    /// The rate window of a flow that starts.
+    /// Returns the first rate window of a flow.
     fn start(&self, flow: &Flow, deadline: Time) -> RateWindow {
         let margin = if deadline.since(flow.start) > self.margin { self.margin } else { Dur::ZERO };
         let (end, srtt) = (deadline.before(margin), self.base_rtt);
         let target = self.target(flow.size_bytes, srtt, end.since(flow.start));
         RateWindow { end, srtt, updated: flow.start, target, current: self.first }
     }
-    /// The segments per round trip that bring `rest` bytes over in the time that is left.
+    /// Returns the segments per round trip that transfer `rest` bytes in the time left.
     fn target(&self, rest: u64, srtt: Dur, left: Dur) -> u64 {
         let per_round = (u128::from(rest) * u128::from(srtt.0)).checked_div(u128::from(left.0));
         let segments = per_round.map_or(0, |bytes| bytes / u128::from(self.dctcp.smss) + 1);
-        // More than that no flow can use.
+        // No flow can use more than this.
         u64::try_from(segments).unwrap_or(u64::MAX).clamp(self.least, MOST_SEGMENTS)
     }
-    /// A sample counts into the smoothed round trip.
+    /// Adds a sample to the smoothed round trip.
     fn smooth(&self, srtt: Dur, sample: Dur) -> Dur {
         let mixed = (7 * u128::from(srtt.0) + u128::from(sample.max(self.base_rtt).0)) / 8;
         Dur(u64::try_from(mixed).unwrap_or(u64::MAX)).min(self.max_srtt)
@@ -201,7 +205,7 @@ impl Congestion for JustInTime {
     }
 }
 
-/// The largest target, in segments, for the arithmetic's sake.
+/// Upper bound of the target, in segments, so that the arithmetic does not overflow.
 const MOST_SEGMENTS: u64 = 1 << 24;
 
 #[cfg(test)]
@@ -213,7 +217,7 @@ mod tests {
     use base::params::{Auto, Params as _};
     use base::{FlowId, Rng};
 
-    /// Of the prototype.
+    /// Segment size of the prototype.
     const SMSS: u64 = 1448;
 
     fn rules() -> JustInTime {
@@ -224,7 +228,7 @@ mod tests {
         Dur::from_us(n)
     }
 
-    /// Worked out apart from the program: (R in bytes, srtt and time left in us) and the target.
+    /// Computed independently of this code: (R in bytes, srtt and time left in us) and the target.
     #[test]
     fn golden_targets() {
         for (rest, srtt, left, target) in [
@@ -244,14 +248,15 @@ mod tests {
     #[test]
     fn a_round_trip_is_smoothed_between_its_bounds() {
         assert_eq!(rules().smooth(us(100), us(300)), us(125));
-        // A sample below RTT0 counts as RTT0, and no estimate exceeds the bound.
+        // A sample below RTT0 counts as RTT0, and no estimate exceeds the maximum.
         assert_eq!(rules().smooth(us(180), us(20)), us(170));
         assert_eq!([rules().smooth(us(900), us(9000)), rules().smooth(us(900), Dur::MAX)], [us(1000); 2]);
     }
 
-    /// 512 000 bytes: six times 100 us before the deadline, unless it is not that far away.
+    /// 512 000 bytes: the flow aims to end six times 100 us before the deadline, if the deadline is
+    /// further away than that.
     #[test]
-    fn a_flow_means_to_end_before_its_deadline() {
+    fn a_flow_aims_to_end_before_its_deadline() {
         let start = Time::ZERO + us(70);
         for (allowed, time, target) in [(5600, 5000, 8), (600, 600, 59), (601, 1, 35_360)] {
             let flow = Flow { start, ..script::flow(0, 512_000) };
@@ -272,15 +277,16 @@ mod tests {
             assert_eq!(rules.most(&state), rate.current * SMSS);
             (rate.target, rate.current)
         };
-        // The target is worked out at the start, and again after one smoothed round trip.
+        // The target is computed at the start, and again after one smoothed round trip.
         assert_eq!([hear(50, 0, 100), hear(99, 200_000, 100), hear(100, 200_000, 100)], [(8, 4), (8, 5), (5, 5)]);
         assert_eq!([hear(150, 0, 100), hear(200, 0, 100)], [(5, 5), (8, 6)]);
-        // With 1000 bytes left it goes down again; past the end the target is the least.
+        // With 1000 bytes left it decreases; after the end the target is the minimum.
         assert_eq!([hear(4000, 511_000, 100), hear(4100, 511_000, 100)], [(2, 5), (2, 4)]);
         assert_eq!([hear(5000, 511_000, 100), hear(6000, 0, 100), hear(9000, 0, 100)], [(2, 3), (2, 2), (2, 2)]);
     }
 
-    /// The flow of the first golden row: 3 segments, then one more for every ACK, since slow start of ten segments is no limit. A mark does nothing.
+    /// The flow of the first golden row: 3 segments, then one more for every ACK, since slow start
+    /// of ten segments does not limit it. A mark has no effect.
     #[test]
     fn the_smaller_window_is_in_force_and_marks_are_ignored() {
         let mut params = Params::defaults();
@@ -295,7 +301,7 @@ mod tests {
         };
         host.now = Time::ZERO + us(90);
         assert_eq!([1, 2, 3, 4, 5, 6, 7].map(|n| host.packet(answer(n)).len()), [2, 2, 2, 2, 2, 1, 1]);
-        // A smaller congestion window is in force: after a timeout one segment.
+        // A smaller congestion window takes effect: after a timeout one segment.
         params.dctcp.tcp.init_window = Auto::Set(1);
         assert_eq!(Script::new(Mcp::new(&params, &script::env()), vec![flow]).open(0).len(), 1);
         assert_eq!(host.advance(host.now + Dur::from_ms(10)).len(), 1);
@@ -319,7 +325,7 @@ mod tests {
         }
     }
 
-    /// Whatever is lost, a flow with a deadline arrives, also long after it.
+    /// Despite losses, a flow with a deadline arrives, also long after its deadline.
     #[test]
     fn flows_with_deadlines_survive_losses() {
         for (seed, deadline) in [(1, 1), (2, 500), (3, 50_000)] {

@@ -1,50 +1,63 @@
-//! MERP hosts: flows are paced by the rate that the ports on their path grant, and probe with small DET packets while they wait.
+//! MERP hosts: ports on the path grant each flow a rate, which paces the flow. Flows that wait for
+//! a grant probe with small DET packets.
 //!
 //! Source: S. Zhang, Z. Qian, H. Wu, S. Lu, "Efficient Data Center Flow Scheduling Without Starvation Using Expansion Ratio", IEEE
 //! TPDS 28(11), 2017, section 3 and Table 2 (packets), 4.1 (sender), 4.2 (receiver).
 //!
-//! Model: flow sizes are known at the start, in wire bytes (payload and one header per packet), as in the paper. There is no window:
-//! the granted rate alone bounds the bytes in flight. Packets without payload other than DET leave a host before waiting DATA.
+//! Model: flow sizes are known at the start, in wire bytes (payload and one header per packet), as
+//! in the paper. There is no window: only the granted rate bounds the bytes in flight. Packets
+//! without payload other than DET leave a host before waiting DATA.
 //!
 //! Assumed:
 //! - Only DATA carries payload; DET packets have `det_size`, all others the size of a header.
 //! - The expected rate travels as the time size / esr = vdl - aT, so that all values are whole numbers; esr = infinity is 0.
-//! - A DATAACK is read like a SYNACK: a sender that is granted no more than theta goes back to DET. That is how a flow is preempted.
-//! - A grant counts only if the packet it answers left later than the packet of the newest grant applied: ACKs of different classes
-//!   overtake each other.
+//! - A sender reads a DATAACK like a SYNACK: if it is granted theta or less it goes back to DET.
+//!   This is how a flow is preempted.
+//! - A grant counts only if the packet that it answers left later than the packet of the newest
+//!   applied grant: ACKs of different classes overtake each other.
 //! - A BOOST grants the rate it carries.
-//! - The next departure is the departure of the packet before plus the length of that packet at the present rate; after a change of rate
-//!   it is computed again from the same departure, not before now. A probe waits for its own length at the present rate after the packet
-//!   before, whatever its kind: otherwise a preempted flow would be silent for a whole packet time at the detecting rate (12 ms at
-//!   1 Gb/s). The first DATA after a DET, and the first packet after the SYN, wait for nothing.
+//! - The next departure is the departure of the previous packet plus the length of that packet at
+//!   the current rate. After a change of rate it is computed again from the same departure, but is
+//!   not before the present. A probe leaves its own length at the current rate after the previous
+//!   packet, of any kind: otherwise a preempted flow would send nothing for a whole packet time at
+//!   the detecting rate (12 ms at 1 Gb/s). The first DATA after a DET, and the first packet after
+//!   the SYN, do not wait.
 //! - DATA mode sends lost packets before new ones; DET mode probes while lost or new packets are left; a flow sends nothing while it
 //!   waits only for ACKs of packets in flight.
-//! - Round trips are measured on SYN and DATA, never on retransmissions (Karn), nor on DET, which waits behind all other classes.
-//! - A packet is lost when its ACK has not come one RTO after its departure; then the RTO doubles until the next DATAACK. When the timer
-//!   expires, all packets in flight for longer than the RTO before any doubling are lost: the losses of one burst are found together.
-//!   Each DATAACK names the packet it answers and the first byte that is missing.
+//! - Round trips are measured on SYN and DATA, never on retransmissions (Karn), nor on DET, which
+//!   waits behind all other classes.
+//! - A packet is lost when its ACK has not arrived one RTO after its departure; then the RTO
+//!   doubles until the next DATAACK. When the timer expires, all packets in flight for longer than
+//!   the RTO before any doubling are lost: the losses of one burst are found together. Each DATAACK
+//!   carries the packet that it answers and the first missing byte.
 //! - A SYN is repeated after `syn_rto`, doubling; a FIN after the RTO, doubling, at most `fin_tries` times in all.
-//! - After `dead_after` timeouts in a row without any ACK, a SYN asks for another path. Unanswered DETs are no timeouts: they may wait
-//!   long behind the DATA of other flows.
-//! - A port that does not know the flow of a DET, as after its link was down, says so; the next probe is then a SYN, which opens the
-//!   flow there again. Without it the flow would probe for ever. Section 4.1 does not define the moment of the first probe.
-//! - The round trip in the header tells ports how long the sender takes to use a grant. It is the round trip of an empty network, since
-//!   packets in queues are sent meanwhile.
-//! - A flow that finds a port's table full is handed to TCP NewReno on the capacity that MERP leaves: all packets of the flow go in the
-//!   class between DATA and DET, by which ports know them. The port marks the SYN, and the SYNACK brings the mark back; a flow that was
-//!   open goes on from its first unacknowledged byte as after a timeout. Section 4.4 asks for "another stateless scheduler".
+//! - After `dead_after` timeouts in a row without any ACK, a SYN requests another path. Unanswered
+//!   DETs do not count as timeouts: they may wait long behind the DATA of other flows.
+//! - A port that does not know the flow of a DET, as after its link was down, sets a bit; the next
+//!   probe is then a SYN, which opens the flow there again. Without this rule the flow would probe
+//!   forever. Section 4.1 does not define the time of the first probe.
+//! - The round trip in the header tells ports how long the sender takes to use a grant. It is the
+//!   round trip of an empty network, since queued packets are sent in the meantime.
+//! - A flow that finds a port's table full is handed to TCP NewReno, on the capacity that MERP
+//!   leaves: all its packets go in the class between DATA and DET, by which ports recognize them.
+//!   The port marks the SYN, and the SYNACK returns the mark; a flow that was open continues from
+//!   its first unacknowledged byte as after a timeout. Section 4.4 asks for "another stateless
+//!   scheduler".
 //! - BOOST and DETACK carry the same fields; duplicates and packets of unknown flows are acknowledged like all others.
 //! - A flow that is given up sends one FIN, which is not repeated.
-//! - A policy is refused: it could change the classes by which packets are told apart.
+//! - A policy is refused: it could change the classes by which packets are distinguished.
 //!
-//! Deviates: the paper has none of these rules, and each is an option:
-//! - `syn_probes`: a DET has one round trip to be answered in. After that, probes leave as SYNs until a DET or DATA is answered. A flow's SYNs
-//!   take at most `syn_share` of its NIC's rate, and after each 256 SYNs less, down to a sixteenth of that: SYNs go before DATA, and thousands of
-//!   flows may wait for a link. DETs do not get through a port whose queue of DATA never empties, so that the flow and the ports behind
-//!   that port would not learn of each other. Ports treat a SYN of a known flow as a DET (Alg. 1 l. 8-12), except for its class.
-//! - `probe_each_rtt`, off by default: the granted rate does not bound the gap between probes from below a round trip of an empty network.
-//! - `probe_lead`: a flow that probes adds half its gap between probes to the round trip in the header, since a grant waits that long for the
-//!   next probe.
+//! Deviates: the paper has none of these rules; each of them is an option:
+//! - `syn_probes`: a DET has one round trip to be answered. After that, probes leave as SYNs until
+//!   a DET or DATA is answered. A flow's SYNs take at most `syn_share` of its NIC's rate, and less
+//!   after each 256 SYNs, down to a sixteenth of that: SYNs go before DATA, and thousands of flows
+//!   may wait for a link. DETs do not pass a port whose queue of DATA never empties, so that the
+//!   flow and the ports behind that port would not learn of each other. Ports treat a SYN of a
+//!   known flow as a DET (Alg. 1 l. 8-12), except for its class.
+//! - `probe_each_rtt`, off by default: the gap between probes is at most a round trip of an empty
+//!   network, even if the granted rate would make it longer.
+//! - `probe_lead`: a probing flow adds half its gap between probes to the round trip in the header,
+//!   since a grant waits that long on average for the next probe.
 
 use super::newreno::{self, NewReno};
 use crate::contract::{Cx, Env, Timeout, Timers, Transport};
@@ -63,9 +76,9 @@ use sender::{Mode, Setup, Snd};
 mod header;
 mod sender;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "MERP hosts: paced by the rate that switches grant, probing while they wait",
+    summary: "MERP hosts: switches grant the rate of each flow; flows without a grant send probes",
     source: "Zhang et al., IEEE TPDS 28(11) 2017, sections 3, 4.1 and 4.2",
     needs: Needs { agent: &["merp"], qdisc: &["strict"], alike: &[("agent", "esr_sync")], ..Needs::NONE },
     implies: &[("qdisc.classes", "4"), ("qdisc.evict", "worst_class")],
@@ -78,17 +91,19 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of MERP's hosts.
     pub struct Params {
-        /// Detecting-rate threshold: a flow sends DATA when it is granted more.
+        /// Detecting-rate threshold: a flow sends DATA if it is granted more than this.
         theta: RateOr = "0.8", "section 6.1: 0.8 Gb/s on 1 Gb/s";
         /// Size of a DET packet; other packets without payload have the size of a header.
         det_size: Bytes = "40B", "flowloom: with 1500 B a third-ranked flow would probe every 12 ms";
-        /// Smallest gap between DET packets of a flow; bounds the share of DETs when alpha is small.
-        det_min_gap: Dur = "0us", "section 4.1: the granted rate alone";
-        /// A waiting flow probes at least once a round trip, however little it is granted.
-        probe_each_rtt: bool = "false", "section 4.1: the granted rate alone";
-        /// A waiting flow asks ports to be granted its rate earlier, by half the gap between its probes.
+        /// Smallest gap between DET packets of a flow; limits the share of DETs when alpha is
+        /// small.
+        det_min_gap: Dur = "0us", "section 4.1: only the granted rate";
+        /// Whether a waiting flow probes at least once per round trip, however small its granted
+        /// rate is.
+        probe_each_rtt: bool = "false", "section 4.1: only the granted rate";
+        /// Whether a waiting flow requests its rate earlier, by half the gap between its probes.
         probe_lead: bool = "true", "flowloom, see Deviates";
-        /// Probes that are not answered within a round trip are followed by SYNs.
+        /// Whether SYNs follow probes that are not answered within a round trip.
         syn_probes: bool = "true", "flowloom, see Deviates";
         /// Largest share of its NIC's rate that a flow's SYNs take.
         syn_share: Fraction = "0.005" in Fraction(1)..=Fraction::ONE, "flowloom, see Deviates";
@@ -96,19 +111,19 @@ base::params! {
         min_rto: Auto<Dur> = "auto", "flowloom: several round trips of a data center";
         /// Largest retransmission timeout, also of SYN and FIN.
         max_rto: Dur = "60s", "RFC 6298 rule 2.5";
-        /// Retransmission timeout before the first round trip is known: that of the SYN; `auto`: 1 ms, at least three unloaded round trips of the
-        /// longest path.
+        /// Retransmission timeout before the first round-trip sample, also of the SYN; `auto`: 1
+        /// ms, at least three unloaded round trips of the longest path.
         syn_rto: Auto<Dur> = "auto", "flowloom: as min_rto";
-        /// Times a FIN is sent before the sender gives up on its FINACK.
+        /// Number of transmissions of a FIN before the sender stops waiting for its FINACK.
         fin_tries: u32 = "8" in 1..=100, "flowloom, see Assumed";
-        /// Timeouts in a row without any ACK until a SYN asks for another path.
+        /// Number of timeouts in a row without any ACK before a SYN requests another path.
         dead_after: u32 = "3" in 1..=100, "flowloom, see Assumed";
-        /// How the sender echoes the expected rate; must be as the agent's.
-        esr_sync: EsrSync = "fresh", "flowloom: section 4.3.1 is silent on the way upstream";
+        /// How the sender echoes the expected rate; must be the same as the agent's.
+        esr_sync: EsrSync = "fresh", "flowloom: section 4.3.1 does not define the upstream direction";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems that depend on the network and the other parts of the system.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let det = params.det_size;
@@ -116,36 +131,40 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         problems.push(Problem {
             key: "det_size",
             message: format!("`{det}` is out of range: packets here have {}B to {}B", env.header_bytes, env.mtu_bytes),
-            hint: "leave `det_size` out: a probe needs a header only".to_owned(),
+            hint: "remove `det_size`: a probe needs only a header".to_owned(),
         });
     }
     if params.max_rto < params.min_rto.or(Dur::ZERO) {
         problems.push(Problem {
             key: "max_rto",
             message: format!("`{}` is below `min_rto` of {}", params.max_rto, params.min_rto.or(Dur::ZERO)),
-            hint: "raise `max_rto`".to_owned(),
+            hint: "increase `max_rto`".to_owned(),
         });
     }
     problems.extend(theta_problem(params, env));
     if let Some(policy) = env.given.kind("policy") {
         problems.push(Problem {
             key: "kind",
-            message: format!("`merp` tells its packets apart by their classes, which the policy `{policy}` may change"),
-            hint: "leave `policy` out, or take another transport".to_owned(),
+            message: format!("`merp` distinguishes its packets by class, and the policy `{policy}` may change the classes"),
+            hint: "remove `policy`, or use another transport".to_owned(),
         });
     }
     problems
 }
 
-/// No port grants more than its `alpha` of the line rate, and a sender needs more than theta (section 4.4).
+/// Returns the problem of a theta that no grant exceeds: a port grants at most `alpha` of the line
+/// rate, and a sender sends DATA only above theta (section 4.4).
 fn theta_problem(params: &Params, env: &Env<'_>) -> Option<Problem> {
     let alpha: Fraction = env.given.value("agent", "alpha").filter(|_| env.given.kind("agent") == Some("merp"))?;
     let acks: Fraction = env.given.value("agent", "ack_share").unwrap_or_default();
     let (theta, most) = (params.theta.on(env.nic_rate), env.nic_rate.times(alpha).times(acks.complement()));
     (theta >= most).then(|| Problem {
         key: "theta",
-        message: format!("`{theta}` is not below the {most} that a flow is granted at most (`alpha` {alpha} of {})", env.nic_rate),
-        hint: "the paper recommends alpha/2 to alpha of the line rate; it has 0.8".to_owned(),
+        message: format!(
+            "`{theta}` is not below the largest grant, {most} (`alpha` {alpha} of {}): flows would only probe",
+            env.nic_rate
+        ),
+        hint: "write a smaller `theta`; the paper recommends alpha/2 to alpha of the line rate and uses 0.8".to_owned(),
     })
 }
 
@@ -155,12 +174,12 @@ pub struct Merp {
     flows: FlowMap<Snd>,
     /// Flows whose next packet is due.
     ready: Ready,
-    /// Serves the flows that overflowed a table.
+    /// Runs the flows that overflowed a table.
     tcp: NewReno,
 }
 
 impl Merp {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let theta = params.theta.on(env.nic_rate);
         let share = (u128::from(theta.0) * u128::from(Fraction::ONE.0)).div_ceil(u128::from(env.nic_rate.0));
@@ -223,7 +242,7 @@ impl Merp {
         cx.control(ack);
     }
 
-    /// A port has no room for the flow: TCP goes on with it.
+    /// Hands the flow to TCP: a port has no space for it.
     fn overflow(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         if self.flows.get(flow).is_none_or(|snd| snd.mode == Mode::FinSent) {
             return;
@@ -234,7 +253,7 @@ impl Merp {
         let [acked, sent] = snd.tx.packets.ends().map(|number| (number * self.set.mss).min(cx.flow(flow).size_bytes));
         self.with_tcp(cx, |tcp, cx| tcp.resume(flow, acked, sent, cx));
     }
-    /// Every packet that TCP sends goes in the class of overflowed flows.
+    /// Calls TCP; every packet that TCP sends goes in the class of overflowed flows.
     fn with_tcp(&mut self, cx: &mut Cx<'_>, act: impl FnOnce(&mut NewReno, &mut Cx<'_>)) {
         let before = cx.io.control.len();
         act(&mut self.tcp, cx);
@@ -294,7 +313,7 @@ impl Transport for Merp {
     fn remove_sender(&mut self, flow: FlowId) -> bool {
         match self.flows.get(flow) {
             None => self.tcp.remove_sender(flow),
-            // A flow of which all has arrived ends by itself.
+            // A flow whose bytes have all arrived ends by itself.
             Some(snd) if snd.mode == Mode::FinSent => false,
             Some(_) => self.flows.remove(flow).is_some(),
         }
@@ -304,7 +323,7 @@ impl Transport for Merp {
         let has_header = self.flows.get(flow).is_some();
         if self.remove_sender(flow) {
             if has_header {
-                // It is not repeated: where it is lost, ports forget the flow after a while.
+                // The FIN is not repeated: if it is lost, ports forget the flow after a while.
                 cx.control(self.set.bare(flow, Kind::FIN, MIDDLE));
             }
             cx.terminate(flow);

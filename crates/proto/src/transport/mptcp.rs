@@ -1,34 +1,40 @@
 //! Multipath TCP: a flow is sent over several TCP subflows, whose windows grow together no faster than that of one TCP.
 //!
-//! Source: RFC 6356 (linked increases); RFC 8684 sections 3.3 and 3.3.6 (data sequence numbers, reinjection); C. Raiciu et al., "Improving Datacenter
-//! Performance and Robustness with Multipath TCP", SIGCOMM 2011, section 4 (subflows by ports under ECMP); D. Wischik et al., "Design,
-//! Implementation and Evaluation of Congestion Control for Multipath TCP", NSDI 2011; csg-htsim, `mtcp.cpp`. Each subflow is the machine of
-//! `kit/tcp` with NewReno's rules.
+//! Source: RFC 6356 (linked increases); RFC 8684 sections 3.3 and 3.3.6 (data sequence numbers,
+//! reinjection); C. Raiciu et al., "Improving Datacenter Performance and Robustness with Multipath
+//! TCP", SIGCOMM 2011, section 4 (subflows by ports under ECMP); D. Wischik et al., "Design,
+//! Implementation and Evaluation of Congestion Control for Multipath TCP", NSDI 2011; csg-htsim,
+//! `mtcp.cpp`. Each subflow is a sender of `kit/tcp` with NewReno's rules.
 //!
-//! Model: as the machine's. The receive window has no limit, so that no subflow waits for another. The header has the length of TCP's. The size of a
-//! flow is not read, unless `min_bytes` asks for it.
+//! Model: that of `kit/tcp`. The receive window has no limit, so that no subflow waits for another.
+//! The header has the length of TCP's. The size of a flow is read only for `min_bytes`.
 //!
 //! | rule | from |
 //! |---|---|
 //! | in congestion avoidance `b` acknowledged bytes add `min(alpha b SMSS / total, b SMSS / cwnd)` | RFC 6356 eq. 1 |
 //! | `alpha = total max(w / rtt^2) / (sum of w / rtt)^2` | RFC 6356 eq. 2 |
 //! | in fast recovery a window counts with its `ssthresh` | csg-htsim |
-//! | slow start and recovery as in NewReno, each subflow by itself | RFC 6356 section 3 |
-//! | a subflow that may send takes the next bytes that nobody has sent | Raiciu et al. section 4 |
-//! | after a timeout other subflows send the unacknowledged bytes of the subflow too | RFC 8684 section 3.3.6 |
+//! | slow start and recovery as in NewReno, separately for each subflow | RFC 6356 section 3 |
+//! | a subflow that may send takes the next bytes that no subflow has sent | Raiciu et al. section 4 |
+//! | after a timeout of a subflow, other subflows also send its unacknowledged bytes | RFC 8684 section 3.3.6 |
 //!
 //! Assumed:
-//! - All subflows open when the flow starts, each with a handshake if there is one at all. The first one has the source port of the flow. The
-//!   ports of the others are drawn as those of flows are, and under routers that hash, ports are paths. With `paths = "index"` subflow `i` takes
-//!   path `flow + i` modulo the paths of the flow.
-//! - `alpha` is worked out again after one window of all subflows is acknowledged, after every loss, and when a subflow opens. It is a multiple of
-//!   2^-24; fractions of a byte of a window are kept. Subflows without a round-trip sample do not count in it.
+//! - All subflows open when the flow starts, each with a handshake if handshakes are on. The first
+//!   one has the source port of the flow. The ports of the others are drawn like those of flows;
+//!   under routers that hash, each port selects a path. With `paths = "index"`, subflow `i` takes
+//!   path `flow + i` modulo the number of paths of the flow.
+//! - `alpha` is recomputed after one window of all subflows is acknowledged, after every loss, and
+//!   when a subflow opens. It is a multiple of 2^-24; fractions of a byte of a window are kept.
+//!   Subflows without a round-trip sample do not count in it.
 //! - A loss halves FlightSize, down to one segment.
-//! - Subflows take turns, segment by segment. What another subflow has lost goes before new bytes, the first bytes of the flow first. One other
-//!   subflow sends it. It is sent again after each further timeout of the subflow that lost it, as long as it is not acknowledged.
-//! - Every ACK says up to where the connection has all bytes (DATA_ACK). When it has all, the sender is done with every subflow.
-//! - Bytes sent again over another subflow count as retransmissions and give no round-trip sample.
-//! - `cwnd` and `ssthresh` of a sample are sums over subflows, its round trip is the shortest.
+//! - Subflows take turns, segment by segment. Bytes that another subflow has lost go before new
+//!   bytes, the first bytes of the flow first. One other subflow sends them. They are sent again
+//!   after each further timeout of the subflow that lost them, until they are acknowledged.
+//! - Every ACK carries the byte below which the connection has received everything (DATA_ACK). When
+//!   the connection has all bytes, the sender closes all subflows.
+//! - Bytes that are sent again over another subflow count as retransmissions and give no round-trip
+//!   sample.
+//! - `cwnd` and `ssthresh` of a sample are sums over the subflows; its round trip is the shortest.
 
 mod connection;
 mod inbound;
@@ -44,49 +50,54 @@ use crate::packet::{Kind, Packet};
 use base::params::Problem;
 use base::registry::{Counter, Meta, Needs};
 use base::{Bytes, FlowId, FlowMap, Time, TimerKey};
-use connection::{Connection, Heard, Rules};
+use connection::{AckResult, Connection, Rules};
 use inbound::Inbound;
 pub use label::Paths;
 use lia::Lia;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "multipath TCP: several subflows with coupled windows, each on a path of its own",
+    summary: "multipath TCP: several subflows with coupled windows, each on its own path",
     source: "RFC 6356, RFC 8684; Raiciu et al., SIGCOMM 2011",
     needs: Needs { least_limit: 1.0, ..Needs::NONE },
     many_paths: true,
     counters: &[
-        Counter { name: "subflows", unit: "", about: "subflows that the sender has opened" },
-        Counter { name: "reinjected_bytes", unit: "bytes", about: "bytes sent over another subflow after a timeout of the first" },
+        Counter { name: "subflows", unit: "", about: "subflows opened by the sender" },
+        Counter {
+            name: "reinjected_bytes",
+            unit: "bytes",
+            about: "bytes that another subflow also sent after a timeout of their subflow",
+        },
     ],
     ..Meta::PLAIN
 };
 
 /// Counter: subflows.
 const SUBFLOWS: usize = 0;
-/// Counter: bytes sent over another subflow too.
+/// Counter: bytes that another subflow sent too.
 const REINJECTED: usize = 1;
 
 base::params! {
     /// Parameters of multipath TCP.
     pub struct Params {
         ..tcp: Options {}
-        /// Subflows of a connection.
+        /// Number of subflows of a connection.
         subflows: u32 = "8" in 1..=64, "Raiciu et al. section 4: eight in a fat tree";
         /// Flows of fewer bytes have one subflow.
         min_bytes: Bytes = "0B" in Bytes(0)..=Bytes(1_000_000_000_000), "flowloom: off; 100 KB spares short flows the handshakes";
-        /// After a timeout of a subflow the others send its unacknowledged bytes too.
+        /// Whether the other subflows also send the unacknowledged bytes of a subflow after its
+        /// timeout.
         reinject: bool = "true", "RFC 8684 section 3.3.6";
-        /// How a subflow comes by its path: by a source port of its own, or by an index.
+        /// How a subflow gets its path: by its own source port, or by an index.
         paths: Paths = "port", "Raiciu et al. section 4: ECMP";
     }
 }
 
-/// Contradictions between parameters.
+/// Returns the contradictions between parameters.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     let mut problems = params.tcp.check();
     if params.tcp.give_up != GiveUp::Never {
-        let message = "several subflows share a flow here, and none of them knows what is left of it".to_owned();
+        let message = "`mptcp` cannot give up flows: no subflow knows how many bytes of the flow are left".to_owned();
         problems.push(Problem { key: "give_up", message, hint: "remove `give_up`".to_owned() });
     }
     problems
@@ -104,12 +115,13 @@ pub struct Mptcp {
     min_bytes: u64,
     connections: FlowMap<Connection>,
     inbound: Inbound,
-    // Connections that may send. A connection's `ready` says whether it is in; closed ones are skipped when their turn comes.
+    // Connections that may send. A connection's `ready` says whether it is in; closed ones are
+    // skipped when their turn comes.
     ready: RoundRobin,
 }
 
 impl Mptcp {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.tcp.config(env);
         let rules = Rules { config, lia: Lia { smss: config.smss }, paths: params.paths, reinject: params.reinject };
@@ -123,7 +135,7 @@ impl Mptcp {
         }
     }
 
-    /// A connection may send, and its timeouts may have changed.
+    /// Updates the queue and the timer after a change of a connection.
     fn settle(ready: &mut RoundRobin, flow: FlowId, connection: &mut Connection, cx: &mut Cx<'_>) {
         Self::arm(flow, RTO, connection.due(), cx);
         if !connection.ready {
@@ -132,7 +144,7 @@ impl Mptcp {
         }
     }
 
-    /// Sets a timer for all subflows: they have more deadlines than a flow has timers.
+    /// Sets a timer for all subflows, which have more deadlines than a flow has timers.
     fn arm(flow: FlowId, kind: u8, due: Time, cx: &mut Cx<'_>) {
         if due == Time::MAX { cx.disarm(flow, kind) } else { cx.arm(flow, kind, due) }
     }
@@ -147,12 +159,12 @@ impl Mptcp {
             answer.echo.feedback = blocks.feedback;
         }
         match connection.on_ack(answer, blocks.as_ref(), &self.rules, cx) {
-            Heard::Done => {
+            AckResult::Done => {
                 self.connections.remove(flow);
                 return cx.close(flow);
             }
-            Heard::Loss => cx.note_fast_retransmit(flow),
-            Heard::Other => {}
+            AckResult::Loss => cx.note_fast_retransmit(flow),
+            AckResult::Other => {}
         }
         Self::settle(&mut self.ready, flow, connection, cx);
     }
@@ -194,7 +206,7 @@ impl Transport for Mptcp {
                     Self::settle(&mut self.ready, flow, connection, cx);
                 }
             }
-            // No other kind is ever sent.
+            // No other kind is sent.
             _ => {}
         }
     }

@@ -3,33 +3,39 @@
 //! Source: Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM 2017; the
 //! authors' simulator (csg-htsim at 841d9e7, sim/ndp.cpp and sim/fairpullqueue.cpp) for what the paper leaves open.
 //!
-//! Model: no handshake, no size known beforehand, and no congestion window after the first one. Ports must trim (`trim`), and the router must
-//! plan paths, since hosts choose among them.
+//! Model: there is no handshake, sizes are not known beforehand, and there is no congestion window
+//! after the first one. Ports must trim (`trim`), and the router must plan paths, since hosts
+//! choose among them.
 //!
 //! | rule | from |
 //! |---|---|
-//! | a sender sends its initial window at line rate without being asked | section 3 |
-//! | each packet takes the next path of a random permutation, which is drawn anew after each pass | ndp.cpp, choose_route |
-//! | an arriving packet is answered by an ACK, a trimmed header by a NACK, and each of them asks for one pull | section 3 |
+//! | a sender sends its initial window at line rate without pulls | section 3 |
+//! | each packet takes the next path of a random permutation, which is drawn again after each pass | ndp.cpp, choose_route |
+//! | data is answered by an ACK, a trimmed header by a NACK; each answer adds one pull | section 3 |
 //! | a host sends one pull per `MTU / (pull_rate C)`, the time of a full packet on the wire, to its flows in turn | ndp.cpp, NdpPullPacer; fairpullqueue.cpp |
-//! | with no pull waiting and the spacing over, the ACK or NACK itself is the pull | ndp.cpp, sendPacket |
-//! | pulls of a flow are numbered, and the largest number counts: a lost pull is made up for by the next | ndp.cpp, pull_packets |
-//! | a pull sends the lowest packet that is to be sent again, or else a new one | ndp.cpp, send_packet |
-//! | a returned packet waits for a pull, unless no pull is to be expected or a quarter of recent answers are ACKs | ndp.cpp, processRTS |
-//! | a packet without an answer for the retransmission timeout is sent again at once | ndp.cpp, retransmit_packet |
+//! | if no pull waits and the spacing has passed, the ACK or NACK itself is the pull | ndp.cpp, sendPacket |
+//! | pulls of a flow are numbered, and the largest number counts: the next pull makes up for a lost one | ndp.cpp, pull_packets |
+//! | a pull sends the lowest packet to be retransmitted, or else a new one | ndp.cpp, send_packet |
+//! | a returned packet waits for a pull, unless no pull is expected or a quarter of recent answers are ACKs | ndp.cpp, processRTS |
+//! | a packet without an answer for the retransmission timeout is retransmitted at once | ndp.cpp, retransmit_packet |
 //! | when a flow is complete, its pulls leave the queue of its receiver | ndp.cpp, release_pulls |
-//! | with `penalty`, paths with many NACKs are left out | ndp.cpp, count_feedback and choose_route |
+//! | with `penalty`, paths with many NACKs are excluded | ndp.cpp, count_feedback and choose_route |
 //!
 //! Assumed:
-//! - Every ACK, NACK and PULL carries the number of the flow's last pull, and what has arrived without a gap.
-//! - A pull that finds nothing to send counts for the next packet that is to be sent: a PULL may overtake a NACK.
-//! - New packets of the initial window go before packets that are to be sent again.
-//! - A sender that has packets left, none in flight and no pull sends one packet after the retransmission timeout: pulls may be lost too.
-//! - The timeout doubles with each expiry, up to 64 times the smallest one, until an ACK comes. The round trip is that of packets sent once.
-//! - A header whose packet has arrived by another way is answered by an ACK.
-//! - The flows of a host send in turn.
+//! - Every ACK, NACK and PULL carries the number of the flow's last pull, and the byte below which
+//!   everything has arrived.
+//! - A pull that arrives when no packet can be sent counts for the next packet: a PULL may overtake
+//!   a NACK.
+//! - New packets of the initial window go before packets to be retransmitted.
+//! - A sender that has packets left, none in flight and no pull sends one packet after the
+//!   retransmission timeout: pulls may be lost too.
+//! - The timeout doubles with each expiry, up to 64 times the smallest one, until an ACK arrives.
+//!   Only packets sent once give round-trip samples.
+//! - A header whose packet has arrived by another transmission is answered by an ACK.
+//! - The flows of a host take turns to send.
 //!
-//! Deviates: in ndp.cpp a smallest timeout is 5 ms and varies at random by a quarter; there it is off where packets are returned.
+//! Deviates: in ndp.cpp the smallest timeout is 5 ms and varies at random by a quarter, and it is
+//! off if packets are returned.
 
 use crate::contract::{Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
@@ -46,7 +52,7 @@ use sender::Sender;
 mod paths;
 mod sender;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "NDP: ports trim data that does not fit, and receivers pull packets at the rate of the downlink",
     source: "Handley et al., SIGCOMM 2017; csg-htsim ndp.cpp",
@@ -55,11 +61,11 @@ pub const META: Meta = Meta {
     kinds: &["nack", "pull"],
     takes: &["trimmed", "returned"],
     counters: &[
-        Counter { name: "trims", unit: "packets", about: "trimmed packets that the receiver saw" },
-        Counter { name: "pulls", unit: "packets", about: "pulls that the receiver sent, in ACKs and NACKs or alone" },
-        Counter { name: "nacks", unit: "packets", about: "NACKs that the sender received" },
+        Counter { name: "trims", unit: "packets", about: "trimmed packets at the receiver" },
+        Counter { name: "pulls", unit: "packets", about: "pulls sent by the receiver, in ACKs and NACKs or as PULLs" },
+        Counter { name: "nacks", unit: "packets", about: "NACKs received by the sender" },
         Counter { name: "returned", unit: "packets", about: "packets that ports sent back to the sender" },
-        Counter { name: "first_window_bytes", unit: "bytes", about: "payload that the sender sent without being asked" },
+        Counter { name: "first_window_bytes", unit: "bytes", about: "payload sent without a pull, in the initial window" },
     ],
     ..Meta::PLAIN
 };
@@ -67,7 +73,7 @@ pub const META: Meta = Meta {
 const NACK: Kind = Kind(Kind::OWN);
 const PULL: Kind = Kind(Kind::OWN + 1);
 
-/// Places of the counters.
+/// Indices of the counters.
 const TRIMS: usize = 0;
 const PULLS: usize = 1;
 const NACKS: usize = 2;
@@ -77,7 +83,8 @@ const FIRST_WINDOW: usize = 4;
 base::params! {
     /// Parameters of NDP.
     pub struct Params {
-        /// Packets that a flow may send without being asked; `auto`: one bandwidth-delay product of the longest path, and two.
+        /// Packets that a flow may send without pulls; `auto`: one bandwidth-delay product of the
+        /// longest path, plus two packets.
         init_window: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_000_000), "flowloom; NDP: 30 of 9 KB, main_ndp.cpp: 15";
         /// The rate at which a host pulls full packets, as a share of its link's rate.
         pull_rate: Fraction = "0.99" in Fraction(10_000_000)..=Fraction::ONE, "main_ndp.cpp";
@@ -85,12 +92,12 @@ base::params! {
         control: Bytes = "64B" in Bytes(1)..=Bytes(65_535), "NDP";
         /// Smallest retransmission timeout; `auto`: 1 ms, at least three unloaded round trips of the longest path.
         min_rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "flowloom; ndp.h: 5 ms";
-        /// Leave out paths with far more NACKs than others.
+        /// Whether paths with far more NACKs than others are excluded.
         penalty: bool = "false", "NDP and ndp.cpp: an option";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems that depend on the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     if params.control.0 > u64::from(env.mtu_bytes) {
@@ -98,13 +105,14 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         problems.push(Problem { key: "control", message, hint: "write the size of a bare header, like `64B`".to_owned() });
     }
     if let Auto::Set(rto) = params.min_rto {
-        problems.extend(env.too_short("min_rto", rto, "every packet would be sent again: write a longer time or `auto`"));
+        problems.extend(env.too_short("min_rto", rto, "every packet would be retransmitted: write a longer time or `auto`"));
     }
     problems
 }
 
 base::header! {
-    /// What ACKs, NACKs and PULLs carry. The offset of an ACK or a NACK is that of the packet which it answers.
+    /// The header of ACKs, NACKs and PULLs. The offset of an ACK or a NACK is that of the packet
+    /// that it answers.
     pub struct Answer {
         /// All bytes below have arrived.
         next: u64,
@@ -118,7 +126,7 @@ const RTO: u8 = 0;
 /// Timer of a host: the next pull.
 const PACED: u8 = 1;
 
-/// What all flows of a host share.
+/// The configuration of a host.
 #[derive(Clone, Debug)]
 struct Config {
     mss: u64,
@@ -142,7 +150,8 @@ impl Config {
             penalty: params.penalty,
         }
     }
-    /// From one pull of a host to the next. In ndp.cpp a packet has `data_packet_size() + ACKSIZE` bytes on the wire; here `mtu` includes the header.
+    /// Returns the time between two pulls of a host. In ndp.cpp a packet has `data_packet_size() +
+    /// ACKSIZE` bytes on the wire; here `mtu` includes the header.
     fn gap(params: &Params, env: &Env<'_>) -> Dur {
         env.host_rate.times(params.pull_rate).gap(env.mtu_bytes.into())
     }
@@ -155,7 +164,7 @@ struct Receiver {
     next: u64,
     /// Pulls sent.
     pulls: u32,
-    /// Pulls that wait; the flow takes turns while there are any.
+    /// Pulls that wait; the flow takes turns while it has any.
     waiting: u32,
     spray: Spray,
 }
@@ -164,18 +173,19 @@ struct Receiver {
 pub struct Ndp {
     config: Config,
     senders: FlowMap<Sender>,
-    // Flows that may send. A sender's `ready` says whether it is in; closed flows are skipped when their turn comes.
+    // Flows that may send. A sender's `ready` says whether it is in; closed flows are skipped when
+    // their turn comes.
     ready: RoundRobin,
     receivers: FlowMap<Receiver>,
     pacer: PullPacer,
-    // Flows with pulls that wait; complete ones are skipped when their turn comes.
+    // Flows with waiting pulls; complete ones are skipped when their turn comes.
     turns: RoundRobin,
-    /// Pulls that wait, of all flows.
+    /// Number of waiting pulls of all flows.
     waiting: u64,
 }
 
 impl Ndp {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = Config::new(params, env);
         let pacer = PullPacer::new(Config::gap(params, env));
@@ -192,7 +202,8 @@ impl Ndp {
 
     // The sender.
 
-    /// Something of a flow has changed: it takes its turn if it may send, and its timer is set.
+    /// Updates the queue and the timer after a change of a flow: a flow that may send takes its
+    /// turn.
     fn settle(ready: &mut RoundRobin, flow: FlowId, sender: &mut Sender, cx: &mut Cx<'_>) {
         if sender.may_send() && !sender.ready {
             sender.ready = true;
@@ -205,10 +216,10 @@ impl Ndp {
         }
     }
 
-    /// An ACK, a NACK, a PULL or a returned packet.
+    /// Handles an ACK, a NACK, a PULL or a returned packet.
     fn on_answer(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let (flow, config) = (packet.flow, &self.config);
-        // What comes after the end is a late duplicate.
+        // Answers after the end are late duplicates.
         let Some(sender) = self.senders.get_mut(flow) else { return };
         let number = packet.offset / config.mss;
         match packet.kind {
@@ -245,7 +256,7 @@ impl Ndp {
 
     // The receiver.
 
-    /// Data, trimmed or not.
+    /// Handles data, trimmed or not.
     fn on_arrival(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let flow = packet.flow;
         let trimmed = packet.kind == Kind::TRIMMED;
@@ -279,7 +290,7 @@ impl Ndp {
         Self::send(receiver, Packet { offset: packet.offset, ..answer }, cx);
     }
 
-    /// The next pull may leave.
+    /// Sends the next pull.
     fn on_paced(&mut self, cx: &mut Cx<'_>) {
         while let Some(flow) = self.turns.take() {
             let Some(receiver) = self.receivers.get_mut(flow) else { continue };
@@ -317,7 +328,7 @@ impl Transport for Ndp {
         match packet.kind {
             Kind::DATA | Kind::TRIMMED => self.on_arrival(packet, cx),
             Kind::ACK | NACK | PULL | Kind::RETURNED => self.on_answer(packet, cx),
-            // No other kind is ever sent.
+            // No other kind is sent.
             _ => {}
         }
     }
@@ -353,7 +364,7 @@ impl Transport for Ndp {
     fn sample(&self, flow: FlowId) -> Option<Sample> {
         let sender = self.senders.get(flow)?;
         let in_flight_bytes = sender.in_flight_bytes();
-        // The window is what is in flight and what may follow at once.
+        // The window is the bytes in flight and those that may follow at once.
         let cwnd_bytes = in_flight_bytes + sender.permitted() * self.config.mss;
         Some(Sample { cwnd_bytes, ssthresh_bytes: 0, srtt: sender.rtt.srtt(), rate: Rate(0), in_flight_bytes })
     }

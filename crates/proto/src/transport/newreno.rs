@@ -1,8 +1,9 @@
 //! TCP NewReno: slow start, congestion avoidance, fast retransmit and recovery without SACK.
 //!
-//! Source: RFC 5681 sections 3.1 and 3.2, RFC 6582, RFC 6298. The machine is `kit/tcp`; this file says how the window grows and is cut.
+//! Source: RFC 5681 sections 3.1 and 3.2, RFC 6582, RFC 6298. The state machine is `kit/tcp`; this
+//! file defines how the window grows and is cut.
 //!
-//! Model: as the machine's.
+//! Model: that of `kit/tcp`.
 //!
 //! Assumed:
 //! - Congestion avoidance adds SMSS * SMSS / cwnd per ACK, rounded down, at least one byte.
@@ -13,7 +14,7 @@ use crate::kit::tcp::{Ack, Congestion, Loss, Options, Tcp, Window, half_flight};
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "TCP NewReno: slow start, congestion avoidance, fast retransmit and recovery without SACK",
     source: "RFC 5681, RFC 6582, RFC 6298",
@@ -25,12 +26,13 @@ base::params! {
     /// Parameters of TCP NewReno.
     pub struct Params {
         ..tcp: Options {}
-        /// In congestion avoidance, add one SMSS per `cwnd` bytes acknowledged instead of a part of it per ACK.
+        /// Whether congestion avoidance adds one SMSS per `cwnd` bytes acknowledged, instead of a
+        /// fraction of it per ACK.
         byte_counting: bool = "false", "RFC 5681 section 3.1";
     }
 }
 
-/// Contradictions between parameters.
+/// Returns the contradictions between parameters.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     params.tcp.check()
 }
@@ -39,7 +41,7 @@ pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 pub type NewReno = Tcp<Reno>;
 
 impl NewReno {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.tcp.config(env);
         Tcp::with(config, Reno { smss: config.smss, byte_counting: params.byte_counting })
@@ -54,7 +56,7 @@ pub struct Reno {
 }
 
 impl Congestion for Reno {
-    /// Bytes acknowledged towards the next SMSS, when bytes are counted.
+    /// Bytes acknowledged towards the next SMSS, if bytes are counted.
     type State = u64;
 
     fn open(&self, _flow: &Flow) -> u64 {
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_adds_what_was_acknowledged_up_to_one_segment() {
+    fn slow_start_adds_the_acknowledged_bytes_up_to_one_segment() {
         let reno = Reno { smss: SMSS, byte_counting: false };
         let mut window = Window { cwnd: 3 * SMSS, ssthresh: u64::MAX };
         assert_eq!(grow(reno, &mut window, &mut 0, 2 * SMSS, true), 4 * SMSS);

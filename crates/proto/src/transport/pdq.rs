@@ -1,34 +1,42 @@
-//! PDQ hosts: flows are paced by the rate that the ports on their path allot, most critical flow first, and probe while they are
-//! paused.
+//! PDQ hosts: ports on the path allot each flow a rate, most critical flow first, which paces the
+//! flow. Paused flows send probes.
 //!
 //! Source: C.-Y. Hong, M. Caesar, P. B. Godfrey, "Finishing Flows Quickly with Preemptive Scheduling", SIGCOMM 2012 (arXiv
 //! 1206.2057), section 3: scheduling header, sender, receiver. The ports are the agent `pdq`.
 //!
-//! Model: flow sizes and deadlines are known at the start and are metadata of the flow, not bytes of the header. The scheduling header
-//! takes 16 bytes in the paper; here it is part of the header that every packet has. There is no window: the allotted rate bounds the
-//! bytes in flight. Receivers set no limit of their own. There is no multipath PDQ (section 6).
+//! Model: flow sizes and deadlines are known at the start and are metadata of the flow, not bytes
+//! of the header. The scheduling header takes 16 bytes in the paper; here it is part of the header
+//! of every packet. There is no window: the allotted rate bounds the bytes in flight. Receivers set
+//! no limit of their own. Multipath PDQ (section 6) is left out.
 //!
 //! Assumed:
-//! - T, the expected transmission time, is the time that the packets not yet sent and the packets found lost take on the wire at the rate
-//!   of the NIC. Packets in flight do not count: they need no more time on the links, and a flow that has sent everything is not hopeless.
-//! - The SYN carries the header and is treated like a probe (`syn_probe`), which saves a round trip; without it a probe follows the
-//!   SYNACK, as in the paper.
+//! - T, the expected transmission time, is the time that the packets not yet sent and the packets
+//!   found lost take on the wire at the rate of the NIC. Packets in flight do not count: they need
+//!   no more time on the links, and a flow that has sent everything can still meet its deadline.
+//! - The SYN carries the header and is treated like a probe (`syn_probe`), which saves a round
+//!   trip; without `syn_probe` a probe follows the SYNACK, as in the paper.
 //! - Packets leave with R = rate of the NIC and I = 0; ports lower R and raise I.
-//! - A flow asks at least every max(I, 1) round trips while it has packets to send: if its rate is so low that no DATA is due by then,
-//!   it probes as if it were paused. Otherwise it would learn that a link is free only after a whole packet gap.
-//! - At most one probe is outstanding; a probe that is not answered within the retransmission timeout is lost, and doubles the timeout.
-//! - A port that pauses a flow sets R to 0. A packet that says paused and still has a rate when it arrives met no such port: the path
-//!   has changed. The receiver then voids the pause; otherwise the flow would wait for a port that is not on its path.
-//! - An answer counts only if the packet it answers left later than the packet of the newest answer applied.
-//! - The next departure is the departure of the packet before plus the length of that packet at the present rate; after a pause the next
-//!   packet waits for nothing.
-//! - A packet is lost when its ACK has not come one RTO after its departure; then the RTO doubles until the next answer. When the timer
-//!   expires, all packets in flight for longer than the RTO before any doubling are lost. Each ACK names the packet it answers and the
-//!   first byte that is missing.
-//! - A flow ends with the ACK of its last byte, or by early termination; either way one FIN (the paper's TERM) clears the ports.
-//!   The FIN is not answered: where it is lost, ports forget the flow after a while.
+//! - A flow requests a rate at least every max(I, 1) round trips while it has packets to send: if
+//!   its rate is so low that no DATA is due by then, it probes as if it were paused. Otherwise it
+//!   would learn that a link is free only after a whole packet gap.
+//! - At most one probe is outstanding; a probe without an answer for the retransmission timeout is
+//!   lost, and doubles the timeout.
+//! - A port that pauses a flow sets R to 0. If a packet carries a pause and still has a rate at the
+//!   receiver, it has not passed the port that pauses the flow: the path has changed. The receiver
+//!   then clears the pause; otherwise the flow would wait for a port that is not on its path.
+//! - An answer counts only if the packet that it answers left later than the packet of the newest
+//!   applied answer.
+//! - The next departure is the departure of the previous packet plus the length of that packet at
+//!   the current rate; after a pause the next packet does not wait.
+//! - A packet is lost when its ACK has not arrived one RTO after its departure; then the RTO
+//!   doubles until the next answer. When the timer expires, all packets in flight for longer than
+//!   the RTO before any doubling are lost. Each ACK carries the packet that it answers and the
+//!   first missing byte.
+//! - A flow ends with the ACK of its last byte, or by early termination; in both cases one FIN (the
+//!   paper's TERM) clears the ports. The FIN is not answered: if it is lost, ports forget the flow
+//!   after a while.
 //!
-//! Deviates: nowhere as far as known.
+//! Deviates: no known deviation.
 
 use crate::contract::{Cx, Env, Timeout, Timers, Transport};
 use crate::flow::{Flow, Sample};
@@ -39,9 +47,9 @@ use base::params::{Auto, Problem};
 use base::registry::{Meta, Needs};
 use base::{Dur, FlowId, FlowMap, Fraction, LinkId, Rate, Time, TimerKey};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "PDQ hosts: explicit rates, paused and preempted by the ports; early termination of hopeless deadlines",
+    summary: "PDQ hosts: ports set explicit rates, pause and preempt flows; flows that must miss their deadline end early",
     source: "Hong et al., SIGCOMM 2012, section 3",
     needs: Needs { agent: &["pdq"], qdisc: &["droptail"], reverse_path: true, ..Needs::NONE },
     knows: &["size", "deadline"],
@@ -52,40 +60,41 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of PDQ's hosts.
     pub struct Params {
-        /// The SYN asks the ports for a rate; without it the first probe does, one round trip later.
-        syn_probe: bool = "true", "flowloom, see Assumed; the paper's SYN asks for nothing";
-        /// A flow gives up as soon as it cannot meet its deadline.
+        /// Whether the SYN requests a rate from the ports; otherwise the first probe does, one
+        /// round trip later.
+        syn_probe: bool = "true", "flowloom, see Assumed; the paper's SYN requests no rate";
+        /// Whether a flow is given up as soon as it cannot meet its deadline.
         early_termination: bool = "true", "section 3.1";
         /// Smallest retransmission timeout; `auto`: 1 ms, at least three unloaded round trips of the longest path.
         min_rto: Auto<Dur> = "auto", "flowloom: several round trips of a data center";
         /// Largest retransmission timeout.
         max_rto: Dur = "60s", "RFC 6298 rule 2.5";
-        /// Retransmission timeout before the first round trip is known: that of the SYN; `auto`: 1 ms, at least three unloaded round trips of the
-        /// longest path.
+        /// Retransmission timeout before the first round-trip sample, also of the SYN; `auto`: 1
+        /// ms, at least three unloaded round trips of the longest path.
         syn_rto: Auto<Dur> = "auto", "flowloom: as min_rto";
     }
 }
 
-/// Problems that show only against the network, or between parameters.
+/// Returns the problems that depend on the network, and contradictions between parameters.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     let wrong = params.max_rto < params.min_rto.or(Dur::ZERO);
     let problem = || Problem {
         key: "max_rto",
         message: format!("`{}` is below `min_rto` of {}", params.max_rto, params.min_rto.or(Dur::ZERO)),
-        hint: "raise `max_rto`".to_owned(),
+        hint: "increase `max_rto`".to_owned(),
     };
     wrong.then(problem).into_iter().collect()
 }
 
 base::header! {
-    /// The scheduling header of SYN, DATA and PROBE, and, copied, of their answers; in the extension slab. The flow's deadline (D) is
-    /// metadata.
+    /// The scheduling header of SYN, DATA and PROBE, copied into their answers; in the extension
+    /// slab. The flow's deadline (D) is metadata.
     pub struct Header {
-        /// R: the rate of the NIC, lowered by every port, bit/s; 0 in answers that pause.
+        /// R: the rate of the NIC, lowered by every port, bit/s; 0 in answers that pause the flow.
         rate_bps: u64,
         /// P: see [`Header::is_paused`].
         paused_by: u32,
-        /// T: how long the rest of the flow takes at the rate of the NIC, ps.
+        /// T: the time that the remaining bytes of the flow need at the rate of the NIC, ps.
         expected_ps: u64,
         /// The sender's smoothed round trip, ps.
         rtt_ps: u64,
@@ -99,32 +108,34 @@ base::header! {
 }
 
 impl Header {
-    /// Whether a port pauses the flow.
+    /// Returns whether a port pauses the flow.
     #[inline]
     pub fn is_paused(&self) -> bool {
         self.paused_by != 0
     }
-    /// Whether another port than `port` pauses the flow.
+    /// Returns whether a port other than `port` pauses the flow.
     #[inline]
     pub fn is_paused_elsewhere(&self, port: LinkId) -> bool {
         self.is_paused() && self.paused_by != port.0 + 1
     }
-    /// `port` pauses the flow.
+    /// Records that `port` pauses the flow.
     #[inline]
     pub fn pause(&mut self, port: LinkId) {
         (self.paused_by, self.rate_bps) = (port.0 + 1, 0);
     }
-    /// Nobody pauses the flow: it may send at `rate`, or at what other ports allot if that is less.
+    /// Records that no port pauses the flow: it may send at `rate`, or at the rate that other ports
+    /// allot if that is less.
     #[inline]
     pub fn allot(&mut self, rate: Rate) {
         (self.paused_by, self.rate_bps) = (0, self.rate_bps.min(rate.0));
     }
 }
 
-/// Timer of a flow beside those of pacing, the first of which serves DATA and probes: the moment at which it becomes hopeless.
+/// Timer of a flow in addition to the pacing timers: the time at which the flow can no longer meet
+/// its deadline. The first pacing timer serves DATA and probes.
 const END: u8 = 2;
 
-/// What all flows of a host have in common.
+/// The configuration of a host.
 struct Setup {
     params: Params,
     nic_rate: Rate,
@@ -134,7 +145,7 @@ struct Setup {
     header_bytes: u16,
 }
 
-/// The sender's side of a flow.
+/// A flow at its sender.
 struct Snd {
     tx: Sender,
     /// The SYN was answered.
@@ -145,15 +156,15 @@ struct Snd {
     paused_by: u32,
     /// I.
     probe_rtts: Fraction,
-    /// When a packet last asked for a rate.
+    /// When a packet last requested a rate.
     asked: Option<Time>,
-    /// When the probe that is not answered yet was sent.
+    /// When the outstanding probe was sent.
     probing: Option<Time>,
     /// Departure of the packet whose answer was applied last.
     applied: Option<Time>,
 }
 
-/// What a flow does next.
+/// The next action of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Data(Time),
@@ -162,7 +173,7 @@ enum Next {
 }
 
 impl Setup {
-    /// The header of a packet that leaves now.
+    /// Returns the header of a packet that leaves now.
     fn header(&self, snd: &Snd, flow: &Flow) -> Header {
         Header {
             rate_bps: self.nic_rate.0,
@@ -172,7 +183,7 @@ impl Setup {
             ..Header::default()
         }
     }
-    /// A packet without payload that asks for a rate.
+    /// Returns a packet without payload that requests a rate.
     fn bare(&self, snd: &Snd, kind: Kind, cx: &mut Cx<'_>) -> Packet {
         let mut packet = Packet::new(snd.tx.flow, kind, self.header_bytes);
         packet.set_ext(self.header(snd, cx.flow(snd.tx.flow)), cx.ext);
@@ -193,11 +204,11 @@ impl Snd {
             applied: None,
         }
     }
-    /// The round trip as far as it is known.
+    /// Returns the smoothed round trip, or the unloaded one before the first sample.
     fn round_trip(&self, flow: &Flow) -> Dur {
         if self.tx.rtt.srtt() > Dur::ZERO { self.tx.rtt.srtt() } else { flow.rtt }
     }
-    /// T: how long the packets that wait to be sent take on the wire at the rate of the NIC.
+    /// Returns T: the time that the packets to be sent take on the wire at the rate of the NIC.
     fn expected(&self, set: &Setup, flow: &Flow) -> Dur {
         let last = flow.size_bytes.div_ceil(set.mss) - 1;
         let short = if self.tx.packets.waits(last) { (last + 1) * set.mss - flow.size_bytes } else { 0 };
@@ -207,7 +218,7 @@ impl Snd {
         self.open && self.tx.packets.peek().is_some()
     }
 
-    /// The DATA or the probe that is next, and when it is due.
+    /// Returns the next action, DATA or a probe, and when it is due.
     fn next(&mut self, flow: &Flow) -> Next {
         if !self.has_data() {
             return Next::Nothing;
@@ -221,7 +232,8 @@ impl Snd {
         let data = if self.rate == Rate(0) { Time::MAX } else { self.tx.due(self.rate) };
         if data <= probe { Next::Data(data) } else { Next::Probe(probe) }
     }
-    /// Sends the probe that is due, puts a flow whose DATA is due on the ready list, or waits for the next of either.
+    /// Sends the probe that is due, puts a flow whose DATA is due on the ready list, or sets the
+    /// timer for the next of them.
     fn pace(&mut self, set: &Setup, ready: &mut Ready, cx: &mut Cx<'_>) {
         if self.tx.is_ready() {
             return;
@@ -259,7 +271,7 @@ impl Snd {
         cx.arm(self.tx.flow, RTO, cx.now.after(self.tx.rtt.rto()));
         cx.control(syn);
     }
-    /// The DATA that is due.
+    /// Returns the DATA packet that is due.
     fn transmit(&mut self, set: &Setup, cx: &mut Cx<'_>) -> Packet {
         // T includes the packet that leaves now.
         let header = set.header(self, cx.flow(self.tx.flow));
@@ -269,7 +281,7 @@ impl Snd {
         data
     }
 
-    /// SYNACK, ACK or PROBEACK.
+    /// Handles a SYNACK, ACK or PROBEACK.
     fn on_answer(&mut self, packet: &Packet, set: &Setup, cx: &mut Cx<'_>) {
         let was_open = std::mem::replace(&mut self.open, true);
         if packet.has(Packet::EXT) {
@@ -288,12 +300,13 @@ impl Snd {
                 self.probe_rtts = Fraction(answer.probe_rtts);
             }
         } else if !was_open && self.tx.timeouts == 0 {
-            // A SYNACK that answers a SYN sent once: a round trip since the flow was opened.
+            // The SYNACK of a SYN that was sent once: the sample is the time since the flow was
+            // opened.
             self.tx.rtt.on_sample(cx.now.since(cx.flow(self.tx.flow).start), &set.rtt);
         }
         self.tx.arm_rto(cx);
     }
-    /// The retransmission timer.
+    /// Handles the expiry of the retransmission timer.
     fn on_rto(&mut self, set: &Setup, cx: &mut Cx<'_>) {
         if self.open {
             self.tx.on_rto(&set.rtt, cx);
@@ -303,8 +316,9 @@ impl Snd {
         }
     }
 
-    /// The flow's deadline, and the least time that it still needs (section 3.1, early termination): the rest takes T; a paused flow
-    /// needs a round trip to hear that it may send.
+    /// Returns the flow's deadline, and the least time that the flow still needs (section 3.1,
+    /// early termination): T for the remaining bytes, and for a paused flow a round trip until it
+    /// learns that it may send.
     fn pressure(&mut self, set: &Setup, flow: &Flow) -> Option<(Time, Dur)> {
         let deadline = flow.deadline.filter(|_| set.params.early_termination)?;
         let wait = if self.has_data() && self.rate == Rate(0) { self.round_trip(flow) } else { Dur::ZERO };
@@ -321,7 +335,7 @@ pub struct Pdq {
 }
 
 impl Pdq {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let usual = env.timeout(Dur::from_ms(1)).min(params.max_rto);
         let set = Setup {
@@ -361,17 +375,18 @@ impl Pdq {
         cx.control(ack);
     }
 
-    /// Forgets a flow that is in.
+    /// Forgets an open flow.
     fn end(&mut self, flow: FlowId, done: bool, cx: &mut Cx<'_>) {
         let Some(snd) = self.flows.remove(flow) else { return };
-        // A flow that is hopeless from the start has sent nothing.
+        // A flow that could not meet its deadline from the start has sent nothing.
         if snd.open || cx.is_armed(flow, RTO) {
             cx.control(Packet::new(flow, Kind::FIN, self.set.header_bytes));
         }
         if done { cx.close(flow) } else { cx.terminate(flow) }
     }
 
-    /// Decides after every event of a flow: the flow is done, is hopeless, or goes on.
+    /// Called after every event of a flow: ends the flow if it is done or must miss its deadline,
+    /// otherwise continues it.
     fn go_on(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let Some(snd) = self.flows.get_mut(flow) else { return };
         let pressure = snd.pressure(&self.set, cx.flow(flow));

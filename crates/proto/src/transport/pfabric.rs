@@ -3,7 +3,8 @@
 //! Source: Alizadeh et al., "pFabric: Minimal Near-Optimal Datacenter Transport", SIGCOMM 2013, section 4; where the paper is silent,
 //! the authors' ns-2 patch and scripts as published with later studies.
 //!
-//! Model: no FIN: the sender's state ends with the last acknowledgment. No pacing, no ECN, no fast retransmit.
+//! Model: there is no FIN: the sender's state ends with the last acknowledgment. There is no
+//! pacing, no ECN and no fast retransmit.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
@@ -15,13 +16,18 @@
 //! | `handshake` | off | the public sources start on warm connections |
 //!
 //! Assumed:
-//! - The priority number is in bytes and saturates at 2^32 - 1 in a packet; packets without payload have number 0.
-//! - Among the flows of one host the flow with the smallest priority number sends first, as in the host's own port, ties by flow id.
+//! - The priority number is in bytes and saturates at 2^32 - 1 in a packet; packets without payload
+//!   have number 0.
+//! - Among the flows of one host, the flow with the smallest priority number sends first, as in the
+//!   host's own port; ties go by flow id.
 //! - A switch queue limited in bytes counts as that many full packets for `max_cwnd`; without a limit there is no cap.
-//! - An ACK carries the cumulative acknowledgment and one SACK block: the range that the bytes which caused the ACK are in.
+//! - An ACK carries the cumulative acknowledgment and one SACK block: the contiguous range with the
+//!   bytes that caused the ACK.
 //! - The ACK that ends probe mode does not grow the window.
-//! - SACKed bytes widen the window wherever they lie, also beyond the next byte to send, as in the public simulators.
-//! - Segments lie on a grid of full payloads from the start of the flow; after a probe the first segment is one byte short.
+//! - SACKed bytes widen the window wherever they are, also beyond the next byte to send, as in the
+//!   public simulators.
+//! - Segments start at multiples of a full payload from the start of the flow; after a probe the
+//!   first segment is one byte short.
 //! - The timer starts when a packet is handed to the NIC, and restarts with every ACK that advances.
 
 use crate::contract::{Cx, Env, Timeout, Timers, Transport};
@@ -35,7 +41,7 @@ use sender::{Config, Phase, Sender};
 
 mod sender;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "pFabric: line-rate start, remaining size as priority, probe mode after repeated timeouts",
     source: "Alizadeh et al., SIGCOMM 2013",
@@ -43,18 +49,18 @@ pub const META: Meta = Meta {
     implies: &[("nic.low_water", "1B")],
     knows: &["size"],
     ranks: true,
-    packets_only: "its ports serve the flow with the least left first",
+    packets_only: "its ports serve the flow with the fewest bytes left first",
     ..Meta::PLAIN
 };
 
 base::choice! {
-    /// What a packet's priority number is.
+    /// The priority number of a packet.
     pub enum Priority {
-        /// Bytes not yet acknowledged when it is sent.
+        /// Bytes of its flow that are not acknowledged when it is sent.
         Remaining = "remaining",
         /// Total size of its flow.
         Size = "size",
-        /// Bytes sent before it.
+        /// Bytes of its flow sent before it.
         Sent = "sent",
     }
 }
@@ -64,20 +70,21 @@ base::params! {
     pub struct Params {
         /// Initial window in packets; `auto`: one bandwidth-delay product of the longest path.
         init_cwnd: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_000_000), "section 4.3: one BDP";
-        /// Largest window in packets; `auto`: one less than the switch queue holds, at least the initial window.
+        /// Largest window in packets; `auto`: one packet less than the switch queue holds, at least
+        /// the initial window.
         max_cwnd: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_000_000), "authors' ns-2 scripts: queue - 1";
         /// Retransmission timeout, fixed and never backed off; `auto`: three unloaded round trips of the longest path.
         rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "authors' ns-2 scripts: 45 us at 14.6 us";
         /// Consecutive timeouts before probe mode; 0: never.
         probe_after: u32 = "5", "authors' ns-2 scripts";
-        /// What a packet's priority number is.
+        /// The priority number of a packet.
         priority: Priority = "remaining", "section 4.1";
-        /// Open every connection with a SYN and a SYNACK.
+        /// Whether every connection opens with a SYN and a SYNACK.
         handshake: bool = "false", "the public sources start on warm connections";
     }
 }
 
-/// Problems that show only against the network, or between parameters.
+/// Returns the problems that depend on the network, and contradictions between parameters.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let (Auto::Set(init), Auto::Set(max)) = (params.init_cwnd, params.max_cwnd)
@@ -86,17 +93,17 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         problems.push(Problem {
             key: "init_cwnd",
             message: format!("`{init}` is above `max_cwnd`, which is `{max}`"),
-            hint: "lower `init_cwnd` or raise `max_cwnd`".to_owned(),
+            hint: "lower `init_cwnd` or increase `max_cwnd`".to_owned(),
         });
     }
     if let Auto::Set(rto) = params.rto {
-        problems.extend(env.too_short("rto", rto, "every packet would be sent again: write a longer time or `auto`"));
+        problems.extend(env.too_short("rto", rto, "every packet would be retransmitted: write a longer time or `auto`"));
     }
     problems
 }
 
 base::header! {
-    /// The SACK block of an ACK: an unbroken range of bytes that has arrived.
+    /// The SACK block of an ACK: a contiguous range of bytes that have arrived.
     pub struct Block {
         /// Its first byte.
         start: u64,
@@ -117,7 +124,7 @@ pub struct Pfabric {
 }
 
 impl Pfabric {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         Pfabric { config: Config::new(params, env), senders: FlowMap::default(), ready: ByKey::default() }
     }
@@ -206,7 +213,7 @@ impl Transport for Pfabric {
             Kind::ACK => self.on_ack(packet, cx),
             Kind::SYN => cx.control(Packet::new(packet.flow, Kind::SYNACK, self.config.header)),
             Kind::SYNACK => self.on_synack(packet, cx),
-            // No other kind is ever sent.
+            // No other kind is sent.
             _ => {}
         }
     }
@@ -229,7 +236,7 @@ impl Transport for Pfabric {
         let sender = self.senders.get_mut(flow).expect("a closed flow is never ready");
         let (offset, payload, kind) = sender.next.expect("a ready flow can send");
         let mut packet = Packet { kind, ..Packet::data(flow, offset, payload, config.header) };
-        // Fixed when sent, whatever is acknowledged later.
+        // The rank is fixed when the packet is sent, whatever is acknowledged later.
         packet.rank = u32::try_from(sender.priority(offset, config)).unwrap_or(u32::MAX);
         if sender.on_sent(offset, payload, kind) {
             packet.flags |= Packet::RETX;
@@ -284,7 +291,7 @@ mod tests {
         Time::ZERO + Dur::from_ns(ns)
     }
 
-    /// The ACK of all below segment `next` with the block of segments `block`.
+    /// An ACK of all segments below `next` with the block of segments `block`.
     pub(super) fn ack(next: u64, block: std::ops::Range<u64>) -> Packet {
         let mut ack = Packet::new(FlowId(0), Kind::ACK, 40);
         ack.offset = next * MSS;
@@ -326,7 +333,7 @@ mod tests {
         for flow in 0..3 {
             h.open(flow);
         }
-        // An ACK from somewhere makes flow 0 the smallest.
+        // An ACK of another time makes flow 0 the smallest.
         h.machine.senders.get_mut(FlowId(0)).expect("open").max_seq = 7 * MSS;
         h.packet(ack(7, 0..7));
         h.nic_busy = false;
@@ -368,7 +375,7 @@ mod tests {
         assert!(!h.is_armed(0, RTO));
         h.nic_busy = false;
         assert_eq!(segments(&h.sent()), [1]);
-        // The last ACK overtakes a retransmission that waits.
+        // The last ACK overtakes a waiting retransmission.
         h.nic_busy = true;
         h.advance(at(RTO_NS));
         h.packet(ack(2, 0..2));
@@ -411,7 +418,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(patterns(200)))]
-        /// All bytes arrive once, senders close and timers end, whatever happens to the first 300 packets.
+        /// All bytes arrive once, senders close and timers end, whatever happens to the first 300
+        /// packets.
         #[test]
         fn survives_loss_reordering_and_duplication(
             variant in 0usize..4,

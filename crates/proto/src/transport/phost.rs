@@ -1,34 +1,40 @@
-//! pHost: receivers send tokens at the pace of the downlink, and senders answer each with one packet; the first packets need none.
+//! pHost: receivers send tokens at the rate of the downlink, and senders answer each token with one
+//! packet; the first packets of a flow need no tokens.
 //!
 //! Source: P. X. Gao et al., "pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric", CoNEXT 2015; the simulator
 //! of its authors (github.com/NetSys/simulator, ext/capabilityflow.cpp and ext/capabilityhost.cpp, where tokens are called capabilities).
 //!
-//! Model: the size of a flow is known to both ends. Switches serve priorities (`strict`) and should spread packets over all paths (`spray`). T is the
-//! time of a full packet on the host's link.
+//! Model: both ends know the size of a flow. Switches serve priorities (`strict`) and should spread
+//! packets over all paths (`spray`). T is the time of a full packet on the host's link.
 //!
 //! | rule | from |
 //! |---|---|
 //! | a flow begins with an RTS and `free_tokens` tokens | section 3 |
 //! | a host sends one token per T, for the flow with the fewest packets missing | section 3.3 |
-//! | each free token takes a turn of the tokens of the receiving host | capabilityhost.cpp, CAPABILITY_HOLD |
+//! | each free token uses up a turn of the receiving host's tokens | capabilityhost.cpp, CAPABILITY_HOLD |
 //! | a sender uses its tokens for the flow with the fewest packets left, the earliest to expire first | section 3.2 |
-//! | a token expires `lifetime` after it has arrived, free tokens as many T later as there are | section 3.2; capabilityflow.cpp |
-//! | a flow with more than `window` tokens unanswered waits until `downgrade` has passed since its last one | section 3.3; capabilityhost.cpp |
-//! | when each packet has had a token, the receiver waits for `resend`, and sends tokens for what is missing | capabilityhost.cpp |
-//! | after free tokens alone it waits for 2 T for each of them | capabilityflow.cpp |
+//! | a token expires `lifetime` after its arrival; free tokens expire later by T times their number | section 3.2; capabilityflow.cpp |
+//! | a flow with more than `window` unanswered tokens waits until `downgrade` after its last token | section 3.3; capabilityhost.cpp |
+//! | when each packet has had a token, the receiver waits for `resend`, and sends tokens for missing packets | capabilityhost.cpp |
+//! | if the flow had only free tokens, the receiver waits for 2 T for each of them | capabilityflow.cpp |
 //! | control packets have class 0, data of short flows class 1, other data class 2 | capabilityflow.cpp, third level |
 //! | the last packet is answered by an ACK | capabilityflow.cpp |
 //!
 //! Assumed:
-//! - Data that overtakes its RTS stands for it. An RTS says how many tokens were free, and so does data.
-//! - The RTS is repeated after `rts`, at twice the interval each time, until a token or the ACK comes. A sender that then hears of nothing for `idle`
-//!   sends it again: the ACK may be lost.
-//! - What comes late finds the flow complete, and is answered by another ACK.
-//! - A receiver stops sending tokens for a flow of which it has heard nothing for `idle`, until something comes.
-//! - Data that arrives ends the wait of a flow at once if no more than `window` tokens are unanswered then.
-//! - Short flows are those that `free_tokens` tokens suffice for.
+//! - Data that overtakes its RTS replaces it. Both the RTS and data carry the number of free
+//!   tokens.
+//! - The RTS is repeated after `rts`, at twice the interval each time, until a token or the ACK
+//!   arrives. A sender that then receives no packet for `idle` sends the RTS again: the ACK may be
+//!   lost.
+//! - Late data finds the flow complete, and is answered by another ACK.
+//! - A receiver stops sending tokens for a flow of which it has received nothing for `idle`, until
+//!   a packet arrives.
+//! - Data that arrives ends the wait of a flow at once if no more than `window` tokens are
+//!   unanswered then.
+//! - Short flows are those for which `free_tokens` tokens suffice.
 //!
-//! Deviates: with `free_tokens`, `window` and `resend` left to `auto`, these grow with the bandwidth-delay product. Those of the paper fit its network.
+//! Deviates: with `auto` for `free_tokens`, `window` and `resend`, these grow with the
+//! bandwidth-delay product. The paper's values fit its network.
 
 use crate::contract::{Bursts, Cx, Env, Timeout, Timers, Transport};
 use crate::flow::Sample;
@@ -50,29 +56,29 @@ mod header;
 mod receiver;
 mod sender;
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "pHost: receivers send tokens at the pace of the downlink, for the flow with the least left, and the first packets need none",
+    summary: "pHost: receivers send tokens at the rate of the downlink, to the flow with the fewest packets left first; the first packets need no tokens",
     source: "Gao et al., CoNEXT 2015; NetSys/simulator",
     needs: Needs { qdisc: &["strict"], ..Needs::NONE },
     implies: &[("nic.low_water", "1B"), ("router.kind", "spray")],
     kinds: &["rts", "token", "status"],
     counters: &[
-        Counter { name: "tokens", unit: "packets", about: "tokens that the receiver sent" },
-        Counter { name: "expired", unit: "packets", about: "tokens, free ones included, that the sender discarded unused" },
-        Counter { name: "free", unit: "packets", about: "packets that the sender sent for free tokens" },
+        Counter { name: "tokens", unit: "packets", about: "tokens sent by the receiver" },
+        Counter { name: "expired", unit: "packets", about: "tokens that expired unused at the sender, free ones included" },
+        Counter { name: "free", unit: "packets", about: "packets sent with free tokens" },
         Counter {
             name: "downgrades",
             unit: "",
-            about: "how often the source left too many tokens unanswered for the downgrade time",
+            about: "times that the source left more than `window` tokens unanswered and was downgraded",
         },
     ],
     knows: &["size"],
-    packets_only: "its hosts serve the flow with the least left first",
+    packets_only: "its hosts serve the flow with the fewest packets left first",
     ..Meta::PLAIN
 };
 
-/// Places of the counters.
+/// Indices of the counters.
 const TOKENS: usize = 0;
 const EXPIRED: usize = 1;
 const FREE: usize = 2;
@@ -83,11 +89,11 @@ const SHORT: u8 = 1;
 const LONG: u8 = 2;
 
 base::choice! {
-    /// Which flows begin with free tokens.
+    /// The flows that begin with free tokens.
     pub enum Free {
-        /// All.
+        /// All flows.
         All = "all",
-        /// Those that need no others.
+        /// Flows that need no other tokens.
         Short = "short",
     }
 }
@@ -95,38 +101,41 @@ base::choice! {
 base::params! {
     /// Parameters of pHost.
     pub struct Params {
-        /// Free tokens of a flow; `auto`: one bandwidth-delay product of the longest path, at least 8.
+        /// Free tokens of a flow; `auto`: one bandwidth-delay product of the longest path, at least
+        /// 8.
         free_tokens: Auto<u32> = "auto" in Auto::Set(0)..=Auto::Set(100_000), "section 3.2: one BDP; 8 in the authors' simulator";
         /// Which flows begin with free tokens.
         free: Free = "all", "section 3.2; `short` in the authors' simulator";
-        /// Each free token takes a turn of the tokens of the receiving host.
+        /// Whether each free token uses up a turn of the receiving host's tokens.
         hold: bool = "true", "authors' simulator";
-        /// How long a token may be used after it has arrived; `auto`: 1.5 T.
+        /// How long a token may be used after its arrival; `auto`: 1.5 T.
         lifetime: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(1))..=Auto::Set(Dur::from_secs(1)), "authors' simulator: 1.5 T";
-        /// Most tokens that a flow may leave unanswered; `auto`: one bandwidth-delay product of the longest path, at least 8.
+        /// Largest number of unanswered tokens of a flow; `auto`: one bandwidth-delay product of
+        /// the longest path, at least 8.
         window: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(100_000), "section 3.3: one BDP; 8 in the authors' simulator";
-        /// From the last token of a flow that leaves more unanswered to the next one; `auto`: three unloaded round trips of the longest path.
+        /// Time until a flow with more unanswered tokens gets the next token; `auto`: three
+        /// unloaded round trips of the longest path.
         downgrade: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "section 3.3; 25 T in the authors' simulator";
-        /// From the last token that a flow needs to more for what is missing; `auto`: 9 T, at least an unloaded round trip of the longest path and
-        /// a token's lifetime.
+        /// Time from the last token that a flow needs until tokens for missing packets are sent;
+        /// `auto`: 9 T, at least an unloaded round trip of the longest path and a token's lifetime.
         resend: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "authors' simulator: 9 T";
-        /// From an RTS to the second one; `auto`: three unloaded round trips of the longest path.
+        /// Time from the first RTS to the second; `auto`: three unloaded round trips of the longest
+        /// path.
         rts: Auto<Dur> = "auto" in Auto::Set(Dur::from_ns(100))..=Auto::Set(Dur::from_secs(60)), "flowloom";
-        /// Silence after which a receiver stops its tokens, and a sender repeats its RTS; `auto`: 10 ms, at least three unloaded round trips
-        /// of the longest path.
+        /// Time without packets of a flow after which a receiver stops its tokens, and a sender
+        /// repeats its RTS; `auto`: 10 ms, at least three unloaded round trips of the longest path.
         idle: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "flowloom";
-        /// Senders report every 20 T whether they have more than two long flows; receivers serve those that have not first.
+        /// Whether senders report every 20 T if they have more than two long flows; receivers serve
+        /// senders with fewer first.
         notify: bool = "false", "authors' simulator, where it is off";
     }
 }
 
-/// Problems that show only against the network, or between parameters.
+/// Returns the problems that depend on the network, and contradictions between parameters.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let classes = too_few_classes("kind", 3, env);
-    let mut problems: Vec<Problem> = classes
-        .into_iter()
-        .map(|problem| Problem { message: format!("its packets have {}", problem.message), ..problem })
-        .collect();
+    let mut problems: Vec<Problem> =
+        classes.into_iter().map(|problem| Problem { message: format!("its packets use {}", problem.message), ..problem }).collect();
     for (key, value) in [("downgrade", params.downgrade), ("rts", params.rts), ("idle", params.idle)] {
         if let Auto::Set(value) = value {
             problems.extend(env.too_short(key, value, "write a longer time"));
@@ -135,11 +144,12 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     problems
 }
 
-/// Timer of a sender: the RTS.
+/// Timer of a sender: repeats the RTS.
 const AGAIN: u8 = 0;
 /// Timer of a receiver: the end of a wait.
 const WAIT: u8 = 1;
-/// Timers of a host: the next token, and the next reports. Waits that end at the same time come before.
+/// Timers of a host: the next token, and the next reports. Waits of flows that end at the same time
+/// are handled before.
 const PACE: u8 = 2;
 const REPORT: u8 = 3;
 
@@ -147,18 +157,18 @@ const REPORT: u8 = 3;
 pub struct Phost {
     config: Config,
     senders: FlowMap<Sender>,
-    /// Flows with tokens, some of which may have expired, by the packets that are left.
+    /// Flows with tokens, some of which may have expired, by the number of packets left.
     sending: ByKey,
-    /// Long flows that the host sends, where it reports them.
+    /// Long flows that the host sends, if it reports them.
     long: BTreeSet<FlowId>,
     receivers: FlowMap<Receiver>,
-    /// Flows to which the next token may go, by the packets that are missing.
+    /// Flows that may get the next token, by the number of missing packets.
     asking: ByKey,
     pacer: PullPacer,
 }
 
 impl Phost {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = Config::new(params, env);
         let pacer = PullPacer::new(config.token_gap);
@@ -179,7 +189,7 @@ impl Phost {
 
     // The sender.
 
-    /// Sends the RTS of a flow, and sets the time of the next one.
+    /// Sends the RTS of a flow, and sets the timer for the next one.
     fn announce(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let mut rts = self.control(flow, RTS);
         let Some(sender) = self.senders.get_mut(flow) else { return };
@@ -214,7 +224,7 @@ impl Phost {
         self.long.remove(&flow);
     }
 
-    /// Reports to the receivers of all long flows whether there are more than the host can serve.
+    /// Reports to the receivers of all long flows whether the host has more than it can serve.
     fn report(&mut self, cx: &mut Cx<'_>) {
         let blocked = u8::from(self.long.len() > 2);
         for &flow in &self.long {
@@ -233,13 +243,14 @@ impl Phost {
         cx.control(Packet { offset: cx.flow(flow).size_bytes, ..self.control(flow, Kind::ACK) });
     }
 
-    /// Something of a flow has arrived that is not complete: notes the flow if it is new, and ends its rest.
+    /// Handles the arrival of any packet of an incomplete flow: opens the flow if it is new, and
+    /// resumes it if it was parked.
     fn hear(&mut self, flow: FlowId, free: u32, cx: &mut Cx<'_>) {
         let (config, now) = (&self.config, cx.now);
         if let Some(receiver) = self.receivers.get_mut(flow) {
             receiver.heard = now;
             if receiver.phase == Phase::Parked {
-                // Its tokens have long expired.
+                // Its tokens have expired long ago.
                 receiver.forgive(0);
                 receiver.ask_again();
                 self.settle(flow, cx);
@@ -259,7 +270,7 @@ impl Phost {
         }
     }
 
-    /// Sets a flow aside until the end of its wait.
+    /// Suspends a flow until the end of its wait.
     fn hold(&mut self, flow: FlowId, phase: Phase, until: Time, cx: &mut Cx<'_>) {
         if let Some(receiver) = self.receivers.get_mut(flow) {
             receiver.phase = phase;
@@ -268,7 +279,7 @@ impl Phost {
         }
     }
 
-    /// Lets a flow take part, unless too many of its tokens are unanswered.
+    /// Makes a flow eligible for tokens, unless too many of its tokens are unanswered.
     fn settle(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let Some(receiver) = self.receivers.get_mut(flow) else { return };
         if receiver.gap() > self.config.window {
@@ -320,7 +331,7 @@ impl Phost {
         }
     }
 
-    /// The wait of a flow is over.
+    /// Handles the end of a flow's wait.
     fn on_wait(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let Some(receiver) = self.receivers.get_mut(flow) else { return };
         if cx.now.since(receiver.heard) >= self.config.idle {
@@ -333,7 +344,7 @@ impl Phost {
         self.settle(flow, cx);
     }
 
-    /// Sends the next token, if it is time.
+    /// Sends the next token, if it is due.
     fn ask(&mut self, cx: &mut Cx<'_>) {
         let Some(flow) = self.asking.first() else { return };
         if self.pacer.is_free(cx.now) {
@@ -388,7 +399,7 @@ impl Transport for Phost {
             RTS => self.on_rts(packet, cx),
             STATUS => self.on_status(packet, cx),
             Kind::ACK => return self.on_ack(packet.flow, cx),
-            // No other kind is ever sent.
+            // No other kind is sent.
             _ => return,
         }
         self.ask(cx);
@@ -423,7 +434,7 @@ impl Transport for Phost {
             }
         };
         let config = &self.config;
-        let sender = self.senders.get_mut(flow).expect("it has just given a token");
+        let sender = self.senders.get_mut(flow).expect("its token was just taken");
         let offset = token.packet * config.mss;
         let payload = (sender.size_bytes - offset).min(config.mss);
         let mut data = Packet::data(flow, offset, payload as u16, config.header);
@@ -443,7 +454,7 @@ impl Transport for Phost {
     fn sample(&self, flow: FlowId) -> Option<Sample> {
         let (sender, mss) = (self.senders.get(flow)?, self.config.mss);
         let in_flight_bytes = sender.in_flight_bytes(mss);
-        // The window is what tokens ask for.
+        // The window is the packets that tokens request.
         let cwnd_bytes = in_flight_bytes + sender.tokens() * mss;
         Some(Sample { cwnd_bytes, ssthresh_bytes: 0, srtt: Dur::ZERO, rate: Rate(0), in_flight_bytes })
     }

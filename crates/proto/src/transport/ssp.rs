@@ -1,34 +1,43 @@
-//! SSP: a flow sends a burst at line rate before its first credit, ports drop scheduled packets to let bursts pass, and hosts send small flows first.
+//! SSP: a flow sends a burst at line rate before its first credit, ports drop scheduled packets to
+//! let bursts pass, and hosts send small flows first.
 //!
-//! Source: Y. Bai et al., "SSP: Speeding up Small Flows for Proactive Transport in Datacenters", CLUSTER 2020, of which the abstract alone is
-//! public. The rest is a reconstruction on ExpressPass (SIGCOMM 2017) and Aeolus (SIGCOMM 2020), the two systems that the abstract compares with.
-//! The machine is `kit/burst`.
+//! Source: Y. Bai et al., "SSP: Speeding up Small Flows for Proactive Transport in Datacenters",
+//! CLUSTER 2020; only the abstract is public. The rest is a reconstruction on ExpressPass (SIGCOMM
+//! 2017) and Aeolus (SIGCOMM 2020), the two systems that the abstract compares with. The state
+//! machine is `kit/burst`.
 //!
 //! | rule | from |
 //! |---|---|
 //! | unscheduled packets at line rate when a flow arrives, as in pHost and Homa | abstract |
-//! | a port drops scheduled packets once a queue builds up, so that unscheduled ones survive | abstract |
+//! | a port drops scheduled packets once a queue builds up, so that unscheduled packets survive | abstract |
 //! | senders give small flows priority, by shortest job first | abstract |
 //!
-//! Model: senders and receivers know the size of a flow. Ports must shape credits and drop early what is not ECN-capable (`credit`), and data must
-//! return over the cables of its credits.
+//! Model: senders and receivers know the size of a flow. Ports must shape credits and drop packets
+//! early that are not ECN-capable (`credit`), and data must return over the links of its credits.
 //!
 //! Assumed:
-//! - In parentheses stands the option that changes a choice.
+//! - The option that changes a choice is given in parentheses.
 //! - The credits are those of ExpressPass (`feedback`), and stop once the receiver has all bytes.
-//! - The burst has 36 kB (`unsched_bytes`), and ends with the first credit. Calibrated: of the settings that the abstract leaves open, the burst
-//!   decides most, and each of the three printed numbers comes out somewhere between 30 and 46 kB, whatever the round trip. At the other defaults
-//!   two of them do. Aeolus has one bandwidth-delay product (`auto`): at 100 Gbit/s and 52 us that is 650 kB, with which small flows gain far more
-//!   than printed, queues fill the buffer, and large flows pay.
-//! - Scheduled packets are not ECN-capable, unscheduled and control packets are: Aeolus' ports with the classes exchanged.
-//! - A scheduled packet is dropped when 6 KB wait on its arrival (`qdisc.drop`, `qdisc.rule`), Aeolus' threshold, whatever these are (`qdisc.when`).
+//! - The burst has 36 kB (`unsched_bytes`), and ends with the first credit. This value is
+//!   calibrated: among the settings that the abstract leaves open, the burst has the largest
+//!   effect, and each of the three printed numbers is reproduced at some burst between 30 and 46
+//!   kB, whatever the round trip. At the other defaults two of them are reproduced. Aeolus has one
+//!   bandwidth-delay product (`auto`): at 100 Gbit/s and 52 us this is 650 kB, with which small
+//!   flows gain far more than printed, queues fill the buffer, and large flows lose.
+//! - Scheduled packets are not ECN-capable, unscheduled and control packets are: Aeolus' ports with
+//!   the classes exchanged.
+//! - A scheduled packet is dropped if 6 KB wait on its arrival (`qdisc.drop`, `qdisc.rule`),
+//!   Aeolus' threshold, of whatever class (`qdisc.when`).
 //! - Unscheduled packets may fill the buffer (`qdisc.protect`).
 //! - The receiver finds lost packets by their numbers, and reports them (`detection`).
-//! - The next credits of a flow send lost packets before new ones, and ports protect these, both as in Aeolus. With `protect_after = 0` they are
-//!   scheduled packets, which may be dropped again.
-//! - A credit that finds nothing lost and nothing new is wasted (`resend_unconfirmed`); a probe goes out at the first such credit after data.
+//! - The next credits of a flow send lost packets before new ones, and ports protect the
+//!   retransmissions, both as in Aeolus. With `protect_after = 0` retransmissions are scheduled
+//!   packets, which may be dropped again.
+//! - A credit that finds no lost and no new packet is wasted (`resend_unconfirmed`); the first such
+//!   credit after data sends a probe.
 //! - A dropped scheduled packet counts as a lost credit, as it would in ExpressPass (`count_drop_as_credit_loss`).
-//! - Shortest job first is strict, by the size of the flow, for each packet of the host, ties by arrival (`sender_prio`).
+//! - Shortest job first is strict, by the size of the flow, for each packet of the host; ties go by
+//!   arrival (`sender_prio`).
 
 use crate::contract::Env;
 use crate::kit::burst::{self, Burst, Class, Detection, Options, Rules, Waiting};
@@ -36,9 +45,9 @@ use base::Bytes;
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "SSP, reconstructed from its abstract: a burst at line rate before the first credit, for which ports drop scheduled packets; small flows first",
+    summary: "SSP, reconstructed from its abstract: a burst at line rate before the first credit, ports drop scheduled packets first; small flows first",
     source: "Bai et al., CLUSTER 2020",
     needs: Needs { qdisc: &["credit"], reverse_path: true, ..Needs::NONE },
     implies: &[("qdisc.drop", "6KB")],
@@ -49,9 +58,9 @@ pub const META: Meta = Meta {
 };
 
 base::choice! {
-    /// Who finds lost packets.
+    /// Which end finds lost packets.
     pub enum Finder {
-        /// The receiver, which reports the numbers that were left out.
+        /// The receiver, which reports missing numbers.
         Receiver = "receiver",
         /// The sender, from acknowledgments of all packets.
         Sender = "sender",
@@ -61,13 +70,13 @@ base::choice! {
 base::choice! {
     /// Which packet of a host goes first.
     pub enum SenderPrio {
-        /// That of the smallest flow.
+        /// A packet of the smallest flow.
         Sjf = "sjf",
-        /// Those of small flows before the others.
+        /// Packets of small flows before the others.
         TwoLevel = "two_level",
-        /// That of the flow with the least left to be sent.
+        /// A packet of the flow with the fewest bytes left to be sent.
         Srpt = "srpt",
-        /// The one that came first.
+        /// The packet that came first.
         Off = "off",
     }
 }
@@ -76,13 +85,14 @@ base::params! {
     /// Parameters of SSP.
     pub struct Params {
         ..burst: Options {
-            unsched_bytes = "36KB", "flowloom: where the abstract's numbers come out";
-            resend_unconfirmed = "false", "flowloom: the abstract asks for no more";
+            unsched_bytes = "36KB", "flowloom: reproduces the abstract's numbers";
+            resend_unconfirmed = "false", "flowloom: not in the abstract";
             backstop = "300us", "flowloom";
         }
-        /// Who finds lost packets.
+        /// Which end finds lost packets.
         detection: Finder = "receiver", "flowloom";
-        /// A packet that was lost so often is sent again in the class of unscheduled packets; 0: never.
+        /// Number of losses after which a packet is retransmitted in the class of unscheduled
+        /// packets; 0: never.
         protect_after: u32 = "1", "flowloom: at once, as in Aeolus";
         /// Which packet of a host goes first.
         sender_prio: SenderPrio = "sjf", "abstract: shortest job first";
@@ -91,7 +101,7 @@ base::params! {
     }
 }
 
-/// Problems that show only against the network, or between parameters.
+/// Returns the problems that depend on the network, and contradictions between parameters.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     burst::check(&params.burst, env)
 }
@@ -100,14 +110,14 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 pub type Ssp = Burst<SmallFirst>;
 
 impl Ssp {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let Params { detection, protect_after, sender_prio, small, .. } = *params;
         Burst::with(&params.burst, env, SmallFirst { detection, protect_after, sender_prio, small })
     }
 }
 
-/// Small flows go first in hosts, and unscheduled packets are protected in ports.
+/// Small flows go first in hosts, and unscheduled packets are protected at ports.
 #[derive(Clone, Copy, Debug)]
 pub struct SmallFirst {
     detection: Finder,

@@ -1,19 +1,22 @@
-//! TCP NewReno with explicit congestion notification: a mark halves the window as a loss would, without one.
+//! TCP NewReno with explicit congestion notification: a mark halves the window, as a loss would,
+//! although no packet was lost.
 //!
-//! Source: RFC 3168 section 6.1, on RFC 5681 and RFC 6582. The machine is `kit/tcp`, which also cuts a window at most once; this file
-//! says how the window grows and is cut.
+//! Source: RFC 3168 section 6.1, on RFC 5681 and RFC 6582. The state machine is `kit/tcp`, which
+//! also cuts a window at most once; this file defines how the window grows and is cut.
 //!
-//! Model: as the machine's. ECN is not negotiated: both ends have it. ECT(0) alone is used, no nonce.
+//! Model: that of `kit/tcp`. ECN is not negotiated: both ends support it. Only ECT(0) is used;
+//! there is no nonce.
 //!
 //! Assumed:
 //! - A mark halves `cwnd`, not FlightSize: section 6.1.2 speaks of the congestion window. The slow-start threshold follows, down to two
 //!   segments.
-//! - Congestion avoidance adds one SMSS per `cwnd` bytes acknowledged, the fraction of a byte carried over.
+//! - Congestion avoidance adds one SMSS per `cwnd` bytes acknowledged; fractions of a byte are
+//!   carried over.
 //! - A loss after a mark of the same window starts recovery without another cut (section 6.1.2: once for dropped and marked packets of
 //!   one window); a timeout still sets `cwnd` to one segment.
 //!
-//! Deviates: a window of one segment that is marked stays one segment. Section 6.1.2 would then send at the next timeout only; no
-//! simulator of the data-center papers does.
+//! Deviates: a marked window of one segment stays one segment. Section 6.1.2 would then send only
+//! at the next timeout; no simulator of the data-center papers does so.
 
 use crate::contract::Env;
 use crate::flow::Flow;
@@ -21,7 +24,7 @@ use crate::kit::tcp::{Ack, Congestion, Ecn, Growth, Loss, Options, Tcp, Window, 
 use base::params::Problem;
 use base::registry::{Meta, Needs};
 
-/// What `list` and `check` know of it.
+/// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
     summary: "TCP NewReno with ECN: a mark halves the window, once per round trip",
     source: "RFC 3168, RFC 5681, RFC 6582",
@@ -37,7 +40,7 @@ base::params! {
     }
 }
 
-/// Contradictions between parameters.
+/// Returns the contradictions between parameters.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     params.tcp.check()
 }
@@ -46,7 +49,7 @@ pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
 pub type TcpEcn = Tcp<Halving>;
 
 impl TcpEcn {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let config = params.tcp.config(env);
         Tcp::with(config, Halving { smss: config.smss })

@@ -43,7 +43,7 @@ fn the_first_credit_ends_the_burst_with_a_probe() {
     h.packet(credit(0, 1, 0));
     h.nic_busy = false;
     assert_eq!(seen(&h.sent()), ["probe 2", "S2#2", "S3#3"]);
-    // A credit before the burst: there is nothing to probe for.
+    // A credit before the burst: no probe is needed.
     let mut h = open(&[20 * MSS]);
     h.nic_busy = true;
     h.open(0);
@@ -52,12 +52,12 @@ fn the_first_credit_ends_the_burst_with_a_probe() {
     assert_eq!(seen(&h.sent()), ["S0#0"]);
 }
 
-/// (a) known lost, (b) never sent, (c) sent and not acknowledged, (d) nothing.
+/// A credit sends (a) a lost packet, (b) a new one, (c) an unacknowledged one, (d) nothing.
 #[test]
 fn a_credit_sends_lost_then_new_then_unconfirmed_packets_then_nothing() {
     let mut h = open(&[13 * MSS]);
     h.open(0);
-    // 0 is lost, and 3 to 6; of 8 to 11 nothing is known.
+    // 0 and 3 to 6 are lost; 8 to 11 are unconfirmed.
     for arrived in [1, 2, 7] {
         assert_eq!(h.packet(report(Kind::ACK, arrived..arrived)), []);
     }
@@ -68,7 +68,8 @@ fn a_credit_sends_lost_then_new_then_unconfirmed_packets_then_nothing() {
         answers.iter().filter(|packet| packet.payload > 0).all(|packet| packet.has(Packet::RETX) == (packet.offset != 12 * MSS))
     );
     assert_eq!(h.table.counts(FlowId(0))[..7], [11, 1, 12 * MSS, 10 * MSS, 9 * MSS, 5, 0]);
-    // What was sent again is not lost by the acknowledgment of the probe, and a second wasted credit sends no second probe.
+    // The acknowledgment of the probe does not make retransmitted packets lost, and a second wasted
+    // credit sends no second probe.
     h.packet(report(Kind::PROBEACK, 12..12));
     assert_eq!(seen(&h.packet(credit(0, 11, 0))), [""; 0]);
     h.packet(stop());
@@ -77,14 +78,14 @@ fn a_credit_sends_lost_then_new_then_unconfirmed_packets_then_nothing() {
 }
 
 #[test]
-fn the_acknowledgment_of_the_probe_tells_of_all() {
+fn the_acknowledgment_of_the_probe_reveals_all_losses() {
     let mut h = open(&[4 * MSS]);
     h.open(0);
     h.packet(report(Kind::ACK, 1..1));
     h.packet(report(Kind::PROBEACK, 2..4));
     let answers: Vec<Packet> = (0..3).flat_map(|n| h.packet(credit(0, n, 0))).collect();
     assert_eq!(seen(&answers), ["S0#4", "S2#5", "S3#6"]);
-    // Scheduled packets are lost where they are reported, not where a later packet is acknowledged.
+    // Scheduled packets are lost when they are reported, not when a later packet is acknowledged.
     h.packet(report(Kind::PROBEACK, 7..7));
     assert_eq!(seen(&h.packet(credit(0, 3, 0))), ["probe 7"]);
     h.packet(nack(5..6));
@@ -99,7 +100,7 @@ fn the_receiver_acknowledges_unscheduled_packets_and_probes_and_reports_lost_sch
     assert_eq!(seen(&r.packet(probe(4, 4))), ["probeack 3..4"]);
     assert_eq!(seen(&r.packet(segment(4, 4, Some(0)))), [""; 0]);
     assert_eq!(seen(&r.packet(segment(7, 7, Some(1)))), ["nack 5..7"]);
-    // Asked for all that is missing, it reports that too.
+    // If the probe asks for all missing numbers, the receiver reports the earlier ones too.
     assert_eq!(seen(&r.packet(probe(9, 2))), ["nack 3..4", "nack 5..7", "nack 8..9", "probeack 8..9"]);
     assert_eq!(seen(&r.packet(request())), [""; 0]);
 }
@@ -130,15 +131,16 @@ fn without_progress_a_flow_asks_and_probes_again() {
     assert_eq!((seen(&again), h.table.get(FlowId(0)).stats.timeouts), (vec!["request".to_owned(), "probe 2 from 1".to_owned()], 3));
 }
 
-/// Lost packets of the burst are found by the sender, within a round trip.
+/// The sender finds lost packets of the burst within a round trip.
 #[test]
-fn lost_packets_of_the_burst_are_sent_again_once() {
+fn lost_packets_of_the_burst_are_retransmitted_once() {
     let log = exchange(machine, &[40 * MSS], |packet| {
         let lost = packet.payload > 0 && !packet.has(Packet::ECT) && [0, 5, 6, 11].contains(&(packet.offset / MSS));
         if lost { Fate::Drop } else { Fate::Pass }
     });
     let count = |kind| log.iter().filter(|packet| packet.kind == kind).count();
-    // What the burst lost; the acknowledgments are there before anything unconfirmed is left.
+    // Only lost packets of the burst are retransmitted: the acknowledgments arrive before
+    // unconfirmed packets would be.
     assert_eq!((count(Kind::DATA), count(Kind::ACK), count(Kind::PROBEACK)), (44, 8, 1));
 }
 

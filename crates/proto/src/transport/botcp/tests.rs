@@ -121,7 +121,7 @@ fn golden_octets() {
     for (bytes, packets, kib) in rows {
         assert_eq!((Unit::Packet.octet(bytes), Unit::Kib.octet(bytes)), (packets, kib), "{bytes}");
     }
-    // Thresholds, in the unit that they are compared in.
+    // The thresholds, in the unit in which they are compared.
     assert_eq!([20, 40, 60].map(|n| Unit::Kib.of_packets(n)), [29, 59, 88]);
     assert_eq!([20, 40, 60].map(|n| Unit::Packet.of_packets(n)), [20, 40, 60]);
 }
@@ -141,35 +141,36 @@ proptest! {
     fn steps_stay_in_bounds(w in ONE / 64..=256 * ONE, b in 0u64..=255, long in any::<bool>()) {
         let next = control().step(w, long, b);
         prop_assert!((ONE / 64..=256 * ONE).contains(&next));
-        // A long flow does not starve while the queue is bearable; a short one neither.
+        // No flow starves while the queue is at most Bm.
         if w >= ONE && b <= 60 {
             prop_assert!(next >= ONE);
         }
-        // At least half a segment is left in one step, and at most one is won.
+        // A step keeps at least half a segment and adds at most one.
         if w >= ONE {
             prop_assert!(next >= ONE / 2 && next <= w + ONE);
         } else {
             prop_assert!(next <= 2 * w);
         }
-        // More in the queue never means a larger window; a long flow is never better off than a short one.
+        // A longer queue never gives a larger window; a long flow never gets a larger window than a
+        // short one.
         prop_assert!(control().step(w, long, b + 1) <= next);
         prop_assert!(control().step(w, true, b) <= control().step(w, false, b));
     }
 
-    /// The rows join where 2b is the target: both say one segment more.
+    /// The rows meet where 2b is the target: both add one segment.
     #[test]
     fn growth_is_continuous_at_half_the_target(w in ONE..255 * ONE, half in 1u64..100, long in any::<bool>()) {
         let c = Bocc { long: 2 * half, short: 2 * half, most: 201, ..control() };
         prop_assert_eq!(c.step(w, long, half), w + ONE);
         let beyond = c.step(w, long, half + 1) - w;
         prop_assert!(ONE - beyond <= 2 * ONE / half + 2);
-        // At the target it stays, and below one segment it does so at the largest occupancy.
+        // At the target the window stays; below one segment it stays at the largest occupancy.
         prop_assert_eq!(c.step(w, long, 2 * half), w);
         prop_assert_eq!(c.step(ONE / 3, long, 201), ONE / 3);
     }
 }
 
-/// A lone sender of `segments` segments of 1456 bytes, with all defaults but for `change`.
+/// A single sender of `segments` segments of 1456 bytes, with all defaults except for `change`.
 fn sender(segments: u64, change: impl FnOnce(&mut Params)) -> Script<Botcp> {
     let mut params = Params::defaults();
     change(&mut params);
@@ -188,7 +189,8 @@ fn us(n: u64) -> Time {
     Time::ZERO + Dur::from_us(n)
 }
 
-/// A flow of one full packet of TCP takes two of BOTCP, and the second waits for the ACK of the first, unless packets keep their payload.
+/// A flow of one full TCP packet takes two BOTCP packets, and the second waits for the ACK of the
+/// first, unless packets keep their payload.
 #[test]
 fn the_option_takes_payload_or_not() {
     for (option, payload, wire) in [(4, MSS, 1500), (0, 1460, 1500), (40, 1420, 1500)] {
@@ -213,7 +215,8 @@ fn data_starts_at_once_with_one_packet_and_a_clear_option() {
     assert_eq!((ack.len(), ack[0].wire_len, Echo::read(&ack[0]).feedback), (1, 44, 41));
 }
 
-/// 7 segments are 10 192 bytes: with the eighth a flow is long at X = 10 KB, and the eighth is sent with the window at 4.
+/// Seven segments are 10 192 bytes: the eighth makes a flow long at X = 10 KB, and is sent when the
+/// window is 4.
 #[test]
 fn a_flow_is_long_when_more_than_x_was_sent() {
     let mut s = sender(100, |_| {});
@@ -223,7 +226,7 @@ fn a_flow_is_long_when_more_than_x_was_sent() {
     for n in 1..=3 {
         assert_eq!(s.packet(ack(n, us(0), 0)).len(), 2);
     }
-    // 10 192 > 10 000: b = 20 no longer adds a segment but keeps the window.
+    // 10 192 > 10 000: b = 20 no longer adds a segment, it keeps the window.
     assert_eq!(s.packet(ack(4, us(0), 20)).len(), 1);
     let mut larger = sender(100, |p| p.long_after = Bytes(10_192));
     larger.open(0);
@@ -232,7 +235,8 @@ fn a_flow_is_long_when_more_than_x_was_sent() {
     assert_eq!(larger.packet(ack(4, us(0), 20)).len(), 2);
 }
 
-/// b = 61 makes 0.5 of 1: the next packet leaves two round trips after the last. Three quarters of Bm / b are 0.375 then.
+/// b = 61 makes the window 0.5: the next packet leaves two round trips after the last. Then b = 80
+/// makes it 0.375.
 #[test]
 fn windows_below_one_segment_pace() {
     let mut s = sender(100, |_| {});
@@ -247,7 +251,8 @@ fn windows_below_one_segment_pace() {
     assert_eq!(s.advance(us(467)).len(), 1);
 }
 
-/// The paced packet of 200 us is acknowledged at 205 us: with b = 10 the window is 1 again and does not wait, with b = 50 it is 0.6.
+/// The packet paced at 200 us is acknowledged at 205 us: with b = 10 the window is 1 again and the
+/// sender does not wait, with b = 50 it is 0.6.
 #[test]
 fn a_window_back_at_one_sends_at_once() {
     for (b, sent) in [(10, 1), (50, 0)] {
@@ -257,7 +262,7 @@ fn a_window_back_at_one_sends_at_once() {
         s.packet(ack(1, us(0), 61));
         assert_eq!(s.advance(us(205)).len(), 1);
         assert_eq!(s.packet(ack(2, us(200), b)).len(), sent, "b = {b}");
-        // The timer of a pause that is over does no harm.
+        // The timer of a pause that is over has no effect.
         assert_eq!(s.advance(us(350)).len(), 1 - sent);
     }
 }
@@ -276,7 +281,8 @@ fn three_duplicates_halve_down_to_one() {
     assert_eq!([lose(9.0, Timeout), lose(0.25, Timeout)], [(1.0, 1), (0.25, 1)]);
 }
 
-/// Duplicates, then partial and full acknowledgment: no step is taken until the recovery point is passed.
+/// Duplicates, then a partial and a full acknowledgment: the window takes no step until the
+/// recovery point is passed.
 #[test]
 fn there_is_no_step_in_recovery() {
     let mut s = sender(100, |p| p.tcp.init_window = base::params::Auto::Set(8));
@@ -285,7 +291,7 @@ fn there_is_no_step_in_recovery() {
     for _ in 0..3 {
         s.packet(ack(0, us(0), 0));
     }
-    // Half of 8. A step with b = 0 would make it 5 and more.
+    // Half of 8. A step with b = 0 would make it more than 5.
     let window = |s: &Script<Botcp>| s.machine.sample(FlowId(0)).unwrap().ssthresh_bytes / MSS;
     assert_eq!(window(&s), 4);
     s.packet(ack(4, us(0), 0));
@@ -305,7 +311,7 @@ fn the_window_has_a_bound() {
     assert_eq!((w, c.bytes(w)), (256 * ONE, 256 * MSS));
     let least = (0..10_000).fold(ONE, |w, _| c.step(w, true, 255));
     assert_eq!((least, c.bytes(least)), (ONE / 64, MSS));
-    // No bound given: none that matters.
+    // Without a given bound, the bound has no effect.
     let params = Params { tcp: Options { max_cwnd: base::params::Auto::Auto, ..Params::defaults().tcp }, ..Params::defaults() };
     let mut s = Script::new(Botcp::new(&params, &script::env()), vec![script::flow(0, MSS)]);
     assert_eq!(s.open(0).len(), 1);
@@ -325,7 +331,8 @@ fn thresholds_in_the_wrong_order_are_found() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever is lost, doubled or late, every byte arrives once, also with windows that fall below one segment.
+    /// Whatever is lost, duplicated or late, every byte arrives once, also with windows below one
+    /// segment.
     #[test]
     fn all_arrives(sizes in prop::collection::vec(1u64..60 * MSS, 1..4), fates in prop::collection::vec(0u8..10, 1..200)) {
         let flows: Vec<Flow> = sizes.iter().zip(0..).map(|(size, id)| script::flow(id, *size)).collect();

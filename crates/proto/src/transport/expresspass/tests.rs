@@ -32,7 +32,7 @@ fn plain(kind: Kind, offset: u64) -> Packet {
     Packet { offset, ..Packet::new(FlowId(0), kind, 40) }
 }
 
-/// What was sent: kind and offset.
+/// Kind and offset of the packets that were sent.
 fn seen(packets: &[Packet]) -> Vec<(Kind, u64)> {
     packets.iter().map(|packet| (packet.kind, packet.offset)).collect()
 }
@@ -49,7 +49,7 @@ fn a_flow_asks_until_a_credit_comes() {
     assert!(again.iter().all(|packet| packet.kind == REQUEST));
     h.packet(credit(0, 0, us(1)));
     assert_eq!(h.advance(h.now + Dur::from_us(9_999)), []);
-    // Without credits for so long it asks again.
+    // After this time without credits the sender sends its request again.
     assert_eq!(seen(&h.advance(h.now + Dur::from_us(1))), [(REQUEST, 0)]);
     assert_eq!(h.table.get(FlowId(0)).stats.timeouts, 3);
 }
@@ -63,7 +63,8 @@ fn a_request_is_repeated_after_the_authors_time_by_default() {
     }
 }
 
-/// ns2-xpass starts flows of fewer than 40 packets at their share of `alpha`. The gap behind the first credit is 16 packet times at `alpha` 1/16.
+/// ns2-xpass starts flows of fewer than 40 packets at their share of `alpha`. With `alpha` 1/16 the
+/// gap after the first credit is 16 packet times.
 #[test]
 fn short_flows_may_start_at_a_part_of_the_first_rate() {
     let gap = |alpha_packets, segments: u64| {
@@ -98,7 +99,7 @@ fn each_credit_is_answered_by_one_segment_with_its_number_and_time() {
     let answers: Vec<Packet> = [3, 5].into_iter().flat_map(|n| h.packet(credit(0, n, us(n.into())))).collect();
     assert_eq!(seen(&answers), [(Kind::DATA, 0), (Kind::DATA, MSS)]);
     assert_eq!(answers[1].get::<Number>(), Number { number: 5, sent_ps: us(5).0 });
-    // The last segment, and behind it, among data, a CREDIT_STOP; then credits are wasted.
+    // The last segment is followed, in the data queue, by a CREDIT_STOP; later credits are wasted.
     let last = h.packet(credit(0, 6, us(6)));
     assert_eq!(seen(&last), [(Kind::DATA, 2 * MSS), (STOP, 0)]);
     assert_eq!((last[0].payload, last[0].wire_len), (1, 41));
@@ -126,7 +127,7 @@ fn segments_wait_for_the_nic_in_the_order_of_their_credits() {
         h.packet(credit(flow, n, us(1)));
     }
     h.nic_busy = false;
-    // The fifth credit found nothing that was not promised to another.
+    // The fifth credit found no segment that was not assigned to another credit.
     let order: Vec<(u32, Kind)> = h.sent().iter().map(|packet| (packet.flow.0, packet.kind)).collect();
     assert_eq!(order, [(1, Kind::DATA), (0, Kind::DATA), (1, Kind::DATA), (0, Kind::DATA), (0, STOP)]);
 }
@@ -140,7 +141,7 @@ fn a_nack_sends_the_sender_back() {
     let again = h.packet(credit(0, 2, us(2)));
     assert_eq!((seen(&again), again[0].has(Packet::RETX)), (vec![(Kind::DATA, MSS)], true));
     assert_eq!(seen(&h.packet(credit(0, 3, us(3)))), [(Kind::DATA, 2 * MSS), (STOP, 0)]);
-    // After the end it has to ask again.
+    // After the end the sender has to request credits again.
     assert_eq!(seen(&h.packet(plain(NACK, 2 * MSS))), [(REQUEST, 0)]);
     assert_eq!(seen(&h.packet(credit(0, 4, us(4)))), [(Kind::DATA, 2 * MSS), (STOP, 0)]);
 }
@@ -172,13 +173,13 @@ fn a_gap_is_answered_by_nacks_until_it_is_closed() {
     r.packet(data(1, 4, us(0)));
     assert_eq!(nacks(r.advance(us(4_000))), 0);
     assert_eq!(seen(&r.packet(plain(STOP, 0))), [(Kind::ACK, 4 * MSS)]);
-    // What comes late finds the flow complete.
+    // Late packets find the flow complete.
     assert_eq!(seen(&r.packet(plain(REQUEST, 0))), [(Kind::ACK, 4 * MSS)]);
     assert_eq!((seen(&r.packet(plain(STOP, 0))), r.advance(us(100_000))), (vec![(Kind::ACK, 4 * MSS)], vec![]));
 }
 
 #[test]
-fn a_receiver_that_hears_nothing_stops() {
+fn a_receiver_stops_credits_after_a_time_without_packets() {
     let mut r = host(&[4 * MSS]).at_host(1);
     r.packet(plain(REQUEST, 0));
     let last = |packets: Vec<Packet>| packets.last().map(|packet| packet.sent_at);
@@ -197,7 +198,7 @@ fn times_below_a_round_trip_are_problems() {
     assert_eq!(check(&Params::defaults(), &script::env()), []);
 }
 
-/// Without losses every segment is sent once, and never more segments than credits have come.
+/// Without losses every segment is sent once, and there are never more segments than credits.
 #[test]
 fn without_losses_each_byte_is_sent_once() {
     let flow = script::flow(0, 300 * MSS + 7);
@@ -211,7 +212,8 @@ fn without_losses_each_byte_is_sent_once() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(patterns(200)))]
-    /// All bytes arrive once, senders close and timers end, whatever happens to the first 300 packets.
+    /// All bytes arrive once, senders close and timers end, whatever happens to the first 300
+    /// packets.
     #[test]
     fn survives_loss_reordering_and_duplication(
         sizes in prop::collection::vec(1u64..60_000, 1..4),

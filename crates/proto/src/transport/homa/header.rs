@@ -1,14 +1,14 @@
-//! Homa's packets beside data and ACKs.
+//! Homa's packets other than data and ACKs.
 
 use crate::packet::Kind;
 
-/// Grants bytes up to the packet's offset.
+/// Grants the bytes up to the packet's offset.
 pub const GRANT: Kind = Kind(Kind::OWN);
-/// Asks again for bytes from the packet's offset on.
+/// Requests bytes again, from the packet's offset on.
 pub const RESEND: Kind = Kind(Kind::OWN + 1);
 /// Answers a RESEND: data of another message goes first.
 pub const BUSY: Kind = Kind(Kind::OWN + 2);
-/// Tells a sender the cutoffs of its receiver.
+/// Carries the cutoffs of a receiver to a sender.
 pub const CUTOFFS: Kind = Kind(Kind::OWN + 3);
 /// Answers a RESEND of a message that the sender does not have.
 pub const UNKNOWN: Kind = Kind(Kind::OWN + 4);
@@ -18,7 +18,7 @@ base::header! {
     pub struct Grant {
         /// The level of the granted bytes.
         level: u8,
-        /// How many bytes of the message have arrived.
+        /// Number of bytes of the message that have arrived.
         received: u64,
     }
 }
@@ -26,7 +26,7 @@ base::header! {
 base::header! {
     /// A RESEND.
     pub struct Resend {
-        /// The byte after the last one that is asked for.
+        /// The byte after the last requested one.
         end: u64,
         /// The level of these bytes.
         level: u8,
@@ -34,35 +34,35 @@ base::header! {
 }
 
 base::header! {
-    /// Data: which cutoffs set its level.
+    /// The header of data: the version of the cutoffs that set its level.
     pub struct Version {
-        /// Their number, 0 before any were told.
+        /// The version of the cutoffs; 0 before the receiver has sent any.
         version: u32,
     }
 }
 
-/// Cutoffs between seven levels: of eight at least one is for scheduled packets.
+/// Seven levels have six cutoffs: of eight levels at least one is for scheduled packets.
 const MOST_CUTOFFS: usize = 6;
 
 base::header! {
-    /// CUTOFFS: rising sizes in bytes; those that are not in use are 2^64 - 1.
-    pub struct Told {
-        /// Their number.
+    /// The header of CUTOFFS: rising sizes in bytes; unused entries are 2^64 - 1.
+    pub struct CutoffList {
+        /// The version of the cutoffs.
         version: u32,
-        /// The first, and so on.
+        /// The cutoffs in rising order.
         a: u64, b: u64, c: u64, d: u64, e: u64, f: u64,
     }
 }
 
-impl Told {
-    /// At most six cutoffs.
-    pub fn new(version: u32, cutoffs: &[u64]) -> Told {
+impl CutoffList {
+    /// Creates a list of at most six cutoffs.
+    pub fn new(version: u32, cutoffs: &[u64]) -> CutoffList {
         let [a, b, c, d, e, f]: [u64; MOST_CUTOFFS] = std::array::from_fn(|i| cutoffs.get(i).copied().unwrap_or(u64::MAX));
-        Told { version, a, b, c, d, e, f }
+        CutoffList { version, a, b, c, d, e, f }
     }
-    /// The cutoffs.
+    /// Returns the cutoffs.
     pub fn cutoffs(&self) -> Vec<u64> {
-        let Told { a, b, c, d, e, f, .. } = *self;
+        let CutoffList { a, b, c, d, e, f, .. } = *self;
         [a, b, c, d, e, f].into_iter().filter(|cutoff| *cutoff < u64::MAX).collect()
     }
 }

@@ -1,40 +1,43 @@
-//! Messages at their receiver: which of them are granted more, at which level, and what is asked for again.
+//! Messages at their receiver: which messages are granted more bytes, at which level, and which
+//! bytes are requested again.
 
-use super::header::{CUTOFFS, GRANT, Grant, RESEND, Resend, Told, Version};
+use super::header::{CUTOFFS, CutoffList, GRANT, Grant, RESEND, Resend, Version};
 use super::levels::{Law, Levels, Online};
 use crate::contract::Cx;
 use crate::kit::traffic::Traffic;
 use crate::packet::{Kind, Packet};
 use base::{Dur, FlowId, FlowMap, Fraction, HostId, Time};
 
-/// Timer of a message: bytes that were granted are missing.
+/// Timer of a message: granted bytes are missing.
 pub const MISSING: u8 = 1;
-/// Timer of the host: a sender whose turn it is may be granted more.
+/// Timer of the host: a paced sender may be granted more.
 pub const PACED: u8 = 2;
 
-/// Places of the receiver's counters.
+/// Indices of the receiver's counters.
 pub const GRANTS: usize = 0;
 pub const RESENDS: usize = 1;
 pub const FIRST_RTT_BYTES: usize = 2;
 
-/// What all messages of a receiver share.
+/// The configuration of a receiver.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Levels follow from sizes by this law.
+    /// The rule that computes levels from sizes.
     pub law: Law,
-    /// Most messages that are granted more at a time; `None`: one for each level of scheduled packets.
+    /// Largest number of messages that are granted at a time; `None`: one for each level of
+    /// scheduled packets.
     pub overcommitment: Option<u32>,
     /// Bytes per GRANT.
     pub grant_bytes: u64,
-    /// From one GRANT to a sender to the next: a full packet at the rate of the host's link.
+    /// Time between two GRANTs to a sender: that of a full packet at the rate of the host's link.
     pub grant_gap: Dur,
-    /// At most so many bytes at the end of a message go at the level of a message of their size.
+    /// At most this many bytes at the end of a message go at the unscheduled level of a message of
+    /// this size.
     pub tail_boost: u64,
     /// Share of granted bytes that the oldest message gets.
     pub oldest: Fraction,
-    /// Silence after which missing bytes are asked for again.
+    /// Time without packets of a message after which missing bytes are requested again.
     pub resend_after: Dur,
-    /// RESENDs in a row after which a message is forgotten; 0: none.
+    /// Number of RESENDs in a row after which a message is forgotten; 0: never.
     pub tries: u32,
     /// Header of every packet, in bytes.
     pub header: u16,
@@ -47,18 +50,18 @@ struct Message {
     /// All bytes below may be sent.
     granted: u64,
     received: u64,
-    /// RESENDs since something arrived.
+    /// RESENDs since the last arrival.
     tries: u32,
 }
 
 impl Message {
-    /// Bytes that are granted and have not arrived.
+    /// Returns the number of bytes that are granted and have not arrived.
     fn pending(&self) -> u64 {
         self.granted.saturating_sub(self.received)
     }
 }
 
-/// A message that waits for grants, in the order of the bytes that it still waits for, the older one first.
+/// A message that waits for grants. Ordered by ungranted bytes; ties go to the older message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     left: u64,
@@ -70,24 +73,24 @@ struct Waiting {
 pub struct Inbound {
     config: Config,
     levels: Levels,
-    /// The number of its cutoffs.
+    /// The version of its cutoffs.
     version: u32,
     online: Option<Online>,
     messages: FlowMap<Message>,
     /// Messages that wait for grants, in order.
     waiting: Vec<Waiting>,
-    /// The first of them, of different senders, which may be granted more.
+    /// The first waiting messages of different senders, which may be granted more.
     active: Vec<Waiting>,
-    /// Senders that were granted more less than a gap ago, and when they may be granted more.
+    /// Senders that were granted bytes less than a gap ago, and when they may be granted more.
     paced: Vec<(HostId, Time)>,
-    /// When the first of those may be granted more that have room for it.
+    /// When the first paced sender may be granted more whose window has space.
     next: Time,
-    /// What the oldest message may be granted yet, in billionths of bytes.
+    /// Bytes that the oldest message may still be granted, in billionths.
     owed: u64,
 }
 
 impl Inbound {
-    /// A receiver without messages. With `online` its levels follow the sizes that it sees.
+    /// Creates a receiver without messages. With `online` its levels follow the sizes that it sees.
     pub fn new(config: Config, levels: Levels, online: Option<Online>) -> Inbound {
         Inbound {
             config,
@@ -103,7 +106,7 @@ impl Inbound {
         }
     }
 
-    /// Data of a message.
+    /// Handles data of a message.
     pub fn on_data(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let (flow, meta) = (packet.flow, cx.flow(packet.flow));
         let delivery = cx.deliver(flow, packet.offset, packet.payload);
@@ -124,7 +127,7 @@ impl Inbound {
         let message = self.messages.get_mut(flow).expect("opened above");
         (message.received, message.tries) = (received, 0);
         if packet.has(Packet::RETX) && delivery.new_bytes == 0 && packet.offset == 0 {
-            // The sender asks whether it was heard.
+            // The sender asks whether the receiver has the message.
             let level = self.config.law.priorities - 1;
             grant(&self.config, flow, message, level, cx);
         }
@@ -135,7 +138,8 @@ impl Inbound {
         }
     }
 
-    /// The first packet of a message has come, which need not be the one with the first bytes.
+    /// Handles the first packet of a message that arrives, not necessarily the one with the first
+    /// bytes: counts its size, and sends CUTOFFS to a sender with another version.
     fn see(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let Some(online) = &mut self.online else { return };
         if online.note(cx.flow(packet.flow).size_bytes) {
@@ -144,9 +148,9 @@ impl Inbound {
             self.version += 1;
         }
         if packet.get::<Version>().version != self.version {
-            let mut told = Packet::new(packet.flow, CUTOFFS, self.config.header);
-            told.set_ext(Told::new(self.version, &self.levels.cutoffs), cx.ext);
-            cx.control(told);
+            let mut cutoffs = Packet::new(packet.flow, CUTOFFS, self.config.header);
+            cutoffs.set_ext(CutoffList::new(self.version, &self.levels.cutoffs), cx.ext);
+            cx.control(cutoffs);
         }
     }
 
@@ -159,14 +163,15 @@ impl Inbound {
         }
     }
 
-    /// All bytes of a message are there.
+    /// Acknowledges a complete message and forgets it.
     fn finish(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let size = cx.flow(flow).size_bytes;
         cx.control(Packet { offset: size, ..Packet::new(flow, Kind::ACK, self.config.header) });
         self.forget(flow, cx);
     }
 
-    /// Ends a message, or gives up on one that its sender does not have. If it still waited for grants, others may have its place.
+    /// Forgets a message that is complete, or that its sender does not have. If it waited for
+    /// grants, another message takes its place.
     pub fn forget(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let Some(message) = self.messages.remove(flow) else { return };
         cx.disarm(flow, MISSING);
@@ -175,7 +180,7 @@ impl Inbound {
         }
     }
 
-    /// The sender has the message, and sends another one first.
+    /// Handles a BUSY: the sender has the message, and sends another one first.
     pub fn on_busy(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         if let Some(message) = self.messages.get_mut(flow) {
             message.tries = 0;
@@ -183,7 +188,7 @@ impl Inbound {
         }
     }
 
-    /// Something of a message has come: waits for what is missing of its granted bytes, from now on.
+    /// Restarts the timer for missing bytes after an arrival.
     fn watch(&self, flow: FlowId, cx: &mut Cx<'_>) {
         match self.messages.get(flow).map_or(0, Message::pending) {
             0 => cx.disarm(flow, MISSING),
@@ -191,7 +196,8 @@ impl Inbound {
         }
     }
 
-    /// Nothing of a message has come for long although it has granted bytes.
+    /// Handles the expiry of the timer: no packet of a message with missing granted bytes has
+    /// arrived.
     pub fn on_missing(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let Some(message) = self.messages.get_mut(flow) else { return };
         message.tries += 1;
@@ -206,14 +212,14 @@ impl Inbound {
         self.watch(flow, cx);
     }
 
-    /// Grants what may be granted now.
+    /// Sends the GRANTs that are possible now.
     pub fn grant(&mut self, cx: &mut Cx<'_>) {
         if self.waiting.is_empty() {
             return;
         }
         self.paced.retain(|(_, until)| *until > cx.now);
         self.next = Time::MAX;
-        // A message that is granted all makes room for another one.
+        // When a message is fully granted, another one takes its place.
         while self.grant_active(cx) {}
         self.grant_oldest(cx);
         if self.next < Time::MAX {
@@ -221,7 +227,7 @@ impl Inbound {
         }
     }
 
-    /// Grants the active messages more. Says whether one of them has all now.
+    /// Grants the active messages more. Returns whether one of them is now fully granted.
     fn grant_active(&mut self, cx: &mut Cx<'_>) -> bool {
         self.find_active();
         let (mut some_done, count) = (false, self.active.len());
@@ -233,12 +239,12 @@ impl Inbound {
         some_done
     }
 
-    /// How many messages are granted at a time.
+    /// Returns the largest number of messages that are granted at a time.
     pub fn most_granted(&self) -> u64 {
         self.config.overcommitment.unwrap_or(self.levels.scheduled.into()).into()
     }
 
-    /// Finds the messages that may be granted more: of each sender the first, and of these the first few.
+    /// Finds the active messages: the first of each sender, up to the largest number.
     fn find_active(&mut self) {
         let most = self.most_granted() as usize;
         self.active.clear();
@@ -252,20 +258,21 @@ impl Inbound {
         }
     }
 
-    /// The level of what is granted to the active message of this rank of `count`. With fewer messages than levels the lowest are in use, so that
-    /// a shorter message that comes next finds a higher one (section 3.4).
+    /// Returns the level for the active message with this rank of `count`. With fewer messages than
+    /// levels the lowest levels are used, so that a shorter message that comes next finds a higher
+    /// one (section 3.4).
     fn level(&self, rank: u32, count: u32, left: u64) -> u8 {
         let (all, scheduled) = (u32::from(self.config.law.priorities), u32::from(self.levels.scheduled));
         let level = (all - scheduled + rank + scheduled.saturating_sub(count)).min(all - 1) as u8;
         if left <= self.config.tail_boost { level.min(self.levels.unscheduled(left)) } else { level }
     }
 
-    /// Grants a message more, if its sender's turn has come and less than a round trip's bytes are on their way. Returns how many bytes it waits
-    /// for then.
+    /// Grants a message more bytes, if its sender is not paced and fewer than `rtt_bytes` are on
+    /// their way. Returns the number of bytes still to be granted.
     fn grant_one(&mut self, waiting: Waiting, level: u8, cx: &mut Cx<'_>) -> Option<u64> {
         let Waiting { left, flow, src } = waiting;
         let config = &self.config;
-        let message = self.messages.get_mut(flow).expect("a message that waits is there");
+        let message = self.messages.get_mut(flow).expect("a waiting message is known");
         let more = config.law.rtt_bytes.saturating_sub(message.pending()).min(config.grant_bytes).min(left);
         if more == 0 {
             return None;
@@ -301,7 +308,7 @@ impl Inbound {
         let Some(oldest) = self.waiting.iter().copied().min_by_key(|waiting| waiting.flow) else { return };
         self.find_active();
         if self.active.contains(&oldest) {
-            // It gets its share by itself.
+            // The oldest message is active and is granted bytes anyway.
             self.owed = 0;
         } else if self.grant_one(oldest, self.config.law.priorities - self.levels.scheduled, cx).is_some() {
             self.owed -= grant;
@@ -313,7 +320,8 @@ impl Inbound {
         self.waiting.insert(at, waiting);
     }
 
-    /// Takes a message that waits for `left` bytes out. Says whether it was in.
+    /// Removes a message with `left` ungranted bytes from the waiting ones. Returns whether it was
+    /// there.
     fn stop_waiting(&mut self, left: u64, flow: FlowId) -> bool {
         let place = |other: &Waiting| (other.left, other.flow);
         let found = self.waiting.binary_search_by_key(&(left, flow), place);
@@ -321,7 +329,7 @@ impl Inbound {
     }
 }
 
-/// Sends a GRANT of all that a message is granted.
+/// Sends a GRANT of all bytes that a message is granted.
 fn grant(config: &Config, flow: FlowId, message: &Message, level: u8, cx: &mut Cx<'_>) {
     let mut grant = Packet { offset: message.granted, ..Packet::new(flow, GRANT, config.header) };
     grant.set(Grant { level, received: message.received });
@@ -331,15 +339,15 @@ fn grant(config: &Config, flow: FlowId, message: &Message, level: u8, cx: &mut C
 
 #[cfg(test)]
 impl Inbound {
-    /// Whether no message is known.
+    /// Returns whether no message is known.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.waiting.is_empty()
     }
-    /// Bytes of a message that are granted and have not arrived.
+    /// Returns the number of bytes of a message that are granted and have not arrived.
     pub fn pending(&self, flow: u32) -> u64 {
         self.messages.get(FlowId(flow)).map_or(0, Message::pending)
     }
-    /// The levels of active messages that wait for so many bytes.
+    /// Returns the levels of active messages with these numbers of ungranted bytes.
     pub fn levels_of(&self, left: &[u64]) -> Vec<u8> {
         let count = left.len() as u32;
         left.iter().zip(0..).map(|(left, rank)| self.level(rank, count, *left)).collect()

@@ -1,4 +1,5 @@
-//! The levels of Homa's packets: how many are for unscheduled and how many for scheduled ones, and the cutoffs between the former.
+//! The levels of Homa's packets: how many are for unscheduled and how many for scheduled packets,
+//! and the cutoffs between the unscheduled ones.
 
 use crate::kit::demotion::{self, Limits};
 use crate::kit::traffic::Traffic;
@@ -6,10 +7,10 @@ use base::given::Offered;
 use base::params::{Param, Raw};
 use std::collections::VecDeque;
 
-/// Cutoffs as written, where they are not those of the scenario's own sizes.
+/// Cutoffs as written in a scenario, where they are not computed from the workloads.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub enum Cutoffs {
-    /// `"online"`: those of the sizes that a receiver has seen.
+    /// `"online"`: computed from the sizes that a receiver has seen.
     Online,
     /// `"300B, 5KB"`
     List(Limits),
@@ -33,41 +34,42 @@ impl Param for Cutoffs {
     }
 }
 
-/// What the levels are worked out from, beside sizes.
+/// The parameters, other than sizes, from which levels are computed.
 #[derive(Clone, Debug)]
 pub struct Law {
-    /// All levels (P), at least two.
+    /// Number of levels (P), at least two.
     pub priorities: u8,
-    /// Levels of scheduled packets (S), where these are set.
+    /// Number of levels of scheduled packets (S), if it is set.
     pub scheduled: Option<u8>,
     /// Most unscheduled bytes of a message.
     pub rtt_bytes: u64,
-    /// Bytes of grants per scheduled byte, where these count as traffic.
+    /// Bytes of grants per scheduled byte, if grants count as traffic.
     pub grants: f64,
 }
 
 /// The levels of a receiver's packets; 0 is the highest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
-    /// Rising sizes in bytes: messages up to the first are in level 0, up to the second in level 1; those above the last are one level below.
+    /// Rising sizes in bytes: messages up to the first size are in level 0, up to the second in
+    /// level 1, and so on; messages above the last size are one level lower.
     pub cutoffs: Vec<u64>,
-    /// The lowest levels, which are for scheduled packets (S).
+    /// Number of the lowest levels, which are for scheduled packets (S).
     pub scheduled: u8,
 }
 
 impl Law {
-    /// The levels for sizes like these.
+    /// Returns the levels for a distribution of sizes.
     pub fn levels(&self, sizes: &Traffic<'_>) -> Levels {
         let (all, first) = (sizes.mean(), sizes.mean_below(self.rtt_bytes));
         let grants = (all - first) * self.grants;
         let share = (grants + first) / (grants + all);
-        // To the nearest.
+        // Rounded to the nearest.
         let wanted = (share * f64::from(self.priorities) + 0.5) as u8;
         let unscheduled = self.scheduled.map_or(wanted.clamp(1, self.priorities - 1), |scheduled| self.priorities - scheduled);
         let cutoffs = sizes.equal_first_bytes(unscheduled.into(), self.rtt_bytes, grants);
         Levels { cutoffs, scheduled: self.priorities - unscheduled }
     }
-    /// The levels between these cutoffs.
+    /// Returns the levels with these cutoffs.
     pub fn with_cutoffs(&self, cutoffs: Vec<u64>) -> Levels {
         let left = usize::from(self.priorities).saturating_sub(cutoffs.len() + 1);
         Levels { scheduled: self.scheduled.unwrap_or(left as u8), cutoffs }
@@ -75,17 +77,17 @@ impl Law {
 }
 
 impl Levels {
-    /// The level of unscheduled bytes of a message of `bytes` bytes.
+    /// Returns the level of unscheduled bytes of a message of `bytes` bytes.
     #[inline]
     pub fn unscheduled(&self, bytes: u64) -> u8 {
         demotion::class(&self.cutoffs, bytes)
     }
 }
 
-/// Messages before the first cutoffs, and from one set of cutoffs to the next.
+/// Number of messages before the first cutoffs, and at least between two sets of cutoffs.
 const FIRST: u64 = 100;
 
-/// The sizes of the last messages that have come to a receiver.
+/// The sizes of the last messages at a receiver.
 #[derive(Clone, Debug)]
 pub struct Online {
     window: usize,
@@ -95,11 +97,11 @@ pub struct Online {
 }
 
 impl Online {
-    /// No messages, of which up to `window` will count.
+    /// Creates an empty record that keeps up to `window` messages.
     pub fn new(window: u32) -> Online {
         Online { window: window as usize, sizes: VecDeque::new(), seen: 0, next: FIRST }
     }
-    /// A message has come. Says whether it is time for new cutoffs.
+    /// Records a message. Returns whether new cutoffs are due.
     pub fn note(&mut self, size: u64) -> bool {
         self.sizes.push_back(size);
         if self.sizes.len() > self.window {
@@ -112,7 +114,7 @@ impl Online {
         }
         due
     }
-    /// The law of the sizes.
+    /// Returns the distribution of the recorded sizes.
     pub fn offered(&self) -> Offered {
         let mut sorted: Vec<u64> = self.sizes.iter().copied().collect();
         sorted.sort_unstable();
@@ -143,7 +145,7 @@ mod tests {
         [online.offered()]
     }
 
-    /// 44 % of the bytes are unscheduled: four of eight levels, of which three are in use.
+    /// 44 % of the bytes are unscheduled: four of eight levels, three of which are used.
     #[test]
     fn levels_and_cutoffs_share_unscheduled_bytes() {
         let toy = toy();
@@ -152,13 +154,15 @@ mod tests {
         assert_eq!(levels, Levels { cutoffs: vec![5000, 50_000], scheduled: 4 });
         let of = |bytes| levels.unscheduled(bytes);
         assert_eq!([1, 5000, 5001, 50_000, 50_001].map(of), [0, 0, 1, 1, 2]);
-        // Of three levels two are unscheduled by the set share, one is left by the law: 3 * 0.44 is 1.
+        // Of three levels, two are unscheduled if one scheduled level is set; the rule would give
+        // one: 3 * 0.44 rounds to 1.
         let cutoffs = |law: &Law| (law.levels(&sizes).cutoffs, law.levels(&sizes).scheduled);
         assert_eq!(cutoffs(&Law { scheduled: Some(6), ..LAW }), (vec![5000], 6));
         assert_eq!(cutoffs(&Law { priorities: 3, ..LAW }), (vec![], 2));
         assert_eq!(cutoffs(&Law { priorities: 2, rtt_bytes: 100_000, ..LAW }), (vec![], 1));
         assert_eq!(cutoffs(&Law { rtt_bytes: 1, ..LAW }), (vec![], 7));
-        // 2015 bytes of grants per message of 3600: 64 % of all bytes, and the first two of five parts hold nothing else.
+        // 2015 bytes of grants per message of 3600: 64 % of all bytes are unscheduled, and the
+        // first two of five parts hold only grants.
         assert_eq!(cutoffs(&Law { grants: 1.0, ..LAW }), (vec![1, 1000, 5000], 3));
     }
 

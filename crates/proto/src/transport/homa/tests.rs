@@ -15,7 +15,8 @@ fn list(text: &str) -> Auto<Cutoffs> {
     Auto::parse(&Raw::Str(text.to_owned())).expect("cutoffs")
 }
 
-/// Levels 0 and 1 up to 2 KB and 20 KB, level 2 above, and five scheduled ones; ten round trips of silence until a RESEND.
+/// Levels 0 and 1 up to 2 KB and 20 KB, level 2 above, and five scheduled levels; a RESEND after
+/// ten round trips without packets.
 fn params() -> Params {
     let resend_after = Auto::Set(Dur::from_ns(1_292_800));
     Params { rtt_bytes: Auto::Set(Bytes(RTT)), cutoffs: list("2KB, 20KB"), resend_after, ..Params::defaults() }
@@ -32,7 +33,7 @@ fn host(sizes: &[u64]) -> Script<Homa> {
     host_with(&params(), sizes)
 }
 
-/// A receiver whose messages come from hosts of their own.
+/// A receiver whose messages come from different hosts.
 fn receiver(params: &Params, sizes: &[u64]) -> Script<Homa> {
     let mut host = host_with(params, sizes).at_host(1);
     for (flow, src) in host.flows.iter_mut().zip(2..) {
@@ -49,7 +50,7 @@ fn data(flow: u32, offset: u64, payload: u64) -> Packet {
     Packet::data(FlowId(flow), offset, payload as u16, 40)
 }
 
-/// All unscheduled data of a message, as the receiver gets it; returns what it sends.
+/// Delivers all unscheduled data of a message; returns what the receiver sends.
 fn unscheduled(r: &mut Script<Homa>, flow: u32) -> Vec<Packet> {
     let all = r.flows[flow as usize].size_bytes.min(RTT);
     (0..all).step_by(MSS as usize).flat_map(|from| r.packet(data(flow, from, MSS.min(all - from)))).collect()
@@ -67,12 +68,12 @@ fn resend(flow: u32, from: u64, end: u64) -> Packet {
     packet
 }
 
-/// Data that was sent: flow, offset, payload, level.
+/// Flow, offset, payload and level of the data that was sent.
 fn sent(packets: &[Packet]) -> Vec<(u32, u64, u16, u8)> {
     packets.iter().filter(|p| p.kind == Kind::DATA).map(|p| (p.flow.0, p.offset, p.payload, p.prio)).collect()
 }
 
-/// GRANTs: flow, up to which byte, level.
+/// Flow, granted byte and level of the GRANTs.
 fn grants(packets: &[Packet]) -> Vec<(u32, u64, u8)> {
     let grants = packets.iter().filter(|p| p.kind == GRANT);
     grants.map(|p| (p.flow.0, p.offset, p.get::<Grant>().level)).collect()
@@ -96,7 +97,7 @@ fn a_short_message_goes_at_once_and_its_ack_closes_it() {
     h.packet(acks[0]);
     assert!(h.table.get(FlowId(0)).closed && !h.is_armed(0, ASK));
     assert_eq!(h.packet(acks[0]), []);
-    // Late data of a message that is there is acknowledged again.
+    // Late data of a complete message is acknowledged again.
     assert_eq!(kinds(&r.packet(data(0, 0, MSS))), [(Kind::ACK, 2921)]);
 }
 
@@ -106,7 +107,7 @@ fn the_rest_of_a_long_message_goes_as_it_is_granted() {
     let first = h.open(0);
     assert_eq!((first.len(), sent(&first)[6]), (7, (0, 8760, 940, 1)));
     assert_eq!(sent(&h.packet(granted(0, 11_160, 6))), [(0, 9700, 1460, 6)]);
-    // Of two GRANTs the one that goes farther holds, also where it came first.
+    // Of two GRANTs, the one with the larger offset holds, also if it arrived first.
     h.nic_busy = true;
     h.packet(granted(0, 14_080, 4));
     h.packet(granted(0, 12_620, 7));
@@ -126,7 +127,8 @@ fn the_message_with_the_fewest_bytes_left_goes_first() {
     h.nic_busy = false;
     let order: Vec<u32> = h.sent().iter().map(|p| p.flow.0).collect();
     assert_eq!(order, [[2; 3].as_slice(), &[3; 3], &[1; 7], &[0; 7]].concat());
-    // 10 300 bytes are left of the first, as of a fifth one that has sent nothing; now a GRANT has it go before longer ones only.
+    // 10 300 bytes are left of the first message, as of a fifth one that has sent nothing; with a
+    // GRANT it goes before longer messages only.
     h.nic_busy = true;
     h.packet(granted(0, 11_160, 6));
     h.packet(resend(1, 0, 1460));
@@ -135,18 +137,18 @@ fn the_message_with_the_fewest_bytes_left_goes_first() {
 }
 
 #[test]
-fn levels_can_follow_what_is_left() {
+fn levels_can_follow_the_bytes_left() {
     let remaining = Params { unsched_prio: UnschedPrio::Remaining, cutoffs: list("2KB, 5KB, 20KB"), ..params() };
     let levels: Vec<u8> = host_with(&remaining, &[8000]).open(0).iter().map(|p| p.prio).collect();
     assert_eq!(levels, [2, 2, 2, 1, 1, 0]);
 }
 
-/// The window is a round trip's bytes, and GRANTs leave a packet time apart, which is 12 us here.
+/// The window is `rtt_bytes`, and GRANTs are a packet time apart, which is 12 us here.
 #[test]
 fn grants_follow_arrivals_and_are_paced() {
     let mut r = receiver(&params(), &[30_000]);
     assert_eq!(grants(&r.packet(data(0, 0, MSS))), [(0, 11_160, 7)]);
-    // The second is ready at once and waits.
+    // The second GRANT is possible at once and waits.
     r.now = at(1_000);
     assert_eq!(r.packet(data(0, MSS, MSS)), []);
     r.now = at(5_000);
@@ -155,13 +157,14 @@ fn grants_follow_arrivals_and_are_paced() {
     assert_eq!((grants(&next), next[0].sent_at), (vec![(0, 12_620, 7), (0, 12_720, 7)], at(12_000)));
     assert_eq!(next[1].sent_at, at(24_000));
     assert_eq!(next[1].get::<Grant>().received, 3020);
-    // With a full window it waits for what is on its way.
+    // With a full window, the receiver waits for granted bytes to arrive.
     assert_eq!(r.table.counts(FlowId(0))[..3], [3, 0, 3020]);
     assert_eq!(r.advance(at(5_000 + 1_292_799)), []);
     assert_eq!(kinds(&r.advance(at(5_000 + 1_292_800))), [(RESEND, 3020)]);
 }
 
-/// The vector of section 3.4: of levels 5 to 7, two active messages have the lower ones, and a shorter one that comes then the highest.
+/// The vector of section 3.4: of levels 5 to 7, two active messages have the lower ones, and a
+/// shorter one that comes next has the highest.
 #[test]
 fn active_messages_have_the_lowest_of_the_scheduled_levels() {
     let three = Params { scheduled_levels: Auto::Set(3), cutoffs: list("20KB"), ..params() };
@@ -172,7 +175,7 @@ fn active_messages_have_the_lowest_of_the_scheduled_levels() {
     let two: Vec<_> = [0, 1].into_iter().flat_map(|flow| grants(&r.packet(data(flow, MSS, MSS)))).collect();
     assert_eq!(two, [(0, RTT + 2920, 6), (1, RTT + 2920, 7)]);
     r.now = at(40_000);
-    // The first has 1080 left, fewer than the third.
+    // The first has 1080 bytes left, fewer than the third.
     let three: Vec<_> = [2, 0, 1].into_iter().flat_map(|flow| grants(&r.packet(data(flow, 2 * MSS, MSS)))).collect();
     assert_eq!(three, [(2, RTT + 1460, 6), (0, RTT + 4000, 6), (1, RTT + 4380, 7)]);
     assert_eq!(r.machine.inbound.levels_of(&[4000, 20_000]), [6, 7]);
@@ -185,13 +188,14 @@ fn of_each_sender_one_message_is_granted_and_of_these_no_more_than_the_degree() 
     let one = Params { overcommitment: Auto::Set(1), ..params() };
     let mut r = receiver(&one, &[RTT + 2000, RTT + 6000]);
     let first: Vec<_> = [1, 0].into_iter().flat_map(|flow| unscheduled(&mut r, flow)).collect();
-    // The longer one was there first, and keeps what it has.
+    // The longer message was first, and keeps its grants.
     assert_eq!(grants(&first), [(1, RTT + 1460, 7), (0, RTT + 1460, 7)]);
-    // When the shorter has all, the longer goes on.
+    // When the shorter message is fully granted, the longer one continues.
     assert_eq!(grants(&r.advance(at(12_000))), [(0, RTT + 2000, 7), (1, RTT + 2920, 7)]);
     assert_eq!(grants(&r.advance(at(100_000))), [(1, RTT + 4380, 7), (1, RTT + 5840, 7), (1, RTT + 6000, 7)]);
 
-    // From one host: the second waits for the first, whatever the degree, and the GRANTs of both are a packet time apart.
+    // From one host, the second message waits for the first at any degree, and the GRANTs of both
+    // are a packet time apart.
     let mut r = host(&[RTT + 2000, RTT + 3000]).at_host(1);
     let now: Vec<_> = [0, 1].into_iter().flat_map(|flow| unscheduled(&mut r, flow)).collect();
     assert_eq!(grants(&now), [(0, RTT + 1460, 7)]);
@@ -212,7 +216,7 @@ fn the_end_of_a_message_can_be_boosted() {
     assert_eq!(r.machine.inbound.levels_of(&[2001]), [7]);
 }
 
-/// A tenth of the bytes goes to the oldest, beside a shorter one that could take all.
+/// A tenth of the bytes goes to the oldest message, although a shorter one could take all.
 #[test]
 fn the_oldest_message_has_a_share() {
     for (share, least, most) in [(0, 1, 1), (100_000_000, 20, 24)] {
@@ -223,7 +227,7 @@ fn the_oldest_message_has_a_share() {
         for packet in 0..200 {
             r.now = r.now.after(Dur::from_us(20));
             let mut new = r.packet(data(1, RTT + packet * MSS, MSS));
-            // What the oldest is granted arrives.
+            // The granted bytes of the oldest message arrive.
             while arrived + MSS <= oldest.last().map_or(0, |grant| grant.1) {
                 new.extend(r.packet(data(0, arrived, MSS)));
                 arrived += MSS;
@@ -231,7 +235,7 @@ fn the_oldest_message_has_a_share() {
             oldest.extend(grants(&new).iter().filter(|grant| grant.0 == 0));
         }
         assert!((least..=most).contains(&oldest.len()), "{share}: {}", oldest.len());
-        // Beside the shorter one it has the highest scheduled level.
+        // While the shorter message is active, it has the highest scheduled level.
         assert!(oldest[0].2 == 7 && oldest[1..].iter().all(|grant| grant.2 == 3));
     }
 }
@@ -246,17 +250,18 @@ fn missing_bytes_are_asked_for_until_they_come() {
     let range = |p: &Packet| (p.kind, p.offset, p.get::<Resend>().end, p.sent_at);
     let times = [1_292_800, 2 * 1_292_800];
     assert_eq!(asked.iter().map(range).collect::<Vec<_>>(), times.map(|ns| (RESEND, 1460, 4380, at(ns))));
-    // A BUSY has it wait anew.
+    // A BUSY restarts the timer.
     r.packet(Packet::new(FlowId(0), BUSY, 40));
     assert_eq!(r.advance(at(3_000_000 + 1_292_799)), []);
     assert_eq!(r.advance(at(3_000_000 + 1_292_800)).len(), 1);
-    // All that was granted has come: bytes that are not granted are not missing. Six full packets and 940 bytes were unscheduled.
+    // All granted bytes have arrived: ungranted bytes are not missing. Six full packets and 940
+    // bytes were unscheduled.
     let mut all = unscheduled(&mut r, 0);
     all.extend(r.advance(at(4_400_000)));
     let to = grants(&all).last().expect("more was granted").1;
     assert_eq!(r.machine.inbound.pending(0), to - RTT);
     assert_eq!(r.table.counts(FlowId(0))[1], 3);
-    // The sender does not have the message: nobody asks any more.
+    // The sender does not have the message: the receiver sends no more RESENDs.
     r.packet(Packet::new(FlowId(0), UNKNOWN, 40));
     assert_eq!((r.advance(at(1_000_000_000)), r.machine.inbound.is_empty()), (vec![], true));
 }
@@ -289,10 +294,11 @@ fn a_resend_is_answered_by_data_or_busy_or_unknown() {
     assert_eq!(sent(&again), [(0, 1460, 1460, 0), (0, 2920, 1460, 0)]);
     assert!(again.iter().all(|p| p.has(Packet::RETX)));
     assert_eq!(h.table.get(FlowId(0)).stats, FlowStats { timeouts: 1, fast_retransmits: 0 });
-    // What was never sent is granted by it, and counts as no timeout.
+    // A RESEND grants bytes that were never sent, and counts as no timeout.
     assert_eq!(sent(&h.packet(resend(0, 9700, 11_160))), [(0, 9700, 1460, 0)]);
     assert_eq!(h.table.get(FlowId(0)).stats.timeouts, 1);
-    // Another message goes first: the bytes come later. Asked for twice they are sent once.
+    // Another message goes first: the bytes come later. If they are requested twice, they are sent
+    // once.
     h.nic_busy = true;
     h.packet(resend(1, 0, 1460));
     assert_eq!(kinds(&h.packet(resend(0, 0, 1460))), [(BUSY, 0)]);
@@ -305,27 +311,28 @@ fn a_resend_is_answered_by_data_or_busy_or_unknown() {
 }
 
 #[test]
-fn a_sender_that_hears_nothing_sends_its_first_packet_again() {
+fn a_sender_without_answer_retransmits_its_first_packet() {
     let mut h = host(&[20_000]);
     h.open(0);
     assert_eq!(h.advance(at(2_585_599)), []);
     let again = h.advance(at(2_585_600));
     assert_eq!((sent(&again), again[0].has(Packet::RETX)), (vec![(0, 0, 1460, 1)], true));
-    // Once it was heard the receiver cares, until all is sent.
+    // After a GRANT the receiver is responsible, until all bytes are sent.
     h.packet(granted(0, 11_160, 6));
     assert_eq!(h.advance(at(100_000_000)), []);
     h.packet(granted(0, 20_000, 6));
     assert_eq!(sent(&h.advance(at(102_585_600))), [(0, 0, 1460, 1)]);
     assert_eq!(h.table.get(FlowId(0)).stats.timeouts, 2);
 
-    // The receiver has the message: it says what it has granted, also where it has granted nothing beyond the unscheduled bytes.
+    // The receiver has the message: it answers with its last GRANT, also if it has granted only the
+    // unscheduled bytes.
     let one = Params { overcommitment: Auto::Set(1), ..params() };
     let mut r = receiver(&one, &[RTT + 2000, RTT + 3000]);
     unscheduled(&mut r, 0);
     unscheduled(&mut r, 1);
     let request = Packet { flags: Packet::RETX, ..data(1, 0, MSS) };
     assert_eq!(grants(&r.packet(request)), [(1, RTT, 7)]);
-    // Other data that comes twice says nothing.
+    // Other data that arrives twice is not answered.
     assert_eq!(r.packet(Packet { flags: Packet::RETX, ..data(1, MSS, MSS) }), []);
 }
 
@@ -340,26 +347,28 @@ fn tries_can_be_bounded() {
     r.packet(data(0, 0, MSS));
     assert_eq!(r.advance(at(1_000_000_000)).len(), 3);
     assert!(r.machine.inbound.is_empty());
-    // A message that was forgotten can come back, with data beyond what a new one is granted, and is granted more.
+    // A forgotten message can return, with data beyond the first grant of a new message, and is
+    // granted more.
     assert_eq!(grants(&r.packet(data(0, 11_160, MSS))), [(0, 11_160, 7)]);
     assert_eq!(r.machine.inbound.pending(0), RTT - MSS);
 }
 
-/// After a hundred messages the receiver has cutoffs of its own, and tells senders that follow others.
+/// After a hundred messages the receiver has its own cutoffs, and sends them to senders with
+/// another version.
 #[test]
-fn cutoffs_online_follow_the_messages_and_are_told() {
+fn online_cutoffs_follow_the_messages_and_are_sent() {
     let online = Params { cutoffs: list("online"), ..params() };
     let sizes: Vec<u64> = (0..101).map(|n| if n % 2 == 0 { 1000 } else { 1400 }).collect();
     let mut h = host_with(&online, &sizes);
     let mut r = host_with(&online, &sizes).at_host(1);
-    let (mut levels, mut told) = (Vec::new(), Vec::new());
+    let (mut levels, mut received) = (Vec::new(), Vec::new());
     for flow in 0..101 {
         for packet in h.open(flow) {
             levels.push((packet.prio, packet.get::<Version>().version));
             for answer in r.packet(packet) {
                 if answer.kind == CUTOFFS {
-                    let cutoffs: Told = answer.get_ext(&r.ext);
-                    told.push((flow, cutoffs.version, cutoffs.cutoffs()));
+                    let cutoffs: CutoffList = answer.get_ext(&r.ext);
+                    received.push((flow, cutoffs.version, cutoffs.cutoffs()));
                     let mut carried = answer;
                     carried.words[0] = h.ext.insert(*r.ext.get(answer.ext())).into();
                     h.packet(carried);
@@ -369,17 +378,17 @@ fn cutoffs_online_follow_the_messages_and_are_told() {
             }
         }
     }
-    // All bytes are unscheduled: seven levels for two sizes, of which the smaller has 5/12 of the bytes.
-    assert_eq!(told, [(99, 1, vec![1000, 1400])]);
+    // All bytes are unscheduled: seven levels for two sizes, the smaller with 5/12 of the bytes.
+    assert_eq!(received, [(99, 1, vec![1000, 1400])]);
     assert_eq!((levels[99], levels[100]), ((0, 0), (0, 1)));
     assert!(h.ext.is_empty() && r.ext.is_empty());
-    assert_eq!(levels_of(&h.machine.levels, h.machine.told.as_ref(), HostId(1)).1.unscheduled(1400), 1);
-    assert_eq!(levels_of(&h.machine.levels, h.machine.told.as_ref(), HostId(2)).1.unscheduled(1400), 0);
-    // An older number changes nothing.
+    assert_eq!(levels_of(&h.machine.levels, h.machine.by_receiver.as_ref(), HostId(1)).1.unscheduled(1400), 1);
+    assert_eq!(levels_of(&h.machine.levels, h.machine.by_receiver.as_ref(), HostId(2)).1.unscheduled(1400), 0);
+    // An older version changes nothing.
     let mut old = Packet::new(FlowId(0), CUTOFFS, 40);
-    old.set_ext(Told::new(0, &[5]), &mut h.ext);
+    old.set_ext(CutoffList::new(0, &[5]), &mut h.ext);
     h.packet(old);
-    assert_eq!(levels_of(&h.machine.levels, h.machine.told.as_ref(), HostId(1)).0, 1);
+    assert_eq!(levels_of(&h.machine.levels, h.machine.by_receiver.as_ref(), HostId(1)).0, 1);
 }
 
 #[test]
@@ -414,11 +423,8 @@ fn contradictions_are_found() {
     assert_eq!(keys(&Params { priorities: 4, ..params() }, &env), ["kind"]);
     let message = |params: &Params| check(params, &env)[0].message.clone();
     let many = Params { cutoffs: list("1KB, 2KB, 3KB, 4KB"), priorities: 4, ..params() };
-    assert_eq!(
-        message(&many),
-        "4 cutoffs make 5 levels of unscheduled packets; 3 of `priorities` are left beside 1 of scheduled ones"
-    );
-    assert_eq!(message(&Params { cutoffs: list("3KB, 2KB"), ..params() }), "`3000B` does not lie below the next cutoff, `2000B`");
+    assert_eq!(message(&many), "4 cutoffs make 5 unscheduled levels; `priorities` leaves 3 next to 1 scheduled");
+    assert_eq!(message(&Params { cutoffs: list("3KB, 2KB"), ..params() }), "`3000B` is not below the next cutoff, `2000B`");
 }
 
 fn variants() -> Vec<Params> {
@@ -435,7 +441,7 @@ fn pipe(params: &Params, sizes: &[u64]) -> Pipe<Homa> {
     let flows = both_ways(sizes);
     let host = || Script::new(Homa::new(params, &script::env()), flows.clone());
     let mut pipe = Pipe::new(host(), host(), Dur::from_us(60));
-    // What is on its way of a message is at most the window.
+    // At most a window of a message is on its way.
     pipe.watch = |host| {
         let window = host.machine.rtt_bytes;
         assert!((0..host.flows.len() as u32).all(|flow| host.machine.inbound.pending(flow) <= window));
@@ -452,7 +458,8 @@ fn without_losses_each_byte_is_sent_once() {
     let bytes: u64 = pipe.log.iter().map(|packet| u64::from(packet.payload)).sum();
     assert_eq!(bytes, 300 * MSS + 7 + RTT + 1);
     assert_eq!((count(Kind::ACK), count(RESEND), count(BUSY), count(CUTOFFS), count(UNKNOWN)), (3, 0, 0, 0, 0));
-    // All data arrives at once: the next window takes seven GRANTs, the last of 940 bytes, and 44 windows and six GRANTs more are scheduled.
+    // All data arrives at once: the next window takes seven GRANTs, the last of 940 bytes; the 44
+    // windows and six GRANTs after it are scheduled.
     assert!((309..=315).contains(&count(GRANT)), "{} GRANTs", count(GRANT));
     let unscheduled = |p: &&Packet| p.flow == FlowId(0) && p.prio < 3 && p.kind == Kind::DATA;
     assert_eq!(pipe.log.iter().filter(unscheduled).map(|p| u64::from(p.payload)).sum::<u64>(), RTT);

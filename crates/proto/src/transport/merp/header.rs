@@ -8,10 +8,11 @@ use std::ops::Range;
 base::choice! {
     /// How the expected rate travels between ports.
     pub enum EsrSync {
-        /// Downstream in the packet, upstream by an echo of the sender in a field of its own: recovers one round trip after
-        /// contention ends.
+        /// Downstream in the packet, upstream echoed by the sender in a separate field: recovers
+        /// one round trip after contention ends.
         Fresh = "fresh",
-        /// The sender echoes into the same field, so that an expected rate can only decrease: the literal reading of Alg. 1.
+        /// The sender echoes into the same field, so that an expected rate can only decrease: the
+        /// literal reading of Alg. 1.
         Sticky = "sticky",
         /// Downstream only, no echo.
         Downstream = "downstream",
@@ -35,7 +36,8 @@ pub(super) const LOW: u8 = 3;
 pub const OVERFLOW: u8 = 2;
 
 base::header! {
-    /// What SYN, DATA and DET carry (section 4.1), in the extension slab. The flow's size is metadata.
+    /// The header of SYN, DATA and DET (section 4.1), in the extension slab. The flow's size is
+    /// metadata.
     pub struct Header {
         /// Actual sending rate, bit/s: starts at the NIC's, lowered by every port.
         asr_bps: u64,
@@ -55,7 +57,8 @@ base::header! {
 }
 
 base::header! {
-    /// What SYNACK, DATAACK, DETACK and BOOST carry: copied from the packet they answer (section 4.2).
+    /// The header of SYNACK, DATAACK, DETACK and BOOST: copied from the packet that they answer
+    /// (section 4.2).
     pub struct Answer {
         /// Granted rate, bit/s.
         asr_bps: u64,
@@ -76,29 +79,31 @@ base::header! {
 
 /// Bit of both headers: a port did not know the flow.
 pub const UNKNOWN: u64 = 1;
-/// Bit of a SYN and its SYNACK: a port has no room for the flow in its table.
+/// Bit of a SYN and its SYNACK: the flow table of a port is full.
 pub const STATELESS: u64 = 4;
 
 impl Header {
-    /// Bit: the sender asks for another path.
+    /// Bit: the sender requests another path.
     pub const REROUTE: u64 = 2;
 
-    /// How many ports the packet has left behind.
+    /// Returns the number of ports that the packet has passed.
     #[inline]
     pub fn ports(&self) -> u32 {
         (self.bits >> 8) as u32 & 0xff
     }
-    /// The ports passed so far that pause the flow: bit i for the i-th port of the path, the last bit for all further ports.
+    /// Returns the ports passed so far that pause the flow: bit i for the i-th port of the path,
+    /// the last bit for all further ports.
     #[inline]
     pub fn paused(&self) -> u32 {
         self.pauses as u32
     }
-    /// Whether a port other than the present one pauses the flow: an earlier port, by this packet, or a later port, by the newest ACK.
+    /// Returns whether a port other than the current one pauses the flow: an earlier port by this
+    /// packet, or a later port by the newest ACK.
     #[inline]
     pub fn is_paused_elsewhere(&self) -> bool {
         self.paused() != 0 || self.pauses >> 32 >> self.ports() > 1
     }
-    /// The packet leaves a port, which pauses the flow or does not.
+    /// Records that the packet leaves a port, and whether that port pauses the flow.
     #[inline]
     pub fn leave(&mut self, pauses: bool) {
         self.pauses |= u64::from(pauses) << self.ports();
@@ -106,14 +111,15 @@ impl Header {
             self.bits += 1 << 8;
         }
     }
-    /// The threshold as a share of the sender's NIC, rounded up.
+    /// Returns the threshold as a share of the sender's NIC rate, rounded up.
     #[inline]
     pub fn theta_share(&self) -> Fraction {
         Fraction(self.bits >> 32)
     }
 }
 
-/// The bytes of the flow that a DATA packet holds, counted on the wire: one header per packet from the start of the flow on.
+/// Returns the bytes of the flow in a DATA packet, counted on the wire: one header per packet from
+/// the start of the flow on.
 pub fn wire_span(packet: &Packet, flow: &Flow, header_bytes: u16) -> Range<u64> {
     let payload = u64::from(packet.payload);
     let to = packet.offset + payload;

@@ -8,7 +8,8 @@ use crate::kit::rtt::RttConfig;
 use crate::packet::{Kind, Packet};
 use base::{Dur, FlowId, Fraction, Rate, Time};
 
-/// After each this many SYNs without an answer to another probe, the gap between SYNs grows by the gap at `syn_share`.
+/// Number of unanswered SYN probes after which the gap between SYNs grows by the gap at
+/// `syn_share`.
 const SYN_PATIENCE: u64 = 256;
 /// The gap between SYNs never exceeds this many times the gap at `syn_share`.
 const SYN_SLOWEST: u64 = 16;
@@ -21,7 +22,7 @@ pub(super) enum Mode {
     FinSent,
 }
 
-/// What all flows of a host have in common.
+/// The configuration of a host.
 pub(super) struct Setup {
     pub(super) nic_rate: Rate,
     pub(super) theta: Rate,
@@ -32,7 +33,7 @@ pub(super) struct Setup {
     pub(super) probe_each_rtt: bool,
     pub(super) probe_lead: bool,
     pub(super) syn_probes: bool,
-    /// Most that a flow's SYNs take of the NIC's rate.
+    /// Largest rate that a flow's SYNs use.
     pub(super) syn_rate: Rate,
     pub(super) rtt: RttConfig,
     pub(super) dead_after: u32,
@@ -41,18 +42,19 @@ pub(super) struct Setup {
     pub(super) header_bytes: u16,
 }
 
-/// The sender's side of a flow.
+/// A flow at its sender.
 pub(super) struct Snd {
-    /// DATA packets, pacing, losses. After a probe the packet before counts as one of no length.
+    /// DATA packets, pacing, losses. After a probe, the length of the previous packet counts as
+    /// zero.
     pub(super) tx: Sender,
     pub(super) mode: Mode,
     /// The granted rate.
     pub(super) rate: Rate,
-    /// Of an empty network.
+    /// Round trip of an empty network.
     round_trip: Dur,
     /// Timeouts in a row without any ACK.
     pub(super) silent: u32,
-    /// How often SYN was sent or, later, FIN.
+    /// Number of SYNs sent or, later, of FINs.
     pub(super) tries: u32,
     /// Departure of the last DATA or DET that was answered, or of the SYN; `None` while some port does not know the flow.
     answered: Option<Time>,
@@ -60,13 +62,14 @@ pub(super) struct Snd {
     reopen: (Time, u64),
     /// Departure of the packet whose answer was applied last.
     applied: Option<Time>,
-    /// The expected rate and the pausing ports in that answer.
+    /// The expected rate in that answer; `paused_echo` has the pausing ports.
     expected_echo_ps: u64,
     paused_echo: u32,
 }
 
 impl Setup {
-    /// The header of a packet that leaves now (section 4.1: asr starts at the capacity of the adjacent link, esr at infinity).
+    /// Returns the header of a packet that leaves now (section 4.1: asr starts at the capacity of
+    /// the adjacent link, esr at infinity).
     fn header(&self, snd: &Snd, bits: u64) -> Header {
         let (expected_ps, expected_echo_ps) = match self.esr_sync {
             EsrSync::Fresh => (0, snd.expected_echo_ps),
@@ -83,24 +86,24 @@ impl Setup {
             bits: bits | self.theta_share.0 << 32,
         }
     }
-    /// How long a grant waits for the next probe, about.
+    /// Returns the mean time that a grant waits for the next probe.
     fn lead(&self, snd: &Snd) -> Dur {
         if snd.mode == Mode::Det && self.probe_lead { self.probe_gap(snd) / 2 } else { Dur::ZERO }
     }
-    /// The gap between the probes of a flow.
+    /// Returns the gap between the probes of a flow.
     fn probe_gap(&self, snd: &Snd) -> Dur {
         let gap = snd.rate.gap(u64::from(self.det_size));
         let gap = if self.probe_each_rtt { gap.min(snd.round_trip) } else { gap };
         gap.max(self.det_min_gap)
     }
-    /// A packet without payload.
+    /// Returns a packet without payload.
     pub(super) fn bare(&self, flow: FlowId, kind: Kind, prio: u8) -> Packet {
         Packet { prio, ..Packet::new(flow, kind, self.header_bytes) }
     }
 }
 
 impl Snd {
-    /// A flow that has sent nothing.
+    /// Creates a flow that has sent nothing.
     pub(super) fn new(flow: &Flow, set: &Setup) -> Snd {
         Snd {
             tx: Sender::new(flow, set.mss, &set.rtt),
@@ -117,19 +120,19 @@ impl Snd {
         }
     }
 
-    /// Whether there is DATA left to send.
+    /// Returns whether DATA is left to send.
     pub(super) fn has_data(&mut self) -> bool {
         matches!(self.mode, Mode::Det | Mode::Data) && self.tx.packets.peek().is_some()
     }
 
-    /// When the next packet may leave.
+    /// Returns when the next packet may leave.
     pub(super) fn due(&self, set: &Setup) -> Time {
         match self.mode {
             Mode::Det => self.tx.last.map_or(Time::ZERO, |(at, _)| at.after(set.probe_gap(self))),
             _ => self.tx.due(self.rate),
         }
     }
-    /// A flow that has DATA left takes its turn when its next packet is due.
+    /// Queues a flow that has DATA left for the time when its next packet is due.
     pub(super) fn pace(&mut self, set: &Setup, ready: &mut Ready, cx: &mut Cx<'_>) {
         if !self.tx.is_ready() && self.has_data() {
             self.tx.wait(self.due(set), ready, cx);
@@ -150,12 +153,13 @@ impl Snd {
         cx.arm(self.tx.flow, RTO, cx.now.after(self.tx.rtt.rto()));
         cx.control(set.bare(self.tx.flow, Kind::FIN, MIDDLE));
     }
-    /// Whether DETs get through: every probe older than a round trip is answered. Without `syn_probes` a SYN only helps a flow that some port does
-    /// not know.
+    /// Returns whether DETs get through: every probe older than a round trip is answered. Without
+    /// `syn_probes`, a SYN is only sent for a flow that some port does not know.
     fn is_answered(&self, set: &Setup, now: Time) -> bool {
         self.answered.is_some_and(|left| !set.syn_probes || left.after(set.probe_gap(self)).after(self.round_trip) >= now)
     }
-    /// The packet that is due: DATA, lost ones first, or a probe: a DET, or a SYN while DETs do not get through.
+    /// Returns the packet that is due: DATA, lost packets first, or a probe: a DET, or a SYN while
+    /// DETs do not get through.
     pub(super) fn transmit(&mut self, set: &Setup, cx: &mut Cx<'_>) -> Packet {
         let mut packet = if self.mode == Mode::Det {
             self.tx.last = Some((cx.now, 0));
@@ -174,7 +178,7 @@ impl Snd {
         packet
     }
 
-    /// SYNACK, DATAACK, DETACK or BOOST (section 4.1).
+    /// Handles a SYNACK, DATAACK, DETACK or BOOST (section 4.1).
     pub(super) fn on_answer(&mut self, packet: &Packet, set: &Setup, cx: &mut Cx<'_>) {
         if self.mode == Mode::FinSent {
             return;
@@ -213,7 +217,7 @@ impl Snd {
         self.tx.arm_rto(cx);
     }
 
-    /// The retransmission timer of an open flow.
+    /// Handles the expiry of the retransmission timer of an open flow.
     pub(super) fn on_rto(&mut self, set: &Setup, cx: &mut Cx<'_>) {
         match self.mode {
             Mode::SynSent => {

@@ -7,7 +7,7 @@ use base::params::Auto;
 const FULL: u64 = 999_000_000;
 const SLOW: u64 = 1_000_000;
 const THETA: u64 = 800_000_000;
-/// Of a full packet at FULL.
+/// Length of a full packet at FULL.
 const GAP: Dur = Dur(12_012_013);
 
 fn at_us(us: u64) -> Time {
@@ -25,7 +25,7 @@ fn host(flows: &[u64]) -> Script<Merp> {
     host_with(flows, |_| ())
 }
 
-/// Answers `to` with a grant of `asr_bps`, and returns what the host sends then.
+/// Answers `to` with a grant of `asr_bps`, and returns the packets that the host then sends.
 fn answer(s: &mut Script<Merp>, to: &Packet, kind: Kind, asr_bps: u64) -> Vec<Packet> {
     answer_with(s, to, kind, Answer { asr_bps, ..Answer::default() })
 }
@@ -76,7 +76,8 @@ fn a_grant_above_theta_means_data_and_one_of_theta_means_probes() {
     assert_eq!((sent[0].prio, sent[0].wire_len, sent[0].payload), (LOW, 40, 0));
 }
 
-/// The sender's part of vector U1: 100 packets alone leave 12.012013 us apart from the SYNACK on.
+/// The sender's part of vector U1: 100 packets of a single flow leave 12.012013 us apart from the
+/// SYNACK on.
 #[test]
 fn data_is_paced_without_a_window() {
     let mut s = host_with(&[146_000], |p| p.min_rto = Auto::Set(Dur::from_secs(1)));
@@ -105,7 +106,7 @@ fn a_change_of_rate_counts_from_the_departure_before() {
     assert_eq!(answer(&mut s, &first, Kind::ACK, 900_000_000), []);
     let second = s.advance(at_us(114)).remove(0);
     assert_eq!(second.sent_at, Time(113_333_334));
-    // At 1 Gb/s the third would have been due at 125.33 us: now.
+    // At 1 Gb/s the third packet would have been due at 125.33 us: it leaves now.
     s.advance(at_us(126));
     let third = answer(&mut s, &second, Kind::ACK, 1_000_000_000);
     assert_eq!((third.len(), third[0].sent_at), (1, at_us(126)));
@@ -140,7 +141,8 @@ fn a_boost_starts_data_at_once_at_the_rate_it_carries() {
     assert_eq!(s.advance(at_us(514))[0].sent_at, Time(513_333_334));
 }
 
-/// A DET left unanswered for a round trip, 129.28 us: probes leave as SYNs, after 256 of them only every second one, until a DET is answered.
+/// A DET is unanswered for a round trip, 129.28 us: probes leave as SYNs, after 256 of them only
+/// every second one, until a DET is answered.
 #[test]
 fn probes_that_do_not_get_through_leave_as_syns() {
     let mut s = host(&[14_600]);
@@ -153,8 +155,8 @@ fn probes_that_do_not_get_through_leave_as_syns() {
     assert!(sent.iter().map(of).eq(expected), "{:?}", kinds(&sent[250..]));
     assert_eq!(sent[263].sent_at, probe_at(264), "SYNs are sent in place of DETs");
     answer(&mut s, &sent[263], Kind::SYNACK, SLOW);
-    assert_eq!(kinds(&s.advance(probe_at(266))), [DET, Kind::SYN], "that DETs get through is not said");
-    // Two come at last.
+    assert_eq!(kinds(&s.advance(probe_at(266))), [DET, Kind::SYN], "the SYNACK does not show that DETs get through");
+    // Finally two DETACKs arrive.
     answer(&mut s, &first, DETACK, SLOW);
     assert_eq!(kinds(&s.advance(probe_at(267))), [Kind::SYN]);
     answer(&mut s, &Packet { sent_at: probe_at(267), ..sent[0] }, DETACK, SLOW);
@@ -165,9 +167,10 @@ fn probes_that_do_not_get_through_leave_as_syns() {
     assert_eq!(kinds(&answer(&mut s, &Packet { sent_at: probe_at(270), ..syn }, Kind::SYNACK, FULL)), [Kind::DATA]);
 }
 
-/// What ports hear of the time a sender takes: a round trip, and while it probes half the gap between probes.
+/// Ports learn how long the sender takes to use a grant: a round trip, and half the gap between
+/// probes while it probes.
 #[test]
-fn ports_are_told_how_long_a_grant_takes_to_be_used() {
+fn the_header_has_the_time_a_grant_takes_to_be_used() {
     let mut s = host(&[146_000]);
     let data = opened(&mut s, FULL).remove(0);
     assert_eq!(header(&s, &data).rtt_ps, 129_280_000);
@@ -176,7 +179,7 @@ fn ports_are_told_how_long_a_grant_takes_to_be_used() {
     assert_eq!((det.kind, header(&s, &det).rtt_ps), (DET, 129_280_000 + 160_000_000));
 }
 
-/// Without `probe_lead` ports hear of the round trip alone.
+/// Without `probe_lead` the header has only the round trip.
 #[test]
 fn a_lead_for_probes_is_an_option() {
     let mut s = host_with(&[146_000], |p| p.probe_lead = false);
@@ -195,7 +198,8 @@ fn a_probe_each_round_trip_is_an_option() {
     }
 }
 
-/// Without `syn_probes` DETs follow DETs, answered or not, but a port that does not know the flow is sent a SYN.
+/// Without `syn_probes` DETs follow DETs, answered or not, but a port that does not know the flow
+/// gets a SYN.
 #[test]
 fn syns_among_probes_are_an_option() {
     let mut s = host_with(&[14_600], |p| p.syn_probes = false);
@@ -219,11 +223,12 @@ fn a_dataack_preempts() {
     let mut s = host(&[146_000]);
     let first = opened(&mut s, FULL).remove(0);
     let second = s.advance(at_us(120)).remove(0);
-    // The probe waits for its own length from the DATA before on, not for the length of that.
+    // The probe leaves its own length after the previous DATA, not the length of that DATA.
     assert_eq!(answer(&mut s, &first, Kind::ACK, SLOW), []);
     let sent = s.advance(at_us(500));
     assert_eq!(sent.iter().map(|p| (p.kind, p.sent_at)).collect::<Vec<_>>(), [(DET, second.sent_at + Dur::from_us(320))]);
-    // Let go again by the second packet's ACK? No: the probe left later, and its answer came first.
+    // The second packet's ACK does not release the flow again: the probe left later, and its answer
+    // arrived first.
     answer(&mut s, &sent[0], DETACK, SLOW);
     assert_eq!(kinds(&answer(&mut s, &second, Kind::ACK, FULL)), []);
     assert_eq!(kinds(&s.advance(at_us(800))), [DET]);
@@ -257,11 +262,11 @@ fn the_expected_rate_is_echoed_as_configured() {
 }
 
 #[test]
-fn packets_older_than_one_rto_are_sent_again_before_new_ones() {
+fn packets_older_than_one_rto_are_retransmitted_before_new_ones() {
     let mut s = host(&[1460 * 1000]);
     let first = opened(&mut s, FULL);
     assert_eq!(s.machine.sample(FlowId(0)).unwrap().srtt, Dur::from_us(100));
-    // RTT samples of 100 us: the RTO is its floor of 1 ms. The first packet left at 100 us.
+    // RTT samples of 100 us: the RTO is its minimum of 1 ms. The first packet left at 100 us.
     let early = s.advance(at_us(1099));
     assert!(early.iter().all(|p| !p.has(Packet::RETX)));
     assert_eq!(s.machine.sample(FlowId(0)).unwrap().in_flight_bytes, 1460 * (1 + early.len() as u64));
@@ -277,17 +282,18 @@ fn packets_older_than_one_rto_are_sent_again_before_new_ones() {
 }
 
 #[test]
-fn what_was_acknowledged_meanwhile_is_not_sent_again() {
+fn packets_acknowledged_meanwhile_are_not_retransmitted() {
     let mut s = host(&[1460 * 3]);
     let mut sent = opened(&mut s, FULL);
     sent.extend(s.advance(at_us(130)));
     assert_eq!(sent.len(), 3);
-    // The second arrived; the others count as lost at 1100 us and 1124 us, when the flow is paused.
+    // The second packet arrived; the others count as lost at 1100 us and 1124 us, when the flow is
+    // paused.
     answer(&mut s, &sent[1], Kind::ACK, SLOW);
     assert_eq!(s.advance(at_us(1099)), [], "everything is in flight: no probes");
     let probes = s.advance(at_us(3500));
     assert!(probes.len() > 3 && probes.iter().all(|p| p.kind == DET || p.kind == Kind::SYN));
-    // A late ACK for the first; then the grant.
+    // A late ACK for the first packet, then the grant.
     answer(&mut s, &sent[0], Kind::ACK, SLOW);
     let data = answer(&mut s, probes.last().unwrap(), Kind::SYNACK, FULL);
     assert_eq!(data.iter().map(|p| (p.kind, p.offset, p.has(Packet::RETX))).collect::<Vec<_>>(), [(Kind::DATA, 2920, true)]);
@@ -324,7 +330,7 @@ fn karn_and_probes_give_no_samples() {
 }
 
 #[test]
-fn a_syn_is_repeated_with_doubling_gaps_and_asks_for_another_path_at_last() {
+fn a_syn_is_repeated_with_doubling_gaps_and_finally_requests_another_path() {
     let mut s = host(&[14_600]);
     s.open(0);
     let sent = s.advance(at_us(16_000));
@@ -346,7 +352,7 @@ fn three_timeouts_without_an_ack_ask_for_another_path() {
 }
 
 #[test]
-fn an_ack_ends_the_row_of_timeouts() {
+fn an_ack_resets_the_count_of_timeouts() {
     let mut s = host(&[1460 * 2]);
     opened(&mut s, FULL);
     let mut sent = s.advance(at_us(3_500));
@@ -382,11 +388,11 @@ fn a_flow_that_a_port_does_not_know_is_opened_again() {
     let mut s = host(&[14_600]);
     let det = opened(&mut s, SLOW).remove(0);
     let lost = Answer { asr_bps: SLOW, bits: UNKNOWN, ..Answer::default() };
-    assert_eq!(answer_with(&mut s, &det, DETACK, lost), [], "the next probe has its time");
+    assert_eq!(answer_with(&mut s, &det, DETACK, lost), [], "the next probe is not due yet");
     let syn = s.advance(at_us(420)).remove(0);
     assert_eq!((syn.kind, syn.has(Packet::RETX)), (Kind::SYN, true));
     answer(&mut s, &syn, Kind::SYNACK, SLOW);
-    assert_eq!(kinds(&s.advance(at_us(740))), [DET], "it is known now");
+    assert_eq!(kinds(&s.advance(at_us(740))), [DET], "the port knows the flow now");
 }
 
 #[test]
@@ -423,7 +429,7 @@ fn flows_due_at_once_take_turns() {
     assert_eq!(flows, [0, 1, 0, 1, 0, 1, 0, 1]);
 }
 
-/// What a receiver answers to a packet.
+/// Returns what a receiver answers to a packet.
 fn receive(s: &mut Script<Merp>, mut packet: Packet, header: Header) -> (Packet, Answer) {
     packet.sent_at = at_us(7);
     packet.set_ext(header, &mut s.ext);
@@ -439,19 +445,19 @@ fn a_receiver_copies_what_the_ports_wrote() {
     let mut s = host(&[14_600]).at_host(1);
     let header = Header { asr_bps: 5, expected_ps: 6, theta_bps: 7, pauses: 3 | 9 << 32, bits: UNKNOWN, ..Header::default() };
     let bare = |kind| Packet::new(FlowId(0), kind, 40);
-    let told = Answer { asr_bps: 5, expected_ps: 6, theta_bps: 7, tx_time_ps: 7_000_000, paused: 3, acked: 0, bits: UNKNOWN };
+    let copied = Answer { asr_bps: 5, expected_ps: 6, theta_bps: 7, tx_time_ps: 7_000_000, paused: 3, acked: 0, bits: UNKNOWN };
     let (ack, answer) = receive(&mut s, bare(Kind::SYN), header);
-    assert_eq!((ack.kind, ack.prio, ack.wire_len, answer), (Kind::SYNACK, HIGH, 40, told));
+    assert_eq!((ack.kind, ack.prio, ack.wire_len, answer), (Kind::SYNACK, HIGH, 40, copied));
     let late = Packet { flags: Packet::RETX, ..Packet::data(FlowId(0), 1460, 1460, 40) };
     let (ack, answer) = receive(&mut s, late, header);
-    assert_eq!((ack.kind, ack.prio, ack.offset, answer), (Kind::ACK, MIDDLE, 0, Answer { acked: 1460, ..told }));
+    assert_eq!((ack.kind, ack.prio, ack.offset, answer), (Kind::ACK, MIDDLE, 0, Answer { acked: 1460, ..copied }));
     assert!(ack.has(Packet::RETX));
     for _ in 0..2 {
         let (ack, answer) = receive(&mut s, Packet::data(FlowId(0), 0, 1460, 40), header);
-        assert_eq!((ack.kind, ack.offset, answer), (Kind::ACK, 2920, told), "duplicates are acknowledged again");
+        assert_eq!((ack.kind, ack.offset, answer), (Kind::ACK, 2920, copied), "duplicates are acknowledged again");
     }
     let (ack, answer) = receive(&mut s, bare(DET), header);
-    assert_eq!((ack.kind, ack.prio, answer), (DETACK, LOW, told));
+    assert_eq!((ack.kind, ack.prio, answer), (DETACK, LOW, copied));
     let sent = s.packet(bare(Kind::FIN));
     assert_eq!((sent.len(), sent[0].kind, sent[0].prio, sent[0].has(Packet::EXT)), (1, Kind::FINACK, MIDDLE, false));
 }
@@ -496,7 +502,7 @@ fn no_policy_may_change_the_classes() {
 }
 
 #[test]
-fn theta_lies_below_what_ports_grant() {
+fn theta_must_be_below_the_largest_grant() {
     let agent = |kind| GivenPart { slot: "agent", kind, values: vec![("alpha", "0.999".to_owned())] };
     let (merp, other) = (Given::new(vec![agent("merp")]), Given::new(vec![agent("other")]));
     let problems = |theta, given: &Given| {
@@ -506,7 +512,7 @@ fn theta_lies_below_what_ports_grant() {
     assert_eq!(problems(998_999_999, &merp), []);
     let problem = problems(999_000_000, &merp).pop().expect("no grant exceeds theta");
     assert_eq!(problem.key, "theta");
-    assert!(problem.message.contains("`999Mbps` is not below the 999Mbps"), "{}", problem.message);
+    assert!(problem.message.contains("`999Mbps` is not below the largest grant, 999Mbps"), "{}", problem.message);
     assert_eq!(problems(999_000_000, &other), []);
 }
 
@@ -515,7 +521,7 @@ fn own_kinds_have_the_papers_names() {
     assert_eq!([DET, DETACK, BOOST].map(|k| k.name(&[(Kind::OWN, &META)])), ["det", "detack", "boost"]);
 }
 
-/// A SYNACK to flow 0 that says that a port has no room.
+/// Answers the SYN of flow 0 with a SYNACK that says that the table of a port is full.
 fn overflow(s: &mut Script<Merp>, syn: &Packet) -> Vec<Packet> {
     answer_with(s, syn, Kind::SYNACK, Answer { asr_bps: FULL, bits: STATELESS, ..Answer::default() })
 }
@@ -530,7 +536,7 @@ fn a_marked_syn_is_answered_with_a_marked_synack() {
 }
 
 #[test]
-fn an_overflowed_flow_is_one_of_tcp_in_its_own_class() {
+fn an_overflowed_flow_uses_tcp_in_its_own_class() {
     let mut s = host(&[14_600]);
     let syn = s.open(0).remove(0);
     s.advance(at_us(100));
@@ -549,7 +555,7 @@ fn an_overflowed_flow_is_one_of_tcp_in_its_own_class() {
         more.iter().map(|p| (p.kind, p.prio, p.offset)).collect::<Vec<_>>(),
         [3, 4].map(|n| (Kind::DATA, OVERFLOW, n * 1460))
     );
-    // Nothing more is heard: TCP's timer resends, in its class, and no FIN ends the flow.
+    // No more answers arrive: TCP's timer retransmits, in its class, and no FIN ends the flow.
     let resent = s.advance(at_us(3000));
     assert_eq!((resent[0].offset, resent[0].prio, resent[0].has(Packet::RETX)), (1460, OVERFLOW, true));
     for acked in 2..=10 {
@@ -561,24 +567,24 @@ fn an_overflowed_flow_is_one_of_tcp_in_its_own_class() {
 }
 
 #[test]
-fn an_open_flow_goes_on_where_it_was() {
+fn an_overflowed_open_flow_continues_where_it_was() {
     let mut s = host(&[14_600]);
     let first = opened(&mut s, FULL).remove(0);
     let more = s.advance(at_us(130));
     assert_eq!((first.offset, more.len()), (0, 2));
-    // The first packet is acknowledged; the port did not know the flow, and has no room for it.
+    // The first packet is acknowledged; the port does not know the flow.
     let header = Answer { asr_bps: SLOW, bits: UNKNOWN, ..Answer::default() };
     s.advance(at_us(1200));
     let mut ack = Packet::new(FlowId(0), Kind::ACK, 40);
     (ack.offset, ack.flags) = (1460, Packet::RETX);
     ack.set_ext(Answer { theta_bps: THETA, tx_time_ps: first.sent_at.ps() + 1, ..header }, &mut s.ext);
     s.packet(ack);
-    // All is in flight; what is lost makes the flow probe.
+    // All packets are in flight; losses make the flow probe.
     let syn = s.advance(at_us(2300)).into_iter().find(|p| p.kind == Kind::SYN).expect("it opens the flow again");
     let sent = overflow(&mut s, &syn);
     let seen: Vec<(u64, u8, bool)> = sent.iter().map(|p| (p.offset / 1460, p.prio, p.has(Packet::RETX))).collect();
     assert_eq!(seen[0], (1, OVERFLOW, true));
-    // What is in flight of MERP counts when TCP's receiver says so: no byte is unknown to it.
+    // TCP accepts an ACK of MERP's packets in flight: it knows all their bytes.
     let mut tcp = Packet { prio: OVERFLOW, offset: 3 * 1460, ..Packet::new(FlowId(0), Kind::ACK, 40) };
     crate::kit::tcp::Echo::default().write(&mut tcp);
     assert!(s.packet(tcp).iter().all(|p| p.prio == OVERFLOW && p.offset >= 3 * 1460));

@@ -1,4 +1,4 @@
-//! The sending half of a connection: its subflows, and which bytes go over which of them.
+//! The sending half of a connection: its subflows, and the assignment of bytes to them.
 
 use super::label::{Label, Paths};
 use super::lia::{self, Lia, Share};
@@ -12,15 +12,16 @@ use base::{FlowId, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// What all connections of a host have in common.
+/// The configuration of all connections of a host.
 pub struct Rules {
-    /// The machine of each subflow.
+    /// The configuration of each subflow's sender.
     pub config: Config,
-    /// How their windows grow.
+    /// How the windows of subflows grow.
     pub lia: Lia,
-    /// How they come by their paths.
+    /// How subflows get their paths.
     pub paths: Paths,
-    /// After a timeout of a subflow the others send its unacknowledged bytes too.
+    /// Whether the other subflows also send the unacknowledged bytes of a subflow after its
+    /// timeout.
     pub reinject: bool,
 }
 
@@ -28,7 +29,7 @@ pub struct Rules {
 pub struct Connection {
     flow: FlowId,
     size: u64,
-    /// The first byte that no subflow was given yet.
+    /// The first byte that is not assigned to a subflow.
     next: u64,
     /// The receiver has all bytes below (DATA_ACK).
     una: u64,
@@ -36,51 +37,51 @@ pub struct Connection {
     /// The subflow whose turn it is to send.
     turn: usize,
     alpha: u64,
-    /// Bytes to be acknowledged before `alpha` is worked out again.
+    /// Bytes to be acknowledged before `alpha` is recomputed.
     until_alpha: u64,
-    /// The connection is among those that may send.
+    /// The connection is in the queue of those that may send.
     pub ready: bool,
 }
 
 /// A subflow: a TCP sender that pulls its bytes from the connection.
 struct Subflow {
     sender: Sender<Share>,
-    /// Which bytes of the connection its own are, from the first that is not acknowledged on.
+    /// The bytes of the connection for the subflow's bytes, from the first unacknowledged one on.
     mapped: VecDeque<Mapping>,
-    /// Bytes of the connection that the others are to send too.
+    /// Bytes of the connection that the other subflows must send too.
     lost: Ranges,
     /// When its retransmission timer expires; `Time::MAX` while it is off.
     due: Time,
-    /// It had nothing to send when it was last asked.
+    /// The subflow had no segment to send when it was last asked.
     idle: bool,
 }
 
-/// A stretch of a subflow's bytes that are in a row in the connection too.
+/// A range of a subflow's bytes that is contiguous in the connection too.
 struct Mapping {
     at: u64,
     data: Range<u64>,
 }
 
-/// Bytes that a subflow can have.
+/// Bytes that a subflow could send.
 struct Fresh {
     data: Range<u64>,
-    /// They were lost by this subflow; `None`: nobody has sent them.
+    /// The subflow that lost them; `None` for bytes never sent.
     of: Option<usize>,
 }
 
-/// What a packet has led to.
+/// The effect of an ACK on the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum AckResult {
     /// The receiver has all bytes.
     Done,
-    /// A segment was found lost by duplicate ACKs.
+    /// Duplicate ACKs revealed a lost segment.
     Loss,
-    /// Anything else.
+    /// Neither.
     Other,
 }
 
 impl Connection {
-    /// A connection of `subflows` subflows, of which none has sent anything.
+    /// Creates a connection of `subflows` subflows that have sent nothing.
     pub fn new(flow: FlowId, subflows: u8, rules: &Rules, cx: &Cx<'_>) -> Connection {
         let subflow = |_| {
             let mut sender = Sender::new(cx.flow(flow), &rules.config, &rules.lia);
@@ -100,7 +101,7 @@ impl Connection {
         }
     }
 
-    /// The packet that opens a subflow.
+    /// Returns the packet that opens a subflow.
     pub fn open(&mut self, number: u8, resent: bool, rules: &Rules, cx: &Cx<'_>) -> Packet {
         let subflow = &mut self.subflows[usize::from(number)];
         subflow.due = cx.now.after(subflow.sender.rtt.rto());
@@ -110,7 +111,7 @@ impl Connection {
         syn
     }
 
-    /// A subflow is open. Says whether that is news.
+    /// Handles a SYNACK. Returns whether it opens the subflow.
     pub fn on_synack(&mut self, packet: &Packet, rules: &Rules, cx: &Cx<'_>) -> bool {
         let echo = Echo::read(packet);
         let Some(subflow) = self.subflows.get_mut(usize::from(Label::of(echo.feedback).subflow)) else { return false };
@@ -122,11 +123,11 @@ impl Connection {
         true
     }
 
-    /// An ACK arrived. Its offset is the DATA_ACK.
-    pub fn on_ack(&mut self, mut answer: Answer, blocks: Option<&Blocks>, rules: &Rules, cx: &Cx<'_>) -> Heard {
+    /// Handles an ACK. Its offset is the DATA_ACK.
+    pub fn on_ack(&mut self, mut answer: Answer, blocks: Option<&Blocks>, rules: &Rules, cx: &Cx<'_>) -> AckResult {
         self.una = self.una.max(answer.next);
         if self.una == self.size {
-            return Heard::Done;
+            return AckResult::Done;
         }
         let label = Label::of(answer.echo.feedback);
         answer.next = label.at;
@@ -134,7 +135,7 @@ impl Connection {
             self.couple();
         }
         let total = self.open_subflows().map(Subflow::window).sum();
-        let Some(subflow) = self.subflows.get_mut(usize::from(label.subflow)) else { return Heard::Other };
+        let Some(subflow) = self.subflows.get_mut(usize::from(label.subflow)) else { return AckResult::Other };
         let sender = &mut subflow.sender;
         (sender.control.alpha, sender.control.total) = (self.alpha, total);
         let before = sender.snd_una;
@@ -151,19 +152,20 @@ impl Connection {
         self.until_alpha = self.until_alpha.saturating_sub(sender.snd_una - before);
         if acked.fast_retransmit {
             self.until_alpha = 0;
-            return Heard::Loss;
+            return AckResult::Loss;
         }
-        Heard::Other
+        AckResult::Other
     }
 
-    /// The next subflow whose retransmission timer has expired.
+    /// Returns the next subflow whose retransmission timer has expired.
     pub fn take_due(&mut self, now: Time) -> Option<u8> {
         let number = self.subflows.iter().position(|subflow| subflow.due <= now)?;
         self.subflows[number].due = Time::MAX;
         Some(number as u8)
     }
 
-    /// The retransmission timer of a subflow has expired. Returns the SYN that is to be sent again if the subflow is not open.
+    /// Handles the expiry of a subflow's retransmission timer. Returns the SYN to retransmit if the
+    /// subflow is not open.
     pub fn on_timeout(&mut self, number: u8, rules: &Rules, cx: &Cx<'_>) -> Option<Packet> {
         let (una, several) = (self.una, self.subflows.len() > 1);
         let subflow = &mut self.subflows[usize::from(number)];
@@ -184,12 +186,13 @@ impl Connection {
         None
     }
 
-    /// The earliest time at which a retransmission timer expires; `Time::MAX` if none runs.
+    /// Returns the earliest time at which a retransmission timer expires; `Time::MAX` if none runs.
     pub fn due(&self) -> Time {
         self.subflows.iter().map(|subflow| subflow.due).min().unwrap_or(Time::MAX)
     }
 
-    /// The next packet, of the subflow whose turn it is, and how many bytes of it another subflow has lost.
+    /// Returns the next packet, of the subflow whose turn it is, and the number of its bytes that
+    /// another subflow has lost.
     pub fn poll(&mut self, rules: &Rules, cx: &Cx<'_>) -> Option<(Packet, u64)> {
         for _ in 0..self.subflows.len() {
             let number = self.turn;
@@ -220,8 +223,9 @@ impl Connection {
         Some((packet, if reinjected { u64::from(segment.len) } else { 0 }))
     }
 
-    /// What a subflow sends next, which lies within one mapping, and whether another subflow has lost it. What it has in hand already goes
-    /// first when it is behind; otherwise it asks for more bytes, and has them if its window lets it send them now.
+    /// Returns the next segment of a subflow, which lies within one mapping, and whether another
+    /// subflow has lost it. A subflow that retransmits sends its own bytes first; otherwise it
+    /// takes more bytes, if its window lets it send them now.
     fn next_segment(&mut self, number: usize, config: &Config) -> Option<(Segment, bool)> {
         let fresh = self.fresh(number, config.smss);
         let subflow = &mut self.subflows[number];
@@ -250,7 +254,8 @@ impl Connection {
         Some((segment, false))
     }
 
-    /// The bytes that a subflow could have: the first that another one has lost, or else the first that nobody has sent.
+    /// Returns the bytes that a subflow could take: the first that another subflow has lost, or the
+    /// first that were never sent.
     fn fresh(&mut self, number: usize, smss: u64) -> Option<Fresh> {
         let mut first: Option<Fresh> = None;
         for (loser, subflow) in
@@ -270,14 +275,15 @@ impl Connection {
         self.subflows.iter().filter(|subflow| !subflow.sender.is_opening())
     }
 
-    /// Works out `alpha`.
+    /// Recomputes `alpha`.
     fn couple(&mut self) {
         let measured = self.open_subflows().filter(|subflow| subflow.sender.rtt.is_sampled());
         self.alpha = lia::alpha(measured.map(|subflow| (subflow.window(), subflow.sender.rtt.srtt())));
         self.until_alpha = self.open_subflows().map(Subflow::window).sum();
     }
 
-    /// What to show of it: the windows and the bytes in flight of its subflows together, and the shortest smoothed round trip.
+    /// Returns the sample of the connection: the sums of the windows and of the bytes in flight of
+    /// its subflows, and the shortest smoothed round trip.
     pub fn sample(&self) -> Sample {
         let sum = |of: fn(&Subflow) -> u64| self.subflows.iter().map(of).sum();
         let ssthresh = self.subflows.iter().map(|subflow| subflow.sender.window().ssthresh).try_fold(0, u64::checked_add);
@@ -293,13 +299,13 @@ impl Connection {
 }
 
 impl Subflow {
-    /// The window that counts for the others: in fast recovery the slow-start threshold.
+    /// Returns the window that counts in the coupling: in fast recovery the slow-start threshold.
     fn window(&self) -> u64 {
         let window = self.sender.window;
         if self.sender.is_recovering() { window.ssthresh } else { window.cwnd }
     }
 
-    /// Notes which bytes of the connection its bytes from `at` on are.
+    /// Records the bytes of the connection for the subflow's bytes from `at` on.
     fn map(&mut self, at: u64, data: Range<u64>) {
         match self.mapped.back_mut() {
             Some(last) if last.data.end == data.start => last.data.end = data.end,
@@ -307,7 +313,7 @@ impl Subflow {
         }
     }
 
-    /// What is mapped from a byte of it on.
+    /// Returns the mapping from a byte of the subflow on.
     fn mapping(&self, at: u64) -> Mapping {
         let place = self.mapped.partition_point(|mapping| mapping.end() <= at);
         Mapping { at, data: self.mapped[place].rest(at) }
@@ -318,7 +324,7 @@ impl Mapping {
     fn end(&self) -> u64 {
         self.at + self.data.end - self.data.start
     }
-    /// The bytes of the connection from byte `at` of the subflow on.
+    /// Returns the bytes of the connection from byte `at` of the subflow on.
     fn rest(&self, at: u64) -> Range<u64> {
         self.data.start + at.saturating_sub(self.at)..self.data.end
     }

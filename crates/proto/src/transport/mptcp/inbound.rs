@@ -1,4 +1,5 @@
-//! The receiving half: subflows are acknowledged each by itself, and their bytes are put in order by the connection.
+//! The receiving half: each subflow is acknowledged separately, and the connection puts the bytes
+//! of all subflows in order.
 
 use super::label::{Label, Paths};
 use crate::contract::Cx;
@@ -20,7 +21,7 @@ pub struct Inbound {
 struct Connection {
     /// All bytes below have arrived (DATA_ACK).
     next: u64,
-    /// By number, as far as they have sent anything.
+    /// The subflows by number, as far as data of them has arrived.
     subflows: Vec<Subflow>,
 }
 
@@ -57,14 +58,14 @@ impl Acks for Lane<'_, '_> {
 }
 
 impl Inbound {
-    /// A SYN of a subflow arrived.
+    /// Answers a SYN of a subflow.
     pub fn on_syn(packet: &Packet, config: &Config, paths: Paths, cx: &mut Cx<'_>) {
         let mut answer = synack(packet, Ecn::Off, config);
         answer.path_tag = paths.tag(packet.flow, Label::of(packet.words[0]).subflow, cx);
         cx.control(answer);
     }
 
-    /// Data of a subflow arrived. Returns when the next delayed ACK of the flow is due.
+    /// Handles data of a subflow. Returns when the next delayed ACK of the flow is due.
     pub fn on_data(&mut self, packet: &Packet, config: &Config, paths: Paths, cx: &mut Cx<'_>) -> Time {
         let flow = packet.flow;
         let Label { subflow: number, at } = Label::of(packet.words[0]);
@@ -83,14 +84,14 @@ impl Inbound {
         let mut lane = Lane { flow, subflow: number, data_ack, due: &mut subflow.due, config, paths, cx };
         subflow.receiver.on_segment(&arrival, Ecn::Off, config, &mut lane);
         if done {
-            // What comes yet is answered by an ACK of the whole connection, whatever it says of its subflow.
+            // Later packets are answered by an ACK of the whole connection, whatever their subflow.
             self.flows.remove(flow);
             return Time::MAX;
         }
         connection.due()
     }
 
-    /// A delayed ACK is due. Returns when the next one of the flow is.
+    /// Sends the delayed ACKs that are due. Returns when the next one of the flow is due.
     pub fn on_timer(&mut self, flow: FlowId, config: &Config, paths: Paths, cx: &mut Cx<'_>) -> Time {
         let Some(connection) = self.flows.get_mut(flow) else { return Time::MAX };
         let (now, data_ack) = (cx.now, connection.next);

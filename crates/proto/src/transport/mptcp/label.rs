@@ -1,13 +1,14 @@
-//! What tells the subflows of a connection apart: a word in the header of their packets, and the paths that these take.
+//! Labels of subflows: a word in the header of their packets, and the paths of the packets.
 
 use crate::contract::Cx;
 use crate::packet::Packet;
 use base::FlowId;
 
 base::choice! {
-    /// How a subflow comes by its path.
+    /// How a subflow gets its path.
     pub enum Paths {
-        /// Each subflow has a source port of its own, and the router plans its path; the first subflow has that of the flow.
+        /// Each subflow has its own source port, and the router plans its path; the first subflow
+        /// has the port of the flow.
         Port = "port",
         /// The subflows take the paths of the flow in turn, by index.
         Index = "index",
@@ -15,7 +16,7 @@ base::choice! {
 }
 
 impl Paths {
-    /// The path tag of what this host sends on a subflow.
+    /// Returns the path tag for packets that this host sends on a subflow.
     pub fn tag(self, flow: FlowId, subflow: u8, cx: &Cx<'_>) -> u16 {
         match self {
             Paths::Port if subflow == 0 => 0,
@@ -29,22 +30,24 @@ impl Paths {
     }
 }
 
-/// Word 0 of every header: a subflow, and a position in its bytes. In data that of the payload, in an ACK that which all bytes below have
-/// reached. The packet's offset is the same in the bytes of the connection (RFC 8684 section 3.3: data sequence mapping and DATA_ACK).
+/// Word 0 of every header: a subflow and a position in the subflow's bytes. In data it is the
+/// position of the payload, in an ACK the position below which all bytes have arrived. The packet's
+/// offset is the same for the bytes of the connection (RFC 8684 section 3.3: data sequence mapping
+/// and DATA_ACK).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The subflow's number.
     pub subflow: u8,
-    /// Below 2^56.
+    /// Position, below 2^56.
     pub at: u64,
 }
 
 impl Label {
-    /// As a word.
+    /// Packs the label into a word.
     pub fn word(self) -> u64 {
         u64::from(self.subflow) << 56 | self.at
     }
-    /// From a word.
+    /// Unpacks a label.
     pub fn of(word: u64) -> Label {
         Label { subflow: (word >> 56) as u8, at: word & ((1 << 56) - 1) }
     }
@@ -67,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn subflows_have_ports_of_their_own_or_take_the_paths_in_turn() {
+    fn subflows_have_their_own_ports_or_take_the_paths_in_turn() {
         let machine = NewReno::new(&Params::defaults(), &script::env());
         let mut host = Script::new(machine, (0..3).map(|id| script::flow(id, 1)).collect());
         host.table.set_paths(FlowId(2), false, 3);

@@ -4,15 +4,17 @@ use crate::flow::Flow;
 use crate::kit::tcp::{Ack, Congestion, Loss, Window};
 use base::Dur;
 
-/// Bits behind the binary point of `alpha` and of windows.
+/// Fractional bits of `alpha` and of windows.
 const POINT: u32 = 24;
 
-/// How aggressive the subflows are together (RFC 6356 eq. 2), in units of 2^-24, from the window and the smoothed round trip of each:
-/// `total * max(w / rtt^2) / (sum of w / rtt)^2`. 1 of none.
+/// Returns the aggressiveness of all subflows (RFC 6356 eq. 2) in units of 2^-24: `total * max(w /
+/// rtt^2) / (sum of w / rtt)^2`, from the window and the smoothed round trip of each subflow.
+/// Returns 1 without subflows.
 pub fn alpha(subflows: impl Iterator<Item = (u64, Dur)> + Clone) -> u64 {
     let Some(shortest) = subflows.clone().map(|(_, rtt)| rtt.0.max(1)).min() else { return 1 << POINT };
     let total = subflows.clone().map(|(window, _)| u128::from(window)).sum::<u128>().max(1);
-    // Only ratios count: 1 / rtt is against the shortest, in units of 2^-30, and its mean is weighted by the windows.
+    // Only ratios matter: 1 / rtt relative to the shortest, in units of 2^-30; its mean is weighted
+    // by the windows.
     let speed = |rtt: Dur| (u128::from(shortest) << 30) / u128::from(rtt.0.max(1));
     let mean = (subflows.clone().map(|(window, rtt)| u128::from(window) * speed(rtt)).sum::<u128>() / total).max(1);
     let of = |(window, rtt)| {
@@ -23,19 +25,20 @@ pub fn alpha(subflows: impl Iterator<Item = (u64, Dur)> + Clone) -> u64 {
     subflows.map(of).max().map_or(1 << POINT, |alpha| u64::try_from(alpha).unwrap_or(u64::MAX))
 }
 
-/// The window rules of a subflow: NewReno's, but for the increase in congestion avoidance.
+/// The window rules of a subflow: NewReno's, except for the increase in congestion avoidance.
 #[derive(Clone, Copy, Debug)]
 pub struct Lia {
     /// Sender maximum segment size, in bytes.
     pub smss: u64,
 }
 
-/// What a subflow knows of the connection, and the fraction of a byte that its window is owed.
+/// The coupling state of a subflow: its view of the connection, and the fraction of a byte that its
+/// window still gains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// See [`alpha`].
     pub alpha: u64,
-    /// The windows of all subflows together, in bytes; zero before the connection has told.
+    /// The sum of the windows of all subflows, in bytes; zero before the connection has set it.
     pub total: u64,
     owed: u128,
 }
@@ -78,13 +81,14 @@ mod tests {
 
     const SMSS: u64 = 1460;
 
-    /// `alpha` as a real number, of windows in segments and round trips in milliseconds.
+    /// Returns `alpha` as a real number, for windows in segments and round trips in milliseconds.
     fn real(subflows: &[(u64, u64)]) -> f64 {
         let alpha = alpha(subflows.iter().map(|&(window, rtt)| (window * SMSS, Dur::from_ms(rtt))));
         alpha as f64 / f64::from(1 << POINT)
     }
 
-    /// By how many segments the window of the first subflow grows when it acknowledges one.
+    /// Returns the growth of the first subflow's window in segments when it acknowledges one
+    /// segment.
     fn growth(subflows: &[(u64, u64)]) -> f64 {
         let lia = Lia { smss: SMSS };
         let flow = script::flow(0, 1);
@@ -106,21 +110,21 @@ mod tests {
             (&[(20, 1), (10, 1)], 0.666_667, 0.022_222),
             (&[(10, 1), (10, 2)], 0.888_889, 0.044_444),
             (&[(10, 1), (10, 1), (10, 1), (10, 1)], 0.25, 0.006_25),
-            // One subflow is NewReno.
+            // A single subflow grows like NewReno.
             (&[(10, 3)], 1.0, 0.1),
-            // A small window of little delay beside a large one.
+            // A small window on a short path next to a large window on a long path.
             (&[(2, 1), (200, 100)], 25.25, 0.125),
         ];
         for (subflows, alpha, grown) in rows {
             assert!((real(subflows) - alpha).abs() < 1e-6 * alpha.max(1.0), "{subflows:?}: {}", real(subflows));
             assert!((growth(subflows) - grown).abs() < 1e-6, "{subflows:?}: {}", growth(subflows));
         }
-        // The other subflow of the third row grows as much.
+        // The second subflow of the third row grows by the same amount.
         assert!((growth(&[(10, 2), (10, 1)]) - 0.044_444).abs() < 1e-6);
     }
 
     #[test]
-    fn no_subflow_grows_faster_than_alone() {
+    fn no_subflow_grows_faster_than_a_single_tcp() {
         let rows = &[(99, 1000), (1, 1)];
         assert!(real(rows) > 80.0, "{}", real(rows));
         assert!((growth(rows) - 1.0 / 99.0).abs() < 1e-6, "{}", growth(rows));
@@ -141,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_is_uncoupled_and_a_window_that_is_no_limit_stays() {
+    fn slow_start_is_uncoupled_and_a_window_that_does_not_limit_stays() {
         let (lia, flow) = (Lia { smss: SMSS }, script::flow(0, 1));
         let mut share = Share { total: 1000 * SMSS, ..lia.open(&flow) };
         let mut window = Window { cwnd: 10 * SMSS, ssthresh: 11 * SMSS };
@@ -149,7 +153,7 @@ mod tests {
         assert_eq!(window.cwnd, 10 * SMSS);
         lia.on_ack(&mut share, &mut window, &script::ack(&flow, SMSS));
         assert_eq!(window.cwnd, 11 * SMSS);
-        // A thousandth of a segment for each from here on, of which no fraction is lost.
+        // From here on each ACK adds a thousandth of a segment; no fraction is lost.
         (0..1000).for_each(|_| lia.on_ack(&mut share, &mut window, &script::ack(&flow, SMSS)));
         assert!((12 * SMSS - 1..=12 * SMSS).contains(&window.cwnd), "{}", window.cwnd);
     }

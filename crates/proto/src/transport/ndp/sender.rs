@@ -1,4 +1,5 @@
-//! One flow at its sender: which packets are in flight, to be sent again and acknowledged, and how many may be sent.
+//! One flow at its sender: packets in flight, to be retransmitted and acknowledged, and the number
+//! that may be sent.
 
 use super::Config;
 use super::paths::{RETURNED_NACKS, Spray};
@@ -7,13 +8,13 @@ use base::{Rng, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Answers that the rule for returned packets looks back on (ndp.h, HIST_LEN).
+/// Number of recent answers for the rule for returned packets (ndp.h, HIST_LEN).
 const RECENT: u32 = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     InFlight,
-    /// To be sent again.
+    /// To be retransmitted.
     Waiting,
     Acked,
 }
@@ -21,9 +22,9 @@ enum State {
 /// A packet that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// When it left last.
+    /// Its last departure.
     at: Time,
-    /// The path that it took then.
+    /// The path of its last transmission.
     path_tag: u16,
     state: State,
     again: bool,
@@ -47,7 +48,7 @@ pub(super) struct Sent {
 /// The last answers: whether they were ACKs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
-    /// One bit an answer, the last one lowest.
+    /// One bit per answer, the newest in the lowest bit.
     acks: u16,
     answers: u32,
 }
@@ -57,7 +58,7 @@ impl Recent {
         self.acks = (self.acks << 1 | u16::from(ack)) & ((1 << RECENT) - 1);
         self.answers = (self.answers + 1).min(RECENT);
     }
-    /// Whether at least a quarter are ACKs.
+    /// Returns whether at least a quarter of them are ACKs.
     fn quarter_are_acks(self) -> bool {
         self.acks > 0 && 4 * self.acks.count_ones() >= self.answers
     }
@@ -73,35 +74,36 @@ pub(super) struct Sender {
     una: u64,
     /// The packets that were sent, from `una` on.
     slots: VecDeque<Slot>,
-    /// Packets to be sent again, the lowest first; some may be acknowledged since.
+    /// Packets to be retransmitted, the lowest first; some may have been acknowledged in the
+    /// meantime.
     again: BinaryHeap<Reverse<u64>>,
     waiting: u64,
     /// Packets in order of departure; the first is in flight.
     departed: VecDeque<(u64, Time)>,
     in_flight_bytes: u64,
-    /// New packets of the initial window that are to be sent.
+    /// New packets of the initial window that are still to be sent.
     first: u64,
     /// Packets of the initial window without an answer.
     unanswered: u64,
-    /// Packets that may be sent without a pull: after timeouts and returns.
+    /// Packets that may be sent without a pull, after timeouts and returns.
     free: u64,
-    /// ACKs and NACKs.
+    /// Number of ACKs and NACKs.
     answers: u64,
     /// The largest pull number.
     pulls: u64,
-    /// Pulls that were answered by a packet.
+    /// Pulls for which a packet was sent.
     used: u64,
     recent: Recent,
     spray: Spray,
     penalty: bool,
     /// Its round trip.
     pub(super) rtt: Rtt,
-    /// It is among the flows that may send.
+    /// The flow is in the queue of flows that may send.
     pub(super) ready: bool,
 }
 
 impl Sender {
-    /// A flow of `size` bytes of which nothing was sent.
+    /// Creates a flow of `size` bytes that has sent nothing.
     pub(super) fn new(size: u64, config: &Config) -> Sender {
         let packets = size.div_ceil(config.mss);
         let first = config.window.min(packets);
@@ -128,43 +130,43 @@ impl Sender {
             ready: false,
         }
     }
-    /// Whether all packets are acknowledged.
+    /// Returns whether all packets are acknowledged.
     pub(super) fn is_done(&self) -> bool {
         self.una == self.packets
     }
-    /// Payload in flight.
+    /// Returns the payload in flight, in bytes.
     pub(super) fn in_flight_bytes(&self) -> u64 {
         self.in_flight_bytes
     }
-    /// The number of the first packet that was never sent.
+    /// Returns the number of the first packet that was never sent.
     fn next(&self) -> u64 {
         self.una + self.slots.len() as u64
     }
     fn payload(&self, number: u64) -> u64 {
         (self.size - number * self.mss).min(self.mss)
     }
-    /// Packets that wait to be sent, for the first time or again.
+    /// Returns the number of packets to be sent or retransmitted.
     fn left(&self) -> u64 {
         self.packets - self.next() + self.waiting
     }
-    /// How many packets may be sent now.
+    /// Returns how many packets may be sent now.
     pub(super) fn permitted(&self) -> u64 {
         self.first + (self.free + self.pulls - self.used).min(self.left() - self.first)
     }
-    /// Whether a packet may be sent now.
+    /// Returns whether a packet may be sent now.
     pub(super) fn may_send(&self) -> bool {
         self.permitted() > 0
     }
-    /// Whether packets are left, and neither answers nor pulls are under way unless they are late.
+    /// Returns whether packets are left but no answers or pulls are expected, unless they are late.
     pub(super) fn starves(&self) -> bool {
         self.in_flight_bytes == 0 && self.left() > 0 && !self.may_send()
     }
-    /// When the packet longest in flight left.
+    /// Returns when the packet that is in flight longest was sent.
     pub(super) fn oldest(&self) -> Option<Time> {
         self.departed.front().map(|&(_, at)| at)
     }
 
-    /// The packet that leaves now, if one may.
+    /// Returns the packet to send now, if one may be sent.
     pub(super) fn take(&mut self, now: Time, paths: u16, rng: &mut Rng) -> Option<Sent> {
         if !self.may_send() {
             return None;
@@ -200,17 +202,17 @@ impl Sender {
         }
         None
     }
-    /// A packet that was sent and is not below `una`.
+    /// Returns the slot of a packet that was sent and is not below `una`.
     fn slot(&mut self, number: u64) -> Option<&mut Slot> {
         let place = number.checked_sub(self.una)?;
         self.slots.get_mut(usize::try_from(place).ok()?)
     }
 
-    /// Packet `number` has arrived.
+    /// Handles the ACK of packet `number`.
     pub(super) fn on_ack(&mut self, number: u64, now: Time, config: &RttConfig) {
         self.on_answer(number, true, 1);
         self.answers += 1;
-        // Karn: a packet that was sent twice tells nothing of the round trip.
+        // Karn's rule: a packet that was sent twice gives no round-trip sample.
         match self.slot(number).copied() {
             Some(slot) if slot.state == State::InFlight && !slot.again => self.rtt.on_sample(now - slot.at, config),
             _ => self.rtt.end_back_off(config),
@@ -218,25 +220,27 @@ impl Sender {
         self.acknowledge(number);
         self.prune();
     }
-    /// The payload of packet `number` was cut off.
+    /// Handles the NACK of packet `number`, whose payload was cut off.
     pub(super) fn on_nack(&mut self, number: u64) {
         self.on_answer(number, false, 1);
         self.answers += 1;
         self.lose(number);
         self.prune();
     }
-    /// Packet `number` has come back.
+    /// Handles the return of packet `number`.
     pub(super) fn on_returned(&mut self, number: u64) {
         self.on_answer(number, false, RETURNED_NACKS);
         self.lose(number);
         self.prune();
-        // ndp.cpp, processRTS: to wait spares the receiver a second burst, unless nothing would ever pull the packet, or only its path is bad.
+        // ndp.cpp, processRTS: waiting spares the receiver a second burst, unless no pull is
+        // expected or only the path of the packet is bad.
         let none_expected = self.answers <= self.pulls && self.unanswered <= 1;
         if none_expected || self.recent.quarter_are_acks() {
             self.free += 1;
         }
     }
-    /// All packets below `una` have arrived, and `pulls` is the number of the last pull.
+    /// Handles the byte below which all packets have arrived, `una`, and the number of the last
+    /// pull.
     pub(super) fn on_progress(&mut self, una: u64, pulls: u64) {
         self.pulls = self.pulls.max(pulls);
         for number in self.una..una.min(self.next()) {
@@ -244,7 +248,7 @@ impl Sender {
         }
         self.prune();
     }
-    /// The timer has expired. Says whether packets count as lost, or a pull.
+    /// Handles the expiry of the timer. Returns whether packets or a pull count as lost.
     pub(super) fn on_timeout(&mut self, now: Time, config: &RttConfig) -> bool {
         let (late, before) = (self.rtt.base_rto(config), self.waiting);
         let starved = self.starves();
@@ -268,7 +272,7 @@ impl Sender {
         if self.penalty
             && let Some(path_tag) = self.slot(number).map(|slot| slot.path_tag)
         {
-            self.spray.hear(path_tag, ack.into(), if ack { 0 } else { nacks });
+            self.spray.count(path_tag, ack.into(), if ack { 0 } else { nacks });
         }
     }
     fn acknowledge(&mut self, number: u64) {
@@ -277,13 +281,13 @@ impl Sender {
             State::InFlight => self.in_flight_bytes -= self.payload(number),
             State::Waiting => {
                 self.waiting -= 1;
-                // It was not lost, only late.
+                // The packet was late, not lost.
                 self.free = self.free.saturating_sub(1);
             }
             State::Acked => {}
         }
     }
-    /// A packet in flight is to be sent again.
+    /// Marks a packet in flight for retransmission.
     fn lose(&mut self, number: u64) {
         if let Some(slot) = self.slot(number)
             && slot.state == State::InFlight
@@ -294,7 +298,8 @@ impl Sender {
             self.again.push(Reverse(number));
         }
     }
-    /// Forgets packets that all before them have followed, and departures of packets that are no longer in flight.
+    /// Forgets acknowledged packets before the first unacknowledged one, and departures of packets
+    /// that are not in flight.
     fn prune(&mut self) {
         while self.slots.front().is_some_and(|slot| slot.state == State::Acked) {
             self.slots.pop_front();

@@ -8,7 +8,7 @@ use base::params::Params as _;
 use proptest::prelude::*;
 
 const MSS: u64 = 1460;
-/// 129.28 us at 1 Gb/s are 16 160 bytes: 11 packets, and two.
+/// 129.28 us at 1 Gb/s are 16 160 bytes: 11 packets, plus two.
 const WINDOW: u64 = 13;
 /// 1500 bytes at 0.99 Gb/s.
 const GAP: Dur = Dur(12_121_213);
@@ -30,7 +30,7 @@ fn answer(kind: Kind, flow: u32, number: u64, next: u64, pulls: u32) -> Packet {
     packet.set(Answer { next: next * MSS, pulls });
     packet
 }
-/// Of one flow.
+/// For flow 0.
 fn ack(number: u64, next: u64, pulls: u32) -> Packet {
     answer(Kind::ACK, 0, number, next, pulls)
 }
@@ -53,12 +53,12 @@ fn header(flow: u32, number: u64) -> Packet {
     packet.trim(64);
     packet
 }
-/// Segments by number.
+/// Segment numbers.
 fn segments(packets: &[Packet]) -> Vec<u64> {
     assert!(packets.iter().all(|packet| packet.kind == Kind::DATA && packet.offset % MSS == 0 && packet.wire_len <= 1500));
     packets.iter().map(|packet| packet.offset / MSS).collect()
 }
-/// What a receiver sends: kind, flow, the packet that is answered, bytes that have arrived, pull number.
+/// The packets of a receiver: kind, flow, answered packet, bytes that have arrived, pull number.
 fn seen(packets: &[Packet]) -> Vec<(Kind, u32, u64, u64, u32)> {
     assert!(packets.iter().all(|packet| packet.wire_len == 64 && packet.payload == 0));
     let one = |packet: &Packet| {
@@ -68,8 +68,8 @@ fn seen(packets: &[Packet]) -> Vec<(Kind, u32, u64, u64, u32)> {
     packets.iter().map(one).collect()
 }
 
-/// 1500 bytes of payload and headers of 64 bytes at 10 Gb/s: 1.264 us at 0.99 of the rate, 1.2512 us at the whole rate. Packets of 1500 bytes on the
-/// wire fill 0.99 of the link: 1.2121 us.
+/// 1500 bytes of payload and headers of 64 bytes at 10 Gb/s: 1.264 us at 0.99 of the rate, 1.2512
+/// us at the full rate. Packets of 1500 bytes on the wire at 0.99 of the rate: 1.2121 us.
 #[test]
 fn golden_gap_between_pulls() {
     let gap = |mtu_bytes, pull_rate| {
@@ -81,15 +81,15 @@ fn golden_gap_between_pulls() {
 }
 
 #[test]
-fn the_init_window_is_sent_unasked_and_then_one_packet_per_pull() {
+fn the_init_window_is_sent_without_pulls_and_then_one_packet_per_pull() {
     let mut h = host(&[100 * MSS]);
     assert_eq!(segments(&h.open(0)), (0..WINDOW).collect::<Vec<_>>());
     assert_eq!(h.table.counts(FlowId(0))[FIRST_WINDOW], WINDOW * MSS);
-    // An ACK alone sends nothing, a pull in an ACK and a PULL do.
+    // An ACK without a pull sends nothing; a pull in an ACK and a PULL do.
     assert_eq!(h.packet(ack(0, 1, 0)), []);
     assert_eq!(segments(&h.packet(ack(1, 2, 1))), [13]);
     assert_eq!(segments(&h.packet(pull(2))), [14]);
-    // Numbers 3 and 4 were lost or are late.
+    // Pulls 3 and 4 were lost or are late.
     assert_eq!(segments(&h.packet(pull(5))), [15, 16, 17]);
     assert_eq!(h.packet(pull(4)), []);
     assert_eq!(h.table.counts(FlowId(0))[FIRST_WINDOW], WINDOW * MSS);
@@ -111,7 +111,7 @@ fn packets_take_all_paths_in_each_pass() {
         tags[pass.clone()].sort_unstable();
         assert_eq!(tags[pass], [1, 2, 3, 4, 5, 6]);
     }
-    // And those of the receiver, over the paths back.
+    // The receiver's packets also take all paths, in the reverse direction.
     let mut r = host(&[100 * MSS]).at_host(1);
     r.table.set_paths(FlowId(0), true, 3);
     let mut back: Vec<u16> = (0..3).flat_map(|n| r.packet(data(0, n))).map(|packet| packet.path_tag).collect();
@@ -120,7 +120,7 @@ fn packets_take_all_paths_in_each_pass() {
 }
 
 #[test]
-fn lost_payloads_are_sent_again_before_new_data_the_lowest_first() {
+fn lost_payloads_are_retransmitted_before_new_data_the_lowest_first() {
     let mut h = host(&[100 * MSS]);
     h.open(0);
     assert_eq!([h.packet(nack(7, 0)), h.packet(nack(3, 0)), h.packet(nack(7, 0))], [vec![], vec![], vec![]]);
@@ -128,7 +128,7 @@ fn lost_payloads_are_sent_again_before_new_data_the_lowest_first() {
     assert_eq!(segments(&again), [3, 7, 13]);
     assert_eq!(again.iter().map(|packet| packet.has(Packet::RETX)).collect::<Vec<_>>(), [true, true, false]);
     assert_eq!(h.table.counts(FlowId(0))[NACKS], 3);
-    // One that has arrived after all is not sent again.
+    // A packet that has arrived in the meantime is not retransmitted.
     h.packet(nack(5, 3));
     h.packet(ack(5, 0, 3));
     assert_eq!(segments(&h.packet(pull(4))), [14]);
@@ -155,7 +155,8 @@ fn a_returned_packet_waits_unless_nothing_else_would_pull_it_or_only_its_path_is
     let again = h.packet(returned(0));
     assert_eq!((segments(&again), again[0].has(Packet::RETX)), (vec![0], true));
     assert_eq!(h.table.counts(FlowId(0))[super::RETURNED], 1);
-    // Three packets: the second one without an answer is sent again at once, with the first.
+    // Three packets: the second return leaves no answer to expect, so that its packet is sent at
+    // once, as is the last.
     let mut h = host(&[3 * MSS]);
     h.open(0);
     assert_eq!(h.packet(returned(2)), []);
@@ -166,13 +167,13 @@ fn a_returned_packet_waits_unless_nothing_else_would_pull_it_or_only_its_path_is
     h.open(0);
     assert_eq!([h.packet(nack(0, 0)), h.packet(returned(1))], [vec![], vec![]]);
     assert_eq!(segments(&h.packet(pull(2))), [0, 1]);
-    // Of eight answers two are ACKs.
+    // Two of eight answers are ACKs.
     let mut h = host(&[100 * MSS]);
     h.open(0);
     (0..5).for_each(|n| assert_eq!(h.packet(nack(n, 0)), []));
     (5..7).for_each(|n| assert_eq!(h.packet(ack(n, 0, 0)), []));
     assert_eq!(segments(&h.packet(returned(7))), [0]);
-    // Of nine, two.
+    // Two of nine answers.
     assert_eq!(h.packet(returned(8)), []);
     // Only twelve answers count.
     let mut h = host(&[100 * MSS]);
@@ -184,12 +185,12 @@ fn a_returned_packet_waits_unless_nothing_else_would_pull_it_or_only_its_path_is
 }
 
 #[test]
-fn packets_without_an_answer_are_sent_again_at_once_after_the_timeout() {
+fn packets_without_an_answer_are_retransmitted_at_once_after_the_timeout() {
     let mut h = host(&[20 * MSS]);
     h.open(0);
     h.packet(ack(0, 1, 0));
     h.packet(nack(1, 0));
-    // Eleven are in flight; packet 1 waits for a pull, and they go before it by none.
+    // Eleven packets are in flight, and packet 1 waits for a pull.
     assert_eq!(h.advance(Time(999_999_999)), []);
     let again = h.advance(us(1_000));
     assert_eq!(segments(&again), (1..WINDOW - 1).collect::<Vec<_>>(), "as many as were lost, the lowest first");
@@ -197,15 +198,15 @@ fn packets_without_an_answer_are_sent_again_at_once_after_the_timeout() {
     // The timeout doubles.
     assert_eq!(h.advance(Time(2_999_999_999)), []);
     assert_eq!(h.advance(us(3_000)).len(), 11);
-    // An ACK ends that.
+    // An ACK resets the timeout.
     h.now = us(3_500);
     h.packet(ack(1, 2, 0));
     assert_eq!((h.advance(Time(3_999_999_999)), h.advance(us(4_000)).len()), (vec![], 10));
 }
 
-/// Packets that count as lost and have only been late are not sent again, and no others go in their place.
+/// Late packets that counted as lost are not retransmitted, and no others are sent in their place.
 #[test]
-fn what_was_late_permits_nothing() {
+fn late_packets_permit_no_others() {
     let mut h = host(&[100 * MSS]);
     h.open(0);
     h.nic_busy = true;
@@ -231,11 +232,11 @@ fn a_flow_that_no_pull_reaches_sends_one_packet_per_timeout() {
 }
 
 #[test]
-fn the_last_ack_closes_and_what_comes_later_is_ignored() {
+fn the_last_ack_closes_and_later_answers_are_ignored() {
     let mut h = host(&[3 * MSS]);
     h.open(0);
     h.packet(ack(2, 0, 0));
-    // The ACKs of packets 0 and 1 are lost, and another says that all has arrived.
+    // The ACKs of packets 0 and 1 are lost, and another ACK says that all bytes have arrived.
     h.packet(ack(1, 3, 0));
     assert!(h.table.get(FlowId(0)).closed && h.machine.senders.is_empty());
     assert_eq!([h.packet(ack(1, 3, 0)), h.packet(nack(1, 4)), h.packet(returned(1)), h.packet(pull(9))], [(); 4].map(|()| vec![]));
@@ -265,7 +266,7 @@ fn a_busy_nic_holds_packets_back_and_new_ones_of_the_window_go_first() {
 fn each_packet_is_answered_and_an_idle_host_pulls_in_the_answer() {
     let mut r = host(&[100 * MSS]).at_host(1);
     assert_eq!(seen(&r.packet(data(0, 0))), [(Kind::ACK, 0, 0, 1, 1)]);
-    // The spacing has not passed: a PULL comes later.
+    // The spacing has not passed: a PULL is sent later.
     assert_eq!(seen(&r.packet(header(0, 1))), [(NACK, 0, 1, 1, 1)]);
     assert_eq!(seen(&r.packet(data(0, 2))), [(Kind::ACK, 0, 2, 1, 1)]);
     assert_eq!(r.advance(Time(GAP.0 - 1)), []);
@@ -273,7 +274,7 @@ fn each_packet_is_answered_and_an_idle_host_pulls_in_the_answer() {
     assert_eq!(seen(&pulls), [(PULL, 0, 0, 1, 2), (PULL, 0, 0, 1, 3)]);
     assert_eq!(pulls.iter().map(|packet| packet.sent_at).collect::<Vec<_>>(), [Time(GAP.0), Time(2 * GAP.0)]);
     assert_eq!(seen(&r.packet(header(0, 3))), [(NACK, 0, 3, 1, 4)]);
-    // The header of a packet that has arrived by another way.
+    // The header of a packet that has arrived by another transmission.
     assert_eq!(seen(&r.packet(header(0, 0))), [(Kind::ACK, 0, 0, 1, 4)]);
     assert_eq!(r.table.counts(FlowId(0))[..2], [3, 4]);
 }
@@ -303,12 +304,12 @@ fn a_complete_flow_has_no_pulls_left_and_late_packets_are_acknowledged() {
 }
 
 #[test]
-fn what_does_not_fit_the_network_is_a_problem() {
+fn parameters_that_do_not_fit_the_network_are_problems() {
     let wrong = Params { control: Bytes(1501), min_rto: Auto::Set(Dur::from_us(129)), ..Params::defaults() };
     assert_eq!(check(&wrong, &script::env()).iter().map(|problem| problem.key).collect::<Vec<_>>(), ["control", "min_rto"]);
     let least = Params { control: Bytes(1500), min_rto: Auto::Set(Dur::from_us(130)), ..Params::defaults() };
     assert_eq!([check(&least, &script::env()), check(&Params::defaults(), &script::env())], [vec![], vec![]]);
-    // A long way has a longer timeout by itself.
+    // A longer path has a longer default timeout.
     let far = Env { max_rtt: Dur::from_ms(2), ..script::env() };
     assert_eq!(Config::new(&Params::defaults(), &far).rtt.min_rto, Dur::from_ms(6));
 }
@@ -329,7 +330,7 @@ fn pipe(params: &Params, sizes: &[u64]) -> Pipe<Ndp> {
 
 /// Without losses each byte is sent once, and pulls are a gap apart.
 #[test]
-fn without_losses_each_byte_is_sent_once_and_pulls_keep_their_distance() {
+fn without_losses_each_byte_is_sent_once_and_pulls_are_spaced() {
     let mut pipe = pipe(&Params::defaults(), &[300 * MSS + 7]);
     pipe.run(|_| Fate::Pass);
     let count = |kind: Kind| pipe.log.iter().filter(|packet| packet.kind == kind).count();
@@ -340,7 +341,7 @@ fn without_losses_each_byte_is_sent_once_and_pulls_keep_their_distance() {
     assert_eq!(pulls.len() as u64, pipe.hosts[1].table.counts(FlowId(0))[PULLS]);
 }
 
-/// Data packets of flow 0, and when each of its pulls left.
+/// Returns the number of data packets of flow 0, and the departures of its pulls.
 fn pulls_over_time(log: &[Packet]) -> (u64, Vec<Time>) {
     let (mut pulls, mut times) = (0, Vec::new());
     for packet in log.iter().filter(|packet| packet.flow == FlowId(0) && packet.wire_len == 64) {
@@ -362,8 +363,9 @@ fn variants() -> [Params; 3] {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(patterns(200)))]
-    /// All bytes arrive once, senders close and timers end, whatever happens to the first 400 packets. A host never has two pulls closer than a gap,
-    /// and no flow sends more than its window, a packet per pull, and what timeouts and returns have it send.
+    /// All bytes arrive once, senders close and timers end, whatever happens to the first 400
+    /// packets. Two pulls of a host are never closer than a gap, and no flow sends more than its
+    /// window, a packet per pull, and the packets of timeouts and returns.
     #[test]
     fn survives_loss_trimming_return_reordering_and_duplication(
         variant in 0usize..3,
@@ -383,10 +385,10 @@ proptest! {
         prop_assert!(times.windows(2).all(|two| two[1] - two[0] >= gap), "pulls too close");
         let first = pipe.hosts[0].table.counts(FlowId(0))[FIRST_WINDOW].div_ceil(MSS);
         let timeouts = u64::from(pipe.hosts[0].table.get(FlowId(0)).stats.timeouts);
-        // Some come back after the end.
+        // Some packets are returned after the end.
         prop_assert!(pipe.hosts[0].table.counts(FlowId(0))[super::RETURNED] <= back);
         if timeouts == 0 {
-            prop_assert!(sent <= first + times.len() as u64 + back, "{sent} packets, {first} unasked, {} pulls, {back} returned", times.len());
+            prop_assert!(sent <= first + times.len() as u64 + back, "{sent} packets, {first} in the window, {} pulls, {back} returned", times.len());
         }
         prop_assert!(pipe.hosts.iter().all(|host| host.machine.waiting == 0 && host.machine.receivers.is_empty()));
     }

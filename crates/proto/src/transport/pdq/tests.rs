@@ -19,7 +19,7 @@ fn host_with(flows: Vec<Flow>, change: impl FnOnce(&mut Params)) -> Script<Pdq> 
     Script::new(Pdq::new(&params, &script::env()), flows)
 }
 
-/// One flow of so many full packets, with its deadline in microseconds.
+/// One flow of this many full packets, with its deadline in microseconds.
 fn host(packets: u64, deadline_us: Option<u64>) -> Script<Pdq> {
     host_with(vec![Flow { deadline: deadline_us.map(at_us), ..script::flow(0, packets * 1460) }], |_| ())
 }
@@ -32,7 +32,8 @@ fn kinds(packets: &[Packet]) -> Vec<Kind> {
     packets.iter().map(|p| p.kind).collect()
 }
 
-/// Answers `to`, all below `next` having arrived, with the header that `change` makes of its own. Returns what the host sends.
+/// Answers `to` with its header after `change`; all bytes below `next` have arrived. Returns the
+/// packets that the host sends.
 fn answer(s: &mut Script<Pdq>, to: &Packet, next: u64, change: impl FnOnce(&mut Header)) -> Vec<Packet> {
     let kind = match to.kind {
         Kind::SYN => Kind::SYNACK,
@@ -59,7 +60,7 @@ fn opened(s: &mut Script<Pdq>, change: impl FnOnce(&mut Header)) -> Vec<Packet> 
 }
 
 #[test]
-fn a_syn_asks_for_the_rate_of_the_nic() {
+fn a_syn_requests_the_rate_of_the_nic() {
     let mut s = host(10, None);
     let sent = s.open(0);
     assert_eq!(kinds(&sent), [Kind::SYN]);
@@ -71,7 +72,7 @@ fn a_syn_asks_for_the_rate_of_the_nic() {
 }
 
 #[test]
-fn without_syn_probe_the_first_probe_asks() {
+fn without_syn_probe_the_first_probe_requests_a_rate() {
     let mut s = host_with(vec![script::flow(0, 14_600)], |p| p.syn_probe = false);
     let syn = s.open(0).remove(0);
     assert!(!syn.has(Packet::EXT));
@@ -94,25 +95,25 @@ fn data_is_paced_at_the_allotted_rate() {
     let sent = s.advance(at_us(148));
     assert_eq!(sent.iter().map(|p| p.sent_at).collect::<Vec<_>>(), [at_us(124), at_us(148)]);
     let h = header(&s, &sent[1]);
-    // Two packets are gone, the one in hand is not.
+    // Two packets have left; the packet that leaves now counts.
     assert_eq!((h.rate_bps, h.expected_ps, h.rtt_ps), (GBPS, (FULL * 8).ps(), Dur::from_us(100).ps()));
-    // The rate doubles: the next packet is due 12 us after the one before.
+    // The rate doubles: the next packet is due 12 us after the previous one.
     s.advance(at_us(150));
     assert_eq!(answer(&mut s, &sent[0], 1, |h| h.rate_bps = GBPS), []);
     assert_eq!(s.advance(at_us(170)).iter().map(|p| p.sent_at).collect::<Vec<_>>(), [at_us(160)]);
 }
 
-/// The last packet of a flow may be short, and what was lost is to be sent again.
+/// The last packet of a flow may be short, and lost packets are to be retransmitted.
 #[test]
-fn the_expected_time_is_that_of_what_waits() {
+fn the_expected_time_is_that_of_the_packets_to_be_sent() {
     let mut s = host_with(vec![script::flow(0, 2 * 1460 + 85)], |_| ());
     let syn = s.open(0).remove(0);
     assert_eq!(header(&s, &syn).expected_ps, (FULL * 2 + Dur::from_us(1)).ps());
     s.advance(at_us(100));
     answer(&mut s, &syn, 0, |_| ());
     let sent = s.advance(at_us(200));
-    assert_eq!(header(&s, &sent[1]).expected_ps, Dur::from_us(1).ps(), "the last packet alone");
-    // The first packet is lost after 1 ms; then, 2 ms after the second left, all three.
+    assert_eq!(header(&s, &sent[1]).expected_ps, Dur::from_us(1).ps(), "only the last packet");
+    // The first packet is lost after 1 ms; then all three, 2 ms after the second packet left.
     let again = s.advance(at_us(3000));
     assert!(again.iter().all(|p| p.has(Packet::RETX)));
     let waits: Vec<u64> = again.iter().map(|p| header(&s, p).expected_ps / 1_000_000).collect();
@@ -120,7 +121,7 @@ fn the_expected_time_is_that_of_what_waits() {
 }
 
 #[test]
-fn a_paused_flow_probes_and_names_who_pauses_it() {
+fn a_paused_flow_probes_and_names_the_port_that_pauses_it() {
     let mut s = host(10, None);
     // One round trip after the SYN, which took 100 us: that is now.
     let mut sent = opened(&mut s, pause);
@@ -130,13 +131,13 @@ fn a_paused_flow_probes_and_names_who_pauses_it() {
     let h = header(&s, &probe);
     assert_eq!((h.paused_by, h.rate_bps), (7, GBPS));
     assert!(h.is_paused_elsewhere(LinkId(5)) && !h.is_paused_elsewhere(LinkId(6)));
-    // One at a time.
+    // One probe at a time.
     assert_eq!(s.advance(at_us(700)), []);
     assert_eq!(kinds(&answer(&mut s, &probe, 0, |_| ())), [Kind::DATA], "released");
 }
 
 #[test]
-fn probes_keep_the_distance_that_ports_ask_for() {
+fn probes_are_spaced_as_ports_require() {
     for (rtts, us) in [(0, 100), (800_000_000, 100), (1_800_000_000, 180), (5_000_000_000, 500)] {
         let mut s = host(10, None);
         let first = opened(&mut s, |h| {
@@ -156,15 +157,15 @@ fn a_lost_probe_is_repeated_with_back_off() {
     // The smallest timeout is 1 ms.
     let times: Vec<u64> = probes.iter().map(|p| p.sent_at.ps() / 1_000_000).collect();
     assert_eq!(times, [100, 1100, 3100, 7100]);
-    // The answer to a probe that is not the last one proves nothing about that.
+    // The answer to an earlier probe does not answer the last one.
     answer(&mut s, &probes[2], 0, pause);
     assert_eq!(s.machine.flows.get(FlowId(0)).unwrap().probing, Some(at_us(7100)));
     answer(&mut s, &probes[3], 0, pause);
-    assert_eq!(s.machine.flows.get(FlowId(0)).unwrap().probing, Some(at_us(10_000)), "the next one left at once");
+    assert_eq!(s.machine.flows.get(FlowId(0)).unwrap().probing, Some(at_us(10_000)), "the next probe left at once");
 }
 
 #[test]
-fn a_flow_at_a_trickle_probes_as_if_it_were_paused() {
+fn a_flow_with_a_very_low_rate_probes_as_if_it_were_paused() {
     let mut s = host(10, None);
     // 12 ms a packet.
     let first = opened(&mut s, |h| h.rate_bps = 1_000_000);
@@ -180,7 +181,7 @@ fn a_pause_stops_data_at_once() {
     let first = opened(&mut s, |_| ()).remove(0);
     s.advance(at_us(160));
     assert_eq!(answer(&mut s, &first, 1, pause), []);
-    // The last DATA left at 160 us and asked.
+    // The last DATA left at 160 us and requested a rate.
     let sent = s.advance(at_us(400));
     assert!(kinds(&sent) == [Kind::PROBE] && sent[0].sent_at > at_us(200), "{sent:?}");
 }
@@ -213,7 +214,7 @@ fn the_receiver_copies_the_header() {
 }
 
 #[test]
-fn a_pause_that_no_port_on_the_way_confirms_is_void() {
+fn a_pause_that_no_port_on_the_path_confirms_is_cleared() {
     let mut s = host(2, None).at_host(1);
     let mut reply = |rate_bps| {
         let mut probe = Packet::new(FlowId(0), Kind::PROBE, 40);
@@ -223,7 +224,7 @@ fn a_pause_that_no_port_on_the_way_confirms_is_void() {
         (answer.rate_bps, answer.paused_by)
     };
     assert_eq!((reply(0), reply(GBPS)), ((0, 3), (0, 0)), "nor does it grant a rate");
-    // The next probe asks every port anew.
+    // The next probe requests a rate from every port again.
     let mut s = host(2, None);
     let first = opened(&mut s, |h| h.rate_bps = 0);
     assert_eq!((first[0].kind, header(&s, &first[0]).paused_by), (Kind::PROBE, 0));
@@ -252,15 +253,15 @@ fn syns_are_repeated() {
 /// Early termination. Ten packets take 120 us.
 #[test]
 fn a_flow_that_cannot_meet_its_deadline_gives_up() {
-    // Hopeless from the start: nothing is sent.
+    // The deadline cannot be met from the start: nothing is sent.
     let mut s = host(10, Some(119));
     assert_eq!(s.open(0), []);
     assert!(s.table.get(FlowId(0)).terminated && s.table.all_done());
-    // The SYN may still be answered in time at 120 us, not a moment later.
+    // With 120 us the deadline can just be met, not a moment later.
     let mut s = host(10, Some(120));
     assert_eq!(kinds(&s.open(0)), [Kind::SYN]);
-    assert_eq!(kinds(&s.advance(Time(1))), [Kind::FIN], "it tells the ports");
-    // Without it the flow goes on.
+    assert_eq!(kinds(&s.advance(Time(1))), [Kind::FIN], "it clears the ports");
+    // Without early termination the flow goes on.
     let late = Flow { deadline: Some(at_us(5)), ..script::flow(0, 14_600) };
     assert_eq!(kinds(&host_with(vec![late], |p| p.early_termination = false).open(0)), [Kind::SYN]);
 }
@@ -269,7 +270,7 @@ fn a_flow_that_cannot_meet_its_deadline_gives_up() {
 fn a_paused_flow_gives_up_a_round_trip_before_its_deadline() {
     let mut s = host(2, Some(1000));
     opened(&mut s, pause);
-    // The round trip was measured as 100 us; two packets would take 24 us.
+    // The measured round trip is 100 us; two packets would take 24 us.
     s.advance(at_us(900));
     assert!(!s.table.get(FlowId(0)).terminated);
     assert_eq!(kinds(&s.advance(at_us(901))), [Kind::FIN]);
@@ -277,17 +278,17 @@ fn a_paused_flow_gives_up_a_round_trip_before_its_deadline() {
 }
 
 #[test]
-fn a_flow_that_has_sent_all_waits_for_its_acks_until_the_deadline() {
+fn a_flow_that_has_sent_all_bytes_waits_for_its_acks_until_the_deadline() {
     let mut s = host(2, Some(1000));
     let sent = opened(&mut s, |_| ());
     let more = s.advance(at_us(200));
     assert_eq!((sent.len(), more.len()), (1, 1));
-    // Paused with nothing left to send: all is on its way.
+    // Paused with no packets left to send: all are in flight.
     answer(&mut s, &sent[0], 1, pause);
     assert_eq!(s.advance(at_us(1000)), []);
     assert!(!s.table.get(FlowId(0)).closed);
     assert_eq!(kinds(&s.advance(at_us(1001))), [Kind::FIN]);
-    // What is still in flight may arrive all the same.
+    // Packets in flight may still arrive.
     s.table.deliver(&s.flows[0].clone(), 0, 1460, at_us(1002));
     assert!(s.table.all_done());
     s.table.deliver(&s.flows[0].clone(), 1460, 1460, at_us(1003));

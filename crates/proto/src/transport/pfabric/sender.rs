@@ -34,7 +34,7 @@ pub(super) struct Sender {
     pub(super) next_seq: u64,
     /// No byte from here on was ever sent.
     pub(super) max_seq: u64,
-    /// What arrived beyond `cum_ack`, and how many bytes that is.
+    /// Bytes that arrived beyond `cum_ack`.
     sacked: Ranges,
     pub(super) sacked_bytes: u64,
     pub(super) cwnd: u32,
@@ -91,7 +91,7 @@ impl Sender {
         }
     }
 
-    /// Offset, payload and kind of the next packet, if the window allows one.
+    /// Returns the offset, payload and kind of the next packet, if the window allows one.
     #[inline]
     pub(super) fn next_packet(&mut self, config: &Config) -> Option<(u64, u16, Kind)> {
         if self.phase != Phase::Open {
@@ -109,7 +109,7 @@ impl Sender {
         (len > 0 && fits).then_some((self.next_seq, len as u16, Kind::DATA))
     }
 
-    /// The priority number of a packet at `offset`.
+    /// Returns the priority number of a packet at `offset`.
     #[inline]
     pub(super) fn priority(&self, offset: u64, config: &Config) -> u64 {
         match config.priority {
@@ -119,7 +119,7 @@ impl Sender {
         }
     }
 
-    /// A packet was handed to the NIC. Says whether its payload was sent before.
+    /// Called when a packet is handed to the NIC. Returns whether its payload was sent before.
     pub(super) fn on_sent(&mut self, offset: u64, payload: u16, kind: Kind) -> bool {
         let (end, resent) = (offset + u64::from(payload), offset < self.max_seq);
         match kind {
@@ -130,7 +130,7 @@ impl Sender {
         resent
     }
 
-    /// An ACK arrived. Says whether the timer is to be restarted.
+    /// Handles an ACK. Returns whether the timer must be restarted.
     #[inline(always)]
     pub(super) fn on_ack(&mut self, packet: &Packet, config: &Config) -> bool {
         self.timeouts = 0;
@@ -166,7 +166,7 @@ impl Sender {
         }
     }
 
-    /// The timer expired. The SACK information is kept.
+    /// Handles the expiry of the timer. The SACK information is kept.
     pub(super) fn on_timeout(&mut self, config: &Config) {
         self.timeouts = self.timeouts.saturating_add(1);
         self.ssthresh = (self.cwnd / 2).max(2);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn priority_is_what_is_left_when_sent() {
+    fn priority_is_the_bytes_left_when_sent() {
         let mut h = host(&Params::defaults(), &[100 * MSS]);
         h.open(0);
         let sent = h.packet(ack(1, 0..1));
@@ -254,7 +254,7 @@ mod tests {
         h.open(0);
         h.now = at(200_000);
         for n in 1..11 {
-            // The SACKed bytes make room for as many new ones.
+            // The SACKed bytes make space for the same number of new ones.
             assert_eq!(segments(&h.packet(ack(0, 1..n + 1))), [10 + n]);
         }
         assert_eq!(cwnd(&h), 11);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_goes_back_past_what_is_sacked_and_is_never_backed_off() {
+    fn a_timeout_goes_back_past_sacked_bytes_and_is_never_backed_off() {
         let mut h = host(&Params::defaults(), &[100 * MSS]);
         h.open(0);
         h.packet(ack(0, 1..3));
@@ -285,9 +285,9 @@ mod tests {
         let s = h.machine.senders.get(FlowId(0)).expect("open");
         assert_eq!((s.cwnd, s.ssthresh, s.timeouts), (1, 2, 4));
         assert_eq!(h.table.get(FlowId(0)).stats.timeouts, 4);
-        // Segments 1 and 2 are not sent again. The window grows to 2: slow start.
+        // Segments 1 and 2 are not retransmitted. The window grows to 2: slow start.
         assert_eq!(segments(&h.packet(ack(3, 0..3))), [3, 4]);
-        // At ssthresh: one more per two ACKs.
+        // At ssthresh: one packet more per two ACKs.
         assert_eq!(segments(&h.packet(ack(4, 0..4))), [5]);
         assert_eq!(segments(&h.packet(ack(5, 0..5))), [6, 7]);
     }
@@ -307,7 +307,7 @@ mod tests {
         h.open(0);
         h.packet(ack(0, 1..3));
         h.packet(ack(0, 4..10));
-        // SACKed bytes widen the window wherever they lie.
+        // SACKed bytes widen the window wherever they are.
         assert_eq!(segments(&h.advance(at(RTO_NS))), [0, 3]);
         assert_eq!(segments(&h.packet(ack(3, 0..3))), [10]);
     }
@@ -322,7 +322,8 @@ mod tests {
             let seen: Vec<_> = probe.iter().map(|p| (p.kind, p.offset, p.payload, p.wire_len, p.rank)).collect();
             assert_eq!(seen, [(Kind::PROBE, 0, 1, 41, 146_000)]);
         }
-        // The answer: one byte more. Slow start from one packet, whose segment is a byte short.
+        // The answer acknowledges one more byte. Slow start begins with one packet, whose segment
+        // is a byte short.
         let mut answer = ack(0, 0..0);
         answer.offset = 1;
         let sent = h.packet(answer);

@@ -1,39 +1,40 @@
-//! What follows from parameters and network.
+//! The configuration that follows from parameters and network.
 
 use super::{Free, Params};
 use crate::contract::Env;
 use base::Dur;
 use base::params::Auto;
 
-/// The authors' packets per flow: free tokens, and unanswered tokens.
+/// The authors' number of free tokens per flow, and of unanswered tokens.
 const PACKETS: u64 = 8;
 
-/// What all flows of a host share.
+/// The configuration of a host.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Free tokens of a flow, at most.
+    /// Largest number of free tokens of a flow.
     pub free_tokens: u64,
-    /// Which flows begin with them.
+    /// Which flows begin with free tokens.
     pub free: Free,
-    /// Each of them takes a turn of the receiving host.
+    /// Whether each free token uses up a turn of the receiving host's tokens.
     pub hold: bool,
-    /// How long a token may be used after it has arrived.
+    /// How long a token may be used after its arrival.
     pub lifetime: Dur,
-    /// Most tokens that a flow may leave unanswered.
+    /// Largest number of unanswered tokens of a flow.
     pub window: u64,
-    /// From the last token of a flow that leaves more unanswered to the next one.
+    /// Time until a flow with more unanswered tokens gets the next token.
     pub downgrade: Dur,
-    /// From the last token that a flow needs to more.
+    /// Time from the last token that a flow needs until tokens for missing packets.
     pub resend: Dur,
-    /// From an RTS to the second one.
+    /// Time from the first RTS to the second.
     pub rts: Dur,
-    /// Silence after which a receiver stops its tokens, and a sender repeats its RTS.
+    /// Time without packets of a flow after which a receiver stops its tokens, and a sender repeats
+    /// its RTS.
     pub idle: Dur,
-    /// Senders report on long flows.
+    /// Whether senders report on long flows.
     pub notify: bool,
     /// The time of a full packet on the host's link: T.
     pub packet: Dur,
-    /// From one token of a host to the next: T, but at the rate of all NICs of the host.
+    /// Time between two tokens of a host: like T, but at the rate of all NICs of the host.
     pub token_gap: Dur,
     /// Payload of a full packet.
     pub mss: u64,
@@ -42,7 +43,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// From parameters and network.
+    /// Derives the configuration from parameters and network.
     pub fn new(params: &Params, env: &Env<'_>) -> Config {
         let packet = env.nic_rate.tx_time(env.mtu_bytes.into());
         let bdp = env.bdp_bytes().div_ceil(env.mtu_bytes.into()).max(PACKETS);
@@ -66,18 +67,18 @@ impl Config {
             header: env.header_bytes,
         }
     }
-    /// The packets of a flow.
+    /// Returns the number of packets of a flow.
     pub fn packets(&self, size_bytes: u64) -> u64 {
         size_bytes.div_ceil(self.mss)
     }
-    /// The free tokens of a flow of so many packets.
+    /// Returns the number of free tokens of a flow of `packets` packets.
     pub fn free_tokens(&self, packets: u64) -> u64 {
         match self.free {
             Free::Short if !self.is_short(packets) => 0,
             Free::All | Free::Short => packets.min(self.free_tokens),
         }
     }
-    /// Whether a flow of so many packets needs no other tokens.
+    /// Returns whether a flow of `packets` packets needs no other tokens.
     pub fn is_short(&self, packets: u64) -> bool {
         packets <= self.free_tokens
     }

@@ -1,4 +1,4 @@
-//! The packets of pHost beside data and ACKs, and what packets say.
+//! The packets of pHost other than data and ACKs, and the headers of its packets.
 
 use crate::packet::Kind;
 use base::Dur;
@@ -6,19 +6,19 @@ use base::header::Header;
 
 /// Announces a flow.
 pub const RTS: Kind = Kind(Kind::OWN);
-/// Asks for a packet.
+/// Requests a packet.
 pub const TOKEN: Kind = Kind(Kind::OWN + 1);
 /// Reports whether a sender has more flows than it can serve.
 pub const STATUS: Kind = Kind(Kind::OWN + 2);
 
-/// What a token says; the packet's offset is the first byte that it asks for.
+/// The header of a token. The packet's offset is the first requested byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Its number.
+    /// Number of the token.
     pub number: u32,
-    /// Packets that the receiver lacks.
+    /// Number of packets that have not arrived.
     pub missing: u32,
-    /// How long it may be used after it has arrived.
+    /// How long the token may be used after its arrival.
     pub lifetime: Dur,
 }
 
@@ -33,19 +33,19 @@ impl Header for Terms {
 }
 
 base::header! {
-    /// What data and an RTS say of tokens.
+    /// The header of data and of an RTS.
     pub struct Answer {
         /// The number of the token that the data answers.
         number: u32,
-        /// How many tokens were free.
+        /// Number of free tokens of the flow.
         free: u32,
     }
 }
 
 base::header! {
-    /// What a sender reports of its flows.
+    /// The report of a sender.
     pub struct Status {
-        /// 1 if it has more long flows than it can serve, else 0.
+        /// 1 if the sender has more long flows than it can serve, else 0.
         blocked: u8,
     }
 }

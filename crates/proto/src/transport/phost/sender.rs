@@ -1,49 +1,50 @@
-//! A flow at its sender: the tokens that it holds, and what it has sent.
+//! A flow at its sender: the tokens that it holds, and the packets that it has sent.
 
 use crate::ranges::Ranges;
 use base::{Dur, Time};
 use std::collections::VecDeque;
 
-/// The right to send one packet.
+/// A token: the right to send one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// The token may be used up to this moment.
+    /// When the token expires.
     pub expires: Time,
-    /// Its number among the tokens of the flow, free ones included, from 1 on.
+    /// Number of the token among those of the flow, free ones included, counted from 1.
     pub number: u64,
-    /// The packet that it asks for.
+    /// The packet that the token requests.
     pub packet: u64,
 }
 
 /// A flow at its sender.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    /// Its size in bytes of payload.
+    /// The size of the flow in bytes of payload.
     pub size_bytes: u64,
-    /// The same in packets.
+    /// The size of the flow in packets.
     pub packets: u64,
     /// Packets that the receiver lacked when it sent its last token.
     pub remaining: u64,
-    /// From the last RTS to the next.
+    /// Time between the last RTS and the next.
     pub wait: Dur,
-    /// The earliest to expire first.
+    /// The tokens, the earliest to expire first.
     tokens: VecDeque<Token>,
     sent: Ranges,
 }
 
 impl Sender {
-    /// A flow of so many packets with so many free tokens, which expire together.
+    /// Creates a flow of `packets` packets with `free` free tokens, which expire together.
     pub fn new(size_bytes: u64, (packets, free): (u64, u64), expires: Time, wait: Dur) -> Sender {
         let tokens = (0..free).map(|packet| Token { expires, number: packet + 1, packet }).collect();
         Sender { size_bytes, packets, remaining: packets, wait, tokens, sent: Ranges::default() }
     }
-    /// Takes a token in.
+    /// Adds a token.
     pub fn add(&mut self, token: Token) {
-        // It is the last but for free tokens, and for tokens of a receiver that gives them another lifetime.
+        // The token usually goes last, except before free tokens and tokens of a receiver with
+        // another lifetime.
         let at = self.tokens.partition_point(|held| held.expires <= token.expires);
         self.tokens.insert(at, token);
     }
-    /// Discards the tokens that have expired. Returns how many.
+    /// Discards expired tokens. Returns their number.
     pub fn discard(&mut self, now: Time) -> u64 {
         let expired = self.tokens.partition_point(|held| held.expires < now);
         self.tokens.drain(..expired);
@@ -53,16 +54,17 @@ impl Sender {
     pub fn take(&mut self) -> Option<Token> {
         self.tokens.pop_front()
     }
-    /// How many tokens it holds.
+    /// Returns the number of tokens that the flow holds.
     pub fn tokens(&self) -> u64 {
         self.tokens.len() as u64
     }
-    /// A packet leaves. Says whether it was sent before.
+    /// Records a departing packet. Returns whether it was sent before.
     pub fn on_sent(&mut self, packet: u64) -> bool {
         self.sent.insert(packet..packet + 1) == 0
     }
-    /// Bytes of full packets that were sent and are not known to have arrived. Tokens say how many packets have, not which: the last one is
-    /// taken to be the last to arrive.
+    /// Returns the bytes of full packets that were sent and are not known to have arrived. Tokens
+    /// carry how many packets have arrived, not which ones: the last packet counts as the last to
+    /// arrive.
     pub fn in_flight_bytes(&self, mss: u64) -> u64 {
         let packets = self.sent.bytes().saturating_sub(self.packets - self.remaining);
         let short = self.packets * mss - self.size_bytes;

@@ -15,7 +15,7 @@ fn env() -> Env<'static> {
     Env { nic_rate: Rate::from_gbps(10), host_rate: Rate::from_gbps(10), max_rtt: Dur::from_ns(4_680), ..script::env() }
 }
 
-/// The authors' numbers: a window's wait of 25 T and a wait for what is missing of 9 T. Free tokens take no turns.
+/// The authors' values: a `downgrade` of 25 T and a `resend` of 9 T. Free tokens use up no turns.
 fn literal() -> Params {
     let time = |ns| Auto::Set(Dur::from_ns(ns));
     Params { downgrade: time(25 * T), resend: time(9 * T), hold: false, ..Params::defaults() }
@@ -32,7 +32,7 @@ fn host(packets: &[u64]) -> Script<Phost> {
     with(&literal(), packets)
 }
 
-/// The same at the receiver.
+/// A receiver.
 fn sink(packets: &[u64]) -> Script<Phost> {
     host(packets).at_host(1)
 }
@@ -59,18 +59,18 @@ fn token(flow: u32, segment: u64, number: u32, missing: u32) -> Packet {
     packet
 }
 
-/// The tokens among packets: flow, number and segment.
+/// Flow, number and segment of the tokens among packets.
 fn tokens(packets: &[Packet]) -> Vec<(u32, u32, u64)> {
     let tokens = packets.iter().filter(|packet| packet.kind == TOKEN);
     tokens.map(|packet| (packet.flow.0, packet.get::<Terms>().number, packet.offset / MSS)).collect()
 }
 
-/// When packets left, in nanoseconds.
+/// Departures of packets, in nanoseconds.
 fn times(packets: &[Packet]) -> Vec<u64> {
     packets.iter().map(|packet| packet.sent_at.0 / 1000).collect()
 }
 
-/// The data among packets: flow and segment.
+/// Flow and segment of the data among packets.
 fn segments(packets: &[Packet]) -> Vec<(u32, u64)> {
     packets.iter().filter(|packet| packet.kind == Kind::DATA).map(|packet| (packet.flow.0, packet.offset / MSS)).collect()
 }
@@ -85,10 +85,11 @@ fn numbers_follow_from_the_time_of_a_packet_and_the_round_trip() {
     assert_eq!((config.packet, config.lifetime), (Dur::from_ns(1200), Dur::from_ns(1800)));
     assert_eq!((config.downgrade, config.resend), (Dur::from_us(30), Dur::from_ns(10_800)));
     let config = Config::new(&Params::defaults(), &env());
-    // 4.68 us at 10 Gb/s are 3.9 packets: the paper's 8 hold. Its 9 T are longer than a round trip and a lifetime.
+    // 4.68 us at 10 Gb/s are 3.9 packets: the paper's 8 apply. Its 9 T are longer than a round trip
+    // and a lifetime.
     assert_eq!((config.free_tokens, config.window, config.resend), (8, 8, Dur::from_ns(10_800)));
     assert_eq!((config.downgrade, config.rts), (Dur::from_ns(14_040), Dur::from_ns(14_040)));
-    // At 1 Gb/s and 129.28 us it is 10.8 packets, and 9 T are less than a round trip.
+    // At 1 Gb/s and 129.28 us the product is 10.8 packets, and 9 T are less than a round trip.
     let config = Config::new(&Params::defaults(), &script::env());
     assert_eq!((config.free_tokens, config.window, config.resend), (11, 11, Dur::from_ns(129_280 + 18_000)));
 }
@@ -105,7 +106,7 @@ fn a_flow_begins_with_an_rts_and_free_packets() {
     let sent = h.open(1);
     assert_eq!((segments(&sent).len(), sent[1].prio, sent[0].get::<Answer>().free), (5, SHORT, 5));
     assert_eq!([0, 1].map(|flow| h.table.counts(FlowId(flow))[FREE]), [8, 5]);
-    // Free packets for short flows alone.
+    // Free packets only for short flows.
     let mut h = with(&Params { free: Free::Short, ..literal() }, &[9, 8]);
     assert_eq!((kinds(&h.open(0)), h.open(1).len()), (vec![RTS], 9));
 }
@@ -134,7 +135,7 @@ fn a_token_is_good_for_the_packet_that_it_names_while_it_lives() {
     h.open(0);
     let sent = h.packet(token(0, 8, 9, 20));
     assert_eq!((segments(&sent), sent[0].get::<Answer>().number, sent[0].has(Packet::RETX)), (vec![(0, 8)], 9, false));
-    // One for a packet that was sent before.
+    // A token for a packet that was sent before.
     assert!(h.packet(token(0, 3, 10, 17))[0].has(Packet::RETX));
     // The NIC is busy for 1.5 T, and for longer.
     for (wait, left) in [(1800, 1), (1801, 0)] {
@@ -152,7 +153,7 @@ fn the_flow_with_the_least_left_sends_first_and_the_earliest_to_expire() {
     let mut h = host(&[50, 40, 30]);
     (0..3).for_each(|flow| drop(h.open(flow)));
     h.nic_busy = true;
-    // By the last token flow 0 has 20 left, as has flow 1, which is younger.
+    // By the last token flow 0 has 20 packets left, like flow 1, which is younger.
     for (flow, segment, missing) in [(2, 8, 22), (1, 8, 20), (0, 9, 30), (0, 8, 20)] {
         h.packet(token(flow, segment, 9, missing));
         h.now += Dur::from_ns(100);
@@ -178,19 +179,20 @@ fn the_rts_is_repeated_until_a_token_comes() {
 }
 
 #[test]
-fn one_token_leaves_per_packet_time_for_the_flow_with_the_least_missing() {
+fn one_token_leaves_per_packet_time_for_the_flow_with_the_fewest_missing() {
     let mut r = sink(&[30, 20, 40]);
     assert_eq!(tokens(&r.packet(rts(0, 8))), [(0, 9, 8)]);
     assert_eq!(r.packet(rts(1, 8)), []);
     assert_eq!(r.packet(rts(2, 8)), []);
-    // Data arrives of flow 0 alone, so that it may have tokens, but flow 1 has less missing. Its window is full after one.
+    // Only data of flow 0 arrives, so that it may get tokens, but flow 1 has fewer missing packets.
+    // Its window is full after one token.
     (0..8).for_each(|n| drop(r.packet(data(0, n, n as u32 + 1, 8))));
     let sent = r.advance(at(4 * T));
     assert_eq!(tokens(&sent), [(1, 9, 8), (0, 10, 9), (0, 11, 10), (0, 12, 11)]);
     assert_eq!(times(&sent), [T, 2 * T, 3 * T, 4 * T]);
     assert!(sent.iter().all(|packet| packet.prio == 0 && packet.wire_len == 40));
     assert_eq!(sent[3].get::<Terms>(), Terms { number: 12, missing: 22, lifetime: Dur::from_ns(1800) });
-    // Idle time is not saved up.
+    // Idle time is not saved for later tokens.
     r.packet(data(2, 0, 1, 8));
     assert_eq!(r.table.counts(FlowId(0))[TOKENS], 4);
 }
@@ -199,14 +201,15 @@ fn one_token_leaves_per_packet_time_for_the_flow_with_the_least_missing() {
 fn free_tokens_take_turns_of_the_receiver() {
     let mut r = with(&Params { hold: true, ..literal() }, &[20, 20]).at_host(1);
     assert_eq!((r.packet(rts(0, 8)), r.packet(rts(1, 3))), (vec![], vec![]));
-    // One more for the first, whose window is full then.
+    // One more token for the first flow, whose window is then full.
     let sent = r.advance(at(13 * T));
     assert_eq!((tokens(&sent), times(&sent)), (vec![(0, 9, 8), (1, 4, 3), (1, 5, 4)], vec![11 * T, 12 * T, 13 * T]));
     // A repeated RTS changes nothing.
     assert_eq!((r.packet(rts(1, 3)), tokens(&r.advance(at(14 * T)))), (vec![], vec![(1, 6, 5)]));
 }
 
-/// The gap may be the window, so that the ninth goes out; then one per 25 T.
+/// The number of unanswered tokens may reach the window, so that a ninth token is sent; then one
+/// per 25 T.
 #[test]
 fn a_silent_source_gets_nine_tokens_and_then_one_per_downgrade_time() {
     let mut r = sink(&[50]);
@@ -219,19 +222,19 @@ fn a_silent_source_gets_nine_tokens_and_then_one_per_downgrade_time() {
     );
     assert_eq!(tokens(&sent).last(), Some(&(0, 12, 11)));
     assert_eq!(r.table.counts(FlowId(0)), [12, 0, 0, 3]);
-    // An answer to the last one ends the wait at once.
+    // An answer to the last token ends the wait at once.
     r.now = at(100_800);
     assert_eq!(tokens(&r.packet(data(0, 11, 12, 0))), [(0, 13, 12)]);
     assert_eq!(r.advance(at(100_800 + 9 * T)).len(), 8);
 }
 
 #[test]
-fn tokens_name_what_is_missing_and_begin_again_after_a_wait() {
+fn tokens_name_missing_packets_and_begin_again_after_a_wait() {
     let mut r = sink(&[4]);
     let first = r.packet(rts(0, 0));
     let sent = [first, r.advance(at(3 * T))].concat();
     assert_eq!(tokens(&sent), [(0, 1, 0), (0, 2, 1), (0, 3, 2), (0, 4, 3)]);
-    // Packets 1 and 3 are lost. The wait of 9 T runs from the fourth token.
+    // Packets 1 and 3 are lost. The wait of 9 T starts with the fourth token.
     r.packet(data(0, 0, 1, 0));
     r.packet(data(0, 2, 3, 0));
     assert_eq!(r.advance(at(12 * T - 1)), []);
@@ -243,12 +246,12 @@ fn tokens_name_what_is_missing_and_begin_again_after_a_wait() {
     let end = r.packet(data(0, 1, 7, 0));
     assert_eq!((kinds(&end), end[0].offset), (vec![Kind::ACK], 4 * MSS));
     assert_eq!((r.advance(at(1_000_000)), r.machine.receivers.len()), (vec![], 0));
-    // What comes late is answered again.
+    // Late data is answered again.
     assert_eq!((kinds(&r.packet(data(0, 1, 5, 0))), kinds(&r.packet(rts(0, 0)))), (vec![Kind::ACK], vec![Kind::ACK]));
 }
 
 #[test]
-fn a_receiver_waits_for_free_packets_and_data_stands_for_a_lost_rts() {
+fn a_receiver_waits_for_free_packets_and_data_replaces_a_lost_rts() {
     let mut r = sink(&[5, 20]);
     // 2 * 5 T for five free packets.
     assert_eq!(r.packet(data(0, 1, 2, 5)), []);
@@ -262,7 +265,7 @@ fn a_receiver_waits_for_free_packets_and_data_stands_for_a_lost_rts() {
 }
 
 #[test]
-fn a_receiver_that_hears_nothing_stops_until_something_comes() {
+fn a_receiver_without_packets_stops_until_one_arrives() {
     let mut r = sink(&[5]);
     r.packet(rts(0, 0));
     let last = |packets: Vec<Packet>| packets.last().map(|packet| packet.sent_at);
@@ -272,7 +275,7 @@ fn a_receiver_that_hears_nothing_stops_until_something_comes() {
 }
 
 #[test]
-fn blocked_senders_come_last_if_they_say_so() {
+fn blocked_senders_come_last_if_they_report_it() {
     let params = Params { notify: true, ..literal() };
     let mut h = with(&params, &[20, 30, 40, 8]);
     let count = |packets: &[Packet]| {
@@ -282,7 +285,7 @@ fn blocked_senders_come_last_if_they_say_so() {
     assert_eq!(count(&h.open(0)), [(0, 0)]);
     assert_eq!(count(&[h.open(1), h.open(2), h.open(3)].concat()), []);
     assert_eq!(count(&h.advance(at(20 * T))), [(0, 1), (1, 1), (2, 1)]);
-    // Nothing is left to report on.
+    // No flow is left to report on.
     (0..4).for_each(|flow| drop(h.packet(Packet::new(FlowId(flow), Kind::ACK, 40))));
     assert_eq!(count(&h.advance(at(1_000_000))), []);
     let mut r = with(&params, &[20, 30]).at_host(1);
@@ -297,18 +300,19 @@ fn blocked_senders_come_last_if_they_say_so() {
     assert_eq!(tokens(&r.advance(at(2 * T))), [(0, 2, 1)]);
 }
 
-/// A flow alone over a pipe of two microseconds. Hosts of the pipe send as fast as they may, so that free packets come together.
-fn alone(packets: u64) -> Vec<Packet> {
+/// A single flow over a pipe of two microseconds. Hosts of the pipe send as fast as possible, so
+/// that free packets arrive together.
+fn single(packets: u64) -> Vec<Packet> {
     let mut pipe = Pipe::new(host(&[packets]), host(&[packets]), Dur::from_us(2));
     pipe.run(|_| Fate::Pass);
     pipe.log
 }
 
 #[test]
-fn a_flow_alone_needs_a_token_for_each_packet_that_is_not_free() {
-    let log = alone(5);
+fn a_single_flow_needs_a_token_for_each_packet_that_is_not_free() {
+    let log = single(5);
     assert_eq!(kinds(&log), [vec![RTS], vec![Kind::DATA; 5], vec![Kind::ACK]].concat());
-    let log = alone(20);
+    let log = single(20);
     let tokens: Vec<u64> = log.iter().filter(|packet| packet.kind == TOKEN).map(|packet| packet.sent_at.0 / 1000).collect();
     assert_eq!(tokens, (0..12).map(|n| 2_000 + n * T).collect::<Vec<_>>());
     assert_eq!(segments(&log).len(), 20);
@@ -323,10 +327,11 @@ fn contradictions_are_found() {
     let strict = |classes: &str| GivenPart { slot: "qdisc", kind: "strict", values: vec![("classes", classes.to_owned())] };
     let problems = |classes| check(&Params::defaults(), &Env { given: &Given::new(vec![strict(classes)]), ..env() });
     assert_eq!(problems("3"), []);
-    assert_eq!(problems("2")[0].message, "its packets have 3 classes, the switches have 2");
+    assert_eq!(problems("2")[0].message, "its packets use 3 classes, the switches have 2");
 }
 
-/// Per host and whatever is lost: at most one token per T, no more packets than tokens, free ones included.
+/// Per host, under any loss: at most one token per T, and no more packets than tokens, free ones
+/// included.
 #[derive(Default)]
 struct Seen {
     last: Option<Time>,
@@ -336,7 +341,8 @@ struct Seen {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(patterns(300)))]
-    /// All bytes arrive once, senders close and timers end, whatever happens to the first 300 packets.
+    /// All bytes arrive once, senders close and timers end, whatever happens to the first 300
+    /// packets.
     #[test]
     fn survives_loss_reordering_and_duplication(
         sizes in prop::collection::vec(1u64..60_000, 1..5),

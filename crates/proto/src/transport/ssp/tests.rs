@@ -9,7 +9,8 @@ use crate::packet::{Kind, Packet};
 use base::params::{Auto, Params as _};
 use base::{Dur, FlowId};
 
-/// With bursts of one bandwidth-delay product, which are 12 packets here, and lost packets that are never protected.
+/// Parameters with bursts of one bandwidth-delay product, which is 12 packets here; retransmissions
+/// are never protected.
 fn params(change: impl FnOnce(&mut Params)) -> Params {
     let mut params = Params::defaults();
     params.burst.unsched_bytes = Auto::Auto;
@@ -76,12 +77,13 @@ fn credits_send_lost_packets_first_and_waste_is_probed_once() {
     h.packet(nack(2..4));
     let answers: Vec<Packet> = (0..6).flat_map(|n| h.packet(credit(0, n, 0))).collect();
     assert_eq!(seen(&answers), ["S2#12", "S3#13", "S12#14", "probe 15"]);
-    // A lost retransmission is reported by its own number. Its end ends the waste too.
+    // A lost retransmission is reported by its own number. The report also ends the series of
+    // wasted credits.
     h.packet(nack(13..14));
     let answers: Vec<Packet> = (6..9).flat_map(|n| h.packet(credit(0, n, 2))).collect();
     assert_eq!(seen(&answers), ["S3#15", "probe 16"]);
     assert_eq!(h.table.counts(FlowId(0))[..7], [9, 5, 12 * MSS, 4 * MSS, 3 * MSS, 2, 1]);
-    // What has arrived is not sent again.
+    // Packets that have arrived are not retransmitted.
     h.packet(nack(14..15));
     assert_eq!(seen(&h.packet(credit(0, 9, 13))), [""; 0]);
     h.packet(stop());
@@ -89,7 +91,7 @@ fn credits_send_lost_packets_first_and_waste_is_probed_once() {
 }
 
 #[test]
-fn unconfirmed_packets_are_sent_again_if_asked_for() {
+fn unconfirmed_packets_are_retransmitted_if_so_configured() {
     let mut h = with(|params| params.burst.resend_unconfirmed = true, &[3 * MSS]);
     h.open(0);
     let answers: Vec<Packet> = (0..3).flat_map(|n| h.packet(credit(0, n, 1))).collect();
@@ -125,7 +127,8 @@ fn the_sender_may_find_lost_packets_by_acknowledgments() {
     assert_eq!(seen(&h.packet(credit(0, 1, 0))), ["S2#4"]);
 }
 
-/// Three flows and their sizes in packets; the last one has a credit and one packet of its burst has left. Which goes in which order?
+/// Returns the order of departures of three flows with their sizes in packets; the last flow has a
+/// credit, and one packet of its burst has left.
 fn order(prio: SenderPrio) -> Vec<String> {
     let change = |params: &mut Params| {
         (params.sender_prio, params.small) = (prio, Bytes(3 * MSS));
@@ -151,7 +154,7 @@ fn small_flows_go_first_in_a_host() {
     assert_eq!(order(SenderPrio::Sjf), [three.clone(), five.clone(), six.clone()].concat());
     assert_eq!(order(SenderPrio::TwoLevel), [three.clone(), six.clone(), five.clone()].concat());
     assert_eq!(order(SenderPrio::Off), [six.clone(), five.clone(), three.clone()].concat());
-    // One packet is left of the largest flow when its last credit has come, two when the one before has.
+    // One packet is left of the largest flow at its last credit, two at the credit before.
     let srpt = order(SenderPrio::Srpt);
     assert_eq!(srpt[..3], six[..3]);
     let small: Vec<&String> = srpt.iter().filter(|word| !word.starts_with('2')).collect();
@@ -164,23 +167,23 @@ fn a_receiver_sends_credits_from_the_first_packet_to_the_last_byte() {
         let mut r = with(|_| (), &[2 * MSS]).at_host(1);
         r.packet(first);
         let credits = seen(&r.advance(us(1000)));
-        // One every 202.75 us: a sixteenth of the largest rate.
+        // One credit every 202.75 us: a sixteenth of the largest rate.
         assert!(credits.len() == 5 && credits.iter().all(|word| word == "credit"), "{credits:?}");
         r.packet(segment(0, 0, None));
         assert_eq!(seen(&r.packet(segment(1, 1, None))), ["stop"]);
         assert_eq!(r.advance(us(100_000)), []);
-        // Data that comes late is not answered, the others are.
+        // Late data is not answered; a late request and a late probe are.
         let answers = [segment(2, 1, Some(0)), request(), probe(3, 3)].map(|late| seen(&r.packet(late)));
         assert_eq!(answers, [vec![], vec!["stop".to_owned()], vec!["stop".to_owned()]]);
     }
     let mut r = with(|_| (), &[2 * MSS]).at_host(1);
     r.packet(request());
-    assert!(r.advance(us(60_000)).last().map(|packet| packet.sent_at) < Some(us(10_000)), "silence stops credits");
+    assert!(r.advance(us(60_000)).last().map(|packet| packet.sent_at) < Some(us(10_000)), "a time without packets stops credits");
 }
 
-/// Half of all scheduled packets are dropped, and no credit.
+/// Half of all scheduled packets are dropped, and no credits.
 #[test]
-fn a_dropped_packet_is_a_lost_credit_unless_told_otherwise() {
+fn a_dropped_packet_is_a_lost_credit_unless_configured_otherwise() {
     let credits = |count: bool| {
         let change = |params: &mut Params| {
             (params.burst.count_drop_as_credit_loss, params.burst.pace.feedback) = (count, Feedback::Paper);
@@ -209,7 +212,7 @@ fn bytes_of_the_first_round_trip_are_counted() {
 }
 
 #[test]
-fn without_progress_a_flow_asks_for_all_that_is_missing() {
+fn without_progress_a_flow_requests_all_missing_numbers() {
     let mut h = with(|_| (), &[3 * MSS]);
     h.open(0);
     // Three unloaded round trips are 387.84 us. Wasted credits are no progress.
@@ -223,22 +226,24 @@ fn without_progress_a_flow_asks_for_all_that_is_missing() {
     assert_eq!(seen(&r.packet(probe(8, 1))), ["nack 1..4", "nack 5..6", "nack 7..8"]);
 }
 
-/// No unscheduled packet leaves after the first credit, nor above the budget; without losses each segment is sent once.
+/// The second answer to a probe has the numbers for which the first had no space.
 #[test]
-fn what_one_answer_cannot_tell_the_next_one_does() {
+fn numbers_that_do_not_fit_one_answer_are_in_the_next() {
     let mut r = with(|_| {}, &[300 * MSS]).at_host(1);
-    // Every second one of 200 is lost: 100 gaps.
+    // Every second one of 200 packets is lost: 100 gaps.
     for number in (0..200).step_by(2) {
         r.packet(segment(number, number, None));
     }
     let gaps = |which: std::ops::Range<u64>| which.map(|i| format!("nack {}..{}", 2 * i + 1, 2 * i + 2)).collect::<Vec<_>>();
     let mut ask = || seen(&r.packet(probe(200, 1)));
     assert_eq!(ask(), gaps(0..64));
-    // The sender can settle none of them, since a later one has arrived and an earlier one has not.
+    // The sender can settle none of the gaps, since a later packet has arrived and an earlier one
+    // has not.
     assert_eq!(ask(), [gaps(64..100), gaps(0..28)].concat());
     assert_eq!(ask(), gaps(28..92));
 }
 
+/// No unscheduled packet leaves after the first credit or above the budget; without losses each segment is sent once.
 #[test]
 fn without_losses_each_byte_is_sent_once() {
     let log = exchange(machine, &[100 * MSS + 7], |_| Fate::Pass);
