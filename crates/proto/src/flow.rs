@@ -1,9 +1,10 @@
-//! Flows: the metadata of each flow, and what its ends report.
+//! Flows: the metadata of each flow, and the samples and counts of its sender.
 
 use base::{Dur, FlowId, HostId, Rate, Time};
 
-/// A flow as drawn before the run: its metadata, which both ends and every switch may look up by the id in a packet. A protocol
-/// that must not know the size does not read it, and says so under `Model:` in its file.
+/// The metadata of a flow, drawn before the run. Both ends and every switch may look it up by the
+/// id in a packet. A protocol that must not know the size does not read it, and says so under
+/// `Model:` in its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Its row in the flow table.
@@ -16,7 +17,7 @@ pub struct Flow {
     pub size_bytes: u64,
     /// Bytes on the wire: payload and one header per packet.
     pub size_wire_bytes: u64,
-    /// When the application opens it; of a flow that waits: `Time::MAX` until that is known.
+    /// When the application opens it; for a waiting flow, `Time::MAX` until the time is known.
     pub start: Time,
     /// When it should have finished, if it has a deadline.
     pub deadline: Option<Time>,
@@ -30,46 +31,50 @@ pub struct Flow {
     pub rtt: Dur,
     /// Rate of the slowest link on its shortest path.
     pub bottleneck: Rate,
-    /// Whether it counts in metrics of flows. Nothing that acts in a run reads this.
+    /// Whether the flow counts in metrics of flows. It has no effect on the run.
     pub measured: bool,
-    /// What it waits for, if its start depends on the ends of other flows.
+    /// What the flow waits for, if its start depends on the ends of other flows.
     pub wait: Option<Box<Wait>>,
 }
 
-/// What a flow waits for before its application opens it.
+/// The conditions under which the application opens a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// The flows that must have ended, at least one, each with the time from its end to the start. A flow ends at its receiver with its last
-    /// byte, or at its sender that gives it up. Between two hosts the time is at least the unloaded latency of a bare header.
+    /// The flows that must have ended, at least one, each with the time from its end to the start.
+    /// A flow ends at its receiver with its last byte, or at its sender when the sender gives it
+    /// up. Between two hosts the time is at least the unloaded latency of a bare header.
     pub on: Vec<(FlowId, Dur)>,
-    /// The flow starts no sooner.
+    /// Earliest start of the flow.
     pub not_before: Time,
-    /// From the start of one of these flows to the time at which its receiver gives up on it: such a flow counts as ended, and goes on.
+    /// Time after the start of one of these flows at which its receiver gives up on it: the flow
+    /// then counts as ended, but continues.
     pub give_up_after: Option<Dur>,
-    /// From the start to the deadline, if it has one.
+    /// Time from the start to the deadline, if the flow has a deadline.
     pub allowed: Option<Dur>,
 }
 
 impl Wait {
-    /// A flow that starts a delay after the last end of these flows.
+    /// Creates the wait of a flow that starts `delay` after the last end of these flows.
     pub fn new(on: &[FlowId], delay: Dur) -> Wait {
         Wait { on: on.iter().map(|flow| (*flow, delay)).collect(), not_before: Time::ZERO, give_up_after: None, allowed: None }
     }
 }
 
 impl Flow {
-    /// Where packets come from and where they go: those from its source, or with `back` those that come back.
+    /// Returns the source and the destination of the flow's packets; with `back`, of those in the
+    /// reverse direction.
     #[inline]
     pub fn ends(&self, back: bool) -> (HostId, HostId) {
         if back { (self.dst, self.src) } else { (self.src, self.dst) }
     }
-    /// Wire bytes of `payload` bytes in packets of at most `mss` payload and `header` header bytes.
+    /// Returns the wire bytes of `payload` bytes in packets of at most `mss` payload and `header`
+    /// header bytes.
     pub fn wire_bytes(payload: u64, mss: u64, header: u64) -> u64 {
         payload + payload.div_ceil(mss) * header
     }
 }
 
-/// What a sender counts of a flow, as it happens.
+/// The counts of a flow at its sender, up to now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowStats {
     /// Retransmission timeouts.
@@ -78,17 +83,19 @@ pub struct FlowStats {
     pub fast_retransmits: u32,
 }
 
-/// What a transport shows of an open flow that the host sends, for time series and policies.
+/// The state of an open flow at its sender, for time series and policies.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Congestion window in bytes, zero where there is none.
+    /// Congestion window in bytes; zero if the protocol has none.
     pub cwnd_bytes: u64,
-    /// Slow-start threshold in bytes, zero where there is none.
+    /// Slow-start threshold in bytes; zero if the protocol has none.
     pub ssthresh_bytes: u64,
-    /// Smoothed round trip, zero before the first sample and where the protocol measures none (pFabric).
+    /// Smoothed round trip; zero before the first sample and if the protocol measures none
+    /// (pFabric).
     pub srtt: Dur,
-    /// Rate that the flow may send its data at, zero while it is paused and where the protocol sets no rate.
+    /// Rate at which the flow may send data; zero while it is paused and if the protocol sets no
+    /// rate.
     pub rate: Rate,
-    /// Bytes of payload sent and not acknowledged, without those that count as lost.
+    /// Payload bytes that are sent and not acknowledged, without those that count as lost.
     pub in_flight_bytes: u64,
 }

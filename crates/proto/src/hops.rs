@@ -1,4 +1,4 @@
-//! The ports between switches that a flow's paths leave through, for policies that know the network.
+//! The ports between switches that a flow's paths use, for policies that know the network.
 
 use base::{NodeId, PortId, Rate};
 
@@ -13,5 +13,5 @@ pub struct Hop {
     pub rate: Rate,
 }
 
-/// By the index of the path: its hops in order. A path within one switch has none.
+/// Hops in order, by the index of the path. A path within one switch has none.
 pub type Hops = Vec<Vec<Hop>>;

@@ -1,4 +1,5 @@
-//! The state behind a transport's context: the host's timers and control packets, and the record of every flow.
+//! The state behind a transport's context: the host's timers and control packets, and the records
+//! of all flows.
 
 use crate::flow::{Flow, FlowStats};
 use crate::hops::Hops;
@@ -9,43 +10,46 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Timers and control packets of one host, and what it has to say to the run.
+/// Timers and control packets of one host, and its events for the policy and the run.
 #[derive(Clone, Debug, Default)]
 pub struct HostIo {
     /// Armed deadlines.
     pub timers: Timers,
     /// ACKs and other control packets that the NIC has not taken yet, oldest first. They go before data.
     pub control: VecDeque<Packet>,
-    /// What the run has to act on once the transport has handled an event, oldest first.
+    /// Events that the policy or the run handles after the transport has handled its event, oldest
+    /// first.
     pub events: VecDeque<HostEvent>,
-    /// The host has a policy, which hears of its flows. Without it only requests are among the events.
+    /// Whether the host has a policy, which receives the events of flows. Without a policy, only
+    /// requests for paths are kept.
     pub has_policy: bool,
 }
 
-/// What a transport tells beside the packets that it sends.
+/// An event that a transport reports to the host's policy or to the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostEvent {
-    /// To the policy: the retransmission timer of a flow that this host sends has expired, and something counts as lost.
+    /// For the policy: the retransmission timer of a flow that this host sends has expired, and
+    /// packets count as lost.
     Timeout(FlowId),
-    /// To the policy: the last byte of a flow has arrived at this host.
+    /// For the policy: the last byte of a flow has arrived at this host.
     Finish(FlowId),
-    /// To the policy: the sender's state of a flow is done, or the flow was given up.
+    /// For the policy: the sender's state of a flow is closed, or the flow was given up.
     Close(FlowId),
-    /// To the run: what this host sends of the flow is to take this path from now on.
+    /// For the run: the packets that this host sends of the flow must take this path from now on.
     Path(FlowId, Path),
 }
 
-/// A path that a host asks for.
+/// A path that a host requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
-    /// The one with this index: one of those that [`FlowTable::paths`] counts.
+    /// The path with this index, below [`FlowTable::paths`].
     Index(u16),
-    /// Another than the present one, if there is another.
+    /// A path other than the current one, if there is one.
     Other,
 }
 
 impl HostEvent {
-    /// The flow.
+    /// Returns the flow.
     pub fn flow(self) -> FlowId {
         match self {
             HostEvent::Timeout(flow) | HostEvent::Finish(flow) | HostEvent::Close(flow) | HostEvent::Path(flow, _) => flow,
@@ -54,7 +58,7 @@ impl HostEvent {
 }
 
 impl HostIo {
-    /// Tells the policy, if there is one.
+    /// Queues an event for the policy, if the host has one.
     #[inline(always)]
     pub fn notify(&mut self, event: HostEvent) {
         if self.has_policy {
@@ -68,7 +72,8 @@ impl HostIo {
     }
 }
 
-/// What happened to one flow. What its receiver writes is in one line of the cache, what its sender writes in another.
+/// The record of one flow. The fields that its receiver writes are in one cache line, the fields
+/// that its sender writes in another.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct FlowRecord {
@@ -79,28 +84,28 @@ pub struct FlowRecord {
     pub delivered_bytes: u64,
     /// Packets of either direction that arrived marked.
     pub marks: u64,
-    /// When its first data packet was handed to the NIC; `Time::MAX` if none was.
+    /// When its first data packet was handed to the NIC; `Time::MAX` before that.
     pub first_tx: Time,
     /// Packets with payload handed to the NIC.
     pub tx_packets: u64,
-    /// Of these, with payload that was sent before.
+    /// Packets of `tx_packets` whose payload was sent before.
     pub retx_packets: u64,
-    /// Packets with payload dropped on the way.
+    /// Packets with payload that were dropped.
     pub drops: u64,
-    /// Packets of either direction lost to dead links, or for want of any path.
+    /// Packets of either direction lost on dead links or without any path.
     pub lost_link: u64,
-    /// Counts of the sender.
+    /// The counts of the sender.
     pub stats: FlowStats,
-    /// The sender's state is done.
+    /// Whether the sender's state is closed.
     pub closed: bool,
-    /// The sender gave the flow up.
+    /// Whether the sender gave up the flow.
     pub terminated: bool,
 }
 
 const _: () = assert!(std::mem::offset_of!(FlowRecord, first_tx) == 64);
 
 impl FlowRecord {
-    /// What its receiver has, with all that was counted in any of these.
+    /// Returns this record, the receiver's, with the sums over the records of all parts of the run.
     pub fn plus<'a>(&self, all: impl Iterator<Item = &'a FlowRecord>) -> FlowRecord {
         let mut sum = FlowRecord { reassembly: self.reassembly.clone(), ..FlowRecord::blank() };
         for one in all {
@@ -135,49 +140,51 @@ impl FlowRecord {
             reassembly: Reassembly::default(),
         }
     }
-    /// How far its packets with payload arrived out of order.
+    /// Returns how far its packets with payload arrived out of order.
     pub fn disorder(&self) -> Disorder {
         self.reassembly.disorder()
     }
-    /// The first stretch of its bytes below `end` that has not arrived; empty if there is none.
+    /// Returns the first range of its bytes below `end` that has not arrived; empty if there is
+    /// none.
     pub fn first_missing(&self, end: u64) -> Range<u64> {
         self.reassembly.first_missing(end)
     }
 }
 
-/// What happened to every flow of a run.
+/// The records of all flows of a run.
 #[derive(Clone, Debug, Default)]
 pub struct FlowTable {
     records: Vec<FlowRecord>,
     unfinished: usize,
     unclosed: usize,
-    /// Unfinished flows that their senders gave up.
+    /// Number of unfinished flows that their senders gave up.
     hopeless: usize,
-    /// Flows that have ended and for which others may wait, with the host where each ended; `None` where no flow waits for another.
+    /// Ended flows for which others may wait, with the host where each ended; `None` if no flow
+    /// waits for another.
     ended: Option<Vec<(FlowId, HostId)>>,
     /// See [`FlowTable::take_news`].
     news: bool,
-    /// The counters of all flows, by flow; as many for each as the protocols of the system have.
+    /// The counters of all flows, by flow; each flow has all counters of the system's protocols.
     counts: Vec<u64>,
     counters: usize,
-    /// By flow: how many paths it may use there and back; empty where none may use more than one.
+    /// Number of paths of each flow in each direction; empty if no flow may use more than one.
     paths: Vec<[u16; 2]>,
-    /// By flow: the hops of the paths from its source; empty where nobody may know them.
+    /// Hops of the paths from each flow's source; empty if no policy may know them.
     hops: Vec<Option<Arc<Hops>>>,
 }
 
 impl FlowTable {
-    /// A table for `flows` flows of which nothing has happened.
+    /// Creates a table for `flows` flows without any event.
     pub fn new(flows: usize) -> FlowTable {
         FlowTable { records: vec![FlowRecord::blank(); flows], unfinished: flows, unclosed: flows, ..FlowTable::default() }
     }
-    /// Keeps so many counters for each flow from now on. Without any, nothing is kept.
+    /// Keeps `counters` counters for each flow from now on; 0 keeps none.
     pub fn keep_counters(&mut self, counters: usize) {
         self.counters = counters;
         self.counts = vec![0; counters * self.records.len()];
     }
-    /// Adds `n` to a counter of a flow. The counters of the system's transport come first, then those of its policy. Each counter is
-    /// written at one end of the flow only.
+    /// Adds `n` to a counter of a flow. The counters of the system's transport come first, then
+    /// those of its policy. Each counter is written at one end of the flow only.
     #[inline]
     pub fn count(&mut self, flow: FlowId, counter: usize, n: u64) {
         if self.counters > 0 {
@@ -185,29 +192,30 @@ impl FlowTable {
             self.counts[flow.index() * self.counters + counter] += n;
         }
     }
-    /// The counters of a flow; none where none are kept.
+    /// Returns the counters of a flow; none if none are kept.
     pub fn counts(&self, flow: FlowId) -> &[u64] {
         &self.counts[flow.index() * self.counters..][..self.counters]
     }
-    /// Notes how many paths a flow may use in one direction: all that have an index at present.
+    /// Records how many paths a flow may use in one direction: all that currently have an index.
     pub fn set_paths(&mut self, flow: FlowId, back: bool, paths: u16) {
         if self.paths.is_empty() {
             self.paths = vec![[1; 2]; self.records.len()];
         }
         self.paths[flow.index()][usize::from(back)] = paths;
     }
-    /// How many paths a flow may use in one direction: their indices are below this number.
+    /// Returns how many paths a flow may use in one direction: their indices are below this number.
     pub fn paths(&self, flow: FlowId, back: bool) -> u16 {
         self.paths.get(flow.index()).map_or(1, |paths| paths[usize::from(back)])
     }
-    /// Notes which ports between switches the paths from a flow's source leave through.
+    /// Records the ports between switches that the paths from a flow's source use.
     pub fn set_hops(&mut self, flow: FlowId, hops: Arc<Hops>) {
         if self.hops.is_empty() {
             self.hops = vec![None; self.records.len()];
         }
         self.hops[flow.index()] = Some(hops);
     }
-    /// The ports between switches that the paths from a flow's source leave through, where they were noted.
+    /// Returns the ports between switches that the paths from a flow's source use, if they were
+    /// recorded.
     pub fn hops(&self, flow: FlowId) -> Option<&Arc<Hops>> {
         self.hops.get(flow.index())?.as_ref()
     }
@@ -215,50 +223,50 @@ impl FlowTable {
     pub fn keep_ends(&mut self) {
         self.ended = Some(Vec::new());
     }
-    /// A host has noted something that concerns the run.
+    /// Records that a host has an event for the run.
     pub fn note_news(&mut self) {
         self.news = true;
     }
-    /// Whether a flow has finished, closed or been given up, or a host has noted something for the run, since this was last asked: one word
-    /// to look at per event.
+    /// Returns whether a flow has finished, closed or been given up, or a host has an event for the
+    /// run, since the last call. This is a single word to check per event.
     #[inline]
     pub fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.news)
     }
-    /// Takes a flow that has ended, with the host where it ended.
+    /// Takes an ended flow, with the host where it ended.
     pub fn pop_ended(&mut self) -> Option<(FlowId, HostId)> {
         self.ended.as_mut()?.pop()
     }
-    /// The record of a flow.
+    /// Returns the record of a flow.
     pub fn get(&self, flow: FlowId) -> &FlowRecord {
         &self.records[flow.index()]
     }
-    /// All records by flow id.
+    /// Returns all records by flow id.
     pub fn records(&self) -> &[FlowRecord] {
         &self.records
     }
-    /// Flows whose last byte has not arrived.
+    /// Returns the number of flows whose last byte has not arrived.
     pub fn unfinished(&self) -> usize {
         self.unfinished
     }
-    /// Unfinished flows that their senders gave up.
+    /// Returns the number of unfinished flows that their senders gave up.
     pub fn hopeless(&self) -> usize {
         self.hopeless
     }
-    /// Flows whose sender's state is not done.
+    /// Returns the number of flows whose sender's state is not closed.
     pub fn unclosed(&self) -> usize {
         self.unclosed
     }
-    /// Whether some flow has neither finished nor been given up.
+    /// Returns whether some flow has neither finished nor been given up.
     pub fn any_open(&self) -> bool {
         self.unfinished > self.hopeless
     }
-    /// Whether every flow has finished, or was given up, and its sender's state is done.
+    /// Returns whether every flow has finished or was given up, and its sender's state is closed.
     #[inline]
     pub fn all_done(&self) -> bool {
         self.unfinished == self.hopeless && self.unclosed == 0
     }
-    /// The NIC took a packet with payload.
+    /// Counts a packet with payload that the NIC took.
     #[inline]
     pub fn on_transmit(&mut self, packet: &Packet, now: Time) {
         let record = &mut self.records[packet.flow.index()];
@@ -266,30 +274,31 @@ impl FlowTable {
         record.retx_packets += u64::from(packet.has(Packet::RETX));
         record.first_tx = record.first_tx.min(now);
     }
-    /// A packet with payload was dropped.
+    /// Counts a dropped packet with payload.
     pub fn on_drop(&mut self, packet: &Packet) {
         self.records[packet.flow.index()].drops += 1;
     }
-    /// A packet was lost to a dead link, or for want of any path.
+    /// Counts a packet lost on a dead link or without any path.
     pub fn on_lost(&mut self, packet: &Packet) {
         self.records[packet.flow.index()].lost_link += 1;
     }
-    /// A packet arrived marked.
+    /// Counts a packet that arrived marked.
     #[inline]
     pub fn on_mark(&mut self, packet: &Packet) {
         self.records[packet.flow.index()].marks += 1;
     }
-    /// Whether a flow has neither finished nor been given up.
+    /// Returns whether a flow has neither finished nor been given up.
     pub fn is_open(&self, flow: FlowId) -> bool {
         let record = self.get(flow);
         record.finish == Time::MAX && !record.terminated
     }
-    /// Whether a flow has finished and its sender's state is done.
+    /// Returns whether a flow has finished and its sender's state is closed.
     pub fn is_done(&self, flow: FlowId) -> bool {
         let record = self.get(flow);
         record.finish != Time::MAX && record.closed
     }
-    /// The receiver has `len` bytes from `offset` on. Says also whether they finish the flow.
+    /// Delivers `len` bytes from `offset` on to the receiver. Also returns whether they finish the
+    /// flow.
     #[inline(always)]
     pub fn deliver(&mut self, flow: &Flow, offset: u64, len: u16, now: Time) -> (Delivery, bool) {
         assert!(offset + u64::from(len) <= flow.size_bytes, "flow {} delivered bytes beyond its end", flow.id);
@@ -308,15 +317,15 @@ impl FlowTable {
         }
         (delivery, finishes)
     }
-    /// A retransmission timer of a flow expired.
+    /// Counts an expiry of a flow's retransmission timer.
     pub fn count_timeout(&mut self, flow: FlowId) {
         self.records[flow.index()].stats.timeouts += 1;
     }
-    /// A flow's sender retransmitted for duplicate ACKs.
+    /// Counts a fast retransmit of a flow.
     pub fn count_fast_retransmit(&mut self, flow: FlowId) {
         self.records[flow.index()].stats.fast_retransmits += 1;
     }
-    /// The sender's state is done.
+    /// Records that the sender's state is closed.
     pub fn close(&mut self, flow: FlowId) {
         let record = &mut self.records[flow.index()];
         assert!(!record.closed, "flow {flow} closed twice");
@@ -324,7 +333,7 @@ impl FlowTable {
         self.news = true;
         self.unclosed -= 1;
     }
-    /// The sender gave the flow up. Packets in flight may finish it yet.
+    /// Records that the sender gave up the flow. Packets in flight may still finish it.
     pub fn terminate(&mut self, flow: &Flow) {
         let record = &mut self.records[flow.id.index()];
         record.terminated = true;
@@ -363,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_has_one_path_unless_told_otherwise() {
+    fn a_flow_has_one_path_unless_more_are_set() {
         let mut table = FlowTable::new(2);
         assert_eq!(table.paths(FlowId(1), true), 1);
         table.set_paths(FlowId(1), true, 4);
@@ -371,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_without_a_policy() {
+    fn events_are_not_kept_without_a_policy() {
         let mut io = HostIo::default();
         io.notify(HostEvent::Close(FlowId(0)));
         assert!(io.events.is_empty());

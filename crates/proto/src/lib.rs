@@ -1,6 +1,7 @@
 //! What runs on hosts: packets, flows, transports, policies.
 //!
-//! Sans-IO: time comes in as an argument, packets and timers go out as values. No clock, socket, file, thread, log or global.
+//! Sans-IO: time comes in as an argument, packets and timers go out as values. The crate uses no
+//! clock, socket, file, thread, log or global.
 
 pub mod contract;
 pub mod flow;

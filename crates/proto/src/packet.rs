@@ -4,19 +4,20 @@ use base::header::Header;
 use base::registry::Meta;
 use base::{FlowId, Slab, Time, Wire};
 
-/// Route bytes in a packet: it can cross this many switches on a source route.
+/// Number of route bytes in a packet: the largest number of switches on a source route.
 pub const ROUTE_HOPS: usize = 6;
 
-/// The route byte that names no port: the router decides at that switch.
+/// The route byte without a port: the router decides at that switch.
 pub const ASK: u8 = u8::MAX;
 
-/// A packet. Copied from ring to ring; never allocated.
+/// A packet. It is copied from ring to ring and never allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Packet {
-    /// When its last bit reaches the far end of the link it is on. The engine's.
+    /// When its last bit reaches the far end of the current link. Set by the engine.
     pub arrival: Time,
-    /// When it was handed to the NIC. The run's; a receiver that echoes it puts it into a header.
+    /// When it was handed to the NIC. Set by the run; a receiver that echoes it puts it into a
+    /// header.
     pub sent_at: Time,
     /// First payload byte within the flow, or the cumulative acknowledgment.
     pub offset: u64,
@@ -30,19 +31,21 @@ pub struct Packet {
     pub wire_len: u16,
     /// Application bytes.
     pub payload: u16,
-    /// Which of its flow's paths it takes. Where paths are planned: 0 for the flow's present path, `i + 1` for the path with index `i`,
-    /// its rank among the healthy shortest paths in port order, [`Packet::BY_PORT`]` + n` for what the router plans for the flow's `n`th other
-    /// source port. A sender may ask for each of these; packets of a flow with several paths, or whose path was set, say the index of the one
-    /// that they really take. A router that is asked at switches has the field to itself (CONGA's
-    /// header). No hash reads it.
+    /// The path of the packet. Where paths are planned: 0 for the flow's current path, `i + 1` for
+    /// the path with index `i`, its rank among the healthy shortest paths in port order,
+    /// [`Packet::BY_PORT`]` + n` for the path that the router plans for the flow's `n`th other
+    /// source port. A sender may request each of these. In packets of a flow with several paths, or
+    /// whose path was set, the field has the index of the path that they actually take. A router
+    /// that is asked at switches may use the field for itself (CONGA's header). No hash reads it.
     pub path_tag: u16,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Class of strict-priority queues: 0 is served first.
     pub prio: u8,
-    /// ECN code point and flag bits. Eight bits are free.
+    /// ECN code point and flag bits. Eight bits are unused.
     pub flags: u16,
-    /// Egress port at each switch that it has yet to cross, or [`ASK`]. While it is in a switch, the last byte is free.
+    /// Egress port at each switch that is still to be crossed, or [`ASK`]. While the packet is in a
+    /// switch, the last byte is free.
     pub route: [u8; ROUTE_HOPS],
 }
 
@@ -69,8 +72,9 @@ impl Wire for Packet {
     }
 }
 
-/// What a packet is. The first sixteen numbers are shared words. A transport's own kinds start at [`Kind::OWN`], a policy's at
-/// [`Kind::POLICY`], a router's at [`Kind::ROUTER`]; their [`Meta`] names them in the order of their numbers.
+/// The kind of a packet. The first sixteen numbers are common to all protocols. A transport's own
+/// kinds start at [`Kind::OWN`], a policy's at [`Kind::POLICY`], a router's at [`Kind::ROUTER`];
+/// their [`Meta`] names them in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind(pub u8);
 
@@ -87,76 +91,80 @@ impl Kind {
     pub const FIN: Kind = Kind(4);
     /// Answers a FIN.
     pub const FINACK: Kind = Kind(5);
-    /// Asks for the state of the path.
+    /// Requests the state of the path.
     pub const PROBE: Kind = Kind(6);
     /// Answers a probe.
     pub const PROBEACK: Kind = Kind(7);
     /// Data whose payload a port has cut off. The packet keeps its offset, its header and its flags.
     pub const TRIMMED: Kind = Kind(8);
-    /// Data, trimmed or not, that a port has sent back: it goes to its sender with all that it carries but what was trimmed.
+    /// Data, trimmed or not, that a port has sent back to its sender. The packet keeps everything
+    /// except a trimmed payload.
     pub const RETURNED: Kind = Kind(9);
-    /// Asks for data: a port may shape credits so that the data fits the other direction.
+    /// Requests data: a port may shape credits so that the data fits the opposite direction.
     pub const CREDIT: Kind = Kind(10);
-    /// Tells the far end of a cable to hold packets of a class back, or to send them again: word 0 is the class, word 1 says which. It
-    /// belongs to no flow and ends there.
+    /// Orders the far end of a link to pause or resume packets of a class: word 0 is the class,
+    /// word 1 says which. The packet belongs to no flow and ends there.
     pub const PAUSE: Kind = Kind(11);
-    /// The first kind of a transport's own.
+    /// The first of a transport's own kinds.
     pub const OWN: u8 = 16;
-    /// The first kind of a policy's own.
+    /// The first of a policy's own kinds.
     pub const POLICY: u8 = 128;
-    /// The first kind of a router's own.
+    /// The first of a router's own kinds.
     pub const ROUTER: u8 = 192;
 
-    /// The shared word, if it is one.
+    /// Returns the name of a common kind.
     pub fn word(self) -> Option<&'static str> {
         const WORDS: [&str; 12] =
             ["data", "ack", "syn", "synack", "fin", "finack", "probe", "probeack", "trimmed", "returned", "credit", "pause"];
         WORDS.get(self.0 as usize).copied()
     }
 
-    /// Whether a port has trimmed or returned the packet.
+    /// Returns whether a port has trimmed or returned the packet.
     #[inline]
     pub fn is_refused(self) -> bool {
         self == Kind::TRIMMED || self == Kind::RETURNED
     }
 
-    /// The kind of an entry's own that has this number, counted from the entry's first.
+    /// Returns the name of an entry's own kind with this number, counted from the entry's `first`.
     fn own(self, first: u8, meta: &Meta) -> Option<&'static str> {
         meta.kinds.get(usize::from(self.0.checked_sub(first)?)).copied()
     }
 
-    /// The name of the kind in a system, for traces: a shared word, or what one of the system's entries calls it.
+    /// Returns the name of the kind in a system, for traces: a common name, or the name in the
+    /// `Meta` of an entry of the system.
     pub fn name(self, system: &[(u8, &Meta)]) -> &'static str {
         let own = || system.iter().find_map(|&(first, meta)| self.own(first, meta));
         self.word().or_else(own).unwrap_or("other")
     }
 }
 
-/// A block of the extension slab: room for headers of more than two words.
+/// A block of the extension slab, for headers of more than two words.
 pub type Ext = [u64; 7];
 
 impl Packet {
-    /// A path tag: that of the path which the router plans for the flow's `n`th other source port, less `n`. These ports are drawn as those of
-    /// flows are, for each flow anew, and packets of both directions have them in their five-tuples.
+    /// The path tag of the path that the router plans for the flow's `n`th other source port, minus
+    /// `n`. These ports are drawn for each flow in the same way as the flow's own port, and packets
+    /// of both directions have them in their five-tuples.
     pub const BY_PORT: u16 = 1 << 15;
     /// ECN code point ECT(0): a queue may mark the packet instead of dropping it (RFC 3168 section 5).
     pub const ECT: u16 = 0b10;
     /// ECN code point CE: a queue has marked it. Includes [`Packet::ECT`].
     pub const CE: u16 = 0b11;
-    /// Flag ECN-Echo, on an ACK: its receiver saw CE.
+    /// Flag ECN-Echo, on an ACK: the receiver has seen CE.
     pub const ECE: u16 = 1 << 2;
-    /// Flag Congestion Window Reduced, on data: its sender has reacted.
+    /// Flag Congestion Window Reduced, on data: the sender has reacted.
     pub const CWR: u16 = 1 << 3;
-    /// Flag: the payload was sent before; on an answer, that of the packet it answers.
+    /// Flag: the payload was sent before; on an answer, the flag of the packet that it answers.
     pub const RETX: u16 = 1 << 4;
     /// Flag: word 0 of the header is a handle into the extension slab, freed by the run at delivery and at every drop.
     pub const EXT: u16 = 1 << 5;
-    /// Flag: it goes from the flow's destination back to its source. The run's.
+    /// Flag: the packet goes from the flow's destination to its source. Set by the run.
     pub const BACK: u16 = 1 << 6;
-    /// Flag: `rank` is a handle into the extension slab: the block of a policy, freed by the run at delivery and at every drop.
+    /// Flag: `rank` is a handle into the extension slab: the block of a policy, freed by the run at
+    /// delivery and at every drop.
     pub const TAGGED: u16 = 1 << 7;
 
-    /// A packet of `kind` with no payload and `wire_len` bytes on the wire.
+    /// Creates a packet of `kind` with no payload and `wire_len` bytes on the wire.
     pub fn new(flow: FlowId, kind: Kind, wire_len: u16) -> Packet {
         Packet {
             arrival: Time::ZERO,
@@ -174,28 +182,28 @@ impl Packet {
             route: [0; ROUTE_HOPS],
         }
     }
-    /// A data packet: `payload` bytes from `offset` on behind a header of `header` bytes.
+    /// Creates a data packet: `payload` bytes from `offset` on behind a header of `header` bytes.
     pub fn data(flow: FlowId, offset: u64, payload: u16, header: u16) -> Packet {
         Packet { offset, payload, ..Packet::new(flow, Kind::DATA, payload + header) }
     }
-    /// Cuts the payload off a data packet; at most `to` bytes are left on the wire.
+    /// Trims a data packet: cuts off its payload, so that at most `to` bytes are left on the wire.
     pub fn trim(&mut self, to: u16) {
         assert_eq!(self.kind, Kind::DATA, "only data is trimmed");
         (self.kind, self.payload, self.wire_len) = (Kind::TRIMMED, 0, self.wire_len.min(to));
     }
-    /// Turns a data packet, trimmed or not, back to its sender.
+    /// Returns a data packet, trimmed or not, to its sender.
     pub fn turn_back(&mut self) {
         assert!([Kind::DATA, Kind::TRIMMED].contains(&self.kind), "only data is returned, and only once");
         self.kind = Kind::RETURNED;
         self.flags ^= Packet::BACK;
     }
-    /// Takes out the route byte of the switch that the packet has come to; the switch behind the last one is asked.
+    /// Removes the route byte of the current switch; after the last byte the switch is asked.
     #[inline(always)]
     pub fn step(&mut self) {
         self.route.copy_within(1.., 0);
         self.route[ROUTE_HOPS - 1] = ASK;
     }
-    /// Whether flag bits are set.
+    /// Returns whether all these flag bits are set.
     #[inline]
     pub fn has(&self, flags: u16) -> bool {
         self.flags & flags == flags
@@ -203,7 +211,7 @@ impl Packet {
     /// Puts a protocol header of at most two words into the packet.
     #[inline]
     pub fn set<H: Header>(&mut self, header: H) {
-        const { assert!(H::WORDS <= 2, "a header of more than two words belongs into the extension slab") };
+        const { assert!(H::WORDS <= 2, "a header of more than two words belongs in the extension slab") };
         header.pack(&mut self.words);
     }
     /// Reads the protocol header.
@@ -211,7 +219,7 @@ impl Packet {
     pub fn get<H: Header>(&self) -> H {
         H::unpack(&self.words)
     }
-    /// The handle of its block in the extension slab.
+    /// Returns the handle of its block in the extension slab.
     #[inline]
     pub fn ext(&self) -> u32 {
         debug_assert!(self.has(Packet::EXT));
@@ -235,7 +243,8 @@ impl Packet {
     pub fn put_ext<H: Header>(&self, header: H, slab: &mut Slab<Ext>) {
         header.pack(slab.get_mut(self.ext()));
     }
-    /// Puts a policy's header into a new block of the extension slab. The packet must have neither a rank nor such a header.
+    /// Puts a policy's header into a new block of the extension slab. The packet must have no rank
+    /// and no other header of a policy.
     pub fn set_tag<H: Header>(&mut self, header: H, slab: &mut Slab<Ext>) {
         assert!(self.rank == 0 && !self.has(Packet::TAGGED), "a packet has a rank or one policy's header, not both");
         let mut block = Ext::default();
@@ -243,7 +252,8 @@ impl Packet {
         self.rank = slab.insert(block);
         self.flags |= Packet::TAGGED;
     }
-    /// By what rank-ordered queues order it: its rank, or zero where a policy's header has the place of the rank.
+    /// Returns the key by which rank-ordered queues order the packet: its rank, or zero if a
+    /// policy's header takes the place of the rank.
     #[inline(always)]
     pub fn order(&self) -> u32 {
         if self.has(Packet::TAGGED) { 0 } else { self.rank }
@@ -258,11 +268,12 @@ impl Packet {
         debug_assert!(self.has(Packet::TAGGED));
         header.pack(slab.get_mut(self.rank));
     }
-    /// How many blocks of the extension slab it holds.
+    /// Returns the number of blocks of the extension slab that the packet holds.
     pub fn blocks(&self) -> usize {
         usize::from(self.has(Packet::EXT)) + usize::from(self.has(Packet::TAGGED))
     }
-    /// The packet leaves for another slab: takes its blocks out of this one, behind others.
+    /// Moves the packet's blocks out of this slab to the end of `blocks`, before the packet goes to
+    /// another slab.
     pub fn take_blocks(&self, slab: &mut Slab<Ext>, blocks: &mut Vec<Ext>) {
         if self.blocks() > 0 {
             let words = self.has(Packet::EXT).then(|| self.ext());
@@ -271,7 +282,7 @@ impl Packet {
             self.free_blocks(slab);
         }
     }
-    /// Puts its blocks, which are next, into another slab.
+    /// Puts the packet's blocks, the next of `blocks`, into another slab.
     pub fn place_blocks(&mut self, slab: &mut Slab<Ext>, blocks: &mut impl Iterator<Item = Ext>) {
         if self.has(Packet::EXT) {
             self.words[0] = u64::from(slab.insert(blocks.next().expect("a block for each header")));
@@ -280,7 +291,7 @@ impl Packet {
             self.rank = slab.insert(blocks.next().expect("a block for each header"));
         }
     }
-    /// The packet has left the network: frees its blocks of the extension slab.
+    /// Frees the packet's blocks of the extension slab when the packet leaves the network.
     #[inline(always)]
     pub fn free(&self, slab: &mut Slab<Ext>) {
         if self.flags & (Packet::EXT | Packet::TAGGED) != 0 {
@@ -308,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_gives_back_the_blocks_that_it_holds() {
+    fn a_packet_frees_the_blocks_that_it_holds() {
         let mut slab = Slab::default();
         let bare = Packet::new(FlowId(0), Kind::DATA, 40);
         let (mut ext, mut tagged) = (bare, bare);
@@ -328,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_gives_up_a_route_byte_at_every_switch() {
+    fn a_packet_loses_a_route_byte_at_every_switch() {
         let mut packet = Packet { route: [1, 2, 3, 4, 5, 6], ..Packet::new(FlowId(0), Kind::DATA, 40) };
         for next in [2, 3, 4, 5, 6, ASK, ASK] {
             packet.step();
@@ -337,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_named_by_whose_they_are() {
+    fn kinds_are_named_by_the_entry_that_owns_them() {
         let transport = Meta { kinds: &["det", "detack"], ..Meta::PLAIN };
         let policy = Meta { kinds: &["quota"], ..Meta::PLAIN };
         let system = [(Kind::OWN, &transport), (Kind::POLICY, &policy)];

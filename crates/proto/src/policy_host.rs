@@ -1,8 +1,11 @@
-//! A policy at a host: the machine with its timers, and the order in which the policy, the transport and the run learn of what happens.
+//! A policy at a host: its state machine and timers, and the order in which policy, transport and
+//! run handle events.
 //!
-//! The run calls [`PolicyHost::on_open`] before the transport opens a flow, [`PolicyHost::on_receive`] before the transport handles a packet,
-//! [`PolicyHost::on_timers`] after the transport's timers, and [`PolicyHost::settle`] after each of these and after the transport's own events. What
-//! the NIC takes goes through [`PolicyHost::on_send`] before its length is read.
+//! The run calls [`PolicyHost::on_open`] before the transport opens a flow,
+//! [`PolicyHost::on_receive`] before the transport handles a packet, [`PolicyHost::on_timers`]
+//! after the transport's timers, and [`PolicyHost::settle`] after each of these and after the
+//! transport's own events. Each packet that the NIC takes goes through [`PolicyHost::on_send`]
+//! before its length is read.
 
 use crate::contract::{self, Transport as _};
 use crate::host::HostEvent;
@@ -19,33 +22,34 @@ pub struct PolicyHost<P = AnyPolicy> {
 }
 
 impl<P: Policy> PolicyHost<P> {
-    /// The policy with its META, and the number of counters that the system has before the policy's own.
+    /// Creates the policy with its META, and the number of counters that the system has before the
+    /// policy's own.
     pub fn new(policy: P, meta: &'static Meta, first_counter: usize) -> PolicyHost<P> {
         PolicyHost { policy, own: Own { meta, first_counter, timers: Timers::default(), made: (0, 0), given_up: Vec::new() } }
     }
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&self) -> &P {
         &self.policy
     }
-    /// How many packets of its own the policy has sent, and their bytes.
+    /// Returns how many packets of its own the policy has sent, and their bytes.
     pub fn made(&self) -> (u64, u64) {
         self.own.made
     }
-    /// When to look at the policy's timers next: none is due before.
+    /// Returns the time of the policy's next timer: none is due before.
     #[inline]
     pub fn next_wake(&self) -> Time {
         self.own.timers.next_wake()
     }
-    /// The application opens a flow.
+    /// Called when the application opens a flow.
     pub fn on_open(&mut self, flow: FlowId, transport: &AnyTransport, cx: &mut contract::Cx<'_>) {
         self.with(transport, cx, |policy, cx| policy.on_open(flow, cx));
     }
-    /// The NIC takes a packet.
+    /// Called when the NIC takes a packet.
     #[inline]
     pub fn on_send(&mut self, packet: &mut Packet, transport: &AnyTransport, cx: &mut contract::Cx<'_>) {
         self.with(transport, cx, |policy, cx| policy.on_send(packet, cx));
     }
-    /// A packet reached the host. Says whether the transport is to handle it.
+    /// Called when a packet reaches the host. Returns whether the transport must handle it.
     #[inline]
     pub fn on_receive(&mut self, packet: &mut Packet, transport: &AnyTransport, cx: &mut contract::Cx<'_>) -> bool {
         self.with(transport, cx, |policy, cx| policy.on_receive(packet, cx))
@@ -56,13 +60,13 @@ impl<P: Policy> PolicyHost<P> {
             self.with(transport, cx, |policy, cx| policy.on_timer(key, cx));
         }
     }
-    /// Tells the policy what the transport has noted, and has the transport give up what the policy wants it to, until there is nothing
-    /// left of either. Notices that concern the run stay.
+    /// Passes the transport's events to the policy, and lets the transport give up the flows that
+    /// the policy requests, until neither is left. Requests for paths stay for the run.
     pub fn settle(&mut self, transport: &mut AnyTransport, cx: &mut contract::Cx<'_>) {
         let mut kept = 0;
         loop {
             while let Some(event) = cx.io.events.get(kept).copied() {
-                let tell: fn(&mut P, FlowId, &mut Cx<'_>) = match event {
+                let handle: fn(&mut P, FlowId, &mut Cx<'_>) = match event {
                     HostEvent::Timeout(_) => P::on_timeout,
                     HostEvent::Finish(_) => P::on_finish,
                     HostEvent::Close(_) => P::on_close,
@@ -72,9 +76,10 @@ impl<P: Policy> PolicyHost<P> {
                     }
                 };
                 cx.io.events.remove(kept);
-                self.with(transport, cx, |policy, cx| tell(policy, event.flow(), cx));
+                self.with(transport, cx, |policy, cx| handle(policy, event.flow(), cx));
             }
-            // In the order of the requests, each before the policy hears of more.
+            // Flows are given up in the order of the requests; the policy handles the events of
+            // each before the next.
             if self.own.given_up.is_empty() {
                 return;
             }
@@ -114,7 +119,7 @@ mod tests {
     use std::sync::Arc;
 
     base::header! {
-        /// What the policy writes into every packet.
+        /// The header that the policy writes into every packet.
         pub struct Tag { class: u64 }
     }
 
@@ -122,17 +127,17 @@ mod tests {
     const META: Meta = Meta { knows: &["size"], kinds: &["hello"], counters: &COUNTERS, ..Meta::PLAIN };
     const HELLO: Kind = Kind(Kind::POLICY);
 
-    /// Does all that a policy can do, and notes what it hears.
+    /// Does everything that a policy can do, and records the events that it receives.
     #[derive(Default)]
     struct Busy {
-        heard: Vec<(&'static str, u32)>,
+        seen: Vec<(&'static str, u32)>,
         give_up_at: Option<Time>,
     }
 
     impl Policy for Busy {
         fn on_open(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-            assert!(cx.sample(flow).is_none(), "the transport hears of a flow later");
-            self.heard.push(("open", flow.0));
+            assert!(cx.sample(flow).is_none(), "the transport opens a flow later");
+            self.seen.push(("open", flow.0));
             cx.control(Packet::new(flow, HELLO, 40));
             cx.arm(flow, 0, self.give_up_at.unwrap_or(Time::MAX));
             cx.arm_host(1, cx.now.after(Dur::from_us(1)));
@@ -147,24 +152,24 @@ mod tests {
             cx.count(packet.flow, 0, 1);
         }
         fn on_receive(&mut self, packet: &mut Packet, _cx: &mut Cx<'_>) -> bool {
-            self.heard.push(("receive", packet.flow.0));
+            self.seen.push(("receive", packet.flow.0));
             packet.kind != HELLO
         }
         fn on_timeout(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
             assert!(cx.sample(flow).is_some_and(|sample| sample.cwnd_bytes > 0));
-            self.heard.push(("timeout", flow.0));
+            self.seen.push(("timeout", flow.0));
         }
         fn on_finish(&mut self, flow: FlowId, _cx: &mut Cx<'_>) {
-            self.heard.push(("finish", flow.0));
+            self.seen.push(("finish", flow.0));
         }
         fn on_close(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
-            self.heard.push(("close", flow.0));
+            self.seen.push(("close", flow.0));
             cx.forget(flow);
         }
         fn on_timer(&mut self, key: TimerKey, cx: &mut Cx<'_>) {
-            self.heard.push(("timer", key.flow.0));
+            self.seen.push(("timer", key.flow.0));
             if key.flow != FlowId::HOST {
-                // Twice: nothing happens to a flow that is not open.
+                // Twice, since terminating a flow that is not open has no effect.
                 cx.terminate(key.flow);
                 cx.terminate(key.flow);
             }
@@ -198,27 +203,27 @@ mod tests {
         );
         assert!(sent.iter().all(|p| p.get_tag::<Tag>(&script.host.ext).class == 3 * 1460));
         assert_eq!(script.policy_host.made(), (1, 40));
-        // Its counters come after those of the transport.
+        // The policy's counters come after those of the transport.
         assert_eq!(script.host.table.counts(FlowId(0)), [0, 0, 4]);
         sent.iter().for_each(|p| p.free(&mut script.host.ext));
         assert!(script.host.ext.is_empty());
     }
 
     #[test]
-    fn the_transport_never_sees_what_the_policy_keeps() {
+    fn the_transport_never_sees_packets_that_the_policy_keeps() {
         let mut script = script(Busy::default(), &[10 * 1460]);
         script.open(0);
-        // It would acknowledge everything.
+        // The transport would acknowledge all bytes.
         let hello = Packet { offset: 10 * 1460, ..Packet::new(FlowId(0), HELLO, 40) };
         script.packet(hello);
         assert!(!script.host.table.get(FlowId(0)).closed);
         script.packet(Packet { kind: Kind::ACK, ..hello });
         assert!(script.host.table.get(FlowId(0)).closed);
-        assert_eq!(script.policy_host.policy().heard, [("open", 0), ("receive", 0), ("receive", 0), ("close", 0)]);
+        assert_eq!(script.policy_host.policy().seen, [("open", 0), ("receive", 0), ("receive", 0), ("close", 0)]);
     }
 
     #[test]
-    fn the_policy_hears_of_timeouts_and_ends_and_has_timers_of_its_own() {
+    fn the_policy_receives_timeouts_and_ends_and_has_its_own_timers() {
         let mut script = script(Busy::default(), &[10 * 1460, 1460]);
         script.open(0);
         script.advance(at(3_000));
@@ -226,19 +231,19 @@ mod tests {
         // Flow 1 comes from another host.
         script.packet(Packet::data(FlowId(1), 0, 1460, 40));
         let host = FlowId::HOST.0;
-        let heard = [("open", 0), ("timer", host), ("timeout", 0), ("timeout", 0), ("receive", 0), ("close", 0), ("receive", 1)];
-        assert_eq!(script.policy_host.policy().heard, [&heard[..], &[("finish", 1)]].concat());
+        let seen = [("open", 0), ("timer", host), ("timeout", 0), ("timeout", 0), ("receive", 0), ("close", 0), ("receive", 1)];
+        assert_eq!(script.policy_host.policy().seen, [&seen[..], &[("finish", 1)]].concat());
     }
 
-    /// At one instant the transport's timers come first.
+    /// At equal times the transport's timers come first.
     #[test]
     fn the_policy_can_give_a_flow_up() {
         let mut script = script(Busy { give_up_at: Some(at(1_000)), ..Busy::default() }, &[100 * 1460]);
         script.open(0);
         script.advance(at(5_000));
         let host = FlowId::HOST.0;
-        let heard = [("open", 0), ("timer", host), ("timeout", 0), ("timer", 0), ("close", 0)];
-        assert_eq!(script.policy_host.policy().heard, heard);
+        let seen = [("open", 0), ("timer", host), ("timeout", 0), ("timer", 0), ("close", 0)];
+        assert_eq!(script.policy_host.policy().seen, seen);
         let record = script.host.table.get(FlowId(0));
         assert!(record.terminated && record.stats.timeouts == 1);
         assert_eq!((script.host.next_wake(), script.policy_host.next_wake()), (Time::MAX, Time::MAX));
@@ -274,7 +279,7 @@ mod tests {
                 })
             });
             assert_eq!(seen, known);
-            // The run finds the request when the policy has heard of all else.
+            // The run finds the request after the policy has handled all other events.
             host.with(|transport, cx| policy_host.settle(transport, cx));
             assert_eq!(host.io.events.pop_front(), Some(HostEvent::Path(FlowId(0), Path::Index(1))));
             assert!(host.table.take_news());
@@ -284,7 +289,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "the policy must not know deadlines")]
     #[cfg(debug_assertions)]
-    fn a_policy_reads_only_what_it_says_that_it_knows() {
+    fn a_policy_reads_only_what_its_meta_lists() {
         let flow = script::flow(0, 1);
         let mut script = script(Busy::default(), &[1]);
         let PolicyScript { host, policy_host } = &mut script;

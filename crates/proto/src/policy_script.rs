@@ -10,19 +10,19 @@ use base::{FlowId, Time};
 
 /// A host with a policy, driven by hand in the order in which a run would drive it.
 pub struct PolicyScript<P> {
-    /// The transport, and what stands behind both machines.
+    /// The transport, and the state behind both machines.
     pub host: Script<AnyTransport>,
     /// The policy.
     pub policy_host: PolicyHost<P>,
 }
 
 impl<P: Policy> PolicyScript<P> {
-    /// A host with a transport and a policy.
+    /// Creates a host with a transport and a policy.
     pub fn new(mut host: Script<AnyTransport>, policy_host: PolicyHost<P>) -> PolicyScript<P> {
         host.io.has_policy = true;
         PolicyScript { host, policy_host }
     }
-    /// The application opens `flow` now. Returns what the host sends.
+    /// Opens `flow` now. Returns the packets that the host sends.
     pub fn open(&mut self, flow: u32) -> Vec<Packet> {
         let PolicyScript { host, policy_host } = self;
         host.with(|transport, cx| {
@@ -32,7 +32,7 @@ impl<P: Policy> PolicyScript<P> {
         });
         self.sent()
     }
-    /// `packet` arrives now. Returns what the host sends.
+    /// Delivers `packet` now. Returns the packets that the host sends.
     pub fn packet(&mut self, mut packet: Packet) -> Vec<Packet> {
         let PolicyScript { host, policy_host } = self;
         host.with(|transport, cx| {
@@ -43,8 +43,8 @@ impl<P: Policy> PolicyScript<P> {
         });
         self.sent()
     }
-    /// Lets time pass to `until`, firing every timer on the way, the transport's before the policy's. Returns what the host sends, each
-    /// with its time in `sent_at`.
+    /// Advances time to `until` and fires every timer on the way, the transport's before the
+    /// policy's. Returns the packets that the host sends, each with its time in `sent_at`.
     pub fn advance(&mut self, until: Time) -> Vec<Packet> {
         let mut all = Vec::new();
         loop {
@@ -67,7 +67,7 @@ impl<P: Policy> PolicyScript<P> {
         self.host.now = until;
         all
     }
-    /// Takes everything the host would send now: control packets, then data.
+    /// Takes all packets that the host would send now: control packets, then data.
     pub fn sent(&mut self) -> Vec<Packet> {
         let PolicyScript { host, policy_host } = self;
         let now = host.now;

@@ -1,8 +1,10 @@
-//! Sets of byte ranges: what a sender knows to be received, what a receiver holds out of order.
+//! Sets of byte ranges: the bytes that a sender knows to be received, or that a receiver holds out
+//! of order.
 
 use std::ops::Range;
 
-/// A set of bytes as disjoint, non-touching ranges in rising order. Loss leaves few holes, so a sorted list is enough.
+/// A set of bytes as disjoint, non-touching ranges in rising order. Loss leaves few holes, so that
+/// a sorted list is enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges(Vec<Range<u64>>);
 
@@ -29,7 +31,7 @@ impl Ranges {
             first.start = first.start.max(upto);
         }
     }
-    /// The stretches of `within` that are not in the set, in rising order.
+    /// Returns the ranges of `within` that are not in the set, in rising order.
     pub fn holes(&self, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let first = self.0.partition_point(|r| r.end <= within.start);
         let known = self.0[first..].iter().take_while(move |r| r.start < within.end);
@@ -38,20 +40,20 @@ impl Ranges {
         let before = known.map(|r| r.start..r.end).chain(std::iter::once(end..end));
         before.map(move |r| std::mem::replace(&mut from, r.end)..r.start).filter(|hole| hole.start < hole.end)
     }
-    /// The range that holds `byte`.
+    /// Returns the range that contains `byte`.
     pub fn containing(&self, byte: u64) -> Option<Range<u64>> {
         let at = self.0.partition_point(|r| r.end <= byte);
         self.0.get(at).filter(|r| r.start <= byte).cloned()
     }
-    /// How many bytes the set holds.
+    /// Returns how many bytes the set holds.
     pub fn bytes(&self) -> u64 {
         self.0.iter().map(|r| r.end - r.start).sum()
     }
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// The ranges in rising order.
+    /// Returns the ranges in rising order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Range<u64>> {
         self.0.iter()
     }
@@ -64,7 +66,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Against a plain set of bytes.
+        /// Compared with a plain set of bytes.
         #[test]
         fn is_a_set_of_bytes(steps in prop::collection::vec((0u64..60, 0u64..12, any::<bool>()), 0..40)) {
             let (mut ranges, mut bytes) = (Ranges::default(), BTreeSet::new());

@@ -7,11 +7,11 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default)]
 pub struct Reassembly {
     next: u64,
-    /// Bytes above `next` have arrived.
+    /// Whether bytes above `next` have arrived.
     gap: bool,
     reordered: u64,
     out_of_order: u64,
-    /// What only flows have of which packets came out of order.
+    /// State of flows with packets out of order.
     late: Option<Box<Late>>,
 }
 
@@ -23,18 +23,19 @@ struct Late {
     first_gap_bytes: u64,
 }
 
-/// How far the packets of a flow came out of order. Packets that bring nothing new are counted nowhere.
+/// How far the packets of a flow arrived out of order. Packets without new bytes are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Disorder {
-    /// Packets that came after a later byte of the flow.
+    /// Packets that arrived after a later byte of the flow.
     pub reordered: u64,
-    /// Packets that came while bytes before theirs were missing.
+    /// Packets that arrived while bytes before theirs were missing.
     pub out_of_order: u64,
-    /// How often such a packet came when none was waiting for missing bytes: a gap opened.
+    /// Number of gaps that opened: arrivals of such a packet when no other was waiting for missing
+    /// bytes.
     pub gaps: u64,
-    /// Missing bytes before these packets, in all.
+    /// Sum of the missing bytes before the packets that opened gaps.
     pub gap_bytes: u64,
-    /// Missing bytes before the first of them.
+    /// Missing bytes before the first of these packets.
     pub first_gap_bytes: u64,
 }
 
@@ -45,12 +46,12 @@ pub struct Delivery {
     pub next: u64,
     /// Bytes that had not arrived before.
     pub new_bytes: u64,
-    /// The unbroken range around the arrived bytes: the first SACK block when it lies above `next`.
+    /// The contiguous range around the arrived bytes: the first SACK block if it is above `next`.
     pub block: Range<u64>,
 }
 
 impl Reassembly {
-    /// Takes `len` bytes from `offset` on.
+    /// Adds `len` bytes from `offset` on.
     #[inline]
     pub fn on_bytes(&mut self, offset: u64, len: u64) -> Delivery {
         if offset == self.next && !self.gap {
@@ -86,18 +87,18 @@ impl Reassembly {
         let block = if range.start < self.next { 0..self.next } else { late.early.containing(range.start).unwrap_or(range) };
         Delivery { next: self.next, new_bytes, block }
     }
-    /// How far its packets came out of order so far.
+    /// Returns how far packets arrived out of order so far.
     pub fn disorder(&self) -> Disorder {
         let Reassembly { reordered, out_of_order, .. } = *self;
         let late = self.late.as_deref().map_or(Default::default(), |late| (late.gaps, late.gap_bytes, late.first_gap_bytes));
         let (gaps, gap_bytes, first_gap_bytes) = late;
         Disorder { reordered, out_of_order, gaps, gap_bytes, first_gap_bytes }
     }
-    /// All bytes below this have arrived.
+    /// Returns the byte below which all bytes have arrived.
     pub fn next(&self) -> u64 {
         self.next
     }
-    /// The first stretch of bytes below `end` that have not arrived; empty if there are none.
+    /// Returns the first range of bytes below `end` that have not arrived; empty if there are none.
     pub fn first_missing(&self, end: u64) -> Range<u64> {
         let early = self.late.as_deref().and_then(|late| late.early.iter().next());
         self.next.min(end)..early.map_or(end, |range| range.start.min(end))
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_missing_bytes_lie_before_those_that_came_early() {
+    fn the_first_missing_bytes_are_before_early_ones() {
         let mut r = Reassembly::default();
         assert_eq!((r.first_missing(0), r.first_missing(9)), (0..0, 0..9));
         for (offset, len) in [(20, 10), (0, 10), (40, 10)] {
@@ -143,7 +144,8 @@ mod tests {
         assert_eq!((r.first_missing(60), r.first_missing(50)), (50..60, 50..50));
     }
 
-    /// Packets of ten bytes. Gaps open at packets 3 (one is missing), 8 (two are) and 10 (one is).
+    /// Packets of ten bytes. Gaps open at packets 3 (one missing), 8 (two missing) and 10 (one
+    /// missing).
     #[test]
     fn a_gap_is_measured_where_it_opens() {
         let mut r = Reassembly::default();

@@ -1,4 +1,5 @@
-//! Room: transports. One machine per host owns all its flows, sender and receiver in one file.
+//! Room: transports. One state machine per host owns all its flows; sender and receiver are in one
+//! file.
 //!
 //! [`Transport`] is the contract.
 
@@ -29,7 +30,7 @@ pub mod tcp_ecn;
 
 base::registry! {
     room AnyTransport: Transport, env Env<'_>;
-    named "transport", "transports", "transport": "what hosts speak";
+    named "transport", "transports", "transport": "the transport protocol of hosts";
     entries {
         newreno: NewReno on tcp::TEXT, tcp_ecn: TcpEcn on tcp::TEXT, dctcp: Dctcp on tcp::TEXT, d2tcp: D2tcp on tcp::TEXT,
         l2dct: L2dct on tcp::TEXT, mcp: Mcp on tcp::TEXT, aemon: Aemon on tcp::TEXT, botcp: Botcp on tcp::TEXT,
@@ -62,7 +63,7 @@ mod tests {
     use base::registry::Meta;
     use base::{Dur, Time};
 
-    /// Gives the parameters that an entry has for tests, and no others.
+    /// Reads the parameters that an entry's META implies, and no others; used in tests.
     struct ForTests(&'static Meta);
 
     impl Reader for ForTests {
@@ -75,7 +76,7 @@ mod tests {
         }
     }
 
-    /// A host with a flow of a hundred packets and a policy that hears of it.
+    /// A host with a flow of a hundred packets and a policy that receives its events.
     fn host(name: &str) -> Script<AnyTransport> {
         let entry = ROOM.entry(name).expect("an entry of the room");
         let params = AnyParams::read(name, &mut ForTests(entry.meta)).expect("an entry of the room");
@@ -85,11 +86,12 @@ mod tests {
     }
 
     #[test]
-    fn policies_hear_of_every_timeout_and_of_both_ends() {
+    fn policies_receive_every_timeout_and_both_ends() {
         for entry in ENTRIES {
             let mut pipe = Pipe::new(host(entry.name), host(entry.name), Dur::from_us(50));
             let mut data = 0;
-            // All that is sent at first is lost, and the last packets with what probes for them, and again, so that nothing but a timer can find it.
+            // All packets sent at the start are lost, and twice the last packets with their probes,
+            // so that only a timer can find the loss.
             pipe.run(|packet| {
                 let ours = [Kind::DATA, Kind::PROBE].contains(&packet.kind);
                 data += u32::from(ours);
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_flow_is_true() {
+    fn samples_of_a_flow_are_correct() {
         for entry in ENTRIES {
             // Two packets and a byte.
             let (mut sender, mut receiver) = (host(entry.name), host(entry.name).at_host(1));
@@ -117,7 +119,8 @@ mod tests {
             let (mut flying, mut most, mut silent) = (sender.open(0), 0, false);
             while let Some(sample) = sender.machine.sample(FlowId(0)) {
                 let payload = flying.iter().map(|packet| u64::from(packet.payload)).sum();
-                // A sender whose data is not acknowledged packet by packet learns late what has arrived.
+                // Without an acknowledgment per packet, a sender learns late which packets have
+                // arrived.
                 let known = if silent { sample.in_flight_bytes >= payload } else { sample.in_flight_bytes == payload };
                 assert!(known, "{}: {} and {payload}", entry.name, sample.in_flight_bytes);
                 assert!(payload == 0 || sample.cwnd_bytes > 0 || sample.rate.0 > 0, "{}", entry.name);
@@ -132,7 +135,7 @@ mod tests {
                     flying.extend(carry(packet, &mut receiver, &mut sender));
                 }
             }
-            // Some measure no round trip.
+            // Some transports measure no round trip.
             assert!([0, 100_000_000].contains(&most), "{}: {most}", entry.name);
         }
     }
@@ -157,7 +160,8 @@ mod tests {
                 assert!(record.closed && record.terminated && sender.table.all_done(), "{}", entry.name);
                 assert_eq!(sender.io.events.back(), Some(&HostEvent::Close(FlowId(0))), "{}", entry.name);
                 assert_eq!(sender.machine.sample(FlowId(0)), None, "{}", entry.name);
-                // Nothing is sent any more, whatever is still answered, and a flow that is not there cannot be given up.
+                // The host sends no packets after that, whatever is still answered, and an unknown
+                // flow cannot be given up.
                 let back: Vec<_> = flying.drain(..).flat_map(|packet| carry(packet, &mut sender, &mut receiver)).collect();
                 let late: Vec<_> = back.into_iter().flat_map(|packet| carry(packet, &mut receiver, &mut sender)).collect();
                 assert_eq!(
@@ -170,7 +174,8 @@ mod tests {
         }
     }
 
-    /// On a path of 80 ms every default timeout leaves time for an answer, and no default is refused.
+    /// On a path of 80 ms every default timeout leaves time for an answer, and no default is
+    /// refused.
     #[test]
     fn no_default_timer_is_below_the_round_trip_of_the_path() {
         let env = Env { max_rtt: Dur::from_ms(80), ..script::env() };
@@ -185,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Takes a packet and its header from one host to another. Returns the answers.
+    /// Moves a packet and its header from one host to the other. Returns the answers.
     fn carry(mut packet: Packet, from: &mut Script<AnyTransport>, to: &mut Script<AnyTransport>) -> Vec<Packet> {
         if packet.has(Packet::EXT) {
             let block = *from.ext.get(packet.ext());
