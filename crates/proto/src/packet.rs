@@ -102,7 +102,7 @@ impl Kind {
     pub const RETURNED: Kind = Kind(9);
     /// Requests data: a port may shape credits so that the data fits the opposite direction.
     pub const CREDIT: Kind = Kind(10);
-    /// Orders the far end of a link to pause or resume packets of a class: word 0 is the class,
+    /// Orders the far end of a cable to pause or resume packets of a class: word 0 is the class,
     /// word 1 says which. The packet belongs to no flow and ends there.
     pub const PAUSE: Kind = Kind(11);
     /// The first of a transport's own kinds.

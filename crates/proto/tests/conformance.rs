@@ -26,11 +26,11 @@ struct Case {
 enum Event {
     /// The application opens the flow.
     Open,
-    /// These packets arrive, one after the other.
+    /// These packets arrive in this order.
     In(Vec<Shape>),
-    /// These packets leave, and nothing else.
+    /// Exactly these packets leave.
     Out(Vec<Shape>),
-    /// Nothing happens until then.
+    /// No packet leaves until then.
     End,
 }
 
@@ -117,7 +117,7 @@ impl Case {
         Some((at, event))
     }
 
-    /// `data 0 1 5..7 ect`: a kind, the packets by number, and what all of them have.
+    /// `data 0 1 5..7 ect`: a kind, the packets by number, and the fields of all of them.
     fn packets(&self, text: &str) -> Option<Vec<Shape>> {
         let mut words = text.split_whitespace().peekable();
         let word = words.next()?;
@@ -177,7 +177,7 @@ impl Case {
         }
     }
 
-    /// Runs the script. The error says at which line packets differ.
+    /// Runs the script. The error has the line at which packets differ.
     fn run(&self) -> Result<(), String> {
         let mut host = self.host();
         let (mut sent, mut line, mut last) = (Vec::new(), 0, Time::ZERO);
@@ -198,7 +198,7 @@ impl Case {
                 }
                 continue;
             }
-            // What timers send before is to be written before.
+            // Packets that timers send earlier must be in the script.
             sent.extend(self.shapes(&mut host, |host| host.advance(*at)));
             if !sent.is_empty() {
                 return differ(line, "wanted nothing before", &sent);
@@ -228,7 +228,7 @@ impl Case {
                 blocks = packet.get_ext::<Blocks>(&host.ext).ranges().collect();
                 host.ext.remove(packet.ext());
             }
-            // That an ACK answers a retransmission is the simulator's time stamp.
+            // The flag that an ACK answers a retransmission is the simulator's time stamp.
             let hidden = if packet.kind == Kind::ACK { Packet::RETX | Packet::EXT } else { Packet::EXT };
             let (kind, offset, payload) = (packet.kind, packet.offset, u64::from(packet.payload));
             (packet.sent_at, Shape { kind, offset, payload, flags: packet.flags & !hidden, blocks, rtt: None, smss: self.smss() })
@@ -237,7 +237,7 @@ impl Case {
     }
 }
 
-/// Lets a packet arrive. ACKs time nothing unless the script says so.
+/// Delivers a packet. An ACK gives no round-trip sample unless the script says so.
 fn arrive(host: &mut Script<AnyTransport>, shape: &Shape) -> Vec<Packet> {
     let mut packet = match shape.kind {
         Kind::DATA => Packet::data(FlowId(0), shape.offset, shape.payload as u16, 40),
@@ -291,9 +291,10 @@ fn every_script_runs_as_written() {
     assert!(wrong.is_empty(), "{} scripts differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The scripts must be able to fail: with a packet more, less or later, or another flag, none of them passes.
+/// The scripts must be able to fail: with one packet more or less, a later packet, or another flag,
+/// none of them passes.
 #[test]
-fn every_script_fails_when_what_it_wants_is_changed() {
+fn every_script_fails_when_its_expected_packets_are_changed() {
     for case in cases() {
         for i in 0..case.events.len() {
             let changed = |change: &dyn Fn(&mut Vec<Shape>)| {
@@ -337,7 +338,7 @@ fn the_list_of_scripts_is_up_to_date() {
         fs::write(&path, &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == text, "docs/conformance.md is not what the scripts say: run `make docs`");
+    assert!(written == text, "docs/conformance.md does not match the scripts: run `make docs`");
 }
 
 const TITLES: [(u32, &str); 10] = [

@@ -1,4 +1,4 @@
-//! docs/transports.md: what every transport needs, knows and counts, as its META says.
+//! docs/transports.md: the needs, knowledge and counters of every transport, from its META.
 
 use base::registry::{Entry, Needs};
 use proto::transport::ROOM;
@@ -8,9 +8,9 @@ const HEAD: &str = "# Transports
 
 Written by `make docs` from the `META` of the transports; do not edit.
 
-What each transport needs of switches and of hosts, what it knows of a flow before the flow's bytes are sent, and where it comes from.
-\"Default\" is what stands beside it where the scenario is silent. `flowloom check` refuses a system without the rest, and warns of one without marks.
-`flowloom explain NAME` has the parameters, and what was assumed.
+What each transport needs of switches and of hosts, what it knows of a flow before the flow's bytes are sent, and its source.
+\"Default\" is what is used unless the scenario sets it. `flowloom check` refuses a system without the other needs, and warns if marks are missing.
+`flowloom explain NAME` shows the parameters and the assumptions.
 
 | transport | needs of switches | needs of hosts | knows | source |
 |---|---|---|---|---|
@@ -19,13 +19,13 @@ What each transport needs of switches and of hosts, what it knows of a flow befo
 const COUNTERS: &str = "
 ## Counters
 
-What transports count, by flow. Each is a column of `flows.parquet`.
+Each transport counts these per flow. Each is a column of `flows.parquet`.
 
 | column | unit | counts |
 |---|---|---|
 ";
 
-/// Names as code, in a list.
+/// Returns names as code, in a list.
 fn names(names: &[&str], last: &str) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match &names[..] {
@@ -34,16 +34,16 @@ fn names(names: &[&str], last: &str) -> String {
     }
 }
 
-/// What stands beside an entry in one part of its system: the kind, and the settings, as written.
-fn beside(entry: &Entry, part: &str) -> (Option<&'static str>, Vec<String>) {
+/// Returns the defaults of one part of an entry's system: the kind, and the settings as written.
+fn implied(entry: &Entry, part: &str) -> (Option<&'static str>, Vec<String>) {
     let own = entry.meta.implies.iter().filter_map(|(key, value)| Some((key.strip_prefix(part)?.strip_prefix('.')?, *value)));
     let (kinds, settings): (Vec<_>, Vec<_>) = own.partition(|(key, _)| *key == "kind");
     (kinds.first().map(|(_, kind)| *kind), settings.iter().map(|(key, value)| format!("`{key} = {value}`")).collect())
 }
 
-/// What an entry needs in one slot of its system.
+/// Returns an entry's needs in one slot of its system.
 fn slot(entry: &Entry, noun: &str, part: &str, wanted: &[&str]) -> Option<String> {
-    let (kind, settings) = beside(entry, part);
+    let (kind, settings) = implied(entry, part);
     let mut text = match kind {
         _ if !wanted.is_empty() => format!("{noun} {}", names(wanted, "or")),
         Some(kind) => format!("{noun} `{kind}` by default"),
@@ -79,7 +79,7 @@ fn of_switches(entry: &Entry) -> String {
 fn of_hosts(entry: &Entry) -> String {
     let meta = entry.meta;
     let mut all: Vec<String> = [slot(entry, "the policy", "policy", meta.needs.policy)].into_iter().flatten().collect();
-    let (_, nic) = beside(entry, "nic");
+    let (_, nic) = implied(entry, "nic");
     if !nic.is_empty() {
         all.push(format!("a NIC with {} by default", nic.join(", ")));
     }
@@ -119,12 +119,12 @@ fn the_checked_in_table_is_current() {
         std::fs::write(&path, text()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == text(), "docs/transports.md is not what the transports say: run `make docs`");
+    assert!(written == text(), "docs/transports.md does not match the transports: run `make docs`");
 }
 
-/// What is needed, what stands beside, and what is counted are each shown.
+/// Needs, defaults and counters each have a text.
 #[test]
-fn each_need_has_its_words() {
+fn each_need_has_its_text() {
     let row = |name: &str| text().lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap_or_default().to_owned();
     assert!(row("newreno").contains("| nothing | nothing | nothing |"));
     assert!(row("merp").contains("queues `strict` with `classes = 4`, `evict = worst_class` by default; the agent `merp` |"));

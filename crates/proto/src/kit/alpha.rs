@@ -1,34 +1,38 @@
-//! DCTCP's alpha: the fraction of a flow's bytes that were marked recently, its powers, and the cut of a window that follows from it.
+//! DCTCP's alpha: the fraction of a flow's bytes that were marked recently, its powers, and the
+//! resulting window cut.
 //!
-//! Source: RFC 8257 section 3.3; B. Vamanan et al., "Deadline-Aware Datacenter TCP (D2TCP)", SIGCOMM 2012, for the powers. Arithmetic is in
-//! integers, each rounded down: alpha and the fraction of marked bytes are parts per billion, windows are bytes. A power is worked out in
-//! floating point, alike on every platform, and rounded to the nearest part per billion.
+//! Source: RFC 8257 section 3.3; B. Vamanan et al., "Deadline-Aware Datacenter TCP (D2TCP)",
+//! SIGCOMM 2012, for the powers. Arithmetic is in integers, rounded down: alpha and the fraction of
+//! marked bytes are parts per billion, windows are bytes. Powers are computed in floating point,
+//! the same on every platform, and rounded to the nearest part per billion.
 
 use base::{Fraction, math};
 
-/// The estimate of one flow.
+/// The estimate of alpha for one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alpha {
     value: Fraction,
-    /// Where the window of observation ends, as an offset.
+    /// The end of the window of observation, as an offset.
     window_end: u64,
-    /// Bytes acknowledged in it, and those of them that were marked.
+    /// Bytes acknowledged in the window of observation.
     acked: u64,
     marked: u64,
 }
 
 impl Alpha {
-    /// An estimate that begins with `value`. The first window of observation ends with the first ACK.
+    /// Creates an estimate that begins with `value`. The first window of observation ends with the
+    /// first ACK.
     pub fn new(value: Fraction) -> Alpha {
         Alpha { value, window_end: 0, acked: 0, marked: 0 }
     }
-    /// The estimate.
+    /// Returns the estimate.
     #[inline]
     pub fn value(&self) -> Fraction {
         self.value
     }
-    /// `acked` bytes were acknowledged, by an ACK that echoes marks or does not. All bytes below `snd_una` are acknowledged now, those
-    /// below `snd_nxt` sent. `g` is the weight of one window of observation.
+    /// Counts `acked` bytes, acknowledged by an ACK that echoes a mark if `marked`. All bytes below
+    /// `snd_una` are now acknowledged, all below `snd_nxt` sent. `g` is the weight of one window of
+    /// observation.
     #[inline]
     pub fn on_ack(&mut self, acked: u64, marked: bool, snd_una: u64, snd_nxt: u64, g: Fraction) {
         // Steps 1 to 3.
@@ -42,25 +46,27 @@ impl Alpha {
     }
 }
 
-/// A window of `cwnd` bytes less half the fraction `part` of it: step 9, with alpha as `part`.
+/// Returns a window of `cwnd` bytes less half the fraction `part` of it: step 9, with alpha as
+/// `part`.
 #[inline]
 pub fn cut(cwnd: u64, part: Fraction) -> u64 {
     let twice = 2 * u128::from(Fraction::ONE.ppb());
     (u128::from(cwnd) * (twice - u128::from(part.ppb())) / twice) as u64
 }
 
-/// `part ^ exponent` to the nearest part per billion: with an exponent above one less than `part`, below one more. The exponent is not zero.
+/// Returns `part ^ exponent` to the nearest part per billion: less than `part` for an exponent
+/// above one, more for an exponent below one. The exponent must not be zero.
 pub fn power(part: Fraction, exponent: Fraction) -> Fraction {
     let one = Fraction::ONE.ppb() as f64;
     Fraction((math::pow(part.ppb() as f64 / one, exponent.ppb() as f64 / one) * one + 0.5) as u64)
 }
 
-/// `part / whole`, where the whole is not zero.
+/// Returns `part / whole`, where `whole` is not zero.
 fn fraction(part: u64, whole: u64) -> Fraction {
     Fraction((u128::from(part) * u128::from(Fraction::ONE.ppb()) / u128::from(whole)) as u64)
 }
 
-/// `(1 - weight) old + weight new`.
+/// Returns `(1 - weight) old + weight new`.
 fn average(old: Fraction, new: Fraction, weight: Fraction) -> Fraction {
     // Each product is at most 10^18.
     Fraction((old.ppb() * weight.complement().ppb() + new.ppb() * weight.ppb()) / Fraction::ONE.ppb())
@@ -74,7 +80,8 @@ mod tests {
     const SMSS: u64 = 1460;
     const G: Fraction = Fraction(62_500_000);
 
-    /// Alpha after each window of observation, given how many of its segments were marked, of how many.
+    /// Returns alpha after each window of observation, given the numbers of marked segments and of
+    /// all segments.
     fn series(start: f64, windows: &[(u64, u64)]) -> Vec<f64> {
         let mut alpha = Alpha::new(Fraction((start * 1e9) as u64));
         let mut una = 0;
@@ -121,7 +128,7 @@ mod tests {
         ];
         for (cwnd, alpha, after) in rows {
             let bytes = |segments: f64| (segments * SMSS as f64) as u64;
-            // The least window is one segment.
+            // The smallest window is one segment.
             assert_eq!(cut(bytes(cwnd), Fraction((alpha * 1e9) as u64)).max(SMSS), bytes(after), "{cwnd} {alpha}");
         }
         assert_eq!(cut(u64::MAX, Fraction::ONE), u64::MAX / 2);
@@ -143,21 +150,21 @@ mod tests {
     #[test]
     fn a_window_of_observation_ends_with_the_ack_beyond_what_was_sent_when_it_began() {
         let mut alpha = Alpha::new(Fraction(0));
-        let mut hear = |una: u64, nxt: u64, marked| {
+        let mut feed = |una: u64, nxt: u64, marked| {
             alpha.on_ack(SMSS, marked, una * SMSS, nxt * SMSS, G);
             alpha.value().ppb()
         };
-        // The first ACK ends a window of its own; the next one is of segments 2 to 10.
-        assert_eq!(hear(1, 10, true), 62_500_000);
+        // The first ACK ends a window of its own; the next window has segments 2 to 10.
+        assert_eq!(feed(1, 10, true), 62_500_000);
         for una in 2..=10 {
-            assert_eq!(hear(una, una + 10, una % 3 == 0), 62_500_000);
+            assert_eq!(feed(una, una + 10, una % 3 == 0), 62_500_000);
         }
-        // The ACK beyond counts in the window that it ends: 4 of 10.
-        assert_eq!(hear(11, 21, true), 62_500_000 * 15 / 16 + 400_000_000 / 16);
+        // The ACK beyond the end counts in the window that it ends: 4 of 10.
+        assert_eq!(feed(11, 21, true), 62_500_000 * 15 / 16 + 400_000_000 / 16);
     }
 
     proptest! {
-        /// To the power of one it is itself, to the last digit.
+        /// The first power is exactly the base.
         #[test]
         fn the_first_power_changes_nothing(part in 0u64..=1_000_000_000) {
             prop_assert_eq!(power(Fraction(part), Fraction::ONE), Fraction(part));

@@ -1,24 +1,27 @@
-//! Credits of a flow at its receiver: the rate at which they go out, and what comes back of them.
+//! Credits of a flow at its receiver: their rate, and the feedback from their answers.
 //!
-//! Source: I. Cho et al., "Credit-Scheduled Delay-Bounded Congestion Control for Datacenters" (ExpressPass), SIGCOMM 2017, section 3.2 with Algorithm
-//! 1 for `feedback = "paper"`; its authors' ns-2 code (github.com/kaist-ina/ns2-xpass, xpass/xpass.cc) for `ns2`, the default: the paper's results come
-//! from that program, and its rule is not Algorithm 1. It lets fewer credits be lost the nearer a rate is to the largest one, and a rate falls to
-//! what came through.
+//! Source: I. Cho et al., "Credit-Scheduled Delay-Bounded Congestion Control for Datacenters"
+//! (ExpressPass), SIGCOMM 2017, section 3.2 with Algorithm 1 for `feedback = "paper"`; its authors'
+//! ns-2 code (github.com/kaist-ina/ns2-xpass, xpass/xpass.cc) for `ns2`, the default: the paper's
+//! results come from this program, and its rule differs from Algorithm 1. It allows fewer lost
+//! credits the nearer a rate is to the largest one, and above this loss it sets the rate to that of
+//! the answered credits.
 //!
-//! Every credit has a number, which the data that it asks for brings back. A number that is left out is a lost credit. Once per round trip
-//! the share of lost credits sets the rate: above the target the rate falls to what came through, below it the rate nears the largest one.
+//! Every credit has a number, which the requested data returns. A missing number is a lost credit.
+//! Once per round trip the share of lost credits sets the rate: above the target the rate falls to
+//! that of the answered credits, below it the rate approaches the largest one.
 //!
 //! Assumed:
-//! - Lengths of credits are uniform between their bounds, and gaps between credits within `credit_jitter` of the mean one, so that credits of
-//!   different flows do not stay in step.
-//! - Rates are in binary64. Times and lengths are whole.
+//! - Lengths of credits are uniform between their bounds, and gaps between credits within
+//!   `credit_jitter` of the mean one, so that credits of different flows do not stay synchronized.
+//! - Rates are in binary64. Times and lengths are integers.
 
 use crate::contract::Env;
 use base::params::Problem;
 use base::{Dur, Fraction, Rng, Time};
 
 base::choice! {
-    /// How the rate of credits follows the share of them that is lost.
+    /// How the rate of credits follows the share of lost credits.
     pub enum Feedback {
         /// Algorithm 1 of the paper.
         Paper = "paper",
@@ -30,7 +33,7 @@ base::choice! {
 base::params! {
     /// Parameters of receivers that send credits.
     pub struct Params {
-        /// How the rate of credits follows the share of them that is lost.
+        /// How the rate of credits follows the share of lost credits.
         feedback: Feedback = "ns2", "ns2-xpass, the program of the paper's results; `paper`: Algorithm 1";
         /// First rate (alpha), as a share of the largest.
         alpha: Fraction = "0.0625" in Fraction(1_000_000)..=Fraction::ONE, "ExpressPass section 6: 1/16 for realistic workloads; ns2-xpass: 1/2";
@@ -40,23 +43,23 @@ base::params! {
         least_weight: Fraction = "0.01" in Fraction(1)..=Fraction::ONE, "ExpressPass section 3.2";
         /// Largest weight (w_max).
         most_weight: Fraction = "0.5" in Fraction(1)..=Fraction::ONE, "ExpressPass section 3.2";
-        /// Share of credits that may be lost, with `feedback = "paper"`.
+        /// Largest share of credits that may be lost, with `feedback = "paper"`.
         target_loss: Fraction = "0.1" in Fraction(0)..=Fraction::ONE, "ExpressPass section 3.2";
         /// Smallest length of a credit on the wire, in bytes.
         least_credit: u16 = "76" in 40..=1500, "ns2-xpass large-scale-fattree.tcl";
         /// Largest length of a credit on the wire, in bytes.
         most_credit: u16 = "92" in 40..=1500, "ns2-xpass large-scale-fattree.tcl";
-        /// How early or late a credit may be, as a share of the gap to the one before.
+        /// How early or late a credit may be, as a share of the gap to the previous one.
         credit_jitter: Fraction = "0.1" in Fraction(0)..=Fraction(900_000_000), "ns2-xpass";
     }
 }
 
-/// Contradictions between parameters.
+/// Returns the contradictions between parameters.
 pub fn check(params: &Params) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut above = |key, value: String, most_key: &str, most: String| {
         let message = format!("`{value}` is above `{most_key}`, which is `{most}`");
-        problems.push(Problem { key, message, hint: format!("lower `{key}` or raise `{most_key}`") });
+        problems.push(Problem { key, message, hint: format!("lower `{key}` or increase `{most_key}`") });
     };
     if params.least_credit > params.most_credit {
         above("least_credit", params.least_credit.to_string(), "most_credit", params.most_credit.to_string());
@@ -67,7 +70,7 @@ pub fn check(params: &Params) -> Vec<Problem> {
     problems
 }
 
-/// What all flows of a receiver share.
+/// The configuration of a receiver.
 #[derive(Clone, Debug)]
 pub struct CreditConfig {
     feedback: Feedback,
@@ -78,17 +81,17 @@ pub struct CreditConfig {
     target_loss: f64,
     lengths: (u16, u16),
     jitter: f64,
-    /// Credits in bytes per second for which the answers fill the host's link.
+    /// Rate of credits in bytes per second whose answers fill the host's link.
     most: f64,
 }
 
-/// A share as a number.
+/// Returns a share as a number.
 fn share(fraction: Fraction) -> f64 {
     fraction.ppb() as f64 / 1e9
 }
 
 impl CreditConfig {
-    /// For a host.
+    /// Creates the configuration of a host.
     pub fn new(params: &Params, env: &Env<'_>) -> CreditConfig {
         let lengths = (params.least_credit, params.most_credit);
         let credit = mean(lengths);
@@ -120,7 +123,7 @@ pub struct Credit {
     pub number: u32,
     /// Its length on the wire, in bytes.
     pub wire_len: u16,
-    /// From it to the next one.
+    /// Time to the next credit.
     pub gap: Dur,
 }
 
@@ -129,33 +132,33 @@ pub struct Credit {
 pub struct Credits {
     /// Bytes of credits per second.
     rate: f64,
-    /// What the largest rate weighs in the next one (w).
+    /// The weight of the largest rate in the next one (w).
     weight: f64,
-    /// The last update raised the rate.
+    /// Whether the last update raised the rate.
     rising: bool,
     /// The number of the next credit.
     next: u32,
     /// The number that the next answer should bring.
     expected: u32,
-    /// Credits of which something is known since the last update, and those of them that were lost.
+    /// Answered and lost credits since the last update.
     known: u32,
     lost: u32,
     updated: Time,
-    /// Smoothed time from a credit to its answer, zero before the first.
+    /// Smoothed time from a credit to its answer; zero before the first answer.
     srtt: Dur,
 }
 
 impl Credits {
-    /// No credit was sent. The first rate is `share` of `alpha`.
+    /// Creates the state before the first credit. The first rate is `share` of `alpha`.
     pub fn new(config: &CreditConfig, share: f64, now: Time) -> Credits {
         let (rate, weight) = (share * config.alpha * config.most, config.first_weight);
         Credits { rate, weight, rising: false, next: 0, expected: 0, known: 0, lost: 0, updated: now, srtt: Dur::ZERO }
     }
-    /// The smoothed time from a credit to its answer; zero before the first answer.
+    /// Returns the smoothed time from a credit to its answer; zero before the first answer.
     pub fn srtt(&self) -> Dur {
         self.srtt
     }
-    /// The next credit, which is sent now.
+    /// Returns the next credit, which is sent now.
     pub fn take(&mut self, config: &CreditConfig, now: Time, rng: &mut Rng) -> Credit {
         if self.known > 0 && now.since(self.updated) >= self.srtt {
             self.update(config, now);
@@ -168,7 +171,8 @@ impl Credits {
         let gap = config.mean_credit() / self.rate * 1e12 * spread;
         Credit { number, wire_len, gap: Dur(gap as u64 + 1) }
     }
-    /// The answer to the credit with this number arrives, which was sent at `sent`. Returns how many credits before it were lost.
+    /// Handles the answer to the credit with this number, which was sent at `sent`. Returns how
+    /// many credits before it were lost.
     pub fn on_answer(&mut self, number: u32, sent: Time, now: Time) -> u32 {
         let Some(lost) = number.checked_sub(self.expected) else { return 0 };
         self.known += lost + 1;
@@ -178,12 +182,12 @@ impl Credits {
         self.srtt = Dur(if self.srtt.0 == 0 { sample } else { (4 * u128::from(self.srtt.0) + u128::from(sample)) as u64 / 5 });
         lost
     }
-    /// `n` credits that counted as lost were answered by data that was dropped: the credits themselves came through.
+    /// Removes `n` credits from the lost ones: they were answered by data that was dropped.
     pub fn forgive(&mut self, n: u32) {
         self.lost -= n.min(self.lost);
     }
 
-    /// Algorithm 1.
+    /// Updates the rate (Algorithm 1).
     fn update(&mut self, config: &CreditConfig, now: Time) {
         let loss = f64::from(self.lost) / f64::from(self.known);
         match config.feedback {
@@ -245,7 +249,7 @@ mod tests {
         CreditConfig::new(&params, &Env { nic_rate: Rate::from_gbps(gbps), mtu_bytes: 1538, ..script::env() })
     }
 
-    /// The largest rate is 1 here, and so is alpha 1/16 of it. Worked out apart from the program.
+    /// The largest rate is 1 here, and alpha 1/16 of it. Computed independently of this code.
     #[test]
     fn golden_rates_of_the_paper() {
         let config = CreditConfig { most: 1.0, ..config(10, |params| params.feedback = Feedback::Paper) };
@@ -269,7 +273,8 @@ mod tests {
         }
     }
 
-    /// 10 Gb/s, half the largest rate first, an update every 50 us: (credits known, lost) and bytes per second. Worked out apart from the program.
+    /// 10 Gb/s, first half of the largest rate, an update every 50 us: (answered and lost credits,
+    /// lost credits) and bytes per second. Computed independently of this code.
     #[test]
     fn golden_rates_of_ns2() {
         let half = |params: &mut Params| (params.feedback, params.alpha) = (Feedback::Ns2, Fraction(500_000_000));
@@ -314,14 +319,14 @@ mod tests {
         let mut credits = Credits::new(&config(10, |_| ()), 1.0, Time::ZERO);
         assert_eq!([(0, 50), (1, 60), (5, 70)].map(|(n, now)| credits.on_answer(n, us(now - 50), us(now))), [0, 0, 3]);
         assert_eq!((credits.known, credits.lost, credits.expected, credits.srtt()), (6, 3, 6, Dur::from_us(50)));
-        // A late one is neither lost nor found again.
+        // A late credit is neither lost nor found again.
         assert_eq!((credits.on_answer(3, us(0), us(80)), credits.known, credits.srtt()), (0, 6, Dur::from_us(50)));
         assert_eq!((credits.on_answer(6, us(0), us(100)), credits.srtt()), (0, Dur::from_us(60)));
         credits.forgive(2);
         assert_eq!((credits.known, credits.lost), (7, 1));
     }
 
-    /// The rate is worked out once per round trip, and not before something is known.
+    /// The rate is updated once per round trip, and only after an answer.
     #[test]
     fn the_rate_changes_once_per_round_trip() {
         let config = config(10, |params| params.feedback = Feedback::Paper);
@@ -339,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_the_wrong_way_round_are_problems() {
+    fn bounds_in_the_wrong_order_are_problems() {
         let wrong = Params { least_credit: 93, least_weight: Fraction::ONE, ..Params::defaults() };
         assert_eq!(check(&wrong).iter().map(|problem| problem.key).collect::<Vec<_>>(), ["least_credit", "least_weight"]);
         assert_eq!(check(&Params::defaults()), []);

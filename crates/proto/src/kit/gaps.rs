@@ -1,30 +1,32 @@
-//! Numbers of transmissions as the receiver of a flow sees them: on one path without reordering, a number that is left out is a lost packet.
+//! Numbers of transmissions at the receiver of a flow: on one path without reordering, a missing
+//! number is a lost packet.
 //!
-//! Each transmission of a flow has the next number, a retransmission too. A probe carries the number that the next transmission will have, so that it
-//! shows the loss of the last ones.
+//! Each transmission of a flow has the next number, retransmissions included. A probe carries the
+//! number of the next transmission, so that it reveals the loss of the last ones.
 //!
-//! Assumed: a packet that comes after a later one counts as lost.
+//! Assumed: a packet that arrives after a later one counts as lost.
 
 use crate::ranges::Ranges;
 use std::ops::Range;
 
-/// What has arrived of a flow's transmissions.
+/// The numbers of a flow's transmissions that have arrived.
 #[derive(Clone, Debug, Default)]
 pub struct Gaps {
-    /// The number that the next packet should have.
+    /// The expected number of the next packet.
     expected: u64,
-    /// The numbers that were left out.
+    /// The missing numbers.
     missing: Ranges,
 }
 
 impl Gaps {
-    /// A packet of data arrives. Returns the numbers that were left out before it.
+    /// Handles a data packet. Returns the missing numbers directly before it.
     pub fn on_data(&mut self, number: u64) -> Range<u64> {
         let gap = self.on_probe(number);
         self.expected = self.expected.max(number + 1);
         gap
     }
-    /// A probe arrives behind all transmissions with smaller numbers. Returns those of them that were left out.
+    /// Handles a probe, sent after all transmissions with smaller numbers. Returns the missing
+    /// numbers directly before it.
     pub fn on_probe(&mut self, number: u64) -> Range<u64> {
         let gap = self.expected.min(number)..number;
         if self.expected >= number {
@@ -34,11 +36,11 @@ impl Gaps {
         self.expected = number;
         gap
     }
-    /// The sender waits for no transmission with a smaller number any more.
+    /// Forgets the missing numbers below `number`, which the sender has settled.
     pub fn settle_below(&mut self, number: u64) {
         self.missing.remove_below(number);
     }
-    /// All numbers that were left out and are not settled, in rising order.
+    /// Returns all missing numbers that are not settled, in rising order.
     pub fn missing(&self) -> impl Iterator<Item = &Range<u64>> {
         self.missing.iter()
     }
@@ -48,7 +50,7 @@ impl Gaps {
 mod tests {
     use super::*;
 
-    /// Golden vector: of the numbers 0 to 9 one is lost, and a probe with the number 10 follows.
+    /// Golden vector: one of the numbers 0 to 9 is lost, and a probe with the number 10 follows.
     #[test]
     fn golden_gaps() {
         let gaps = |lost: u64| {
@@ -63,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_kept_until_it_is_settled() {
+    fn missing_numbers_are_kept_until_they_are_settled() {
         let mut gaps = Gaps::default();
         assert_eq!([2, 3, 7, 5].map(|n| gaps.on_data(n)), [0..2, 3..3, 4..7, 5..5]);
         assert_eq!((gaps.on_probe(9), gaps.on_probe(9), gaps.on_probe(1)), (8..9, 9..9, 1..1));

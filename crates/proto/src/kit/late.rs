@@ -1,4 +1,5 @@
-//! Flows that can no longer meet their deadline: one test for every sender and receiver that gives such flows up.
+//! The test whether a flow can still meet its deadline, for every sender and receiver that gives
+//! late flows up.
 
 use crate::contract::Env;
 use crate::flow::Flow;
@@ -9,12 +10,12 @@ base::choice! {
     pub enum GiveUp {
         /// Never.
         Never = "never",
-        /// When its deadline has passed, or the bytes not yet sent cannot arrive in time at line rate.
+        /// When its deadline has passed, or its unsent bytes cannot arrive in time at line rate.
         Feasible = "feasible",
     }
 }
 
-/// The link of a host, as it limits a flow that has the link to itself.
+/// The link of a host, as the limit of a flow that uses the link without others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
     rate: Rate,
@@ -23,12 +24,12 @@ pub struct Line {
 }
 
 impl Line {
-    /// The link of the host in an environment.
+    /// Returns the link of the host in an environment.
     pub fn new(env: &Env<'_>) -> Line {
         Line { rate: env.nic_rate, mss: env.mss().into(), header: env.header_bytes.into() }
     }
-    /// Whether `left` bytes of payload that were never sent are late for `deadline`: it has passed, or the link needs more time for the bytes and
-    /// their headers than is left.
+    /// Returns whether `left` bytes of unsent payload are late for `deadline`: the deadline has
+    /// passed, or the link needs more time for the bytes and their headers than is left.
     pub fn is_late(&self, left: u64, deadline: Time, now: Time) -> bool {
         let time = deadline.since(now);
         time == Dur::ZERO || time < self.rate.tx_time(Flow::wire_bytes(left, self.mss, self.header))
@@ -42,7 +43,7 @@ mod tests {
 
     /// At 1 Gb/s a packet of 1500 bytes takes 12 us.
     #[test]
-    fn a_flow_is_late_when_the_link_alone_takes_too_long() {
+    fn a_flow_is_late_when_an_idle_link_takes_too_long() {
         let line = Line::new(&script::env());
         let at = |us| Time::ZERO + Dur::from_us(us);
         for (packets, deadline, now, late) in [
@@ -55,7 +56,7 @@ mod tests {
         ] {
             assert_eq!(line.is_late(packets * 1460, at(deadline), at(now)), late, "{packets} {deadline} {now}");
         }
-        // One byte more is a packet with a header more.
+        // One byte more takes one more packet with a header.
         assert!(line.is_late(10 * 1460 + 1, at(120), at(0)) && !line.is_late(10 * 1460 + 1, at(121), at(0)));
     }
 }

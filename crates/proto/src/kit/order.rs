@@ -1,20 +1,22 @@
-//! The order in which a host's flows send: round robin, by a key (SRPT: bytes left, EDF: deadline), or packet by packet by a key.
+//! The order in which a host's flows send: round robin, by a key per flow (SRPT: bytes left, EDF:
+//! deadline), or by a key per packet.
 
 use base::{FlowId, FlowMap};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Flows that take turns. The caller keeps a flag per flow: a flow that is in must not be added again.
+/// A round-robin queue of flows. The caller keeps a flag per flow: a flow in the queue must not be
+/// added again.
 #[derive(Clone, Debug, Default)]
 pub struct RoundRobin(VecDeque<FlowId>);
 
 impl RoundRobin {
-    /// Puts `flow` behind all others.
+    /// Adds `flow` to the end of the queue.
     #[inline]
     pub fn add(&mut self, flow: FlowId) {
         self.0.push_back(flow);
     }
-    /// Takes out the flow whose turn it is; to keep it in, add it again.
+    /// Removes the flow whose turn it is; the caller adds it again to keep it in the queue.
     #[inline]
     pub fn take(&mut self) -> Option<FlowId> {
         self.0.pop_front()
@@ -29,9 +31,9 @@ pub struct ByKey {
 }
 
 impl ByKey {
-    /// Puts `flow` in with `key`, or gives it a new key.
+    /// Adds `flow` with `key`, or changes its key.
     pub fn set(&mut self, flow: FlowId, key: u64) {
-        // In most cases there is no other flow.
+        // In most cases there is only one flow.
         if let [(held, only)] = &mut self.heap[..]
             && *only == flow
         {
@@ -54,7 +56,7 @@ impl ByKey {
         };
         self.settle(at);
     }
-    /// Takes `flow` out, if it is in.
+    /// Removes `flow`, if it is in the heap.
     pub fn remove(&mut self, flow: FlowId) {
         let Some(at) = self.place.remove(flow) else { return };
         self.heap.swap_remove(at as usize);
@@ -63,12 +65,12 @@ impl ByKey {
             self.settle(at as usize);
         }
     }
-    /// The flow with the smallest key. It stays in.
+    /// Returns the flow with the smallest key, which stays in the heap.
     #[inline]
     pub fn first(&self) -> Option<FlowId> {
         self.heap.first().map(|&(_, flow)| flow)
     }
-    /// Moves the entry at `at` up or down to where its key belongs.
+    /// Moves the entry at `at` up or down to the position of its key.
     fn settle(&mut self, mut at: usize) {
         while at > 0 && self.heap[at] < self.heap[(at - 1) / 2] {
             self.swap(at, (at - 1) / 2);
@@ -99,28 +101,29 @@ pub struct Places {
     arrived: u64,
 }
 
-/// The place of a packet, or of packets that follow each other.
+/// The place of a packet, or of consecutive packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RankPlace {
     key: u64,
     arrived: u64,
     /// The flow.
     pub flow: FlowId,
-    /// What of the flow: a number of the caller's.
+    /// The caller's number for the purpose of the place.
     pub what: u8,
 }
 
 impl Places {
-    /// Something of `flow` comes, behind all with this key.
+    /// Adds a place for `flow`, after all places with the same key.
     pub fn add(&mut self, flow: FlowId, what: u8, key: u64) {
         self.arrived += 1;
         self.heap.push(Reverse(RankPlace { key, arrived: self.arrived, flow, what }));
     }
-    /// Takes the first place out.
+    /// Removes the first place.
     pub fn take(&mut self) -> Option<RankPlace> {
         self.heap.pop().map(|Reverse(place)| place)
     }
-    /// A place that was taken out is not done yet, and has another key: it keeps its turn among those with the same key.
+    /// Puts back a place whose packets are not all sent, with another key: it keeps its arrival
+    /// among places with the same key.
     pub fn put_back(&mut self, place: RankPlace, key: u64) {
         self.heap.push(Reverse(RankPlace { key, ..place }));
     }
@@ -155,7 +158,7 @@ mod tests {
             places.add(FlowId(id), 0, key);
         }
         let first = places.take().expect("five places");
-        // Its next packet goes before one that came later, with the same key.
+        // The next packet of the flow goes before a later one with the same key.
         places.put_back(first, 3);
         let mut last = places.take().expect("five places");
         assert_eq!((first.flow, last), (FlowId(2), first));
@@ -166,7 +169,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain map.
+        /// Compared with a plain map.
         #[test]
         fn the_first_has_the_smallest_key(steps in prop::collection::vec((0u32..20, prop::option::of(0u64..30)), 0..200)) {
             let (mut order, mut plain) = (ByKey::default(), BTreeMap::new());

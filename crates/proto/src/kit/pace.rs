@@ -1,8 +1,11 @@
-//! Flows that are paced by a rate: when the next packet of each may leave, whose turn it is, and when packets count as lost.
+//! Flows paced by a rate: when the next packet of each may leave, whose turn it is, and when
+//! packets count as lost.
 //!
-//! The next packet leaves one gap after the departure of the packet before; the departure is the moment at which the NIC took it. A
-//! packet is lost when its ACK has not come one retransmission timeout after it left. When the timer expires, all packets that have
-//! been in flight for longer than the timeout before any doubling are lost: the losses of one burst are found together.
+//! The next packet leaves one gap after the departure of the previous packet; the departure is the
+//! time at which the NIC took the packet. A packet is lost when its ACK has not arrived one
+//! retransmission timeout after it left. When the timer expires, all packets that have been in
+//! flight for longer than the timeout before any doubling are lost: the losses of one burst are
+//! found together.
 
 use super::rtt::{Rtt, RttConfig};
 use super::scoreboard::Scoreboard;
@@ -12,44 +15,46 @@ use crate::packet::Packet;
 use base::{FlowId, Rate, Time};
 use std::collections::VecDeque;
 
-/// Timer of a paced flow: its next packet is due. The transport's own timers have numbers above these two.
+/// Timer of a paced flow: its next packet is due. The transport's own timers have numbers above
+/// these two.
 pub const NEXT: u8 = 0;
 /// Timer of a paced flow: retransmission.
 pub const RTO: u8 = 1;
 
-/// The flows of a host whose next packet is due, the one that is due longest first. A flow may be closed, or its packet due later,
-/// when its turn comes.
+/// The flows of a host whose next packet is due, the longest due first. When its turn comes, a flow
+/// may be closed, or its packet due later.
 #[derive(Clone, Debug, Default)]
 pub struct Ready(VecDeque<FlowId>);
 
 impl Ready {
-    /// Takes out the flow whose turn it is.
+    /// Removes the flow whose turn it is.
     #[inline]
     pub fn pop(&mut self) -> Option<FlowId> {
         self.0.pop_front()
     }
 }
 
-/// What every paced flow has at its sender.
+/// The state of a paced flow at its sender.
 pub struct Sender {
     /// The flow.
     pub flow: FlowId,
-    /// Its packets.
+    /// The state of its packets.
     pub packets: Scoreboard,
-    /// Its round trip.
+    /// Its round-trip estimate.
     pub rtt: Rtt,
     /// Timeouts: expiries that found packets lost, and calls of [`Sender::back_off`].
     pub timeouts: u32,
-    /// Departure of the packet before, and the length in bytes that the next packet has to wait for.
+    /// Departure of the previous packet, and the length in bytes that the next packet has to wait
+    /// for.
     pub last: Option<(Time, u16)>,
-    /// The flow is in the queue of flows that are due.
+    /// Whether the flow is in the queue of due flows.
     ready: bool,
     size_bytes: u64,
     mss: u64,
 }
 
 impl Sender {
-    /// A flow of which nothing was sent, in packets of `mss` bytes of payload.
+    /// Creates a flow that has sent nothing, in packets of `mss` bytes of payload.
     pub fn new(flow: &Flow, mss: u64, config: &RttConfig) -> Sender {
         let packets = Scoreboard::new(flow.size_bytes.div_ceil(mss));
         Sender {
@@ -63,17 +68,17 @@ impl Sender {
             mss,
         }
     }
-    /// Whether the flow waits for its turn.
+    /// Returns whether the flow waits for its turn.
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.ready
     }
-    /// When the next packet may leave at `rate`.
+    /// Returns when the next packet may leave at `rate`.
     #[inline]
     pub fn due(&self, rate: Rate) -> Time {
         self.last.map_or(Time::ZERO, |(at, len)| at.after(rate.gap(u64::from(len))))
     }
-    /// The flow has a packet to send at `due`: it takes its turn then.
+    /// Queues the flow at `due`, when it has a packet to send.
     #[inline]
     pub fn wait(&mut self, due: Time, ready: &mut Ready, cx: &mut Cx<'_>) {
         if due > cx.now {
@@ -83,17 +88,17 @@ impl Sender {
             ready.0.push_back(self.flow);
         }
     }
-    /// The flow's turn has come.
+    /// Records that the flow's turn has come.
     #[inline]
     pub fn on_turn(&mut self) {
         self.ready = false;
     }
-    /// Bytes of payload in flight.
+    /// Returns the bytes of payload in flight.
     pub fn in_flight_bytes(&self) -> u64 {
         let short = if self.packets.last_is_in_flight() { self.size_bytes.next_multiple_of(self.mss) - self.size_bytes } else { 0 };
         self.packets.in_flight() * self.mss - short
     }
-    /// The DATA that leaves now, lost packets first, without the transport's header.
+    /// Returns the DATA packet that leaves now, lost packets first, without the transport's header.
     #[inline(always)]
     pub fn take(&mut self, header_bytes: u16, cx: &mut Cx<'_>) -> Packet {
         let (number, resent) = self.packets.take(cx.now).expect("a flow that is due has DATA");
@@ -109,7 +114,8 @@ impl Sender {
         self.last = Some((cx.now, data.wire_len));
         data
     }
-    /// Sets the retransmission timer to when the oldest packet in flight counts as lost.
+    /// Sets the retransmission timer to the time at which the oldest packet in flight counts as
+    /// lost.
     #[inline]
     pub fn arm_rto(&self, cx: &mut Cx<'_>) {
         match self.packets.oldest() {
@@ -117,8 +123,8 @@ impl Sender {
             None => cx.disarm(self.flow, RTO),
         }
     }
-    /// The retransmission timer expired: finds lost packets, doubles the timeout if there are any, and sets the timer again. Says whether
-    /// there are any.
+    /// Handles the expiry of the retransmission timer: finds lost packets, doubles the timeout if
+    /// there are any, and sets the timer again. Returns whether there are any.
     pub fn on_rto(&mut self, config: &RttConfig, cx: &mut Cx<'_>) -> bool {
         let lost = self.packets.lose(self.rtt.base_rto(config), cx.now);
         if lost {
@@ -127,7 +133,7 @@ impl Sender {
         self.arm_rto(cx);
         lost
     }
-    /// A packet was not answered in time: counts a timeout, and doubles the next.
+    /// Counts a timeout of an unanswered packet, and doubles the next timeout.
     pub fn back_off(&mut self, config: &RttConfig, cx: &mut Cx<'_>) {
         cx.note_timeout(self.flow);
         self.timeouts += 1;

@@ -18,22 +18,24 @@ pub enum Fate {
     Drop,
     /// It arrives, and again one microsecond later.
     Twice,
-    /// It arrives this much later than the others.
+    /// It arrives this much later than other packets.
     Late(Dur),
-    /// It arrives, and is marked if it can be.
+    /// It arrives, marked if it is ECN-capable.
     Mark,
-    /// Data loses its payload, and its header arrives; other packets arrive as they are.
+    /// Data loses its payload, and its header arrives; other packets arrive unchanged.
     Trim,
     /// Data comes back to its sender; other packets are lost.
     Return,
 }
 
-/// The number of random patterns of fates: `usual`, or `FLOWLOOM_PATTERNS` if it is set (`make slow`).
+/// Returns the number of random patterns of fates: `usual`, or `FLOWLOOM_PATTERNS` if it is set
+/// (`make slow`).
 pub fn patterns(usual: u32) -> u32 {
     std::env::var("FLOWLOOM_PATTERNS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
-/// Random fates of fewer than `count` packets: most pass, the others are lost, doubled or late, or meet one of `more` with its weight.
+/// Random fates of fewer than `count` packets: most pass, the others are lost, duplicated or late,
+/// or have one of the fates `more` with its weight.
 pub fn fates(count: usize, more: &[(u32, Fate)]) -> impl Strategy<Value = Vec<Fate>> + use<> {
     let usual = [(4, Fate::Pass), (3, Fate::Drop), (1, Fate::Twice)];
     let fixed = usual.iter().chain(more).map(|(weight, fate)| (*weight, Just(*fate).boxed()));
@@ -41,7 +43,7 @@ pub fn fates(count: usize, more: &[(u32, Fate)]) -> impl Strategy<Value = Vec<Fa
     prop::collection::vec(Union::new_weighted(fixed.chain([(2, late.boxed())]).collect()), 0..count)
 }
 
-/// Flows of these sizes, every second one from host 1 to host 0.
+/// Returns flows of these sizes, every second one from host 1 to host 0.
 pub fn both_ways(sizes: &[u64]) -> Vec<Flow> {
     let ends = |i: u32| (HostId(i % 2), HostId(1 - i % 2));
     let flow = |(id, size): (u32, &u64)| Flow { src: ends(id).0, dst: ends(id).1, ..script::flow(id, *size) };
@@ -52,13 +54,13 @@ pub fn both_ways(sizes: &[u64]) -> Vec<Flow> {
 pub struct Pipe<T> {
     /// Both hosts.
     pub hosts: [Script<T>; 2],
-    /// Every packet handed to the pipe, lost ones included, in order, unless there are too many to keep.
+    /// Every packet handed to the pipe, lost ones included, in order, while `keep_log` is set.
     pub log: Vec<Packet>,
     /// Whether the log is kept.
     pub keep_log: bool,
-    /// Looks at a host after each of its events.
+    /// Called with a host after each of its events.
     pub watch: fn(&Script<T>),
-    // By arrival, and at the same time in the order of departure.
+    // By arrival; at equal times in the order of departure.
     flying: BTreeMap<(Time, u64), Flying>,
     posted: u64,
     delay: Dur,
@@ -72,7 +74,7 @@ struct Flying {
     to: usize,
 }
 
-/// All packets of two hosts with these machines, one of which sends `flow` through a pipe of 50 us.
+/// Runs `flow` between two hosts with these machines through a pipe of 50 us. Returns all packets.
 pub fn exchange<T: Transport>(machine: impl Fn() -> T, flow: &Flow, fate: impl FnMut(&Packet) -> Fate) -> Vec<Packet> {
     let host = || Script::new(machine(), vec![flow.clone()]);
     let mut pipe = Pipe::new(host(), host(), Dur::from_us(50));
@@ -122,13 +124,13 @@ impl<T: Transport> Pipe<T> {
             self.posted += 1;
         }
     }
-    /// Runs with these fates of the first packets; the others pass.
+    /// Runs with these fates of the first packets; later packets pass.
     pub fn run_fates(&mut self, fates: Vec<Fate>) {
         let mut fates = fates.into_iter();
         self.run(|_| fates.next().unwrap_or(Fate::Pass));
     }
-    /// Opens every flow at its sender, and runs until nothing is armed and nothing flies. Fails when a flow is then unfinished or
-    /// open.
+    /// Opens every flow at its sender, and runs until no timer is armed and no packet is on its
+    /// way. Fails if a flow is then unfinished or open.
     pub fn run(&mut self, mut fate: impl FnMut(&Packet) -> Fate) {
         for flow in self.hosts[0].flows.clone() {
             let from = flow.src.index();

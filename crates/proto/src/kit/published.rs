@@ -1,4 +1,4 @@
-//! Demotion thresholds that were published, for web search and data mining.
+//! Published demotion thresholds for web search and data mining.
 //!
 //! Source: the ns-2 scripts of the authors of PIAS (NSDI 2015). In packets of 1460 bytes of payload, by the load offered:
 //!
@@ -13,13 +13,14 @@
 use base::Fraction;
 use base::given::Offered;
 
-/// The thresholds, in bytes of payload, of the law that the workloads offer, at its load; or why there are none.
+/// Returns the thresholds, in bytes of payload, for the size distribution that the workloads offer
+/// at its load, or the reason why there are none.
 pub fn thresholds(all: &[Offered]) -> Result<[u64; 7], String> {
     let (table, load) = offered(all)?;
     Ok(table[row(load)].map(|packets| packets * PAYLOAD))
 }
 
-/// The table of the law that is offered, and its load.
+/// Returns the table for the offered size distribution, and its load.
 fn offered(all: &[Offered]) -> Result<(&'static Table, Fraction), String> {
     let mut found: Option<(&Law, u64)> = None;
     for (one, load) in all.iter().filter_map(|one| Some((one, one.load?))) {
@@ -34,13 +35,13 @@ fn offered(all: &[Offered]) -> Result<(&'static Table, Fraction), String> {
     Ok((&law.thresholds, Fraction(load)))
 }
 
-/// The row of a load.
+/// Returns the row of a load.
 fn row(load: Fraction) -> usize {
     let tenths = (load.ppb() + 50_000_000) / 100_000_000;
     tenths.clamp(5, 9) as usize - 5
 }
 
-/// Whether a size law passes through a point, give or take [`TOLERANCE`].
+/// Returns whether a size distribution passes through a point, within [`TOLERANCE`].
 pub(crate) fn passes(sizes: &[(u64, f64)], &(size, probability): &(u64, f64)) -> bool {
     let above = sizes.partition_point(|point| point.0 <= size);
     let seen = match (above.checked_sub(1).map(|i| sizes[i]), sizes.get(above)) {
@@ -54,17 +55,17 @@ pub(crate) fn passes(sizes: &[(u64, f64)], &(size, probability): &(u64, f64)) ->
 /// Thresholds in packets of [`PAYLOAD`], by load: 0.5 to 0.9.
 pub(crate) type Table = [[u64; 7]; 5];
 
-/// A size law with thresholds of its own.
+/// A size distribution with published thresholds.
 pub(crate) struct Law {
     pub name: &'static str,
-    /// What it is known by: (bytes, probability of at most that size).
+    /// Points by which it is recognized: (bytes, probability of at most that size).
     points: &'static [(u64, f64)],
     pub thresholds: Table,
 }
 
 /// Bytes of payload in a packet of the tables.
 pub(crate) const PAYLOAD: u64 = 1460;
-/// How far a law may miss a point.
+/// Largest distance of a distribution from a point.
 const TOLERANCE: f64 = 0.02;
 
 pub(crate) const LAWS: [Law; 2] = [
@@ -92,7 +93,7 @@ pub(crate) const LAWS: [Law; 2] = [
     },
 ];
 
-/// Sizes of web search in bytes of payload, as the ns-2 scripts of PIAS have them.
+/// Sizes of web search in bytes of payload, as in the ns-2 scripts of PIAS.
 pub(crate) const WEB_SEARCH: [(u64, f64); 12] = [
     (8_760, 0.0),
     (8_760, 0.15),
@@ -107,7 +108,7 @@ pub(crate) const WEB_SEARCH: [(u64, f64); 12] = [
     (9_733_820, 0.97),
     (29_200_000, 1.0),
 ];
-/// Sizes of data mining in bytes of payload, as the ns-2 scripts of PIAS have them.
+/// Sizes of data mining in bytes of payload, as in the ns-2 scripts of PIAS.
 pub(crate) const DATA_MINING: [(u64, f64); 9] = [
     (1_460, 0.0),
     (1_460, 0.5),

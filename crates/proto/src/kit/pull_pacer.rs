@@ -1,4 +1,5 @@
-//! The pace at which a receiver asks for packets: one token or pull per gap for all its flows together, so that what comes fits its downlink.
+//! The rate at which a receiver requests packets: one token or pull per gap for all its flows
+//! together, so that the requested packets fit its downlink.
 
 use crate::contract::Cx;
 use base::{Dur, Time};
@@ -7,31 +8,31 @@ use base::{Dur, Time};
 #[derive(Clone, Debug)]
 pub struct PullPacer {
     gap: Dur,
-    /// The next one may leave from here on.
+    /// When the next request may leave.
     next: Time,
 }
 
 impl PullPacer {
-    /// A pacer that lets one pass per `gap`, the first at once.
+    /// Creates a pacer that allows one request per `gap`, the first at once.
     pub fn new(gap: Dur) -> PullPacer {
         PullPacer { gap, next: Time::ZERO }
     }
-    /// Whether one may leave now.
+    /// Returns whether a request may leave now.
     #[inline]
     pub fn is_free(&self, now: Time) -> bool {
         now >= self.next
     }
-    /// One leaves now.
+    /// Records that a request leaves now.
     #[inline]
     pub fn take(&mut self, now: Time) {
-        debug_assert!(self.is_free(now), "two within a gap");
+        debug_assert!(self.is_free(now), "two requests within a gap");
         self.next = now.after(self.gap);
     }
-    /// So many packets come without being asked for: they take the turns to come.
+    /// Delays the next requests by the time of `packets` packets that arrive without requests.
     pub fn hold(&mut self, packets: u64, now: Time) {
         self.next = self.next.max(now).after(self.gap * packets);
     }
-    /// Sets the host's timer `kind` to when the next one may leave.
+    /// Sets the host's timer `kind` to the time at which the next request may leave.
     pub fn arm(&self, kind: u8, cx: &mut Cx<'_>) {
         cx.arm_host(kind, self.next);
     }
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_passes_per_gap_and_idle_time_is_not_saved() {
+    fn one_request_leaves_per_gap_and_idle_time_is_not_saved() {
         let mut pacer = PullPacer::new(Dur(10));
         let wanted = [0, 4, 10, 19, 45, 46, 55];
         let passed: Vec<u64> =

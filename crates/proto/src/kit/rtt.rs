@@ -1,6 +1,6 @@
 //! Round-trip estimate and retransmission timeout of RFC 6298, in whole picoseconds.
 //!
-//! Karn's algorithm is left to the caller: no sample may come from a segment that was sent twice.
+//! The caller applies Karn's algorithm: no sample may come from a segment that was sent twice.
 
 use base::Dur;
 
@@ -9,7 +9,7 @@ use base::Dur;
 pub struct RttConfig {
     /// Timeout before the first sample.
     pub init_rto: Dur,
-    /// Smallest timeout worked out from samples.
+    /// Smallest timeout computed from samples.
     pub min_rto: Dur,
     /// Largest timeout.
     pub max_rto: Dur,
@@ -27,12 +27,12 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// An estimate without samples.
+    /// Creates an estimate without samples.
     pub fn new(config: &RttConfig) -> Rtt {
         // RFC 6298 (2.1).
         Rtt { srtt: Dur::ZERO, rttvar: Dur::ZERO, rto: config.init_rto, sampled: false }
     }
-    /// A round trip took `sample`. Ends any back-off.
+    /// Adds a round-trip sample. Ends any back-off.
     #[inline]
     pub fn on_sample(&mut self, sample: Dur, config: &RttConfig) {
         if self.sampled {
@@ -45,7 +45,7 @@ impl Rtt {
         }
         self.end_back_off(config);
     }
-    /// The retransmission timeout without any back-off.
+    /// Returns the retransmission timeout without any back-off.
     #[inline]
     pub fn base_rto(&self, config: &RttConfig) -> Dur {
         if !self.sampled {
@@ -60,35 +60,35 @@ impl Rtt {
     pub fn end_back_off(&mut self, config: &RttConfig) {
         self.rto = self.base_rto(config);
     }
-    /// The timer expired: doubles the timeout.
+    /// Doubles the timeout when the timer has expired.
     pub fn on_timeout(&mut self, config: &RttConfig) {
         // RFC 6298 (5.5).
         self.rto = Dur(self.rto.0.saturating_mul(2)).min(config.max_rto);
     }
-    /// Whether a round trip was measured.
+    /// Returns whether a round trip was measured.
     pub fn is_sampled(&self) -> bool {
         self.sampled
     }
-    /// Has the timeout be `rto` until a sample comes.
+    /// Sets the timeout to `rto` until the next sample.
     pub fn restart(&mut self, rto: Dur) {
         self.rto = rto;
     }
-    /// The retransmission timeout, back-off included.
+    /// Returns the retransmission timeout, back-off included.
     #[inline]
     pub fn rto(&self) -> Dur {
         self.rto
     }
-    /// The smoothed round trip, zero before the first sample.
+    /// Returns the smoothed round trip; zero before the first sample.
     pub fn srtt(&self) -> Dur {
         self.srtt
     }
-    /// The variation of the round trip, zero before the first sample.
+    /// Returns the variation of the round trip; zero before the first sample.
     pub fn rttvar(&self) -> Dur {
         self.rttvar
     }
 }
 
-/// `(old * weight + new) / total`, rounded down.
+/// Returns `(old * weight + new) / total`, rounded down.
 #[inline]
 fn mix(old: Dur, weight: u64, new: Dur, total: u64) -> Dur {
     Dur(((u128::from(old.0) * u128::from(weight) + u128::from(new.0)) / u128::from(total)) as u64)
@@ -101,7 +101,7 @@ mod tests {
     const FREE: RttConfig =
         RttConfig { init_rto: Dur::from_secs(1), min_rto: Dur::ZERO, max_rto: Dur::from_secs(60), clock: Dur::ZERO };
 
-    /// Samples of 100, 120 and 80 us, worked out by hand from RFC 6298.
+    /// Samples of 100, 120 and 80 us, computed by hand from RFC 6298.
     #[test]
     fn golden_samples() {
         let mut rtt = Rtt::new(&FREE);

@@ -1,7 +1,8 @@
-//! Which packets of a flow are to be sent, in flight, lost and acknowledged: the sender's side of selective acknowledgment for
-//! transports that are paced by a rate and have no window.
+//! The packets of a flow to be sent, in flight, lost and acknowledged: the sender's side of
+//! selective acknowledgment for transports that are paced by a rate and have no window.
 //!
-//! Packets are numbered from 0. A packet is lost when its ACK has not come in time, or when the caller says so.
+//! Packets are numbered from 0. A packet is lost when its ACK has not arrived in time, or when the
+//! caller says so.
 
 use crate::ranges::Ranges;
 use base::{Dur, Time};
@@ -11,39 +12,40 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub struct Scoreboard {
     packets: u64,
-    /// The first that was never sent.
+    /// The first packet that was never sent.
     next: u64,
-    /// The first that is not acknowledged.
+    /// The first packet that is not acknowledged.
     una: u64,
-    /// Acknowledged packets above it.
+    /// Acknowledged packets above `una`.
     acked: Ranges,
-    /// To be sent again; some may be acknowledged since.
+    /// Packets to be retransmitted; some may have been acknowledged in the meantime.
     lost: VecDeque<u64>,
-    /// Packets in flight, in order of departure. An acknowledged packet is removed when it comes to the front.
+    /// Packets in flight, in order of departure. An acknowledged packet is removed when it reaches
+    /// the front.
     sent: VecDeque<(u64, Time)>,
 }
 
 impl Scoreboard {
-    /// A flow of `packets` packets, at least one, none sent.
+    /// Creates a flow of `packets` packets, at least one, none sent.
     pub fn new(packets: u64) -> Scoreboard {
         Scoreboard { packets, next: 0, una: 0, acked: Ranges::default(), lost: VecDeque::new(), sent: VecDeque::new() }
     }
     fn is_acked(&self, number: u64) -> bool {
         number < self.una || self.acked.containing(number).is_some()
     }
-    /// The first that is not acknowledged.
+    /// Returns the first packet that is not acknowledged.
     pub fn una(&self) -> u64 {
         self.una
     }
-    /// The first that was never sent.
+    /// Returns the first packet that was never sent.
     pub fn next(&self) -> u64 {
         self.next
     }
-    /// Whether all are acknowledged.
+    /// Returns whether all packets are acknowledged.
     pub fn is_done(&self) -> bool {
         self.una == self.packets
     }
-    /// An ACK answers packet `number`, and says that all below `below` have arrived.
+    /// Handles an ACK of packet `number`, which also acknowledges all packets below `below`.
     pub fn on_acked(&mut self, number: u64, below: u64) {
         if number > self.una || !self.acked.is_empty() {
             self.acked.insert(number..number + 1);
@@ -59,7 +61,7 @@ impl Scoreboard {
             self.sent.pop_front();
         }
     }
-    /// The next packet to send, lost ones first, and whether it was sent before.
+    /// Returns the next packet to send, lost ones first, and whether it was sent before.
     pub fn peek(&mut self) -> Option<(u64, bool)> {
         while self.lost.front().is_some_and(|&number| self.is_acked(number)) {
             self.lost.pop_front();
@@ -78,33 +80,34 @@ impl Scoreboard {
         self.sent.push_back((number, now));
         Some((number, resent))
     }
-    /// How many packets wait to be sent, lost ones included.
+    /// Returns how many packets wait to be sent, lost ones included.
     pub fn waiting(&self) -> u64 {
         let lost = self.lost.iter().filter(|&&number| !self.is_acked(number)).count() as u64;
         self.packets - self.next + lost
     }
-    /// Whether this packet waits to be sent.
+    /// Returns whether this packet waits to be sent.
     pub fn waits(&self, number: u64) -> bool {
         number >= self.next || (self.lost.contains(&number) && !self.is_acked(number))
     }
-    /// How many are in flight.
+    /// Returns how many packets are in flight.
     pub fn in_flight(&self) -> u64 {
         self.sent.iter().filter(|&&(number, _)| !self.is_acked(number)).count() as u64
     }
-    /// Whether the last packet of the flow is in flight.
+    /// Returns whether the last packet of the flow is in flight.
     pub fn last_is_in_flight(&self) -> bool {
         let last = self.packets - 1;
         !self.is_acked(last) && self.sent.iter().any(|&(number, _)| number == last)
     }
-    /// All packets below the first number are acknowledged, none from the second on was sent.
+    /// Returns two numbers: all packets below the first are acknowledged, no packet from the second
+    /// on was sent.
     pub fn ends(&self) -> [u64; 2] {
         [self.una, self.next]
     }
-    /// When the packet longest in flight left.
+    /// Returns when the packet that is in flight longest was sent.
     pub fn oldest(&self) -> Option<Time> {
         self.sent.front().map(|&(_, at)| at)
     }
-    /// All packets in flight for `late` or longer are lost. Says whether there are any.
+    /// Declares all packets in flight for `late` or longer lost. Returns whether there are any.
     pub fn lose(&mut self, late: Dur, now: Time) -> bool {
         let before = self.lost.len();
         while let Some(&(number, at)) = self.sent.front()
@@ -132,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_packets_go_before_new_ones_unless_they_arrived_after_all() {
+    fn lost_packets_go_before_new_ones_unless_they_arrived_late() {
         let mut board = Scoreboard::new(5);
         assert_eq!([0, 10, 20].map(|us| board.take(at(us))), [0, 1, 2].map(|number| Some((number, false))));
         board.on_acked(1, 0);
@@ -150,7 +153,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is acknowledged and lost in whatever order, every packet is sent until it is acknowledged, and no longer.
+        /// Whatever is acknowledged and lost, in any order, every packet is sent until it is
+        /// acknowledged, and not after that.
         #[test]
         fn every_packet_is_sent_until_it_is_acknowledged(steps in prop::collection::vec((0u8..3, 0u64..12), 0..200)) {
             let (mut board, mut acked, mut now) = (Scoreboard::new(12), BTreeSet::new(), at(0));

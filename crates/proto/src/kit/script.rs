@@ -11,9 +11,9 @@ use base::{Dur, FlowId, Given, HostId, Limit, Offers, Rate, Rng, Slab, Time, Tim
 pub struct Script<T> {
     /// The machine under test.
     pub machine: T,
-    /// The present. Set it, or let [`Script::advance`] do it.
+    /// The current time. Set it, or call [`Script::advance`].
     pub now: Time,
-    /// The flows it may look up.
+    /// The flows of the run, by id.
     pub flows: Vec<Flow>,
     /// Blocks for large headers.
     pub ext: Slab<Ext>,
@@ -21,7 +21,7 @@ pub struct Script<T> {
     pub table: FlowTable,
     /// Timers and control packets.
     pub io: HostIo,
-    /// While set, the NIC takes control packets only.
+    /// While set, the NIC takes only control packets.
     pub nic_busy: bool,
     host: HostId,
     rng: Rng,
@@ -62,7 +62,8 @@ pub fn env() -> Env<'static> {
     }
 }
 
-/// An ACK of `acked` bytes as a congestion controller sees it: limited by the window, without a mark, at time 0.
+/// An ACK of `acked` bytes for a congestion controller: limited by the window, without a mark, at
+/// time 0.
 pub fn ack(flow: &Flow, acked: u64) -> Ack<'_> {
     let (now, srtt) = (Time::ZERO, Dur::ZERO);
     Ack {
@@ -81,7 +82,7 @@ pub fn ack(flow: &Flow, acked: u64) -> Ack<'_> {
 }
 
 impl<T: Transport> Script<T> {
-    /// Host 0 with `machine`, and `flows` by id.
+    /// Creates host 0 with `machine`, and `flows` by id.
     pub fn new(machine: T, flows: Vec<Flow>) -> Script<T> {
         let table = FlowTable::new(flows.len());
         let rng = Rng::stream(1, "script", &[]);
@@ -97,12 +98,12 @@ impl<T: Transport> Script<T> {
             rng,
         }
     }
-    /// The same machine at another host: receivers are tested as host 1.
+    /// Moves the machine to another host: receivers are tested as host 1.
     pub fn at_host(mut self, host: u32) -> Script<T> {
         self.host = HostId(host);
         self
     }
-    /// Has the machine act within its context.
+    /// Calls `act` with the machine and its context.
     pub fn with<R>(&mut self, act: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
         let mut cx = Cx {
             now: self.now,
@@ -115,22 +116,23 @@ impl<T: Transport> Script<T> {
         };
         act(&mut self.machine, &mut cx)
     }
-    /// The application opens `flow` now. Returns what the host sends.
+    /// Opens `flow` now. Returns the packets that the host sends.
     pub fn open(&mut self, flow: u32) -> Vec<Packet> {
         self.with(|machine, cx| machine.on_flow(FlowId(flow), cx));
         self.sent()
     }
-    /// `flow` is given up now. Returns what the host sends.
+    /// Gives up `flow` now. Returns the packets that the host sends.
     pub fn give_up(&mut self, flow: u32) -> Vec<Packet> {
         self.with(|machine, cx| machine.give_up(FlowId(flow), cx));
         self.sent()
     }
-    /// `packet` arrives now. Returns what the host sends.
+    /// Delivers `packet` now. Returns the packets that the host sends.
     pub fn packet(&mut self, packet: Packet) -> Vec<Packet> {
         self.with(|machine, cx| machine.on_packet(&packet, cx));
         self.sent()
     }
-    /// Lets time pass to `until`, firing every timer on the way. Returns what the host sends, each with its time in `sent_at`.
+    /// Advances time to `until` and fires every timer on the way. Returns the packets that the host
+    /// sends, each with its time in `sent_at`.
     pub fn advance(&mut self, until: Time) -> Vec<Packet> {
         let mut all = Vec::new();
         loop {
@@ -147,15 +149,16 @@ impl<T: Transport> Script<T> {
         self.now = until;
         all
     }
-    /// When the next timer may fire.
+    /// Returns when the next timer may fire.
     pub fn next_wake(&self) -> Time {
         self.io.timers.next_wake()
     }
-    /// Whether a timer is armed.
+    /// Returns whether a timer is armed.
     pub fn is_armed(&self, flow: u32, kind: u8) -> bool {
         self.io.timers.is_armed(TimerKey { kind, flow: FlowId(flow) })
     }
-    /// Takes everything the host would send now: control packets, then data until there is none or the NIC is busy.
+    /// Takes all packets that the host would send now: control packets, then data until there is
+    /// none or the NIC is busy.
     pub fn sent(&mut self) -> Vec<Packet> {
         let mut packets: Vec<Packet> = self.io.control.drain(..).collect();
         while !self.nic_busy {

@@ -6,7 +6,7 @@
 //! app/test-pmd/flowgen.c). The state machine is `kit/burst`, the credits are those of ExpressPass.
 //!
 //! Model: senders and receivers know the size of a flow. Ports must shape credits and drop packets
-//! early that are not ECN-capable (`credit`), and data must return over the links of its credits.
+//! early that are not ECN-capable (`credit`), and data must return over the cables of its credits.
 //!
 //! | rule | from |
 //! |---|---|

@@ -5,7 +5,7 @@
 //! (github.com/kaist-ina/ns2-xpass, xpass/xpass.cc and scripts/large-scale-fattree.tcl) for states and timers.
 //!
 //! Model: only the sender knows the size of a flow. Ports must shape credits (`credit`), and data
-//! must return over the links of its credits.
+//! must return over the cables of its credits.
 //!
 //! | rule | from |
 //! |---|---|
@@ -156,7 +156,7 @@ struct Receiver {
     /// All bytes below have arrived.
     next: u64,
     /// When the last packet of the flow arrived.
-    heard: Time,
+    last_arrival: Time,
 }
 
 /// An entry of the queue to the NIC.
@@ -297,10 +297,10 @@ impl ExpressPass {
             let left = packet.get::<Request>().left;
             // ns2-xpass, recv_credit_request: `alpha_ * sendbuffer_ / 40.0`.
             let share = if left < config.alpha_bytes { left.max(1) as f64 / config.alpha_bytes as f64 } else { 1.0 };
-            Receiver { credits: Credits::new(&config.pacing, share, now), next: 0, heard: now }
+            Receiver { credits: Credits::new(&config.pacing, share, now), next: 0, last_arrival: now }
         };
         let receiver = self.receivers.or_insert_with(flow, new);
-        receiver.heard = now;
+        receiver.last_arrival = now;
         if !cx.is_armed(flow, PACED) {
             cx.arm(flow, PACED, now);
         }
@@ -311,7 +311,7 @@ impl ExpressPass {
         let delivery = cx.deliver(flow, packet.offset, packet.payload);
         let Some(receiver) = self.receivers.get_mut(flow) else { return };
         receiver.credits.on_answer(answer.number, Time(answer.sent_ps), cx.now);
-        (receiver.next, receiver.heard) = (delivery.next, cx.now);
+        (receiver.next, receiver.last_arrival) = (delivery.next, cx.now);
         let missing = delivery.next < packet.offset + u64::from(packet.payload);
         if !missing {
             cx.disarm(flow, MISSING);
@@ -347,7 +347,7 @@ impl ExpressPass {
     fn on_paced(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let (config, now) = (&self.config, cx.now);
         let Some(receiver) = self.receivers.get_mut(flow) else { return };
-        if now.since(receiver.heard) >= config.idle {
+        if now.since(receiver.last_arrival) >= config.idle {
             return;
         }
         let credit = receiver.credits.take(&config.pacing, now, cx.rng);

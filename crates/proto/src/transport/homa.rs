@@ -211,7 +211,7 @@ struct Sender {
     again: Ranges,
     again_level: u8,
     /// The receiver has answered, so it has the message.
-    heard: bool,
+    answered: bool,
     /// Number of bytes that are known to have arrived.
     received: u64,
     /// Requests since the last answer.
@@ -312,7 +312,7 @@ impl Homa {
     /// Sets the timer for requests, after an answer or a transmission: it runs while the sender waits for the
     /// receiver, unless the receiver has answered and itself waits for bytes of the message.
     fn watch(flow: FlowId, sender: &Sender, ask_after: Dur, cx: &mut Cx<'_>) {
-        if !sender.is_ready() && (!sender.heard || sender.next == sender.size) {
+        if !sender.is_ready() && (!sender.answered || sender.next == sender.size) {
             cx.arm(flow, ASK, cx.now.after(ask_after));
         } else {
             cx.disarm(flow, ASK);
@@ -323,7 +323,7 @@ impl Homa {
         let flow = packet.flow;
         let Some(sender) = self.senders.get_mut(flow) else { return };
         let Grant { level, received } = packet.get();
-        (sender.heard, sender.tries) = (true, 0);
+        (sender.answered, sender.tries) = (true, 0);
         sender.received = sender.received.max(received);
         if packet.offset > sender.granted {
             (sender.granted, sender.level) = (packet.offset, level);
@@ -338,7 +338,7 @@ impl Homa {
             return cx.control(Packet::new(flow, UNKNOWN, self.header));
         };
         let Resend { end, level } = packet.get();
-        (sender.heard, sender.tries) = (true, 0);
+        (sender.answered, sender.tries) = (true, 0);
         if end > sender.granted {
             (sender.granted, sender.level) = (end, level);
         }
@@ -406,7 +406,7 @@ impl Transport for Homa {
             next: 0,
             again: Ranges::default(),
             again_level: 0,
-            heard: false,
+            answered: false,
             received: 0,
             tries: 0,
         };

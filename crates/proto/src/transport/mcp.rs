@@ -270,7 +270,7 @@ mod tests {
     fn the_rate_window_moves_one_segment_per_ack_and_the_target_once_per_round_trip() {
         let flow = Flow { deadline: Some(Time::ZERO + us(5600)), ..script::flow(0, 512_000) };
         let (rules, mut state) = (rules(), rules().open(&flow));
-        let mut hear = |at, snd_una, rtt| {
+        let mut feed = |at, snd_una, rtt| {
             let ack = Ack { now: Time::ZERO + us(at), snd_una, rtt: Some(us(rtt)), ..script::ack(&flow, SMSS) };
             rules.on_feedback(&mut state, &ack);
             let rate = state.rate.expect("it has a deadline");
@@ -278,11 +278,11 @@ mod tests {
             (rate.target, rate.current)
         };
         // The target is computed at the start, and again after one smoothed round trip.
-        assert_eq!([hear(50, 0, 100), hear(99, 200_000, 100), hear(100, 200_000, 100)], [(8, 4), (8, 5), (5, 5)]);
-        assert_eq!([hear(150, 0, 100), hear(200, 0, 100)], [(5, 5), (8, 6)]);
+        assert_eq!([feed(50, 0, 100), feed(99, 200_000, 100), feed(100, 200_000, 100)], [(8, 4), (8, 5), (5, 5)]);
+        assert_eq!([feed(150, 0, 100), feed(200, 0, 100)], [(5, 5), (8, 6)]);
         // With 1000 bytes left it decreases; after the end the target is the minimum.
-        assert_eq!([hear(4000, 511_000, 100), hear(4100, 511_000, 100)], [(2, 5), (2, 4)]);
-        assert_eq!([hear(5000, 511_000, 100), hear(6000, 0, 100), hear(9000, 0, 100)], [(2, 3), (2, 2), (2, 2)]);
+        assert_eq!([feed(4000, 511_000, 100), feed(4100, 511_000, 100)], [(2, 5), (2, 4)]);
+        assert_eq!([feed(5000, 511_000, 100), feed(6000, 0, 100), feed(9000, 0, 100)], [(2, 3), (2, 2), (2, 2)]);
     }
 
     /// The flow of the first golden row: 3 segments, then one more for every ACK, since slow start

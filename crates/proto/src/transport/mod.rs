@@ -100,9 +100,9 @@ mod tests {
             });
             let [sender, receiver] = &mut pipe.hosts;
             let timeouts = sender.table.get(FlowId(0)).stats.timeouts;
-            let mut heard = vec![HostEvent::Timeout(FlowId(0)); timeouts as usize];
-            heard.push(HostEvent::Close(FlowId(0)));
-            assert_eq!(sender.io.events, heard, "{}", entry.name);
+            let mut expected = vec![HostEvent::Timeout(FlowId(0)); timeouts as usize];
+            expected.push(HostEvent::Close(FlowId(0)));
+            assert_eq!(sender.io.events, expected, "{}", entry.name);
             assert!(timeouts > 0, "{}: no timeout", entry.name);
             assert_eq!(receiver.io.events, [HostEvent::Finish(FlowId(0))], "{}", entry.name);
         }

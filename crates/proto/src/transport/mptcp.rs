@@ -28,7 +28,7 @@
 //!   Subflows without a round-trip sample do not count in it.
 //! - A loss halves FlightSize, down to one segment.
 //! - Subflows take turns, segment by segment. Bytes that another subflow has lost go before new
-//!   bytes, the first bytes of the flow first. One other subflow sends them. They are sent again
+//!   bytes, the first bytes of the flow first. One other subflow sends them. They are retransmitted
 //!   after each further timeout of the subflow that lost them, until they are acknowledged.
 //! - Every ACK carries the byte below which the connection has received everything (DATA_ACK). When
 //!   the connection has all bytes, the sender closes all subflows.

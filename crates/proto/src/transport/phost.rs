@@ -245,10 +245,10 @@ impl Phost {
 
     /// Handles the arrival of any packet of an incomplete flow: opens the flow if it is new, and
     /// resumes it if it was parked.
-    fn hear(&mut self, flow: FlowId, free: u32, cx: &mut Cx<'_>) {
+    fn on_arrival(&mut self, flow: FlowId, free: u32, cx: &mut Cx<'_>) {
         let (config, now) = (&self.config, cx.now);
         if let Some(receiver) = self.receivers.get_mut(flow) {
-            receiver.heard = now;
+            receiver.last_arrival = now;
             if receiver.phase == Phase::Parked {
                 // Its tokens have expired long ago.
                 receiver.forgive(0);
@@ -300,7 +300,7 @@ impl Phost {
         if cx.has_finished(flow) {
             return self.confirm(flow, cx);
         }
-        self.hear(flow, answer.free, cx);
+        self.on_arrival(flow, answer.free, cx);
         cx.deliver(flow, packet.offset, packet.payload);
         if cx.has_finished(flow) {
             self.receivers.remove(flow);
@@ -320,7 +320,7 @@ impl Phost {
         if cx.has_finished(packet.flow) {
             return self.confirm(packet.flow, cx);
         }
-        self.hear(packet.flow, packet.get::<Answer>().free, cx);
+        self.on_arrival(packet.flow, packet.get::<Answer>().free, cx);
     }
 
     fn on_status(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
@@ -334,7 +334,7 @@ impl Phost {
     /// Handles the end of a flow's wait.
     fn on_wait(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let Some(receiver) = self.receivers.get_mut(flow) else { return };
-        if cx.now.since(receiver.heard) >= self.config.idle {
+        if cx.now.since(receiver.last_arrival) >= self.config.idle {
             receiver.phase = Phase::Parked;
             return;
         }

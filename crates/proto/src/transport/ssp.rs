@@ -13,7 +13,7 @@
 //! | senders give small flows priority, by shortest job first | abstract |
 //!
 //! Model: senders and receivers know the size of a flow. Ports must shape credits and drop packets
-//! early that are not ECN-capable (`credit`), and data must return over the links of its credits.
+//! early that are not ECN-capable (`credit`), and data must return over the cables of its credits.
 //!
 //! Assumed:
 //! - The option that changes a choice is given in parentheses.

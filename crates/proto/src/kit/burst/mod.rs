@@ -1,24 +1,32 @@
-//! One machine for transports with credits that send a burst before the first credit, [`Burst`]: Aeolus and SSP are its [`Rules`].
+//! One state machine for transports with credits that send a burst before the first credit,
+//! [`Burst`]. Aeolus and SSP are its [`Rules`].
 //!
-//! Source: S. Hu et al., "Aeolus: A Building Block for Proactive Transport in Datacenters", SIGCOMM 2020, on I. Cho et al., "Credit-Scheduled
-//! Delay-Bounded Congestion Control for Datacenters" (ExpressPass), SIGCOMM 2017, whose credits are in `kit/credits`.
+//! Source: S. Hu et al., "Aeolus: A Building Block for Proactive Transport in Datacenters", SIGCOMM
+//! 2020, on I. Cho et al., "Credit-Scheduled Delay-Bounded Congestion Control for Datacenters"
+//! (ExpressPass), SIGCOMM 2017, whose credits are in `kit/credits`.
 //!
-//! A flow begins with a CREDIT_REQUEST and a burst of unscheduled packets at line rate, which ends with the first credit. A probe follows it among the
-//! data. Afterwards a credit sends one scheduled packet. Ports drop one of the two classes early; each transmission has a number, and a number
-//! that is left out is a lost packet.
+//! A flow begins with a CREDIT_REQUEST and a burst of unscheduled packets at line rate, which ends
+//! with the first credit. A probe follows the burst, queued with data. After that, each credit
+//! sends one scheduled packet. Ports drop one of the two classes early. Each transmission has a
+//! number, and a missing number is a lost packet.
 //!
 //! Assumed:
-//! - The CREDIT_REQUEST carries the size of the flow. The receiver sends credits until it has all bytes, and then a final CREDIT_STOP, with which the
-//!   sender forgets the flow; it sends the CREDIT_STOP again when it is asked or probed afterwards.
+//! - The CREDIT_REQUEST carries the size of the flow. The receiver sends credits until it has all
+//!   bytes, and then a final CREDIT_STOP, with which the sender forgets the flow; the receiver
+//!   repeats the CREDIT_STOP for every later request or probe.
 //! - The first packet of any kind starts the credits of a flow.
-//! - Numbers are given when packets leave for the NIC, in whose FIFO up to its low-water mark waits.
-//! - A piece of data is chosen when its credit comes, and waits in the host with it.
-//! - A credit brings the receiver's smoothed round trip. A sender without progress for three of these, and for at least `backstop`, asks and probes
-//!   again; this probe asks for all that is missing, since reports may be lost. A credit is progress if it is the first one, if it sends
-//!   something, or if more has arrived. One such probe is answered by at most 64 reports; the next one has those that come after them.
-//! - A receiver that hears nothing of a flow for `idle` stops its credits.
-//! - With `count_drop_as_credit_loss = false` transmissions that were left out since the last echo are taken off the credits that were left out. What
-//!   is left out before the first echo is taken for the burst's.
+//! - Numbers are assigned when packets leave for the NIC, whose FIFO holds packets up to its
+//!   low-water mark.
+//! - A credit selects its data when it arrives; the data then waits in the host with the credit.
+//! - A credit carries the receiver's smoothed round trip. A sender without progress for three of
+//!   these, and for at least `backstop`, sends its request and a probe again; this probe requests
+//!   reports of all missing numbers, since reports may be lost. A credit is progress if it is the
+//!   first one, if it sends data, or if more bytes have arrived. At most 64 reports answer one
+//!   probe; the next answer continues after them.
+//! - A receiver that receives no packet of a flow for `idle` stops its credits.
+//! - With `count_drop_as_credit_loss = false`, transmissions missing since the last echo are
+//!   subtracted from the missing credits. Transmissions missing before the first echo count as
+//!   those of the burst.
 
 mod options;
 mod packets;
@@ -38,29 +46,29 @@ pub use packets::{Asked, BurstReport, Offer, Sent};
 use sender::{Answered, Piece, Sender, Turn};
 use std::ops::Range;
 
-/// This file, whose head holds for every transport on the machine.
+/// The text of this file, whose header holds for every transport on this state machine.
 pub const TEXT: &str = include_str!("mod.rs");
 
-/// The kinds of packets of every transport on the machine.
+/// The kinds of packets of every transport on this state machine.
 pub const KINDS: &[&str] = &["request", "nack", "stop"];
 const REQUEST: Kind = Kind(Kind::OWN);
-/// Transmissions have not arrived.
+/// Reports transmissions that have not arrived.
 const NACK: Kind = Kind(Kind::OWN + 1);
 /// The final CREDIT_STOP, from the receiver.
 const STOP: Kind = Kind(Kind::OWN + 2);
 
-/// What every transport on the machine counts.
+/// The counters of every transport on this state machine.
 pub const COUNTERS: &[Counter] = &[
-    Counter { name: "credits", unit: "packets", about: "credits that the sender received" },
-    Counter { name: "wasted", unit: "packets", about: "those of `credits` that found nothing to send" },
+    Counter { name: "credits", unit: "packets", about: "credits received by the sender" },
+    Counter { name: "wasted", unit: "packets", about: "credits that arrived when the sender had nothing to send" },
     Counter { name: "unscheduled_bytes", unit: "B", about: "payload sent before the first credit" },
     Counter { name: "scheduled_bytes", unit: "B", about: "payload sent for credits" },
-    Counter { name: "retransmitted_bytes", unit: "B", about: "that of `scheduled_bytes` which was sent before" },
-    Counter { name: "unscheduled_lost", unit: "packets", about: "unscheduled packets that the sender took for lost" },
-    Counter { name: "scheduled_lost", unit: "packets", about: "scheduled packets that the sender took for lost" },
+    Counter { name: "retransmitted_bytes", unit: "B", about: "scheduled payload that was sent before" },
+    Counter { name: "unscheduled_lost", unit: "packets", about: "unscheduled packets that the sender declared lost" },
+    Counter { name: "scheduled_lost", unit: "packets", about: "scheduled packets that the sender declared lost" },
     Counter { name: "first_rtt_bytes", unit: "B", about: "payload that arrived within the flow's first unloaded round trip" },
 ];
-/// Places of the counters.
+/// Indices of the counters.
 const CREDITS: usize = 0;
 const WASTED: usize = 1;
 const UNSCHEDULED_BYTES: usize = 2;
@@ -70,7 +78,8 @@ const UNSCHEDULED_LOST: usize = 5;
 const SCHEDULED_LOST: usize = 6;
 const FIRST_RTT_BYTES: usize = 7;
 
-/// What a place in the host is for: the burst of a flow, or the first of the flow's turns.
+/// The purpose of a place in the host's queue: the burst of a flow, or the first of the flow's
+/// turns.
 const BURST: u8 = 0;
 const TURN: u8 = 1;
 
@@ -79,27 +88,29 @@ const BACKSTOP: u8 = 0;
 /// Timer of a receiver: the next credit.
 const PACED: u8 = 1;
 
-/// Most reports that answer one probe.
+/// Largest number of reports that answer one probe.
 const MOST_REPORTS: usize = 64;
 
-/// What a data packet is to ports.
+/// The class of a data packet at ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Of the burst.
+    /// Part of the burst.
     Unscheduled,
     /// Sent for a credit.
     Scheduled,
 }
 
-/// How a sender learns of lost packets.
+/// How a sender detects lost packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detection {
-    /// The receiver reports the numbers that were left out.
+    /// The receiver reports missing numbers.
     Reports,
-    /// The receiver acknowledges each unscheduled packet and each probe: unscheduled packets that were sent before are lost, unless they were
-    /// acknowledged too. Scheduled packets are reported.
+    /// The receiver acknowledges each unscheduled packet and each probe: unscheduled packets sent
+    /// before an acknowledged one are lost, unless they were acknowledged too. Scheduled packets
+    /// are reported.
     BurstAcks,
-    /// The receiver acknowledges each packet and each probe: packets that were sent before are lost, unless they were acknowledged too.
+    /// The receiver acknowledges each packet and each probe: packets sent before an acknowledged
+    /// one are lost, unless they were acknowledged too.
     Acks,
 }
 
@@ -110,19 +121,19 @@ pub struct Waiting {
     pub class: Class,
     /// The size of its flow, in bytes.
     pub size: u64,
-    /// What is left to be sent of its flow, in bytes.
+    /// Bytes of its flow that are still to be sent.
     pub left: u64,
 }
 
-/// What a transport on the machine decides.
+/// The decisions of a transport on this state machine.
 pub trait Rules {
     /// The class that ports protect: its packets are ECN-capable.
     const PROTECTED: Class;
-    /// How a sender learns of lost packets.
+    /// Returns how a sender detects lost packets.
     fn detection(&self) -> Detection;
-    /// The order of what waits in a host: the smallest number first, ties by arrival.
+    /// Returns the key that orders waiting data in a host: the smallest key first, ties by arrival.
     fn order(&self, waiting: Waiting) -> u64;
-    /// As what a piece of data is sent for a credit that was lost so often.
+    /// Returns the class of data that a credit sends after this number of losses.
     fn class(&self, _losses: u32) -> Class {
         Class::Scheduled
     }
@@ -135,12 +146,12 @@ struct Receiver {
     gaps: Gaps,
     /// All bytes below have arrived.
     next: u64,
-    /// When something of the flow arrived last.
-    heard: Time,
-    /// Transmissions that were left out since the last echo; `None` before the first one.
+    /// When the last packet of the flow arrived.
+    last_arrival: Time,
+    /// Missing transmissions since the last echo; `None` before the first echo.
     left_out: Option<u64>,
-    /// The last answer to a probe that asks ended before this number.
-    told: u64,
+    /// The end of the last numbers reported to a probe that requests all missing numbers.
+    reported: u64,
 }
 
 /// The machine of one host.
@@ -153,7 +164,7 @@ pub struct Burst<R> {
 }
 
 impl<R: Rules> Burst<R> {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn with(options: &Options, env: &Env<'_>, rules: R) -> Self {
         let config = Config::new(options, env);
         Burst { config, rules, senders: FlowMap::default(), receivers: FlowMap::default(), places: Places::default() }
@@ -165,14 +176,14 @@ impl<R: Rules> Burst<R> {
 
     // The sender.
 
-    /// Puts something of a flow behind what waits of it.
+    /// Queues a turn of a flow after its other waiting turns.
     fn wait(&mut self, flow: FlowId, turn: Turn) {
         let Some(sender) = self.senders.get_mut(flow) else { return };
         sender.turns.push_back(turn);
         self.places.add(flow, TURN, key(sender, (&self.config, &self.rules)));
     }
 
-    /// There is progress: the sender is patient from now on.
+    /// Records progress: resets the time that the sender waits for more.
     fn on_progress(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let Some(sender) = self.senders.get_mut(flow) else { return };
         sender.patience = self.config.patience(sender.srtt);
@@ -185,11 +196,11 @@ impl<R: Rules> Burst<R> {
         let Some(sender) = self.senders.get_mut(flow) else { return };
         cx.count(flow, CREDITS, 1);
         sender.srtt = Dur(offer.srtt_ps);
-        let news = sender.on_acked(packet.offset, &self.config);
+        let more_acked = sender.on_acked(packet.offset, &self.config);
         let (first, cuts) = sender.on_credit();
         let piece = sender.take(&self.config);
         let wasting = std::mem::replace(&mut sender.wasting, piece.is_none());
-        if first || news || piece.is_some() {
+        if first || more_acked || piece.is_some() {
             self.on_progress(flow, cx);
         }
         if cuts {
@@ -206,7 +217,7 @@ impl<R: Rules> Burst<R> {
         }
     }
 
-    /// Transmissions are reported as lost, or as arrived.
+    /// Handles a report of lost or arrived transmissions.
     fn on_report(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let (flow, BurstReport { from, to }) = (packet.flow, packet.get());
         let (config, detection) = (&self.config, self.rules.detection());
@@ -237,7 +248,7 @@ impl<R: Rules> Burst<R> {
         self.wait(flow, Turn::Probe { asks: true });
     }
 
-    /// The receiver has all bytes.
+    /// Handles a CREDIT_STOP: the receiver has all bytes.
     fn on_stop(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         if self.senders.remove(flow).is_some() {
             cx.close(flow);
@@ -246,8 +257,9 @@ impl<R: Rules> Burst<R> {
 
     // The receiver.
 
-    /// The state of an unfinished flow of which something arrives. It has credits.
-    fn hear(&mut self, flow: FlowId, cx: &mut Cx<'_>) -> &mut Receiver {
+    /// Returns the state of an unfinished flow when one of its packets arrives; opens the flow and
+    /// starts its credits if needed.
+    fn on_arrival(&mut self, flow: FlowId, cx: &mut Cx<'_>) -> &mut Receiver {
         let (now, pacing) = (cx.now, &self.config.pacing);
         if !cx.is_armed(flow, PACED) {
             cx.arm(flow, PACED, now);
@@ -256,12 +268,12 @@ impl<R: Rules> Burst<R> {
             credits: Credits::new(pacing, 1.0, now),
             gaps: Gaps::default(),
             next: 0,
-            heard: now,
+            last_arrival: now,
             left_out: None,
-            told: 0,
+            reported: 0,
         };
         let receiver = self.receivers.or_insert_with(flow, new);
-        receiver.heard = now;
+        receiver.last_arrival = now;
         receiver
     }
 
@@ -269,7 +281,7 @@ impl<R: Rules> Burst<R> {
         if cx.has_finished(flow) {
             return cx.control(self.control(flow, STOP));
         }
-        self.hear(flow, cx);
+        self.on_arrival(flow, cx);
     }
 
     fn on_data(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
@@ -288,7 +300,7 @@ impl<R: Rules> Burst<R> {
             return;
         }
         let drops_are_credit_losses = self.config.drops_are_credit_losses;
-        let receiver = self.hear(flow, cx);
+        let receiver = self.on_arrival(flow, cx);
         receiver.next = delivery.next;
         let gap = receiver.gaps.on_data(sent.number());
         let left_out = receiver.left_out.map(|n| n + gap.end.saturating_sub(gap.start));
@@ -313,19 +325,20 @@ impl<R: Rules> Burst<R> {
         if cx.has_finished(flow) {
             return cx.control(self.control(flow, STOP));
         }
-        let receiver = self.hear(flow, cx);
+        let receiver = self.on_arrival(flow, cx);
         let gap = receiver.gaps.on_probe(number);
         receiver.left_out = receiver.left_out.map(|n| n + gap.end.saturating_sub(gap.start));
         if from < number {
             receiver.gaps.settle_below(from);
             let mut missing: Vec<Range<u64>> = receiver.gaps.missing().cloned().collect();
-            // The sender may know the first ones and be unable to settle them. If every answer began there, it would never hear of the others.
+            // The sender may know the first missing numbers and be unable to settle them. If every
+            // answer began with these, it would never receive the others.
             if missing.len() > MOST_REPORTS {
-                let first = missing.partition_point(|range| range.start < receiver.told);
+                let first = missing.partition_point(|range| range.start < receiver.reported);
                 missing.rotate_left(first);
                 missing.truncate(MOST_REPORTS);
             }
-            receiver.told = missing.last().map_or(0, |range| range.end);
+            receiver.reported = missing.last().map_or(0, |range| range.end);
             for range in missing {
                 self.report(flow, range, None, cx);
             }
@@ -336,7 +349,7 @@ impl<R: Rules> Burst<R> {
         }
     }
 
-    /// Reports numbers that were left out: in an acknowledgment, or if there are any.
+    /// Reports missing numbers, in an acknowledgment, or in a NACK if there are any.
     fn report(&self, flow: FlowId, gap: Range<u64>, acknowledgment: Option<Kind>, cx: &mut Cx<'_>) {
         if acknowledgment.is_none() && gap.is_empty() {
             return;
@@ -350,7 +363,7 @@ impl<R: Rules> Burst<R> {
     fn on_paced(&mut self, flow: FlowId, cx: &mut Cx<'_>) {
         let (config, now) = (&self.config, cx.now);
         let Some(receiver) = self.receivers.get_mut(flow) else { return };
-        if now.since(receiver.heard) >= config.idle {
+        if now.since(receiver.last_arrival) >= config.idle {
             return;
         }
         let credit = receiver.credits.take(&config.pacing, now, cx.rng);
@@ -361,13 +374,13 @@ impl<R: Rules> Burst<R> {
     }
 }
 
-/// The key of what waits of a flow. A probe waits as the data before it.
+/// Returns the key of a flow's waiting turns. A probe has the key of the data before it.
 fn key<R: Rules>(sender: &Sender, (config, rules): (&Config, &R)) -> u64 {
     let class = if sender.in_burst() { Class::Unscheduled } else { Class::Scheduled };
     rules.order(Waiting { class, size: sender.size, left: sender.left(config) })
 }
 
-/// A data packet, which leaves now.
+/// Returns a data packet that leaves now.
 fn data<R: Rules>(
     flow: FlowId,
     sender: &mut Sender,
@@ -407,7 +420,7 @@ impl<R: Rules> Transport for Burst<R> {
             NACK | Kind::ACK | Kind::PROBEACK => self.on_report(packet, cx),
             REQUEST => self.on_request(packet.flow, cx),
             STOP => self.on_stop(packet.flow, cx),
-            // No other kind is ever sent.
+            // No other kind is sent.
             _ => {}
         }
     }
@@ -422,11 +435,11 @@ impl<R: Rules> Transport for Burst<R> {
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         while let Some(place) = self.places.take() {
             let flow = place.flow;
-            // Places of closed flows are left over.
+            // A closed flow may have left places behind.
             let Some(sender) = self.senders.get_mut(flow) else { continue };
             let shared = (&self.config, &self.rules);
             if place.what == BURST {
-                // The first credit has ended it.
+                // The first credit has ended the burst.
                 let Some(piece) = sender.take_burst(&self.config) else { continue };
                 let packet = data(flow, sender, piece, None, shared, cx);
                 if sender.in_burst() {

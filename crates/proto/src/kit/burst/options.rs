@@ -1,4 +1,5 @@
-//! What transports with a burst before the first credit can be told, and what all flows of a host share.
+//! The parameters of transports with a burst before the first credit, and the configuration of a
+//! host.
 
 use crate::contract::Env;
 use crate::kit::credits::{self, CreditConfig as Pacing, Params as Pace};
@@ -9,24 +10,26 @@ base::params! {
     /// Parameters of transports that send a burst before the first credit.
     pub struct Options {
         ..pace: Pace {}
-        /// Most bytes that a flow sends before its first credit, rounded up to whole packets; `auto`: one bandwidth-delay product of the longest
-        /// path.
+        /// Largest number of bytes that a flow sends before its first credit, rounded up to whole
+        /// packets; `auto`: one bandwidth-delay product of the longest path.
         unsched_bytes: Auto<Bytes> = "auto", "Aeolus section 3.1: one BDP";
-        /// A credit that finds nothing else to send has a packet of the burst sent again of which nothing is known.
+        /// Whether a credit without lost or new data retransmits an unconfirmed packet of the
+        /// burst.
         resend_unconfirmed: bool = "true", "Aeolus";
-        /// A data packet that was dropped counts as a lost credit too, since its echo is missing.
-        count_drop_as_credit_loss: bool = "true", "ExpressPass: receivers see echoes alone";
-        /// Shortest time without progress after which a sender asks and probes again; at least three round trips.
+        /// Whether a dropped data packet also counts as a lost credit, since its echo is missing.
+        count_drop_as_credit_loss: bool = "true", "ExpressPass: receivers see only echoes";
+        /// Shortest time without progress after which a sender repeats its request and its probe;
+        /// at least three round trips.
         backstop: Dur = "1ms" in Dur::from_ns(100)..=Dur::from_secs(60), "flowloom; testbed code of Aeolus: 10 ms";
-        /// Longest such time: it doubles until there is progress.
+        /// Longest time without progress; the time doubles until there is progress.
         most_backstop: Dur = "10ms" in Dur::from_ns(100)..=Dur::from_secs(60), "testbed code of Aeolus: 10 ms";
-        /// Silence after which a receiver stops its credits; `auto`: 10 ms, at least three unloaded round trips
-        /// of the longest path.
+        /// Time without packets of a flow after which a receiver stops its credits; `auto`: 10 ms,
+        /// at least three unloaded round trips of the longest path.
         idle: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "flowloom";
     }
 }
 
-/// Problems that show only against the network, or between parameters.
+/// Returns the problems that depend on the network, and contradictions between parameters.
 pub fn check(options: &Options, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = credits::check(&options.pace);
     if let Auto::Set(idle) = options.idle {
@@ -34,16 +37,16 @@ pub fn check(options: &Options, env: &Env<'_>) -> Vec<Problem> {
     }
     if options.most_backstop < options.backstop {
         let message = format!("`{}` is below `backstop`, which is `{}`", options.most_backstop, options.backstop);
-        problems.push(Problem { key: "most_backstop", message, hint: "raise `most_backstop` or lower `backstop`".to_owned() });
+        problems.push(Problem { key: "most_backstop", message, hint: "increase `most_backstop` or lower `backstop`".to_owned() });
     }
     problems
 }
 
-/// What all flows of a host share.
+/// The configuration of a host.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
     pub pacing: Pacing,
-    /// Payload of a full packet, and header of every packet.
+    /// Payload of a full packet.
     pub mss: u64,
     pub header: u16,
     /// Payload that a flow sends before its first credit, a number of full packets.
@@ -74,7 +77,8 @@ impl Config {
             idle: options.idle.or(env.timeout(Dur::from_ms(10))),
         }
     }
-    /// How long a sender waits for progress whose smoothed round trip is `srtt`, or zero.
+    /// Returns how long a sender waits for progress if its smoothed round trip is `srtt`; zero
+    /// means unknown.
     pub fn patience(&self, srtt: Dur) -> Dur {
         self.backstop.max(if srtt == Dur::ZERO { self.three_rtts } else { srtt * 3 })
     }

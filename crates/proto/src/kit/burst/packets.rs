@@ -1,4 +1,4 @@
-//! The headers of what both ends of a flow send.
+//! The headers of the packets of both ends of a flow.
 
 use super::sender::Answered;
 use base::Time;
@@ -6,7 +6,8 @@ use base::Time;
 base::header! {
     /// The header of data.
     pub struct Sent {
-        /// The number of the transmission, and in the lower 32 bits that of the credit that it answers, or [`Sent::NO_CREDIT`].
+        /// The number of the transmission; the lower 32 bits have the number of the credit that it
+        /// answers, or [`Sent::NO_CREDIT`].
         numbers: u64,
         /// When the credit left its host, in picoseconds.
         credit_sent_ps: u64,
@@ -14,14 +15,14 @@ base::header! {
 }
 
 impl Sent {
-    /// In the place of a credit's number.
+    /// The number of the credit in a packet without a credit.
     pub const NO_CREDIT: u32 = u32::MAX;
 
     pub(super) fn new(number: u64, credit: Option<Answered>) -> Sent {
         let Answered { number: answered, sent } = credit.unwrap_or(Answered { number: Sent::NO_CREDIT, sent: Time::ZERO });
         Sent { numbers: number << 32 | u64::from(answered), credit_sent_ps: sent.0 }
     }
-    /// The number of the transmission.
+    /// Returns the number of the transmission.
     pub fn number(self) -> u64 {
         self.numbers >> 32
     }
@@ -34,7 +35,7 @@ impl Sent {
 base::header! {
     /// The header of a credit.
     pub struct Offer {
-        /// Its number.
+        /// The number of the credit.
         number: u32,
         /// The smoothed time from a credit to its answer, in picoseconds; zero before the first answer.
         srtt_ps: u64,
@@ -46,7 +47,7 @@ base::header! {
     pub struct Asked {
         /// The number of the next transmission.
         number: u64,
-        /// Transmissions from here on that are missing are to be reported again.
+        /// The first number whose report, if missing, is requested again.
         from: u64,
     }
 }
@@ -54,9 +55,9 @@ base::header! {
 base::header! {
     /// The header of a NACK, an ACK, and the answer to a probe.
     pub struct BurstReport {
-        /// The first number that was left out.
+        /// The first missing number.
         from: u64,
-        /// The number behind the last one; of an ACK, that which has arrived.
+        /// The number after the last missing one; in an ACK, the number that has arrived.
         to: u64,
     }
 }

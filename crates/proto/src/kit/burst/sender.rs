@@ -1,4 +1,5 @@
-//! A flow at its sender: what was sent under which number, what is lost, and what a credit sends.
+//! A flow at its sender: the numbers of its transmissions, its lost data, and the data that a
+//! credit sends.
 
 use super::options::Config;
 use base::{Dur, Time};
@@ -9,9 +10,9 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub offset: u64,
-    /// How often it is known to have been lost.
+    /// Number of known losses.
     pub losses: u32,
-    /// It was sent before.
+    /// Whether it was sent before.
     pub again: bool,
 }
 
@@ -22,16 +23,17 @@ pub(super) struct Answered {
     pub sent: Time,
 }
 
-/// What of a flow waits in the host, beside its burst.
+/// A waiting turn of a flow, other than its burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// A piece that a credit sends.
     Answer(Piece, Answered),
-    /// A probe; whether it asks for all that is missing.
+    /// A probe; `asks` if it requests reports of all missing numbers.
     Probe { asks: bool },
 }
 
-/// A transmission that counts neither as arrived nor as lost, or that waits for others to be forgotten.
+/// A transmission that counts neither as arrived nor as lost, or that waits until earlier ones can
+/// be forgotten.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     offset: u64,
@@ -44,11 +46,11 @@ struct Sent {
 pub(super) struct Sender {
     pub size: u64,
     pub turns: VecDeque<Turn>,
-    /// All bytes below were sent, or are promised to credits.
+    /// All bytes below were sent, or are assigned to credits.
     next: u64,
-    /// The burst goes up to this byte; over when it is not above `next`.
+    /// The end of the burst; the burst is over when this is not above `next`.
     burst: u64,
-    /// Transmissions that were sent without credits: those with the first numbers.
+    /// Number of transmissions without credits; these have the first numbers.
     unscheduled: u64,
     /// All bytes below are known to have arrived.
     acked: u64,
@@ -58,11 +60,11 @@ pub(super) struct Sender {
     lost: VecDeque<Piece>,
     in_flight: u64,
     credited: bool,
-    /// The last credit found nothing to send.
+    /// Whether the last credit found no data to send.
     pub wasting: bool,
     /// Smoothed time from a credit to its answer, which the receiver measures; zero before that.
     pub srtt: Dur,
-    /// From the last sign of progress, or the last timeout, to the next timeout.
+    /// Time from the last progress or timeout to the next timeout.
     pub patience: Dur,
 }
 
@@ -85,29 +87,29 @@ impl Sender {
             patience: config.patience(Dur::ZERO),
         }
     }
-    /// Bytes of a piece.
+    /// Returns the bytes of a piece.
     pub fn payload(&self, offset: u64, config: &Config) -> u16 {
         (self.size - offset).min(config.mss) as u16
     }
-    /// The number of the next transmission.
+    /// Returns the number of the next transmission.
     pub fn number(&self) -> u64 {
         self.base + self.sent.len() as u64
     }
-    /// No transmission with a smaller number is waited for.
+    /// Returns the number below which all transmissions are settled.
     pub fn settled(&self) -> u64 {
         self.base
     }
     pub fn in_flight(&self) -> u64 {
         self.in_flight
     }
-    /// Bytes that are still to be sent, of lost pieces whole packets.
+    /// Returns the number of bytes still to be sent; lost pieces count as whole packets.
     pub fn left(&self, config: &Config) -> u64 {
         self.size - self.next + self.lost.len() as u64 * config.mss
     }
     pub fn in_burst(&self) -> bool {
         self.next < self.burst
     }
-    /// The next packet of the burst, if it is not over.
+    /// Returns the next packet of the burst, if the burst is not over.
     pub fn take_burst(&mut self, config: &Config) -> Option<Piece> {
         self.in_burst().then(|| self.take_new(config))
     }
@@ -116,14 +118,16 @@ impl Sender {
         self.next += u64::from(self.payload(offset, config));
         Piece { offset, losses: 0, again: false }
     }
-    /// A credit has come. Returns whether it is the first one, and whether it ends a burst of which something was sent.
+    /// Handles a credit. Returns whether it is the first one, and whether it ends a burst that has
+    /// sent packets.
     pub fn on_credit(&mut self) -> (bool, bool) {
         let first = !std::mem::replace(&mut self.credited, true);
         let cuts = self.in_burst();
         self.burst = self.burst.min(self.next);
         (first, cuts && self.unscheduled > 0)
     }
-    /// What a credit sends: a piece that is lost, or one that was never sent, or one of the burst of which nothing is known.
+    /// Returns the piece that a credit sends: a lost one, a new one, or an unconfirmed one of the
+    /// burst.
     pub fn take(&mut self, config: &Config) -> Option<Piece> {
         while let Some(piece) = self.lost.pop_front() {
             if !self.has_arrived(piece.offset, config) {
@@ -147,33 +151,35 @@ impl Sender {
         }
         None
     }
-    /// A piece leaves the host. Returns its number.
+    /// Records that a piece leaves the host. Returns its number.
     pub fn depart(&mut self, piece: Piece, config: &Config) -> u64 {
         let number = self.number();
         self.in_flight += u64::from(self.payload(piece.offset, config));
         self.sent.push_back(Sent { offset: piece.offset, losses: piece.losses, flying: true });
         number
     }
-    /// The same of a packet of the burst.
+    /// Records that a piece of the burst leaves the host. Returns its number.
     pub fn depart_burst(&mut self, piece: Piece, config: &Config) -> u64 {
         self.unscheduled += 1;
         self.depart(piece, config)
     }
-    /// All bytes below have arrived. Returns whether that is news.
+    /// Records that all bytes below `upto` have arrived. Returns whether more have arrived than
+    /// before.
     pub fn on_acked(&mut self, upto: u64, config: &Config) -> bool {
-        let news = upto > self.acked;
-        if news {
+        let more = upto > self.acked;
+        if more {
             self.acked = upto;
             self.forget(config);
         }
-        news
+        more
     }
-    /// The transmission with this number has arrived.
+    /// Records that the transmission with this number has arrived.
     pub fn on_arrived(&mut self, number: u64, config: &Config) {
         self.settle(number, config);
         self.forget(config);
     }
-    /// What is in flight of these numbers is lost. Returns how many transmissions that were: of the burst, and of credits.
+    /// Declares the transmissions in flight with these numbers lost. Returns how many of the burst
+    /// and how many of credits were lost.
     pub fn on_lost(&mut self, numbers: Range<u64>, config: &Config) -> (u64, u64) {
         let (mut burst, mut scheduled) = (0, 0);
         for number in numbers.start.max(self.base)..numbers.end.min(self.number()) {
@@ -187,11 +193,11 @@ impl Sender {
         self.forget(config);
         (burst, scheduled)
     }
-    /// How many transmissions had no credit.
+    /// Returns the number of transmissions without credits.
     pub fn unscheduled(&self) -> u64 {
         self.unscheduled
     }
-    /// Nothing more is to be heard of a transmission.
+    /// Settles a transmission: its arrival or loss is known.
     fn settle(&mut self, number: u64, config: &Config) {
         let Some(at) = number.checked_sub(self.base) else { return };
         let Some(sent) = self.sent.get_mut(at as usize) else { return };
@@ -200,7 +206,7 @@ impl Sender {
             self.in_flight -= u64::from(self.payload(offset, config));
         }
     }
-    /// Forgets the first transmissions, as far as nothing more is to be heard of them.
+    /// Forgets settled transmissions before the first unsettled one.
     fn forget(&mut self, config: &Config) {
         while let Some(&Sent { offset, flying, .. }) = self.sent.front()
             && (!flying || self.has_arrived(offset, config))
@@ -238,7 +244,7 @@ mod tests {
         sender
     }
 
-    /// Pieces that credits send, by segment.
+    /// Takes the pieces of `n` credits; returns their segments.
     fn answers(sender: &mut Sender, config: &Config, n: usize) -> Vec<Option<u64>> {
         (0..n).map(|_| sender.take(config)).map(|piece| piece.map(|piece| piece.offset / MSS)).collect()
     }
@@ -251,7 +257,7 @@ mod tests {
         assert_eq!(sender.on_lost(2..3, &config), (1, 0));
         assert_eq!(answers(&mut sender, &config, 6), [Some(2), Some(4), Some(5), Some(0), Some(3), None]);
         let mut sender = after_burst(&config);
-        // What is known to have arrived is not sent again, lost or not.
+        // Pieces that are known to have arrived are not retransmitted, even if reported as lost.
         assert_eq!(sender.on_lost(0..2, &config), (2, 0));
         assert!(sender.on_acked(3 * MSS, &config) && !sender.on_acked(2 * MSS, &config));
         assert_eq!(answers(&mut sender, &config, 4), [Some(4), Some(5), Some(3), None]);
@@ -272,7 +278,7 @@ mod tests {
         sender.depart_burst(piece, &config);
         assert_eq!([(); 2].map(|()| sender.on_credit()), [(true, true), (false, false)]);
         assert_eq!(sender.take_burst(&config), None);
-        // A burst of which nothing was sent needs no probe.
+        // A burst that has sent no packet needs no probe.
         assert_eq!(Sender::new(6 * MSS, &config).on_credit(), (true, false));
     }
 

@@ -1,4 +1,5 @@
-//! What the tests of the transports on this machine share: hand-made packets, what was sent in words, and losses at random.
+//! Shared by the tests of transports on this state machine: hand-made packets, sent packets as
+//! words, and random losses.
 
 use super::*;
 use crate::kit::pipe::{Fate, Pipe, both_ways, patterns};
@@ -18,14 +19,14 @@ pub fn us(n: u64) -> Time {
     Time::ZERO + Dur::from_us(n)
 }
 
-/// A credit; all before segment `acked` has arrived.
+/// A credit; all bytes before segment `acked` have arrived.
 pub fn credit(flow: u32, number: u32, acked: u64) -> Packet {
     let mut packet = Packet { offset: acked * MSS, ..Packet::new(FlowId(flow), Kind::CREDIT, 84) };
     packet.set(Offer { number, srtt_ps: 0 });
     packet
 }
 
-/// A segment under this number, sent for a credit or for none.
+/// A segment with this number, with or without a credit.
 pub fn segment(number: u64, segment: u64, credit: Option<u32>) -> Packet {
     let mut packet = Packet::data(FlowId(0), segment * MSS, MSS as u16, 40);
     packet.set(Sent::new(number, credit.map(|number| Answered { number, sent: Time::ZERO })));
@@ -56,7 +57,8 @@ pub fn nack(numbers: Range<u64>) -> Packet {
     report(NACK, numbers)
 }
 
-/// What was sent: `U0#3` and `S0#3` are segment 0 under number 3, unscheduled and scheduled.
+/// The packets that were sent: `U0#3` and `S0#3` are segment 0 with number 3, unscheduled and
+/// scheduled.
 pub fn seen(packets: &[Packet]) -> Vec<String> {
     let word = |packet: &Packet| match packet.kind {
         Kind::DATA => {
@@ -79,7 +81,8 @@ pub fn seen(packets: &[Packet]) -> Vec<String> {
     packets.iter().map(word).collect()
 }
 
-/// Joins two hosts that send each other flows of these sizes, and runs until all is quiet; fails unless each byte has arrived once and all state is gone.
+/// Joins two hosts that send each other flows of these sizes, and runs until no packet or timer is
+/// left. Fails unless each byte has arrived once and no state is left.
 pub fn exchange<R: Rules>(machine: impl Fn() -> Burst<R>, sizes: &[u64], fate: impl FnMut(&Packet) -> Fate) -> Vec<Packet> {
     let flows = both_ways(sizes);
     let host = || Script::new(machine(), flows.clone());
@@ -92,11 +95,12 @@ pub fn exchange<R: Rules>(machine: impl Fn() -> Burst<R>, sizes: &[u64], fate: i
     pipe.log
 }
 
-/// Random losses of data and of control packets in both directions, each up to a half, from first to last.
+/// Random losses of data and of control packets in both directions, each up to a half, at all times
+/// of a flow.
 pub fn lose_at_random<R: Rules>(machine: impl Fn() -> Burst<R>, usual: u32) {
     for pattern in 0..u64::from(patterns(usual)) {
         let rng = &mut Rng::stream(15, "losses", &[pattern]);
-        // Once in a while a flow of which more is missing than one answer can tell.
+        // Some flows have more missing numbers than fit one answer.
         let most = if pattern % 50 == 7 { 1_000_000 } else { 80_000 };
         let sizes: Vec<u64> = (0..1 + rng.below(3)).map(|_| 1 + rng.below(most)).collect();
         let losses = [(); 4].map(|()| 0.5 * rng.unit());

@@ -1,22 +1,23 @@
-//! The contents of an ACK, and how they are written into a packet.
+//! The contents of an ACK, and their encoding in a packet.
 
 use crate::packet::{Ext, Kind, Packet};
 use base::{FlowId, Slab, Time};
 use std::ops::Range;
 
-/// What an ACK echoes of the segment that caused it.
+/// The fields of a segment that its ACK echoes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echo {
-    /// Word 0 of its header, as the ports on the way left it. The sender leaves it zero, unless it has subflows to name.
+    /// Word 0 of the segment's header, as the ports on the path left it. The sender sets it to
+    /// zero, unless it names a subflow.
     pub feedback: u64,
-    /// When it was handed to the NIC.
+    /// When the segment was handed to the NIC.
     pub sent_at: Time,
-    /// Its payload was sent before.
+    /// Whether its payload was sent before.
     pub resent: bool,
 }
 
 impl Echo {
-    /// The echo of `segment`.
+    /// Returns the echo of `segment`.
     #[inline]
     pub fn of(segment: &Packet) -> Echo {
         Echo { feedback: segment.words[0], sent_at: segment.sent_at, resent: segment.has(Packet::RETX) }
@@ -27,14 +28,14 @@ impl Echo {
         ack.words = [self.feedback, self.sent_at.ps()];
         ack.flags |= u16::from(self.resent) * Packet::RETX;
     }
-    /// The echo in an ACK.
+    /// Reads the echo in an ACK.
     #[inline]
     pub fn read(ack: &Packet) -> Echo {
         Echo { feedback: ack.words[0], sent_at: Time(ack.words[1]), resent: ack.has(Packet::RETX) }
     }
 }
 
-/// The contents of an ACK without its blocks.
+/// The contents of an ACK without its SACK blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Answer {
     /// All bytes below have arrived.
@@ -44,7 +45,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// An ACK with these contents and blocks.
+    /// Returns an ACK with these contents and blocks.
     #[inline(always)]
     pub fn packet(self, flow: FlowId, header: u16, blocks: &[Range<u64>], ext: &mut Slab<Ext>) -> Packet {
         let mut ack = Packet::new(flow, Kind::ACK, header);
@@ -59,39 +60,42 @@ impl Answer {
 }
 
 base::header! {
-    /// What an ACK with SACK blocks has in the extension slab: an empty block is none.
+    /// The SACK blocks of an ACK, in the extension slab. An empty block means no block.
     pub struct Blocks {
-        /// See [`Echo`], whose place the handle takes.
+        /// See [`Echo::feedback`], whose place in the packet the handle takes.
         feedback: u64,
-        /// The block that the segment which caused the ACK is in (RFC 2018 section 4), unless that segment moved the ACK.
+        /// The block with the segment that caused the ACK (RFC 2018 section 4), unless that segment
+        /// advanced the ACK.
         start_0: u64,
-        /// Its end.
+        /// End of the first block.
         end_0: u64,
-        /// The block reported before.
+        /// The previously reported block.
         start_1: u64,
-        /// Its end.
+        /// End of the second block.
         end_1: u64,
-        /// The block reported before that.
+        /// The block reported before the second.
         start_2: u64,
-        /// Its end.
+        /// End of the third block.
         end_2: u64,
     }
 }
 
-/// SACK blocks in an ACK: three fit beside time stamps, which every ACK has (RFC 2018 section 3).
+/// Largest number of SACK blocks in an ACK: three fit next to time stamps, which every ACK has (RFC
+/// 2018 section 3).
 pub(super) const MAX_BLOCKS: usize = 3;
 
 impl Blocks {
-    /// Puts up to three blocks, the newest first, into an ACK that has its [`Echo`]. They make it longer.
+    /// Writes up to three blocks, the newest first, into an ACK that has its [`Echo`]. They
+    /// lengthen the ACK.
     pub fn write(blocks: &[Range<u64>], ack: &mut Packet, ext: &mut Slab<Ext>) {
         let edges = |i: usize| blocks.get(i).map_or((0, 0), |block| (block.start, block.end));
         let [(start_0, end_0), (start_1, end_1), (start_2, end_2)] = [edges(0), edges(1), edges(2)];
         let feedback = ack.words[0];
         ack.set_ext(Blocks { feedback, start_0, end_0, start_1, end_1, start_2, end_2 }, ext);
-        // RFC 2018 section 3: eight bytes a block and two for the option, in whole words.
+        // RFC 2018 section 3: eight bytes per block and two for the option, in whole words.
         ack.wire_len += 4 + 8 * blocks.len() as u16;
     }
-    /// The blocks of an ACK, the newest first.
+    /// Returns the blocks of an ACK, the newest first.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
         let edges = [(self.start_0, self.end_0), (self.start_1, self.end_1), (self.start_2, self.end_2)];
         edges.into_iter().map(|(start, end)| start..end).filter(|block| !block.is_empty())

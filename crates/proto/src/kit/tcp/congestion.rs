@@ -1,38 +1,43 @@
-//! The contract between the machine and a congestion controller.
+//! The contract between the TCP machine and a congestion controller.
 
 use crate::flow::Flow;
 use crate::packet::Packet;
 use base::{Dur, Time};
 
-/// A congestion controller. One controller serves all flows of a host and keeps a `State` for each. Recovery belongs to the machine:
-/// between a loss and the end of recovery only the machine changes the window. The machine also sees to it that marks cut a window at
-/// most once.
+/// A congestion controller. One controller serves all flows of a host and keeps a `State` for each.
+/// The TCP machine handles recovery: between a loss and the end of recovery only the machine
+/// changes the window. The machine also ensures that marks cut a window at most once.
 pub trait Congestion {
     /// The controller's state of one flow.
     type State;
     /// How its connections use ECN.
     const ECN: Ecn = Ecn::Off;
-    /// The state of a flow that opens now.
+    /// Returns the state of a flow that opens now.
     fn open(&self, flow: &Flow) -> Self::State;
-    /// New data was acknowledged, in recovery or not: called before all of the following, to update the state.
+    /// Called for every acknowledgment of new data, in recovery or not, before all other methods:
+    /// updates the state.
     fn on_feedback(&self, _state: &mut Self::State, _ack: &Ack<'_>) {}
-    /// New data was acknowledged outside recovery, and no mark cuts the window now: the window may change.
+    /// Called for an acknowledgment of new data outside recovery, unless a mark cuts the window:
+    /// may change the window.
     fn on_ack(&self, state: &mut Self::State, window: &mut Window, ack: &Ack<'_>);
-    /// An ACK outside recovery echoes the first mark since the data of the last cut was acknowledged. Returns the window from now on,
-    /// in bytes; the slow-start threshold follows it. `None`: the mark counts for nothing, and [`Congestion::on_ack`] is called.
+    /// Called when an ACK outside recovery echoes the first mark since the data of the last cut was
+    /// acknowledged. Returns the new window in bytes; the slow-start threshold follows it. With
+    /// `None` the mark has no effect, and [`Congestion::on_ack`] is called.
     fn on_mark(&self, _state: &mut Self::State, _window: &Window, _ack: &Ack<'_>) -> Option<u64> {
         None
     }
-    /// A segment was found lost. Returns the slow-start threshold from now on, in bytes.
+    /// Called when a segment is found lost. Returns the new slow-start threshold in bytes.
     fn on_loss(&self, state: &mut Self::State, window: &Window, loss: Loss) -> u64;
-    /// A segment is handed to the NIC. `sent` bytes of the flow, those of the segment included, were sent at least once.
+    /// Called when a segment is handed to the NIC. `sent` bytes of the flow, the segment included,
+    /// were sent at least once.
     fn on_sent(&self, _state: &mut Self::State, _now: Time, _sent: u64) {}
-    /// The most bytes that may be in flight whatever the window is: for controllers that send at a rate of their own. Asked when a flow opens and
-    /// on every ACK of new data.
+    /// Returns the largest number of bytes in flight, independent of the window: for controllers
+    /// with a rate of their own. Called when a flow opens and on every ACK of new data.
     fn most(&self, _state: &Self::State) -> u64 {
         u64::MAX
     }
-    /// The earliest departure of the next segment, even if the window allows it sooner: for windows below one segment.
+    /// Returns the earliest departure of the next segment, even if the window allows it sooner: for
+    /// windows below one segment.
     fn not_before(&self, _state: &Self::State, _srtt: Dur) -> Time {
         Time::ZERO
     }
@@ -41,17 +46,17 @@ pub trait Congestion {
 /// How a connection uses explicit congestion notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
-    /// Not at all.
+    /// No ECN.
     Off,
-    /// RFC 3168: after a marked segment every ACK has ECE until a segment with CWR comes. Only data sent for the first time can be
-    /// marked.
+    /// RFC 3168: after a marked segment every ACK has ECE until a segment with CWR arrives. Only
+    /// data sent for the first time can be marked.
     Classic,
     /// RFC 8257: an ACK has ECE if the segments that it answers were marked. SYN, SYNACK and all data can be marked.
     Exact,
 }
 
 impl Ecn {
-    /// The flags of what a sender sends, or of an answer to a SYN.
+    /// Returns the ECN flags of a segment, or of an answer to a SYN.
     #[inline]
     pub(super) fn flags(self, data: bool, resent: bool) -> u16 {
         let code_point = match self {
@@ -65,7 +70,8 @@ impl Ecn {
     }
 }
 
-/// The window of one flow. Whole bytes: a controller that needs finer arithmetic keeps the rest in its state.
+/// The window of one flow in whole bytes. A controller that needs fractions keeps them in its
+/// state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Congestion window in bytes.
@@ -76,7 +82,7 @@ pub struct Window {
 
 /// An acknowledgment of new data, as a controller sees it.
 pub struct Ack<'a> {
-    /// The present.
+    /// The current time.
     pub now: Time,
     /// The flow.
     pub flow: &'a Flow,
@@ -86,17 +92,17 @@ pub struct Ack<'a> {
     pub slow_start: u64,
     /// The ACK echoes a mark; never set without ECN.
     pub ece: bool,
-    /// Word 0 of the segment that the ACK answers, as the ports of the path left it.
+    /// Word 0 of the segment that the ACK answers, as the ports on the path left it.
     pub feedback: u64,
     /// The first byte not yet acknowledged.
     pub snd_una: u64,
     /// The next byte to send.
     pub snd_nxt: u64,
-    /// The window may grow: it is what limits the sender.
+    /// Whether the window may grow: the window limits the sender.
     pub window_limited: bool,
     /// Smoothed round trip, this ACK's sample included.
     pub srtt: Dur,
-    /// The sample itself; `None` from a segment that was sent twice.
+    /// The round-trip sample of this ACK; `None` for a segment that was sent twice.
     pub rtt: Option<Dur>,
 }
 
@@ -112,10 +118,10 @@ pub enum Cause {
 /// A loss, as a controller sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// How it was found.
+    /// How the loss was found.
     pub cause: Cause,
     /// FlightSize: bytes sent and not acknowledged.
     pub flight: u64,
-    /// A mark has cut the window since the lost segment was sent.
+    /// Whether a mark has cut the window since the lost segment was sent.
     pub after_mark: bool,
 }

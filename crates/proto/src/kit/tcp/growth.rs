@@ -1,17 +1,18 @@
-//! Slow start and congestion avoidance of RFC 5681 section 3.1 without rounding, and the threshold after a loss: the common part of
-//! controllers that differ from Reno in their reaction to marks.
+//! Slow start and congestion avoidance of RFC 5681 section 3.1 without rounding, and the threshold
+//! after a loss: shared by controllers that differ from Reno in their reaction to marks.
 
 use super::congestion::{Ack, Loss, Window};
 
-/// Growth of a window, with the fraction of a byte that is left over.
+/// Growth of a window, with the remaining fraction of a byte.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Growth {
-    /// What congestion avoidance owes the window: bytes times its size.
+    /// Growth of congestion avoidance that is not yet added to the window, in bytes times the
+    /// window.
     owed: u64,
 }
 
 impl Growth {
-    /// New data was acknowledged: grows the window if it was the limit.
+    /// Grows the window for acknowledged new data, if the window was the limit.
     #[inline]
     pub fn on_ack(&mut self, window: &mut Window, ack: &Ack<'_>, smss: u64) {
         if !ack.window_limited {
@@ -29,7 +30,7 @@ impl Growth {
     }
 }
 
-/// The slow-start threshold after a loss (RFC 5681 eq. 4), in bytes.
+/// Returns the slow-start threshold after a loss (RFC 5681 eq. 4), in bytes.
 pub fn half_flight(loss: Loss, smss: u64) -> u64 {
     (loss.flight / 2).max(2 * smss)
 }
@@ -42,7 +43,7 @@ mod tests {
     const SMSS: u64 = 1460;
 
     #[test]
-    fn slow_start_adds_what_was_acknowledged_up_to_one_segment() {
+    fn slow_start_adds_the_acknowledged_bytes_up_to_one_segment() {
         let flow = script::flow(0, 1);
         let (mut growth, mut window) = (Growth::default(), Window { cwnd: 3 * SMSS, ssthresh: u64::MAX });
         for (acked, limited, cwnd) in [(SMSS, true, 4 * SMSS), (2 * SMSS, true, 5 * SMSS), (100, true, 5 * SMSS + 100)] {
@@ -53,7 +54,8 @@ mod tests {
         assert_eq!(window.cwnd, 5 * SMSS + 100);
     }
 
-    /// Against w + 1/w per segment in real numbers, for windows at which whole bytes per ACK would lose a third of the growth.
+    /// Compared with w + 1/w per segment in real numbers, for windows at which whole bytes per ACK
+    /// would lose a third of the growth.
     #[test]
     fn congestion_avoidance_loses_no_fraction_of_a_byte() {
         let flow = script::flow(0, 1);

@@ -1,36 +1,50 @@
-//! One TCP machine for every window protocol: [`Tcp`], with a congestion controller plugged in.
+//! One TCP machine for every window protocol: [`Tcp`], with a congestion controller as a parameter.
 //!
-//! Source: RFC 5681 (windows, duplicate ACKs, ACK generation), RFC 6582 (NewReno recovery), RFC 6298 (timer), RFC 3042 (limited
-//! transmit), RFC 2018 and RFC 6675 (selective acknowledgments), RFC 3168 and RFC 8257 (marks and their echoes). The machine owns
-//! sequence numbers, recovery, timers, the handshake and ACKs; a [`Congestion`] says how the window grows and how far it is cut.
+//! Source: RFC 5681 (windows, duplicate ACKs, ACK generation), RFC 6582 (NewReno recovery), RFC
+//! 6298 (timer), RFC 3042 (limited transmit), RFC 2018 and RFC 6675 (selective acknowledgments),
+//! RFC 3168 and RFC 8257 (marks and their echoes). The machine handles sequence numbers, recovery,
+//! timers, the handshake and ACKs; a [`Congestion`] controller defines how the window grows and how
+//! far it is cut.
 //!
-//! Model: no receive window unless `max_cwnd` is given, no FIN: the sender's state ends with the last acknowledgment. Connections are not
-//! restarted after idle times: an application hands over all bytes of a flow at its start, so that no flow idles. Receivers never drop
-//! bytes that they reported as received.
+//! Model: there is no receive window unless `max_cwnd` is given, and no FIN: the sender's state
+//! ends with the last acknowledgment. Connections are not restarted after idle times: an
+//! application hands over all bytes of a flow at its start, so that no flow is idle. Receivers
+//! never drop bytes that they reported as received.
 //!
 //! Assumed:
-//! - A round trip is timed by an echo: every ACK carries when the segment that caused it was handed to the NIC, and whether that was a
-//!   retransmission. With `timestamps`, the default, the echo is the time stamp of RFC 7323 and gives a sample in either case, so that a back-off ends
-//!   with the first ACK of new data, as in Linux. Without, a retransmission gives no sample (Karn), and a back-off lasts until data that was sent
-//!   once is acknowledged (RFC 6298 section 5). Only ACKs of new data, and the SYNACK, give samples. Time stamps add no bytes to the header.
-//! - A timeout in recovery counts at most ssthresh as FlightSize and, with `sack`, at most the pipe: `snd_nxt - snd_una` then includes what
-//!   has arrived, and RFC 5681 (eq. 4) says "no more than".
+//! - A round trip is timed by an echo: every ACK carries when the segment that caused it was handed
+//!   to the NIC, and whether that segment was a retransmission. With `timestamps`, the default, the
+//!   echo is the time stamp of RFC 7323 and always gives a sample, so that a back-off ends with the
+//!   first ACK of new data, as in Linux. Without `timestamps`, a retransmission gives no sample
+//!   (Karn), and a back-off lasts until data that was sent once is acknowledged (RFC 6298 section
+//!   5). Only ACKs of new data, and the SYNACK, give samples. Time stamps add no bytes to the
+//!   header.
+//! - A timeout in recovery counts at most ssthresh as FlightSize and, with `sack`, at most the
+//!   pipe: `snd_nxt - snd_una` then includes bytes that have arrived, and RFC 5681 (eq. 4) says "no
+//!   more than".
 //! - After a timeout every byte above the resent segment counts as lost, so FlightSize is `snd_nxt - snd_una`.
-//! - The window grows only if it was the limit within the last window of data: no further segment fitted. In slow start it also grows while it is
-//!   below twice the largest flight of that window of data (Linux, `tcp_is_cwnd_limited`), so that a NIC that takes two packets at a time does not
-//!   hold it back.
+//! - The window grows only if it was the limit within the last window of data: no further segment
+//!   fitted. In slow start it also grows while it is below twice the largest flight of that window
+//!   of data (Linux, `tcp_is_cwnd_limited`), so that a NIC that takes two packets at a time does
+//!   not slow it down.
 //! - The timer starts when a segment is handed to the NIC, not when the window allows it.
 //! - The clock granularity enters the timeout formula only; timers fire exactly at their deadlines.
 //! - With delayed ACKs the segment that completes a flow is acknowledged at once, as its FIN would be.
-//! - An ACK's echo of a mark counts only if the ACK acknowledges new data; echoes in duplicate ACKs are ignored.
-//! - With `sack`, an ACK has at most three blocks, as beside time stamps, and is longer by their size. Recovery has the rescue
-//!   retransmission. A timeout forgets all blocks (RFC 2018 section 8); bytes that are reported afterwards are not sent again, holes are
-//!   filled in order, and no recovery begins before all bytes sent up to the timeout are acknowledged.
+//! - An ACK's echo of a mark counts only if the ACK acknowledges new data; echoes in duplicate ACKs
+//!   are ignored.
+//! - With `sack`, an ACK has at most three blocks, as many as fit next to time stamps, and is
+//!   longer by their size. Recovery has the rescue retransmission. A timeout forgets all blocks
+//!   (RFC 2018 section 8); bytes that are reported afterwards are not retransmitted, holes are
+//!   filled in order, and no recovery begins before all bytes sent up to the timeout are
+//!   acknowledged.
 //!
-//! - `give_up` counts only bytes that were never sent as left: what is in flight, or counts as lost, may have arrived. A flow whose deadline has
-//!   passed is given up even if all of it was sent. A sender that gives a flow up tells its receiver nothing; packets in flight arrive.
-//! - `stack` gives the timeouts and the initial window where the file gives none. With `rfc` alone a lost SYN raises the timeout to 3 s once the
-//!   connection is open (RFC 6298 (5.7)); otherwise the doubled timeout stays, as in Linux.
+//! - `give_up` counts only bytes that were never sent as left: bytes that are in flight, or count
+//!   as lost, may have arrived. A flow whose deadline has passed is given up even if all of it was
+//!   sent. A sender that gives a flow up sends no message to its receiver; packets in flight
+//!   arrive.
+//! - `stack` sets the timeouts and the initial window unless the scenario does. Only with `rfc`
+//!   does a lost SYN raise the timeout to 3 s once the connection is open (RFC 6298 (5.7));
+//!   otherwise the doubled timeout stays, as in Linux.
 //! - A lost SYN leaves ssthresh infinite unless `lost_syn_ssthresh` says otherwise: no RFC asks for more than the window of one segment.
 
 mod answer;
@@ -55,7 +69,7 @@ pub use options::{AfterLostSyn, Config, FlightSize, Options, Stack};
 use receiver::{DELAYED_ACK, Receivers};
 use sender::{Restart, Sender};
 
-/// This file, whose head holds for every transport on the machine.
+/// The text of this file, whose header holds for every transport on this machine.
 pub const TEXT: &str = include_str!("mod.rs");
 
 /// Timer: retransmission, at the sender. Number 1 is the receiver's.
@@ -63,14 +77,14 @@ const RTO: u8 = 0;
 /// Timer: the next segment, where the controller paces.
 const PACED: u8 = 2;
 
-/// The packet that opens a connection.
+/// Returns the packet that opens a connection.
 pub(crate) fn syn(flow: FlowId, ecn: Ecn, config: &Config, resent: bool) -> Packet {
     let mut syn = Packet::new(flow, Kind::SYN, config.header);
     syn.flags = ecn.flags(false, resent);
     syn
 }
 
-/// The answer to a SYN.
+/// Returns the answer to a SYN.
 pub(crate) fn synack(syn: &Packet, ecn: Ecn, config: &Config) -> Packet {
     let mut synack = Packet::new(syn.flow, Kind::SYNACK, config.header);
     synack.flags = ecn.flags(false, false);
@@ -84,18 +98,20 @@ pub struct Tcp<C: Congestion> {
     control: C,
     senders: FlowMap<Sender<C::State>>,
     receivers: Receivers,
-    // Flows that may send now. A sender's `ready` says whether it is in; closed flows are skipped when their turn comes.
+    // Flows that may send now. A sender's `ready` says whether it is in; closed flows are skipped
+    // when their turn comes.
     ready: RoundRobin,
 }
 
 impl<C: Congestion> Tcp<C> {
-    /// A host without flows.
+    /// Creates a host without flows.
     pub fn with(config: Config, control: C) -> Self {
         Tcp { config, control, senders: FlowMap::default(), receivers: Receivers::default(), ready: RoundRobin::default() }
     }
 
-    /// Takes over a flow of which `acked` bytes are acknowledged and `sent` were sent: the bytes between count as lost, as after a
-    /// timeout. There is no handshake, so the configuration must have none.
+    /// Takes over a flow of which `acked` bytes are acknowledged and `sent` were sent: the bytes
+    /// between count as lost, as after a timeout. There is no handshake, so that the configuration
+    /// must have none.
     pub fn resume(&mut self, flow: FlowId, acked: u64, sent: u64, cx: &mut Cx<'_>) {
         let mut sender = Sender::new(cx.flow(flow), &self.config, &self.control);
         sender.resume(acked, sent);
@@ -103,7 +119,7 @@ impl<C: Congestion> Tcp<C> {
         self.senders.insert(flow, sender);
     }
 
-    /// Notes that `flow` may send, if it may.
+    /// Queues `flow` if it may send.
     #[inline]
     fn wake(ready: &mut RoundRobin, config: &Config, flow: FlowId, sender: &mut Sender<C::State>) {
         if !sender.ready && sender.next_segment(config).is_some() {
@@ -127,7 +143,8 @@ impl<C: Congestion> Tcp<C> {
         sender.timer = false;
     }
 
-    /// Whether the sender gives `flow` up. What was sent may have arrived, whether or not it is acknowledged.
+    /// Returns whether the sender must give up `flow`. Bytes that were sent may have arrived,
+    /// acknowledged or not.
     fn is_late(config: &Config, sender: &Sender<C::State>, flow: FlowId, cx: &Cx<'_>) -> bool {
         let (Some(line), Some(deadline)) = (config.give_up, cx.flow(flow).deadline) else { return false };
         line.is_late(sender.end - sender.snd_max, deadline, cx.now)
@@ -191,7 +208,7 @@ impl<C: Congestion> Transport for Tcp<C> {
             Kind::ACK => self.on_ack(packet, cx),
             Kind::SYN => cx.control(synack(packet, C::ECN, &self.config)),
             Kind::SYNACK => self.on_synack(packet, cx),
-            // No other kind is ever sent.
+            // No other kind is sent.
             _ => {}
         }
     }

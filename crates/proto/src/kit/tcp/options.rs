@@ -1,4 +1,4 @@
-//! The options that all transports on the TCP machine share, and the configuration that follows from them.
+//! The options of all transports on the TCP machine, and the configuration derived from them.
 
 use crate::contract::Env;
 use crate::kit::late::{GiveUp, Line};
@@ -7,13 +7,14 @@ use base::Dur;
 use base::params::{Auto, Problem};
 
 base::choice! {
-    /// The stack whose initial timeout, smallest timeout and initial window are used where these options are `auto`.
+    /// The stack that sets the initial timeout, the smallest timeout and the initial window if
+    /// these options are `auto`.
     pub enum Stack {
         /// 1 s, 1 s, and 2, 3 or 4 segments by segment size; after a lost SYN, 3 s (RFC 6298 (5.7)).
         Rfc = "rfc",
         /// 1 s, 200 ms, 10 segments.
         Linux = "linux",
-        /// 10 ms, 10 ms, 10 segments: what data centers set.
+        /// 10 ms, 10 ms, 10 segments: common settings in data centers.
         Datacenter = "datacenter",
         /// 200 us, 200 us, 10 segments: timers of high resolution (Vasudevan et al., SIGCOMM 2009).
         Fine = "fine",
@@ -21,7 +22,7 @@ base::choice! {
 }
 
 impl Stack {
-    /// Retransmission timeout before the first sample, and the smallest one.
+    /// Returns the retransmission timeout before the first sample, and the smallest one.
     fn timeouts(self) -> (Dur, Dur) {
         match self {
             Stack::Rfc => (Dur::from_secs(1), Dur::from_secs(1)), // RFC 6298 (2.1), (2.4)
@@ -30,7 +31,7 @@ impl Stack {
             Stack::Fine => (Dur::from_us(200), Dur::from_us(200)),
         }
     }
-    /// The initial window in segments.
+    /// Returns the initial window in segments.
     fn window(self, smss: u64) -> u32 {
         match self {
             Stack::Rfc => standard_window(smss),
@@ -42,7 +43,7 @@ impl Stack {
 base::choice! {
     /// The slow-start threshold after a lost SYN.
     pub enum AfterLostSyn {
-        /// As it was: no RFC lowers it. The initial window is one segment.
+        /// Unchanged: no RFC lowers it. The initial window is one segment.
         Keep = "keep",
         /// Two segments, as in ns-2.
         TwoSegments = "2smss",
@@ -50,11 +51,13 @@ base::choice! {
 }
 
 base::choice! {
-    /// What counts as FlightSize at a timeout in recovery. Half of it becomes the slow-start threshold.
+    /// The FlightSize at a timeout in recovery. Half of it becomes the slow-start threshold.
     pub enum FlightSize {
-        /// At most the slow-start threshold and, with `sack`, the pipe: duplicate ACKs stand for segments that have left the network.
+        /// At most the slow-start threshold and, with `sack`, the pipe: each duplicate ACK means
+        /// that a segment has left the network.
         InNetwork = "in_network",
-        /// All that is sent and not acknowledged, which includes what has arrived behind the first loss.
+        /// All bytes that are sent and not acknowledged, including those that have arrived after
+        /// the first loss.
         Unacknowledged = "unacknowledged",
     }
 }
@@ -72,45 +75,51 @@ base::params! {
         init_rto: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(60)), "RFC 6298 (2.1): 1 s";
         /// Largest retransmission timeout.
         max_rto: Dur = "60s" in Dur::from_us(1)..=Dur::from_secs(3600), "RFC 6298 (2.5)";
-        /// Clock granularity G: the least that the timeout exceeds the smoothed round trip by.
+        /// Clock granularity G: the timeout exceeds the smoothed round trip by at least this.
         clock: Dur = "0us" in Dur::ZERO..=Dur::from_secs(60), "RFC 6298 (2.3); a simulation's clock is perfect";
         /// Initial window in segments; `auto`: by `stack`.
         init_window: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1_000_000), "RFC 5681 section 3.1: 3 for 1460-byte segments; RFC 6928: 10";
         /// Largest window in segments, as a receiver would announce it; `auto`: no limit.
         max_cwnd: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(100_000_000), "no receive window in the model";
-        /// Every ACK of new data times a round trip, also that of a retransmitted segment; without, none of those does (Karn).
+        /// Whether every ACK of new data gives a round-trip sample, also that of a retransmitted
+        /// segment; otherwise retransmitted segments give none (Karn).
         timestamps: bool = "true", "RFC 7323 section 4; on in Linux";
-        /// Open every connection with a SYN and a SYNACK.
+        /// Whether every connection opens with a SYN and a SYNACK.
         handshake: bool = "true", "RFC 9293";
-        /// The slow-start threshold after a lost SYN: as before, or two segments.
+        /// The slow-start threshold after a lost SYN: unchanged, or two segments.
         lost_syn_ssthresh: AfterLostSyn = "keep", "RFC 5681 section 3.1 sets the window only; ns-2: `2smss`";
-        /// Most segments by which one ACK grows the window in slow start; after a timeout it is one until what was lost is acknowledged.
+        /// Largest growth of the window in slow start per ACK, in segments; after a timeout it is
+        /// one until the lost data is acknowledged.
         slow_start_limit: u32 = "1" in 1..=1_000_000, "RFC 5681 eq. 2; RFC 3465 section 2.3: 2; Linux has no limit";
         /// In-order segments per ACK: 1 or 2.
         ack_every: u32 = "1" in 1..=2, "RFC 5681 section 4.2 allows 2";
         /// Longest wait of a delayed ACK.
         delayed_ack: Dur = "40ms" in Dur::from_us(1)..=Dur::from_ms(500), "common stacks; RFC 5681 section 4.2 allows 500 ms";
-        /// Send new data on the first two duplicate ACKs.
+        /// Whether the first two duplicate ACKs send new data.
         limited_transmit: bool = "false", "RFC 3042";
-        /// Leave recovery at `ssthresh` instead of the smaller of it and FlightSize + SMSS.
+        /// Whether recovery ends with a window of `ssthresh` instead of the smaller of `ssthresh`
+        /// and FlightSize + SMSS.
         full_ack_ssthresh: bool = "false", "RFC 6582 section 3.2 step 3, option 2; without effect with `sack`";
-        /// Selective acknowledgments: three blocks in an ACK, and recovery by what is in flight.
+        /// Whether selective acknowledgments are used: three blocks in an ACK, and recovery by the
+        /// bytes in flight.
         sack: bool = "false", "RFC 2018 and RFC 6675; the papers' baselines have none";
-        /// What counts as FlightSize at a timeout in recovery: what may still be in the network, or all that is not acknowledged.
-        flight_size: FlightSize = "in_network", "RFC 5681 eq. 4: no more than half of FlightSize; `unacknowledged`: its definition by the letter", quiet;
-        /// When a sender gives a flow with a deadline up: never, or (`feasible`) when the deadline has passed or the bytes that it has never sent
-        /// cannot arrive in time at the rate of the NIC. Tested on ACKs of new data and at timeouts.
+        /// The FlightSize at a timeout in recovery: bytes that may still be in the network, or all
+        /// unacknowledged bytes.
+        flight_size: FlightSize = "in_network", "RFC 5681 eq. 4: no more than half of FlightSize; `unacknowledged`: its literal definition", quiet;
+        /// When a sender gives up a flow with a deadline: never, or (`feasible`) when the deadline
+        /// has passed or the bytes that it has never sent cannot arrive in time at the rate of the
+        /// NIC. Tested on ACKs of new data and at timeouts.
         give_up: GiveUp = "never", "no RFC has deadlines; D2TCP's ns-2 patch has it as an option, PDQ as a rule", quiet;
     }
 }
 
 impl Options {
-    /// Contradictions between options.
+    /// Returns the contradictions between options.
     pub fn check(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut above = |key, value: String, limit_key: &str, limit: String| {
             let message = format!("`{value}` is above `{limit_key}`, which is `{limit}`");
-            problems.push(Problem { key, message, hint: format!("lower `{key}` or raise `{limit_key}`") });
+            problems.push(Problem { key, message, hint: format!("lower `{key}` or increase `{limit_key}`") });
         };
         let (init_rto, min_rto) = self.timeouts(Dur::ZERO);
         for (key, rto) in [("min_rto", min_rto), ("init_rto", init_rto)] {
@@ -126,14 +135,15 @@ impl Options {
         problems
     }
 
-    /// Retransmission timeout before the first sample, and the smallest one. Those of the stack are at least `least`.
+    /// Returns the retransmission timeout before the first sample, and the smallest one. Those of
+    /// the stack are at least `least`.
     fn timeouts(&self, least: Dur) -> (Dur, Dur) {
         let (init_rto, min_rto) = self.stack.timeouts();
         let min_rto = self.min_rto.or(min_rto.max(least).min(self.max_rto));
         (self.init_rto.or(init_rto.max(least).max(min_rto).min(self.max_rto)), min_rto)
     }
 
-    /// The configuration of the machine in an environment.
+    /// Returns the configuration of the machine in an environment.
     pub fn config(&self, env: &Env<'_>) -> Config {
         let smss = u64::from(env.mss());
         let segments = |n: u32| u64::from(n) * smss;
@@ -179,33 +189,33 @@ pub struct Config {
     pub max_window: u64,
     /// Bounds of the retransmission timeout.
     pub rtt: RttConfig,
-    /// ACKs of retransmitted segments time round trips (RFC 7323).
+    /// Whether ACKs of retransmitted segments give round-trip samples (RFC 7323).
     pub timestamps: bool,
-    /// Open every connection with a SYN and a SYNACK.
+    /// Whether every connection opens with a SYN and a SYNACK.
     pub handshake: bool,
     /// The timeout once the connection is open, if a SYN was lost (RFC 6298 (5.7)).
     pub lost_syn_rto: Option<Dur>,
     /// The slow-start threshold after a lost SYN, in bytes.
     pub lost_syn_ssthresh: u64,
-    /// Most bytes by which one ACK grows the window in slow start.
+    /// Largest growth of the window in slow start per ACK, in bytes.
     pub slow_start_limit: u64,
     /// In-order segments per ACK.
     pub ack_every: u32,
     /// Longest wait of a delayed ACK.
     pub delayed_ack: Dur,
-    /// Send new data on the first two duplicate ACKs (RFC 3042).
+    /// Whether the first two duplicate ACKs send new data (RFC 3042).
     pub limited_transmit: bool,
     /// RFC 6582 section 3.2 step 3, option 2.
     pub full_ack_ssthresh: bool,
-    /// Selective acknowledgments (RFC 2018, RFC 6675).
+    /// Whether selective acknowledgments are used (RFC 2018, RFC 6675).
     pub sack: bool,
-    /// What counts as FlightSize at a timeout in recovery.
+    /// The FlightSize at a timeout in recovery.
     pub flight_size: FlightSize,
-    /// The link by which flows count as late, if these are given up.
+    /// The link by which flows count as late; `None` if flows are not given up.
     pub give_up: Option<Line>,
 }
 
-/// The initial window of RFC 5681 section 3.1 in segments.
+/// Returns the initial window of RFC 5681 section 3.1 in segments.
 fn standard_window(smss: u64) -> u32 {
     match smss {
         2191.. => 2,
@@ -241,7 +251,7 @@ mod tests {
 
     /// (stack, `min_rto`, `init_rto`, `max_rto`; initial and smallest timeout), in milliseconds.
     #[test]
-    fn a_stack_stands_for_timeouts_and_window_that_are_not_given() {
+    fn a_stack_sets_timeouts_and_window_that_are_not_given() {
         let ms = Dur::from_ms;
         let rows = [
             (Stack::Rfc, None, None, 60_000, (1000, 1000)),

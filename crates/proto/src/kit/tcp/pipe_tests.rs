@@ -1,4 +1,5 @@
-//! Both halves together, of every transport on the machine: two hosts and a pipe that loses, delays, doubles and marks.
+//! Both halves together, for every transport on the machine: two hosts and a pipe that loses,
+//! delays, duplicates and marks packets.
 
 use super::Options;
 use crate::contract::Transport as _;
@@ -13,7 +14,8 @@ use proptest::prelude::*;
 
 const SMSS: u64 = 1460;
 
-/// Flows of these sizes, every second one from host 1 to host 0, through a pipe with a round trip of 200 us.
+/// Flows of these sizes, every second one from host 1 to host 0, through a pipe with a round trip
+/// of 200 us.
 fn pipe(params: &AnyParams, sizes: &[u64]) -> Pipe<AnyTransport> {
     let flows = both_ways(sizes);
     let host = || Script::new(params.build(&script::env()), flows.clone());
@@ -24,7 +26,7 @@ fn newreno(tcp: Options) -> AnyParams {
     AnyParams::NewReno(newreno::Params { tcp, byte_counting: false })
 }
 
-/// Every transport on the machine, with options that matter for what is sent when.
+/// Every transport on the machine, with options that affect the time of transmissions.
 fn variants() -> Vec<AnyParams> {
     let plain = Options::defaults();
     let quick = Options {
@@ -61,8 +63,9 @@ fn variants() -> Vec<AnyParams> {
     ]
 }
 
-/// A window is never below one segment, the threshold never below two; but for BOTCP's, which goes down to 1/64 and has no threshold, and for
-/// the subflows of MPTCP, whose threshold goes down to one.
+/// Asserts that a window is never below one segment and the threshold never below two. Exceptions:
+/// BOTCP's window goes down to 1/64 segment and has no threshold, and the threshold of MPTCP's
+/// subflows goes down to one segment.
 fn watch(host: &Script<AnyTransport>) {
     let paced = matches!(host.machine, AnyTransport::Botcp(_));
     for flow in &host.flows {
@@ -141,9 +144,10 @@ proptest! {
     }
 }
 
-/// What recovery from `lost` segments of one window took: round trips from the first retransmission to the last, and the counts.
+/// Returns the cost of the recovery from `lost` segments of one window: round trips from the first
+/// retransmission to the last, the counts, and the FCT.
 fn recovery(sack: bool, lost: u64) -> (u64, FlowStats, u64) {
-    // As in ns-1: recovery leaves half the window, whatever is in flight then.
+    // As in ns-1: recovery leaves half the window, whatever is then in flight.
     let tcp = Options { handshake: false, full_ack_ssthresh: true, sack, ..Options::defaults() };
     let mut pipe = pipe(&newreno(Options { init_window: Auto::Set(32), ..tcp }), &[640 * SMSS]);
     // Every second segment of the second window.
@@ -155,14 +159,16 @@ fn recovery(sack: bool, lost: u64) -> (u64, FlowStats, u64) {
     });
     assert!(left.is_empty());
     let resent: Vec<&Packet> = pipe.log.iter().filter(|p| p.kind == Kind::DATA && p.has(Packet::RETX)).collect();
-    assert_eq!(resent.len() as u64, lost, "what arrived is not sent again");
+    assert_eq!(resent.len() as u64, lost, "segments that arrived are not retransmitted");
     let span = resent.last().map_or(Dur::ZERO, |last| last.sent_at.since(resent[0].sent_at));
     let finish = pipe.hosts[1].table.get(FlowId(0)).finish.since(Time::ZERO);
     (span.0 / Dur::from_us(200).0, pipe.hosts[0].table.get(FlowId(0)).stats, finish.0 / 1_000_000)
 }
 
-/// K. Fall, S. Floyd, "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", CCR 26(3), 1996, sections 4 and 5: after one loss the
-/// two are alike; after more, NewReno resends one segment per round trip, and with SACK all go within one. Neither waits for the timer.
+/// K. Fall, S. Floyd, "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", CCR 26(3), 1996,
+/// sections 4 and 5: after one loss NewReno and SACK are equal; after more losses, NewReno
+/// retransmits one segment per round trip, and SACK all of them within one. Neither waits for the
+/// timer.
 #[test]
 fn five_loss_scenarios_come_out_as_published() {
     for lost in [0, 1, 2, 3, 12] {
@@ -177,9 +183,10 @@ fn five_loss_scenarios_come_out_as_published() {
     }
 }
 
-/// Segments per round trip of a long flow of which each segment is lost with probability `p`, over the last `counted` of them.
+/// Returns the segments per round trip of a long flow whose segments are lost with probability `p`,
+/// over its last `counted` segments.
 fn goodput(params: &AnyParams, p: f64, counted: u64) -> f64 {
-    // Loss number 1 ends slow start near the window to come.
+    // The first loss ends slow start near the window of the steady state.
     let first = (1.5 / p.sqrt()) as u64;
     let warm = first + (4.0 / p) as u64;
     let mut rng = Rng::stream(7, "mathis", &[(1.0 / p) as u64]);
@@ -201,9 +208,10 @@ fn goodput(params: &AnyParams, p: f64, counted: u64) -> f64 {
     counted as f64 / (took.0 as f64 / Dur::from_us(200).0 as f64)
 }
 
-/// M. Mathis et al., "The macroscopic behavior of the TCP congestion avoidance algorithm", CCR 27(3), 1997, eq. 3: a flow carries
-/// 1.22 / sqrt(p) segments per round trip; losses at random, not one per period, make it 1.31 at best, and recovery and timeouts cost
-/// some of it at high p. The timeout is more than two round trips: with two, the ACK of a retransmission may come just too late.
+/// M. Mathis et al., "The macroscopic behavior of the TCP congestion avoidance algorithm", CCR
+/// 27(3), 1997, eq. 3: a flow carries 1.22 / sqrt(p) segments per round trip; random losses, not
+/// one per period, make it at most 1.31, and recovery and timeouts reduce it at high p. The timeout
+/// is more than two round trips: with two, the ACK of a retransmission may arrive just too late.
 #[test]
 fn goodput_under_random_loss_is_that_of_the_square_root_law() {
     for p in [1e-4, 3e-4, 1e-3, 3e-3, 1e-2] {
@@ -220,7 +228,7 @@ fn goodput_under_random_loss_is_that_of_the_square_root_law() {
     }
 }
 
-/// RFC 3168: whatever the marks, cuts are a round trip apart, and each is told.
+/// RFC 3168: whatever the marks, cuts are a round trip apart, and each is reported by CWR.
 #[test]
 fn marks_cut_once_per_round_trip() {
     for (number, share) in [0.02, 0.3, 1.0].into_iter().enumerate() {

@@ -12,8 +12,8 @@ use std::ops::Range;
 /// Timer: delayed ACK.
 pub(super) const DELAYED_ACK: u8 = 1;
 
-/// The flows of which ACKs may be delayed, marks remembered, or blocks reported. Without any of these there is no state: what has
-/// arrived is in the flow table.
+/// The receivers with delayed ACKs, marks to echo, or blocks to report. Otherwise a flow has no
+/// state here: the flow table has the bytes that have arrived.
 #[derive(Default)]
 pub(super) struct Receivers {
     flows: FlowMap<Receiver>,
@@ -24,11 +24,12 @@ pub(super) struct Receivers {
 pub(crate) struct Receiver {
     /// In-order segments not yet acknowledged.
     held: u32,
-    /// The contents of the next ACK. Its echo is that of the first segment held: a delayed ACK times the whole delay.
+    /// The contents of the next ACK. Its echo is that of the first held segment: the sample of a
+    /// delayed ACK includes the whole delay.
     answer: Answer,
     /// No byte from here on has arrived.
     top: u64,
-    /// Ranges that arrived out of order, the one reported last first.
+    /// Ranges that arrived out of order, the last reported one first.
     blocks: Vec<Range<u64>>,
 }
 
@@ -38,17 +39,18 @@ pub(crate) struct Arrival<'a> {
     pub packet: &'a Packet,
     /// Its first byte within the sequence.
     pub start: u64,
-    /// What it brings to the sequence.
+    /// The bytes that it adds to the sequence.
     pub delivery: &'a Delivery,
-    /// All bytes of the flow have arrived.
+    /// Whether all bytes of the flow have arrived.
     pub done: bool,
 }
 
-/// What carries the ACKs of a receiver.
+/// Sends the ACKs of a receiver.
 pub(crate) trait Acks {
     /// Sends an ACK.
     fn send(&mut self, answer: Answer, blocks: &[Range<u64>]);
-    /// [`Receiver::on_timer`] is to be called after this time, in place of what was said before; `None`: not at all.
+    /// Schedules [`Receiver::on_timer`] after this time, replacing an earlier schedule; `None`
+    /// cancels it.
     fn delay(&mut self, after: Option<Dur>);
 }
 
@@ -74,7 +76,7 @@ impl Acks for Own<'_, '_> {
 }
 
 impl Receivers {
-    /// A segment arrived.
+    /// Handles a segment.
     #[inline(always)]
     pub(super) fn on_data(&mut self, packet: &Packet, ecn: Ecn, config: &Config, cx: &mut Cx<'_>) {
         let delivery = cx.deliver(packet.flow, packet.offset, packet.payload);
@@ -99,7 +101,7 @@ impl Receivers {
         }
     }
 
-    /// The delayed ACK is due.
+    /// Sends the delayed ACK that is due.
     pub(super) fn on_timer(&mut self, flow: FlowId, config: &Config, cx: &mut Cx<'_>) {
         let Some(receiver) = self.flows.get_mut(flow) else { return };
         receiver.on_timer(&mut Own { flow, config, cx });
@@ -107,10 +109,10 @@ impl Receivers {
 }
 
 impl Receiver {
-    /// A segment arrived.
+    /// Handles a segment.
     pub(crate) fn on_segment(&mut self, arrival: &Arrival<'_>, ecn: Ecn, config: &Config, acks: &mut impl Acks) {
         let Arrival { packet, start, delivery, done } = *arrival;
-        self.hear_mark(packet, ecn, acks);
+        self.note_mark(packet, ecn, acks);
         let had_hole = self.answer.next < self.top;
         let end = start + u64::from(packet.payload);
         (self.answer.next, self.top) = (delivery.next, self.top.max(end));
@@ -130,15 +132,17 @@ impl Receiver {
         }
     }
 
-    /// Takes note of the ECN field of a segment that has just arrived.
-    fn hear_mark(&mut self, packet: &Packet, ecn: Ecn, acks: &mut impl Acks) {
+    /// Records the ECN field of a segment that has just arrived.
+    fn note_mark(&mut self, packet: &Packet, ecn: Ecn, acks: &mut impl Acks) {
         let marked = packet.has(Packet::CE);
         match ecn {
             Ecn::Off => {}
-            // RFC 3168 section 6.1.3: until CWR comes, and on if the segment that brings it is marked.
+            // RFC 3168 section 6.1.3: echoes until CWR arrives, and further if the segment with CWR
+            // is marked.
             Ecn::Classic => self.answer.ece = marked || (self.answer.ece && !packet.has(Packet::CWR)),
             Ecn::Exact => {
-                // RFC 8257 section 3.2: what came before a change is acknowledged at once, with the old value.
+                // RFC 8257 section 3.2: segments before a change are acknowledged at once, with the
+                // old value.
                 if marked != self.answer.ece && self.held > 0 {
                     self.on_timer(acks);
                 }
@@ -147,7 +151,8 @@ impl Receiver {
         }
     }
 
-    /// The stretch that has just grown goes before those reported earlier, which it may have swallowed (RFC 2018 section 4).
+    /// Puts the range that has just grown before those reported earlier, and removes the ranges
+    /// that it now contains (RFC 2018 section 4).
     fn note_block(&mut self, delivery: &Delivery) {
         let (next, block) = (delivery.next, delivery.block.clone());
         self.blocks.retain(|old| old.start > next && !(block.start <= old.start && old.end <= block.end));
@@ -157,7 +162,8 @@ impl Receiver {
         }
     }
 
-    /// Acknowledges all that has arrived: a delayed ACK is due, or waits no longer.
+    /// Acknowledges all bytes that have arrived, because a delayed ACK is due or must not wait
+    /// longer.
     pub(crate) fn on_timer(&mut self, acks: &mut impl Acks) {
         self.held = 0;
         acks.delay(None);
@@ -209,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ports_wrote_is_echoed_beside_blocks_too() {
+    fn feedback_of_ports_is_echoed_with_blocks_too() {
         for sack in [false, true] {
             let mut params = Params::defaults();
             params.tcp.sack = sack;
@@ -246,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_segment_waits_for_the_timer() {
+    fn a_single_segment_waits_for_the_timer() {
         let mut r = receiver(2);
         r.packet(segment(0));
         assert_eq!(acks(r.advance(Time::ZERO + Dur::from_ms(39))), []);
@@ -258,16 +264,16 @@ mod tests {
     fn segments_out_of_order_are_acknowledged_at_once() {
         let mut r = receiver(2);
         r.packet(segment(0));
-        // The held segment goes with it.
+        // The held segment is acknowledged with it.
         assert_eq!(acks(r.packet(segment(2))), [(1, 1)]);
         assert_eq!(acks(r.packet(segment(4))), [(1, 5)]);
         // Part of the gap is filled, then all of it.
         assert_eq!(acks(r.packet(segment(1))), [(3, 2)]);
         assert_eq!(acks(r.packet(segment(3))), [(5, 4)]);
-        // Part of a gap, up to no held segment.
+        // Part of a gap is filled, which does not reach a held segment.
         r.packet(segment(9));
         assert_eq!(acks(r.packet(segment(5))), [(6, 6)]);
-        // A duplicate, then the rest.
+        // A duplicate, then the missing segments.
         assert_eq!(acks(r.packet(segment(3))), [(6, 4)]);
         assert_eq!(acks(r.packet(segment(6))), [(7, 7)]);
     }
@@ -284,7 +290,7 @@ mod tests {
         assert_eq!(acks(r.packet(segment(3))), [(10, 4)]);
         assert!(r.machine.receivers.flows.is_empty());
         assert_eq!(r.table.unfinished(), 0);
-        // In order, without a partner.
+        // In order, without a second segment.
         let mut r = receiver(2);
         r.flows[0].size_bytes = SMSS;
         assert_eq!(acks(r.packet(segment(0))), [(1, 1)]);

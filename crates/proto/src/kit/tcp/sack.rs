@@ -1,42 +1,43 @@
-//! The scoreboard of a sender with selective acknowledgments (RFC 6675 section 4): what has arrived out of order, what is lost, how
-//! much is in flight, and what to send next. Positions are byte offsets; an end is the first byte beyond.
+//! The scoreboard of a sender with selective acknowledgments (RFC 6675 section 4): the bytes that
+//! arrived out of order, that are lost, in flight, and to be sent next. Positions are byte offsets;
+//! an end is the first byte after a range.
 
 use super::answer::Blocks;
 use crate::ranges::Ranges;
 use std::ops::Range;
 
-/// Duplicate ACKs that reveal a loss.
+/// Number of duplicate ACKs that reveal a loss.
 pub(super) const DUP_THRESHOLD: u32 = 3;
 
-/// What a sender knows beyond the cumulative acknowledgment.
+/// The sender's knowledge beyond the cumulative acknowledgment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sack {
     /// Bytes that the receiver has out of order.
     sacked: Ranges,
-    /// Lost bytes below were sent again in this recovery (HighRxt).
+    /// Lost bytes below were retransmitted in this recovery (HighRxt).
     high_rxt: u64,
-    /// No rescue before all below is acknowledged (RescueRxt).
+    /// No rescue retransmission before all bytes below are acknowledged (RescueRxt).
     rescue_rxt: u64,
 }
 
-/// What a recovery sends.
+/// The next transmission of a recovery.
 pub(super) enum Next {
-    /// Lost bytes again (rules 1 and 3).
+    /// Retransmits lost bytes (rules 1 and 3).
     Hole(Range<u64>),
-    /// What was never sent (rule 2).
+    /// Sends new data (rule 2).
     New,
-    /// The last bytes in flight, once per recovery, in case that they are lost (rule 4).
+    /// Retransmits the last bytes in flight, once per recovery, in case they are lost (rule 4).
     Rescue(Range<u64>),
 }
 
 impl Sack {
-    /// Update: notes the blocks of an ACK, as far as they lie between its number and what was sent. Says whether one of their bytes
-    /// was not known of.
+    /// Update: adds the blocks of an ACK, as far as they are between its number and the bytes sent.
+    /// Returns whether one of their bytes is new.
     pub fn update(&mut self, blocks: &Blocks, acked: u64, snd_max: u64) -> bool {
         let fresh = |block: Range<u64>| self.sacked.insert(block.start.max(acked)..block.end.min(snd_max));
         blocks.ranges().map(fresh).sum::<u64>() > 0
     }
-    /// All bytes below are acknowledged.
+    /// Removes bytes below `snd_una`, which are acknowledged.
     pub fn on_acked(&mut self, snd_una: u64) {
         self.sacked.remove_below(snd_una);
         self.high_rxt = self.high_rxt.max(snd_una);
@@ -45,28 +46,29 @@ impl Sack {
     pub fn clear(&mut self) {
         *self = Sack::default();
     }
-    /// A recovery begins: the segment that ends at `end` is sent again, whatever the window is (section 5 step 4.3).
+    /// Begins a recovery: the segment that ends at `end` is retransmitted, whatever the window is
+    /// (section 5 step 4.3).
     pub fn begin(&mut self, end: u64) {
         (self.high_rxt, self.rescue_rxt) = (end, end);
     }
-    /// Bytes sent again by [`Next::Hole`].
+    /// Records bytes retransmitted by [`Next::Hole`].
     pub fn on_resent(&mut self, end: u64) {
         self.high_rxt = self.high_rxt.max(end);
     }
-    /// A rescue was sent in the recovery that ends at `recovery_point`.
+    /// Records a rescue retransmission in the recovery that ends at `recovery_point`.
     pub fn on_rescued(&mut self, recovery_point: u64) {
         self.rescue_rxt = recovery_point;
     }
-    /// Bytes below `end` that the receiver has out of order.
+    /// Returns the number of bytes below `end` that the receiver has out of order.
     pub fn bytes_below(&self, end: u64) -> u64 {
         self.sacked.iter().map(|r| r.end.min(end).saturating_sub(r.start)).sum()
     }
-    /// The first stretch from `from` on, up to `end`, that the receiver is not known to have.
+    /// Returns the first range from `from` on, up to `end`, that the receiver is not known to have.
     pub fn hole(&self, from: u64, end: u64) -> Option<Range<u64>> {
         self.sacked.holes(from..end).next()
     }
-    /// IsLost holds for every byte below that is not sacked: above it lie three sacked stretches, or more than two segments of sacked
-    /// bytes.
+    /// Returns the byte below which IsLost holds for every byte that is not sacked: above it are
+    /// three sacked ranges, or more than two segments of sacked bytes.
     pub fn lost_below(&self, smss: u64) -> u64 {
         let (mut stretches, mut bytes) = (0, 0);
         for range in self.sacked.iter().rev() {
@@ -78,7 +80,7 @@ impl Sack {
         }
         0
     }
-    /// SetPipe: bytes in flight, of those sent so far.
+    /// SetPipe: returns the bytes in flight of those sent so far.
     pub fn pipe(&self, snd_una: u64, snd_nxt: u64, smss: u64) -> u64 {
         let lost_below = self.lost_below(smss);
         let of = |hole: Range<u64>| {
@@ -88,7 +90,8 @@ impl Sack {
         };
         self.sacked.holes(snd_una..snd_nxt).map(of).sum()
     }
-    /// NextSeg. `new`: there is data never sent, and the receiver has room for it.
+    /// NextSeg: returns the next transmission. `new`: there is unsent data, and the receive window
+    /// allows it.
     pub fn next(&self, snd_una: u64, snd_nxt: u64, smss: u64, new: bool) -> Option<Next> {
         let top = self.sacked.iter().next_back().map_or(0, |last| last.start);
         let segment = |hole: Range<u64>| hole.start..hole.end.min(hole.start + smss);
@@ -100,7 +103,8 @@ impl Sack {
             Some(hole) => Some(Next::Hole(hole)),
             None if snd_una > self.rescue_rxt => {
                 let last = self.sacked.holes(snd_una..snd_nxt).last()?;
-                // Every segment but a flow's last is full, and so starts at a multiple of its size.
+                // Every segment but the last of a flow is full, so that it starts at a multiple of
+                // the segment size.
                 Some(Next::Rescue(last.start.max((last.end - 1) / smss * smss)..last.end))
             }
             None => None,
@@ -124,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_is_lost_with_three_stretches_or_more_than_two_segments_above() {
+    fn a_byte_is_lost_with_three_ranges_or_more_than_two_segments_above() {
         assert_eq!(board(&[(20, 30), (40, 50)], 0).lost_below(SMSS), 0);
         assert_eq!(board(&[(20, 30), (40, 50), (60, 61)], 0).lost_below(SMSS), 20);
         assert_eq!(board(&[(20, 40)], 0).lost_below(SMSS), 0);
@@ -158,7 +162,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pipe and IsLost octet by octet, as RFC 6675 states them.
+        /// Pipe and IsLost octet by octet, as defined in RFC 6675.
         #[test]
         fn pipe_is_what_the_definition_counts(
             sacked in prop::collection::vec((1u64..90, 1u64..25), 0..8),

@@ -1,5 +1,5 @@
-//! The sending half of one flow, or of one subflow: sequence numbers, windows, and recovery by partial ACKs (RFC 6582) or by what is known
-//! to be in flight (RFC 6675).
+//! The sending half of one flow, or of one subflow: sequence numbers, windows, and recovery by
+//! partial ACKs (RFC 6582) or by the bytes in flight (RFC 6675).
 
 use super::answer::{Answer, Blocks, Echo};
 use super::congestion::{Ack, Cause, Congestion, Ecn, Loss, Window};
@@ -11,10 +11,10 @@ use crate::kit::rtt::Rtt;
 use crate::packet::Packet;
 use base::{Dur, Time};
 
-/// One sequence of bytes at its sender: a flow, or one of its subflows. All positions are byte offsets within it; only `recover` is a sequence
-/// number.
+/// One sequence of bytes at its sender: a flow, or one of its subflows. All positions are byte
+/// offsets in it; only `recover` is a sequence number.
 pub(crate) struct Sender<S> {
-    /// What it has to send ends here: the flow, or as much of it as a subflow was given so far.
+    /// End of the bytes to send: of the flow, or of the bytes assigned to a subflow so far.
     pub(crate) end: u64,
     pub(crate) snd_una: u64,
     pub(crate) snd_nxt: u64,
@@ -22,7 +22,8 @@ pub(crate) struct Sender<S> {
     pub(crate) snd_max: u64,
     pub(crate) window: Window,
     usage: Usage,
-    /// Most bytes in flight: what a receiver would announce, or less where the controller says so.
+    /// Largest number of bytes in flight: the limit that a receiver would announce, or less if the
+    /// controller sets one.
     most: u64,
     pub(crate) phase: Phase,
     /// RFC 6582 section 3.2 step 1; zero is the initial sequence number less one, so that the first recovery is possible.
@@ -30,23 +31,24 @@ pub(crate) struct Sender<S> {
     pub(crate) dupacks: u32,
     /// `snd_nxt` before limited transmit sent anything.
     first_dup_nxt: u64,
-    /// The segment at `snd_una` is to be sent again.
+    /// The segment at `snd_una` is to be retransmitted.
     resend: bool,
-    /// `snd_una` at the last timeout: the segment resent by the timer.
+    /// `snd_una` at the last timeout: the segment that the timer retransmitted.
     timed_out: Option<u64>,
-    /// `snd_nxt` when the window was cut last: no mark cuts it again before an ACK goes beyond.
+    /// `snd_nxt` at the last cut of the window: no mark cuts the window again before an ACK goes
+    /// beyond.
     cut_at: u64,
-    /// That was for a mark.
+    /// Whether a mark caused the last cut.
     cut_by_mark: bool,
-    /// The next new segment tells the receiver of it (CWR).
-    tell_cut: bool,
-    /// With selective acknowledgments.
+    /// The next new segment reports the cut to the receiver (CWR).
+    report_cut: bool,
+    /// Present with selective acknowledgments.
     sack: Option<Box<Sack>>,
     pub(crate) control: S,
     pub(crate) rtt: Rtt,
-    /// The retransmission timer runs.
+    /// The retransmission timer is running.
     pub(crate) timer: bool,
-    /// The flow is among those that may send.
+    /// The flow is in the queue of flows that may send.
     pub(crate) ready: bool,
 }
 
@@ -57,14 +59,14 @@ pub(crate) enum Phase {
     Recovery { partial: bool },
 }
 
-/// What an ACK means for the retransmission timer.
+/// The effect of an ACK on the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restart {
     Keep,
     Restart,
 }
 
-/// What an ACK has led to.
+/// The effect of an ACK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acked {
     /// It acknowledges new data.
@@ -74,7 +76,7 @@ pub(crate) struct Acked {
     pub(crate) fast_retransmit: bool,
 }
 
-/// A stretch of payload to send.
+/// A range of payload to send.
 pub(crate) struct Segment {
     pub(crate) offset: u64,
     pub(crate) len: u16,
@@ -82,17 +84,17 @@ pub(crate) struct Segment {
 }
 
 enum Why {
-    /// Its turn has come, for the first time or again after a timeout.
+    /// The next bytes in order, for the first time or after a timeout.
     Next,
-    /// It is at `snd_una`, and taken for lost.
+    /// The segment at `snd_una`, which counts as lost.
     First,
-    /// A hole is to be filled.
+    /// A hole.
     Hole,
-    /// All else is done.
+    /// A rescue retransmission.
     Rescue,
 }
 
-/// The sequence number of the byte at `offset`: the SYN has number 1.
+/// Returns the sequence number of the byte at `offset`: the SYN has number 1.
 pub(crate) const fn seq(offset: u64) -> u64 {
     offset + 2
 }
@@ -117,7 +119,7 @@ impl<S> Sender<S> {
             timed_out: None,
             cut_at: 0,
             cut_by_mark: false,
-            tell_cut: false,
+            report_cut: false,
             sack: config.sack.then(Box::default),
             control,
             rtt: Rtt::new(&config.rtt),
@@ -126,7 +128,7 @@ impl<S> Sender<S> {
         }
     }
 
-    /// Starts from what another protocol has sent.
+    /// Continues after another protocol has sent bytes.
     pub(crate) fn resume(&mut self, acked: u64, sent: u64) {
         (self.snd_una, self.snd_nxt, self.snd_max) = (acked, acked, sent);
         if sent > acked {
@@ -145,12 +147,14 @@ impl<S> Sender<S> {
     pub(crate) fn is_done(&self) -> bool {
         self.snd_una == self.end
     }
-    /// FlightSize. Bytes above `snd_nxt` were given up at a timeout.
+    /// Returns FlightSize. Bytes above `snd_nxt` count as lost after a timeout.
     pub(crate) fn flight(&self) -> u64 {
         self.snd_nxt - self.snd_una
     }
-    /// FlightSize as the option of this name has it: by default without what has left the network during a recovery. There each duplicate ACK lets
-    /// a segment in for one that arrived, but `snd_una` stands still. At most ssthresh is in flight then, and with selective acknowledgments the pipe.
+    /// Returns FlightSize according to the option `flight_size`: by default without bytes that have
+    /// left the network during a recovery. In recovery each duplicate ACK allows a new segment for
+    /// one that arrived, but `snd_una` does not advance. The bytes in flight are then at most
+    /// ssthresh, and with selective acknowledgments at most the pipe.
     fn in_flight(&self, config: &Config) -> u64 {
         let pipe = |sack: &Sack| sack.pipe(self.snd_una, self.snd_nxt, config.smss);
         match self.phase {
@@ -160,14 +164,14 @@ impl<S> Sender<S> {
             _ => self.flight(),
         }
     }
-    /// The window without what fast recovery adds to it for duplicate ACKs.
+    /// Returns the window without the inflation by duplicate ACKs in fast recovery.
     pub(crate) fn window(&self) -> Window {
         let Window { cwnd, ssthresh } = self.window;
         let inflated = self.sack.is_none() && self.is_recovering();
         Window { cwnd: if inflated { cwnd.min(ssthresh) } else { cwnd }, ssthresh }
     }
 
-    /// What to send next, if the window allows anything.
+    /// Returns the next segment to send, if the window allows one.
     #[inline]
     pub(crate) fn next_segment(&self, config: &Config) -> Option<Segment> {
         if self.is_opening() {
@@ -186,7 +190,7 @@ impl<S> Sender<S> {
         self.next_in_order(extra, config)
     }
 
-    /// The next segment, if it fits into the window and `extra` bytes.
+    /// Returns the next segment in order, if it fits into the window plus `extra` bytes.
     #[inline]
     fn next_in_order(&self, extra: u64, config: &Config) -> Option<Segment> {
         let len = config.smss.min(self.end - self.snd_nxt);
@@ -220,7 +224,7 @@ impl<S> Sender<S> {
         fits.then_some(Segment { offset: range.start, len: len as u16, why })
     }
 
-    /// What the receiver reports missing, in order (RFC 6675 section 5.1).
+    /// Returns the next bytes that the receiver reports missing, in order (RFC 6675 section 5.1).
     fn next_after_timeout(&self, sack: &Sack, config: &Config) -> Option<Segment> {
         let hole = sack.hole(self.snd_nxt, self.snd_max).unwrap_or(self.snd_max.max(self.snd_nxt)..self.end);
         let len = config.smss.min(hole.end - hole.start);
@@ -228,7 +232,7 @@ impl<S> Sender<S> {
         (len > 0 && fits).then_some(Segment { offset: hole.start, len: len as u16, why: Why::Next })
     }
 
-    /// `segment` was handed to the NIC. Returns its flags.
+    /// Records that `segment` was handed to the NIC. Returns its flags.
     #[inline]
     pub(crate) fn on_sent(&mut self, segment: &Segment, ecn: Ecn) -> u16 {
         let resent = segment.offset < self.snd_max;
@@ -241,8 +245,8 @@ impl<S> Sender<S> {
         self.snd_max = self.snd_max.max(end);
         let mut flags = ecn.flags(true, resent);
         // RFC 3168 section 6.1.2: on the first new segment after the cut.
-        if ecn != Ecn::Off && self.tell_cut && !resent {
-            self.tell_cut = false;
+        if ecn != Ecn::Off && self.report_cut && !resent {
+            self.report_cut = false;
             flags |= Packet::CWR;
         }
         flags
@@ -250,14 +254,14 @@ impl<S> Sender<S> {
 
     #[cold]
     fn on_filled(&mut self, segment: &Segment, end: u64) {
-        let sack = self.sack.as_mut().expect("holes are known of with selective acknowledgments only");
+        let sack = self.sack.as_mut().expect("only selective acknowledgments reveal holes");
         match segment.why {
             Why::Rescue => sack.on_rescued(self.snd_max),
             _ => sack.on_resent(end),
         }
     }
 
-    /// The connection is open. Says whether that is news.
+    /// Handles a SYNACK. Returns whether it opens the connection.
     pub(crate) fn on_synack(&mut self, echo: Echo, now: Time, config: &Config) -> bool {
         let Phase::Opening { syn_lost } = self.phase else { return false };
         self.phase = Phase::Open;
@@ -279,9 +283,9 @@ impl<S> Sender<S> {
         self.rtt.on_timeout(&config.rtt);
     }
 
-    /// The retransmission timer expired.
+    /// Handles the expiry of the retransmission timer.
     pub(crate) fn on_timeout<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
-        // RFC 5681 section 3.1: held while the timer resends one segment again and again.
+        // RFC 5681 section 3.1: unchanged while the timer retransmits one segment again and again.
         if self.timed_out != Some(self.snd_una) {
             self.lose(Cause::Timeout, self.in_flight(config), control);
         }
@@ -300,7 +304,7 @@ impl<S> Sender<S> {
         self.rtt.on_timeout(&config.rtt);
     }
 
-    /// An ACK arrived.
+    /// Handles an ACK.
     #[inline]
     pub(crate) fn on_ack<C>(
         &mut self,
@@ -322,7 +326,8 @@ impl<S> Sender<S> {
         if new_data {
             timer = self.on_new_ack(answer, flow, now, config, control);
         }
-        // RFC 6675 section 2: it reports bytes not known to have arrived, even if it acknowledges others.
+        // RFC 6675 section 2: an ACK that reports new out-of-order bytes is a duplicate, even if it
+        // acknowledges others.
         if let Some(sack) = &mut self.sack {
             duplicate = blocks.is_some_and(|blocks| sack.update(blocks, self.snd_una, self.snd_max));
         }
@@ -355,7 +360,7 @@ impl<S> Sender<S> {
         control.on_feedback(&mut self.control, &ack);
         self.most = control.most(&self.control).min(config.max_window);
         let Phase::Recovery { partial } = self.phase else {
-            // RFC 3168 section 6.1.2: one cut per window of data, whatever reported the congestion.
+            // RFC 3168 section 6.1.2: one cut per window of data, for marks and losses together.
             if ece
                 && self.snd_una > self.cut_at
                 && let Some(cwnd) = control.on_mark(&mut self.control, &self.window, &ack)
@@ -400,7 +405,7 @@ impl<S> Sender<S> {
         self.phase = Phase::Recovery { partial: true };
     }
 
-    /// Says whether recovery begins.
+    /// Handles a duplicate ACK. Returns whether recovery begins.
     #[inline(never)]
     fn on_duplicate<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) -> bool {
         if self.is_recovering() {
@@ -429,7 +434,7 @@ impl<S> Sender<S> {
 
     /// RFC 6582 section 3.2 step 2, RFC 5681 section 3.2 steps 2 and 3, RFC 6675 section 5 step 4.
     fn enter_recovery<C: Congestion<State = S>>(&mut self, config: &Config, control: &C) {
-        // RFC 3042: what limited transmit sent does not count.
+        // RFC 3042: the segments of limited transmit do not count.
         let flight = if config.limited_transmit { self.first_dup_nxt - self.snd_una } else { self.flight() };
         self.lose(Cause::Duplicates, flight, control);
         self.window.cwnd = self.window.ssthresh;
@@ -442,7 +447,7 @@ impl<S> Sender<S> {
         self.resend = true;
     }
 
-    /// A segment was found lost.
+    /// Reacts to a lost segment: asks the controller for the threshold.
     fn lose<C: Congestion<State = S>>(&mut self, cause: Cause, flight: u64, control: &C) {
         let after_mark = self.cut_by_mark && self.snd_una < self.cut_at;
         self.window.ssthresh = control.on_loss(&mut self.control, &self.window, Loss { cause, flight, after_mark });
@@ -450,10 +455,11 @@ impl<S> Sender<S> {
     }
 
     fn note_cut(&mut self, by_mark: bool, at: u64) {
-        (self.cut_at, self.cut_by_mark, self.tell_cut) = (at, by_mark, true);
+        (self.cut_at, self.cut_by_mark, self.report_cut) = (at, by_mark, true);
     }
 
-    /// Takes a round-trip sample. Without time stamps a segment that was sent twice gives none (Karn).
+    /// Takes a round-trip sample. Without time stamps a segment that was sent twice gives none
+    /// (Karn).
     #[inline]
     fn sample(&mut self, echo: Echo, now: Time, config: &Config) -> Option<Dur> {
         let sample = (config.timestamps || !echo.resent).then(|| now.since(echo.sent_at))?;

@@ -1,4 +1,5 @@
-//! The sending half, rule by rule, driven through a NewReno host: packets in, packets out. `receiver` and `newreno` test their own.
+//! The sending half, rule by rule, tested through a NewReno host: packets in, packets out.
+//! `receiver` and `newreno` have their own tests.
 
 use super::RTO;
 use super::sender::{Phase, Sender, seq};
@@ -46,7 +47,7 @@ fn ack(n: u64) -> Packet {
     ack
 }
 
-/// The same, caused by a segment sent at `at`.
+/// The same ACK, for a segment sent at `at`.
 fn timed_ack(n: u64, at: Time) -> Packet {
     let mut ack = Packet { flags: 0, ..ack(n) };
     Echo { sent_at: at, ..Echo::default() }.write(&mut ack);
@@ -59,7 +60,7 @@ fn segments(packets: Vec<Packet>) -> Vec<u64> {
     packets.iter().map(|p| p.offset / SMSS).collect()
 }
 
-/// Feeds one ACK per number in, and returns the segments sent.
+/// Delivers one ACK per number, and returns the segments sent.
 fn feed(host: &mut Script<NewReno>, acks: impl IntoIterator<Item = u64>) -> Vec<u64> {
     acks.into_iter().flat_map(|n| segments(host.packet(ack(n)))).collect()
 }
@@ -68,13 +69,14 @@ fn sender(host: &mut Script<NewReno>) -> &mut Sender<u64> {
     host.machine.senders.get_mut(FlowId(0)).expect("the flow is open")
 }
 
-/// (cwnd, ssthresh) in segments; in recovery as the machine inflates it.
+/// Returns (cwnd, ssthresh) in segments; in recovery including the inflation.
 fn window(host: &mut Script<NewReno>) -> (u64, u64) {
     let window = sender(host).window;
     (window.cwnd / SMSS, window.ssthresh / SMSS)
 }
 
-/// Worked out by hand from RFC 6582: segments 10 to 17 outstanding, cwnd 8, recover 5; 10 and 13 are lost.
+/// Computed by hand from RFC 6582: segments 10 to 17 outstanding, cwnd 8, recover 5; 10 and 13 are
+/// lost.
 #[test]
 fn golden_recovery() {
     let mut host = open(8);
@@ -94,10 +96,10 @@ fn golden_recovery() {
     assert_eq!(feed(&mut host, [10]), [18]);
     assert_eq!(feed(&mut host, [10]), [19]);
     assert_eq!(window(&mut host), (10, 4));
-    // What is sampled is not inflated.
+    // The sample has no inflation.
     let sample = host.machine.sample(FlowId(0)).expect("the flow is open");
     assert_eq!((sample.cwnd_bytes, sample.ssthresh_bytes), (4 * SMSS, 4 * SMSS));
-    // The partial ACK resends, deflates, sends new data and restarts the timer.
+    // The partial ACK retransmits, deflates, sends new data and restarts the timer.
     host.now = Time::ZERO + Dur::from_ms(500);
     assert_eq!(feed(&mut host, [13]), [13, 20]);
     assert_eq!(window(&mut host), (8, 4));
@@ -120,7 +122,7 @@ fn a_full_ack_may_restore_ssthresh() {
         host.open(0);
         feed(&mut host, [0, 0, 0]);
         assert_eq!(window(&mut host), (11, 8));
-        // All but the last byte of the last segment: full, since it covers `recover`, if `recover` is lowered by it.
+        // An ACK of all but the last segment: full if `recover` is lowered by one segment.
         sender(&mut host).recover -= SMSS;
         feed(&mut host, [15]);
         assert_eq!(window(&mut host), (cwnd, 8));
@@ -134,13 +136,13 @@ fn the_first_segment_of_all_can_be_recovered() {
 }
 
 #[test]
-fn duplicates_of_what_an_earlier_recovery_covered_are_ignored() {
+fn duplicates_covered_by_an_earlier_recovery_are_ignored() {
     let mut host = open(8);
     let timeout = host.advance(Time::ZERO + Dur::from_secs(1));
     assert_eq!(segments(timeout.clone()), [0]);
     assert!(timeout[0].has(Packet::RETX));
     assert_eq!(feed(&mut host, [0, 0, 0, 0]), []);
-    // Segment 8 is the first beyond `recover`; duplicates of 8 do not cover more than it.
+    // Segment 8 is the first beyond `recover`; duplicates of 8 do not cover more than `recover`.
     assert_eq!(feed(&mut host, [8]), [8, 9]);
     assert_eq!(feed(&mut host, [8, 8, 8]), []);
     assert_eq!(feed(&mut host, [9]), [10, 11]);
@@ -205,7 +207,7 @@ fn a_timeout_goes_back_and_starts_slowly() {
     assert_eq!(window(&mut host), (1, 8));
     assert_eq!(feed(&mut host, [1]), [1, 2]);
     assert_eq!(feed(&mut host, [2, 3]), [3, 4, 5, 6]);
-    // What the receiver already has is not sent again.
+    // Segments that the receiver already has are not retransmitted.
     assert_eq!(feed(&mut host, [14]), [14, 15, 16, 17, 18]);
     assert_eq!(window(&mut host), (5, 8));
 }
@@ -219,7 +221,7 @@ fn ssthresh_is_held_while_the_timer_resends_one_segment() {
     assert_eq!(segments(host.advance(Time::ZERO + Dur::from_ms(2999))), []);
     assert_eq!(segments(host.advance(Time::ZERO + Dur::from_secs(3))), [0]);
     assert_eq!(window(&mut host), (1, 8));
-    // Another segment: lowered again, to the least.
+    // Another segment: lowered again, to the minimum.
     feed(&mut host, [1]);
     assert_eq!(segments(host.advance(Time::ZERO + Dur::from_secs(60))), [1, 1, 1]);
     assert_eq!(window(&mut host), (1, 2));
@@ -232,7 +234,7 @@ fn a_timeout_ends_recovery() {
     feed(&mut host, [0, 0, 0, 0, 0]);
     assert_eq!(segments(host.advance(Time::ZERO + Dur::from_secs(1))), [0]);
     assert_eq!(sender(&mut host).phase, Phase::Open);
-    // Nine segments lie beyond `snd_una`; recovery let four be in flight.
+    // Nine segments are beyond `snd_una`; recovery allowed four in flight.
     assert_eq!(sender(&mut host).window, Window { cwnd: SMSS, ssthresh: 2 * SMSS });
     assert_eq!(sender(&mut host).recover, seq(9 * SMSS) - 1);
 }
@@ -245,14 +247,15 @@ fn retransmissions_are_flagged_and_give_no_sample() {
     assert_eq!(sender(&mut host).rtt.srtt(), Dur::ZERO);
     host.packet(timed_ack(2, Time::ZERO + Dur::from_us(20)));
     assert_eq!(sender(&mut host).rtt.srtt(), Dur::from_us(80));
-    // A duplicate gives none either.
+    // A duplicate gives no sample either.
     host.packet(timed_ack(2, Time::ZERO + Dur::from_us(99)));
     assert_eq!(sender(&mut host).rtt.srtt(), Dur::from_us(80));
     let resent = host.advance(Time::ZERO + Dur::from_ms(201));
     assert!(resent[0].has(Packet::RETX) && resent[0].offset == 2 * SMSS);
 }
 
-/// Timeouts at 1 s and 3 s, then the ACK of the retransmission. Karn's rule keeps the timeout of 4 s; a time stamp ends the back-off.
+/// Timeouts at 1 s and 3 s, then the ACK of the retransmission. Karn's rule keeps the timeout of 4
+/// s; a time stamp ends the back-off.
 #[test]
 fn with_time_stamps_the_ack_of_a_retransmission_ends_the_back_off() {
     for (timestamps, srtt, rto) in [(false, Dur::ZERO, Dur::from_secs(4)), (true, Dur::from_ms(100), Dur::from_ms(300))] {
@@ -270,7 +273,7 @@ fn with_time_stamps_the_ack_of_a_retransmission_ends_the_back_off() {
 }
 
 #[test]
-fn the_last_segment_needs_only_its_own_room() {
+fn the_last_segment_needs_only_its_own_space() {
     let mut host = host(&Options { init_window: Auto::Set(2), ..plain() }, 2 * SMSS + 100);
     assert_eq!(segments(host.open(0)), [0, 1]);
     for (cwnd, lens) in [(SMSS + 99, vec![]), (SMSS + 100, vec![100])] {
@@ -290,7 +293,8 @@ fn limited_transmit_sends_one_new_segment_per_early_duplicate() {
     // Recovery counts the four segments sent before.
     assert_eq!(feed(&mut host, [0]), [0]);
     assert_eq!(window(&mut host), (5, 2));
-    // What was sent before is not: after a timeout one segment is out, and duplicates release none.
+    // Segments sent before do not: after a timeout one segment is in flight, and duplicates release
+    // none.
     host.advance(Time::ZERO + Dur::from_secs(1));
     assert_eq!(feed(&mut host, [0, 0]), []);
     // Without the option.
@@ -311,7 +315,8 @@ fn max_cwnd_bounds_growth_and_what_is_in_flight() {
     assert_eq!((segments(host.open(0)), window(&mut host).0), (vec![0, 1], 2));
 }
 
-/// A NIC that takes nothing for a while neither stops slow start nor lets the window grow beyond twice what was in flight.
+/// A NIC that takes no packets for a while neither stops slow start nor lets the window grow beyond
+/// twice the bytes in flight.
 #[test]
 fn slow_start_does_not_depend_on_how_late_the_nic_asks() {
     let mut host = open(8);
@@ -341,20 +346,20 @@ fn in_congestion_avoidance_a_window_that_is_not_used_does_not_grow() {
 }
 
 #[test]
-fn what_a_busy_nic_held_back_is_dropped_when_it_is_overtaken() {
-    // A full ACK comes before the fast retransmit has left.
+fn a_pending_retransmission_is_dropped_when_it_is_overtaken() {
+    // A full ACK arrives before the fast retransmit has left.
     let mut host = open(8);
     host.nic_busy = true;
     feed(&mut host, [0, 0, 0]);
     feed(&mut host, [8]);
     host.nic_busy = false;
     assert_eq!(segments(host.sent()), [8, 9]);
-    // So does a timeout: the segment is sent once.
+    // A timeout comes before the fast retransmit has left: the segment is sent once.
     let mut host = open(8);
     host.nic_busy = true;
     feed(&mut host, [0, 0, 0]);
     host.advance(Time::ZERO + Dur::from_secs(1));
-    // Nothing is outstanding now, so that this is no duplicate.
+    // Nothing is outstanding now, so that this is not a duplicate.
     feed(&mut host, [0]);
     assert_eq!(sender(&mut host).dupacks, 0);
     host.nic_busy = false;
@@ -383,7 +388,7 @@ fn the_handshake_comes_first_and_gives_a_sample() {
     assert_eq!(segments(host.packet(synack)), [0, 1, 2]);
     assert_eq!(sender(&mut host).rtt.srtt(), Dur::from_us(50));
     assert_eq!(segments(host.packet(synack)), []);
-    // Only the data is timed from here on.
+    // Only data gives samples from here on.
     let now = host.now;
     assert_eq!(segments(host.advance(now + Dur::from_ms(199))), []);
     assert_eq!(segments(host.advance(now + Dur::from_ms(200))), [0]);
@@ -438,7 +443,7 @@ fn flows_of_a_host_take_turns() {
     assert_eq!(turns, [0, 1, 0, 1, 0, 1, 0]);
 }
 
-/// A controller that ignores every mark and lets two segments be in flight.
+/// A controller that ignores every mark and allows two segments in flight.
 struct Stubborn;
 
 impl Congestion for Stubborn {
@@ -471,7 +476,8 @@ fn a_controller_may_hold_back_and_ignore_marks() {
     let mut host = stubborn();
     assert_eq!(segments(host.open(0)), [0, 1]);
     host.now = Time::ZERO + Dur::from_us(100);
-    // Three may be in flight now. A mark that counts for nothing lets the window grow, and leaves ssthresh alone.
+    // Three segments may be in flight now. An ignored mark lets the window grow, and does not
+    // change ssthresh.
     let mut marked = timed_ack(1, Time::ZERO);
     marked.flags |= Packet::ECE;
     assert_eq!(segments(host.packet(marked)), [2, 3]);
@@ -490,7 +496,7 @@ fn due(deadline: Option<u64>, give_up: GiveUp) -> Script<NewReno> {
     host
 }
 
-/// Whether the flow is given up after an ACK at this time, in microseconds.
+/// Returns whether the flow is given up after an ACK at this time, in microseconds.
 fn is_given_up(mut host: Script<NewReno>, now: u64) -> bool {
     host.now = Time::ZERO + Dur::from_us(now);
     let sent = host.packet(ack(1)).len();
@@ -525,14 +531,14 @@ fn a_flow_that_is_late_is_given_up_at_a_timeout() {
     assert_eq!(after(Some(5), GiveUp::Never), (false, 1));
 }
 
-/// Duplicate ACKs are no news of the flow, and a retransmission is nothing that was never sent.
+/// Duplicate ACKs cause no test, and retransmissions are not unsent bytes.
 #[test]
-fn what_was_sent_once_is_not_left() {
+fn bytes_sent_once_are_not_left() {
     let mut host = due(Some(400), GiveUp::Feasible);
     host.now = Time::ZERO + Dur::from_us(100);
     assert_eq!(feed(&mut host, [1]), [10, 11]);
     host.now = Time::ZERO + Dur::from_us(305);
-    // Eight are left, which take 96 us: late, but nobody asks.
+    // Eight are left, which take 96 us: late, but duplicates cause no test.
     assert_eq!(feed(&mut host, [1, 1]), []);
     assert!(!host.table.get(FlowId(0)).terminated);
     host.now = Time::ZERO + Dur::from_us(304);
@@ -541,7 +547,7 @@ fn what_was_sent_once_is_not_left() {
 }
 
 #[test]
-fn a_flow_that_is_sent_is_late_from_its_deadline_on() {
+fn a_flow_that_is_fully_sent_is_late_from_its_deadline_on() {
     let options = Options { init_window: Auto::Set(10), give_up: GiveUp::Feasible, ..plain() };
     let flow = Flow { deadline: Some(Time::ZERO + Dur::from_us(400)), ..script::flow(0, 5 * SMSS) };
     let mut host = Script::new(machine(&options), vec![flow]);

@@ -1,12 +1,14 @@
-//! What limits a sender: its congestion window, or what it has to send. When the NIC asks for packets does not count.
+//! The limit of a sender: its congestion window, or its data. The times at which the NIC asks for
+//! packets do not count.
 //!
-//! Source: Linux, `tcp_cwnd_validate` and `tcp_is_cwnd_limited` (net/ipv4/tcp_output.c, include/net/tcp.h), which implement the intent of RFC 7661
-//! and RFC 2861: a window that is not used does not grow.
+//! Source: Linux, `tcp_cwnd_validate` and `tcp_is_cwnd_limited` (net/ipv4/tcp_output.c,
+//! include/net/tcp.h), which implement the intent of RFC 7661 and RFC 2861: a window that is not
+//! used does not grow.
 
 /// How much of its window a sender has used within the last window of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// The flight reached the window: no further segment fitted.
+    /// Whether the flight reached the window: no further segment fitted.
     limited: bool,
     /// Largest flight in bytes.
     most: u64,
@@ -14,7 +16,7 @@ pub(crate) struct Usage {
     end: u64,
 }
 
-/// What a sender has in flight.
+/// The flight of a sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
     /// First byte not yet acknowledged.
@@ -26,7 +28,8 @@ pub(crate) struct Flight {
 }
 
 impl Usage {
-    /// Notes what is in flight before an ACK is processed. The flight only grows between two ACKs, so its maximum is seen here.
+    /// Records the flight before an ACK is processed. The flight only grows between two ACKs, so
+    /// that its maximum is seen here.
     #[inline]
     pub(crate) fn note(&mut self, flight: Flight, smss: u64) {
         let Flight { snd_una, snd_nxt, cwnd } = flight;
@@ -36,8 +39,9 @@ impl Usage {
             *self = Usage { limited, most: bytes, end: snd_nxt };
         }
     }
-    /// Whether the window may grow: it was the limit within the last window of data. In slow start it may also grow to twice the largest flight,
-    /// which lets it run ahead of a sender whose packets still wait to enter the NIC.
+    /// Returns whether the window may grow: it was the limit within the last window of data. In
+    /// slow start it may also grow to twice the largest flight, so that it may be ahead of a sender
+    /// whose packets still wait to enter the NIC.
     #[inline]
     pub(crate) fn allows_growth(&self, cwnd: u64, slow_start: bool) -> bool {
         self.limited || (slow_start && cwnd < 2 * self.most)
@@ -54,7 +58,8 @@ mod tests {
         Flight { snd_una: snd_una * SMSS, snd_nxt: snd_nxt * SMSS, cwnd: cwnd * SMSS }
     }
 
-    /// Segments (`snd_una`, `snd_nxt`, `cwnd`), and whether the window may grow in congestion avoidance and in slow start.
+    /// Segments (`snd_una`, `snd_nxt`, `cwnd`), and whether the window may grow in congestion
+    /// avoidance and in slow start.
     #[test]
     fn a_window_grows_while_it_was_the_limit_within_the_last_window_of_data() {
         let mut usage = Usage::default();
@@ -63,10 +68,10 @@ mod tests {
             // Less in flight, but the limit was reached within this window of data.
             (4, 10, 10, true, true),
             (9, 12, 10, true, true),
-            // All that was sent then is acknowledged, and at most 6 are in flight since.
+            // All segments sent then are acknowledged, and at most 6 are in flight since.
             (10, 16, 10, false, true),
             (12, 17, 12, false, false),
-            // A flight of 7 lets slow start go on to 14.
+            // A flight of 7 lets slow start continue to 14.
             (12, 19, 13, false, true),
             (13, 19, 14, false, false),
             // The window is full again.
@@ -79,7 +84,7 @@ mod tests {
         }
     }
 
-    /// A part of a segment that fits into the window does not make it unused.
+    /// A window with space for a part of a segment counts as used.
     #[test]
     fn a_window_is_full_when_no_whole_segment_fits() {
         for (cwnd, limited) in [(10_000, true), (10_999, true), (11_000, false)] {

@@ -193,15 +193,15 @@ fn a_dead_path_is_left_and_switches_behind_it_are_not_asked() {
     script.open(0);
     script.advance(Time::ZERO);
     asked(&mut script);
-    let tell = |script: &mut PolicyScript<Dard>| {
+    let reply_all = |script: &mut PolicyScript<Dard>| {
         reply(script, 10, &[DOWN, 4]);
         reply(script, 12, &[0, 4]);
     };
-    tell(&mut script);
+    reply_all(&mut script);
     assert_eq!(queries(&script.advance(at(1))), [(0, 1, 10, 0), (0, 2, 12, 0)]);
     for second in 1..5 {
         script.advance(at(second));
-        tell(&mut script);
+        reply_all(&mut script);
     }
     script.advance(at(5));
     assert_eq!(asked(&mut script), [(0, 1)]);

@@ -120,7 +120,7 @@ fn an_ack_of_new_bytes_resets_the_count_of_timeouts() {
     script.open(0);
     assert_eq!(classes(&script.advance(ms(3))), [3, 3]);
     script.packet(ack(8));
-    // The count of consecutive timeouts begins anew.
+    // The count of consecutive timeouts starts again.
     assert_eq!(classes(&script.advance(ms(100)))[..3], [3, 3, 2]);
 }
 

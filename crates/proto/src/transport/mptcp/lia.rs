@@ -61,8 +61,8 @@ impl Congestion for Lia {
         // RFC 6356 eq. 1.
         let gain = u128::from(ack.acked) * u128::from(self.smss);
         let coupled = gain * u128::from(share.alpha) / u128::from(share.total.max(window.cwnd));
-        let alone = (gain << POINT) / u128::from(window.cwnd);
-        share.owed += coupled.min(alone);
+        let uncoupled = (gain << POINT) / u128::from(window.cwnd);
+        share.owed += coupled.min(uncoupled);
         window.cwnd += (share.owed >> POINT) as u64;
         share.owed &= (1 << POINT) - 1;
     }

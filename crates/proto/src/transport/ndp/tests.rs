@@ -226,8 +226,8 @@ fn a_flow_that_no_pull_reaches_sends_one_packet_per_timeout() {
     assert_eq!(h.advance(Time(1_099_999_999)), []);
     assert_eq!(segments(&h.advance(us(1_100))), [0]);
     h.packet(ack(0, 1, 0));
-    let alone = h.advance(us(2_200));
-    assert_eq!((segments(&alone), alone[0].has(Packet::RETX)), (vec![1], false));
+    let one = h.advance(us(2_200));
+    assert_eq!((segments(&one), one[0].has(Packet::RETX)), (vec![1], false));
     assert_eq!(h.table.get(FlowId(0)).stats.timeouts, 2);
 }
 

@@ -31,7 +31,7 @@ pub struct Receiver {
     /// When the last token was sent; before the first token, when the flow became known.
     pub issued_at: Time,
     /// When the last packet of the flow arrived.
-    pub heard: Time,
+    pub last_arrival: Time,
     /// The source has reported that it has more flows than it can serve.
     pub blocked: bool,
     /// The largest number of an answered token.
@@ -51,7 +51,7 @@ impl Receiver {
             issued: free,
             goal: packets,
             issued_at: now,
-            heard: now,
+            last_arrival: now,
             blocked: false,
             answered: 0,
             next: free,
