@@ -220,7 +220,7 @@ fn warnings_have_the_form_of_errors() {
 fn a_system_that_needs_packets_runs_by_packets_alone() {
     let plan = load(&SOUND.replace("\n[topology]", "engine = [\"packet\", \"flow\"]\n[topology]"));
     let found: Vec<(usize, String)> = plan.warnings.items().iter().map(|item| (item.line, item.message.clone())).collect();
-    let why = "the flow engine cannot stand for the transport `pfabric`: its ports serve the flow with the least left first";
+    let why = "the flow engine cannot stand for the transport `pfabric`: its ports serve the flow with the fewest bytes left first";
     assert_eq!(found, [(16, format!("`pFabric` runs by packets alone: {why}"))]);
     let points =
         |label: &str, flow: bool| plan.points.iter().filter(|p| p.label == label && p.run.engine.is_flow() == flow).count();

@@ -59,7 +59,7 @@ pub fn check(params: &Params) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut above = |key, value: String, most_key: &str, most: String| {
         let message = format!("`{value}` is above `{most_key}`, which is `{most}`");
-        problems.push(Problem { key, message, hint: format!("lower `{key}` or increase `{most_key}`") });
+        problems.push(Problem { key, message, hint: format!("lower `{key}` or raise `{most_key}`") });
     };
     if params.least_credit > params.most_credit {
         above("least_credit", params.least_credit.to_string(), "most_credit", params.most_credit.to_string());

@@ -178,7 +178,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = demotion::problems("thresholds", &params.thresholds.show(), found, 0, env);
     if classes > params.classes as usize {
         let message = format!("{} thresholds make {classes} classes, `classes` is {}", classes - 1, params.classes);
-        problems.push(problem("thresholds", message, "write fewer thresholds, or increase `classes`".to_owned()));
+        problems.push(problem("thresholds", message, "write fewer thresholds, or raise `classes`".to_owned()));
     }
     let queues = 2 * params.classes;
     if let Some(has) = env.given.value::<u32>("qdisc", "classes").filter(|has| *has != queues) {

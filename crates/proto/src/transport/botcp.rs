@@ -103,7 +103,7 @@ pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     for (key, value, above, limit) in rows {
         if value >= limit {
             let message = format!("`{value}` is not below `{above}`, which is `{limit}`");
-            problems.push(Problem { key, message, hint: format!("lower `{key}` or increase `{above}`") });
+            problems.push(Problem { key, message, hint: format!("lower `{key}` or raise `{above}`") });
         }
     }
     problems

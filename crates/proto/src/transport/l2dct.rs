@@ -55,7 +55,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         problems.push(Problem {
             key: "short_until",
             message: format!("`{}` is not below `long_from`, which is `{}`", params.short_until, params.long_from),
-            hint: "lower `short_until` or increase `long_from`".to_owned(),
+            hint: "lower `short_until` or raise `long_from`".to_owned(),
         });
     }
     problems

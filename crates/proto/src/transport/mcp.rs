@@ -67,7 +67,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = dctcp::check(&params.dctcp, env);
     let mut below = |key, value: String, least_key: &str, least: String| {
         let message = format!("`{value}` is below `{least_key}`, which is `{least}`");
-        problems.push(Problem { key, message, hint: format!("increase `{key}` or lower `{least_key}`") });
+        problems.push(Problem { key, message, hint: format!("raise `{key}` or lower `{least_key}`") });
     };
     if params.max_srtt < params.base_rtt {
         below("max_srtt", params.max_srtt.to_string(), "base_rtt", params.base_rtt.to_string());

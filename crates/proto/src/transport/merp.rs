@@ -138,7 +138,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         problems.push(Problem {
             key: "max_rto",
             message: format!("`{}` is below `min_rto` of {}", params.max_rto, params.min_rto.or(Dur::ZERO)),
-            hint: "increase `max_rto`".to_owned(),
+            hint: "raise `max_rto`".to_owned(),
         });
     }
     problems.extend(theta_problem(params, env));

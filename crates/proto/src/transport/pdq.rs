@@ -81,7 +81,7 @@ pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     let problem = || Problem {
         key: "max_rto",
         message: format!("`{}` is below `min_rto` of {}", params.max_rto, params.min_rto.or(Dur::ZERO)),
-        hint: "increase `max_rto`".to_owned(),
+        hint: "raise `max_rto`".to_owned(),
     };
     wrong.then(problem).into_iter().collect()
 }

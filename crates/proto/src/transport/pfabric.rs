@@ -93,7 +93,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         problems.push(Problem {
             key: "init_cwnd",
             message: format!("`{init}` is above `max_cwnd`, which is `{max}`"),
-            hint: "lower `init_cwnd` or increase `max_cwnd`".to_owned(),
+            hint: "lower `init_cwnd` or raise `max_cwnd`".to_owned(),
         });
     }
     if let Auto::Set(rto) = params.rto {

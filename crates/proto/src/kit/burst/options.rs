@@ -37,7 +37,7 @@ pub fn check(options: &Options, env: &Env<'_>) -> Vec<Problem> {
     }
     if options.most_backstop < options.backstop {
         let message = format!("`{}` is below `backstop`, which is `{}`", options.most_backstop, options.backstop);
-        problems.push(Problem { key: "most_backstop", message, hint: "increase `most_backstop` or lower `backstop`".to_owned() });
+        problems.push(Problem { key: "most_backstop", message, hint: "raise `most_backstop` or lower `backstop`".to_owned() });
     }
     problems
 }

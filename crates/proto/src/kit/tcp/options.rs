@@ -119,7 +119,7 @@ impl Options {
         let mut problems = Vec::new();
         let mut above = |key, value: String, limit_key: &str, limit: String| {
             let message = format!("`{value}` is above `{limit_key}`, which is `{limit}`");
-            problems.push(Problem { key, message, hint: format!("lower `{key}` or increase `{limit_key}`") });
+            problems.push(Problem { key, message, hint: format!("lower `{key}` or raise `{limit_key}`") });
         };
         let (init_rto, min_rto) = self.timeouts(Dur::ZERO);
         for (key, rto) in [("min_rto", min_rto), ("init_rto", init_rto)] {
