@@ -58,7 +58,7 @@ use std::sync::Arc;
 
 /// The META of this entry, for `list` and `check`.
 pub const META: Meta = Meta {
-    summary: "DARD: hosts query switches for counts of elephant flows and move their own to better paths",
+    summary: "DARD: hosts query switches for counts of elephant flows and move their own elephants to better paths",
     source: "Wu and Yang, ICDCS 2012",
     needs: Needs { router: &["dard"], ..Needs::NONE },
     implies: &[("router.kind", "dard")],
