@@ -1,34 +1,37 @@
-//! A token bucket: bytes may pass at a rate, and a burst of them at once. Exact: no time and no byte is rounded away, whenever it is asked.
+//! A token bucket: bytes may pass at a rate, with a burst at once. It is exact: no time and no byte
+//! is rounded away, however often it is read.
 
 use base::{Bytes, Hold, Rate, Time};
 
-/// Tokens that one byte costs: a rate in bits per second makes this many in 8e12 ps, so that the tokens of any span are whole.
+/// Tokens that one byte costs. A rate in bits per second makes this many tokens in 8e12 ps, so that
+/// the tokens of any time span are an integer.
 const BYTE: u128 = 8_000_000_000_000;
 
-/// The bucket. Tokens come continuously at its rate until it is full.
+/// The bucket. Tokens arrive continuously at its rate until it is full.
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket {
     rate: Rate,
     most: u128,
     tokens: u128,
-    /// When it held `tokens`.
+    /// When the bucket held `tokens`.
     at: Time,
 }
 
 impl Bucket {
-    /// A bucket that is full and holds the tokens of `burst` bytes then.
+    /// Returns a full bucket that holds the tokens of `burst` bytes.
     pub fn new(rate: Rate, burst: Bytes) -> Bucket {
         let most = u128::from(burst.0) * BYTE;
         Bucket { rate, most, tokens: most, at: Time::ZERO }
     }
-    /// Fills it.
+    /// Fills the bucket.
     pub fn fill(&mut self, now: Time) {
         (self.tokens, self.at) = (self.most, now);
     }
     fn tokens(&self, now: Time) -> u128 {
         self.most.min(self.tokens + u128::from(self.rate.0) * u128::from(now.since(self.at).0))
     }
-    /// The first time at which it has the tokens of `bytes`, unless some are taken before: not after the last change if it had them then, and
+    /// Returns the first time at which the bucket has the tokens of `bytes`, if none are taken
+    /// before. If it already had them at its last change, that is the time of the last change.
     /// `Time::MAX` if it never holds so many.
     pub fn ready(&self, bytes: u16) -> Time {
         let cost = u128::from(bytes) * BYTE;
@@ -41,11 +44,11 @@ impl Bucket {
         let wait = (cost - self.tokens).div_ceil(u128::from(self.rate.0));
         u64::try_from(wait + u128::from(self.at.0)).map_or(Time::MAX, Time)
     }
-    /// What a packet waits for whose tokens are [ready](Bucket::ready) at some time.
+    /// Returns until when a packet of this length must wait for its tokens.
     pub fn hold(&self, wire_len: u16) -> Hold {
         Hold { until: self.ready(wire_len), wire_len: u32::from(wire_len) }
     }
-    /// Takes the tokens of `bytes` out at `now`, if they are there, and says so.
+    /// Takes the tokens of `bytes` at `now` if they are available, and returns whether they were.
     pub fn try_take(&mut self, bytes: u16, now: Time) -> bool {
         let rest = self.tokens(now).checked_sub(u128::from(bytes) * BYTE);
         if let Some(rest) = rest {
@@ -53,7 +56,7 @@ impl Bucket {
         }
         rest.is_some()
     }
-    /// Takes the tokens of `bytes` out at `now`. They must be there.
+    /// Takes the tokens of `bytes` at `now`. Panics if they are not available.
     pub fn take(&mut self, bytes: u16, now: Time) {
         assert!(self.try_take(bytes, now), "the tokens are there");
     }
@@ -74,7 +77,7 @@ mod tests {
             assert_eq!({ bucket }.try_take(bytes, from), at == from);
             bucket.take(bytes, at);
         }
-        // It has filled up to 3000 bytes at 36.32 us and lost 1500.
+        // At 36.32 us the bucket has filled up to 3000 bytes, then 1500 were taken.
         assert_eq!(bucket.ready(1501), Time(60_008_000));
         bucket.fill(Time(60_000_000));
         assert_eq!(bucket.ready(3000), Time(60_000_000));
@@ -87,8 +90,9 @@ mod tests {
     }
 
     proptest! {
-        /// At a rate that divides nothing: after the burst, packet `n` passes when the bytes of all have had their time, to the picosecond, and
-        /// being asked in between changes nothing.
+        /// At a rate that divides nothing evenly: after the burst, packet `n` passes at the
+        /// picosecond at which the tokens of all bytes have arrived, and reading the bucket in
+        /// between changes nothing.
         #[test]
         fn nothing_is_rounded_away(rate in 1u64..400_000_000_000, sizes in prop::collection::vec(1u16..1500, 1..60), looks in 0u64..4) {
             let mut bucket = Bucket::new(Rate(rate), Bytes(1500));

@@ -1,6 +1,7 @@
-//! Default lengths of queues: rules that scale with the rate of a port and the round trip of the network.
+//! Default queue lengths, which scale with the rate of the port and the round trip of the network.
 //!
-//! A bandwidth-delay product (BDP) is the port's own rate times the longest unloaded round trip between two hosts, store and forward included.
+//! A bandwidth-delay product (BDP) is the port's rate times the longest unloaded round trip between
+//! two hosts, including store and forward.
 //!
 //! - Limit: the larger of 100 packets and 2 BDP. One BDP keeps a link busy while a sender halves its window (Villamizar and Song, "High
 //!   Performance TCP in ANSNET", CCR 24(5), 1994), and slow start overshoots by as much again. pFabric has 2 BDP (section 5).
@@ -11,23 +12,24 @@ use crate::qdisc::Env;
 use base::Limit;
 use base::params::Auto;
 
-/// Most hundredths of a BDP in a default limit.
+/// The default limit in hundredths of a BDP.
 const LIMIT: u128 = 200;
-/// Hundredths of a BDP in a default marking threshold, and its least number of packets.
+/// The default marking threshold in hundredths of a BDP, and its minimum in packets.
 const MARK: (u128, u32) = (78, 20);
 
 impl Env {
-    /// Hundredths of the bandwidth-delay product in full packets, rounded up.
+    /// Returns hundredths of the bandwidth-delay product in full packets, rounded up.
     fn bdp_packets(&self, hundredths: u128) -> u32 {
         let bits = u128::from(self.rate.0) * u128::from(self.max_rtt.0) * hundredths;
         let packets = bits.div_ceil(8 * 100 * 1_000_000_000_000 * u128::from(self.mtu_bytes.max(1)));
         u32::try_from(packets).unwrap_or(u32::MAX)
     }
-    /// A limit that was given, or the larger of `least` packets and two bandwidth-delay products.
+    /// Returns a limit that was set, or by default the larger of `least` packets and two
+    /// bandwidth-delay products.
     pub fn limit(&self, limit: Auto<Limit>, least: u32) -> Limit {
         limit.or(Limit::Packets(self.bdp_packets(LIMIT).max(least)))
     }
-    /// A marking threshold that was given, or DCTCP's.
+    /// Returns a marking threshold that was set, or by default that of DCTCP.
     pub fn mark(&self, mark: Auto<Limit>) -> Limit {
         let (share, least) = MARK;
         mark.or(Limit::Packets(self.bdp_packets(share).max(least)))

@@ -1,52 +1,53 @@
-//! Packets in order of arrival: what most disciplines hold.
+//! Packets in order of arrival: the queue that most disciplines use.
 
 use crate::refused::Refused;
 use base::Limit;
 use proto::Packet;
 
-/// What waits at a port.
+/// The packets and bytes that wait at a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Packets.
+    /// Number of packets.
     pub packets: u32,
-    /// Their bytes on the wire.
+    /// Bytes of these packets on the wire.
     pub bytes: u64,
 }
 
 impl Backlog {
-    /// Counts a packet in.
+    /// Adds a packet.
     #[inline]
     pub fn add(&mut self, packet: &Packet) {
         self.packets += 1;
         self.bytes += u64::from(packet.wire_len);
     }
-    /// Counts in what waits elsewhere.
+    /// Adds the backlog of another queue.
     pub fn add_all(&mut self, other: Backlog) {
         self.packets += other.packets;
         self.bytes += other.bytes;
     }
-    /// Counts a packet out.
+    /// Subtracts a packet.
     #[inline]
     pub fn remove(&mut self, packet: &Packet) {
         self.packets -= 1;
         self.bytes -= u64::from(packet.wire_len);
     }
-    /// Whether `packet` can be counted in without exceeding `limit`.
+    /// Returns whether `packet` can be added without exceeding `limit`.
     #[inline]
     pub fn fits(&self, packet: &Packet, limit: Limit) -> bool {
         !limit.exceeded_by(self.packets + 1, self.bytes + u64::from(packet.wire_len))
     }
-    /// Whether what waits is more than `limit`.
+    /// Returns whether the backlog exceeds `limit`.
     #[inline]
     pub fn exceeds(&self, limit: Limit) -> bool {
         limit.exceeded_by(self.packets, self.bytes)
     }
 }
 
-/// Packets by value in a ring that doubles when it is full. What is taken out is lent: it lies there until another is put in.
+/// Packets by value in a ring that doubles when it is full. A dequeued packet is lent: it stays in
+/// the ring until another packet is enqueued.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
-    /// A power of two of places, or none.
+    /// Its length is a power of two or zero.
     ring: Vec<Packet>,
     /// Free-running count of packets taken out at the front.
     head: usize,
@@ -58,25 +59,26 @@ impl Queue {
     fn place(&self, counter: usize) -> usize {
         counter & self.ring.len().wrapping_sub(1)
     }
-    /// How much is in it.
+    /// Returns the packets and bytes in the queue.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         self.backlog
     }
-    /// Whether nothing is.
+    /// Returns whether the queue is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.backlog.packets == 0
     }
-    /// The oldest packet.
+    /// Returns the oldest packet.
     pub fn first(&self) -> Option<&Packet> {
         (!self.is_empty()).then(|| &self.ring[self.place(self.head)])
     }
-    /// The packet behind the oldest.
+    /// Returns the second oldest packet.
     pub fn second(&self) -> Option<&Packet> {
         (self.backlog.packets > 1).then(|| &self.ring[self.place(self.head.wrapping_add(1))])
     }
-    /// Puts a packet behind all others if it fits within `limit`; otherwise the packet is dropped. Returns whether it waits.
+    /// Enqueues a packet if it fits within `limit`, and drops it otherwise. Returns whether it
+    /// waits.
     #[inline]
     pub fn push_within(&mut self, limit: Limit, packet: &Packet, refused: &mut Refused) -> bool {
         let fits = self.backlog.fits(packet, limit);
@@ -87,7 +89,7 @@ impl Queue {
         }
         fits
     }
-    /// Puts a packet behind all others.
+    /// Enqueues a packet.
     #[inline]
     pub fn push(&mut self, packet: &Packet) {
         let len = self.backlog.packets as usize;
@@ -98,7 +100,7 @@ impl Queue {
         self.ring[place] = *packet;
         self.backlog.add(packet);
     }
-    /// Takes the oldest packet out.
+    /// Dequeues the oldest packet.
     #[inline]
     pub fn pop(&mut self) -> Option<&mut Packet> {
         if self.is_empty() {
@@ -110,7 +112,7 @@ impl Queue {
         self.backlog.remove(packet);
         Some(packet)
     }
-    /// Takes the youngest packet out.
+    /// Removes the youngest packet.
     pub fn pop_back(&mut self) -> Option<&mut Packet> {
         let last = (self.backlog.packets as usize).checked_sub(1)?;
         let place = self.place(self.head.wrapping_add(last));
@@ -118,7 +120,7 @@ impl Queue {
         self.backlog.remove(packet);
         Some(packet)
     }
-    /// Twice as many places, the new ones with `filler`.
+    /// Doubles the number of places and fills the new ones with `filler`.
     #[cold]
     fn grow(&mut self, filler: &Packet) {
         let first = if self.ring.is_empty() { 0 } else { self.place(self.head) };
@@ -137,7 +139,7 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Against a deque, in and out at both ends.
+        /// Compared with a deque, with operations at both ends.
         #[test]
         fn is_a_queue(steps in prop::collection::vec((0u8..5, 1u16..1500), 0..300)) {
             let (mut queue, mut plain) = (Queue::default(), VecDeque::new());

@@ -1,4 +1,5 @@
-//! One threshold on what waits, above which packets are marked: what most marking disciplines have.
+//! A marking threshold: packets are marked while the queue is longer. Most marking disciplines use
+//! it.
 
 use crate::queue::Backlog;
 use base::{Limit, Wire as _};
@@ -12,34 +13,37 @@ pub struct Threshold {
 }
 
 impl Threshold {
-    /// A threshold that has marked nothing.
+    /// Returns a threshold with no packet marked so far.
     pub fn new(mark: Limit) -> Threshold {
         Threshold { mark, marks: 0 }
     }
-    /// The threshold.
+    /// Returns the threshold.
     pub fn mark(&self) -> Limit {
         self.mark
     }
-    /// Whether it can ever mark a packet.
+    /// Returns whether the threshold can ever mark a packet.
     #[inline(always)]
     pub fn can_mark(&self) -> bool {
         self.mark != Limit::Unlimited
     }
-    /// Whether a packet of any size that waits alone may exceed it, so that the discipline must see such packets.
+    /// Returns whether a packet in an otherwise empty queue may exceed the threshold, whatever its
+    /// size, so that the discipline must see every packet.
     pub fn watches(&self) -> bool {
         self.mark.exceeded_by(1, u64::from(u16::MAX))
     }
-    /// Packets marked so far.
+    /// Returns the number of packets marked so far.
     pub fn marks(&self) -> u64 {
         self.marks
     }
-    /// Marks `packet`, if it is ECN-capable and more than the threshold `waits`, the packet included.
+    /// Marks `packet` if it is ECN-capable and `waits`, the backlog with the packet, exceeds the
+    /// threshold.
     pub fn compare(&mut self, waits: Backlog, packet: &mut Packet) {
         if waits.exceeds(self.mark) {
             self.marks += u64::from(packet.mark());
         }
     }
-    /// The same for a packet that is not among those that wait yet. A queue without a threshold pays one comparison.
+    /// Like [`Threshold::compare`] for an arriving packet: `waits` is the backlog without it. A
+    /// queue without a threshold pays one comparison.
     #[inline(always)]
     pub fn on_arrival(&mut self, mut waits: Backlog, packet: &mut Packet) {
         if self.can_mark() {
@@ -66,7 +70,7 @@ mod tests {
         assert_eq!(threshold.marks(), 1);
     }
 
-    /// A packet may wait alone, and its size is not known.
+    /// The size of the packet that waits is not known.
     #[test]
     fn a_threshold_says_whether_it_marks_and_watches() {
         for (mark, marks, watches) in [

@@ -19,7 +19,7 @@ use base::registry::{Meta, Needs};
 use proto::transport::botcp::Unit;
 use proto::{Kind, Packet};
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "BOTCP ports: write the largest occupancy on the way into data packets",
     source: "Ahmed and Arshad, Symmetry 11(5):646, 2019, section 4.1",
@@ -39,7 +39,7 @@ base::params! {
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }

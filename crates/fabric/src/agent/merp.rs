@@ -53,7 +53,7 @@ pub mod vdg;
 use leaders::{Leaders, Rank};
 use vdg::vdg;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "MERP ports: flow table, virtual deadlines (VDG), rate adjustment",
     source: "Zhang et al., IEEE TPDS 28(11) 2017, section 4.3, Alg. 1 to 3",
@@ -97,7 +97,7 @@ base::params! {
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let detecting = env.rate.times(params.alpha.complement());

@@ -36,7 +36,7 @@ use rcp::{Input, Share};
 
 pub mod rcp;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "PDQ ports: sorted flow list, early start, suppressed probing, dampening, rate controller",
     source: "Hong et al., SIGCOMM 2012, section 3.3, Alg. 1 to 3",

@@ -1,4 +1,4 @@
-//! Complete sharing: any port may take all of the switch's buffer.
+//! Complete sharing: any port may use the whole buffer of the switch.
 //!
 //! Source: Kamoun and Kleinrock, "Analysis of Shared Finite Storage in a Computer Network Node Environment Under General Traffic Conditions",
 //! IEEE Transactions on Communications 28(7), 1980, section II.
@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `total` | 4 MB | Alizadeh et al., DCTCP, SIGCOMM 2010, section 3.4: the Triumph switch |
 //!
-//! Assumed: a packet fits when the total is not exceeded with it.
+//! Assumed: a packet fits if the switch does not exceed the total with it.
 
 use super::{Buffer, Env, Place};
 use crate::queue::Backlog;
@@ -16,9 +16,9 @@ use base::params::Problem;
 use base::registry::Meta;
 use proto::Packet;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "any port may take all of the switch's buffer",
+    summary: "any port may use the whole buffer of the switch",
     source: "Kamoun and Kleinrock, IEEE Trans. Communications 28(7), 1980",
     ..Meta::PLAIN
 };
@@ -26,12 +26,12 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of a buffer that is shared completely.
     pub struct Params {
-        /// What may wait at all ports of a switch together.
+        /// Most packets or bytes that may wait at all ports of a switch together.
         total: Limit = "4MB", "DCTCP section 3.4: the Triumph switch";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     super::check_total(params.total, *env)
 }
@@ -42,11 +42,11 @@ pub struct Complete {
 }
 
 impl Complete {
-    /// Of one switch.
+    /// Returns the buffer of a switch.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Complete { total: params.total }
     }
-    /// It counts nothing of ports.
+    /// Returns 0: the buffer counts nothing by port.
     pub fn counters(_params: &Params) -> usize {
         0
     }

@@ -1,4 +1,4 @@
-//! Dynamic thresholds: a port may hold at most a multiple of what is free in the switch's buffer.
+//! Dynamic thresholds: a port may hold at most a multiple of the free space in the switch's buffer.
 //!
 //! Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM ToN 6(2), 1998, section III.
 //!
@@ -7,7 +7,8 @@
 //! | `total` | 4 MB | Alizadeh et al., DCTCP, SIGCOMM 2010, section 3.4: the Triumph switch |
 //! | `alpha` | 1 | Choudhury and Hahne section III: a power of two is a shift |
 //!
-//! Assumed: the port's queue counts with the packet, and what is free without it. Both count in the unit of `total`.
+//! Assumed: the port's queue length includes the arriving packet, the free space is measured
+//! without it. Both are in the unit of `total`.
 
 use super::{Buffer, Env, Place};
 use crate::queue::Backlog;
@@ -16,9 +17,9 @@ use base::registry::Meta;
 use base::{Fraction, Limit};
 use proto::Packet;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "a port may hold a multiple of what is free in the switch's buffer",
+    summary: "a port may hold at most a multiple of the free space in the switch's buffer",
     source: "Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998, section III",
     ..Meta::PLAIN
 };
@@ -26,14 +27,14 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of a buffer with dynamic thresholds.
     pub struct Params {
-        /// What may wait at all ports of a switch together.
+        /// Most packets or bytes that may wait at all ports of a switch together.
         total: Limit = "4MB", "DCTCP section 3.4: the Triumph switch";
-        /// A port may hold this times what is free.
+        /// A port may hold this times the free space.
         alpha: Fraction = "1", "Choudhury and Hahne section III";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = super::check_total(params.total, *env);
     let least = match params.total {
@@ -41,13 +42,16 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         _ => 1,
     };
     if problems.is_empty() && amount(params.total).is_some_and(|total| threshold(params.alpha, total) < least) {
-        let message = format!("no packet could ever wait: `{}` of `{}` holds none", params.alpha, params.total);
+        let message = format!(
+            "`{}` times `{}` is less than one packet: every packet that has to wait would be dropped",
+            params.alpha, params.total
+        );
         problems.push(Problem { key: "alpha", message, hint: "write a larger `alpha` or `total`".to_owned() });
     }
     problems
 }
 
-/// How much `total` is; `None`: without limit.
+/// Returns `total` as a number of packets or bytes; `None`: no limit.
 fn amount(total: Limit) -> Option<u64> {
     match total {
         Limit::Packets(n) => Some(u64::from(n)),
@@ -56,7 +60,7 @@ fn amount(total: Limit) -> Option<u64> {
     }
 }
 
-/// What a port may hold while this is free.
+/// Returns how much a port may hold when `free` of the buffer is free.
 fn threshold(alpha: Fraction, free: u64) -> u128 {
     u128::from(alpha.0) * u128::from(free) / u128::from(Fraction::ONE.0)
 }
@@ -68,11 +72,11 @@ pub struct Dynamic {
 }
 
 impl Dynamic {
-    /// Of one switch.
+    /// Returns the buffer of a switch.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Dynamic { total: params.total, alpha: params.alpha }
     }
-    /// It counts nothing of ports.
+    /// Returns 0: the buffer counts nothing by port.
     pub fn counters(_params: &Params) -> usize {
         0
     }
@@ -112,7 +116,8 @@ mod tests {
         Dynamic::new(&Params { total, alpha: Fraction(alpha) }, &Env { mtu_bytes: 1500, links: &[] })
     }
 
-    /// How much each of `ports` holds when all of them ask for packets in turn until none is admitted.
+    /// How much each of `ports` holds after all of them have enqueued packets in turn until none is
+    /// admitted.
     fn filled(mut buffer: Dynamic, ports: usize) -> Vec<u32> {
         let packet = Packet::data(FlowId(0), 0, 1460, 40);
         let mut held = vec![Backlog::default(); ports];
@@ -132,7 +137,8 @@ mod tests {
         }
     }
 
-    /// With n ports that want all, each gets alpha B / (1 + alpha n) and the rest stays free (Choudhury and Hahne, Eq. 3). 1000 packets.
+    /// Each of n ports that take as much as they can gets alpha B / (1 + alpha n), and the rest
+    /// stays free (Choudhury and Hahne, Eq. 3). 1000 packets.
     #[test]
     fn congested_ports_get_equal_shares() {
         for (alpha, ports, share) in [(1.0, 1, 500), (1.0, 4, 200), (2.0, 1, 666), (2.0, 2, 400), (0.5, 2, 250), (8.0, 1, 888)] {

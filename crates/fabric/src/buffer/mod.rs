@@ -1,8 +1,10 @@
-//! Room: buffers. What the ports of one switch share: may a packet wait at one of them, and is the neighbour that sent it to pause?
+//! Room: buffers. The memory that the ports of one switch share: it decides whether a packet may
+//! wait at a port, and whether the neighbour that sent it must pause.
 //!
-//! A buffer holds what waits at all ports of its switch; packets in transmission do not count, as everywhere. It is asked before the
-//! discipline of the port, whose own limit holds beside it, and all ports of the switch are up to date then. A packet that finds its port idle
-//! does not wait and is not asked about.
+//! A buffer holds the waiting packets of all ports of its switch; packets in transmission do not
+//! count. It is asked before the discipline of the port, whose own limit applies as well. All ports
+//! of the switch are up to date at that time. The buffer is not asked about a packet that finds its
+//! port idle, since this packet does not wait.
 
 use crate::net::Link;
 use crate::queue::Backlog;
@@ -10,74 +12,82 @@ use base::params::Problem;
 use base::{Bytes, Limit};
 use proto::Packet;
 
-/// A buffer: the machine of one switch.
+/// A buffer: the state machine of one switch.
 pub trait Buffer {
-    /// Whether `packet` may wait at a port at which `port` waits, while `all` waits at the whole switch. Otherwise the packet is dropped.
+    /// Returns whether `packet` may wait at a port whose backlog is `port`, in a switch whose
+    /// backlog is `all`. Otherwise the packet is dropped.
     fn admits(&mut self, packet: &Packet, place: Place, port: Backlog, all: Backlog) -> bool;
-    /// A packet that was admitted waits no longer: its transmission starts, or it is lost. Only where the buffer [pauses](Buffer::pauses).
+    /// An admitted packet stops waiting: its transmission starts, or it is lost. Called only for
+    /// buffers that [pause](Buffer::pauses) neighbours.
     fn on_leave(&mut self, _packet: &Packet, _place: Place) {}
-    /// The link of a port has died, and what the neighbour was told with it.
+    /// The link of a port has failed. The pause state of the neighbour there is reset.
     fn on_link_down(&mut self, _port: u8) {}
-    /// Whether it ever has neighbours pause. Then each packet that comes is asked about, also one that finds its port idle.
+    /// Returns whether the buffer can pause neighbours. If so, it is asked about every arriving
+    /// packet, even one that finds its port idle.
     fn pauses(&self) -> bool {
         false
     }
-    /// What it has to tell a neighbour next.
+    /// Removes and returns the next order to a neighbour.
     fn next_pause(&mut self) -> Option<Pause> {
         None
     }
-    /// Packets that it has refused although it promises to have room for them while no link fails: none, or its headroom is too small.
+    /// Returns the number of packets that the buffer refused although it guarantees room for them
+    /// while no link fails. If it is not 0, the headroom is too small.
     fn broken_promises(&self) -> u64 {
         0
     }
-    /// The neighbours that pause, by port, and the class: the departure of a packet may have them go on.
+    /// Returns the neighbours that are paused, by port and class. The departure of a packet may
+    /// resume them.
     fn paused(&self) -> &[(u8, u8)] {
         &[]
     }
-    /// Which of them could not go on even if every packet left but those that wait at a port in a class for which `stuck` is true.
+    /// Returns which of the paused neighbours could not resume even if all packets left except
+    /// those at ports and in classes for which `stuck` is true.
     fn stay_paused(&self, _stuck: &dyn Fn(u8, u8) -> bool) -> Vec<(u8, u8)> {
         Vec::new()
     }
-    /// Bytes that wait at a port and came in on another, in a class.
+    /// Returns the bytes that wait at port `to` and arrived at a port in a class, `from`.
     fn waiting(&self, _from: (u8, u8), _to: u8) -> u64 {
         0
     }
-    /// Whether a run ends when switches wait for each other for ever.
+    /// Returns whether a run ends when switches wait for each other forever.
     fn ends_at_deadlock(&self) -> bool {
         false
     }
-    /// What one port may hold while nothing waits at the others, before packets are dropped. Where neighbours pause there is no limit.
+    /// Returns how much one port may hold while the others are empty, before packets are dropped.
+    /// No limit for buffers that pause neighbours.
     fn most(&self) -> Limit {
         Limit::Unlimited
     }
 }
 
-/// Where a packet is in a switch.
+/// The place of a packet in a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The port that it came in on; `None`: the switch has made it. Only buffers that [pause](Buffer::pauses) are told.
+    /// The port at which the packet arrived; `None`: the switch created it. Set only for buffers
+    /// that [pause](Buffer::pauses).
     pub from: Option<u8>,
-    /// The port at which it waits.
+    /// The port at which the packet waits.
     pub to: u8,
-    /// Its class there.
+    /// Class of the packet at that port.
     pub class: u8,
 }
 
-/// What a neighbour is told.
+/// An order to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// The port that leads to it.
+    /// The port to which the neighbour is connected.
     pub port: u8,
-    /// Which of its packets are meant.
+    /// The class of packets to pause or resume.
     pub class: u8,
-    /// Whether it is to pause, or to go on.
+    /// Whether the neighbour must pause (`true`) or resume (`false`).
     pub on: bool,
 }
 
-/// Bytes on the wire of what tells it: the least Ethernet frame.
+/// Bytes of an order on the wire: the smallest Ethernet frame.
 pub const ORDER_BYTES: u16 = 64;
 
-/// What a buffer knows from configuration.
+/// The environment of a switch's buffer, known from the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Env<'a> {
     /// Largest packet on the wire.
@@ -86,12 +96,12 @@ pub struct Env<'a> {
     pub links: &'a [Link],
 }
 
-/// The problem with a `total` that never admits a full packet, if it is one.
+/// Returns the problem of a `total` that never admits a full packet.
 fn check_total(total: Limit, env: Env<'_>) -> Vec<Problem> {
     let mtu = Bytes(u64::from(env.mtu_bytes));
     let problem = || Problem {
         key: "total",
-        message: format!("`{total}` holds no packet of {mtu}: none could ever wait"),
+        message: format!("`{total}` is less than a packet of {mtu}: every packet that has to wait would be dropped"),
         hint: format!("write at least `1pkt` or `{mtu}`"),
     };
     total.exceeded_by(1, mtu.0).then(problem).into_iter().collect()
@@ -119,13 +129,13 @@ base::registry! {
         fn most(&self) -> Limit;
     }
     statics {
-        /// How many of the counters in its META it has, for each port.
+        /// How many of the counters in its META the buffer has, per port.
         fn counters() -> usize;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    /// Where a packet is, for buffers to which all places are alike.
+    /// The place of a packet, for buffers that treat all places alike.
     pub(super) const PLACE: super::Place = super::Place { from: Some(0), to: 1, class: 0 };
 }

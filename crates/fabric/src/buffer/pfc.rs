@@ -1,29 +1,33 @@
-//! Priority flow control: a switch has the neighbour pause before a port of its own overflows, so that nothing of a lossless class is dropped.
+//! Priority flow control: a switch pauses a neighbour before one of its own ports overflows, so
+//! that no packet of a lossless class is dropped.
 //!
 //! Source: IEEE 802.1Qbb (clauses 35 and 36 of IEEE 802.1Q-2018) for the orders; Zhu et al., "Congestion Control for Large-Scale RDMA
 //! Deployments", SIGCOMM 2015, section 4, for dynamic thresholds and headroom; `switch-mmu.cc` of HPCC's simulator
 //! (alibaba-edu/High-Precision-Congestion-Control) for what counts where.
 //!
-//! Model: an order stands until the next one; the time that a real order carries, and its renewal, are left out. So orders are not among the packets
-//! that a cable with `loss` loses at random: one that is lost for good would hold a port for ever. An order goes before
-//! all that waits at its port and waits for the packet in transmission. Bytes count from the arrival of a packet to the start of its
-//! transmission, as everywhere.
+//! Model: an order is valid until the next one; the pause time in real orders and their renewal are
+//! left out. Therefore `loss` of a cable never drops orders: a port whose order to resume was lost
+//! would stay paused forever. An order is sent before all packets that wait at its port, but waits
+//! for the packet in transmission. Bytes count from the arrival of a packet to the start of its
+//! transmission, as in all buffers.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
 //! | `total` | 12 MB | Zhu et al. section 4: the Trident II switch |
-//! | `lossless` | 1 | the disciplines without classes have class 0 alone |
+//! | `lossless` | 1 | disciplines without classes have only class 0 |
 //! | `xoff` | dynamic | Zhu et al. section 4 |
 //! | `alpha` | 1/8 | HPCC's simulator: a shift of 3 |
 //! | `resume` | 3 KB | HPCC's simulator: `resume_offset` |
-//! | `headroom` | what can still come after an order | Zhu et al. section 4; IEEE 802.1Qbb annex O |
+//! | `headroom` | what can still arrive after an order | Zhu et al. section 4; IEEE 802.1Qbb annex O |
 //! | `on_deadlock` | `stop` | flowloom |
 //!
 //! Assumed:
-//! - What a switch has made itself, and classes from `lossless` on, wait in the shared part and are dropped when that is full.
-//! - `headroom = "auto"` holds, for each port and lossless class: the packet that passes the threshold, one that keeps the order waiting, the
-//!   order, what the cable holds there and back, and the packet that the neighbour has just begun.
-//! - `xoff = "auto"` is `alpha` times what is free of the shared part.
+//! - Packets that a switch has created, and packets of classes from `lossless` on, wait in the
+//!   shared part and are dropped when it is full.
+//! - `headroom = "auto"` has room, per port and lossless class, for: the packet that exceeds the
+//!   threshold, a packet in transmission that delays the order, the order itself, the bytes on the
+//!   cable in both directions, and the packet whose transmission the neighbour has just started.
+//! - `xoff = "auto"` is `alpha` times the free space of the shared part.
 
 use super::{Buffer, Env, ORDER_BYTES, Pause, Place};
 use crate::net::Link;
@@ -37,69 +41,73 @@ use std::collections::VecDeque;
 macro_rules! by_class {
     ($($class:literal)*) => {
         [
-            Counter { name: "pauses", unit: "", about: "times that the far end had a class of the port pause" },
-            Counter { name: "paused_ps", unit: "ps", about: "time for which classes of the port were held back, summed over classes" },
+            Counter { name: "pauses", unit: "", about: "number of times that the far end paused a class of the port" },
+            Counter { name: "paused_ps", unit: "ps", about: "time for which classes of the port were paused, summed over classes" },
             $(
-                Counter { name: concat!("pauses_", $class), unit: "", about: concat!("pauses of class ", $class, " alone") },
-                Counter { name: concat!("paused_", $class, "_ps"), unit: "ps", about: concat!("time for which class ", $class, " was held back") },
+                Counter { name: concat!("pauses_", $class), unit: "", about: concat!("number of times that the far end paused class ", $class) },
+                Counter { name: concat!("paused_", $class, "_ps"), unit: "ps", about: concat!("time for which class ", $class, " was paused") },
             )*
         ]
     };
 }
 
-/// Of all classes together and, where several are lossless, of each.
+/// Counters of all classes together and, if several classes are lossless, of each class.
 const COUNTERS: [Counter; 2 + 2 * CLASSES] = by_class!(0 1 2 3 4 5 6 7);
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "neighbours pause before a port overflows, class by class (lossless Ethernet)",
+    summary: "pauses neighbours, by class, before a port overflows (lossless Ethernet)",
     source: "IEEE 802.1Qbb; Zhu et al., SIGCOMM 2015, section 4",
     counters: &COUNTERS,
-    // A port that drops is no part of a lossless network.
+    // A port whose queue has a limit would drop packets of lossless classes.
     implies: &[("qdisc.limit", "unlimited")],
     ..Meta::PLAIN
 };
 
 base::choice! {
-    /// What a run does when it finds switches that wait for each other for ever.
+    /// What a run does when it finds switches that wait for each other forever.
     pub enum OnDeadlock {
-        /// It ends, and says which ports wait for each other.
+        /// The run ends and reports which ports wait for each other.
         Stop = "stop",
-        /// It says so and goes on: senders may give up, links fail.
+        /// The run reports the deadlock and continues: senders may give up, links may fail.
         GoOn = "go_on",
     }
 }
 
-/// Most classes that orders can name.
+/// Number of classes that orders can name.
 const CLASSES: usize = 8;
 
 base::params! {
     /// Parameters of priority flow control.
     pub struct Params {
-        /// The switch's buffer: what is shared, and the headroom of all ports.
+        /// The switch's buffer: the shared part plus the headroom of all ports.
         total: Bytes = "12MB", "Zhu et al. section 4: the Trident II switch";
         /// Classes below this are lossless.
-        lossless: u32 = "1" in 1..=8, "disciplines without classes have class 0 alone";
-        /// A neighbour pauses when more than this of one class has come from it and waits.
-        xoff: Auto<Bytes> = "auto", "Zhu et al. section 4: `alpha` times what is free";
-        /// With `xoff = "auto"`: how much of what is free one port and class may hold.
+        lossless: u32 = "1" in 1..=8, "disciplines without classes have only class 0";
+        /// Threshold: a neighbour is paused when more bytes than this arrived from it in one class
+        /// and still wait.
+        xoff: Auto<Bytes> = "auto", "Zhu et al. section 4: `alpha` times the free space";
+        /// With `xoff = "auto"`: the threshold of one port and class as a fraction of the free
+        /// space.
         alpha: Fraction = "0.125", "HPCC's simulator: a shift of 3";
-        /// It goes on when so much less than the threshold waits, or nothing.
+        /// A neighbour is resumed when the waiting bytes are this much below the threshold, or
+        /// zero.
         resume: Bytes = "3KB", "HPCC's simulator";
-        /// Room for what comes after the order, for each port and lossless class.
-        headroom: Auto<Bytes> = "auto", "IEEE 802.1Qbb annex O: what can be on its way";
-        /// What happens when ports wait for each other in a circle, so that none ever sends again.
-        on_deadlock: OnDeadlock = "stop", "flowloom: nothing else happens then";
+        /// Room for packets that arrive after the order to pause, per port and lossless class.
+        headroom: Auto<Bytes> = "auto", "IEEE 802.1Qbb annex O: what can be in flight";
+        /// What happens when ports wait for each other in a circle, so that none of them ever sends
+        /// again.
+        on_deadlock: OnDeadlock = "stop", "flowloom: the run could not continue otherwise";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let reserved = Pfc::new(params, env).reserved();
     if reserved + u64::from(env.mtu_bytes) > params.total.0 {
         let message = format!(
-            "`{}` is less than the headroom of {} ports and {} lossless classes, {}",
+            "`{}` has no room for a packet beyond the headroom of {} ports and {} lossless classes, {}",
             params.total,
             env.links.len(),
             params.lossless,
@@ -108,19 +116,24 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
         problems.push(Problem { key: "total", message, hint: "write a larger `total`, or fewer `lossless` classes".to_owned() });
     }
     if env.links.len() > usize::from(u8::MAX) {
-        let message = format!("a switch has {} ports", env.links.len());
-        problems.push(Problem { key: "kind", message, hint: "ports are paused at switches of at most 255 ports".to_owned() });
+        let message = format!("a switch has {} ports: `pfc` cannot pause the neighbours of so many", env.links.len());
+        problems.push(Problem {
+            key: "kind",
+            message,
+            hint: "use a topology whose switches have at most 255 ports, or another buffer".to_owned(),
+        });
     }
     problems
 }
 
-/// What can still come over a cable after its port has decided to have the neighbour pause.
+/// Returns how many bytes can still arrive over a cable after its port has decided to pause the
+/// neighbour.
 fn headroom(link: &Link, mtu: u64) -> u64 {
     let rtt = link.delay + link.delay;
     link.rate.bytes_in(rtt) + 1 + 3 * mtu + u64::from(ORDER_BYTES)
 }
 
-/// What has come from one neighbour in one class and waits.
+/// Bytes that wait and arrived from one neighbour in one class.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     shared: u64,
@@ -131,33 +144,33 @@ struct Held {
 /// The buffer of one switch.
 #[derive(Debug)]
 pub struct Pfc {
-    /// What ports share: the total without headroom.
+    /// Size of the shared part: the total without headroom.
     shared: u64,
-    /// What waits of it.
+    /// Bytes in use in the shared part.
     used: u64,
     lossless: usize,
     xoff: Option<u64>,
     alpha: Fraction,
     resume: u64,
-    /// By port.
+    /// Headroom of each lossless class, by port.
     headroom: Vec<u64>,
-    /// By port and class.
+    /// Waiting bytes by port of arrival and class.
     held: Vec<Held>,
-    /// What waits of each lossless class, by the port it came in on, the port it waits at, and class.
+    /// Waiting bytes of lossless classes, by port of arrival, port of departure, and class.
     waiting: Vec<u64>,
     ports: usize,
     ends_at_deadlock: bool,
-    /// Neighbours that pause, by port and class.
+    /// Paused neighbours, by port and class.
     paused: Vec<(u8, u8)>,
     orders: VecDeque<Pause>,
-    /// Headroom is as large as rate and length of each cable ask for.
+    /// Whether the headroom suffices for the rate and length of each cable.
     promises: bool,
-    /// Packets of lossless classes that found none.
+    /// Packets of lossless classes for which there was no headroom.
     refused: u64,
 }
 
 impl Pfc {
-    /// Of one switch.
+    /// Returns the buffer of a switch.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let room = |link: &Link| match params.headroom {
             Auto::Set(bytes) => bytes.0,
@@ -186,41 +199,45 @@ impl Pfc {
         pfc.shared = params.total.0.saturating_sub(pfc.reserved());
         pfc
     }
-    /// How many of the counters in META it has.
+    /// Returns how many of the counters in META the buffer has.
     pub fn counters(params: &Params) -> usize {
         2 + if params.lossless > 1 { 2 * params.lossless as usize } else { 0 }
     }
-    /// The headroom of all ports.
+    /// Returns the headroom of all ports and lossless classes.
     fn reserved(&self) -> u64 {
         self.headroom.iter().sum::<u64>() * self.lossless as u64
     }
-    /// What may wait in the shared part of one port and class before its neighbour pauses, while `used` of that part is taken.
+    /// Returns how much of one port and class may wait in the shared part before the neighbour is
+    /// paused, when `used` of that part is in use.
     fn threshold(&self, used: u64) -> u64 {
         let free = self.shared.saturating_sub(used);
         self.xoff.unwrap_or_else(|| (u128::from(self.alpha.0) * u128::from(free) / u128::from(Fraction::ONE.0)) as u64)
     }
-    /// The place of a port and class, of packets that may not be lost.
+    /// Returns the index in `held` and the port of arrival of a lossless packet; `None` for other
+    /// packets.
     fn slot(&self, place: Place) -> Option<(usize, u8)> {
         let port = place.from.filter(|_| usize::from(place.class) < self.lossless)?;
         Some((usize::from(port) * CLASSES + usize::from(place.class), port))
     }
-    /// Where the bytes of a lossless class are counted that came in on one port and wait at another.
+    /// Returns the index in `waiting` of the bytes that arrived at one port and wait at another, in
+    /// a lossless class.
     fn between(&self, from: u8, to: u8, class: u8) -> usize {
         (usize::from(from) * self.ports + usize::from(to)) * self.lossless + usize::from(class)
     }
-    /// Whether the neighbour from which this has come pauses on.
+    /// Returns whether the neighbour that sent these bytes stays paused.
     fn stays(&self, held: Held, threshold: u64) -> bool {
         held.headroom > 0 || held.shared > 0 && held.shared + self.resume > threshold
     }
-    /// What is left of what came in on one port in a class when all has left but what is stuck.
+    /// Returns what is left of the bytes that arrived at a port in a class when all packets have
+    /// left except those that are stuck.
     fn rest(&self, (port, class): (u8, u8), stuck: &dyn Fn(u8, u8) -> bool) -> Held {
         let held = self.held[usize::from(port) * CLASSES + usize::from(class)];
         let rest: u64 = (0..self.ports as u8).filter(|to| stuck(*to, class)).map(|to| self.waiting((port, class), to)).sum();
-        // Headroom is free again first.
+        // Headroom is freed first.
         let headroom = held.headroom.saturating_sub(held.headroom + held.shared - rest);
         Held { headroom, shared: rest - headroom, ..held }
     }
-    /// Has those neighbours go on from whom little enough waits.
+    /// Resumes the neighbours of which few enough bytes wait.
     fn settle(&mut self) {
         let threshold = self.threshold(self.used);
         let mut paused = std::mem::take(&mut self.paused);
@@ -248,7 +265,8 @@ impl Buffer for Pfc {
         let (threshold, room) = (self.threshold(self.used), self.headroom[usize::from(port)]);
         let between = self.between(port, place.to, place.class);
         let held = &mut self.held[slot];
-        // Headroom is for what comes after the order, and the packet that makes it necessary.
+        // Headroom is used by the packet that exceeds the threshold and by the packets that arrive
+        // after the order.
         if held.headroom == 0 && fits && held.shared + len <= threshold {
             held.shared += len;
             self.used += len;
@@ -275,7 +293,7 @@ impl Buffer for Pfc {
             Some((slot, port)) => {
                 let between = self.between(port, place.to, place.class);
                 self.waiting[between] -= len;
-                // Headroom is free again first.
+                // Headroom is freed first.
                 let held = &mut self.held[slot];
                 let room = held.headroom.min(len);
                 held.headroom -= room;
@@ -306,7 +324,8 @@ impl Buffer for Pfc {
         &self.paused
     }
     fn stay_paused(&self, stuck: &dyn Fn(u8, u8) -> bool) -> Vec<(u8, u8)> {
-        // The more is free, the more may wait: what is stuck of all neighbours stays taken.
+        // A neighbour resumes below a threshold that grows with the free space; stuck packets of
+        // all neighbours keep their space.
         let all = (0..self.ports as u8).flat_map(|port| (0..self.lossless as u8).map(move |class| (port, class)));
         let threshold = self.threshold(all.map(|from| self.rest(from, stuck).shared).sum());
         self.paused.iter().copied().filter(|from| self.stays(self.rest(*from, stuck), threshold)).collect()
@@ -362,7 +381,8 @@ mod tests {
         Params { xoff: Auto::Set(Bytes(xoff)), resume: Bytes(1500), ..Params::defaults() }
     }
 
-    /// There and back 2 us, 2500 bytes; three full packets and the order. A byte for what rounds down.
+    /// 2 us both ways are 2500 bytes, plus three full packets and the order, plus one byte for
+    /// rounding down.
     #[test]
     fn headroom_follows_from_rate_and_length() {
         assert_eq!(pfc(4, Params::defaults()).headroom, [2500 + 1 + 4500 + 64; 4]);
@@ -375,11 +395,12 @@ mod tests {
         let mut pfc = pfc(4, fixed(3000));
         assert!((0..2).all(|_| admits(&mut pfc, place(1, 0))));
         assert_eq!(orders(&mut pfc), []);
-        // Another neighbour has a threshold of its own.
+        // Another neighbour has its own threshold.
         assert!(admits(&mut pfc, place(2, 0)));
         assert!(admits(&mut pfc, place(1, 0)) && admits(&mut pfc, place(1, 0)));
         assert_eq!(orders(&mut pfc), [(1, 0, true)], "once");
-        // Two packets in the headroom leave first, then one of those below the threshold: 1500 and 1500 are no more than 3000.
+        // Two packets in the headroom leave first, then one of those below the threshold: 1500 and
+        // 1500 are at most 3000.
         for left in [false, false] {
             pfc.on_leave(&packet(), place(1, 0));
             assert_eq!((orders(&mut pfc).is_empty(), !pfc.paused().is_empty()), (!left, true));
@@ -388,7 +409,7 @@ mod tests {
         assert_eq!((orders(&mut pfc), !pfc.paused().is_empty()), (vec![(1, 0, false)], false));
     }
 
-    /// 160 KB are shared: alpha times what is free.
+    /// 160 KB are shared; the threshold is alpha times the free space.
     #[test]
     fn a_threshold_follows_what_is_free() {
         let params = Params { total: Bytes(160_000 + 4 * 7065), alpha: Fraction(Fraction::ONE.0 / 8), ..Params::defaults() };
@@ -415,14 +436,15 @@ mod tests {
             [true, true, true, false, false]
         );
         assert_eq!((pfc.used, orders(&mut pfc)), (4500, vec![]));
-        // A lossless class has its headroom still.
+        // A lossless class still has its headroom.
         assert!(admits(&mut pfc, place(1, 0)));
         assert_eq!(orders(&mut pfc), [(1, 0, true)]);
         pfc.on_leave(&packet(), own);
         assert_eq!(pfc.used, 3000);
     }
 
-    /// Two neighbours pause: of the first, one packet waits at port 2 and three at port 3; of the second, two at port 3.
+    /// Two neighbours are paused. Of the first, one packet waits at port 2 and three at port 3; of
+    /// the second, two at port 3.
     #[test]
     fn who_waits_for_stuck_ports_stays_paused() {
         let mut pfc = pfc(4, fixed(1500));
@@ -430,7 +452,8 @@ mod tests {
         assert!([to(0, 2), to(0, 3), to(0, 3), to(0, 3), to(1, 3), to(1, 3)].into_iter().all(|place| admits(&mut pfc, place)));
         assert_eq!(pfc.paused(), [(0, 0), (1, 0)]);
         assert_eq!([2, 3].map(|port| pfc.waiting((0, 0), port)), [1500, 4500]);
-        // Without port 3 a packet of the first is left, below the threshold by what lets it go on. The packets at port 3 hold both.
+        // If only port 2 is stuck, one packet of the first neighbour remains. The neighbour stays
+        // paused because of `resume`, and resumes without it. The packets at port 3 keep both paused.
         assert_eq!(pfc.stay_paused(&|port, _| port == 2), [(0, 0)]);
         let eased = Pfc { resume: 0, ..pfc };
         assert_eq!(eased.stay_paused(&|port, _| port == 2), []);
@@ -438,7 +461,8 @@ mod tests {
         assert_eq!(eased.stay_paused(&|_, class| class == 1), []);
     }
 
-    /// What others keep waiting lowers the threshold, and with it what may wait before a neighbour goes on.
+    /// Packets of other neighbours lower the threshold, and with it how much may wait before a
+    /// neighbour is resumed.
     #[test]
     fn a_dynamic_threshold_counts_what_is_stuck_of_all_neighbours() {
         let params = Params {
@@ -451,11 +475,14 @@ mod tests {
             let mut pfc = pfc(4, params.clone());
             let taken = [(0, of_first); 4].into_iter().chain([(1, 2), (1, 3), (1, 3), (1, 3), (2, 3), (2, 3), (2, 3)]);
             assert!(taken.into_iter().all(|(from, to)| admits(&mut pfc, Place { to, ..place(from, 0) })));
-            // The last packet of the second neighbour and of the third found less free than 6000 and 4500 bytes ask for.
+            // At the last packets of the second and third neighbour, the free space gave thresholds
+            // below 6000 and 4500 bytes.
             assert_eq!((pfc.paused(), pfc.used), (&[(1, 0), (2, 0)][..], 13_500));
             pfc.stay_paused(&|port, _| port == 3)
         };
-        // Three packets of the second stay at port 3. All that stays there leaves less than they need, or, without the first neighbour's, more.
+        // Three packets of the second neighbour stay at port 3. The free space that all packets at
+        // port 3 leave is too small for it to resume, but large enough without those of the first
+        // neighbour.
         assert_eq!(stay(3), [(1, 0), (2, 0)]);
         assert_eq!(stay(2), [(2, 0)]);
     }
@@ -472,7 +499,7 @@ mod tests {
         assert!(admits(&mut pfc, place(1, 0)));
         pfc.on_link_down(1);
         assert_eq!((orders(&mut pfc), !pfc.paused().is_empty()), (vec![], false));
-        // What waits still counts, and the next packet has the neighbour pause again.
+        // Waiting packets still count, and the next packet pauses the neighbour again.
         assert!(admits(&mut pfc, place(1, 0)));
         assert_eq!((orders(&mut pfc), !pfc.paused().is_empty()), (vec![(1, 0, true)], true));
     }

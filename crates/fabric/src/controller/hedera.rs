@@ -42,7 +42,7 @@ pub mod demand;
 pub mod first_fit;
 pub mod live;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "estimates demands of large flows at a period and places the flows on paths",
     source: "Al-Fares et al., NSDI 2010",

@@ -27,7 +27,7 @@ use base::registry::Meta;
 use base::{Dur, Fraction, LinkId, Time};
 use std::cmp::Reverse;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "moves the largest flow off the busiest link, once per period",
     source: "flowloom, after Al-Fares et al., NSDI 2010",
@@ -46,7 +46,7 @@ base::params! {
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(_params: &Params, env: &Env<'_>) -> Vec<Problem> {
     needs_planned_paths(env).into_iter().collect()
 }

@@ -10,7 +10,7 @@ use crate::schedule::network::Network;
 use base::params::Problem;
 use base::registry::Meta;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "SRPT where only the links of hosts are left, as if the network were one big switch.",
     source: "pFabric (SIGCOMM 2013) section 3",

@@ -11,7 +11,7 @@ use base::params::Problem;
 use base::registry::Meta;
 use std::cmp::Ordering;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "Every link serves the flow with the earliest deadline; flows without one come last.",
     source: "Liu and Layland, JACM 20(1), 1973",

@@ -10,7 +10,7 @@ use base::params::Problem;
 use base::registry::Meta;
 use std::cmp::Ordering;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "Every link serves the flow with the earliest deadline, and among flows without one that which was the shortest as a whole.",
     source: "Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019, section 2",

@@ -9,7 +9,7 @@ use crate::schedule::network::{Network, Order};
 use base::params::Problem;
 use base::registry::Meta;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta =
     Meta { summary: "Every link serves the flow that came first.", source: "Kleinrock, Queueing Systems 1, 1975", ..Meta::PLAIN };
 

@@ -14,7 +14,7 @@ use base::params::Problem;
 use base::registry::Meta;
 use base::{Rate, Time};
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "Every link serves by MERP's virtual deadlines.",
     source: "Zhang et al., IEEE TPDS 28(11) 2017, sections 2 and 4.3",

@@ -10,7 +10,7 @@ use crate::schedule::network::Network;
 use base::params::Problem;
 use base::registry::Meta;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "All flows alike: max-min fair shares.",
     source: "Kleinrock, JACM 14(2), 1967; Bertsekas and Gallager section 6.5.2",

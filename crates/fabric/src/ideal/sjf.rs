@@ -10,7 +10,7 @@ use base::params::Problem;
 use base::registry::Meta;
 use std::cmp::Ordering;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "Every link serves the flow that was the shortest as a whole.",
     source: "Conway, Maxwell and Miller, Theory of Scheduling, 1967",

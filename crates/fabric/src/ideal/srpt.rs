@@ -11,7 +11,7 @@ use base::params::Problem;
 use base::registry::Meta;
 use std::cmp::Ordering;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "Every link serves the flow with the least left to send.",
     source: "Schrage, Operations Research 16(3), 1968",

@@ -16,7 +16,7 @@ use base::params::Problem;
 use base::registry::Meta;
 use std::cmp::Ordering;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "Every link serves the flow with the earliest deadline, but while all flows with deadlines can still wait, the shortest flow without one, if it has no more left to send than the flow with the earliest deadline. Without flows with deadlines, the least left to send.",
     source: "Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019, section 2",

@@ -1,20 +1,24 @@
-//! A port for transports with credits: credits are shaped so that the data that they ask for fits the other direction, control packets go first,
-//! and one kind of data is dropped early.
+//! A port for transports with credits: credits are shaped so that the data they request fits the
+//! other direction, control packets are served first, and one kind of data is dropped early.
 //!
 //! Source: I. Cho et al., "Credit-Scheduled Delay-Bounded Congestion Control for Datacenters" (ExpressPass), SIGCOMM 2017, and its authors' ns-2 code
 //! (github.com/kaist-ina/ns2-xpass, queue/xpass-drop-tail.cc); S. Hu et al., "Aeolus", SIGCOMM 2020, for selective dropping.
 //!
-//! The kind of a packet is its class: credits, data, and control packets, which are all others. Service: the first credit if its tokens are there,
-//! then control packets, then data by arrival. Of data, packets that are not ECN-capable are droppable, the others protected, as RED would have it
-//! with both of its thresholds at `drop`.
+//! The kind of a packet is its class: credits, data, and control packets, which are all others.
+//! Service order: the first credit if it has tokens, then control packets, then data by arrival.
+//! Data packets that are not ECN-capable are droppable, the others protected, as in RED with both
+//! thresholds equal to `drop`.
 //!
 //! Assumed:
-//! - Control packets have a queue of their own without a limit. In the ns-2 code they share the queue of data, where a burst of unscheduled packets drops
-//!   them.
-//! - Probes and FINs, which must not overtake data, wait among it. They have a limit of their own, and do not count towards those of data.
-//! - Ports of hosts drop nothing early: `drop` and `protect` are settings of switches, and a host holds its data back instead.
-//! - The bucket is full at the start of the run, and when a link comes up again. It holds `burst` bytes.
-//! - What waits counts without the packet in transmission.
+//! - Control packets have a queue of their own without a limit. In the ns-2 code they share the
+//!   queue of data, where a burst of unscheduled packets drops them.
+//! - Probes and FINs must not overtake data, so they wait in the queue of data. They have a limit
+//!   of their own and do not count towards the limits of data.
+//! - Ports of hosts drop nothing early: `drop` and `protect` are settings of switches, and a host
+//!   holds its data back instead.
+//! - The bucket is full at the start of the run, and when a link comes up again. It holds `burst`
+//!   bytes.
+//! - Queue lengths do not include the packet in transmission.
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::bucket::Bucket;
@@ -25,36 +29,36 @@ use base::registry::{Counter, Meta};
 use base::{Bytes, Hold, Limit, Rate, RateOr, Time};
 use proto::{Kind, Packet};
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "credits at the rate of the data that they ask for, control packets first, and one kind of data dropped early (ExpressPass, Aeolus)",
+    summary: "shapes credits to the rate of the data they request, serves control packets first, drops one kind of data early (ExpressPass, Aeolus)",
     source: "Cho et al., SIGCOMM 2017; ns2-xpass xpass-drop-tail.cc; Hu et al., SIGCOMM 2020",
     counters: &[
-        Counter { name: "credits_dropped", unit: "packets", about: "credits for which the credit queue had no room" },
-        Counter { name: "dropped_early", unit: "packets", about: "droppable data packets that the threshold dropped" },
+        Counter { name: "credits_dropped", unit: "packets", about: "credits dropped because the credit queue was full" },
+        Counter { name: "dropped_early", unit: "packets", about: "droppable data packets dropped by the threshold" },
         Counter {
             name: "dropped_alone",
             unit: "packets",
-            about: "those of `dropped_early` beside which no protected packet waited",
+            about: "packets of `dropped_early` that were dropped while no protected packet waited",
         },
-        Counter { name: "dropped_protected", unit: "packets", about: "protected data packets that were dropped" },
+        Counter { name: "dropped_protected", unit: "packets", about: "protected data packets dropped because a limit was reached" },
     ],
     queue_lengths: &["limit", "drop", "protect"],
     ..Meta::PLAIN
 };
 
 base::choice! {
-    /// When what waits reaches the threshold.
+    /// When the queue of data reaches the threshold.
     pub enum Rule {
-        /// When it does without the packet that arrives.
+        /// If it does without the arriving packet.
         Before = "before",
-        /// When it does with that packet.
+        /// If it does with the arriving packet.
         After = "after",
     }
 }
 
 base::choice! {
-    /// Whether droppable data is dropped early in every queue.
+    /// In which queues droppable data is dropped early.
     pub enum When {
         /// In every queue that has reached the threshold.
         Any = "any",
@@ -70,45 +74,51 @@ base::params! {
         limit: Auto<Limit> = "auto", "the larger of 250 packets (ns2-xpass large-scale-fattree.tcl) and 2 bandwidth-delay products";
         /// Threshold (K) of waiting data at which switches drop droppable packets.
         drop: Limit = "unlimited", "ExpressPass: none; Aeolus: 6 KB";
-        /// Whether the packet that arrives counts towards `drop`.
+        /// Whether the arriving packet counts towards `drop`.
         rule: Rule = "before", "Aeolus; csg-htsim aeolusqueue.cpp: `after`";
-        /// In which queues `drop` counts.
+        /// In which queues `drop` is applied.
         when: When = "any", "Aeolus";
-        /// Most data that may wait at a switch's port for a protected packet to be let in.
-        protect: Limit = "unlimited", "`limit` alone";
-        /// Most probes and FINs that may wait beside that.
+        /// Most data that may wait at a switch's port when a protected packet arrives; above this
+        /// the packet is dropped.
+        protect: Limit = "unlimited", "only `limit` applies";
+        /// Most probes and FINs that may wait, in addition to data.
         probes: Limit = "256pkt", "flowloom: none is lost in practice";
         /// Most credits that may wait.
         credits: Limit = "8pkt", "ns2-xpass large-scale-fattree.tcl";
-        /// The rate of credits on the wire, or its share of the line rate; `auto`: one credit for each full packet.
+        /// Rate of credits on the wire, or that rate as a fraction of the line rate; `auto`: one
+        /// credit for each full packet.
         rate: Auto<RateOr> = "auto", "ExpressPass: 84 of 84 + 1538 bytes";
-        /// Mean length of a credit on the wire, from which `auto` works out the rate.
+        /// Mean length of a credit on the wire, from which `auto` computes the rate.
         credit: Bytes = "84B" in Bytes(1)..=Bytes(65_535), "ExpressPass";
-        /// Credits in bytes that may pass at once.
+        /// Largest burst of credits, in bytes.
         burst: Bytes = "168B", "ns2-xpass large-scale-fattree.tcl: two credits";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     let mut problems = super::check_limit(params.limit, env);
     if params.burst < params.credit {
         let (burst, credit) = (params.burst, params.credit);
-        let message = format!("`{burst}` never holds the tokens of a credit of {credit}");
+        let message = format!("a bucket of `{burst}` never has tokens for a credit of {credit}: no credit would be sent");
         problems.push(Problem {
             key: "burst",
             message,
-            hint: format!("write at least `{credit}`; twice that lets two credits pass at once"),
+            hint: format!("write at least `{credit}`; twice that lets a burst of two credits pass"),
         });
     }
     if rate(params, env).0 == 0 {
-        let message = format!("no credit ever leaves at {} of {}", params.rate.show(), env.rate);
-        problems.push(Problem { key: "rate", message, hint: "leave `rate` out: one credit for each full packet".to_owned() });
+        let message = format!("a credit rate of {} of {} is zero: no credit would be sent", params.rate.show(), env.rate);
+        problems.push(Problem {
+            key: "rate",
+            message,
+            hint: "remove `rate`: the default sends one credit for each full packet".to_owned(),
+        });
     }
     problems
 }
 
-/// The rate of credits.
+/// Returns the rate of credits.
 fn rate(params: &Params, env: &Env) -> Rate {
     match params.rate {
         Auto::Set(rate) => rate.on(env.rate),
@@ -120,35 +130,36 @@ fn rate(params: &Params, env: &Env) -> Rate {
     }
 }
 
-/// Places of the counters.
+/// Indices of the counters.
 const CREDITS_DROPPED: usize = 0;
 const DROPPED_EARLY: usize = 1;
 const DROPPED_ALONE: usize = 2;
 const DROPPED_PROTECTED: usize = 3;
 
-/// Packets that wait.
+/// The queues of a port.
 #[derive(Clone)]
 pub struct Credit {
     params: Params,
-    /// What may wait of data.
+    /// Limit of waiting data.
     limit: Limit,
     bucket: Bucket,
     credits: Queue,
-    /// When the tokens of the first credit that waits are there.
+    /// When the bucket has the tokens of the first waiting credit.
     hold: Hold,
     control: Queue,
     data: Queue,
-    /// The probes and FINs among the data.
+    /// The probes and FINs in the queue of data.
     probes: Backlog,
-    /// Every data packet, probe or FIN may wait where no other does.
+    /// Whether any data packet, probe or FIN may wait in an empty queue, so that `passes` need not
+    /// check.
     open: bool,
-    /// The protected packets of the data.
+    /// Number of protected packets in the queue of data.
     protected: u32,
     counts: [u64; 4],
 }
 
 impl Credit {
-    /// Empty queues and a full bucket.
+    /// Returns empty queues and a full bucket.
     pub fn new(params: &Params, env: &Env) -> Self {
         let bucket = Bucket::new(rate(params, env), params.burst);
         let mut params = params.clone();
@@ -164,19 +175,19 @@ impl Credit {
         let open = !early && [limit, params.protect, params.probes].into_iter().all(holds);
         Credit { params, limit, bucket, credits, hold, control, data, probes, open, protected: 0, counts: [0; 4] }
     }
-    /// What may wait.
+    /// Returns the limit of the queue.
     pub fn limit(params: &Params, env: &Env) -> Limit {
         env.limit(params.limit, 250)
     }
-    /// What the engine can do by itself: nothing.
+    /// Returns `None`: the engine cannot simulate this discipline by itself.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
         None
     }
-    /// What waits of data, probes and FINs apart.
+    /// Returns the backlog of data without probes and FINs.
     fn payload(&self) -> Backlog {
         Backlog { packets: self.data.backlog().packets - self.probes.packets, bytes: self.data.backlog().bytes - self.probes.bytes }
     }
-    /// What becomes of a data packet, a probe or a FIN that comes.
+    /// Decides on an arriving data packet, probe or FIN.
     fn judge(&self, packet: &Packet) -> Verdict {
         let Params { drop, rule, when, protect, probes, .. } = self.params;
         let limit = self.limit;
@@ -197,7 +208,7 @@ impl Credit {
         }
         full_unless(waits.fits(packet, limit))
     }
-    /// Whether a data packet, a probe or a FIN may wait; counts those that may not.
+    /// Returns whether a data packet, a probe or a FIN may wait; counts those that may not.
     fn admits(&mut self, packet: &Packet) -> bool {
         let verdict = self.judge(packet);
         if verdict == Verdict::Early {
@@ -208,7 +219,7 @@ impl Credit {
         }
         verdict == Verdict::Stays
     }
-    /// Puts a packet in, if there is room.
+    /// Enqueues a packet if there is room, and returns whether it waits.
     fn put(&mut self, packet: &Packet) -> bool {
         match packet.kind {
             Kind::CREDIT => {
@@ -236,7 +247,7 @@ impl Credit {
         }
         true
     }
-    /// Takes the oldest data packet out.
+    /// Dequeues the oldest packet of the data queue.
     fn pop_data(&mut self) -> Option<&mut Packet> {
         let packet = self.data.pop()?;
         if is_probe(packet) {
@@ -248,17 +259,17 @@ impl Credit {
     }
 }
 
-/// What becomes of a packet that comes.
+/// The decision on an arriving packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Stays,
-    /// The threshold drops it.
+    /// Dropped by the threshold.
     Early,
-    /// There is no room.
+    /// Dropped because there is no room.
     Full,
 }
 
-/// What waits among data and is none.
+/// Returns whether a packet of the data queue is a probe or a FIN.
 #[inline]
 fn is_probe(packet: &Packet) -> bool {
     packet.kind != Kind::DATA
@@ -269,7 +280,7 @@ fn is_protected(packet: &Packet) -> bool {
     packet.has(Packet::ECT)
 }
 
-/// Whether what waits is a threshold or more.
+/// Returns whether the backlog is equal to the threshold or larger.
 fn reaches(waits: Backlog, threshold: Limit) -> bool {
     match threshold {
         Limit::Packets(n) => waits.packets >= n,

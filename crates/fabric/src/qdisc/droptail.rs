@@ -6,8 +6,8 @@
 //! |---|---|---|
 //! | `limit` | the larger of 100 packets and 2 bandwidth-delay products | `fabric::lengths` |
 //!
-//! Assumed: a packet fits when the limit is not exceeded with it; the packet in transmission does not count. (ns-2 refuses a packet
-//! that would fill the last place.)
+//! Assumed: a packet fits if the queue does not exceed the limit with it; the packet in
+//! transmission does not count. (ns-2 refuses the packet that would fill the last place.)
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
@@ -17,7 +17,7 @@ use base::registry::Meta;
 use base::{Limit, Time};
 use proto::Packet;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "first in, first out; an arriving packet that does not fit is dropped",
     source: "RFC 7567 section 1.2",
@@ -33,12 +33,12 @@ base::params! {
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     super::check_limit(params.limit, env)
 }
 
-/// Packets that wait.
+/// The queue of a port.
 #[derive(Clone)]
 pub struct DropTail {
     limit: Limit,
@@ -46,15 +46,15 @@ pub struct DropTail {
 }
 
 impl DropTail {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(params: &Params, env: &Env) -> Self {
         DropTail { limit: Self::limit(params, env), queue: Queue::default() }
     }
-    /// What may wait.
+    /// Returns the limit of the queue.
     pub fn limit(params: &Params, env: &Env) -> Limit {
         env.limit(params.limit, 100)
     }
-    /// What the engine can do by itself: all of it.
+    /// Returns the whole discipline: the engine simulates it by itself.
     pub fn fifo(params: &Params, env: &Env) -> Option<Fifo> {
         Some(Fifo { limit: Self::limit(params, env), mark: Limit::Unlimited })
     }

@@ -1,4 +1,4 @@
-//! First in, first out, with one marking threshold on what waits at this instant.
+//! First in, first out, with one marking threshold on the instantaneous queue length.
 //!
 //! Source: Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.1; RFC 3168 section 5; RFC 8257 section 3.1.
 //!
@@ -9,9 +9,11 @@
 //! | `at` | `enqueue` | DCTCP section 3.1: on arrival |
 //!
 //! Assumed:
-//! - A packet is marked when more than K waits with it, at its arrival or at its departure; the packet in transmission does not count. One
-//!   that finds its port idle never waits and is never marked.
-//! - Only packets whose ECN field says that their transport understands marks are marked. The others are not dropped for it.
+//! - A packet is marked if the queue is longer than K with it, at its arrival or at its departure;
+//!   the packet in transmission does not count. A packet that finds its port idle never waits and
+//!   is never marked.
+//! - Only packets of ECN-capable transports (by the ECN field) are marked. Other packets are not
+//!   dropped because of the threshold.
 
 use super::{At, Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
@@ -22,9 +24,9 @@ use base::registry::Meta;
 use base::{Limit, Time};
 use proto::Packet;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "first in, first out; packets are marked while more than a threshold waits",
+    summary: "first in, first out; packets are marked while the queue is longer than a threshold",
     source: "Alizadeh et al., SIGCOMM 2010, section 3.1; RFC 3168",
     queue_lengths: &["limit", "mark"],
     implies: &[("transport.kind", "dctcp")],
@@ -36,19 +38,19 @@ base::params! {
     pub struct Params {
         /// Most packets or bytes that may wait; the packet in transmission does not count.
         limit: Auto<Limit> = "auto", "the larger of 100 packets and 2 bandwidth-delay products";
-        /// Threshold (K): packets are marked while more than this waits.
+        /// Threshold (K): packets are marked while the queue is longer than this.
         mark: Auto<Limit> = "auto", "DCTCP section 3.4: the larger of 20 packets and 0.78 bandwidth-delay products";
-        /// When a packet is compared with the threshold.
+        /// When the queue length is compared with the threshold.
         at: At = "enqueue", "DCTCP section 3.1";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     super::check_limit(params.limit, env)
 }
 
-/// Packets that wait.
+/// The queue of a port.
 #[derive(Clone)]
 pub struct EcnThreshold {
     limit: Limit,
@@ -58,16 +60,16 @@ pub struct EcnThreshold {
 }
 
 impl EcnThreshold {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(params: &Params, env: &Env) -> Self {
         let threshold = Threshold::new(env.mark(params.mark));
         EcnThreshold { limit: Self::limit(params, env), at: params.at, threshold, queue: Queue::default() }
     }
-    /// What may wait.
+    /// Returns the limit of the queue.
     pub fn limit(params: &Params, env: &Env) -> Limit {
         env.limit(params.limit, 100)
     }
-    /// What the engine can do by itself: all of it, unless departures are looked at.
+    /// Returns the whole discipline, unless the threshold is applied at departures.
     pub fn fifo(params: &Params, env: &Env) -> Option<Fifo> {
         (params.at == At::Enqueue).then(|| Fifo { limit: Self::limit(params, env), mark: env.mark(params.mark) })
     }
@@ -87,7 +89,7 @@ impl Qdisc for EcnThreshold {
         true
     }
     fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
-        // What waits, itself included.
+        // The backlog with the departing packet.
         let waits = self.queue.backlog();
         let packet = self.queue.pop()?;
         if self.at == At::Dequeue {
@@ -134,7 +136,7 @@ mod tests {
         let dropped: Vec<_> = (0..8).flat_map(|n| enqueue(&mut q, capable(n, 1500))).collect();
         assert_eq!((dropped, q.marks()), (vec![(0, 6), (0, 7)], 3));
         assert_eq!(marked(&mut q), [3, 4, 5]);
-        // An empty queue starts anew.
+        // An empty queue starts again without marks.
         enqueue(&mut q, capable(9, 1500));
         assert_eq!(marked(&mut q), []);
     }
@@ -155,7 +157,7 @@ mod tests {
         assert_eq!(marked(&mut q), [2, 3]);
     }
 
-    /// The departing packet sees those that came after it.
+    /// The departing packet counts the packets that came after it.
     #[test]
     fn at_departure_the_first_are_marked() {
         let mut q = queue(Limit::Packets(3), At::Dequeue);

@@ -1,9 +1,12 @@
-//! Room: queue disciplines. One machine per egress port holds the packets that wait for the wire.
+//! Room: queue disciplines. Each egress port has one state machine, which holds the packets that
+//! wait for transmission.
 //!
-//! The port serves lazily: decisions about a start of service at `now` are made later, but with exactly the packets that had
-//! arrived by then. Limits count waiting packets and exclude the one in transmission. A packet that finds its port idle starts at
-//! once and never passes through its discipline; nor need one that waits alone until it starts. A discipline to which that matters
-//! [watches](Qdisc::watches).
+//! Ports are served lazily: the decision about a start of service at `now` may be made later, but
+//! only with the packets that had arrived by `now`. Limits count waiting packets and exclude the
+//! packet in transmission. A packet that finds its port idle is sent at once without passing
+//! through the discipline. A packet that waits with no other packet in the queue need not pass
+//! through it either. A discipline that must see such packets says so by
+//! [`watches`](Qdisc::watches).
 
 pub use crate::queue::Backlog;
 use crate::refused::Refused;
@@ -12,107 +15,119 @@ use base::params::{Auto, Problem};
 use base::{Bytes, Dur, Hold, Limit, LinkId, Rate, Time};
 use proto::Packet;
 
-/// A queue discipline: the machine of one port.
+/// A queue discipline: the state machine of one port.
 pub trait Qdisc: Clone {
-    /// Takes a packet in, or part of it, and says whether it stays. All that is refused for it, which may be itself, is put into `refused`.
+    /// Enqueues a packet, or part of it, and returns whether the packet stays. Puts everything that
+    /// is refused because of it into `refused`; this may be the packet itself.
     fn enqueue(&mut self, packet: &mut Packet, now: Time, refused: &mut Refused) -> bool;
-    /// Takes out the packet whose service starts at `now`, and lends it, to be rewritten and sent. `None`: nothing waits.
+    /// Dequeues the packet whose service starts at `now`. The caller may rewrite the packet before
+    /// it sends it. `None`: the queue is empty.
     fn dequeue(&mut self, now: Time) -> Option<&mut Packet>;
-    /// What waits.
+    /// Returns the number of waiting packets and bytes.
     fn backlog(&self) -> Backlog;
-    /// The class of a packet, by which it may be held back: below 8 for one that may be. A discipline without classes has class 0 alone.
+    /// Returns the class of a packet. Only classes below 8 can be paused. A discipline without
+    /// classes has only class 0.
     fn class(&self, _packet: &Packet) -> u8 {
         0
     }
-    /// Whether a packet waits whose class is none of `held`, a bit for each class.
+    /// Returns whether a packet waits whose class is not in `held`, a bit mask of paused classes.
     fn has_except(&self, held: u8) -> bool {
         held & 1 == 0 && self.backlog().packets > 0
     }
-    /// Takes out the packet whose service starts at `now`, of those whose class is none of `held`.
+    /// Dequeues the packet whose service starts at `now`, among those whose class is not in `held`.
     fn dequeue_except(&mut self, held: u8, now: Time) -> Option<&mut Packet> {
         if held & 1 == 0 { self.dequeue(now) } else { None }
     }
-    /// Whether it may keep packets waiting although the transmitter is idle.
+    /// Returns whether the discipline may hold packets back while the transmitter is idle.
     fn is_shaped(&self) -> bool {
         false
     }
-    /// Asked of a shaped discipline in which packets wait, when the transmitter is idle at `now`: the time before which none may be sent, if
-    /// that is later; `Time::MAX`: none before another packet has come. The discipline is asked again at that time, and after each packet that
-    /// comes, which may only bring it forward. `None`: [`Qdisc::dequeue`] has a packet.
+    /// Returns the time before which no packet may be sent, if it is later than `now`; `Time::MAX`:
+    /// not before another packet arrives. `None`: [`Qdisc::dequeue`] returns a packet. Called for a
+    /// shaped discipline with waiting packets when the transmitter is idle at `now`, again at the
+    /// returned time, and after each arrival, which may only bring that time forward.
     fn not_before(&self, _now: Time) -> Option<Hold> {
         None
     }
-    /// Takes out a packet that will not be served, since its link has died or the run is over. A shaped discipline, whose packets need not be
-    /// due, must define it.
+    /// Removes a packet that will not be served because its link has failed or the run is over. A
+    /// shaped discipline must define it, since its packets need not be due.
     fn drain(&mut self, now: Time) -> Option<Packet> {
         self.dequeue(now).copied()
     }
-    /// What the packets that wait at `now` have waited so far, in byte times 1024 ps, the unit of the engine's `queue_area`. Works on a copy, for readings
-    /// at a few times of a run.
+    /// Returns the total waiting time so far of the packets that wait at `now`, in byte times 1024
+    /// ps, the unit of the engine's `queue_area`. Works on a copy, so it is meant for a few
+    /// readings in a run.
     fn waited(&self, now: Time) -> u64 {
         let mut copy = self.clone();
         let all = std::iter::from_fn(|| copy.drain(now));
         all.map(|packet| u64::from(packet.wire_len) * ((now - packet.arrival).0 >> 10)).sum()
     }
-    /// The link comes up again. Nothing waits; a shaped discipline starts as new.
+    /// Called when the link comes up again. The queue is empty; a shaped discipline starts from its
+    /// initial state.
     fn on_link_up(&mut self, _now: Time) {}
-    /// Whether it must see every packet: those that wait alone until they start, which it would otherwise have to give back as they came,
-    /// and, by [`Qdisc::passes`], those that find the port idle.
+    /// Returns whether the discipline must see every packet: packets that wait with no other packet
+    /// in the queue (a discipline that does not watch must return such a packet unchanged) and,
+    /// through [`Qdisc::passes`], packets that find the port idle.
     fn watches(&self) -> bool {
         self.threshold().is_some_and(Threshold::watches)
     }
-    /// A packet finds the transmitter idle at `now`, and nothing waits that may be sent now. Says whether its service starts at once. Asked of
-    /// those that [watch](Qdisc::watches), where it always does, and of shaped ones: there `true` is as if the packet had entered and been taken
-    /// out, and `false` has it enter.
+    /// Returns whether a packet that arrives at `now` starts service at once, where the transmitter
+    /// is idle and no waiting packet may be sent. Called for disciplines that
+    /// [watch](Qdisc::watches), which always return `true`, and for shaped ones: `true` has the
+    /// effect of enqueueing and dequeueing the packet; after `false` the packet is enqueued.
     fn passes(&mut self, _packet: &Packet, _now: Time) -> bool {
         !self.is_shaped()
     }
-    /// Its marking threshold, if it marks by one. The four methods on marks follow from it.
+    /// Returns the marking threshold, if the discipline marks by one. The four methods about marks
+    /// are derived from it.
     fn threshold(&self) -> Option<&Threshold> {
         None
     }
-    /// Packets marked so far.
+    /// Returns the number of packets marked so far.
     fn marks(&self) -> u64 {
         self.threshold().map_or(0, Threshold::marks)
     }
-    /// Whether it ever marks a packet, for the checks of a scenario.
+    /// Returns whether the discipline can ever mark a packet, for the checks of a scenario.
     fn can_mark(&self) -> bool {
         self.marks_above().is_some()
     }
-    /// Limits and thresholds that the queue works with, by parameter: what `auto` has become.
+    /// Returns the limits and thresholds in use, by parameter, with `auto` resolved.
     fn lengths(&self) -> Vec<(&'static str, Limit)> {
         Vec::new()
     }
-    /// The parameter that sets when it marks, and the length of the queue above which it marks every packet that can be marked; `None`: never.
+    /// Returns the parameter that sets when packets are marked, and the queue length above which
+    /// every ECN-capable packet is marked. `None`: no packet is ever marked.
     fn marks_above(&self) -> Option<(&'static str, Limit)> {
         let threshold = self.threshold().filter(|threshold| threshold.can_mark())?;
         Some(("mark", threshold.mark()))
     }
-    /// What it has counted, in the order of the [counters](base::registry::Meta) of its META.
+    /// Returns the values of the counters, in the order of the [counters](base::registry::Meta) of
+    /// its META.
     fn counts(&self) -> &[u64] {
         &[]
     }
 }
 
-/// What a discipline knows of its port from configuration.
+/// The environment of a port's queue discipline, known from the configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Env {
     /// Line rate.
     pub rate: Rate,
-    /// Largest packet on the wire.
+    /// Largest packet on the wire, in bytes.
     pub mtu_bytes: u16,
     /// Longest unloaded round trip of the network: a full packet out, a bare header back.
     pub max_rtt: Dur,
-    /// The port is a host's NIC: its queue has no limit of its own unless the scenario gives one.
+    /// Whether the port is a host's NIC. The queue of a NIC has no limit unless the scenario sets
+    /// one.
     pub host_port: bool,
-    /// The port: with the seed it names the port's stream of random numbers.
+    /// The port. Its stream of random numbers is named by the seed and this id.
     pub link: LinkId,
     /// Seed of the run.
     pub seed: u64,
 }
 
 base::choice! {
-    /// When a port reads how much waits.
+    /// When a port reads the length of its queue.
     pub enum At {
         /// When a packet arrives.
         Enqueue = "enqueue",
@@ -121,7 +136,7 @@ base::choice! {
     }
 }
 
-/// The problem with a `limit` that never admits a full packet, if it is one.
+/// Returns the problem of a `limit` that never admits a full packet.
 fn check_limit(limit: Auto<Limit>, env: &Env) -> Vec<Problem> {
     let Auto::Set(limit) = limit else { return Vec::new() };
     let mtu = Bytes(u64::from(env.mtu_bytes));
@@ -132,7 +147,7 @@ fn check_limit(limit: Auto<Limit>, env: &Env) -> Vec<Problem> {
     };
     let problem = || Problem {
         key: "limit",
-        message: format!("`{limit}` holds no packet of {mtu}: none could ever wait"),
+        message: format!("`{limit}` is less than a packet of {mtu}: the queue would drop every packet"),
         hint: format!("write at least `1pkt` or `{mtu}`"),
     };
     too_small.then(problem).into_iter().collect()
@@ -142,9 +157,9 @@ fn check_limit(limit: Auto<Limit>, env: &Env) -> Vec<Problem> {
 /// the hot path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fifo {
-    /// Arriving packets are dropped when they would exceed this.
+    /// Arriving packets are dropped if they would exceed this limit.
     pub limit: Limit,
-    /// Those let in are marked when more than this waits with them.
+    /// Admitted packets are marked if the queue, with them, exceeds this threshold.
     pub mark: Limit,
 }
 
@@ -181,9 +196,10 @@ base::registry! {
         fn counts(&self) -> &[u64];
     }
     statics {
-        /// What the engine can do by itself, if it can.
+        /// The FIFO that the engine can simulate by itself instead of this discipline, if there is
+        /// one.
         fn fifo -> Option<Fifo>;
-        /// What may wait.
+        /// The limit of the queue.
         fn limit -> Limit;
     }
 }
@@ -200,17 +216,17 @@ mod tests {
         Env { rate: Rate::from_gbps(1), mtu_bytes: 1500, max_rtt: Dur::from_us(100), host_port: false, link: LinkId(0), seed: 1 }
     }
 
-    /// A packet of `flow`, told apart by its offset.
+    /// A packet of `flow`, identified by its offset.
     pub(super) fn packet(flow: u32, offset: u64, wire_len: u16) -> Packet {
         Packet { offset, ..Packet::new(FlowId(flow), Kind::DATA, wire_len) }
     }
 
-    /// (flow, offset) of each.
+    /// (flow, offset) of each packet.
     pub(super) fn names(packets: &[Packet]) -> Vec<(u32, u64)> {
         packets.iter().map(|p| (p.flow.0, p.offset)).collect()
     }
 
-    /// Puts a packet in and returns which packets are dropped.
+    /// Enqueues a packet and returns the dropped packets.
     pub(super) fn enqueue(queue: &mut impl Qdisc, packet: Packet) -> Vec<(u32, u64)> {
         let mut refused = Refused::new();
         let stays = queue.enqueue(&mut { packet }, Time::ZERO, &mut refused);
@@ -219,14 +235,14 @@ mod tests {
         names(&dropped)
     }
 
-    /// Takes out all that waits.
+    /// Removes all waiting packets.
     pub(super) fn drain(queue: &mut impl Qdisc) -> Vec<(u32, u64)> {
         let all: Vec<Packet> = std::iter::from_fn(|| queue.drain(Time::ZERO)).collect();
         assert_eq!(queue.backlog(), Backlog::default());
         names(&all)
     }
 
-    /// Takes out all that may start now, and returns the offsets.
+    /// Serves all packets that may start now, and returns their offsets.
     fn serve(queue: &mut impl Qdisc, now: Time) -> Vec<u64> {
         let mut offsets = Vec::new();
         while queue.backlog().packets > 0 && queue.not_before(now).is_none() {
@@ -235,9 +251,10 @@ mod tests {
         offsets
     }
 
-    /// Sends packets, at these times, to a shaped discipline of a transmitter that is always idle. One copy is asked whether they pass and takes
-    /// in those that do not, the other takes all in; both serve what is due: they do the same. Returns how many passed where nothing waited, and
-    /// how many where others were held back.
+    /// Sends packets at these times to a shaped discipline whose transmitter is always idle, and
+    /// checks that `passes` changes nothing. One copy is first asked whether a packet passes and
+    /// enqueues only those that do not; the other copy enqueues all. Returns how many packets
+    /// passed with an empty queue, and how many passed while others were held back.
     pub(super) fn check_passing(queue: &impl Qdisc, packets: &[(Time, Packet)]) -> [usize; 2] {
         let [mut asked, mut entered] = [queue.clone(), queue.clone()];
         let mut passed = [0; 2];
@@ -291,6 +308,6 @@ mod tests {
             }
         }
         let message = &droptail::check(&droptail::Params::read(&mut LimitOf("1499B")), &env())[0].message;
-        assert_eq!(message, "`1499B` holds no packet of 1500B: none could ever wait");
+        assert_eq!(message, "`1499B` is less than a packet of 1500B: the queue would drop every packet");
     }
 }

@@ -1,4 +1,5 @@
-//! pFabric queue: the smallest priority number is served, by the oldest packet of its flow; the largest is dropped.
+//! pFabric queue: sends the oldest packet of the flow with the smallest priority number; drops the
+//! packet with the largest number.
 //!
 //! Source: Alizadeh et al., "pFabric: Minimal Near-Optimal Datacenter Transport", SIGCOMM 2013, section 4.2.
 //!
@@ -7,9 +8,10 @@
 //! | `limit` | the larger of 24 packets and 2 bandwidth-delay products | pFabric section 5: 36 KB, about twice the product |
 //!
 //! Assumed:
-//! - Among equal numbers the last-arrived is dropped, the arriving packet included, and the first-arrived is served.
-//! - With a limit in bytes as many packets are dropped as needed.
-//! - A flow is told by its id alone: on shortest paths its two directions never share a port.
+//! - Among packets with equal numbers the last to arrive is dropped, which may be the arriving
+//!   packet, and the first to arrive is served.
+//! - With a limit in bytes, as many packets are dropped as needed.
+//! - A flow is identified by its id only: on shortest paths, its two directions never share a port.
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::refused::Refused;
@@ -18,9 +20,9 @@ use base::registry::{Meta, Needs};
 use base::{Limit, Time};
 use proto::Packet;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "smallest priority number first, oldest packet of the chosen flow; the largest number is dropped",
+    summary: "sends the oldest packet of the flow with the smallest priority number; drops the packet with the largest number",
     source: "Alizadeh et al., SIGCOMM 2013, section 4.2",
     needs: Needs { transport: &["pfabric"], ..Needs::NONE },
     queue_lengths: &["limit"],
@@ -31,32 +33,34 @@ base::params! {
     /// Parameters of a pFabric queue.
     pub struct Params {
         /// Most packets or bytes that may wait; the packet in transmission does not count.
-        limit: Auto<Limit> = "auto", "pFabric section 5: 2 bandwidth-delay products, 24 packets there; not less than these";
+        limit: Auto<Limit> = "auto", "pFabric section 5: 2 bandwidth-delay products, 24 packets in the paper; not less than 24 packets";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     super::check_limit(params.limit, env)
 }
 
-/// Packets that wait. What decides stands in one array in order of arrival, so that a search reads a few contiguous bytes and a
-/// removal moves no packet.
+/// The queue of a port. The keys that decide are in one array in order of arrival, so that a search
+/// reads a few contiguous bytes and a removal moves no packet.
 #[derive(Clone)]
 pub struct Pfabric {
     limit: Limit,
-    /// As many as packets wait, by arrival; behind them the free places, the one that was left last first.
+    /// The slots of the waiting packets, by arrival; after them the free slots, the last freed one
+    /// first.
     slots: Vec<Slot>,
-    /// By place.
+    /// The packets, indexed by `Slot::place`.
     packets: Vec<Packet>,
-    /// The key of the first-arrived of those with the smallest number, while any wait.
+    /// The key of the first arrival among the packets with the smallest number; valid while packets
+    /// wait.
     best: u64,
     backlog: Backlog,
 }
 
 #[derive(Clone, Copy)]
 struct Slot {
-    /// The priority number above, the flow below.
+    /// The priority number in the upper half, the flow in the lower half.
     key: u64,
     place: u32,
 }
@@ -65,39 +69,42 @@ impl Slot {
     fn rank(&self) -> u32 {
         (self.key >> 32) as u32
     }
-    /// Of two keys the later arrival's, if its number is smaller. A select, not a branch.
+    /// Returns `later`, the key of a later arrival, if its number is smaller; otherwise `earlier`.
+    /// Compiles to a select, not a branch.
     #[inline(always)]
     fn smaller(later: u64, earlier: u64) -> u64 {
-        // Smaller even with the largest flow.
+        // The numbers are compared without the flows: `later` is smaller even with the largest flow
+        // id.
         if later | u64::from(u32::MAX) < earlier { later } else { earlier }
     }
 }
 
 impl Pfabric {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(params: &Params, env: &Env) -> Self {
         Pfabric { limit: Self::limit(params, env), slots: Vec::new(), packets: Vec::new(), best: 0, backlog: Backlog::default() }
     }
-    /// What may wait.
+    /// Returns the limit of the queue.
     pub fn limit(params: &Params, env: &Env) -> Limit {
         env.limit(params.limit, 24)
     }
-    /// What the engine can do by itself: nothing.
+    /// Returns `None`: the engine cannot simulate this discipline by itself.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
         None
     }
 
-    /// Those that wait, by arrival.
+    /// Returns the slots of the waiting packets, by arrival.
     #[inline(always)]
     fn waiting(&self) -> &[Slot] {
         &self.slots[..self.backlog.packets as usize]
     }
-    /// Takes out the packet that arrived as number `at` of those that wait.
+    /// Removes the waiting packet with index `at` in order of arrival.
     #[inline(always)]
     fn take(&mut self, at: usize) -> &mut Packet {
         let taken = self.slots[at];
         self.backlog.remove(&self.packets[taken.place as usize]);
-        // Its slot is the first free one now. Most often it was the last, and there is nothing to move.
+        // Its slot becomes the first free one. Most often it was the last slot, and nothing has to
+        // be moved.
         let mut later = self.slots[at..=self.backlog.packets as usize].iter_mut();
         let mut free = later.next().expect("it waits");
         for slot in later {
@@ -111,7 +118,8 @@ impl Pfabric {
         }
         &mut self.packets[taken.place as usize]
     }
-    /// Drops until what waits is within the limit. Says whether the last-arrived packet is still there.
+    /// Drops packets until the queue is within the limit. Returns whether the last arrival is still
+    /// queued.
     #[cold]
     fn drop_worst(&mut self, refused: &mut Refused) -> bool {
         let mut stays = true;
@@ -122,12 +130,12 @@ impl Pfabric {
         }
         stays
     }
-    /// The last-arrived packet of the largest number.
+    /// Returns the index of the packet to drop: the last arrival with the largest number.
     fn worst(&self) -> usize {
         let worst = self.waiting().iter().fold(0, |worst, slot| worst.max(slot.rank()));
         self.waiting().iter().rposition(|slot| slot.rank() == worst).expect("a full queue has packets")
     }
-    /// One more place, which `filler` fills.
+    /// Adds a place, filled with `filler`.
     #[cold]
     fn grow(&mut self, filler: &Packet) {
         self.slots.push(Slot { key: 0, place: self.packets.len() as u32 });
@@ -150,7 +158,7 @@ impl Qdisc for Pfabric {
         self.packets[slot.place as usize] = *packet;
         !self.backlog.exceeds(self.limit) || self.drop_worst(refused)
     }
-    /// The oldest packet of the flow whose packet has the smallest number.
+    /// Dequeues the oldest packet of the flow that has the packet with the smallest number.
     #[inline(always)]
     fn dequeue(&mut self, _now: Time) -> Option<&mut Packet> {
         let best = self.waiting().iter().position(|slot| slot.key as u32 == self.best as u32)?;
@@ -185,7 +193,7 @@ mod tests {
         Packet { rank, ..packet(flow, seq, 1500) }
     }
 
-    /// Worked out by hand: four places, packets as (flow, number in flow, priority number).
+    /// Worked out by hand: four places; packets as (flow, number in the flow, priority number).
     #[test]
     fn golden_full_queue() {
         let mut q = queue(Limit::Packets(4));
@@ -238,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the rules word by word.
+        /// Compared with a literal implementation of the rules.
         #[test]
         fn is_the_rule(
             limit in prop_oneof![(1u32..8).prop_map(Limit::Packets), (1500u64..6000).prop_map(Limit::Bytes)],

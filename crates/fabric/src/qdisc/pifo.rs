@@ -1,5 +1,5 @@
-//! Rank-ordered queue (push-in first-out): the smallest rank is served, by the oldest packet of its flow; a full queue drops the worst
-//! rank.
+//! Rank-ordered queue (push-in first-out): sends the oldest packet of the flow with the smallest
+//! rank; a full queue drops the packet with the worst rank.
 //!
 //! Source: A. Sivaraman et al., "Programmable Packet Scheduling at Line Rate", SIGCOMM 2016, section 2, for the queue; C.-Y. Hong et al.,
 //! "Finishing Flows Quickly with Preemptive Scheduling", SIGCOMM 2012, section 2, for the order that it is used for: flows with a deadline
@@ -10,17 +10,20 @@
 //! | `limit` | the larger of 100 packets and 2 bandwidth-delay products | as droptail |
 //! | `mark` (K) | no marks | DCTCP section 3.4: 20 packets at 1 Gb/s, 65 at 10 Gb/s |
 //!
-//! Model: whoever ranks packets knows what the rank stands for; the queue compares numbers. Without ranks the flow with the smallest id goes
-//! first.
+//! Model: the queue only compares ranks; their meaning is known to the part of the system that sets
+//! them. Without ranks the flow with the smallest id is served first.
 //!
 //! Assumed:
-//! - The rank is a number of 40 bits: the packet's `prio` above its `rank`. Ties go by flow id, then by arrival.
-//! - The packet that is dropped is the last in that order, the arriving packet included. With a limit in bytes as many packets are dropped as
-//!   needed.
-//! - The served flow is that of the first packet in that order; it sends its oldest packet, whose own rank may be worse.
-//! - A packet is marked when more than K waits with it once room is made for it; the packet in transmission does not count. A packet that finds
-//!   its port idle never waits and is never marked. Packets that are not ECN-capable are not marked.
-//! - A flow is told by its id alone: on shortest paths its two directions never share a port.
+//! - The rank is a number of 40 bits: the packet's `prio` in the upper bits, its `rank` in the
+//!   lower ones. Ties are broken by flow id, then by arrival.
+//! - The dropped packet is the last in that order, which may be the arriving packet. With a limit
+//!   in bytes, as many packets are dropped as needed.
+//! - The served flow is that of the first packet in that order. It sends its oldest packet, whose
+//!   own rank may be worse.
+//! - A packet is marked if the queue is longer than K with it, after packets were dropped to make
+//!   room for it; the packet in transmission does not count. A packet that finds its port idle
+//!   never waits and is never marked. Packets that are not ECN-capable are not marked.
+//! - A flow is identified by its id only: on shortest paths, its two directions never share a port.
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::refused::Refused;
@@ -31,9 +34,9 @@ use base::{FlowMap, Limit, Time};
 use proto::Packet;
 use std::collections::VecDeque;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "smallest rank first, oldest packet of the chosen flow; a full queue drops the worst rank",
+    summary: "sends the oldest packet of the flow with the smallest rank; a full queue drops the packet with the worst rank",
     source: "Sivaraman et al., SIGCOMM 2016, section 2; Hong et al., SIGCOMM 2012, section 2",
     queue_lengths: &["limit", "mark"],
     ..Meta::PLAIN
@@ -44,28 +47,29 @@ base::params! {
     pub struct Params {
         /// Most packets or bytes that may wait; the packet in transmission does not count.
         limit: Auto<Limit> = "auto", "as droptail: the larger of 100 packets and 2 bandwidth-delay products";
-        /// Threshold (K): a packet is marked while more than this waits.
-        mark: Auto<Limit> = "unlimited", "flowloom: ranks alone; `auto`: as `ecn_threshold`";
+        /// Threshold (K): an arriving packet is marked if the queue is longer than this with it.
+        mark: Auto<Limit> = "unlimited", "flowloom: no marks; `auto`: as `ecn_threshold`";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     super::check_limit(params.limit, env)
 }
 
-/// Packets that wait. What decides stands sorted in one deque of 16 bytes a packet: both ends are at hand, a search takes a few steps, and what
-/// comes in between moves at most half of a few kilobytes.
+/// The queue of a port. The ranks are sorted in one deque of 16 bytes per packet: both ends are
+/// accessible at once, a search takes a few steps, and an insertion moves at most half of a few
+/// kilobytes.
 #[derive(Clone)]
 pub struct Pifo {
     limit: Limit,
     threshold: Threshold,
-    /// Those that wait, the first to be served in front; equal keys by arrival.
+    /// The waiting packets, next to be served first; equal keys by arrival.
     order: VecDeque<Slot>,
-    /// The place of the oldest packet of every flow that waits.
+    /// For each flow with waiting packets, the place of the oldest one.
     oldest: FlowMap<u32>,
     packets: Vec<Place>,
-    /// Places without a packet, the one that was left last behind.
+    /// Free places; the last freed one is at the end.
     free: Vec<u32>,
     backlog: Backlog,
 }
@@ -81,14 +85,15 @@ impl Slot {
     fn new(packet: &Packet, place: u32) -> Slot {
         Slot { rank: u64::from(packet.prio) << 32 | u64::from(packet.order()), flow: packet.flow.0, place }
     }
-    /// One number, so that a comparison is not a branch.
+    /// The sort key as one number, so that a comparison is not a branch.
     #[inline]
     fn key(&self) -> u128 {
         u128::from(self.rank) << 32 | u128::from(self.flow)
     }
 }
 
-/// A packet, in a ring of the packets of its flow by arrival: the one before the oldest is the youngest.
+/// A packet in a ring of its flow's packets by arrival: the packet older than the oldest is the
+/// youngest.
 #[derive(Clone, Copy)]
 struct Place {
     packet: Packet,
@@ -97,7 +102,7 @@ struct Place {
 }
 
 impl Pifo {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(params: &Params, env: &Env) -> Self {
         Pifo {
             limit: Self::limit(params, env),
@@ -109,16 +114,16 @@ impl Pifo {
             backlog: Backlog::default(),
         }
     }
-    /// What may wait.
+    /// Returns the limit of the queue.
     pub fn limit(params: &Params, env: &Env) -> Limit {
         env.limit(params.limit, 100)
     }
-    /// What the engine can do by itself: nothing.
+    /// Returns `None`: the engine cannot simulate this discipline by itself.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
         None
     }
 
-    /// Says whether there is room for `packet`, for which packets behind it are dropped.
+    /// Returns whether there is room for `packet`; drops packets with worse keys to make room.
     #[cold]
     fn make_room(&mut self, packet: &Packet, refused: &mut Refused) -> bool {
         let own = Slot::new(packet, 0).key();
@@ -129,7 +134,7 @@ impl Pifo {
         }
         true
     }
-    /// Puts a packet behind those of its flow.
+    /// Appends a packet to the ring of its flow, and returns its place.
     fn enter(&mut self, packet: &Packet) -> u32 {
         self.backlog.add(packet);
         let place = self.free.pop().unwrap_or(self.packets.len() as u32);
@@ -144,7 +149,7 @@ impl Pifo {
         self.packets[oldest as usize].older = place;
         place
     }
-    /// Takes a packet out of those of its flow.
+    /// Removes a packet from the ring of its flow.
     fn leave(&mut self, place: u32) -> &mut Packet {
         let Place { packet, older, younger } = self.packets[place as usize];
         if younger == place {
@@ -181,7 +186,7 @@ impl Qdisc for Pifo {
         let first = self.order.pop_front()?;
         let oldest = *self.oldest.get(base::FlowId(first.flow)).expect("it has packets");
         if oldest != first.place {
-            // Of its flow's packets of that rank it is the first.
+            // This is the first of the flow's packets with that rank.
             let key = Slot::new(&self.packets[oldest as usize].packet, oldest).key();
             let at = self.order.partition_point(|held| held.key() < key);
             self.order.remove(at);
@@ -218,7 +223,7 @@ mod tests {
         Pifo::new(&params, &env())
     }
 
-    /// Packet `seq` of `flow`, with its rank's upper and lower part.
+    /// Packet `seq` of `flow`, with the upper and lower part of its rank.
     fn ranked(flow: u32, seq: u64, (prio, rank): (u8, u32)) -> Packet {
         Packet { prio, rank, ..packet(flow, seq, 1500) }
     }
@@ -252,14 +257,14 @@ mod tests {
         assert_eq!(drain(&mut q), [(A, 0), (B, 0), (C, 0)]);
     }
 
-    /// As with ranks of bytes left, which fall from packet to packet.
+    /// Ranks like remaining bytes, which decrease from packet to packet.
     #[test]
     fn within_a_flow_the_oldest_goes_first_whatever_its_rank() {
         let mut q = queue(Limit::Unlimited);
         for (flow, seq, rank) in [(A, 0, 9000), (B, 0, 8000), (A, 1, 7500), (A, 2, 8500)] {
             enqueue(&mut q, ranked(flow, seq, (1, rank)));
         }
-        // A has the smallest rank until that packet has gone, then B.
+        // Flow A has the smallest rank until that packet has left, then flow B.
         assert_eq!(drain(&mut q), [(A, 0), (A, 1), (B, 0), (A, 2)]);
     }
 
@@ -269,7 +274,7 @@ mod tests {
         for (flow, rank) in [(A, 5), (B, 7), (C, 7)] {
             assert_eq!(enqueue(&mut q, ranked(flow, 0, (0, rank))), []);
         }
-        // Worse; equal to the worst, and later; of an equal rank and a smaller flow.
+        // A worse rank; equal to the worst, and later; an equal rank and a smaller flow id.
         assert_eq!(enqueue(&mut q, ranked(A, 1, (0, 8))), [(A, 1)]);
         assert_eq!(enqueue(&mut q, ranked(C, 1, (0, 7))), [(C, 1)]);
         assert_eq!(enqueue(&mut q, ranked(B, 1, (0, 7))), [(C, 0)]);
@@ -285,7 +290,7 @@ mod tests {
         }
         assert_eq!(enqueue(&mut q, ranked(3, 0, (0, 4))), [(C, 0), (B, 0)]);
         assert_eq!(drain(&mut q), [(3, 0), (A, 0)]);
-        // One that would not fit alone.
+        // A packet that would not fit even into an empty queue.
         let mut small = queue(Limit::Bytes(1499));
         assert_eq!(enqueue(&mut small, ranked(A, 0, (0, 0))), [(A, 0)]);
     }
@@ -303,7 +308,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the rules word by word.
+        /// Compared with a literal implementation of the rules.
         #[test]
         fn is_the_rule(
             limit in prop_oneof![(1u32..8).prop_map(Limit::Packets), (1u64..6000).prop_map(Limit::Bytes), Just(Limit::Unlimited)],

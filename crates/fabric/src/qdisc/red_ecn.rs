@@ -1,4 +1,5 @@
-//! Random early detection: first in, first out; packets are marked, or dropped, by how much waits on average.
+//! Random early detection: first in, first out; packets are marked or dropped by the average length
+//! of the queue.
 //!
 //! Source: Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance", IEEE/ACM ToN 1(4), 1993, sections 4 and 8;
 //! ns-2 `queue/red.cc` for `gentle`, `wait` and `mark_p`; RFC 3168 section 5 for marks.
@@ -14,16 +15,19 @@
 //! | `chosen`, `mark_p` | `mark`, 1 | RFC 3168; ns-2: 0.1 |
 //!
 //! Assumed:
-//! - What waits does not include the packet in transmission. The average is updated at every arrival, from what waits before it, also by
-//!   packets that find the port idle. For time without any packet at the port it falls as if full packets had come and gone.
-//! - Thresholds in bytes make it an average of bytes.
-//! - With no more than one packet waiting nothing is marked (ns-2).
-//! - The count of packets since the last mark starts anew when the average is below `th_min`, at most one packet waits, or the queue is
-//!   full.
-//! - Without `chosen = "mark_only"`, what is chosen and cannot be marked is dropped: ACKs and retransmissions too, which RFC 3168 leaves without a
-//!   code point. A port that is congested one way then starves what goes the other way.
+//! - The queue length does not include the packet in transmission. The average is updated at every
+//!   arrival, also at that of a packet that finds the port idle, with the queue length before the
+//!   arrival. For idle time the average decreases as if full packets had arrived at an empty queue.
+//! - With thresholds in bytes the average is in bytes.
+//! - With at most one waiting packet nothing is marked (ns-2).
+//! - The count of packets since the last mark is reset when the average is below `th_min`, at most
+//!   one packet waits, or the queue is full.
+//! - Without `chosen = "mark_only"`, a chosen packet that cannot be marked is dropped. This
+//!   includes ACKs and retransmissions, which are not ECN-capable in RFC 3168. A port that is
+//!   congested in one direction then starves the traffic of the reverse direction.
 //!
-//! Deviates: ns-2 spares the first packet above `th_min`; here its probability is that of any other.
+//! Deviates: ns-2 never chooses the first packet above `th_min`; here its probability is that of
+//! any other packet.
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
@@ -33,9 +37,9 @@ use base::registry::Meta;
 use base::{Dur, Limit, Rate, Rng, Time, Wire as _, math};
 use proto::Packet;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "random early detection: marks or drops by the average of what waits",
+    summary: "random early detection: packets are marked or dropped by the average length of the queue",
     source: "Floyd and Jacobson, IEEE/ACM ToN 1993; ns-2 queue/red.cc; RFC 3168",
     queue_lengths: &["limit", "th_min", "th_max"],
     implies: &[("transport.kind", "tcp_ecn")],
@@ -43,11 +47,11 @@ pub const META: Meta = Meta {
 };
 
 base::choice! {
-    /// What becomes of a chosen packet.
+    /// What happens to a chosen packet.
     pub enum Chosen {
-        /// It is marked, or dropped if it cannot be.
+        /// It is marked, or dropped if it is not ECN-capable.
         Mark = "mark",
-        /// It is marked, if it can be.
+        /// It is marked if it is ECN-capable, and passes unchanged otherwise.
         MarkOnly = "mark_only",
         /// It is dropped.
         Drop = "drop",
@@ -61,33 +65,37 @@ base::params! {
         limit: Auto<Limit> = "auto", "the larger of 100 packets and 2 bandwidth-delay products";
         /// No packet is chosen while the average is below this; `auto`: `th_max`.
         th_min: Auto<Limit> = "auto", "RFC 8257 section 4.1: one threshold";
-        /// From this average on every packet is chosen; in the same unit. `auto`: `th_min`, or without either as `mark` of `ecn_threshold`.
+        /// Every packet is chosen if the average is at least this; same unit as `th_min`. `auto`:
+        /// `th_min`, or if both are `auto` as `mark` of `ecn_threshold`.
         th_max: Auto<Limit> = "auto", "DCTCP section 3.4: the larger of 20 packets and 0.78 bandwidth-delay products";
         /// Weight of one arrival in the average; `auto`: 1 - exp(-1 / packets in a second).
         wq: Auto<f64> = "0.002" in Auto::Set(1e-9)..=Auto::Set(1.0), "Floyd and Jacobson section 6; ns-2 `q_weight_ = -1` for `auto`";
-        /// Probability just below `th_max`.
+        /// Probability of choosing a packet when the average is just below `th_max`.
         max_p: f64 = "0.1" in 0.0..=1.0, "ns-2 `linterm_ = 10`";
-        /// From `th_max` to twice that the probability goes from `max_p` to 1, instead of being 1.
+        /// Raise the probability from `max_p` to 1 between `th_max` and twice `th_max`, instead of
+        /// setting it to 1 at `th_max`.
         gentle: bool = "false", "Floyd and Jacobson; ns-2 has it on";
-        /// Wait for 1 / probability packets after a mark before the next.
+        /// After a mark, let 1 / probability packets pass before the next mark.
         wait: bool = "true", "ns-2 `wait_`";
-        /// What becomes of a chosen packet: `mark` drops those that cannot be marked, `mark_only` lets them pass.
+        /// What happens to a chosen packet: `mark` drops packets that are not ECN-capable,
+        /// `mark_only` lets them pass.
         chosen: Chosen = "mark", "RFC 3168 section 5";
-        /// From this probability on chosen packets are dropped even if they could be marked; 1: never.
+        /// If the probability is at least this, chosen packets are dropped even if they could be
+        /// marked; 1: never.
         mark_p: f64 = "1" in 0.0..=1.0, "RFC 3168; ns-2 drops from 0.1 on when `use_mark_p_` is set";
     }
 }
 
-/// Problems that show only against the network, or between parameters.
+/// Returns the problems of parameters that depend on the network or on each other.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     let mut problems = super::check_limit(params.limit, env);
     let (th_min, th_max) = thresholds(params, env);
     let (low, high) = (th_min.show(), th_max.show());
     if size(th_min).is_none() {
-        let (message, hint) = (format!("`{low}` is no threshold"), "write packets (`20pkt`) or bytes (`30KB`)".to_owned());
+        let (message, hint) = (format!("`{low}` is not a threshold"), "write packets (`20pkt`) or bytes (`30KB`)".to_owned());
         problems.push(Problem { key: "th_min", message, hint });
     } else if th_min.partial_cmp(&th_max).is_none() || size(th_max).is_none() {
-        let message = format!("`{high}` is not in the unit of `th_min`, which is `{low}`");
+        let message = format!("`{high}` has another unit than `th_min`, which is `{low}`");
         problems.push(Problem { key: "th_max", message, hint: "write both in packets or both in bytes".to_owned() });
     } else if th_min > th_max {
         let message = format!("`{low}` is above `th_max`, which is `{high}`");
@@ -96,7 +104,7 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     problems
 }
 
-/// Both thresholds. Where one is given alone they are equal.
+/// Returns both thresholds. If only one is set, the other is equal to it.
 fn thresholds(params: &Params, env: &Env) -> (Limit, Limit) {
     match (params.th_min, params.th_max) {
         (Auto::Auto, high) => (env.mark(high), env.mark(high)),
@@ -104,7 +112,7 @@ fn thresholds(params: &Params, env: &Env) -> (Limit, Limit) {
     }
 }
 
-/// A threshold as a number.
+/// Returns a threshold as a number of packets or bytes.
 fn size(threshold: Limit) -> Option<f64> {
     match threshold {
         Limit::Packets(n) => Some(f64::from(n)),
@@ -113,7 +121,7 @@ fn size(threshold: Limit) -> Option<f64> {
     }
 }
 
-/// Packets that wait, and how many have on average.
+/// The queue of a port and its average length.
 #[derive(Clone)]
 pub struct RedEcn {
     params: Params,
@@ -124,18 +132,18 @@ pub struct RedEcn {
     marks: u64,
     rng: Rng,
     rate: Rate,
-    /// How long a full packet takes: what is taken for the size of those that did not come.
+    /// Transmission time of a full packet, the unit in which idle time is counted.
     packet_time: Dur,
     wq: f64,
     avg: f64,
-    /// Packets since the last that was chosen.
+    /// Packets since the last chosen one.
     count: u32,
-    /// When the transmitter is free, if no more packets come.
+    /// When the transmitter is free, if no more packets arrive.
     free_at: Time,
 }
 
 impl RedEcn {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(params: &Params, env: &Env) -> Self {
         let packet_time = env.rate.tx_time(env.mtu_bytes.into());
         // ns-2: ten round trips of 0.1 s, in packets.
@@ -158,22 +166,23 @@ impl RedEcn {
             free_at: Time::ZERO,
         }
     }
-    /// What may wait.
+    /// Returns the limit of the queue.
     pub fn limit(params: &Params, env: &Env) -> Limit {
         env.limit(params.limit, 100)
     }
-    /// What the engine can do by itself: nothing.
+    /// Returns `None`: the engine cannot simulate this discipline by itself.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
         None
     }
 
-    /// A packet arrives: the average of what waits.
+    /// Updates the average queue length at an arrival.
     fn update(&mut self, now: Time) {
         let waits = match self.thresholds.0 {
             Limit::Bytes(_) => self.queue.backlog().bytes as f64,
             _ => f64::from(self.queue.backlog().packets),
         };
-        // Without any packet at the port: those that could have been sent in the meantime, each of which would have found nothing.
+        // Idle time counts as the arrivals of the packets that could have been sent in it, each at
+        // an empty queue.
         let idle = if self.queue.backlog().packets == 0 { now.since(self.free_at).0 / self.packet_time.0.max(1) } else { 0 };
         if idle > 0 {
             self.avg *= math::pow(1.0 - self.wq, idle as f64);
@@ -181,7 +190,7 @@ impl RedEcn {
         self.avg = self.avg * (1.0 - self.wq) + self.wq * waits;
     }
 
-    /// The probability that the average asks for; `None` while no packet is to be chosen.
+    /// Returns the probability for the present average; `None` if no packet may be chosen.
     fn base_probability(&self) -> Option<f64> {
         let Params { max_p, gentle, .. } = self.params;
         let (low, high) = (size(self.thresholds.0)?, size(self.thresholds.1)?);
@@ -195,7 +204,8 @@ impl RedEcn {
         })
     }
 
-    /// Whether this packet is chosen: at even distances rather than at random ones, by the count since the last.
+    /// Returns whether this packet is chosen. The count of packets since the last chosen one spaces
+    /// the choices evenly.
     fn chooses(&mut self, base: f64) -> bool {
         self.count += 1;
         let due = f64::from(self.count) * base;
@@ -212,7 +222,7 @@ impl RedEcn {
         chosen
     }
 
-    /// Marks a chosen packet. False: it is to be dropped.
+    /// Marks a chosen packet. Returns `false` if the packet must be dropped.
     fn spares(&mut self, packet: &mut Packet, base: f64) -> bool {
         let Params { chosen, mark_p, .. } = self.params;
         if chosen == Chosen::Drop || (mark_p < 1.0 && base >= mark_p) {
@@ -328,7 +338,8 @@ mod tests {
         near(red.avg / 0.998, 25.407164);
     }
 
-    /// The transmitter is busy until 12 us after a start; only then the port is idle. Part of a packet time is none.
+    /// The transmitter is busy until 12 us after a start and idle only then. A fraction of a packet
+    /// time does not count.
     #[test]
     fn a_busy_transmitter_is_not_idle() {
         let us = |n: u64| Time::ZERO + Dur::from_us(n);
@@ -339,7 +350,7 @@ mod tests {
             red.update(at);
             near(red.avg, before * math::pow(0.998, steps));
         }
-        // The same after a packet that waited.
+        // Likewise after a packet that waited.
         let mut red = queue(params(), 1, 30.0);
         red.dequeue(us(100));
         assert_eq!(red.free_at, us(112));
@@ -350,7 +361,7 @@ mod tests {
         let fast = Env { rate: Rate::from_gbps(10), ..env() };
         let red = RedEcn::new(&Params { wq: Auto::Auto, ..params() }, &fast);
         assert!((red.wq - 1.2e-6).abs() < 1e-9, "{}", red.wq);
-        // It takes 425 688 arrivals at 50 packets until such an average is 20.
+        // With this weight the average reaches 20 after 425 688 arrivals that find 50 packets.
         let arrivals = math::ln(0.6) / math::ln(1.0 - red.wq);
         assert!((arrivals - 425_688.0).abs() < 2.0, "{arrivals}");
     }
@@ -368,7 +379,7 @@ mod tests {
             assert_eq!(at(false, avg, 2), Some(1.0));
             near(at(true, avg, 2).unwrap(), gentle);
         }
-        // One threshold: nothing below, everything from it on.
+        // Equal thresholds: no packet is chosen below, every packet from there on.
         assert_eq!([19.9, 20.0].map(|avg| queue(params(), 2, avg).base_probability()), [None, Some(1.0)]);
     }
 
@@ -388,8 +399,8 @@ mod tests {
         gaps
     }
 
-    /// With base probability p gaps are uniform: from 1/p to 2/p - 1 packets when it waits, from 1 to 1/p - 1 when not. The chance
-    /// that such values of chi-square are exceeded is one in a thousand.
+    /// With base probability p the gaps are uniform: from 1/p to 2/p - 1 packets with `wait`, from
+    /// 1 to 1/p - 1 without. The probability of exceeding these bounds of chi-square is 0.001.
     #[test]
     fn marks_come_with_the_right_probability() {
         let max_p = 0.2;
@@ -409,7 +420,7 @@ mod tests {
         assert_eq!(gaps(params(), 40.0, 50), [1; 50]);
     }
 
-    /// What becomes of a chosen packet: (marked, dropped).
+    /// What happens to a chosen packet: (marked, dropped).
     fn fate(params: Params, packet: Packet) -> (bool, bool) {
         let mut red = queue(params, 50, 80.0);
         let mut refused = Refused::new();

@@ -1,4 +1,5 @@
-//! Strict priority: the lowest class that has a packet is served, first in first out within a class.
+//! Strict priority: the lowest class that has a packet is served, first in, first out within a
+//! class.
 //!
 //! Source: IEEE 802.1Q, strict priority; MERP section 4.3.1 for the eviction; W. Bai et al., "Information-Agnostic Flow Scheduling for
 //! Commodity Data Centers", NSDI 2015, section 4.2, for one buffer and one marking threshold per port.
@@ -11,19 +12,23 @@
 //! | `evict` | `arriving` | common switches |
 //! | `mark` (K) | no marks | DCTCP section 3.4: 20 packets at 1 Gb/s, 65 at 10 Gb/s |
 //!
-//! `evict = "worst_class"` is push-out: a full queue makes room for a packet of a better class, so that a buffer that all classes share still
-//! protects the better ones. `arriving` is tail drop.
+//! `evict = "worst_class"` is push-out: a full queue drops packets of worse classes to make room
+//! for a packet of a better class, so that a buffer shared by all classes still protects the better
+//! ones. `arriving` is tail drop.
 //!
-//! `class_of = "control_first"` gives packets that switches send to each other a class of their own, the first, as network control has in IEEE
-//! 802.1Q annex I.
+//! `class_of = "control_first"` puts packets that switches send to each other into a class of their
+//! own, the first, as IEEE 802.1Q annex I does for network control.
 //!
 //! Assumed:
 //! - A packet whose `prio` is beyond the last class belongs to the last class.
-//! - With `worst_class` the arriving packet competes: a full queue never gives up a packet for one of the same or a worse class.
-//! - With a limit in bytes as many packets are dropped as needed, each time the last-arrived packet of the worst class.
-//! - A packet is marked when more than K waits with it in all classes together, once room is made for it; the packet in transmission does
-//!   not count. A packet that finds its port idle never waits and is never marked. Packets that are not ECN-capable are not marked and not
-//!   dropped for it.
+//! - With `worst_class` the arriving packet competes: a full queue never drops a packet for one of
+//!   the same or a worse class.
+//! - With a limit in bytes, as many packets are dropped as needed, each time the last arrival of
+//!   the worst class.
+//! - A packet is marked if more than K waits with it in all classes together, after packets were
+//!   dropped to make room for it; the packet in transmission does not count. A packet that finds
+//!   its port idle never waits and is never marked. Packets that are not ECN-capable are not
+//!   marked, and not dropped because of the threshold.
 
 use super::{Backlog, Env, Fifo, Qdisc};
 use crate::queue::Queue;
@@ -34,9 +39,9 @@ use base::registry::Meta;
 use base::{Limit, Time};
 use proto::{Kind, Packet};
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "strict priority between classes, first in first out within each",
+    summary: "strict priority between classes; first in, first out within a class",
     source: "IEEE 802.1Q strict priority; MERP section 4.3.1 for the eviction; Bai et al., NSDI 2015, for the marks",
     queue_lengths: &["limit", "mark"],
     ..Meta::PLAIN
@@ -47,19 +52,21 @@ base::choice! {
     pub enum Evict {
         /// The arriving packet.
         Arriving = "arriving",
-        /// The last-arrived packet of the worst class, the arriving one included.
+        /// The last arrival of the worst class, which may be the arriving packet.
         WorstClass = "worst_class",
     }
 }
 
 base::choice! {
-    /// What says to which class a packet belongs.
+    /// What determines the class of a packet.
     pub enum ClassOf {
         /// Its priority, as its sender set it.
         Prio = "prio",
-        /// What made it, then its priority: packets that switches exchange are class 0, those of hosts follow in the order of their priorities.
+        /// Its origin, then its priority: packets that switches exchange are class 0; packets of
+        /// hosts are in the following classes, in the order of their priorities.
         ControlFirst = "control_first",
-        /// Its flow: the flow's number modulo the number of classes, as a switch that classifies by addresses and ports.
+        /// Its flow: the flow's number modulo the number of classes, like a switch that classifies
+        /// by addresses and ports.
         Flow = "flow",
     }
 }
@@ -69,48 +76,49 @@ base::params! {
     pub struct Params {
         /// Number of classes; class 0 is served first.
         classes: u32 = "8" in 1..=64, "common switches";
-        /// What says to which class a packet belongs.
+        /// What determines the class of a packet.
         class_of: ClassOf = "prio", "IEEE 802.1Q: the priority code point";
         /// Most packets or bytes that may wait, all classes together; the packet in transmission does not count.
         limit: Auto<Limit> = "auto", "the larger of 100 packets and 2 bandwidth-delay products";
         /// Which packet is dropped when the queue is full.
         evict: Evict = "arriving", "common switches";
-        /// Threshold (K) of the port: a packet is marked while more than this waits in all classes together.
-        mark: Auto<Limit> = "unlimited", "flowloom: classes alone; `auto`: as `ecn_threshold`";
+        /// Threshold (K) of the port: an arriving packet is marked if more than this waits with it,
+        /// in all classes together.
+        mark: Auto<Limit> = "unlimited", "flowloom: no marks; `auto`: as `ecn_threshold`";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     super::check_limit(params.limit, env)
 }
 
-/// Packets that wait.
+/// The queues of a port.
 #[derive(Clone)]
 pub struct Strict {
     limit: Limit,
     evict: Evict,
     class_of: ClassOf,
     classes: Vec<Queue>,
-    // Bit `i` is set when class `i` has packets.
+    // Bit `i` is set if class `i` has packets.
     occupied: u64,
     backlog: Backlog,
     threshold: Threshold,
 }
 
 impl Strict {
-    /// An empty queue.
+    /// Returns empty queues.
     pub fn new(params: &Params, env: &Env) -> Self {
         let classes = (0..params.classes).map(|_| Queue::default()).collect();
         let Params { evict, class_of, .. } = *params;
         let (limit, threshold) = (Self::limit(params, env), Threshold::new(env.mark(params.mark)));
         Strict { limit, evict, class_of, classes, occupied: 0, backlog: Backlog::default(), threshold }
     }
-    /// What may wait.
+    /// Returns the limit of the queue.
     pub fn limit(params: &Params, env: &Env) -> Limit {
         env.limit(params.limit, 100)
     }
-    /// What the engine can do by itself: one class, of which the arriving packet is always the last.
+    /// Returns the FIFO of a single class, where the arriving packet is always the last.
     pub fn fifo(params: &Params, env: &Env) -> Option<Fifo> {
         (params.classes == 1).then(|| Fifo { limit: Self::limit(params, env), mark: env.mark(params.mark) })
     }
@@ -133,7 +141,7 @@ impl Strict {
         self.occupied |= 1 << class;
         self.classes[class].push(packet);
     }
-    /// Takes out the first packet of a class; none if there is no such class.
+    /// Dequeues the first packet of a class; `None` if there is no such class.
     #[inline]
     fn take(&mut self, class: usize) -> Option<&mut Packet> {
         let queue = self.classes.get_mut(class)?;
@@ -143,11 +151,12 @@ impl Strict {
         self.backlog.remove(packet);
         Some(packet)
     }
-    /// The worst class that has packets.
+    /// Returns the worst class that has packets.
     fn worst(&self) -> Option<usize> {
         self.occupied.checked_ilog2().map(|class| class as usize)
     }
-    /// Says whether there is room for `packet`, for which the last-arrived packets of worse classes are dropped.
+    /// Returns whether there is room for `packet`; drops the last arrivals of worse classes to make
+    /// room.
     #[cold]
     fn make_room(&mut self, packet: &Packet, refused: &mut Refused) -> bool {
         let own = self.class(packet);
@@ -210,7 +219,7 @@ mod tests {
         Strict::new(&Params { classes, limit: Auto::Set(limit), evict, ..Params::defaults() }, &env())
     }
 
-    /// Packet `n` of class `prio`; its flow shows the class.
+    /// Packet `n` of class `prio`; its flow id is the class.
     fn of(prio: u8, n: u64, wire_len: u16) -> Packet {
         Packet { prio, ..packet(u32::from(prio), n, wire_len) }
     }
@@ -276,7 +285,7 @@ mod tests {
             enqueue(&mut q, of(prio, n as u64, 1500));
         }
         assert_eq!(enqueue(&mut q, of(0, 3, 1500)), [(3, 2)]);
-        // Of the same class as the worst, and worse: itself.
+        // The arriving packet is of the worst class: it is dropped itself.
         assert_eq!(enqueue(&mut q, of(3, 4, 1500)), [(3, 4)]);
         assert_eq!(enqueue(&mut q, of(1, 5, 1500)), [(3, 0)]);
         assert_eq!(enqueue(&mut q, of(2, 6, 1500)), [(2, 6)]);
@@ -316,7 +325,8 @@ mod tests {
         }
     }
 
-    /// K = 2 packets: the third to wait is marked, whatever its class, and those that waited are not.
+    /// K = 2 packets: the third packet to wait is marked, whatever its class; packets that waited
+    /// already are not.
     #[test]
     fn one_threshold_holds_for_all_classes_together() {
         let mut q = Strict::new(&Params { classes: 4, mark: Auto::Set(Limit::Packets(2)), ..Params::defaults() }, &env());
@@ -330,7 +340,7 @@ mod tests {
         assert_eq!(all.iter().map(|packet| packet.has(Packet::CE)).collect::<Vec<_>>(), [true, false, false, false, true]);
     }
 
-    /// What is dropped to make room does not count.
+    /// Packets dropped to make room do not count towards the threshold.
     #[test]
     fn a_packet_is_compared_once_room_is_made_for_it() {
         let params = Params {
@@ -347,13 +357,13 @@ mod tests {
             (stays, packet.has(Packet::CE))
         };
         assert_eq!([put(3, 1500), put(2, 500), put(3, 1000)], [(true, false), (true, false), (true, true)]);
-        // Both of class 3 give way: 540 wait. A packet that is dropped is not marked.
+        // Both packets of class 3 are dropped: 540 bytes wait. A dropped packet is not marked.
         assert_eq!([put(0, 1500), put(0, 1000), put(3, 1500)], [(true, false), (true, true), (false, false)]);
         assert_eq!(q.marks(), 2);
     }
 
     proptest! {
-        /// Against the rules word by word.
+        /// Compared with a literal implementation of the rules.
         #[test]
         fn is_the_rule(
             limit in prop_oneof![(1u32..8).prop_map(Limit::Packets), (1u64..6000).prop_map(Limit::Bytes), Just(Limit::Unlimited)],

@@ -1,15 +1,17 @@
-//! A token bucket: first in, first out, at no more than a rate beyond a burst, also while the line is idle.
+//! A token bucket: first in, first out; beyond a burst, packets are sent no faster than a rate,
+//! even while the line is idle.
 //!
 //! Source: Linux, tc-tbf(8), without a peak rate; RFC 2697 section 3 for the bucket.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
 //! | `rate` | half the line | none |
-//! | `burst` | 15 KB | tc-tbf(8): at least what comes between two ticks; here at least one packet |
+//! | `burst` | 15 KB | tc-tbf(8): at least the tokens of one tick; here at least one packet |
 //! | `limit` | the larger of 100 packets and 2 bandwidth-delay products of the line | `fabric::lengths` |
 //!
 //! Assumed:
-//! - A packet starts when the tokens of all its bytes on the wire are there; they are taken out then.
+//! - A packet starts when the bucket has tokens for all its bytes on the wire; they are taken at
+//!   the start.
 //! - The bucket is full at the start of the run, and when a link comes up again.
 //! - Tokens are counted exactly. Linux counts time in nanoseconds.
 
@@ -22,9 +24,9 @@ use base::registry::Meta;
 use base::{Bytes, Hold, Limit, RateOr, Time};
 use proto::Packet;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "first in, first out, no faster than a rate beyond a burst, also while the line is idle",
+    summary: "first in, first out; beyond a burst, packets are sent no faster than a rate, even while the line is idle",
     source: "Linux tc-tbf(8); RFC 2697 section 3",
     queue_lengths: &["limit"],
     ..Meta::PLAIN
@@ -33,25 +35,27 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of a token bucket.
     pub struct Params {
-        /// The rate at which tokens come, or the fraction of the line rate.
+        /// Rate at which tokens arrive, or that rate as a fraction of the line rate.
         rate: RateOr = "0.5", "half the line";
-        /// The tokens that the bucket holds: what may pass at once.
+        /// Tokens that the bucket holds, in bytes: the largest burst.
         burst: Bytes = "15KB", "tc-tbf(8)";
         /// Most packets or bytes that may wait; the packet in transmission does not count.
         limit: Auto<Limit> = "auto", "the larger of 100 packets and 2 bandwidth-delay products";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     let mut problems = super::check_limit(params.limit, env);
     let mtu = Bytes(u64::from(env.mtu_bytes));
     if params.burst < mtu {
-        let message = format!("`{}` never holds the tokens of a packet of {mtu}", params.burst);
+        let message =
+            format!("a bucket of `{}` never has tokens for a packet of {mtu}: no full packet would be sent", params.burst);
         problems.push(Problem { key: "burst", message, hint: format!("write at least `{mtu}`") });
     }
     if params.rate.on(env.rate).0 == 0 {
-        let message = format!("no token ever comes at {} of {}", params.rate.show(), env.rate);
+        let message =
+            format!("no token ever arrives at {} of a line rate of {}: no packet would be sent", params.rate.show(), env.rate);
         problems.push(Problem {
             key: "rate",
             message,
@@ -61,7 +65,7 @@ pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     problems
 }
 
-/// Packets that wait.
+/// The queue and the bucket of a port.
 #[derive(Clone)]
 pub struct TokenBucket {
     limit: Limit,
@@ -70,16 +74,16 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// An empty queue and a full bucket.
+    /// Returns an empty queue with a full bucket.
     pub fn new(params: &Params, env: &Env) -> Self {
         let bucket = Bucket::new(params.rate.on(env.rate), params.burst);
         TokenBucket { limit: Self::limit(params, env), queue: Queue::default(), bucket }
     }
-    /// What may wait.
+    /// Returns the limit of the queue.
     pub fn limit(params: &Params, env: &Env) -> Limit {
         env.limit(params.limit, 100)
     }
-    /// What the engine can do by itself: nothing.
+    /// Returns `None`: the engine cannot simulate this discipline by itself.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
         None
     }
@@ -127,7 +131,7 @@ mod tests {
     use base::params::Params as _;
     use base::{Fraction, Rate};
 
-    /// 0.3 Gb/s and three packets at once on a line of 1 Gb/s.
+    /// 0.3 Gb/s and a burst of three packets on a line of 1 Gb/s.
     fn queue() -> TokenBucket {
         let params =
             Params { rate: RateOr::Fraction(Fraction(300_000_000)), burst: Bytes(4500), limit: Auto::Set(Limit::Packets(100)) };
@@ -135,7 +139,8 @@ mod tests {
         TokenBucket::new(&params, &env())
     }
 
-    /// Serves all that waits on an idle line of 1 Gb/s from `now` on: when each packet starts.
+    /// Serves all waiting packets on an idle line of 1 Gb/s from `now` on, and returns when each
+    /// packet starts.
     fn starts(q: &mut TokenBucket, mut now: Time) -> Vec<u64> {
         let mut starts = Vec::new();
         while q.backlog().packets > 0 {
@@ -147,8 +152,8 @@ mod tests {
         starts
     }
 
-    /// The burst at line rate, and then packet `n` when `burst + rate * t` bytes cover all up to and with it: (n + 1) * 1500 * 8 bits less
-    /// the burst at 0.3 bits per ns.
+    /// The burst leaves at line rate. Then packet `n` starts when the burst plus 0.3 bits per ns
+    /// cover the (n + 1) * 1500 * 8 bits up to its end.
     #[test]
     fn departures_have_a_closed_form() {
         let mut q = queue();
@@ -158,7 +163,7 @@ mod tests {
         let line = |n: u64| n * 12_000_000;
         let tokens = |n: u64| (((n + 1) * 1500 - 4500) * 8 * 10_000).div_ceil(3);
         let expected: Vec<u64> = (0..20).map(|n| if n < 3 { line(n) } else { line(n).max(tokens(n)) }).collect();
-        // Number 3 would start at 36 us by the line and at 40 us by its tokens.
+        // Packet 3 could start at 36 us on the line and at 40 us with its tokens.
         assert_eq!(expected[2..5], [24_000_000, 40_000_000, 80_000_000]);
         assert_eq!(starts(&mut q, Time::ZERO), expected);
     }
@@ -169,7 +174,8 @@ mod tests {
         for (n, len) in [(0, 4500), (1, 40), (2, 1500), (3, 40)] {
             enqueue(&mut q, packet(0, n, len));
         }
-        // 40 bytes cost 1066.67 ns, which end while the first is on the line; 1500 cost 40 us more.
+        // 40 bytes cost 1066.67 ns, less than the first packet spends on the line; 1500 bytes cost
+        // 40 us.
         assert_eq!(starts(&mut q, Time::ZERO), [0, 36_000_000, 41_066_667, 53_066_667]);
     }
 
@@ -185,7 +191,7 @@ mod tests {
         assert_eq!([1, 7, 39_999_999].map(|now| q.not_before(Time(now))), [due; 3]);
         assert_eq!(q.not_before(Time(40_000_000)), None);
         assert_eq!(q.dequeue(Time(40_000_000)).map(|p| p.offset), Some(3));
-        // Full again after 120 us, and no fuller later.
+        // Full again after 120 us, and not fuller later.
         for n in 4..8 {
             enqueue(&mut q, packet(0, n, 1500));
         }
@@ -214,7 +220,8 @@ mod tests {
 
     #[test]
     fn what_passes_is_as_what_entered_and_left() {
-        // A packet's tokens come in 40 us. Ten packets in a row are faster than that, the next ten slower.
+        // The tokens of a packet take 40 us to arrive. Ten packets in a row come faster than that,
+        // the next ten slower.
         let at = |n: u64| Time(1_000_000 * (0..n).map(|before| [25, 60][before as usize / 10 % 2]).sum::<u64>());
         let packets: Vec<(Time, Packet)> = (0..500).map(|n| (at(n), packet(0, n, 1500))).collect();
         let passed = check_passing(&queue(), &packets);

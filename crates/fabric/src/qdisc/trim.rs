@@ -1,5 +1,5 @@
-//! NDP's port: of data that does not fit the payload is cut off, and the header goes on, ahead of data; when there is no room for headers
-//! either, it goes back to the sender.
+//! NDP's port: a data packet that does not fit loses its payload, and its header is queued ahead of
+//! data. If there is no room for the header either, it is returned to the sender.
 //!
 //! Source: Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM 2017; the
 //! authors' simulator, csg-htsim at 841d9e7, compositequeue.cpp.
@@ -14,9 +14,12 @@
 //! | `full` | `return` | NDP |
 //!
 //! Assumed:
-//! - All that is not data (ACKs, pulls, trimmed and returned packets) waits with the headers.
-//! - Turns are counted while both wait, and go on from there when they do so again. Headers begin.
-//! - A packet is returned once. Control packets, and packets that come back, are dropped when there is no room for them.
+//! - All packets other than data (ACKs, pulls, trimmed and returned packets) wait in the queue of
+//!   headers.
+//! - Headers and data take turns while both wait. The count of turns is kept until both wait again.
+//!   Headers begin.
+//! - A packet is returned at most once. Control packets and packets already returned are dropped
+//!   when there is no room for them.
 //! - A data packet that is no longer than a header loses its payload and keeps its length.
 
 use super::{Backlog, Env, Fifo, Qdisc};
@@ -27,13 +30,13 @@ use base::registry::{Counter, Meta};
 use base::{Bytes, Limit, Rng, Time};
 use proto::{Kind, Packet};
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "data that does not fit loses its payload, and its header goes ahead of data (NDP)",
+    summary: "a data packet that does not fit is trimmed to its header, which is sent ahead of data (NDP)",
     source: "Handley et al., SIGCOMM 2017; csg-htsim compositequeue.cpp",
     counters: &[
         Counter { name: "trimmed", unit: "packets", about: "data packets that lost their payload" },
-        Counter { name: "returned", unit: "packets", about: "packets that were sent back to their senders" },
+        Counter { name: "returned", unit: "packets", about: "trimmed packets that were returned to their senders" },
     ],
     queue_lengths: &["limit"],
     ..Meta::PLAIN
@@ -42,7 +45,7 @@ pub const META: Meta = Meta {
 base::choice! {
     /// Which packet loses its payload.
     pub enum Trimmed {
-        /// With equal probability the arriving packet or the one that arrived before it.
+        /// The arriving packet or the last packet of the queue, each with probability 1/2.
         Either = "either",
         /// The arriving packet.
         Arriving = "arriving",
@@ -50,9 +53,9 @@ base::choice! {
 }
 
 base::choice! {
-    /// What becomes of a header for which there is no room.
+    /// What happens to a header for which there is no room.
     pub enum Full {
-        /// It goes back to its sender.
+        /// It is returned to its sender.
         Return = "return",
         /// It is dropped.
         Drop = "drop",
@@ -62,51 +65,52 @@ base::choice! {
 base::params! {
     /// Parameters of a trimming port.
     pub struct Params {
-        /// The data that may wait.
+        /// Most data packets or bytes that may wait.
         limit: Limit = "8pkt", "NDP";
-        /// The headers and control packets that may wait; `auto`: as many bytes as twice `limit` full packets.
+        /// Most headers and control packets that may wait; `auto`: as many bytes as twice `limit`
+        /// full packets.
         headers: Auto<Limit> = "auto", "csg-htsim compositequeue.cpp";
-        /// What is left of a trimmed packet on the wire.
+        /// Length of a trimmed packet on the wire.
         header: Bytes = "64B" in Bytes(1)..=Bytes(65535), "NDP";
-        /// Headers that are sent for each data packet while both wait.
+        /// Headers sent for each data packet while both wait.
         weight: u32 = "10" in 1..=1_000_000, "NDP";
         /// Which packet loses its payload.
         trimmed: Trimmed = "either", "NDP";
-        /// What becomes of a header for which there is no room.
+        /// What happens to a header for which there is no room.
         full: Full = "return", "NDP";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env) -> Vec<Problem> {
     let mut problems = super::check_limit(Auto::Set(params.limit), env);
     if params.header.0 >= u64::from(env.mtu_bytes) {
-        let message = format!("`{}` is no shorter than a full packet of {}", params.header, Bytes(u64::from(env.mtu_bytes)));
+        let message = format!("`{}` is not shorter than a full packet of {}", params.header, Bytes(u64::from(env.mtu_bytes)));
         problems.push(Problem { key: "header", message, hint: "write the size of a bare header, like `64B`".to_owned() });
     }
     problems
 }
 
-/// Packets that wait.
+/// The queues of a port.
 #[derive(Clone)]
 pub struct Trim {
     params: Params,
-    /// What may wait of headers.
+    /// Most headers and control packets that may wait.
     headers_limit: Limit,
     header: u16,
     data: Queue,
     headers: Queue,
-    /// Of both.
+    /// Packets and bytes in both queues.
     backlog: Backlog,
     /// Headers sent since the last data packet while both waited.
     turn: u32,
     rng: Rng,
-    /// Packets trimmed and returned.
+    /// Packets trimmed, packets returned.
     counts: [u64; 2],
 }
 
 impl Trim {
-    /// An empty port.
+    /// Returns a port with empty queues.
     pub fn new(params: &Params, env: &Env) -> Self {
         let twice = |limit: Limit| {
             let one = limit.in_bytes(Bytes(u64::from(env.mtu_bytes)));
@@ -127,16 +131,16 @@ impl Trim {
             counts: [0; 2],
         }
     }
-    /// The data that may wait.
+    /// Returns the limit of the data queue.
     pub fn limit(params: &Params, _env: &Env) -> Limit {
         params.limit
     }
-    /// What the engine can do by itself: nothing.
+    /// Returns `None`: the engine cannot simulate this discipline by itself.
     pub fn fifo(_params: &Params, _env: &Env) -> Option<Fifo> {
         None
     }
 
-    /// Has a data packet wait, if there is room.
+    /// Enqueues a data packet if there is room.
     fn push_data(&mut self, packet: &Packet) -> bool {
         let fits = self.data.backlog().fits(packet, self.params.limit);
         if fits {
@@ -145,7 +149,7 @@ impl Trim {
         }
         fits
     }
-    /// Has a header or control packet wait, if there is room.
+    /// Enqueues a header or control packet if there is room; otherwise returns or drops it.
     fn push_header(&mut self, packet: &Packet, refused: &mut Refused) -> bool {
         let fits = self.headers.backlog().fits(packet, self.headers_limit);
         if fits {
@@ -159,7 +163,7 @@ impl Trim {
         }
         fits
     }
-    /// Trims a data packet, and has its header wait, if there is room.
+    /// Trims a data packet, and enqueues its header if there is room.
     fn trim(&mut self, packet: &mut Packet, refused: &mut Refused) -> bool {
         self.counts[0] += 1;
         refused.trim(packet, self.header);
@@ -168,7 +172,8 @@ impl Trim {
 }
 
 impl Qdisc for Trim {
-    // Cold, so that the code of the disciplines by which speed is measured stays as it is without this one.
+    // Cold, so that this discipline does not change the machine code of the disciplines used in
+    // speed measurements.
     #[cold]
     #[inline(never)]
     fn enqueue(&mut self, packet: &mut Packet, _now: Time, refused: &mut Refused) -> bool {
@@ -181,7 +186,7 @@ impl Qdisc for Trim {
         if self.params.trimmed == Trimmed::Arriving || self.rng.below(2) == 0 {
             return self.trim(packet, refused);
         }
-        // With a limit in bytes one packet may not make room for another.
+        // With a limit in bytes, trimming one waiting packet may not be enough.
         while let Some(last) = self.data.pop_back().copied() {
             self.backlog.remove(&last);
             self.trim(&mut { last }, refused);
@@ -229,14 +234,14 @@ mod tests {
         assert_eq!(Trim::fifo(&params, &env()), None);
         Trim::new(&params, &env())
     }
-    /// The arriving packet is trimmed, so that nothing is drawn.
+    /// Trims the arriving packet, so no random number is drawn.
     fn plain() -> Params {
         Params { trimmed: Trimmed::Arriving, ..Params::defaults() }
     }
     fn ack(n: u64) -> Packet {
         Packet { kind: Kind::ACK, ..packet(9, n, 40) }
     }
-    /// What is refused of a packet, by what becomes of it: (offset, bytes left).
+    /// What is refused when a packet is enqueued: (what happens, offset, bytes left).
     fn enqueue(q: &mut Trim, packet: Packet) -> Vec<(&'static str, u64, u16)> {
         let mut refused = Refused::new();
         q.enqueue(&mut { packet }, Time::ZERO, &mut refused);
@@ -265,7 +270,7 @@ mod tests {
         assert_eq!(q.counts(), [1, 0]);
     }
 
-    /// Headers and data that wait together: ten headers, one data packet, and again.
+    /// Headers and data wait together: ten headers, one data packet, and so on.
     #[test]
     fn ten_headers_go_for_each_data_packet() {
         let mut q = port(plain());
@@ -290,7 +295,7 @@ mod tests {
             enqueue(&mut q, lone);
             served(&mut q, 1);
         }
-        // Two headers had gone ahead of the data packet that then was alone.
+        // Two headers had been sent before the data packet that then waited without headers.
         both(&mut q);
         assert_eq!(served(&mut q, 6), [0, 9, 9, 0, 9, 9]);
     }
@@ -331,7 +336,8 @@ mod tests {
         assert_eq!(enqueue(&mut q, packet(0, 1, 41)), [("trimmed", 0, 41)]);
     }
 
-    /// Half of the time the last of the queue loses its payload, and the arriving packet takes its place.
+    /// In half of the cases the last packet of the queue loses its payload and the arriving packet
+    /// takes its place.
     #[test]
     fn either_the_arriving_packet_or_the_last_is_trimmed() {
         let mut q = port(Params { headers: Auto::Set(Limit::Unlimited), ..Params::defaults() });
@@ -345,7 +351,7 @@ mod tests {
             assert!(offset == n || offset == last, "{offset} at the arrival of {n}");
             last = if offset == n { last } else { n };
         }
-        // Five standard deviations of a fair coin.
+        // Within five standard deviations of a fair coin.
         assert!((420..=580).contains(&arriving), "{arriving} of 1000");
     }
 
@@ -360,7 +366,8 @@ mod tests {
     }
 
     proptest! {
-        /// No data packet is lost in silence: each comes out as data or as a header, or goes back.
+        /// No data packet is lost without a record: each leaves as data or as a header, or is
+        /// returned.
         #[test]
         fn every_packet_is_accounted_for(
             limit in 1u32..5, room in 1u64..6, steps in prop::collection::vec((0u8..4, prop_oneof![Just(1500u16), Just(300), Just(41)]), 1..200),

@@ -25,7 +25,7 @@ use base::registry::{Counter, Meta};
 use base::{Dur, HostId, Limit, Rate, Time};
 use proto::Packet;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "a receive queue: a host takes packets in at a rate of its own",
     source: "Swift, SIGCOMM 2020, section 3.1; Agarwal et al., HotNets 2022",
@@ -56,7 +56,7 @@ base::params! {
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Err(message) = hosts::set(env.net, &params.hosts) {

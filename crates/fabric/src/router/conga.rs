@@ -1,13 +1,15 @@
-//! CONGA: leaves send flowlets over the path that is least congested, as the far leaf reports it.
+//! CONGA: leaves send flowlets over the least congested path, as reported by the destination leaf.
 //!
 //! Source: Alizadeh et al., "CONGA: Distributed Congestion-Aware Load Balancing for Datacenters", SIGCOMM 2014, sections 3.2 to 3.6.
 //!
-//! A switch with hosts is a leaf. Between leaves, packets carry the tag of their path, the largest congestion met on it (CE), and one
-//! entry of what the sending leaf knows of the way back (feedback). Congestion is what a discounting rate estimator (`conga/dre.rs`) at
-//! every port between switches says. A flowlet, a burst of packets with gaps of at most `flowlet_gap`, keeps its path; a new one takes
-//! the path whose larger value of local and remote congestion is least.
+//! A switch with hosts is a leaf. Between leaves, packets carry the tag of their path, the largest
+//! congestion on it so far (CE), and one entry of what the sending leaf knows about the reverse
+//! direction (feedback). Congestion is measured by a discounting rate estimator (`conga/dre.rs`) at
+//! every port between switches. A flowlet, a burst of packets with gaps of at most `flowlet_gap`,
+//! keeps its path; a new flowlet takes the path for which the larger one of local and remote
+//! congestion is smallest.
 //!
-//! Model: the overlay header takes no bytes on the wire (CONGA reuses those of VXLAN).
+//! Model: the overlay header adds no bytes on the wire (CONGA reuses those of VXLAN).
 //!
 //! | parameter | default | from |
 //! |---|---|---|
@@ -17,18 +19,23 @@
 //! | metrics, tags | 3 bits, 4 bits | section 3.6, 3.1 |
 //!
 //! Assumed:
-//! - Gaps are measured exactly. The hardware has a bit that a timer clears, so that its gaps lie between one and two periods.
-//! - The estimator counts a packet when its transmission starts, before CE is written. CE leaves out the sending leaf's own uplink, whose
-//!   congestion that leaf knows.
-//! - An entry that was not refreshed for `age` counts as 0 from then on, and is no longer fed back. In the paper it decays gradually.
-//! - Below 10 Gb/s the estimator has 1 ms: 160 us are 13 packets at 1 Gb/s, too coarse for eight levels.
-//! - Every flow has a flowlet entry of its own unless `flowlets` bounds the table (64 K in the paper); then flows share entries by hash.
-//! - A flowlet whose path dies takes another at once. Tags count the paths at the start of the run; when none of them is left, packets
-//!   follow ECMP without a tag.
+//! - Gaps are measured exactly. The hardware has a bit that a timer clears, so its gaps are between
+//!   one and two periods.
+//! - The estimator counts a packet when its transmission starts, before CE is written. CE does not
+//!   include the sending leaf's own uplink, whose congestion that leaf knows.
+//! - An entry that was not refreshed for `age` counts as 0 and is no longer fed back. In the paper
+//!   it decays gradually.
+//! - Below 10 Gb/s the estimator's tau is 1 ms: 160 us are 13 packets at 1 Gb/s, too coarse for
+//!   eight levels.
+//! - Every flow has its own flowlet entry unless `flowlets` limits the table (64 K in the paper);
+//!   then flows share entries by hash.
+//! - A flowlet whose path fails takes another path at once. Tags number the paths at the start of
+//!   the run; when none of these paths is left, packets follow ECMP without a tag.
 //!
-//! Deviates: three tiers are outside the paper. `mode = "path"` gives every shortest path between two leaves a tag, which the sending leaf
-//! obeys as a source route; `mode = "edge"` gives each uplink a tag and leaves the rest to ECMP with `mix`, CE being that of the path taken.
-//! With two tiers both are the paper's.
+//! Deviates: the paper does not cover three tiers. `mode = "path"` gives every shortest path
+//! between two leaves a tag, which the sending leaf turns into a source route; `mode = "edge"`
+//! gives each uplink a tag and leaves the rest to ECMP with `mix`, and CE is that of the path
+//! taken. With two tiers both modes equal the paper's algorithm.
 
 use super::{Decides, Duties, Env, PortAccess, Router, SwitchCx, ecmp};
 use crate::net::Net;
@@ -49,16 +56,16 @@ mod peer;
 pub use check::check;
 use peer::{Overlay, Peer};
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "CONGA: flowlets over the least congested path, by feedback between leaves",
+    summary: "CONGA: sends flowlets over the least congested path, known from feedback between leaves",
     source: "Alizadeh et al., SIGCOMM 2014",
     packets_only: "it measures the packets that leave ports",
     ..Meta::PLAIN
 };
 
 base::choice! {
-    /// What a tag stands for.
+    /// What a tag identifies.
     pub enum Mode {
         /// A whole path between two leaves.
         Path = "path",
@@ -70,17 +77,18 @@ base::choice! {
 base::params! {
     /// Parameters of CONGA.
     pub struct Params {
-        /// What a tag stands for; matters with three tiers only.
+        /// What a tag identifies; makes a difference only with three tiers.
         mode: Mode = "path", "flowloom, see Deviates: the paper has two tiers";
-        /// A pause of a flow after which it may change its path.
+        /// Idle time of a flow after which its next packet may take another path.
         flowlet_gap: Dur = "500us" in Dur(0)..=Dur::from_secs(60), "section 3.6";
         /// Entries of each leaf's flowlet table; `auto`: one per flow.
         flowlets: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(1 << 24), "flowloom: no collisions; the paper has 64 K";
-        /// How long what a leaf has learned of a path counts.
+        /// How long a leaf's information about a path is valid.
         age: Dur = "10ms" in Dur(1)..=Dur::from_secs(60), "section 3.3";
-        /// From one decay of the rate estimator to the next; `auto`: 32us from 10 Gb/s on, 200us below.
+        /// Interval between two decays of the rate estimator; `auto`: 32us at 10 Gb/s and above,
+        /// 200us below.
         dre_interval: Auto<Dur> = "auto" in Auto::Set(Dur::from_us(1))..=Auto::Set(Dur::from_secs(1)), "section 3.6; see Assumed";
-        /// Share that a decay takes.
+        /// Fraction of the estimate that a decay removes.
         dre_alpha: Fraction = "0.2" in Fraction(10_000_000)..=Fraction(990_000_000), "section 3.2; ns-3 implementations";
     }
 }
@@ -88,20 +96,20 @@ base::params! {
 /// Tags have 4 bits.
 const TAGS: usize = 16;
 
-/// What all leaves and ports know.
+/// The state of all leaves and ports.
 pub struct Conga {
     params: Params,
-    /// Chooses for packets without a tag, and where a tag names no port.
+    /// Routes packets without a tag, and packets whose tag names no port of the switch.
     rest: ecmp::Ecmp,
     /// The switch of each host.
     home: Vec<NodeId>,
-    /// By node.
+    /// The leaves, by node; `None` for other nodes.
     leaves: Vec<Option<Leaf>>,
-    /// By link.
+    /// The estimators, by link.
     estimators: Vec<Dre>,
-    /// By link: it begins at a leaf.
+    /// Whether a link starts at a leaf, by link.
     is_uplink: Vec<bool>,
-    /// The next hops that tags count.
+    /// The next hops by which paths are numbered.
     routes: Routes,
     counts: Counts,
 }
@@ -109,12 +117,12 @@ pub struct Conga {
 /// A leaf.
 struct Leaf {
     flowlets: FlowMap<Flowlet>,
-    /// By the node of the other leaf.
+    /// The other leaves, by node.
     peers: BTreeMap<NodeId, Peer>,
     rng: Rng,
 }
 
-/// The path of the packets of a burst.
+/// The path of a flow's current burst.
 #[derive(Clone, Copy, Debug)]
 struct Flowlet {
     tag: u8,
@@ -122,7 +130,7 @@ struct Flowlet {
 }
 
 impl Conga {
-    /// For a network.
+    /// Returns the router of a network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let home: Vec<NodeId> = homes(env.net).collect();
         let mut leaves: Vec<Option<Leaf>> = env.net.nodes().iter().map(|_| None).collect();
@@ -145,12 +153,14 @@ impl Conga {
             counts: Counts::default(),
         }
     }
-    /// Every packet between leaves carries a header that switches read and write.
+    /// Returns that switches decide on packets in both directions, and read and write a header in
+    /// every packet between leaves.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
         Duties { decides: Decides::BothWays, ports: PortAccess::Watches, timers: false }
     }
 
-    /// A packet from a host of this leaf leaves for another leaf (section 3.5). Returns its uplink, or `None` if no path with a tag is alive.
+    /// Sends a packet from a host of this leaf to another leaf (section 3.5). Returns its uplink,
+    /// or `None` if no path with a tag is alive.
     fn send(&mut self, packet: &mut Packet, cx: &SwitchCx<'_>, to: NodeId) -> Option<LinkId> {
         let (key, (_, dst)) = (self.flowlet_key(packet, cx), cx.ends(packet));
         let Conga { params, leaves, estimators, routes, counts, .. } = self;
@@ -169,14 +179,14 @@ impl Conga {
         flowlets.insert(key, Flowlet { tag, last: cx.now });
         Overlay { tag, ce: 0, feedback: peer.feedback(cx.now, params.age) }.write(packet);
         let way = &peer.ways[usize::from(tag)];
-        // The rest of the path is a source route; the router is asked at the far leaf.
+        // The rest of the path is a source route; the last leaf decides by itself.
         for (byte, &link) in packet.route.iter_mut().zip(&way[1..]) {
             *byte = u8::try_from(cx.net.link(link).port.0).unwrap_or(ASK);
         }
         Some(way[0])
     }
 
-    /// A packet from another leaf comes for a host of this leaf (section 3.3).
+    /// Handles a packet from another leaf to a host of this leaf (section 3.3).
     fn receive(&mut self, packet: &Packet, cx: &SwitchCx<'_>, from: NodeId) {
         let (Some(overlay), (src, _)) = (Overlay::read(packet), cx.ends(packet)) else { return };
         let Conga { params, leaves, routes, counts, .. } = self;
@@ -223,12 +233,13 @@ impl Router for Conga {
     }
 }
 
-/// The switch of each host, which has one NIC.
+/// Returns the switch of each host, which has one NIC.
 fn homes(net: &Net) -> impl Iterator<Item = NodeId> {
     (0..net.hosts().len() as u32).map(|host| net.link(net.first_nic(HostId(host))).to)
 }
 
-/// The paths from a leaf to that of `dst`, in the order of their ports: the place of each is its tag.
+/// Returns the paths from a leaf to the leaf of `dst`, in the order of their ports. The index of a
+/// path is its tag.
 fn ways(net: &Net, counts: &mut Counts, routes: &Routes, mode: Mode, at: NodeId, dst: HostId) -> Vec<Vec<LinkId>> {
     if mode == Mode::Edge {
         return routes.candidates(at, dst).iter().take(TAGS).map(|&uplink| vec![uplink]).collect();
@@ -240,7 +251,8 @@ fn ways(net: &Net, counts: &mut Counts, routes: &Routes, mode: Mode, at: NodeId,
     paths
 }
 
-/// One of the tags in `best`: the present one if it is among them, so that a flow moves for a better path only (section 3.5).
+/// Returns one of the tags in `best`: the present one if it is among them, so that a flow moves
+/// only to a better path (section 3.5).
 fn pick(best: u16, present: Option<u8>, rng: &mut Rng) -> Option<u8> {
     if best == 0 {
         return None;

@@ -1,18 +1,24 @@
-//! DARD's switches: they count the elephants that leave through each port, and tell hosts that ask. Paths are those of ECMP.
+//! DARD's switches: they count the elephants that leave through each port, and report the numbers
+//! to hosts that query them. Paths are those of ECMP.
 //!
-//! Source: Wu and Yang, "DARD: Distributed Adaptive Routing for Datacenter Networks", ICDCS 2012. Hosts that ask have the policy `dard`.
+//! Source: Wu and Yang, "DARD: Distributed Adaptive Routing for Datacenter Networks", ICDCS 2012.
+//! The hosts that send queries have the policy `dard`.
 //!
-//! A query that names this switch ends here, and a reply with the numbers of elephants leaves for the host that has asked, on the path that ECMP
-//! gives it. All other packets go as under `ecmp`, with its parameters, or as their hosts say.
+//! A query that names this switch ends here, and a reply with the numbers of elephants is sent to
+//! the querying host, on the path that ECMP gives it. All other packets are routed as under `ecmp`,
+//! with its parameters, or as their hosts specify.
 //!
-//! Model: a reply is ready at once.
+//! Model: a switch replies without delay.
 //!
 //! Assumed:
-//! - A switch knows elephants by their data packets, which name their path: hosts give elephants a path of their own, and no other flow. Where
-//!   other parts of a system name paths, the flows that they name count too.
-//! - An elephant that has sent nothing through a port for `expiry` is not counted there any more. 100 ms bridge a retransmission timeout, and
-//!   are short against a poll, so that elephants that have moved away are forgotten in time.
-//! - A switch knows at once which of its links are dead when it has found out (`detect`).
+//! - A switch recognizes elephants by data packets that name their path: hosts set a path for
+//!   elephants, and for no other flow. Where other parts of a system name paths, those flows count
+//!   as well.
+//! - An elephant that has sent nothing through a port for `expiry` is no longer counted there. 100
+//!   ms are longer than a retransmission timeout, and short compared with the polling period, so
+//!   that elephants that have moved away are forgotten in time.
+//! - Once a switch has detected (`detect`) that one of its links is dead, its replies say so at
+//!   once.
 
 use super::ecmp::{self, Params as EcmpParams};
 use super::{Duties, Env, PortAccess, Router, SwitchCx, needs_one_nic};
@@ -23,9 +29,9 @@ use base::{Dur, FlowId, FlowMap, LinkId, NodeId, Time};
 use proto::policy::dard::{DOWN, PORTS, QUERY, Query, REPLY, Reply};
 use proto::{Kind, Packet};
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "DARD's switches: ECMP, and answers to hosts that ask for elephants",
+    summary: "DARD's switches: ECMP, and replies to hosts that query the number of elephants",
     source: "Wu and Yang, ICDCS 2012",
     kinds: &["dard_query", "dard_reply"],
     ..Meta::PLAIN
@@ -35,49 +41,51 @@ base::params! {
     /// Parameters of DARD's switches.
     pub struct Params {
         ..ecmp: EcmpParams {}
-        /// An elephant that has sent nothing for so long is not counted.
-        expiry: Dur = "100ms" in Dur::from_us(1)..=Dur::from_secs(1000), "flowloom: a retransmission timeout, short against a poll";
+        /// An elephant that has sent nothing for this long is not counted.
+        expiry: Dur = "100ms" in Dur::from_us(1)..=Dur::from_secs(1000), "flowloom: longer than a retransmission timeout, short compared with the polling period";
         /// Size of a reply on the wire.
-        reply_bytes: u16 = "64" in 40..=1500, "the least Ethernet frame";
+        reply_bytes: u16 = "64" in 40..=1500, "the smallest Ethernet frame";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
-    let several = needs_one_nic(env, "dard", "a host asks the switches of its paths, all of which begin at its own switch");
+    let several = needs_one_nic(env, "dard", "a host queries the switches on its paths, which must all begin at the same switch");
     ecmp::check(&params.ecmp, env).into_iter().chain(several).collect()
 }
 
-/// The switches.
+/// The state of all switches.
 pub struct Dard {
     params: Params,
     ecmp: ecmp::Ecmp,
-    /// By link.
+    /// The ports, by link.
     ports: Vec<Port>,
 }
 
-/// What a switch keeps of a port.
+/// The state of a port.
 #[derive(Default)]
 struct Port {
     /// When the last packet of each elephant left.
     elephants: FlowMap<Time>,
-    /// The switch knows that the link is dead.
+    /// Whether the switch knows that the link is dead.
     down: bool,
 }
 
 impl Dard {
-    /// For a network.
+    /// Returns the router of a network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let ports = env.net.links().iter().map(|_| Port::default()).collect();
         Dard { params: params.clone(), ecmp: ecmp::Ecmp::new(&params.ecmp, env), ports }
     }
-    /// Paths are planned; ports between switches see elephants.
+    /// Returns that paths are planned, and that the router sees the packets that leave ports
+    /// between switches.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
-        // It counts what leaves ports: all that was due has left when it is asked.
+        // With `Watches`, all packets that were due have left, and are counted, when a query
+        // arrives.
         Duties { ports: PortAccess::Watches, ..Duties::PLAN }
     }
 
-    /// What a reply says of a port.
+    /// Returns the value that a reply has for a port.
     fn count(&mut self, link: LinkId, now: Time) -> u8 {
         let Port { elephants, down } = &mut self.ports[link.index()];
         let gone: Vec<FlowId> =
@@ -177,14 +185,14 @@ mod tests {
             };
             act(&mut self.routing, site)
         }
-        /// A packet of a flow leaves the first leaf through a port.
+        /// Has a packet of a flow leave the first leaf through a port.
         fn depart(&mut self, now: u64, flow: u32, port: u32, change: impl FnOnce(&mut Packet)) {
             let mut packet = Packet { path_tag: 7, ..Packet::data(FlowId(flow), 0, 1460, 40) };
             change(&mut packet);
             let link = LinkId(self.routing.net.out_base(self.leaf) + port);
             self.routing.router.on_depart(link, &mut packet, Time(now));
         }
-        /// What the first leaf replies to the first host about ports from this one on.
+        /// Returns the reply of the first leaf to the first host about the ports from `first` on.
         fn ask(&mut self, now: u64, first: u32) -> Vec<u8> {
             let leaf = self.leaf;
             let mut query = Packet { path_tag: 1, ..Packet::new(FlowId(0), QUERY, 64) };
@@ -201,7 +209,7 @@ mod tests {
         }
     }
 
-    /// The counts that are not 0, by port.
+    /// The counts other than 0, by port.
     fn some(counts: &[u8]) -> Vec<(usize, u8)> {
         counts.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect()
     }
@@ -212,11 +220,11 @@ mod tests {
         for (flow, port) in [(3, 2), (4, 2), (3, 2), (5, 40)] {
             b.depart(0, flow, port, |_| ());
         }
-        // Neither a packet that names no path nor one without data belongs to an elephant.
+        // A packet that names no path, and a packet without data, do not belong to an elephant.
         b.depart(0, 6, 2, |packet| packet.path_tag = 0);
         b.depart(0, 7, 2, |packet| packet.kind = Kind::ACK);
         assert_eq!(some(&b.ask(0, 0)), [(2, 2), (40, 1)]);
-        // Two ports lead to hosts, 60 to spines: a reply has 48 of them.
+        // Two ports lead to hosts, 60 to spines: a reply covers 48 of these 62 ports.
         b.depart(0, 8, 61, |_| ());
         assert_eq!(some(&b.ask(0, 48)), [(13, 1)]);
     }

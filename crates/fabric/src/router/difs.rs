@@ -1,14 +1,18 @@
-//! DiFS: switches spread elephant flows evenly over their ports, and ask the switches before them to move flows that collide further on.
+//! DiFS: switches spread elephant flows evenly over their ports, and request earlier switches on
+//! the path to move flows that collide further on.
 //!
 //! Source: W. Cui, C. Qian, "DiFS: Distributed Flow Scheduling for Data Center Networks", arXiv 1307.7416, 2013, sections II and III;
 //! github.com/cwz920716/NSim (commit 7c18def, 2015), a later simulator of the first author, where the paper says nothing ("NSim" below).
 //!
-//! The edge switch of a flow's source counts the flow's bytes and marks the packets of an elephant (section III-B). Edge and aggregation switches
-//! keep, for each elephant, the ports that it comes in and leaves through, and count elephants by port: V_o those for which there are several ports
-//! out (SIMO), V_i those for which there are several ports in (MISO). A new elephant takes a port with the least V_o (Alg. 2). A control loop
-//! forgets flows that have disappeared, evens V_o out and, where V_i is uneven (Alg. 1), sends an explicit adaptation request (EAR) back along the
-//! path of one flow. The port that the flow should come in through mirrors one of the uphill switch in the same tier; this switch moves the flow
-//! there, or swaps it with another one (Alg. 3). Mice and ACKs follow ECMP.
+//! The edge switch of a flow's source counts the flow's bytes and marks the packets of an elephant
+//! (section III-B). Edge and aggregation switches store, for each elephant, the ports through which
+//! it enters and leaves, and count elephants by port: V_o the flows that could leave through
+//! several ports (SIMO), V_i the flows that could enter through several ports (MISO). A new
+//! elephant takes a port with the smallest V_o (Alg. 2). A control loop removes flows that have
+//! disappeared, evens out V_o and, where V_i is uneven (Alg. 1), sends an explicit adaptation
+//! request (EAR) back along the path of one flow. The port through which the flow should enter
+//! mirrors a port of the uphill switch in the same tier; this switch moves the flow to that port,
+//! or swaps it with another flow (Alg. 3). Mice and ACKs follow ECMP.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
@@ -21,36 +25,52 @@
 //! | `ears_per_iteration` | 1 | section III-C |
 //!
 //! Model:
-//! - A switch knows its own ports and flows, and the live next hops. What it learns of other switches' flows comes in packets. A switch at the top
-//!   keeps the ports of flows as all others do, for EARs; it has nothing to balance.
-//! - The mark takes no bytes. The time at which a packet left its host is in the packet.
-//! - An EAR is a minimum frame on the wire, while the paper counts 26 bytes of it. It goes first where ports have a class for packets of switches
-//!   (`strict` with `class_of = "control_first"`, which stands beside DiFS by default); at other ports it waits, and may be dropped, with the rest.
+//! - A switch knows its own ports and flows, and the live next hops. It learns about flows of other
+//!   switches only from packets. A switch at the top stores the ports of flows like all others, for
+//!   EARs; it has nothing to balance.
+//! - The mark adds no bytes. The time at which a packet left its host is in the packet.
+//! - An EAR is a minimum frame on the wire, while the paper counts only its 26 bytes. It is sent
+//!   first where ports have a class for packets of switches (`strict` with `class_of =
+//!   "control_first"`, the default discipline with DiFS); at other ports it waits, and may be
+//!   dropped, like any other packet.
 //!
 //! Assumed:
-//! - The threshold is exceeded by payload bytes, retransmissions included; the packet that exceeds it is the first one marked. It takes a new path
-//!   at once (`first_path`), which may overtake packets under way.
-//! - `rebalance`: the algorithm is not printed. `bo` moves random flows from a fullest port to an emptiest one until V_o differs by at most delta;
-//!   `nsim` moves at most one, and only if the fullest port has one more than the mean, or more than one while another has none.
-//! - Alg. 3 is missing from the paper; section III-E and NSim have its rules. A swap takes place where moving the flow alone would leave
-//!   V_o uneven by more than delta; its partner is a random flow of the recommended port.
-//! - Delta and Alg. 1's T are the same threshold, which a difference must exceed; differences are absolute.
-//! - Of ports with equal V_i a random one is recommended (`ties`).
-//! - A flow comes in through another port once a packet does that left its host after all those before: late packets of the old path change
-//!   nothing (NSim).
-//! - Iterations of switches are independent, with a random phase. In lockstep, switches would all react to one collision.
-//! - Flows within a pod are counted (`count_intra_pod`; NSim). Entries of flows that have moved elsewhere stay until `flow_timeout`, and count.
-//! - What is single and what is multiple for a flow follows from the healthy network. Dead ports leave S, not the classes.
-//! - Failures: a switch sees its own ports die after the scenario's `detect`, and all have the next hops without the link `converge` later. A flow
-//!   whose port is not in S any more is allocated anew, wherever the failure was. EARs of a failure are `failure_pace` apart, and are repeated with
-//!   the control loop while packets of their flows keep coming. They are obeyed as all others are: until all switches know, a swap may send another
-//!   flow into the dead end. A packet without a port is lost, but for a flow that is new where S is empty: it
+//! - The threshold is compared with payload bytes including retransmissions; the packet that
+//!   exceeds it is the first marked packet. It takes a new path at once (`first_path`), on which it
+//!   may overtake packets in flight.
+//! - `rebalance`: the paper does not print the algorithm. `bo` moves random flows from a fullest
+//!   port to an emptiest port until V_o differs by at most delta; `nsim` moves at most one flow,
+//!   and only if the fullest port has at least one more than the mean, or has more than one while
+//!   another port has none.
+//! - Alg. 3 is missing from the paper; section III-E and NSim have its rules. A swap takes place
+//!   where moving only the flow would leave V_o uneven by more than delta; the flow is swapped with
+//!   a random flow of the recommended port.
+//! - Delta and Alg. 1's T are the same threshold, which a difference must exceed; differences are
+//!   absolute.
+//! - Among ports with equal V_i a random port is recommended (`ties`).
+//! - The port through which a flow enters is updated by a packet from another port only if it left
+//!   its host after all packets before: late packets of the old path change nothing (NSim).
+//! - Iterations of switches are independent, with a random phase. If they were synchronized, all
+//!   switches would react to the same collision.
+//! - Flows within a pod are counted (`count_intra_pod`; NSim). Entries of flows that now take
+//!   another path stay until `flow_timeout`, and count.
+//! - Whether a flow has one port or several is determined in the healthy network. Dead ports are
+//!   removed from S but do not change the classes.
+//! - Failures: a switch detects the failure of its own ports after the scenario's `detect`, and all
+//!   switches have next hops without the link `converge` later. A flow whose port is no longer in S
+//!   is allocated again, wherever the failure is. EARs of a failure are `failure_pace` apart, and
+//!   are repeated with the control loop while packets of their flows arrive. They are handled like
+//!   all others: until all switches know of the failure, a swap may send another flow into the dead
+//!   end. A packet without a port is lost, except for a flow that is new where S is empty: it
 //!   follows ECMP.
 //!
-//! DiFS-FM, `measure = "rate"` (the paper names it, section IV-F): V_o and V_i are sums of rates. A flow's rate is a moving average of what passed
-//! since the last iteration, with weight `rate_weight`. A flow is moved if the difference of two ports is larger than its rate and than
-//! `rate_slack` of the link; an EAR leads to a swap if the recommended port would exceed the other one by more than that slack, with the flow that
-//! leaves the least difference, if a swap leaves less than none. All of this is flowloom's.
+//! DiFS-FM, `measure = "rate"` (the paper names it, section IV-F): V_o and V_i are sums of rates. A
+//! flow's rate is a moving average of the bytes since the last iteration, with weight
+//! `rate_weight`. A flow is moved if the difference of two ports is larger than its rate and than
+//! `rate_slack` of the link. An EAR leads to a swap if moving the flow would make the recommended
+//! port exceed the other port by more than that slack. The flow is swapped with the one that leaves
+//! the smallest difference, if a swap leaves a smaller difference than a move. All of this is
+//! flowloom's.
 
 use super::{Decides, Duties, Env, Router, SwitchCx, ecmp};
 use crate::net::{HOST_TIER, Tier};
@@ -73,9 +93,9 @@ use load::Loads;
 pub use load::Measure;
 use switch::{Switch, Ways};
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "DiFS: switches even out the elephants of their ports, and ask for what they cannot reach",
+    summary: "DiFS: switches balance elephants over their ports, and request other switches to move flows that they cannot move themselves",
     source: "Cui and Qian, arXiv 1307.7416, 2013",
     implies: &[
         ("qdisc.kind", "strict"),
@@ -85,18 +105,30 @@ pub const META: Meta = Meta {
     ],
     kinds: &["ear"],
     counters: &[
-        Counter { name: "ears", unit: "packets", about: "EARs made for an imbalance and sent out of the port" },
-        Counter { name: "failure_ears", unit: "packets", about: "EARs made for a failure and sent out of the port" },
-        Counter { name: "ear_bytes", unit: "bytes", about: "bytes of both, `ear_bytes` each, as the paper counts them" },
-        Counter { name: "ears_forwarded", unit: "packets", about: "EARs of other switches sent on through the port" },
-        Counter { name: "ears_ignored", unit: "packets", about: "EARs that came in through the port and changed nothing" },
-        Counter { name: "allocated", unit: "flows", about: "flows that the path allocation gave to the port" },
+        Counter {
+            name: "ears",
+            unit: "packets",
+            about: "EARs that the switch created because of an imbalance and sent through the port",
+        },
+        Counter {
+            name: "failure_ears",
+            unit: "packets",
+            about: "EARs that the switch created because of a failure and sent through the port",
+        },
+        Counter {
+            name: "ear_bytes",
+            unit: "bytes",
+            about: "bytes of `ears` and `failure_ears`, counted as in the paper: `ear_bytes` each",
+        },
+        Counter { name: "ears_forwarded", unit: "packets", about: "EARs of other switches forwarded through the port" },
+        Counter { name: "ears_ignored", unit: "packets", about: "EARs that arrived through the port and changed nothing" },
+        Counter { name: "allocated", unit: "flows", about: "flows that the path allocation assigned to the port" },
         Counter { name: "moved", unit: "flows", about: "flows that an EAR moved to the port" },
         Counter { name: "swapped", unit: "flows", about: "flows that an EAR moved to the port in exchange for another flow" },
         Counter {
             name: "rebalanced",
             unit: "flows",
-            about: "flows that the switch moved to the port by itself: by its control loop, or from a dead port",
+            about: "flows that the switch moved to the port without an EAR: by its control loop, or from a dead port",
         },
     ],
     ..Meta::PLAIN
@@ -105,7 +137,7 @@ pub const META: Meta = Meta {
 /// An explicit adaptation request.
 const EAR: Kind = Kind(Kind::ROUTER);
 
-/// The timer of the control loop, and that of EARs for failures.
+/// The timer of the control loop, and the timer of EARs for failures.
 const LOOP: u32 = 0;
 const PACE: u32 = 1;
 
@@ -113,9 +145,9 @@ const PACE: u32 = 1;
 const MARK: u16 = 1;
 
 base::choice! {
-    /// How flows are spread anew over ports that have become uneven.
+    /// How flows are moved between ports that have become uneven.
     pub enum Rebalance {
-        /// Until the ports differ by delta at most (Balanced Output).
+        /// Until the ports differ by at most delta (Balanced Output).
         Bo = "bo",
         /// At most one flow per iteration, as in NSim.
         Nsim = "nsim",
@@ -127,7 +159,7 @@ base::choice! {
     pub enum Ties {
         /// A random one.
         Random = "random",
-        /// The first, as in NSim.
+        /// The first port, as in NSim.
         Lowest = "lowest",
     }
 }
@@ -135,9 +167,9 @@ base::choice! {
 base::choice! {
     /// Which port a flow takes when it becomes an elephant.
     pub enum FirstPath {
-        /// That of the path allocation.
+        /// The port chosen by the path allocation.
         Allocate = "allocate",
-        /// The one that it has had as a mouse.
+        /// The port that the flow had as a mouse.
         Keep = "keep",
     }
 }
@@ -145,66 +177,67 @@ base::choice! {
 base::params! {
     /// Parameters of DiFS.
     pub struct Params {
-        /// From one iteration of the control loop to the next.
+        /// Time between two iterations of the control loop.
         period: Dur = "10ms" in Dur::from_us(10)..=Dur::from_secs(10), "section IV-A";
-        /// How early or late an iteration may be, as a share of the period.
+        /// How early or late an iteration may be, as a fraction of the period.
         period_jitter: Fraction = "0.05" in Fraction(0)..=Fraction(500_000_000), "NSim";
-        /// Flows by which two ports may differ (delta).
+        /// Number of flows by which two ports may differ (delta).
         delta: u32 = "1" in 1..=1000, "section III-A: the smallest possible";
-        /// A flow of more bytes is an elephant.
+        /// A flow with more bytes than this is an elephant.
         elephant_bytes: Bytes = "100KB" in Bytes(0)..=Bytes(1_000_000_000_000), "section IV-A";
-        /// A flow without packets for so long has disappeared.
+        /// A flow without packets for this long has disappeared.
         flow_timeout: Dur = "50ms" in Dur::from_us(10)..=Dur::from_secs(1000), "NSim; a multiple of the round trip (section III-C)";
-        /// Size of an EAR, for the overhead.
+        /// Size of an EAR in the count of the overhead.
         ear_bytes: u16 = "26" in 1..=1500, "section IV-E";
         /// Size of an EAR on the wire.
-        ear_wire: u16 = "84" in 40..=1500, "the least Ethernet frame with preamble and gap";
-        /// EARs that a switch sends in one iteration, failures apart.
+        ear_wire: u16 = "84" in 40..=1500, "the smallest Ethernet frame with preamble and gap";
+        /// Largest number of EARs that a switch sends in one iteration, not counting those for
+        /// failures.
         ears_per_iteration: u32 = "1" in 0..=1000, "section III-C";
-        /// How flows are spread anew over ports that have become uneven.
+        /// How flows are moved between ports that have become uneven.
         rebalance: Rebalance = "bo", "flowloom: goal of section III-A; the paper does not print the algorithm";
         /// Which of several ports with the least V_i is recommended.
         ties: Ties = "random", "flowloom; NSim takes the lowest";
         /// Which port a flow takes when it becomes an elephant.
         first_path: FirstPath = "allocate", "section III-D";
-        /// Flows between two edge switches of a pod are counted.
+        /// Count flows between two edge switches of the same pod.
         count_intra_pod: bool = "true", "NSim";
-        /// What ports are balanced by.
+        /// The quantity that ports are balanced by.
         measure: Measure = "count", "section III-A; `rate` is DiFS-FM of section IV-F";
-        /// Weight of the latest interval in a flow's rate, with `measure = "rate"`.
+        /// With `measure = "rate"`: weight of the latest interval in a flow's rate.
         rate_weight: Fraction = "0.2" in Fraction(1_000_000)..=Fraction::ONE, "flowloom";
-        /// Share of a link by which two ports may differ, with `measure = "rate"`.
+        /// With `measure = "rate"`: fraction of a link by which two ports may differ.
         rate_slack: Fraction = "0.1" in Fraction(0)..=Fraction::ONE, "flowloom";
-        /// From one EAR of a failure to the next, at one switch.
+        /// Time between two EARs for failures at one switch.
         failure_pace: Dur = "100us" in Dur(1)..=Dur::from_secs(1), "flowloom";
-        /// Switches send EARs for failures.
+        /// Whether switches send EARs for failures.
         failure_ears: bool = "true", "section III-G";
-        /// Whether switches hash mice and ACKs alike; see `ecmp`.
+        /// Whether all switches use the same hash for mice and ACKs; see `ecmp`.
         ecmp_seed: ecmp::Seed = "mix", "docs/model.md; `same`: NSim";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(_params: &Params, env: &Env<'_>) -> Vec<Problem> {
     check::check(env)
 }
 
-/// The switches of the network.
+/// The state of all switches.
 pub struct Difs {
     params: Params,
-    /// Chooses for mice and ACKs.
+    /// Routes mice and ACKs.
     mice: ecmp::Ecmp,
-    /// By node.
+    /// The switches, by node.
     switches: Vec<Switch>,
-    /// By link: it leaves a host.
+    /// Whether a link leaves a host, by link.
     from_host: Vec<bool>,
-    /// By link: the node that it leaves.
+    /// The node that a link leaves, by link.
     from_node: Vec<NodeId>,
     healthy: Routes,
     top: Tier,
 }
 
-/// What an elephant's path depends on beside the switch itself.
+/// Everything outside the switch that determines an elephant's path.
 struct Rules<'a> {
     params: &'a Params,
     ways: Ways<'a>,
@@ -212,7 +245,7 @@ struct Rules<'a> {
 }
 
 impl Difs {
-    /// For a network.
+    /// Returns the router of a network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let net = env.net;
         Difs {
@@ -225,12 +258,12 @@ impl Difs {
             top: net.nodes().iter().map(|node| node.tier).max().unwrap_or(HOST_TIER),
         }
     }
-    /// Switches decide for packets from the source; ACKs follow planned paths.
+    /// Returns that switches decide on packets from the source; ACKs follow planned paths.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
         Duties { decides: Decides::There, timers: true, ..Duties::PLAN }
     }
 
-    /// The switch at hand, and what it goes by.
+    /// Returns the current switch, and the rules for it.
     fn at(&mut self, cx: &SwitchCx<'_>) -> (&mut Switch, Rules<'_>) {
         let Difs { params, switches, healthy, top, .. } = self;
         let switch = &mut switches[cx.at.index()];
@@ -239,7 +272,8 @@ impl Difs {
         (switch, Rules { params, ways: Ways { healthy, intra_pod: params.count_intra_pod, top: *top }, loads })
     }
 
-    /// Marks the packets of an elephant that come from a host of the switch.
+    /// Returns whether a packet belongs to an elephant. Marks packets of elephants that arrive from
+    /// a host of the switch.
     #[inline]
     fn is_marked(&mut self, packet: &mut Packet, cx: &SwitchCx<'_>) -> bool {
         if packet.path_tag == MARK {
@@ -255,7 +289,7 @@ impl Difs {
         marked
     }
 
-    /// The port of a mouse.
+    /// Returns the port of a mouse.
     fn by_hash(&mut self, packet: &Packet, cx: &SwitchCx<'_>) -> Option<LinkId> {
         match cx.routes.candidates(cx.at, cx.ends(packet).1) {
             [] => None,

@@ -1,15 +1,18 @@
-//! Equal-cost multipath (ECMP): each flow keeps to one path, chosen at every switch by a hash of its five-tuple.
+//! Equal-cost multipath (ECMP): each flow keeps one path, chosen at every switch by a hash of its
+//! five-tuple.
 //!
 //! Source: RFC 2992 (hash-threshold); RFC 2991 (modulo-N, highest random weight); MERP section 5.1, which hashes the TCP/IP five-tuple
 //! with a CRC.
 //!
-//! Model: the hash is of 13 bytes, big-endian: source address, destination address, protocol, source port, destination port. Nothing is
-//! kept per flow, so when the set of next hops changes, some flows move needlessly.
+//! Model: the hash covers 13 bytes, big-endian: source address, destination address, protocol,
+//! source port, destination port. Switches keep no state per flow, so some flows move needlessly
+//! when the set of next hops changes.
 //!
-//! Assumed: CRC-32 is that of IEEE 802.3, CRC-16 is CCITT-FALSE; both sources leave the polynomial open. MERP does not say whether its
-//! switches hash alike. If they do (`seed = "same"`), an aggregation switch sees only the keys that the edge switches sent its way and
-//! uses only part of its uplinks. A CRC is linear, so salting its input or output does not help; `seed = "mix"` multiplies the switch's
-//! id into it.
+//! Assumed: CRC-32 is that of IEEE 802.3, CRC-16 is CCITT-FALSE; both sources leave the polynomial
+//! open. MERP does not say whether its switches use the same hash. If they do (`seed = "same"`), an
+//! aggregation switch sees only the keys that the edge switches sent to it and uses only part of
+//! its uplinks. A CRC is linear, so salting its input or output does not help; `seed = "mix"`
+//! multiplies the switch's id into it.
 
 use super::{Duties, Env, Router};
 use crate::paths::FiveTuple;
@@ -18,7 +21,7 @@ use base::registry::Meta;
 use base::{LinkId, NodeId, Rng};
 use crc::{CRC_16_IBM_3740, CRC_32_ISO_HDLC, Crc};
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
     summary: "equal-cost multipath: one path per flow by a hash of its five-tuple",
     source: "RFC 2992; MERP section 5.1",
@@ -26,7 +29,7 @@ pub const META: Meta = Meta {
 };
 
 base::choice! {
-    /// The hash.
+    /// The hash function.
     pub enum Hash {
         /// IEEE 802.3.
         Crc32 = "crc32",
@@ -36,23 +39,24 @@ base::choice! {
 }
 
 base::choice! {
-    /// How a hash becomes a next hop.
+    /// How the hash selects a next hop.
     pub enum Mode {
-        /// The key space cut into equal regions.
+        /// The key space is divided into equal regions.
         HashThreshold = "hash_threshold",
-        /// The remainder.
+        /// The hash modulo the number of next hops.
         Modulo = "modulo",
-        /// Highest random weight: only flows of a lost next hop move.
+        /// Highest random weight: if a next hop is lost, only its flows move.
         Hrw = "hrw",
-        /// No hash: uniform and independent at every switch, fixed for a five-tuple.
+        /// No hash: a random next hop, uniform and independent at every switch, fixed for a
+        /// five-tuple.
         Random = "random",
     }
 }
 
 base::choice! {
-    /// Whether switches hash alike.
+    /// Whether all switches use the same hash.
     pub enum Seed {
-        /// All switches hash alike: flows polarise.
+        /// All switches use the same hash: flows polarize.
         Same = "same",
         /// Each switch mixes its id into the hash.
         Mix = "mix",
@@ -62,43 +66,43 @@ base::choice! {
 base::params! {
     /// Parameters of ECMP.
     pub struct Params {
-        /// The hash.
+        /// The hash function.
         hash: Hash = "crc32", "docs/model.md; the paper says CRC only";
-        /// How a hash becomes a next hop.
+        /// How the hash selects a next hop.
         mode: Mode = "hash_threshold", "RFC 2992; MERP section 5.1";
-        /// Whether switches hash alike.
+        /// Whether all switches use the same hash.
         seed: Seed = "mix", "docs/model.md; `same` is the literal reading of MERP";
-        /// Varies the choices of `mode = "random"`.
+        /// Seed of the choices with `mode = "random"`.
         salt: u64 = "0", "docs/model.md";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
 
-/// The hash of every switch.
+/// The ECMP of all switches.
 #[derive(Debug)]
 pub struct Ecmp {
     params: Params,
 }
 
 impl Ecmp {
-    /// For a network.
+    /// Returns the router of a network.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Ecmp { params: params.clone() }
     }
-    /// A flow keeps its path, so that all is planned.
+    /// Returns that all paths are planned, since a flow keeps its path.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
         Duties::PLAN
     }
 
-    /// The hash of a five-tuple.
+    /// Returns the hash of a five-tuple.
     pub fn hash(&self, path: &FiveTuple) -> u32 {
         self.crc(path).0
     }
-    /// The same, and its width in bits.
+    /// Returns the hash and its width in bits.
     fn crc(&self, path: &FiveTuple) -> (u32, u32) {
         let message = message(path);
         match self.params.hash {
@@ -106,7 +110,7 @@ impl Ecmp {
             Hash::Crc16 => (u32::from(CRC_16.checksum(&message)), 16),
         }
     }
-    /// The key of a five-tuple at a switch, and its width in bits.
+    /// Returns the key of a five-tuple at a switch, and its width in bits.
     fn key(&self, at: NodeId, path: &FiveTuple) -> (u32, u32) {
         let (crc, bits) = self.crc(path);
         match self.params.seed {
@@ -134,7 +138,7 @@ impl Router for Ecmp {
     }
 }
 
-/// What is hashed.
+/// Returns the hashed bytes.
 fn message(path: &FiveTuple) -> [u8; 13] {
     let mut bytes = [0; 13];
     bytes[..4].copy_from_slice(&path.src.to_be_bytes());
@@ -145,14 +149,15 @@ fn message(path: &FiveTuple) -> [u8; 13] {
     bytes
 }
 
-/// RFC 2992: the region of the key space that `key` falls into. The regions' size is rounded down, so the last next hop also
-/// gets the remainder.
+/// Returns the region of the key space that contains `key` (RFC 2992). The region size is rounded
+/// down, so the last next hop also gets the remainder.
 fn threshold(key: u32, bits: u32, n: u32) -> u32 {
     let region = ((1u64 << bits) / u64::from(n)).max(1);
     (u64::from(key) / region).min(u64::from(n) - 1) as u32
 }
 
-/// Mixes `salt` into a key so that keys under different salts are as good as independent, which no XOR on a CRC achieves.
+/// Mixes `salt` into a key so that keys with different salts are practically independent, which no
+/// XOR on a CRC achieves.
 fn mix(key: u32, salt: u32) -> u32 {
     let mut x = key ^ salt;
     x = x.wrapping_mul(0x9E37_79B1);
@@ -259,7 +264,8 @@ mod tests {
         assert_eq!([21_844, 21_845, 43_690].map(|key| threshold(key, 16, 3)), [0, 1, 2]);
     }
 
-    /// Share of the key space whose next hop changes when one of n next hops is lost, by its position.
+    /// Fraction of the key space whose next hop changes when one of n next hops is lost, by its
+    /// position.
     #[test]
     fn disruption_of_hash_threshold() {
         let table: [(u32, &[f64]); 4] = [
@@ -292,7 +298,8 @@ mod tests {
         }
     }
 
-    /// How often each pair of choices, at an edge switch and at the aggregation switch it leads to, occurs among flows.
+    /// How often each pair of choices (at an edge switch, and at the aggregation switch to which it
+    /// leads) occurs among flows.
     fn pairs(mut router: Ecmp) -> [f64; 4] {
         let mut counts = [0.0; 4];
         for path in tuples(20_000) {
@@ -348,7 +355,7 @@ mod tests {
         }
     }
 
-    /// How many of 4 next hops 4 flows use: (1, 21, 36, 6) / 64 if each flow chooses by itself.
+    /// How many of 4 next hops 4 flows use: (1, 21, 36, 6) / 64 if flows choose independently.
     #[test]
     fn flows_collide_as_often_as_they_should() {
         for mode in [Mode::HashThreshold, Mode::Modulo, Mode::Hrw, Mode::Random] {

@@ -1,26 +1,32 @@
-//! Fastest path: leaves probe the paths to the leaves that they send to, and a new flow takes the path whose probe was fastest.
+//! Fastest path: leaves probe the paths to the leaves that they send to, and a new flow takes the
+//! path with the smallest measured delay.
 //!
-//! Source: flowloom. That leaves find paths by probes of their own, sent at a period, is from Katta et al., "HULA: Scalable Load Balancing
-//! Using Programmable Data Planes", SOSR 2016, section 3; here probes measure delay, and flows keep their paths.
+//! Source: flowloom. Katta et al., "HULA: Scalable Load Balancing Using Programmable Data Planes",
+//! SOSR 2016, section 3, has leaves that find paths by their own periodic probes; here probes
+//! measure delay, and flows keep their paths.
 //!
-//! A switch with hosts is a leaf. With the first packet to another leaf, and then once per `period` as long as packets go there, a leaf
-//! sends one probe over each path to that leaf. The other leaf takes the probe and sends back how long it was under way, in an answer that
-//! takes any path. A flow that a leaf has not seen before, or whose path has died, takes the path of the least delay; the leaf writes that
-//! path into its packets.
+//! A switch with hosts is a leaf. With its first packet to another leaf, and then once per `period`
+//! while packets go there, a leaf sends one probe over each path to that leaf. The other leaf
+//! consumes the probe and returns the probe's travel time in an answer, which takes any path. A
+//! flow that is new to a leaf, or whose path has failed, takes the path with the smallest delay;
+//! the leaf writes that path into the flow's packets.
 //!
 //! Model: a leaf keeps one entry per flow, without limit. Flows that start within one period may all take the same path.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
 //! | `period` | 100 us | flowloom: some round trips of a data center |
-//! | `paths` | 16 | flowloom: 16 probes of 64 bytes per leaf and 100 us are 82 Mb/s |
-//! | `probe_bytes` | 64 | the least Ethernet frame |
+//! | `paths` | 16 | flowloom: 16 probes of 64 bytes per leaf every 100 us are 82 Mb/s |
+//! | `probe_bytes` | 64 | the smallest Ethernet frame |
 //!
 //! Assumed:
-//! - Of more than `paths` paths, so many are probed and taken, evenly spread over their indices.
-//! - A path counts as empty until its first probe is answered, and again after its first link has come up. A path whose last probe was not
-//!   answered within the period counts as the slowest. Ties go by the flow's hash (ECMP with `mix`).
-//! - The clocks of two leaves may differ: all paths between two leaves differ by the same.
+//! - If there are more than `paths` paths, that many are probed and used, evenly spread over the
+//!   path indices.
+//! - A path counts as empty until its first probe is answered, and again after its first link has
+//!   come up. A path whose last probe was not answered within the period counts as the slowest.
+//!   Ties are broken by the flow's hash (ECMP with `mix`).
+//! - The clocks of two leaves may differ: the error is the same for all paths between the two
+//!   leaves.
 //! - Paths of more than 7 switches are never probed. Where no path is left, packets follow ECMP.
 
 use super::{Decides, Duties, Env, Router, SwitchCx, ecmp, needs_one_nic};
@@ -34,46 +40,48 @@ use proto::packet::{ASK, ROUTE_HOPS};
 use proto::{Kind, Packet};
 use std::collections::BTreeMap;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "leaves probe paths; a new flow takes the one whose probe was fastest",
+    summary: "leaves probe paths; a new flow takes the path with the smallest measured delay",
     source: "flowloom, after Katta et al., SOSR 2016",
     kinds: &["path_probe", "path_answer"],
     ..Meta::PLAIN
 };
 
-/// From leaf to leaf over one path. `offset` is the path's place, word 0 when it was sent, in ps.
+/// From leaf to leaf over one path. `offset` is the index of the path, word 0 the time of sending,
+/// in ps.
 const PROBE: Kind = Kind(Kind::ROUTER);
-/// Back to the leaf that has sent the probe. `offset` is the path's place, word 0 how long the probe was under way, in ps.
+/// Back to the leaf that sent the probe. `offset` is the index of the path, word 0 the travel time
+/// of the probe, in ps.
 const ANSWER: Kind = Kind(Kind::ROUTER + 1);
 
 base::params! {
     /// Parameters of probes.
     pub struct Params {
-        /// From one probe of a path to the next.
+        /// Time between two probes of a path.
         period: Dur = "100us" in Dur::from_us(1)..=Dur::from_secs(1), "flowloom: some round trips of a data center";
-        /// Paths to one leaf that are probed.
+        /// Largest number of paths to one leaf that are probed.
         paths: u16 = "16" in 1..=256, "flowloom";
         /// Size of a probe and of an answer on the wire.
-        probe_bytes: u16 = "64" in 40..=1500, "the least Ethernet frame";
+        probe_bytes: u16 = "64" in 40..=1500, "the smallest Ethernet frame";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(_params: &Params, env: &Env<'_>) -> Vec<Problem> {
     needs_one_nic(env, "fastest_path", "the leaf of the source chooses the path to the leaf of the destination")
         .into_iter()
         .collect()
 }
 
-/// What all leaves know.
+/// The state of all leaves.
 pub struct FastestPath {
     params: Params,
-    /// Chooses where nothing is known.
+    /// Routes packets for which no measured path exists.
     rest: ecmp::Ecmp,
     /// The switch of each host.
     home: Vec<NodeId>,
-    /// By node.
+    /// The leaves, by node.
     leaves: Vec<Leaf>,
     /// The next hops while all links are up.
     routes: Routes,
@@ -82,35 +90,35 @@ pub struct FastestPath {
 /// A leaf.
 #[derive(Default)]
 struct Leaf {
-    /// By the node of the other leaf.
+    /// The other leaves, by node.
     peers: BTreeMap<NodeId, Peer>,
-    /// The path of each flow, by its place.
+    /// The index of each flow's path.
     taken: FlowMap<usize>,
 }
 
-/// What a leaf knows of the paths to another.
+/// The paths from a leaf to another leaf.
 struct Peer {
     ways: Vec<Way>,
-    /// A flow and a direction ([`Packet::BACK`]) with packets there: probes carry them.
+    /// A flow and a direction ([`Packet::BACK`]) with packets to the other leaf. Probes carry them.
     flow: (FlowId, bool),
-    /// Packets went there since the last probes.
+    /// Whether packets have been sent to the other leaf since the last probes.
     active: bool,
-    /// The next probes have a time.
+    /// Whether a timer is set for the next probes.
     armed: bool,
 }
 
 /// A path to another leaf.
 struct Way {
-    /// The links between the two.
+    /// The links between the two leaves.
     links: Vec<LinkId>,
-    /// How long the last probe that arrived was under way, ps; `u64::MAX` if one was lost.
+    /// Travel time of the last probe that arrived, in ps; `u64::MAX` if a later probe was lost.
     delay: u64,
-    /// The last probe has not been answered.
+    /// Whether the last probe is still unanswered.
     asked: bool,
 }
 
 impl FastestPath {
-    /// For a network.
+    /// Returns the router of a network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let nic = |host: u32| env.net.link(env.net.first_nic(HostId(host))).to;
         FastestPath {
@@ -121,12 +129,13 @@ impl FastestPath {
             routes: env.routes.clone(),
         }
     }
-    /// Leaves decide for packets of both directions, and probe by timers.
+    /// Returns that leaves decide on packets in both directions, and probe by timers.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
         Duties { decides: Decides::BothWays, timers: true, ..Duties::PLAN }
     }
 
-    /// A packet from a host of this leaf leaves for another leaf. Returns the first link of its path, or `None` if no path is alive.
+    /// Sends a packet from a host of this leaf to another leaf. Returns the first link of its path,
+    /// or `None` if no path is alive.
     fn send(&mut self, packet: &mut Packet, cx: &mut SwitchCx<'_>, to: NodeId) -> Option<LinkId> {
         let (_, dst) = cx.ends(packet);
         let Leaf { peers, taken } = &mut self.leaves[cx.at.index()];
@@ -209,9 +218,9 @@ impl Router for FastestPath {
                 cx.send(answer);
                 true
             }
-            // A failure has diverted it: its delay would be that of another path.
+            // A failure has diverted the probe, so its delay is that of another path.
             PROBE => true,
-            // It is on its way to the leaf that has asked.
+            // The answer is on its way to the leaf that sent the probe.
             _ if cx.at != to => false,
             _ => {
                 let peer = self.leaves[cx.at.index()].peers.get_mut(&from);
@@ -225,7 +234,7 @@ impl Router for FastestPath {
 }
 
 impl Peer {
-    /// The paths from a leaf to that of `dst`.
+    /// Returns the paths from a leaf to the leaf of `dst`.
     fn new(params: &Params, net: &Net, routes: &Routes, at: NodeId, dst: HostId) -> Peer {
         let mut counts = Counts::default();
         let all = u64::from(counts.count(net, routes, at, dst));
@@ -239,7 +248,7 @@ impl Peer {
         Peer { ways: (0..probed).filter_map(way).collect(), flow: (FlowId(0), false), active: false, armed: false }
     }
 
-    /// The place of the fastest of the paths that are `live`; of several, by `hash`.
+    /// Returns the index of the fastest `live` path; ties are broken by `hash`.
     fn fastest(&self, hash: u32, live: impl Fn(&Way) -> bool) -> Option<usize> {
         let live = || self.ways.iter().enumerate().filter(|(_, way)| live(way));
         let least = live().map(|(_, way)| way.delay).min()?;
@@ -248,7 +257,8 @@ impl Peer {
     }
 }
 
-/// Writes the rest of a path into a packet that is about to take its first link; the switch at the end is asked.
+/// Writes the rest of a path into a packet that is about to take its first link. The switch at the
+/// end of the path decides by itself.
 fn lead(packet: &mut Packet, net: &Net, links: &[LinkId]) {
     packet.route = [ASK; ROUTE_HOPS];
     for (byte, &link) in packet.route.iter_mut().zip(&links[1..]) {

@@ -1,23 +1,30 @@
-//! MERP's route control (MEMR): a flow takes the next hop whose port would serve it best, by the flow tables of MERP's ports.
+//! MERP's route control (MEMR): a flow takes the next hop whose port would serve it best, according
+//! to the flow tables of MERP's ports.
 //!
 //! Source: S. Zhang, Z. Qian, H. Wu, S. Lu, "Efficient Data Center Flow Scheduling Without Starvation Using Expansion Ratio", IEEE
 //! TPDS 28(11), 2017, section 5.3: Alg. 4 (two stages), Alg. 5 (GPE), Alg. 6 (GMER).
 //!
-//! Stage 1 keeps the ports at which the flow's own expansion ratio would be least (GPE). Of these, stage 2 takes the one whose last flow
-//! would be served fastest, counting what flows to the same destination can expect at all (GMER).
+//! Stage 1 keeps the ports at which the flow's own expansion ratio would be smallest (GPE). Among
+//! these, stage 2 takes the port whose last flow would be served fastest, given what flows to the
+//! same destination can expect (GMER).
 //!
-//! Model: a path is known by its next port at this switch. What lies behind enters through the expected rates that ports exchange.
+//! Model: a path is represented by its next port at this switch. The rest of the path enters
+//! through the expected rates that ports exchange.
 //!
 //! Assumed:
-//! - Every switch with a choice decides when a SYN comes, and when DATA comes of a flow that the port does not know (any more). The choice
-//!   holds while the port has the flow in its table: until a FIN, silence, or the link's death. A retransmitted SYN keeps it; a SYN
-//!   that asks for another path (`reroute`) takes any port but the present one.
-//! - Remaining ties go by the flow's hash (ECMP with `mix`): otherwise all flows that find empty tables would take the first port. The
-//!   hash also routes packets of flows that no table has (a DET behind its FIN, the fallback of section 4.4), and all ACKs.
-//! - GPE breaks ties as VDG does. A port where nothing precedes the flow has GPE 1, an empty one too, where Alg. 5 returns nothing.
+//! - Every switch with several next hops decides when a SYN arrives, and when DATA arrives of a
+//!   flow that the port does not know (any more). The choice holds while the port has the flow in
+//!   its table: until a FIN, silence, or the failure of the link. A retransmitted SYN keeps it; a
+//!   SYN that requests another path (`reroute`) takes any port but the present one.
+//! - Remaining ties are broken by the flow's hash (ECMP with `mix`): otherwise all flows that find
+//!   empty tables would take the first port. The hash also routes packets of flows that are in no
+//!   table (a DET after its FIN, the fallback of section 4.4), and all ACKs.
+//! - GPE breaks ties as VDG does. A port where no flow precedes the new one has GPE 1; so has an
+//!   empty port, for which Alg. 5 returns nothing.
 //! - Ports of unequal rate are compared by GPE * C_ref / C: by when the flow would be done.
-//! - `gmer_cmp`: which flows to the same destination limit what a port's last flow may expect (Alg. 6 l. 12); the copies of the paper
-//!   leave the sign of the comparison of sizes in doubt.
+//! - `gmer_cmp` selects the flows to the same destination that limit the rate of a port's last flow
+//!   (Alg. 6 l. 12); the direction of the comparison of sizes is ambiguous in the copies of the
+//!   paper.
 
 use super::{Decides, Duties, Env, PortAccess, Router, SwitchCx, ecmp};
 use crate::agent::AnyAgent;
@@ -30,23 +37,23 @@ use proto::transport::merp::{DET, Header, OVERFLOW};
 use proto::{Flow, Kind, Packet};
 use std::cmp::Ordering;
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "MERP's routing (MEMR): by the flow tables of MERP's ports",
+    summary: "MERP's routing (MEMR): chooses next hops by the flow tables of MERP's ports",
     source: "Zhang et al., IEEE TPDS 28(11) 2017, section 5.3, Alg. 4 to 6",
     needs: Needs { agent: &["merp"], ..Needs::NONE },
-    packets_only: "it reads the flow tables that packets fill at ports",
+    packets_only: "it reads the flow tables of ports, which only packets fill",
     ..Meta::PLAIN
 };
 
 base::choice! {
-    /// Which flows to the same destination bound GMER, by their size.
+    /// Which flows to the same destination limit GMER, by their size.
     pub enum GmerCmp {
-        /// Those of the flow's size or larger.
+        /// Flows of the new flow's size or larger.
         Le = "le",
-        /// Those of the flow's size or smaller.
+        /// Flows of the new flow's size or smaller.
         Ge = "ge",
-        /// All.
+        /// All flows.
         Any = "any",
     }
 }
@@ -54,21 +61,21 @@ base::choice! {
 base::params! {
     /// Parameters of MEMR.
     pub struct Params {
-        /// Which flows to the same destination bound GMER, by their size.
+        /// Which flows to the same destination limit GMER, by their size.
         gmer_cmp: GmerCmp = "le", "Alg. 6 l. 12: f.size <= f_i.size";
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
 
-/// The choices of all switches.
+/// The state of all switches.
 pub struct Memr {
     gmer_cmp: GmerCmp,
     ties: ecmp::Ecmp,
-    /// By node: the port that each flow was sent to.
+    /// The port of each flow, by node.
     pins: Vec<FlowMap<LinkId>>,
     // Buffers.
     entries: Vec<vdg::Entry>,
@@ -78,7 +85,7 @@ pub struct Memr {
 }
 
 impl Memr {
-    /// For a network.
+    /// Returns the router of a network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         Memr {
             gmer_cmp: params.gmer_cmp,
@@ -90,12 +97,13 @@ impl Memr {
             best: Vec::new(),
         }
     }
-    /// MEMR decides for packets from the source; paths from the destination are planned.
+    /// Returns that MEMR decides on packets from the source; paths from the destination are
+    /// planned.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
         Duties { decides: Decides::There, ports: PortAccess::Reads, timers: false }
     }
 
-    /// Alg. 4: leaves the best ports in `self.best`, all of them if they tie.
+    /// Puts the best port into `self.best`, or all best ports if there is a tie (Alg. 4).
     fn select<'a>(&mut self, flow: &Flow, now: Time, flows: &[Flow], ports: impl Iterator<Item = (LinkId, Port<'a>)>) {
         self.best.clear();
         let mut least: Option<Score> = None;
@@ -113,8 +121,9 @@ impl Memr {
         }
     }
 
-    /// How long a port takes until the flow is done, if flows placed after it wait: GPE (Alg. 5) times the flow's size over the port's rate.
-    /// The factor that makes GPE * C_ref / C of this is the same for all ports.
+    /// Returns the time until a port is done with the flow, if flows placed after it wait: GPE
+    /// (Alg. 5) times the flow's size over the port's rate. This is GPE * C_ref / C times a factor
+    /// that is the same for all ports.
     fn done(&mut self, flow: &Flow, now: Time, port: &Port<'_>) -> u64 {
         self.entries.clear();
         let rows = port.table.into_iter().flat_map(FlowMap::iter);
@@ -128,7 +137,7 @@ impl Memr {
         mine.vdl.since(now).ps()
     }
 
-    /// The port that a flow takes from now on.
+    /// Returns the port that a flow takes from now on.
     fn pick(&mut self, packet: &Packet, candidates: &[LinkId], cx: &SwitchCx<'_>, barred: Option<LinkId>) -> LinkId {
         let port = |&link: &LinkId| (link, Port { rate: cx.net.link(link).rate, table: table(cx, link) });
         let open = candidates.iter().filter(|&&link| Some(link) != barred);
@@ -148,7 +157,7 @@ impl Router for Memr {
         }
         let (pins, flow) = (&mut self.pins[cx.at.index()], packet.flow);
         let index = |link: LinkId| candidates.iter().position(|&candidate| candidate == link).map(|i| i as u32);
-        // A flow that overflowed a table passes its port once more, which deletes its entry.
+        // A flow that overflowed a table passes its port once more, which deletes the flow's entry.
         let leaves = packet.kind == Kind::FIN || packet.prio == OVERFLOW;
         let pin = if leaves { pins.remove(flow) } else { pins.get(flow).copied() };
         // A dead link is no candidate.
@@ -167,7 +176,7 @@ impl Router for Memr {
     }
 }
 
-/// The flow table of a port, if MERP's agent stands there.
+/// Returns the flow table of a port, if the port has MERP's agent.
 fn table<'a>(cx: &SwitchCx<'a>, link: LinkId) -> Option<&'a FlowMap<Row>> {
     match cx.ports.agent(link)? {
         AnyAgent::Merp(port) => Some(port.table()),
@@ -181,7 +190,8 @@ struct Port<'a> {
     table: Option<&'a FlowMap<Row>>,
 }
 
-/// How good a port is: less is better, by `done_ps` and then by the time per byte of its last flow.
+/// The score of a port, compared by `done_ps` and then by the time per byte of its last flow.
+/// Smaller is better.
 #[derive(Clone, Copy, Debug)]
 struct Score {
     done_ps: u64,
@@ -210,8 +220,8 @@ impl Ratio {
     }
 }
 
-/// GMER (Alg. 6), as the time per byte that it leaves: of the flow that would be last, or longer if a flow to the same destination
-/// expects no more.
+/// Returns GMER (Alg. 6) as a time per byte: that of the flow that would be last, or a longer one
+/// if a flow to the same destination expects no faster service.
 fn tail(cmp: GmerCmp, flow: &Flow, now: Time, flows: &[Flow], port: &Port<'_>) -> Ratio {
     let size = flow.size_wire_bytes;
     let rows = || port.table.into_iter().flat_map(FlowMap::iter).filter(|(id, _)| *id != flow.id);
@@ -249,7 +259,7 @@ mod tests {
     const SLOW: Rate = Rate(8);
     const SEC: u64 = 1_000_000_000_000;
 
-    /// (id, aT in s, size, rs, vdl - aT in s as a fraction); esr is size over that.
+    /// (id, aT in s, size, rs, vdl - aT in s as a fraction); esr is the size over that fraction.
     type Known = (u32, u64, u64, u64, (u64, u64));
 
     fn table(rows: &[Known]) -> FlowMap<Row> {
@@ -263,7 +273,7 @@ mod tests {
         }
         table
     }
-    /// Flows of so many wire bytes to these hosts.
+    /// Flows of these wire bytes to these hosts.
     fn flows(all: &[(u64, u32)]) -> Vec<Flow> {
         let flow = |(i, &(size, dst)): (usize, &(u64, u32))| Flow {
             size_wire_bytes: size,
@@ -276,7 +286,7 @@ mod tests {
         let net = Net::default();
         Memr::new(&Params { gmer_cmp }, &Env { net: &net, routes: &Routes::new(&net, &[]), seed: 0, given: base::Given::none() })
     }
-    /// GPE in the port's own rate: (ps until done, ps that the flow takes alone).
+    /// GPE at the port's own rate: (ps until done, ps that the flow takes on an empty port).
     fn gpe(flow: &Flow, now: u64, rate: Rate, table: &FlowMap<Row>) -> (u64, u64) {
         let done = memr(GmerCmp::Le).done(flow, Time(now * SEC), &Port { rate, table: Some(table) });
         (done, rate.tx_time(flow.size_wire_bytes).ps())
@@ -326,7 +336,7 @@ mod tests {
         assert_eq!([&q1, &q2].map(|t| gpe(&all[2], 0, SLOW, t)), [(5 * SEC, 5 * SEC); 2]);
         assert_ratio(gmer(GmerCmp::Le, &all[2], 0, &all, &q1), 2, 1);
         assert_ratio(gmer(GmerCmp::Le, &all[2], 0, &all, &q2), 9, 8);
-        // Unbounded.
+        // Without a bound.
         assert_ratio(gmer(GmerCmp::Ge, &all[2], 0, &all, &q1), 5, 4);
         assert_eq!(best(&all[2], 0, &all, &[q1, q2]), [1]);
     }
@@ -344,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_faster_port_wins_if_it_is_done_earlier() {
-        // Unloaded at C = 1: GPE 1. Behind 3 bytes at C = 2: GPE 4/1, of which C_ref / C takes half.
+        // Unloaded at C = 1: GPE 1. After 3 bytes at C = 2: GPE 4/1, which C_ref / C halves.
         let all = flows(&[(1, 0), (1, 0), (3, 1)]);
         let empty = table(&[]);
         let busy = |rs| table(&[(0, 0, 3, rs, (1, 1))]);
@@ -363,7 +373,8 @@ mod tests {
     }
 
     proptest! {
-        /// GPE is Alg. 5 to the letter: take away the flow with the least expansion ratio until it is the new one.
+        /// Compares GPE with a literal implementation of Alg. 5: remove the flow with the smallest
+        /// expansion ratio until it is the new flow.
         #[test]
         fn gpe_is_alg_5(rows in prop::collection::vec((1u64..30, 0u64..30, 0u64..20), 0..12), size in 1u64..30) {
             let known: Vec<Known> = rows.iter().enumerate().map(|(i, &(s, rs, at))| (i as u32, at, s, rs.min(s), (1, 1))).collect();
@@ -385,7 +396,7 @@ mod tests {
         }
     }
 
-    /// A switch with three ways to a host, and MERP's ports.
+    /// A switch with three next hops to a host, and MERP's ports.
     struct Bench {
         net: Net,
         flows: Vec<Flow>,
@@ -467,7 +478,7 @@ mod tests {
             }
             packet
         }
-        /// Where a packet goes; it passes the port at once.
+        /// Returns the port of a packet; the packet passes it at once.
         fn pass(&mut self, now: u64, flow: u32, kind: Kind, bits: u64) -> LinkId {
             let mut packet = self.packet(flow, kind, bits);
             let (flows, now) = (self.flows.clone(), Time(now));
@@ -510,7 +521,7 @@ mod tests {
         assert!(b.knows(link, 0));
         assert_eq!(b.pass(2000, 0, Kind::FIN, 0), link);
         assert!(!b.knows(link, 0) && b.memr.pins[AT.index()].is_empty());
-        // Behind its FIN, and a FIN sent again: by the hash, and no port is to know of it.
+        // After its FIN, and for a retransmitted FIN: by the hash, and no port may know the flow.
         let late = [b.pass(3000, 0, DET, 0), b.pass(3000, 0, Kind::FIN, 0)];
         assert!(late[0] == late[1] && b.memr.pins[AT.index()].is_empty());
     }
@@ -557,7 +568,7 @@ mod tests {
         let mut b = Bench::new(&[100, 1]);
         let link = b.pass(0, 0, Kind::SYN, 0);
         b.agent(link).on_link_down();
-        // The link is up again, and another port is as empty: the hash decides, as at first.
+        // The link is up again, but another port is as empty: the hash decides, as at first.
         assert_eq!(b.pass(1000, 0, Kind::DATA, 0), link);
         assert!(b.knows(link, 0));
     }
@@ -569,7 +580,7 @@ mod tests {
         let second = b.pass(1000, 0, Kind::SYN, Header::REROUTE);
         assert_ne!(second, first);
         assert_eq!([b.pass(2000, 0, Kind::DATA, 0), b.pass(2000, 0, DET, 0)], [second; 2]);
-        // Back and forth, as often as it asks.
+        // Back and forth, as often as the SYN requests it.
         let third = b.pass(3000, 0, Kind::SYN, Header::REROUTE);
         assert!(third != second && b.pass(4000, 0, Kind::DATA, 0) == third);
     }

@@ -1,12 +1,15 @@
-//! Room: routers. Which of several next hops a packet takes.
+//! Room: routers. A router decides which of several next hops a packet takes.
 //!
-//! A router either plans the path of a flow before its first packet, which then rides in every packet and costs nothing on the way, or
-//! is asked at each switch, packet by packet; [`Duties`] says which, for each direction. What it sees of a switch, and what it may do
-//! there, is a [`SwitchCx`]: set timers and make packets. What it keeps belongs to one switch each.
+//! A router either plans the path of a flow before its first packet (the path then travels in every
+//! packet and costs nothing on the way) or decides at each switch, packet by packet; [`Duties`]
+//! says which, for each direction. A router sees a switch through a [`SwitchCx`], with which it may
+//! also set timers and send packets. Its state is kept per switch.
 //!
-//! Packets of a router's own have the kinds that its `META` names. They are sent by the router at a switch, or by hosts; each carries a
-//! flow and a direction, and follows that flow's path unless the router says otherwise. Where their route bytes do not name the next
-//! link, which holds at every switch for packets from hosts, they are offered to the router, which takes them or lets them go on.
+//! A router's own packets have the kinds that its `META` names. They are sent by the router at a
+//! switch, or by hosts. Each carries a flow and a direction, and follows that flow's path unless
+//! the router decides otherwise. Where the route bytes of these packets do not name the next link
+//! (for packets from hosts: at every switch), the router either consumes the packet or lets it be
+//! forwarded.
 
 use crate::agent::AnyAgent;
 use crate::net::Net;
@@ -18,72 +21,81 @@ use base::{FlowId, Given, HostId, LinkId, NodeId, Slab, Time, TimerKey, Timers};
 use proto::packet::{ASK, Ext, ROUTE_HOPS};
 use proto::{Flow, Packet};
 
-/// A router: one for the whole network, holding what each switch needs.
+/// A router: a single state machine for the whole network, with the state of each switch.
 pub trait Router {
-    /// Which of `candidates` (live next hops in rising port order, at least 2) the flow takes at switch `at`: an index.
+    /// Returns the index of the candidate that the flow takes at switch `at`. `candidates` are the
+    /// live next hops in rising port order, at least 2.
     fn choose(&mut self, at: NodeId, path: &FiveTuple, candidates: &[LinkId]) -> u32;
-    /// Which of `candidates` (live next hops in rising port order, at least 1) a packet takes that is decided at switches: an index. It may
-    /// rewrite the packet, also the route bytes of the switches to come. A router that does not say otherwise chooses as it would plan.
+    /// Returns the index of the candidate that a packet takes, for packets that are routed at
+    /// switches. `candidates` are the live next hops in rising port order, at least 1. May rewrite
+    /// the packet, including the route bytes of later switches. By default the result is that of
+    /// [`Router::choose`].
     fn decide(&mut self, packet: &mut Packet, candidates: &[LinkId], cx: &mut SwitchCx<'_>) -> u32 {
         if candidates.len() == 1 { 0 } else { self.choose(cx.at, &cx.tuple(packet), candidates) }
     }
-    /// The next link of a packet that is decided at switches, or of one of the router's own; `None`: it is lost. A router that keeps the links
-    /// of flows need not look up the live next hops for every packet.
+    /// Returns the next link of a packet that is routed at switches, or of a packet of the router's
+    /// own; `None`: the packet is lost. A router that stores the links of flows need not look up
+    /// the live next hops for every packet.
     fn next(&mut self, packet: &mut Packet, cx: &mut SwitchCx<'_>) -> Option<LinkId> {
         let (_, dst) = cx.ends(packet);
         let candidates = cx.routes.candidates(cx.at, dst);
         if candidates.is_empty() { None } else { Some(candidates[self.decide(packet, candidates, cx) as usize]) }
     }
-    /// A packet's transmission on a watched port starts at `now`, which may lie before the event in hand. The router may rewrite the packet
-    /// and what it keeps of that port, nothing else.
+    /// The transmission of a packet on a watched port starts at `now`, which may be earlier than
+    /// the current event. The router may rewrite the packet and its own state of that port, nothing
+    /// else.
     fn on_depart(&mut self, _link: LinkId, _packet: &mut Packet, _now: Time) {}
-    /// The run begins. Called at every switch, by node, if the router has timers.
+    /// The run starts. Called at every switch in the order of nodes, if the router has timers.
     fn on_start(&mut self, _cx: &mut SwitchCx<'_>) {}
-    /// A timer of the switch is due.
+    /// A timer of the switch expires.
     fn on_timer(&mut self, _key: u32, _cx: &mut SwitchCx<'_>) {}
-    /// The switch finds out that one of its links died or came up.
+    /// The switch detects that one of its links has failed or come up.
     fn on_link(&mut self, _link: LinkId, _up: bool, _cx: &mut SwitchCx<'_>) {}
-    /// The live next hops have changed, here or elsewhere in the network. Called at every switch, by node, before [`Router::on_link`], if the
-    /// router has timers.
+    /// The live next hops have changed, at this switch or another one. Called at every switch in
+    /// the order of nodes, before [`Router::on_link`], if the router has timers.
     fn on_routes(&mut self, _cx: &mut SwitchCx<'_>) {}
-    /// A packet of the router's own kinds came to the switch from another node. Returns whether it ends here; otherwise it is forwarded. The
-    /// run frees its header.
+    /// A packet of the router's own kinds arrives at the switch from another node. Returns whether
+    /// the packet ends here; otherwise it is forwarded. The run frees the packet's header.
     fn take(&mut self, _packet: &Packet, _cx: &mut SwitchCx<'_>) -> bool {
         false
     }
-    /// What it has counted at a port, in the order of the [counters](base::registry::Meta) of its META.
+    /// Returns the values of the counters at a port, in the order of the
+    /// [counters](base::registry::Meta) of its META.
     fn counts(&self, _link: LinkId) -> &[u64] {
         &[]
     }
 }
 
-/// What a router is called for. Calls that it does not ask for cost nothing.
+/// The calls that a router needs. Calls that it does not need cost nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Duties {
-    /// Where it decides on packets.
+    /// Where the router decides on packets.
     pub decides: Decides,
-    /// What it does with the ports of a switch.
+    /// How the router uses the ports of a switch.
     pub ports: PortAccess,
-    /// Switches have timers.
+    /// Whether switches have timers.
     pub timers: bool,
 }
 
 /// Where a router decides on packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decides {
-    /// Nowhere: it plans their paths.
+    /// At no switch: it plans their paths.
     Ahead,
-    /// At every switch that has two next hops or more, by [`Router::choose`] alone. It spreads the packets of every flow evenly over the live next
-    /// hops, whatever else happens there: an engine that carries flows loads the links of all shortest paths and does not ask the router.
+    /// At every switch with two or more next hops, by [`Router::choose`] only. The router spreads
+    /// the packets of every flow evenly over the live next hops, whatever else happens at the
+    /// switch, so the flow engine loads the links of all shortest paths without asking the router.
     Evenly,
-    /// At every switch for packets from a flow's source. It plans the paths of those from the destination.
+    /// At every switch for packets from a flow's source. Paths of packets from the destination are
+    /// planned.
     There,
-    /// At every switch for packets of both directions.
+    /// At every switch for packets in both directions.
     BothWays,
 }
 
 impl Decides {
-    /// Whether it decides at switches for packets from a flow's source, or, with `back`, for those from its destination.
+    /// Returns whether the router decides at switches for packets from a flow's source, or, with
+    /// `back`, from its destination.
     pub fn at_switches(self, back: bool) -> bool {
         match self {
             Decides::Ahead => false,
@@ -93,142 +105,149 @@ impl Decides {
     }
 }
 
-/// What a router does with the ports of a switch.
+/// How a router uses the ports of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortAccess {
-    /// Nothing.
+    /// Not at all.
     None,
-    /// It reads them: all that was due to leave has left when it is called there.
+    /// It reads them. When the router is called, all packets that were due to leave the switch have
+    /// left.
     Reads,
-    /// It reads ports, and sees what leaves those between switches.
+    /// It reads ports, and sees every packet that leaves a port between switches.
     Watches,
 }
 
 impl Duties {
-    /// All paths are planned.
+    /// All paths are planned in advance.
     pub const PLAN: Duties = Duties { decides: Decides::Ahead, ports: PortAccess::None, timers: false };
 }
 
-/// What a router or a controller knows from configuration.
+/// The environment of a router or controller, known from the configuration.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
     /// The network.
     pub net: &'a Net,
-    /// Its next hops while all links are up.
+    /// The next hops of the network while all links are up.
     pub routes: &'a Routes,
     /// The seed of the run.
     pub seed: u64,
-    /// The other parts of the system.
+    /// The parameters of the other parts of the system.
     pub given: &'a Given,
 }
 
-/// The problem of a router that is defined for hosts with one NIC each, in a network with other hosts.
+/// Returns a problem if the network has hosts with several NICs, for a router that is defined only
+/// for hosts with one.
 pub fn needs_one_nic(env: &Env<'_>, kind: &str, why: &str) -> Option<Problem> {
     let host = env.net.multi_nic_host()?;
     let (name, nics) = (&env.net.node(env.net.hosts()[host.index()]).name, env.net.nics(host).len());
     Some(Problem {
         key: "kind",
-        message: format!("host `{name}` has {nics} NICs, and `{kind}` is defined for hosts with one: {why}"),
-        hint: "take another router, or a topology whose hosts have one NIC".to_owned(),
+        message: format!("host `{name}` has {nics} NICs, but `{kind}` is defined only for hosts with one NIC: {why}"),
+        hint: "use another router, or a topology whose hosts have one NIC".to_owned(),
     })
 }
 
-/// A switch, as a router sees it. Its ports are up to date if the router [reads](PortAccess::Reads) them.
+/// A switch as a router sees it. The switch's ports are up to date if the router
+/// [reads](PortAccess::Reads) them.
 pub struct SwitchCx<'a> {
-    /// The present.
+    /// The current time.
     pub now: Time,
     /// The switch.
     pub at: NodeId,
-    /// The link that the packet in hand came over; `None` without such a packet, and for one that was to leave through a dead port.
+    /// The link over which the current packet arrived; `None` if there is no such packet, or if the
+    /// packet was queued at a port that failed.
     pub from: Option<LinkId>,
     /// All flows of the run, by id.
     pub flows: &'a [Flow],
-    /// Blocks for large headers.
+    /// The slab of blocks for large headers.
     pub ext: &'a mut Slab<Ext>,
     /// The network.
     pub net: &'a Net,
-    /// Its live next hops.
+    /// The live next hops of the network.
     pub routes: &'a Routes,
     /// The ports of the network. A router may read those of this switch only.
     pub ports: Ports<'a>,
-    /// The timers of the switch; `None` if the router has none.
+    /// The timers of the switch; `None` if the router has no timers.
     pub timers: Option<&'a mut Timers>,
-    /// The packets that the switch makes, in their order.
+    /// The packets that the switch has created, in order.
     pub made: &'a mut Vec<Made>,
-    /// Application bytes that pass the switch with the packet in hand, headers and ACKs apart. An engine that carries flows shows one packet for
-    /// many.
+    /// Application bytes that pass the switch with the current packet; headers and ACKs count as 0.
+    /// The flow engine passes one packet for many.
     pub payload_bytes: u64,
-    /// Takes the flows that the switch moves, if the engine wants to know them.
+    /// The list to which flows are added that the switch reroutes, if the engine needs it.
     pub moved: Option<&'a mut Vec<FlowId>>,
 }
 
-/// A packet that a switch makes.
+/// A packet created by a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
     /// The switch.
     pub at: NodeId,
-    /// The packet. Its flow and [`Packet::BACK`] say where it goes.
+    /// The packet. Its flow and [`Packet::BACK`] determine its destination.
     pub packet: Packet,
-    /// The port that it leaves through; `None`: the next one on its flow's path.
+    /// The port through which it leaves; `None`: the next port on its flow's path.
     pub via: Option<LinkId>,
 }
 
-/// What a router sees of ports.
+/// The view of ports that a router has.
 #[derive(Clone, Copy)]
 pub struct Ports<'a>(&'a [Option<Box<Port>>]);
 
 impl<'a> Ports<'a> {
-    /// Of these ports, by link.
+    /// Returns a view of these ports, which are indexed by link.
     pub fn new(ports: &'a [Option<Box<Port>>]) -> Self {
         Ports(ports)
     }
-    /// The agent of a port, if it has one.
+    /// Returns the agent of a port, if the port has an agent.
     pub fn agent(self, link: LinkId) -> Option<&'a AnyAgent> {
         self.0.get(link.index())?.as_ref()?.agent.as_ref()
     }
 }
 
 impl SwitchCx<'_> {
-    /// Where the packet comes from and where it goes.
+    /// Returns the hosts that the packet comes from and goes to.
     pub fn ends(&self, packet: &Packet) -> (HostId, HostId) {
         self.flows[packet.flow.index()].ends(packet.has(Packet::BACK))
     }
-    /// What the packet shows of its flow.
+    /// Returns the five-tuple of the packet.
     pub fn tuple(&self, packet: &Packet) -> FiveTuple {
         five_tuple(self.net, &self.flows[packet.flow.index()], !packet.has(Packet::BACK))
     }
-    /// Says that packets of a flow leave this switch over another link from now on. A router that keeps links of flows calls it at every
-    /// change but those that it makes with a packet of the flow in hand.
+    /// Records that packets of a flow leave this switch over another link from now on. A router
+    /// that stores the links of flows calls this at every change, except for changes that it makes
+    /// while it decides on a packet of that flow.
     pub fn rerouted(&mut self, flow: FlowId) {
         if let Some(moved) = &mut self.moved {
             moved.push(flow);
         }
     }
-    /// Sets timer `key` of the switch, whether or not it was set. Timers that are due at once come by key.
+    /// Sets timer `key` of the switch, or sets it to a new time. Timers that expire at the same
+    /// time are handled in the order of keys.
     pub fn arm(&mut self, key: u32, at: Time) {
         self.timers().arm(timer(key), at);
     }
-    /// Takes timer `key` of the switch away.
+    /// Cancels timer `key` of the switch.
     pub fn disarm(&mut self, key: u32) {
         self.timers().disarm(timer(key));
     }
     fn timers(&mut self) -> &mut Timers {
         self.timers.as_mut().expect("a router with timers says so in its duties")
     }
-    /// Sends a packet along the path of its flow. At every switch, this one first, the router decides on it, or chooses by the flow's
-    /// five-tuple where it plans paths.
+    /// Sends a packet along the path of its flow. At every switch, starting with this one, the
+    /// router decides on the packet; a router that plans paths chooses by the flow's five-tuple.
     pub fn send(&mut self, packet: Packet) {
         self.made.push(Made { at: self.at, packet: Packet { route: ASK_ALWAYS, ..packet }, via: None });
     }
-    /// Sends a packet out of a port. Its route bytes are those of the switches to come; [`ASK`] leaves a switch to the
-    /// router. The last byte is free, so that they name one switch less than those of a host's packet.
+    /// Sends a packet out of a port. The packet's route bytes are those of the later switches;
+    /// [`ASK`] leaves the decision at a switch to the router. The last route byte is unused, so the
+    /// bytes name one switch less than those of a host's packet.
     pub fn send_via(&mut self, link: LinkId, mut packet: Packet) {
         packet.route[ROUTE_HOPS - 1] = ASK;
         self.made.push(Made { at: self.at, packet, via: Some(link) });
     }
 }
 
-/// The timer of a switch with this key.
+/// Returns the timer of a switch with this key.
 fn timer(key: u32) -> TimerKey {
     TimerKey { kind: 0, flow: FlowId(key) }
 }
@@ -258,7 +277,7 @@ base::registry! {
         fn counts(&self, link: LinkId) -> &[u64];
     }
     statics {
-        /// What the router wants to be called for.
+        /// The calls that the router needs.
         fn duties -> Duties;
     }
 }

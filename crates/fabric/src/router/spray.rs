@@ -1,10 +1,11 @@
-//! Packet spraying: every packet takes a next hop of its own, whatever its flow.
+//! Packet spraying: each packet takes its own next hop, independent of its flow.
 //!
 //! Source: Dixit et al., "On the Impact of Packet Spraying in Data Center Networks", INFOCOM 2013 (random); Cao et al., "Per-packet
 //! Load-balanced, Low-Latency Routing for Clos-based Data Center Networks", CoNEXT 2013, section 3 (round robin).
 //!
-//! Model: packets of a flow overtake each other. A transport that takes reordering for loss suffers. The flow engine has no packets that could
-//! overtake: each switch divides the rate of a flow equally among the live next hops, which is the mean of both modes.
+//! Model: packets of a flow overtake each other, so a transport that interprets reordering as loss
+//! performs badly. The flow engine has no packets that could overtake: each switch divides the rate
+//! of a flow equally among the live next hops, which is the mean of both modes.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
@@ -12,8 +13,9 @@
 //!
 //! Assumed:
 //! - Acknowledgments are sprayed like data.
-//! - `round_robin` has one turn per switch and set of next hops, as in a switch that keeps it beside its route entry; all begin at the
-//!   first next hop. The source decides at each switch on the way up, not for the whole path as in Cao et al.
+//! - `round_robin` keeps one turn per switch and set of next hops, like a switch that stores it in
+//!   the route entry; all turns begin at the first next hop. The next hop is chosen at each switch
+//!   on the way up, not by the source for the whole path as in Cao et al.
 
 use super::{Decides, Duties, Env, Router};
 use crate::paths::FiveTuple;
@@ -21,9 +23,9 @@ use base::params::Problem;
 use base::registry::Meta;
 use base::{LinkId, NodeId, Rng};
 
-/// What `list` and `check` know of it.
+/// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "packet spraying: each packet takes a next hop of its own",
+    summary: "packet spraying: each packet takes its own next hop",
     source: "Dixit et al., INFOCOM 2013; Cao et al., CoNEXT 2013",
     ..Meta::PLAIN
 };
@@ -31,7 +33,7 @@ pub const META: Meta = Meta {
 base::choice! {
     /// How a packet's next hop is chosen.
     pub enum Mode {
-        /// Uniform and independent.
+        /// Uniform and independent for each packet.
         Random = "random",
         /// In turn.
         RoundRobin = "round_robin",
@@ -46,21 +48,21 @@ base::params! {
     }
 }
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
 
-/// What each switch remembers.
+/// The state of all switches.
 pub enum Spray {
-    /// The random numbers of each node.
+    /// The random number generator of each node.
     Random(Vec<Rng>),
-    /// By the first link of a set of next hops: whose turn it is.
+    /// For each set of next hops, by its first link: the turn.
     RoundRobin(Vec<u32>),
 }
 
 impl Spray {
-    /// For a network.
+    /// Returns the router of a network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         match params.mode {
             Mode::Random => {
@@ -70,7 +72,7 @@ impl Spray {
             Mode::RoundRobin => Spray::RoundRobin(vec![0; env.net.links().len()]),
         }
     }
-    /// Spraying decides for every packet that has a choice.
+    /// Returns that the router decides for every packet at each switch with several next hops.
     pub fn duties(_params: &Params, _env: &Env<'_>) -> Duties {
         Duties { decides: Decides::Evenly, ..Duties::PLAN }
     }
@@ -124,7 +126,7 @@ mod tests {
         assert_eq!(picks(&mut router, 0, &a, 4), [0, 1, 2, 0]);
         assert_eq!(picks(&mut router, 0, &b, 3), [0, 1, 0]);
         assert_eq!(picks(&mut router, 0, &a, 2), [1, 2]);
-        // One of the set died.
+        // One next hop of the set has failed.
         assert_eq!(picks(&mut router, 0, &a[..2], 3), [1, 0, 1]);
     }
 

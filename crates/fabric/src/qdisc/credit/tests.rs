@@ -43,7 +43,8 @@ fn dropped(q: &mut Credit, packets: impl IntoIterator<Item = Packet>) -> Vec<u64
     packets.into_iter().flat_map(|packet| enqueue(q, packet)).map(|(_, n)| n).collect()
 }
 
-/// Credits of 84 bytes at 100 Gb/s that come every 100 ns: after the burst, one leaves every 129.76 ns, and of 60 five find eight waiting.
+/// Credits of 84 bytes arrive every 100 ns at 100 Gb/s: after the burst, one leaves every 129.76
+/// ns. Of 60 credits, five find eight waiting and are dropped.
 #[test]
 fn golden_departures_of_credits() {
     let mut q = queue(|_| ());
@@ -100,8 +101,8 @@ fn credits_with_tokens_go_first_then_control_then_data_and_probes_by_arrival() {
     assert_eq!((q.not_before(Time::ZERO), q.backlog().packets), (Some(Hold { until: Time(129_761), wire_len: 84 }), 1));
 }
 
-/// V1 of both papers: with a threshold of 6 KB four packets of the droppable class are let in, or three where the packet counts; the protected
-/// class fills the buffer.
+/// V1 of both papers: with a threshold of 6 KB four droppable packets are admitted, or three if the
+/// arriving packet counts; protected packets fill the buffer.
 #[test]
 fn golden_admission() {
     for (rule, admitted) in [(Rule::Before, 4), (Rule::After, 3)] {
@@ -110,7 +111,7 @@ fn golden_admission() {
         };
         let mut q = queue(change);
         assert_eq!(dropped(&mut q, (0..6).map(droppable)), Vec::from_iter(admitted..6));
-        // The class that is protected goes on to the limit; probes have their own.
+        // Protected packets are admitted up to the limit; probes have a limit of their own.
         assert_eq!(dropped(&mut q, (6..16).map(protected)), Vec::from_iter(16 - admitted..16));
         assert_eq!(dropped(&mut q, (16..20).map(probe)), []);
         assert_eq!(q.counts(), [0, 6 - admitted, 6 - admitted, admitted]);
@@ -142,7 +143,7 @@ fn each_class_has_its_limit() {
     assert_eq!(q.counts(), [1, 0, 0, 1]);
 }
 
-/// A threshold below a packet would have a host drop what it sends.
+/// A threshold below the size of a packet would make a host drop what it sends.
 #[test]
 fn ports_of_hosts_drop_nothing_early() {
     let change = |params: &mut Params| (params.drop, params.protect) = (Limit::Bytes(1500), Limit::Bytes(1500));
@@ -153,7 +154,8 @@ fn ports_of_hosts_drop_nothing_early() {
     assert_eq!(dropped(&mut Credit::new(&params, &Env { host_port: true, ..env() }), all()), []);
 }
 
-/// What a transport sends of a large flow at 100 Gb/s: unscheduled packets, and scheduled ones.
+/// The packets that a transport sends for a large flow at 100 Gb/s: unscheduled and scheduled
+/// packets.
 fn bursts_and_answers(machine: impl Transport) -> [Vec<Packet>; 2] {
     let mut host = Script::new(machine, vec![script::flow(0, 10_000_000)]);
     let mut sent = host.open(0);
@@ -165,19 +167,19 @@ fn bursts_and_answers(machine: impl Transport) -> [Vec<Packet>; 2] {
     [unscheduled, scheduled]
 }
 
-/// A short port with the threshold that a transport has beside it.
+/// A short port with the threshold of the qdisc that a transport implies.
 fn port_beside(meta: &Meta) -> Credit {
     let (_, drop) = meta.implies.iter().find(|(key, _)| *key == "qdisc.drop").expect("a threshold");
     let drop = Limit::parse(&base::params::Raw::Str((*drop).to_owned())).expect("a limit");
     queue(|params| (params.drop, params.limit) = (drop, Auto::Set(Limit::Packets(20))))
 }
 
-/// What each port does with a trace of data in which the classes are exchanged.
+/// What each port does with a trace of data whose two classes are exchanged.
 #[test]
 fn aeolus_and_ssp_with_their_classes_exchanged_mirror_each_other() {
     let env = proto::Env { nic_rate: env().rate, mtu_bytes: 1538, header_bytes: 78, max_rtt: Dur::from_us(52), ..script::env() };
     let aeolus = bursts_and_answers(aeolus::Aeolus::new(&aeolus::Params::defaults(), &env));
-    // Bursts as long as those of Aeolus.
+    // Bursts of the same length as those of Aeolus.
     let mut like = ssp::Params::defaults();
     like.burst.unsched_bytes = Auto::Auto;
     let [unscheduled, scheduled] = bursts_and_answers(ssp::Ssp::new(&like, &env));
@@ -195,14 +197,16 @@ fn aeolus_and_ssp_with_their_classes_exchanged_mirror_each_other() {
         lost[class] += seen[0].0;
         steps[class] += 1;
     }
-    // The droppable class suffers first: in Aeolus the unscheduled packets, in SSP the scheduled ones.
+    // The droppable class loses packets first: in Aeolus the unscheduled packets, in SSP the
+    // scheduled ones.
     assert!(lost[0] > 100 && lost[1] > 0 && lost[0] > 2 * lost[1], "{lost:?}");
 }
 
 #[test]
 fn what_passes_is_as_what_entered_and_left() {
     let kinds = [credit, control, droppable, protected, probe];
-    // Three of eleven are credits, whose tokens come in 130 ns: there are too many of them in the first half of every hundred packets.
+    // Three of eleven packets are credits, whose tokens arrive in 130 ns: too many of them in the
+    // first half of every hundred packets.
     let at = |n: u64| Time(1000 * (0..n).map(|before| [20, 60][before as usize / 50 % 2]).sum::<u64>() + n * n % 97);
     let packets: Vec<(Time, Packet)> = (0u64..2000).map(|n| (at(n), kinds[n as usize * 7 % 11 % 5](n))).collect();
     for drop in [Limit::Bytes(0), Limit::Bytes(6000), Limit::Unlimited] {
@@ -239,7 +243,7 @@ fn a_burst_below_a_credit_and_a_rate_of_nothing_are_problems() {
 }
 
 proptest! {
-    /// A plain model: lists by class, and every rule as a sentence.
+    /// A simple model: one list per class, and each rule written out.
     #[test]
     fn it_behaves_as_the_model(ops in prop::collection::vec((0u8..6, 1u64..200), 1..200), after in any::<bool>(), beside in any::<bool>()) {
         let change = |params: &mut Params| {
@@ -275,7 +279,8 @@ proptest! {
                 }
                 _ => {
                     now += wait * 1000;
-                    // The bytes that have left, less the burst, have had their time.
+                    // Earliest time: when the tokens of all bytes sent so far, less the burst, have
+                    // arrived.
                     let bytes = |count: u64| (count * 84).saturating_sub(168) * 8;
                     let token = |sent: &[u64]| {
                         let window = |i: usize| sent[i] + (bytes((sent.len() - i) as u64 + 1) * 1622).div_ceil(84) * 10;

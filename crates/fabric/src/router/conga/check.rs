@@ -1,4 +1,4 @@
-//! The networks on which CONGA can run.
+//! Checks whether CONGA can run on a network.
 
 use super::{Mode, Params, TAGS, homes};
 use crate::net::Net;
@@ -10,7 +10,7 @@ use base::{HostId, NodeId};
 use proto::packet::ROUTE_HOPS;
 use std::collections::BTreeMap;
 
-/// Problems that show only against the network.
+/// Returns the problems of parameters that depend on the network.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let several = needs_one_nic(env, "conga", "the leaf of the source chooses the path to the leaf of the destination");
     several.or_else(|| problem(params, env)).into_iter().collect()
@@ -18,21 +18,24 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
 
 fn problem(params: &Params, env: &Env<'_>) -> Option<Problem> {
     let (net, routes) = (env.net, env.routes);
-    // Each leaf with one of its hosts.
+    // The leaves, each with one of its hosts.
     let leaves: BTreeMap<NodeId, HostId> =
         homes(net).zip((0..).map(HostId)).filter(|(home, _)| net.host(*home).is_none()).collect();
     let name = |node: NodeId| net.node(node).name.as_str();
     let refuse = |key, message: String, hint: &str| Some(Problem { key, message, hint: hint.to_owned() });
     if leaves.len() < 2 {
-        let message = format!("`conga` balances traffic between leaves, switches with hosts; this network has {}", leaves.len());
-        return refuse("kind", message, "take a topology with two leaves or more, or the router `ecmp`");
+        let message =
+            format!("`conga` balances traffic between leaves (switches with hosts), and this network has {}", leaves.len());
+        return refuse("kind", message, "use a topology with at least two leaves, or the router `ecmp`");
     }
     let mut counts = Counts::default();
     for (&leaf, &dst) in &leaves {
         if let Some(transit) = transit(net, routes, &leaves, leaf, dst) {
-            let message =
-                format!("`{}` has hosts and lies between other hosts: `conga` needs a network of leaves and spines", name(transit));
-            return refuse("kind", message, "take `leaf_spine` or `fat_tree`, or the router `ecmp`");
+            let message = format!(
+                "`{}` has hosts and forwards traffic between other leaves: `conga` needs a network of leaves and spines",
+                name(transit)
+            );
+            return refuse("kind", message, "use the topology `leaf_spine` or `fat_tree`, or the router `ecmp`");
         }
         for (&from, &src) in leaves.iter().filter(|(from, _)| **from != leaf) {
             let (tags, what) = match params.mode {
@@ -41,17 +44,17 @@ fn problem(params: &Params, env: &Env<'_>) -> Option<Problem> {
             };
             if tags > TAGS as u32 {
                 let pair = format!("from `{}` to `{}`", name(from), name(leaf));
-                let message = format!("{tags} {what} lead {pair}, a tag of 4 bits tells {TAGS} apart");
+                let message = format!("{tags} {what} lead {pair}, but a tag of 4 bits can distinguish only {TAGS}");
                 let hint = if params.mode == Mode::Path {
-                    "write `mode = \"edge\"`, or take a smaller network"
+                    "write `mode = \"edge\"`, or use a smaller network"
                 } else {
-                    "take a smaller network"
+                    "use a smaller network"
                 };
                 return refuse("mode", message, hint);
             }
             let links = routes.distance(net.hosts()[src.index()], dst).unwrap_or(0) as usize;
             if params.mode == Mode::Path && links > ROUTE_HOPS + 1 {
-                let message = format!("paths of {} switches; a source route has room for {ROUTE_HOPS}", links - 1);
+                let message = format!("paths have {} switches, but a source route has room for {ROUTE_HOPS}", links - 1);
                 return refuse("mode", message, "write `mode = \"edge\"`");
             }
         }
@@ -59,7 +62,7 @@ fn problem(params: &Params, env: &Env<'_>) -> Option<Problem> {
     None
 }
 
-/// A leaf between other leaves and the leaf of `dst`.
+/// Returns a leaf on a path from another node to the leaf of `dst`, if there is one.
 fn transit(net: &Net, routes: &Routes, leaves: &BTreeMap<NodeId, HostId>, leaf: NodeId, dst: HostId) -> Option<NodeId> {
     let switches = (0..net.nodes().len() as u32).map(NodeId).filter(|&node| net.host(node).is_none());
     let mut hops = switches.flat_map(|node| routes.candidates(node, dst)).map(|&link| net.link(link).to);

@@ -1,5 +1,5 @@
-//! Discounting rate estimator (section 3.2): a register that grows by every byte sent and loses a share of itself every interval, so that it
-//! stands near rate * tau, tau = interval / alpha.
+//! Discounting rate estimator (section 3.2): a register that every sent byte increases and every
+//! interval decreases by a fraction, so that its value is near rate * tau, tau = interval / alpha.
 
 use base::params::Auto;
 use base::{Dur, Fraction, Rate, Time};
@@ -10,13 +10,13 @@ pub(super) const METRIC_BITS: u32 = 3;
 /// The estimator of one port. Ticks count from time zero.
 #[derive(Clone, Debug)]
 pub(super) struct Dre {
-    /// Bytes, with [`POINT`] binary places.
+    /// Estimate in bytes, as a fixed-point number with [`POINT`] binary places.
     register: u64,
-    /// What the register stands at when the port is always busy, in the same unit.
+    /// Value of the register when the port is always busy, in the same unit.
     full: u64,
     interval: Dur,
     keep: Fraction,
-    /// Ticks that the register has lost its share for.
+    /// Number of ticks applied to the register so far.
     ticks: u64,
 }
 
@@ -29,16 +29,16 @@ impl Dre {
         let full = ((u128::from(rate.0) * tau) << POINT) / 8_000_000_000_000;
         Dre { register: 0, full: (full as u64).max(1), interval, keep: alpha.complement(), ticks: 0 }
     }
-    /// A packet of so many wire bytes starts to leave.
+    /// Counts a packet of this many wire bytes whose transmission starts.
     pub(super) fn count(&mut self, bytes: u16, now: Time) {
         self.decay(now);
         self.register += u64::from(bytes) << POINT;
     }
-    /// Congestion: 0 when idle, 7 when busy.
+    /// Returns the congestion: 0 when idle, 7 when busy.
     pub(super) fn metric(&mut self, now: Time) -> u8 {
         self.decay(now);
         let level = (u128::from(self.register) << METRIC_BITS) / u128::from(self.full);
-        // A burst may exceed full scale.
+        // A burst may exceed the full scale.
         level.min((1 << METRIC_BITS) - 1) as u8
     }
     fn decay(&mut self, now: Time) {

@@ -1,4 +1,4 @@
-//! What a leaf knows of another leaf, and the header that carries it.
+//! The state that a leaf keeps about another leaf, and the header that carries it.
 
 use super::TAGS;
 use super::dre::METRIC_BITS;
@@ -7,14 +7,14 @@ use crate::router::SwitchCx;
 use base::{Dur, HostId, LinkId, Time};
 use proto::Packet;
 
-/// One direction's congestion between two leaves, by tag.
+/// Congestion from and to another leaf, by tag.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
-    /// The paths there.
+    /// The paths to the other leaf.
     pub(super) ways: Vec<Vec<LinkId>>,
-    /// Congestion-To-Leaf: what the other leaf has reported of these paths.
+    /// Congestion-To-Leaf: the congestion of these paths as the other leaf reported it.
     to: [Option<Entry>; TAGS],
-    /// Congestion-From-Leaf: what packets from the other leaf have met.
+    /// Congestion-From-Leaf: the congestion that packets from the other leaf met.
     from: [Option<Entry>; TAGS],
     /// Where the search for the next feedback starts.
     turn: usize,
@@ -23,7 +23,7 @@ pub(super) struct Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     metric: u8,
-    /// Not fed back since it was set.
+    /// Whether the entry was set since it was last fed back.
     changed: bool,
     set_at: Time,
 }
@@ -33,13 +33,13 @@ impl Peer {
         Peer { ways, to: [None; TAGS], from: [None; TAGS], turn: 0 }
     }
 
-    /// Whether every link of a path is a live next hop.
+    /// Returns whether every link of a path is a live next hop.
     pub(super) fn is_live(&self, tag: u8, cx: &SwitchCx<'_>, dst: HostId) -> bool {
         self.ways.get(usize::from(tag)).is_some_and(|way| is_live(cx.net, cx.routes, way, dst))
     }
 
-    /// The tags of the live paths with the least congestion, as bits. The congestion of a path is the larger of its uplink's and of what the
-    /// other leaf has reported.
+    /// Returns the tags of the live paths with the least congestion, as bits. The congestion of a
+    /// path is the larger one of its uplink's and of the value that the other leaf reported.
     pub(super) fn least_congested(&self, cx: &SwitchCx<'_>, dst: HostId, age: Dur, mut local: impl FnMut(LinkId) -> u8) -> u16 {
         let (mut least, mut best) = (u8::MAX, 0);
         for tag in (0..self.ways.len() as u8).filter(|&tag| self.is_live(tag, cx, dst)) {
@@ -55,7 +55,7 @@ impl Peer {
         best
     }
 
-    /// A packet came from the other leaf.
+    /// Records the header of a packet from the other leaf.
     pub(super) fn learn(&mut self, overlay: Overlay, now: Time) {
         self.from[usize::from(overlay.tag)] = Some(Entry { metric: overlay.ce, changed: true, set_at: now });
         if let Some((tag, metric)) = overlay.feedback {
@@ -63,7 +63,8 @@ impl Peer {
         }
     }
 
-    /// What to report to the other leaf now: the (tag, metric) of one path. Paths take turns, those with news first (section 3.3).
+    /// Returns the feedback for the other leaf, the (tag, metric) of one path. Paths take turns;
+    /// paths whose metric changed come first (section 3.3).
     pub(super) fn feedback(&mut self, now: Time, age: Dur) -> Option<(u8, u8)> {
         let entry = |i: usize| fresh(self.from[i % TAGS], now, age);
         let turns = || self.turn..self.turn + TAGS;
@@ -80,8 +81,9 @@ fn fresh(entry: Option<Entry>, now: Time, age: Dur) -> Option<Entry> {
     entry.filter(|entry| now.since(entry.set_at) <= age)
 }
 
-/// The header between leaves, in the packet's `path_tag`: tag (4 bits), CE (3), whether there is feedback (1), its tag (4), its metric (3),
-/// whether there is a header (1).
+/// The header between leaves, in the packet's `path_tag`: tag (4 bits), CE (3), whether there is
+/// feedback (1), tag of the feedback (4), metric of the feedback (3), whether there is a header
+/// (1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Overlay {
     pub(super) tag: u8,
@@ -113,7 +115,7 @@ impl Overlay {
             feedback: (bits & FEEDBACK != 0).then_some(feedback),
         })
     }
-    /// Raises CE to the congestion of a port on the path, if that is larger.
+    /// Raises CE to the congestion of a port on the path if that is larger.
     pub(super) fn raise(packet: &mut Packet, metric: u8) {
         let ce = (packet.path_tag >> CE_AT & METRIC).max(u16::from(metric));
         packet.path_tag = packet.path_tag & !(METRIC << CE_AT) | ce << CE_AT;
@@ -150,7 +152,7 @@ mod tests {
         }
     }
 
-    /// fromleaf {0: 3 told, 1: 5, 2: 1}, and the search starts at 0.
+    /// Congestion-From-Leaf {0: 3, already fed back; 1: 5; 2: 1}, and the search starts at 0.
     #[test]
     fn golden_order_of_feedback() {
         let mut peer = Peer::new(Vec::new());
@@ -159,12 +161,12 @@ mod tests {
         peer.turn = 0;
         peer.learn(overlay(1, 5, None), Time(2));
         peer.learn(overlay(2, 1, None), Time(3));
-        let told: Vec<_> = (0..4).map(|_| peer.feedback(Time(4), AGE)).collect();
-        assert_eq!(told, [Some((1, 5)), Some((2, 1)), Some((0, 3)), Some((1, 5))]);
+        let sent: Vec<_> = (0..4).map(|_| peer.feedback(Time(4), AGE)).collect();
+        assert_eq!(sent, [Some((1, 5)), Some((2, 1)), Some((0, 3)), Some((1, 5))]);
     }
 
     #[test]
-    fn what_is_old_is_not_told() {
+    fn an_old_entry_is_not_fed_back() {
         let mut peer = Peer::new(Vec::new());
         assert_eq!(peer.feedback(Time(0), AGE), None);
         peer.learn(overlay(4, 6, None), Time(MS));

@@ -23,7 +23,7 @@ fn fat_tree() -> Net {
     b.build()
 }
 
-/// Switches with a router, through which packets are led by hand.
+/// The switches of a network with a router. Packets are forwarded through them by hand.
 struct Bench {
     net: Net,
     routes: Routes,
@@ -32,7 +32,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Flows by (source, destination).
+    /// Flows given by (source, destination).
     fn new(net: Net, ends: &[(u32, u32)], change: impl FnOnce(&mut Params)) -> Bench {
         let mut params = Params::defaults();
         change(&mut params);
@@ -55,7 +55,7 @@ impl Bench {
             (0..self.net.links().len()).map(|l| names.contains(&self.net.link_name(LinkId(l as u32)).as_str())).collect();
         self.routes = Routes::new(&self.net, &dead);
     }
-    /// A packet of a flow, asked everywhere, after it has left its host.
+    /// Returns a packet of a flow after it has left its host; all switches must decide on it.
     fn packet(&self, flow: u32, back: bool) -> Packet {
         let flags = if back { Packet::BACK } else { 0 };
         Packet { flags, route: [ASK; ROUTE_HOPS], wire_len: 1500, ..Packet::new(FlowId(flow), Kind::DATA, 40) }
@@ -70,7 +70,8 @@ impl Bench {
         packet.step();
         candidates[self.conga.decide(packet, candidates, &mut cx) as usize]
     }
-    /// Leads a packet from its host's leaf to the other host at one instant. The names of the switches it crosses.
+    /// Forwards a packet from its host's leaf to the other host at one instant. Returns the names
+    /// of the switches on its path.
     fn lead(&mut self, now: u64, mut packet: Packet) -> Vec<String> {
         let flow = &self.flows[packet.flow.index()];
         let (src, dst) = if packet.has(Packet::BACK) { (flow.dst, flow.src) } else { (flow.src, flow.dst) };
@@ -91,12 +92,12 @@ impl Bench {
         }
         way
     }
-    /// Which spine or core a data packet of a flow crosses, by the middle of its way.
+    /// Returns the spine or core that a data packet of a flow crosses, the middle of its path.
     fn middle(&mut self, now: u64, flow: u32) -> String {
         let way = self.lead(now, self.packet(flow, false));
         way[way.len() / 2].clone()
     }
-    /// Makes the estimator of a link say `metric` for a packet that leaves at `now`.
+    /// Loads a link so that its estimator returns `metric` for a packet that leaves at `now`.
     fn load(&mut self, now: u64, link: &str, metric: u8) {
         let link = self.link(link);
         while self.conga.estimators[link.index()].metric(Time(now)) < metric {
@@ -160,7 +161,7 @@ fn a_flow_without_gaps_stays_and_one_with_a_gap_moves_for_a_better_path() {
     }
     b.load(10_500 * US + 1, &format!("leaf0->{first}"), 7);
     assert_eq!(b.middle(10_500 * US + 1, 0), other);
-    // Nothing is better now: it stays although there is a gap.
+    // No path is better now: the flow stays although there is a gap.
     b.load(12 * MS, &format!("leaf0->{other}"), 3);
     b.load(12 * MS, &format!("leaf0->{first}"), 3);
     assert_eq!(b.middle(12 * MS, 0), other);
@@ -170,14 +171,15 @@ fn a_flow_without_gaps_stays_and_one_with_a_gap_moves_for_a_better_path() {
 fn what_a_packet_met_comes_back_with_the_next_one() {
     let mut b = Bench::new(leaf_spine(2, 2, 1), &[(0, 1); 4], |_| ());
     let taken = b.middle(0, 0);
-    // The spine's port down to leaf1 is busy: packets from leaf0 say so to leaf1.
+    // The spine's port to leaf1 is busy: packets from leaf0 report this to leaf1.
     b.load(10 * US, &format!("{taken}->leaf1"), 5);
     b.lead(10 * US, b.packet(0, false));
-    // Without a packet back leaf0 knows nothing; with one it keeps off.
+    // Without a packet in the reverse direction leaf0 has no information; with one it avoids the
+    // path.
     b.lead(20 * US, b.packet(0, true));
     let other = if taken == "spine0" { "spine1" } else { "spine0" };
     assert_eq!(b.middle(30 * US, 1), other, "flow 1 is new");
-    // Said to be 5: better than 6 here, worse than 4.
+    // The reported value is 5: better than 6 here, worse than 4.
     b.load(30 * US, &format!("leaf0->{other}"), 4);
     assert_eq!(b.middle(30 * US, 2), other);
     b.load(30 * US, &format!("leaf0->{other}"), 6);
@@ -210,7 +212,8 @@ fn ce_is_the_largest_on_the_way_but_for_the_first_link() {
     }
 }
 
-/// Tags of a fat-tree in mode `path`: a * k/2 + c between pods, a within a pod; the tag is obeyed by the switches on the way.
+/// Tags of a fat-tree in mode `path`: a * k/2 + c between pods, a within a pod; switches on the
+/// path follow the tag.
 #[test]
 fn three_tiers_by_path() {
     let ends: Vec<(u32, u32)> = (0..40).map(|i| (0, if i % 2 == 0 { 7 } else { 1 })).collect();
@@ -252,7 +255,7 @@ fn three_tiers_by_edge() {
 fn dead_paths_are_not_taken() {
     let mut b = Bench::new(fat_tree(), &[(0, 7); 100], |_| ());
     b.lead(0, b.packet(0, false));
-    // Of the four paths, one dies at its first link and one behind the aggregation switch.
+    // One of the four paths fails at its first link, and one after the aggregation switch.
     b.kill(&["agg0->core1", "core1->agg0", "agg1->core3", "core3->agg1"]);
     for flow in 0..100 {
         let core = b.middle(US, flow);
@@ -298,5 +301,5 @@ fn networks_without_leaves_are_refused() {
     let switches: Vec<NodeId> = (0..3).map(|i| b.switch(format!("s{i}"), 1)).collect();
     (0..3).for_each(|i| b.cable(hosts[i], switches[i], Rate::from_gbps(1), Dur(1)));
     (0..2).for_each(|i| b.cable(switches[i], switches[i + 1], Rate::from_gbps(1), Dur(1)));
-    assert!(found(&b.build(), Mode::Path)[0].starts_with("kind: `s1` has hosts and lies between other hosts"));
+    assert!(found(&b.build(), Mode::Path)[0].starts_with("kind: `s1` has hosts and forwards traffic between other leaves"));
 }

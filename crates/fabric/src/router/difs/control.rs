@@ -1,5 +1,6 @@
-//! The control loop (section III-C): flows that have disappeared are forgotten, flows are spread evenly over the ports that they leave
-//! through, and a switch that they enter unevenly asks for one of them to come in elsewhere.
+//! The control loop (section III-C): it removes flows that have disappeared, spreads flows evenly
+//! over the ports through which they leave, and requests another switch to move a flow if flows
+//! enter unevenly.
 
 use super::load::Measure;
 use super::request::Request;
@@ -9,7 +10,7 @@ use crate::router::SwitchCx;
 use base::{FlowId, LinkId};
 
 impl Switch {
-    /// One iteration.
+    /// Runs one iteration.
     pub fn iterate(&mut self, rules: &Rules<'_>, cx: &mut SwitchCx<'_>) {
         let timeout = rules.params.flow_timeout;
         for flow in self.table.flows(|entry| cx.now.since(entry.seen) > timeout) {
@@ -36,10 +37,11 @@ impl Switch {
         }
     }
 
-    /// Moves flows from the fullest ports to the emptiest until no two differ by too much (Balanced Output).
+    /// Moves flows from the fullest ports to the emptiest until no two ports differ by too much
+    /// (Balanced Output).
     fn rebalance(&mut self, rules: &Rules<'_>, cx: &mut SwitchCx<'_>) {
         let live: Vec<LinkId> = self.ups.iter().zip(&self.alive).filter(|(_, alive)| **alive).map(|(up, _)| *up).collect();
-        // Rates can be moved for ever smaller gains; no flow need move twice.
+        // Moves by rate could continue for ever smaller gains; no flow needs to move twice.
         let most = match rules.params.rebalance {
             Rebalance::Bo => self.table.iter().count(),
             Rebalance::Nsim => 1,
@@ -70,7 +72,8 @@ impl Switch {
         }
     }
 
-    /// Alg. 1: at most so many EARs for flows that come in over a port with too many. The paper goes through the flows in random order.
+    /// Sends EARs for flows that enter through a port with too many flows, up to the limit per
+    /// iteration (Alg. 1). The paper goes through the flows in random order.
     fn detect(&mut self, rules: &Rules<'_>, cx: &mut SwitchCx<'_>) {
         let mut found: Vec<(FlowId, Vec<LinkId>)> = Vec::new();
         for (flow, entry) in self.table.iter().filter(|(_, entry)| entry.miso && entry.load > 0) {
@@ -97,7 +100,7 @@ impl Switch {
         }
     }
 
-    /// Gives a flow another port.
+    /// Moves a flow to another port.
     pub fn move_to(&mut self, flow: FlowId, port: LinkId, why: Count, cx: &mut SwitchCx<'_>) {
         self.table.change(flow, |entry| entry.out = Some(port));
         self.count(port, why, 1);

@@ -1,23 +1,24 @@
-//! What a flow counts, and which difference between two ports is too large: flows by number, or by their measured rates (DiFS-FM).
+//! The load of a flow, and which difference between two ports is too large: flows are counted, or
+//! weighted by their measured rates (DiFS-FM).
 
 use base::{Dur, Fraction, Rate};
 
 base::choice! {
-    /// What the ports of a switch are balanced by.
+    /// The quantity that ports are balanced by.
     pub enum Measure {
         /// The number of flows.
         Count = "count",
-        /// Their rates, as the switch sees them (DiFS-FM).
+        /// The rates of the flows, as the switch measures them (DiFS-FM).
         Rate = "rate",
     }
 }
 
-/// The loads of a switch's flows and ports.
+/// The rules for the loads of a switch's flows and ports.
 #[derive(Clone, Copy, Debug)]
 pub struct Loads {
-    /// What is counted.
+    /// The quantity that is counted.
     pub measure: Measure,
-    /// Flows by which two ports may differ.
+    /// Number of flows by which two ports may differ.
     pub delta: u32,
     /// The weight of the latest interval in a flow's rate.
     pub weight: Fraction,
@@ -26,15 +27,16 @@ pub struct Loads {
 }
 
 impl Loads {
-    /// Of ports with a given rate, of which `slack` may be uneven.
+    /// Returns the rules for ports with the rate `port`, which may be uneven by the fraction
+    /// `slack` of it.
     pub fn new(measure: Measure, delta: u32, weight: Fraction, slack: Fraction, port: Rate) -> Loads {
         Loads { measure, delta, weight, slack_bps: port.times(slack).0 }
     }
-    /// The load of a new flow: its rate is not known yet.
+    /// Returns the load of a new flow; its rate is not known yet.
     pub fn first(&self) -> u64 {
         u64::from(self.measure == Measure::Count)
     }
-    /// A flow's load after an interval in which so many bytes of it passed.
+    /// Returns a flow's load after an interval in which this many bytes of the flow passed.
     pub fn next(&self, load: u64, bytes: u64, interval: Dur) -> u64 {
         if self.measure == Measure::Count || interval == Dur::ZERO {
             return load;
@@ -43,8 +45,8 @@ impl Loads {
         let (new, one) = (u128::from(self.weight.ppb()), u128::from(Fraction::ONE.ppb()));
         ((u128::from(load) * (one - new) + rate * new) / one) as u64
     }
-    /// Whether a flow of this load should leave the port with `high` for the one with `low`: the difference is too large, and smaller
-    /// afterwards.
+    /// Returns whether a flow of this load should move from a port with load `high` to a port with
+    /// load `low`: the difference is too large, and would be smaller afterwards.
     pub fn uneven(&self, high: u64, low: u64, load: u64) -> bool {
         let most = match self.measure {
             Measure::Count => self.delta.into(),
@@ -52,7 +54,8 @@ impl Loads {
         };
         load > 0 && high.saturating_sub(low) > most
     }
-    /// Whether moving a flow of this load to the port with `new` from the one with `old` would make the new one too full.
+    /// Returns whether moving a flow of this load from a port with load `old` to a port with load
+    /// `new` would make the new port too full.
     pub fn overfills(&self, new: u64, old: u64, load: u64) -> bool {
         let most = match self.measure {
             Measure::Count => self.delta.into(),

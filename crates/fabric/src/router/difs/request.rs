@@ -1,4 +1,5 @@
-//! Explicit adaptation requests (EARs): how switches make them, send them on, and obey them (section III-E, Alg. 3).
+//! Explicit adaptation requests (EARs): how switches create, forward and obey them (section III-E,
+//! Alg. 3).
 
 use super::load::Measure;
 use super::switch::{Count, Switch};
@@ -10,18 +11,20 @@ use base::{FlowId, LinkId};
 use proto::Packet;
 
 base::header! {
-    /// What an EAR recommends: the uphill switch of the flow in this tier should take its port with this place among those to the tier above.
-    /// In the paper's words a port of an aggregation switch is a core, and one of an edge switch is an aggregation switch.
+    /// The recommendation of an EAR: the flow's uphill switch in this tier should use its port with
+    /// this index among the ports to the tier above. In the paper's words a port of an aggregation
+    /// switch is a core, and a port of an edge switch is an aggregation switch.
     pub struct Request {
-        /// The tier of the switch that is to obey: that of the switch that asks, as ports mirror each other (section II-B).
+        /// The tier of the switch that must obey. It equals the tier of the requesting switch,
+        /// because ports mirror each other (section II-B).
         tier: Tier,
-        /// The place of the port.
+        /// The index of the port.
         place: u16,
     }
 }
 
 impl Switch {
-    /// Sends an EAR for a flow over the port that the flow comes in through.
+    /// Sends an EAR for a flow over the port through which the flow enters.
     pub fn send(&mut self, flow: FlowId, request: Request, why: Count, rules: &Rules<'_>, cx: &mut SwitchCx<'_>) {
         let Some(back) = self.table.get(flow).map(|entry| entry.back) else { return };
         let mut packet = Packet::new(flow, EAR, rules.params.ear_wire);
@@ -32,7 +35,8 @@ impl Switch {
         cx.send_via(back, packet);
     }
 
-    /// The way of an EAR that does not end here: back to where its flow comes from. Its path tag counts the switches that have sent it on.
+    /// Returns the next link of an EAR that does not end here: back towards the source of its flow.
+    /// The path tag counts the switches that have forwarded it.
     pub fn send_on(&mut self, packet: &mut Packet, cx: &SwitchCx<'_>) -> Option<LinkId> {
         let back = self.table.get(packet.flow)?.back;
         let (_, src) = cx.ends(packet);
@@ -42,7 +46,7 @@ impl Switch {
         alive.then_some(back)
     }
 
-    /// An EAR arrives. Returns whether it ends here.
+    /// Handles an arriving EAR. Returns whether it ends here.
     pub fn obey(&mut self, packet: &Packet, rules: &Rules<'_>, cx: &mut SwitchCx<'_>) -> bool {
         let came_over = cx.from.map(|from| cx.net.link(from).reverse);
         let (flow, request): (FlowId, Request) = (packet.flow, packet.get());
@@ -51,7 +55,8 @@ impl Switch {
             return true;
         };
         let mine = entry.simo && self.tier == request.tier;
-        // Behind it there is nobody else: the source, or, where entries of past paths lead in a circle, too many switches.
+        // No further switch can obey: the next hop back is the source, or the EAR has passed too
+        // many switches because entries of past paths form a circle.
         let last = cx.net.host(cx.net.link(entry.back).to).is_some() || packet.path_tag >= MOST_SWITCHES;
         if !mine && !last {
             return false;
@@ -62,7 +67,7 @@ impl Switch {
         true
     }
 
-    /// Explicit adaptation. Returns whether the flow has moved.
+    /// Performs the explicit adaptation. Returns whether the flow has moved.
     fn adapt(&mut self, flow: FlowId, request: Request, rules: &Rules<'_>, cx: &mut SwitchCx<'_>) -> bool {
         let (Some(entry), Some(&new)) = (self.table.get(flow).copied(), self.ups.get(usize::from(request.place))) else {
             return false;
@@ -74,7 +79,7 @@ impl Switch {
             self.move_to(flow, new, Count::Moved, cx);
             return true;
         }
-        // Another flow comes in exchange, so that the outputs stay as even as they are.
+        // Another flow is moved in exchange, so that the ports stay as even as they are.
         let mut partners = self.table.flows(|other| other.simo && other.out == Some(new) && other.load > 0);
         partners.retain(|&other| live(other, cx).contains(&old));
         let partner = match rules.loads.measure {
@@ -99,5 +104,5 @@ impl Switch {
     }
 }
 
-/// Switches on the longest path in three tiers.
+/// Number of switches on the longest path in three tiers.
 const MOST_SWITCHES: u16 = 5;

@@ -1,4 +1,4 @@
-//! One switch: its flow table, and what it does with packets of elephants.
+//! A switch: its flow table, and how it handles packets of elephants.
 
 use super::load::Loads;
 use super::table::{Entry, Table};
@@ -9,60 +9,61 @@ use base::{FlowId, FlowMap, HostId, LinkId, NodeId, Rng, Time};
 use proto::Packet;
 use std::collections::VecDeque;
 
-/// What is counted at a port, in the order of META's counters.
+/// The counters of a port, in the order of META's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// EARs made for an imbalance, and sent out of the port.
+    /// EARs created because of an imbalance and sent through the port.
     Ears,
-    /// EARs made for a failure, and sent out of the port.
+    /// EARs created because of a failure and sent through the port.
     FailureEars,
-    /// Bytes of both, as the paper counts them.
+    /// Bytes of both kinds of EARs, counted as in the paper.
     EarBytes,
-    /// EARs of other switches, sent on through the port.
+    /// EARs of other switches forwarded through the port.
     Forwarded,
-    /// EARs that came in through the port and changed nothing.
+    /// EARs that arrived through the port and changed nothing.
     Ignored,
-    /// SIMO flows that the path allocation gave to the port.
+    /// SIMO flows that the path allocation assigned to the port.
     Allocated,
     /// Flows that an EAR moved to the port.
     Moved,
-    /// Flows that an EAR moved to the port, in exchange for another flow.
+    /// Flows that an EAR moved to the port in exchange for another flow.
     Swapped,
-    /// Flows that re-balancing moved to the port.
+    /// Flows that rebalancing moved to the port.
     Rebalanced,
 }
 
-/// How many there are.
+/// Number of counters.
 pub const COUNTS: usize = Count::Rebalanced as usize + 1;
 
-/// A switch. It knows its own ports, the next hops of the network and what packets tell it.
+/// A switch. It knows only its own ports, the next hops of the network, and what packets carry.
 pub struct Switch {
-    /// Its tier.
+    /// Tier of the switch.
     pub tier: Tier,
-    /// Its ports to the tier above, in the order of their numbers. The place of a port is what EARs call it.
+    /// The ports to the tier above, in the order of their numbers. EARs name a port by its index
+    /// here.
     pub ups: Vec<LinkId>,
-    /// By place: the port is not known to be dead.
+    /// Whether the port is alive, as far as the switch knows; by index in `ups`.
     pub alive: Vec<bool>,
-    /// The flows that pass.
+    /// The flows that pass the switch.
     pub table: Table,
-    /// Bytes of the flows that begin at its hosts and are no elephants yet; how many, of those that are.
+    /// Bytes so far of the flows that start at hosts of the switch, to find elephants.
     bytes: FlowMap<u64>,
-    /// Its choices.
+    /// The random numbers of the switch.
     pub rng: Rng,
     /// When the present iteration of the control loop is due, without jitter.
     pub due: Time,
-    /// When the last one took place.
+    /// When the last iteration took place.
     pub last: Time,
-    /// Flows for which no live port is left, for EARs, one after the other.
+    /// Flows that have no live port left, for which EARs are sent one after the other.
     pub stranded: VecDeque<FlowId>,
-    /// The next of these EARs has a time.
+    /// Whether a timer is set for the next of these EARs.
     pub pacing: bool,
     first: LinkId,
     counts: Vec<[u64; COUNTS]>,
 }
 
 impl Switch {
-    /// A switch without flows.
+    /// Returns a switch without flows.
     pub fn new(net: &Net, at: NodeId, seed: u64) -> Switch {
         let (first, ports) = (LinkId(net.out_base(at)), net.out_links(at).len());
         let ups = ups(net, at);
@@ -82,28 +83,30 @@ impl Switch {
         }
     }
 
-    /// What was counted at a port.
+    /// Returns the counters of a port.
     pub fn counts(&self, port: LinkId) -> &[u64] {
         self.counts.get((port.0 - self.first.0) as usize).map_or(&[], |counts| &counts[..])
     }
-    /// Counts at a port.
+    /// Adds `n` to a counter of a port.
     pub fn count(&mut self, port: LinkId, what: Count, n: u64) {
         self.counts[(port.0 - self.first.0) as usize][what as usize] += n;
     }
 
-    /// More bytes of a flow that begins at a host of this switch. Returns whether there have been more than `threshold` (section III-B).
+    /// Adds bytes of a flow that starts at a host of this switch. Returns whether the flow has more
+    /// than `threshold` bytes (section III-B).
     pub fn is_elephant(&mut self, flow: FlowId, bytes: u64, threshold: u64) -> bool {
         let all = self.bytes.or_insert_with(flow, || 0);
         *all = all.saturating_add(bytes);
         *all > threshold
     }
 
-    /// A marked packet. Returns the port of its flow, if one is alive, and `None` if the switch does not know the flow.
+    /// Handles a marked packet. Returns the port of its flow, if the port is alive, and `None` if
+    /// the switch does not know the flow.
     #[inline]
     pub fn pass(&mut self, packet: &Packet, cx: &SwitchCx<'_>) -> Option<Option<LinkId>> {
         let bytes = cx.payload_bytes;
         let entry = self.table.get_mut(packet.flow)?;
-        // A late packet of the old path does not turn the flow back.
+        // A late packet of the old path does not change the entry.
         let moved = cx.from.is_some_and(|from| from != entry.from) && packet.sent_at > entry.stamp;
         entry.stamp = entry.stamp.max(packet.sent_at);
         entry.bytes += bytes;
@@ -123,8 +126,9 @@ impl Switch {
         self.table.change(flow, |entry| (entry.from, entry.back) = (from, net.link(from).reverse));
     }
 
-    /// A marked packet of a flow that the switch does not know is a path allocation request (PAR). `kept` is the port that the flow has had so
-    /// far, if it is to keep it. Returns `None` if no port of a shortest path is alive.
+    /// Allocates a port for a flow that the switch does not know; the flow's marked packet is a
+    /// path allocation request (PAR). `kept` is the port of the flow so far, if the flow must keep
+    /// it. Returns `None` if no port of a shortest path is alive.
     #[cold]
     pub fn allocate(
         &mut self,
@@ -160,14 +164,15 @@ impl Switch {
         Some(out)
     }
 
-    /// Alg. 2: a port at random of those that the fewest flows leave through.
+    /// Returns a random port among those through which the fewest flows leave (Alg. 2).
     pub fn least_loaded(&mut self, ports: &[LinkId]) -> Option<LinkId> {
         let least = ports.iter().map(|&port| self.table.leaving(port)).min()?;
         let best: Vec<LinkId> = ports.iter().copied().filter(|&port| self.table.leaving(port) == least).collect();
         self.any(&best)
     }
 
-    /// One of these, each with equal probability; no number is drawn where there is no choice.
+    /// Returns one of the elements, each with equal probability. No random number is drawn where
+    /// there is no choice.
     pub fn any<T: Copy>(&mut self, all: &[T]) -> Option<T> {
         match all {
             [] | [_] => all.first().copied(),
@@ -176,32 +181,33 @@ impl Switch {
     }
 }
 
-/// The ways of flows through the network, known to every switch from configuration and link state.
+/// The paths of flows through the network, known to every switch from configuration and link state.
 pub struct Ways<'a> {
-    /// The next hops while all links are up. What is single and what is multiple for a flow follows from them.
+    /// The next hops while all links are up. They determine whether a flow has one port or several.
     pub healthy: &'a Routes,
-    /// Flows within a pod are counted.
+    /// Whether flows within a pod are counted.
     pub intra_pod: bool,
     /// The highest tier.
     pub top: Tier,
 }
 
 impl Ways<'_> {
-    /// The ports that lead to a host and are alive (S), in the order of their numbers. Detours are none of them: a switch where all
-    /// shortest paths of the healthy network end would send flows back down.
+    /// Returns the live ports that lead to a host (S), in the order of their numbers. Detours are
+    /// not included: a switch where all shortest paths of the healthy network end would send flows
+    /// back down.
     pub fn live(&self, cx: &SwitchCx<'_>, host: HostId) -> Vec<LinkId> {
         let live = cx.routes.candidates(cx.at, host);
         self.healthy.candidates(cx.at, host).iter().copied().filter(|port| live.contains(port)).collect()
     }
-    /// Whether a flow is counted.
+    /// Returns whether a flow is counted.
     pub fn counts(&self, cx: &SwitchCx<'_>, src: HostId, dst: HostId) -> bool {
-        // From host to host over the top there are as many links up as down.
+        // A path from host to host over the top has as many links up as down.
         let over_the_top = self.healthy.distance(cx.net.hosts()[src.index()], dst) == Some(2 * u32::from(self.top));
         self.intra_pod || over_the_top
     }
 }
 
-/// The ports of a switch to the tier above.
+/// Returns the ports of a switch to the tier above.
 pub fn ups(net: &Net, at: NodeId) -> Vec<LinkId> {
     let tier = |node: NodeId| net.node(node).tier;
     net.out_links(at).filter(|&link| tier(net.link(link).to) > tier(at)).collect()

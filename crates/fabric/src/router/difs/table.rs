@@ -1,29 +1,31 @@
-//! A switch's flow table with its port state vectors (PSVs): what leaves and enters over each port.
+//! A switch's flow table with its port state vectors (PSVs), which count the flows that leave and
+//! enter over each port.
 
 use base::{FlowId, FlowMap, LinkId, Time};
 
-/// A flow at a switch (section III-B).
+/// The entry of a flow at a switch (section III-B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The link over which the flow comes in (L_i).
+    /// The link over which the flow enters (L_i).
     pub from: LinkId,
-    /// The port at the near end of that link's cable, which leads back to the flow's source.
+    /// The port at the switch's end of that cable, which leads back to the flow's source.
     pub back: LinkId,
     /// The port through which the flow leaves (L_o); `None`: no live port leads to its destination.
     pub out: Option<LinkId>,
     /// When its last packet was forwarded (t).
     pub seen: Time,
-    /// When the latest of its packets left its host.
+    /// The latest time at which one of its packets left its host.
     pub stamp: Time,
-    /// What the flow adds to the PSVs: 1, or its rate in bit/s; 0 if it is not to be counted.
+    /// What the flow adds to the PSVs: 1, or its rate in bit/s; 0 if it is not counted.
     pub load: u64,
-    /// Application bytes since the rate was last worked out.
+    /// Application bytes since the rate was last computed.
     pub bytes: u64,
-    /// Several ports lead to its destination (single in, multiple out).
+    /// Whether several ports lead to its destination (single in, multiple out).
     pub simo: bool,
-    /// Several ports lead to its source (multiple in, single out).
+    /// Whether several ports lead to its source (multiple in, single out).
     pub miso: bool,
-    /// A packet has been lost for want of a port since the last request to move the flow.
+    /// Whether a packet was lost because there was no port, since the last request to move the
+    /// flow.
     pub stuck: bool,
 }
 
@@ -33,54 +35,54 @@ pub struct Table {
     /// The link of the switch's first port.
     first: LinkId,
     entries: FlowMap<Entry>,
-    /// By port: the sum over SIMO flows that leave through it (V_o).
+    /// The sum over SIMO flows that leave through a port (V_o), by port.
     leaving: Vec<u64>,
-    /// By port: the sum over MISO flows that enter through it (V_i).
+    /// The sum over MISO flows that enter through a port (V_i), by port.
     entering: Vec<u64>,
 }
 
 impl Table {
-    /// Of a switch with so many ports, the first of which sends over `first`.
+    /// Returns the empty table of a switch with this many ports; the first port sends over `first`.
     pub fn new(first: LinkId, ports: usize) -> Table {
         Table { first, entries: FlowMap::default(), leaving: vec![0; ports], entering: vec![0; ports] }
     }
-    /// V_o of a port.
+    /// Returns V_o of a port.
     pub fn leaving(&self, port: LinkId) -> u64 {
         self.leaving[self.place(port)]
     }
-    /// V_i of a port.
+    /// Returns V_i of a port.
     pub fn entering(&self, port: LinkId) -> u64 {
         self.entering[self.place(port)]
     }
-    /// A flow.
+    /// Returns the entry of a flow.
     pub fn get(&self, flow: FlowId) -> Option<&Entry> {
         self.entries.get(flow)
     }
-    /// A flow, of which the caller may change what no PSV depends on.
+    /// Returns the entry of a flow. The caller may change only fields that no PSV depends on.
     #[inline]
     pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut Entry> {
         self.entries.get_mut(flow)
     }
-    /// All flows, in an order that depends only on what has happened.
+    /// Returns all flows, in an order that depends only on previous calls.
     pub fn iter(&self) -> impl Iterator<Item = (FlowId, &Entry)> {
         self.entries.iter()
     }
-    /// The flows for which `chosen` holds.
+    /// Returns the flows for which `chosen` holds.
     pub fn flows(&self, chosen: impl Fn(&Entry) -> bool) -> Vec<FlowId> {
         self.iter().filter(|(_, entry)| chosen(entry)).map(|(flow, _)| flow).collect()
     }
-    /// Takes in a flow that is not in.
+    /// Inserts a flow that is not in the table.
     pub fn insert(&mut self, flow: FlowId, entry: Entry) {
         self.entries.insert(flow, entry);
         self.count(&entry);
     }
-    /// Takes a flow out.
+    /// Removes a flow.
     pub fn remove(&mut self, flow: FlowId) {
         if let Some(entry) = self.entries.remove(flow) {
             self.discount(&entry);
         }
     }
-    /// Changes a flow, and the PSVs with it.
+    /// Changes the entry of a flow, and updates the PSVs.
     pub fn change(&mut self, flow: FlowId, change: impl FnOnce(&mut Entry)) {
         let Some(entry) = self.entries.get_mut(flow) else { return };
         let before = *entry;
@@ -95,7 +97,7 @@ impl Table {
     fn discount(&mut self, entry: &Entry) {
         self.counted(entry).into_iter().flatten().for_each(|load| *load -= entry.load);
     }
-    /// Where a flow counts.
+    /// Returns the elements of the PSVs in which a flow counts.
     fn counted(&mut self, entry: &Entry) -> [Option<&mut u64>; 2] {
         let out = entry.out.filter(|_| entry.simo).map(|out| self.place(out));
         let back = entry.miso.then(|| self.place(entry.back));
@@ -111,7 +113,7 @@ mod tests {
     use super::*;
     use base::Rng;
 
-    /// V_o and V_i are the sums over the entries whatever happens (I1).
+    /// V_o and V_i are always the sums over the entries (I1).
     #[test]
     fn port_state_vectors_are_sums_over_the_table() {
         let (mut table, mut rng) = (Table::new(LinkId(10), 5), Rng::stream(1, "difs/table", &[]));

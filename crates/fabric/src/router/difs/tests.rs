@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000_000;
 
-/// A network whose switches meet by packets alone: whatever one makes is carried to the next at once.
+/// A network whose switches communicate only by packets: every packet of a switch is delivered at
+/// once.
 struct Bench {
     net: Net,
     healthy: Routes,
@@ -21,7 +22,7 @@ struct Bench {
     flows: Vec<Flow>,
     timers: Timers,
     now: u64,
-    /// Flows that a switch said that it has moved.
+    /// Flows that a switch reported as moved.
     rerouted: Vec<FlowId>,
 }
 
@@ -39,7 +40,8 @@ impl Bench {
         let (routes, timers, rerouted) = (healthy.clone(), Timers::default(), Vec::new());
         Bench { net, routes, healthy, difs, flows, timers, now: 0, rerouted }
     }
-    /// Flows in a fat tree with k = 4, between hosts as the paper numbers them: pod, edge switch, host, from 1 on.
+    /// Flows in a fat tree with k = 4 between hosts in the paper's notation: pod, edge switch,
+    /// host, from 1 on.
     fn of(ends: &[([u32; 3], [u32; 3])]) -> Bench {
         let host = |[p, e, i]: [u32; 3]| (p - 1) * 4 + (e - 1) * 2 + i - 1;
         Bench::on(fat_tree(4), &ends.iter().map(|&(src, dst)| (host(src), host(dst))).collect::<Vec<_>>(), |_| {})
@@ -50,7 +52,7 @@ impl Bench {
     fn link(&self, name: &str) -> LinkId {
         self.net.link_named(name).expect("a link of this name")
     }
-    /// Calls the router at a switch, and returns the packets that the switch makes.
+    /// Calls the router at a switch, and returns the packets that the switch creates.
     fn at<R>(&mut self, at: NodeId, from: Option<LinkId>, act: impl FnOnce(&mut Difs, &mut SwitchCx<'_>) -> R) -> (R, Vec<Made>) {
         let (mut made, ext) = (Vec::new(), &mut Slab::default());
         let Bench { net, routes, difs, flows, timers, rerouted, .. } = self;
@@ -59,8 +61,8 @@ impl Bench {
         let mut cx = SwitchCx { now, at, from, flows, ext, net, routes, ports, timers, made: made_here, payload_bytes, moved };
         (act(difs, &mut cx), made)
     }
-    /// Sends a packet of a flow to its destination. Returns its links, or those up to the switch where it was lost. `forced` are ports of the
-    /// switches that have a choice.
+    /// Sends a packet of a flow to its destination. Returns its links, up to the switch where it
+    /// was lost if it was. `forced` are the ports to take at switches that have a choice.
     fn send_over(&mut self, flow: u32, forced: &[&str]) -> Vec<LinkId> {
         let mut packet = Packet::data(FlowId(flow), 0, 1460, 40);
         packet.sent_at = Time(self.now);
@@ -85,7 +87,7 @@ impl Bench {
     fn send(&mut self, flow: u32) -> Vec<LinkId> {
         self.send_over(flow, &[])
     }
-    /// The node that a flow's packets cross in a tier, uphill or at the top.
+    /// Returns the node that a flow's packets cross in a tier, uphill or at the top.
     fn through(&mut self, flow: u32, place: usize) -> String {
         let links = self.send(flow);
         self.net.node(self.net.link(links[place]).to).name.clone()
@@ -93,7 +95,7 @@ impl Bench {
     fn switch(&mut self, at: NodeId) -> &mut Switch {
         &mut self.difs.switches[at.index()]
     }
-    /// V_o and V_i over the ports to the tier above.
+    /// Returns V_o and V_i over the ports to the tier above.
     fn loads(&mut self, name: &str) -> [Vec<u64>; 2] {
         let at = self.node(name);
         let switch = self.switch(at);
@@ -102,12 +104,12 @@ impl Bench {
             switch.ups.iter().map(|&up| switch.table.entering(up)).collect(),
         ]
     }
-    /// One iteration of a switch's control loop. Returns the EARs that it makes.
+    /// Runs one iteration of a switch's control loop. Returns the EARs that it sends.
     fn tick(&mut self, name: &str) -> Vec<Made> {
         let at = self.node(name);
         self.at(at, None, |difs, cx| difs.on_timer(LOOP, cx)).1
     }
-    /// Carries EARs to where they end. Returns the switches there.
+    /// Forwards EARs until they end. Returns the switches where they ended.
     fn carry(&mut self, made: Vec<Made>) -> Vec<String> {
         made.into_iter().map(|ear| self.carry_one(ear)).collect()
     }
@@ -127,7 +129,7 @@ impl Bench {
     fn total(&self, what: Count) -> u64 {
         (0..self.net.links().len() as u32).map(|link| self.difs.counts(LinkId(link))[what as usize]).sum()
     }
-    /// Some links are found dead: at their ends alone, or in the whole network.
+    /// Some links are detected as dead: only at their ends, or in the whole network.
     fn fail(&mut self, names: &[&str], everywhere: bool) -> Vec<Made> {
         let gone = dead(&self.net, names);
         self.routes = Routes::new(&self.net, if everywhere { &gone } else { &[] }).without(&gone);
@@ -141,12 +143,12 @@ impl Bench {
         }
         all
     }
-    /// EARs that a switch sends for failures now.
+    /// Returns the EARs that a switch sends for failures now.
     fn pace(&mut self, name: &str) -> Vec<Made> {
         let at = self.node(name);
         self.at(at, None, |difs, cx| difs.on_timer(PACE, cx)).1
     }
-    /// I1 at all switches.
+    /// Checks I1 at all switches.
     fn check_psvs(&self) {
         for (node, switch) in self.difs.switches.iter().enumerate() {
             for port in self.net.out_links(NodeId(node as u32)) {
@@ -160,7 +162,8 @@ impl Bench {
     }
 }
 
-/// Section II-B: what comes in through a port of a downhill switch left through the port of the same place at the uphill switch of the tier.
+/// Section II-B: a packet that enters a downhill switch through a port left the uphill switch of
+/// that tier through the port with the same index.
 #[test]
 fn ports_downhill_mirror_those_uphill_on_every_path() {
     for net in [fat_tree(4), fat_tree(8), leaf_spine(5, 3, 2)] {
@@ -174,7 +177,7 @@ fn ports_downhill_mirror_those_uphill_on_every_path() {
             let mut rank = 0;
             while let Some(path) = counts.path(&net, &routes, net.hosts()[src.index()], dst, rank) {
                 let place = |port: LinkId| ups(&net, net.link(port).from).iter().position(|&up| up == port);
-                // By tier: the place of the port that the packet leaves through, uphill.
+                // The index of the port through which the packet leaves uphill, by tier.
                 let mut up = BTreeMap::new();
                 for link in path.iter().map(|&link| net.link(link)) {
                     let (from, to) = (net.node(link.from).tier, net.node(link.to).tier);
@@ -191,10 +194,11 @@ fn ports_downhill_mirror_those_uphill_on_every_path() {
     }
 }
 
-/// One switch alone: what it does follows from its packets.
+/// A single switch: its actions follow from its packets.
 #[test]
 fn a_switch_is_driven_by_packets() {
-    // Flows to two hosts of pod 1, seen at agg1_0 alone, all in over its second port (core1).
+    // Flows to two hosts of pod 1, observed only at agg1_0, all entering through its second port
+    // (core1).
     let mut b = Bench::on(fat_tree(4), &[(0, 4), (8, 6), (12, 7)], |_| {});
     let (at, from) = (b.node("agg1_0"), b.link("core1->agg1_0"));
     let deliver = |b: &mut Bench, flow: u32, sent_at: u64, from: LinkId| {
@@ -210,7 +214,7 @@ fn a_switch_is_driven_by_packets() {
     // The uphill aggregation switch should take its first port: core 0.
     assert_eq!((via, packet.get::<Request>()), (Some(b.link("agg1_0->core1")), Request { tier: 2, place: 0 }));
     assert!(packet.flow.0 < 2 && packet.prio == 0);
-    // The flow enters over the other port; its late packets change nothing.
+    // The flow enters through the other port; late packets of the old path change nothing.
     let other = b.link("core0->agg1_0");
     deliver(&mut b, 1, 7, other);
     deliver(&mut b, 1, 6, from);
@@ -220,7 +224,7 @@ fn a_switch_is_driven_by_packets() {
     // G5: a difference of one.
     deliver(&mut b, 2, 9, other);
     assert_eq!((b.loads("agg1_0"), b.tick("agg1_0")), ([vec![0, 0], vec![1, 2]], vec![]));
-    // What is silent for longer than the timeout is forgotten.
+    // A flow that is silent for longer than the timeout is removed.
     b.now = 50 * MS;
     b.tick("agg1_0");
     assert_eq!(b.loads("agg1_0"), [vec![0, 0], vec![1, 2]]);
@@ -248,10 +252,10 @@ fn a_flow_is_marked_when_it_exceeds_the_threshold_and_mice_are_hashed() {
         })
         .collect();
     assert_eq!(tags, [0, 0, 0, MARK, MARK]);
-    // A flow within a rack is in the table and in no PSV.
+    // A flow within a rack is in the table but in no PSV.
     (0..4).for_each(|_| assert_eq!(b.send(1).len(), 2));
     assert_eq!((b.switch(edge).table.iter().count(), b.loads("edge0_0")[0].iter().sum::<u64>()), (2, 1));
-    // An elephant that was idle stays one.
+    // An elephant that was idle remains an elephant.
     b.now = 60 * MS;
     b.tick("edge0_0");
     assert_eq!((b.switch(edge).table.iter().count(), b.send(0).len()), (0, 6));
@@ -335,7 +339,7 @@ fn g4_swap() {
     b.send_over(1, &["edge2_0->agg2_1", "agg2_1->core3"]);
     b.send_over(2, &["edge0_1->agg0_0", "agg0_0->core0"]);
     assert_eq!(b.loads("edge0_1")[0], [1, 1]);
-    // The random choice between the two flows may fall on the other one.
+    // The random choice may select the other one of the two flows.
     let ears = loop {
         let ears = b.tick("edge1_0");
         if ears[0].packet.flow == FlowId(0) {
@@ -397,13 +401,14 @@ fn nsim_moves_one_flow_at_most_and_only_above_the_mean() {
     assert_eq!(moved(Rebalance::Bo, [5, 1, 1, 1]), (vec![2; 4], 3));
     assert_eq!(moved(Rebalance::Bo, [3, 3, 3, 2]).1, 0);
     assert_eq!(moved(Rebalance::Nsim, [5, 1, 1, 1]).1, 1);
-    // As weak as the rule is: 3 is less than one above the mean.
+    // This rule of NSim is weak: 3 is less than one above the mean.
     assert_eq!(moved(Rebalance::Nsim, [3, 3, 3, 1]), (vec![3, 3, 3, 1], 0));
     assert_eq!(moved(Rebalance::Nsim, [2, 2, 2, 0]).1, 1);
 }
 
-/// Theorem 3.1 to 3.3 and I1 to I3, I7: random traffic until nothing moves any more. Theorem 3.3 cannot hold as printed, since the flows to an
-/// edge switch are given by their destinations; its dual does: with BI at every edge switch of a pod, the flows that come down from its
+/// Theorem 3.1 to 3.3 and I1 to I3, I7: random traffic until no flow moves any more. Theorem 3.3
+/// cannot hold as printed, since the flows to an edge switch are given by their destinations. Its
+/// dual holds: with BI at every edge switch of a pod, the numbers of flows that enter from its
 /// aggregation switches differ by at most delta k/2.
 #[test]
 fn random_traffic_settles_within_the_bounds_of_the_theorems() {
@@ -433,7 +438,8 @@ fn settle(k: u32, seed: u64) {
         }
         let moved = std::mem::take(&mut b.rerouted);
         for flow in 0..hosts {
-            // A first packet may meet switches that do not know its flow; the second takes the same path.
+            // The first packet may meet switches that do not know its flow; the second takes the
+            // same path.
             let path = b.send(flow);
             assert_eq!(path, b.send(flow), "I2");
             assert!(path == paths[flow as usize] || moved.contains(&FlowId(flow)), "I2: a flow moves only when a switch says so");
@@ -446,7 +452,7 @@ fn settle(k: u32, seed: u64) {
     }
     assert_eq!(quiet, 8, "k {k}, seed {seed}: still moving");
     let half = u64::from(k / 2);
-    // I7: by now stale entries are gone, and all is balanced.
+    // I7: by now stale entries are removed, and all ports are balanced.
     let spread = |loads: &[u64]| loads.iter().max().unwrap_or(&0) - loads.iter().min().unwrap_or(&0);
     for at in switches {
         let name = b.net.node(at).name.clone();
@@ -484,7 +490,8 @@ fn settle(k: u32, seed: u64) {
     assert!(by_pod(down) <= half);
 }
 
-/// The number of EARs until random traffic has settled. A model of the same rules, written apart, had 4.6 for k = 4 and 108 to 175 for k = 8.
+/// The number of EARs until random traffic has settled. An independent model of the same rules had
+/// 4.6 for k = 4 and 108 to 175 for k = 8.
 #[test]
 fn ears_are_as_many_as_flows_collide() {
     let ears = |k: u32, seed: u64| {
@@ -497,7 +504,7 @@ fn ears_are_as_many_as_flows_collide() {
             (0..b.net.nodes().len() as u32).map(NodeId).filter(|&at| b.net.host(at).is_none()).collect();
         (0..hosts).for_each(|flow| drop(b.send(flow)));
         for _ in 0..70 {
-            // Iterations lie anywhere in the period.
+            // The iterations of switches have random phases within the period.
             (1..switches.len()).rev().for_each(|i| switches.swap(i, rng.below(i as u64 + 1) as usize));
             for &at in &switches {
                 b.now += 10 * MS / switches.len() as u64;
@@ -536,7 +543,7 @@ fn a_dead_port_is_left_at_once_and_used_again_by_rebalancing() {
 
 #[test]
 fn a_switch_without_another_port_asks_for_a_detour() {
-    // Beyond the core, beyond the aggregation switch, within a pod, and beyond a spine.
+    // After the core, after the aggregation switch, within a pod, and after a spine.
     let tree = |dst: [u32; 3]| Bench::of(&[([1, 1, 1], dst), ([1, 2, 1], dst)]);
     let up = ["edge0_0->agg0_0", "edge0_1->agg0_0", "agg0_0->core0"];
     for (mut b, dead, asks, obeys) in [
@@ -564,7 +571,8 @@ fn a_switch_without_another_port_asks_for_a_detour() {
         let second = b.pace(asks);
         let ends = b.carry(second);
         assert!(ends.len() == 1 && ends[0].starts_with(obeys), "{ends:?}");
-        // The second may have brought the first flow back, in exchange, where nobody knew of the failure yet.
+        // The second EAR may have moved the first flow back by a swap at a switch that did not know
+        // of the failure yet.
         assert_eq!(b.fail(&dead, true), []);
         for flow in 0..2 {
             let path = b.send(flow);
@@ -575,7 +583,7 @@ fn a_switch_without_another_port_asks_for_a_detour() {
     }
 }
 
-/// A detour that leads nowhere, or an EAR that is lost, is followed by another EAR while packets keep coming.
+/// A detour into a dead end, or a lost EAR, is followed by another EAR while packets arrive.
 #[test]
 fn a_switch_asks_again_while_packets_keep_coming() {
     let mut b = Bench::of(&[([1, 1, 1], [2, 1, 1])]);
@@ -592,7 +600,8 @@ fn a_switch_asks_again_while_packets_keep_coming() {
     assert_eq!(b.send(0).len(), 6);
 }
 
-/// A whole aggregation switch dies: no port of the one above the source leads on, so that the edge switches turn elsewhere once they know.
+/// A whole aggregation switch fails: no port of the switch above the source leads on, so the edge
+/// switches choose another one once they know.
 #[test]
 fn flows_avoid_what_no_port_of_theirs_leads_to() {
     let mut b = Bench::of(&[([1, 1, 1], [2, 1, 1])]);
@@ -615,7 +624,7 @@ fn flows_avoid_what_no_port_of_theirs_leads_to() {
 
 #[test]
 fn rates_are_balanced_instead_of_counts() {
-    // Three flows of 50 Mb/s share a spine with none, one of 800 Mb/s has the other.
+    // Three flows of 50 Mb/s share a spine, a flow of 800 Mb/s has the other spine.
     let ends = [(0, 4), (1, 5), (2, 6), (3, 7)];
     let mut b =
         Bench::on(leaf_spine(2, 2, 4), &ends, |params| (params.measure, params.rate_weight) = (Measure::Rate, Fraction::ONE));
@@ -635,7 +644,8 @@ fn rates_are_balanced_instead_of_counts() {
     assert_eq!(interval(&mut b, [800, 50, 50, 50]), [150, 800], "more flows, but less traffic");
     assert_eq!(interval(&mut b, [100, 300, 300, 300]), [600, 400]);
     assert_eq!(interval(&mut b, [100, 300, 300, 300]), [600, 400], "moving 300 would turn the difference round");
-    // An EAR: 300 to the second spine leave 300 and 700; in exchange for the 100, 400 and 600.
+    // An EAR: moving 300 to the second spine would leave 300 and 700; swapping it with the 100
+    // leaves 400 and 600.
     let first = b.net.link_named("leaf0->spine0");
     let on_first = b.switch(leaf).table.flows(|entry| entry.load == 300_000_000 && entry.out == first)[0];
     let mut ear = Packet { flags: Packet::BACK, ..Packet::new(on_first, EAR, 84) };
@@ -661,10 +671,10 @@ fn unknown_networks_are_refused() {
     let mut star = NetBuilder::default();
     let (host, switch) = (star.host("h0", None), star.switch("s0", 1));
     star.cable(host, switch, crate::testing::GBPS, crate::testing::DELAY);
-    assert!(problem(&star.build()).unwrap().ends_with("this one has 1 tier of switches"));
+    assert!(problem(&star.build()).unwrap().ends_with("this network has 1 tier of switches"));
     assert!(problem(&crate::testing::chain(3)).is_some());
     assert!((0..20).all(|seed| problem(&random(&mut Rng::stream(seed, "difs/nets", &[]), true, 1)).is_some()));
-    // Cables in another order at one edge switch: its ports mirror nothing.
+    // Cables in another order at one edge switch: its ports mirror no other ports.
     let mut b = NetBuilder::default();
     let hosts: Vec<NodeId> = (0..4).map(|i| b.host(format!("h{i}"), None)).collect();
     let leaves: Vec<NodeId> = (0..2).map(|i| b.switch(format!("leaf{i}"), 1)).collect();
@@ -686,7 +696,8 @@ fn every_count_has_a_name() {
     assert!((0..b.net.links().len() as u32).all(|link| b.difs.counts(LinkId(link)).len() == COUNTS));
 }
 
-/// Iterations of all switches lie 10 ms apart, half a millisecond to either side of their times, from a random phase on.
+/// Iterations of all switches are 10 ms apart, at most half a millisecond early or late, from a
+/// random phase on.
 #[test]
 fn the_control_loop_is_jittered() {
     let mut b = Bench::on(fat_tree(4), &[(0, 4)], |_| {});

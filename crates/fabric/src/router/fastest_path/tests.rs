@@ -54,7 +54,7 @@ impl Bench {
     fn spine_of(&mut self, now: u64, flow: u32) -> u32 {
         self.path(now, flow)[0].strip_prefix("leaf0->spine").unwrap().parse().unwrap()
     }
-    /// What the first leaf makes when its timers are due.
+    /// Returns the packets that the first leaf sends when its timers expire.
     fn tick(&mut self, now: u64) -> Vec<Made> {
         let leaf = self.leaves[0];
         while self.with(now, |routing, site| routing.on_timer(leaf, site)) {}
@@ -64,7 +64,7 @@ impl Bench {
         assert!(self.routing.is_own(packet) && self.routing.asks_for(packet));
         self.with(now, |routing, site| routing.take(packet, at, None, site))
     }
-    /// Lets each probe be under way for so long, and its answer come at once; `None`: it is lost.
+    /// Delivers each probe after its delay and its answer at once; `None`: the probe is lost.
     fn answer(&mut self, now: u64, probes: &[Made], delays: [Option<u64>; 3]) {
         for (probe, delay) in probes.iter().zip(delays) {
             let Some(delay) = delay else { continue };
@@ -98,7 +98,7 @@ fn probes_go_over_every_path_while_packets_go_there() {
         assert_eq!((made.packet.wire_len, made.packet.payload), (64, 0));
     }
     assert_eq!(probes.len(), 3);
-    // Packets went there before these, and none before those that would follow.
+    // Packets were sent before these probes, but none before the next ones would be due.
     b.path(50 * US, 1);
     assert_eq!(b.tick(105 * US).len(), 3);
     assert_eq!((b.tick(205 * US).len(), b.tick(SEC).len()), (0, 0));
@@ -135,7 +135,7 @@ fn a_path_whose_probe_is_lost_is_the_slowest_until_one_comes_back() {
     b.path(0, 0);
     let probes = b.tick(0);
     b.answer(0, &probes, [Some(30 * US), None, Some(40 * US)]);
-    // Within the period the path counts as before: empty.
+    // Within the period the path still counts as empty.
     assert_eq!(b.spine_of(50 * US, 1), 1);
     let probes = b.tick(100 * US);
     assert_eq!(b.spine_of(100 * US, 2), 0);
@@ -157,7 +157,7 @@ fn flows_leave_a_dead_path_which_counts_as_empty_when_its_link_returns() {
     let link = b.routing.net.link_named("leaf0->spine0").unwrap();
     b.with(150 * US, |routing, site| routing.on_link(link, true, site));
     assert_eq!([1, 3].map(|flow| b.spine_of(150 * US, flow)), [1, 0]);
-    // Spine 1 has no way down: the path is dead, though its first link is not.
+    // Spine 1 has no way down, so the path is dead although its first link is not.
     b.set_dead(&["spine1->leaf1"]);
     assert_ne!(b.spine_of(160 * US, 1), 1);
 }
