@@ -1,16 +1,19 @@
-//! BOTCP's ports: every data packet learns the largest occupancy met on its way.
+//! BOTCP's ports: every data packet carries the largest occupancy that it met on its path.
 //!
 //! Source: H. Ahmed, M. J. Arshad, "Buffer Occupancy-Based Transport to Reduce Flow Completion Time of Short Flows in Data Center
 //! Networks", Symmetry 11(5):646, 2019, sections 3.1 and 4.1, Fig. 5.
 //!
-//! Model: ACKs pass unchanged. Occupancies in ACKs would serve data in their direction, and flows here have data in one direction only.
+//! Model: ACKs pass unchanged. Occupancies in ACKs would be used by data in the reverse direction,
+//! and flows here have data in one direction only.
 //!
 //! Assumed:
-//! - The occupancy is read when a packet arrives and counts that packet, but not the one in transmission (`at = "dequeue"`: when it
-//!   departs, what it leaves behind). The paper says neither.
-//! - A host's NIC is a port like any other, as in ns-2, where a host's link has a queue of the same kind. Otherwise the window of a flow that
-//!   is alone on its path would have no bound but `max_cwnd`: none of its packets waits at a switch.
-//! - More than 255 units are 255.
+//! - The occupancy is read when a packet arrives. It includes that packet, but not the packet in
+//!   transmission (`at = "dequeue"`: it is read when the packet departs, without that packet). The
+//!   paper does not say.
+//! - A host's NIC is a port like any other, as in ns-2, where a host's link has a queue of the same
+//!   kind. Otherwise only `max_cwnd` would limit the window of a flow with no other flow on its
+//!   path: none of its packets waits at a switch.
+//! - An occupancy of more than 255 units is written as 255.
 
 use super::{Agent, Env, PortCx};
 use crate::qdisc::At;
@@ -21,7 +24,7 @@ use proto::{Kind, Packet};
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "BOTCP ports: write the largest occupancy on the way into data packets",
+    summary: "BOTCP ports: write the largest occupancy on the path into data packets",
     source: "Ahmed and Arshad, Symmetry 11(5):646, 2019, section 4.1",
     needs: Needs { transport: &["botcp"], qdisc: &["droptail", "ecn_threshold", "red_ecn"], ..Needs::NONE },
     ..Meta::PLAIN
@@ -30,11 +33,11 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of BOTCP's ports.
     pub struct Params {
-        /// Unit of the occupancy; must be that of the hosts.
+        /// Unit of the occupancy; must be equal to that of the hosts.
         bof_unit: Unit = "packet", "section 5 counts packets; section 3.1 drops ten bits: `kib`";
         /// When the occupancy is read.
         at: At = "enqueue", "flowloom, see Assumed";
-        /// The NICs of hosts take part.
+        /// Whether the NICs of hosts write the occupancy too.
         bof_at_host: bool = "true", "flowloom, see Assumed";
     }
 }
@@ -44,23 +47,24 @@ pub fn check(_params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     Vec::new()
 }
 
-/// One port.
+/// The agent of one port.
 pub struct Bof {
     unit: Unit,
     at: At,
     silent: bool,
-    /// Bytes that wait.
+    /// Bytes in the queue.
     queued: u64,
 }
 
 impl Bof {
-    /// A port at which nothing waits.
+    /// Returns the agent of a port with an empty queue.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let silent = env.host_port && !params.bof_at_host;
         Bof { unit: params.bof_unit, at: params.at, silent, queued: 0 }
     }
 
-    /// Fig. 5: the larger of what the packet knows and what waits here.
+    /// Writes the larger one of the occupancy in the packet and that of this port into the packet
+    /// (Fig. 5).
     fn write(&self, packet: &mut Packet, at: At, occupancy: u64) {
         if at == self.at && !self.silent && packet.kind == Kind::DATA {
             let bof = &mut packet.words[0];
@@ -120,7 +124,7 @@ mod tests {
                 &mut PortCx { now: Time::ZERO, flows: &[], ext: &mut self.ext, port: &crate::agent::PortState::NEW },
             );
         }
-        /// A packet comes, and stays if it is `admitted`.
+        /// A packet arrives, and stays if it is `admitted`.
         fn arrive(&mut self, mut packet: Packet, admitted: bool) -> Packet {
             self.with(|port, cx| {
                 port.on_arrive(&mut packet, cx);
@@ -143,7 +147,8 @@ mod tests {
         packet.words[0]
     }
 
-    /// The arriving packet counts, the one in transmission does not, one that is dropped leaves no trace.
+    /// The arriving packet counts, the packet in transmission does not, and a dropped packet leaves
+    /// no trace.
     #[test]
     fn the_occupancy_is_what_waits_with_the_arriving_packet() {
         let mut b = Bench::new(false, |_| {});
@@ -196,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_take_part_unless_told_otherwise() {
+    fn hosts_take_part_by_default() {
         for (at_host, expected) in [(true, 1), (false, 0)] {
             let mut b = Bench::new(true, |p| p.bof_at_host = at_host);
             assert_eq!(bof(&b.arrive(data(), true)), expected);

@@ -1,43 +1,59 @@
-//! MERP ports: a table of the flows that cross the port, their virtual deadlines, and the rates it grants them.
+//! MERP ports: a table of the flows that cross the port, with their virtual deadlines, and the
+//! rates that the port grants them.
 //!
 //! Source: S. Zhang, Z. Qian, H. Wu, S. Lu, "Efficient Data Center Flow Scheduling Without Starvation Using Expansion Ratio", IEEE
 //! TPDS 28(11), 2017, section 4.3: Alg. 1 (distributed rate controller), Alg. 2 (virtual deadlines, in [`mod@vdg`]), Alg. 3 (rates).
 //!
-//! Model: a table has no limit unless `table_limit` is given (section 4.4 counts 349 525 entries in 4 MB). Computing takes no time.
+//! Model: a table has no limit unless `table_limit` is set (section 4.4 counts 349 525 entries in 4
+//! MB). Computation takes no time.
 //!
 //! Assumed:
-//! - Every egress port has a table, those of host NICs too: otherwise several flows of one host would never be arbitrated. Only SYN,
-//!   DATA, DET and FIN change it; ACKs do nothing. `C` is the line rate of the port.
+//! - Every egress port has a table, including host NICs: otherwise several flows of one host would
+//!   never be arbitrated. Only SYN, DATA, DET and FIN change it; ACKs do nothing. `C` is the line
+//!   rate of the port.
 //! - Sizes are wire bytes: payload and one header per packet.
-//! - esr is kept as the time it stands for, size / esr = vdl - aT: the least esr is the largest time, infinity is 0.
-//! - A flow is entered when its SYN is admitted; a repeated SYN changes nothing. Nearly all else happens when packets start to leave: the
-//!   synchronisation and the grant, what is left of the flow, and its deletion by FIN, so that DATA queued before it is still known.
-//! - What is left of a flow is counted from the highest byte that left, so that retransmissions do not count twice.
-//! - DATA or a leaving SYN of an unknown flow enters it. A DET does not, since it may trail its own FIN: it is granted as if two flows
-//!   were ahead, and marked, so that a sender that is alive opens the flow again.
-//! - An entry without a packet for `stale`, and four probes at the detecting rate, is deleted when it is in the way: before virtual
-//!   deadlines are computed, and when it ranks ahead of a flow that asks for a rate. Senders see to it that a live flow is heard of.
-//! - `esr_sync = "fresh"`: a packet collects the largest time that ports computed by themselves; the port goes by the larger of
-//!   that and of what the sender heard of the whole path one round trip ago. `sticky` overwrites what the port computed, which is
-//!   Alg. 1 l. 9-10 to the letter.
-//! - Ties in the ranking go by (vdl, aT, id).
+//! - esr is stored as a time, size / esr = vdl - aT: the smallest esr is the largest time, infinity
+//!   is 0.
+//! - A flow is entered when its SYN is admitted; a repeated SYN changes nothing. Nearly everything
+//!   else happens when packets start to leave: synchronization and the grant, the remaining size of
+//!   the flow, and its deletion by FIN, so that DATA queued before the FIN is still known.
+//! - The remaining size of a flow is counted from the highest byte that left, so that
+//!   retransmissions do not count twice.
+//! - DATA or a departing SYN of an unknown flow enters the flow. A DET does not, since it may
+//!   follow its own FIN: it is granted as if two flows were ahead, and marked, so that a live
+//!   sender opens the flow again.
+//! - An entry without a packet for `stale` plus four probes at the detecting rate is deleted when
+//!   it matters: before virtual deadlines are computed, and when it ranks ahead of a flow that
+//!   requests a rate. Senders keep the entries of live flows fresh.
+//! - `esr_sync = "fresh"`: a packet collects the largest time that ports computed by themselves.
+//!   The port uses the larger one of that time and the time of the whole path that the sender
+//!   received one round trip ago. `sticky` overwrites the port's own value, which is Alg. 1 l. 9-10
+//!   taken literally.
+//! - Ties in the ranking are broken by (vdl, aT, id).
 //! - The round trip of Alg. 3 l. 6 is that of the second flow: it must react within it.
-//! - Theta is relative to the sender's NIC: a slower port lowers it in the packet, since otherwise no grant would ever exceed it.
+//! - Theta is relative to the sender's NIC: a slower port lowers it in the packet, since otherwise
+//!   no grant would ever exceed it.
 //!
 //! Deviates: the paper has none of these rules, and each is an option:
-//! - `skip_paused`: a flow paused by another port does not count in the ranking. Without it a flow that leads here but is paused elsewhere
-//!   keeps this port idle. PDQ has this rule.
-//! - `name_all`: packets name every port that pauses the flow: of the ports before this one as of now, of those behind it as of the
-//!   newest ACK. If packets named the first such port only, a flow that waits at two ports would hold one of them once it is free, for a round
-//!   trip and a probe, until the flow learns of the other.
-//! - `rank_needs_rs`: a flow of which nothing is left to cross the port does not count in the ranking.
-//! - `stale`: an entry that is silent for long is deleted when it is in the way.
-//! - `ack_share`, off by default: what a flow is granted leaves room for the ACKs of the other direction. ACKs of 40 bytes for packets of 1500 take 2.7 %
-//!   of a link, which an alpha of 0.999 does not leave: where both directions are busy, queues grow until packets are dropped.
-//! - `hold_granted`, off by default: a flow that sends is paused for flows that were granted their rate within the last round trip, not for flows that wait.
-//!   A flow that waits is paused for all flows ahead of it, and an early start counts what is left of all of them, not of the first alone.
+//! - `skip_paused`: a flow paused by another port does not count in the ranking. Without this rule
+//!   a flow that ranks first here but is paused by another port keeps this port idle. PDQ has this
+//!   rule.
+//! - `name_all`: packets name every port that pauses the flow: ports before this one with their
+//!   current state, later ports with the state from the newest ACK. If packets named only the first
+//!   such port, a flow that waits at two ports would hold one of them once it is free, for a round
+//!   trip and a probe, until the flow is informed about the other port.
+//! - `rank_needs_rs`: a flow with no bytes left to cross the port does not count in the ranking.
+//! - `stale`: an entry that is silent for long is deleted when it matters.
+//! - `ack_share`, off by default: grants leave room for the ACKs of the reverse direction. ACKs of
+//!   40 bytes for packets of 1500 take 2.7 % of a link, for which an alpha of 0.999 has no room: if
+//!   both directions are busy, queues grow until packets are dropped.
+//! - `hold_granted`, off by default: a flow that sends is paused because of flows that were granted
+//!   their rate within the last round trip, not because of flows that wait. A flow that waits is
+//!   paused because of all flows ahead of it, and an early start counts the remaining bytes of all
+//!   of them, not only of the first.
 //! - `early_start`, 1 by default: the round trips in Alg. 3 l. 6.
-//! - `count_queue`, off by default: DATA in the queue counts as if it were left of the first flow, so that early starts do not add up to a full queue.
+//! - `count_queue`, off by default: DATA in the queue counts as remaining bytes of the first flow,
+//!   so that early starts do not add up to a full queue.
 //! - `det_min_rate`, off by default.
 
 use super::{Agent, Env, PortCx};
@@ -70,29 +86,33 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of MERP's ports.
     pub struct Params {
-        /// Largest share of the line rate that a flow is granted.
+        /// Largest fraction of the line rate that a flow is granted (alpha).
         alpha: Fraction = "0.999" in Fraction(1)..=Fraction(999_999_999), "section 6.1";
-        /// Share of alpha C that no flow is granted: room for the ACKs of the other direction.
-        ack_share: Fraction = "0" in Fraction(0)..=Fraction(100_000_000), "section 4.3: alpha alone";
-        /// How expected rates travel between ports; must be as the hosts'.
-        esr_sync: EsrSync = "fresh", "flowloom, see Assumed: the literal `sticky` can only fall";
-        /// A flow paused elsewhere does not hold this port.
+        /// Fraction of alpha C that no flow is granted: room for the ACKs of the reverse direction.
+        ack_share: Fraction = "0" in Fraction(0)..=Fraction(100_000_000), "section 4.3: only alpha";
+        /// How expected rates travel between ports; must be equal to the setting of the hosts.
+        esr_sync: EsrSync = "fresh", "flowloom, see Assumed: with the literal `sticky` rates can only decrease";
+        /// Whether a flow paused by another port is left out of this port's ranking.
         skip_paused: bool = "true", "flowloom, see Deviates: without it the single tree is unstable above half load";
-        /// Packets name every port that pauses their flow, and not the first alone.
-        name_all: bool = "true", "flowloom, see Deviates: else a flow that waits at two ports holds one of them";
-        /// A flow with nothing left to cross this port does not count in the ranking.
-        rank_needs_rs: bool = "true", "flowloom, see Deviates: else a finished flow leads for another round trip";
-        /// A flow that sends is paused only for flows that were granted their rate within the last round trip.
-        hold_granted: bool = "false", "ours, see Deviates: section 4.3 has the first flow hold the port";
-        /// Early start: the next flow is granted its rate when what is left ahead of it takes less than this many round trips.
+        /// Packets name every port that pauses their flow, not only the first.
+        name_all: bool = "true", "flowloom, see Deviates: otherwise a flow that waits at two ports holds one of them";
+        /// Whether a flow with no bytes left to cross this port is left out of the ranking.
+        rank_needs_rs: bool = "true", "flowloom, see Deviates: otherwise a finished flow ranks first for another round trip";
+        /// Pause a flow that sends only because of flows that were granted their rate within the
+        /// last round trip.
+        hold_granted: bool = "false", "flowloom, see Deviates: in section 4.3 the first flow holds the port";
+        /// Early start: the next flow is granted its rate when the bytes ahead of it take less than
+        /// this many round trips.
         early_start: Fraction = "1" in Fraction(0)..=Fraction(1_000_000_000_000), "Alg. 3 l. 6";
-        /// DATA in the queue counts as left ahead of a flow that is granted its rate early.
-        count_queue: bool = "false", "ours, see Deviates: Alg. 3 l. 6 counts the first flow";
-        /// An entry silent for longer, and for the turns of the other flows' probes, is deleted.
+        /// Count DATA in the queue as bytes ahead of a flow that is granted its rate early.
+        count_queue: bool = "false", "flowloom, see Deviates: Alg. 3 l. 6 counts only the first flow";
+        /// An entry that is silent for longer than this, plus the turns of the other flows' probes,
+        /// is deleted.
         stale: Dur = "20ms", "flowloom, see Assumed: dead senders, lost FINs";
         /// Smallest detecting rate of the second flow.
-        det_min_rate: Rate = "0bps", "Alg. 3 l. 9 alone";
-        /// Flows that a port has room for; more run TCP NewReno on what MERP leaves.
+        det_min_rate: Rate = "0bps", "Alg. 3 l. 9 without a minimum";
+        /// Largest number of flows in a port's table; further flows run TCP NewReno on the
+        /// bandwidth that MERP leaves.
         table_limit: Auto<u32> = "auto" in Auto::Set(1)..=Auto::Set(u32::MAX), "section 4.4: a limit is never reached";
     }
 }
@@ -104,8 +124,8 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     if detecting.0 == 0 {
         problems.push(Problem {
             key: "alpha",
-            message: format!("`{}` leaves nothing of {} for probes", params.alpha, env.rate),
-            hint: "lower `alpha`; the paper has 0.999".to_owned(),
+            message: format!("`{}` of {} leaves no rate for the probes of paused flows", params.alpha, env.rate),
+            hint: "write a smaller `alpha`; the paper has 0.999".to_owned(),
         });
     }
     problems
@@ -118,43 +138,45 @@ pub struct Row {
     pub size: u64,
     /// Bytes that have not started to leave the port.
     pub rs: u64,
-    /// When the flow came to the port (aT).
+    /// When the flow arrived at the port (aT).
     pub arrived: Time,
     /// Size / expected sending rate as this port computed it: vdl - aT.
     pub local: Dur,
-    /// The same after synchronisation with the other ports.
+    /// Like `local`, after synchronization with the other ports.
     pub expected: Dur,
-    /// The flow is paused by another port.
+    /// Whether another port pauses the flow.
     pub paused_elsewhere: bool,
     /// When its last packet started to leave the port.
     pub last_seen: Time,
-    /// A round trip after it was last granted its rate (`hold_granted`); 0: it was not, or was paused since.
+    /// One round trip after the flow was last granted its rate (`hold_granted`); 0: it was never
+    /// granted, or was paused since.
     pub held_until: Time,
 }
 
 impl Row {
-    /// The virtual deadline.
+    /// Returns the virtual deadline.
     pub fn vdl(&self) -> Time {
         self.arrived.after(self.expected)
     }
 }
 
-/// The port's flow table.
+/// The agent of one port: its flow table.
 pub struct Merp {
     params: Params,
     rate: Rate,
-    /// alpha C, less `ack_share`
+    /// alpha C, less `ack_share`.
     full: Rate,
-    /// (1 - alpha) C
+    /// (1 - alpha) C.
     detecting: Rate,
-    /// An entry silent for longer is deleted.
+    /// An entry that is silent for longer is deleted.
     patience: Dur,
     header_bytes: u16,
     table: FlowMap<Row>,
     leaders: Leaders,
-    /// The flows with a `held_until` that has not passed (`hold_granted`), and some others.
+    /// A superset of the flows whose `held_until` has not passed (`hold_granted`).
     holders: Vec<FlowId>,
-    /// When the DATA in the queue will have left, by the wait of the last that did (`count_queue`).
+    /// When the DATA in the queue will have left, estimated from the waiting time of the last
+    /// departed DATA (`count_queue`).
     queued_until: Time,
     // Buffers.
     entries: Vec<vdg::Entry>,
@@ -163,7 +185,7 @@ pub struct Merp {
 }
 
 impl Merp {
-    /// An empty table.
+    /// Returns the agent of a port with an empty table.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let detecting = Rate(env.rate.times(params.alpha.complement()).0.max(1));
         Merp {
@@ -182,19 +204,19 @@ impl Merp {
             scratch: vdg::Scratch::default(),
         }
     }
-    /// The flows at the port.
+    /// Returns the flows at the port.
     pub fn table(&self) -> &FlowMap<Row> {
         &self.table
     }
 
-    /// The rank of a flow among those that may hold the port.
+    /// Returns the rank of a flow that may hold the port; `None` for other flows.
     #[inline]
     fn rank(params: &Params, flow: FlowId, row: &Row) -> Option<Rank> {
         let eligible = (row.rs > 0 || !params.rank_needs_rs) && !(row.paused_elsewhere && params.skip_paused);
         eligible.then(|| (row.vdl(), row.arrived, flow))
     }
 
-    /// A new flow: enters it and computes all virtual deadlines (Alg. 1 l. 5-7).
+    /// Enters a new flow and computes all virtual deadlines (Alg. 1 l. 5-7).
     fn enter(&mut self, flow: FlowId, size: u64, rs: u64, now: Time) {
         self.drop_stale(now);
         let row = Row {
@@ -243,7 +265,7 @@ impl Merp {
         }
     }
 
-    /// Whether the table has no room, with silent entries deleted if that makes some.
+    /// Returns whether the table is full. Deletes silent entries first if it is.
     fn is_full(&mut self, now: Time) -> bool {
         let Auto::Set(limit) = self.params.table_limit else { return false };
         if self.table.len() >= limit as usize {
@@ -252,8 +274,8 @@ impl Merp {
         self.table.len() >= limit as usize
     }
 
-    /// The time that stands for the expected rate of a flow whose packet the port sees (Alg. 1 l. 10-11): the largest of the port's own, the
-    /// packet's and the sender's echo.
+    /// Returns the time that represents the expected rate of a flow whose packet passes the port
+    /// (Alg. 1 l. 10-11): the largest of the port's own, the packet's and the sender's echo.
     fn expected(params: &Params, row: &Row, header: &Header) -> Dur {
         match params.esr_sync {
             EsrSync::None => row.expected,
@@ -261,7 +283,7 @@ impl Merp {
         }
     }
 
-    /// Synchronises a known flow's row with its packet (Alg. 1 l. 9-11). Returns the row after that.
+    /// Synchronizes a known flow's row with its packet (Alg. 1 l. 9-11). Returns the new row.
     fn sync(&mut self, flow: FlowId, packet: &Packet, header: &mut Header, cx: &PortCx<'_>) -> Option<Row> {
         let params = &self.params;
         let row = self.table.get_mut(flow)?;
@@ -293,7 +315,8 @@ impl Merp {
         self.leaders = leaders;
     }
 
-    /// How many flows rank ahead of `flow`, up to two, and what is left of the first.
+    /// Returns how many flows rank ahead of `flow`, at most two, and the remaining bytes of the
+    /// first.
     fn ahead(&mut self, flow: FlowId, row: &Row, now: Time) -> (usize, u64) {
         let mine = (row.vdl(), row.arrived, flow);
         'again: loop {
@@ -319,7 +342,8 @@ impl Merp {
         }
     }
 
-    /// `hold_granted`: how many flows hold the port against `flow`, and what is left of them.
+    /// Returns how many flows hold the port against `flow`, and their remaining bytes
+    /// (`hold_granted`).
     fn holding(&mut self, flow: FlowId, row: &Row, kind: Kind, now: Time) -> (usize, u64) {
         let (params, table, mine) = (&self.params, &self.table, (row.vdl(), row.arrived, flow));
         let left = |other: FlowId, row: &Row| Self::rank(params, other, row).filter(|rank| *rank < mine).map(|_| row.rs);
@@ -338,16 +362,17 @@ impl Merp {
         }
     }
 
-    /// Alg. 3 l. 6: whether `left` bytes take less than `early_start` round trips at alpha C.
+    /// Returns whether `left` bytes take less than `early_start` round trips at alpha C (Alg. 3 l.
+    /// 6).
     fn is_early(&self, left: u64, header: &Header, now: Time) -> bool {
         let queued = if self.params.count_queue { self.queued_until.since(now) } else { Dur::ZERO };
         let sight = Dur(header.rtt_ps).times(self.params.early_start);
-        // In bits times ps per second.
+        // Unit: bits times ps per second.
         let bits = u128::from(left) * 8_000_000_000_000 + u128::from(queued.0) * u128::from(self.rate.0);
         bits < u128::from(self.full.0) * u128::from(sight.0)
     }
 
-    /// Alg. 3. `known` is the flow's row, if it has one.
+    /// Alg. 3: grants a rate or pauses the flow. `known` is the flow's row, if it has one.
     fn adjust(&mut self, flow: FlowId, known: Option<Row>, kind: Kind, header: &mut Header, now: Time) {
         header.theta_bps = header.theta_bps.min(self.rate.times(header.theta_share()).0);
         let held = self.params.hold_granted;
@@ -382,7 +407,7 @@ impl Merp {
     }
 }
 
-/// Whether a packet belongs to a flow that overflowed a table.
+/// Returns whether a packet belongs to a flow that overflowed a table.
 #[inline]
 fn is_stateless(packet: &Packet, cx: &PortCx<'_>) -> bool {
     packet.prio == OVERFLOW || packet.kind == Kind::SYN && packet.get_ext::<Header>(cx.ext).bits & STATELESS != 0
@@ -440,7 +465,8 @@ impl Agent for Merp {
     fn show(&self, value: &mut dyn FnMut(FlowId, &'static str, f64)) {
         for (flow, row) in self.table.iter() {
             value(flow, "virtual_deadline_s", row.vdl().as_secs_f64());
-            // Eq. 5: the time from its arrival to its virtual deadline over that of its bytes at line rate.
+            // Eq. 5: the time from arrival to virtual deadline, divided by the time of its bytes at
+            // line rate.
             value(flow, "expansion_ratio", row.expected.as_secs_f64() / self.rate.tx_time(row.size).as_secs_f64());
             value(flow, "left_bytes", row.rs as f64);
             value(flow, "paused", f64::from(u8::from(row.paused_elsewhere)));

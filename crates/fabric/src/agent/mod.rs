@@ -1,73 +1,78 @@
-//! Room: agents. Per-port logic beside the queue, such as a table of flows: it sees what enters and leaves the port.
+//! Room: agents. An agent is logic of a port in addition to its queue, such as a table of flows. It
+//! sees every packet that enters and leaves the port.
 //!
-//! Switch ports and host NICs are the same to an agent, but for [`Env::host_port`].
+//! Agents treat switch ports and host NICs alike, except for [`Env::host_port`].
 
 use crate::queue::Backlog;
 use base::{FlowId, Given, LinkId, NodeId, Rate, Slab, Time};
 use proto::packet::Ext;
 use proto::{Flow, Packet};
 
-/// An agent: the machine of one port.
+/// An agent: the state machine of one port.
 pub trait Agent {
-    /// A packet comes to the port, whether or not it will be admitted. The agent may rewrite it.
+    /// A packet arrives at the port, whether or not it will be admitted. The agent may rewrite the
+    /// packet.
     fn on_arrive(&mut self, packet: &mut Packet, cx: &mut PortCx<'_>);
-    /// A packet was admitted to the port. A dropped packet never gets here.
+    /// A packet was admitted to the port. Not called for dropped packets.
     fn on_enqueue(&mut self, packet: &Packet, cx: &mut PortCx<'_>);
-    /// A packet's transmission starts at `cx.now`, which may lie before the event in hand. The agent may rewrite the packet and its own
-    /// state, nothing else.
+    /// A packet's transmission starts at `cx.now`, which may be earlier than the current event. The
+    /// agent may rewrite the packet and its own state, nothing else.
     fn on_depart(&mut self, packet: &mut Packet, cx: &mut PortCx<'_>);
-    /// A packet came in over the port's own cable. Where an entry needs ACKs on the reverse of the data path
-    /// ([`Needs::reverse_path`](base::registry::Needs)), this is an ACK of a packet that left here. The agent may rewrite its header in the
-    /// extension slab.
+    /// A packet arrived over the port's own cable. For entries that need ACKs on the reverse of the
+    /// data path ([`Needs::reverse_path`](base::registry::Needs)), it is an ACK of a packet that
+    /// left through this port. The agent may rewrite the packet's header in the extension slab.
     fn on_return(&mut self, _packet: &Packet, _cx: &mut PortCx<'_>) {}
-    /// The link died: what the port knew is void.
+    /// The link failed. The agent forgets everything about the port.
     fn on_link_down(&mut self);
-    /// Shows the table of flows, where the agent has one: the values of each flow that its `META` lists, in any order of flows.
+    /// Passes the values of each flow to `value`, as listed in the agent's `META`, in any order of
+    /// flows. Does nothing if the agent has no table of flows.
     fn show(&self, _value: &mut dyn FnMut(FlowId, &'static str, f64)) {}
 }
 
-/// What an agent sees while it handles a packet.
+/// The context of an agent while it handles a packet.
 pub struct PortCx<'a> {
-    /// The present, or the logical start of service.
+    /// The current time, or the logical start of service.
     pub now: Time,
     /// All flows of the run, by id.
     pub flows: &'a [Flow],
-    /// Blocks for large headers.
+    /// The slab of blocks for large headers.
     pub ext: &'a mut Slab<Ext>,
-    /// The port, without the packet in hand. Only agents whose META [`reads_port`](base::registry::Meta) are shown it.
+    /// The state of the port without the current packet. Kept only for agents whose META has
+    /// [`reads_port`](base::registry::Meta).
     pub port: &'a PortState,
 }
 
-/// What a port has done up to now, but for the packet in hand.
+/// The state of a port, without the current packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortState {
-    /// What waits: before the packet came, or behind the one that leaves. The packet in transmission does not wait.
+    /// The queue before the arriving packet, or after the departing packet. The packet in
+    /// transmission is not in it.
     pub queue: Backlog,
     /// Bytes on the wire of all packets whose transmission has started.
     pub sent_bytes: u64,
 }
 
 impl PortState {
-    /// Of a port that has sent nothing.
+    /// A port that has sent nothing.
     pub const NEW: PortState = PortState { queue: Backlog { packets: 0, bytes: 0 }, sent_bytes: 0 };
 }
 
-/// What an agent knows of its port from configuration.
+/// The environment of a port's agent, known from the configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Env<'a> {
-    /// The port: ids are unique in the network.
+    /// The link of the port: ids are unique in the network.
     pub link: LinkId,
-    /// Its node.
+    /// The node of the port.
     pub node: NodeId,
     /// Line rate.
     pub rate: Rate,
-    /// The largest NIC rate among the hosts: what a rate given as a fraction of "the" capacity refers to.
+    /// The largest NIC rate of all hosts. Rates given as a fraction of "the" capacity refer to it.
     pub nic_rate: Rate,
-    /// Size of a packet without payload.
+    /// Size of a packet without payload, in bytes.
     pub header_bytes: u16,
-    /// The port is a host's NIC.
+    /// Whether the port is a host's NIC.
     pub host_port: bool,
-    /// The other parts of its system.
+    /// The parameters of the other parts of the system.
     pub given: &'a Given,
 }
 
@@ -77,7 +82,7 @@ pub mod pdq;
 
 base::registry! {
     room AnyAgent: Agent, env Env<'_>;
-    named "agent", "agents", "agent": "logic of ports beside the queue";
+    named "agent", "agents", "agent": "logic of ports in addition to the queue";
     entries { merp: Merp, pdq: Pdq, bof: Bof }
     methods {
         fn on_arrive(&mut self, packet: &mut Packet, cx: &mut PortCx<'_>);

@@ -1,30 +1,38 @@
-//! PDQ ports: a list of the most critical flows, the rates allotted to them, and the pausing of all others.
+//! PDQ ports: a list of the most critical flows and the rates allotted to them; all other flows are
+//! paused.
 //!
-//! Source: C.-Y. Hong, M. Caesar, P. B. Godfrey, "Finishing Flows Quickly with Preemptive Scheduling", SIGCOMM 2012 (arXiv
-//! 1206.2057), section 3.3: Alg. 1 (a packet of the data's direction), Alg. 2 (early start), Alg. 3 (an answer on its way back,
-//! suppressed probing), rate controller; RCP (Dukkipati, 2007) for flows outside the list, in [`rcp`].
+//! Source: C.-Y. Hong, M. Caesar, P. B. Godfrey, "Finishing Flows Quickly with Preemptive
+//! Scheduling", SIGCOMM 2012 (arXiv 1206.2057), section 3.3: Alg. 1 (a packet in the data's
+//! direction), Alg. 2 (early start), Alg. 3 (an answer on its way back, suppressed probing), rate
+//! controller; RCP (Dukkipati, 2007) for flows outside the list, in [`rcp`].
 //!
-//! Model: computing takes no time. Every egress port has a list, those of host NICs too. There are no timers: what happens every one
-//! or two round trips is worked out when the next packet comes. This is exact, since its inputs do not change in between.
+//! Model: computation takes no time. Every egress port has a list, including host NICs. There are
+//! no timers: actions due every one or two round trips are computed when the next packet arrives.
+//! This is exact, since their inputs do not change in between.
 //!
 //! Assumed:
-//! - A port treats packets when they start to leave, and answers when they come in over its own cable: ACKs take the data's path
-//!   backwards.
-//! - Criticality: the earlier deadline, flows without one last; then the smaller T; then the smaller id.
-//! - The list holds twice as many flows as send (at least `min_flows`), and never more than `max_flows`.
-//! - Dampening: for one round trip after a paused flow was accepted, no other paused flow is accepted. So long it takes until the answer
-//!   comes back and the flow's rate counts. With a tenth of a round trip, ports of 100 packets at 0.8 load drop six times as many packets.
-//!   New flows are not paused flows: to hold them back too makes an incast of 64 flows slower.
-//! - T / RTT of early start takes the round trip as senders measure it, queues included: once buffers of megabytes have filled, early start
-//!   finds most flows nearly done and keeps them full (4 MB, MERP's flows at 0.8 load). Ports of 100 packets bound that.
-//! - The round trip of a port is the mean of the last ten packets' (senders say what theirs is).
-//! - The queue that the rate controller sees is what waits, without the packet in transmission.
-//! - RCP shares what the list leaves of the capacity among the flows outside that asked in the last round trip. The share never exceeds
-//!   what is left.
-//! - A flow that is silent for `stale` is forgotten: its FIN was lost, or its host died.
+//! - A port handles packets when they start to leave, and answers when they arrive over its own
+//!   cable: ACKs take the data's path backwards.
+//! - Criticality: the earlier deadline, flows without a deadline last; then the smaller T; then the
+//!   smaller id.
+//! - The list holds twice as many flows as send (at least `min_flows`), and never more than
+//!   `max_flows`.
+//! - Dampening: for one round trip after a paused flow was accepted, no other paused flow is
+//!   accepted. This is the time until the answer returns and the flow's rate counts. With a tenth
+//!   of a round trip, ports of 100 packets at 0.8 load drop six times as many packets. New flows
+//!   are not paused flows: holding them back too makes an incast of 64 flows slower.
+//! - T / RTT of early start uses the round trip as senders measure it, including queues: once
+//!   buffers of megabytes have filled, early start considers most flows nearly done and keeps the
+//!   buffers full (4 MB, MERP's flows at 0.8 load). Ports of 100 packets bound this effect.
+//! - The round trip of a port is the mean of those that senders reported in the last ten packets.
+//! - The queue in the rate controller does not include the packet in transmission.
+//! - RCP divides the capacity that the list leaves among the flows outside the list that requested
+//!   a rate in the last round trip. The share never exceeds that capacity.
+//! - A flow that is silent for `stale` is forgotten: its FIN was lost, or its host failed.
 //!
-//! Deviates: a paused flow outside the list ranks behind all that are in it, and probes accordingly. The paper's Alg. 3 leaves its I
-//! alone, and a thousand such flows would fill the port with probes.
+//! Deviates: a paused flow outside the list ranks behind all flows in the list, and probes
+//! accordingly. The paper's Alg. 3 does not change the I of such a flow, and a thousand of them
+//! would fill the port with probes.
 
 use super::{Agent, Env, PortCx};
 use base::params::Problem;
@@ -48,24 +56,26 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of PDQ's ports.
     pub struct Params {
-        /// Early start (K): flows that are finished within this many round trips, in all, do not count against the next; 0: off.
+        /// Early start (K): flows that finish within this many round trips, in total, do not count
+        /// against the next flow; 0: off.
         early_start: Fraction = "2" in Fraction(0)..=Fraction(1_000_000_000_000), "section 3.3.2: K = 2 RTT";
-        /// Suppressed probing (X): round trips between probes, for each flow ahead; 0: off.
+        /// Suppressed probing (X): round trips between probes, multiplied by the number of flows
+        /// ahead; 0: off.
         probe_spacing: Fraction = "0.2" in Fraction(0)..=Fraction(1_000_000_000_000), "section 3.3.2: X = 0.2 RTT";
         /// Dampening: no second paused flow is accepted for this many round trips; 0: off.
         dampening: Fraction = "1" in Fraction(0)..=Fraction(1_000_000_000_000), "flowloom, see Assumed; the paper gives no value";
-        /// Share of the line rate for PDQ's flows.
-        pdq_share: Fraction = "1" in Fraction(1_000_000)..=Fraction(1_000_000_000), "section 3.3.3: all of it, if all traffic is PDQ's";
-        /// Flows in the list at least.
+        /// Fraction of the line rate for PDQ's flows.
+        pdq_share: Fraction = "1" in Fraction(1_000_000)..=Fraction(1_000_000_000), "section 3.3.3: the whole rate if all traffic is PDQ's";
+        /// Minimum size of the list, in flows.
         min_flows: u32 = "8" in 1..=1_000_000, "flowloom, see Assumed";
-        /// Flows in the list at most (M).
-        max_flows: u32 = "1000" in 1..=1_000_000, "flowloom; the paper speaks of a hard limit and gives none";
-        /// An entry silent for longer is deleted.
+        /// Maximum size of the list, in flows (M).
+        max_flows: u32 = "1000" in 1..=1_000_000, "flowloom; the paper mentions a hard limit without a value";
+        /// An entry that is silent for longer is deleted.
         stale: Dur = "20ms", "flowloom, see Assumed";
     }
 }
 
-/// Problems that show only between parameters.
+/// Returns the problems between parameters.
 pub fn check(params: &Params, _env: &Env<'_>) -> Vec<Problem> {
     let wrong = params.min_flows > params.max_flows;
     let problem = || Problem {
@@ -83,15 +93,15 @@ pub struct Entry {
     pub flow: FlowId,
     /// R: the rate that the whole path allots.
     pub rate: Rate,
-    /// P: this port pauses it.
+    /// P: whether this port pauses the flow.
     pub paused: bool,
-    /// D, or never.
+    /// D: the deadline; `Time::MAX` if the flow has none.
     pub deadline: Time,
-    /// T.
+    /// T: expected transmission time of the flow.
     pub expected: Dur,
-    /// Its sender's round trip.
+    /// Round trip of the sender.
     pub rtt: Dur,
-    /// When its last packet left.
+    /// When the flow's last packet left the port.
     pub heard: Time,
 }
 
@@ -99,14 +109,14 @@ impl Entry {
     fn rank(&self) -> (Time, Dur, FlowId) {
         (self.deadline, self.expected, self.flow)
     }
-    /// T / RTT.
+    /// Returns T / RTT.
     fn round_trips(&self) -> Fraction {
         let ratio = u128::from(self.expected.0) * u128::from(Fraction::ONE.0) / u128::from(self.rtt.0.max(1));
         Fraction(u64::try_from(ratio).unwrap_or(u64::MAX))
     }
 }
 
-/// The mean round trip of the last packets.
+/// The mean round trip reported by the last packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     samples: [u64; Recent::LEN],
@@ -120,37 +130,37 @@ impl Recent {
         self.samples[self.count % Self::LEN] = rtt.0;
         self.count += 1;
     }
-    /// `None` before the first packet.
+    /// Returns the mean; `None` before the first packet.
     fn mean(&self) -> Option<Dur> {
         let known = self.count.min(Self::LEN);
         (known > 0).then(|| Dur(self.samples[..known].iter().sum::<u64>() / known as u64).max(Dur(1)))
     }
 }
 
-/// The port.
+/// The agent of one port.
 pub struct Pdq {
     params: Params,
     port: LinkId,
-    /// r_PDQ
+    /// r_PDQ.
     line: Rate,
-    /// C: what may be allotted.
+    /// C: the rate that may be allotted.
     capacity: Rate,
     /// When the capacity was last adjusted.
     adjusted: Time,
     /// The most critical flows, the most critical first.
     list: Vec<Entry>,
-    /// No entry has been silent since before.
+    /// Lower bound of `heard` of all entries.
     oldest: Time,
-    /// When which paused flow was accepted last.
+    /// When a paused flow was last accepted, and which flow.
     accepted: Option<(Time, FlowId)>,
-    /// Bytes that wait.
+    /// Bytes in the queue.
     queued: u64,
     rtts: Recent,
     share: Share,
 }
 
 impl Pdq {
-    /// A port that no flow crosses.
+    /// Returns the agent of a port without flows.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let line = env.rate.times(params.pdq_share);
         Pdq {
@@ -167,11 +177,11 @@ impl Pdq {
             share: Share::default(),
         }
     }
-    /// The list, the most critical flow first.
+    /// Returns the list, the most critical flow first.
     pub fn list(&self) -> &[Entry] {
         &self.list
     }
-    /// What may be allotted at present.
+    /// Returns the rate that may be allotted at present.
     pub fn capacity(&self) -> Rate {
         self.capacity
     }
@@ -188,13 +198,14 @@ impl Pdq {
             self.oldest = self.list.iter().map(|entry| entry.heard).min().unwrap_or(Time::MAX);
         }
     }
-    /// How many flows the list may hold: twice those that send.
+    /// Returns how many flows the list may hold: twice the number of flows that send.
     fn limit(&self) -> usize {
         let sending = self.list.iter().filter(|entry| entry.rate > Rate(0)).count();
         (2 * sending).max(self.params.min_flows as usize).min(self.params.max_flows as usize)
     }
 
-    /// Brings the capacity and RCP's share up to `now`. Called before anything that they depend on changes.
+    /// Brings the capacity and RCP's share up to `now`. Must be called before any of their inputs
+    /// changes.
     fn catch_up(&mut self, now: Time) {
         let Some(rtt) = self.rtts.mean() else { return };
         let waited = now.since(self.adjusted);
@@ -208,7 +219,7 @@ impl Pdq {
         self.share.catch_up(now, &Input { free, queued: self.queued, rtt });
     }
 
-    /// Alg. 2: what the flows ahead of index `at` leave.
+    /// Returns the rate that the flows ahead of index `at` leave (Alg. 2).
     fn available(&self, at: usize) -> Rate {
         let (mut nearly_done, mut allotted) = (Fraction(0), 0u64);
         for entry in &self.list[..at] {
@@ -225,7 +236,8 @@ impl Pdq {
         Rate(self.capacity.0 - allotted)
     }
 
-    /// Puts an entry where its criticality belongs, and removes an earlier entry of the flow. `None`: the list is full of more critical flows.
+    /// Inserts an entry by criticality, and removes an earlier entry of the flow. Returns its
+    /// index, or `None` if the list is full of more critical flows.
     fn place(&mut self, entry: Entry) -> Option<usize> {
         let limit = self.limit();
         self.remove(entry.flow);
@@ -239,7 +251,7 @@ impl Pdq {
         Some(at)
     }
 
-    /// Alg. 1: a SYN, DATA or probe leaves.
+    /// Handles a departing SYN, DATA or probe (Alg. 1).
     fn on_forward(&mut self, packet: &Packet, header: &mut Header, cx: &PortCx<'_>) {
         let flow = packet.flow;
         self.drop_stale(cx.now);
@@ -247,7 +259,7 @@ impl Pdq {
             return self.remove(flow);
         }
         let deadline = cx.flows[flow.index()].deadline.unwrap_or(Time::MAX);
-        let told = Entry {
+        let reported = Entry {
             flow,
             rate: Rate(0),
             paused: false,
@@ -257,7 +269,7 @@ impl Pdq {
             heard: cx.now,
         };
         let known = self.index(flow).map(|at| self.list[at]);
-        let entry = known.map_or(told, |known| Entry { rate: known.rate, paused: known.paused, ..told });
+        let entry = known.map_or(reported, |known| Entry { rate: known.rate, paused: known.paused, ..reported });
         let Some(at) = self.place(entry) else {
             let share = self.share.of(flow, u64::from(packet.wire_len));
             return if share == Rate(0) { header.pause(self.port) } else { header.allot(share) };
@@ -274,13 +286,13 @@ impl Pdq {
             self.accepted = Some((cx.now, flow));
         }
     }
-    /// Whether another paused flow was accepted within the time of dampening.
+    /// Returns whether another paused flow was accepted within the time of dampening.
     fn is_dampened(&self, flow: FlowId, now: Time) -> bool {
         let window = self.rtts.mean().unwrap_or_default().times(self.params.dampening);
         self.accepted.is_some_and(|(at, other)| other != flow && now < at.after(window))
     }
 
-    /// Alg. 3: an answer comes back.
+    /// Handles a returning answer (Alg. 3).
     fn on_answer(&mut self, flow: FlowId, header: &mut Header) {
         if header.is_paused_elsewhere(self.port) {
             self.remove(flow);
@@ -299,7 +311,8 @@ impl Pdq {
     }
 }
 
-/// The rate controller (section 3.3.3): C = max(0, r_PDQ - q / (2 RTT)).
+/// Returns the capacity set by the rate controller (section 3.3.3): C = max(0, r_PDQ - q / (2
+/// RTT)).
 fn controlled(line: Rate, queued: u64, rtt: Dur) -> Rate {
     let drain = u128::from(queued) * 8 * 1_000_000_000_000 / (2 * u128::from(rtt.0));
     Rate(line.0.saturating_sub(u64::try_from(drain).unwrap_or(u64::MAX)))

@@ -1,14 +1,16 @@
-//! Hedera: a central controller estimates the demands of large flows at a period, and places these flows on paths.
+//! Hedera: a central controller periodically estimates the demands of large flows, and places these
+//! flows on paths.
 //!
 //! Source: Al-Fares et al., "Hedera: Dynamic Flow Scheduling for Data Center Networks", NSDI 2010, sections 3 and 4; the simulator of
 //! the authors of DiFS (Cui and Qian, arXiv 1307.7416), github.com/cwz920716/NSim, which has Hedera as a baseline.
 //!
-//! At the end of each period the controller learns which flows are large, and estimates what each of them would send if only the NICs of its
-//! ends limited it (`hedera/demand`). Then it places them: by global first fit (`hedera/first_fit`) or by simulated annealing
-//! (`hedera/annealing`). New and small flows stay where the router has put them.
+//! At the end of each period the controller determines which flows are large, and estimates the
+//! rate of each if only the NICs of its ends limited it (`hedera/demand`). Then it places them: by
+//! global first fit (`hedera/first_fit`) or by simulated annealing (`hedera/annealing`). New and
+//! small flows stay on the router's paths.
 //!
-//! Model: the controller sees exact counts of the bytes that each flow delivers. Only data move; ACKs stay where the router has put them.
-//! The time for reports and orders is one `latency`, whatever their number.
+//! Model: the controller has exact counts of the bytes that each flow delivers. Only data is moved;
+//! ACKs stay on the router's paths. Reports and orders take one `latency`, whatever their number.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
@@ -18,13 +20,17 @@
 //! | `key` | `dst` | NSDI 2010 section 4.2; NSim looks up the source |
 //!
 //! Assumed:
-//! - The paper was known and not at hand: the period, the rate of a large flow, the demand estimation and the constants of annealing are to
-//!   be checked against it.
-//! - `latency` is 1 ms. A literal reading of DiFS has 0.
-//! - A flow is as large as the payload that it delivered. With `rate` the count is over the last period.
-//! - A demand is in bits of payload per second, and a NIC's capacity is its line rate: headers are left out on both sides.
-//! - NICs may differ: the demands from a source share its own rate, those to a destination the rate of that.
-//! - A path that is known to be dead is never chosen, and a flow that was placed on one is placed anew.
+//! - The paper was known but not available: the period, the rate of a large flow, the demand
+//!   estimation and the constants of annealing must be checked against it.
+//! - `latency` is 1 ms. A literal reading of DiFS gives 0.
+//! - The size of a flow is the payload that it has delivered. With `rate`, only the last period
+//!   counts.
+//! - A demand is in bits of payload per second, and a NIC's capacity is its line rate: headers are
+//!   ignored on both sides.
+//! - NICs may differ: the demands from a source share the rate of the source's NICs, the demands to
+//!   a destination the rate of the destination's NICs.
+//! - A path that is known to be dead is never chosen, and a flow that was placed on such a path is
+//!   placed again.
 
 use super::{Controller, Env, Move, View, needs_planned_paths};
 use annealing::Annealing;
@@ -44,7 +50,7 @@ pub mod live;
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "estimates demands of large flows at a period and places the flows on paths",
+    summary: "periodically estimates the demands of large flows and places these flows on paths",
     source: "Al-Fares et al., NSDI 2010",
     ..Meta::PLAIN
 };
@@ -52,9 +58,9 @@ pub const META: Meta = Meta {
 base::choice! {
     /// Which flows are large.
     pub enum Large {
-        /// Those that have delivered so many bytes.
+        /// Flows that have delivered at least `large_bytes`.
         Bytes = "bytes",
-        /// Those that have delivered at such a rate since the last look.
+        /// Flows that have delivered at a rate of at least `large_rate` since the last reading.
         Rate = "rate",
     }
 }
@@ -64,17 +70,17 @@ base::choice! {
     pub enum Placement {
         /// On the first path with room, once for each flow.
         Gff = "gff",
-        /// By a core for each host, which simulated annealing finds.
+        /// By assigning a core to each host, found by simulated annealing.
         Annealing = "annealing",
     }
 }
 
 base::choice! {
-    /// Whose core a flow takes under annealing.
+    /// The host whose core a flow takes with annealing.
     pub enum Key {
-        /// That of its destination.
+        /// The flow's destination.
         Dst = "dst",
-        /// That of its source.
+        /// The flow's source.
         Src = "src",
     }
 }
@@ -82,28 +88,30 @@ base::choice! {
 base::params! {
     /// Parameters of Hedera.
     pub struct Params {
-        /// From one look at the network to the next.
+        /// Time between two readings of the network.
         period: Dur = "5s" in Dur::from_us(1)..=Dur::from_secs(1000), "NSDI 2010 section 5";
-        /// From a look to the moment at which flows move.
-        latency: Dur = "1ms" in Dur(0)..=Dur::from_secs(1000), "flowloom: reports and orders on their ways; NSim has 0";
+        /// Time from a reading until the flows move.
+        latency: Dur = "1ms" in Dur(0)..=Dur::from_secs(1000), "flowloom: delay of reports and orders; NSim has 0";
         /// What makes a flow large.
         large: Large = "bytes", "DiFS section IV-A; NSDI 2010: `rate`";
-        /// A large flow has delivered so much payload, if `large = "bytes"`.
+        /// With `large = "bytes"`: a flow is large when it has delivered this much payload.
         large_bytes: Bytes = "100KB", "DiFS section IV-A";
-        /// A large flow delivers at this share of its source's NIC, if `large = "rate"`.
+        /// With `large = "rate"`: a flow is large when it delivers at this fraction of its source's
+        /// NIC rate.
         large_rate: Fraction = "0.1" in Fraction(0)..=Fraction::ONE, "NSDI 2010 section 3.1";
         /// How large flows are placed.
         placement: Placement = "annealing", "NSDI 2010 section 4.2";
-        /// Whose core a flow takes under annealing.
+        /// The host whose core a flow takes with annealing.
         key: Key = "dst", "NSDI 2010 section 4.2; NSim: `src`";
-        /// First temperature of annealing, and the number of its steps.
+        /// Initial temperature of annealing, and the number of its steps.
         t0: u32 = "1000" in 1..=1_000_000, "NSDI 2010 section 4.2";
-        /// How much annealing minds a step up, in multiples of `t0`; `auto`: 0.5 for networks of up to 16 hosts, otherwise 1000.
+        /// How strongly annealing rejects a step that raises the energy, in multiples of `t0`;
+        /// `auto`: 0.5 for networks of at most 16 hosts, otherwise 1000.
         c: Auto<f64> = "auto" in Auto::Set(0.0)..=Auto::Set(1e9), "NSDI 2010 section 4.2";
     }
 }
 
-/// Problems that show only against the network and the other parts of the system.
+/// Returns the problems of parameters that depend on the network and the other parts of the system.
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems: Vec<Problem> = needs_planned_paths(env).into_iter().collect();
     if params.placement == Placement::Annealing
@@ -111,8 +119,8 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     {
         problems.push(Problem {
             key: "placement",
-            message: format!("annealing gives each host a core switch, as in a fat tree or a leaf-spine network: {why}"),
-            hint: "write `placement = \"gff\"`, which takes any network".to_owned(),
+            message: format!("annealing assigns a core switch to each host, which needs a fat tree or a leaf-spine network: {why}"),
+            hint: "write `placement = \"gff\"`, which works on any network".to_owned(),
         });
     }
     problems
@@ -132,14 +140,14 @@ enum Placer {
 }
 
 impl Hedera {
-    /// For a network.
+    /// Returns the controller of a network.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let placer = match params.placement {
             Placement::Gff => Placer::FirstFit(FirstFit::default()),
             Placement::Annealing => {
                 let small = env.net.hosts().len() <= 16;
                 let schedule = annealing::Schedule { t0: params.t0, c: params.c.or(if small { 0.5 } else { 1000.0 }) };
-                // A network that `check` refuses has no cores, and no flow moves there.
+                // A network that `check` refuses has no cores, so no flow moves.
                 let cores = cores::find(env.net, env.routes).unwrap_or_default();
                 Placer::Annealing(Box::new(Annealing::new(cores, schedule, params.key == Key::Dst, env.seed)))
             }
@@ -147,7 +155,7 @@ impl Hedera {
         Hedera { params: params.clone(), delivered: BTreeMap::new(), placer }
     }
 
-    /// The large flows with their demands, by id.
+    /// Updates the delivered bytes. Returns the large flows with their demands, by id.
     fn learn(&mut self, view: &View<'_>) -> Vec<Demand> {
         let before = std::mem::take(&mut self.delivered);
         let total = |id, bytes| before.get(&id).copied().unwrap_or(0) + bytes;
@@ -166,7 +174,7 @@ impl Hedera {
         let rates: Vec<f64> = (0..view.net.hosts().len() as u32).map(|host| rate_of(HostId(host)) as f64).collect();
         let demands = demand::estimate(&ends, &rates);
         let with = |(flow, bps): (&&super::OpenFlow, f64)| {
-            // Sums of demands that fill a link must not exceed its rate by what was rounded.
+            // Rounded down, so that demands that fill a link do not exceed its rate.
             Demand { id: flow.id, src: flow.src, dst: flow.dst, present: flow.paths[0], bps: bps as u64 }
         };
         large.iter().zip(demands).map(with).collect()

@@ -1,7 +1,8 @@
-//! Room: controllers. One machine for the whole network, which sees the network's state at a period and may set paths of flows.
+//! Room: controllers. A controller is a single state machine for the whole network, which reads the
+//! network's state periodically and may set paths of flows.
 //!
-//! A controller reads at every multiple of its period, and what it decides acts its latency later: the latency stands for all that the
-//! news and the orders need on their ways.
+//! A controller reads at every multiple of its period, and its decisions take effect one latency
+//! later. The latency represents all delays of reports and orders.
 
 use crate::net::Net;
 use crate::paths::AllPaths;
@@ -14,42 +15,42 @@ use base::{Dur, FlowId, Given, HostId, Time};
 
 /// A controller.
 pub trait Controller {
-    /// From one look to the next.
+    /// Returns the time between two readings.
     fn period(&self) -> Dur;
-    /// From a look to the moment at which what it led to acts.
+    /// Returns the time from a reading until its orders take effect.
     fn latency(&self) -> Dur;
-    /// Looks at the network, and puts what it decides into `moves`, which act in their order.
+    /// Reads the network, and adds its orders to `moves`. They take effect in this order.
     fn decide(&mut self, view: &mut View<'_>, moves: &mut Vec<Move>);
 }
 
-/// What a controller sees.
+/// The state of the network that a controller reads.
 pub struct View<'a> {
-    /// When it looks.
+    /// The time of the reading.
     pub now: Time,
     /// The network.
     pub net: &'a Net,
-    /// Its live next hops.
+    /// The live next hops of the network.
     pub routes: &'a Routes,
     /// All shortest paths of the healthy network, by index.
     pub paths: &'a mut AllPaths,
-    /// By link.
+    /// The links, by id.
     pub links: &'a [LinkState],
-    /// The flows that have begun and not ended, by id.
+    /// The flows that have started and not ended, by id.
     pub flows: &'a [OpenFlow],
-    /// What became of paths that were set, since the last look.
+    /// What happened to paths that were set, since the last reading.
     pub path_changes: &'a [PathChange],
 }
 
-/// A link, as a controller sees it.
+/// The state of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkState {
-    /// Bytes on the wire whose transmission started since the last look.
+    /// Bytes on the wire whose transmission started since the last reading.
     pub sent_bytes: u64,
-    /// Bytes that wait at its port.
+    /// Bytes that wait at the link's port.
     pub queue_bytes: u64,
 }
 
-/// A flow, as a controller sees it.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenFlow {
     /// The flow.
@@ -58,35 +59,39 @@ pub struct OpenFlow {
     pub src: HostId,
     /// Its receiver.
     pub dst: HostId,
-    /// The indices of its present paths there and back; `None` where the path has none.
+    /// The indices of the present paths to the destination and back; `None` for a path without an
+    /// index.
     pub paths: [Option<u16>; 2],
-    /// Bytes of payload that arrived for the first time since the last look.
+    /// Bytes of payload that arrived for the first time since the last reading.
     pub delivered_bytes: u64,
 }
 
-/// What a controller orders: packets of a flow take another path from now on.
+/// An order of a controller: packets of a flow take another path from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
     /// The flow.
     pub flow: FlowId,
-    /// The path from its destination back to its source.
+    /// Whether the order is for the path from the flow's destination back to its source.
     pub back: bool,
     /// The path's index; `None`: the path that the router plans.
     pub path: Option<u16>,
 }
 
-/// The problem of a controller that sets paths of data beside a router that decides at switches.
+/// Returns the problem of a controller that sets paths of data together with a router that decides
+/// at switches.
 pub fn needs_planned_paths(env: &Env<'_>) -> Option<Problem> {
     let kind = env.given.kind("router")?;
     let params = AnyRouterParams::read(kind, &mut Written(env.given))?;
     params.duties(env).decides.at_switches(false).then(|| Problem {
         key: "kind",
-        message: format!("a controller sets paths, and `{kind}` decides at each switch which way packets go"),
-        hint: "take the router `ecmp`".to_owned(),
+        message: format!(
+            "a controller sets paths, but `{kind}` chooses the next hop of packets at each switch: the orders would have no effect"
+        ),
+        hint: "use the router `ecmp`".to_owned(),
     })
 }
 
-/// The router's parameters as they were written.
+/// The router's parameters as written in the scenario.
 struct Written<'a>(&'a Given);
 
 impl Reader for Written<'_> {
@@ -94,7 +99,7 @@ impl Reader for Written<'_> {
         self.0.param("router", key).map(|text| Raw::Str(text.to_owned()))
     }
     fn fail(&mut self, key: &'static str, message: String) {
-        panic!("`{key}` of a router that was read before: {message}");
+        panic!("`{key}` of a router whose parameters were read before: {message}");
     }
 }
 
@@ -103,7 +108,7 @@ pub mod rebalance;
 
 base::registry! {
     room AnyController: Controller, env Env<'_>;
-    named "controller", "controllers", "controller": "what moves flows to other paths while they run";
+    named "controller", "controllers", "controller": "moves flows to other paths while they run";
     entries { hedera: Hedera, rebalance: Rebalance }
     methods {
         fn period(&self) -> Dur;

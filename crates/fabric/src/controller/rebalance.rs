@@ -1,24 +1,28 @@
 //! Rebalance: moves the largest flow off the busiest link, once per period.
 //!
-//! Source: flowloom. That a controller looks at the network at a period and moves large flows to other paths of equal length is from
-//! Al-Fares et al., "Hedera: Dynamic Flow Scheduling for Data Center Networks", NSDI 2010, sections 3 and 4, which estimates demands and
-//! places all large flows.
+//! Source: flowloom. Al-Fares et al., "Hedera: Dynamic Flow Scheduling for Data Center Networks",
+//! NSDI 2010, sections 3 and 4, has a controller that periodically moves large flows to other paths
+//! of equal length; it estimates demands and places all large flows.
 //!
-//! Of all links between switches, and at hosts with several NICs, it takes the one with the highest utilisation since the last look. Of the flows whose data cross that
-//! link, it takes the one that delivered most, and moves it to the path on which the busiest link would be least busy, if the larger
-//! utilisation of the two links is lower then.
+//! Among all links between switches, and links of hosts with several NICs, it selects the link with
+//! the highest utilization since the last reading. Among the flows whose data crosses that link, it
+//! selects the flow that delivered most, and moves it to the path whose busiest link would be least
+//! busy, if the larger utilization of the two links is lower after the move.
 //!
-//! Model: it sees exact counts of every link and flow. One flow moves at a time, and only its data.
+//! Model: it has exact counts of every link and flow. It moves one flow at a time, and only the
+//! flow's data.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
 //! | `period`, `latency` | 1 ms | flowloom: some round trips of a data center; Hedera has 5 s |
-//! | `threshold` | 0.5 | flowloom: a link that is less busy has room |
+//! | `threshold` | 0.5 | flowloom: a less busy link has room |
 //!
 //! Assumed:
-//! - Of links that are as busy, of flows as large and of paths as good, the first counts, by id or index.
-//! - After a move it waits until a whole period has passed with the flow on its new path.
-//! - A flow is as large as the payload that it delivered: headers and what was sent again do not count.
+//! - Among equally busy links, equally large flows and equally good paths it takes the first by id
+//!   or index.
+//! - After a move it waits until the flow has been on its new path for a whole period.
+//! - The size of a flow is the payload that it has delivered: headers and retransmissions do not
+//!   count.
 
 use super::{Controller, Env, Move, OpenFlow, View, needs_planned_paths};
 use crate::paths::is_live;
@@ -37,12 +41,12 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of rebalancing.
     pub struct Params {
-        /// From one look at the network to the next.
+        /// Time between two readings of the network.
         period: Dur = "1ms" in Dur::from_us(1)..=Dur::from_secs(1000), "flowloom: some round trips; Hedera has 5 s";
-        /// From a look to the moment at which the flow moves.
+        /// Time from a reading until the flow moves.
         latency: Dur = "1ms" in Dur(0)..=Dur::from_secs(1000), "flowloom: as the period";
-        /// Links that are less busy are left alone.
-        threshold: Fraction = "0.5" in Fraction(0)..=Fraction::ONE, "flowloom: a link that is less busy has room";
+        /// Links with a utilization below this are not changed.
+        threshold: Fraction = "0.5" in Fraction(0)..=Fraction::ONE, "flowloom: a less busy link has room";
     }
 }
 
@@ -54,23 +58,24 @@ pub fn check(_params: &Params, env: &Env<'_>) -> Vec<Problem> {
 /// The controller.
 pub struct Rebalance {
     params: Params,
-    /// Until then, counts are of paths that have changed since.
+    /// Until this time, counts include a period before the last move.
     settled: Time,
 }
 
 impl Rebalance {
-    /// For a network.
+    /// Returns the controller of a network.
     pub fn new(params: &Params, _env: &Env<'_>) -> Self {
         Rebalance { params: params.clone(), settled: Time::ZERO }
     }
 
-    /// The utilisation of a link that sends so many bytes in a period, in parts per billion.
+    /// Returns the utilization of a link that sends this many bytes in a period, in parts per
+    /// billion.
     fn utilisation(&self, view: &View<'_>, link: LinkId, bytes: u64) -> u64 {
         let sent = u128::from(bytes) * 8 * 1_000_000_000_000 * u128::from(Fraction::ONE.0);
         (sent / (u128::from(view.net.link(link).rate.bps()) * u128::from(self.params.period.ps()))) as u64
     }
 
-    /// The largest flow whose data cross a link, and its links.
+    /// Returns the largest flow whose data crosses a link, and the flow's links.
     fn largest(view: &mut View<'_>, crossed: LinkId) -> Option<(OpenFlow, Vec<LinkId>)> {
         let mut found: Option<(OpenFlow, Vec<LinkId>)> = None;
         for flow in view.flows {
@@ -146,7 +151,7 @@ mod tests {
     use std::sync::Arc;
 
     const MS: u64 = 1_000_000_000;
-    /// A link of 1 Gb/s sends so much in 1 ms.
+    /// Bytes that a link of 1 Gb/s sends in 1 ms.
     const FULL: u64 = 125_000;
 
     /// Flows between the first two pods of a fat tree with k = 4, where path i leads over core i.
@@ -173,7 +178,8 @@ mod tests {
             let paths = AllPaths::new(Arc::clone(&net), Arc::new(routes.clone()));
             Bench { net, routes, paths, links, flows: Vec::new(), rebalance }
         }
-        /// A flow that delivered so much over a path, all of which crossed every link of it.
+        /// Adds a flow that delivered this many bytes over a path; all of them crossed every link
+        /// of the path.
         fn flow(&mut self, id: u32, src: u32, dst: u32, path: u16, bytes: u64) {
             let (src, dst) = (HostId(src), HostId(dst));
             for link in self.paths.path(src, dst, path).unwrap().links {
@@ -196,7 +202,7 @@ mod tests {
     #[test]
     fn the_largest_flow_leaves_the_busiest_link_for_the_least_busy_path() {
         let mut b = Bench::new(|_| ());
-        // Both cross edge0_0->agg0_0; the smaller one also core 1 alone.
+        // Both flows cross edge0_0->agg0_0; only the smaller one also crosses core 1.
         b.flow(0, 0, 4, 0, FULL / 2);
         b.flow(1, 1, 5, 1, FULL / 4);
         b.flow(2, 2, 6, 3, FULL / 8);
@@ -213,11 +219,11 @@ mod tests {
 
     #[test]
     fn nothing_moves_without_gain() {
-        // Unloaded on its path.
+        // The flow's path has no other load.
         let mut b = Bench::new(|_| ());
         b.flow(0, 0, 4, 0, FULL);
         assert_eq!(b.look(MS), []);
-        // Every other path is as busy.
+        // Every other path is equally busy.
         let mut b = Bench::new(|_| ());
         b.flow(0, 0, 4, 0, FULL / 2);
         b.flow(1, 1, 5, 1, FULL / 2);
@@ -250,7 +256,7 @@ mod tests {
         let mut b = Bench::new(|p| p.latency = Dur::from_us(1500));
         (0..2).for_each(|i| b.flow(i, i, 4 + i, 0, FULL / 2));
         assert_eq!(b.look(MS).len(), 1);
-        // It moved at 2.5 ms, and the first period of which all is known begins at 3 ms.
+        // The flow moved at 2.5 ms, and the first whole period afterwards begins at 3 ms.
         assert_eq!((b.look(2 * MS), b.look(3 * MS)), (vec![], vec![]));
         assert_eq!(b.look(4 * MS).len(), 1);
     }

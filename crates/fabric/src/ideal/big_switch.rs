@@ -1,6 +1,8 @@
-//! SRPT in one big switch: each path is reduced to its first and last link, those of the hosts.
+//! SRPT in one big switch: each path is reduced to its first and last link, which are links of
+//! hosts.
 //!
-//! Source: pFabric (Alizadeh et al., SIGCOMM 2013), section 3: an order that is optimal there bounds all networks of these hosts.
+//! Source: pFabric (Alizadeh et al., SIGCOMM 2013), section 3: an optimal order in one big switch
+//! is a bound for all networks of these hosts.
 
 use super::srpt::Srpt;
 use super::{Env, Ideal};
@@ -12,17 +14,17 @@ use base::registry::Meta;
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "SRPT where only the links of hosts are left, as if the network were one big switch.",
+    summary: "SRPT where only the links of hosts limit flows, as if the network were one big switch.",
     source: "pFabric (SIGCOMM 2013) section 3",
     ..Meta::PLAIN
 };
 
 base::params! {
-    /// It has none.
+    /// This schedule has no parameters.
     pub struct Params {}
 }
 
-/// Nothing can be wrong.
+/// Returns no problems.
 pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
     Vec::new()
 }
@@ -31,11 +33,11 @@ pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
 pub struct BigSwitch;
 
 impl BigSwitch {
-    /// The schedule.
+    /// Returns the schedule.
     pub fn new(_params: &Params, _env: &Env) -> Self {
         BigSwitch
     }
-    /// Its label in tables and figures.
+    /// Returns the label of the schedule in tables and figures.
     pub fn label(_params: &Params) -> &'static str {
         "ideal big switch"
     }
@@ -50,7 +52,7 @@ impl Ideal for BigSwitch {
     }
 }
 
-/// The same flows in one big switch.
+/// Returns the same flows in one big switch.
 fn big_switch(flows: &[FluidFlow]) -> Vec<FluidFlow> {
     let ends = |path: &[usize]| match path {
         [first, .., last] => vec![*first, *last],

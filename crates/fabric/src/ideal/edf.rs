@@ -1,7 +1,8 @@
 //! Earliest deadline first, then flows without a deadline by arrival.
 //!
-//! Source: C. Liu and J. Layland, "Scheduling algorithms for multiprogramming in a hard-real-time environment", Journal of the ACM 20(1), 1973:
-//! on one link it meets all deadlines if some order does.
+//! Source: C. Liu and J. Layland, "Scheduling algorithms for multiprogramming in a hard-real-time
+//! environment", Journal of the ACM 20(1), 1973: on one link it meets all deadlines if any order
+//! does.
 
 use super::{Env, Ideal};
 use crate::schedule::flow::{FluidFlow, GoOn};
@@ -13,17 +14,17 @@ use std::cmp::Ordering;
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "Every link serves the flow with the earliest deadline; flows without one come last.",
+    summary: "Every link serves the flow with the earliest deadline; flows without a deadline come last.",
     source: "Liu and Layland, JACM 20(1), 1973",
     ..Meta::PLAIN
 };
 
 base::params! {
-    /// It has none.
+    /// This schedule has no parameters.
     pub struct Params {}
 }
 
-/// Nothing can be wrong.
+/// Returns no problems.
 pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
     Vec::new()
 }
@@ -32,11 +33,11 @@ pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
 pub struct Edf;
 
 impl Edf {
-    /// The schedule.
+    /// Returns the schedule.
     pub fn new(_params: &Params, _env: &Env) -> Self {
         Edf
     }
-    /// Its label in tables and figures.
+    /// Returns the label of the schedule in tables and figures.
     pub fn label(_params: &Params) -> &'static str {
         "ideal EDF"
     }

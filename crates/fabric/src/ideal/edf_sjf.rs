@@ -1,6 +1,7 @@
-//! Earliest deadline first; flows without a deadline follow, the shortest as a whole first.
+//! Earliest deadline first; flows without a deadline follow, smallest total size first.
 //!
-//! Source: STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019), section 2, which compares with this order in Table 1.
+//! Source: STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019), section 2, which compares
+//! STAM with this order in Table 1.
 
 use super::{Env, Ideal};
 use crate::schedule::flow::{FluidFlow, GoOn};
@@ -12,17 +13,17 @@ use std::cmp::Ordering;
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "Every link serves the flow with the earliest deadline, and among flows without one that which was the shortest as a whole.",
+    summary: "Every link serves the flow with the earliest deadline; flows without a deadline come last, smallest total size first.",
     source: "Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019, section 2",
     ..Meta::PLAIN
 };
 
 base::params! {
-    /// It has none.
+    /// This schedule has no parameters.
     pub struct Params {}
 }
 
-/// Nothing can be wrong.
+/// Returns no problems.
 pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
     Vec::new()
 }
@@ -31,11 +32,11 @@ pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
 pub struct EdfSjf;
 
 impl EdfSjf {
-    /// The schedule.
+    /// Returns the schedule.
     pub fn new(_params: &Params, _env: &Env) -> Self {
         EdfSjf
     }
-    /// Its label in tables and figures.
+    /// Returns the label of the schedule in tables and figures.
     pub fn label(_params: &Params) -> &'static str {
         "ideal EDF+SJF"
     }

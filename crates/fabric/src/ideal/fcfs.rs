@@ -10,15 +10,18 @@ use base::params::Problem;
 use base::registry::Meta;
 
 /// The description of this entry, for `list`, `explain` and `check`.
-pub const META: Meta =
-    Meta { summary: "Every link serves the flow that came first.", source: "Kleinrock, Queueing Systems 1, 1975", ..Meta::PLAIN };
+pub const META: Meta = Meta {
+    summary: "Every link serves the flow that arrived first.",
+    source: "Kleinrock, Queueing Systems 1, 1975",
+    ..Meta::PLAIN
+};
 
 base::params! {
-    /// It has none.
+    /// This schedule has no parameters.
     pub struct Params {}
 }
 
-/// Nothing can be wrong.
+/// Returns no problems.
 pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
     Vec::new()
 }
@@ -27,11 +30,11 @@ pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
 pub struct Fcfs;
 
 impl Fcfs {
-    /// The schedule.
+    /// Returns the schedule.
     pub fn new(_params: &Params, _env: &Env) -> Self {
         Fcfs
     }
-    /// Its label in tables and figures.
+    /// Returns the label of the schedule in tables and figures.
     pub fn label(_params: &Params) -> &'static str {
         "ideal FCFS"
     }
@@ -56,7 +59,8 @@ mod tests {
 
     #[test]
     fn a_flow_paused_elsewhere_does_not_hold_a_link() {
-        // The second flow waits on link 0 until 100 and leaves link 1 to the others; then it goes before the fourth.
+        // The second flow waits on link 0 until 100 and leaves link 1 to the others; then it is
+        // served before the fourth.
         let flows = [flow(0, 100, &[0]), flow(1, 100, &[0, 1]), flow(2, 50, &[1]), flow(3, 100, &[1])];
         assert_eq!(finish_ns("fcfs", &[GIGABYTE; 2], &flows), [100.0, 200.0, 52.0, 252.0]);
     }

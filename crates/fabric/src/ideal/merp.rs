@@ -1,9 +1,11 @@
-//! MERP's virtual deadlines: VDG runs where flows arrive, and the flow with the earliest virtual deadline is served.
+//! MERP's virtual deadlines: VDG runs on the links where flows arrive, and the flow with the
+//! earliest virtual deadline is served.
 //!
 //! Source: Zhang et al., IEEE TPDS 28(11) 2017, sections 2 and 4.3 (Table 1, Fig. 1, Alg. 1 and 2).
 //!
-//! Assumed: in Alg. 2 the flow with the largest (size, arrival, rest, index) among ties is placed last. In a network VDG runs at each link of an
-//! arriving flow, and flows are ordered by the largest `vdl - arrival` among the links of a path.
+//! Assumed: in Alg. 2, among flows that tie, the flow with the largest (size, arrival, rest, index)
+//! is placed last. In a network VDG runs at each link of an arriving flow, and flows are ordered by
+//! the largest `vdl - arrival` among the links of their paths.
 
 use super::{Env, Ideal};
 use crate::agent::merp::vdg;
@@ -16,17 +18,17 @@ use base::{Rate, Time};
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "Every link serves by MERP's virtual deadlines.",
+    summary: "Every link serves the flow with the earliest of MERP's virtual deadlines.",
     source: "Zhang et al., IEEE TPDS 28(11) 2017, sections 2 and 4.3",
     ..Meta::PLAIN
 };
 
 base::params! {
-    /// It has none.
+    /// This schedule has no parameters.
     pub struct Params {}
 }
 
-/// Nothing can be wrong.
+/// Returns no problems.
 pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
     Vec::new()
 }
@@ -35,11 +37,11 @@ pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
 pub struct Merp;
 
 impl Merp {
-    /// The schedule.
+    /// Returns the schedule.
     pub fn new(_params: &Params, _env: &Env) -> Self {
         Merp
     }
-    /// Its label in tables and figures.
+    /// Returns the label of the schedule in tables and figures.
     pub fn label(_params: &Params) -> &'static str {
         "ideal MERP"
     }
@@ -55,7 +57,8 @@ impl Ideal for Merp {
 }
 
 impl<T: Number> Rule<T> for Merp {
-    /// Alg. 2: the flow with the smallest expansion ratio if it came last is placed last, which is first in `active`.
+    /// Alg. 2: the flow whose expansion ratio would be smallest if it came last is placed last,
+    /// which is first in `active`.
     fn on_arrivals(&self, link: &mut Server<'_, T>) {
         let mut rest = link.active.iter().fold(T::zero(), |sum, &flow| sum + link.left[flow].clone());
         for k in 0..link.active.len() {
@@ -81,11 +84,11 @@ impl<T: Number> Rule<T> for Merp {
 struct VirtualDeadlines<'a> {
     capacity: &'a [Rate],
     flows: &'a [FluidFlow],
-    /// Per flow: its arrival.
+    /// The arrival of each flow.
     arrived: Vec<Time>,
-    /// Per link: the flows that cross it.
+    /// The flows that cross each link.
     members: Vec<Vec<usize>>,
-    /// Per flow and link of its path: `vdl - arrival` in ps, as VDG last had it.
+    /// For each flow and link of its path: `vdl - arrival` in ps from the last run of VDG.
     expected: Vec<Vec<u64>>,
     /// Links with new flows.
     fresh: Vec<usize>,
@@ -129,7 +132,7 @@ impl Order for VirtualDeadlines<'_> {
         }
     }
 
-    /// Runs VDG where flows arrived (Alg. 1 l. 3-5) and puts the virtual deadlines into `key`.
+    /// Runs VDG on links where flows arrived (Alg. 1 l. 3-5) and updates `key`.
     fn rank(&mut self, now: f64, _active: &[usize], left: &[f64], key: &mut [Key]) {
         let now = Time((now * 1e12) as u64);
         for link in self.fresh.drain(..) {
@@ -149,7 +152,8 @@ impl Order for VirtualDeadlines<'_> {
                 for (expected, _) in self.expected[flow].iter_mut().zip(&self.flows[flow].path).filter(|(_, l)| **l == link) {
                     *expected = (place.vdl - arrived).ps();
                 }
-                // Alg. 1 l. 9-11: the smallest expected rate on the path counts, which is the largest expected time.
+                // Alg. 1 l. 9-11: the smallest expected rate on the path counts, which corresponds
+                // to the largest expected time.
                 let longest = self.expected[flow].iter().copied().max().unwrap_or(0);
                 key[flow].1 = (arrived.ps() + longest) as f64;
             }
@@ -170,7 +174,7 @@ mod tests {
         check_table_1("merp", &segments, [q(3, 1), q(7, 1), q(7, 1)], q(17, 3), [q(1, 1), q(7, 3), q(7, 4)]);
     }
 
-    /// Flows that arrive together leave in the order of the ports' own VDG, at its virtual deadlines.
+    /// Flows that arrive together end in the order of the port's own VDG, at its virtual deadlines.
     #[test]
     fn merp_agrees_with_the_port() {
         let mut rng = Rng::stream(1, "fluid/vdg", &[]);
@@ -193,8 +197,9 @@ mod tests {
 
     #[test]
     fn merp_takes_the_worst_link_of_a_path() {
-        // At 60 link 0 puts the new flow (ratio 200/100 at its end) before the old one (260/160), with vdl 160 and 260. On link 1 the new
-        // one comes last, with vdl 60 + 249, so the old one goes first.
+        // At 60, link 0 puts the new flow (ratio 200/100 at its end) before the old flow (260/160),
+        // with vdl 160 and 260. On link 1 the new flow comes last, with vdl 60 + 249, so the old
+        // flow is served first.
         let alone = [flow(0, 160, &[0]), flow(60, 100, &[0])];
         let crowded = [alone[0].clone(), flow(60, 100, &[0, 1]), flow(60, 99, &[1]), flow(60, 50, &[1])];
         let order = |flows: &[FluidFlow]| finish_ns("merp", &[GIGABYTE; 2], flows);
@@ -202,8 +207,8 @@ mod tests {
         assert_eq!(order(&crowded), [160.0, 309.0, 209.0, 110.0]);
     }
 
-    /// Links of a tree of 3 racks with 3 hosts: NICs 0-8, down to hosts 9-17, ToR up 18-20, down 21-23. Pareto sizes in whole packets, load
-    /// against the uplinks.
+    /// Links of a tree of 3 racks with 3 hosts: NICs 0-8, down to hosts 9-17, ToR up 18-20, down
+    /// 21-23. Pareto sizes in whole packets; the load is relative to the uplinks.
     fn single_tree(seed: u64, n: usize, load: f64, shape: f64, mean: f64) -> Vec<FluidFlow> {
         let mut rng = Rng::stream(seed, "fluid/tree", &[]);
         let mut now = 0.0;
@@ -221,7 +226,7 @@ mod tests {
         (0..n).map(draw).collect()
     }
 
-    /// Mean FCT in ms and maximum expansion ratio.
+    /// Returns the mean FCT in ms and the maximum expansion ratio.
     fn summary(name: &str, flows: &[FluidFlow]) -> (f64, f64) {
         let finish = in_seconds(name, &[Rate::from_gbps(1); 24], flows);
         let fct = |(end, flow): (&f64, &FluidFlow)| end - flow.arrival.as_secs_f64();
@@ -231,7 +236,8 @@ mod tests {
         (1e3 * all.iter().sum::<f64>() / all.len() as f64, ratios.fold(0.0, f64::max))
     }
 
-    /// The paper's claim against SRPT holds in the fluid: a much smaller maximum expansion ratio for a slightly larger mean FCT.
+    /// The paper's claim about SRPT holds for fluids: a much smaller maximum expansion ratio for a
+    /// slightly larger mean FCT.
     #[test]
     fn merp_trades_a_little_mean_for_the_largest_ratio() {
         for seed in 1..=3 {

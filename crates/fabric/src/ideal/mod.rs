@@ -1,8 +1,9 @@
-//! Room: ideal schedules. What the flows of a scenario are compared with, besides its systems: the same flows as fluids, with control that is
-//! instant.
+//! Room: ideal schedules. A scenario's systems are compared with them: they serve the same flows as
+//! fluids, with instant control.
 //!
-//! An entry serves the flows of one link and those of a network. Where it serves them in an order, it is a [`Rule`](crate::schedule::link::Rule)
-//! of a link and an [`Order`](crate::schedule::network::Order) of a network.
+//! An entry serves the flows of one link and those of a network. If it serves them in an order, it
+//! implements [`Rule`](crate::schedule::link::Rule) for a link and
+//! [`Order`](crate::schedule::network::Order) for a network.
 
 use crate::schedule::flow::GoOn;
 use crate::schedule::link::{Job, Number, Schedule, Server};
@@ -10,14 +11,14 @@ use crate::schedule::network::Network;
 
 /// An ideal schedule.
 pub trait Ideal {
-    /// Serves the flows of one link: when each of them ends.
+    /// Serves the flows of one link. Returns when each flow ends.
     fn serve_link<T: Number>(&self, link: Server<'_, T>) -> Vec<T>;
-    /// Serves the flows of a network: when each of them ends, in seconds, which is infinity behind a link without capacity. `None`: `go_on`
-    /// returned false.
+    /// Serves the flows of a network. Returns when each flow ends, in seconds; infinity if its path
+    /// has a link without capacity. `None`: `go_on` returned false.
     fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>>;
 }
 
-/// What an ideal schedule knows from configuration.
+/// The environment of an ideal schedule: nothing from the configuration.
 pub type Env = ();
 
 pub mod big_switch;
@@ -32,7 +33,7 @@ pub mod stam;
 
 base::registry! {
     room AnyIdeal: Ideal, env Env;
-    named "ideal", "ideals", "ideal schedule": "schedules of the same flows as a fluid, as `ideal` names them";
+    named "ideal", "ideals", "ideal schedule": "schedules that serve the same flows as fluids, selected by `ideal`";
     entries {
         srpt: Srpt, ps: Ps, fcfs: Fcfs, edf: Edf, sjf: Sjf, edf_sjf: EdfSjf, stam: Stam, merp: Merp, big_switch: BigSwitch
     }
@@ -41,7 +42,7 @@ base::registry! {
         fn serve_network(&self, network: Network<'_>, go_on: GoOn<'_>) -> Option<Vec<f64>>;
     }
     statics {
-        /// Its label in tables and figures.
+        /// The label of the schedule in tables and figures.
         fn label() -> &'static str;
     }
 }
@@ -53,7 +54,8 @@ impl AnyIdeal {
         let finish = self.serve_link(Server::new(capacity, jobs, Some(&mut segments))?);
         Ok(Schedule { finish, segments })
     }
-    /// The same without the periods of service, of which processor sharing has very many: when each flow ends.
+    /// Like [`AnyIdeal::schedule`], but returns only when each flow ends, without the periods of
+    /// service. Processor sharing has very many of these.
     pub fn finish_times<T: Number>(&self, capacity: &T, jobs: &[Job<T>]) -> Result<Vec<T>, String> {
         Ok(self.serve_link(Server::new(capacity, jobs, None)?))
     }

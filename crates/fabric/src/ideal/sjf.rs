@@ -1,4 +1,5 @@
-//! Shortest job first: every link serves the flow that was the shortest as a whole, whatever is left of it.
+//! Shortest job first: every link serves the flow with the smallest total size, whatever its
+//! remaining size.
 //!
 //! Source: R. Conway, W. Maxwell and L. Miller, Theory of Scheduling, 1967.
 
@@ -12,17 +13,17 @@ use std::cmp::Ordering;
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "Every link serves the flow that was the shortest as a whole.",
+    summary: "Every link serves the flow with the smallest total size.",
     source: "Conway, Maxwell and Miller, Theory of Scheduling, 1967",
     ..Meta::PLAIN
 };
 
 base::params! {
-    /// It has none.
+    /// This schedule has no parameters.
     pub struct Params {}
 }
 
-/// Nothing can be wrong.
+/// Returns no problems.
 pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
     Vec::new()
 }
@@ -31,11 +32,11 @@ pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
 pub struct Sjf;
 
 impl Sjf {
-    /// The schedule.
+    /// Returns the schedule.
     pub fn new(_params: &Params, _env: &Env) -> Self {
         Sjf
     }
-    /// Its label in tables and figures.
+    /// Returns the label of the schedule in tables and figures.
     pub fn label(_params: &Params) -> &'static str {
         "ideal SJF"
     }
@@ -68,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_flow_that_has_almost_ended_keeps_its_size() {
-        // At 4 the first flow has 1 left of 5, and the second has 3 of 3.
+        // At 4 the first flow has 1 of 5 left, and the second has 3 of 3.
         let jobs = [job(0, 5), job(4, 3)];
         assert_eq!(ideal("sjf").finish_times(&q(1, 1), &jobs).unwrap(), [q(8, 1), q(7, 1)]);
     }

@@ -1,7 +1,8 @@
-//! Shortest remaining processing time: every link serves the flow with the least left to send.
+//! Shortest remaining processing time: every link serves the flow with the fewest remaining bytes.
 //!
-//! Source: L. Schrage, "A proof of the optimality of the shortest remaining processing time discipline", Operations Research 16(3), 1968: no
-//! order has a smaller mean completion time on one link. Zhang et al., IEEE TPDS 28(11) 2017, Table 1, for an example.
+//! Source: L. Schrage, "A proof of the optimality of the shortest remaining processing time
+//! discipline", Operations Research 16(3), 1968: no order has a smaller mean completion time on one
+//! link. Zhang et al., IEEE TPDS 28(11) 2017, Table 1, for an example.
 
 use super::{Env, Ideal};
 use crate::schedule::flow::GoOn;
@@ -13,17 +14,17 @@ use std::cmp::Ordering;
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "Every link serves the flow with the least left to send.",
+    summary: "Every link serves the flow with the fewest remaining bytes.",
     source: "Schrage, Operations Research 16(3), 1968",
     ..Meta::PLAIN
 };
 
 base::params! {
-    /// It has none.
+    /// This schedule has no parameters.
     pub struct Params {}
 }
 
-/// Nothing can be wrong.
+/// Returns no problems.
 pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
     Vec::new()
 }
@@ -32,11 +33,11 @@ pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
 pub struct Srpt;
 
 impl Srpt {
-    /// The schedule.
+    /// Returns the schedule.
     pub fn new(_params: &Params, _env: &Env) -> Self {
         Srpt
     }
-    /// Its label in tables and figures.
+    /// Returns the label of the schedule in tables and figures.
     pub fn label(_params: &Params) -> &'static str {
         "ideal SRPT"
     }
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_flow_waits_for_all_its_links() {
-        // The long flow crosses both links; the short ones keep one each busy in turn.
+        // The long flow crosses both links; the short flows keep one link each busy in turn.
         let flows = [flow(0, 1000, &[0, 1]), flow(0, 100, &[0]), flow(50, 100, &[1])];
         assert_eq!(finish_ns("srpt", &[GIGABYTE; 2], &flows), [1150.0, 100.0, 150.0]);
         assert_eq!(finish_ns("fcfs", &[GIGABYTE; 2], &flows), [1000.0, 1100.0, 1100.0]);

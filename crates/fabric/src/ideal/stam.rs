@@ -1,12 +1,15 @@
-//! STAM's ideal: the earliest deadline first, and before it, where all flows with deadlines can wait, flows without a deadline that have no more
-//! left than the first of the others.
+//! STAM's ideal: earliest deadline first. While all flows with deadlines can wait, a flow without a
+//! deadline is served before them if it has no more bytes left than the flow with the earliest
+//! deadline.
 //!
 //! Source: STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019), section 2 (Table 1, Fig. 2).
 //!
-//! Assumed: STAM's paper gives its ideal schedule by example only. The slack is the time that all flows with deadlines that are present can wait
-//! and still end in time by EDF. A flow without a deadline uses it if it has no more left than the flow that EDF serves; without this bound the
-//! long flow of the example would take the slack that the short one needs. A flow that is late keeps its place in EDF. In a network a flow
-//! without a deadline goes first if it may on every link of its path.
+//! Assumed: STAM's paper gives its ideal schedule only by example. The slack is the time that all
+//! present flows with deadlines can wait and still end in time under EDF. A flow without a deadline
+//! uses the slack if it has no more bytes left than the flow that EDF serves; without this bound
+//! the long flow of the example would take the slack that the short flow needs. A flow that is late
+//! keeps its place in EDF. In a network a flow without a deadline is served first if this holds on
+//! every link of its path.
 
 use super::{Env, Ideal};
 use crate::schedule::flow::{FluidFlow, GoOn};
@@ -18,17 +21,17 @@ use std::cmp::Ordering;
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "Every link serves the flow with the earliest deadline, but while all flows with deadlines can still wait, the shortest flow without one, if it has no more left to send than the flow with the earliest deadline. Without flows with deadlines, the least left to send.",
+    summary: "Every link serves the flow with the earliest deadline. While all flows with deadlines can still wait, it first serves the flow without a deadline that has the fewest remaining bytes, if these are no more than those of the flow with the earliest deadline. Without any deadlines, it serves the flow with the fewest remaining bytes.",
     source: "Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019, section 2",
     ..Meta::PLAIN
 };
 
 base::params! {
-    /// It has none.
+    /// This schedule has no parameters.
     pub struct Params {}
 }
 
-/// Nothing can be wrong.
+/// Returns no problems.
 pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
     Vec::new()
 }
@@ -37,11 +40,11 @@ pub fn check(_params: &Params, _env: &Env) -> Vec<Problem> {
 pub struct Stam;
 
 impl Stam {
-    /// The schedule.
+    /// Returns the schedule.
     pub fn new(_params: &Params, _env: &Env) -> Self {
         Stam
     }
-    /// Its label in tables and figures.
+    /// Returns the label of the schedule in tables and figures.
     pub fn label(_params: &Params) -> &'static str {
         "ideal STAM"
     }
@@ -64,7 +67,8 @@ impl<T: Number> Rule<T> for Stam {
 
     fn next(&self, link: &Server<'_, T>) -> Option<(usize, Option<T>)> {
         let last = link.active.len().checked_sub(1)?;
-        // Flows without deadlines come first in `active`, the one with the least left last among them.
+        // Flows without deadlines come first in `active`; among them, the flow with the fewest
+        // remaining bytes is last.
         let without = link.active.partition_point(|&flow| link.jobs[flow].deadline.is_none());
         if without == 0 || link.left[link.active[without - 1]] > link.left[link.active[last]] {
             return Some((last, None));
@@ -86,13 +90,14 @@ impl<T: Number> Rule<T> for Stam {
 /// The order of a network.
 struct Slack<'a> {
     flows: &'a [FluidFlow],
-    /// Per link: bytes per second.
+    /// The bytes per second of each link.
     capacity: Vec<f64>,
-    /// Per flow: its deadline in seconds.
+    /// The deadline of each flow in seconds.
     deadline: Vec<Option<f64>>,
-    /// The flows present with a deadline, the earliest deadline first.
+    /// The present flows with a deadline, earliest deadline first.
     urgent: Vec<usize>,
-    /// Per link: bytes left of the flows with deadlines counted so far, the fewest seconds that one of them can wait, and what the first has left.
+    /// For each link: remaining bytes of the flows with deadlines counted so far, the shortest time
+    /// in seconds that any of them can wait, and the remaining bytes of the first.
     links: Vec<Option<(f64, f64, f64)>>,
     changes: f64,
 }
@@ -102,9 +107,9 @@ const USES_SLACK: u8 = 0;
 const URGENT: u8 = 1;
 const WAITS: u8 = 2;
 
-/// A slack of less than a picosecond is rounding error,
+/// A slack of less than a picosecond is a rounding error.
 const NO_SLACK: f64 = 1e-12;
-/// and so is less than this of a byte.
+/// Less than this fraction of a byte is a rounding error.
 const CRUMB: f64 = 1e-3;
 
 impl<'a> Slack<'a> {
@@ -146,7 +151,7 @@ impl Order for Slack<'_> {
             }
             let on_path = || self.flows[flow].path.iter().filter_map(|&link| self.links[link]);
             let slack = on_path().map(|(_, slack, _)| slack).fold(f64::INFINITY, f64::min);
-            // What is left has been rounded at every step.
+            // The remaining bytes have been rounded at every step.
             let uses = slack > NO_SLACK && on_path().all(|(.., first)| left[flow] <= first + CRUMB);
             key[flow] = (if uses { USES_SLACK } else { WAITS }, left[flow]);
             if uses {
@@ -165,7 +170,8 @@ mod tests {
     use super::super::tests::{ideal, job, q};
     use crate::schedule::link::Job;
 
-    /// The flow with a deadline can wait for 2; a short flow without a deadline uses that time, a long one does not.
+    /// The flow with a deadline can wait for 2. A short flow without a deadline uses that time, a
+    /// long flow does not.
     #[test]
     fn a_flow_without_a_deadline_uses_slack_if_it_has_less_left() {
         for (size, ends) in [(2, [2, 6]), (3, [7, 6]), (5, [9, 4])] {

@@ -1,4 +1,4 @@
-//! Every ideal on one link and in networks, and what the tests of entries share.
+//! Tests of every ideal schedule on one link and in networks, and helpers for the tests of entries.
 
 use super::*;
 use crate::schedule::flow::{FluidFlow, FluidWait};
@@ -11,7 +11,7 @@ pub type Exact = BigRational;
 /// A byte per nanosecond.
 pub const GIGABYTE: Rate = Rate(8_000_000_000);
 
-/// The ideal of this name.
+/// Returns the ideal schedule with this name.
 pub fn ideal(name: &str) -> AnyIdeal {
     AnyParams::defaults(name).expect("an entry of the room").build(&())
 }
@@ -28,12 +28,12 @@ pub fn job(arrival: i64, size: i64) -> Job<Exact> {
     Job { arrival: q(arrival, 1), size: q(size, 1), deadline: None }
 }
 
-/// A, B, C of MERP's paper's Table 1.
+/// Flows A, B, C of Table 1 in MERP's paper.
 pub fn table_1() -> Vec<Job<Exact>> {
     vec![job(0, 3), job(3, 3), job(0, 4)]
 }
 
-/// Expected segments as (flow, start, end).
+/// Checks a schedule of Table 1. Segments are given as (flow, start, end).
 pub fn check_table_1(name: &str, segments: &[(usize, i64, i64)], fct: [Exact; 3], mean: Exact, ratios: [Exact; 3]) {
     let jobs = table_1();
     let found = ideal(name).schedule(&q(1, 1), &jobs).unwrap();
@@ -78,7 +78,8 @@ fn random_jobs(rng: &mut Rng, n: u64) -> Vec<Job<Exact>> {
     (0..n).map(|_| Job { deadline: Some(q(draw(60), 1)), ..job(draw(30), 1 + draw(9)) }).collect()
 }
 
-/// No ideal idles, exceeds the capacity, or serves a flow too early or too much; all ideals end the last flow at the same time.
+/// No ideal schedule is idle while flows wait, exceeds the capacity, or serves a flow too early or
+/// too much; all of them end the last flow at the same time.
 #[test]
 fn every_ideal_conserves_work() {
     let mut rng = Rng::stream(1, "fluid/work", &[]);
@@ -154,7 +155,8 @@ fn one_link_is_the_one_link_schedule() {
 #[test]
 fn flows_may_wait_for_the_ends_of_others() {
     let wait = |on: &[(usize, f64)]| Some(FluidWait { on: on.to_vec(), not_before: 0.0, give_up_after: None, allowed: Some(1e-6) });
-    // The third flow comes 50 ns after the first ended at 100 and the second at 300; a flow of the other link ends at 400.
+    // The third flow arrives 50 ns after the end of the first at 100 and of the second at 300; a
+    // flow of the other link ends at 400.
     let flows = [
         flow(0, 100, &[0]),
         flow(100, 200, &[0]),
@@ -169,7 +171,8 @@ fn flows_may_wait_for_the_ends_of_others() {
 
 #[test]
 fn a_flow_may_give_up_on_others() {
-    // The third flow comes 20 ns after the first ended at 100, since the second, which ends at 600, is 90 ns old by then.
+    // The third flow arrives 20 ns after the end of the first at 100, because the second, which
+    // ends at 600, is 90 ns old by then.
     let wait = FluidWait { on: vec![(0, 20e-9), (1, 0.0)], not_before: 0.0, give_up_after: Some(vec![1e-6, 90e-9]), allowed: None };
     let flows = [flow(0, 100, &[0]), flow(10, 590, &[1]), FluidFlow { wait: Some(wait), ..flow(0, 100, &[0]) }];
     for name in names() {

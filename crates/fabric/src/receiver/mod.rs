@@ -1,22 +1,25 @@
-//! Room: receivers. What a packet that has reached its host waits for before the host's policy and transport see it.
+//! Room: receivers. A receiver determines how long a packet that has reached its host waits before
+//! the host's policy and transport see it.
 //!
-//! Without one a host takes in every packet as it comes. A receiver takes packets in one after the other, in the order in which they come.
+//! Without a receiver a host processes every packet on arrival. A receiver processes packets one
+//! after the other, in the order of arrival.
 
 use crate::net::Net;
 use base::{HostId, Time};
 use proto::Packet;
 
-/// A receiver: the machine of one host.
+/// A receiver: the state machine of one host.
 pub trait Receiver {
-    /// A packet comes. When the host will have taken it in, no earlier than those before; `None`: there is no room for it, and it is lost.
+    /// Handles an arriving packet. Returns when the host will have processed the packet, not
+    /// earlier than previous packets; `None`: there is no room, and the packet is lost.
     fn admit(&mut self, packet: &Packet, now: Time) -> Option<Time>;
-    /// The host takes in the packet that has waited longest.
+    /// The host has processed the packet that waited longest.
     fn on_taken(&mut self, packet: &Packet);
-    /// The values of the counters in its META. They belong to the host's first port.
+    /// Returns the values of the counters in META. They are counted at the host's first port.
     fn counts(&self) -> &[u64];
 }
 
-/// What a receiver knows from configuration.
+/// The environment of a host's receiver, known from the configuration.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
     /// The network.
@@ -31,7 +34,7 @@ pub mod receive_queue;
 
 base::registry! {
     room AnyReceiver: Receiver, env Env<'_>;
-    named "receiver", "receivers", "receiver": "what packets that have come wait for at their host";
+    named "receiver", "receivers", "receiver": "delay of packets at the receiving host";
     entries { receive_queue: ReceiveQueue }
     methods {
         fn admit(&mut self, packet: &Packet, now: Time) -> Option<Time>;
@@ -39,7 +42,7 @@ base::registry! {
         fn counts(&self) -> &[u64];
     }
     statics {
-        /// The hosts that have one, in rising order.
+        /// The hosts that have a receiver, in rising order.
         fn hosts -> Vec<HostId>;
     }
 }

@@ -1,21 +1,25 @@
-//! A receive queue: the host takes packets in at a rate of its own, and those that come faster wait.
+//! A receive queue: the host processes packets at its own rate, and packets that arrive faster
+//! wait.
 //!
-//! Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter", SIGCOMM 2020, section 3.1, for the
-//! delay between the NIC and the transport; Agarwal et al., "Understanding Host Interconnect Congestion", HotNets 2022, sections 2 and 3, for NICs
-//! whose packets come faster than the host takes them in, and for what they lose.
+//! Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the
+//! Datacenter", SIGCOMM 2020, section 3.1, for the delay between the NIC and the transport; Agarwal
+//! et al., "Understanding Host Interconnect Congestion", HotNets 2022, sections 2 and 3, for NICs
+//! that receive packets faster than the host processes them, and for the resulting losses.
 //!
-//! Model: one queue per host, first in, first out, whatever class a packet has. A packet takes `per_packet`, and its bytes on the wire at `rate`. Packets wait
-//! from their last bit on until they are taken in. Where neighbours pause each other (`buffer = "pfc"`), a host has its switch pause by the
-//! same rule as a switch has its neighbours pause, with a buffer as large as one of theirs.
+//! Model: one queue per host, first in, first out, for all classes. A packet takes `per_packet`
+//! plus its bytes on the wire at `rate`. Packets wait from the arrival of their last bit until they
+//! are processed. Where neighbors pause each other (`buffer = "pfc"`), a host pauses its switch by
+//! the rule by which a switch pauses its neighbors, with a buffer as large as that of a switch.
 //!
 //! | parameter | default | from |
 //! |---|---|---|
-//! | `rate` | that of the NIC | flowloom: it takes in what can come |
-//! | `per_packet` | 0 s | flowloom: bytes alone take time |
+//! | `rate` | that of the NIC | flowloom: the host is as fast as its NIC |
+//! | `per_packet` | 0 s | flowloom: only bytes take time |
 //! | `limit` | unlimited | flowloom: nothing is lost |
 //! | `hosts` | all | flowloom |
 //!
-//! Assumed: a packet fits when the limit is not exceeded with it, the packet that is being taken in included.
+//! Assumed: a packet fits if the queue does not exceed the limit with it; the packet in processing
+//! counts.
 
 use super::{Env, Receiver};
 use crate::hosts;
@@ -27,17 +31,13 @@ use proto::Packet;
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "a receive queue: a host takes packets in at a rate of its own",
+    summary: "a receive queue: a host processes arriving packets at its own rate",
     source: "Swift, SIGCOMM 2020, section 3.1; Agarwal et al., HotNets 2022",
     counters: &[
-        Counter { name: "received", unit: "", about: "packets that the host has taken in" },
-        Counter { name: "dropped", unit: "", about: "packets that the host had no room for" },
-        Counter { name: "max_bytes", unit: "bytes", about: "most that waited at the host" },
-        Counter {
-            name: "waited_ps",
-            unit: "ps",
-            about: "time that packets waited at the host, being taken in included, summed over packets",
-        },
+        Counter { name: "received", unit: "", about: "packets that the host has processed" },
+        Counter { name: "dropped", unit: "", about: "packets dropped because the receive queue was full" },
+        Counter { name: "max_bytes", unit: "bytes", about: "largest number of bytes in the receive queue" },
+        Counter { name: "waited_ps", unit: "ps", about: "time in the receive queue, including processing, summed over packets" },
     ],
     ..Meta::PLAIN
 };
@@ -45,13 +45,13 @@ pub const META: Meta = Meta {
 base::params! {
     /// Parameters of a receive queue.
     pub struct Params {
-        /// Rate at which the bytes of packets are taken in.
+        /// Rate at which the bytes of packets are processed.
         rate: Auto<Rate> = "auto", "flowloom: the rate of the host's NICs together";
-        /// Time that each packet takes besides.
-        per_packet: Dur = "0s", "flowloom: bytes alone take time";
-        /// What may wait, the packet that is being taken in included.
+        /// Additional processing time of each packet.
+        per_packet: Dur = "0s", "flowloom: only bytes take time";
+        /// Most packets or bytes in the queue, including the packet in processing.
         limit: Limit = "unlimited", "flowloom: nothing is lost";
-        /// The hosts that have it: names and ranges, like `h0, h4..h7`, or `all`.
+        /// The hosts that have a receive queue: names and ranges, like `h0, h4..h7`, or `all`.
         hosts: String = "all", "flowloom";
     }
 }
@@ -60,11 +60,15 @@ base::params! {
 pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Err(message) = hosts::set(env.net, &params.hosts) {
-        problems.push(Problem { key: "hosts", message, hint: "names and ranges of hosts, like `h0, h4..h7`, or `all`".to_owned() });
+        problems.push(Problem {
+            key: "hosts",
+            message,
+            hint: "write names and ranges of hosts, like `h0, h4..h7`, or `all`".to_owned(),
+        });
     }
     let mtu = u64::from(env.mtu_bytes);
     if params.limit.exceeded_by(1, mtu) {
-        let message = format!("`{}` holds no packet of {mtu} bytes: none could ever be taken in", params.limit);
+        let message = format!("`{}` is less than a packet of {mtu} bytes: the host would drop every full packet", params.limit);
         problems.push(Problem { key: "limit", message, hint: format!("write at least `1pkt` or `{mtu}B`") });
     }
     problems
@@ -76,15 +80,15 @@ pub struct ReceiveQueue {
     rate: Rate,
     per_packet: Dur,
     limit: Limit,
-    /// What waits.
+    /// Packets and bytes in the queue.
     backlog: Backlog,
-    /// When all that waits will have been taken in.
+    /// When all queued packets will have been processed.
     free_at: Time,
     counts: [u64; 4],
 }
 
 impl ReceiveQueue {
-    /// Of one host.
+    /// Returns the receive queue of a host.
     pub fn new(params: &Params, env: &Env<'_>) -> Self {
         let nics = env.net.out_links(env.net.hosts()[env.host.index()]).map(|nic| env.net.link(nic).rate.0);
         ReceiveQueue {
@@ -99,7 +103,7 @@ impl ReceiveQueue {
             counts: [0; 4],
         }
     }
-    /// The hosts that have one.
+    /// Returns the hosts that have a receive queue.
     pub fn hosts(params: &Params, env: &Env<'_>) -> Vec<HostId> {
         hosts::set(env.net, &params.hosts).unwrap_or_default()
     }
@@ -146,7 +150,7 @@ mod tests {
         Time::ZERO + Dur::from_us(us)
     }
 
-    /// 1000 bytes at 1 Gb/s take 8 us, and each packet 2 us besides.
+    /// 1000 bytes at 1 Gb/s take 8 us, plus 2 us for each packet.
     #[test]
     fn packets_are_taken_in_one_after_the_other() {
         let params = Params { per_packet: Dur::from_us(2), ..Params::defaults() };
@@ -156,7 +160,8 @@ mod tests {
         assert_eq!([0, 1, 25].map(|at| queue.admit(&packet, us(at))), [10, 20, 35].map(|at| Some(us(at))));
         (0..3).for_each(|_| queue.on_taken(&packet));
         assert_eq!(queue.admit(&packet, us(100)), Some(us(110)), "idle before");
-        // Received, dropped, most bytes, and 10, 19, 10 and 10 us. The first two were never taken out before the third came.
+        // Received, dropped, most bytes, and 10, 19, 10 and 10 us of waiting. The first two packets
+        // were not yet processed when the third arrived.
         assert_eq!(queue.counts, [3, 0, 3000, 49_000_000]);
     }
 

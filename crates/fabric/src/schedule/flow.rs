@@ -1,4 +1,4 @@
-//! Flows of the fluid of a network.
+//! Flows as fluids in a network.
 
 use base::Time;
 use std::collections::VecDeque;
@@ -6,20 +6,20 @@ use std::collections::VecDeque;
 /// A flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FluidFlow {
-    /// When the flow arrives; of no meaning for a flow that waits.
+    /// When the flow arrives; ignored for a flow that waits for others.
     pub arrival: Time,
     /// Bytes to send, headers included; at least 1.
     pub wire_bytes: u64,
     /// The flow's links in order, as indices into the capacities. A flow without links ends when it arrives.
     pub path: Vec<usize>,
-    /// The flow's deadline, for the orders that go by deadlines.
+    /// The flow's deadline, for orders that use deadlines.
     pub deadline: Option<Time>,
-    /// The ends that the flow waits for before it arrives, if it does.
+    /// The ends of other flows that the flow waits for before it arrives, if any.
     pub wait: Option<FluidWait>,
 }
 
 impl FluidFlow {
-    /// The deadline in seconds of the flow, if it arrives at `at`.
+    /// Returns the deadline in seconds of a flow that arrives at `at`.
     pub fn deadline_at(&self, at: f64) -> Option<f64> {
         match &self.wait {
             Some(wait) => wait.allowed.map(|allowed| at + allowed),
@@ -28,39 +28,44 @@ impl FluidFlow {
     }
 }
 
-/// What a flow waits for before it arrives.
+/// The condition for the arrival of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FluidWait {
-    /// Other flows, each with the time in seconds from its end to the arrival.
+    /// The flows to wait for, each with the time in seconds from its end to the arrival.
     pub on: Vec<(usize, f64)>,
-    /// The flow arrives no sooner, in seconds.
+    /// Earliest arrival, in seconds.
     pub not_before: f64,
-    /// From the arrival of another flow in seconds to the arrival of this one at the latest, as far as the other goes.
+    /// For each of these flows, the time in seconds from its arrival after which it is no longer
+    /// waited for.
     pub give_up_after: Option<Vec<f64>>,
-    /// From the arrival to the deadline in seconds, if there is one.
+    /// Time from the arrival to the deadline in seconds, if there is a deadline.
     pub allowed: Option<f64>,
 }
 
-/// Called from time to time with the present time in seconds and the number of flows that have ended; returns whether to go on.
+/// Called repeatedly with the present time in seconds and the number of ended flows. Returns
+/// whether to continue.
 pub type GoOn<'a> = &'a mut dyn FnMut(f64, usize) -> bool;
 
-/// Arrivals and ends between two calls of [`GoOn`].
+/// Number of arrivals and ends between two calls of [`GoOn`].
 pub(super) const PATIENCE: usize = 1 << 10;
 
-/// The flows that have not arrived yet, by arrival and then by index. Those that wait for others come in when the others have ended.
+/// The flows that have not arrived yet, by arrival and then by index. Flows that wait for others
+/// are added when the others have ended.
 pub(super) struct Arrivals<'a> {
     flows: &'a [FluidFlow],
-    /// Per flow: its arrival in seconds; infinity until it is known.
+    /// The arrival of each flow in seconds; infinity while it is unknown.
     at: Vec<f64>,
     coming: VecDeque<usize>,
-    /// Per flow: the flows that wait for its end, and its place among those that they wait for.
+    /// For each flow: the flows that wait for its end, and its index among the flows that they wait
+    /// for.
     next: Vec<Vec<(usize, usize)>>,
-    /// Per flow and flow that it waits for: the latest arrival as far as the other goes; infinity until one is known.
+    /// For each flow and each flow that it waits for: the latest arrival that the latter allows;
+    /// infinity while it is unknown.
     latest: Vec<Vec<f64>>,
 }
 
 impl<'a> Arrivals<'a> {
-    /// All flows.
+    /// Returns the arrivals of all flows.
     pub fn new(flows: &'a [FluidFlow]) -> Self {
         let mut coming: Vec<usize> = (0..flows.len()).filter(|&flow| flows[flow].wait.is_none()).collect();
         coming.sort_by_key(|&flow| (flows[flow].arrival, flow));
@@ -73,15 +78,15 @@ impl<'a> Arrivals<'a> {
         let latest = flows.iter().map(|flow| vec![f64::INFINITY; flow.wait.as_ref().map_or(0, |wait| wait.on.len())]);
         Arrivals { flows, at: at.collect(), coming: coming.into(), next, latest: latest.collect() }
     }
-    /// The next arrival in seconds; infinity if none is known.
+    /// Returns the next arrival in seconds; infinity if none is known.
     pub fn next(&self) -> f64 {
         self.coming.front().map_or(f64::INFINITY, |&flow| self.at[flow])
     }
-    /// The arrival of a flow in seconds.
+    /// Returns the arrival of a flow in seconds.
     pub fn at(&self, flow: usize) -> f64 {
         self.at[flow]
     }
-    /// Takes the next flow that has arrived by `now`.
+    /// Removes and returns the next flow that has arrived by `now`.
     pub fn take(&mut self, now: f64) -> Option<usize> {
         let flow = if self.next() <= now { self.coming.pop_front() } else { None }?;
         self.latest[flow] = Vec::new();
@@ -89,16 +94,17 @@ impl<'a> Arrivals<'a> {
         self.learn(flow, |wait, place| Some(at + wait.give_up_after.as_ref()?[place]));
         Some(flow)
     }
-    /// A flow has ended at `now`: those arrive that waited for it last.
+    /// Records that a flow has ended at `now`, which lets flows arrive that waited only for it.
     pub fn on_end(&mut self, flow: usize, now: f64) {
         self.learn(flow, |wait, place| Some(now + wait.on[place].1));
     }
-    /// Notes when each flow that waits for `flow` arrives at the latest, as far as `flow` goes.
+    /// Updates the arrivals of the flows that wait for `flow`. `allows` returns the latest arrival
+    /// that `flow` allows.
     fn learn(&mut self, flow: usize, allows: impl Fn(&FluidWait, usize) -> Option<f64>) {
         for number in 0..self.next[flow].len() {
             let (index, place) = self.next[flow][number];
             let Some(at) = self.flows[index].wait.as_ref().and_then(|wait| allows(wait, place)) else { continue };
-            // A flow that has arrived has nothing to learn.
+            // A flow that has arrived ignores this.
             let Some(latest) = self.latest[index].get_mut(place).filter(|latest| at < **latest) else { continue };
             *latest = at;
             let not_before = self.flows[index].wait.as_ref().map_or(0.0, |wait| wait.not_before);

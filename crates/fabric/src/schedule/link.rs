@@ -1,14 +1,14 @@
-//! One link: finish times, and the flow served at each time.
+//! A link: finish times, and the flow served at each time.
 //!
-//! Generic over the kind of number: `f64` for many flows, `num_rational::BigRational` for exact results. Times, sizes and the capacity
-//! are in any consistent units. All orders preempt.
+//! Generic over the type of numbers: `f64` for many flows, `num_rational::BigRational` for exact
+//! results. Times, sizes and the capacity are in any consistent units. All orders are preemptive.
 //!
-//! Assumed: ties are served in the order of arrival, then of the list.
+//! Assumed: ties are broken by arrival, then by index.
 
 use num_traits::Num;
 use std::cmp::Ordering;
 
-/// A kind of number to compute with.
+/// A type of numbers for schedules.
 pub trait Number: Num + PartialOrd + Clone {}
 impl<T: Num + PartialOrd + Clone> Number for T {}
 
@@ -19,12 +19,12 @@ pub struct Job<T> {
     pub arrival: T,
     /// The flow's size; a flow of size zero ends when it arrives.
     pub size: T,
-    /// The flow's deadline, for the orders that go by deadlines.
+    /// The flow's deadline, for orders that use deadlines.
     pub deadline: Option<T>,
 }
 
 impl<T: Number> Job<T> {
-    /// Orders by deadlines; flows without one come last.
+    /// Compares by deadline; flows without a deadline come last.
     pub fn by_deadline(&self, other: &Job<T>) -> Ordering {
         match (&self.deadline, &other.deadline) {
             (Some(a), Some(b)) => compare(a, b),
@@ -61,10 +61,11 @@ pub trait Rule<T: Number> {
     fn compare(&self, _link: &Server<'_, T>, _a: usize, _b: usize) -> Ordering {
         Ordering::Equal
     }
-    /// Flows have arrived and have their places among the [active](Server::active): may change these places.
+    /// Called after flows have arrived and were inserted into the [active](Server::active) flows.
+    /// May change their order.
     fn on_arrivals(&self, _link: &mut Server<'_, T>) {}
-    /// The place among the active flows of the flow to serve, and the time at which the choice must be made again, if it may change without an
-    /// arrival or an end.
+    /// Returns the index of the flow to serve among the active flows, and the time at which the
+    /// choice must be made again if it may change without an arrival or an end.
     fn next(&self, link: &Server<'_, T>) -> Option<(usize, Option<T>)> {
         Some((link.active.len().checked_sub(1)?, None))
     }
@@ -74,7 +75,7 @@ fn check<T: Number>(capacity: &T, jobs: &[Job<T>]) -> Result<(), String> {
     if capacity.partial_cmp(&T::zero()) != Some(Ordering::Greater) {
         return Err("the capacity must be above zero".to_owned());
     }
-    // A number that differs from itself is NaN; one that minus itself is not zero is infinite.
+    // NaN differs from itself, and infinity minus infinity is not zero.
     let finite = |x: &T| x.clone() - x.clone() == T::zero();
     for (i, job) in jobs.iter().enumerate() {
         if !finite(&job.arrival) {
@@ -101,21 +102,22 @@ pub struct Server<'a, T> {
     pub capacity: &'a T,
     /// The flows.
     pub jobs: &'a [Job<T>],
-    /// Per flow: what is left of it.
+    /// The remaining size of each flow.
     pub left: Vec<T>,
-    /// Flows that have arrived and have not ended; the next to serve, or to end, is the last.
+    /// Flows that have arrived and have not ended. The flow to serve or to end next is last.
     pub active: Vec<usize>,
-    /// The present.
+    /// The current time.
     pub now: T,
     by_arrival: Vec<usize>,
     finish: Vec<T>,
     segments: Option<&'a mut Vec<Segment<T>>>,
-    /// Per flow: its latest segment.
+    /// The latest segment of each flow.
     last_segment: Vec<usize>,
 }
 
 impl<'a, T: Number> Server<'a, T> {
-    /// A link that has served nothing yet, and that puts its periods of service into `segments`. The error names the first invalid number.
+    /// Returns a link that has served nothing yet, and that writes its periods of service to
+    /// `segments`. The error names the first invalid number.
     pub fn new(capacity: &'a T, jobs: &'a [Job<T>], segments: Option<&'a mut Vec<Segment<T>>>) -> Result<Self, String> {
         check(capacity, jobs)?;
         let mut by_arrival: Vec<usize> = (0..jobs.len()).collect();
@@ -133,7 +135,7 @@ impl<'a, T: Number> Server<'a, T> {
         })
     }
 
-    /// Serves one flow at a time, by a rule. Returns when each flow ends.
+    /// Serves one flow at a time, in the order of a rule. Returns when each flow ends.
     pub fn serve(mut self, rule: &impl Rule<T>) -> Vec<T> {
         let mut coming = std::mem::take(&mut self.by_arrival).into_iter().peekable();
         loop {
@@ -172,8 +174,8 @@ impl<'a, T: Number> Server<'a, T> {
         }
     }
 
-    /// Serves all flows at equal rates. Returns when each flow ends. Here `left` of a flow is the service that every active flow will have had when
-    /// that flow ends.
+    /// Serves all flows at equal rates. Returns when each flow ends. Here `left` of a flow is the
+    /// service that every active flow will have received when that flow ends.
     pub fn share(mut self) -> Vec<T> {
         let mut coming = std::mem::take(&mut self.by_arrival).into_iter().peekable();
         let (mut attained, mut count) = (T::zero(), T::zero());

@@ -7,16 +7,18 @@ use std::collections::BTreeMap;
 /// The flows of one path.
 struct Class {
     path: Vec<usize>,
-    /// Bytes that each flow has been served since the class was last empty.
+    /// Bytes served of each flow since the class was last empty.
     attained: f64,
     /// Rate of each flow in bytes per second.
     rate: f64,
-    /// Per flow: the value of `attained` at which it ends, and the flow; the next flow to end is last.
+    /// For each flow: the value of `attained` at which it ends, and the flow. The next flow to end
+    /// is last.
     ends: Vec<(f64, usize)>,
     frozen: bool,
 }
 
-/// The rates of flows that all send at once, one per path of link indices, in the unit of the capacities. A flow without links has none.
+/// Returns the rates of flows that all send at the same time, given by their paths of link indices,
+/// in the unit of the capacities. The rate of a flow without links is 0.
 pub fn rates(capacity: &[f64], paths: Vec<Vec<usize>>) -> Vec<f64> {
     let flow = |path| FluidFlow { arrival: Time::ZERO, wire_bytes: 1, path, deadline: None, wait: None };
     let flows: Vec<FluidFlow> = paths.into_iter().map(flow).collect();
@@ -36,16 +38,17 @@ struct Sharing<'a> {
     classes: Vec<Class>,
     /// The classes with flows, in order.
     active: Vec<usize>,
-    /// Per link: the active classes that cross it.
+    /// The active classes that cross each link.
     crossing: Vec<Vec<usize>>,
-    /// The links that some active class crosses and that are not full.
+    /// The links that are crossed by an active class and are not full.
     open: Vec<usize>,
-    /// Per link: the number of flows not frozen yet, and the capacity that frozen flows leave.
+    /// For each link: the number of flows that are not frozen yet, and the capacity that frozen
+    /// flows leave.
     load: Vec<usize>,
     free: Vec<f64>,
 }
 
-/// When each flow ends, in seconds; `None` if `go_on` returned false.
+/// Returns when each flow ends, in seconds; `None` if `go_on` returned false.
 pub(super) fn run(capacity: &[f64], flows: &[FluidFlow], go_on: GoOn<'_>) -> Option<Vec<f64>> {
     let mut sharing = Sharing::new(capacity);
     let class_of = sharing.classify(flows);
@@ -60,7 +63,7 @@ pub(super) fn run(capacity: &[f64], flows: &[FluidFlow], go_on: GoOn<'_>) -> Opt
         let next_end = next_end.min_by(|a, b| a.0.total_cmp(&b.0));
         let until = next_end.map_or(f64::INFINITY, |(end, _)| end).min(arrivals.next());
         if until == f64::INFINITY {
-            break; // Only flows behind links without capacity remain.
+            break; // Only flows whose paths have a link without capacity remain.
         }
         for &class in &sharing.active {
             let class = &mut sharing.classes[class];
@@ -99,7 +102,7 @@ pub(super) fn run(capacity: &[f64], flows: &[FluidFlow], go_on: GoOn<'_>) -> Opt
 }
 
 impl Class {
-    /// When the next flow of the class ends at the present rate.
+    /// Returns when the next flow of the class ends at the present rate.
     fn next_end(&self, now: f64) -> Option<f64> {
         let &(end, _) = self.ends.last()?;
         (self.rate > 0.0).then(|| now + (end - self.attained).max(0.0) / self.rate)
@@ -107,7 +110,7 @@ impl Class {
 }
 
 impl<'a> Sharing<'a> {
-    /// Without flows.
+    /// Returns a state without flows.
     fn new(capacity: &'a [f64]) -> Sharing<'a> {
         Sharing {
             capacity,
@@ -120,7 +123,7 @@ impl<'a> Sharing<'a> {
         }
     }
 
-    /// Makes one class per path. Returns the class of each flow.
+    /// Creates one class per path. Returns the class of each flow.
     fn classify(&mut self, flows: &[FluidFlow]) -> Vec<usize> {
         let mut known: BTreeMap<&[usize], usize> = BTreeMap::new();
         let mut class_of = Vec::with_capacity(flows.len());
@@ -134,7 +137,8 @@ impl<'a> Sharing<'a> {
         class_of
     }
 
-    /// Progressive filling: all rates rise together, and the rates of flows through a link stop rising when it is full.
+    /// Progressive filling: all rates increase together, and the rates of flows through a link stop
+    /// increasing when the link is full.
     fn fill(&mut self) {
         self.load.fill(0);
         self.free.copy_from_slice(self.capacity);
@@ -174,7 +178,8 @@ mod tests {
 
     #[test]
     fn rates_fill_the_links() {
-        // Server 0 has 10 and carries flows 0 and 1; link 1 has 4 and carries 1, 2 and 3. The last flow has no link.
+        // Server 0 has 10 and carries flows 0 and 1; link 1 has 4 and carries 1, 2 and 3. The last
+        // flow has no link.
         let rates = rates(&[10.0, 4.0, 7.0], vec![vec![0], vec![0, 1], vec![1], vec![1], vec![]]);
         let third = 4.0 / 3.0;
         for (rate, expected) in rates.iter().zip([10.0 - third, third, third, third, 0.0]) {

@@ -1,7 +1,8 @@
-//! Flows as fluids that an ideal schedule serves: infinitely small packets and instant control.
+//! Ideal schedules of flows as fluids: infinitely small packets and instant control.
 //!
-//! [`link`] serves one link, exactly with exact numbers. [`network`] serves a network, in floating point. Which flows they serve is up to the
-//! entries of the room [`ideal`](crate::ideal). [`max_min`] shares a network fairly.
+//! [`link`] serves one link, exactly if the numbers are exact. [`network`] serves a network, in
+//! floating point. The entries of the room [`ideal`](crate::ideal) decide which flows they serve.
+//! [`max_min`] shares a network fairly.
 
 pub mod flow;
 pub mod link;

@@ -1,54 +1,58 @@
-//! A network: finish times of flows that each take one path.
+//! A network: finish times of flows that take one path each.
 //!
-//! Model: no packets, no latency, no headers beyond the bytes given, instant control. An order visits the flows, and each flow takes the
-//! capacity that earlier flows leave on all of its links: with equal capacities one flow at a time per link, at full rate.
+//! Model: no packets, no latency, no headers beyond the given bytes, instant control. The flows are
+//! visited in order, and each flow takes the capacity that earlier flows leave on all of its links:
+//! with equal capacities one flow at a time per link, at full rate.
 //!
 //! Assumed: ties are broken by arrival, then by index.
 //!
-//! Deviates: where capacities differ, a flow that cannot fill a link does not block it; the next flow in order uses the rest, as in a
-//! network of priority queues.
+//! Deviates: where capacities differ, a flow that cannot fill a link does not block it; the next
+//! flow in the order uses the rest, as in a network of priority queues.
 
 use super::flow::{Arrivals, FluidFlow, GoOn, PATIENCE};
 use super::max_min;
 use base::Rate;
 
-/// What flows are served by, the smallest first: a class, and a number within the class.
+/// The key by which flows are served, smallest first: a class, and a number within the class.
 pub type Key = (u8, f64);
 
-/// An order: the flow with the smallest key in the network is served first. Keys start at zero.
+/// An order: the flow with the smallest key in the network is served first. Keys are initially
+/// zero.
 pub trait Order {
     /// A flow arrives at `at` seconds.
     fn on_arrival(&mut self, _flows: &[FluidFlow], _flow: usize, _at: f64, _key: &mut [Key]) {}
     /// A flow ends.
     fn on_end(&mut self, _flow: usize) {}
-    /// Flows have arrived, ended or been served: brings the keys of the `active` up to date. `left` are bytes.
+    /// Updates the keys of the `active` flows after flows have arrived, ended or been served.
+    /// `left` are the remaining bytes.
     fn rank(&mut self, _now: f64, _active: &[usize], _left: &[f64], _key: &mut [Key]) {}
-    /// When keys may change next without an arrival or an end, as of the last call of `rank`; infinity if they do not.
+    /// Returns when keys may change next without an arrival or an end, as of the last call of
+    /// `rank`; infinity if they do not.
     fn changes(&self) -> f64 {
         f64::INFINITY
     }
 }
 
-/// Links and the flows that they serve.
+/// The links of a network and the flows that they serve.
 #[derive(Clone, Copy, Debug)]
 pub struct Network<'a> {
-    /// Per link: its rate.
+    /// The rate of each link.
     pub capacity: &'a [Rate],
     /// The flows.
     pub flows: &'a [FluidFlow],
 }
 
 impl Network<'_> {
-    /// Per link: bytes per second.
+    /// Returns the bytes per second of each link.
     pub fn bytes_per_sec(&self) -> Vec<f64> {
         self.capacity.iter().map(|rate| rate.bps() as f64 / 8.0).collect()
     }
-    /// Serves the flows in an order. Returns when each flow ends, in seconds, which is infinity behind a link without capacity; `None` if `go_on`
-    /// returned false.
+    /// Serves the flows in an order. Returns when each flow ends, in seconds; infinity if its path
+    /// has a link without capacity. `None` if `go_on` returned false.
     pub fn serve(self, order: &mut impl Order, go_on: GoOn<'_>) -> Option<Vec<f64>> {
         Greedy::new(&self.bytes_per_sec(), self.flows).run(order, go_on)
     }
-    /// The same with max-min fair rates.
+    /// Serves the flows with max-min fair rates; returns like [`Network::serve`].
     pub fn share(self, go_on: GoOn<'_>) -> Option<Vec<f64>> {
         max_min::run(&self.bytes_per_sec(), self.flows, go_on)
     }
@@ -59,19 +63,19 @@ struct Greedy<'a> {
     /// Bytes per second.
     capacity: &'a [f64],
     flows: &'a [FluidFlow],
-    /// Per flow: remaining bytes.
+    /// The remaining bytes of each flow.
     left: Vec<f64>,
-    /// Per flow: the key of the order.
+    /// The key of each flow.
     key: Vec<Key>,
-    /// Flows in the system, the first to serve first.
+    /// The flows in the system, in the order of service.
     order: Vec<usize>,
-    /// Flows being served: rate in bytes per second.
+    /// The flows being served, with their rates in bytes per second.
     served: Vec<(usize, f64)>,
-    /// Per link: unused capacity.
+    /// The unused capacity of each link.
     free: Vec<f64>,
 }
 
-/// Unused capacity below this share of a link is rounding error.
+/// Unused capacity below this fraction of a link is a rounding error.
 const CRUMB: f64 = 1e-9;
 
 impl<'a> Greedy<'a> {
@@ -92,7 +96,7 @@ impl<'a> Greedy<'a> {
             let end = |&(flow, rate): &(usize, f64)| now + self.left[flow] / rate;
             let until = self.served.iter().map(end).fold(arrivals.next().min(order.changes()), f64::min);
             if until == f64::INFINITY {
-                break; // Only flows behind links without capacity remain.
+                break; // Only flows whose paths have a link without capacity remain.
             }
             let mut ended = false;
             for &(flow, rate) in &self.served {
@@ -124,7 +128,7 @@ impl<'a> Greedy<'a> {
         Some(finish)
     }
 
-    /// Insertion sort: few flows have changed places since the last call.
+    /// Insertion sort: only few flows have changed places since the last call.
     fn sort(&mut self, arrivals: &Arrivals<'_>) {
         let before = |a: usize, b: usize| (self.key[a], arrivals.at(a), a) < (self.key[b], arrivals.at(b), b);
         for i in 1..self.order.len() {

@@ -2,10 +2,11 @@
 
 use base::{FlowId, Time};
 
-/// The order that Alg. 3 ranks by.
+/// The order in which Alg. 3 ranks flows.
 pub(super) type Rank = (Time, Time, FlowId);
 
-/// The best-ranked flows. Three, since the flow that asks may be one of them and needs to know of two others.
+/// The best-ranked flows. Three are enough: the requesting flow may be one of them and needs to
+/// know two others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Leaders {
     /// Whether the list is up to date.
@@ -17,16 +18,16 @@ pub(super) struct Leaders {
 impl Leaders {
     const MAX: usize = 3;
 
-    /// An empty list that is up to date.
+    /// Returns an empty list that is up to date.
     pub fn known() -> Leaders {
         Leaders { is_known: true, ..Leaders::default() }
     }
 
-    /// The best-ranked first.
+    /// Returns the leaders, the best-ranked first.
     pub fn list(&self) -> &[(Rank, FlowId)] {
         &self.best[..self.len]
     }
-    /// Enters a flow, if it ranks well enough.
+    /// Inserts a flow if it ranks high enough.
     pub fn insert(&mut self, rank: Rank, flow: FlowId) {
         let at = self.list().iter().take_while(|(other, _)| *other < rank).count();
         if at == Self::MAX {
@@ -36,7 +37,8 @@ impl Leaders {
         self.best[at..self.len].rotate_right(1);
         self.best[at] = (rank, flow);
     }
-    /// The rank of a flow changed; `None`: it is or was not eligible. If a leader's rank changed, all leaders are found anew.
+    /// Updates the list after a change of a flow's rank; `None`: the flow is or was not eligible.
+    /// If a leader's rank changed, the list becomes unknown.
     pub fn on_change(&mut self, flow: FlowId, from: Option<Rank>, to: Option<Rank>) {
         if !self.is_known || from == to {
             return;
@@ -45,7 +47,8 @@ impl Leaders {
         if led {
             self.is_known = false;
         } else if let Some(rank) = to {
-            // Either every flow off the list ranks behind the last one on it, or the list holds every flow: inserting keeps this true.
+            // Either every flow that is not in the list ranks behind its last flow, or the list
+            // holds all flows: inserting keeps this true.
             self.insert(rank, flow);
         }
     }

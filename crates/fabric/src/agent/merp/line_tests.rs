@@ -1,4 +1,5 @@
-//! A network by hand: hosts, ports with agents and strict priority, wires. ACKs go back over a path of their own that is never busy.
+//! A small simulated network: hosts, ports with agents and strict priority, wires. ACKs return over
+//! a separate path that is never busy.
 
 use super::{Merp, Params};
 use crate::agent::{Agent, Env, PortCx, PortState};
@@ -22,21 +23,21 @@ pub struct Port {
 
 enum Event {
     Open(FlowId),
-    /// At a port, counted along the flow's path.
+    /// At a port, given by its index on the flow's path.
     Port(usize, Packet),
     Free(usize),
     Host(HostId, Packet),
 }
 
-/// Decides whether a packet is lost on the wire behind the NIC, or on its way back.
-pub type Lose = Box<dyn FnMut(Time, &Packet) -> bool>; // Of a test's wires: each test brings its own.
+/// Decides whether a packet is lost on the wire after the NIC, or on the return path.
+pub type Lose = Box<dyn FnMut(Time, &Packet) -> bool>; // Each test brings its own.
 
 pub struct Line {
     pub now: Time,
     pub ports: Vec<Port>,
     pub hosts: Vec<Script<host::Merp>>,
     pub ext: Slab<Ext>,
-    /// Starts of service: when, where, what.
+    /// Starts of service: time, port, packet.
     pub departures: Vec<(Time, usize, Packet)>,
     pub lose: Lose,
     flows: Vec<Flow>,
@@ -46,8 +47,9 @@ pub struct Line {
     rate: Rate,
 }
 
-/// Flows as (start, packets of 1500 bytes, ports on the way). The first port is the NIC of the flow's source; flows that share it share
-/// the source. All lead to different receivers.
+/// Flows given by (start, packets of 1500 bytes, ports on the path). The first port is the NIC of
+/// the flow's source; flows with the same first port have the same source. All have different
+/// receivers.
 pub fn line(flows: &[(Dur, u64, &[usize])], params: &Params, hosts: &host::Params) -> Line {
     let rate = Rate::from_gbps(1);
     let count = flows.iter().flat_map(|f| f.2).max().expect("a port") + 1;
@@ -95,7 +97,7 @@ pub fn line(flows: &[(Dur, u64, &[usize])], params: &Params, hosts: &host::Param
     line
 }
 
-/// The same with all parameters at their defaults.
+/// Like [`line`], with all parameters at their defaults.
 pub fn plain_line(flows: &[(Dur, u64, &[usize])]) -> Line {
     line(flows, &Params::defaults(), &host::Params::defaults())
 }
@@ -105,7 +107,7 @@ impl Line {
         self.events.insert((at, self.count), event);
         self.count += 1;
     }
-    /// Runs until nothing is left to do, or to `until`.
+    /// Runs until no event is left, or until `until`.
     pub fn run(&mut self, until: Time) {
         loop {
             let event = self.events.first_key_value().map_or(Time::MAX, |(key, _)| key.0);
@@ -188,21 +190,22 @@ impl Line {
             self.ext.remove(packet.ext());
         }
     }
-    /// When the last payload byte of a flow arrived; never, if none of that.
+    /// Returns when the last payload byte of a flow arrived; `Time::MAX` if none has.
     pub fn finish(&self, flow: usize) -> Time {
         self.hosts[self.flows[flow].dst.index()].table.get(FlowId(flow as u32)).finish
     }
-    /// Whether the flow's sender is done, and what it counted.
+    /// Returns the sender's counters if the flow's sender is done.
     pub fn closed(&self, flow: usize) -> Option<proto::FlowStats> {
         let record = self.hosts[self.flows[flow].src.index()].table.get(FlowId(flow as u32));
         record.closed.then_some(record.stats)
     }
-    /// Starts of service of a flow's DATA at a port.
+    /// Returns the starts of service of a flow's DATA at a port.
     pub fn data_at(&self, port: usize, flow: u32) -> Vec<Time> {
         let of = |(_, p, packet): &&(Time, usize, Packet)| *p == port && packet.flow.0 == flow && packet.kind == Kind::DATA;
         self.departures.iter().filter(of).map(|d| d.0).collect()
     }
-    /// Everyone is done: all flows finished and closed, all tables and the slab empty.
+    /// Checks that everything is done: all flows finished and closed, all tables and the slab
+    /// empty.
     pub fn assert_clean(&self) {
         for i in 0..self.flows.len() {
             assert!(self.finish(i) < Time::MAX, "flow {i} unfinished");

@@ -11,13 +11,13 @@ use proto::transport::merp::{self as host, BOOST, DETACK};
 const SEC: u64 = 1_000_000_000_000;
 const MS: u64 = 1_000_000_000;
 const US: u64 = 1_000_000;
-/// A full packet and a header at 1 Gb/s, ps.
+/// Transmission time of a full packet with header at 1 Gb/s, in ps.
 const FULL_TX: u64 = 12 * US;
 const BARE_TX: u64 = 320_000;
 /// Unloaded round trip per link.
 const HOP_RTT: u64 = FULL_TX + BARE_TX + 20 * US;
 
-/// One port by hand.
+/// A single port without a network.
 struct Bench {
     port: Merp,
     flows: Vec<Flow>,
@@ -39,7 +39,7 @@ impl Bench {
         };
         Bench { port: Merp::new(&params, &env), flows, ext: Slab::default() }
     }
-    /// At 1 Gb/s, flows of so many full packets.
+    /// A port at 1 Gb/s with flows of these numbers of full packets.
     fn gbps(packets: &[u64], change: impl FnOnce(&mut Params)) -> Bench {
         let flows = packets.iter().enumerate().map(|(i, n)| script::flow(i as u32, n * 1460)).collect();
         Bench::new(Rate::from_gbps(1), flows, change)
@@ -59,7 +59,7 @@ impl Bench {
     fn syn(&mut self, now: u64, flow: u32) {
         self.open(now, flow, fresh());
     }
-    /// A SYN with `header` comes to the port and is admitted; its header afterwards.
+    /// A SYN with `header` arrives at the port and is admitted. Returns its header afterwards.
     fn open(&mut self, now: u64, flow: u32, header: Header) -> Header {
         let mut syn = Packet::new(FlowId(flow), Kind::SYN, 40);
         syn.set_ext(header, &mut self.ext);
@@ -75,7 +75,7 @@ impl Bench {
     fn fin(&mut self, now: u64, flow: u32) {
         self.depart(now, &mut Packet::new(FlowId(flow), Kind::FIN, 40));
     }
-    /// A packet with `header` leaves; its header afterwards.
+    /// A packet with `header` leaves the port. Returns its header afterwards.
     fn pass(&mut self, now: u64, mut packet: Packet, header: Header) -> Header {
         packet.set_ext(header, &mut self.ext);
         self.depart(now, &mut packet);
@@ -86,7 +86,7 @@ impl Bench {
     fn det(&mut self, now: u64, flow: u32, header: Header) -> Header {
         self.pass(now, Packet::new(FlowId(flow), DET, 40), header)
     }
-    /// The full packet with this number leaves.
+    /// The full packet with this number leaves the port.
     fn data(&mut self, now: u64, flow: u32, number: u64) -> Header {
         self.pass(now, Packet::data(FlowId(flow), number * 1460, 1460, 40), fresh())
     }
@@ -100,12 +100,13 @@ impl Bench {
     }
 }
 
-/// The header of a packet that just left a sender with a NIC of 1 Gb/s.
+/// The header of a packet that has just left a sender with a NIC of 1 Gb/s.
 fn fresh() -> Header {
     Header { asr_bps: 1_000_000_000, theta_bps: 800_000_000, rtt_ps: 129 * US, bits: 800_000_000 << 32, ..Header::default() }
 }
 
-/// Table 1 and Fig. 1 of the paper at one byte a second, then the synchronisation of Alg. 1 l. 9-11.
+/// Table 1 and Fig. 1 of the paper at one byte per second, then the synchronization of Alg. 1 l.
+/// 9-11.
 #[test]
 fn table_1_and_sync() {
     let flow = |id, size| Flow { size_wire_bytes: size, ..script::flow(id, 1460) };
@@ -117,12 +118,12 @@ fn table_1_and_sync() {
     assert_eq!([placed(&b, 2), placed(&b, 0)], [(7, 7), (3, 3)]);
     b.fin(3 * SEC, 0);
     b.syn(3 * SEC, 1);
-    // B comes last at 10, esr 3/7; C at 7.
+    // At 10, B is last with esr 3/7; C at 7.
     assert_eq!([placed(&b, 1), placed(&b, 2)], [(10, 7), (7, 7)]);
-    // The packet of B says esr 1/4: it leaves with 1/4, and B is due at 15.
+    // The packet of B carries esr 1/4: it leaves with 1/4, and B is due at 15.
     let header = b.det(3 * SEC, 1, Header { expected_ps: 12 * SEC, ..fresh() });
     assert_eq!((header.expected_ps, b.row(1).vdl()), (12 * SEC, Time(15 * SEC)));
-    // Nothing of that stays when the next packet says less.
+    // The effect ends when the next packet carries less.
     let header = b.det(3 * SEC, 1, fresh());
     assert_eq!((header.expected_ps, b.row(1).vdl()), (7 * SEC, Time(10 * SEC)));
 }
@@ -139,12 +140,13 @@ fn expected_rates_travel_as_configured() {
         b.det(0, 0, fresh());
         (first, b.row(0).expected.ps() - local)
     };
-    assert_eq!(passed(EsrSync::Fresh), ((5, 9), 0), "the echo ranks the flow here, and does not travel on");
-    assert_eq!(passed(EsrSync::Sticky), ((5, 9), 9), "it only rises");
+    assert_eq!(passed(EsrSync::Fresh), ((5, 9), 0), "the echo is used for the rank here, but not passed on");
+    assert_eq!(passed(EsrSync::Sticky), ((5, 9), 9), "it only increases");
     assert_eq!(passed(EsrSync::None), ((5, 0), 0));
 }
 
-/// Puts `n` flows into the port: flow 0 is due after `better` others, of which the first has `first_rs` left.
+/// Puts `n` flows into the port: flow 0 is due after `better` others, the first of which has
+/// `first_rs` left.
 fn ranked(n: u32, better: u32, first_rs: u64) -> Bench {
     let mut b = Bench::gbps(&vec![100; n as usize], |_| ());
     for i in 0..n {
@@ -195,11 +197,11 @@ fn the_second_flows_detecting_rate_has_a_floor_on_request() {
         assert_eq!(b.det(0, 0, fresh()).asr_bps, granted);
         let mut b = ranked(4, 2, 25_000);
         b.port.params.det_min_rate = Rate(floor);
-        assert_eq!(b.det(0, 0, fresh()).asr_bps, 1_000_000, "the others have none");
+        assert_eq!(b.det(0, 0, fresh()).asr_bps, 1_000_000, "the other flows have no floor");
     }
 }
 
-/// 40 of 1540 bytes are 2.6 % of what DATA and its ACKs take.
+/// 40 of 1540 bytes are 2.6 % of the bytes of DATA and ACKs.
 #[test]
 fn room_for_acks_is_an_option() {
     let mut b = Bench::gbps(&[10], |p| p.ack_share = Fraction(26_000_000));
@@ -215,11 +217,11 @@ fn a_slower_port_lowers_theta_in_proportion() {
         b.syn(0, 0);
         let header = b.det(0, 0, fresh());
         assert_eq!(header.theta_bps, theta);
-        assert!(header.asr_bps > header.theta_bps, "a flow alone is let go");
+        assert!(header.asr_bps > header.theta_bps, "a single flow is granted its rate");
     }
 }
 
-/// Each port on the way says for itself whether it pauses the flow.
+/// Each port on the path records whether it pauses the flow.
 #[test]
 fn ports_that_pause_a_flow_are_named_by_their_place() {
     let at = |place: u64, pauses: u64| Header { pauses, bits: fresh().bits | place << 8, ..fresh() };
@@ -230,7 +232,7 @@ fn ports_that_pause_a_flow_are_named_by_their_place() {
     assert_eq!(said(second.det(0, 0, at(2, 0b10 << 32))), (3, 0b10 << 32 | 0b100));
     let mut first = ranked(3, 0, 150_000);
     assert_eq!(said(first.det(0, 0, at(2, 0b01))), (3, 0b01));
-    // From the last bit on they share it.
+    // From the last bit on, ports share that bit.
     assert_eq!(said(second.det(0, 0, at(31, 0))), (31, 1 << 31));
 }
 
@@ -300,18 +302,18 @@ fn silent_entries_go_when_they_are_in_the_way() {
     let mut b = Bench::gbps(&[20, 30, 10], |_| ());
     b.syn(0, 0);
     b.syn(0, 1);
-    // 20 ms, and 4 probes of 320 us.
+    // 20 ms plus 4 probes of 320 us.
     let patience = 20 * MS + 4 * 320 * US;
     assert_eq!(b.det(patience, 1, fresh()).asr_bps, 1_000_000);
     assert_eq!(b.det(patience + 1, 1, fresh()).asr_bps, 999_000_000);
     assert_eq!(b.known(), [1]);
-    // Before virtual deadlines are computed.
+    // The entry is deleted before virtual deadlines are computed.
     b.syn(2 * patience + 2, 2);
     assert_eq!(b.known(), [2]);
     assert_eq!(b.row(2).local.ps(), 10 * FULL_TX);
 }
 
-/// The second port on the way pauses a flow that the first pauses too.
+/// The second port on the path pauses a flow that the first port pauses too.
 #[test]
 fn packets_name_every_port_that_pauses_or_the_first_alone() {
     let named = |name_all| {
@@ -325,7 +327,7 @@ fn packets_name_every_port_that_pauses_or_the_first_alone() {
     assert_eq!(named(false), [0b10, 0b01]);
 }
 
-/// Flow 0 leads; flow 1 asks. A round trip is 129 us.
+/// Flow 0 ranks first; flow 1 requests a rate. A round trip is 129 us.
 #[test]
 fn a_flow_that_sends_is_paused_for_flows_that_were_granted_their_rate() {
     const HELD: u64 = 1_000_000;
@@ -339,7 +341,7 @@ fn a_flow_that_sends_is_paused_for_flows_that_were_granted_their_rate() {
     };
     let granted = |b: &mut Bench| assert_eq!(b.det(10 * US, 0, fresh()).asr_bps, FREE);
     assert_eq!([139, 140].map(|at| asks(true, granted, at, true)), [HELD, FREE]);
-    assert_eq!(asks(false, granted, 140, true), HELD, "by the letter until the next packet says otherwise");
+    assert_eq!(asks(false, granted, 140, true), HELD, "literal rule, until the next packet");
     assert_eq!(asks(true, granted, 140, false), HELD, "a flow that waits is paused for all flows ahead");
     let paused = |b: &mut Bench| {
         b.det(10 * US, 0, fresh());
@@ -348,7 +350,8 @@ fn a_flow_that_sends_is_paused_for_flows_that_were_granted_their_rate() {
     assert_eq!(asks(true, paused, 21, true), FREE, "another port pauses the first");
 }
 
-/// Flow 0 is third, behind flows with 30 000 and 40 000 bytes; a round trip at alpha C is 16 109 bytes.
+/// Flow 0 is third, after flows with 30 000 and 40 000 bytes; a round trip at alpha C is 16 109
+/// bytes.
 #[test]
 fn an_early_start_counts_all_flows_ahead_and_the_queue() {
     let granted = |hold_granted, tenths: u64, wait: Option<u64>| {
@@ -361,7 +364,7 @@ fn an_early_start_counts_all_flows_ahead_and_the_queue() {
         b.det(0, 0, fresh()).asr_bps > 800_000_000
     };
     assert!([granted(true, 43, None), granted(true, 44, None)] == [false, true], "70 000 of 16 109 bytes");
-    assert!(!granted(false, 100, None), "by the letter the second flow alone starts early");
+    assert!(!granted(false, 100, None), "literal rule: only the second flow starts early");
     assert!([granted(true, 44, Some(100)), granted(true, 52, Some(100))] == [false, true], "100 us are 12 500 bytes");
 }
 
@@ -377,26 +380,28 @@ fn flows_paused_elsewhere_or_gone_do_not_hold_the_port() {
     const HELD: u64 = 1_000_000;
     const FREE: u64 = 999_000_000;
     assert_eq!(asks(|_| (), |_| ()), HELD);
-    // The port is the second on the way; low words of `pauses` are what ports said now, high ones what they said last.
+    // The port is the second on the path; the low words of `pauses` are the present state of ports,
+    // the high words their state in the last ACK.
     const PLACE: u64 = 1 << 8;
-    fn told(b: &mut Bench, pauses: u64) {
+    fn report(b: &mut Bench, pauses: u64) {
         b.det(0, 0, Header { pauses, bits: fresh().bits | PLACE, ..fresh() });
     }
-    let upstream = |b: &mut Bench| told(b, 0b001);
+    let upstream = |b: &mut Bench| report(b, 0b001);
     assert_eq!(asks(|_| (), upstream), FREE);
     assert_eq!(asks(|p| p.skip_paused = false, upstream), HELD);
-    assert_eq!(asks(|_| (), |b| told(b, 0b100 << 32)), FREE, "downstream");
-    assert_eq!(asks(|_| (), |b| told(b, 0b110 << 32)), FREE, "here too");
-    assert_eq!(asks(|_| (), |b| told(b, 0b010 << 32)), HELD, "here alone");
-    assert_eq!(asks(|_| (), |b| told(b, 0b011 << 32)), HELD, "the port before has let it go since");
+    assert_eq!(asks(|_| (), |b| report(b, 0b100 << 32)), FREE, "downstream");
+    assert_eq!(asks(|_| (), |b| report(b, 0b110 << 32)), FREE, "here too");
+    assert_eq!(asks(|_| (), |b| report(b, 0b010 << 32)), HELD, "only here");
+    assert_eq!(asks(|_| (), |b| report(b, 0b011 << 32)), HELD, "the previous port has released the flow since");
     let again = |b: &mut Bench| {
-        told(b, 0b001);
-        told(b, 0);
+        report(b, 0b001);
+        report(b, 0);
     };
-    assert_eq!(asks(|_| (), again), HELD, "every packet says anew");
+    assert_eq!(asks(|_| (), again), HELD, "every packet sets the state again");
     let gone = |b: &mut Bench| _ = b.data(0, 0, 99);
     assert_eq!(asks(|_| (), gone), FREE);
-    // To the letter it still ranks first, but with nothing left the second starts early.
+    // In the literal algorithm it still ranks first, but with no bytes left the second flow starts
+    // early.
     assert_eq!(asks(|p| p.rank_needs_rs = false, gone), FREE);
 }
 
@@ -423,7 +428,7 @@ fn a_dead_link_voids_the_table() {
 }
 
 proptest! {
-    /// The short list of leaders against counting everyone.
+    /// The short list of leaders compared with a count of all flows.
     #[test]
     fn ranks_are_as_counted(steps in prop::collection::vec((0u32..8, 0u8..6, 0u64..400), 1..120)) {
         let mut b = Bench::gbps(&[12, 3, 7, 30, 1, 12, 60, 5], |_| ());
@@ -477,16 +482,17 @@ fn parameters_are_checked() {
     assert_eq!(check(&params, &env(Rate(1_000_000)))[0].key, "alpha");
 }
 
-// From here on with hosts and wires.
+// The following tests use hosts and wires.
 
-/// Flows of so many packets from a NIC each, started 1 us apart, over ports 0 (which all share), 1 and 2.
+/// Flows with these numbers of packets, each from its own NIC, started 1 us apart, over ports 0
+/// (shared by all), 1 and 2.
 fn trunk(packets: &[u64], start_us: impl Fn(usize) -> u64) -> Line {
     let paths: Vec<[usize; 4]> = (0..packets.len()).map(|i| [3 + i, 0, 1, 2]).collect();
     let flow = |(i, n): (usize, &u64)| (Dur::from_us(start_us(i)), *n, &paths[i][..]);
     plain_line(&packets.iter().enumerate().map(flow).collect::<Vec<_>>())
 }
 
-/// Vector U1: SYN and SYNACK over 4 links, 99 gaps at alpha C, and the last packet's way.
+/// Vector U1: SYN and SYNACK over 4 links, 99 gaps at alpha C, and the last packet's travel time.
 #[test]
 fn a_flow_alone_takes_its_closed_form() {
     let mut l = trunk(&[100], |_| 0);
@@ -497,7 +503,7 @@ fn a_flow_alone_takes_its_closed_form() {
     assert_eq!(l.finish(0), Time(1_359_749_287));
 }
 
-/// Section 4.3.3: from one flow to the next the port is idle for less than a round trip.
+/// Section 4.3.3: between two flows the port is idle for less than a round trip.
 #[test]
 fn flows_follow_each_other() {
     for n in [2, 5, 12] {
@@ -508,13 +514,15 @@ fn flows_follow_each_other() {
         sent.sort();
         assert_eq!(sent.len(), 300 * n);
         let idle: Vec<u64> = sent.windows(2).map(|pair| pair[1].ps() - pair[0].ps() - FULL_TX).filter(|t| *t > FULL_TX).collect();
-        // Early start leaves little of that, and with a few flows waiting, whose second probes often, nothing.
+        // Early start shortens this; with a few waiting flows, the second of which probes often,
+        // the port is not idle at all.
         assert!(idle.len() <= 2 && idle.iter().all(|t| *t <= 4 * HOP_RTT), "{n}: {idle:?} ps");
         assert!(n != 5 || idle.is_empty(), "{idle:?} ps");
     }
 }
 
-/// Flows shorter than a round trip start early (Alg. 3 l. 6-7): each opens while the one before holds the port, and none has to probe.
+/// Flows shorter than a round trip start early (Alg. 3 l. 6-7): each opens while the previous flow
+/// holds the port, and none has to probe.
 #[test]
 fn early_start_fills_the_round_trip() {
     let mut l = trunk(&[10; 20], |i| 130 * i as u64);
@@ -532,7 +540,7 @@ fn early_start_fills_the_round_trip() {
     assert!(l.departures.iter().all(|(_, _, packet)| packet.kind != DET));
 }
 
-/// Section 4.1: a short flow takes the port from a long one within a round trip.
+/// Section 4.1: a short flow takes the port from a long flow within a round trip.
 #[test]
 fn a_short_flow_preempts_a_long_one() {
     let mut l = trunk(&[2000, 40], |i| 3_000 * i as u64);
@@ -549,10 +557,12 @@ fn a_short_flow_preempts_a_long_one() {
     assert!(*resumed <= short[39] + Dur(4 * HOP_RTT + 320 * US), "the long flow goes on at {resumed:?}");
 }
 
-/// Section 2.2: waiting raises a flow's expansion ratio until it goes first, whatever else comes.
+/// Section 2.2: waiting raises a flow's expansion ratio until it is served first, whatever other
+/// flows arrive.
 #[test]
 fn an_endless_stream_of_short_flows_starves_nobody() {
-    // 300 packets every 3.6 ms are the whole capacity, for 432 ms; the long flow alone takes 7.2 ms.
+    // 300 packets every 3.6 ms use the whole capacity, for 432 ms; the long flow needs 7.2 ms on an
+    // idle port.
     let shorts = 120;
     let mut packets = vec![300; shorts + 1];
     packets[0] = 600;
@@ -590,7 +600,7 @@ fn every_kind_of_packet_may_be_lost_once() {
 #[test]
 fn a_dead_sender_is_forgotten_and_the_next_flow_goes_on() {
     let mut l = trunk(&[300, 300], |i| 100 * i as u64);
-    // Host 3 falls silent at 1 ms.
+    // Host 3 stops sending at 1 ms.
     l.lose = Box::new(|now, packet| now > Time(MS) && packet.flow == FlowId(0));
     l.run(Time(22 * MS));
     assert!(l.data_at(0, 1).is_empty(), "the dead flow holds the port");
@@ -610,7 +620,7 @@ fn a_port_that_lost_its_table_learns_the_flows_again() {
     assert!(most < Time(900 * 12_012_013 + 3 * MS), "{most:?}");
 }
 
-/// f crosses A and B, g holds B, k wants A: k may have it while f waits for B.
+/// f crosses A and B, g holds B, k needs A: k may use A while f waits for B.
 #[test]
 fn a_flow_paused_elsewhere_leaves_the_port_to_others() {
     let finish_of_k = |skip_paused| {
@@ -630,8 +640,8 @@ fn a_flow_paused_elsewhere_leaves_the_port_to_others() {
     assert!(literal > free + Dur(3 * MS), "{literal:?}");
 }
 
-/// x waits for A behind z and for B behind g; f waits for A alone and ranks behind x. When z is done, f goes on at A at once: x does not
-/// hold A until it has learned, port by port, of B.
+/// x waits for A after z and for B after g; f waits only for A and ranks after x. When z is done, f
+/// continues at A at once: x does not hold A until it has been informed, port by port, about B.
 #[test]
 fn a_flow_that_waits_at_two_ports_holds_neither() {
     let (a, b) = (0, 1);
@@ -647,7 +657,7 @@ fn a_flow_that_waits_at_two_ports_holds_neither() {
     let done = *l.data_at(a, 0).last().expect("z sends");
     let next = l.data_at(a, 3)[0];
     assert!(next < done + Dur(HOP_RTT), "A was idle from {done:?} to {next:?}");
-    // And x, which ranks before f, gets both when B is free.
+    // x, which ranks before f, gets both ports when B is free.
     let free = *l.data_at(b, 1).last().expect("g sends");
     assert!(l.data_at(b, 2)[0] < free + Dur(640 * US + 4 * HOP_RTT), "{:?} {free:?}", l.data_at(b, 2)[0]);
     assert!(l.finish(2) < l.finish(3));
@@ -655,7 +665,8 @@ fn a_flow_that_waits_at_two_ports_holds_neither() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever comes and whatever is lost: all flows end, tables hold open flows only, nothing leaks.
+    /// Whatever arrives and whatever is lost: all flows end, tables hold only open flows, no header
+    /// block is leaked.
     #[test]
     fn nothing_is_left_behind(
         flows in prop::collection::vec((0u64..3_000, 1u64..60, 0usize..6), 1..12),
@@ -685,7 +696,7 @@ proptest! {
         }
         prop_assert!(l.ext.is_empty());
         if lossy == 0 && sync == EsrSync::Fresh {
-            // Not even one by one could they take longer.
+            // Bound: all flows one after the other.
             let work: u64 = flows.iter().map(|(_, n, _)| n * 12_012_013 + 600 * US).sum();
             let last = (0..flows.len()).map(|i| l.finish(i)).max().expect("flows");
             prop_assert!(last <= Time(3_000 * US + work), "{last:?}, work {work} ps");
@@ -693,7 +704,8 @@ proptest! {
     }
 }
 
-/// Section 4.4: a full table marks the SYN; a marked SYN and packets in the class of overflowed flows drop the entry and make none.
+/// Section 4.4: a full table marks the SYN. A marked SYN and packets in the class of overflowed
+/// flows delete the entry and create none.
 #[test]
 fn a_full_table_marks_syns() {
     let mut b = Bench::gbps(&[10; 5], |p| p.table_limit = Auto::Set(2));
@@ -701,13 +713,13 @@ fn a_full_table_marks_syns() {
     assert_eq!(b.known(), [0, 1]);
     // Known flows may repeat their SYN.
     assert_eq!(b.open(1, 0, fresh()).bits & STATELESS, 0);
-    // The marked SYN leaves as it came: no rate, no pause.
+    // The marked SYN leaves unchanged: no rate, no pause.
     let marked = Header { bits: fresh().bits | STATELESS, ..fresh() };
     assert_eq!(b.pass(2, Packet::new(FlowId(2), Kind::SYN, 40), marked), marked);
-    // DATA without a place is told that it is unknown, and may only probe.
+    // DATA without an entry is marked as unknown, and its flow may only probe.
     let header = b.data(3, 3, 0);
     assert_eq!((header.bits & UNKNOWN, header.asr_bps, b.known()), (UNKNOWN, 1_000_000, vec![0, 1]));
-    // Another port had no place for flow 1; flow 0 is already in its class.
+    // Another port had no room for flow 1; flow 0 is already in its class.
     b.open(4, 1, marked);
     assert_eq!(b.known(), [0]);
     let mut cx = PortCx { now: Time(5), flows: &b.flows, ext: &mut b.ext, port: &crate::agent::PortState::NEW };
@@ -716,7 +728,7 @@ fn a_full_table_marks_syns() {
     b.port.on_enqueue(&data, &mut cx);
     b.port.on_depart(&mut data, &mut cx);
     assert_eq!((b.known(), data.prio), (vec![], OVERFLOW));
-    // Silent entries make room.
+    // Silent entries are deleted to make room.
     assert_eq!([3, 4].map(|flow| b.open(6, flow, fresh()).bits & STATELESS), [0; 2]);
     assert_eq!(b.open(SEC, 0, fresh()).bits & STATELESS, 0);
     assert_eq!(b.known(), [0]);
@@ -731,7 +743,7 @@ fn fifty_flows_pass_tables_of_four() {
         let params = Params { table_limit: Auto::Set(4), ..Params::defaults() };
         let mut line = line(&flows, &params, &host::Params::defaults());
         let mut count = 0;
-        // Every 13th packet, whatever it is.
+        // Every 13th packet, of any kind.
         line.lose = Box::new(move |_, _| {
             count += 1;
             lost && count % 13 == 0

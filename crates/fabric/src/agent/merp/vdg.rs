@@ -1,50 +1,55 @@
-//! Virtual deadline generation (VDG): the order in which a port should serve its flows so that the largest expansion ratio is least.
+//! Virtual deadline generation (VDG): the order in which a port should serve its flows so that the
+//! largest expansion ratio is as small as possible.
 //!
 //! Source: Zhang et al., IEEE TPDS 28(11) 2017, section 4.3, Alg. 2 and Eq. 5.
 //!
-//! The flow whose expansion ratio would be smallest if it came last is placed last; then the same for those that remain. Placed last
-//! at `X = now + tx_time(R)`, `R` the bytes of all flows not yet placed, a flow has `ER = C (X - arrived) / size`. This is Lawler's
-//! least-cost-last rule, so the largest expansion ratio is optimal for the flows at hand. The order of service is the order of
-//! removal backwards.
+//! The flow whose expansion ratio would be smallest if it came last is placed last; then the
+//! remaining flows are placed in the same way. A flow placed last at `X = now + tx_time(R)`, where
+//! `R` is the bytes of all flows not yet placed, has `ER = C (X - arrived) / size`. This is
+//! Lawler's least-cost-last rule, so the largest expansion ratio is optimal for the present flows.
+//! Flows are served in the reverse order of removal.
 //!
-//! Assumed: among equal expansion ratios the flow with the largest (size, arrived, rs, id) is placed last.
+//! Assumed: among flows with equal expansion ratios, the flow with the largest (size, arrived, rs,
+//! id) is placed last.
 
 use base::{Rate, Time};
 use std::cmp::Ordering;
 
-/// One flow at a port. Sizes in wire bytes.
+/// A flow at a port. Sizes in wire bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Size of the flow, at least 1.
     pub size: u64,
     /// Bytes still to cross the port.
     pub rs: u64,
-    /// When the flow came to the port: not after the present.
+    /// When the flow arrived at the port; not later than the present.
     pub arrived: Time,
-    /// The flow. Ids in one table differ.
+    /// The id of the flow, unique in a table.
     pub id: u32,
 }
 
-/// Where a flow ends up.
+/// The place of a flow in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// Index into the entries.
     pub index: usize,
-    /// Its virtual deadline: when it ends if all that was not placed after it is served back to back at line rate.
+    /// The virtual deadline: when the flow ends if it and all flows served before it are served
+    /// back to back at line rate.
     pub vdl: Time,
 }
 
-/// Buffers of [`kinetic`], kept between calls so that nothing is allocated per call.
+/// Buffers of [`kinetic`], kept between calls to avoid allocations.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     tree: Vec<Node>,
     lines: Vec<Line>,
 }
 
-/// Up to this many entries the plain loop is faster.
+/// Largest number of entries for which the plain loop is faster.
 pub const PLAIN_LIMIT: usize = 32;
 
-/// Alg. 2, by whichever method is faster. `out` is cleared and filled in the order of removal: the flow to serve last comes first.
+/// Runs Alg. 2 by the faster method. `out` is cleared and filled in the order of removal: the flow
+/// to serve last comes first.
 pub fn vdg(now: Time, rate: Rate, entries: &[Entry], out: &mut Vec<Placed>, scratch: &mut Scratch) {
     if entries.len() <= PLAIN_LIMIT {
         plain(now, rate, entries, out);
@@ -53,7 +58,7 @@ pub fn vdg(now: Time, rate: Rate, entries: &[Entry], out: &mut Vec<Placed>, scra
     }
 }
 
-/// Alg. 2 as it stands: the least of all remaining flows, n times.
+/// Runs Alg. 2 literally: finds the smallest of all remaining flows, n times.
 pub fn plain(now: Time, rate: Rate, entries: &[Entry], out: &mut Vec<Placed>) {
     out.clear();
     out.extend((0..entries.len()).map(|index| Placed { index, vdl: now }));
@@ -73,8 +78,9 @@ pub fn plain(now: Time, rate: Rate, entries: &[Entry], out: &mut Vec<Placed>) {
     }
 }
 
-/// The same result in O(n log² n). Each flow's expansion ratio is a line in X; X only falls, and each step removes the lowest line: a
-/// kinetic tournament over a complete binary tree, whose nodes know down to which X their winners stand.
+/// Computes the same result as [`plain`] in O(n log² n). Each flow's expansion ratio is a line in
+/// X. X only decreases, and each step removes the lowest line: a kinetic tournament over a complete
+/// binary tree, where each node stores the X down to which its winner is valid.
 pub fn kinetic(now: Time, rate: Rate, entries: &[Entry], out: &mut Vec<Placed>, scratch: &mut Scratch) {
     out.clear();
     let leaves = entries.len().next_power_of_two();
@@ -109,7 +115,8 @@ pub fn kinetic(now: Time, rate: Rate, entries: &[Entry], out: &mut Vec<Placed>, 
     }
 }
 
-/// A flow's expansion ratio as a line in x = X - now: `(x + age) / size`, up to the capacity, which is common to all.
+/// A flow's expansion ratio as a line in x = X - now: `(x + age) / size`, without the factor of the
+/// capacity, which is common to all flows.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     age: u64,
@@ -122,10 +129,11 @@ impl Line {
         debug_assert!(entry.size > 0 && entry.arrived <= now);
         Line { age: now.since(entry.arrived).ps(), size: entry.size, index }
     }
-    /// Whether this flow is placed after `other` when both are candidates at `x`: smaller expansion ratio, cross-multiplied so that it
-    /// stays exact; ties to the larger key.
+    /// Returns whether this flow is placed after `other` when both are candidates at `x`: it has
+    /// the smaller expansion ratio, cross-multiplied to stay exact; on a tie the larger key.
     fn goes_after(&self, other: &Line, x: u64, entries: &[Entry]) -> bool {
-        // Two 64-bit factors fit: no check needed. x + age is X - arrived, a span of the run.
+        // The product of two 64-bit factors fits, so no check is needed. x + age is X - arrived, a
+        // time span within the run.
         let product = |a: &Line, b: &Line| u128::from(x + a.age).wrapping_mul(u128::from(b.size));
         match product(self, other).cmp(&product(other, self)) {
             Ordering::Less => true,
@@ -136,21 +144,21 @@ impl Line {
             }
         }
     }
-    /// The least x from which on `self` stays at or below the steeper `other`.
+    /// Returns the smallest x from which on `self` is at or below the steeper `other`.
     fn holds_down_to(&self, other: &Line) -> u64 {
         let rise = u128::from(self.age).wrapping_mul(u128::from(other.size));
         let fall = u128::from(other.age).wrapping_mul(u128::from(self.size));
-        // Below a crossing at negative x the port would have to be done already.
+        // At a crossing with negative x the port would already be done.
         let gap = rise.saturating_sub(fall);
         if gap == 0 { 0 } else { u64::try_from(gap.div_ceil(u128::from(self.size - other.size))).unwrap_or(u64::MAX) }
     }
 }
 
-/// A match of the tournament.
+/// A match of the tournament. `winner` is the entry with the lowest line in the subtree.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     winner: u32,
-    /// For every x from here up the winners of this subtree are right.
+    /// Smallest x for which all winners of this subtree are valid.
     fail: u64,
 }
 
@@ -168,7 +176,7 @@ struct Tournament<'a> {
 }
 
 impl Tournament<'_> {
-    /// Plays the match of a node again at `x`.
+    /// Repeats the match of a node at `x`.
     fn pull(&mut self, node: usize, x: u64) {
         let (left, right) = (self.tree[2 * node], self.tree[2 * node + 1]);
         self.tree[node] = if right.winner == NONE {
@@ -178,17 +186,18 @@ impl Tournament<'_> {
         } else {
             let (a, b) = (&self.lines[left.winner as usize], &self.lines[right.winner as usize]);
             let (winner, loser) = if b.goes_after(a, x, self.entries) { (b, a) } else { (a, b) };
-            // Only a steeper line overtakes as x falls. At the crossing itself the larger size stays the winner, as the tie-break has it.
+            // Only a steeper line can overtake as x decreases. At the crossing itself the larger
+            // size remains the winner, by the tie-break.
             let own = if loser.size < winner.size { winner.holds_down_to(loser) } else { 0 };
             Node { winner: winner.index as u32, fail: left.fail.max(right.fail).max(own) }
         };
     }
-    /// Plays again all matches whose winners no longer hold at `x`.
+    /// Repeats all matches whose winners are not valid at `x`.
     fn advance(&mut self, node: usize, x: u64) {
         if x >= self.tree[node].fail {
             return;
         }
-        // Leaves never fail, so there are children.
+        // Leaves are always valid, so a node that is not has children.
         self.advance(2 * node, x);
         self.advance(2 * node + 1, x);
         self.pull(node, x);
@@ -208,7 +217,7 @@ mod tests {
         Entry { size, rs, arrived: Time(arrived * BYTE_PS), id }
     }
 
-    /// Runs all three and checks that they agree.
+    /// Runs all three functions and checks that they agree.
     fn run(now: Time, rate: Rate, entries: &[Entry]) -> Vec<Placed> {
         let (mut slow, mut fast, mut either) = (Vec::new(), Vec::new(), Vec::new());
         let mut scratch = Scratch::default();
@@ -283,7 +292,8 @@ mod tests {
         check(7000, UNIT, &[entry(1, 7, 5, 5)], &[(1, 1, 1, 12_000)]);
     }
 
-    /// A table of up to `most` flows; small ranges make ties frequent. Some flows have nothing left.
+    /// A table of at most `most` flows; small ranges make ties frequent. Some flows have no bytes
+    /// left.
     fn random_table(rng: &mut Rng, most: u64, range: u64) -> (Time, Vec<Entry>) {
         let now = rng.below(range + 1);
         let n = 1 + rng.below(most);
@@ -315,8 +325,9 @@ mod tests {
         }
     }
 
-    /// Every line is on the lower envelope at some x: neighbours i and i - 1 cross at 2n (2i - 1) + i² - i, and x falls from 4n² in
-    /// steps of 4n, so that winners change as often as they can.
+    /// Every line is on the lower envelope at some x: neighbors i and i - 1 cross at 2n (2i - 1) +
+    /// i² - i, and x decreases from 4n² in steps of 4n, so that the winner changes as often as
+    /// possible.
     #[test]
     fn fast_equals_plain_on_an_envelope() {
         let (mut slow, mut fast, mut scratch) = (Vec::new(), Vec::new(), Scratch::default());
@@ -329,7 +340,7 @@ mod tests {
         }
     }
 
-    /// Lexicographically next permutation; false after the last.
+    /// Computes the lexicographically next permutation; returns `false` after the last.
     fn next_permutation(p: &mut [usize]) -> bool {
         let Some(i) = (1..p.len()).rev().find(|&i| p[i - 1] < p[i]) else { return false };
         let j = (i..p.len()).rev().find(|&j| p[j] > p[i - 1]).expect("p[i] is larger");
@@ -338,7 +349,7 @@ mod tests {
         true
     }
 
-    /// The larger of two ratios.
+    /// Returns the larger of two ratios.
     fn larger(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
         if u128::from(a.0) * u128::from(b.1) >= u128::from(b.0) * u128::from(a.1) { a } else { b }
     }
@@ -368,14 +379,16 @@ mod tests {
         }
     }
 
-    /// The largest ratio is the smallest theta for which earliest deadline first meets all deadlines `arrived + theta size / C`.
+    /// The largest ratio is the smallest theta with which earliest deadline first meets all
+    /// deadlines `arrived + theta size / C`.
     #[test]
     fn earliest_deadline_first_agrees() {
         let mut rng = Rng::stream(1, "vdg/edf", &[]);
         for _ in 0..3000 {
             let (now, entries) = random_table(&mut rng, 12, 40);
             let (p, q) = max_ratio(now, &entries, run(now, UNIT, &entries).iter().rev().map(|p| p.index));
-            // Deadlines times q, under theta = p / q and a little less; 999 keeps "a little less" whole.
+            // Deadlines times q, with theta = p / q and slightly less; the factor 999 keeps
+            // "slightly less" an integer.
             let feasible = |p: u64, q: u64| {
                 let deadline = |e: &Entry| u128::from(e.arrived.ps()) * u128::from(q) + u128::from(p) * u128::from(e.size);
                 let mut order: Vec<&Entry> = entries.iter().collect();

@@ -1,17 +1,18 @@
-//! RCP's fair share for the flows that a PDQ port keeps no entry for.
+//! RCP's fair share for the flows that are not in the list of a PDQ port.
 //!
-//! Source: N. Dukkipati, "Rate Control Protocol", 2007: `R += (T/d0) (0.1 (C - y) - q/d0) / N`, here once per round trip d0 with T = d0.
-//! C is what the list of the port leaves, y what the flows outside sent, q the queue, N their number.
+//! Source: N. Dukkipati, "Rate Control Protocol", 2007: `R += (T/d0) (0.1 (C - y) - q/d0) / N`,
+//! here once per round trip d0 with T = d0. C is the capacity that the list of the port leaves, y
+//! the rate of the flows outside the list, q the queue, N the number of these flows.
 
 use base::{Dur, FlowId, FlowMap, Rate, Time};
 
-/// What the share follows from.
+/// The inputs of the share.
 pub(super) struct Input {
-    /// C
+    /// C.
     pub free: Rate,
     /// q, in bytes.
     pub queued: u64,
-    /// d0
+    /// d0.
     pub rtt: Dur,
 }
 
@@ -19,15 +20,16 @@ pub(super) struct Input {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Share {
     rate: Rate,
-    /// When it was last worked out.
+    /// When the share was last computed.
     at: Time,
-    /// The flows that asked since, and the bytes they sent.
+    /// The flows that have requested a share since then, and the bytes they sent.
     flows: FlowMap<()>,
     bytes: u64,
 }
 
 impl Share {
-    /// Brings the share up to `now`. Only the first round trip that has passed may have seen packets: every packet calls this first.
+    /// Brings the share up to `now`. Only the first of the round trips that have passed can contain
+    /// packets, because every packet calls this first.
     pub fn catch_up(&mut self, now: Time, input: &Input) {
         let rounds = now.since(self.at).0 / input.rtt.0;
         if rounds == 0 {
@@ -39,8 +41,8 @@ impl Share {
         self.bytes = 0;
         self.step(input, rounds - 1, 0);
     }
-    /// Takes as many equal steps. Each is clamped between zero and the free capacity; since all steps have one sign, one clamp at the end is
-    /// enough.
+    /// Takes `steps` equal steps. Each step would be clamped between zero and the free capacity;
+    /// since all steps have the same sign, a single clamp at the end gives the same result.
     fn step(&mut self, input: &Input, steps: u64, flows: usize) {
         const PS: i128 = 1_000_000_000_000;
         let (free, rtt) = (i128::from(input.free.0), i128::from(input.rtt.0));
@@ -50,7 +52,7 @@ impl Share {
         let rate = i128::from(self.rate.0) + step * i128::from(steps);
         self.rate = Rate(rate.clamp(0, free) as u64);
     }
-    /// The share for `flow`, which asks for it with a packet of so many bytes on the wire.
+    /// Returns the share of `flow`, which requests it with a packet of this many bytes on the wire.
     pub fn of(&mut self, flow: FlowId, bytes: u64) -> Rate {
         self.flows.insert(flow, ());
         self.bytes += bytes;
@@ -82,10 +84,10 @@ mod tests {
         // y = 5000 B / 100 us = 400 Mb/s: 0.1 (1000 - 400) / 2 flows.
         share.catch_up(after(1), &input(1000, 0));
         assert_eq!(share.rate, Rate(30_000_000));
-        // Nobody asked: 100 Mb/s a round trip. A queue of 250 B takes 20 Mb/s off.
+        // No flow requested a share: 100 Mb/s per round trip. A queue of 250 B subtracts 20 Mb/s.
         share.catch_up(after(2), &input(1000, 250));
         assert_eq!(share.rate, Rate(110_000_000));
-        // It never exceeds what is free, and never falls below nothing.
+        // The share never exceeds the free capacity, and is never negative.
         share.catch_up(after(3), &input(50, 0));
         assert_eq!(share.rate, Rate(50_000_000));
         share.catch_up(after(4), &input(1000, 1_000_000));

@@ -8,11 +8,11 @@ use proto::packet::Ext;
 const GBPS: u64 = 1_000_000_000;
 const US: u64 = 1_000_000;
 const RTT: Dur = Dur::from_us(129);
-/// The port under test, and another.
+/// The port under test, and another port.
 const PORT: LinkId = LinkId(4);
 const OTHER: LinkId = LinkId(9);
 
-/// One port of 1 Gb/s by hand.
+/// A single port of 1 Gb/s without a network.
 struct Bench {
     port: Pdq,
     flows: Vec<Flow>,
@@ -43,7 +43,7 @@ impl Bench {
             &mut PortCx { now: Time(now_us * US), flows: &self.flows, ext: &mut self.ext, port: &crate::agent::PortState::NEW },
         )
     }
-    /// A packet passes the port at once; its header afterwards.
+    /// A packet passes the port at once. Returns its header afterwards.
     fn pass(&mut self, now_us: u64, mut packet: Packet, header: Header) -> Header {
         packet.set_ext(header, &mut self.ext);
         self.with(now_us, |port, cx| {
@@ -54,11 +54,11 @@ impl Bench {
         self.ext.remove(packet.ext());
         header
     }
-    /// A probe of a flow with this T in microseconds.
+    /// Sends a probe of a flow with this T in microseconds.
     fn probe(&mut self, now_us: u64, flow: u32, expected_us: u64) -> Header {
         self.pass(now_us, Packet::new(FlowId(flow), Kind::PROBE, 40), asks(expected_us))
     }
-    /// The answer to it comes back.
+    /// The answer to the probe returns.
     fn answer(&mut self, now_us: u64, flow: u32, header: Header) -> Header {
         let mut packet = Packet::new(FlowId(flow), Kind::PROBEACK, 40);
         packet.set_ext(header, &mut self.ext);
@@ -67,7 +67,7 @@ impl Bench {
         self.ext.remove(packet.ext());
         header
     }
-    /// A probe and at once its answer: the allotted rate is then the flow's.
+    /// Sends a probe and at once its answer: the flow then has the allotted rate.
     fn settle(&mut self, now_us: u64, flow: u32, expected_us: u64) -> Header {
         let header = self.probe(now_us, flow, expected_us);
         self.answer(now_us, flow, header)
@@ -85,7 +85,7 @@ impl Bench {
     fn entry(&self, flow: u32) -> Entry {
         *self.port.list().iter().find(|entry| entry.flow == FlowId(flow)).expect("in the list")
     }
-    /// A waiting packet of so many bytes comes, or goes.
+    /// A waiting packet of this many bytes enters the queue, or leaves it.
     fn queue(&mut self, now_us: u64, bytes: u16, comes: bool) {
         let mut packet = Packet::new(FlowId(0), Kind::ACK, bytes);
         self.with(now_us, |port, cx| if comes { port.on_enqueue(&packet, cx) } else { port.on_depart(&mut packet, cx) });
@@ -102,7 +102,7 @@ fn paused_by(port: LinkId) -> Header {
     Header { rate_bps: GBPS, ..header }
 }
 
-/// A list to work Alg. 2 out on by hand: T in microseconds and R in Mb/s.
+/// A list for working out Alg. 2 by hand: T in microseconds and R in Mb/s.
 fn golden() -> Bench {
     let mut b = Bench::new(6, |_| ());
     for (flow, (expected, mbps)) in [(60, 1000), (200, 1000), (150, 400), (4000, 600), (9000, 0)].into_iter().enumerate() {
@@ -123,9 +123,9 @@ fn golden() -> Bench {
 fn golden_available_bandwidth() {
     let b = golden();
     let free: Vec<u64> = (0..=5).map(|at| b.port.available(at).0 / 1_000_000).collect();
-    // X after two entries is 2.016: the third, though short, counts.
+    // X after two entries is 2.016: the third flow counts although it is short.
     assert_eq!(free, [1000, 1000, 1000, 600, 0, 0]);
-    // Without early start the first flow alone fills the port.
+    // Without early start the first flow fills the port.
     let mut b = golden();
     b.port.params.early_start = Fraction(0);
     assert_eq!((0..=3).map(|at| b.port.available(at).0).collect::<Vec<_>>(), [GBPS, 0, 0, 0]);
@@ -149,7 +149,7 @@ fn golden_suppressed_probing() {
         let header = b.settle(1, index, 1000 + u64::from(index));
         assert_eq!(header.probe_rtts, ppb, "index {index}");
     }
-    // Another port asked for more.
+    // Another port asked for a larger spacing.
     let header = b.probe(2, 4, 1004);
     let header = b.answer(2, 4, Header { probe_rtts: 1_000_000_000, ..header });
     assert_eq!(header.probe_rtts, 1_000_000_000);
@@ -165,7 +165,7 @@ fn the_list_is_sorted_by_deadline_then_time_then_id() {
         b.probe(0, flow, expected);
     }
     assert_eq!(b.order(), [5, 2, 1, 4, 0, 3]);
-    // A flow moves ahead as it sends.
+    // A flow moves ahead in the list as it sends.
     b.probe(1, 0, 4);
     assert_eq!(b.order(), [5, 2, 1, 0, 4, 3]);
 }
@@ -182,7 +182,7 @@ fn the_most_critical_flow_gets_the_port_and_the_others_are_paused() {
     assert_eq!(b.settle(20, 0, 4000).rate_bps, GBPS);
     let header = b.settle(30, 1, 4900);
     assert_eq!((header.is_paused(), header.rate_bps), (true, 0));
-    // It is done.
+    // The shorter flow is done.
     b.fin(40, 0);
     assert_eq!(b.order(), [1, 2]);
     assert_eq!(b.settle(50, 1, 4900).rate_bps, GBPS);
@@ -193,10 +193,10 @@ fn a_rate_is_the_flows_only_when_its_answer_has_come() {
     let mut b = Bench::new(2, |_| ());
     let first = b.probe(0, 0, 5000);
     assert_eq!((b.entry(0).rate, b.probe(1, 1, 6000).rate_bps), (Rate(0), GBPS), "nobody has the port yet");
-    // Another port allots less than this one.
+    // Another port allots less than this port.
     b.answer(2, 0, Header { rate_bps: 300_000_000, ..first });
     assert_eq!(b.probe(3, 1, 6000).rate_bps, 700_000_000, "what the first flow leaves");
-    // What an earlier port allots is not raised.
+    // A rate allotted by an earlier port is not raised.
     let header = b.pass(4, Packet::new(FlowId(1), Kind::PROBE, 40), Header { rate_bps: 5, ..asks(6000) });
     assert_eq!(header.rate_bps, 5);
 }
@@ -215,21 +215,21 @@ fn early_start_lets_the_next_flow_in_before_the_first_is_done() {
 fn flows_that_are_paused_elsewhere_do_not_hold_the_port() {
     let mut b = Bench::new(2, |_| ());
     b.settle(0, 0, 5000);
-    // Its packet says so.
+    // The flow's packet carries the pause.
     let header = b.pass(10, Packet::new(FlowId(0), Kind::PROBE, 40), paused_by(OTHER));
     assert_eq!((header, b.order()), (paused_by(OTHER), vec![]));
-    // Its answer says so.
+    // The flow's answer carries the pause.
     b.settle(20, 0, 5000);
     let header = b.answer(21, 0, paused_by(OTHER));
     assert_eq!((header.rate_bps, header.probe_rtts, b.order()), (0, 0, vec![]));
-    // A flow that this port paused is let in again by its probe.
+    // A flow that this port paused is accepted again by its probe.
     let header = b.pass(30, Packet::new(FlowId(0), Kind::PROBE, 40), paused_by(PORT));
     assert_eq!((header.is_paused(), header.rate_bps), (false, GBPS));
 }
 
 #[test]
 fn no_two_paused_flows_are_accepted_at_once() {
-    // A tenth of 129 us, and off.
+    // Dampening for a tenth of 129 us, and no dampening.
     for (dampening, accepted) in [("0.1", false), ("0", true)] {
         let mut b = Bench::new(4, |p| p.dampening = base::units::parse_fraction(dampening).unwrap());
         b.settle(0, 0, 4000);
@@ -237,7 +237,7 @@ fn no_two_paused_flows_are_accepted_at_once() {
         b.settle(2, 2, 6000);
         b.fin(10, 0);
         let ask = |b: &mut Bench, at, flow| b.pass(at, Packet::new(FlowId(flow), Kind::PROBE, 40), paused_by(PORT));
-        // The answers are still on their way: to both flows the port looks free.
+        // The answers are still in flight: the port looks free to both flows.
         assert!(!ask(&mut b, 20, 1).is_paused());
         assert_eq!(!ask(&mut b, 32, 2).is_paused(), accepted);
         assert!(!ask(&mut b, 32, 1).is_paused(), "the same flow again");
@@ -258,7 +258,7 @@ fn the_capacity_follows_the_queue_every_two_round_trips() {
     b.probe(258, 0, 5000);
     assert_eq!(b.port.capacity(), Rate(69_767_442));
     assert_eq!(b.probe(259, 0, 5000).rate_bps, 69_767_442);
-    // The queue is gone long before the next look; nobody passes until much later.
+    // The queue is empty long before the next update; no packet passes until much later.
     b.queue(300, 30_000, false);
     b.probe(515, 0, 5000);
     assert_eq!(b.port.capacity(), Rate(69_767_442));
@@ -279,10 +279,10 @@ fn the_list_holds_twice_the_flows_that_send() {
         b.probe(0, flow, 5000 + u64::from(flow));
     }
     assert_eq!(b.order(), [0, 1], "nobody sends yet: the least");
-    // A more critical flow takes the place of the least critical one.
+    // A more critical flow replaces the least critical one.
     b.probe(1, 8, 4000);
     assert_eq!(b.order(), [8, 0]);
-    // Two flows send, each half: four may be in the list.
+    // Two flows send, each at half the rate: four may be in the list.
     for (flow, expected) in [(8, 4000), (0, 5000)] {
         let header = b.probe(2, flow, expected);
         b.answer(2, flow, Header { rate_bps: GBPS / 2, ..header });
@@ -291,7 +291,7 @@ fn the_list_holds_twice_the_flows_that_send() {
         b.probe(3, flow, 5000 + u64::from(flow));
     }
     assert_eq!(b.order(), [8, 0, 1, 2]);
-    // A sending flow that comes again keeps its place.
+    // A sending flow that sends another packet keeps its place.
     b.probe(4, 8, 3900);
     assert_eq!((b.order(), b.entry(8).rate), (vec![8, 0, 1, 2], Rate(GBPS / 2)));
     let mut b = Bench::new(9, |p| (p.min_flows, p.max_flows) = (2, 3));
@@ -307,12 +307,13 @@ fn flows_outside_the_list_share_what_it_leaves() {
     let mut b = Bench::new(4, |p| p.min_flows = 1);
     let header = b.probe(0, 0, 1000);
     b.answer(0, 0, Header { rate_bps: GBPS / 2, ..header });
-    // The list holds two; a third flow finds nothing at first and is paused. It ranks behind both.
+    // The list holds two flows; a third gets no rate at first and is paused. It ranks behind both.
     b.probe(1, 1, 2000);
     let header = b.probe(2, 2, 9000);
     assert!(header.is_paused());
     assert_eq!((b.answer(2, 2, header).probe_rtts, b.order()), (400_000_000, vec![0, 1]));
-    // A round trip later it gets a tenth of the free half, less a tenth of the 40 bytes (2.48 Mb/s) that asked in it.
+    // After a round trip it gets a tenth of the free half, less a tenth of the 40 bytes (2.48 Mb/s)
+    // of requests in that round trip.
     let header = b.pass(130, Packet::new(FlowId(2), Kind::PROBE, 40), paused_by(PORT));
     assert_eq!((header.is_paused(), header.rate_bps), (false, 49_751_938));
 }
@@ -332,7 +333,7 @@ fn other_packets_pass_untouched() {
     let mut b = Bench::new(2, |_| ());
     b.settle(0, 0, 5000);
     let before = b.port.list.clone();
-    // An ACK of the other direction, and data that comes in over the cable.
+    // An ACK of the reverse direction, and data that arrives over the cable.
     assert_eq!(b.pass(5, Packet::new(FlowId(1), Kind::ACK, 40), asks(1)), asks(1));
     let mut data = Packet::data(FlowId(1), 0, 1460, 40);
     data.set_ext(asks(1), &mut b.ext);

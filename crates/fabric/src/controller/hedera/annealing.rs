@@ -3,10 +3,12 @@
 //! Source: NSDI 2010 section 4.2.2; NSim for the swaps.
 //!
 //! Assumed:
-//! - At first the cores of a network are dealt out at random among the hosts of each pod, each to one host where there are as many of both. Later
-//!   rounds start from the last assignment. Swaps between pods may give two hosts of a pod the same core, as in NSim.
+//! - Initially the cores are assigned to the hosts of each pod at random, each to a single host if
+//!   there are as many cores as hosts. Later rounds start from the last assignment. Swaps between
+//!   pods may give two hosts of a pod the same core, as in NSim.
 //! - Flows within a pod stay on the router's paths, as in NSim; their demands count there.
-//! - A path that is known to be dead counts as a link without capacity, and flows whose core is left with such a path stay where they are.
+//! - A path that is known to be dead counts as a link without capacity. Flows whose core has only
+//!   such a path stay where they are.
 
 use super::cores::Cores;
 use super::demand::Demand;
@@ -15,39 +17,40 @@ use crate::net::Net;
 use base::{FlowId, HostId, LinkId, Rng, math};
 use std::collections::BTreeMap;
 
-/// How the temperature falls.
+/// How the temperature decreases.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    /// The first temperature, and the number of steps: the temperature falls by 1.
+    /// The initial temperature, and the number of steps: each step lowers the temperature by 1.
     pub t0: u32,
-    /// How much a step up counts, in multiples of `t0`.
+    /// Weight of a rise of the energy, in multiples of `t0`.
     pub c: f64,
 }
 
 impl Schedule {
-    /// The probability of a step that changes the energy by so much, in units of a NIC's rate.
+    /// Returns the probability of accepting a step that raises the energy by `rise`, in units of a
+    /// NIC's rate.
     pub fn acceptance(self, rise: f64, temperature: u32) -> f64 {
         math::exp(-self.c * f64::from(self.t0) * rise / f64::from(temperature)).min(1.0)
     }
 }
 
-/// The assignment.
+/// The assignment of cores to hosts.
 #[derive(Debug)]
 pub struct Annealing {
     net: Cores,
     schedule: Schedule,
-    /// A flow takes the core of its destination; otherwise that of its source.
+    /// Whether a flow takes the core of its destination; otherwise that of its source.
     by_dst: bool,
-    /// By host: the number of its core.
+    /// The index of each host's core.
     pub core_of: Vec<usize>,
-    /// By edge switch and by pod: the hosts there.
+    /// The hosts of each edge switch and of each pod.
     edges: Vec<Vec<HostId>>,
     pods: Vec<Vec<HostId>>,
     rng: Rng,
 }
 
 impl Annealing {
-    /// A random assignment.
+    /// Returns a random assignment.
     pub fn new(net: Cores, schedule: Schedule, by_dst: bool, seed: u64) -> Annealing {
         let mut rng = Rng::stream(seed, "controller/annealing", &[]);
         let pods = groups(&net.pod);
@@ -65,7 +68,8 @@ impl Annealing {
         Annealing { edges: groups(&net.edge), pods, net, schedule, by_dst, core_of, rng }
     }
 
-    /// Looks for an assignment under which the demands collide least. Returns the index of the path of every large flow between pods.
+    /// Searches for an assignment with the fewest collisions of demands. Returns the path index of
+    /// every large flow between pods.
     pub fn place(&mut self, live: &mut Live<'_>, large: &[Demand]) -> Vec<(FlowId, u16)> {
         let mut trial = Trial::new(self, live, large);
         if trial.flows.is_empty() {
@@ -96,7 +100,8 @@ impl Annealing {
         flows.iter().filter_map(|flow| Some((flow.id, self.path(live, flow)?.0))).collect()
     }
 
-    /// Two hosts: of the same edge switch, of the same pod or any two, each with probability 1/3.
+    /// Returns two hosts: of the same edge switch, of the same pod, or any two, each with
+    /// probability 1/3.
     fn pick(&mut self) -> (HostId, HostId) {
         let Annealing { rng, edges, pods, core_of, .. } = self;
         let hosts = core_of.len() as u64;
@@ -115,12 +120,13 @@ impl Annealing {
         (x, y)
     }
 
-    /// The host whose core a flow takes.
+    /// Returns the host whose core a flow takes.
     fn key(&self, flow: &Demand) -> HostId {
         if self.by_dst { flow.dst } else { flow.src }
     }
 
-    /// The path of a flow between pods under the present assignment, with its links, if it is alive.
+    /// Returns the path of a flow between pods under the present assignment, with its links; `None`
+    /// if it is dead.
     fn path(&mut self, live: &mut Live<'_>, flow: &Demand) -> Option<(u16, Vec<LinkId>)> {
         let core = self.core_of[self.key(flow).index()];
         let index = self.net.index(live.paths, live.net, flow.src, flow.dst, core)?;
@@ -133,7 +139,7 @@ impl Annealing {
     }
 }
 
-/// The hosts with like values, by the first of each.
+/// Groups the hosts with equal values, in the order of the values.
 fn groups<T: Ord + Copy>(of: &[T]) -> Vec<Vec<HostId>> {
     let mut groups: BTreeMap<T, Vec<HostId>> = BTreeMap::new();
     for (value, host) in of.iter().zip((0..).map(HostId)) {
@@ -142,19 +148,20 @@ fn groups<T: Ord + Copy>(of: &[T]) -> Vec<Vec<HostId>> {
     groups.into_values().collect()
 }
 
-/// The loads of all links under the present assignment, which follow its swaps: only links of the two hosts' flows change.
+/// The loads of all links under the present assignment. A swap updates only the links of the two
+/// hosts' flows.
 pub struct Trial {
     /// The flows between pods.
     flows: Vec<Demand>,
-    /// The links of each; `None`: its path is dead.
+    /// The links of each flow; `None`: its path is dead.
     links: Vec<Option<Vec<LinkId>>>,
-    /// By host: which flows take its core.
+    /// The flows that take the core of each host.
     of: Vec<Vec<usize>>,
     loads: Loads,
 }
 
 impl Trial {
-    /// Under the present assignment.
+    /// Returns the loads under the present assignment.
     pub fn new(annealing: &mut Annealing, live: &mut Live<'_>, large: &[Demand]) -> Trial {
         let (flows, near): (Vec<Demand>, Vec<Demand>) = large.iter().partition(|flow| annealing.is_between_pods(flow));
         let mut loads = Loads::new(live.net);
@@ -171,7 +178,7 @@ impl Trial {
         }
         trial
     }
-    /// By how much demands exceed the capacities of links in all, bits per second.
+    /// Returns the sum over all links of the demand beyond capacity, in bits per second.
     pub fn energy(&self) -> u64 {
         self.loads.energy
     }
@@ -195,12 +202,12 @@ impl Trial {
     }
 }
 
-/// What links are asked to carry.
+/// The demands on links.
 struct Loads {
-    /// By link, bits per second.
+    /// Bits per second, by link.
     load: Vec<u64>,
     capacity: Vec<u64>,
-    /// The sum of all that is above capacity.
+    /// The sum of all demands beyond capacity.
     energy: u64,
 }
 
@@ -212,7 +219,7 @@ impl Loads {
     fn excess(&self, link: LinkId) -> u64 {
         self.load[link.index()].saturating_sub(self.capacity[link.index()])
     }
-    /// A demand on a path; `None`: on a dead one.
+    /// Adds a demand on a path; `None`: on a dead path.
     fn add(&mut self, links: Option<&[LinkId]>, bps: u64) {
         let Some(links) = links else {
             self.energy += bps;

@@ -1,7 +1,9 @@
-//! The core switches of a network, of which each is on one path between any two hosts of different pods.
+//! The core switches of a network, where each core is on one path between any two hosts of
+//! different pods.
 //!
-//! Cores are the switches of the highest tier; pods are what is left of the network without them. In a fat tree these are the cores and pods of the
-//! literature, in a leaf-spine network the spines and the leaves.
+//! Cores are the switches of the highest tier; pods are the connected parts of the network without
+//! the cores. In a fat tree these are the cores and pods of the literature, in a leaf-spine network
+//! the spines and the leaves.
 
 use crate::net::{HOST_TIER, Net, TOR_TIER};
 use crate::paths::{AllPaths, Counts, MAX_PATHS};
@@ -9,23 +11,24 @@ use crate::routes::Routes;
 use base::{HostId, LinkId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The cores of a network and where its hosts are.
+/// The cores of a network and the places of its hosts.
 #[derive(Clone, Debug, Default)]
 pub struct Cores {
-    /// By number.
+    /// The cores, by id.
     pub cores: Vec<NodeId>,
-    /// By host: the number of its pod.
+    /// The pod of each host.
     pub pod: Vec<usize>,
-    /// By host: its switch.
+    /// The switch of each host.
     pub edge: Vec<NodeId>,
-    /// By the source's switch: the index of the path over each core, by the core's number, where one was looked up.
+    /// For each switch of a source: the index of the path over each core. Filled on the first
+    /// lookup.
     indices: BTreeMap<NodeId, Vec<Option<u16>>>,
 }
 
 impl Cores {
-    /// The index of the path over a core, between two hosts of different pods.
+    /// Returns the index of the path over a core, between two hosts of different pods.
     pub fn index(&mut self, paths: &mut AllPaths, net: &Net, src: HostId, dst: HostId, core: usize) -> Option<u16> {
-        // The choice of a core is the source's: from there on one path leads down.
+        // The source's part of the path determines the core: from there a single path leads down.
         let Cores { cores, indices, edge, .. } = self;
         let known = indices.entry(edge[src.index()]).or_insert_with(|| {
             let mut by_core = vec![None; cores.len()];
@@ -40,12 +43,12 @@ impl Cores {
     }
 }
 
-/// The number of the core that a path crosses.
+/// Returns the index of the core that a path crosses.
 fn crossed(net: &Net, links: &[LinkId], cores: &[NodeId]) -> Option<usize> {
     links.iter().find_map(|&link| cores.binary_search(&net.link(link).to).ok())
 }
 
-/// The cores of a network; or what its paths lack.
+/// Returns the cores of a network. The error says why the network has no suitable cores.
 pub fn find(net: &Net, routes: &Routes) -> Result<Cores, String> {
     let all = || (0..net.nodes().len() as u32).map(NodeId);
     let top = net.nodes().iter().map(|node| node.tier).max().unwrap_or(HOST_TIER);
@@ -63,12 +66,12 @@ pub fn find(net: &Net, routes: &Routes) -> Result<Cores, String> {
     if let Some(core) = edge.iter().find(|edge| cores.binary_search(edge).is_ok()) {
         return Err(format!("the core `{}` has hosts", net.node(*core).name));
     }
-    // The first host of each switch with hosts, to the first one in another pod.
+    // Check from the first host of each switch to the first host in another pod.
     let mut counts = Counts::default();
     let mut seen = BTreeSet::new();
     for src in hosts().filter(|host| seen.insert(edge[host.index()])) {
         let Some(dst) = hosts().find(|dst| pod[dst.index()] != pod[src.index()]) else {
-            return Err("no two hosts have a core between them".to_owned());
+            return Err("no path between two hosts crosses a core".to_owned());
         };
         let from = net.hosts()[src.index()];
         let count = counts.count(net, routes, from, dst);
@@ -77,7 +80,7 @@ pub fn find(net: &Net, routes: &Routes) -> Result<Cores, String> {
         if count as usize != cores.len() || over.len() != cores.len() {
             let name = |host: HostId| &net.node(net.hosts()[host.index()]).name;
             return Err(format!(
-                "there are {} cores, and {count} paths over {} of them from `{}` to `{}`",
+                "there are {} cores, but {count} paths over {} of them from `{}` to `{}`",
                 cores.len(),
                 over.len(),
                 name(src),
@@ -88,7 +91,7 @@ pub fn find(net: &Net, routes: &Routes) -> Result<Cores, String> {
     Ok(Cores { cores, pod, edge, indices: BTreeMap::new() })
 }
 
-/// By node: the number of its part of the network without the cores.
+/// Returns the connected part of the network without the cores to which each node belongs.
 fn pods(net: &Net, is_core: impl Fn(NodeId) -> bool) -> Vec<usize> {
     let mut pods = vec![usize::MAX; net.nodes().len()];
     for start in (0..net.nodes().len() as u32).map(NodeId) {

@@ -1,11 +1,12 @@
-//! Demand estimation: what each large flow would send if only the NICs of its ends limited it.
+//! Demand estimation: the rate of each large flow if only the NICs of its ends limited it.
 //!
-//! Source: NSDI 2010 section 4.1: sources share their capacity evenly among the flows that have not converged; destinations that get
-//! too much hold the flows back that get more than an even share of theirs; until nothing changes.
+//! Source: NSDI 2010 section 4.1. Sources share their capacity evenly among the flows that have not
+//! converged. Destinations that receive too much limit the flows with more than an even share. This
+//! repeats until nothing changes.
 
 use base::{FlowId, HostId};
 
-/// A large flow and what it would send.
+/// A large flow and its estimated demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// The flow.
@@ -14,22 +15,23 @@ pub struct Demand {
     pub src: HostId,
     /// Its receiver.
     pub dst: HostId,
-    /// The index of its present path; `None` where the path has none.
+    /// The index of the flow's present path; `None` for a path without an index.
     pub present: Option<u16>,
-    /// Bits per second.
+    /// Estimated demand in bits per second.
     pub bps: u64,
 }
 
-/// Shares that differ by less than this part of a NIC's rate are the same.
+/// Shares that differ by less than this fraction of a NIC's rate are considered equal.
 const SAME: f64 = 1e-9;
 
-/// Rounds after which the iteration ends in any case.
+/// Maximum number of rounds of the iteration.
 const MAX_ROUNDS: u32 = 10_000;
 
-/// The demands of flows, by source and destination, in the unit of the rates that `rates` gives by host.
+/// Returns the demands of flows, given by source and destination, in the unit of `rates`, which are
+/// indexed by host.
 pub fn estimate(flows: &[(HostId, HostId)], rates: &[f64]) -> Vec<f64> {
     let mut estimator = Estimator::new(flows, rates);
-    // It converges long before.
+    // It converges much earlier.
     (0..MAX_ROUNDS).find(|_| !estimator.step());
     estimator.demand
 }
@@ -38,17 +40,18 @@ pub fn estimate(flows: &[(HostId, HostId)], rates: &[f64]) -> Vec<f64> {
 pub struct Estimator<'a> {
     flows: &'a [(HostId, HostId)],
     rates: &'a [f64],
-    /// Which flows each host sends, and which it receives; of hosts that have any.
+    /// The flows that each host sends, and that each host receives; hosts without flows are left
+    /// out.
     by_src: Vec<Vec<usize>>,
     by_dst: Vec<Vec<usize>>,
-    /// By flow.
+    /// The demand of each flow.
     pub demand: Vec<f64>,
-    /// By flow: its destination limits it.
+    /// Whether its destination limits a flow, by flow.
     pub converged: Vec<bool>,
 }
 
 impl<'a> Estimator<'a> {
-    /// Flows whose demands are 0.
+    /// Returns an estimator in which all demands are 0.
     pub fn new(flows: &'a [(HostId, HostId)], rates: &'a [f64]) -> Estimator<'a> {
         let group = |end: fn(&(HostId, HostId)) -> HostId| {
             let mut groups = vec![Vec::new(); rates.len()];
@@ -60,7 +63,7 @@ impl<'a> Estimator<'a> {
         Estimator { flows, rates, by_src, by_dst, demand: vec![0.0; flows.len()], converged: vec![false; flows.len()] }
     }
 
-    /// One round of both. Returns whether a demand has changed.
+    /// Runs one round of both steps. Returns whether a demand has changed.
     pub fn step(&mut self) -> bool {
         let before = self.demand.clone();
         self.sources();
@@ -69,7 +72,8 @@ impl<'a> Estimator<'a> {
         before.iter().zip(&self.demand).enumerate().any(|(flow, (a, b))| (a - b).abs() > SAME * rate(flow))
     }
 
-    /// Each source shares what its converged flows leave evenly among the others.
+    /// Divides the capacity of each source that its converged flows leave evenly among its other
+    /// flows.
     pub fn sources(&mut self) {
         for flows in &self.by_src {
             let rate = self.rates[self.flows[flows[0]].0.index()];
@@ -82,7 +86,7 @@ impl<'a> Estimator<'a> {
         }
     }
 
-    /// Each destination that gets too much limits the flows that send it more than an even share.
+    /// For each destination that receives too much, limits the flows with more than an even share.
     pub fn destinations(&mut self) {
         for flows in &self.by_dst {
             let rate = self.rates[self.flows[flows[0]].1.index()];

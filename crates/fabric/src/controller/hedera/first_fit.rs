@@ -1,9 +1,11 @@
-//! Global first fit: a large flow takes the first path on which its demand fits beside what is reserved.
+//! Global first fit: a large flow takes the first path on which its demand fits in addition to the
+//! reservations.
 //!
 //! Source: NSDI 2010 section 4.2.1; NSim for the order of paths: that of their indices, the aggregation switch first, then the core.
 //!
-//! Assumed: the reservation of a flow follows its estimated demand, since its source shares its NIC with flows that come later. It is kept while
-//! the flow is open, also when it is not large any more. Flows come in the order of their ids, which is that of their starts.
+//! Assumed: the reservation of a flow is updated to its estimated demand, since flows that start
+//! later share the source's NIC. It is kept while the flow is open, even if the flow is no longer
+//! large. Flows are handled in the order of their ids, which is that of their starts.
 
 use super::demand::Demand;
 use super::live::Live;
@@ -12,7 +14,7 @@ use crate::paths::is_live;
 use base::{FlowId, HostId, LinkId};
 use std::collections::BTreeMap;
 
-/// The flows that have a path.
+/// The flows that have been placed.
 #[derive(Debug, Default)]
 pub struct FirstFit {
     placed: BTreeMap<FlowId, Placed>,
@@ -25,7 +27,7 @@ struct Placed {
     bps: u64,
 }
 
-/// What is reserved on each link, bits per second.
+/// The reservations on each link, in bits per second.
 struct Reserved<'a> {
     net: &'a Net,
     bps: Vec<u64>,
@@ -41,13 +43,13 @@ impl Reserved<'_> {
 }
 
 impl FirstFit {
-    /// The flows that have a path, by id.
+    /// Returns the flows that have been placed, by id.
     #[cfg(test)]
     pub fn placed(&self) -> Vec<FlowId> {
         self.placed.keys().copied().collect()
     }
-    /// Places the flows that have no live path yet. Returns the index of the path of every flow that is placed. `open` are the flows that have
-    /// not ended, with their destinations.
+    /// Places the flows that have no live path yet. Returns the path index of every placed flow.
+    /// `open` are the flows that have not ended, with their destinations.
     pub fn place(&mut self, live: &mut Live<'_>, open: &BTreeMap<FlowId, HostId>, large: &[Demand]) -> Vec<(FlowId, u16)> {
         let stays = |id: &FlowId, links: &[LinkId]| open.get(id).is_some_and(|&dst| is_live(live.net, live.routes, links, dst));
         self.placed.retain(|id, placed| stays(id, &placed.links));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 const GBPS: u64 = 1_000_000_000;
 const MB: u64 = 1_000_000;
 
-/// Flows by the numbers of their hosts.
+/// Flows given by the numbers of their hosts.
 fn ends(pairs: &[(u32, u32)]) -> Vec<(HostId, HostId)> {
     pairs.iter().map(|&(src, dst)| (HostId(src), HostId(dst))).collect()
 }
@@ -22,7 +22,7 @@ fn near(a: &[f64], b: &[f64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9)
 }
 
-/// The example of NSDI 2010 section 4.1: A, B, C, D are 0 to 3.
+/// The example of NSDI 2010 section 4.1: hosts A, B, C, D are 0 to 3.
 #[test]
 fn demands_of_the_papers_example() {
     let flows = ends(&[(0, 1), (0, 2), (0, 3), (1, 0), (1, 0), (1, 2), (2, 0), (2, 3), (3, 1), (3, 1)]);
@@ -54,7 +54,7 @@ fn demands_at_a_shared_destination() {
     assert!(near(&estimate(&flows, &[0.1, 1.0, 1.0, 2.0, 1.0]), &[0.1, 1.0, 0.5, 0.5]));
 }
 
-/// No NIC has more than its rate, no flow could have more alone, and some end of each flow is full.
+/// No NIC exceeds its rate, no flow could have more by itself, and some end of each flow is full.
 #[test]
 fn demands_of_random_flows_fill_nics() {
     let mut rng = Rng::stream(1, "hedera/demands", &[]);
@@ -77,7 +77,7 @@ fn demands_of_random_flows_fill_nics() {
     }
 }
 
-/// A network and what a controller sees of it.
+/// A network and the state that a controller reads.
 struct Bench {
     net: Arc<Net>,
     routes: Routes,
@@ -101,12 +101,12 @@ impl Bench {
     fn live(&mut self) -> Live<'_> {
         Live { net: &self.net, routes: &self.routes, paths: &mut self.paths }
     }
-    /// A flow of which so much has arrived since the last look.
+    /// A flow that delivered this many bytes since the last reading.
     fn flow(&mut self, id: u32, src: u32, dst: u32, path: u16, bytes: u64) {
         let (id, src, dst) = (FlowId(id), HostId(src), HostId(dst));
         self.flows.push(OpenFlow { id, src, dst, paths: [Some(path), None], delivered_bytes: bytes });
     }
-    /// What the controller orders, as (flow, path). Its orders are carried out.
+    /// Returns the orders of the controller as (flow, path). The orders are executed.
     fn look(&mut self, hedera: &mut Hedera) -> Vec<(u32, u16)> {
         let Bench { net, routes, paths, flows, .. } = self;
         let links = &vec![LinkState::default(); net.links().len()];
@@ -128,7 +128,8 @@ fn gff(params: &mut Params) {
     params.placement = Placement::Gff;
 }
 
-/// Path i of a fat tree with k = 4 leads over core i; hosts 0 to 3 are in the first pod, two at each edge switch.
+/// Path i of a fat tree with k = 4 crosses core i; hosts 0 to 3 are in the first pod, two at each
+/// edge switch.
 #[test]
 fn first_fit_takes_the_first_path_with_room() {
     let mut b = Bench::new(fat_tree(4));
@@ -151,7 +152,7 @@ fn first_fit_waits_for_room_and_frees_it_when_a_flow_ends() {
         Placer::FirstFit(first_fit) => first_fit.placed(),
         Placer::Annealing(_) => Vec::new(),
     };
-    // There is one spine: the second flow stays on the router's path and is tried again.
+    // There is only one spine: the second flow stays on the router's path and is tried again.
     assert_eq!(placed(&hedera), [FlowId(0)]);
     b.look(&mut hedera);
     assert_eq!(placed(&hedera), [FlowId(0)]);
@@ -166,7 +167,7 @@ fn reservations_follow_demands() {
     let mut hedera = b.hedera(gff);
     b.flow(0, 0, 4, 3, MB);
     assert_eq!(b.look(&mut hedera), [(0, 0)]);
-    // With a second flow from the same NIC each has half, so that both fit on the first path.
+    // With a second flow from the same NIC each gets half, so both fit on the first path.
     b.flow(1, 0, 5, 3, MB);
     assert_eq!(b.look(&mut hedera), [(1, 0)]);
 }
@@ -203,7 +204,7 @@ fn large_flows_by_bytes_and_by_rate() {
         });
         seen.position(|moved| moved)
     };
-    // Bytes add up over looks.
+    // Bytes add up over readings.
     assert_eq!(large(gff, &[50_000, 49_999, 1]), Some(2));
     let by_rate = |params: &mut Params| {
         gff(params);
@@ -211,7 +212,7 @@ fn large_flows_by_bytes_and_by_rate() {
     };
     // A tenth of 1 Gb/s is 12 500 bytes in 1 ms.
     assert_eq!(large(by_rate, &[12_499, 12_499, 12_500]), Some(2));
-    // An id that is used no more is forgotten.
+    // A flow that has ended is forgotten.
     let mut b = Bench::new(fat_tree(4));
     let mut hedera = b.hedera(gff);
     b.flow(0, 0, 4, 3, 50_000);
@@ -244,18 +245,18 @@ fn energy_is_what_exceeds_capacities() {
     let mut b = Bench::new(fat_tree(4));
     let mut a = annealing(&b, true);
     let flows = [demand(0, 0, 4, GBPS), demand(1, 1, 5, GBPS)];
-    // From one edge switch to another, over cores of one group and of two.
+    // From one edge switch to another, over cores of a single group and of two groups.
     for (cores, energy) in [([0, 1], 2 * GBPS), ([0, 2], 0), ([0, 0], 4 * GBPS)] {
         (a.core_of[4], a.core_of[5]) = (cores[0], cores[1]);
         assert_eq!(Trial::new(&mut a, &mut b.live(), &flows).energy(), energy, "{cores:?}");
     }
-    // By source the destinations' cores do not count.
+    // With the source as key, the destinations' cores do not count.
     let mut a = annealing(&b, false);
     (a.core_of[0], a.core_of[1]) = (0, 2);
     assert_eq!(Trial::new(&mut a, &mut b.live(), &flows).energy(), 0);
 }
 
-/// After any swaps the energy is what a computation from nothing gives; links die in some cases.
+/// After any swaps the energy equals that of a computation from scratch; in some cases links fail.
 #[test]
 fn energy_follows_swaps() {
     let mut rng = Rng::stream(1, "hedera/swaps", &[]);
@@ -282,7 +283,7 @@ fn energy_follows_swaps() {
     }
 }
 
-/// Each host of a pod has a core of its own, which depends on the seed.
+/// The hosts of a pod have different cores, which depend on the seed.
 #[test]
 fn cores_are_dealt_out_in_every_pod() {
     let b = Bench::new(fat_tree(4));
@@ -294,13 +295,14 @@ fn cores_are_dealt_out_in_every_pod() {
         assert_eq!(pod, [0, 1, 2, 3]);
     }
     assert_ne!(dealt(1), dealt(2));
-    // Five hosts at a leaf and two spines: two hosts or three have the same.
+    // Five hosts at a leaf and two spines: two or three hosts have the same core.
     let b = Bench::new(leaf_spine(2, 2, 5));
     let few = Annealing::new(cores::find(&b.net, &b.routes).unwrap(), Schedule { t0: 1, c: 1.0 }, true, 1).core_of;
     assert!([0, 1].iter().all(|core| (2..=3).contains(&few[..5].iter().filter(|own| *own == core).count())));
 }
 
-/// Between pods every host sends at its full rate: there are assignments without a collision, and the flows keep them.
+/// Between pods every host sends at its full rate: there are assignments without a collision, and
+/// the flows keep them.
 #[test]
 fn annealing_finds_paths_without_collisions() {
     for (net, hosts, hop) in [(fat_tree(4), 16, 4), (fat_tree(4), 16, 8), (leaf_spine(2, 4, 4), 8, 4)] {
@@ -326,7 +328,8 @@ fn annealing_leaves_flows_within_pods_alone() {
     assert_eq!(b.look(&mut hedera), []);
 }
 
-/// Links below one core die: flows come and go over the other three, and each round starts from the last.
+/// Links below one core fail: flows start and end over the other three cores, and each round starts
+/// from the last.
 #[test]
 fn annealing_leaves_dead_paths() {
     let mut b = Bench::new(fat_tree(4));
@@ -356,7 +359,7 @@ fn annealing_needs_cores_and_planned_paths() {
     }
     let why = |net: &Net| problems(net, |_| (), &[]).pop().unwrap_or_default();
     assert!(why(&chain(3)).ends_with("this network has no switches above those of its hosts"), "{}", why(&chain(3)));
-    assert!(why(&leaf_spine(1, 2, 4)).ends_with("no two hosts have a core between them"));
+    assert!(why(&leaf_spine(1, 2, 4)).ends_with("no path between two hosts crosses a core"));
     let mut b = crate::net::NetBuilder::default();
     let h = [0, 1].map(|i| b.host(format!("h{i}"), None));
     let s = [0, 1].map(|i| b.switch(format!("s{i}"), 1));
@@ -366,7 +369,7 @@ fn annealing_needs_cores_and_planned_paths() {
         (0..2).for_each(|_| b.cable(s[i], top, base::Rate(GBPS), Dur::from_us(1)));
     }
     let twice = b.build();
-    assert!(why(&twice).ends_with("there are 1 cores, and 4 paths over 1 of them from `h0` to `h1`"), "{}", why(&twice));
+    assert!(why(&twice).ends_with("there are 1 cores, but 4 paths over 1 of them from `h0` to `h1`"), "{}", why(&twice));
     assert_eq!(problems(&twice, gff, &[]), [""; 0]);
     assert_eq!(problems(&fat_tree(4), gff, &[("conga", "")]).len(), 1);
 }
