@@ -1,4 +1,5 @@
-//! The loop: the next event, its packet off the link, the tree settled, the world called.
+//! The event loop: takes the next event, removes its packet from the link, updates the tree, calls
+//! the world.
 
 use crate::lazy::Lazy;
 use crate::link::{FIRST_LEAF, Link, Sent};
@@ -18,30 +19,32 @@ pub struct Engine<P> {
     pub(crate) rings: Rings<P>,
     /// Links whose ports share a buffer.
     groups: Vec<Vec<LinkId>>,
-    /// By link: the place of its group, if it has one; empty if there is none.
+    /// The index of each link's group; empty if there is no group.
     group_of: Vec<u32>,
     /// Leaf of the first waker.
     first_waker: u32,
     wakes: Vec<Time>,
     pub(crate) now: Time,
-    /// Events handled when the run began or went on.
+    /// Number of events handled before the present run started or was resumed.
     pub(crate) events: u64,
-    /// There are so many links that what they hold does not fit into the nearer caches.
+    /// Whether there are so many links that their state does not fit into the nearer caches.
     large: bool,
-    /// The run pauses after this many more events; -1 when the budget is spent.
+    /// The run pauses after this many more events; -1 if the budget is spent.
     left: i64,
-    /// Events of the budget that were left when the run was stopped.
+    /// The remaining budget when the run was stopped.
     pub(crate) unspent: Option<i64>,
-    /// Events since the rings' counters were last carried over.
+    /// Number of events since the rings' counters were last added up.
     uncarried: u64,
 }
 
-/// Leaf of the global action. Links and wakers follow. The event of a link is a delivery, or the next start at a shaped port whose wire is empty.
-/// It does not matter where that start stands among deliveries of the same time: whatever touches a port has it catch up first.
+/// Leaf of the global action. Links and wakers follow. The event of a link is a delivery, or the
+/// next start at a shaped port whose wire is empty. The position of that start among deliveries of
+/// the same time does not matter: every access to a port first makes it catch up.
 const ACTION: u32 = 0;
-/// Most events between two pauses. The rings' counters have 32 bits and are carried over when so many more have been handled.
+/// Maximum number of events between two pauses. The rings' counters have 32 bits and are added up
+/// after this many events.
 const MOST: u64 = 1 << 28;
-/// From this many links on it pays to look ahead: some megabytes of packets and records.
+/// Number of links from which prefetching pays: some megabytes of packets and records.
 const LARGE: usize = 4000;
 
 impl<P: Wire> Links<P> for Engine<P> {
@@ -160,7 +163,8 @@ impl<P: Wire> Driver<P> for Engine<P> {
         (self.left, self.unspent) = (budget.cast_signed(), None);
         let mut limit = self.tree.limit(end);
         loop {
-            // The event is counted before it is looked for, so that one instruction counts and compares.
+            // The event is counted before it is looked up, so that one instruction counts and
+            // compares.
             self.left -= 1;
             if self.left < 0 {
                 return self.spent(budget);
@@ -194,7 +198,7 @@ impl<P: Wire> Driver<P> for Engine<P> {
         self.stats[id.index()]
     }
     fn queue_area(&self, id: LinkId) -> u64 {
-        // A first-in first-out port counts a wait when it begins.
+        // A first-in first-out port counts the whole waiting time of a packet when it begins.
         let link = &self.links[id.index()];
         let start = |packet: &P| packet.arrival().before(link.delay).before(link.tx_time(packet.wire_len()));
         let to_come = |packet: P| waited(packet.wire_len(), start(&packet).since(self.now));
@@ -219,7 +223,8 @@ impl<P: Wire> Driver<P> for Engine<P> {
 }
 
 impl<P: Wire> Engine<P> {
-    /// The event of a link: takes the first packet off it, which may have to be started before, settles the tree, and only then hands the packet over.
+    /// Handles the event of a link: takes off the first packet, which may have to be started
+    /// before, updates the tree, and only then delivers the packet.
     #[inline(always)]
     fn link_event<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
         let packets = self.links[id.index()].in_ring();
@@ -228,7 +233,7 @@ impl<P: Wire> Engine<P> {
         }
         self.arrive(world, id, packets);
     }
-    /// The first of some packets on the wire arrives.
+    /// Delivers the first of `packets` packets on the wire.
     #[inline(always)]
     fn arrive<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packets: u32) {
         let link = &mut self.links[id.index()];
@@ -246,7 +251,7 @@ impl<P: Wire> Engine<P> {
         world.deliver(self, id, far, &mut packet);
     }
 
-    /// Sends a packet out of a port that is not first in, first out, and either is watched or has packets that wait.
+    /// Sends a packet out of a port with a discipline that is watched or has waiting packets.
     #[inline(never)]
     fn send_lazily<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
         let now = self.now;
@@ -256,8 +261,8 @@ impl<P: Wire> Engine<P> {
         }
         sent
     }
-    /// Sends a packet out of such a port whose link is down, or which is shaped or shares a buffer. Apart from `send`: whatever is called there
-    /// costs every hop.
+    /// Sends a packet out of a port with a discipline whose link is down, or which is shaped or
+    /// shares a buffer. Separate from `send`, since its calls would slow down every hop.
     #[inline(never)]
     fn send_specially<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Sent {
         let now = self.now;
@@ -278,7 +283,8 @@ impl<P: Wire> Engine<P> {
         self.links[id.index()].start(id, now, packet, &mut self.rings, &mut self.tree);
         Sent::Starts(now)
     }
-    /// What becomes of a packet for which there is no place: the link is down, or the port shares a buffer that is full.
+    /// Handles a packet for which there is no room: the link is down, or the port shares a buffer
+    /// that is full. Returns `None` if there is room.
     #[cold]
     #[inline(never)]
     fn refuse<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> Option<Sent> {
@@ -288,7 +294,8 @@ impl<P: Wire> Engine<P> {
         }
         (link.is_shared() && !self.has_room(world, id, packet)).then_some(Sent::Waits)
     }
-    /// Whether a packet may stay at a port that shares a buffer: it need not wait, or there is room for it.
+    /// Returns whether a packet may stay at a port that shares a buffer: it need not wait, or there
+    /// is room for it.
     fn has_room<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, packet: &mut P) -> bool {
         let (now, group) = (self.now, self.group_of[id.index()] as usize);
         for n in 0..self.groups[group].len() {
@@ -302,7 +309,8 @@ impl<P: Wire> Engine<P> {
         Lazy { id, link: &mut self.links[id.index()], stats: &mut self.stats[id.index()], rings: &mut self.rings }
     }
 
-    /// At a shaped port a packet may arrive now that has not been started.
+    /// Handles the event of a shaped port with an empty wire: a packet that has not been started
+    /// yet may arrive now.
     #[cold]
     #[inline(never)]
     fn start_due<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
@@ -317,7 +325,8 @@ impl<P: Wire> Engine<P> {
         Shaped { port, tree: &mut self.tree }
     }
 
-    /// The ring of a port has run dry, and packets wait in its discipline. Returns when the next event of the link is.
+    /// Serves a port whose ring has become empty while packets wait in its discipline. Returns when
+    /// the next event of the link is.
     #[inline(never)]
     pub(crate) fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) -> Time {
         let now = self.now;
@@ -330,7 +339,8 @@ impl<P: Wire> Engine<P> {
         link.first_arrival(&self.rings)
     }
 
-    /// Has what the next events will need brought into the cache: the records of links first, then, some events later, their packets.
+    /// Prefetches what the next events need: the records of links first, and some events later
+    /// their packets.
     #[inline(always)]
     fn look_ahead(&self, id: LinkId) {
         let [near, far] = self.tree.upcoming(FIRST_LEAF + id.0).map(|leaf| leaf.wrapping_sub(FIRST_LEAF) as usize);
@@ -340,7 +350,8 @@ impl<P: Wire> Engine<P> {
         }
     }
 
-    /// No event is left before the limit, and none was handled: the run ends, or goes on to a later limit if keys could not hold the next time.
+    /// Handles the limit: no event is left before it, and none was handled. Returns a later limit
+    /// if the keys could not hold the next time; otherwise the run ends.
     #[cold]
     #[inline(never)]
     fn at_limit(&mut self, end: Time) -> Option<u64> {
@@ -358,7 +369,7 @@ impl<P: Wire> Engine<P> {
         None
     }
 
-    /// The budget is spent, or the run was stopped.
+    /// Ends a run whose budget is spent or which was stopped.
     #[cold]
     fn spent(&mut self, budget: u64) -> Pause {
         let why = if self.unspent.is_some() { Pause::Stopped } else { Pause::Budget };
@@ -366,7 +377,8 @@ impl<P: Wire> Engine<P> {
         self.pause(budget, why)
     }
 
-    /// Counts the events of a run that pauses, and carries the rings' counters over before they can run over.
+    /// Counts the events of a run that pauses, and adds up the rings' counters before they
+    /// overflow.
     #[cold]
     fn pause(&mut self, budget: u64, why: Pause) -> Pause {
         let handled = budget - self.left.unsigned_abs();
@@ -379,7 +391,8 @@ impl<P: Wire> Engine<P> {
         why
     }
 
-    /// Moves the tree's base to the first event, from the true times: some leaf was set beyond what a key can hold.
+    /// Moves the tree's base to the first event, using the true times, because some leaf was set
+    /// beyond what a key can hold.
     #[cold]
     pub(crate) fn rebase(&mut self) {
         let event = |(link, stats): (&Link, &LinkStats)| {
@@ -392,7 +405,7 @@ impl<P: Wire> Engine<P> {
     }
 }
 
-/// The links whose ports share a buffer, by group, and each link's group.
+/// Returns the links whose ports share a buffer, by group, and the group of each link.
 fn groups_of(links: &[(LinkSpec, Far)]) -> (Vec<Vec<LinkId>>, Vec<u32>) {
     let most = links.iter().filter_map(|(spec, _)| spec.shared).max();
     let Some(most) = most else { return (Vec::new(), Vec::new()) };

@@ -1,5 +1,6 @@
-//! Ports with a discipline. Packets wait in the discipline, outside the engine. The engine asks it for the next packet when the port is touched or
-//! its wire runs dry: late, but the discipline then holds exactly the packets that had arrived at the start of service.
+//! Ports with a discipline. Packets wait in the discipline, outside the engine. The engine dequeues
+//! the next packet when the port is touched or its wire becomes empty: later than the start of
+//! service, but the discipline then holds exactly the packets that had arrived by that start.
 
 use crate::link::{Link, Sent};
 use crate::ring::Rings;
@@ -16,11 +17,11 @@ pub(crate) struct Lazy<'a, P> {
 }
 
 impl<P: Wire> Lazy<'_, P> {
-    /// Sends a packet out of a port that is up, and is watched or has another packet that waits. If its service starts at once it is yet to be put
-    /// on the wire.
+    /// Sends a packet out of a port that is up, and is watched or has waiting packets. If its
+    /// service starts at once, the caller must put it on the wire.
     #[inline(always)]
     pub fn send<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> Sent {
-        // Service first at ties: every start up to now sees only what had arrived before.
+        // Service first at ties: a start up to now considers only packets that arrived before.
         self.catch_up(world, now);
         if self.link.is_free(now) {
             let starts = world.passes(self.id, packet, now);
@@ -31,7 +32,7 @@ impl<P: Wire> Lazy<'_, P> {
         Sent::Waits
     }
 
-    /// Puts a packet that arrived at `at` into the discipline.
+    /// Enqueues a packet that arrived at `at` in the discipline.
     #[inline(always)]
     fn enqueue<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, at: Time) {
         let (packets, bytes) = world.enqueue(self.id, packet, at);
@@ -51,7 +52,8 @@ impl<P: Wire> Lazy<'_, P> {
         }
     }
 
-    /// Starts all service due by `until`. The tree stays as it is: the packets follow others on the wire, or one that was just taken off it.
+    /// Starts all service due by `until`. The tree need not change: the packets follow others on
+    /// the wire, or a packet that was just taken off it.
     #[inline(always)]
     pub fn serve<W: World<Packet = P>>(&mut self, world: &mut W, until: Time) {
         let mut waiting = self.link.waiting();

@@ -1,10 +1,14 @@
-//! The event engine: links that carry packets, ports that serve them, hosts that wake, and the one order of all their events.
+//! The event engine: links that carry packets, ports that serve them, wakers (hosts and switches),
+//! and the order of all their events.
 //!
-//! It moves packets and knows nothing of protocols, queue disciplines or routes. One event is pending per entity: the delivery of a
-//! link's first packet, a host's next wake-up, the next global action. They stand in a winner tree ([`tree`]); packets lie by value
-//! in one ring per link. At equal times global actions come first, then deliveries by link, then hosts by id. A service
-//! start needs no event: a first-in first-out port computes departures at arrival ([`link`]), every other port is served lazily: which
-//! packet goes next is asked when the port is touched, or when its last packet is delivered, and is what it would have been then.
+//! It moves packets and does not know protocols, queue disciplines or routes. One event is pending
+//! per entity: the delivery of a link's first packet, a waker's next wake-up, the next global
+//! action. The events are in a winner tree ([`tree`]); packets are stored by value in one ring per
+//! link. At equal times global actions come first, then deliveries by link, then wakers by number.
+//! A service start needs no event: a first-in first-out port computes departures at arrival
+//! ([`link`]); every other port is served lazily: the next packet is chosen when the port is
+//! touched, or when its last packet is delivered, and is the same packet that would have been
+//! chosen at the start of service.
 
 pub mod cut;
 mod engine;

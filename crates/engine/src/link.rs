@@ -1,10 +1,12 @@
-//! One directed link: transmitter, wire and, for first-in first-out ports, the queue.
+//! A directed link: transmitter, wire and, for first-in first-out ports, the queue.
 //!
-//! The ring holds, in order, everything that has a departure time and is not delivered: the packets on the wire and, at a first-in
-//! first-out port, those that wait, whose departures are known when they arrive. So such a port needs no service event, and its
-//! occupancy is computed only when it may matter. At other ports the waiting packets are in a discipline outside the engine, which
-//! only keeps their number. But a packet that waits alone is put on the wire ahead of its time, since it will most often stay alone;
-//! before another comes to wait beside it, or anybody looks, it is recalled.
+//! The ring holds, in order, all packets that have a departure time and are not delivered: the
+//! packets on the wire and, at a first-in first-out port, the waiting packets, whose departures are
+//! known when they arrive. Such a port needs no service event, and its occupancy is computed only
+//! when it may matter. At other ports the waiting packets are in a discipline outside the engine,
+//! which stores only their number. But a packet that waits with no other packet in the queue is put
+//! on the wire ahead of its time, since most often no other packet arrives before its start; it is
+//! recalled before another packet starts to wait, or before the port is read.
 
 use crate::ring::{Ring, Rings};
 use crate::spec::{Far, Fifo, LinkSpec};
@@ -12,30 +14,33 @@ use crate::stats::{LinkStats, PortState, waited};
 use crate::tree::Tree;
 use base::{Dur, Limit, LinkId, Time, Wire};
 
-/// What happened to a packet that was sent out of a port.
+/// The result of sending a packet out of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Its transmission starts at this time. At a port with a discipline that is not watched, the packet may be recalled before.
+    /// Its transmission starts at this time. At a port with a discipline that is not watched, the
+    /// packet may be recalled before that time.
     Starts(Time),
     /// It entered the port's discipline, where it waits or was dropped.
     Waits,
-    /// It was dropped: the queue is full.
+    /// It was dropped because the queue is full.
     Dropped,
     /// The link is down. The caller counts the packet.
     Down,
 }
 
-/// One cache line.
+/// A link, in one cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Link {
     ring: Ring,
-    /// First-in first-out: a counter of the ring at or before the first packet that has not departed. Otherwise: how many packets wait in
-    /// the discipline.
+    /// First-in first-out: a counter of the ring at or before the first packet that has not
+    /// departed. Otherwise: the number of packets that wait in the discipline.
     queue: u32,
-    /// Flags below, the far end above: a host, or the first outgoing link of a switch.
+    /// The flags in the lower bits, the far end in the upper ones: a host, or the first outgoing
+    /// link of a switch.
     far: u32,
-    /// First-in first-out: when to look exactly, see [`Exact`]. Otherwise: when the service of the last packet that waited alone starts.
+    /// First-in first-out: when the exact occupancy is needed, see [`Exact`]. Otherwise: the start
+    /// of service of the last packet that waited with no other packet in the queue.
     bound: u64,
     free_at: Time,
     pub delay: Dur,
@@ -46,12 +51,12 @@ pub(crate) struct Link {
 
 const _: () = assert!(size_of::<Link>() == 64);
 
-/// Leaf of the first link in the tree. The leaf before it is the global action's.
+/// Leaf of the first link in the tree. The leaf before it is that of the global action.
 pub(crate) const FIRST_LEAF: u32 = 1;
 
 /// Flag: the port is served lazily.
 const LAZY: u32 = 1;
-/// Flag: the link is dead.
+/// Flag: the link is down.
 const DOWN: u32 = 2;
 /// Flag: the world must see every packet.
 const WATCHED: u32 = 4;
@@ -64,12 +69,13 @@ const SHARED: u32 = 32;
 /// Bits of the flags.
 const FLAGS: u32 = 6;
 
-/// When a first-in first-out port must be looked at exactly: the two halves of a word.
+/// When the exact occupancy of a first-in first-out port is needed: the two halves of a word.
 #[derive(Clone, Copy)]
 struct Exact {
-    /// With more packets than this, for a limit or a mark in packets.
+    /// If more packets than this are known, for a limit or threshold in packets.
     above: u32,
-    /// With a backlog of this many 1024 ps or more, for bounds in bytes and the record of `max_queue_bytes`.
+    /// If the backlog is at least this many times 1024 ps, for limits and thresholds in bytes and
+    /// the record of `max_queue_bytes`.
     from: u32,
 }
 
@@ -116,12 +122,13 @@ impl Link {
     pub fn is_fifo(&self) -> bool {
         self.far & LAZY == 0
     }
-    /// Of a lazily served port: its link is up, it is not shaped, and it shares nothing.
+    /// Returns whether the link of a lazily served port is up, and the port is not shaped and
+    /// shares no buffer.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         self.far & (DOWN | SHAPED | SHARED) == 0
     }
-    /// Its link is up, and it shares nothing.
+    /// Returns whether the link is up and the port shares no buffer.
     #[inline(always)]
     pub fn is_open(&self) -> bool {
         self.far & (DOWN | SHARED) == 0
@@ -136,14 +143,14 @@ impl Link {
     pub fn is_up(&self) -> bool {
         self.far & DOWN == 0
     }
-    /// Where it ends.
+    /// Returns the far end of the link.
     #[inline(always)]
     pub fn far(&self) -> Far {
         let id = self.far >> FLAGS;
         if self.far & HOST != 0 { Far::Host(id) } else { Far::Switch(id) }
     }
-    /// When the service of a packet starts at this lazily served port, if the world need not be told: at once if the port is idle, or next if
-    /// nothing else waits.
+    /// Returns when the service of a packet starts at this lazily served port, if the world need
+    /// not see the packet: at once if the port is idle, or next if no other packet waits.
     #[inline(always)]
     pub fn admit_lone<'a, P: Wire>(&mut self, packet: &P, now: Time, stats: impl FnOnce() -> &'a mut LinkStats) -> Option<Time> {
         debug_assert!(!self.is_fifo());
@@ -163,8 +170,9 @@ impl Link {
         stats.port = PortState::AloneSince(now);
         Some(self.free_at)
     }
-    /// Takes the packet that waits alone at a lazily served port back from the wire, if its service has not started by `until`. Its arrival is again
-    /// that at the port.
+    /// Takes back from the wire the packet that waits with no other packet in the queue of a lazily
+    /// served port, if its service has not started by `until`. Its arrival is again that at the
+    /// port.
     #[inline(always)]
     pub fn recall<P: Wire>(&mut self, until: Time, rings: &Rings<P>, stats: &mut LinkStats) -> Option<P> {
         if self.is_fifo() || self.bound <= until.0 {
@@ -187,12 +195,13 @@ impl Link {
     pub fn ring_is_empty(&self) -> bool {
         self.ring.is_empty()
     }
-    /// Of a port that is not first in, first out: it is idle, and nothing waits in its discipline.
+    /// Returns whether a port that is not first in, first out is idle with an empty discipline.
     #[inline(always)]
     pub fn is_free(&self, now: Time) -> bool {
         self.free_at <= now && self.queue == 0
     }
-    /// Packets that wait in a discipline; zero at first-in first-out ports, whose waiting packets are in the ring.
+    /// Returns the number of packets that wait in a discipline; zero at first-in first-out ports,
+    /// whose waiting packets are in the ring.
     #[inline(always)]
     pub fn waiting(&self) -> u32 {
         if self.is_fifo() { 0 } else { self.queue }
@@ -202,28 +211,29 @@ impl Link {
         debug_assert!(!self.is_fifo());
         self.queue = packets;
     }
-    /// `ceil(8e12 * bytes / rate)` ps.
+    /// Returns the transmission time, `ceil(8e12 * bytes / rate)` ps.
     #[inline(always)]
     pub fn tx_time(&self, bytes: u32) -> Dur {
         Dur((u64::from(bytes) * self.ps_per_byte + 0xffff) >> 16)
     }
-    /// When a packet arrives that starts at `start`, which may be never, at an idle transmitter.
+    /// Returns when a packet arrives that starts at `start` (`Time::MAX` for never) at an idle
+    /// transmitter.
     #[inline(always)]
     pub fn arrival_of(&self, start: Time, wire_len: u32) -> Time {
         debug_assert!(start >= self.free_at);
         Time(start.0.saturating_add(self.tx_time(wire_len).0).saturating_add(self.delay.0))
     }
-    /// Packets in the ring.
+    /// Returns the number of packets in the ring.
     #[inline(always)]
     pub fn in_ring(&self) -> u32 {
         self.ring.len()
     }
-    /// When the first packet arrives; `Time::MAX` if there is none.
+    /// Returns when the first packet arrives; `Time::MAX` if there is none.
     #[inline(always)]
     pub fn first_arrival<P: Wire>(&self, rings: &Rings<P>) -> Time {
         if self.ring.is_empty() { Time::MAX } else { self.next_arrival(rings) }
     }
-    /// When the first packet arrives. There must be one.
+    /// Returns when the first packet arrives. There must be one.
     #[inline(always)]
     pub fn next_arrival<P: Wire>(&self, rings: &Rings<P>) -> Time {
         self.ring.get(self.ring.head(), rings).arrival()
@@ -236,17 +246,17 @@ impl Link {
     pub fn pop<P: Wire>(&mut self, rings: &Rings<P>) -> P {
         self.ring.pop(rings)
     }
-    /// Puts a packet on the wire that another engine has sent. Says whether the wire was empty.
+    /// Puts a packet on the wire that another engine has sent. Returns whether the wire was empty.
     pub fn put<P: Wire>(&mut self, packet: &P, rings: &mut Rings<P>) -> bool {
         let was_empty = self.ring_is_empty();
         self.ring.push(packet, rings);
         was_empty
     }
-    /// Throws away all packets on such a wire.
+    /// Removes all packets from the wire of a link whose port is in another engine.
     pub fn clear(&mut self) {
         self.ring.clear();
     }
-    /// Puts packets back that were [popped](Link::pop) last, in their order.
+    /// Puts back packets that were [popped](Link::pop) last, in their order.
     pub fn unpop<P: Wire>(&mut self, packets: &[P], rings: &mut Rings<P>, stats: &mut LinkStats) {
         self.carry(stats);
         stats.delivered -= packets.len() as u64;
@@ -258,7 +268,8 @@ impl Link {
         (0..ring.len()).map(move |i| *ring.get(ring.head().wrapping_add(i), rings))
     }
 
-    /// Puts a packet on the wire, service starting at `start`, and sets the leaf of the link if the wire was empty.
+    /// Puts a packet whose service starts at `start` on the wire, and sets the leaf of the link if
+    /// the wire was empty.
     #[inline(always)]
     pub fn start<P: Wire>(&mut self, id: LinkId, start: Time, packet: &P, rings: &mut Rings<P>, tree: &mut Tree) {
         let was_empty = self.ring_is_empty();
@@ -268,12 +279,13 @@ impl Link {
         }
     }
 
-    /// Puts a packet on the wire, service starting at `start`. Returns its arrival.
+    /// Puts a packet whose service starts at `start` on the wire. Returns its arrival.
     #[inline(always)]
     pub fn push<P: Wire>(&mut self, start: Time, packet: &P, rings: &mut Rings<P>) -> Time {
         debug_assert!(start >= self.free_at, "two packets on one transmitter");
         let len = packet.wire_len();
-        // Plain sums, since those of `Time` are checked: what could overflow them is refused before a run.
+        // Unchecked sums, unlike those of `Time`: configurations that could overflow them are
+        // refused before a run.
         self.free_at = Time(start.0 + self.tx_time(len).0);
         self.tx_bytes += u64::from(len);
         let arrival = Time(self.free_at.0 + self.delay.0);
@@ -281,7 +293,8 @@ impl Link {
         arrival
     }
 
-    /// Whether a packet fits into a first-in first-out port now, and when its service starts. Marks it if it must be.
+    /// Admits a packet to a first-in first-out port if it fits, and marks it if required. Returns
+    /// when its service starts.
     #[inline(always)]
     pub fn admit<'a, P: Wire>(
         &mut self,
@@ -308,7 +321,8 @@ impl Link {
         Some(start)
     }
 
-    /// The same with the exact occupancy: whether it fits. Also keeps the record of `max_queue_bytes`, and counts drops and marks.
+    /// Does the same as [`Link::admit`] with the exact occupancy, and returns whether the packet
+    /// fits. Also updates `max_queue_bytes`, and counts drops and marks.
     #[cold]
     #[inline(never)]
     fn admit_exactly<P: Wire>(&mut self, packet: &mut P, now: Time, rings: &Rings<P>, stats: &mut LinkStats) -> bool {
@@ -330,20 +344,21 @@ impl Link {
                 stats.marks += u64::from(packet.mark());
             }
         }
-        // The wait is at most the backlog: below this no record can be broken and no bound in bytes be reached.
+        // The queue is at most as long as the backlog: below this value no record is broken and no
+        // bound in bytes is reached.
         let least = [limit, mark].into_iter().fold(stats.max_queue_bytes, |least, bound| match bound {
             Limit::Bytes(n) => least.min(n),
             _ => least,
         });
-        // At least one, so that idle ports stay on the short way.
+        // At least one, so that idle ports stay on the fast path.
         self.look_from(u32::try_from((u128::from(least) * u128::from(self.ps_per_byte)) >> 26).unwrap_or(u32::MAX).max(1));
         true
     }
 
-    /// Waiting packets and bytes at `now`, without the packet in transmission.
+    /// Returns the waiting packets and bytes at `now`, without the packet in transmission.
     pub fn occupancy<P: Wire>(&mut self, now: Time, rings: &Rings<P>) -> (u32, u64) {
         let (head, tail) = (self.ring.head(), self.ring.tail());
-        // Everything below `head` has arrived and so has departed.
+        // All packets below `head` have arrived, so they have departed.
         if self.queue.wrapping_sub(head) > tail.wrapping_sub(head) {
             self.queue = head;
         }
@@ -356,7 +371,8 @@ impl Link {
         if first == tail {
             return (0, 0);
         }
-        // The first that has not departed is in transmission; the rest follow back to back, so their bytes are their time.
+        // The first packet that has not departed is in transmission. The others follow back to
+        // back, so their time gives their bytes.
         let departs = self.ring.get(first, rings).arrival().0 - self.delay.0;
         let time = self.free_at.0 - departs;
         let bytes = match time >> 48 {
@@ -366,25 +382,28 @@ impl Link {
         (tail.wrapping_sub(first) - 1, bytes)
     }
 
-    /// How long the transmitter has been busy up to `now`: all transmissions that have a time, less what remains of them.
+    /// Returns how long the transmitter has been busy up to `now`: all transmissions that have a
+    /// time, less their remaining time.
     pub fn busy(&self, now: Time, stats: &LinkStats) -> Dur {
         let all = (u128::from(self.tx_bytes) * u128::from(self.ps_per_byte)) >> 16;
         let rest = stats.cut.0 + self.free_at.since(now).0;
         Dur((all as u64).saturating_sub(rest))
     }
-    /// Carries the ring's 32-bit counters over into 64 bits. Must be called at least once in 2^31 packets.
+    /// Adds the ring's 32-bit counters to the 64-bit ones. Must be called at least once in 2^31
+    /// packets.
     pub fn carry(&self, stats: &mut LinkStats) {
         let (head, tail) = stats.carried;
         stats.delivered += u64::from(self.ring.head().wrapping_sub(head));
-        // One less where a packet that was counted has been recalled.
+        // Negative if a packet that was counted has been recalled.
         let sent = self.ring.tail().wrapping_sub(tail) as i32;
         stats.tx_packets = stats.tx_packets.wrapping_add_signed(sent.into());
         stats.carried = (self.ring.head(), self.ring.tail());
         stats.tx_bytes = self.tx_bytes;
     }
 
-    /// Everything on the link is lost. Packets of a first-in first-out port whose service has not started (starts at `now` come
-    /// later) were never sent: what was counted of them in advance is taken back.
+    /// Loses all packets on the link. Packets of a first-in first-out port whose service has not
+    /// started (a start at exactly `now` counts as not started) were never sent: their statistics,
+    /// which were counted in advance, are subtracted.
     pub fn take_down<P: Wire>(&mut self, now: Time, rings: &Rings<P>, stats: &mut LinkStats) {
         self.carry(stats);
         for packet in self.packets(rings) {
@@ -407,14 +426,14 @@ impl Link {
         self.far |= DOWN;
         self.queue = if self.is_fifo() { self.ring.tail() } else { 0 };
         self.free_at = self.free_at.min(now);
-        // Sends every packet to the exact test, which knows that the link is dead.
+        // Sends every packet to the exact check, which knows that the link is down.
         self.look_from(0);
     }
     pub fn bring_up(&mut self) {
         self.far &= !DOWN;
         self.look_from(1);
     }
-    /// Sets the backlog from which a first-in first-out port is looked at exactly.
+    /// Sets the backlog from which the exact occupancy of a first-in first-out port is needed.
     fn look_from(&mut self, from: u32) {
         if self.is_fifo() {
             self.bound = Exact { from, ..Exact::of(self.bound) }.word();
@@ -446,7 +465,8 @@ mod tests {
     }
 
     proptest! {
-        /// A first-in first-out port against a list of (start, departure, bytes), for packet and byte limits and an odd rate.
+        /// A first-in first-out port compared with a list of (start, departure, bytes), for packet
+        /// and byte limits and an odd rate.
         #[test]
         fn lazy_occupancy_is_exact(
             gbps in 1u64..8, delay in 1u64..40_000_000,

@@ -1,26 +1,30 @@
-//! Packets by value in rings: one per link, a power of two long, doubled when full, all in one allocation.
+//! Packets by value in rings: one per link, with a length that is a power of two and doubles when
+//! the ring is full, all in one allocation.
 //!
-//! Small rings stay in the cache. So a ring is cut short again, within its places, when it comes round with most of them empty: one
-//! that holds a packet or two at a time touches two places, whatever it once held.
+//! Small rings stay in the cache. Therefore a ring is shortened again, within its places, when its
+//! counter wraps around with most places empty: a ring that holds a packet or two at a time touches
+//! two places, whatever it held before.
 
-/// The packets of all rings.
+/// The storage of all rings.
 #[derive(Clone, Debug)]
 pub struct Rings<P> {
     arena: Vec<P>,
-    /// Outgrown places by the logarithm of their number, to be used again. Only those are free of which `classes` says the same.
+    /// Unused places by the logarithm of their number, for reuse. An entry is valid only if
+    /// `classes` marks the places as free.
     free: Vec<Vec<u32>>,
-    /// The logarithm of the number of places that belong together, by their start over [`LEAST`]; with [`FREE`] where nobody uses them.
+    /// The logarithm of the number of places that belong together, by their start divided by
+    /// [`LEAST`]; with [`FREE`] if they are unused.
     classes: Vec<u8>,
 }
 
-/// Of a class: its places are free.
+/// Flag of a class: its places are free.
 const FREE: u8 = 1 << 7;
 
-/// Has a place brought into the cache. It need not be one.
+/// Prefetches a place into the cache. The pointer need not be valid.
 #[inline(always)]
 #[allow(unsafe_code)]
 pub fn prefetch<T>(place: *const T) {
-    // SAFETY: it changes nothing, and any address will do.
+    // SAFETY: a prefetch changes nothing, and any address is allowed.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -29,18 +33,19 @@ pub fn prefetch<T>(place: *const T) {
     let _ = place;
 }
 
-/// One ring: where it lies, and free-running counters of what went in and out.
+/// A ring: its place in the storage, and free-running counters of packets put in and taken out.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring {
     start: u32,
-    /// Its length less one, at most the number of its places; all bits, of a ring that has no place yet.
+    /// Its length less one, at most the number of its places; all bits are set for a ring without
+    /// places.
     mask: u32,
     head: u32,
     tail: u32,
 }
 
-/// Places of a new ring. Most rings hold a packet or two at a time: with more places for each, packets of large networks lie on more pages than
-/// a processor knows at once.
+/// Places of a new ring. Most rings hold a packet or two at a time: with more places each, the
+/// packets of large networks would lie on more pages than the processor's TLB covers.
 const LEAST: u32 = 2;
 
 impl<P> Default for Rings<P> {
@@ -50,26 +55,26 @@ impl<P> Default for Rings<P> {
 }
 
 impl Ring {
-    /// A ring that has no place yet.
+    /// Returns a ring without places.
     pub const fn new() -> Ring {
         Ring { start: 0, mask: u32::MAX, head: 0, tail: 0 }
     }
-    /// Packets in the ring.
+    /// Returns the number of packets in the ring.
     #[inline(always)]
     pub fn len(&self) -> u32 {
         self.tail.wrapping_sub(self.head)
     }
-    /// Whether it is empty.
+    /// Returns whether the ring is empty.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.tail == self.head
     }
-    /// Free-running count of packets taken out.
+    /// Returns the free-running count of packets taken out.
     #[inline(always)]
     pub fn head(&self) -> u32 {
         self.head
     }
-    /// Free-running count of packets put in.
+    /// Returns the free-running count of packets put in.
     #[inline(always)]
     pub fn tail(&self) -> u32 {
         self.tail
@@ -78,58 +83,60 @@ impl Ring {
     fn place(&self, counter: u32) -> usize {
         self.start.wrapping_add(counter & self.mask) as usize
     }
-    /// The packet with a counter in `head..tail`.
+    /// Returns the packet with a counter in `head..tail`.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub fn get<'a, P>(&self, counter: u32, rings: &'a Rings<P>) -> &'a P {
         let place = self.place(counter);
         debug_assert!(place < rings.arena.len());
-        // SAFETY: `Rings::allot` gave the places, the arena never shrinks, and an engine has one. A ring without places holds no packet.
+        // SAFETY: the places were allotted by `Rings::allot`, the arena never shrinks, and an
+        // engine has only one arena. A ring without places holds no packet.
         unsafe { rings.arena.get_unchecked(place) }
     }
-    /// Has the first packet brought into the cache, and the one behind it, whose arrival is wanted when the first is taken out.
+    /// Prefetches the first packet and the one after it, whose arrival is needed when the first is
+    /// taken out.
     #[inline(always)]
     pub fn prefetch<P>(&self, rings: &Rings<P>) {
         for counter in [self.head, self.head.wrapping_add(1)] {
             prefetch(rings.arena.as_ptr().wrapping_add(self.place(counter)));
         }
     }
-    /// Puts a packet in, and shows where it lies.
+    /// Puts a packet in, and returns a reference to its place.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub fn push<'a, P: Copy>(&mut self, packet: &P, rings: &'a mut Rings<P>) -> &'a mut P {
-        // With signs, so that a ring without any place is full.
+        // Signed, so that a ring without places is full.
         if self.len().cast_signed() > self.mask.cast_signed() {
             self.grow(packet, rings);
         }
         let place = self.place(self.tail);
         self.tail = self.tail.wrapping_add(1);
         debug_assert!(place < rings.arena.len());
-        // SAFETY: see `Ring::get`; one without places has just been given some.
+        // SAFETY: see `Ring::get`; a ring without places has just been given some.
         let place = unsafe { rings.arena.get_unchecked_mut(place) };
         *place = *packet;
         place
     }
-    /// Takes the oldest packet out. The ring must not be empty.
+    /// Removes and returns the oldest packet. The ring must not be empty.
     #[inline(always)]
     pub fn pop<P: Copy>(&mut self, rings: &Rings<P>) -> P {
         debug_assert!(!self.is_empty());
         let packet = *self.get(self.head, rings);
         self.head = self.head.wrapping_add(1);
         if self.head & self.mask == 0 && self.len() * 4 <= self.mask && self.mask >= LEAST {
-            // All that is left lies at the start, where a shorter ring has it too.
+            // All remaining packets are at the start, at the same places as in the shorter ring.
             self.mask >>= 1;
         }
         packet
     }
-    /// Takes the youngest packet out again. The ring must not be empty.
+    /// Removes and returns the youngest packet. The ring must not be empty.
     #[inline(always)]
     pub fn unpush<P: Copy>(&mut self, rings: &Rings<P>) -> P {
         debug_assert!(!self.is_empty());
         self.tail = self.tail.wrapping_sub(1);
         rings.arena[self.place(self.tail)]
     }
-    /// Puts packets back that were taken out last, in their order.
+    /// Puts back packets that were taken out last, in their order.
     pub fn unpop<P: Copy>(&mut self, packets: &[P], rings: &mut Rings<P>) {
         for packet in packets.iter().rev() {
             if self.len().cast_signed() > self.mask.cast_signed() {
@@ -139,12 +146,13 @@ impl Ring {
             rings.arena[self.place(self.head)] = *packet;
         }
     }
-    /// Throws all packets away.
+    /// Removes all packets.
     pub fn clear(&mut self) {
         self.head = self.tail;
     }
 
-    /// Doubles the length, if need be in twice as many places; `filler` is any packet.
+    /// Doubles the length, moving to new places if the present ones are too few; `filler` is any
+    /// packet.
     #[cold]
     #[inline(never)]
     fn grow<P: Copy>(&mut self, filler: &P, rings: &mut Rings<P>) {
@@ -167,14 +175,15 @@ impl Ring {
 }
 
 impl<P: Copy> Rings<P> {
-    /// How many places from `start` on belong together.
+    /// Returns how many places from `start` on belong together.
     fn places(&self, start: u32) -> u32 {
         1 << self.classes[(start / LEAST) as usize]
     }
     fn class(&mut self, start: u32) -> &mut u8 {
         &mut self.classes[(start / LEAST) as usize]
     }
-    /// The start of so many places that are free, a multiple of their number: outgrown ones, or half of twice as many, or new ones.
+    /// Returns the start of this many free places, a multiple of their number: unused places, half
+    /// of a larger block, or new ones.
     fn allot(&mut self, places: u32, filler: &P) -> u32 {
         let class = places.trailing_zeros() as u8;
         self.free.resize(self.free.len().max(usize::from(class) + 2), Vec::new());
@@ -195,7 +204,7 @@ impl<P: Copy> Rings<P> {
         }
         self.extend(places, filler)
     }
-    /// New places at the end.
+    /// Adds new places at the end.
     fn extend(&mut self, places: u32, filler: &P) -> u32 {
         let start = u32::try_from(self.arena.len()).expect("fewer than 2^32 packets in flight");
         self.arena.resize(self.arena.len() + places as usize, *filler);
@@ -203,7 +212,8 @@ impl<P: Copy> Rings<P> {
         *self.class(start) = places.trailing_zeros() as u8;
         start
     }
-    /// Frees places, together with their neighbours if these are as many and free.
+    /// Frees places, and merges them with their neighbors if these are a free block of the same
+    /// size.
     fn give_back(&mut self, mut start: u32) {
         let mut class = *self.class(start);
         while (start ^ 1 << class) < self.arena.len() as u32 && *self.class(start ^ 1 << class) == class | FREE {
@@ -233,7 +243,8 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Three rings in one arena against three deques; counters start near their overflow.
+        /// Three rings in one arena compared with three deques; the counters start near their
+        /// overflow.
         #[test]
         fn rings_are_queues(steps in prop::collection::vec((0usize..3, 0u32..3), 0..600)) {
             let mut rings = Rings::default();
@@ -256,7 +267,7 @@ mod tests {
         }
     }
 
-    /// What rings have outgrown together holds others: places do not pile up.
+    /// Places that rings have outgrown are reused, so the arena does not keep growing.
     #[test]
     fn outgrown_places_are_used_again() {
         let mut rings = Rings::default();

@@ -1,9 +1,11 @@
-//! Shaped ports: their discipline may say that no packet starts before some time, though the transmitter is idle.
+//! Shaped ports: their discipline may hold all packets back until some time although the
+//! transmitter is idle.
 //!
-//! A packet that finds the port idle asks whether it passes, ahead of others that may wait; every other packet enters the discipline. While
-//! packets are on the wire, service is as lazy as at other ports: the discipline is asked when the port is touched or the wire runs dry, but
-//! about the time at which it would have been asked. While the wire is empty the leaf of the link holds
-//! the arrival of the packet that starts next, as if that packet were on its way.
+//! A packet that finds the port idle may pass at once, ahead of packets that wait; every other
+//! packet enters the discipline. While packets are on the wire, service is as lazy as at other
+//! ports: the discipline is called when the port is touched or the wire becomes empty, but with the
+//! time at which it would have been called. While the wire is empty the leaf of the link holds the
+//! arrival of the packet that starts next, as if that packet were on its way.
 
 use crate::lazy::Lazy;
 use crate::link::{FIRST_LEAF, Sent};
@@ -21,7 +23,7 @@ impl<P: Wire> Shaped<'_, P> {
     /// Sends a packet: it passes an idle port, or enters the discipline.
     #[inline(always)]
     pub fn send<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> Sent {
-        // Service first at ties. Then all that waits at an idle port is held back.
+        // Service first at ties. If the port is idle afterwards, all waiting packets are held back.
         self.catch_up(world, now);
         if self.port.link.free_at() > now {
             let bytes = self.enter(world, packet, now);
@@ -34,7 +36,8 @@ impl<P: Wire> Shaped<'_, P> {
         let Lazy { id, link, stats, rings } = &mut self.port;
         let was_dry = link.ring_is_empty();
         let arrival = link.push(now, packet, rings);
-        // As after every arrival the discipline is asked anew when the next may start.
+        // As after every arrival, the discipline must be asked again when the next packet may
+        // start.
         let shaping = stats.shaping();
         shaping.hold.until = now;
         if was_dry {
@@ -44,7 +47,7 @@ impl<P: Wire> Shaped<'_, P> {
         Sent::Starts(now)
     }
 
-    /// A packet that does not pass an idle port enters the discipline, where most often it waits.
+    /// Enqueues a packet that does not pass an idle port. Most often it waits.
     #[inline(always)]
     pub fn enter_idle<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> Sent {
         let bytes = self.enter(world, packet, now);
@@ -59,7 +62,8 @@ impl<P: Wire> Shaped<'_, P> {
         Sent::Waits
     }
 
-    /// Puts a packet into the discipline, which is to be asked anew when the next may start. Returns how many bytes wait.
+    /// Enqueues a packet. The discipline must be asked again afterwards when the next packet may
+    /// start. Returns how many bytes wait.
     #[inline(always)]
     fn enter<W: World<Packet = P>>(&mut self, world: &mut W, packet: &mut P, now: Time) -> u64 {
         let (packets, bytes) = world.enqueue_shaped(self.port.id, packet, now);
@@ -68,7 +72,7 @@ impl<P: Wire> Shaped<'_, P> {
         bytes
     }
 
-    /// Nothing may start before a time at an idle port. Returns how many bytes no longer wait: none.
+    /// Holds all packets of an idle port back until a time. Returns the number of bytes served: 0.
     #[inline(always)]
     fn hold(&mut self, hold: Hold) -> u64 {
         let Lazy { id, link, stats, .. } = &mut self.port;
@@ -92,7 +96,8 @@ impl<P: Wire> Shaped<'_, P> {
             self.serve_and_settle(world, until);
         }
     }
-    /// The same if some is, or may be. Returns how many bytes no longer wait.
+    /// Starts all service due by `until` and sets the link's leaf if it changed. Returns how many
+    /// bytes no longer wait.
     #[inline(never)]
     fn serve_and_settle<W: World<Packet = P>>(&mut self, world: &mut W, until: Time) -> u64 {
         let was_dry = self.port.link.ring_is_empty();
@@ -105,14 +110,16 @@ impl<P: Wire> Shaped<'_, P> {
         served
     }
 
-    /// What the discipline says may have changed: asks it anew, and starts what may start by `until`.
+    /// Asks the discipline again, whose answer may have changed, and starts packets that may start
+    /// by `until`.
     pub fn ask_anew<W: World<Packet = P>>(&mut self, world: &mut W, until: Time) {
         if self.port.link.waiting() > 0 {
             self.port.stats.shaping().hold.until = until;
             self.serve_and_settle(world, until);
         }
     }
-    /// The last packet has left the wire, and others wait. Returns the time that the caller is to set the link's leaf to.
+    /// Handles an empty wire while packets wait. Returns the time to which the caller must set the
+    /// link's leaf.
     #[inline(never)]
     pub fn serve_dry<W: World<Packet = P>>(&mut self, world: &mut W, now: Time) -> Time {
         self.serve(world, now);
@@ -144,7 +151,8 @@ impl<P: Wire> Shaped<'_, P> {
         served
     }
 
-    /// Starts all service due by `now` at a port whose wire is empty. Says whether a packet arrives now. If none does, sets the link's leaf.
+    /// Starts all service due by `now` at a port whose wire is empty. Returns whether a packet
+    /// arrives now; if not, sets the link's leaf.
     #[inline(always)]
     pub fn start_due<W: World<Packet = P>>(&mut self, world: &mut W, now: Time) -> bool {
         self.serve(world, now);
@@ -155,7 +163,8 @@ impl<P: Wire> Shaped<'_, P> {
         next == now
     }
 
-    /// The time of the link's leaf: the first arrival, or where the wire is empty that of the packet that starts next.
+    /// Returns the time of the link's leaf: the first arrival, or if the wire is empty that of the
+    /// packet that starts next.
     #[inline(always)]
     pub fn next(&mut self) -> Time {
         let Lazy { link, stats, rings, .. } = &mut self.port;

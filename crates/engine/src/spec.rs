@@ -1,38 +1,42 @@
-//! What a link is built from.
+//! The properties from which a link is built.
 
 use base::{Dur, Limit, Rate};
 
-/// Where a link ends.
+/// The far end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Far {
-    /// At a host, by host id.
+    /// A host, by host id.
     Host(u32),
-    /// At a switch, whose first outgoing link this is.
+    /// A switch, by the id of its first outgoing link.
     Switch(u32),
 }
 
-/// What a link is built from.
+/// The properties from which a link is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSpec {
     /// Line rate.
     pub rate: Rate,
-    /// Propagation delay, not zero: a packet must not arrive when it is sent.
+    /// Propagation delay, not zero: a packet must not arrive at the time at which it is sent.
     pub delay: Dur,
-    /// The queue, when it is first in, first out; otherwise packets wait in a discipline of the [world](crate::World).
+    /// The queue if it is first in, first out. Otherwise packets wait in a discipline of the
+    /// [world](crate::World).
     pub fifo: Option<Fifo>,
-    /// Of a port that is served lazily: the world must see every packet, those too that find the port idle or wait alone.
+    /// For ports that are served lazily: whether the world must see every packet, including those
+    /// that find the port idle and those that wait with no other packet in the queue.
     pub watched: bool,
-    /// Of a port that is served lazily: its discipline may keep a packet waiting while the transmitter is idle.
+    /// For ports that are served lazily: whether the discipline may hold packets back while the
+    /// transmitter is idle.
     pub shaped: bool,
-    /// Of a watched or shaped port: it shares a buffer with all ports of this number. Before a packet may wait at one of them, all catch up.
+    /// For watched or shaped ports: the port shares a buffer with all ports that have this number.
+    /// Before a packet may wait at one of them, all of them catch up.
     pub shared: Option<u32>,
 }
 
 /// A first-in first-out queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fifo {
-    /// An arriving packet that would make more than this wait is dropped.
+    /// An arriving packet is dropped if the queue would exceed this limit with it.
     pub limit: Limit,
-    /// One that makes more than this wait, and is let in, is marked.
+    /// An admitted packet is marked if the queue exceeds this threshold with it.
     pub mark: Limit,
 }

@@ -1,4 +1,5 @@
-//! What a link has carried, lost and held back, and what its port remembers: apart from the link's own cache line, which every hop touches.
+//! Statistics and rarely used port state of a link. They are separate from the link's own cache
+//! line, which every hop touches.
 
 use crate::spec::{Fifo, LinkSpec};
 use base::{Dur, Hold, Time};
@@ -8,17 +9,18 @@ use base::{Dur, Hold, Time};
 pub struct LinkStats {
     /// Packets put on the wire.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub tx_bytes: u64,
     /// Packets delivered at the far end.
     pub delivered: u64,
     /// Packets dropped at the port.
     pub drops: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub drop_bytes: u64,
-    /// Most bytes that ever waited.
+    /// Largest number of bytes that waited at any time.
     pub max_queue_bytes: u64,
-    /// Waiting bytes over time, in byte times 1024 ps: by Little's law the sum over packets of bytes times wait.
+    /// Integral of waiting bytes over time, in byte times 1024 ps: by Little's law the sum over
+    /// packets of bytes times waiting time.
     pub queue_area: u64,
     /// Packets lost in transmission or on the wire when the link went down; they are among `tx_packets`.
     pub lost_sent: u64,
@@ -26,22 +28,22 @@ pub struct LinkStats {
     pub lost_unsent: u64,
     /// Packets marked.
     pub marks: u64,
-    /// Time that was left of transmissions when the link went down.
+    /// Remaining time of transmissions that were cut off when the link went down.
     pub(crate) cut: Dur,
-    /// Kept here since the link's own cache line is full.
+    /// Port state, stored here because the link's own cache line is full.
     pub(crate) port: PortState,
-    /// The ring's 32-bit counters when they were last carried over into `tx_packets` and `delivered`.
+    /// The ring's 32-bit counters when they were last added to `tx_packets` and `delivered`.
     pub(crate) carried: (u32, u32),
 }
 
-/// What a port keeps in addition to the counts.
+/// The state of a port in addition to the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortState {
-    /// First-in first-out: the exact bounds.
+    /// First-in first-out: the exact limit and threshold.
     Fifo(Fifo),
-    /// Served lazily: when the last packet that waited alone arrived.
+    /// Served lazily: when the last packet arrived that waited with no other packet in the queue.
     AloneSince(Time),
-    /// Shaped.
+    /// Shaped: when the port is served next.
     Shaped(Shaping),
 }
 
@@ -54,14 +56,15 @@ impl Default for PortState {
 /// When a shaped port is served next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shaping {
-    /// No packet that waits may start before this. The length is known while the transmitter is idle.
+    /// No waiting packet may start before this time. The length is valid while the transmitter is
+    /// idle.
     pub hold: Hold,
-    /// What the link's leaf holds while the wire is empty.
+    /// The time in the link's leaf while the wire is empty.
     pub due: Time,
 }
 
 impl LinkStats {
-    /// Of a new link.
+    /// Returns the statistics of a new link.
     pub(crate) fn new(spec: &LinkSpec) -> LinkStats {
         let port = match spec.fifo {
             Some(fifo) => PortState::Fifo(fifo),
@@ -70,21 +73,21 @@ impl LinkStats {
         };
         LinkStats { port, ..LinkStats::default() }
     }
-    /// When a shaped port is served next.
+    /// Returns when a shaped port is served next.
     #[inline(always)]
     pub(crate) fn shaping(&mut self) -> &mut Shaping {
         let PortState::Shaped(shaping) = &mut self.port else { unreachable!("not shaped") };
         shaping
     }
-    /// What the leaf of a link holds whose wire is empty.
+    /// Returns the time for the leaf of a link whose wire is empty.
     pub(crate) fn due(&self) -> Time {
         if let PortState::Shaped(shaping) = self.port { shaping.due } else { Time::MAX }
     }
-    /// No packet that waits may start before this.
+    /// Returns the time before which no waiting packet may start.
     pub(crate) fn not_before(&self) -> Time {
         if let PortState::Shaped(shaping) = self.port { shaping.hold.until } else { Time::ZERO }
     }
-    /// Counts the wait of one packet.
+    /// Counts the waiting time of a packet.
     #[inline(always)]
     pub fn waited(&mut self, bytes: u32, wait: Dur) {
         self.queue_area += waited(bytes, wait);
@@ -96,7 +99,7 @@ impl LinkStats {
     }
 }
 
-/// What one packet adds to `queue_area`.
+/// Returns what a packet adds to `queue_area`.
 #[inline(always)]
 pub fn waited(bytes: u32, wait: Dur) -> u64 {
     u64::from(bytes) * (wait.0 >> 10)

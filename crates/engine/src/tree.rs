@@ -1,54 +1,58 @@
 //! A 4-ary winner tree over entities: the earliest event is at the root.
 //!
-//! A leaf holds `(time - base) << bits | leaf`, so that one comparison orders by time and then by leaf. Updates have no
-//! data-dependent branch but the early stop of [`Tree::insert`].
+//! A leaf holds `(time - base) << bits | leaf`, so that one comparison orders by time and then by
+//! leaf. Updates have no data-dependent branch except the early stop of [`Tree::insert`].
 //!
-//! Keys stand in the nodes as the bits of floating-point numbers, which are never calculated with: of two positive ones the smaller has
-//! the smaller bits, and processors take the smaller of a register and a place in memory in one instruction, for which integers need
-//! three. A bit that is set in every key keeps them all normal and finite.
+//! Keys are stored as the bits of floating-point numbers, which are never calculated with. Of two
+//! positive floating-point numbers the smaller one has the smaller bits, and processors compute the
+//! minimum of a register and a memory location in one instruction, while integers need three. A bit
+//! that is set in every key keeps all of them normal and finite.
 
 use base::Time;
 
 /// Node `i` has the children `4i ..= 4i+3`; the root is node 1; leaf `l` is node `first + l` with `first` a power of four.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// `2 * first` keys, a whole number of groups of four.
+    /// `2 * first` keys, which is a multiple of four.
     nodes: Box<[f64]>,
     first: usize,
     bits: u32,
-    /// Of the bits of a key that name its leaf.
+    /// Mask of the bits of a key that name its leaf.
     mask: u64,
     base: u64,
-    /// `base`, less what [`NORMAL`] adds to the offset in a key.
+    /// `base`, less the amount that [`NORMAL`] adds to the offset in a key.
     origin: u64,
-    /// Offsets from `base` at or above this do not fit a key: they stand as this and make a rebase due.
+    /// Offsets from `base` at or above this do not fit into a key. They are stored as this value,
+    /// and a rebase becomes due.
     far: u64,
-    /// The time of that offset.
+    /// The time that corresponds to that offset.
     far_at: u64,
-    /// The number of levels below the root is even.
+    /// Whether the number of levels below the root is even.
     even: bool,
-    /// What leads from a node to one sibling after the other: 1, 3, 1. The compiler does not know that, and changes the number of the node in place.
-    /// Numbers of siblings that are each worked out from that of the node take three instructions more per level.
+    /// The XOR masks that lead from a node to its siblings in turn: 1, 3, 1. The values are hidden
+    /// from the compiler, which then updates the node's number in place. Computing each sibling's
+    /// number from the node takes three more instructions per level.
     steps: [usize; 3],
 }
 
-/// Set in every key: the exponent of numbers from 2 up.
+/// Set in every key: the exponent of floating-point numbers from 2 up.
 const NORMAL: u64 = 1 << 62;
-/// No key has this bit or the sign, so that none is infinite or no number.
+/// No key has this bit or the sign bit set, so that no key is infinite or NaN.
 const LARGE: u64 = 1 << 61;
-/// The key of a node without leaves, and of leaves that were never set: behind all others.
+/// The key of nodes without leaves, and of leaves that were never set: larger than all other keys.
 const IDLE: f64 = f64::MAX;
 
-/// The earlier of two keys. In these words it is one instruction; `f64::min` also asks whether they are numbers.
+/// Returns the earlier of two keys. Written like this it is one instruction; `f64::min` also checks
+/// for NaN.
 #[inline(always)]
 fn earlier(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }
 }
 
 impl Tree {
-    /// A tree of idle leaves.
+    /// Returns a tree of idle leaves.
     pub fn new(leaves: u32) -> Tree {
-        // Three levels at least: see `Tree::set`.
+        // At least three levels: see `Tree::set`.
         let mut first = 64;
         while first < leaves as usize {
             first *= 4;
@@ -72,37 +76,39 @@ impl Tree {
     fn set_base(&mut self, base: u64) {
         (self.base, self.origin, self.far_at) = (base, base.wrapping_sub(NORMAL >> self.bits), base.saturating_add(self.far));
     }
-    /// The smallest key.
+    /// Returns the smallest key.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub fn first(&self) -> u64 {
         // SAFETY: the smallest tree has 128 nodes.
         unsafe { self.nodes.get_unchecked(1).to_bits() }
     }
-    /// The leaf of a key.
+    /// Returns the leaf of a key.
     #[inline(always)]
     pub fn leaf(&self, key: u64) -> u32 {
         (key & self.mask) as u32
     }
-    /// Time and leaf of a key that is not far.
+    /// Returns the time and leaf of a key that is not far.
     #[inline(always)]
     pub fn decode(&self, key: u64) -> (Time, u32) {
         (Time(self.origin.wrapping_add(key >> self.bits)), self.leaf(key))
     }
-    /// Keys at or above this are not before `end`, or are far.
+    /// Returns the limit of keys for an end time: keys at or above it are not before `end`, or are
+    /// far.
     pub fn limit(&self, end: Time) -> u64 {
         NORMAL | end.0.saturating_sub(self.base).min(self.far) << self.bits
     }
-    /// Whether a key stands for a time too far off to be held, or for none.
+    /// Returns whether a key represents a time too far off to be stored, or an idle leaf.
     pub fn is_far(&self, key: u64) -> bool {
         key >= NORMAL | self.far << self.bits
     }
-    /// An idle leaf is as far as can be.
+    /// Returns the key of a leaf; an idle leaf gets the largest offset.
     #[inline(always)]
     fn key(&self, leaf: u32, at: Time) -> f64 {
         f64::from_bits(at.0.min(self.far_at).wrapping_sub(self.origin) << self.bits | u64::from(leaf))
     }
-    /// The node of a leaf: inside the tree, as are all nodes above it and, in their groups of four, their siblings.
+    /// Returns the node of a leaf. It is inside the tree, and so are all nodes above it and their
+    /// siblings.
     #[inline(always)]
     fn node(&self, leaf: u32) -> usize {
         debug_assert!((leaf as usize) < self.first, "no leaf {leaf}");
@@ -114,8 +120,9 @@ impl Tree {
     pub fn set(&mut self, leaf: u32, at: Time) {
         let (key, node) = (self.key(leaf, at), self.node(leaf));
         let ([one, two, three], nodes) = (self.steps, &mut *self.nodes);
-        // Writes a node and returns its parent's key, with the number of the last sibling. The key stays in a register, and only the three siblings
-        // are loaded: reading the group back after the write waits for the store.
+        // Writes a node and returns its parent's key, with the number of the last sibling. The key
+        // stays in a register and only the three siblings are loaded: reading the group back after
+        // the write would wait for the store.
         let mut settle = |node: usize, key: f64| {
             // SAFETY: see `Tree::node` and `Tree::steps`.
             unsafe {
@@ -128,9 +135,10 @@ impl Tree {
                 (node, earlier(earlier(earlier(first, second), *nodes.get_unchecked(node)), key))
             }
         };
-        // The first step stands by itself so that the key is moved to a floating-point register once.
+        // The first step is separate, so that the key is moved to a floating-point register only
+        // once.
         let (mut sibling, mut winner) = settle(node, key);
-        // Then two levels a round, for fewer branches.
+        // The other levels are in rounds of two, for fewer branches.
         if self.even {
             (sibling, winner) = settle(sibling >> 2, winner);
         }
@@ -145,7 +153,7 @@ impl Tree {
         // SAFETY: see `Tree::first`.
         unsafe { *nodes.get_unchecked_mut(1) = winner };
     }
-    /// Sets a leaf that was idle or later. Stops where it does not win.
+    /// Sets a leaf that was idle or later. Stops at the first node where it does not win.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub fn insert(&mut self, leaf: u32, at: Time) {
@@ -153,20 +161,21 @@ impl Tree {
         let mut node = self.node(leaf);
         let nodes = &mut *self.nodes;
         debug_assert!(nodes[node] >= key, "insert into a leaf that is earlier");
-        // SAFETY: see `Tree::node`; zero is no node.
+        // SAFETY: see `Tree::node`; zero is not a node.
         while node > 0 && unsafe { *nodes.get_unchecked(node) } > key {
             unsafe { *nodes.get_unchecked_mut(node) = key };
             node >>= 2;
         }
     }
-    /// Of the leaves that were just behind `leaf`, when it was set: the earliest of the group of four below the root, and of the group
-    /// below that, to which it belongs. They are likely to be next, a few events from now and a few more.
+    /// Returns two leaves that were just behind `leaf` when it was set: the earliest of the group
+    /// of four below the root, and the earliest of the group below that to which it belongs. They
+    /// are likely to be next, a few events from now and a few more.
     #[inline(always)]
     pub fn upcoming(&self, leaf: u32) -> [u32; 2] {
         let node = self.first + leaf as usize;
         [2, 4].map(|level| self.leaf(self.nodes[node >> (self.bits.max(4) - level)].to_bits()))
     }
-    /// Starts again from the true times of all leaves, with the earliest as base.
+    /// Rebuilds the tree from the true times of all leaves, with the earliest time as base.
     #[cold]
     pub fn rebase(&mut self, times: &[Time]) {
         if let Some(first) = times.iter().min().filter(|first| **first != Time::MAX) {
@@ -185,7 +194,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a plain array of times.
+        /// Compared with a plain array of times.
         #[test]
         fn the_root_is_the_earliest(leaves in 1u32..80, steps in prop::collection::vec((any::<u32>(), 0u64..50, any::<bool>()), 1..200)) {
             let mut tree = Tree::new(leaves);

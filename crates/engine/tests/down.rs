@@ -1,4 +1,5 @@
-//! Links that go down and come up, in the engine and in the oracle alike: what is lost, what stands, and what begins anew.
+//! Links that go down and come up, in the engine and in the reference engine: which packets are
+//! lost, which are delivered, and how the link starts again.
 
 mod packet;
 mod reference;
@@ -8,10 +9,10 @@ use engine::{Driver, Engine, Far, Fifo, LinkSpec, LinkStats, Links, Pause, Sent,
 use packet::{Packet, lists};
 use reference::Reference;
 
-/// What happens to a link.
+/// An action on a link.
 #[derive(Clone, Copy, Debug)]
 enum Do {
-    /// The host offers packets of 1000 bytes to it.
+    /// The host sends packets of 1000 bytes over the link.
     Send(u32, usize),
     /// Global actions.
     Down(u32),
@@ -22,7 +23,7 @@ use Do::{Down, Send, Up};
 /// The link that is served lazily.
 const LAZY: LinkId = LinkId(1);
 
-/// Two links, the second served lazily from a plain queue, and a list of things to do.
+/// Two links, the second served lazily from a plain queue, and a list of actions.
 struct Bench {
     sends: Vec<(Time, Do)>,
     actions: Vec<(Time, Do)>,
@@ -31,7 +32,8 @@ struct Bench {
     served: Option<Packet>,
     /// (link, number, when)
     delivered: Vec<(u32, u32, u64)>,
-    /// Numbers lost on and at links when they went down; sent while they were.
+    /// Numbers of packets lost on and at links when these went down, and of packets sent while they
+    /// were down.
     lost: Vec<u32>,
     refused: Vec<u32>,
 }
@@ -76,12 +78,12 @@ impl Bench {
     }
 }
 
-/// When the first thing of a list is due.
+/// Returns when the first action of a list is due.
 fn next(list: &[(Time, Do)]) -> Time {
     list.first().map_or(Time::MAX, |(at, _)| *at)
 }
 
-/// Takes it when it is due.
+/// Removes the first action if it is due.
 fn pop(list: &mut Vec<(Time, Do)>, now: Time) -> Option<Do> {
     (next(list) == now).then(|| list.remove(0).1)
 }
@@ -106,13 +108,14 @@ impl Bench {
     }
 }
 
-/// What is left of a run of 1 ms.
+/// The results of a run of 1 ms.
 #[derive(Debug, PartialEq)]
 struct Seen {
     delivered: Vec<(u32, u32, u64)>,
     lost: Vec<u32>,
     refused: Vec<u32>,
-    /// By link: sent packets and bytes, delivered, lost of those sent, lost of those not.
+    /// By link: packets sent, bytes sent, packets delivered, lost after they were sent, lost before
+    /// they were sent.
     counts: Vec<[u64; 5]>,
     busy: Vec<u64>,
     area: Vec<u64>,
@@ -161,21 +164,24 @@ fn run(todo: &[(u64, Do)]) -> Seen {
     fast
 }
 
-/// At 5.5 us: two of eight have been delivered (at 4 and 5), three are on the wire, one is in transmission, two wait.
+/// At 5.5 us: two of eight packets have been delivered (at 4 and 5), three are on the wire, one is
+/// in transmission, two wait.
 #[test]
 fn waiting_transmitted_and_flying_packets_are_lost() {
     for link in [0, 1] {
         let seen = run(&[(0, Send(link, 8)), (5_500, Down(link))]);
         assert_eq!(seen.delivered, [(link, 0, 4_000_000), (link, 1, 5_000_000)]);
         assert_eq!(seen.lost, [2, 3, 4, 5, 6, 7]);
-        // The port's own waiting packets were never sent; a discipline's are its owner's to count.
+        // The port's own waiting packets were never sent; those of a discipline are counted by the
+        // owner of the discipline.
         let unsent = if link == 0 { 2 } else { 0 };
         assert_eq!(seen.counts[link as usize], [6, 6000, 2, 4, unsent]);
         assert_eq!(seen.busy[link as usize], 5_500, "the sixth is cut short");
     }
 }
 
-/// The wait that was counted of a packet that arrived at 0 and was lost at 5.5 us is 5.5 us, not the 6 or 7 until its start.
+/// The counted waiting time of a packet that arrived at 0 and was lost at 5.5 us is 5.5 us, not the
+/// 6 or 7 us until its start.
 #[test]
 fn what_was_counted_of_the_future_is_taken_back() {
     let area = |starts_ps: [u64; 7]| starts_ps.iter().map(|ps| 1000 * (ps >> 10)).sum::<u64>();
@@ -187,9 +193,10 @@ fn what_was_counted_of_the_future_is_taken_back() {
     assert_eq!(cut.area[0], whole.area[0] - back);
 }
 
-/// Global actions come first: a delivery and a start of service of the same instant do not happen, those just before do.
+/// Global actions come first: a delivery and a start of service of the same instant do not happen,
+/// those just before do.
 #[test]
-fn what_was_due_before_stands() {
+fn events_before_the_failure_happen() {
     for link in [0, 1] {
         let seen = run(&[(0, Send(link, 8)), (5_000, Down(link))]);
         assert_eq!((seen.delivered.len(), seen.counts[link as usize][0], seen.busy[link as usize]), (1, 5, 5_000));
@@ -207,7 +214,7 @@ fn nothing_is_sent_while_it_is_down_and_the_port_starts_empty() {
             (600, Send(link, 2)),
             (900, Up(link)),
             (900, Send(link, 2)),
-            // Down again with one delivered, and the other on the wire.
+            // Down again with one packet delivered, and the other on the wire.
             (5_400, Down(link)),
             (5_400, Up(link)),
             (7_000, Send(link, 1)),
@@ -219,7 +226,7 @@ fn nothing_is_sent_while_it_is_down_and_the_port_starts_empty() {
     }
 }
 
-/// Many random lists: both engines agree, and every packet is somewhere.
+/// Many random lists: both engines agree, and no packet disappears.
 #[test]
 fn random_lists_agree() {
     for n in 0..lists(300) {

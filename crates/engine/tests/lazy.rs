@@ -1,5 +1,6 @@
-//! Ports with a discipline, in the engine and in the oracle alike. The discipline is one in which every decision shows: the newest goes
-//! first, and of more than three the oldest is dropped.
+//! Ports with a discipline, in the engine and in the reference engine. The discipline makes every
+//! decision visible: the newest packet goes first, and with more than three waiting packets the
+//! oldest is dropped.
 
 mod packet;
 mod reference;
@@ -11,7 +12,8 @@ use reference::Reference;
 
 const PORT: LinkId = LinkId(0);
 
-/// What happens, by time: a packet of so many bytes is sent, or, as a global action, somebody looks at the port.
+/// An action at some time: a packet of this many bytes is sent, or the port is read as a global
+/// action.
 #[derive(Clone, Copy, Debug)]
 enum Do {
     Send(u32),
@@ -28,17 +30,17 @@ struct Bench {
     seen: Seen,
 }
 
-/// What can be seen from outside.
+/// The observable results.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
-    /// (number, when, as it came to the wire)
+    /// (number, time), in order of delivery.
     delivered: Vec<(u32, Time)>,
-    /// Numbers of those that found the port idle, where it is watched.
+    /// Numbers of packets that found the port idle, if it is watched.
     passed: Vec<u32>,
     dropped: Vec<u32>,
-    /// Numbers of those that waited at each look, and for how long the port had been busy.
+    /// Numbers of the packets that waited at each reading, and how long the port had been busy.
     looks: Vec<(Vec<u32>, Dur)>,
-    /// Sent packets and bytes, most bytes that waited, their area.
+    /// Packets and bytes sent, most bytes that waited, integral of waiting bytes.
     counts: [u64; 4],
 }
 
@@ -88,7 +90,7 @@ impl Bench {
     }
 }
 
-/// 1000 bytes take 1 us at 8 Gb/s; the wire is 3 us long. Times are in nanoseconds.
+/// 1000 bytes take 1 us at 8 Gb/s; the delay of the wire is 3 us. Times are in nanoseconds.
 fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)], watched: bool) -> Seen {
     let spec = LinkSpec { rate: Rate::from_gbps(8), delay: Dur::from_us(3), fifo: None, watched, shaped: false, shared: None };
     let mut driver = D::new(&[(spec, Far::Host(0))], 1);
@@ -107,7 +109,7 @@ fn run_on<D: Driver<Packet>>(todo: &[(u64, Do)], watched: bool) -> Seen {
     let stats = driver.stats(PORT);
     world.seen.counts = [stats.tx_packets, stats.tx_bytes, stats.max_queue_bytes, stats.queue_area];
     if !watched {
-        // Only the oracle tells of them.
+        // Only the reference engine reports them.
         world.seen.passed.clear();
     }
     world.seen
@@ -126,16 +128,16 @@ fn order(seen: &Seen) -> Vec<u32> {
 #[test]
 fn a_packet_that_waits_alone_starts_next_unless_another_comes_before_its_start() {
     let send = |ns| (ns, Do::Send(1000));
-    // Number 1 waits from 0.5 to 1 us, number 2 from 1.2 to 2 us, number 3 from 2.5 to 3 us.
+    // Packet 1 waits from 0.5 to 1 us, packet 2 from 1.2 to 2 us, packet 3 from 2.5 to 3 us.
     assert_eq!(order(&run(&[send(0), send(500), send(1200), send(2500)], false)), [0, 1, 2, 3]);
-    // Number 2 comes before number 1 has started, and is newer.
+    // Packet 2 arrives before packet 1 has started, and is newer.
     assert_eq!(order(&run(&[send(0), send(500), send(999)], false)), [0, 2, 1]);
-    // Service first at ties: number 1 has started when number 2 comes.
+    // Service first at ties: packet 1 has started when packet 2 arrives.
     assert_eq!(order(&run(&[send(0), send(500), send(1000), send(1500)], false)), [0, 1, 3, 2]);
 }
 
 #[test]
-fn who_looks_finds_it_waiting_and_changes_nothing() {
+fn reading_the_port_shows_the_waiting_packet_and_changes_nothing() {
     let todo =
         [(0, Do::Send(1000)), (400, Do::Send(500)), (700, Do::Look), (1000, Do::Look), (1001, Do::Look), (2000, Do::Send(40))];
     let seen = run(&todo, false);
@@ -146,7 +148,7 @@ fn who_looks_finds_it_waiting_and_changes_nothing() {
     assert_eq!(seen.counts, [3, 1540, 500, 500 * (600_000 >> 10)]);
 }
 
-/// Bursts, gaps and ties, seen and unseen, watched and not.
+/// Bursts, gaps and ties, with and without readings, watched and not.
 #[test]
 fn random_lists_agree() {
     for n in 0..lists(400) {

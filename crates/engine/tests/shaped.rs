@@ -1,5 +1,7 @@
-//! Shaped ports, in the engine and in the oracle alike. The discipline is one in which every decision shows: a packet may start only some
-//! time after it came, by its length; of those that may the newest goes first, and of more than three the oldest is dropped.
+//! Shaped ports, in the engine and in the reference engine. The discipline makes every decision
+//! visible: a packet may start only some time after it arrived, depending on its length; among
+//! packets that may start the newest goes first, and with more than three waiting packets the
+//! oldest is dropped.
 
 mod packet;
 mod reference;
@@ -11,21 +13,22 @@ use reference::Reference;
 
 const PORT: LinkId = LinkId(0);
 
-/// What happens, by time in nanoseconds.
+/// An action at some time in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 enum Do {
-    /// A packet of so many bytes is sent.
+    /// A packet of this many bytes is sent.
     Send(u32),
-    /// Packets of so many bytes are held back, or no longer.
+    /// Packets of this many bytes are held back, or released.
     Hold(u32),
     Release(u32),
-    /// Global actions: somebody looks at the port, the link goes down, the link comes up.
+    /// Global actions: the port is read, the link goes down, the link comes up.
     Look,
     Down,
     Up,
 }
 
-/// When a packet may start that is not held back: one of 40 bytes 3 us after it came, one of 500 bytes at once, one of 1000 bytes after 1.5 us.
+/// Returns when a packet that is not held back may start: with 40 bytes 3 us after its arrival,
+/// with 500 bytes at once, with 1000 bytes after 1.5 us.
 fn may_start(packet: &Packet) -> Time {
     packet.arrival
         + Dur::from_ns(match packet.len {
@@ -37,9 +40,9 @@ fn may_start(packet: &Packet) -> Time {
 
 #[derive(Default)]
 struct Bench {
-    /// What the host does.
+    /// The actions of the host.
     sends: Vec<(Time, Do)>,
-    /// Lengths that are held back.
+    /// Lengths of packets that are held back.
     held: Vec<u32>,
     actions: Vec<(Time, Do)>,
     sent: u32,
@@ -48,19 +51,20 @@ struct Bench {
     seen: Seen,
 }
 
-/// What can be seen from outside.
+/// The observable results.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
-    /// (number, when)
+    /// (number, time).
     delivered: Vec<(u32, Time)>,
-    /// (number, when its service started)
+    /// (number, start of service).
     starts: Vec<(u32, Time)>,
     dropped: Vec<u32>,
-    /// Lost with the link, or sent while it was down.
+    /// Numbers of packets lost with the link, or sent while it was down.
     lost: Vec<u32>,
-    /// Numbers of those that waited at each look, how long the port had been busy, when it is idle, and when the next may start.
+    /// At each reading: numbers of the waiting packets, how long the port had been busy, when it is
+    /// idle, and when the next packet may start.
     looks: Vec<(Vec<u32>, Dur, Time, Time)>,
-    /// Sent packets and bytes, most bytes that waited, their area.
+    /// Packets and bytes sent, most bytes that waited, integral of waiting bytes.
     counts: [u64; 4],
 }
 
@@ -85,7 +89,7 @@ impl World for Bench {
         self.seen.delivered.push((packet.number, links.now()));
     }
     fn passes(&mut self, _link: LinkId, packet: &mut Packet, now: Time) -> bool {
-        // A fourth one would drop the oldest of those that are held back.
+        // A fourth waiting packet would drop the oldest.
         let passes = self.may_start(packet) <= now && self.waiting.len() < 3;
         if passes {
             self.seen.starts.push((packet.number, now));
@@ -181,19 +185,21 @@ fn starts(seen: &Seen) -> Vec<(u32, u64)> {
     seen.starts.iter().map(|(number, at)| (*number, at.0 / 1000)).collect()
 }
 
-/// Each as it comes, at an idle port and at a busy one, with its wire empty or not.
+/// Each packet at an idle port and at a busy port, with an empty wire and not.
 #[test]
 fn packets_start_when_they_may() {
     for delay in [Dur::from_ns(10), Dur::from_us(100)] {
-        // Unloaded at an idle port: at once, or when its time has come.
+        // At an idle port without waiting packets: at once, or when its time has come.
         assert_eq!(starts(&run(&[(100, Do::Send(500))], delay)), [(0, 100)]);
         assert_eq!(starts(&run(&[(100, Do::Send(40))], delay)), [(0, 3100)]);
-        // One that may start earlier passes one that waits, and brings the next start forward.
+        // A packet that may start earlier passes a waiting packet, and brings the next start
+        // forward.
         assert_eq!(
             starts(&run(&[(0, Do::Send(40)), (1000, Do::Send(1000)), (2000, Do::Send(500))], delay)),
             [(2, 2000), (1, 2500), (0, 3500)]
         );
-        // The transmitter is busy until 1.5 us with number 1, and number 0 may start at 1.5 us: no time in between is lost.
+        // The transmitter is busy with packet 1 until 1.5 us, and packet 0 may start at 1.5 us: no
+        // time in between is lost.
         assert_eq!(starts(&run(&[(0, Do::Send(1000)), (1000, Do::Send(500))], delay)), [(1, 1000), (0, 1500)]);
     }
 }
@@ -205,7 +211,8 @@ fn what_starts_at_once_never_waited() {
     assert_eq!(run(&[(0, Do::Send(1000))], delay).counts, [1, 1000, 1000, 1000 * (1_500_000 >> 10)]);
 }
 
-/// Service first: at 3 us number 0 may start, and does so before the other is there. Global actions come before that.
+/// Service first: at 3 us packet 0 may start, and does so before the other packet arrives. Global
+/// actions come before service.
 #[test]
 fn service_precedes_all_else_of_its_instant_but_actions() {
     let delay = Dur::from_us(1);
@@ -226,26 +233,29 @@ fn a_dead_link_has_nothing_to_serve_and_starts_as_new() {
     }
 }
 
-/// What is held back starts with the release, if nothing else keeps it; what has started is not stopped.
+/// Packets that are held back start at the release, if nothing else delays them; packets that have
+/// started are not stopped.
 #[test]
 fn what_is_held_starts_when_it_is_released() {
     for delay in [Dur::from_ns(10), Dur::from_us(100)] {
-        // The first is in transmission when its like are held; the second waits for the release.
+        // The first packet is in transmission when packets of its length are held back; the second
+        // waits for the release.
         let todo = [(0, Do::Send(500)), (100, Do::Hold(500)), (200, Do::Send(500)), (7000, Do::Release(500))];
         assert_eq!(starts(&run(&todo, delay)), [(0, 0), (1, 7000)]);
-        // Others pass meanwhile, and the release waits for the transmitter.
+        // Other packets pass in the meantime, and a released packet waits for the transmitter.
         let todo = [(0, Do::Hold(500)), (0, Do::Send(500)), (1000, Do::Send(1000)), (3000, Do::Release(500)), (5000, Do::Hold(40))];
         assert_eq!(starts(&run(&todo, delay)), [(1, 2500), (0, 3500)]);
         // Held at the instant at which it would start: service comes first.
         let todo = [(0, Do::Send(40)), (3000, Do::Hold(40)), (3000, Do::Send(40)), (9000, Do::Release(40))];
         assert_eq!(starts(&run(&todo, delay)), [(0, 3000), (1, 9000)]);
-        // Held a moment before.
+        // Held just before that instant.
         let todo = [(0, Do::Send(40)), (2999, Do::Hold(40)), (4000, Do::Release(40))];
         assert_eq!(starts(&run(&todo, delay)), [(0, 4000)]);
     }
 }
 
-/// Bursts, gaps, ties and holds, looks and failures, with a wire that is mostly empty and with one that is not.
+/// Bursts, gaps, ties and holds, readings and failures, with a wire that is mostly empty and with
+/// one that is not.
 #[test]
 fn random_lists_agree() {
     for n in 0..lists(600) {

@@ -1,5 +1,6 @@
-//! Ports that share a buffer, in the engine and in the oracle alike: two of them hold at most four waiting packets together, so that what waits at
-//! one decides what the other takes in.
+//! Ports that share a buffer, in the engine and in the reference engine: two ports hold at most
+//! four waiting packets together, so that the packets that wait at one port decide which packets
+//! the other admits.
 
 mod packet;
 mod reference;
@@ -13,23 +14,23 @@ const ROOM: usize = 4;
 
 #[derive(Default)]
 struct Bench {
-    /// (when, port, bytes)
+    /// (time, port, bytes).
     sends: Vec<(Time, u32, u32)>,
     sent: u32,
     waiting: [Vec<Packet>; 2],
     served: Option<Packet>,
-    /// The second port is shaped, and every packet enters it.
+    /// Whether the second port is shaped; then every packet enters it.
     shaped: bool,
     seen: Seen,
 }
 
-/// What can be seen from outside.
+/// The observable results.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
-    /// (number, when)
+    /// (number, time).
     delivered: Vec<(u32, Time)>,
     dropped: Vec<u32>,
-    /// Most bytes that waited at each port, and their area.
+    /// For each port: most bytes that waited, integral of waiting bytes.
     counts: Vec<[u64; 2]>,
 }
 
@@ -54,7 +55,7 @@ impl World for Bench {
         assert!(queue.len() <= ROOM);
         (queue.len() as u32, queue.iter().map(|packet| u64::from(packet.len)).sum())
     }
-    /// At the second port, which is shaped, a packet may start 2 us after it came.
+    /// At the second port, which is shaped, a packet may start 2 us after its arrival.
     fn not_before(&self, link: LinkId, start: Time) -> Option<Hold> {
         let Packet { arrival, len: wire_len, .. } = self.waiting[link.index()][0];
         let until = arrival + Dur::from_us(2);
@@ -96,10 +97,12 @@ fn run(sends: &[(u64, u32, u32)], delay: Dur, shaped: bool) -> Seen {
 
 #[test]
 fn what_has_left_one_port_makes_room_at_the_other() {
-    // Five packets at port 0: one is sent, four wait. The fifth leaves the queue at 1 us, whether anybody has touched the port or not.
+    // Five packets at port 0: one is sent, four wait. The second one leaves the queue at 1 us,
+    // whether the port is touched or not.
     let mut sends = vec![(0, 0, 1000); 5];
     sends.extend([(0, 1, 1000), (500, 1, 1000), (900, 1, 1000), (1000, 1, 1000), (1000, 1, 1000)]);
-    // At port 1 number 5 finds it idle and passes; 6 and 7 find no room; 8 finds it idle; 9 takes the place that is free.
+    // At port 1 packet 5 finds it idle and passes; 6 and 7 find no room; 8 finds it idle; 9 takes
+    // the place that is free.
     assert_eq!(run(&sends, Dur::from_us(100), false).dropped, [6, 7]);
 }
 

@@ -1,10 +1,10 @@
-//! Hosts as texts: `all`, `h0`, `h0..h3`.
+//! Hosts written as text: `all`, `h0`, `h0..h3`.
 
 use crate::net::Net;
 use base::HostId;
 use std::collections::BTreeSet;
 
-/// The host of this name, or else of this number.
+/// Returns the host with this name, or else with this number.
 pub fn host(net: &Net, name: &str) -> Result<HostId, String> {
     if let Some(found) = (0..net.hosts().len() as u32).map(HostId).find(|h| name_of(net, *h) == name) {
         return Ok(found);
@@ -22,12 +22,13 @@ pub fn host(net: &Net, name: &str) -> Result<HostId, String> {
     }
 }
 
-/// A host's name.
+/// Returns a host's name.
 pub fn name_of(net: &Net, host: HostId) -> &str {
     &net.node(net.hosts()[host.index()]).name
 }
 
-/// A set of hosts in rising order: `all`, or names and ranges separated by commas; ranges include both ends.
+/// Returns a set of hosts in rising order: `all`, or names and ranges separated by commas; ranges
+/// include both ends.
 pub fn set(net: &Net, text: &str) -> Result<Vec<HostId>, String> {
     if text.trim() == "all" {
         return Ok((0..net.hosts().len() as u32).map(HostId).collect());

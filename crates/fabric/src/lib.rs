@@ -1,4 +1,5 @@
-//! What runs in switches and above them: ports' queue disciplines, agents, routers and controllers, and the network around them; and where hosts take packets in.
+//! The parts of switches and of the network: ports with queue disciplines and agents, routers,
+//! controllers, the network itself, and the receivers of hosts.
 //!
 //! Sans-IO, like `proto`.
 

@@ -1,8 +1,9 @@
-//! The network: nodes, directed links, ports. Built by a topology, fixed during a run.
+//! The network: nodes, directed links, ports. A topology builds it; it does not change during a
+//! run.
 
 use base::{Dur, Fraction, HostId, LinkId, NodeId, PortId, Rate};
 
-/// Tier of a node: hosts, then switches counted from the hosts up.
+/// Tier of a node: hosts are tier 0, switches are counted from the hosts up.
 pub type Tier = u8;
 
 /// The tier of hosts.
@@ -13,7 +14,7 @@ pub const TOR_TIER: Tier = 1;
 /// A host or a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name in scenarios, tables and messages.
+    /// Name in scenarios, tables and messages.
     pub name: String,
     /// Hosts are tier 0, ToR switches tier 1, and so on up.
     pub tier: Tier,
@@ -24,23 +25,24 @@ pub struct Node {
 /// A directed link with the egress port that feeds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The node that it leaves.
+    /// The node where the link starts.
     pub from: NodeId,
-    /// The node at the far end.
+    /// The node where the link ends.
     pub to: NodeId,
-    /// The number of its port among those of the node that it leaves.
+    /// The number of the egress port at the node where the link starts.
     pub port: PortId,
-    /// The link of the other direction.
+    /// The link in the opposite direction.
     pub reverse: LinkId,
     /// Line rate.
     pub rate: Rate,
-    /// Propagation delay, never zero; with the processing delay of a host at either end.
+    /// Propagation delay, never zero; includes the processing delay of a host at either end.
     pub delay: Dur,
-    /// Probability that a packet is lost on the way, each by itself.
+    /// Probability that a packet is lost on the link, independent for each packet.
     pub loss: Fraction,
 }
 
-/// A network. Node ids are in builder order; links are sorted by (node, port), so those of a node are contiguous.
+/// A network. Node ids are in the order of the builder; links are sorted by (node, port), so the
+/// links of a node are contiguous.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Net {
     nodes: Vec<Node>,
@@ -60,7 +62,7 @@ pub struct NetBuilder {
     host_delay: Dur,
 }
 
-/// A full-duplex cable, whose directions are alike.
+/// A full-duplex cable; both directions have the same properties.
 #[derive(Clone, Copy, Debug)]
 struct Cable {
     ends: [NodeId; 2],
@@ -84,24 +86,26 @@ impl NetBuilder {
         self.nodes.push(node);
         NodeId(self.nodes.len() as u32 - 1)
     }
-    /// Sets the probability that a packet is lost, in each direction of every cable that is added from now on; 0 before the first call.
+    /// Sets the probability that a packet is lost, in each direction of every cable added from now
+    /// on; initially 0.
     pub fn set_loss(&mut self, loss: Fraction) {
         self.loss = loss;
     }
-    /// Sets the time that a host takes to process a packet. It is added to the delay of both directions of every host's cable, whenever that
-    /// cable is added. Hosts process any number of packets at once: no packet waits for another.
+    /// Sets the time that a host takes to process a packet. It is added to the delay of both
+    /// directions of every host's cable, including cables added earlier. Hosts process any number
+    /// of packets at once: no packet waits for another.
     pub fn set_host_delay(&mut self, delay: Dur) {
         self.host_delay = delay;
     }
-    /// Adds a full-duplex cable. Ports count up in the order of the cables at each node.
+    /// Adds a full-duplex cable. The ports of each node are numbered in the order of its cables.
     pub fn cable(&mut self, a: NodeId, b: NodeId, rate: Rate, delay: Dur) {
         self.lossy_cable(a, b, rate, delay, self.loss);
     }
-    /// Adds a full-duplex cable on which packets are lost with a probability of its own.
+    /// Adds a full-duplex cable with its own loss probability.
     pub fn lossy_cable(&mut self, a: NodeId, b: NodeId, rate: Rate, delay: Dur, loss: Fraction) {
         self.cables.push(Cable { ends: [a, b], rate, delay, loss });
     }
-    /// The network.
+    /// Returns the network.
     pub fn build(self) -> Net {
         let mut ports: Vec<Vec<(usize, bool)>> = vec![Vec::new(); self.nodes.len()];
         for (i, Cable { ends: [a, b], .. }) in self.cables.iter().enumerate() {
@@ -138,67 +142,68 @@ impl NetBuilder {
 }
 
 impl Net {
-    /// All nodes by id.
+    /// Returns all nodes, by id.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
-    /// A node.
+    /// Returns a node.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }
-    /// All links by id.
+    /// Returns all links, by id.
     pub fn links(&self) -> &[Link] {
         &self.links
     }
-    /// A link.
+    /// Returns a link.
     pub fn link(&self, id: LinkId) -> &Link {
         &self.links[id.index()]
     }
-    /// The nodes of the hosts, by host id.
+    /// Returns the nodes of the hosts, by host id.
     pub fn hosts(&self) -> &[NodeId] {
         &self.hosts
     }
-    /// The host at a node; `None` for switches.
+    /// Returns the host at a node; `None` for switches.
     pub fn host(&self, node: NodeId) -> Option<HostId> {
         self.host_of[node.index()]
     }
-    /// The first link of a node: port `p` is the link with id `out_base + p`.
+    /// Returns the id of the first link of a node: port `p` is the link with id `out_base + p`.
     pub fn out_base(&self, node: NodeId) -> u32 {
         self.out_base[node.index()]
     }
-    /// The links that leave a node, by port.
+    /// Returns the links that start at a node, by port.
     pub fn out_links(&self, node: NodeId) -> impl ExactSizeIterator<Item = LinkId> + Clone + use<> {
         (self.out_base[node.index()]..self.out_base[node.index() + 1]).map(LinkId)
     }
-    /// The links that leave a host, by port: its NICs.
+    /// Returns the links that start at a host, by port: the host's NICs.
     pub fn nics(&self, host: HostId) -> impl ExactSizeIterator<Item = LinkId> + Clone + use<> {
         self.out_links(self.hosts[host.index()])
     }
-    /// The first NIC of a host: the only one of most hosts.
+    /// Returns the first NIC of a host. Most hosts have only one.
     pub fn first_nic(&self, host: HostId) -> LinkId {
         LinkId(self.out_base(self.hosts[host.index()]))
     }
-    /// The nodes at the other ends of a host's cables, by id, each once: the switches that the host is connected to.
+    /// Returns the nodes at the other ends of a host's cables, by id and without duplicates: the
+    /// switches that the host is connected to.
     pub fn edges(&self, host: HostId) -> Vec<NodeId> {
         let mut edges: Vec<NodeId> = self.nics(host).map(|nic| self.link(nic).to).collect();
         edges.sort_unstable();
         edges.dedup();
         edges
     }
-    /// The sum of the rates of a host's NICs.
+    /// Returns the sum of the rates of a host's NICs.
     pub fn host_rate(&self, host: HostId) -> Rate {
         Rate(self.nics(host).map(|nic| self.link(nic).rate.0).sum())
     }
-    /// The first host with several NICs, if there is one.
+    /// Returns the first host with several NICs, if there is one.
     pub fn multi_nic_host(&self) -> Option<HostId> {
         (0..self.hosts.len() as u32).map(HostId).find(|host| self.nics(*host).len() > 1)
     }
-    /// The link of this name.
+    /// Returns the link with this name.
     pub fn link_named(&self, name: &str) -> Option<LinkId> {
         (0..self.links.len() as u32).map(LinkId).find(|link| self.link_name(*link) == name)
     }
-    /// The names of the tiers: `host`, then what the names of a tier's switches have in common before their numbers, such as `leaf`; `tier 2` if
-    /// they have nothing in common.
+    /// Returns the names of the tiers: `host`, then for each tier the common part of its switches'
+    /// names before their numbers, such as `leaf`, or `tier 2` if the names have nothing in common.
     pub fn tier_names(&self) -> Vec<String> {
         let highest = self.nodes.iter().map(|node| usize::from(node.tier)).max().unwrap_or(0);
         let name = |tier: usize| {
@@ -213,7 +218,7 @@ impl Net {
         };
         std::iter::once("host".to_owned()).chain((1..=highest).map(name)).collect()
     }
-    /// A link's name: `tor0->root`.
+    /// Returns the name of a link, such as `tor0->root`.
     pub fn link_name(&self, id: LinkId) -> String {
         let link = self.link(id);
         format!("{}->{}", self.node(link.from).name, self.node(link.to).name)

@@ -1,8 +1,9 @@
-//! Paths of flows: what packets show to switches, the bytes by which a packet carries its path, and all shortest paths between two
-//! hosts.
+//! Paths of flows: the five-tuple that switches see, the route bytes by which a packet carries its
+//! path, and all shortest paths between two hosts.
 //!
-//! A path has an index: its rank among the shortest paths of the healthy network in port order, where the first switch with a choice
-//! counts most. Failures renumber nothing. Paths with a rank of [`MAX_PATHS`] and above have no index.
+//! The index of a path is its rank among the shortest paths of the healthy network in port order;
+//! the first switch with a choice is the most significant. Failures do not change indices. Paths
+//! with a rank of [`MAX_PATHS`] or more have no index.
 
 use crate::net::Net;
 use crate::routes::{CostedHop, Routes};
@@ -13,19 +14,19 @@ use proto::packet::{ASK, ROUTE_HOPS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How many paths between two hosts have an index.
+/// Number of paths between two hosts that have an index.
 pub const MAX_PATHS: u32 = 256;
 
 /// The destination port of every flow.
 pub const DST_PORT: u16 = 5001;
 
-/// The protocol number of TCP, which every flow's five-tuple shows.
+/// The protocol number of TCP, used in every flow's five-tuple.
 pub const PROTOCOL: u8 = 6;
 
-/// Route bytes by which every switch asks for the next hop.
+/// Route bytes with which the router decides at every switch.
 pub const ASK_ALWAYS: [u8; ROUTE_HOPS] = [ASK; ROUTE_HOPS];
 
-/// What a packet shows of its flow to a switch. The reverse direction has its ends swapped.
+/// The five-tuple of a flow that switches see. In the reverse direction the ends are swapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FiveTuple {
     /// Source IPv4 address.
@@ -40,8 +41,8 @@ pub struct FiveTuple {
     pub dst_port: u16,
 }
 
-/// The five-tuple of a flow's packets: of those from its source, or with `forward` false of those from its destination, whose ends are
-/// swapped.
+/// Returns the five-tuple of a flow's packets: of those from its source, or with `forward` false of
+/// those from its destination, where the ends are swapped.
 pub fn five_tuple(net: &Net, flow: &Flow, forward: bool) -> FiveTuple {
     let address = |host: HostId| net.node(net.hosts()[host.index()]).address;
     let (src, dst) = (address(flow.src), address(flow.dst));
@@ -57,27 +58,28 @@ pub fn five_tuple(net: &Net, flow: &Flow, forward: bool) -> FiveTuple {
 pub struct Path {
     /// The links in order.
     pub links: Vec<LinkId>,
-    /// Egress port at each switch, for the packet's route bytes; `None` when there are more than [`ROUTE_HOPS`] switches or a port above
-    /// 254, so that switches look up each hop.
+    /// Egress port at each switch, for the packet's route bytes. `None` if there are more than
+    /// [`ROUTE_HOPS`] switches or a port above 254; switches then look up each hop.
     pub route: Option<[u8; ROUTE_HOPS]>,
 }
 
 impl Path {
-    /// The path over these links.
+    /// Returns the path over these links.
     pub fn new(net: &Net, links: Vec<LinkId>) -> Path {
         Path { route: route_bytes(net, &links), links }
     }
-    /// The path over the same cables in reverse: that of ACKs where they must take the path of the data.
+    /// Returns the path over the same cables in reverse, for ACKs that must take the path of the
+    /// data.
     pub fn reversed(&self, net: &Net) -> Path {
         Path::new(net, self.links.iter().rev().map(|&link| net.link(link).reverse).collect())
     }
-    /// The path as hops.
+    /// Returns the rates and delays of the path's links.
     pub fn hops(&self, net: &Net) -> Vec<CostedHop> {
         self.links.iter().map(|&link| CostedHop::of(net, link)).collect()
     }
 }
 
-/// The egress ports of all links but the first, which leaves a host.
+/// Returns the egress ports of all links except the first, which starts at a host.
 fn route_bytes(net: &Net, links: &[LinkId]) -> Option<[u8; ROUTE_HOPS]> {
     let mut route = [0; ROUTE_HOPS];
     let ports = links.get(1..).unwrap_or(&[]);
@@ -90,22 +92,22 @@ fn route_bytes(net: &Net, links: &[LinkId]) -> Option<[u8; ROUTE_HOPS]> {
     Some(route)
 }
 
-/// Whether no node on a path to `dst` knows its link of the path to be dead.
+/// Returns whether every link of a path to `dst` is a live next hop at the node where it starts.
 pub fn is_live(net: &Net, routes: &Routes, links: &[LinkId], dst: HostId) -> bool {
     links.iter().all(|&link| routes.candidates(net.link(link).from, dst).contains(&link))
 }
 
-/// How many shortest paths lead from each node to a host, counted when first asked for.
+/// The number of shortest paths from each node to a host, counted on first use.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// By the host's group in the routes: counts by node, 0 where nothing was counted.
+    /// For each group of hosts in the routes: counts by node, 0 where nothing was counted yet.
     known: BTreeMap<u32, Vec<u32>>,
 }
 
 impl Counts {
-    /// How many shortest paths lead from `from` to `dst`, at most `u32::MAX`.
+    /// Returns the number of shortest paths from `from` to `dst`, at most `u32::MAX`.
     pub fn count(&mut self, net: &Net, routes: &Routes, from: NodeId, dst: HostId) -> u32 {
-        // So it is where `dst` has no cable.
+        // This includes the case that `dst` has no cable.
         if routes.candidates(from, dst).is_empty() {
             return 0;
         }
@@ -113,7 +115,7 @@ impl Counts {
         count(net, routes, from, dst, known)
     }
 
-    /// The links of the path from `from` to `dst` with this rank.
+    /// Returns the links of the path from `from` to `dst` with this rank.
     pub fn path(&mut self, net: &Net, routes: &Routes, from: NodeId, dst: HostId, rank: u32) -> Option<Vec<LinkId>> {
         let (mut at, mut rest, mut links) = (from, rank, Vec::new());
         if rank >= self.count(net, routes, from, dst) {
@@ -133,7 +135,8 @@ impl Counts {
         Some(links)
     }
 
-    /// The rank of a path to `dst`, given by its links in a row; `None` if it is not a shortest one.
+    /// Returns the rank of a path to `dst`, given by its consecutive links; `None` if it is not a
+    /// shortest path.
     pub fn rank(&mut self, net: &Net, routes: &Routes, links: &[LinkId], dst: HostId) -> Option<u32> {
         let mut rank: u32 = 0;
         for &link in links {
@@ -146,7 +149,7 @@ impl Counts {
         Some(rank)
     }
 
-    /// How many paths begin with a next hop.
+    /// Returns how many paths start with a next hop.
     fn beyond(&mut self, net: &Net, routes: &Routes, link: LinkId, dst: HostId) -> u32 {
         let to = net.link(link).to;
         if net.host(to) == Some(dst) { 1 } else { self.count(net, routes, to, dst) }
@@ -172,15 +175,15 @@ pub struct AllPaths {
 }
 
 impl AllPaths {
-    /// Those of a network with these routes, all its links up.
+    /// Returns the paths of a network with these routes, computed with all links up.
     pub fn new(net: Arc<Net>, routes: Arc<Routes>) -> AllPaths {
         AllPaths { net, routes, counts: Counts::default() }
     }
-    /// How many paths from `src` to `dst` have an index: at most [`MAX_PATHS`].
+    /// Returns how many paths from `src` to `dst` have an index: at most [`MAX_PATHS`].
     pub fn count(&mut self, src: HostId, dst: HostId) -> u16 {
         self.counts.count(&self.net, &self.routes, self.net.hosts()[src.index()], dst).min(MAX_PATHS) as u16
     }
-    /// The path from `src` to `dst` with this index.
+    /// Returns the path from `src` to `dst` with this index.
     pub fn path(&mut self, src: HostId, dst: HostId, index: u16) -> Option<Path> {
         if u32::from(index) >= MAX_PATHS {
             return None;
@@ -188,22 +191,22 @@ impl AllPaths {
         let links = self.counts.path(&self.net, &self.routes, self.net.hosts()[src.index()], dst, index.into())?;
         Some(Path::new(&self.net, links))
     }
-    /// The index of a path to `dst`, given by its links; `None` if it has none.
+    /// Returns the index of a path to `dst`, given by its links; `None` if it has no index.
     pub fn index(&mut self, links: &[LinkId], dst: HostId) -> Option<u16> {
         let rank = self.counts.rank(&self.net, &self.routes, links, dst)?;
         (rank < MAX_PATHS).then_some(rank as u16)
     }
-    /// The ports between switches of all paths from `src` to `dst` that have an index.
+    /// Returns the ports between switches of all paths from `src` to `dst` that have an index.
     pub fn hops(&mut self, src: HostId, dst: HostId) -> Hops {
         let paths = self.list(src, dst);
         let hop = |link: &LinkId| {
             let link = self.net.link(*link);
             hops::Hop { switch: link.from, port: link.port, rate: link.rate }
         };
-        // The first link leaves a host, and the last one leads to a host.
+        // The first link starts at a host, and the last link ends at a host.
         paths.iter().map(|path| path.links[1..path.links.len() - 1].iter().map(hop).collect()).collect()
     }
-    /// All paths from `src` to `dst` that have an index, by index.
+    /// Returns all paths from `src` to `dst` that have an index, by index.
     pub fn list(&mut self, src: HostId, dst: HostId) -> Vec<Path> {
         (0..self.count(src, dst)).filter_map(|index| self.path(src, dst, index)).collect()
     }
@@ -291,7 +294,7 @@ mod tests {
         assert!(all.hops(HostId(0), HostId(0)).is_empty());
     }
 
-    /// Every path of random networks against a plain enumeration, and the other way about.
+    /// Compares every path of random networks with a plain enumeration, in both directions.
     #[test]
     fn indices_and_paths_are_one_to_one() {
         let mut rng = Rng::stream(1, "paths/random", &[]);
@@ -319,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Twelve pairs of parallel cables in a row: 4096 paths, of which 256 have an index.
+    /// Twelve pairs of parallel cables in a row: 4096 paths, 256 of them with an index.
     #[test]
     fn paths_beyond_the_last_index_have_none() {
         let mut b = NetBuilder::default();

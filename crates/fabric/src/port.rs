@@ -1,4 +1,5 @@
-//! An egress port that needs more than a first-in first-out queue: a discipline, and what stands beside it.
+//! An egress port that needs more than a first-in first-out queue: its discipline, its agent and
+//! its pause state.
 
 use crate::agent::{AnyAgent, PortState};
 use crate::qdisc::{AnyQdisc, Qdisc};
@@ -6,40 +7,43 @@ use crate::queue::{Backlog, Queue};
 use base::{Dur, Hold, Time};
 use proto::{Kind, Packet};
 
-/// A port.
+/// An egress port.
 pub struct Port {
-    /// Holds the packets that wait.
+    /// The discipline that holds the waiting packets.
     pub qdisc: AnyQdisc,
-    /// Watches and rewrites what passes.
+    /// The agent, which sees and may rewrite the packets that pass.
     pub agent: Option<AnyAgent>,
-    /// What the agent sees of the port, if it reads that.
+    /// The state of the port for the agent, if the agent reads it.
     pub state: PortState,
-    /// The agent reads the port's state, or the router watches the port: one look for both.
+    /// Whether the agent reads the port's state or the router watches the port: a single flag to
+    /// test on the hot path.
     pub minded: bool,
-    /// The router is told of what leaves.
+    /// Whether the router sees the packets that leave.
     pub watched: bool,
-    /// Where neighbours may pause each other.
+    /// The pause state, if neighbors may pause each other.
     pub pausing: Option<Box<Pausing>>,
 }
 
-/// What a port has that the far end of its cable may pause, and that sends such orders itself.
+/// The pause state of a port: the classes that the far end of its cable has paused, and the port's
+/// own orders to the far end.
 #[derive(Clone, Debug, Default)]
 pub struct Pausing {
-    /// Bit `c`: packets of class `c` are held back.
+    /// Bit `c`: packets of class `c` are paused.
     held: u8,
-    /// Orders to the far end. They go before all that waits, and nothing holds them back.
+    /// Orders to the far end. They are sent before all waiting packets, and cannot be paused.
     orders: Queue,
-    /// By class: since when it is held.
+    /// Since when each class is paused.
     since: [Time; 8],
-    /// By class: how often it was paused, and for how long.
+    /// How often each class was paused, and for how long.
     paused: [(u64, Dur); 8],
-    /// Orders that it has been given for the far end, and orders that have come from there, since the link last died.
+    /// Number of orders queued for the far end, and of orders received from it, since the link last
+    /// failed.
     orders_out: u64,
     orders_in: u64,
 }
 
 impl Pausing {
-    /// The packets of a class are held back from now on, or no longer.
+    /// Pauses or resumes the packets of a class.
     pub fn set(&mut self, class: u8, on: bool, now: Time) {
         let bit = 1u8.checked_shl(class.into()).unwrap_or(0);
         let was = self.held & bit != 0;
@@ -52,22 +56,23 @@ impl Pausing {
         }
         self.held = if on { self.held | bit } else { self.held & !bit };
     }
-    /// The link has died, and with it what the far end has said.
+    /// Resumes all classes because the link has failed, which ends the pauses by the far end.
     pub fn clear(&mut self, now: Time) {
         for class in (0..8).filter(|class| self.is_held(*class)).collect::<Vec<u8>>() {
             self.set(class, false, now);
         }
         (self.orders_in, self.orders_out) = (0, 0);
     }
-    /// Whether the packets of a class are held back.
+    /// Returns whether the packets of a class are paused.
     pub fn is_held(&self, class: u8) -> bool {
         self.held >> class & 1 != 0
     }
-    /// Whether some of the orders that the port at the far end has given have not come yet.
+    /// Returns whether some orders of the port at the far end have not arrived yet.
     pub fn expects_orders(&self, far: &Pausing) -> bool {
         self.orders_in != far.orders_out
     }
-    /// How often classes were paused, and for how many picoseconds up to now: of all classes together, then of each.
+    /// Returns how often classes were paused, and for how many picoseconds up to now: for all
+    /// classes together, then for each class.
     pub fn counts(&self, now: Time) -> impl Iterator<Item = u64> + Clone {
         let open = |class: u8| if self.is_held(class) { now - self.since[usize::from(class)] } else { Dur::ZERO };
         let each: [(u64, Dur); 8] = std::array::from_fn(|class| (self.paused[class].0, self.paused[class].1 + open(class as u8)));
@@ -77,18 +82,19 @@ impl Pausing {
 }
 
 impl Port {
-    /// Whether its packets may be kept waiting although the transmitter is idle.
+    /// Returns whether packets may be held back while the transmitter is idle.
     pub fn is_shaped(&self) -> bool {
         self.pausing.is_some() || self.qdisc.is_shaped()
     }
-    /// What the packets that wait at `now` have waited so far, as [`Qdisc::waited`] says.
+    /// Returns the total waiting time so far of the packets that wait at `now`; see
+    /// [`Qdisc::waited`].
     pub fn waited(&self, now: Time) -> u64 {
         let mut orders = self.pausing.as_ref().map_or_else(Queue::default, |pausing| pausing.orders.clone());
         let orders = std::iter::from_fn(|| orders.pop().copied());
         let waited = |order: Packet| u64::from(order.wire_len) * ((now - order.arrival).0 >> 10);
         self.qdisc.waited(now) + orders.map(waited).sum::<u64>()
     }
-    /// What waits: in the discipline, and orders.
+    /// Returns the packets and bytes that wait: in the discipline, and orders.
     pub fn backlog(&self) -> Backlog {
         let mut all = self.qdisc.backlog();
         if let Some(pausing) = &self.pausing {
@@ -96,19 +102,20 @@ impl Port {
         }
         all
     }
-    /// Takes out a packet that will not be served, as [`Qdisc::drain`] does.
+    /// Removes a packet that will not be served; see [`Qdisc::drain`].
     pub fn drain(&mut self, now: Time) -> Option<Packet> {
         let order = self.pausing.as_mut().and_then(|pausing| pausing.orders.pop().copied());
         order.or_else(|| self.qdisc.drain(now))
     }
-    /// An order waits until the transmitter is idle.
+    /// Queues an order until the transmitter is idle.
     pub fn push_order(&mut self, order: &Packet) {
         debug_assert_eq!(order.kind, Kind::PAUSE);
         let pausing = self.pausing.as_mut().expect("a port that sends orders");
         pausing.orders.push(order);
         pausing.orders_out += 1;
     }
-    /// When nothing may start at `start`, with packets that wait: until when, as [`Qdisc::not_before`] says.
+    /// Returns until when no waiting packet may start, if none may start at `start`; see
+    /// [`Qdisc::not_before`].
     pub fn held_before(&self, start: Time) -> Option<Hold> {
         let pausing = self.pausing.as_ref()?;
         if !pausing.orders.is_empty() {
@@ -119,7 +126,7 @@ impl Port {
             self.qdisc.not_before(start)
         }
     }
-    /// Takes out what is served next: an order, or a packet that is not held back.
+    /// Dequeues the next to be served: an order, or a packet that is not paused.
     #[inline]
     pub fn dequeue(&mut self, now: Time) -> Option<&mut Packet> {
         let Some(pausing) = &mut self.pausing else { return self.qdisc.dequeue(now) };

@@ -1,8 +1,9 @@
-//! Where packets can go: at each switch the ports on shortest paths to each host.
+//! Next hops: at each switch, the ports on shortest paths to each host.
 //!
-//! Hosts never forward, so all hosts of a switch share that switch's next-hop sets. Equal sets are kept once: a fat-tree of 8192 hosts
-//! takes a few megabytes. Hosts with several NICs share the sets of others that are connected to the same switches. A NIC
-//! is a next hop like any other: the candidates at the node of a host are its NICs on shortest paths.
+//! Hosts never forward, so all hosts of a switch share the switch's next-hop sets. Equal sets are
+//! stored once: a fat-tree of 8192 hosts takes a few megabytes. Hosts with several NICs share the
+//! sets of other hosts that are connected to the same switches. A NIC is a next hop like any other:
+//! the candidates at the node of a host are the host's NICs on shortest paths.
 
 pub mod cost;
 mod search;
@@ -18,29 +19,29 @@ use several::Cables;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Next-hop sets and distances for a network some of whose links may be dead.
+/// Next-hop sets and distances of a network, some of whose links may be dead.
 #[derive(Clone, Debug)]
 pub struct Routes {
-    /// Per host with one NIC: the link from its switch down to it, if alive.
+    /// For each host with one NIC: the link from its switch to the host, if alive.
     down: Vec<Option<LinkId>>,
-    /// Per host: only its switch knows that this link is dead.
+    /// For each host: whether this link is dead, but only its switch knows.
     cut: Vec<bool>,
-    /// Per host with one NIC: the NIC, if alive.
+    /// For each host with one NIC: the NIC, if alive.
     up: Vec<Option<LinkId>>,
     /// The hosts with several NICs.
     several: BTreeMap<HostId, Cables>,
-    /// Per host: the group of hosts that share its switch or switches; `NONE` without a cable.
+    /// For each host: the group of hosts that share its switch or switches; `NONE` without a cable.
     group: Vec<u32>,
-    /// Per group: the switch; `SEVERAL` for hosts with several NICs.
+    /// For each group: the switch; `SEVERAL` for hosts with several NICs.
     home: Vec<NodeId>,
-    /// Per node: host id of a host, or number among the switches.
+    /// For each node: the host id of a host, or the index among the switches.
     number: Vec<u32>,
     is_host: Vec<bool>,
-    /// By group and switch.
+    /// Next hops and distances, by group and switch.
     found: Found,
 }
 
-/// Two hosts with no live path from the first to the second.
+/// Error: there is no live path from the first host to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreachable {
     /// The sender.
@@ -58,11 +59,12 @@ impl std::error::Error for Unreachable {}
 
 /// The group of a host without a cable.
 const NONE: u32 = u32::MAX;
-/// The switch of a group of hosts with several NICs.
+/// The `home` of a group of hosts with several NICs.
 const SEVERAL: NodeId = NodeId(u32::MAX);
 
 impl Routes {
-    /// Shortest paths over the links that are not `dead` (by link id; links beyond its end are alive).
+    /// Returns the shortest paths over all links that are not `dead` (by link id; links beyond the
+    /// end of the slice are alive).
     pub fn new(net: &Net, dead: &[bool]) -> Routes {
         let alive = |link: LinkId| !dead.get(link.index()).copied().unwrap_or(false);
         let is_host: Vec<bool> = net.nodes().iter().map(|node| node.tier == HOST_TIER).collect();
@@ -113,8 +115,9 @@ impl Routes {
         Routes { down, cut: vec![false; net.hosts().len()], up, several, group, home, number, is_host, found }
     }
 
-    /// These routes with each of the `dead` links taken out at the node where it begins. So forward switches that have seen their own ports
-    /// die, before routing has converged. Distances stay as they are.
+    /// Returns these routes without the `dead` links at the nodes where these links start. Switches
+    /// forward like this when they have detected the failure of their own ports and routing has not
+    /// converged yet. Distances do not change.
     pub fn without(mut self, dead: &[bool]) -> Routes {
         let alive = |link: &LinkId| !dead[link.index()];
         for (from, to) in &mut self.found.sets {
@@ -138,7 +141,7 @@ impl Routes {
         self
     }
 
-    /// Bytes that the routes of a network take, nearly all of them in its cells.
+    /// Returns the memory of a network's routes in bytes, nearly all of it for cells.
     pub fn bytes(net: &Net) -> u64 {
         let hosts = || (0..net.hosts().len() as u32).map(HostId);
         let edges = |host: HostId| net.nics(host).map(|nic| net.link(nic).to).collect::<Vec<_>>();
@@ -148,8 +151,9 @@ impl Routes {
         homes.len() as u64 * (switches * CELL_BYTES + several * size_of::<u32>() as u64)
     }
 
-    /// The live next hops of `node` towards `dst` in rising port order; empty when there is no path, or at `dst` itself. Planned paths and
-    /// decisions at switches take next hops from here alone.
+    /// Returns the live next hops of `node` towards `dst` in rising port order; empty if there is
+    /// no path, or at `dst` itself. Planned paths and decisions at switches take next hops only
+    /// from here.
     pub fn candidates(&self, node: NodeId, dst: HostId) -> &[LinkId] {
         let Some(down) = &self.down[dst.index()] else { return self.candidates_of_several(node, dst) };
         let home = self.home[self.group[dst.index()] as usize];
@@ -166,7 +170,7 @@ impl Routes {
         &self.found.members[from as usize..to as usize]
     }
 
-    /// The candidates where one of the two hosts has several NICs, or none that is alive.
+    /// Returns the candidates if one of the two hosts has several NICs, or no live NIC.
     #[cold]
     #[inline(never)]
     fn candidates_of_several(&self, node: NodeId, dst: HostId) -> &[LinkId] {
@@ -190,18 +194,20 @@ impl Routes {
         }
     }
 
-    /// Whether a packet that a host sends to a node at the other end of its cable can reach another host.
+    /// Returns whether a packet that a host sends to a node at the other end of its cable can reach
+    /// another host.
     fn reaches(&self, node: NodeId, dst: HostId) -> bool {
         if self.is_host[node.index()] { self.number[node.index()] == dst.0 } else { self.steps(node, dst) != FAR }
     }
 
-    /// A number that is the same for hosts to which equally many shortest paths lead from every node, but for cables between
-    /// hosts.
+    /// Returns a number that is equal for hosts to which equally many shortest paths lead from
+    /// every node, except for cables between hosts.
     pub(crate) fn group(&self, dst: HostId) -> u32 {
         self.group[dst.index()]
     }
 
-    /// A shortest path from host to host, with each next hop drawn uniformly; `None`: there is no path.
+    /// Returns a shortest path from host to host, with each next hop drawn uniformly; `None`: there
+    /// is no path.
     pub fn random_path(&self, net: &Net, src: HostId, dst: HostId, rng: &mut Rng) -> Option<Vec<LinkId>> {
         let (mut at, end) = (net.hosts()[src.index()], net.hosts()[dst.index()]);
         let mut path = Vec::new();
@@ -216,12 +222,13 @@ impl Routes {
         }
         Some(path)
     }
-    /// The links of all shortest paths from host to host, each with the share of packets that cross it where every node spreads packets evenly over
-    /// its next hops. `None`: some packets come to a node without a next hop.
+    /// Returns the links of all shortest paths from host to host, each with the fraction of packets
+    /// that cross it if every node spreads packets evenly over its next hops. `None`: some packets
+    /// reach a node without a next hop.
     pub fn spread_evenly(&self, net: &Net, src: HostId, dst: HostId) -> Option<Vec<(LinkId, f64)>> {
         let end = net.hosts()[dst.index()];
         let mut links = Vec::new();
-        // The nodes at one distance, each with the share of packets that cross it.
+        // The nodes at the present distance, each with the fraction of packets that cross it.
         let mut nodes = vec![(net.hosts()[src.index()], 1.0)];
         while nodes.iter().any(|(node, _)| *node != end) {
             let first = links.len();
@@ -243,7 +250,8 @@ impl Routes {
         Some(links)
     }
 
-    /// Links on a shortest path from `node` to `dst`; `None` when there is no path.
+    /// Returns the number of links on a shortest path from `node` to `dst`; `None` if there is no
+    /// path.
     pub fn distance(&self, node: NodeId, dst: HostId) -> Option<u32> {
         let number = self.number[node.index()] as usize;
         if self.is_host[node.index()] && number == dst.index() {
@@ -260,7 +268,8 @@ impl Routes {
         Some(if self.is_host[next.index()] { 1 } else { u32::from(self.steps(next, dst)) + 2 })
     }
 
-    /// The first pair of hosts, by source and then destination, with no path from one to the other.
+    /// Returns the first pair of hosts, by source and then destination, without a path from the
+    /// source to the destination.
     pub fn unreachable(&self) -> Option<Unreachable> {
         let hosts = || (0..self.group.len() as u32).map(HostId);
         let cut = |src: HostId, dst: HostId| {
@@ -283,7 +292,8 @@ impl Routes {
         hosts().find_map(|src| hosts().find(|&dst| cut(src, dst)).map(|dst| Unreachable { src, dst }))
     }
 
-    /// The rates and delays along the shortest paths from `src` to `dst`, equal paths once; empty when there is no path.
+    /// Returns the rates and delays along the shortest paths from `src` to `dst`, without
+    /// duplicates; empty if there is no path.
     pub fn shapes(&self, net: &Net, src: HostId, dst: HostId) -> Vec<Vec<CostedHop>> {
         let (Some(up), Some(down)) = (self.up[src.index()], self.down[dst.index()]) else {
             return self.shapes_of_several(net, src, dst);
@@ -303,7 +313,7 @@ impl Routes {
         }
     }
 
-    /// The shapes where one of the two hosts has several NICs, or none that is alive.
+    /// Returns the shapes if one of the two hosts has several NICs, or no live NIC.
     fn shapes_of_several(&self, net: &Net, src: HostId, dst: HostId) -> Vec<Vec<CostedHop>> {
         let mut shapes = BTreeSet::new();
         for &nic in self.candidates(net.hosts()[src.index()], dst) {
@@ -321,17 +331,20 @@ impl Routes {
         shapes.into_iter().collect()
     }
 
-    /// The completion time of a flow alone, over the best of its shortest paths; see [`ideal_fct`].
+    /// Returns the completion time of a flow in an idle network, over the best of its shortest
+    /// paths; see [`ideal_fct`].
     pub fn ideal_fct(&self, net: &Net, src: HostId, dst: HostId, payload: u64, mss: u64, header: u64) -> Dur {
         let shapes = self.shapes(net, src, dst);
         shapes.iter().map(|path| ideal_fct(path, payload, mss, header)).min().unwrap_or_default()
     }
 
-    /// The longest unloaded round trip between two hosts over shortest paths: a packet of `full` wire bytes out, one of `header` bytes
-    /// back. Of paths with equal rates and delays one is looked at.
+    /// Returns the longest unloaded round trip between two hosts over shortest paths: a packet of
+    /// `full` wire bytes out, a packet of `header` bytes back. Paths with equal rates and delays
+    /// are examined once.
     pub fn max_rtt(&self, net: &Net, full: u64, header: u64) -> Dur {
-        // The first hops with the nodes that they lead to, and the groups with their last hops. The last hops to hosts with several NICs are
-        // part of the paths to their groups; each of their NICs lies on shortest paths to some groups only.
+        // First hops with the nodes they lead to, and groups with their last hops. Last hops to
+        // hosts with several NICs are part of the paths to their groups; each NIC of such a host is
+        // on shortest paths to some groups only.
         let (mut first, mut last, mut seen) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let mut several: BTreeMap<u32, BTreeSet<(NodeId, CostedHop)>> = BTreeMap::new();
         for (host, &group) in (0..).map(HostId).zip(&self.group).filter(|(_, group)| **group != NONE) {
@@ -367,7 +380,7 @@ impl Routes {
         kinds.into_iter().map(cost).max().unwrap_or_default()
     }
 
-    /// Links from a switch to the nearest switch of `dst`.
+    /// Returns the number of links from a switch to the nearest switch of `dst`.
     fn steps(&self, switch: NodeId, dst: HostId) -> u16 {
         if self.is_host[switch.index()] {
             FAR
@@ -416,7 +429,7 @@ mod tests {
         assert_eq!(names(&net, routes.candidates(edge, HostId(1))), ["edge0_0->h1"]);
         let hops = [1, 2, 4].map(|dst| routes.distance(net.hosts()[0], HostId(dst)));
         assert_eq!(hops, [Some(2), Some(4), Some(6)]);
-        // Each of the four paths between pods is taken, and a flow keeps to its own.
+        // Each of the four paths between pods is used, and every flow keeps its path.
         let mut cores: Vec<u32> =
             (0..64).map(|port| net.link(plan(&net, &routes, 0, 4, 2000 + 97 * port).unwrap().links[2]).to.0).collect();
         assert_eq!(plan(&net, &routes, 0, 4, 2000), plan(&net, &routes, 0, 4, 2000));
@@ -428,7 +441,8 @@ mod tests {
     #[test]
     fn dead_links_are_avoided_end_to_end() {
         let net = fat_tree(4);
-        // Towards pod 1, core 0 is a dead end, so neither pod uses it for that; towards pod 2 it serves.
+        // Core 0 has no path to pod 1, so neither pod uses it for that; it is still used towards
+        // pod 2.
         let routes = Routes::new(&net, &dead(&net, &["core0->agg1_0", "agg1_0->core0"]));
         assert_eq!(names(&net, routes.candidates(NodeId(24), HostId(4))), ["agg0_0->core1"]);
         assert_eq!(names(&net, routes.candidates(NodeId(24), HostId(8))), ["agg0_0->core0", "agg0_0->core1"]);
@@ -442,12 +456,13 @@ mod tests {
         let (healthy, routes) = (Routes::new(&net, &[]), Routes::new(&net, &[]).without(&gone));
         assert_eq!(names(&net, routes.candidates(NodeId(24), HostId(4))), ["agg0_0->core1"]);
         assert_eq!(names(&net, routes.candidates(NodeId(24), HostId(12))), ["agg0_0->core1"]);
-        // The core has no other port to that pod; its neighbours do not know, and send to it as before.
+        // The core has no other port to that pod; its neighbors do not know, and send to it as
+        // before.
         assert_eq!(routes.candidates(NodeId(32), HostId(4)), []);
         assert_eq!(names(&net, routes.candidates(NodeId(26), HostId(4))), ["agg1_0->edge1_0"]);
         assert_eq!(names(&net, routes.candidates(NodeId(28), HostId(4))), ["agg2_0->core0", "agg2_0->core1"]);
         assert_eq!((routes.candidates(NodeId(16), HostId(1)), routes.candidates(NodeId(0), HostId(4))), (&[][..], &[][..]));
-        // What begins elsewhere is untouched.
+        // Links that start at other nodes are not changed.
         for (node, dst) in (0..36).flat_map(|node| (0..16).map(move |dst| (NodeId(node), HostId(dst)))) {
             let alive: Vec<LinkId> = healthy.candidates(node, dst).iter().copied().filter(|l| !gone[l.index()]).collect();
             assert_eq!(routes.candidates(node, dst), alive, "{node:?} {dst:?}");
@@ -483,12 +498,13 @@ mod tests {
         assert_eq!(routes.unreachable(), Some(Unreachable { src: HostId(0), dst: HostId(2) }));
     }
 
-    /// Against all-pairs distances by Floyd and Warshall, on random graphs with random dead links.
+    /// Compared with all-pairs distances by Floyd and Warshall, on random graphs with random dead
+    /// links.
     #[test]
     fn next_hops_are_those_one_step_nearer() {
         let mut rng = Rng::stream(1, "routes/random", &[]);
         for round in 0..200 {
-            // Hosts first in half of the graphs: node ids must not matter.
+            // In half of the graphs hosts come first: node ids must not matter.
             let net = random(&mut rng, round % 2 == 0, if round < 100 { 1 } else { 3 });
             let all: Vec<NodeId> = (0..net.nodes().len() as u32).map(NodeId).collect();
             let (host_nodes, switch_nodes): (Vec<NodeId>, Vec<NodeId>) = all.iter().partition(|node| net.host(**node).is_some());
@@ -530,10 +546,12 @@ mod tests {
         }
     }
 
-    /// Against a walk over each path by itself, on random graphs with random dead links, some of which only the switch before them knows of.
+    /// Compared with a walk over each single path, on random graphs with random dead links, some of
+    /// which are known only to the switch before them.
     #[test]
     fn an_even_spread_is_the_sum_over_all_paths() {
-        /// Adds the share of packets that come to `at` to the links of each path onwards. Returns the share that arrives.
+        /// Adds the fraction of packets that reach `at` to the links of each further path. Returns
+        /// the fraction that arrives.
         fn walk(net: &Net, routes: &Routes, (at, dst): (NodeId, HostId), share: f64, on: &mut [f64]) -> f64 {
             if net.host(at) == Some(dst) {
                 return share;
@@ -609,7 +627,8 @@ mod tests {
         }
     }
 
-    /// Against all shortest paths one by one, on random graphs whose cables have one of two rates.
+    /// Compared with an enumeration of all shortest paths, on random graphs whose cables have one
+    /// of two rates.
     #[test]
     fn shapes_and_the_longest_round_trip_are_those_of_all_paths() {
         fn walk(
@@ -662,7 +681,8 @@ mod tests {
                 longest = found.iter().map(|path| rtt(path, 1500, 40)).fold(longest, Dur::max);
                 several += u32::from(net.nics(src).len() > 1 && net.nics(dst).len() > 1 && found.len() > 1);
             }
-            // A host at a switch also counts as a neighbour of its own, and a cable between hosts with several NICs is left out of account.
+            // A host at a switch also counts as a neighbor of itself, and a cable between hosts
+            // with several NICs is ignored.
             let found = routes.max_rtt(&net, 1500, 40);
             let between_hosts = net.links().iter().any(|link| [link.from, link.to].iter().all(|node| net.host(*node).is_some()));
             let near =
@@ -677,7 +697,8 @@ mod tests {
 
     #[test]
     fn sets_are_shared() {
-        // Edge: a way up. Aggregation: a way up and one to each edge of its pod. Core: one to each pod. And the empty set.
+        // Edge: one set up. Aggregation: one set up and one to each edge of its pod. Core: one to
+        // each pod. Plus the empty set.
         let routes = Routes::new(&fat_tree(8), &[]);
         assert_eq!(routes.found.sets.len(), 32 + 32 * (1 + 4) + 16 * 8 + 1);
     }

@@ -1,5 +1,5 @@
-//! Which way packets go: the present paths of all flows, planned by the router or set by index while the flow runs, and the next hop of a
-//! packet that carries none.
+//! Routing of packets: the present paths of all flows, planned by the router or set by index while
+//! the flow runs, and the next hop of a packet that carries no path.
 
 mod plan;
 pub mod switch;
@@ -16,79 +16,84 @@ use proto::packet::{ASK, ROUTE_HOPS};
 use proto::{Flow, Kind, Packet};
 use std::sync::Arc;
 
-/// The present paths of a flow: all that its packets need to be sent.
+/// The present paths of a flow, as its packets need them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// The flow's source, which sends over the first path; the destination sends over the second.
+    /// The flow's source, which sends over the first path; the destination sends over the second
+    /// path.
     src: HostId,
-    /// Route bytes from the source and from the destination; [`ASK_ALWAYS`] where there is no path, the path is too long, or the router is
-    /// asked at switches.
+    /// Route bytes from the source and from the destination; [`ASK_ALWAYS`] if there is no path,
+    /// the path is too long, or the router decides at switches.
     routes: [[u8; ROUTE_HOPS]; 2],
 }
 
-/// What a run's routing is made of.
+/// The parts of a run's routing.
 pub struct Parts {
     /// The network.
     pub net: Arc<Net>,
-    /// Its next hops while all links are up.
+    /// The next hops while all links are up.
     pub healthy: Arc<Routes>,
-    /// Its next hops at the start, if some links are down then.
+    /// The next hops at the start, if some links are down then.
     pub live: Option<Routes>,
-    /// Chooses among them.
+    /// The router.
     pub router: AnyRouter,
-    /// What the router wants to be called for.
+    /// The calls that the router needs.
     pub duties: Duties,
-    /// How many kinds of packets the router has of its own.
+    /// Number of packet kinds of the router's own.
     pub kinds: usize,
-    /// Packets from the destination take the cables of those from the source.
+    /// Whether packets from the destination take the cables of packets from the source.
     pub reversed: bool,
     /// The seed of the run.
     pub seed: u64,
 }
 
-/// The paths of a run's packets.
+/// The routing of a run's packets.
 pub struct Routing {
     /// The network.
     pub net: Arc<Net>,
-    /// Its live next hops.
+    /// The live next hops.
     pub routes: Arc<Routes>,
-    /// Chooses among them.
+    /// The router.
     pub router: AnyRouter,
     /// The paths of the healthy network, by index.
     pub paths: AllPaths,
-    /// The router decides at switches for packets from the source, and for those from the destination.
+    /// Whether the router decides at switches, for packets from the source and for packets from the
+    /// destination.
     asked: [bool; 2],
-    /// It decides by [`Router::choose`](crate::router::Router::choose) alone, and spreads packets evenly over all live next hops.
+    /// Whether the router decides only by [`Router::choose`](crate::router::Router::choose) and
+    /// spreads packets evenly over all live next hops.
     pub spreads_evenly: bool,
-    /// No link ever goes down.
+    /// Whether no link ever goes down.
     pub fixed: bool,
-    /// The router reads the ports of switches.
+    /// Whether the router reads the ports of switches.
     pub reads: bool,
-    /// Packets from the destination take the cables of those from the source.
+    /// Whether packets from the destination take the cables of packets from the source.
     reversed: bool,
     seed: u64,
-    /// By flow.
+    /// The present paths, by flow.
     planned: Vec<Planned>,
-    /// By flow: the first links of its present paths, from the source and from the destination; empty where all hosts have one NIC.
+    /// The first links of each flow's present paths, from the source and from the destination;
+    /// empty if all hosts have one NIC.
     firsts: Vec<[LinkId; 2]>,
-    /// The flows for which somebody has named a path.
+    /// The flows for which a path was named.
     named: FlowMap<Named>,
-    /// By node, if switches have timers.
+    /// The timers of each node, if switches have timers.
     timers: Vec<Timers>,
-    /// What switches have made.
+    /// The packets that switches have created.
     made: Vec<Made>,
-    /// Kinds of packets of the router's own.
+    /// Number of packet kinds of the router's own.
     kinds: u8,
 }
 
-/// The paths of one flow that were asked for by index.
+/// The paths of a flow that were named by index or by port.
 #[derive(Clone, Debug, Default)]
 struct Named {
-    /// The paths that were set, from the source and from the destination; `None`: that of the router.
+    /// The paths that were set, from the source and from the destination; `None`: the router's
+    /// path.
     set: [Option<u16>; 2],
     /// The path tags of packets on the present paths, from the source and from the destination.
     tags: [u16; 2],
-    /// Every path that was set, or that a packet asked for, by index or by port.
+    /// Every path that was set, or that a packet named, by index or by port.
     known: Vec<Known>,
     /// How often another path was requested.
     requests: u64,
@@ -97,32 +102,34 @@ struct Named {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     back: bool,
-    /// The path tag by which packets ask for it.
+    /// The path tag by which packets name the path.
     tag: u16,
-    /// The path tag of packets that take it.
+    /// The path tag that packets on the path carry.
     shown: u16,
-    /// Its first link.
+    /// The first link of the path.
     first: LinkId,
     route: [u8; ROUTE_HOPS],
-    /// It is not known to be dead.
+    /// Whether the path is not known to be dead.
     alive: bool,
 }
 
-/// A named path of a flow has died or is alive again: to be told to whoever named it.
+/// A named path of a flow has failed or is alive again. Reported to the part that named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathChange {
     /// The flow.
     pub flow: FlowId,
-    /// The path leads from the flow's destination back to its source.
+    /// Whether the path leads from the flow's destination back to its source.
     pub back: bool,
     /// The path's index.
     pub index: u16,
-    /// The path is alive again; otherwise it is known to be dead from now on, and the flow takes the router's path in its place.
+    /// Whether the path is alive again. If not, it is known to be dead from now on, and the flow
+    /// takes the router's path instead.
     pub alive: bool,
 }
 
 impl Routing {
-    /// Plans a path for each of `flows`, unless the router is asked at switches.
+    /// Returns the routing with a planned path for each of `flows`, unless the router decides at
+    /// switches.
     pub fn new(parts: Parts, flows: &[Flow]) -> Routing {
         let Parts { net, healthy, live, router, duties, kinds, reversed, seed } = parts;
         let mut routing = Routing {
@@ -152,19 +159,19 @@ impl Routing {
         routing
     }
 
-    /// The NIC by which packets of a flow leave their host now, where paths are planned.
+    /// Returns the NIC by which packets of a flow leave their host now, if paths are planned.
     pub fn first_link(&self, flow: &Flow, back: bool) -> LinkId {
         let first = self.firsts.get(flow.id.index()).map(|firsts| firsts[usize::from(back)]);
         first.unwrap_or_else(|| self.net.first_nic(flow.ends(back).0))
     }
 
-    /// Whether the router decides at switches for packets of this direction.
+    /// Returns whether the router decides at switches for packets in this direction.
     #[inline]
     pub fn is_asked(&self, back: bool) -> bool {
         self.asked[usize::from(back)]
     }
 
-    /// Puts the present path of its flow into a packet that a host sends.
+    /// Writes the present path of its flow into a packet that a host sends.
     #[inline(always)]
     pub fn set_out(&mut self, packet: &mut Packet, from: HostId) {
         let planned = &self.planned[packet.flow.index()];
@@ -173,9 +180,10 @@ impl Routing {
         packet.route = planned.routes[usize::from(back)];
     }
 
-    /// Puts the path that its [`Packet::path_tag`] names into a packet that a host sends, if that path is alive. For packets of the router's
-    /// own the router is asked at every switch. To be called after [`Routing::set_out`] where packets or others may name paths, or the router
-    /// has kinds of its own. Returns the first link of the path that the packet names, if it takes that path.
+    /// Writes the path that [`Packet::path_tag`] names into a packet that a host sends, if that
+    /// path is alive. For packets of the router's own, the router decides at every switch. Must be
+    /// called after [`Routing::set_out`] if paths may be named, or if the router has kinds of its
+    /// own. Returns the first link of the named path, if the packet takes that path.
     #[inline(always)]
     pub fn set_out_again(&mut self, packet: &mut Packet, flows: &[Flow]) -> Option<LinkId> {
         let mut first = None;
@@ -192,7 +200,7 @@ impl Routing {
     #[inline(never)]
     fn set_out_named(&mut self, packet: &mut Packet, flow: &Flow, back: bool) -> Option<LinkId> {
         if self.is_asked(back) {
-            return None; // The field is the router's.
+            return None; // The router uses the field.
         }
         if packet.path_tag > 0
             && let Some(known) = self.know(flow, back, packet.path_tag)
@@ -205,9 +213,11 @@ impl Routing {
         None
     }
 
-    /// Sets the path of a flow's packets in one direction to the one with this index, or with `None` to the one that the router plans. The
-    /// setting outlives changes of routes; while the path is known to be dead the flow takes the path that the router plans. Returns false
-    /// if the path is not taken now: it is dead, no path has the index, the router is asked at switches, or the direction follows the other.
+    /// Sets the path of a flow's packets in one direction to the path with this index, or with
+    /// `None` to the path that the router plans. The setting is kept when routes change; while the
+    /// path is known to be dead the flow takes the router's path. Returns `false` if the path is
+    /// not taken now: it is dead, no path has the index, the router decides at switches, or the
+    /// direction follows the other direction.
     pub fn set(&mut self, flow: &Flow, back: bool, index: Option<u16>) -> bool {
         if self.is_asked(back) || back && self.reversed {
             return false;
@@ -223,8 +233,8 @@ impl Routing {
         alive
     }
 
-    /// Sets the path of a flow to another live path than the present one, each with equal probability. Returns its index, or `None` if no
-    /// other path is alive.
+    /// Sets the path of a flow to a live path other than the present one, each with equal
+    /// probability. Returns its index, or `None` if no other path is alive.
     pub fn request(&mut self, flow: &Flow, back: bool) -> Option<u16> {
         if self.is_asked(back) || back && self.reversed {
             return None;
@@ -243,9 +253,10 @@ impl Routing {
         self.set(flow, back, Some(index)).then_some(index)
     }
 
-    /// The index of the path that packets of a flow take now; `None` if it has none, or the router is asked at switches.
+    /// Returns the index of the path that packets of a flow take now; `None` if it has no index, or
+    /// the router decides at switches.
     pub fn present(&mut self, flow: &Flow, back: bool) -> Option<u16> {
-        // A direction that follows the other has the indices of that one.
+        // If one direction follows the other, both use the indices of the forward direction.
         let back = back && !self.reversed;
         if let Some(index) = self.named.get(flow.id).and_then(|named| named.live(back)) {
             return Some(index);
@@ -263,13 +274,15 @@ impl Routing {
         self.paths.index(&links, dst)
     }
 
-    /// Whether [`Routing::links`] knows the links that packets of this direction take: the router plans paths, or spreads packets evenly.
+    /// Returns whether [`Routing::links`] knows the links of packets in this direction: the router
+    /// plans paths, or spreads packets evenly.
     pub fn has_links(&self, back: bool) -> bool {
         !self.is_asked(back) || self.spreads_evenly
     }
 
-    /// The share of the packets of a flow that take each link now, in a direction in which [links are known](Routing::has_links). `None`: there is
-    /// no way, or none from where a path leads.
+    /// Returns the fraction of a flow's packets that take each link now, in a direction whose
+    /// [links are known](Routing::has_links). `None`: there is no path, or the path ends at a node
+    /// without a next hop.
     pub fn links(&mut self, flow: &Flow, back: bool) -> Option<Vec<(LinkId, f64)>> {
         let (src, dst) = flow.ends(back);
         if self.is_asked(back) {
@@ -298,8 +311,9 @@ impl Routing {
         }
     }
 
-    /// The next link from `at` of a packet whose route bytes do not name it, where the router is not asked: its path is too long for
-    /// route bytes, the planned one is dead, or a switch has made the packet. `None`: no link leads to its destination.
+    /// Returns the next link from `at` of a packet whose route bytes do not name it, if the router
+    /// does not decide at switches: the path is too long for route bytes, the planned path is dead,
+    /// or a switch has created the packet. `None`: no link leads to the destination.
     pub fn planned_hop(&mut self, flow: &Flow, packet: &Packet, at: NodeId) -> Option<LinkId> {
         let back = packet.has(Packet::BACK);
         let (_, dst) = flow.ends(back);
@@ -319,8 +333,8 @@ impl Routing {
         choose(&self.routes, &mut self.router, || five_tuple(&self.net, flow, !back), at, dst)
     }
 
-    /// The next link from `at` on the reverse of the path that the router plans for a flow; `None` if `at` is not on that path, or there is no
-    /// choice.
+    /// Returns the next link from `at` on the reverse of the path that the router plans for a flow;
+    /// `None` if `at` is not on that path, or there is no choice.
     #[cold]
     fn reversed_hop(&mut self, flow: &Flow, at: NodeId) -> Option<LinkId> {
         if self.asked[0] || self.routes.candidates(at, flow.src).len() < 2 {
@@ -331,9 +345,10 @@ impl Routing {
         there.links.iter().find(|&&link| net.link(link).to == at).map(|&link| net.link(link).reverse)
     }
 
-    /// The routes have changed: flows that are not done get the paths that they would be given now, but for those that were set and are
-    /// alive. As the hash of a switch whose set of next hops changed spreads its flows anew, some move whose path is alive (RFC 2992).
-    /// Returns which named paths have died or are alive again.
+    /// Installs new routes. Flows that are not done get the paths that they would get now, except
+    /// for set paths that are alive. A switch whose set of next hops changed hashes its flows
+    /// again, so some flows move although their path is alive (RFC 2992). Returns which named paths
+    /// have failed or are alive again.
     #[cold]
     pub fn reroute(&mut self, routes: Arc<Routes>, flows: &[Flow], is_done: impl Fn(FlowId) -> bool) -> Vec<PathChange> {
         self.routes = routes;
@@ -347,7 +362,8 @@ impl Routing {
         path_changes
     }
 
-    /// Looks at a named path in the present routes, and returns a change if a path with an index has died or is alive again.
+    /// Checks a named path against the present routes. Returns a change if a path with an index has
+    /// failed or is alive again.
     fn look_again(&mut self, flow: &Flow, place: usize) -> Option<PathChange> {
         let before = self.named.get(flow.id)?.known[place];
         let Known { back, tag, .. } = before;
@@ -357,7 +373,7 @@ impl Routing {
         (tag < Packet::BY_PORT && known.alive != before.alive).then_some(change)
     }
 
-    /// What a path tag means at present; `None` if no path has the index.
+    /// Returns the present meaning of a path tag; `None` if no path has the index.
     fn look(&mut self, flow: &Flow, back: bool, tag: u16) -> Option<Known> {
         if let Some(port) = tag.checked_sub(Packet::BY_PORT) {
             let dead = Known { back, tag, shown: 0, first: self.first_link(flow, back), route: ASK_ALWAYS, alive: false };
@@ -370,9 +386,10 @@ impl Routing {
         Some(Known { back, tag, shown: tag, first: path.links[0], route: path.route.unwrap_or(ASK_ALWAYS), alive })
     }
 
-    /// The path that the router plans for another source port of a flow, and its index if it has one.
+    /// Returns the path that the router plans for another source port of a flow, and the path's
+    /// index if it has one.
     fn path_of_port(&mut self, flow: &Flow, back: bool, port: u16) -> Option<(Path, Option<u16>)> {
-        // As the ports of flows are drawn.
+        // In the way in which the ports of flows are drawn.
         let indices = [u64::from(flow.id.0), u64::from(port)];
         let own = 1024 + Rng::stream(self.seed, "paths/port", &indices).below(65_536 - 1024) as u16;
         let there = !back || self.reversed;
@@ -380,12 +397,13 @@ impl Routing {
         let mut tuple = five_tuple(&self.net, flow, there);
         *(if there { &mut tuple.src_port } else { &mut tuple.dst_port }) = own;
         let path = plan(&self.net, &self.routes, &mut self.router, &tuple, src, dst).ok()?;
-        // A direction that follows the other has the indices of that one.
+        // If one direction follows the other, both use the indices of the forward direction.
         let index = self.paths.index(&path.links, dst);
         Some((if back && self.reversed { path.reversed(&self.net) } else { path }, index))
     }
 
-    /// The path of a flow with this index. A direction that follows the other has the indices of that one.
+    /// Returns the path of a flow with this index. If one direction follows the other, both use the
+    /// indices of the forward direction.
     fn path(&mut self, flow: &Flow, back: bool, index: u16) -> Option<Path> {
         if back && self.reversed {
             return Some(self.paths.path(flow.src, flow.dst, index)?.reversed(&self.net));
@@ -398,7 +416,7 @@ impl Routing {
         self.named.or_insert_with(flow.id, Named::default)
     }
 
-    /// Takes note of a path that is named by its tag; `None` if no path has the index.
+    /// Records a path that is named by its tag; returns `None` if no path has the index.
     fn know(&mut self, flow: &Flow, back: bool, tag: u16) -> Option<Known> {
         if let Some(known) = self.named.get(flow.id).and_then(|named| named.find(back, tag)) {
             return Some(known);
@@ -412,7 +430,8 @@ impl Routing {
         Some(known)
     }
 
-    /// Gives a flow the paths that were set and are alive, and otherwise those that the router plans.
+    /// Gives a flow the paths that were set and are alive, otherwise the paths that the router
+    /// plans.
     fn refresh(&mut self, flow: &Flow) {
         let (mut planned, mut firsts) = self.plan(flow);
         for back in [false, true] {
@@ -436,7 +455,7 @@ impl Routing {
         }
     }
 
-    /// Works out the path tags of packets on the present paths.
+    /// Updates the path tags of packets on the present paths.
     fn retag(&mut self, flow: &Flow) {
         let tags = [false, true].map(|back| self.present(flow, back).map_or(0, |index| index + 1));
         if let Some(named) = self.named.get_mut(flow.id) {
@@ -444,7 +463,8 @@ impl Routing {
         }
     }
 
-    /// The paths that the router gives a flow, and their first links; the first NIC where there is no path or the router is asked.
+    /// Returns the paths that the router gives a flow, and their first links: the first NIC if
+    /// there is no path or the router decides at switches.
     fn plan(&mut self, flow: &Flow) -> (Planned, [LinkId; 2]) {
         let Routing { net, routes, router, asked, reversed, .. } = self;
         let mut plan = |forward, src, dst| plan(net, routes, router, &five_tuple(net, flow, forward), src, dst).ok();
@@ -465,7 +485,7 @@ impl Named {
     fn find(&self, back: bool, tag: u16) -> Option<Known> {
         self.known.iter().copied().find(|known| (known.back, known.tag) == (back, tag))
     }
-    /// The index of the path that was set, if it is alive.
+    /// Returns the index of the path that was set, if it is alive.
     fn live(&self, back: bool) -> Option<u16> {
         let index = self.set[usize::from(back)]?;
         self.find(back, index + 1).filter(|known| known.alive).map(|_| index)
@@ -494,7 +514,7 @@ mod tests {
             let parts = Parts { net: Arc::new(net), healthy, live: None, router, duties, kinds: 0, reversed, seed: 1 };
             Bench { routing: Routing::new(parts, &flows), flows }
         }
-        /// A flow that the router sends over the path with this index.
+        /// Returns a flow that the router sends over the path with this index.
         fn flow_on(&mut self, index: u16) -> usize {
             (0..32).find(|&i| self.routing.present(&self.flows[i], false) == Some(index)).expect("32 flows take all of 4 paths")
         }
@@ -502,7 +522,7 @@ mod tests {
             let routes = Routes::new(&self.routing.net, &dead(&self.routing.net, names));
             self.routing.reroute(Arc::new(routes), &self.flows, |_| false)
         }
-        /// A packet as it leaves its host, which asked for this path.
+        /// Returns a packet as it leaves its host, which named this path.
         fn packet(&mut self, flow: usize, back: bool, path_tag: u16) -> Packet {
             let mut packet = Packet { path_tag, ..Packet::new(FlowId(flow as u32), Kind::DATA, 1500) };
             let from = self.flows[flow].ends(back).0;
@@ -511,7 +531,8 @@ mod tests {
             assert_eq!(packet.has(Packet::BACK), back);
             packet
         }
-        /// The names of the switches that a packet crosses, asked at every one if its route bytes say so.
+        /// Returns the names of the switches that a packet crosses; the router decides where the
+        /// route bytes say so.
         fn crossed(&mut self, mut packet: Packet) -> Vec<String> {
             let (flow, net) = (&self.flows[packet.flow.index()], Arc::clone(&self.routing.net));
             let (src, dst) = flow.ends(packet.has(Packet::BACK));
@@ -533,7 +554,8 @@ mod tests {
         }
     }
 
-    /// Switches in a row, two side by side between each two of them: paths of 2 n + 1 switches.
+    /// Switches in a row, with two parallel switches between each two of them: paths of 2 n + 1
+    /// switches.
     fn diamonds(n: usize) -> Net {
         let mut b = NetBuilder::default();
         let hosts = [b.host("h0", None), b.host("h1", None)];
@@ -549,7 +571,8 @@ mod tests {
         b.build()
     }
 
-    /// Packets of both directions cross the same switches whichever cable fails, also where the path is too long for route bytes.
+    /// Packets of both directions cross the same switches whichever cable fails, even if the path
+    /// is too long for route bytes.
     #[test]
     fn the_way_back_follows_the_way_there_after_any_single_failure() {
         for (net, dst, cables) in [(fat_tree(4), 4, 48), (leaf_spine(4, 3, 2), 7, 20), (diamonds(4), 1, 18)] {
@@ -575,7 +598,7 @@ mod tests {
         }
     }
 
-    /// Path i of a fat tree with k = 4 leads over core i.
+    /// Path i of a fat tree with k = 4 crosses core i.
     const CORE: [[&str; 2]; 4] = [
         ["agg0_0->core0", "core0->agg1_0"],
         ["agg0_0->core1", "core1->agg1_0"],
@@ -594,8 +617,8 @@ mod tests {
         assert_eq!(b.packet(other, false, 0).path_tag, 0, "another flow");
     }
 
-    /// What a router plans for a source port is that of a flow with the port, whatever path is set for the flow itself, and is planned anew
-    /// when routes change.
+    /// The path for a named source port is the path that the router plans for a flow with that
+    /// port, whatever path is set for the flow itself. It is planned again when routes change.
     #[test]
     fn packets_may_ask_for_the_path_of_another_port() {
         for (back, reversed) in [(false, false), (true, false), (true, true)] {
@@ -610,7 +633,7 @@ mod tests {
             assert!((0..4).all(|index| (4..=16).contains(&on(&before, index))), "{before:?}");
             b.routing.set(&b.flows[7].clone(), false, Some(1));
             assert_eq!(paths(&mut b), before);
-            // Nobody is told: the flow has asked for no path, and has one.
+            // No change is reported: the flow has not named a path by index, and has a path.
             let cable: Vec<&str> = ["agg0_1->core2", "core2->agg0_1", "agg1_1->core2", "core2->agg1_1"].to_vec();
             assert_eq!(b.fail(&cable), []);
             let moved = paths(&mut b);
@@ -651,7 +674,7 @@ mod tests {
         assert_eq!(planned, format!("core{}", tag - 1));
         assert_eq!(b.fail(&[]), [change(true)]);
         assert_eq!((b.core(f, false, 0), b.routing.present(&flow, false)), ("core1".to_owned(), Some(1)));
-        // It is dead already when it is set.
+        // The path is already dead when it is set.
         b.fail(&CORE[3]);
         assert!(!b.routing.set(&flow, false, Some(3)));
         assert_ne!(b.core(f, false, 0), "core3");
@@ -666,7 +689,8 @@ mod tests {
         for (tag, core) in [(1, "core0"), (4, "core3"), (2, "core1")] {
             assert_eq!((b.packet(f, false, tag).path_tag, b.core(f, false, tag)), (tag, core.to_owned()));
         }
-        // The present path, and one that there is not: packets say what they take.
+        // The present path, and an index that does not exist: packets carry the tag of the path
+        // they take.
         assert_eq!([0, 5, 300].map(|tag| b.packet(f, false, tag).path_tag), [3; 3]);
         let change = |index, alive| PathChange { flow: FlowId(f as u32), back: false, index, alive };
         assert_eq!(b.fail(&CORE[3]), [change(3, false)]);
@@ -707,7 +731,7 @@ mod tests {
         assert_eq!(near.routing.request(&near.flows[0].clone(), false), None, "there is one path");
     }
 
-    /// Eight switches in a row with two cables between each: no path has route bytes.
+    /// Eight switches in a row with two cables between neighbors: no path has route bytes.
     #[test]
     fn long_paths_are_taken_hop_by_hop() {
         let mut b = NetBuilder::default();
@@ -728,7 +752,8 @@ mod tests {
         for &link in &links[1..] {
             assert_eq!(b.routing.planned_hop(&flow, &packet, b.routing.net.link(link).from), Some(link));
         }
-        // The lower of the two cables from the fourth switch is the path's, and dies: its neighbour takes over there.
+        // The lower of the two cables from the fourth switch is on the path, and fails: the
+        // parallel cable is used there.
         let cut = links[4];
         let gone: Vec<bool> = (0..b.routing.net.links().len()).map(|link| link == cut.index()).collect();
         let routes = Routes::new(&b.routing.net, &gone);
@@ -738,7 +763,7 @@ mod tests {
         assert_eq!(b.packet(0, false, 0).path_tag, 0, "the path that it takes now has no index that the host knows");
     }
 
-    /// Two hosts with two NICs each, at the two switches of their leaf pairs, under two spines.
+    /// Two hosts with two NICs each, at the two switches of their leaf pairs, below two spines.
     fn two_nics() -> Net {
         let mut b = NetBuilder::default();
         let hosts = [b.host("h0", None), b.host("h1", None)];
@@ -753,7 +778,8 @@ mod tests {
         b.build()
     }
 
-    /// The names of the first links of a packet that a host sends: the NIC, and the switches that it crosses behind.
+    /// Returns the names of the first links of a packet that a host sends: the NIC, then the
+    /// switches on the path.
     fn way(b: &mut Bench, flow: usize, back: bool, path_tag: u16) -> String {
         let (own, net) = (b.flows[flow].clone(), Arc::clone(&b.routing.net));
         let mut packet = Packet { path_tag, ..Packet::new(own.id, Kind::DATA, 1500) };
@@ -773,7 +799,7 @@ mod tests {
     fn a_path_begins_with_a_nic() {
         for reversed in [false, true] {
             let mut b = Bench::new(two_nics(), 1, reversed);
-            // Paths count by NIC, spine, and leaf at the far end.
+            // Paths are numbered by NIC, spine, and leaf at the other end.
             let flow = b.flows[0].clone();
             assert_eq!(b.routing.paths.count(flow.src, flow.dst), 8);
             let nics = [0, 1].map(|nic| (0..32).filter(|&f| b.routing.first_link(&b.flows[f], false) == LinkId(nic)).count());
@@ -806,7 +832,7 @@ mod tests {
         let notices = b.fail(&["h0->leaf0", "leaf0->h0"]);
         assert_eq!(notices, [PathChange { flow: flow.id, back: false, index: 0, alive: false }]);
         assert_eq!((on(&b, false, "h0->leaf0"), on(&b, false, "h0->leaf1")), (0, 32));
-        // Packets to the host come by the other leaf.
+        // Packets to the host arrive through the other leaf.
         assert!((0..32).all(|f| way(&mut b, f, true, 0).ends_with("leaf1 h0")));
         b.fail(&[]);
         b.routing.set(&flow, false, None);
@@ -837,7 +863,8 @@ mod tests {
         assert!([Kind::DATA, Kind(Kind::ROUTER - 1), Kind(Kind::ROUTER + 2)].iter().all(|&kind| route(&mut b, kind) != ASK_ALWAYS));
     }
 
-    /// By spraying: the packet is asked about at its edge switch and the aggregation switch, and where links may die at the three behind as well.
+    /// With spraying: the router decides at the edge switch and the aggregation switch; if links
+    /// may fail, also at the three switches after them.
     #[test]
     fn switches_without_a_choice_are_not_asked_where_no_link_dies() {
         let net = fat_tree(4);

@@ -1,4 +1,4 @@
-//! Networks and flows that tests share.
+//! Networks and flows shared by tests.
 
 use crate::net::{Net, NetBuilder, TOR_TIER};
 use crate::paths::{Path, five_tuple};
@@ -49,7 +49,7 @@ pub fn fat_tree(k: u32) -> Net {
     b.build()
 }
 
-/// Leaves `leaf0`, ... with `hosts` hosts each, joined to every spine.
+/// Leaves `leaf0`, ... with `hosts` hosts each, connected to every spine.
 pub fn leaf_spine(leaves: u32, spines: u32, hosts: u32) -> Net {
     let mut b = NetBuilder::default();
     let all: Vec<NodeId> = (0..leaves * hosts).map(|i| b.host(format!("h{i}"), None)).collect();
@@ -116,8 +116,9 @@ pub fn dead(net: &Net, names: &[&str]) -> Vec<bool> {
     (0..net.links().len() as u32).map(|l| names.contains(&net.link_name(LinkId(l)).as_str())).collect()
 }
 
-/// Up to nine switches with up to twice as many cables between them, and up to seven hosts of at most so many NICs each. Of
-/// hosts with several, one cable in eight leads to another host.
+/// A random network: up to nine switches with up to twice as many cables between them, and up to
+/// seven hosts with at most `nics` NICs each. If `nics` is above 1, one host cable in eight leads
+/// to another host.
 pub fn random(rng: &mut Rng, hosts_first: bool, nics: u64) -> Net {
     let mut b = NetBuilder::default();
     let (switches, hosts) = (2 + rng.below(8), 2 + rng.below(6));

@@ -22,7 +22,7 @@ impl Wire for Packet {
     }
 }
 
-/// How many random lists a test tries: a few where an interpreter runs them.
+/// Returns how many random lists a test tries; fewer under an interpreter.
 pub fn lists(n: u64) -> u64 {
     if cfg!(miri) { n / 100 } else { n }
 }

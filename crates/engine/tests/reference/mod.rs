@@ -1,5 +1,6 @@
-//! The slow oracle: a plain discrete-event engine with a binary heap, an explicit event for every service start and every delivery,
-//! and queues that are queues. It must give the same results as the engine on every scenario.
+//! The slow reference engine: a plain discrete-event engine with a binary heap, an explicit event
+//! for every service start and every delivery, and explicit queues. It must give the same results
+//! as the engine in every scenario.
 
 use base::{Dur, Hold, Limit, LinkId, Time};
 use engine::{Driver, Far, LinkSpec, LinkStats, Links, Pause, Sent, Wire, World};
@@ -20,7 +21,7 @@ struct Port<P> {
     queue: VecDeque<P>,
     wire: VecDeque<P>,
     waiting: u32,
-    /// What the discipline last answered, or when the last packet came.
+    /// The last answer of the discipline, or the arrival of the last packet.
     not_before: Time,
     busy: Dur,
     stats: LinkStats,
@@ -44,7 +45,7 @@ impl<P: Wire> Reference<P> {
     fn schedule(&mut self, at: Time, class: u8, id: u32) {
         self.heap.push(Reverse((at, class, id)));
     }
-    /// Starts transmitting now.
+    /// Starts the transmission of a packet now.
     fn start(&mut self, id: LinkId, mut packet: P) {
         let (now, port) = (self.now, &mut self.ports[id.index()]);
         assert!(port.free_at <= now, "two packets on one transmitter");
@@ -60,7 +61,7 @@ impl<P: Wire> Reference<P> {
         self.schedule(now + tx, SERVICE, id.0);
         self.schedule(arrival, DELIVERY, id.0);
     }
-    /// The next packet starts, if the transmitter is idle and one may.
+    /// Starts the next packet if the transmitter is idle and a packet may start.
     fn on_service<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId) {
         let (now, port) = (self.now, self.port(id));
         if port.free_at > now {
@@ -128,7 +129,7 @@ impl<P: Wire> Links<P> for Reference<P> {
             if port.spec.shaped {
                 let sent = port.stats.tx_bytes;
                 self.on_service(world, id);
-                // What starts at once does not wait.
+                // A packet that starts at once does not wait.
                 bytes -= self.port(id).stats.tx_bytes - sent;
             }
             let stats = self.stats_mut(id);
@@ -160,7 +161,7 @@ impl<P: Wire> Links<P> for Reference<P> {
         port.queue.push_back(*packet);
         Sent::Starts(start)
     }
-    /// Every start is an event of its own, and has happened.
+    /// Does nothing: every start is an event of its own, and has happened.
     fn catch_up<W: World<Packet = P>>(&mut self, _world: &mut W, _id: LinkId, _until: Time) {}
     fn alter<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, change: impl FnOnce(&mut W)) {
         change(world);
@@ -238,7 +239,7 @@ impl<P: Wire> Driver<P> for Reference<P> {
             self.now = at;
             self.events += 1;
             match class {
-                // Wake-ups that were moved leave stale entries behind.
+                // Wake-ups that were moved leave stale entries in the heap.
                 ACTION if self.action == at => {
                     self.action = Time::MAX;
                     return Pause::Action;
@@ -267,7 +268,8 @@ impl<P: Wire> Driver<P> for Reference<P> {
     fn events(&self) -> u64 {
         self.events
     }
-    /// As the engine counts: a first-in first-out port's waiting packets have their place on the wire already.
+    /// Returns the statistics as the engine counts them: waiting packets of a first-in first-out
+    /// port already count as sent.
     fn stats(&mut self, id: LinkId) -> LinkStats {
         let (packets, bytes) = self.fifo_backlog(id);
         let mut stats = self.ports[id.index()].stats;
@@ -294,7 +296,7 @@ impl<P: Wire> Driver<P> for Reference<P> {
         assert!(port.up, "link {id} goes down twice");
         port.stats.lost_sent += port.wire.len() as u64;
         port.stats.lost_unsent += port.queue.len() as u64;
-        // Their waits were counted on arrival, up to starts that never come.
+        // The waiting times were counted on arrival, up to starts that never happen.
         let mut start = port.free_at;
         for packet in &port.queue {
             let len = u64::from(packet.wire_len());

@@ -1,25 +1,25 @@
-//! When flows end, the next one first: a heap in which the time of each can be changed.
+//! End times of flows, earliest first: a heap in which each time can be changed.
 
 use base::Time;
 
-/// Times by number, the earliest first; of equal times the smallest number.
+/// Times of numbered entries, earliest first; equal times are ordered by number.
 #[derive(Debug, Default)]
 pub struct Ends {
     /// A binary heap of (time, number).
     heap: Vec<(Time, u32)>,
-    /// By number: its place in the heap; `ABSENT` without a time.
+    /// The place of each number in the heap; `ABSENT` for numbers without a time.
     place: Vec<u32>,
 }
 
 const ABSENT: u32 = u32::MAX;
 
 impl Ends {
-    /// The earliest time and its number.
+    /// Returns the earliest time and its number.
     pub fn first(&self) -> Option<(Time, u32)> {
         self.heap.first().copied()
     }
 
-    /// Sets the time of a number; `Time::MAX` takes it away.
+    /// Sets the time of a number; `Time::MAX` removes it.
     pub fn set(&mut self, number: u32, at: Time) {
         if self.place.len() <= number as usize {
             self.place.resize(number as usize + 1, ABSENT);
@@ -47,7 +47,7 @@ impl Ends {
         }
     }
 
-    /// Moves an entry to where it belongs.
+    /// Moves an entry to its place in the heap.
     fn settle(&mut self, place: usize) {
         let place = self.rise(place);
         self.sink(place);

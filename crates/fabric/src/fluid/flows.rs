@@ -1,4 +1,5 @@
-//! Flows as fluids: what each has left, at which rates it goes over which links, and what links have carried.
+//! Flows as fluids: their remaining bytes, their rates on links, and the bytes that links have
+//! carried.
 
 use super::ends::Ends;
 use super::rates::Rates;
@@ -13,14 +14,14 @@ pub struct Flows {
     rates: Rates,
     ends: Ends,
     live: FlowMap<Live>,
-    /// By subflow: its flow.
+    /// The flow of each subflow.
     owner: Vec<FlowId>,
-    /// By link: bytes per picosecond while it is up, and the bytes that it has carried.
+    /// For each link: bytes per picosecond while it is up, and the bytes that it has carried.
     capacity: Vec<f64>,
     carried: Vec<f64>,
-    /// Bytes that flows have sent over all links of their paths, for the audit.
+    /// Bytes that flows have sent, summed over all links of their paths, for the audit.
     sent_over_links: f64,
-    /// Rates are worked out at most once in this time; the time when they were last.
+    /// Minimum time between two computations of rates, and the time of the last one.
     step: Dur,
     solved: Option<Time>,
 }
@@ -28,21 +29,21 @@ pub struct Flows {
 /// A flow that has started and not finished.
 #[derive(Debug, Default)]
 struct Live {
-    /// Bytes on the wire, and how many of these are left.
+    /// Bytes on the wire, and how many of them remain.
     size: f64,
     left: f64,
     /// The present paths, each as a subflow with its rate in bytes per picosecond.
     subflows: Vec<(u32, f64)>,
-    /// `left` is that of this time.
+    /// The time at which `left` was updated.
     since: Time,
 }
 
-/// A path of a flow: its links, each with the share of the bytes that cross it, and the flow's weight on the path. A share below 1 is that of a
-/// link of several over which the bytes are spread.
+/// A path of a flow: its links, each with the fraction of the bytes that crosses it, and the flow's
+/// weight on the path. A fraction below 1 means that the bytes are spread over several links.
 pub type FluidPath<'a> = (&'a [(LinkId, f64)], f64);
 
 impl Flows {
-    /// No flows on a network.
+    /// Returns an empty set of flows on a network.
     pub fn new(net: &Net, step: Dur) -> Flows {
         let capacity: Vec<f64> = net.links().iter().map(|link| link.rate.bps() as f64 / BITS_PS).collect();
         Flows {
@@ -58,35 +59,36 @@ impl Flows {
         }
     }
 
-    /// A flow starts, without a path.
+    /// Starts a flow, without a path.
     pub fn start(&mut self, flow: FlowId, wire_bytes: u64, now: Time) {
         let size = wire_bytes as f64;
         self.live.insert(flow, Live { size, left: size, subflows: Vec::new(), since: now });
     }
 
-    /// A flow is finished.
+    /// Removes a finished flow.
     pub fn finish(&mut self, flow: FlowId) {
         self.live.remove(flow);
     }
 
-    /// Whether a flow has started and not finished.
+    /// Returns whether a flow has started and not finished.
     pub fn is_open(&self, flow: FlowId) -> bool {
         self.live.contains(flow)
     }
 
-    /// Whether a flow has started and has bytes left to send.
+    /// Returns whether a flow has started and has bytes left to send.
     pub fn is_moving(&self, flow: FlowId) -> bool {
         self.live.get(flow).is_some_and(|live| live.left > 0.0)
     }
 
-    /// The flows that have started and not finished, by id.
+    /// Returns the flows that have started and not finished, by id.
     pub fn open(&self) -> Vec<FlowId> {
         let mut open: Vec<FlowId> = self.live.iter().map(|(flow, _)| flow).collect();
         open.sort_unstable();
         open
     }
 
-    /// Sets the paths of a flow with bytes left; it has no rate until rates are worked out. Nothing happens where the flow has these paths.
+    /// Sets the paths of a flow with bytes left. Its rate is 0 until rates are computed again. Does
+    /// nothing if the flow already has these paths.
     pub fn set_paths(&mut self, flow: FlowId, paths: &[FluidPath<'_>], now: Time) {
         let Some(live) = self.live.get(flow).filter(|live| live.left > 0.0) else { return };
         let same = |((subflow, _), (links, _)): (&(u32, f64), &FluidPath<'_>)| self.rates.links(*subflow).eq(numbers(links));
@@ -114,7 +116,7 @@ impl Flows {
         }
     }
 
-    /// A link goes down or comes up. Flows over a dead link stand still from now on.
+    /// Records that a link goes down or comes up. Flows over a dead link stop at once.
     pub fn set_link(&mut self, link: LinkId, up: bool, now: Time) {
         let capacity = if up { self.capacity[link.index()] } else { 0.0 };
         self.rates.set_capacity(link.0, capacity);
@@ -123,7 +125,7 @@ impl Flows {
         }
     }
 
-    /// When rates are to be worked out next; `Time::MAX` where nothing has changed.
+    /// Returns when rates must be computed next; `Time::MAX` if nothing has changed.
     pub fn solves_at(&self) -> Time {
         if !self.rates.is_due() {
             return Time::MAX;
@@ -131,14 +133,14 @@ impl Flows {
         self.solved.map_or(Time::ZERO, |solved| solved + self.step)
     }
 
-    /// Works out the rates.
+    /// Computes the rates.
     pub fn solve(&mut self, now: Time) {
         self.solved = Some(now);
         for subflow in self.rates.solve() {
             let flow = self.owner[subflow as usize];
             let rate = self.rates.rate(subflow);
             let Some(live) = self.live.get(flow) else { continue };
-            // Subflows that were taken away are nobody's, or another flow's now.
+            // A removed subflow may have no flow, or belong to another flow now.
             let Some(place) = live.subflows.iter().position(|(own, _)| *own == subflow) else { continue };
             if live.subflows[place].1 == rate {
                 continue;
@@ -152,12 +154,14 @@ impl Flows {
         }
     }
 
-    /// When the last byte of a flow next leaves its sender; `Time::MAX` if none is going to.
+    /// Returns the next time at which the last byte of a flow leaves its sender; `Time::MAX` if
+    /// there is none.
     pub fn next_end(&self) -> Time {
         self.ends.first().map_or(Time::MAX, |(at, _)| at)
     }
 
-    /// Ends the next flow whose last byte leaves its sender by `now`. The flow leaves its links, and stays open.
+    /// Ends the next flow whose last byte leaves its sender by `now`. The flow is removed from its
+    /// links, and stays open.
     pub fn pop_end(&mut self, now: Time) -> Option<FlowId> {
         let (_, number) = self.ends.first().filter(|(at, _)| *at <= now)?;
         let flow = FlowId(number);
@@ -170,7 +174,7 @@ impl Flows {
         Some(flow)
     }
 
-    /// Moves a flow's bytes up to now.
+    /// Moves a flow's bytes up to `now`.
     pub fn settle(&mut self, flow: FlowId, now: Time) {
         let Some(live) = self.live.get_mut(flow) else { return };
         let time = (now - live.since).0 as f64;
@@ -188,29 +192,30 @@ impl Flows {
         }
     }
 
-    /// Moves the bytes of all flows up to now, so that all counts are those of now.
+    /// Moves the bytes of all flows up to `now`, so that all counts are valid for `now`.
     pub fn settle_all(&mut self, now: Time) {
         for flow in self.open() {
             self.settle(flow, now);
         }
     }
 
-    /// The share of its bytes that an open flow has sent, by the time of the last settlement.
+    /// Returns the fraction of its bytes that an open flow has sent, as of the last settlement.
     pub fn share_sent(&self, flow: FlowId) -> Option<f64> {
         self.live.get(flow).map(|live| if live.size > 0.0 { 1.0 - live.left / live.size } else { 1.0 })
     }
 
-    /// Bytes that a link has carried, by the time of the last settlement.
+    /// Returns the bytes that a link has carried, as of the last settlement.
     pub fn carried(&self, link: LinkId) -> f64 {
         self.carried[link.index()]
     }
 
-    /// How long a link has carried bytes in all, in ps.
+    /// Returns for how long a link has carried bytes in total, in ps.
     pub fn busy(&self, link: LinkId) -> f64 {
         self.carried[link.index()] / self.capacity[link.index()]
     }
 
-    /// Checks that links have carried what flows have sent, and no more than they can. Panics otherwise.
+    /// Checks that links have carried what flows have sent, and not more than their capacity.
+    /// Panics otherwise.
     pub fn audit(&self, now: Time) {
         let carried: f64 = self.carried.iter().sum();
         let apart = (carried - self.sent_over_links).abs();
@@ -226,14 +231,14 @@ impl Flows {
     }
 }
 
-/// The links of a path as solutions of rates number them.
+/// Returns the links of a path with the numbers that [`Rates`] uses.
 fn numbers(links: &[(LinkId, f64)]) -> impl Iterator<Item = (u32, f64)> {
     links.iter().map(|(link, share)| (link.0, *share))
 }
 
-/// A time in ps, rounded up.
+/// Returns a time in ps, rounded up.
 fn ceil(ps: f64) -> Dur {
-    // Conversion to an integer truncates, and stops at the largest.
+    // Conversion to an integer truncates, and saturates at the largest value.
     let floor = ps as u64;
     Dur(if (floor as f64) < ps { floor.saturating_add(1) } else { floor })
 }

@@ -1,5 +1,5 @@
-//! Flows as fluids on the links of a network, with max-min fair rates: what the flow engine moves, and what runs before a run that starts in
-//! a steady state.
+//! Flows as fluids on the links of a network, with max-min fair rates. The flow engine uses them,
+//! and so does the start of a run in a steady state.
 
 mod ends;
 mod flows;

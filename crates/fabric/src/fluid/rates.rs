@@ -1,61 +1,66 @@
-//! Max-min fair rates, kept while subflows come, go and move: a change is solved again only as far as it reaches.
+//! Max-min fair rates, updated while subflows start, end and move: after a change only the affected
+//! links are solved again.
 //!
-//! A subflow is a path of a flow, with a weight. The path lists links, each with the share of the subflow's rate that the link carries: 1 on
-//! every link of a single path, less where the packets of the flow are spread over several links. Each link has a level: the rate per weight to which it cuts its subflows, infinite while
-//! the link is not full. The rate of a subflow is its weight times the least level of its links. A link whose subflows have changed is solved
-//! anew: its level is that at which its subflows fill it, each cut also to what its other links allow. A link whose level has changed has
-//! those links of its subflows solved that this may concern.
+//! A subflow is a path of a flow, with a weight. The path lists links, each with the fraction of
+//! the subflow's rate that the link carries: 1 on every link of a single path, less where the
+//! packets of the flow are spread over several links. Each link has a level: the rate per weight to
+//! which it limits its subflows; infinite if the link is not full. The rate of a subflow is its
+//! weight times the smallest level of its links. A link whose subflows have changed is solved
+//! again: its level is the one at which its subflows fill it, each of them also limited by its
+//! other links. When the level of a link has changed, those links of its subflows are solved again
+//! that may be affected.
 //!
-//! Source: the condition that every subflow has a full link on which no subflow of the same weight is faster (Bertsekas and Gallager, "Data
-//! Networks", section 6.5.2); that links which solve for themselves alone come to it, Charny, Clark and Jain, ICC 1995.
+//! Source: the condition that every subflow has a full link on which no subflow of the same weight
+//! is faster (Bertsekas and Gallager, "Data Networks", section 6.5.2); that independent updates of
+//! single links converge to it, Charny, Clark and Jain, ICC 1995.
 
 use std::collections::VecDeque;
 
-/// A change of a level by no more than this share counts as none.
+/// A level that changes by no more than this fraction counts as unchanged.
 const CRUMB: f64 = 1e-12;
 
-/// More solutions of links than this per link and call, and something is wrong.
+/// Maximum number of solutions per link and call; more indicate an error.
 const PATIENCE: usize = 100_000;
 
 /// The rates of subflows on links.
 #[derive(Debug, Default)]
 pub struct Rates {
-    /// By link: what it carries, in the unit of rates.
+    /// Capacity of each link, in the unit of rates.
     capacity: Vec<f64>,
-    /// By link.
+    /// Level of each link.
     level: Vec<f64>,
-    /// By link: its subflows.
+    /// Subflows of each link.
     members: Vec<Vec<Member>>,
-    /// By number of the subflow; numbers are used again.
+    /// The subflows by number; numbers are reused.
     subflows: Vec<Subflow>,
     free: Vec<u32>,
-    /// Links to solve, in order; none stands there twice.
+    /// Links to solve, in order, without duplicates.
     due: VecDeque<u32>,
     is_due: Vec<bool>,
-    /// Subflows whose rate may have changed; none stands there twice.
+    /// Subflows whose rate may have changed, without duplicates.
     touched: Vec<u32>,
-    /// What the subflows of the link that is being solved are cut to elsewhere, with their loads.
+    /// The limits of the present link's subflows on other links, with their loads.
     others: Vec<(f64, f64)>,
 }
 
-/// A subflow as a link sees it.
+/// A subflow in the list of a link.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     /// The number of the subflow.
     subflow: u32,
-    /// The place of the link in the path of the subflow.
+    /// The index of the link in the path of the subflow.
     hop: u32,
-    /// What the subflow puts on the link at level 1: its weight times the share of the link.
+    /// The load of the subflow on the link at level 1: its weight times the fraction on the link.
     load: f64,
 }
 
-/// A link as a subflow sees it.
+/// A link in the path of a subflow.
 #[derive(Clone, Copy, Debug)]
 struct Crossed {
     link: u32,
-    /// The place of the subflow among the members of the link.
+    /// The index of the subflow among the members of the link.
     place: u32,
-    /// The share of the subflow's rate that the link carries.
+    /// The fraction of the subflow's rate that the link carries.
     share: f64,
 }
 
@@ -64,7 +69,8 @@ struct Crossed {
 struct Subflow {
     weight: f64,
     path: Vec<Crossed>,
-    /// The least level of its links, the link that has it, and the least level of the others.
+    /// The smallest level of its links, the link that has it, and the smallest level of the other
+    /// links.
     least: f64,
     at: u32,
     second: f64,
@@ -72,11 +78,11 @@ struct Subflow {
 }
 
 impl Subflow {
-    /// The least level of its links but one.
+    /// Returns the smallest level of its links except `link`.
     fn limit_but(&self, link: u32) -> f64 {
         if self.at == link { self.second } else { self.least }
     }
-    /// Looks at all its levels again.
+    /// Reads all its levels again.
     fn look(&mut self, level: &[f64]) {
         (self.least, self.at, self.second) = (f64::INFINITY, u32::MAX, f64::INFINITY);
         for &Crossed { link, .. } in &self.path {
@@ -90,15 +96,15 @@ impl Subflow {
     }
 }
 
-/// Whether two levels differ by more than rounding.
+/// Returns whether two levels differ by more than rounding.
 fn differ(a: f64, b: f64) -> bool {
     let larger = a.max(b);
-    // An infinity differs from all others by more than any share of it.
+    // Infinity differs from every other value.
     a != b && (larger == f64::INFINITY || (a - b).abs() > CRUMB * larger)
 }
 
 impl Rates {
-    /// Links without subflows.
+    /// Returns links without subflows.
     pub fn new(capacity: Vec<f64>) -> Rates {
         let links = capacity.len();
         Rates {
@@ -110,8 +116,9 @@ impl Rates {
         }
     }
 
-    /// Adds a subflow over these links, none of them twice, each with the share of the rate that it carries, above 0. Returns the number of the
-    /// subflow, whose rate is known after [`Rates::solve`].
+    /// Adds a subflow over these links, each with the fraction of the rate that it carries, above
+    /// 0; no link may occur twice. Returns the number of the subflow. Its rate is known after
+    /// [`Rates::solve`].
     pub fn add(&mut self, links: impl Iterator<Item = (u32, f64)>, weight: f64) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
             self.subflows.push(Subflow::default());
@@ -133,7 +140,7 @@ impl Rates {
         number
     }
 
-    /// Takes a subflow away.
+    /// Removes a subflow.
     pub fn remove(&mut self, number: u32) {
         let path = std::mem::take(&mut self.subflows[number as usize].path);
         for &Crossed { link, place, .. } in &path {
@@ -152,30 +159,32 @@ impl Rates {
         self.free.push(number);
     }
 
-    /// Changes what a link carries.
+    /// Changes the capacity of a link.
     pub fn set_capacity(&mut self, link: u32, capacity: f64) {
         self.capacity[link as usize] = capacity;
         self.mark(link);
     }
 
-    /// The links of a subflow, each with the share of the subflow's rate that it carries.
+    /// Returns the links of a subflow, each with the fraction of the subflow's rate that it
+    /// carries.
     pub fn links(&self, number: u32) -> impl Iterator<Item = (u32, f64)> {
         self.subflows[number as usize].path.iter().map(|crossed| (crossed.link, crossed.share))
     }
 
-    /// The rate of a subflow after the last solution. A subflow without a full link would have no bound: every link has a capacity.
+    /// Returns the rate of a subflow after the last solution. It is finite, since every link has a
+    /// capacity and so some link of the subflow limits it.
     pub fn rate(&self, number: u32) -> f64 {
         let subflow = &self.subflows[number as usize];
         subflow.weight * subflow.least
     }
 
-    /// Whether anything has changed since the last solution.
+    /// Returns whether anything has changed since the last solution.
     pub fn is_due(&self) -> bool {
         !self.due.is_empty() || !self.touched.is_empty()
     }
 
-    /// Solves all that has changed. Returns the subflows whose rates may have changed, those that are new included; one that was taken away
-    /// since may be among them.
+    /// Solves all that has changed. Returns the subflows whose rates may have changed, including
+    /// new ones. A subflow that was removed since may be among them.
     pub fn solve(&mut self) -> Vec<u32> {
         let mut left = PATIENCE * self.level.len();
         while let Some(link) = self.due.pop_front() {
@@ -193,7 +202,7 @@ impl Rates {
         touched
     }
 
-    /// The level at which the subflows of a link fill it.
+    /// Returns the level at which the subflows of a link fill it.
     fn level_of(&mut self, link: u32) -> f64 {
         let Rates { subflows, members, others, .. } = self;
         let capacity = self.capacity[link as usize];
@@ -208,7 +217,8 @@ impl Rates {
         if wanted <= capacity * (1.0 + CRUMB) {
             return f64::INFINITY;
         }
-        // The level rises as subflows turn out to be cut below it elsewhere. Nobody is left only if rounding has filled the link before.
+        // The level increases as subflows turn out to be limited below it by other links. No
+        // subflow is left only if rounding has filled the link before.
         let mut free = capacity;
         loop {
             let level = free.max(0.0) / loads;
@@ -229,14 +239,15 @@ impl Rates {
         }
     }
 
-    /// The level of a link has changed: tells its subflows, and marks those of their links that see another limit than before.
+    /// Handles a change of a link's level: updates its subflows, and marks those of their links for
+    /// which a limit has changed.
     fn spread(&mut self, link: u32, before: f64) {
         let least = before.min(self.level[link as usize]);
         let members = std::mem::take(&mut self.members[link as usize]);
         for &Member { subflow: number, .. } in &members {
             let subflow = &mut self.subflows[number as usize];
             if least > subflow.second {
-                continue; // Neither the least level nor the one behind it.
+                continue; // Neither the smallest nor the second smallest level.
             }
             let (old_least, old_at, old_second) = (subflow.least, subflow.at, subflow.second);
             subflow.look(&self.level);
@@ -274,10 +285,12 @@ mod tests {
     use super::*;
     use base::Rng;
 
-    /// A subflow as the plain filling sees it: its links, each with the share of its rate there, and its weight.
+    /// A subflow for plain filling: its links, each with the fraction of its rate there, and its
+    /// weight.
     type Plain = (Vec<(u32, f64)>, f64);
 
-    /// Plain progressive filling: all levels rise together, and subflows through a full link stop.
+    /// Plain progressive filling: all levels increase together, and subflows through a full link
+    /// stop.
     fn fill(capacity: &[f64], subflows: &[Plain]) -> Vec<f64> {
         let mut rates = vec![None; subflows.len()];
         let share_on = |subflow: &Plain, link: usize| subflow.0.iter().find(|on| on.0 == link as u32).map_or(0.0, |on| on.1);
@@ -311,12 +324,13 @@ mod tests {
         compare("rates/spread", &[1.0, 0.5, 0.25, 1.0 / 3.0, 1.0 / 6.0, 2.0 / 3.0, 1.0 / 144.0]);
     }
 
-    /// Ten thousand networks, each after subflows have come, gone and moved and links have failed. Each link of a path has one of these shares.
+    /// Ten thousand networks, each after subflows have started, ended and moved and links have
+    /// failed. Each link of a path has one of these fractions.
     fn compare(stream: &str, shares: &[f64]) {
         let mut rng = Rng::stream(1, stream, &[]);
         for case in 0..10_000 {
             let links = 1 + rng.below(12) as u32;
-            // Equal capacities make ties, and few distinct ones some.
+            // Equal capacities cause many ties, a few distinct capacities cause some.
             let mut capacity: Vec<f64> = (0..links).map(|_| (1 + rng.below(4)) as f64 * 1.25e-3).collect();
             let mut rates = Rates::new(capacity.clone());
             let mut known: Vec<(u32, Plain)> = Vec::new();
@@ -356,7 +370,7 @@ mod tests {
 
     #[test]
     fn only_what_has_changed_is_returned() {
-        // Two subflows share link 0; a third is alone on link 1.
+        // Two subflows share link 0; a third has link 1 for itself.
         let mut rates = Rates::new(vec![6.0, 4.0, 1.0]);
         let [a, b, c] = [[0, 0], [0, 2], [1, 1]].map(|[from, to]| rates.add((from..=to).map(|link| (link, 1.0)), 1.0));
         // Subflow b crosses all three links.
@@ -364,7 +378,7 @@ mod tests {
         changed.sort_unstable();
         assert_eq!((changed, [a, b, c].map(|number| rates.rate(number))), (vec![a, b, c], [5.0, 1.0, 3.0]));
         rates.remove(c);
-        // Its link was full, and nobody else was cut there.
+        // The subflow's link was full, and no other subflow was limited there.
         assert_eq!((rates.solve(), rates.rate(b), rates.is_due()), (vec![], 1.0, false));
         rates.set_capacity(2, 2.0);
         let mut changed = rates.solve();
@@ -374,19 +388,20 @@ mod tests {
 
     #[test]
     fn a_link_is_loaded_by_the_shares_of_rates() {
-        // Subflow a takes links 0 and 1 by halves, b link 1 alone, and c links 1 and 2 by one and three quarters.
+        // Subflow a takes links 0 and 1 by halves, b only link 1, and c links 1 and 2 by one and
+        // three quarters.
         let mut rates = Rates::new(vec![1.0, 1.0, 3.0]);
         let a = rates.add([(0, 0.5), (1, 0.5)].into_iter(), 1.0);
         rates.solve();
         assert_eq!(rates.rate(a), 2.0);
         let [b, c] = [&[(1, 1.0)][..], &[(1, 0.25), (2, 0.75)]].map(|path| rates.add(path.iter().copied(), 1.0));
         rates.solve();
-        // On link 1 they fill 7/4 of their rate, which is equal.
+        // On link 1 they use 7/4 of their rate, which is equal.
         assert_eq!([a, b, c].map(|number| rates.rate(number)), [4.0 / 7.0; 3]);
         rates.remove(b);
         rates.set_capacity(2, 0.75);
         rates.solve();
-        // Subflow c is cut to 1 on link 2, and a to 2 * 3/4 on link 1.
+        // Subflow c is limited to 1 on link 2, and a to 2 * 3/4 on link 1.
         assert_eq!([a, c].map(|number| rates.rate(number)), [1.5, 1.0]);
         assert_eq!(rates.links(c).collect::<Vec<_>>(), [(1, 0.25), (2, 0.75)]);
     }

@@ -1,9 +1,9 @@
-//! What a path costs an otherwise idle network.
+//! The time that a path takes in an otherwise idle network.
 
 use crate::net::Net;
 use base::{Dur, LinkId, Rate};
 
-/// A link as a packet feels it.
+/// Rate and delay of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CostedHop {
     /// Line rate.
@@ -13,35 +13,38 @@ pub struct CostedHop {
 }
 
 impl CostedHop {
-    /// A link of a network.
+    /// Returns the rate and delay of a link of a network.
     pub fn of(net: &Net, link: LinkId) -> CostedHop {
         let link = net.link(link);
         CostedHop { rate: link.rate, delay: link.delay }
     }
 }
 
-/// Rate of the slowest link.
+/// Returns the rate of the slowest link.
 pub fn bottleneck(hops: &[CostedHop]) -> Rate {
     hops.iter().map(|hop| hop.rate).min().unwrap_or_default()
 }
 
-/// Time of one packet over an idle path, store and forward.
+/// Returns the time of one packet over an idle path, with store and forward.
 pub fn one_way(hops: &[CostedHop], wire_bytes: u64) -> Dur {
     hops.iter().fold(Dur::ZERO, |sum, hop| sum + hop.rate.tx_time(wire_bytes) + hop.delay)
 }
 
-/// Unloaded round trip: a packet of `full` wire bytes out, one of `header` bytes back over the same cables.
+/// Returns the unloaded round trip: a packet of `full` wire bytes out, a packet of `header` bytes
+/// back over the same cables.
 pub fn rtt(hops: &[CostedHop], full: u64, header: u64) -> Dur {
     one_way(hops, full) + one_way(hops, header)
 }
 
-/// When the last byte of `payload` bytes is through an idle path: packets of at most `mss` bytes behind `header` bytes each leave at line
-/// rate and are stored and forwarded. No handshake, no pacing.
+/// Returns when the last of `payload` bytes has crossed an idle path. Packets of at most `mss`
+/// payload bytes plus `header` bytes leave at line rate and are stored and forwarded. No handshake,
+/// no pacing.
 ///
-/// The last packet follows the one before it through the path, and catches up with it at links up to some link a, which it leaves
-/// right behind it. With T the time of a full packet and s that of the last one on a link, the n packets take
-/// `max over a of (sum of T up to a) + (n - 2) (largest T up to a) + (sum of s from a on)`, and the delays: the longest path through the
-/// grid of packets and links.
+/// The last packet follows the previous packet through the path, catches up with it at links up to
+/// some link a, and leaves link a right after it. Let T be the time of a full packet on a link and
+/// s that of the last packet. Then the n packets take `max over a of (sum of T up to a) + (n - 2)
+/// (largest T up to a) + (sum of s from a on)`, plus the delays: the longest path through the grid
+/// of packets and links.
 pub fn ideal_fct(hops: &[CostedHop], payload: u64, mss: u64, header: u64) -> Dur {
     let packets = payload.div_ceil(mss).max(1);
     let last = payload - (packets - 1) * mss + header;
@@ -79,7 +82,7 @@ mod tests {
         assert_eq!(ideal_fct(&hops, 1460, 1460, 40), Dur::from_us(4 * 22));
     }
 
-    /// Against packets followed one by one.
+    /// Compared with a simulation of the single packets.
     #[test]
     fn ideal_fct_of_any_links() {
         let mut rng = Rng::stream(1, "routes/ideal", &[]);

@@ -1,4 +1,4 @@
-//! Breadth-first search of next hops, from the switches of each group of hosts outwards.
+//! Breadth-first search of next hops, starting from the switches of each group of hosts.
 
 use crate::net::Net;
 use crate::routes::cost::CostedHop;
@@ -6,46 +6,49 @@ use base::{LinkId, NodeId};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The distance where there is no path.
+/// The distance if there is no path.
 pub(super) const FAR: u16 = u16::MAX;
-/// The next-hop set and the list of paths where there are none.
+/// The next-hop set, and the list of paths, if there is no path.
 pub(super) const EMPTY: u32 = 0;
-/// The rest of a path that ends there.
+/// Marks the end of a path.
 const NONE: u32 = u32::MAX;
 
-/// The bytes that a search keeps for a cell: a distance and two indices.
+/// Bytes stored per cell: a distance and two indices.
 pub const CELL_BYTES: u64 = 2 + 4 + 4;
 
-/// Next hops and distances of all switches. A cell is a (group, switch): see [`Found::cell`].
+/// Next hops and distances of all switches. A cell is a pair (group, switch): see [`Found::cell`].
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     switches: usize,
-    /// Per cell: links to the nearest switch of the group; [`FAR`] when there is no path.
+    /// For each cell: the number of links to the nearest switch of the group; [`FAR`] if there is
+    /// no path.
     pub(super) distance: Vec<u16>,
-    /// Per cell: the next hops, an index into `sets`.
+    /// For each cell: the next hops, as an index into `sets`.
     pub(super) set: Vec<u32>,
     /// Ranges of `members`.
     pub(super) sets: Vec<(u32, u32)>,
     pub(super) members: Vec<LinkId>,
-    /// Per cell: the rates and delays of the shortest paths from there, an index into `tails`.
+    /// For each cell: the rates and delays of the shortest paths from there, as an index into
+    /// `tails`.
     pub(super) shape: Vec<u32>,
-    /// Distinct lists of paths: the first hops, and the lists of what follows them.
+    /// Distinct lists of paths: each first hop with the list of paths that follow it.
     ways: Vec<Vec<(CostedHop, u32)>>,
-    /// The same lists written out, where their paths are short; else empty.
+    /// The same lists written out if their paths are short; empty otherwise.
     tails: Vec<Vec<Vec<CostedHop>>>,
 }
 
-/// Paths of up to this many hops are written out once: those of data centers. On a chain each switch has a list of its own, as long as the
-/// way to the end, and all of them together would take the square of the chain's length.
+/// Paths with up to this many hops, which includes those of data centers, are written out once. On
+/// a chain each switch has its own list, with paths as long as the rest of the chain; writing all
+/// of them out would take memory proportional to the square of the chain's length.
 const SHORT: u16 = 8;
 
 impl Found {
-    /// The cell of a group and a switch, each by number.
+    /// Returns the cell of a group and a switch, each by index.
     pub(super) fn cell(&self, group: u32, switch: u32) -> usize {
         group as usize * self.switches + switch as usize
     }
 
-    /// The rates and delays along the shortest paths of a list, sorted, equal paths once.
+    /// Returns the rates and delays along the shortest paths of a list, sorted, without duplicates.
     pub(super) fn paths(&self, shape: u32) -> Cow<'_, [Vec<CostedHop>]> {
         let tails = &self.tails[shape as usize];
         if tails.is_empty() { Cow::Owned(self.written_out(shape)) } else { Cow::Borrowed(tails) }
@@ -59,7 +62,7 @@ impl Found {
             for (mut path, rest) in open {
                 let Some((&(hop, last), others)) = self.ways[rest as usize].split_last() else { continue };
                 longer.extend(others.iter().map(|&(hop, rest)| ([&path[..], &[hop]].concat(), rest)));
-                // The last takes the path as it is: on a chain nothing is copied.
+                // The last one reuses the path without a copy: on a chain nothing is copied.
                 path.push(hop);
                 longer.push((path, last));
             }
@@ -71,11 +74,12 @@ impl Found {
     }
 }
 
-/// The last hops to the hosts of a group: the nodes that they leave, by id. For hosts with several NICs each hop is given,
-/// and is part of the paths that are found.
+/// The last hops to the hosts of a group: the nodes where they start, by id. For hosts with several
+/// NICs each hop is given, and is part of the paths that are found.
 pub(super) type Ends = Vec<(NodeId, Option<CostedHop>)>;
 
-/// Searches from the switches of every group over the links that are `alive`. `number` counts the switches, by node.
+/// Searches from the switches of every group over the links that are `alive`. `number` is the index
+/// of each switch, by node.
 pub(super) fn search(net: &Net, groups: &[Ends], number: &[u32], alive: &dyn Fn(LinkId) -> bool) -> Found {
     let switches = net.nodes().len() - net.hosts().len();
     let cells = groups.len() * switches;
@@ -107,7 +111,7 @@ pub(super) fn search(net: &Net, groups: &[Ends], number: &[u32], alive: &dyn Fn(
     search.found
 }
 
-/// The search with its buffers and the sets found so far.
+/// The state of a search: buffers and the sets found so far.
 struct Search<'a> {
     net: &'a Net,
     number: &'a [u32],
@@ -115,10 +119,10 @@ struct Search<'a> {
     found: Found,
     queue: Vec<NodeId>,
     hops: Vec<LinkId>,
-    /// Per node: the next-hop set found last, which is most often the next one too.
+    /// For each node: the set found last, which is most often the next one too.
     last: Vec<u32>,
     known_sets: BTreeMap<Vec<LinkId>, u32>,
-    /// The distinct (first hop, list of paths from there on) of a switch, sorted, to its list of paths.
+    /// The list of paths of each distinct, sorted list of (first hop, list of paths after it).
     known_shapes: BTreeMap<Vec<(CostedHop, u32)>, u32>,
     ways: Vec<(CostedHop, u32)>,
 }
@@ -133,7 +137,7 @@ impl Search<'_> {
         for at_home in ends.chunk_by(|a, b| a.0 == b.0) {
             let home = at_home[0].0;
             if self.net.host(home).is_some() {
-                continue; // A cable between hosts: nothing lies behind.
+                continue; // A cable between hosts: no path continues there.
             }
             let start = self.cell(group, home);
             self.found.distance[start] = 0;
@@ -144,7 +148,7 @@ impl Search<'_> {
                 self.found.shape[start] = self.shape(1);
             }
         }
-        // The paths to hosts with one NIC end at their switch.
+        // Paths to hosts with one NIC end at their switch.
         let (last, beyond) = match ends[..] {
             [(home, None)] => (Some(home), 0),
             _ => (None, 1),
@@ -181,7 +185,7 @@ impl Search<'_> {
         }
     }
 
-    /// The number of the set in `hops`.
+    /// Returns the index of the set in `hops`; adds the set if it is new.
     fn set(&mut self, node: NodeId) -> u32 {
         let found = &mut self.found;
         let last = self.last[node.index()];
@@ -201,7 +205,8 @@ impl Search<'_> {
         set
     }
 
-    /// The number of the list of paths of `length` hops that `ways` lead to.
+    /// Returns the index of the list of paths of `length` hops that start with `ways`; adds the
+    /// list if it is new.
     fn shape(&mut self, length: u16) -> u32 {
         self.ways.sort_unstable();
         self.ways.dedup();

@@ -1,29 +1,29 @@
-//! Hosts with several NICs: the live ones, and which of them begin shortest paths.
+//! Hosts with several NICs: the live NICs, and which of them are on shortest paths.
 
 use super::search::{FAR, Found};
 use crate::net::Net;
 use base::{HostId, LinkId, NodeId};
 use std::collections::BTreeMap;
 
-/// The cables of a host with several NICs, as far as they are alive.
+/// The live cables of a host with several NICs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cables {
-    /// The live links into the host, by the node that they leave and the port.
+    /// The live links into the host, by the node where they start and the port.
     down: Vec<LinkId>,
-    /// The nodes that these leave.
+    /// The nodes where these links start.
     down_from: Vec<NodeId>,
     /// The live NICs by port, each with the node at the other end.
     up: Vec<(LinkId, NodeId)>,
-    /// By group of hosts: the NICs that begin shortest paths to it, an index into `sets`.
+    /// For each group of hosts: the NICs on shortest paths to it, as an index into `sets`.
     toward: Vec<u32>,
     /// Distinct sets of NICs.
     sets: Vec<Vec<LinkId>>,
-    /// By host at the other end of a cable: the NICs that lead to it.
+    /// For each host at the other end of a cable: the NICs that lead to it.
     direct: BTreeMap<HostId, Vec<LinkId>>,
 }
 
 impl Cables {
-    /// The live cables of a host.
+    /// Returns the live cables of a host.
     pub fn new(net: &Net, host: HostId, alive: &dyn Fn(LinkId) -> bool) -> Cables {
         let mut cables = Cables::default();
         for nic in net.nics(host) {
@@ -44,38 +44,38 @@ impl Cables {
         cables
     }
 
-    /// The live links into the host, each with the node that it leaves, by that node.
+    /// Returns the live links into the host, each with the node where it starts, by that node.
     pub fn down(&self) -> impl Iterator<Item = (LinkId, NodeId)> {
         self.down.iter().copied().zip(self.down_from.iter().copied())
     }
 
-    /// The live links from a node to the host.
+    /// Returns the live links from a node to the host.
     pub fn down_at(&self, node: NodeId) -> &[LinkId] {
         let first = self.down_from.partition_point(|from| *from < node);
         &self.down[first..self.down_from.partition_point(|from| *from <= node)]
     }
 
-    /// The live NICs, by port.
+    /// Returns the live NICs, by port.
     pub fn up(&self) -> impl Iterator<Item = &LinkId> {
         self.up.iter().map(|(nic, _)| nic)
     }
 
-    /// The live NICs that lead to other hosts.
+    /// Returns the live NICs that lead to other hosts.
     pub fn between_hosts(&self) -> impl Iterator<Item = &LinkId> {
         self.direct.values().flatten()
     }
 
-    /// The node at the other end of a live NIC.
+    /// Returns the node at the other end of a live NIC.
     pub fn end(&self, nic: LinkId) -> Option<NodeId> {
         self.up.iter().find(|(up, _)| *up == nic).map(|(_, end)| *end)
     }
 
-    /// Whether the host has a live NIC, and whether a live link leads to it.
+    /// Returns whether the host has a live NIC, and whether a live link leads to it.
     pub fn is_connected(&self) -> [bool; 2] {
         [!self.up.is_empty(), !self.down.is_empty()]
     }
 
-    /// Works out which NICs begin shortest paths. `number` counts the switches, by node.
+    /// Determines which NICs are on shortest paths. `number` is the index of each switch, by node.
     pub fn set_routes(&mut self, net: &Net, found: &Found, groups: u32, number: &[u32]) {
         for group in 0..groups {
             let steps = |end: NodeId| match net.host(end) {
@@ -93,7 +93,7 @@ impl Cables {
         }
     }
 
-    /// The NICs that begin shortest paths to a host of a group.
+    /// Returns the NICs on shortest paths to a host of a group.
     pub fn toward(&self, dst: HostId, group: u32) -> &[LinkId] {
         match self.direct.get(&dst) {
             Some(nics) => nics,
@@ -101,12 +101,12 @@ impl Cables {
         }
     }
 
-    /// The NICs that begin shortest paths to the hosts of a group that have no cable to this one.
+    /// Returns the NICs on shortest paths to the hosts of a group that have no cable to this host.
     pub fn of_group(&self, group: u32) -> &[LinkId] {
         &self.sets[self.toward[group as usize] as usize]
     }
 
-    /// Takes the links that are not `alive` out of all sets. Distances stay as they are.
+    /// Removes the links that are not `alive` from all sets. Distances do not change.
     pub fn retain(&mut self, alive: impl Fn(&LinkId) -> bool) {
         let kept = self.down().filter(|(link, _)| alive(link)).collect::<Vec<_>>();
         (self.down, self.down_from) = kept.into_iter().unzip();

@@ -1,4 +1,4 @@
-//! Planning of paths: the router's choice at each node on the way, and the route bytes of packets.
+//! Planning of paths: the router's choice at each node on the path, and the route bytes of packets.
 
 use crate::net::Net;
 use crate::paths::{ASK_ALWAYS, FiveTuple, Path};
@@ -7,12 +7,13 @@ use crate::routes::{Routes, Unreachable};
 use base::{HostId, LinkId, NodeId};
 use proto::Packet;
 
-/// Makes a packet ask at every switch from here on.
+/// Sets the route bytes so that the router decides at every switch from here on.
 pub fn ask_always(packet: &mut Packet) {
     packet.route = ASK_ALWAYS;
 }
 
-/// The next hop from `at` of a flow with this five-tuple; the router is asked if there is a choice.
+/// Returns the next hop from `at` of a flow with this five-tuple. The router chooses if there are
+/// several.
 #[inline]
 pub(crate) fn choose(
     routes: &Routes,
@@ -28,7 +29,8 @@ pub(crate) fn choose(
     }
 }
 
-/// The path of a flow with this five-tuple; the router is asked at every switch with a choice.
+/// Returns the path of a flow with this five-tuple. The router chooses at every switch with several
+/// next hops.
 pub fn plan(
     net: &Net,
     routes: &Routes,

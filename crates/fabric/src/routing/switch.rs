@@ -1,4 +1,5 @@
-//! The router at one switch: packets that it is asked about, its timers, and the packets that it makes and takes.
+//! The router at a switch: the packets it decides on, its timers, and the packets that it sends and
+//! consumes.
 
 use crate::paths::five_tuple;
 use crate::router::{Made, Ports, Router, SwitchCx};
@@ -7,23 +8,23 @@ use base::{FlowId, LinkId, NodeId, Slab, Time, Timers};
 use proto::packet::{ASK, Ext};
 use proto::{Flow, Kind, Packet};
 
-/// What a run has that a router may see: see [`SwitchCx`].
+/// The state of a run that a router may use at a switch: see [`SwitchCx`].
 pub struct Site<'a> {
-    /// The present.
+    /// The current time.
     pub now: Time,
     /// All flows, by id.
     pub flows: &'a [Flow],
-    /// Blocks for large headers.
+    /// The slab of blocks for large headers.
     pub ext: &'a mut Slab<Ext>,
     /// All ports; those of the switch are up to date.
     pub ports: Ports<'a>,
-    /// Application bytes that pass with the packet in hand.
+    /// Application bytes that pass with the current packet.
     pub payload_bytes: u64,
-    /// Takes the flows that the switch moves.
+    /// The list to which flows are added that the switch reroutes.
     pub moved: Option<&'a mut Vec<FlowId>>,
 }
 
-/// The router and what it sees of a switch.
+/// Returns the router and its context at a switch.
 macro_rules! at_switch {
     ($routing:expr, $at:expr, $from:expr, $site:expr) => {{
         let Routing { net, routes, router, timers, made, .. } = $routing;
@@ -34,15 +35,16 @@ macro_rules! at_switch {
 }
 
 impl Routing {
-    /// The next link of a packet at a switch where the router is asked, which `from` brought there. `None`: no link leads to its
-    /// destination.
+    /// Returns the next link of a packet at a switch where the router decides; the packet arrived
+    /// over `from`. `None`: no link leads to its destination.
     pub fn next(&mut self, packet: &mut Packet, at: NodeId, from: Option<LinkId>, site: Site<'_>) -> Option<LinkId> {
         let (router, mut cx) = at_switch!(self, at, from, site);
         router.next(packet, &mut cx)
     }
 
-    /// The same for a router that decides by [`Router::choose`] alone. Where no link ever goes down, the packet gets route bytes for the switches
-    /// behind up to the next choice, so that nobody is asked there.
+    /// Returns the next link for a router that decides only by [`Router::choose`]. If no link ever
+    /// goes down, also writes the route bytes of the switches up to the next choice, so that no
+    /// lookup is needed there.
     #[inline]
     pub fn chosen_hop(&mut self, flow: &Flow, packet: &mut Packet, at: NodeId) -> Option<LinkId> {
         let back = packet.has(Packet::BACK);
@@ -62,15 +64,17 @@ impl Routing {
         Some(next)
     }
 
-    /// Whether the router is asked for the next link of a packet whose route bytes do not name it. A router that decides at switches for one
-    /// direction does so for its own packets in both; those of a router that plans all paths follow the path of their flow.
+    /// Returns whether the router decides on the next link of a packet whose route bytes do not
+    /// name it. A router that decides at switches for one direction does so for its own packets in
+    /// both directions; own packets of a router that plans all paths follow the path of their flow.
     #[inline]
     pub fn asks_for(&self, packet: &Packet) -> bool {
         let back = packet.has(Packet::BACK);
         self.is_asked(back) || (self.is_asked(!back) && self.is_own(packet))
     }
 
-    /// Whether a packet is of the router's own kinds: to be offered to it where its route bytes do not name the next link.
+    /// Returns whether a packet is of the router's own kinds. Such a packet is offered to the
+    /// router where its route bytes do not name the next link.
     #[inline]
     pub fn is_own(&self, packet: &Packet) -> bool {
         packet.kind.0.wrapping_sub(Kind::ROUTER) < self.kinds
@@ -82,23 +86,23 @@ impl Routing {
         router.take(packet, &mut cx)
     }
 
-    /// The run begins, at a switch. Only where switches have timers.
+    /// Starts the run at a switch. Called only if switches have timers.
     pub fn start(&mut self, at: NodeId, site: Site<'_>) {
         let (router, mut cx) = at_switch!(self, at, None, site);
         router.on_start(&mut cx);
     }
 
-    /// Whether switches have timers.
+    /// Returns whether switches have timers.
     pub fn has_timers(&self) -> bool {
         !self.timers.is_empty()
     }
 
-    /// When to look at a switch's timers next: none is due before.
+    /// Returns the next time at which a switch's timers must be checked: no timer is due before.
     pub fn next_wake(&self, at: NodeId) -> Time {
         self.timers.get(at.index()).map_or(Time::MAX, Timers::next_wake)
     }
 
-    /// Calls the router for one timer of a switch that is due. Returns false if none is due.
+    /// Calls the router for one timer of a switch that is due. Returns `false` if none is due.
     pub fn on_timer(&mut self, at: NodeId, site: Site<'_>) -> bool {
         let Some(key) = self.timers.get_mut(at.index()).and_then(|timers| timers.pop_due(site.now)) else { return false };
         let (router, mut cx) = at_switch!(self, at, None, site);
@@ -106,26 +110,27 @@ impl Routing {
         true
     }
 
-    /// The switch that a link leaves finds out that it died or came up.
+    /// The switch where a link starts detects that the link has failed or come up.
     pub fn on_link(&mut self, link: LinkId, up: bool, site: Site<'_>) {
         let at = self.net.link(link).from;
         let (router, mut cx) = at_switch!(self, at, None, site);
         router.on_link(link, up, &mut cx);
     }
 
-    /// The live next hops have changed; said at a switch. Only where switches have timers.
+    /// Reports a change of the live next hops to the router at a switch. Called only if switches
+    /// have timers.
     pub fn on_routes(&mut self, at: NodeId, site: Site<'_>) {
         let (router, mut cx) = at_switch!(self, at, None, site);
         router.on_routes(&mut cx);
     }
 
-    /// Whether switches have made packets since the last call of [`Routing::take_made`].
+    /// Returns whether switches have created packets since the last call of [`Routing::take_made`].
     #[inline]
     pub fn has_made(&self) -> bool {
         !self.made.is_empty()
     }
 
-    /// The packets that switches have made since the last call, in their order.
+    /// Returns the packets that switches have created since the last call, in order.
     pub fn take_made(&mut self) -> impl Iterator<Item = Made> + use<> {
         std::mem::take(&mut self.made).into_iter()
     }
