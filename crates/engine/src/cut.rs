@@ -1,25 +1,27 @@
-//! Links that end in another part of the network, which has an engine of its own.
+//! Links that end in another part of the network, which has its own engine.
 //!
-//! The part of a link's port keeps the link as if it ended there. Between two windows of time it gives away the packets that arrive in the next
-//! one; the engine of the far part puts them on its own copy of the link, which does nothing but deliver. What is given away has started, so that
-//! nothing at the port depends on it any more.
+//! The part that owns a link's port stores the link as if it ended there. Between two windows of
+//! time it hands over the packets that arrive in the next window; the engine of the far part puts
+//! them on its own copy of the link, which only delivers. Packets that are handed over have
+//! started, so the port's state no longer depends on them.
 
 use crate::engine::Engine;
 use crate::link::FIRST_LEAF;
 use crate::world::{Driver, Links, World};
 use base::{LinkId, Time, Wire};
 
-/// The event that comes next.
+/// The next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Next {
-    /// When.
+    /// The time of the event.
     pub at: Time,
-    /// Its place among those of the same time, in all engines that have the same links and wakers.
+    /// The rank of the event among events of the same time, equal in all engines that have the same
+    /// links and wakers.
     pub leaf: u32,
 }
 
 impl<P: Wire> Engine<P> {
-    /// The event that comes next; at `Time::MAX` if there is none.
+    /// Returns the next event; its time is `Time::MAX` if there is none.
     pub fn upcoming(&mut self) -> Next {
         if self.tree.is_far(self.tree.first()) {
             self.rebase();
@@ -28,14 +30,15 @@ impl<P: Wire> Engine<P> {
         let (at, leaf) = self.tree.decode(key);
         Next { at: if self.tree.is_far(key) { Time::MAX } else { at }, leaf }
     }
-    /// The link whose event is next, if it is that of a link.
+    /// Returns the link whose event is next, if the next event belongs to a link.
     pub fn link_of(&self, next: Next) -> Option<LinkId> {
         let link = next.leaf.wrapping_sub(FIRST_LEAF);
         ((link as usize) < self.links.len()).then_some(LinkId(link))
     }
 
-    /// Gives away the packets of a link that arrive before `before`, in order. All events before the present are done, and no packet takes less
-    /// than from the present to `before` for the link. Returns a time before which no other packet arrives.
+    /// Hands over the packets of a link that arrive before `before`, in order. All events before
+    /// now must be done, and the link must not deliver a packet sent from now on before `before`.
+    /// Returns a time before which no other packet arrives.
     pub fn give<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, before: Time, mut to: impl FnMut(P)) -> Time {
         let was_empty = self.links[id.index()].ring_is_empty();
         if !self.links[id.index()].is_fifo() {
@@ -48,10 +51,11 @@ impl<P: Wire> Engine<P> {
             to(link.pop(&self.rings));
             first = link.first_arrival(&self.rings);
         }
-        // The leaf is that of the first packet already.
+        // The leaf already has the arrival of the first packet.
         if stays || was_empty && link.is_fifo() && first == Time::MAX { first } else { self.settle(id) }
     }
-    /// Takes such packets back, before any event of the far part at or after the present. Nothing else has happened to the link since.
+    /// Takes packets back that were handed over, before any event of the far part at or after now.
+    /// Nothing else may have happened to the link since.
     pub fn take_back(&mut self, id: LinkId, packets: &[P]) {
         let (link, stats) = (&mut self.links[id.index()], &mut self.stats[id.index()]);
         link.unpop(packets, &mut self.rings, stats);
@@ -79,7 +83,7 @@ impl<P: Wire> Engine<P> {
             self.tree.insert(FIRST_LEAF + id.0, packet.arrival());
         }
     }
-    /// Takes all packets off such a link.
+    /// Removes all packets from a link whose port is in another part.
     pub fn take_all(&mut self, id: LinkId) -> Vec<P> {
         let all = self.on_link(id);
         self.links[id.index()].clear();
@@ -87,8 +91,9 @@ impl<P: Wire> Engine<P> {
         all
     }
 
-    /// The event of a link is next: takes its packet off, which is to be [handed over](Engine::hand_over) in the far part. `None`: it was only to be
-    /// started, and arrives later.
+    /// Handles the event of a link when it is the next event: takes off its packet, which the far
+    /// part must [deliver](Engine::hand_over). `None`: the packet only had to be started, and
+    /// arrives later.
     pub fn take_first<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, now: Time) -> Option<P> {
         self.now = now;
         self.events += 1;
@@ -103,7 +108,8 @@ impl<P: Wire> Engine<P> {
         self.settle(id);
         Some(packet)
     }
-    /// Delivers a packet that [`Engine::take_first`] has taken off a link elsewhere. Says whether the run is to stop.
+    /// Delivers a packet that [`Engine::take_first`] has taken off a link in another part. Returns
+    /// whether the run must stop.
     pub fn hand_over<W: World<Packet = P>>(&mut self, world: &mut W, id: LinkId, now: Time, packet: &mut P) -> bool {
         self.now = now;
         self.unspent = None;
@@ -111,7 +117,7 @@ impl<P: Wire> Engine<P> {
         world.deliver(self, id, far, packet);
         self.unspent.take().is_some()
     }
-    /// Sets the present: no event is before it.
+    /// Sets the current time. No event may be before it.
     pub fn pass(&mut self, now: Time) {
         self.now = now;
     }

@@ -231,7 +231,7 @@ fn the_load_counts_all_nics() {
 fn parts_for_hosts_with_one_nic_refuse_others() {
     for (router, why) in [
         ("conga", "the leaf of the source"),
-        ("dard", "a host asks"),
+        ("dard", "a host queries"),
         ("difs", "the ports of a path"),
         ("fastest_path", "the leaf of the source"),
     ] {
@@ -240,7 +240,10 @@ fn parts_for_hosts_with_one_nic_refuse_others() {
         let error = scenario::load(&format!("end = '1ms'\n{text}"), "t.toml", ".".as_ref(), &scenario::Options::default())
             .unwrap_err()
             .to_string();
-        assert!(error.contains(&format!("host `h0` has 2 NICs, and `{router}` is defined for hosts with one: {why}")), "{error}");
+        assert!(
+            error.contains(&format!("host `h0` has 2 NICs, but `{router}` is defined only for hosts with one NIC: {why}")),
+            "{error}"
+        );
     }
 }
 

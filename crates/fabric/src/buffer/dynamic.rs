@@ -43,7 +43,7 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     };
     if problems.is_empty() && amount(params.total).is_some_and(|total| threshold(params.alpha, total) < least) {
         let message = format!(
-            "`{}` times `{}` is less than one packet: every packet that has to wait would be dropped",
+            "`{}` times `{}` is less than a full packet: every full packet that has to wait would be dropped",
             params.alpha, params.total
         );
         problems.push(Problem { key: "alpha", message, hint: "write a larger `alpha` or `total`".to_owned() });

@@ -101,7 +101,7 @@ fn check_total(total: Limit, env: Env<'_>) -> Vec<Problem> {
     let mtu = Bytes(u64::from(env.mtu_bytes));
     let problem = || Problem {
         key: "total",
-        message: format!("`{total}` is less than a packet of {mtu}: every packet that has to wait would be dropped"),
+        message: format!("`{total}` is less than a full packet of {mtu}: every full packet that has to wait would be dropped"),
         hint: format!("write at least `1pkt` or `{mtu}`"),
     };
     total.exceeded_by(1, mtu.0).then(problem).into_iter().collect()

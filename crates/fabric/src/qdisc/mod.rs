@@ -147,7 +147,7 @@ fn check_limit(limit: Auto<Limit>, env: &Env) -> Vec<Problem> {
     };
     let problem = || Problem {
         key: "limit",
-        message: format!("`{limit}` is less than a packet of {mtu}: the queue would drop every packet"),
+        message: format!("`{limit}` is less than a full packet of {mtu}: every full packet that has to wait would be dropped"),
         hint: format!("write at least `1pkt` or `{mtu}`"),
     };
     too_small.then(problem).into_iter().collect()
@@ -308,6 +308,6 @@ mod tests {
             }
         }
         let message = &droptail::check(&droptail::Params::read(&mut LimitOf("1499B")), &env())[0].message;
-        assert_eq!(message, "`1499B` is less than a packet of 1500B: the queue would drop every packet");
+        assert_eq!(message, "`1499B` is less than a full packet of 1500B: every full packet that has to wait would be dropped");
     }
 }

@@ -509,9 +509,9 @@ mod tests {
         assert!(none.is_empty(), "{none:?}");
         let rows = [
             (Limit::Packets(21), Limit::Packets(20), "`21pkt` is above `th_max`, which is `20pkt`"),
-            (Limit::Packets(20), Limit::Bytes(30_000), "`30KB` is not in the unit of `th_min`, which is `20pkt`"),
-            (Limit::Packets(20), Limit::Unlimited, "`unlimited` is not in the unit of `th_min`, which is `20pkt`"),
-            (Limit::Unlimited, Limit::Unlimited, "`unlimited` is no threshold"),
+            (Limit::Packets(20), Limit::Bytes(30_000), "`30KB` has another unit than `th_min`, which is `20pkt`"),
+            (Limit::Packets(20), Limit::Unlimited, "`unlimited` has another unit than `th_min`, which is `20pkt`"),
+            (Limit::Unlimited, Limit::Unlimited, "`unlimited` is not a threshold"),
         ];
         for (low, high, message) in rows {
             assert_eq!(of(low, high), [message]);

@@ -68,7 +68,8 @@ pub fn check(params: &Params, env: &Env<'_>) -> Vec<Problem> {
     }
     let mtu = u64::from(env.mtu_bytes);
     if params.limit.exceeded_by(1, mtu) {
-        let message = format!("`{}` is less than a packet of {mtu} bytes: the host would drop every full packet", params.limit);
+        let message =
+            format!("`{}` is less than a full packet of {mtu} bytes: the host would drop every full packet", params.limit);
         problems.push(Problem { key: "limit", message, hint: format!("write at least `1pkt` or `{mtu}B`") });
     }
     problems

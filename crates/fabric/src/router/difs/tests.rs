@@ -685,7 +685,9 @@ fn unknown_networks_are_refused() {
     }
     assert_eq!(
         problem(&b.build()).as_deref(),
-        Some("`difs` knows fat trees and leaf-spine networks; `spine1` is above port 2 of `leaf0` and port 1 of `leaf1`")
+        Some(
+            "`difs` works only on fat trees and leaf-spine networks; `spine1` is connected to port 2 of `leaf0` and port 1 of `leaf1`; the port numbers must be equal"
+        )
     );
 }
 
