@@ -48,7 +48,7 @@ impl<P: Wire> Lazy<'_, P> {
         } else if let Some(mut packet) = self.link.recall(until, self.rings, self.stats) {
             let arrival = packet.arrival();
             self.enqueue(world, &mut packet, arrival);
-            debug_assert_eq!(self.link.waiting(), 1, "what waits alone fits");
+            debug_assert_eq!(self.link.waiting(), 1, "a single packet fits");
         }
     }
 

@@ -212,7 +212,7 @@ impl<P: Copy> Rings<P> {
         *self.class(start) = places.trailing_zeros() as u8;
         start
     }
-    /// Frees places, and merges them with their neighbors if these are a free block of the same
+    /// Frees places, and merges them with their neighbours if these are a free block of the same
     /// size.
     fn give_back(&mut self, mut start: u32) {
         let mut class = *self.class(start);

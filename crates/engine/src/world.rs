@@ -43,7 +43,7 @@ pub trait Links<P> {
     fn stats_mut(&mut self, link: LinkId) -> &mut LinkStats;
 }
 
-/// The behavior of the nodes at the ends of links.
+/// The behaviour of the nodes at the ends of links.
 pub trait World: Sized {
     /// The packet type.
     type Packet: Wire;

@@ -126,7 +126,7 @@ fn order(seen: &Seen) -> Vec<u32> {
 }
 
 #[test]
-fn a_packet_that_waits_alone_starts_next_unless_another_comes_before_its_start() {
+fn a_single_waiting_packet_starts_next_unless_another_comes_before_its_start() {
     let send = |ns| (ns, Do::Send(1000));
     // Packet 1 waits from 0.5 to 1 us, packet 2 from 1.2 to 2 us, packet 3 from 2.5 to 3 us.
     assert_eq!(order(&run(&[send(0), send(500), send(1200), send(2500)], false)), [0, 1, 2, 3]);

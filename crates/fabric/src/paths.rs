@@ -273,8 +273,8 @@ mod tests {
             assert_eq!(all.index(&path.links, HostId(4)), Some(index));
         }
         assert_eq!((all.path(HostId(0), HostId(4), 4), all.count(HostId(0), HostId(0))), (None, 0));
-        let elsewhere = all.path(HostId(0), HostId(5), 0).unwrap();
-        assert_eq!(all.index(&elsewhere.links, HostId(4)), None);
+        let other = all.path(HostId(0), HostId(5), 0).unwrap();
+        assert_eq!(all.index(&other.links, HostId(4)), None);
     }
 
     #[test]

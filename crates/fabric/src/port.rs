@@ -20,7 +20,7 @@ pub struct Port {
     pub minded: bool,
     /// Whether the router sees the packets that leave.
     pub watched: bool,
-    /// The pause state, if neighbors may pause each other.
+    /// The pause state, if neighbours may pause each other.
     pub pausing: Option<Box<Pausing>>,
 }
 

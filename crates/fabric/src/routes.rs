@@ -450,13 +450,13 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_port_is_left_out_where_it_begins_and_nowhere_else() {
+    fn a_dead_port_is_left_out_only_at_its_own_node() {
         let net = fat_tree(4);
         let gone = dead(&net, &["agg0_0->core0", "core0->agg0_0", "core0->agg1_0", "edge0_0->h1", "h0->edge0_0"]);
         let (healthy, routes) = (Routes::new(&net, &[]), Routes::new(&net, &[]).without(&gone));
         assert_eq!(names(&net, routes.candidates(NodeId(24), HostId(4))), ["agg0_0->core1"]);
         assert_eq!(names(&net, routes.candidates(NodeId(24), HostId(12))), ["agg0_0->core1"]);
-        // The core has no other port to that pod; its neighbors do not know, and send to it as
+        // The core has no other port to that pod; its neighbours do not know, and send to it as
         // before.
         assert_eq!(routes.candidates(NodeId(32), HostId(4)), []);
         assert_eq!(names(&net, routes.candidates(NodeId(26), HostId(4))), ["agg1_0->edge1_0"]);
@@ -600,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_tell_unequal_paths_apart() {
+    fn shapes_distinguish_unequal_paths() {
         let mut b = NetBuilder::default();
         let hosts = [b.host("h0", None), b.host("h1", None)];
         let leaves = [b.switch("leaf0", 1), b.switch("leaf1", 1)];
@@ -681,7 +681,7 @@ mod tests {
                 longest = found.iter().map(|path| rtt(path, 1500, 40)).fold(longest, Dur::max);
                 several += u32::from(net.nics(src).len() > 1 && net.nics(dst).len() > 1 && found.len() > 1);
             }
-            // A host at a switch also counts as a neighbor of itself, and a cable between hosts
+            // A host at a switch also counts as a neighbour of itself, and a cable between hosts
             // with several NICs is ignored.
             let found = routes.max_rtt(&net, 1500, 40);
             let between_hosts = net.links().iter().any(|link| [link.from, link.to].iter().all(|node| net.host(*node).is_some()));

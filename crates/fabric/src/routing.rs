@@ -647,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_path_outlives_a_change_of_routes_and_the_flow_goes_home_when_it_is_unset() {
+    fn a_set_path_outlives_a_change_of_routes_and_can_be_unset() {
         let mut b = Bench::new(fat_tree(4), 4, false);
         let f = b.flow_on(2);
         let flow = b.flows[f].clone();
@@ -731,7 +731,7 @@ mod tests {
         assert_eq!(near.routing.request(&near.flows[0].clone(), false), None, "there is one path");
     }
 
-    /// Eight switches in a row with two cables between neighbors: no path has route bytes.
+    /// Eight switches in a row with two cables between neighbours: no path has route bytes.
     #[test]
     fn long_paths_are_taken_hop_by_hop() {
         let mut b = NetBuilder::default();

@@ -15,7 +15,7 @@
 //! - esr is stored as a time, size / esr = vdl - aT: the smallest esr is the largest time, infinity
 //!   is 0.
 //! - A flow is entered when its SYN is admitted; a repeated SYN changes nothing. Nearly everything
-//!   else happens when packets start to leave: synchronization and the grant, the remaining size of
+//!   else happens when packets start to leave: synchronisation and the grant, the remaining size of
 //!   the flow, and its deletion by FIN, so that DATA queued before the FIN is still known.
 //! - The remaining size of a flow is counted from the highest byte that left, so that
 //!   retransmissions do not count twice.
@@ -142,7 +142,7 @@ pub struct Row {
     pub arrived: Time,
     /// Size / expected sending rate as this port computed it: vdl - aT.
     pub local: Dur,
-    /// Like `local`, after synchronization with the other ports.
+    /// Like `local`, after synchronisation with the other ports.
     pub expected: Dur,
     /// Whether another port pauses the flow.
     pub paused_elsewhere: bool,
@@ -283,7 +283,7 @@ impl Merp {
         }
     }
 
-    /// Synchronizes a known flow's row with its packet (Alg. 1 l. 9-11). Returns the new row.
+    /// Synchronises a known flow's row with its packet (Alg. 1 l. 9-11). Returns the new row.
     fn sync(&mut self, flow: FlowId, packet: &Packet, header: &mut Header, cx: &PortCx<'_>) -> Option<Row> {
         let params = &self.params;
         let row = self.table.get_mut(flow)?;

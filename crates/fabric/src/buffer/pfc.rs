@@ -446,7 +446,7 @@ mod tests {
     /// Two neighbours are paused. Of the first, one packet waits at port 2 and three at port 3; of
     /// the second, two at port 3.
     #[test]
-    fn who_waits_for_stuck_ports_stays_paused() {
+    fn neighbours_of_stuck_ports_stay_paused() {
         let mut pfc = pfc(4, fixed(1500));
         let to = |from, to| Place { to, ..place(from, 0) };
         assert!([to(0, 2), to(0, 3), to(0, 3), to(0, 3), to(1, 3), to(1, 3)].into_iter().all(|place| admits(&mut pfc, place)));

@@ -5,9 +5,9 @@
 //! of equal length; it estimates demands and places all large flows.
 //!
 //! Among all links between switches, and links of hosts with several NICs, it selects the link with
-//! the highest utilization since the last reading. Among the flows whose data crosses that link, it
+//! the highest utilisation since the last reading. Among the flows whose data crosses that link, it
 //! selects the flow that delivered most, and moves it to the path whose busiest link would be least
-//! busy, if the larger utilization of the two links is lower after the move.
+//! busy, if the larger utilisation of the two links is lower after the move.
 //!
 //! Model: it has exact counts of every link and flow. It moves one flow at a time, and only the
 //! flow's data.
@@ -45,7 +45,7 @@ base::params! {
         period: Dur = "1ms" in Dur::from_us(1)..=Dur::from_secs(1000), "flowloom: some round trips; Hedera has 5 s";
         /// Time from a reading until the flow moves.
         latency: Dur = "1ms" in Dur(0)..=Dur::from_secs(1000), "flowloom: as the period";
-        /// Links with a utilization below this are not changed.
+        /// Links with a utilisation below this are not changed.
         threshold: Fraction = "0.5" in Fraction(0)..=Fraction::ONE, "flowloom: a less busy link has room";
     }
 }
@@ -68,7 +68,7 @@ impl Rebalance {
         Rebalance { params: params.clone(), settled: Time::ZERO }
     }
 
-    /// Returns the utilization of a link that sends this many bytes in a period, in parts per
+    /// Returns the utilisation of a link that sends this many bytes in a period, in parts per
     /// billion.
     fn utilisation(&self, view: &View<'_>, link: LinkId, bytes: u64) -> u64 {
         let sent = u128::from(bytes) * 8 * 1_000_000_000_000 * u128::from(Fraction::ONE.0);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_with_room_is_left_alone() {
+    fn a_link_with_room_is_not_changed() {
         let flows = |b: &mut Bench| (0..2).for_each(|i| b.flow(i, i, 4 + i, 0, FULL / 5));
         let mut b = Bench::new(|_| ());
         flows(&mut b);

@@ -58,7 +58,7 @@ mod tests {
     use super::super::tests::{GIGABYTE, finish_ns, flow};
 
     #[test]
-    fn a_flow_paused_elsewhere_does_not_hold_a_link() {
+    fn a_flow_that_waits_on_another_link_does_not_hold_a_link() {
         // The second flow waits on link 0 until 100 and leaves link 1 to the others; then it is
         // served before the fourth.
         let flows = [flow(0, 100, &[0]), flow(1, 100, &[0, 1]), flow(2, 50, &[1]), flow(3, 100, &[1])];

@@ -192,7 +192,7 @@ fn degenerate_input() {
 }
 
 #[test]
-fn who_asks_to_stop_gets_no_times() {
+fn a_stopped_schedule_returns_no_times() {
     let flows: Vec<FluidFlow> = (0..2000).map(|i| flow(10 * i, 10, &[0])).collect();
     for name in names() {
         let mut asked = Vec::new();

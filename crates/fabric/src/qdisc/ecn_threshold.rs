@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_waits_alone_is_seen_if_it_would_be_marked() {
+    fn a_single_waiting_packet_is_seen_if_it_would_be_marked() {
         for (mark, watches) in [(Limit::Packets(0), true), (Limit::Bytes(1499), true), (Limit::Packets(1), false)] {
             assert_eq!(queue(mark, At::Dequeue).watches(), watches, "{mark}");
         }

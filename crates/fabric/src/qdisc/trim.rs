@@ -245,13 +245,13 @@ mod tests {
     fn enqueue(q: &mut Trim, packet: Packet) -> Vec<(&'static str, u64, u16)> {
         let mut refused = Refused::new();
         q.enqueue(&mut { packet }, Time::ZERO, &mut refused);
-        let told = |refusal| match refusal {
+        let named = |refusal| match refusal {
             Refusal::Dropped(packet) => ("dropped", packet.offset, packet.wire_len),
             Refusal::Returned(packet) => ("returned", packet.offset, packet.wire_len),
             Refusal::Trimmed { to, .. } => ("trimmed", 0, to),
             Refusal::Order => ("order", 0, 0),
         };
-        let mut all: Vec<_> = std::iter::from_fn(|| refused.pop()).map(told).collect();
+        let mut all: Vec<_> = std::iter::from_fn(|| refused.pop()).map(named).collect();
         all.reverse();
         all
     }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_waits_alone_changes_no_turn() {
+    fn a_packet_without_competitors_changes_no_turn() {
         let mut q = port(Params { weight: 2, ..plain() });
         let both = |q: &mut Trim| {
             (0..2).for_each(|n| _ = enqueue(q, packet(0, n, 1500)));

@@ -8,8 +8,8 @@
 //!
 //! Model: one queue per host, first in, first out, for all classes. A packet takes `per_packet`
 //! plus its bytes on the wire at `rate`. Packets wait from the arrival of their last bit until they
-//! are processed. Where neighbors pause each other (`buffer = "pfc"`), a host pauses its switch by
-//! the rule by which a switch pauses its neighbors, with a buffer as large as that of a switch.
+//! are processed. Where neighbours pause each other (`buffer = "pfc"`), a host pauses its switch by
+//! the rule by which a switch pauses its neighbours, with a buffer as large as that of a switch.
 //!
 //! | parameter | default | from |
 //! |---|---|---|

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_port_is_told_and_comes_back_empty() {
+    fn a_dead_port_is_reported_and_comes_back_empty() {
         let mut b = Bench::new();
         b.depart(0, 3, 4, |_| ());
         let link = LinkId(b.routing.net.out_base(b.leaf) + 4);

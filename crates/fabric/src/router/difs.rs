@@ -50,7 +50,7 @@
 //! - Among ports with equal V_i a random port is recommended (`ties`).
 //! - The port through which a flow enters is updated by a packet from another port only if it left
 //!   its host after all packets before: late packets of the old path change nothing (NSim).
-//! - Iterations of switches are independent, with a random phase. If they were synchronized, all
+//! - Iterations of switches are independent, with a random phase. If they were synchronised, all
 //!   switches would react to the same collision.
 //! - Flows within a pod are counted (`count_intra_pod`; NSim). Entries of flows that now take
 //!   another path stay until `flow_timeout`, and count.

@@ -56,7 +56,7 @@ base::choice! {
 base::choice! {
     /// Whether all switches use the same hash.
     pub enum Seed {
-        /// All switches use the same hash: flows polarize.
+        /// All switches use the same hash: flows polarise.
         Same = "same",
         /// Each switch mixes its id into the hash.
         Mix = "mix",

@@ -105,7 +105,7 @@ fn fresh() -> Header {
     Header { asr_bps: 1_000_000_000, theta_bps: 800_000_000, rtt_ps: 129 * US, bits: 800_000_000 << 32, ..Header::default() }
 }
 
-/// Table 1 and Fig. 1 of the paper at one byte per second, then the synchronization of Alg. 1 l.
+/// Table 1 and Fig. 1 of the paper at one byte per second, then the synchronisation of Alg. 1 l.
 /// 9-11.
 #[test]
 fn table_1_and_sync() {
@@ -315,7 +315,7 @@ fn silent_entries_go_when_they_are_in_the_way() {
 
 /// The second port on the path pauses a flow that the first port pauses too.
 #[test]
-fn packets_name_every_port_that_pauses_or_the_first_alone() {
+fn packets_name_every_port_that_pauses_or_only_the_first() {
     let named = |name_all| {
         let mut b = Bench::gbps(&[100, 200], |p| p.name_all = name_all);
         b.syn(0, 0);
@@ -369,7 +369,7 @@ fn an_early_start_counts_all_flows_ahead_and_the_queue() {
 }
 
 #[test]
-fn flows_paused_elsewhere_or_gone_do_not_hold_the_port() {
+fn flows_paused_by_other_ports_or_finished_do_not_hold_the_port() {
     let asks = |change: fn(&mut Params), lead: fn(&mut Bench)| {
         let mut b = Bench::gbps(&[100, 200], change);
         b.syn(0, 0);
@@ -494,7 +494,7 @@ fn trunk(packets: &[u64], start_us: impl Fn(usize) -> u64) -> Line {
 
 /// Vector U1: SYN and SYNACK over 4 links, 99 gaps at alpha C, and the last packet's travel time.
 #[test]
-fn a_flow_alone_takes_its_closed_form() {
+fn a_single_flow_takes_the_time_of_the_closed_form() {
     let mut l = trunk(&[100], |_| 0);
     l.run(Time::MAX);
     l.assert_clean();
@@ -622,7 +622,7 @@ fn a_port_that_lost_its_table_learns_the_flows_again() {
 
 /// f crosses A and B, g holds B, k needs A: k may use A while f waits for B.
 #[test]
-fn a_flow_paused_elsewhere_leaves_the_port_to_others() {
+fn a_flow_paused_by_another_port_leaves_this_port_to_others() {
     let finish_of_k = |skip_paused| {
         let params = Params { skip_paused, ..Params::defaults() };
         let (a, b) = (0, 1);

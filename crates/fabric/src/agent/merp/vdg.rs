@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    /// Every line is on the lower envelope at some x: neighbors i and i - 1 cross at 2n (2i - 1) +
+    /// Every line is on the lower envelope at some x: neighbours i and i - 1 cross at 2n (2i - 1) +
     /// i² - i, and x decreases from 4n² in steps of 4n, so that the winner changes as often as
     /// possible.
     #[test]

@@ -212,7 +212,7 @@ fn early_start_lets_the_next_flow_in_before_the_first_is_done() {
 }
 
 #[test]
-fn flows_that_are_paused_elsewhere_do_not_hold_the_port() {
+fn flows_paused_by_other_ports_do_not_hold_the_port() {
     let mut b = Bench::new(2, |_| ());
     b.settle(0, 0, 5000);
     // The flow's packet carries the pause.

@@ -320,7 +320,7 @@ fn annealing_finds_paths_without_collisions() {
 }
 
 #[test]
-fn annealing_leaves_flows_within_pods_alone() {
+fn annealing_does_not_move_flows_within_pods() {
     let mut b = Bench::new(fat_tree(4));
     let mut hedera = b.hedera(|_| ());
     b.flow(0, 0, 2, 1, MB);

@@ -120,7 +120,7 @@ fn golden_admission() {
 }
 
 #[test]
-fn droppable_data_may_be_dropped_only_beside_protected_data() {
+fn droppable_data_may_be_dropped_only_while_protected_data_waits() {
     let mut q = queue(|params| (params.drop, params.when) = (Limit::Packets(1), When::BesideProtected));
     assert_eq!(dropped(&mut q, [droppable(0), droppable(1), probe(2), droppable(3), protected(4), droppable(5)]), [5]);
     (0..5).for_each(|_| assert!(q.dequeue(Time::ZERO).is_some()));
@@ -168,7 +168,7 @@ fn bursts_and_answers(machine: impl Transport) -> [Vec<Packet>; 2] {
 }
 
 /// A short port with the threshold of the qdisc that a transport implies.
-fn port_beside(meta: &Meta) -> Credit {
+fn port_of(meta: &Meta) -> Credit {
     let (_, drop) = meta.implies.iter().find(|(key, _)| *key == "qdisc.drop").expect("a threshold");
     let drop = Limit::parse(&base::params::Raw::Str((*drop).to_owned())).expect("a limit");
     queue(|params| (params.drop, params.limit) = (drop, Auto::Set(Limit::Packets(20))))
@@ -183,7 +183,7 @@ fn aeolus_and_ssp_with_their_classes_exchanged_mirror_each_other() {
     let mut like = ssp::Params::defaults();
     like.burst.unsched_bytes = Auto::Auto;
     let [unscheduled, scheduled] = bursts_and_answers(ssp::Ssp::new(&like, &env));
-    let mut ports = [(port_beside(&aeolus::META), aeolus), (port_beside(&ssp::META), [scheduled, unscheduled])];
+    let mut ports = [(port_of(&aeolus::META), aeolus), (port_of(&ssp::META), [scheduled, unscheduled])];
     let mut rng = base::Rng::stream(1, "mirror", &[]);
     let (mut steps, mut lost) = ([0; 2], [0; 2]);
     for _ in 0..700 {

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_keeps_what_it_is_given() {
+    fn the_header_round_trips() {
         let mut packet = Packet::new(FlowId(0), Kind::DATA, 40);
         assert_eq!(Overlay::read(&packet), None);
         for tag in 0..16 {

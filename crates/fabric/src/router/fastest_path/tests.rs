@@ -163,7 +163,7 @@ fn flows_leave_a_dead_path_which_counts_as_empty_when_its_link_returns() {
 }
 
 #[test]
-fn a_probe_that_lost_its_path_says_nothing() {
+fn a_diverted_probe_is_ignored() {
     let mut b = Bench::new(|_| ());
     b.path(0, 0);
     let probe = b.tick(0)[1].packet;
