@@ -22,7 +22,7 @@ use proto::Packet;
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "sends the oldest packet of the flow with the smallest priority number; drops the packet with the largest number",
+    summary: "serves the oldest packet of the flow with the smallest priority number; drops the largest number",
     source: "Alizadeh et al., SIGCOMM 2013, section 4.2",
     needs: Needs { transport: &["pfabric"], ..Needs::NONE },
     queue_lengths: &["limit"],

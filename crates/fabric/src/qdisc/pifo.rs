@@ -36,7 +36,7 @@ use std::collections::VecDeque;
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "sends the oldest packet of the flow with the smallest rank; a full queue drops the packet with the worst rank",
+    summary: "serves the oldest packet of the flow with the smallest rank; a full queue drops the worst rank",
     source: "Sivaraman et al., SIGCOMM 2016, section 2; Hong et al., SIGCOMM 2012, section 2",
     queue_lengths: &["limit", "mark"],
     ..Meta::PLAIN

@@ -330,7 +330,7 @@ mod tests {
         }
     }
 
-    /// An average of 30 after 83 packet times without a packet, and then with the arrival that ends them.
+    /// The average is 30; it is updated by the arrival that ends an idle time of 83 packet times.
     #[test]
     fn golden_idle_time() {
         let mut red = queue(params(), 0, 30.0);
@@ -383,7 +383,8 @@ mod tests {
         assert_eq!([19.9, 20.0].map(|avg| queue(params(), 2, avg).base_probability()), [None, Some(1.0)]);
     }
 
-    /// Packets between one mark and the next while 50 wait and the average stays.
+    /// Number of packets from one mark to the next while 50 packets wait and the average is
+    /// constant.
     fn gaps(params: Params, avg: f64, marks: usize) -> Vec<u32> {
         let mut red = queue(params, 50, avg);
         let (mut gaps, mut gap) = (Vec::new(), 0);
@@ -445,7 +446,7 @@ mod tests {
         }
     }
 
-    /// Gentle at 80 between 60 and 120: probability 0.4. Without it 1.
+    /// With `gentle`, an average of 80 between 60 and 120 gives the probability 0.4; without it 1.
     #[test]
     fn from_mark_p_on_even_capable_packets_are_dropped() {
         let gentle = Params { gentle: true, ..between() };

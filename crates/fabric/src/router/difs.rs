@@ -95,7 +95,7 @@ use switch::{Switch, Ways};
 
 /// The description of this entry, for `list`, `explain` and `check`.
 pub const META: Meta = Meta {
-    summary: "DiFS: switches balance elephants over their ports, and request other switches to move flows that they cannot move themselves",
+    summary: "DiFS: switches balance elephants over their ports, and request moves that only other switches can make",
     source: "Cui and Qian, arXiv 1307.7416, 2013",
     implies: &[
         ("qdisc.kind", "strict"),

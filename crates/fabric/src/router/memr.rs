@@ -160,7 +160,7 @@ impl Router for Memr {
         // A flow that overflowed a table passes its port once more, which deletes the flow's entry.
         let leaves = packet.kind == Kind::FIN || packet.prio == OVERFLOW;
         let pin = if leaves { pins.remove(flow) } else { pins.get(flow).copied() };
-        // A dead link is no candidate.
+        // A dead link is not a candidate.
         let pinned = pin.and_then(index);
         if leaves || packet.kind == DET {
             return pinned.unwrap_or_else(|| self.choose(cx.at, &cx.tuple(packet), candidates));
@@ -294,7 +294,7 @@ mod tests {
     fn gmer(cmp: GmerCmp, flow: &Flow, now: u64, flows: &[Flow], table: &FlowMap<Row>) -> Ratio {
         tail(cmp, flow, Time(now * SEC), flows, &Port { rate: SLOW, table: Some(table) })
     }
-    /// The best of ports that all have the slow rate, by index.
+    /// The best ports, by index; all of them have the slow rate.
     fn best(flow: &Flow, now: u64, flows: &[Flow], tables: &[FlowMap<Row>]) -> Vec<u32> {
         let mut memr = memr(GmerCmp::Le);
         let port = |(i, table)| (LinkId(i as u32), Port { rate: SLOW, table: Some(table) });

@@ -1,4 +1,5 @@
-//! Max-min fair sharing. Flows of one path have the same rate, so the work per event grows with the paths in use, not with the flows.
+//! Max-min fair sharing. Flows with the same path have the same rate, so the work per event grows
+//! with the number of paths in use, not with the number of flows.
 
 use super::flow::{Arrivals, FluidFlow, GoOn, PATIENCE};
 use base::Time;

@@ -137,7 +137,8 @@ fn decisions(toleaf: [u8; 4], flow: u32, cached: Option<u8>) -> u8 {
 fn golden_decisions() {
     assert_eq!(decisions([4, 0, 4, 3], 0, None), 3);
     assert_eq!(decisions([4, 0, 4, 4], 0, Some(2)), 2, "no move for an equal path");
-    // Cached 1 is worse than the others: one of 0, 2, 3 at random. The generator is seeded per switch: draw more than once.
+    // The present tag 1 is worse than the others, so one of 0, 2, 3 is drawn at random. The
+    // generator is seeded per switch, so several numbers are drawn.
     let mut rng = Rng::stream(1, "test", &[]);
     let mut counts = [0.0; 16];
     for _ in 0..3000 {
