@@ -154,8 +154,8 @@ pub struct SwitchCx<'a> {
     pub now: Time,
     /// The switch.
     pub at: NodeId,
-    /// The link over which the current packet arrived; `None` if there is no such packet, or if the
-    /// packet was queued at a port that failed.
+    /// The link over which the current packet arrived; `None` without a current packet, and for a
+    /// packet that was sent to a port whose link is down.
     pub from: Option<LinkId>,
     /// All flows of the run, by id.
     pub flows: &'a [Flow],
