@@ -1,7 +1,9 @@
-//! Conservation of packets and bytes per port, per switch and in total, checked at the end of every run, release builds included.
+//! Conservation of packets and bytes per port, per switch and in total, checked at the end of every
+//! run, also in release builds.
 //!
-//! Hosts count the packets that they send and receive, links those that they carry, ports those that they hold and drop. The counts are
-//! independent, so a packet lost or made without a count shows here. A broken invariant ends the run, since its results would be wrong.
+//! Hosts count the packets that they send and receive, links the packets that they carry, ports the
+//! packets that they hold and drop. The counts are independent, so the audit detects a packet that is
+//! lost or made without a count. A broken invariant aborts the run, since its results would be wrong.
 
 use crate::node::world::{Carried, NodeCounts};
 use crate::parallel::part::Part;
@@ -26,12 +28,12 @@ struct Inside {
     ext_blocks: usize,
 }
 
-/// Checks all invariants. Panics with the broken one.
+/// Checks all invariants. Panics with a message that names the first broken invariant.
 pub fn check<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) {
     let net = &*Arc::clone(whole.net());
     let (now, nodes) = (whole.now(), whole.nodes());
     let mut inside = Inside::default();
-    // Packets that each node offered to its ports, by the counts of the ports.
+    // By node: packets that the node offered to its ports, counted by the ports.
     let mut offered = vec![0u64; net.nodes().len()];
     let mut arrived = vec![0u64; net.nodes().len()];
     for id in (0..net.links().len() as u32).map(LinkId) {
@@ -42,18 +44,18 @@ pub fn check<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) {
         assert_eq!(
             stats.tx_packets,
             stats.delivered + stats.lost_sent + on_link.len() as u64,
-            "port {}: packets sent are not packets delivered, lost or on the wire",
+            "port {}: the packets sent are not the sum of those delivered, lost and on the wire",
             net.link_name(id)
         );
         let waiting = world.ports[id.index()].as_ref().map_or(Backlog::default(), |port| port.backlog());
         assert_eq!(
             waiting.packets,
             engine.waiting(id),
-            "port {}: the engine's count of waiting packets is wrong",
+            "port {}: the engine and the queue discipline count different numbers of waiting packets",
             net.link_name(id)
         );
         let drops = world.drops[id.index()];
-        assert_eq!(stats.drops, drops.all(), "port {}: packets dropped are not packets dropped by kind", net.link_name(id));
+        assert_eq!(stats.drops, drops.all(), "port {}: the packets dropped are not the sum over all kinds", net.link_name(id));
         inside.data_drops += drops.data;
         offered[link.from.index()] += stats.tx_packets + stats.drops + stats.lost_unsent + u64::from(waiting.packets);
         inside.lost += stats.lost_sent + stats.lost_unsent + at_random;
@@ -75,12 +77,12 @@ pub fn check<E: Driver<Carried>, P: Probe>(whole: &mut Whole<E, P>) {
         assert_eq!(
             arrived[node.index()] + own.made,
             offered[node.index()] + own.no_route + own.taken,
-            "switch {name}: packets in and made are not packets out, waiting, dropped, lost, taken or without a route"
+            "switch {name}: the packets that arrived or were made are not the sum of those sent, waiting, dropped, lost, consumed and without a route"
         );
     }
     for world in whole.parts.iter().map(|part| &part.world).filter(|world| world.known_down.is_empty()) {
         let broken: u64 = world.buffers.iter().map(|buffer| buffer.broken_promises()).sum();
-        assert_eq!(broken, 0, "buffers dropped packets that they have headroom for");
+        assert_eq!(broken, 0, "buffers dropped packets for which headroom was reserved");
     }
     check_totals(whole, &inside, &offered, &arrived);
 }
@@ -91,43 +93,43 @@ fn check_totals<E: Driver<Carried>, P: Probe>(whole: &Whole<E, P>, inside: &Insi
     assert_eq!(
         traffic.sent,
         hosts().map(|n| offered[n] - nodes[n].made).sum::<u64>(),
-        "packets sent by hosts are not packets offered to NICs, but for orders to pause"
+        "the packets that hosts sent are not the packets that their NICs got, PAUSE frames excluded"
     );
     assert_eq!(
         traffic.received,
         hosts().map(|n| arrived[n] - nodes[n].taken).sum::<u64>(),
-        "packets received by hosts are not packets delivered to them, but for orders to pause"
+        "the packets that hosts received are not the packets delivered to them, PAUSE frames excluded"
     );
     let all = |count: fn(&NodeCounts) -> u64| nodes.iter().map(count).sum::<u64>();
     assert_eq!(
         traffic.lost,
         inside.lost + all(|node| node.no_route),
-        "packets lost are not lost on links, at ports or without a route"
+        "the packets lost are not the sum of those lost on links, at ports and without a route"
     );
     let of_flows: u64 = whole.parts.iter().flat_map(|part| part.world.table.records()).map(|record| record.lost_link).sum();
-    assert_eq!(traffic.lost - traffic.lost_own, of_flows, "packets lost are neither the flows' packets lost nor the router's");
+    assert_eq!(traffic.lost - traffic.lost_own, of_flows, "the packets lost are not the sum of those of flows and of routers");
     let of_flows: u64 = whole.parts.iter().flat_map(|part| part.world.table.records()).map(|record| record.drops).sum();
-    assert_eq!(inside.data_drops, of_flows, "data packets dropped by queues are not the flows' packets dropped");
+    assert_eq!(inside.data_drops, of_flows, "the data packets that queues dropped are not the sum over all flows");
     let (packets, bytes) = (inside.packets + traffic.lost, inside.bytes + traffic.lost_bytes);
     assert_eq!(
         traffic.sent + all(|node| node.made),
         traffic.received + traffic.dropped + packets + all(|node| node.taken),
-        "packets sent or made are not received, taken, dropped, lost or inside"
+        "the packets sent or made are not the sum of those received, consumed, dropped, lost and still in the network"
     );
     assert_eq!(
         traffic.sent_bytes + all(|node| node.made_bytes),
         traffic.received_bytes + traffic.dropped_bytes + traffic.trimmed_bytes + bytes + all(|node| node.taken_bytes),
-        "bytes sent or made are not received, taken, dropped, trimmed, lost or inside"
+        "the bytes sent or made are not the sum of those received, consumed, dropped, trimmed, lost and still in the network"
     );
     let worlds = || whole.parts.iter().map(|part| &part.world);
     let control: usize = worlds().flat_map(|world| &world.hosts).flat_map(|host| &host.io.control).map(Packet::blocks).sum();
     let received = worlds().flat_map(|world| &world.receivers).flatten().flat_map(|of| &of.waiting);
     let received: usize = received.map(|waits| waits.packet.blocks()).sum();
     let blocks: usize = worlds().map(|world| world.ext.len()).sum();
-    assert_eq!(blocks, inside.ext_blocks + control + received, "header blocks are leaked or missing");
+    assert_eq!(blocks, inside.ext_blocks + control + received, "extension headers were leaked or freed twice");
     for flow in whole.flows() {
         let record = whole.end(flow.id, true).world.table.get(flow.id);
-        assert!(record.delivered_bytes <= flow.size_bytes, "flow {} has more bytes delivered than it has", flow.id);
-        assert!(record.finish >= flow.start, "flow {} finished before it started", flow.id);
+        assert!(record.delivered_bytes <= flow.size_bytes, "flow {}: more bytes were delivered than the flow has", flow.id);
+        assert!(record.finish >= flow.start, "flow {}: it finished before it started", flow.id);
     }
 }

@@ -1,4 +1,4 @@
-//! What a run starts from: the engine, the world and the global actors, from a point of a plan.
+//! Builds the engine, the world and the global actors of a run from a point of a plan.
 
 use crate::actors::Actor;
 use crate::actors::control::Control;
@@ -34,7 +34,8 @@ use scenario::{Envs, RunSpec};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A run before its first event, or one of its parts, and the global actors.
+/// Builds a run before its first event, or the part of a run that `share` describes, and the global
+/// actors.
 pub fn build<E: Driver<Carried>, P: Probe>(
     spec: &RunSpec,
     beginning: Beginning,
@@ -164,7 +165,8 @@ fn build_world<P: Probe>(spec: &RunSpec, beginning: Beginning, share: Option<Par
     (world, actors)
 }
 
-/// Notes the hops of all flows' paths, once for all flows between hosts at the same switches.
+/// Stores the hops of all flows' paths in `table`. They are computed once for all flows between hosts at
+/// the same switches.
 fn note_hops(net: &Net, paths: &mut AllPaths, flows: &[Flow], table: &mut FlowTable) {
     let mut known = BTreeMap::new();
     for flow in flows {
@@ -174,13 +176,13 @@ fn note_hops(net: &Net, paths: &mut AllPaths, flows: &[Flow], table: &mut FlowTa
     }
 }
 
-/// By node: what the ports of a switch share; empty if they share nothing.
+/// Builds, by node, the buffer that the ports of a switch share; empty if the system has no buffer.
 fn build_buffers(spec: &RunSpec, envs: &Envs<'_>) -> Vec<AnyBuffer> {
     let nodes = (0..spec.net.nodes().len() as u32).map(NodeId);
     spec.system.buffer.as_ref().map_or(Vec::new(), |buffer| nodes.map(|node| buffer.build(&envs.buffer(node))).collect())
 }
 
-/// By host; empty where the system has none.
+/// Builds the receivers, by host; empty if the system has none.
 fn build_receivers(spec: &RunSpec, envs: &Envs<'_>) -> Vec<Option<Receiving>> {
     let Some(params) = &spec.system.receiver else { return Vec::new() };
     let with = params.hosts(&envs.receiver(HostId(0)));
@@ -188,7 +190,7 @@ fn build_receivers(spec: &RunSpec, envs: &Envs<'_>) -> Vec<Option<Receiving>> {
     (0..spec.net.hosts().len() as u32).map(HostId).map(host).collect()
 }
 
-/// Ports that need more than the engine's first-in first-out queue.
+/// Builds the ports that need more than the engine's first-in first-out queue; `None` for all others.
 fn build_ports(spec: &RunSpec, envs: &Envs<'_>, watches: bool, pausing: bool) -> Vec<Option<Box<Port>>> {
     let net = &*spec.net;
     let port = |(id, link): (usize, &fabric::net::Link)| {

@@ -1,4 +1,4 @@
-//! What the entries of a system count of ports.
+//! The counters per port of the entries of a system.
 
 use crate::node::arrivals::Receiving;
 use crate::outcome::NamedCounter;
@@ -9,13 +9,14 @@ use fabric::receiver::Receiver as _;
 use fabric::router::{AnyRouter, Router as _};
 use scenario::RunSpec;
 
-/// The queue disciplines of switches and of NICs; one, if both have the same.
+/// Returns the queue disciplines of switches and of NICs; only one if both have the same name.
 fn disciplines(spec: &RunSpec) -> impl Iterator<Item = &qdisc::AnyParams> {
     let (switches, nics) = (&spec.system.qdisc, &spec.system.nic.qdisc);
     std::iter::once(switches).chain(Some(nics).filter(|nics| nics.name() != switches.name()))
 }
 
-/// What the disciplines count of ports, then what the router does, then the receivers of hosts, then the buffer.
+/// Returns the counters per port: those of the queue disciplines, then of the router, the receivers of
+/// hosts and the buffer.
 pub fn port_counters(spec: &RunSpec) -> Vec<NamedCounter> {
     let router = &spec.system.router;
     let all = disciplines(spec).map(|entry| (entry.name(), entry.meta().counters)).chain([(router.name(), router.meta().counters)]);
@@ -24,9 +25,9 @@ pub fn port_counters(spec: &RunSpec) -> Vec<NamedCounter> {
     all.flat_map(|(entry, counters)| counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
 }
 
-/// Where the counts of a port are.
+/// The parts of a run that have the counts of a port.
 pub struct Counting<'a> {
-    /// The port; `None`: it has no more than a first-in first-out queue.
+    /// The port; `None` if it is a plain first-in first-out queue.
     pub port: Option<&'a Port>,
     /// The router.
     pub router: &'a AnyRouter,
@@ -34,7 +35,8 @@ pub struct Counting<'a> {
     pub receivers: &'a [Option<Receiving>],
 }
 
-/// What was counted of one port up to `now`, as [`port_counters`] tells; zero where another port's counts stand.
+/// Returns the counts of one port up to `now`, in the order of [`port_counters`]. Counters of entries that
+/// this port does not have are zero.
 pub fn port_counts(spec: &RunSpec, id: LinkId, of: &Counting<'_>, now: Time) -> Vec<u64> {
     let &Counting { port, router, receivers } = of;
     let (own, _) = spec.port(id);

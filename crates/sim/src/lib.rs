@@ -1,7 +1,7 @@
 //! Runs: the engine, hosts and switches combined in virtual time.
 //!
-//! [`run`] takes one point of a plan and returns plain rows. A run is a function of the plan, the seed and the code: threads, probes
-//! and samples change nothing.
+//! [`run`] takes one point of a plan and returns plain rows. A run is a function of the plan, the seed
+//! and the code: threads, probes and samples do not change its results.
 
 mod actors;
 pub mod audit;
@@ -27,7 +27,7 @@ pub use progress::{Continue, Progress, RunError};
 pub use rows::flow_counters;
 pub use run::{run, run_cut, run_on, run_threads};
 
-/// The example of the page about the API.
+/// Compiles the example of the page about the API.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/api.md")]
 struct Page;

@@ -11,20 +11,25 @@ use proto::host::FlowRecord;
 use proto::{Flow, Packet};
 use scenario::{RunSpec, Sample, Unloaded};
 
-/// Bytes per link: its record, ring, counts and leaf in the tree, and its share of hosts. Measured on fat trees.
+/// Bytes per link: its record, ring, counts and leaf in the tree, and its share of the memory of
+/// hosts. Measured on fat trees.
 const PER_LINK: u64 = 1300;
-/// Packets on a link and at its port, averaged over a network at full load.
+/// Packets on a link and at its port: the average over a network at full load.
 const PACKETS_PER_LINK: u64 = 40;
-/// Bytes per flow beside its rows: the state of the protocol, parts of which are kept for later flows.
+/// Bytes per flow in addition to its rows: the state of the protocol. Parts of this state are kept
+/// and used again by later flows.
 const PER_FLOW: u64 = 200;
-/// Copies of what a flow waits for: in the workload, in the flow, and in the list of flows that wait.
+/// Copies of the list of flows that a flow waits for: in the workload, in the flow, and in the state
+/// of waiting flows.
 const COPIES_OF_WAITS: u64 = 3;
-/// Writing a row of a table takes about as much memory again.
+/// Copies of each row of a table: writing a row takes about as much memory as the row.
 const WRITTEN: u64 = 2;
-/// Rows of a time series for each open flow: rate, window, threshold and round trip; for each port: queue and utilisation.
+/// Rows per sample of a time series. For each open flow: rate, window, threshold and round-trip time;
+/// for each port: queue and utilisation.
 const ROWS: [u64; 2] = [4, 2];
 
-/// The bytes that a run is expected to hold at once, results included, by their use: within a factor of two.
+/// The bytes that a run is expected to hold at the same time, results included, by use. Accurate
+/// within a factor of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryEstimate {
     /// Ports, packets on links, and routes.
@@ -38,55 +43,58 @@ pub struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    /// All bytes.
+    /// Returns the sum of all parts.
     pub fn total(&self) -> u64 {
         [self.flows, self.samples, self.trace].into_iter().fold(self.network, u64::saturating_add)
     }
-    /// The largest part: its name, its bytes, and how a scenario makes it smaller.
+    /// Returns the largest part: its name, its bytes, and how to change the scenario to make it
+    /// smaller.
     pub fn largest(&self) -> (&'static str, u64, &'static str) {
         let parts = [
-            ("the network", self.network, "take fewer nodes"),
-            ("flows", self.flows, "take fewer flows"),
-            ("time series", self.samples, "write a longer `interval` in [sample], record fewer series, or end the run earlier"),
+            ("the network", self.network, "simulate fewer nodes"),
+            ("flows", self.flows, "simulate fewer flows"),
+            ("time series", self.samples, "set a longer `interval` in `[sample]`, record fewer series, or set an earlier `end`"),
             (
                 "the packet trace",
                 self.trace,
-                "record less in [sample] with `only_flows`, `only_ports`, `start` and `end`, or leave `packets` out",
+                "restrict `[sample]` with `only_flows`, `only_ports`, `start` or `end`, or leave out `packets`",
             ),
         ];
         parts.into_iter().max_by_key(|(_, bytes, _)| *bytes).unwrap_or(("", 0, ""))
     }
 }
 
-/// The course that the flows of a run take by their sizes, the rates of NICs and the round trips: each host sends and receives one flow after
-/// another, and each flow takes some round trips to reach its rate. Queues inside the network and losses let flows take longer.
+/// When the flows of a run are open, estimated from flow sizes, NIC rates and round-trip times. The
+/// estimate assumes that each host sends and receives one flow after another, and that each flow
+/// takes some round trips to reach its rate. With queues inside the network and losses, flows take
+/// longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Course {
     flows: u64,
-    /// Flows that others wait for, counted once for each of these.
+    /// Number of pairs of a flow that waits and a flow for whose end it waits.
     waits: u64,
-    /// Time at which the last flow has ended.
+    /// Time at which the last flow ends.
     until: Time,
-    /// Sum of the times in which flows are open, in picoseconds.
+    /// Sum over the recorded flows of the recorded time in which the flow is open, in picoseconds.
     open_ps: u128,
-    /// The same times the links of the flow's path.
+    /// Sum over the recorded flows of this time multiplied by the number of links of the flow's path.
     open_hops_ps: u128,
-    /// Packets that are sent over a link, without retransmissions.
+    /// Transmissions of data packets and ACKs at recorded ports, without retransmissions.
     hops: u64,
 }
 
 impl Course {
-    /// How many flows there are.
+    /// Returns the number of flows.
     pub fn flows(&self) -> u64 {
         self.flows
     }
-    /// The course of the flows of a run.
+    /// Estimates when the flows of a run are open.
     pub fn of(spec: &RunSpec, flows: &[Flow]) -> Course {
-        // Paths and times are of no use without samples.
+        // Paths and times are needed for samples only.
         let routes = spec.sample.is_some().then(|| Routes::new(&spec.net, &[]));
         let end = spec.end.unwrap_or(Time::MAX);
         let ports = Recorded::of(spec);
-        // By host: when all flows so far have left it, and when all have reached it.
+        // By host: when all flows so far have been sent, and when all have been received.
         let mut busy = vec![[Time::ZERO; 2]; spec.net.hosts().len()];
         let mut course = Course { flows: flows.len() as u64, ..Course::default() };
         for flow in flows {
@@ -112,7 +120,8 @@ impl Course {
             let open = u128::from(recorded.0);
             course.open_ps += open;
             course.open_hops_ps += open * u128::from(links);
-            // The share of the flow that leaves before the run ends; as many ACKs come back. Of these the share in the recorded time.
+            // The share of the flow that is sent before the run ends. The receiver sends as many ACKs as
+            // it gets packets. `share` is the share of both that falls into the recorded time.
             let sent = takes.0.saturating_sub(finish.since(end).0) as f64 / takes.0.max(1) as f64;
             let share = recorded.0 as f64 / last.since(begin).0.max(1) as f64;
             let on_ports = ports.on_path(spec, sample, flow, u64::from(links));
@@ -122,12 +131,12 @@ impl Course {
         course
     }
 
-    /// The memory of a run of `spec` with these flows.
+    /// Estimates the memory that a run of `spec` takes with these flows.
     pub fn estimate(&self, spec: &RunSpec) -> MemoryEstimate {
         let size = |bytes: usize| bytes as u64;
         let links = size(spec.net.links().len());
         let per_link = PER_LINK + PACKETS_PER_LINK * size(size_of::<Packet>()) + size(size_of::<Port>() + size_of::<PortRow>());
-        // Routes of the healthy network; with failures also those before and after a change.
+        // The routes of the healthy network. With failures also the routes before and after a change.
         let routes = Routes::bytes(&spec.net) * if spec.failures.is_some() { 3 } else { 1 };
         let state = size(size_of::<Flow>() + size_of::<FlowRecord>() + size_of::<Planned>() + size_of::<Unloaded>());
         let per_flow = PER_FLOW + state + WRITTEN * size(size_of::<FlowRow>());
@@ -142,7 +151,7 @@ impl Course {
         let [per_open_flow, per_port] = ROWS.map(u128::from);
         let rows = u128::from(sample.ports) * looks * ports * per_port
             + u128::from(sample.flows) * self.open_ps / interval * per_open_flow;
-        // A few values for each flow at each port on its way.
+        // An agent records a few values for each flow at each port of its path.
         let of_agents = u128::from(sample.agents) * self.open_hops_ps / interval * per_open_flow;
         let of_agents = of_agents * u128::from(chosen) / u128::from(links.max(1));
         let bytes = |rows: u128, row: usize| u64::try_from(rows * row as u128 * 5 / 4).unwrap_or(u64::MAX);
@@ -154,7 +163,8 @@ impl Course {
     }
 }
 
-/// The recorded ports of a network: those of hosts' cables are known to be on a path, those between switches by their share.
+/// The recorded ports of a network. The ports at both ends of a host's cable are known to be on the
+/// host's paths. Ports between switches count by the share of them that is recorded.
 struct Recorded {
     /// The share of the ports between switches that is recorded.
     inner: f64,
@@ -170,9 +180,10 @@ impl Recorded {
         let chosen = ports.iter().map(|link| spec.net.link(*link)).filter(inner).count();
         Recorded { inner: chosen as f64 / all.max(1) as f64 }
     }
-    /// How many recorded ports the packets of a flow and their ACKs pass, on a path of so many links each way.
+    /// Returns the expected number of recorded ports that a packet of a flow and its ACK pass, on a
+    /// path of `links` links in each direction.
     fn on_path(&self, spec: &RunSpec, sample: &Sample, flow: &Flow, links: u64) -> f64 {
-        // Of several NICs each is as likely as the others to be on the path.
+        // Each NIC of a host is equally likely to be on the path.
         let at_end = |host: HostId| {
             let ports = spec.net.nics(host).flat_map(|nic| [nic, spec.net.link(nic).reverse]);
             ports.filter(|link| sample.has_port(*link)).count() as f64 / spec.net.nics(host).len() as f64
@@ -181,7 +192,7 @@ impl Recorded {
     }
 }
 
-/// The time that bytes take at a rate; the longest time where that is out of range.
+/// Returns the transmission time of `bytes` at `rate`; the longest time if the result is out of range.
 fn time_of(bytes: u64, rate: Rate) -> Dur {
     let ps = u128::from(bytes) * 8_000_000_000_000 / u128::from(rate.0.max(1));
     Dur(u64::try_from(ps).unwrap_or(u64::MAX))
@@ -212,7 +223,7 @@ mod tests {
         ))
     }
 
-    /// A run of this size takes 28 MB, of which 4 MB are the program itself.
+    /// A run of this size takes 28 MB; 4 MB of them are the program itself.
     #[test]
     fn a_large_network_is_as_large_as_measured() {
         let bytes = of("");
@@ -237,7 +248,8 @@ mod tests {
         let found = long(star, "10s", "pairs = 'h0->h1'\nsize = '300MB'", "packets = true");
         assert!((150_000_000..220_000_000).contains(&found.trace), "{found:?}");
         assert_eq!(found.largest().0, "the packet trace");
-        // A run that ends early has traced as much as the first host could send: 1.25 MB, and 822 packets.
+        // A run that ends early traces only the packets that the first host could send: 1.25 MB in
+        // 822 packets.
         let cut = long(star, "1ms", "pairs = 'h0->h1'", "packets = true");
         assert!((700_000..830_000).contains(&cut.trace), "{cut:?}");
     }
@@ -259,13 +271,14 @@ mod tests {
             |more: &str, wanted: f64| assert!((of(more) / wanted - 1.0).abs() < 0.05, "{more}: {} and not {wanted}", of(more));
         near("", 2.0 * 274.0 * 8.0);
         near("only_flows = 1", 274.0 * 8.0);
-        // To one host: the data of one flow, and the ACKs of none. Two of eight ports between switches: a quarter.
+        // The port to one host carries the data of one flow and no ACKs. Two of the eight ports between
+        // switches are a quarter of them.
         near("only_ports = 'leaf1->h2'", 274.0);
         near("only_ports = 'leaf0->spine*'", 2.0 * 274.0 * 4.0 / 4.0);
         assert!(of("end = '100us'") < 0.8 * of("") && of("start = '5s'") == 0.0);
     }
 
-    /// A flow along the chain is on 2001 links, and on two between neighbours.
+    /// A flow along the whole chain crosses 201 links, a flow between neighbours 3.
     #[test]
     fn a_trace_counts_the_links_of_paths() {
         let of = |pair: &str| {
@@ -294,13 +307,13 @@ mod tests {
         );
         // For each millisecond two rows of 50 bytes for 7998 ports.
         assert!((90..380).contains(&(slow.samples / (2 * 50 * 7998))), "{slow:?}");
-        // Flows that never end last until the end of the run: 10^12 looks at 1000 flows.
+        // Flows that never finish are open until the end of the run: 10^12 samples of 1000 flows.
         let found = long("kind = 'star'\nhosts = 1000", "1000s", "", "flows = true\ninterval = '1ns'");
         assert!(found.samples > 100_000_000_000_000_000, "{found:?}");
         assert_eq!(found.largest().0, "time series");
     }
 
-    /// Measured: a check of a chain of 8000 switches with a host each takes 620 MB, and a run little more.
+    /// Measured: `check` of a chain of 8000 switches with one host each takes 620 MB, a run little more.
     #[test]
     fn routes_count() {
         let found = estimate(

@@ -1,7 +1,7 @@
 //! The outcome of a run: plain rows, ready to be written as tables.
 //!
-//! Times are in picoseconds from the start of the run, sizes in bytes, rates in bit/s. Names and descriptions of the columns are in the
-//! crate `tables`, which maps these rows one to one.
+//! Times are in picoseconds from the start of the run, sizes in bytes, rates in bit/s. The crate
+//! `tables` writes one row of a table per row here; it has the names and descriptions of the columns.
 
 use crate::parallel::cut::Uncut;
 use base::registry::Counter;
@@ -22,40 +22,42 @@ pub struct Outcome {
     pub agents: Vec<AgentRow>,
     /// The packet trace, by time and port, if the scenario asks for it.
     pub packets: Vec<PacketRow>,
-    /// Totals.
+    /// Totals over the run.
     pub counters: Counters,
-    /// Whether the run went to its end; false if it was stopped from outside.
+    /// Whether the run reached its end; false if the caller stopped it.
     pub complete: bool,
     /// Why the run ended.
     pub stop_reason: StopReason,
-    /// Switches that wait for each other for ever, if any were found.
+    /// The first deadlock of PFC that was found, if any.
     pub deadlock: Option<Deadlock>,
     /// The counters per flow of the system's entries, in the order of [`FlowRow::counts`].
     pub flow_counters: Vec<NamedCounter>,
     /// The counters per port of the system's entries, in the order of [`PortRow::counts`].
     pub port_counters: Vec<NamedCounter>,
-    /// What moved the flows.
+    /// The engine that simulated the flows.
     pub engine: Engine,
-    /// Threads that ran it; 0 of an ideal schedule and of the flow engine, which no thread can share.
+    /// Threads that simulated the run; 0 for an ideal schedule and for the flow engine, which cannot be
+    /// divided among threads.
     pub threads: u32,
-    /// Why one thread ran all of it, if it was not to be so.
+    /// Why the run used one thread although several were allowed.
     pub uncut: Option<Uncut>,
 }
 
-/// What moved the flows of a run.
+/// The engine that simulated the flows of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
     /// The packet engine.
     #[default]
     Packet,
-    /// The flow engine: fluids with max-min fair rates. There were no packets to count but those that switches made.
+    /// The flow engine: fluids with max-min fair rates. The only packets it counts are those that
+    /// switches made.
     Flow,
-    /// An ideal schedule, which has finish times and nothing else.
+    /// An ideal schedule, which has finish times only.
     Ideal,
 }
 
 impl Engine {
-    /// The word in manifests and tables.
+    /// Returns the word in manifests and tables.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Packet => "packet",
@@ -65,7 +67,7 @@ impl Engine {
     }
 }
 
-/// A counter of an entry of the system: a column of the tables.
+/// A counter of an entry of the system, which is a column of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedCounter {
     /// The name of the entry: `homa`.
@@ -75,7 +77,7 @@ pub struct NamedCounter {
 }
 
 impl NamedCounter {
-    /// The name of the column: `homa.grants`.
+    /// Returns the name of the column: `homa.grants`.
     pub fn column(&self) -> String {
         format!("{}.{}", self.entry, self.counter.name)
     }
@@ -89,14 +91,14 @@ pub enum StopReason {
     Finished,
     /// The run reached the scenario's `end`.
     End,
-    /// Stopped from outside.
+    /// The caller stopped the run.
     Stopped,
-    /// Switches wait for each other for ever.
+    /// Switches pause each other and none of them can ever send again.
     Deadlock,
 }
 
 impl StopReason {
-    /// The word in manifests.
+    /// Returns the word in manifests.
     pub fn name(self) -> &'static str {
         match self {
             StopReason::Finished => "finished",
@@ -107,14 +109,16 @@ impl StopReason {
     }
 }
 
-/// Switches that wait for each other for ever.
+/// A deadlock: switches that pause each other, so that none of them can ever send again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
-    /// When it was noticed.
+    /// When the search found it; searches run at a period.
     pub at_ps: u64,
-    /// Ports and classes, in order: each is held back by what waits at the next one, and the last by what waits at the first.
+    /// Ports and classes of the circle, in order. Packets waiting at the next port keep a port paused;
+    /// packets waiting at the first port keep the last one paused.
     pub cycle: Vec<(u32, u8)>,
-    /// Ports and classes that never send again: those, and others that wait for them.
+    /// Number of ports and classes that never send again: those of the circle, and others that wait for
+    /// them.
     pub stuck: u64,
 }
 
@@ -123,7 +127,7 @@ pub struct Deadlock {
 pub struct FlowRow {
     /// The flow's row in the table of flows drawn before the run.
     pub flow_id: u32,
-    /// The number shared by flows that belong together (an incast, a job).
+    /// The number that flows of one group share (an incast, a job).
     pub group_id: Option<u64>,
     /// Sending host, counted among hosts.
     pub src: u32,
@@ -131,7 +135,7 @@ pub struct FlowRow {
     pub dst: u32,
     /// The flow's workload, by index.
     pub workload: u16,
-    /// Whether it counts in metrics of flows and groups.
+    /// Whether the flow counts in metrics of flows and groups.
     pub measured: bool,
     /// Application bytes.
     pub size_bytes: u64,
@@ -139,31 +143,34 @@ pub struct FlowRow {
     pub size_wire_bytes: u64,
     /// When the application opened the flow; `None` if the flow waited for other flows and never started.
     pub start_ps: Option<u64>,
-    /// The flows for whose ends the flow waited, if it did.
+    /// The flows that had to end before the flow started, if there are any.
     pub wait: Option<Box<Wait>>,
-    /// When the first data packet was handed to the NIC; `None` if none was.
+    /// When the NIC took the first data packet; `None` if it took none.
     pub first_tx_ps: Option<u64>,
     /// When the last payload byte reached the receiver.
     pub finish_ps: Option<u64>,
-    /// Completion time of the flow alone in the network: store and forward at line rate on a shortest path, no handshake, no pacing.
+    /// Completion time of the flow in an otherwise unloaded network: store and forward at line rate on
+    /// a shortest path, without handshake or pacing.
     pub ideal_fct_ps: u64,
     /// Rate of the slowest link on the flow's shortest path.
     pub bottleneck_bps: u64,
-    /// The flow's deadline, if it has one, from the start of the run.
+    /// The flow's deadline, measured from the start of the run, if it has one.
     pub deadline_ps: Option<u64>,
     /// Whether the sender gave the flow up before the last byte arrived.
     pub terminated: bool,
     /// Links on the flow's shortest path.
     pub hops: u8,
-    /// Data packets that the sender handed to its NIC, retransmissions included, control packets not.
+    /// Data packets that the sender handed to its NIC, including retransmissions. Control packets are
+    /// not counted.
     pub tx_packets: u64,
-    /// Data packets among `tx_packets` with bytes that had been sent before.
+    /// The data packets among `tx_packets` whose bytes had been sent before.
     pub retx_packets: u64,
     /// Data packets of the flow that queues dropped; control packets are not counted.
     pub drops: u64,
-    /// Packets of the flow, data and control in both directions, lost at dead links or because a switch had no next hop.
+    /// Packets of the flow, data and control in both directions, lost on links (at random, or because
+    /// the link was down) or because a switch had no next hop.
     pub lost_link: u64,
-    /// Packets of the flow, data and control in both directions, that arrived marked.
+    /// Packets of the flow, data and control in both directions, that arrived with a CE mark.
     pub marks: u64,
     /// Retransmission timeouts.
     pub timeouts: u32,
@@ -171,22 +178,24 @@ pub struct FlowRow {
     pub fast_retransmits: u32,
     /// Data packets that reached the receiver after a later byte of the flow.
     pub reordered: u64,
-    /// Data packets that reached the receiver while bytes before theirs were missing.
+    /// Data packets that reached the receiver while earlier bytes of the flow were missing.
     pub out_of_order: u64,
-    /// How often such a packet came while none was waiting for missing bytes: a gap opened.
+    /// Gaps: how often an out-of-order packet arrived while no other packet was waiting for missing
+    /// bytes.
     pub gaps: u64,
-    /// Over all gaps, the packets from the first one missing to the one that opened the gap.
+    /// Sum over all gaps of the packets from the first missing packet to the packet that opened the gap.
     pub gap_packets: u64,
-    /// The same of the first gap; 0 of a flow without gaps.
+    /// The packets of the first gap, counted in the same way; 0 for a flow without gaps.
     pub first_gap_packets: u64,
-    /// Payload bytes that reached the receiver in the measurement window; `None` if the run ended before the window began, and of ideals.
+    /// Payload bytes that reached the receiver in the measurement window; `None` for ideal schedules, and
+    /// if the run ended before the window began.
     pub window_delivered_bytes: Option<u64>,
-    /// The counts of the flow, one per counter of [`Outcome::flow_counters`].
+    /// The flow's counts, one per counter of [`Outcome::flow_counters`].
     pub counts: Vec<u64>,
 }
 
 impl FlowRow {
-    /// A row with the data of a flow that is known before the run.
+    /// Returns a row with the data of a flow that are known before the run.
     pub(crate) fn of(flow: &proto::Flow, alone: &scenario::Unloaded) -> FlowRow {
         FlowRow {
             flow_id: flow.id.0,
@@ -206,28 +215,33 @@ impl FlowRow {
             ..FlowRow::default()
         }
     }
-    /// The mean out-of-order window: packets from the first one missing to the one that opens the gap. `None` without gaps.
+    /// Returns the mean out-of-order window: the packets from the first missing packet to the packet
+    /// that opens the gap, averaged over gaps. `None` without gaps.
     pub fn mean_gap_packets(&self) -> Option<f64> {
         (self.gaps > 0).then(|| self.gap_packets as f64 / self.gaps as f64)
     }
-    /// Flow completion time: from the start to the last payload byte at the receiver. `None` when unfinished.
+    /// Returns the flow completion time: from the start to the arrival of the last payload byte at the
+    /// receiver. `None` for an unfinished flow.
     pub fn fct_ps(&self) -> Option<u64> {
         Some(self.finish_ps? - self.start_ps?)
     }
-    /// Payload over completion time, in bit/s. `None` when unfinished.
+    /// Returns payload divided by completion time, in bit/s. `None` for an unfinished flow.
     pub fn goodput_bps(&self) -> Option<f64> {
         self.fct_ps().map(|fct| self.size_bytes as f64 * 8e12 / fct as f64)
     }
-    /// Completion time over the ideal completion time; at least 1 for a flow that uses one path.
+    /// Returns completion time divided by ideal completion time; at least 1 for a flow that uses one
+    /// path. `None` for an unfinished flow.
     pub fn slowdown(&self) -> Option<f64> {
         self.fct_ps().map(|fct| fct as f64 / self.ideal_fct_ps as f64)
     }
-    /// Completion time over the time that the flow's wire bytes take at the bottleneck's rate (MERP, Eq. 2).
+    /// Returns completion time divided by the time that the flow's wire bytes take at the bottleneck's
+    /// rate (MERP, Eq. 2). `None` for an unfinished flow.
     pub fn expansion_ratio(&self) -> Option<f64> {
         let least_s = self.size_wire_bytes as f64 * 8.0 / self.bottleneck_bps as f64;
         self.fct_ps().map(|fct| fct as f64 * 1e-12 / least_s)
     }
-    /// Whether the flow finished by its deadline; false for an unfinished flow. `None` without a deadline, or if the flow never started.
+    /// Returns whether the flow finished by its deadline; false for an unfinished flow. `None` without a
+    /// deadline, or if the flow never started.
     pub fn deadline_met(&self) -> Option<bool> {
         self.start_ps?;
         self.deadline_ps.map(|deadline| self.finish_ps.is_some_and(|finish| finish <= deadline))
@@ -243,15 +257,17 @@ pub struct PortRow {
     pub node: u32,
     /// The node at the far end.
     pub peer: u32,
-    /// The tier of the node: hosts 0, ToR switches 1, and so on up.
+    /// The tier of the node: 0 for hosts, 1 for ToR switches, and so on.
     pub tier: u8,
-    /// Both ends by name: `tor0->root`.
+    /// The names of both ends: `tor0->root`.
     pub name: String,
     /// Line rate.
     pub rate_bps: u64,
-    /// Most bytes that may wait in its queue, in full packets where the limit counts packets; `None`: no limit.
+    /// Maximum bytes that may wait in the port's queue. A limit in packets is converted with full
+    /// packets. `None`: no limit.
     pub limit_bytes: Option<u64>,
-    /// Waiting bytes above which the queue marks every packet that can be marked; `None`: it never marks.
+    /// Waiting bytes above which the queue marks every packet that can be marked; `None` if the queue
+    /// has no such threshold.
     pub mark_bytes: Option<u64>,
     /// Packets transmitted, data and control.
     pub tx_packets: u64,
@@ -269,7 +285,8 @@ pub struct PortRow {
     pub control_drops: u64,
     /// Bytes of the packets dropped by the queue.
     pub drop_bytes: u64,
-    /// Packets lost on the link: at random, or waiting, in transmission or on the wire when it went down, and sent while it was down.
+    /// Packets lost on the link: at random; when the link went down, if they were waiting, in
+    /// transmission or on the wire; and those sent while the link was down.
     pub lost_link: u64,
     /// How long the link was down.
     pub down_ps: u64,
@@ -277,7 +294,7 @@ pub struct PortRow {
     pub marks: u64,
     /// Time spent transmitting.
     pub busy_ps: u64,
-    /// Largest number of bytes that waited at one time; the packet in transmission is not counted.
+    /// Maximum bytes that waited at one time; the packet in transmission is not counted.
     pub max_queue_bytes: u64,
     /// Bytes waiting, averaged over the run.
     pub mean_queue_bytes: f64,
@@ -285,12 +302,13 @@ pub struct PortRow {
     pub window_busy_ps: Option<u64>,
     /// Bytes waiting, averaged over the measurement window.
     pub window_mean_queue_bytes: Option<f64>,
-    /// The counts of the port, one per counter of [`Outcome::port_counters`].
+    /// The port's counts, one per counter of [`Outcome::port_counters`].
     pub counts: Vec<u64>,
 }
 
 impl PortRow {
-    /// A row with what the network tells of a port, whose link was `down` for so long.
+    /// Returns a row with the data of a port that are known before the run, and the time for which its
+    /// link was down.
     pub(crate) fn of(net: &Net, id: LinkId, down: Dur) -> PortRow {
         let link = net.link(id);
         PortRow {
@@ -329,7 +347,7 @@ pub struct AgentRow {
     pub port_id: u32,
     /// The flow.
     pub flow_id: u32,
-    /// What the value is, as the agent names it.
+    /// The agent's name for the value.
     pub column: &'static str,
     /// The value, in the unit that the column's name ends in.
     pub value: f64,
@@ -338,9 +356,9 @@ pub struct AgentRow {
 /// One packet at one port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketRow {
-    /// Start of transmission; of a dropped packet, when it was dropped.
+    /// Start of transmission; for a dropped packet, the time of the drop.
     pub time_ps: u64,
-    /// End of transmission; of a dropped packet, when it was dropped.
+    /// End of transmission; for a dropped packet, the time of the drop.
     pub end_ps: u64,
     /// The port.
     pub port_id: u32,
@@ -361,11 +379,11 @@ pub struct PacketRow {
 /// The measurement window of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
-    /// Where it began.
+    /// Time at which the window began.
     pub from_ps: u64,
-    /// Where it ended.
+    /// Time at which the window ended.
     pub until_ps: u64,
-    /// Payload bytes that reached receivers in it, each counted once.
+    /// Payload bytes that reached receivers in the window, each byte counted once.
     pub delivered_bytes: u64,
 }
 
@@ -374,7 +392,7 @@ pub struct Measured {
 pub struct Counters {
     /// Events handled.
     pub events: u64,
-    /// Packets moved over a link.
+    /// Transmissions of packets over links.
     pub hops: u64,
     /// Simulated time at the end.
     pub end_ps: u64,
@@ -384,20 +402,24 @@ pub struct Counters {
     pub delivered_packets: u64,
     /// Packets that queues dropped.
     pub dropped_packets: u64,
-    /// Packets lost at dead links or because a switch had no next hop.
+    /// Packets lost on links (at random, or because the link was down) or because a switch had no next
+    /// hop.
     pub lost_packets: u64,
     /// Hash of the final counts of every flow and port: equal runs have equal digests.
     pub digest: u64,
-    /// Wire bytes of first transmissions as a share of the capacity to which the load refers; `None` without a load.
+    /// Wire bytes of first transmissions as a share of the capacity to which the load refers; `None` for
+    /// workloads without a load.
     pub realised_load: Option<f64>,
-    /// The share that the scenario asks for.
+    /// The load that the scenario asks for.
     pub nominal_load: Option<f64>,
-    /// Packets that switches (by the router) and hosts (by the policy) made of their own; `None` if the system makes none.
+    /// Packets that the router (at switches) and the policy (at hosts) created; `None` if the system
+    /// creates none.
     pub made_packets: Option<u64>,
     /// Bytes of these packets.
     pub made_bytes: Option<u64>,
     /// How often the controller set the path of a flow; `None` without a controller.
     pub moves: Option<u64>,
-    /// The measurement window; `None` if the run ended before the window began, and of ideals, which count nothing over time.
+    /// The measurement window; `None` for ideal schedules, which count nothing over time, and if the run
+    /// ended before the window began.
     pub window: Option<Measured>,
 }

@@ -30,9 +30,10 @@ pub enum RunError {
     /// The workload cannot be drawn.
     #[error("{0}")]
     Workload(String),
-    /// Where the time of a flow went cannot be told: its packets take several paths at once.
+    /// The time of a flow cannot be broken down, since its packets take several paths at once. Holds
+    /// the name of the transport.
     #[error(
-        "where the time of a flow of `{0}` went cannot be told: its packets take several paths at once\nhint: take another system"
+        "the time of flows of `{0}` cannot be broken down: their packets take several paths at once\nhint: choose a system with another transport"
     )]
     Subflows(&'static str),
 }

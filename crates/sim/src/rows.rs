@@ -1,4 +1,4 @@
-//! The rows of a run that has ended: its flows, its ports, its totals.
+//! The rows of a run that has ended: flows, ports and totals.
 
 use crate::actors::window::{PortUse, WindowActor};
 use crate::actors::{self, Actor};
@@ -17,14 +17,14 @@ use scenario::{RunSpec, Unloaded};
 use std::borrow::Cow;
 use xxhash_rust::xxh3::Xxh3;
 
-/// What the system's entries count of flows: the transport's counters, then the policy's.
+/// Returns the counters per flow of the system's entries: those of the transport, then of the policy.
 pub fn flow_counters(spec: &RunSpec) -> Vec<NamedCounter> {
     let policy = spec.system.policy.as_ref().map(|policy| (policy.name(), policy.meta()));
     let all = std::iter::once((spec.system.transport.name(), spec.system.transport.meta())).chain(policy);
     all.flat_map(|(entry, meta)| meta.counters.iter().map(move |&counter| NamedCounter { entry, counter })).collect()
 }
 
-/// What became of each flow.
+/// Returns one row per flow.
 pub fn flow_rows<E: Driver<Carried>, P: Probe>(
     spec: &RunSpec,
     whole: &Whole<E, P>,
@@ -56,7 +56,7 @@ pub fn flow_rows<E: Driver<Carried>, P: Probe>(
     whole.flows().iter().zip(alone).map(|(flow, alone)| row((flow, whole.record(flow.id), alone))).collect()
 }
 
-/// What each port has done.
+/// Returns one row per port.
 pub fn port_rows<E: Driver<Carried>, P: Probe>(spec: &RunSpec, whole: &mut Whole<E, P>, actors: &mut [Actor]) -> Vec<PortRow> {
     let (net, now) = (&*spec.net, whole.now());
     let measured: Vec<Option<PortUse>> = match actors::window(actors) {
@@ -98,7 +98,7 @@ pub fn port_rows<E: Driver<Carried>, P: Probe>(spec: &RunSpec, whole: &mut Whole
     (0..net.links().len() as u32).map(LinkId).map(row).collect()
 }
 
-/// The totals of a run.
+/// Returns the totals of a run.
 pub fn counters<E: Driver<Carried>, P: Probe>(
     whole: &Whole<E, P>,
     ports: &[PortRow],

@@ -23,10 +23,11 @@ use std::mem::take;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-/// Events between two looks at the watcher: some hundredths of a second.
+/// Events between two calls of the watcher: some hundredths of a second.
 const SLICE: u64 = 1 << 20;
 
-/// Runs `spec` to its end. `control` is called every million events or so.
+/// Runs `spec` to its end. Calls `control` about every million events; the run stops when `control`
+/// returns [`Continue::No`].
 pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
     if let Some(ideal) = spec.ideal {
         return crate::fluid::point::run(spec, ideal, control);
@@ -37,7 +38,8 @@ pub fn run(spec: &RunSpec, control: &mut dyn FnMut(Progress) -> Continue) -> Res
     run_on::<Engine<Carried>>(spec, control)
 }
 
-/// The same on several threads, if that is wanted and can be. The outcome is the same but for what it says of threads.
+/// Runs `spec` on several threads, if `threads` and the network allow it. The outcome is that of [`run`]
+/// except for [`Outcome::threads`] and [`Outcome::uncut`].
 pub fn run_threads(spec: &RunSpec, threads: Threads, control: Watcher<'_>) -> Result<Outcome, RunError> {
     match Cut::choose(spec, threads) {
         Ok(cut) => run_as(
@@ -49,17 +51,17 @@ pub fn run_threads(spec: &RunSpec, threads: Threads, control: Watcher<'_>) -> Re
     }
 }
 
-/// The same in the parts of a cut, on so many threads at most.
+/// Runs `spec` in the parts of a cut, on at most `threads` threads.
 pub fn run_cut(spec: &RunSpec, cut: &Arc<Cut>, threads: usize, control: Watcher<'_>) -> Result<Outcome, RunError> {
     run_as(spec, Parts { cut, threads, if_it_pays: false }, control)
 }
 
-/// In which parts a run is wanted.
+/// The parts in which a run is to be simulated.
 struct Parts<'a> {
     cut: &'a Arc<Cut>,
-    /// On so many threads at most.
+    /// Maximum number of threads.
     threads: usize,
-    /// Only if it [pays](Cut::pays).
+    /// Cut the run only if this [makes it faster](Cut::pays).
     if_it_pays: bool,
 }
 
@@ -70,7 +72,7 @@ fn run_as(spec: &RunSpec, parts: Parts<'_>, control: Watcher<'_>) -> Result<Outc
     }
 }
 
-/// The same on another engine, for tests that compare engines.
+/// Runs `spec` on the engine `E`, for tests that compare engines.
 pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: Watcher<'_>) -> Result<Outcome, RunError> {
     match trace(spec) {
         Some(packets) => Ok(with_packets(spec, run_with::<E, _>(spec, packets, control)?)),
@@ -78,17 +80,17 @@ pub fn run_on<E: Driver<Carried>>(spec: &RunSpec, control: Watcher<'_>) -> Resul
     }
 }
 
-/// The packet trace that a scenario asks for.
+/// Returns the packet trace that a scenario asks for, if it asks for any.
 fn trace(spec: &RunSpec) -> Option<PacketTrace> {
     spec.sample.as_ref().filter(|sample| sample.packets).map(PacketTrace::sampled)
 }
 
-/// The outcome with the rows of a trace.
+/// Adds the rows of a trace to an outcome.
 fn with_packets(spec: &RunSpec, (outcome, packets): (Outcome, PacketTrace)) -> Outcome {
     Outcome { packets: packet_rows(spec, packets.sorted()), ..outcome }
 }
 
-/// The rows of a trace.
+/// Converts a trace into rows.
 pub(crate) fn packet_rows(spec: &RunSpec, seen: Vec<Seen>) -> Vec<PacketRow> {
     let policy = spec.system.policy.as_ref().map(|policy| (Kind::POLICY, policy.meta()));
     let entries = [(Kind::OWN, spec.system.transport.meta()), (Kind::ROUTER, spec.system.router.meta())];
@@ -112,7 +114,7 @@ pub(crate) fn packet_rows(spec: &RunSpec, seen: Vec<Seen>) -> Vec<PacketRow> {
 
 type Watcher<'a> = &'a mut dyn FnMut(Progress) -> Continue;
 
-/// Runs `spec` with a probe, which is returned beside the outcome.
+/// Runs `spec` with a probe. Returns the outcome and the probe.
 pub(crate) fn run_with<E: Driver<Carried>, P: Probe>(
     spec: &RunSpec,
     probe: P,
@@ -132,7 +134,7 @@ fn run_whole<E: Driver<Carried>, P: Probe>(
     drive(spec, Whole::new(part), actors, &alone, control)
 }
 
-/// Runs `spec` in parts, with a copy of the probe in each.
+/// Runs `spec` in parts. Each part has a copy of the probe.
 fn run_parts<P: Probe + Clone + Send + 'static>(
     spec: &RunSpec,
     Parts { cut, threads, if_it_pays }: Parts<'_>,
@@ -172,7 +174,7 @@ fn run_parts<P: Probe + Clone + Send + 'static>(
     Ok((Outcome { threads: cut.crossing.len().min(threads) as u32, ..outcome }, probe))
 }
 
-/// Runs to the end.
+/// Runs all parts to the end and collects the outcome.
 fn drive<E: Driver<Carried>, P: Probe>(
     spec: &RunSpec,
     mut whole: Whole<E, P>,
@@ -182,7 +184,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
 ) -> Result<(Outcome, P), RunError> {
     for actor in &mut actors {
         if let Actor::Failures(failures) = actor {
-            failures.tell(&mut whole);
+            failures.notify_router(&mut whole);
         }
     }
     let end = spec.end.unwrap_or(Time::MAX);
@@ -204,7 +206,7 @@ fn drive<E: Driver<Carried>, P: Probe>(
         asked = whole.events();
         let progress = Progress { now: whole.now(), finished: whole.finished(), flows: whole.flows().len(), events: asked };
         match pause {
-            // The last flow has finished; its sender may not know yet.
+            // The last flow has finished. Its sender may not have received the last ACK yet.
             Pause::Stopped => {
                 if let Some(window) = actors::window(&mut actors).filter(|window| window.ends_with_last_flow()) {
                     window.close(&mut whole);
@@ -226,7 +228,8 @@ fn drive<E: Driver<Carried>, P: Probe>(
         window.close(&mut whole);
     }
     let now = whole.now();
-    // Nobody may have looked at a port since service was due. What is due at the end itself happens no more.
+    // Ports are served lazily, so services may be due at ports that nothing has read since. Services that
+    // are due exactly at the end do not happen any more.
     let until = if matches!(stop_reason, StopReason::End | StopReason::Deadlock) { now.before(Dur(1)) } else { now };
     for link in whole.links() {
         let Part { world, engine } = whole.at_port(link);
@@ -277,7 +280,7 @@ mod tests {
     use scenario::Options;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    /// A probe that fails when the last host sends, in whatever part.
+    /// A probe that panics when the last host sends, whichever part the host is in.
     #[derive(Clone)]
     struct Fails;
 

@@ -1,4 +1,5 @@
-//! What a run starts from on either engine: its flows with their ideals, and what waits or watches.
+//! The state from which a run starts, with the packet engine or the flow engine: its flows with their
+//! ideal completion times, the flows that wait, and the measurement window.
 
 use crate::actors::window::WindowActor;
 use crate::node::waiting::WaitingFlows;
@@ -8,27 +9,27 @@ use proto::Flow;
 use scenario::{RunSpec, Unloaded};
 use std::sync::Arc;
 
-/// The flows of a run before anything has happened.
+/// The flows and routes of a run before its first event.
 #[derive(Clone)]
 pub struct Beginning {
     /// Routes of the network without failures.
     pub healthy: Arc<Routes>,
     /// The flows, by id.
     pub flows: Vec<Flow>,
-    /// Each flow alone, by id.
+    /// By flow: the flow in an otherwise unloaded network.
     pub alone: Vec<Unloaded>,
-    /// Flows that wait for others, if there are such.
+    /// Flows that wait for other flows, if there are any.
     pub waiting: Option<WaitingFlows>,
     /// The measurement window, if there is one.
     pub window: Option<WindowActor>,
 }
 
 impl Beginning {
-    /// Draws the flows. An error if the workload has none.
+    /// Draws the flows. Fails if the workload cannot be drawn.
     pub fn of(spec: &RunSpec) -> Result<Beginning, RunError> {
         let net = &*spec.net;
         let mut flows = spec.flows().map_err(RunError::Workload)?;
-        // Ideals are those of the healthy network.
+        // Ideal completion times are those of the healthy network.
         let healthy = Arc::new(Routes::new(net, &[]));
         let alone: Vec<Unloaded> = flows.iter().map(|flow| spec.unloaded(&healthy, flow)).collect();
         for (flow, alone) in flows.iter_mut().zip(&alone) {

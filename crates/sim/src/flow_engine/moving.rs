@@ -115,7 +115,7 @@ impl PacketsUnderWay {
         let (count, blocks) = own.fold((0, 0), |(count, blocks), moving| (count + 1, blocks + moving.packet.blocks()));
         let made: u64 = self.nodes.iter().map(|node| node.made).sum();
         let taken: u64 = self.nodes.iter().map(|node| node.taken).sum();
-        assert_eq!(made, taken + self.received + self.lost + count, "packets made are not taken, received, lost or under way");
-        assert_eq!(self.ext.len(), blocks, "header blocks are leaked or missing");
+        assert_eq!(made, taken + self.received + self.lost + count, "the packets made are not the sum of those consumed, received, lost and in flight");
+        assert_eq!(self.ext.len(), blocks, "extension headers were leaked or freed twice");
     }
 }

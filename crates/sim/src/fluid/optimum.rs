@@ -1,34 +1,37 @@
-//! The best schedule of a few flows with and without deadlines on one link, by search through all schedules.
+//! The best schedule of a few flows, with and without deadlines, on one link, found by a search of all
+//! schedules.
 //!
-//! Source: STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019), section 2: the least mean completion time of flows without deadlines
-//! that leaves all deadlines met.
+//! Source: STAM (Zang, Lan, Hu, Acta Electronica Sinica 47(10), 2019), section 2: minimise the mean
+//! completion time of flows without deadlines while all deadlines are met.
 //!
-//! Model: the link serves one unit of one flow per slot, and never idles while a flow is present. Arrivals, sizes and deadlines are whole slots.
-//! The search knows flows before they arrive, which no scheduler does.
+//! Model: the link serves one unit of one flow per slot, and is never idle while a flow is present.
+//! Arrivals, sizes and deadlines are whole slots. The search knows flows before they arrive, which no
+//! scheduler does.
 
 use fabric::schedule::link::{Job, Schedule, Segment};
 
-/// What the search finds.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optimum {
-    /// The number of schedules that meet all deadlines; the largest number if there are more.
+    /// The number of schedules that meet all deadlines; `u64::MAX` if there are more.
     pub schedules: u64,
-    /// The least sum of the completion times of the flows without a deadline.
+    /// The smallest sum of the completion times of the flows without a deadline.
     pub total: u64,
     /// The number of schedules with this sum.
     pub best: u64,
-    /// The first [`SHOWN`] of these schedules, in the order of the flows that they serve.
+    /// The first [`SHOWN`] schedules with this sum, in the order of the flows that they serve.
     pub shown: Vec<Schedule<u64>>,
 }
 
-/// The most schedules that [`Optimum::shown`] holds.
+/// Maximum number of schedules in [`Optimum::shown`].
 pub const SHOWN: usize = 100;
-/// The most states that are searched: a state says what is left of each flow.
+/// Maximum number of states that are searched. A state is the remaining size of each flow.
 const MOST_STATES: u64 = 1_000_000;
-/// The most slots of all flows together.
+/// Maximum number of slots of all flows together.
 const MOST_SLOTS: u64 = 1000;
 
-/// What can still be reached from a state: the number of schedules, the least sum of completion times, and the number of schedules with it.
+/// The schedules that can be reached from a state: their number, their smallest sum of completion times,
+/// and the number of schedules with this sum.
 #[derive(Clone, Copy)]
 struct Reach {
     schedules: u64,
@@ -36,21 +39,22 @@ struct Reach {
     best: u64,
 }
 
-/// From a state from which a deadline is missed.
+/// The value of a state from which every schedule misses a deadline.
 const MISSED: Reach = Reach { schedules: 0, total: u64::MAX, best: 0 };
 
-/// Searches all schedules of `jobs` on a link that serves one unit per slot. `None`: every schedule misses a deadline. The error says that there are
-/// too many schedules.
+/// Searches all schedules of `jobs` on a link that serves one unit per slot. Returns `None` if every
+/// schedule misses a deadline. Fails if there are too many schedules.
 pub fn optimum(jobs: &[Job<u64>]) -> Result<Option<Optimum>, String> {
     let states = jobs.iter().try_fold(1u64, |product, job| product.checked_mul(job.size.checked_add(1)?));
     let slots = jobs.iter().try_fold(0u64, |sum, job| sum.checked_add(job.size)).filter(|slots| *slots <= MOST_SLOTS);
     let (Some(states), Some(slots)) = (states.filter(|states| *states <= MOST_STATES), slots) else {
         return Err(format!(
-            "too many schedules to search: the product of all sizes, each plus one, is at most {MOST_STATES}, and their sum {MOST_SLOTS}"
+            "too many schedules to search: the product of (size + 1) over all flows must be at most {MOST_STATES}, and the sum of sizes at most {MOST_SLOTS}"
         ));
     };
     let search = Search { jobs, starts: starts(jobs, slots), slots };
-    // Each state has a smaller number than those from which it is reached: what is left of the flows, as digits.
+    // The number of a state has the remaining sizes of the flows as its digits, so it is smaller than the
+    // number of each state from which it is reached.
     let mut reach: Vec<Reach> = Vec::with_capacity(states as usize);
     for state in 0..states {
         let found = search.reach(state, &reach);
@@ -61,7 +65,8 @@ pub fn optimum(jobs: &[Job<u64>]) -> Result<Option<Optimum>, String> {
     Ok((schedules > 0).then(|| Optimum { schedules, total, best, shown: search.best(whole, &reach) }))
 }
 
-/// When the slots of a link that does not idle begin, by their number. It does not depend on the order of service.
+/// Returns the start time of each slot of a link that is never idle while a flow is present. It does not
+/// depend on the order of service.
 fn starts(jobs: &[Job<u64>], slots: u64) -> Vec<u64> {
     let mut by_arrival: Vec<&Job<u64>> = jobs.iter().collect();
     by_arrival.sort_by_key(|job| job.arrival);
@@ -77,13 +82,13 @@ fn starts(jobs: &[Job<u64>], slots: u64) -> Vec<u64> {
 
 struct Search<'a> {
     jobs: &'a [Job<u64>],
-    /// Per slot: when it begins.
+    /// The start time of each slot.
     starts: Vec<u64>,
     slots: u64,
 }
 
 impl Search<'_> {
-    /// The digits of a state: what is left of each flow.
+    /// Returns the digits of a state: the remaining size of each flow.
     fn left(&self, mut state: u64) -> Vec<u64> {
         let digit = |job: &Job<u64>| {
             let left = state % (job.size + 1);
@@ -93,8 +98,8 @@ impl Search<'_> {
         self.jobs.iter().map(digit).collect()
     }
 
-    /// The steps from a state: each flow that may be served, the state behind it, and the completion time to count if the flow ends there. Flows that
-    /// would end late are left out.
+    /// Returns the steps from a state: each flow that may be served, the next state, and the completion
+    /// time to count if the flow ends with this step. Flows that would end late are left out.
     fn steps(&self, state: u64) -> Vec<(usize, u64, u64)> {
         let left = self.left(state);
         let served = self.slots - left.iter().sum::<u64>();
@@ -112,7 +117,7 @@ impl Search<'_> {
         steps
     }
 
-    /// `reach` has the states with smaller numbers.
+    /// Returns the value of a state. `reach` has the values of all states with smaller numbers.
     fn reach(&self, state: u64, reach: &[Reach]) -> Reach {
         if state == 0 {
             return Reach { schedules: 1, total: 0, best: 1 };
@@ -134,7 +139,7 @@ impl Search<'_> {
         all
     }
 
-    /// The first schedules with the least sum from a state.
+    /// Returns the first schedules with the smallest sum from a state.
     fn best(&self, state: u64, reach: &[Reach]) -> Vec<Schedule<u64>> {
         let mut found = vec![(state, Vec::new())];
         for _ in 0..self.slots {
@@ -153,7 +158,7 @@ impl Search<'_> {
         found.into_iter().map(|(_, served)| self.schedule(&served)).collect()
     }
 
-    /// A schedule from the flows that its slots serve.
+    /// Builds a schedule from the flows that its slots serve.
     fn schedule(&self, served: &[usize]) -> Schedule<u64> {
         let mut finish: Vec<u64> = self.jobs.iter().map(|job| job.arrival).collect();
         let mut segments: Vec<Segment<u64>> = Vec::new();
@@ -181,7 +186,7 @@ mod tests {
         Job { arrival, size, deadline }
     }
 
-    /// A, B, C, D of Table 1 of STAM's paper.
+    /// The flows A, B, C and D of Table 1 of STAM's paper.
     fn table_1() -> [Job<u64>; 4] {
         [job(1, 2, Some(8)), job(2, 3, None), job(5, 0, Some(6)), job(6, 1, None)]
     }
@@ -199,7 +204,8 @@ mod tests {
         Job { arrival: number(job.arrival), size: number(job.size), deadline: job.deadline.map(number) }
     }
 
-    /// An ideal schedule of jobs in whole slots, at which it must then switch.
+    /// Returns the ideal schedule of jobs in whole slots. Asserts that the schedule switches flows at slot
+    /// boundaries only.
     fn ideal(name: &str, jobs: &[Job<u64>]) -> Schedule<u64> {
         let ideal = AnyParams::defaults(name).unwrap().build(&());
         let found = ideal.schedule(&exact(&job(1, 0, None)).size, &jobs.iter().map(exact).collect::<Vec<_>>()).unwrap();
@@ -212,7 +218,8 @@ mod tests {
         Schedule { finish: found.finish.iter().map(whole).collect(), segments: segments.map(segment).collect() }
     }
 
-    /// The sum of completion times of the flows without a deadline, and the flows that miss theirs.
+    /// Returns the sum of completion times of the flows without a deadline, and the flows that miss their
+    /// deadlines.
     fn judged<T: Number>(jobs: &[Job<T>], finish: &[T]) -> (T, Vec<usize>) {
         let without = jobs.iter().zip(finish).filter(|(job, _)| job.deadline.is_none());
         let total = without.fold(T::zero(), |sum, (job, end)| sum + end.clone() - job.arrival.clone());
@@ -220,7 +227,7 @@ mod tests {
         (total, (0..jobs.len()).filter(late).collect())
     }
 
-    /// Serves slot by slot: `pick` is told the time, what is left of each flow, what it has been served, and the flows present.
+    /// Serves slot by slot: `pick` gets the time, the remaining size of each flow, and the flows present.
     fn by_slots(jobs: &[Job<u64>], pick: impl Fn(u64, &[u64], &[usize]) -> usize) -> Schedule<u64> {
         let mut left: Vec<u64> = jobs.iter().map(|job| job.size).collect();
         let (mut now, mut served) = (0, Vec::new());
@@ -237,7 +244,7 @@ mod tests {
         search.schedule(&served)
     }
 
-    /// EDF and then the shortest flow of those without a deadline, written down once more.
+    /// EDF, then the shortest flow of those without a deadline: a second implementation.
     fn edf_sjf(jobs: &[Job<u64>]) -> Schedule<u64> {
         let key = |flow: usize| {
             let Job { arrival, size, deadline } = jobs[flow];
@@ -246,7 +253,7 @@ mod tests {
         by_slots(jobs, |_, _, present| *present.iter().min_by_key(|&&flow| key(flow)).unwrap())
     }
 
-    /// STAM's ideal once more; without the `bound` any flow without a deadline may use slack.
+    /// STAM's ideal: a second implementation. Without `bound`, any flow without a deadline may use slack.
     fn stam(jobs: &[Job<u64>], bound: bool) -> Schedule<u64> {
         by_slots(jobs, |now, left, present| {
             let mut urgent: Vec<usize> = present.iter().copied().filter(|&flow| jobs[flow].deadline.is_some()).collect();
@@ -287,14 +294,15 @@ mod tests {
         assert_eq!((found.schedules, found.total, found.best), (364, 17, 3));
         let shown: Vec<String> = found.shown.iter().map(|schedule| letters(&schedule.segments)).collect();
         assert_eq!(shown, ["CCCBCCBADDDDDD", "CCCCBCBADDDDDD", "CCCCCBBADDDDDD"]);
-        // In two of them A and C end at their deadlines, as the text of the paper demands.
+        // In two of these schedules A and C end at their deadlines, as the text of the paper says.
         assert_eq!(
             found.shown.iter().map(|schedule| [schedule.finish[0], schedule.finish[2]]).collect::<Vec<_>>(),
             [[8, 6], [8, 6], [8, 5]]
         );
     }
 
-    /// Two schedules that look right: slack for any flow, and least attained service, whose mean is as good but which misses a deadline.
+    /// Two schedules that only seem right: slack for any flow, and least attained service, whose mean is as
+    /// good but which misses a deadline.
     #[test]
     fn two_traps_of_stams_table_1() {
         let jobs = table_1();
@@ -350,7 +358,7 @@ mod tests {
         assert!(better > 20 && missed > 0, "{better} {missed}");
     }
 
-    /// The search against every order of slots, written out.
+    /// Compares the search with an enumeration of every order of slots.
     #[test]
     fn the_search_finds_every_schedule() {
         fn all(jobs: &[Job<u64>], now: u64, left: &mut [u64], cost: u64, found: &mut Vec<u64>) {

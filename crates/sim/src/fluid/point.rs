@@ -1,13 +1,16 @@
-//! A point of a plan as a fluid: an ideal schedule of the flows that the systems serve.
+//! A point of a plan as a fluid: an ideal schedule of the flows that the point's systems serve.
 //!
-//! Source: pFabric (SIGCOMM 2013) section 5 compares with such an ideal scheduler; see [`fabric::schedule`] for what the schedules have in common.
+//! Source: pFabric (SIGCOMM 2013) section 5 compares with an ideal scheduler of this kind; see
+//! [`fabric::schedule`] for the properties that all ideal schedules share.
 //!
-//! Model: the completion time of a flow is its time in the fluid, plus the time by which the flow alone would exceed its bytes at the
-//! bottleneck rate (delays, and the store and forward of its packets). So a lone flow has slowdown 1, and no flow has less. Failures of links
-//! are ignored.
+//! Model: the completion time of a flow is its time in the fluid, plus the time by which the flow in an
+//! unloaded network takes longer than its bytes at the bottleneck rate (delays, and store and forward of
+//! its packets). So a flow that is alone has slowdown 1, and no flow has less. Failures of links are
+//! ignored.
 //!
-//! Assumed: a flow with several shortest paths takes one, with each next hop drawn uniformly, the NIC of a host with several too; the same for all
-//! ideals. The big switch serves by SRPT, as in pFabric, and leaves each flow its NICs.
+//! Assumed: a flow with several shortest paths takes one of them, with each next hop drawn uniformly, and
+//! also the NIC at a host with several NICs. The path is the same for all ideal schedules. The big switch
+//! serves by SRPT, as in pFabric, and keeps only the NICs of each path.
 
 use crate::outcome::{Counters, Engine, FlowRow, Outcome, StopReason};
 use crate::progress::{Continue, Progress, RunError};
@@ -19,7 +22,8 @@ use fabric::schedule::network::Network;
 use scenario::{IdealName, RunSpec};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Serves the flows of `spec`. `control` is called from time to time and decides whether to go on.
+/// Serves the flows of `spec` by an ideal schedule. Calls `control` from time to time; the run stops when
+/// `control` returns [`Continue::No`].
 pub fn run(spec: &RunSpec, ideal: IdealName, control: &mut dyn FnMut(Progress) -> Continue) -> Result<Outcome, RunError> {
     let net = &*spec.net;
     let drawn = spec.flows().map_err(RunError::Workload)?;
@@ -89,7 +93,7 @@ pub fn run(spec: &RunSpec, ideal: IdealName, control: &mut dyn FnMut(Progress) -
     })
 }
 
-/// All flows by index, each behind those that it waits for.
+/// Returns all flows by index, each after the flows that it waits for.
 fn behind_what_they_wait_for(flows: &[proto::Flow]) -> Vec<usize> {
     let on = |index: usize| flows[index].wait.iter().flat_map(|wait| &wait.on);
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); flows.len()];
@@ -109,28 +113,32 @@ fn behind_what_they_wait_for(flows: &[proto::Flow]) -> Vec<usize> {
     order
 }
 
-/// From the end of a flow at its receiver to the start of a flow that waits `delay` for it: between two hosts at least the latency of a bare header.
+/// Returns the time from the end of a flow at its receiver to the start of a flow that waits `delay` for
+/// it. Between two hosts it is at least the latency of a bare header.
 fn learning_delay(spec: &RunSpec, routes: &Routes, flow: &proto::Flow, (on, delay): (&proto::Flow, Dur)) -> Dur {
     let shapes = if on.dst == flow.src { Vec::new() } else { routes.shapes(&spec.net, on.dst, flow.src) };
     shapes.iter().map(|path| routes::one_way(path, spec.header_bytes.into())).min().unwrap_or_default().max(delay)
 }
 
-/// The time by which a flow alone exceeds its bytes at the bottleneck rate.
+/// Returns the time by which the flow in an unloaded network takes longer than its bytes at the
+/// bottleneck rate.
 fn beyond(row: &FlowRow) -> Dur {
     Dur(row.ideal_fct_ps.saturating_sub(at_bottleneck(row)))
 }
 
-/// How long the bytes of a flow take at the bottleneck rate, in ps.
+/// Returns how long the bytes of a flow take at the bottleneck rate, in ps.
 fn at_bottleneck(row: &FlowRow) -> u64 {
     (u128::from(row.size_wire_bytes) * 8_000_000_000_000 / u128::from(row.bottleneck_bps.max(1))) as u64
 }
 
-/// When the last byte of a flow arrives whose last bit leaves the fluid at `finish` seconds; `None` if it never does.
+/// Returns when the last byte of a flow arrives, if its last bit leaves the fluid at `finish` seconds;
+/// `None` if the flow never finishes.
 fn finish_ps(row: &FlowRow, finish: f64) -> Option<u64> {
     if !finish.is_finite() {
         return None;
     }
-    // Rounding of the fluid's seconds, or a big switch whose real core is slower, must not make a flow faster than alone.
+    // A flow must not be faster than in an unloaded network, neither by rounding of the fluid's seconds
+    // nor because the big switch has no slow core.
     let start = row.start_ps?;
     let in_fluid = ((finish * 1e12) as u64).saturating_sub(start).max(at_bottleneck(row));
     Some(start + in_fluid + beyond(row).0)

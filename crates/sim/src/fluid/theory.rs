@@ -1,31 +1,35 @@
-//! Closed forms for one server with Poisson arrivals, against which schedules, queues and the simulator are tested.
+//! Closed forms for one server with Poisson arrivals, against which schedules, queues and the simulator
+//! are tested.
 //!
-//! `service` is a mean service time, `lambda` the arrival rate in the same unit of time, `rho = lambda * service` the load, below one.
+//! `service` is a mean service time, `lambda` the arrival rate in the same unit of time, and
+//! `rho = lambda * service` the load, which must be below one.
 //!
 //! Source: Kleinrock, Queueing Systems, vol. 1, chapter 5, and vol. 2, chapter 4; Schrage and Miller, Operations Research 14(4) 1966.
 
-/// Mean waiting time in M/G/1 first come first served, from the mean square of the service time (Pollaczek and Khinchine).
+/// Returns the mean waiting time in M/G/1 first come first served, from the mean square of the service
+/// time (Pollaczek and Khinchine).
 pub fn fcfs_mean_wait(lambda: f64, service: f64, service_squared: f64) -> f64 {
     lambda * service_squared / (2.0 * (1.0 - lambda * service))
 }
 
-/// Mean waiting time in M/D/1: all packets take `service`.
+/// Returns the mean waiting time in M/D/1: all packets take `service`.
 pub fn md1_mean_wait(rho: f64, service: f64) -> f64 {
     fcfs_mean_wait(rho / service, service, service * service)
 }
 
-/// Mean response time (waiting and service) in M/M/1 first come first served.
+/// Returns the mean response time (waiting and service) in M/M/1 first come first served.
 pub fn mm1_mean_response(rho: f64, service: f64) -> f64 {
     service / (1.0 - rho)
 }
 
-/// Mean response time in M/G/1 processor sharing: only the mean of the service time matters.
+/// Returns the mean response time in M/G/1 processor sharing: only the mean of the service time matters.
 pub fn ps_mean_response(rho: f64, service: f64) -> f64 {
     service / (1.0 - rho)
 }
 
-/// Mean response time in M/G/1 shortest remaining processing time first, for service times from 0 to `longest` with the given density,
-/// by Simpson's rule over `steps` intervals. Schrage and Miller:
+/// Returns the mean response time in M/G/1 shortest remaining processing time first, for service times
+/// from 0 to `longest` with the given density, by Simpson's rule over `steps` intervals. Schrage and
+/// Miller:
 ///
 /// `T(x) = lambda (m2(x) + x^2 (1 - F(x))) / (2 (1 - rho(x))^2) + integral from 0 to x of dt / (1 - rho(t))`,
 ///
@@ -61,7 +65,8 @@ mod tests {
     use fabric::ideal::AnyParams;
     use fabric::schedule::link::Job;
 
-    /// Mean response times of 40 runs of Poisson arrivals at load `rho` with unit mean service, without the first flows of each run.
+    /// Returns the mean response times of 40 runs of Poisson arrivals at load `rho` with unit mean service,
+    /// without the first flows of each run.
     fn simulate(name: &str, rho: f64, stream: &str, service: impl Fn(&mut Rng) -> f64) -> Vec<f64> {
         let ideal = AnyParams::defaults(name).unwrap().build(&());
         let run = |run: u64| {
@@ -80,7 +85,8 @@ mod tests {
         (0..40).map(run).collect()
     }
 
-    /// The closed form must lie in the 99.9 % confidence interval of 40 runs, and the interval must be narrow enough to be a test.
+    /// Asserts that the closed form lies in the 99.9 % confidence interval of 40 runs, and that the
+    /// interval is narrow enough for a test.
     fn agrees(means: &[f64], expected: f64) {
         let n = means.len() as f64;
         let mean = means.iter().sum::<f64>() / n;

@@ -1,4 +1,4 @@
-//! How a network is cut into parts that run on threads of their own.
+//! Cuts a network into parts that run on different threads.
 
 use base::{Dur, LinkId, NodeId, Time};
 use fabric::net::Net;
@@ -6,69 +6,70 @@ use proto::Flow;
 use scenario::{RunSpec, Unloaded};
 use std::sync::Arc;
 
-/// On how many threads a run is wanted.
+/// The number of threads that the user wants for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// On so many, if the network can be cut into as many parts.
+    /// This number, if the network can be cut into as many parts.
     Exactly(usize),
-    /// On so many at most: fewer where more would not pay.
+    /// At most this number; fewer where more threads would not make the run faster.
     UpTo(usize),
 }
 
-/// Why a run is not cut.
+/// Why a run is not cut into parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uncut {
-    /// One thread is wanted.
+    /// The user wants one thread.
     Asked,
-    /// There are no packets.
+    /// The run has no packets.
     NoPackets,
-    /// Only one part has hosts.
+    /// All hosts are at one switch, so only one part would have hosts.
     Indivisible,
-    /// It would not pay.
+    /// Several threads would not make the run faster.
     Small,
-    /// Hosts choose other paths for their flows, and replies follow at once, wherever they come from.
+    /// Hosts may change the paths of their flows, and the path of the replies, which another part may
+    /// send, changes at the same time.
     Paths,
     /// See [`Cut::forbids`].
     Gives,
 }
 
 impl Uncut {
-    /// The reason in words, if there is more to say than that one thread was asked for.
+    /// Returns the reason in words; `None` if the user wants one thread.
     pub fn reason(self) -> Option<&'static str> {
         match self {
             Uncut::Asked => None,
             Uncut::NoPackets => {
-                Some("neither an ideal schedule nor the flow engine has packets that could cross from part to part")
+                Some("ideal schedules and the flow engine use one thread")
             }
             Uncut::Indivisible => Some("all hosts are at one switch"),
-            Uncut::Small => Some("the network is too small, or does too little at a time, for several threads to gain"),
-            Uncut::Paths => Some("replies take the path of the data, and a host that chooses another changes both at once"),
-            Uncut::Gives => Some("flows wait for others that may be given up within the delay of a link"),
+            Uncut::Small => Some("the network is too small, or has too few events at a time, for several threads to be faster"),
+            Uncut::Paths => Some("replies take the path of the data, so a host that changes the path of a flow changes both directions at once"),
+            Uncut::Gives => Some("flows wait for other flows that may be given up, within the delay of a link or for a deadline"),
         }
     }
 }
 
-/// Hosts for each thread where more threads are to pay.
+/// Minimum hosts per thread. With fewer, another thread does not make a run faster.
 const ENOUGH_HOSTS: usize = 32;
-/// Events for each thread in a window, likewise.
+/// Minimum events per thread in a window. With fewer, several threads do not make a run faster.
 const ENOUGH_EVENTS: u128 = 50;
 
-/// Who owns what. A node owns its ports.
+/// A cut of a network: the part that owns each node. A node owns its ports.
 #[derive(Clone, Debug)]
 pub struct Cut {
     /// By node: its part.
     pub owners: Arc<[u8]>,
-    /// By part: the links from it to others, with the part where each ends.
+    /// By part: the links that lead to other parts, each with the part where it ends.
     pub crossing: Vec<Vec<(LinkId, u8)>>,
-    /// The longest window: the smallest delay of these links.
+    /// The longest window: the smallest delay of all links between parts.
     pub window: Dur,
 }
 
-/// Most parts.
+/// Maximum number of parts.
 pub const MOST: usize = 64;
 
 impl Cut {
-    /// The cut of a run for so many threads.
+    /// Chooses the cut of a run for a number of threads.
     pub fn choose(spec: &RunSpec, threads: Threads) -> Result<Cut, Uncut> {
         if spec.ideal.is_some() || spec.engine.is_flow() {
             return Err(Uncut::NoPackets);
@@ -87,10 +88,13 @@ impl Cut {
         Cut::new(&spec.net, parts).ok_or(Uncut::Indivisible)
     }
 
-    /// Cuts a network into so many parts, or fewer. Switches with hosts are taken in their order, about the same number of NICs for each part. A host
-    /// with several NICs joins the part of its first one. Every
-    /// other switch joins the part that has most of its neighbours, if these are two of three or more, and otherwise the part among them with
-    /// the least capacity so far. So pods and racks stay whole where their number allows, and spines and cores are shared out.
+    /// Cuts a network into `parts` parts, or fewer. Returns `None` if only one part would have nodes.
+    ///
+    /// Switches with hosts are assigned in order of their ids, with about the same number of NICs for
+    /// each part. A host belongs to the part of the switch at its first NIC. Every other switch joins
+    /// the part of its neighbours if two thirds of them or more are in one part; otherwise it joins the
+    /// part with the least capacity so far among the parts of its neighbours. So pods and racks stay
+    /// whole if there are enough of them, and spines and cores are divided among the parts.
     pub fn new(net: &Net, parts: usize) -> Option<Cut> {
         let parts = parts.min(MOST);
         let hosts_at = |node: NodeId| net.out_links(node).filter(|link| net.host(net.link(*link).to).is_some()).count();
@@ -101,7 +105,7 @@ impl Cut {
         let (mut seen, nics) = (0, net.hosts().iter().map(|host| net.out_links(*host).len()).sum::<usize>());
         for leaf in nodes().filter(|node| net.host(*node).is_none() && hosts_at(*node) > 0) {
             let own = hosts_at(leaf);
-            // By the middle of its hosts.
+            // The middle of the switch's NICs decides.
             let part = (2 * seen + own) * parts / (2 * nics);
             owners[leaf.index()] = Some(part as u8);
             load[part] += capacity(leaf);
@@ -137,8 +141,9 @@ impl Cut {
         Cut::of(net, owners.into_iter().map(number).collect())
     }
 
-    /// Whether a part has so much to do in a window that several threads gain: by the packets of all flows, spread evenly over the time that they
-    /// take at least.
+    /// Returns whether several threads make the run faster, which takes enough events per part and
+    /// window. The events are estimated from the packets of all flows, spread evenly over the shortest
+    /// time that the flows can take.
     pub fn pays(&self, spec: &RunSpec, flows: &[Flow], alone: &[Unloaded]) -> bool {
         let end = spec.end.unwrap_or(Time::MAX);
         let (mut first, mut last, mut events) = (Time::MAX, Time::ZERO, 0u128);
@@ -147,15 +152,16 @@ impl Cut {
             (first, last) = (first.min(flow.start), last.max(until));
             let packets = u128::from(flow.size_wire_bytes / u64::from(spec.mtu_bytes) + 1) * u128::from(until.since(flow.start).0)
                 / u128::from(alone.ideal_fct.0.max(1));
-            // A packet and its answer, on each link.
+            // A data packet and its ACK, on each link.
             events += packets * 2 * u128::from(alone.hops);
         }
         let windows = u128::from(last.since(first).0 / self.window.0 + 1);
         events / windows >= ENOUGH_EVENTS * self.crossing.len() as u128
     }
 
-    /// Whether parts would have to know of flows sooner than packets can tell: a flow waits for another and gives up on it within a window of its
-    /// start, or a sender may give up a flow, for its deadline, for whose end another waits.
+    /// Returns whether a part would need information about flows of another part before a packet from
+    /// there can arrive. This holds if a flow gives up waiting for another flow within a window after
+    /// the start of that flow, or if flows wait and a sender may give up a flow for its deadline.
     pub fn forbids(&self, flows: &[Flow]) -> bool {
         let waits = || flows.iter().filter_map(|flow| flow.wait.as_deref());
         let soon = waits().any(|wait| wait.give_up_after.is_some_and(|after| after < self.window));
@@ -163,14 +169,14 @@ impl Cut {
             && flows.iter().any(|flow| flow.deadline.is_some() || flow.wait.as_ref().is_some_and(|wait| wait.allowed.is_some()))
     }
 
-    /// The part in which a link of a part ends, if that is another one.
+    /// Returns the part in which a link of `part` ends; `None` if the link ends in `part`.
     pub fn end_elsewhere(&self, link: LinkId, part: usize) -> Option<usize> {
         let crossing = &self.crossing[part];
         let place = crossing.binary_search_by_key(&link, |(link, _)| *link).ok()?;
         Some(usize::from(crossing[place].1))
     }
 
-    /// The cut with these owners, by node. `None`: nothing is cut, or a part would be empty.
+    /// Returns the cut with these owners, by node; `None` if no link is cut or a part is empty.
     pub fn of(net: &Net, owners: Vec<u8>) -> Option<Cut> {
         let parts = usize::from(owners.iter().copied().max()?) + 1;
         let mut crossing = vec![Vec::new(); parts];

@@ -1,5 +1,5 @@
-//! The packets around some flows: what passed the ports of their paths while the flows were open, with the way of each packet to these
-//! ports, so that it is known since when it waited there.
+//! The packets around some flows: all packets that passed the ports of their paths while the flows
+//! were open, with the previous hop of each packet, which shows since when it waited at the port.
 
 use crate::outcome::PacketRow;
 use crate::probe::{PacketTrace, Seen};
@@ -13,15 +13,17 @@ use scenario::RunSpec;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The ports of a flow's path, and the time in which packets leave them that the flow may have met there.
+/// The ports of a flow's path, and the time in which packets that the flow may have met leave these
+/// ports.
 struct Around {
     links: BTreeSet<LinkId>,
     time: Range<Time>,
-    /// The longest time from the start of a packet's transmission at a port to its start at the next one, which is among `links`.
+    /// The longest time from the start of a packet's transmission at a port to the start of its
+    /// transmission at the next port, where the next port is one of `links`.
     wait: Dur,
 }
 
-/// Identifies a packet on its whole way, whatever ports make of its kind, its payload and its direction.
+/// Identifies a packet on its whole path, although ports may change its kind, payload and direction.
 type Identity = (FlowId, Time, u64);
 
 fn identity(packet: &Packet) -> Identity {
@@ -29,8 +31,9 @@ fn identity(packet: &Packet) -> Identity {
 }
 
 impl Watched<'_> {
-    /// Does the run once more and returns the rows of all packets that passed the ports of the watched flows while these were open, by time.
-    /// Each packet has its rows at these ports and at the ports that lead to them.
+    /// Repeats the run and returns the rows of all packets that passed the ports of the traced flows while
+    /// these flows were open, by time, and whether the run is complete. Each packet has rows at these
+    /// ports and at the ports that lead to them.
     pub fn around(&self, control: &mut dyn FnMut(Progress) -> Continue) -> Result<(Vec<PacketRow>, bool), RunError> {
         let arounds: Vec<Around> = self.lives.iter().filter_map(|life| self.around_one(life.flow, life.open.start)).collect();
         let mut kept = Vec::new();
@@ -51,24 +54,25 @@ impl Watched<'_> {
         Ok((packet_rows(self.spec, seen), outcome.complete))
     }
 
-    /// What is around a flow: `None` if it sent nothing.
+    /// Returns the ports and the time to record around a flow; `None` if the flow sent nothing.
     fn around_one(&self, flow: FlowId, start: Time) -> Option<Around> {
         let own: Vec<&Seen> = self.seen.iter().filter(|seen| seen.packet.flow == flow).collect();
         let last = own.iter().map(|seen| seen.start).max()?;
         let links: BTreeSet<LinkId> = own.iter().map(|seen| seen.link).collect();
         let wait = self.longest_wait(&links);
-        // What waits behind the last packet leaves later.
+        // Packets that wait behind the flow's last packet leave later.
         Some(Around { links, time: start..last.after(wait + Dur(1)), wait })
     }
 
-    /// The links that lead to the switch at which a port is; none for a port of a host.
+    /// Returns the links that lead to the switch of a port; none for a port of a host.
     fn feeders(&self, link: LinkId) -> impl Iterator<Item = LinkId> + '_ {
         let net = &self.spec.net;
         let node = net.link(link).from;
         net.out_links(node).filter(move |_| net.host(node).is_none()).map(|out| net.link(out).reverse)
     }
 
-    /// See [`Around::wait`]. Where ranks decide, packets may wait for longer.
+    /// Returns [`Around::wait`] for a first-in first-out queue. Where ranks decide the order, packets may
+    /// wait longer.
     fn longest_wait(&self, links: &BTreeSet<LinkId>) -> Dur {
         let (net, mtu) = (&self.spec.net, u64::from(self.spec.mtu_bytes));
         let wait = |link: &LinkId| {

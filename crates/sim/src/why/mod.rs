@@ -1,20 +1,25 @@
-//! Where the time of a flow went: from its start to its last byte, every picosecond is a part's.
+//! Breaks down the completion time of a flow: each picosecond from its start to its last byte is
+//! attributed to one part.
 //!
-//! The run is done again with a trace of the flow's packets. From the packet that finished the flow the critical packets are followed
-//! backwards: a packet over its links to the moment at which the NIC took it; from there to what the sender had waited for, which is the
-//! NIC itself, a timer, or an answer and with it the packet that was answered; and so on to the start.
+//! The run is repeated with a trace of the flow's packets. The critical packets are followed
+//! backwards, beginning with the packet that finished the flow: a packet over its links to the time at
+//! which the NIC took it; from there to the event that the sender had waited for. This event is the NIC
+//! itself, a timer, or a reply and with it the packet that caused the reply. This goes on to the start.
 //!
 //! | from, backwards | to | part |
 //! |---|---|---|
 //! | arrival at a host or switch | start of transmission | transmission, propagation |
-//! | start of transmission | arrival at the port | paused while the far end has the port hold the packet back, else queue of the port; at the NIC only while it sends other flows' packets, else transmission |
-//! | hand-over of bytes sent before | hand-over of these bytes for the first time | retransmission: the timer that expired, and where the packet was lost |
-//! | hand-over, set off by an answer | arrival of the answered packet at the receiver | pacing or window |
+//! | start of transmission | arrival at the port | paused while the far end pauses the port for this packet, else queue of the port; at the NIC queue only while it sends other flows' packets, else transmission |
+//! | hand-over to the NIC of bytes sent before | first hand-over of these bytes | retransmission: the timer that expired, and where the packet was lost |
+//! | hand-over caused by a reply | arrival, at the receiver, of the packet that caused the reply | pacing or window |
 //! | any other hand-over | hand-over of the packet before | transmission and queue while the NIC sends, else pacing or window |
-//! | hand-over of the first packet | start | the same, before it a handshake, and the retransmissions of its packets |
+//! | hand-over of the first packet | start | transmission, queue, and pacing or window; before them a handshake, and the retransmissions of its packets |
 
 mod around;
+mod breakdown;
 mod held;
+
+pub use breakdown::{Breakdown, LossCause, Span, TimePart};
 
 use crate::outcome::{FlowRow, Outcome};
 use crate::probe::{PacketTrace, Seen};
@@ -30,123 +35,36 @@ use scenario::RunSpec;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a stretch of a flow's time was spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TimePart {
-    /// Control packets, until the first answer reached the sender.
-    Handshake,
-    /// The sender had bytes and did not send them: its window was full, its pacer waited, or the receiver had not granted them.
-    Wait,
-    /// Waiting at the port of a link; at the sender's NIC, behind packets of other flows.
-    Queue(LinkId),
-    /// Waiting at the port of a link while its far end had it hold packets back.
-    Paused(LinkId),
-    /// On the way into a link, the packets of the flow before it included that the NIC had still to send.
-    Transmission,
-    /// On the wire, and in hosts that take time.
-    Propagation,
-    /// From one transmission of bytes to the next one of the same bytes.
-    Retransmission(LossCause),
-}
-
-/// Why bytes were retransmitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LossCause {
-    /// The timer whose expiry made up for the loss; `None` if answers of the receiver showed it.
-    pub timer: Option<Timeout>,
-    /// The port that dropped or trimmed the packet, or on whose link it was lost; `None` if the packet was not lost.
-    pub port: Option<LinkId>,
-}
-
-impl TimePart {
-    /// Its name in tables and figures, without the port.
-    pub fn name(self) -> &'static str {
-        match self {
-            TimePart::Handshake => "handshake",
-            TimePart::Wait => "pacing or window",
-            TimePart::Queue(_) => "queue",
-            TimePart::Paused(_) => "paused",
-            TimePart::Transmission => "transmission",
-            TimePart::Propagation => "propagation",
-            TimePart::Retransmission(_) => "retransmission",
-        }
-    }
-    /// The port: of a queue, of a pause, or where a packet was lost.
-    pub fn port(self) -> Option<LinkId> {
-        match self {
-            TimePart::Queue(link) | TimePart::Paused(link) => Some(link),
-            TimePart::Retransmission(loss) => loss.port,
-            _ => None,
-        }
-    }
-    /// The timer that was waited for.
-    pub fn timer(self) -> Option<Timeout> {
-        match self {
-            TimePart::Retransmission(loss) => loss.timer,
-            _ => None,
-        }
-    }
-}
-
-/// A stretch of a flow's time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// What it was spent on.
-    pub part: TimePart,
-    /// From.
-    pub begin: Time,
-    /// To.
-    pub end: Time,
-}
-
-/// Where the time of a flow went.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breakdown {
-    /// The flow.
-    pub flow: FlowRow,
-    /// Its time without gaps, from its start to its finish.
-    pub spans: Vec<Span>,
-}
-
-impl Breakdown {
-    /// The picoseconds of each part, which sum to the completion time.
-    pub fn totals(&self) -> Vec<(TimePart, u64)> {
-        let mut totals: BTreeMap<TimePart, u64> = BTreeMap::new();
-        for span in &self.spans {
-            *totals.entry(span.part).or_default() += (span.end - span.begin).0;
-        }
-        totals.into_iter().collect()
-    }
-}
-
-/// A flow that is watched, and when it was open.
+/// A flow to trace, and the time in which it was open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Life {
     /// The flow.
     pub flow: FlowId,
-    /// From its start to its finish; to `Time::MAX` if it did not finish.
+    /// The time from its start to its finish; to `Time::MAX` if it did not finish.
     pub open: Range<Time>,
 }
 
-/// A run that was done again with a trace of some flows.
+/// A run that was repeated with a trace of some flows.
 pub struct Watched<'a> {
     pub(crate) spec: &'a RunSpec,
-    /// The flows.
+    /// The traced flows.
     pub(crate) lives: Vec<Life>,
-    /// The outcome.
+    /// The outcome of the repeated run.
     pub outcome: Outcome,
-    /// All packets of the flows, and those of all flows at their NICs while the flows were open.
+    /// All packets of the traced flows and all orders to pause, and the packets of all flows at the
+    /// senders' NICs while the traced flows were open.
     pub(crate) seen: Vec<Seen>,
 }
 
-/// Does a run again and keeps the packets of some flows. The times at which these were open are those of the first run.
+/// Repeats a run and keeps the packets of some flows. `lives` has the times of the first run in which
+/// the flows were open.
 pub fn watch<'a>(
     spec: &'a RunSpec,
     lives: &[Life],
     control: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Watched<'a>, RunError> {
     let all = spec.flows().map_err(RunError::Workload)?;
-    // A packet that the NIC sends when a flow starts has started before.
+    // A packet that the NIC is sending when a flow starts began its transmission before.
     let nics = |life: &Life| {
         let nics = all.get(life.flow.index()).map(|flow| spec.net.nics(flow.src));
         let open = life.open.clone();
@@ -156,20 +74,22 @@ pub fn watch<'a>(
         })
     };
     let probe = PacketTrace::of(lives.iter().map(|life| life.flow).chain([held::ORDERS]), lives.iter().flat_map(nics));
-    // Series and traces of the scenario's own change nothing of the run.
+    // The scenario's own time series and traces do not change the run, so they are left out.
     let plain = RunSpec { sample: None, ..spec.clone() };
     let (outcome, packets) = run_with::<Engine<_>, _>(&plain, probe, control)?;
     Ok(Watched { spec, lives: lives.to_vec(), outcome, seen: packets.sorted() })
 }
 
-/// Fails if the flows of a system have no one history.
+/// Fails if the time of flows cannot be broken down, since their packets take several paths at once.
 pub fn explains(spec: &RunSpec) -> Result<(), RunError> {
     let transport = &spec.system.transport;
     if transport.meta().many_paths { Err(RunError::Subflows(transport.name())) } else { Ok(()) }
 }
 
 impl Watched<'_> {
-    /// Where the time of the flows went, of those that finished, by id.
+    /// Returns the breakdowns of the traced flows that finished, by id.
+    ///
+    /// Fails if packets of a flow take several paths at once.
     pub fn breakdowns(&self) -> Result<Vec<Breakdown>, RunError> {
         let spec = self.spec;
         explains(spec)?;
@@ -191,17 +111,17 @@ impl Watched<'_> {
     }
 }
 
-/// Spans that are put together from the end to the start.
+/// The intervals of a flow, built from the end to the start.
 struct Backwards {
-    /// All from here on is told.
+    /// Time from which everything is already attributed.
     cursor: Time,
     start: Time,
     spans: Vec<Span>,
 }
 
 impl Backwards {
-    /// Tells the time from `begin` to the cursor, which moves to `begin`.
-    fn tell(&mut self, part: TimePart, begin: Time) {
+    /// Attributes the time from `begin` to the cursor to `part`, and moves the cursor to `begin`.
+    fn attribute(&mut self, part: TimePart, begin: Time) {
         let begin = begin.max(self.start);
         assert!(begin <= self.cursor, "{} begins at {begin}, after {}", part.name(), self.cursor);
         match self.spans.last_mut() {
@@ -211,43 +131,45 @@ impl Backwards {
         }
         self.cursor = begin;
     }
-    /// All that was told, in order.
+    /// Returns all intervals, in order of time.
     fn forwards(mut self) -> Vec<Span> {
-        assert!(self.cursor == self.start, "the time from {} to {} is nobody's", self.start, self.cursor);
+        assert!(self.cursor == self.start, "the time from {} to {} is not attributed to any part", self.start, self.cursor);
         self.spans.reverse();
         self.spans
     }
 }
 
-/// What tells one packet of a flow from all others: when its NIC took it, whether it goes back, and what it holds.
+/// Identifies a packet of a flow: the time at which its NIC took it, whether it belongs to the reverse
+/// direction, its kind, its offset and its payload.
 type Name = (Time, bool, Kind, u64, u16);
 
 fn name(packet: &Packet) -> Name {
     (packet.sent_at, packet.has(Packet::BACK), packet.kind, packet.offset, packet.payload)
 }
 
-/// A packet of the flow and its way.
+/// A packet of the flow and the links that it took.
 #[derive(Clone, Debug)]
 struct Sent {
     packet: Packet,
-    /// Transmissions in order.
+    /// Its transmissions, in order.
     hops: Vec<Seen>,
-    /// When it reached its host, if it did.
+    /// When the packet reached its host, if it did.
     arrival: Option<Time>,
 }
 
-/// A transmission of one of the sender's NICs, or a time in which its switch had it hold this flow's packets.
+/// A transmission of one of the sender's NICs, or a time in which the switch paused the NIC for this
+/// flow's packets.
 #[derive(Clone, Copy, Debug)]
 struct Busy {
     begin: Time,
     end: Time,
-    /// What that is to this flow.
+    /// The part of this flow's time to which it belongs.
     part: TimePart,
 }
 
-/// Per packet of data the first that held its first byte.
+/// Returns, per data packet, the index of the first packet that held its first byte.
 fn firsts(data: &[Sent]) -> Vec<usize> {
-    // By offset, what no packet before held: where it ends, and whose it is.
+    // By the offset of bytes that no earlier packet held: their end, and the packet that holds them.
     let mut held: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
     let mut first = Vec::with_capacity(data.len());
     for (i, Packet { offset, payload, .. }) in data.iter().map(|sent| sent.packet).enumerate() {
@@ -260,27 +182,27 @@ fn firsts(data: &[Sent]) -> Vec<usize> {
     first
 }
 
-/// All that happened to the packets of one flow.
+/// The packets of one flow.
 struct Trace<'a> {
     net: &'a Net,
     held: &'a Held,
     nic: LinkId,
-    /// Data in the order in which the NIC took it.
+    /// Data packets in the order in which the NIC took them.
     data: Vec<Sent>,
-    /// The sender's control packets in the same order.
+    /// The sender's control packets in the order in which the NIC took them.
     control: Vec<Sent>,
-    /// What reached the sender, by arrival.
+    /// Packets that reached the sender, by arrival.
     answers: Vec<Sent>,
-    /// By NIC of the sender.
+    /// By NIC of the sender: when it sent or was paused, in order.
     busy: BTreeMap<LinkId, Vec<Busy>>,
-    /// Data that arrived, as (arrival, place in `data`), in order.
+    /// Data packets that arrived, as (arrival, index in `data`), in order.
     arrived: Vec<(Time, usize)>,
-    /// Per packet of data the first that held its first byte.
+    /// Per data packet: the index of the first packet that held its first byte.
     first: Vec<usize>,
-    /// Where packets of data were trimmed, by what a trimmed packet keeps.
+    /// The port where a data packet was trimmed, by the fields that a trimmed packet keeps.
     trimmed: BTreeMap<(Time, u64), LinkId>,
     timers: Timers,
-    /// Whether the sender counted any expiry of a timer.
+    /// Whether any timer of the sender expired.
     expired: bool,
 }
 
@@ -302,7 +224,8 @@ impl<'a> Trace<'a> {
             Sent { packet: hops[0].packet, hops, arrival: whole.then_some(arrival) }
         };
         let mut all: Vec<Sent> = ways.into_values().map(sent).collect();
-        // What a port trims or returns goes on under another kind: to most transports it is lost.
+        // A packet that a port trims or returns continues with another kind. For most transports it is
+        // lost.
         let trimmed = all.iter().filter(|sent| sent.packet.kind == Kind::TRIMMED);
         let trimmed = trimmed.map(|sent| ((sent.packet.sent_at, sent.packet.offset), sent.hops[0].link)).collect();
         all.retain(|sent| !sent.packet.kind.is_refused());
@@ -332,12 +255,12 @@ impl<'a> Trace<'a> {
         Trace { net, held, nic, data, control, answers, busy, arrived, first, trimmed, timers, expired: row.timeouts > 0 }
     }
 
-    /// Follows the critical packets from the cursor, the finish of the flow, to its start.
+    /// Follows the critical packets from the cursor, which is the finish of the flow, to its start.
     fn follow(&self, back: &mut Backwards) {
         let Some(mut at) = self.arrived_by(back.cursor) else { return self.opening(back) };
         loop {
-            // What lies between is the receiver's.
-            back.tell(TimePart::Wait, self.data[at].arrival.unwrap_or(back.cursor));
+            // The receiver caused the time between the arrival and the cursor.
+            back.attribute(TimePart::Wait, self.data[at].arrival.unwrap_or(back.cursor));
             self.way(&self.data[at], back);
             match self.sender(at, back) {
                 Some(answered) => at = answered,
@@ -346,24 +269,24 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// The NIC that a packet of data left through.
+    /// Returns the NIC that sent a data packet.
     fn nic_of(&self, data: usize) -> LinkId {
         self.data[data].hops[0].link
     }
 
-    /// The packet of data that was the last to arrive by a time.
+    /// Returns the data packet that was the last to arrive by a time.
     fn arrived_by(&self, at: Time) -> Option<usize> {
         let n = self.arrived.partition_point(|(arrival, _)| *arrival <= at);
         self.arrived[..n].last().map(|(_, i)| *i)
     }
 
-    /// A packet from its arrival back to the moment at which the NIC took it.
+    /// Attributes the time of a packet from its arrival back to the time at which the NIC took it.
     fn way(&self, sent: &Sent, back: &mut Backwards) {
         for (i, hop) in sent.hops.iter().enumerate().rev() {
             let link = self.net.link(hop.link);
             let end = hop.start + link.rate.tx_time(hop.packet.wire_len.into());
-            back.tell(TimePart::Propagation, end);
-            back.tell(TimePart::Transmission, hop.start);
+            back.attribute(TimePart::Propagation, end);
+            back.attribute(TimePart::Transmission, hop.start);
             match i {
                 0 => self.at_nic(hop.link, back, sent.packet.sent_at, TimePart::Queue(hop.link)),
                 _ => {
@@ -371,16 +294,17 @@ impl<'a> Trace<'a> {
                     let came = self.net.link(before.link);
                     let arrival = before.start + came.rate.tx_time(before.packet.wire_len.into()) + came.delay;
                     for held in self.held.before(hop.link, &before.packet, back.cursor).take_while(|held| held.end > arrival) {
-                        back.tell(TimePart::Queue(hop.link), held.end.min(back.cursor));
-                        back.tell(TimePart::Paused(hop.link), held.start.max(arrival));
+                        back.attribute(TimePart::Queue(hop.link), held.end.min(back.cursor));
+                        back.attribute(TimePart::Paused(hop.link), held.start.max(arrival));
                     }
-                    back.tell(TimePart::Queue(hop.link), arrival);
+                    back.attribute(TimePart::Queue(hop.link), arrival);
                 }
             }
         }
     }
 
-    /// The sender, from the hand-over of a packet back to the arrival of another, which is returned, or to the start.
+    /// Attributes the sender's time from the hand-over of a packet back to the arrival of another data
+    /// packet, which is returned, or to the start.
     fn sender(&self, mut at: usize, back: &mut Backwards) -> Option<usize> {
         loop {
             if self.first[at] < at {
@@ -402,7 +326,8 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// The transmissions of the first byte of a packet, from the last back to the first, which is returned.
+    /// Attributes the time between the transmissions of a packet's first byte, from the last back to the
+    /// first, which is returned.
     fn resent(&self, mut at: usize, back: &mut Backwards) -> usize {
         let (first, byte) = (self.first[at], self.data[at].packet.offset);
         while at > first {
@@ -413,21 +338,22 @@ impl<'a> Trace<'a> {
             let before = (first..at).rev().find(holds).unwrap_or(first);
             let sent = &self.data[before];
             let loss = LossCause { timer: self.expiry(before, at), port: self.lost_at(sent) };
-            back.tell(TimePart::Retransmission(loss), sent.packet.sent_at);
+            back.attribute(TimePart::Retransmission(loss), sent.packet.sent_at);
             at = before;
         }
         at
     }
 
-    /// The port that dropped or trimmed a packet, or on whose link it was lost.
+    /// Returns the port that dropped or trimmed a packet, or whose link lost it.
     fn lost_at(&self, sent: &Sent) -> Option<LinkId> {
         let trimmed = || self.trimmed.get(&(sent.packet.sent_at, sent.packet.offset)).copied();
         let last = || sent.hops.last().map(|hop| hop.link);
         if sent.arrival.is_some() { None } else { trimmed().or_else(last) }
     }
 
-    /// The timer that ended the longest silence between two hand-overs, if one did: nothing was handed over or answered for as long as the
-    /// timer takes, or for half of that if no answer set off what followed. A timer may have been restarted before the silence.
+    /// Returns the timer that ended the longest silence between two hand-overs, if there is one. A silence
+    /// is a time without hand-overs and replies. It must be as long as the timer if a reply caused the
+    /// hand-over after it, and half as long otherwise. A timer may have been restarted before the silence.
     fn expiry(&self, from: usize, to: usize) -> Option<Timeout> {
         let (begin, end) = (self.data[from].packet.sent_at, self.data[to].packet.sent_at);
         let sent = self.data[from..=to].iter().map(|sent| sent.packet.sent_at);
@@ -442,8 +368,9 @@ impl<'a> Trace<'a> {
         (self.expired && until - since >= enough).then_some(timer)
     }
 
-    /// The answer after `since` that set off a hand-over: the earliest from which on the NIC was never idle. If it never was since the packet
-    /// before, it is the NIC that the sender waited for, whatever was answered meanwhile.
+    /// Returns the reply after `since` that caused a hand-over: the earliest reply after which the NIC was
+    /// never idle. `None` if the NIC was never idle since the packet before: then the sender waited for the
+    /// NIC, not for a reply.
     fn set_off(&self, nic: LinkId, since: Time, until: Time) -> Option<&Sent> {
         let busy_from = Some(self.busy_before(nic, until)).filter(|from| *from > since)?;
         let first = self.answers.partition_point(|answer| answer.arrival <= Some(since));
@@ -451,7 +378,7 @@ impl<'a> Trace<'a> {
         after.into_iter().find(|answer| answer.arrival >= Some(busy_from))
     }
 
-    /// Since when the NIC has sent without a pause at a time; that time itself if it is idle.
+    /// Returns the time since which the NIC has been busy without interruption; `at` if it is idle at `at`.
     fn busy_before(&self, nic: LinkId, mut at: Time) -> Time {
         let all = self.busy.get(&nic).map_or(&[][..], |busy| busy);
         let first = all.partition_point(|busy| busy.begin < at);
@@ -464,8 +391,9 @@ impl<'a> Trace<'a> {
         at
     }
 
-    /// The time since `begin` before a packet left: transmission while the NIC sent this flow's packets, its queue while it sent others',
-    /// paused while it had to hold this flow's, and otherwise `idle`.
+    /// Attributes the time from `begin` to the cursor at a NIC: to transmission while the NIC sent this
+    /// flow's packets, to its queue while it sent packets of other flows, to the pause while it was paused
+    /// for this flow's packets, and otherwise to `idle`.
     fn at_nic(&self, nic: LinkId, back: &mut Backwards, begin: Time, idle: TimePart) {
         let begin = begin.max(back.start);
         let all = self.busy.get(&nic).map_or(&[][..], |busy| busy);
@@ -474,13 +402,14 @@ impl<'a> Trace<'a> {
             if busy.end <= begin {
                 break;
             }
-            back.tell(idle, busy.end.min(back.cursor).max(begin));
-            back.tell(busy.part, busy.begin.max(begin));
+            back.attribute(idle, busy.end.min(back.cursor).max(begin));
+            back.attribute(busy.part, busy.begin.max(begin));
         }
-        back.tell(idle, begin);
+        back.attribute(idle, begin);
     }
 
-    /// The time before the first data: a handshake, if an answer came, and what lies around it.
+    /// Attributes the time before the first data packet: a handshake, if a reply arrived, and the time
+    /// before and after it.
     fn opening(&self, back: &mut Backwards) {
         let answer = self.answers.first().filter(|answer| answer.arrival <= Some(back.cursor));
         let nic = if self.data.is_empty() { self.nic } else { self.nic_of(0) };
@@ -488,10 +417,10 @@ impl<'a> Trace<'a> {
             self.at_nic(nic, back, answer.arrival.unwrap_or(back.start), TimePart::Wait);
             let mut asked = self.control.iter().filter(|sent| sent.arrival.is_some_and(|arrival| arrival <= answer.packet.sent_at));
             let asked = asked.next_back().map_or(back.start, |sent| sent.packet.sent_at);
-            back.tell(TimePart::Handshake, asked);
+            back.attribute(TimePart::Handshake, asked);
             let first = self.control.first().map_or(back.start, |sent| sent.packet.sent_at.min(asked));
             let loss = LossCause { timer: self.timers.first, port: self.control.iter().find_map(|sent| self.lost_at(sent)) };
-            back.tell(TimePart::Retransmission(loss), first);
+            back.attribute(TimePart::Retransmission(loss), first);
         }
         self.at_nic(nic, back, back.start, TimePart::Wait);
     }
